@@ -18,7 +18,7 @@
 #include "gpu/device.hpp"
 #include "gpu/kernels.hpp"
 #include "network/contraction.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "network_check.hpp"
 #include "networks.hpp"
 #include "support/float_convert.hpp"

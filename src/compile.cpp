@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ir/batch_view.hpp"
-#include "ir/extent_arithmetic.hpp"
+#include "ir/check_graph.hpp"
 #include "ir/store_forms.hpp"
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
@@ -55,16 +55,9 @@ Executable compile_cuda(const Contraction& contraction, const Graph& graph, cons
 
 Executable compile(const Contraction& contraction, const Graph& graph, const CompileOptions& given) {
   // ir: the description and the graph are legal
-  const Extents space = extents(contraction);
   CompileOptions options = given;
   if (options.constant_filter) options.constant_filter = ir::in_batch(*given.constant_filter, shape_b(contraction));
-  verify(graph);
-  ir::check_forms(graph, contraction);
-  ir::check_extent_arithmetic(graph, space);
-  for (const Store& s : graph.stores)
-    if (s.head)
-      ir::check_extent_arithmetic(s.head->graph,
-                                  extents(ir::head_contraction(contraction, s.head->channels, DType::f32)));
+  ir::check_graph(graph, contraction);
   runtime::check_storage(options, runtime::operand_names(graph));
 
   switch (options.device) {

@@ -4,7 +4,7 @@
 
 #include "jit/maintenance.hpp"
 #include "lower/lower.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "runtime/common/names.hpp"
 #include "unisono/error.hpp"
 

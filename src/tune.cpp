@@ -1,7 +1,7 @@
 /// Tuning as users ask for it: from a graph or a network to problems, and to the tuner.
 
 #include "lower/lower.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "tuner/tuner.hpp"

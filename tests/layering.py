@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Checks that the #include lines of src/ follow the dependencies that the CMakeLists.txt files draw, that those of
-kernels/ follow the order of their folders, and that unisono/unisono.hpp includes every public header.
+"""Checks that the #include lines of src/ follow the dependencies that the CMakeLists.txt files draw, that includes within
+src/ run one way, that those of kernels/ follow the order of their folders, and that unisono/unisono.hpp includes every
+public header.
 
 usage: layering.py ROOT
 
 The drawing is the DEPENDS of each unisono_folder(); it must have no cycle, and a folder may include its own headers,
-those of the folders it depends on (directly or through others), and public headers. Within a folder of kernels/ headers
-do not include one another in a circle; none is longer than MOST_LINES, and no line longer than MOST_COLUMNS.
+those of the folders it depends on (directly or through others), and public headers. A folder that has sub-folders says
+in SUB_FOLDERS in which order they stand: each may include those ahead of it. A module is a header and the source of its
+name; modules do not include one another in a circle, whichever of their two files it goes through. Neither do public
+headers, and headers of kernels/; of these none is longer than MOST_LINES, and no line longer than MOST_COLUMNS.
 """
 import pathlib
 import re
@@ -52,6 +55,14 @@ FORBIDDEN = {
 }
 
 
+# Sub-folders of the folders of src/ that have some, "." for the folder itself: each may include those ahead of it. No
+# family includes another: their DEPENDS say that.
+SUB_FOLDERS = {
+    "families": ["interface", "sm90", "plain", "sm90_depthwise", "sm90_conv", "."],
+    "network": [".", "onnx", "cuda", "cuda/decide", "cuda/emit", "cuda/run"],
+    "runtime": ["common", "cpu/vector", "cpu", "cpu/ops", "cuda"],
+}
+
 # Folders of kernels/unisono: each may include those ahead of it.
 KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "check"]
 MOST_LINES, MOST_COLUMNS = 300, 120
@@ -82,7 +93,7 @@ def beyond_umbrella(root):
 
 
 def circle(graph):
-    """Headers that include one another, or nothing."""
+    """Files or modules that include one another, or nothing."""
     done = set()
 
     def visit(header, path):
@@ -97,6 +108,42 @@ def circle(graph):
         return None
 
     return next((found for header in sorted(graph) if (found := visit(header, []))), None)
+
+
+def one_way(root):
+    """What is wrong with the includes within src/: circles of modules, and sub-folders that include later ones."""
+    problems, modules, seen_folders = [], {}, set()
+    for source in sorted((root / "src").rglob("*.[hc]pp")):
+        name = source.relative_to(root / "src")
+        top, folder = name.parts[0], "/".join(name.parts[1:-1]) or "."
+        order = SUB_FOLDERS.get(top, ["."])
+        seen_folders.add((top, folder))
+        if len(name.parts) > 1 and folder not in order:
+            problems.append(f"{source}: src/{top} does not say where its sub-folder {folder} stands")
+            continue
+        module = modules.setdefault(str(name.with_suffix("")), set())
+        for number, header in includes(source):
+            other = pathlib.PurePath(header)
+            if header.startswith("unisono/") or other.suffix != ".hpp" or not (root / "src" / header).exists():
+                continue
+            module.add(str(other.with_suffix("")))
+            others_folder = "/".join(other.parts[1:-1]) or "."
+            if other.parts[0] == top and others_folder in order and order.index(others_folder) > order.index(folder):
+                problems.append(f"{source}:{number}: src/{top}: {folder} stands before {others_folder}")
+    for name, others in modules.items():
+        others.discard(name)
+    if found := circle({name: sorted(others) for name, others in modules.items()}):
+        problems.append(f"modules of src/ include one another: {' -> '.join(found)}")
+    for top in {folder for folder, _ in seen_folders} & SUB_FOLDERS.keys():
+        problems += [f"src/{top}: there is no sub-folder {f}" for f in SUB_FOLDERS[top] if (top, f) not in seen_folders and f != "."]
+    return problems
+
+
+def in_public(root):
+    """Public headers that include one another."""
+    public = root / "include"
+    found = circle({str(h.relative_to(public)): [x for _, x in includes(h)] for h in sorted(public.rglob("*.hpp"))})
+    return [f"public headers include one another: {' -> '.join(found)}"] if found else []
 
 
 def in_kernels(root):
@@ -153,6 +200,8 @@ def main():
                 problems.append(f"{source}:{number}: {header} is a family's own; others know families by their interface")
             if home is not None and home.parts[0] in FORBIDDEN.get(top, []):
                 problems.append(f"{source}:{number}: src/{top} stands before src/{home.parts[0]}")
+    problems += one_way(root)
+    problems += in_public(root)
     problems += in_kernels(root)
     problems += beyond_umbrella(root)
     print("\n".join(problems) if problems else f"{seen} includes in {len(found)} folders follow the layering")

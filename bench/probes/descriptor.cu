@@ -4,7 +4,7 @@
 #include "launcher.cuh"
 using namespace probe;
 
-constexpr int kPatchW = 10, kPatchH = 34, kHeight = 40, kWidth = 24, kLeft = 3, kTop = 2;
+constexpr int kHaloTileW = 10, kHaloTileH = 34, kHeight = 40, kWidth = 24, kLeft = 3, kTop = 2;
 
 __global__ void __launch_bounds__(128, 1) product(const __grid_constant__ TensorMap image, const __grid_constant__ TensorMap filter, float* out, int shift_w, int shift_h, bool offset) {
     extern __shared__ u8 unaligned[];
@@ -13,15 +13,15 @@ __global__ void __launch_bounds__(128, 1) product(const __grid_constant__ Tensor
     if (threadIdx.x == 0) mbarrier_init(barrier, 1), mbarrier_init_fence();
     __syncthreads();
     if (threadIdx.x == 0) {
-        mbarrier_arrive_expect(barrier, 64 * 128 + kPatchW * kPatchH * 128);
+        mbarrier_arrive_expect(barrier, 64 * 128 + kHaloTileW * kHaloTileH * 128);
         tma_load_3d(a, filter, barrier, 0, 0, 0);
         tma_load_4d(b, image, barrier, 0, kLeft, kTop, 0);
     }
     mbarrier_wait(barrier, 0);
     __syncthreads();
     float d[128];
-    const u32 from = b + (shift_h * kPatchW + shift_w) * 128;
-    const u64 first = operand_descriptor<128>(a), second = operand_descriptor<128, kPatchW * 128>(from) | (offset ? u64(from >> 7 & 7) << 49 : 0);
+    const u32 from = b + (shift_h * kHaloTileW + shift_w) * 128;
+    const u64 first = operand_descriptor<128>(a), second = operand_descriptor<128, kHaloTileW * 128>(from) | (offset ? u64(from >> 7 & 7) << 49 : 0);
     wgmma_fence();
     for (int k = 0; k < 4; ++k) wgmma<Bf16, 256>(d, first + 2 * k, second + 2 * k, k);
     wgmma_commit();
@@ -46,7 +46,7 @@ int main() {
     CHECK_CUDA(cudaMemcpy(image, x.data(), x.size() * 2, cudaMemcpyDefault));
     CHECK_CUDA(cudaMemcpy(filter, f.data(), f.size() * 2, cudaMemcpyDefault));
     TensorMap of_image, of_filter;
-    if (!tiled_map<4>(of_image, image, {64, kWidth, kHeight, 1}, {128, 128 * kWidth, 128ull * kWidth * kHeight}, {64, kPatchW, kPatchH, 1}, Type::kBf16) ||
+    if (!tiled_map<4>(of_image, image, {64, kWidth, kHeight, 1}, {128, 128 * kWidth, 128ull * kWidth * kHeight}, {64, kHaloTileW, kHaloTileH, 1}, Type::kBf16) ||
         !tiled_map<3>(of_filter, filter, {64, 1, 64}, {128, 128}, {64, 1, 64}, Type::kBf16))
         return std::printf("a tensor map was refused\n"), 1;
     CHECK_CUDA(cudaFuncSetAttribute(product, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));

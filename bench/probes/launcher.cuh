@@ -108,12 +108,13 @@ Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::st
   auto& fixed = params->fixed;
   auto& g = fixed.geometry;
   const int pixels = p.p() * p.q();
-  constexpr bool kPatch = Config::kPatch, kPerImage = kNorm || kPatch;
-  if (kPatch && (p.stride != 1 || (p.r - 1) * p.dilation > Config::kHaloH || (p.s - 1) * p.dilation != Config::kHaloW))
+  constexpr bool kTwoDimensional = Config::kTwoDimensional, kPerImage = kNorm || kTwoDimensional;
+  if (kTwoDimensional &&
+      (p.stride != 1 || (p.r - 1) * p.dilation > Config::kHaloH || (p.s - 1) * p.dilation != Config::kHaloW))
     return reason = "patches: stride 1 and a halo of kHaloH lines, kHaloW pixels", nullptr;
   g.images = kPerImage ? p.n : 1, g.rows = kPerImage ? pixels : p.n * pixels, g.channels = p.k;
-  g.patches_across = divide_up(p.q(), 8);
-  const int tiles_m = kPatch ? divide_up(p.p(), Conv::kM / 8) * g.patches_across : divide_up(g.rows, Conv::kM);
+  g.tiles_w = divide_up(p.q(), 8);
+  const int tiles_m = kTwoDimensional ? divide_up(p.p(), Conv::kM / 8) * g.tiles_w : divide_up(g.rows, Conv::kM);
   g.tiles_m = divide_up(tiles_m, Conv::kClusterM);
   g.tiles_n = divide_up(divide_up(g.channels, Conv::kN), Conv::kClusterN);
   g.tiles = g.tiles_m * g.tiles_n * g.images;
@@ -121,10 +122,10 @@ Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::st
   g.stride_h = g.stride_w = p.stride, g.pad_h = g.pad_w = p.pad, g.dilation_h = g.dilation_w = p.dilation;
 
   const uint64_t c = p.c, taps = uint64_t(p.r) * p.s, k = p.k, w = p.w, h = p.h, n = p.n;
-  if (kPatch) {
+  if (kTwoDimensional) {
     const uint32_t lines = Conv::kM / 8 + (p.r - 1) * p.dilation;
     if (!tiled_map<4>(fixed.activation, o.x, {c, w, h, n}, {c * 2, c * w * 2, c * w * h * 2},
-                      {uint32_t(Conv::kK), uint32_t(Conv::kPatchPixels), lines, 1}, type))
+                      {uint32_t(Conv::kK), uint32_t(8 + Config::kHaloW), lines, 1}, type))
       return reason = "patch map refused", nullptr;
   } else if (!im2col_map(fixed.activation, p, o.x, Conv::kK, Conv::kM, type)) {
     return reason = "im2col map refused", nullptr;
@@ -132,13 +133,13 @@ Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::st
   if (!tiled_map<3>(fixed.filter, o.w, {c, taps, k}, {c * 2, c * 2 * taps}, {uint32_t(Conv::kK), 1, uint32_t(Conv::kN)},
                     type))
     return reason = "filter map refused", nullptr;
-  const uint64_t x = kPatch ? p.q() : g.rows, y = kPatch ? p.p() : 1;
+  const uint64_t x = kTwoDimensional ? p.q() : g.rows, y = kTwoDimensional ? p.p() : 1;
   if (!tiled_map<4>(fixed.output, o.y, {k, x, y, uint64_t(g.images)}, {k * 2, k * 2 * x, k * 2 * x * y},
-                    {uint32_t(Conv::Tail::kSlice), kPatch ? 8u : 16u, kPatch ? 2u : 1u, 1}, type))
+                    {uint32_t(Conv::Tail::kSlice), kTwoDimensional ? 8u : 16u, kTwoDimensional ? 2u : 1u, 1}, type))
     return reason = "output map refused", nullptr;
 
   const int resident = resident_blocks<Conv>(), tiles_in_flight = resident / Conv::kClusterBlocks * Config::kTurns;
-  const int loads = (kPatch ? 1 : p.r * p.s) * g.channel_blocks;
+  const int loads = (kTwoDimensional ? 1 : p.r * p.s) * g.channel_blocks;
   g.splits = 1;
   if (Conv::kSplit) g.splits = smaller(smaller(resident / g.tiles, loads), kLargestSplit);
   set_divisors(g, 0);
@@ -294,7 +295,7 @@ struct Shape {
   static constexpr int kTileWarpgroups = kOrder == Order::kPingPong ? 1 : 2,
                        kTurns = kOrder == Order::kCooperative ? 1 : 2;
   static constexpr int kWarpgroupRows = kRows / kTileWarpgroups;
-  static constexpr bool kPatch = kStageCountA > 0, kSplit = kDivide, kSwap = kSwapped;
+  static constexpr bool kTwoDimensional = kStageCountA > 0, kSplit = kDivide, kSwap = kSwapped;
   static constexpr Norm kNorm = kMode;
   static constexpr int kUnit = kUnitChannels, kGroup = 0, kMoments = 0, kFetch = 0;
   static constexpr bool kStationary = false, kWide = false, kMeets = false;
@@ -312,7 +313,7 @@ struct Register {
                                     ? " c" + std::to_string(Config::kClusterM) + "x" + std::to_string(Config::kClusterN)
                                     : "";
     std::snprintf(text, sizeof text, "%dx%d/%d%s%s%s%s%s", Config::kTileM, Config::kTileN, Config::kStages,
-                  Config::kPatch ? ("+" + std::to_string(Config::kStagesA)).c_str() : "",
+                  Config::kTwoDimensional ? ("+" + std::to_string(Config::kStagesA)).c_str() : "",
                   Config::kTurns == 1            ? " co"
                   : Config::kTileWarpgroups == 1 ? " pp"
                                                  : " p2",

@@ -14,9 +14,9 @@ class Cancelled : public Error {
   using Error::Error;
 };
 
-/// While one lives, runs that this thread begins end with Cancelled once `requested` is true: those of a network on the
-/// CPU between two of its steps, all others before they begin. What a GPU has been given it finishes. Several may be
-/// nested; each of them ends runs. The flag may be set by another thread or by a signal handler, and is only read here.
+/// While one lives, runs that this thread begins end with Cancelled once `requested` is true: on the CPU between two
+/// strips of output rows, on a GPU before they begin. What a GPU has been given it finishes. Several may be nested;
+/// each of them ends runs. The flag may be set by another thread or by a signal handler, and is only read here.
 class Cancellation {
  public:
   explicit Cancellation(const std::atomic<bool>& requested);

@@ -122,9 +122,9 @@ struct Node {
   std::string name;  ///< name in the text form; may be empty. No part of the meaning.
 };
 
-/// What a store writes of its value. The forms beside `whole` are of [m,n] values and have the layout of the whole.
-/// Those that are pooled or enlarged are of a convolution, whose values are images; odd extents lose their last row or
-/// column when they are pooled.
+/// What a store writes of its value. The forms beside `whole` are of [m,n] values, as floating-point numbers, and lie
+/// in memory as the whole would, channels last or first. Those that are pooled or enlarged are of a convolution, whose
+/// values are images; odd extents lose their last row or column when they are pooled.
 enum class StoreForm : std::uint8_t {
   whole,
   max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN if one is
@@ -138,11 +138,11 @@ std::string_view to_string(StoreForm form);
 
 struct Head;
 
-/// An output: the value is rounded to `dtype` and written with its own axes ([m,n], [n], [b,n], [b,g], [m], []).
-///
-/// A graph may have one pooled and one enlarged store, of one value and one floating-point dtype. That value is stored
-/// whole too, in that dtype; only the enlarged store may do without, if there is no pooled one. It may have one head,
-/// of a value that one other store writes whole or has as scratch: in that store's dtype, which is floating-point.
+/// An output: what its form makes of the value, rounded to `dtype`. A whole value has its own axes ([m,n], [b,n], …).
+/// A graph may have one pooled and one enlarged store, of one value and one dtype. That value is stored whole too, in
+/// that dtype; an enlarged store may do without if there is neither a pooled one nor a whole one of another dtype. A
+/// graph may have one head, of a value that exactly one store writes whole or has as scratch: that store's dtype, one
+/// of f32, tf32, f16 and bf16, is what the head multiplies, and `dtype` here is what its result is rounded to.
 struct Store {
   ValueId value{};
   DType dtype = DType::f32;

@@ -28,7 +28,7 @@ struct PlanOverride {
   /// Shared memory is divided into these.
   struct Stages {
     int filters = 0;  ///< of one ring for both operands, if `others` is 0
-    int others = 0;   ///< of halo tiles, of activations beside stationary filters, or of windows, if unfolded
+    int others = 0;   ///< of halo tiles, of activations beside stationary filters, or of im2col_smem's windows
     bool operator==(const Stages&) const = default;
   };
   /// What a thread of a depthwise kernel computes.
@@ -36,9 +36,11 @@ struct PlanOverride {
     int lines = 0, pixels = 0, channels = 0;
     bool operator==(const Strip&) const = default;
   };
-  enum class Schedule : std::uint8_t { cooperative, pingpong, pairs };  ///< of warpgroups
-  /// How the image comes to shared memory; in the text patch, runs, gather, unfold and depthwise.
-  enum class Loads : std::uint8_t { halo_tiles, im2col_tiles, gathered, unfolded, depthwise };
+  /// How consumer warpgroups share the work. cooperative: two share a tile; pingpong: two have a tile each and take
+  /// turns at the tensor cores; pingpong2: two cooperative pairs take turns.
+  enum class Schedule : std::uint8_t { cooperative, pingpong, pingpong2 };
+  /// How the image comes to shared memory; in the text halo, im2col, gather, im2col_smem and depthwise.
+  enum class Loads : std::uint8_t { halo_tiles, im2col_tiles, gathered, im2col_smem, depthwise };
   enum class Mode : std::uint8_t { none, resident, streamed, rows, general };  ///< of normalising
 
   std::optional<std::string> family = {};  ///< of kernels

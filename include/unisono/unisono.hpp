@@ -11,6 +11,7 @@
 #include "unisono/executable.hpp"
 #include "unisono/explain.hpp"
 #include "unisono/graph.hpp"
+#include "unisono/images.hpp"
 #include "unisono/network.hpp"
 #include "unisono/onnx.hpp"
 #include "unisono/pack.hpp"

@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 
 from .errors import relative_error, tolerance
-from .faults import blind_nodes
+from .faults import draw_faults
 from .runs import Broken, Refused, run_unisono, run_onnxruntime, time_onnxruntime
 
 ROUNDS = 5  # of unisono and ONNX Runtime in turn
@@ -54,16 +54,17 @@ class Judge:
         right = all(o["error"] <= o["tolerance"] for r in runs for o in r["outputs"])
         return {"status": "right" if right else "wrong", "reason": "", "runs": runs}
 
-    def _share(self, model):
-        """The error of unisono's first run over its tolerance, in the worst output."""
-        ours, _ = run_unisono(self.unisono, model, self.folder / "inputs.0.npz", threads=self.threads)
-        return max(relative_error(ours.get(name), exact) / tolerance(float32) for name, exact, float32 in
-                   zip(output_names(model), self._exact(0), self.about["runs"][0]["float32_error"], strict=True))
+    def _share(self, names, outputs):
+        """The error of a first run over its tolerance, in the worst output; outputs are {name: array}."""
+        return max(relative_error(outputs.get(name), exact) / tolerance(float32) for name, exact, float32 in
+                   zip(names, self._exact(0), self.about["runs"][0]["float32_error"], strict=True))
 
     def faults(self, model, count):
-        scratch = model.with_name("fault.onnx")
-        drawn, blind = blind_nodes(model, self.folder / "inputs.0.npz", count, scratch, self._share)
-        return {"drawn": drawn, "blind": blind}
+        inputs, names = self.folder / "inputs.0.npz", output_names(model)
+        return draw_faults(
+            model, inputs, count, model.with_name("fault.onnx"),
+            lambda file: self._share(names, run_unisono(self.unisono, file, inputs, threads=self.threads)[0]),
+            lambda file: self._share(names, dict(zip(names, run_onnxruntime(file, inputs, threads=self.threads)))))
 
     def times(self, model):
         """Rounds in which both take turns, each of half a second or five runs at least, and of each side the least of its

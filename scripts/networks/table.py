@@ -47,11 +47,14 @@ def summary(rows):
     counts = {status: sum(r["status"] == status for r in rows) for status in ORDER}
     drawn = sum(len(r["faults"]["drawn"]) for r in rows if "faults" in r)
     blind = sum(len(r["faults"]["blind"]) for r in rows if "faults" in r)
+    silent = sum(len(r["faults"].get("silent", [])) for r in rows if "faults" in r)
     networks = len({r["network"] for r in rows})
     whole = {"networks": networks, "rows_by_status": counts, "faults_drawn": drawn, "faults_missed": blind,
+             "silent_nodes": silent,
              "good": not (counts["wrong"] or counts["broken"] or blind)}
     text = f"{networks} networks, {len(rows)} rows: " + ", ".join(f"{n} {s}" for s, n in counts.items() if n)
     text += f"; {drawn - blind} of {drawn} seeded faults found"
+    text += f", {silent} silent nodes passed over" if silent else ""
     for key, group in (("convolutional", [r for r in rows if r["convolutional"]]),
                        ("others", [r for r in rows if not r["convolutional"]])):
         whole[f"geomean_{key}"] = geomean(group)

@@ -60,9 +60,9 @@ std::string VisitorWriter::uniform() {
 // ---- Columns
 
 std::string VisitorWriter::columns(const char* name, const std::vector<ValueId>& values) {
-  Place place;
-  place.channel = "channel";
-  Scope s = scope(place, true);
+  Bindings bindings;
+  bindings.channel = "channel";
+  Scope s = scope(bindings, true);
   const auto waits = [&](ValueId id) { return e_.general && late_[id]; };  // for reductions over rows
   std::vector<ValueId> known;
   std::ranges::copy_if(values, std::back_inserter(known), [&](ValueId id) { return !waits(id); });
@@ -82,28 +82,28 @@ std::string VisitorWriter::columns(const char* name, const std::vector<ValueId>&
 
 std::string VisitorWriter::raw_as_input() const { return converted("raw", DType::f32, g_[e_.norm->input].dtype); }
 
-VisitorWriter::Place VisitorWriter::elements_before() const {
-  Place place;
-  place.columns = &e_.columns_before;
-  place.tensors = &e_.tensors_before;
+VisitorWriter::Bindings VisitorWriter::elements_before() const {
+  Bindings bindings;
+  bindings.columns = &e_.columns_before;
+  bindings.tensors = &e_.tensors_before;
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
-    if (g_[id].op == Op::acc) place.values[id] = "acc";
-  return place;
+    if (g_[id].op == Op::acc) bindings.values[id] = "acc";
+  return bindings;
 }
 
-VisitorWriter::Place VisitorWriter::elements_after(bool with_raw) const {
-  Place place;
-  if (!e_.norm) place = elements_before();
-  place.columns = &e_.columns_after;
-  place.tensors = &e_.tensors_after;
-  if (!e_.norm) return place;
-  if (with_raw && e_.uses_raw) place.values[e_.norm->input] = raw_as_input();
-  place.values[e_.norm->result] = "norm";
-  return place;
+VisitorWriter::Bindings VisitorWriter::elements_after(bool with_raw) const {
+  Bindings bindings;
+  if (!e_.norm) bindings = elements_before();
+  bindings.columns = &e_.columns_after;
+  bindings.tensors = &e_.tensors_after;
+  if (!e_.norm) return bindings;
+  if (with_raw && e_.uses_raw) bindings.values[e_.norm->input] = raw_as_input();
+  bindings.values[e_.norm->result] = "norm";
+  return bindings;
 }
 
-std::string VisitorWriter::element(const char* head, const Place& place, ValueId value) {
-  Scope s = scope(place, options_.accurate);
+std::string VisitorWriter::element(const char* head, const Bindings& bindings, ValueId value) {
+  Scope s = scope(bindings, options_.accurate);
   s.compute(std::vector{value});
   s.line(fmt::format("return {};", s.text(value, DType::f32)));
   return function(fmt::format("float {}const float* column, const float* tensor, const Uniform& u)", head), s.lines());

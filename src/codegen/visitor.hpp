@@ -24,8 +24,8 @@ class VisitorWriter {
 
  private:
   /// What a function has at hand besides constants.
-  struct Place {
-    std::string pixel;  ///< operands [m,n] by place in this list
+  struct Bindings {
+    std::string pixel;  ///< operands [m,n] by position in this list
     const std::vector<ValueId>* columns = nullptr;
     const std::vector<ValueId>* tensors = nullptr;
     std::string channel;  ///< operands of columns, loaded by image and this
@@ -40,20 +40,20 @@ class VisitorWriter {
   void add_fields();
   void check_tensors() const;
 
-  Scope scope(const Place& place, bool accurate);
-  std::string given(ValueId id, const Place& place);
+  Scope scope(const Bindings& bindings, bool accurate);
+  std::string given(ValueId id, const Bindings& bindings);
   std::string load_scalar(ValueId id) const;
-  std::string load_column(ValueId id, const Place& place) const;
-  std::string coordinate(Coordinate c, const Place& place) const;
+  std::string load_column(ValueId id, const Bindings& bindings) const;
+  std::string coordinate(Coordinate c, const Bindings& bindings) const;
   std::string raw_as_input() const;
-  Place elements_before() const;
-  Place elements_after(bool with_raw) const;
+  Bindings elements_before() const;
+  Bindings elements_after(bool with_raw) const;
 
   std::string params() const;
   std::string uniform();
   std::string columns(const char* name, const std::vector<ValueId>& values);
   std::string tensors() const;
-  std::string element(const char* head, const Place& place, ValueId value);
+  std::string element(const char* head, const Bindings& bindings, ValueId value);
   ValueId stored_value(std::size_t output) const;
   std::string before();
   std::string after();
@@ -64,8 +64,8 @@ class VisitorWriter {
   /// General: stored reductions, by where they are kept.
   enum class FoldList : std::uint8_t { channel, moments, tile };
   std::vector<ValueId> folds(FoldList list) const;
-  Place element_place() const;
-  Place row_place() const;
+  Bindings element_bindings() const;
+  Bindings row_bindings() const;
   std::set<ValueId> kept_in_rows() const;
   std::string group_lists() const;
   std::string groups();

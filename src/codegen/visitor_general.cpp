@@ -38,24 +38,24 @@ std::vector<ValueId> VisitorWriter::folds(FoldList list) const {
   return all;
 }
 
-VisitorWriter::Place VisitorWriter::element_place() const {
-  Place place;
-  place.columns = &e_.columns_after;
-  place.tensors = &e_.tensors_after;
-  place.channel = "channel";
+VisitorWriter::Bindings VisitorWriter::element_bindings() const {
+  Bindings bindings;
+  bindings.columns = &e_.columns_after;
+  bindings.tensors = &e_.tensors_after;
+  bindings.channel = "channel";
   for (ValueId id = 0; id < g_.nodes.size(); ++id) {
-    if (g_[id].op == Op::acc) place.values[id] = "acc";
-    if (is_row(g_[id]) || is_group_fold(g_[id])) place.values[id] = "row." + names_.of(id);
+    if (g_[id].op == Op::acc) bindings.values[id] = "acc";
+    if (is_row(g_[id]) || is_group_fold(g_[id])) bindings.values[id] = "row." + names_.of(id);
   }
-  return place;
+  return bindings;
 }
 
 // What is known of a row at its end
-VisitorWriter::Place VisitorWriter::row_place() const {
-  Place place;
+VisitorWriter::Bindings VisitorWriter::row_bindings() const {
+  Bindings bindings;
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
-    if (is_row(g_[id]) || is_group_fold(g_[id])) place.values[id] = "row." + names_.of(id);
-  return place;
+    if (is_row(g_[id]) || is_group_fold(g_[id])) bindings.values[id] = "row." + names_.of(id);
+  return bindings;
 }
 
 // Values of an image, and scalars, that values [m] read once reductions are complete, where operands are unavailable
@@ -76,10 +76,10 @@ std::string VisitorWriter::rows() {
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
     if (is_row(g_[id]) || is_group_fold(g_[id]))
       members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
-  Place place;
-  place.in_row = true;
-  place.image = "at.image";
-  Scope s = scope(place, true);
+  Bindings bindings;
+  bindings.in_row = true;
+  bindings.image = "at.image";
+  Scope s = scope(bindings, true);
   s.line("Row row;");
   fill_rows(s, 0);
   for (const ValueId id : kept_in_rows()) {
@@ -104,7 +104,7 @@ void VisitorWriter::fill_rows(Scope& s, int level) {
 
 // Values [m] that follow once a level's reductions are complete, folded[i]
 std::string VisitorWriter::conclusions(std::size_t level) {
-  Place after;
+  Bindings after;
   if (e_.general->returns()) after.columns = &e_.columns_after;
   for (const ValueId id : kept_in_rows()) after.values[id] = "row." + names_.of(id);
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
@@ -180,8 +180,8 @@ StoreNames store_names(DType stored) {
 }  // namespace
 
 std::string VisitorWriter::results() {
-  const Place place = element_place();
-  Scope s = scope(place, options_.accurate);
+  const Bindings bindings = element_bindings();
+  Scope s = scope(bindings, options_.accurate);
   std::string members, puts, single_puts;
   std::vector<std::string> tiled;
   s.line("Result result;");
@@ -237,8 +237,8 @@ std::string VisitorWriter::fold_terms(Scope& s) {
 }
 
 std::string VisitorWriter::row_ends() {
-  const Place place = row_place();
-  Scope s = scope(place, true);
+  const Bindings bindings = row_bindings();
+  Scope s = scope(bindings, true);
   for (const plan::Output& o : e_.outputs) {
     if (o.place != Place_::row) continue;
     const Store& store = g_.stores[o.store];

@@ -129,22 +129,22 @@ std::string VisitorWriter::load_scalar(ValueId id) const {
   return converted("p." + names_.of(id), passed, x.dtype);
 }
 
-std::string VisitorWriter::load_column(ValueId id, const Place& place) const {
+std::string VisitorWriter::load_column(ValueId id, const Bindings& bindings) const {
   const Node& x = g_[id];
-  const std::string at = x.axes == axes::n   ? place.channel
-                         : x.axes == axes::b ? place.image
+  const std::string at = x.axes == axes::n   ? bindings.channel
+                         : x.axes == axes::b ? bindings.image
                          : x.axes == axes::m
                              ? "at.m"
-                             : fmt::format("{} * p.{} + {}", place.image,
-                                           lies_apart(id) ? names_.of_pitch(id) : "channels", place.channel);
+                             : fmt::format("{} * p.{} + {}", bindings.image,
+                                           lies_apart(id) ? names_.of_pitch(id) : "channels", bindings.channel);
   return converted(fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at), storage_of(x), x.dtype);
 }
 
-std::string VisitorWriter::coordinate(Coordinate c, const Place& place) const {
+std::string VisitorWriter::coordinate(Coordinate c, const Bindings& bindings) const {
   switch (c) {
     case Coordinate::m: return "at.m";
-    case Coordinate::n: return place.channel;
-    case Coordinate::b: return place.image;
+    case Coordinate::n: return bindings.channel;
+    case Coordinate::b: return bindings.image;
     case Coordinate::h:
       return fmt::format("at.m / p.{} % p.{}", extent_name(Coordinate::w), extent_name(Coordinate::h));
     case Coordinate::w: return fmt::format("at.m % p.{}", extent_name(Coordinate::w));
@@ -153,37 +153,37 @@ std::string VisitorWriter::coordinate(Coordinate c, const Place& place) const {
 }
 
 // How a value is spelled where it is not computed; "" if it is to be
-std::string VisitorWriter::given(ValueId id, const Place& place) {
-  if (const auto found = place.values.find(id); found != place.values.end()) return found->second;
+std::string VisitorWriter::given(ValueId id, const Bindings& bindings) {
+  if (const auto found = bindings.values.find(id); found != bindings.values.end()) return found->second;
   const Node& x = g_[id];
   const auto index_in = [&](const std::vector<ValueId>* list) {
     return list == nullptr ? -1 : static_cast<int>(std::find(list->begin(), list->end(), id) - list->begin());
   };
   if (is_scalar(x) && late_[id]) {
-    const int i = e_.general ? index_in(place.columns) : -1;
-    return i >= 0 && i < std::ssize(*place.columns) ? column_text(static_cast<std::size_t>(i), x.dtype) : "";
+    const int i = e_.general ? index_in(bindings.columns) : -1;
+    return i >= 0 && i < std::ssize(*bindings.columns) ? column_text(static_cast<std::size_t>(i), x.dtype) : "";
   }
   if (is_scalar(x)) {
     uniforms_read_.insert(id);
     return "u." + names_.of(id);
   }
   // An image's number is a column where elements read it, as all that they have of an image is
-  if (const int i = index_in(place.columns); i >= 0 && i < std::ssize(*place.columns))
+  if (const int i = index_in(bindings.columns); i >= 0 && i < std::ssize(*bindings.columns))
     return column_text(static_cast<std::size_t>(i), x.dtype);
-  if (x.op == Op::index && (x.attr.coordinate != Coordinate::n || !place.channel.empty()))
-    return coordinate(x.attr.coordinate, place);
+  if (x.op == Op::index && (x.attr.coordinate != Coordinate::n || !bindings.channel.empty()))
+    return coordinate(x.attr.coordinate, bindings);
   if (x.op != Op::operand) return "";
-  if (const int i = index_in(place.tensors); i >= 0 && i < std::ssize(*place.tensors)) {
+  if (const int i = index_in(bindings.tensors); i >= 0 && i < std::ssize(*bindings.tensors)) {
     const std::string tensor = fmt::format("tensor[{}]", i);
     return storage_of(x) == DType::i32 ? converted(fmt::format("__float_as_int({})", tensor), DType::i32, x.dtype)
                                        : converted(tensor, DType::f32, x.dtype);
   }
-  return load_column(id, place);
+  return load_column(id, bindings);
 }
 
-Scope VisitorWriter::scope(const Place& place, bool accurate) {
+Scope VisitorWriter::scope(const Bindings& bindings, bool accurate) {
   return Scope(
-      g_, names_, accurate, [this, &place](ValueId id) { return given(id, place); },
+      g_, names_, accurate, [this, &bindings](ValueId id) { return given(id, bindings); },
       [this](ValueId id, std::span<const std::string> inputs) {
         if (!precise_.empty() && precise_[id]) return codegen::expression(g_, id, inputs, true);
         return halving_.expression(id, inputs);

@@ -16,7 +16,7 @@ std::string VisitorWriter::late_and_affine() {
            function("Late late(const Params&, const Uniform&, int, int)", "        return {};\n") +
            function("float2 affine(const Late&, const Uniform&, float, float)", "        return {1.f, 0.f};\n");
   const std::vector<ValueId> values = plan::late_values(e_);
-  Place loads, uses;
+  Bindings loads, uses;
   loads.channel = "channel";
   std::string members, results;
   Scope first = scope(loads, true);
@@ -47,11 +47,11 @@ std::string VisitorWriter::late_and_affine() {
 }
 
 std::string VisitorWriter::statistics() {
-  Place place;
-  place.channel = "group";  // of groups of one channel; others read no operand of a channel
-  if (e_.norm && e_.norm->mean) place.values[*e_.norm->mean] = "mean";
-  if (e_.norm && e_.norm->variance) place.values[*e_.norm->variance] = "variance";
-  Scope s = scope(place, true);
+  Bindings bindings;
+  bindings.channel = "group";  // of groups of one channel; others read no operand of a channel
+  if (e_.norm && e_.norm->mean) bindings.values[*e_.norm->mean] = "mean";
+  if (e_.norm && e_.norm->variance) bindings.values[*e_.norm->variance] = "variance";
+  Scope s = scope(bindings, true);
   for (const plan::Output& o : e_.outputs) {
     if (o.place != plan::Output::Place::statistics) continue;
     const Store& store = g_.stores[o.store];

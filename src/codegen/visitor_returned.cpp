@@ -65,13 +65,13 @@ std::string VisitorWriter::groups() {
     for (std::size_t i = 0; i < levels[l].size(); ++i)
       reads += fmt::format("        row.{} = line[Groups::first({}, {}) + n / {}];\n", names_.of(levels[l][i]), l, i,
                            e_.general->group_width(g_[levels[l][i]]));
-  Place place = row_place();
-  place.image = "at.image";
+  Bindings bindings = row_bindings();
+  bindings.image = "at.image";
   std::vector<std::string> widths;
   for (const plan::Output& o : e_.outputs) {
     if (o.place != plan::Output::Place::grouped) continue;
     const Store& store = g_.stores[o.store];
-    Scope s = scope(place, true);
+    Scope s = scope(bindings, true);
     s.compute(std::vector{store.value});
     const DType held = store.dtype == DType::i32 || store.dtype == DType::boolean ? store.dtype : DType::f32;
     s.line(fmt::format("store<{}>(p.{}, at.m * columns + group, {});", element_name(store.dtype),
@@ -113,8 +113,8 @@ std::string VisitorWriter::returned() {
 
 // What an element adds to each reduction of the lists, one after the other
 std::string VisitorWriter::shared_terms(std::initializer_list<const std::vector<ValueId>*> lists) {
-  const Place place = element_place();
-  Scope s = scope(place, options_.accurate);
+  const Bindings bindings = element_bindings();
+  Scope s = scope(bindings, options_.accurate);
   std::size_t at = 0;
   for (const auto* list : lists)
     for (const ValueId id : *list) {
@@ -178,21 +178,21 @@ std::string VisitorWriter::concluded(const Domain& d) const {
 std::string VisitorWriter::returned_columns(std::size_t level) {
   const auto& columns = e_.columns_after;
   const auto& level_of = e_.general->level_of;
-  Place place;
-  place.channel = "channel";
+  Bindings bindings;
+  bindings.channel = "channel";
   for (std::size_t i = 0; i < columns.size(); ++i)
     if (late_[columns[i]] && level_of[columns[i]] <= static_cast<int>(level))
-      place.values[columns[i]] = column_text(i, g_[columns[i]].dtype);
+      bindings.values[columns[i]] = column_text(i, g_[columns[i]].dtype);
   std::size_t at = 0;
   for (const Domain& d : e_.general->returned[level]) {
-    for (const ValueId id : d.folds) place.values[id] = fmt::format("value[{}]", at++);
+    for (const ValueId id : d.folds) bindings.values[id] = fmt::format("value[{}]", at++);
     for (std::size_t i = 0; i < d.moments.size(); ++i) {
-      if (d.means[i] != d.moments[i]) place.values[d.means[i]] = fmt::format("value[{}]", at);
-      place.values[d.moments[i]] = fmt::format("value[{}]", at + 1);
+      if (d.means[i] != d.moments[i]) bindings.values[d.means[i]] = fmt::format("value[{}]", at);
+      bindings.values[d.moments[i]] = fmt::format("value[{}]", at + 1);
       at += 2;
     }
   }
-  Scope s = scope(place, true);
+  Scope s = scope(bindings, true);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     if (!late_[columns[i]] || level_of[columns[i]] != static_cast<int>(level) + 1) continue;
     s.compute(std::vector{columns[i]});

@@ -49,20 +49,20 @@ std::string VisitorWriter::domains() {
 
 // Stores what follows from a domain's reductions
 std::string VisitorWriter::finish(const Domain& d) {
-  Place place;
-  place.channel = "group";
+  Bindings bindings;
+  bindings.channel = "group";
   for (std::size_t i = 0; i < d.folds.size(); ++i) {
     const Node& x = g_[d.folds[i]];
     const char* count = x.attr.domain.cols ? " / (rows * columns)" : " / rows";
-    place.values[d.folds[i]] = fmt::format("folded[{}]{}", i, x.op == Op::mean ? count : "");
+    bindings.values[d.folds[i]] = fmt::format("folded[{}]{}", i, x.op == Op::mean ? count : "");
   }
   for (std::size_t i = 0; i < d.moments.size(); ++i)
-    place.values[d.moments[i]] = fmt::format("moments[{0}].m2 / moments[{0}].count", i);
+    bindings.values[d.moments[i]] = fmt::format("moments[{0}].m2 / moments[{0}].count", i);
   const std::string groups = d.groups == 0 ? "p.channels" : fmt::format("{}", d.groups);
   const std::string at = d.groups == 1 ? (d.per_image ? "image" : "0")
                          : d.per_image ? fmt::format("image * {} + group", groups)
                                        : "group";
-  Scope s = scope(place, true);
+  Scope s = scope(bindings, true);
   for (const std::size_t i : d.stores) {
     const Store& store = g_.stores[i];
     const DType held = store.dtype == DType::i32 || store.dtype == DType::boolean ? store.dtype : DType::f32;

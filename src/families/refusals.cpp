@@ -1,9 +1,8 @@
-/// Refusals of candidates, as a few reasons.
+/// Refusals of candidates, as a few reasons: one a rule that is broken.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 
@@ -12,46 +11,25 @@
 namespace unisono::families {
 namespace {
 
-/// "resident: an image has # tiles, # fit in flight": reasons of one kind.
-std::string kind_of(const std::string& reason) {
-  std::string kind;
-  for (const char c : reason)
-    if (c < '0' || c > '9')
-      kind += c;
-    else if (kind.empty() || kind.back() != '#')
-      kind += '#';
-  return kind;
-}
-
-/// How far a refusal is from legal: what a reason counts over what there is, its first number over its last.
-double excess(const std::string& reason) {
-  double first = 0, last = 0;
-  constexpr const char* digits = "0123456789";
-  for (std::size_t at = reason.find_first_of(digits); at != std::string::npos;) {
-    const std::size_t end = std::min(reason.find_first_not_of(digits, at), reason.size());
-    std::from_chars(reason.data() + at, reason.data() + end, last);
-    if (first == 0) first = last;
-    at = reason.find_first_of(digits, end);
-  }
-  return first / std::max(1.0, last);
-}
-
 struct Group {
-  std::string kind;
-  const Candidate* example = nullptr;
+  const Candidate* example = nullptr;  ///< the one that is closest to legal
   int count = 0;
 };
 
+/// By the rule that is broken; what breaks no plan's rule stands for itself.
+std::string key_of(const Refusal& refusal) {
+  return refusal.rule.text.empty() ? refusal.text() : std::string(refusal.rule.text);
+}
+
 std::vector<Group> group(const std::vector<Candidate>& all) {
-  std::map<std::string, Group> kinds;
+  std::map<std::string, Group> rules;
   for (const Candidate& c : all) {
     if (c.is_legal()) continue;
-    const std::string reason = c.refusal->text();
-    Group& g = kinds[kind_of(reason)];
-    if (g.count++ == 0 || excess(reason) < excess(g.example->refusal->text())) g.example = &c;
+    Group& g = rules[key_of(*c.refusal)];
+    if (g.count++ == 0 || c.refusal->rule.excess() < g.example->refusal->rule.excess()) g.example = &c;
   }
   std::vector<Group> list;
-  for (auto& [kind, g] : kinds) g.kind = kind, list.push_back(g);
+  for (const auto& [rule, g] : rules) list.push_back(g);
   std::ranges::stable_sort(list, std::greater(), &Group::count);
   return list;
 }

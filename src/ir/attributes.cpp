@@ -4,10 +4,10 @@
 
 #include <bit>
 #include <cmath>
+#include <functional>
 
-#include "ir/infer.hpp"
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
-#include "ir/spelling.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::ir {
@@ -60,20 +60,21 @@ void check_normalisation(Op op, const Attributes& a) {
 
 }  // namespace
 
-bool same_number(double x, double y) {
-  return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y) || (std::isnan(x) && std::isnan(y));
-}
-
-bool same_number(const std::optional<double>& x, const std::optional<double>& y) {
-  return x.has_value() == y.has_value() && (!x || same_number(*x, *y));
-}
-
 bool same_attributes(const Attributes& x, const Attributes& y) {
   return same_number(x.value, y.value) && same_number(x.alpha, y.alpha) && same_number(x.beta, y.beta) &&
          same_number(x.lower, y.lower) && same_number(x.upper, y.upper) && same_number(x.eps, y.eps) &&
          x.has_scale == y.has_scale && x.has_shift == y.has_shift && x.domain == y.domain &&
          x.coordinate == y.coordinate && x.name == y.name && x.storage == y.storage &&
          same_number(x.default_value, y.default_value);
+}
+
+std::size_t hash_of(const Attributes& a) {
+  std::size_t hash = std::hash<std::string>{}(a.name);
+  for (const double x : {a.value, a.alpha, a.beta, a.lower, a.upper, a.eps, a.default_value.value_or(0)}) {
+    const std::uint64_t bits = std::isnan(x) ? 1 : std::bit_cast<std::uint64_t>(x);
+    hash = (hash ^ std::hash<std::uint64_t>{}(bits)) * 0x9e3779b97f4a7c15u;
+  }
+  return hash;
 }
 
 bool is_exact_in(double value, DType t) {

@@ -1,16 +1,17 @@
 #pragma once
 /// Which attributes an operation reads, what values they may have, and when two sets are the same.
 
+#include <cstddef>
+
 #include "unisono/graph.hpp"
 
 namespace unisono::ir {
 
-/// Equality of numbers as parts of a graph: 0 and -0 differ, all NaNs are one.
-bool same_number(double x, double y);
-bool same_number(const std::optional<double>& x, const std::optional<double>& y);
-
-/// Equality of attribute sets in that sense. (Attributes::operator== follows IEEE: there NaN differs from itself.)
+/// Equality of attribute sets, of their numbers as same_number() says. (Attributes::operator== follows IEEE: there NaN
+/// differs from itself.)
 bool same_attributes(const Attributes& x, const Attributes& y);
+/// A hash of what tells the attributes of the nodes of long graphs apart: numbers and names. Equal sets have one.
+std::size_t hash_of(const Attributes& attributes);
 
 /// True if `value` is one of the values of i32 or bool.
 bool is_exact_in(double value, DType integer_or_bool);

@@ -6,12 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/attributes.hpp"
 #include "ir/infer.hpp"
 #include "ir/leaves.hpp"
 #include "ir/names.hpp"
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
-#include "ir/spelling.hpp"
 #include "ir/store_forms.hpp"
 #include "unisono/error.hpp"
 

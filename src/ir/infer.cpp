@@ -103,17 +103,6 @@ std::string wrong_arity(std::string_view name, int takes, std::size_t given) {
   return fmt::format("{} takes {} input{} and was given {}", name, takes, takes == 1 ? "" : "s", given);
 }
 
-ReduceDomain normalisation_domain(Op op, int groups) {
-  switch (op) {
-    case Op::group_norm: return {.rows = true, .cols = true, .per_image = true, .groups = groups};
-    case Op::instance_norm: return {.rows = true, .per_image = true};
-    case Op::layer_norm:
-    case Op::rms_norm: return {.cols = true};
-    case Op::batch_norm: return {.rows = true};
-    default: throw InternalError(fmt::format("{} is no normalisation", to_string(op)));
-  }
-}
-
 Inferred infer(Op op, std::span<const Node* const> in, const Attributes& attr, std::optional<DType> requested) {
   const OpInfo& row = info(op);
   if (row.arity >= 0 && std::ssize(in) != row.arity) throw UserError(wrong_arity(row.name, row.arity, in.size()));

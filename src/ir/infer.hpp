@@ -29,7 +29,4 @@ Inferred infer(Op op, std::span<const Node* const> inputs, const Attributes& att
 /// "mish takes 1 input and was given 2".
 std::string wrong_arity(std::string_view name, int takes, std::size_t given);
 
-/// The domain that a normalisation's statistics run over: fixed by the op, apart from the groups of group_norm.
-ReduceDomain normalisation_domain(Op op, int groups);
-
 }  // namespace unisono::ir

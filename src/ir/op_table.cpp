@@ -66,6 +66,17 @@ std::optional<Op> op_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+ReduceDomain normalisation_domain(Op op, int groups) {
+  switch (op) {
+    case Op::group_norm: return {.rows = true, .cols = true, .per_image = true, .groups = groups};
+    case Op::instance_norm: return {.rows = true, .per_image = true};
+    case Op::layer_norm:
+    case Op::rms_norm: return {.cols = true};
+    case Op::batch_norm: return {.rows = true};
+    default: throw InternalError(std::string(info(op).name) + " is no normalisation");
+  }
+}
+
 }  // namespace ir
 
 std::string_view to_string(Op op) { return ir::info(op).name; }

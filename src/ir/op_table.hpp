@@ -73,4 +73,7 @@ inline bool is_elementwise(Op op) {
 inline bool is_reduction(Op op) { return info(op).op_class == OpClass::reduction; }
 inline bool is_normalisation(Op op) { return info(op).op_class == OpClass::normalisation; }
 
+/// The domain that a normalisation's statistics run over: fixed by the op, apart from the groups of group_norm.
+ReduceDomain normalisation_domain(Op op, int groups);
+
 }  // namespace unisono::ir

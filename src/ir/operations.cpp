@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "ir/infer.hpp"
+#include "ir/op_table.hpp"
 #include "unisono/builder.hpp"
 #include "unisono/error.hpp"
 

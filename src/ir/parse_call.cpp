@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include "ir/attribute_values.hpp"
-#include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "ir/parser.hpp"
 #include "ir/store_forms.hpp"

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
 #include "ir/value_names.hpp"

@@ -49,11 +49,11 @@ std::string excerpt(std::string_view text) {
   return text.size() <= longest ? std::string(text) : fmt::format("{}...", text.substr(0, longest));
 }
 
-Source::Place Source::place(std::size_t offset) const {
+Source::Position Source::place(std::size_t offset) const {
   const auto before = text_.substr(0, offset);
   const auto newline = before.rfind('\n');
   auto line = newline == std::string_view::npos ? before : before.substr(newline + 1);
-  Place p;
+  Position p;
   p.line = 1 + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'));
   while (!line.empty()) {
     line.remove_prefix(std::max<std::size_t>(character_length(line), 1));
@@ -84,7 +84,7 @@ void Source::fail(Span span, std::string_view message) const {
   if (offset >= line_end) carets += '^';
   carets.erase(std::min(carets.size(), carets.find_last_not_of(' ') + 1));
 
-  const Place p = place(offset);
+  const Position p = place(offset);
   const auto number = std::to_string(p.line);
   throw UserError(fmt::format("line {}, column {}: {}\n  {} | {}\n  {} | {}", p.line, p.column, message, number, line,
                               std::string(number.size(), ' '), carets));

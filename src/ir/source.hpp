@@ -24,11 +24,11 @@ class Source {
   std::string_view text() const { return text_; }
   std::string_view text(Span span) const { return text_.substr(span.offset, span.length); }
 
-  struct Place {
+  struct Position {
     std::size_t line = 1;    ///< from 1
     std::size_t column = 1;  ///< from 1, in characters (UTF-8)
   };
-  Place place(std::size_t offset) const;
+  Position place(std::size_t offset) const;
 
   /// Throws UserError: "line 2, column 5: <message>", the line, and carets under the part of `span` on it. Of a long
   /// line only the neighbourhood is shown.

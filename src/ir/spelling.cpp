@@ -2,28 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-
-#include "ir/attributes.hpp"
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
 
 namespace unisono::ir {
-
-std::string number_text(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  std::string s = fmt::format("{}", value);
-  const auto e = s.find('e');  // "1e-05": drop the plus sign and the zeros of the exponent
-  if (e != std::string::npos) {
-    auto digits = e + 1;
-    if (s[digits] == '+')
-      s.erase(digits, 1);
-    else if (s[digits] == '-')
-      ++digits;
-    while (digits + 1 < s.size() && s[digits] == '0') s.erase(digits, 1);
-  }
-  return s;
-}
 
 std::vector<std::string> keyword_texts(const Node& node) {
   std::vector<std::string> texts;

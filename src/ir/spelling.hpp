@@ -1,5 +1,5 @@
 #pragma once
-/// How the text form spells numbers and attributes.
+/// How the text form spells attributes.
 
 #include <string>
 #include <vector>
@@ -7,9 +7,6 @@
 #include "unisono/graph.hpp"
 
 namespace unisono::ir {
-
-/// The shortest decimal that reads back as exactly `value`: "2", "0.1", "1e-5", "-inf", "nan".
-std::string number_text(double value);
 
 /// The keyword arguments of a node that are not at their defaults: {"over=(m,n)", "per=b", "groups=4"}, {"slope=0.1"}.
 /// Where an operation has no default (over= of a reduction, groups= of group_norm), always.

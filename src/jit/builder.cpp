@@ -42,11 +42,11 @@ class Slot {
   std::counting_semaphore<>& slots_;
 };
 
-std::filesystem::path folder_of(const Place& place) { return place.refused.empty() ? place.folder : ""; }
+std::filesystem::path folder_of(const KernelFolder& place) { return place.refused.empty() ? place.folder : ""; }
 
-std::vector<std::filesystem::path> folders_of(const std::vector<Place>& places) {
+std::vector<std::filesystem::path> folders_of(const std::vector<KernelFolder>& places) {
   std::vector<std::filesystem::path> folders;
-  for (const Place& p : places)
+  for (const KernelFolder& p : places)
     if (p.refused.empty()) folders.push_back(p.folder);
   return folders;
 }
@@ -55,9 +55,9 @@ std::vector<std::filesystem::path> folders_of(const std::vector<Place>& places) 
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): handed over
 Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler)
-    : Builder(settings, std::move(compiler), places_of(settings)) {}
+    : Builder(settings, std::move(compiler), kernel_folders_of(settings)) {}
 
-Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler, const Places& places)
+Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler, const KernelFolders& places)
     : settings_(std::move(settings)),
       compiler_(std::move(compiler)),
       folder_(folder_of(places.cache)),
@@ -72,7 +72,7 @@ Builder::Builder(Settings settings, std::shared_ptr<Compiler> compiler, const Pl
   } else if (settings_.use_cache && folder_.empty()) {
     warn("cache", "compiled kernels are not kept: none of UNISONO_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
   }
-  for (const Place& p : places.packs)
+  for (const KernelFolder& p : places.packs)
     if (!p.refused.empty()) warn("pack " + p.folder.string(), "a pack is not used: " + p.refused);
 }
 

@@ -46,7 +46,7 @@ class Builder {
   ReadyPointer attempt(Task& task, double wait_seconds);
 
  private:
-  Builder(Settings settings, std::shared_ptr<Compiler> compiler, const Places& places);
+  Builder(Settings settings, std::shared_ptr<Compiler> compiler, const KernelFolders& places);
   ReadyPointer without_compiler(const Task& task);
   ReadyPointer look_up(const Task& task, bool repair);
   ReadyPointer lead(Task& task, double wait_seconds);

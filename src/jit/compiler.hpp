@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "jit/jit.hpp"
+#include "jit/request.hpp"
 
 namespace unisono::jit {
 

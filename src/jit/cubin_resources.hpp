@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "jit/jit.hpp"
+#include "jit/request.hpp"
 
 namespace unisono::jit {
 

@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "jit/jit.hpp"
+#include "jit/request.hpp"
 
 namespace unisono::jit {
 

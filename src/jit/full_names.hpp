@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "jit/jit.hpp"
+#include "jit/request.hpp"
 
 namespace unisono::jit {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "jit/jit.hpp"
+#include "jit/request.hpp"
 
 namespace unisono::jit {
 

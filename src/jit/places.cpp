@@ -19,12 +19,12 @@ std::string distrust_text(const fs::path& folder) {
   return why.empty() ? "" : "kernels are code, and those in it may be somebody else's: " + why;
 }
 
-Place cache_of(const Settings& settings) {
+KernelFolder cache_of(const Settings& settings) {
   if (!settings.use_cache) return {};
   const bool named = !settings.cache.empty();
   const auto folder = named ? settings.cache : support::kernel_cache_folder();
   if (!folder) return {};
-  Place place{fs::absolute(*folder)};
+  KernelFolder place{fs::absolute(*folder)};
   place.refused = distrust_text(place.folder);
   if (place.refused.empty()) place.refused = why_foreign(place.folder);
   if (named && !place.refused.empty()) throw UserError(place.refused);
@@ -42,8 +42,8 @@ void require_own(const fs::path& folder) {
   if (const std::string why = distrust_text(folder); !why.empty()) throw UserError(why);
 }
 
-Places places_of(const Settings& settings) {
-  Places places{.cache = cache_of(settings), .packs = {}};
+KernelFolders kernel_folders_of(const Settings& settings) {
+  KernelFolders places{.cache = cache_of(settings), .packs = {}};
   for (const fs::path& folder : settings.packs) {
     if (!is_there(folder)) continue;
     require_own(folder);

@@ -6,10 +6,13 @@
 
 #include "families/interface/family.hpp"
 #include "families/interface/typed_override.hpp"
+#include "ir/check_graph.hpp"
 #include "ir/store_forms.hpp"
 #include "lower/request.hpp"
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "plan/as_convolution.hpp"
+#include "plan/moment_store.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/error.hpp"
 
@@ -56,8 +59,7 @@ Graph optimised(const Graph& graph, const CompileOptions& options) {
 Problem analyse(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
                 const Further& further) {
   const Extents e = extents(contraction);
-  verify(graph);
-  ir::check_forms(graph, contraction);
+  ir::check_graph(graph, contraction);
   const ir::SplitStores stores = ir::split_stores(graph);
   // plan: what is computed before, in and after a normalisation, and what is made of the main store
   plan::Epilogue epilogue = plan::analyse(optimised(stores.graph, options), e);
@@ -86,6 +88,8 @@ Attempt attempt(const Contraction& contraction, const Graph& graph, const Compil
 
 Lowered lower(Problem problem, tuning::Chosen chosen, const plan::Device& device) {
   codegen::Kernel kernel = generate(problem, *chosen.plan);
+  // refused here, not by the runtime: before the kernel is compiled or packed
+  chosen.plan->family->parameter_bytes(*chosen.plan, kernel);
   return {std::move(problem), std::move(chosen), std::move(kernel), device.arch()};
 }
 

@@ -1,4 +1,5 @@
 #include "lower/request.hpp"
+#include "families/interface/family.hpp"
 
 #include <fmt/format.h>
 

@@ -11,6 +11,7 @@
 
 #include "network/caller.hpp"
 #include "network/executable_impl.hpp"
+#include "network/joined_convolutions.hpp"
 #include "network/regions.hpp"
 #include "network/steps.hpp"
 #include "runtime/common/views.hpp"
@@ -68,7 +69,7 @@ class CpuNetwork final : public NetworkImpl {
  public:
   CpuNetwork(Network given, const NetworkOptions& options) : given_(std::move(given)), options_(options) {
     const support::NoFork no_fork;
-    fused_ = network::fuse(given_, options.fuse);
+    fused_ = network::fuse(options.fuse ? network::join_convolutions(given_) : given_, options.fuse);
     report_ = network::report(fused_, given_.operators.size());
     for (const NetworkTensor& t : fused_.network.tensors) constants_.push_back(network::in_memory_order(t));
   }

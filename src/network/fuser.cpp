@@ -53,7 +53,7 @@ class Fuser {
   void grow(std::size_t seed);
   bool joins(std::size_t candidate, std::size_t seed);
   std::optional<Refusal> refusal(std::size_t candidate, std::size_t seed);
-  std::string why_not_joined(std::size_t user, std::size_t seed);
+  Refusal refused_user(std::size_t user, std::size_t seed);
   bool depends_on(std::size_t unit, std::size_t target) const;
   std::vector<std::size_t> unit_order() const;
   Region region(std::size_t unit);
@@ -207,10 +207,9 @@ std::vector<TensorId> Fuser::stored_tensors(const std::vector<std::size_t>& memb
 }
 
 // Why an operator that reads a result of the unit `seed` stands outside of it
-std::string Fuser::why_not_joined(std::size_t user, std::size_t seed) {
-  if (unit_[user] != user) return "belongs to another region";
-  const auto refused = refusal(user, seed);
-  return refused ? refused->first() : "";
+Refusal Fuser::refused_user(std::size_t user, std::size_t seed) {
+  if (unit_[user] != user) return because("belongs to another region");
+  return refusal(user, seed).value_or(because("begins a region of its own"));
 }
 
 std::string Fuser::end_note(const Region& r, const std::vector<TensorId>& stored) {
@@ -219,7 +218,7 @@ std::string Fuser::end_note(const Region& r, const std::vector<TensorId>& stored
   for (const TensorId id : stored) {
     if (is_output_[id]) reasons.push_back(fmt::format("'{}' is an output", network_[id].name));
     for (const std::size_t u : users_[id])
-      if (unit_[u] != unit) reasons.push_back(fmt::format("{} {}", where(op(u)), why_not_joined(u, unit)));
+      if (unit_[u] != unit) reasons.push_back(fmt::format("{} {}", where(op(u)), refused_user(u, unit).first()));
   }
   return fmt::format("{}", fmt::join(reasons, "; "));
 }

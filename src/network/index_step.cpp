@@ -12,7 +12,7 @@ namespace unisono::network {
 
 namespace {
 
-using StepRun = std::function<void(const Tensors&)>;
+using StepRun = OperatorStep;
 
 // Errors of a run name the operator
 template <class F>
@@ -70,9 +70,12 @@ class IndexStep {
     };
   }
   StepRun operator()(const operators::TopK& k) const {
-    return [x = in(0), y = out(), k, parallel = parallel_](const Tensors& t) {
+    StepRun step = [x = in(0), y = out(), k, parallel = parallel_](const Tensors& t) {
       cpu::top_k(k.axis, k.smallest, x.at(t), y.at(t), parallel);
     };
+    const auto along = static_cast<std::size_t>(out().strided.shape[static_cast<std::size_t>(k.axis)]);
+    step.thread_bytes = along * sizeof(std::int64_t);
+    return step;
   }
   StepRun operator()(const operators::GridSample& g) const {
     return [x = in(0), grid = in(1), y = out(), g, parallel = parallel_](const Tensors& t) {
@@ -98,8 +101,8 @@ class IndexStep {
 
 }  // namespace
 
-std::function<void(const Tensors&)> index_step(const Network& network, const Operator& op, const StoragePlan& storage,
-                                               const cpu::Parallel& parallel) {
+OperatorStep index_step(const Network& network, const Operator& op, const StoragePlan& storage,
+                        const cpu::Parallel& parallel) {
   return std::visit(IndexStep(network, op, storage, parallel), op.kind);
 }
 

@@ -93,24 +93,33 @@ struct TypeOf {
   }
 };
 
+// The column `types` of the table of maps
+enum class MapTypes : std::uint8_t { numbers, floats, integers, comparison, equality, truth, choice, conversion };
+
+constexpr MapTypes map_types[] = {
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, ...) MapTypes::TYPES,
+#define UNISONO_MAP_OTHER(NAME, OPERANDS, TYPES, ...) MapTypes::TYPES,
+#include "unisono/network/maps.def"
+};
+
 DType TypeOf::operator()(const operators::Map& m) const {
-  if (m.op == MapOp::cast) return m.to;
-  if (m.op >= MapOp::logical_and && m.op <= MapOp::logical_not) {
+  const MapTypes types = map_types[static_cast<std::size_t>(m.op)];
+  if (types == MapTypes::conversion) return m.to;
+  if (types == MapTypes::truth) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       if (type(i) != DType::boolean) refuse(i, "bool");
     return DType::boolean;
   }
-  if (m.op == MapOp::select) {
+  if (types == MapTypes::choice) {
     if (type(0) != DType::boolean) refuse(0, "bool");
     return common(1);
   }
   const DType t = common();
-  if (m.op == MapOp::equal && t == DType::boolean) return t;
+  if (types == MapTypes::equality && t == DType::boolean) return t;
   if (!computes(t)) refuse(0, "numbers");
-  if (!is_float(t) && m.op >= MapOp::floor && m.op <= MapOp::erf) refuse(0, "f32 or f64");
-  const bool bits = (m.op >= MapOp::bit_and && m.op <= MapOp::shift_right) || m.op == MapOp::bit_not;
-  if (is_float(t) && bits) refuse(0, "integers");
-  return m.op >= MapOp::equal && m.op <= MapOp::greater_equal ? DType::boolean : t;
+  if (!is_float(t) && types == MapTypes::floats) refuse(0, "f32 or f64");
+  if (is_float(t) && types == MapTypes::integers) refuse(0, "integers");
+  return types == MapTypes::comparison || types == MapTypes::equality ? DType::boolean : t;
 }
 
 }  // namespace

@@ -68,6 +68,10 @@ Shape reduced(const OperatorInputs& in, const std::vector<int>& axes, bool keep)
 
 // Coordinates stay below 2^53, where every integer has a neighbour; the taps of a filter that is as wide as an output
 // element would have no bound
+void check_scale(const OperatorInputs& in, double scale) {
+  if (!(scale > 0) || !(scale <= 0x1p20)) fail(in, "scale is {}; expected above 0, up to 2^20", scale);
+}
+
 void check_region(const OperatorInputs& in, const operators::Resample& r) {
   const std::size_t rank = in.shape(0).size();
   if (r.roi_begin.size() != rank || r.roi_end.size() != rank)
@@ -78,6 +82,12 @@ void check_region(const OperatorInputs& in, const operators::Resample& r) {
       if (!(std::abs(v) <= 0x1p20)) fail(in, "the region of interest has {}; expected -2^20 to 2^20", v);
   if (r.antialias) fail(in, "antialias is not supported for a region of interest");
 }
+
+constexpr std::size_t map_operands[] = {
+#define UNISONO_MAP(NAME, OPERANDS, ...) OPERANDS,
+#define UNISONO_MAP_OTHER(NAME, OPERANDS, ...) OPERANDS,
+#include "unisono/network/maps.def"
+};
 
 }  // namespace
 
@@ -96,8 +106,7 @@ Shape broadcast_shapes(const Shape& x, const Shape& y, const std::string& where)
 }
 
 Shape infer_tensor_shape(const operators::Map& m, const OperatorInputs& in) {
-  const bool unary = (m.op >= MapOp::logical_not && m.op <= MapOp::bit_not) || m.op == MapOp::cast;
-  const std::size_t n = m.op == MapOp::select ? 3 : unary ? 1 : 2;
+  const std::size_t n = map_operands[static_cast<std::size_t>(m.op)];
   count(in, n, n);
   Shape r = in.shape(0);
   for (std::size_t i = 1; i < n; ++i) r = broadcast_shapes(r, in.shape(i), in.where);
@@ -304,6 +313,8 @@ Shape infer_tensor_shape(const operators::Resample& r, const OperatorInputs& in)
     fail(in, "was given {} scales and {} sizes for shape {}", r.scales.size(), r.sizes.size(), to_string(x));
   const bool region = r.coordinates == ResizeCoordinates::crop_and_resize;
   if (region) check_region(in, r);
+  if (r.rounded_sizes && (like || region))
+    fail(in, "rounded_sizes needs sizes that are numbers, and no region of interest");
   Shape y;
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (r.sizes[i] == -1) {
@@ -313,11 +324,12 @@ Shape infer_tensor_shape(const operators::Resample& r, const OperatorInputs& in)
     }
     if (r.sizes[i] != 0) {
       if (r.sizes[i] < 1 || r.sizes[i] > largest_extent) fail(in, "size is {}; expected 1 to 2^31", r.sizes[i]);
+      if (r.rounded_sizes) check_scale(in, r.scales[i]);
       y.push_back(r.sizes[i]);
       continue;
     }
     const double scale = r.scales[i];
-    if (!(scale > 0) || !(scale <= 0x1p20)) fail(in, "scale is {}; expected above 0, up to 2^20", scale);
+    check_scale(in, scale);
     if (region && !x[i].known()) fail(in, "a region of interest needs fixed extents; the input has {}", to_string(x));
     const double part = region ? r.roi_end[i] - r.roi_begin[i] : 1;
     if (!(part >= 0) || !(part <= 0x1p20)) fail(in, "the region of interest is {} wide", part);

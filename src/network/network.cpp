@@ -18,16 +18,13 @@ namespace unisono {
 namespace {
 
 constexpr const char* map_names[] = {
-    "add",     "sub",        "mul",         "div",         "pow",        "min",           "max",         "mod",
-    "fmod",    "equal",      "less",        "less_equal",  "greater",    "greater_equal", "bit_and",     "bit_or",
-    "bit_xor", "shift_left", "shift_right", "logical_and", "logical_or", "logical_xor",   "logical_not", "neg",
-    "abs",     "sign",       "floor",       "ceil",        "round",      "sqrt",          "exp",         "log",
-    "sin",     "cos",        "tan",         "asin",        "acos",       "atan",          "sinh",        "cosh",
-    "tanh",    "asinh",      "acosh",       "atanh",       "erf",        "bit_not",       "select",      "cast"};
+#define UNISONO_MAP(NAME, ...) #NAME,
+#define UNISONO_MAP_OTHER(NAME, ...) #NAME,
+#include "unisono/network/maps.def"
+};
 constexpr const char* reduce_names[] = {"sum", "mean", "max",        "min",     "prod",
                                         "l1",  "l2",   "sum_square", "log_sum", "log_sum_exp"};
 constexpr const char* resize_names[] = {"resize nearest", "resize linear", "resize cubic"};
-static_assert(std::size(map_names) == static_cast<std::size_t>(MapOp::cast) + 1);
 
 struct NameOf {
   std::string operator()(const operators::Conv2d&) const { return "conv2d"; }

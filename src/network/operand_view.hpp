@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "network/regions.hpp"
-#include "network/storage.hpp"
+#include "network/sizes.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
 

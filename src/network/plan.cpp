@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 
 #include "network/dim.hpp"
@@ -10,6 +11,7 @@
 #include "network/steps.hpp"
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/worker_pool.hpp"
+#include "support/cancellation.hpp"
 #include "support/machine_memory.hpp"
 #include "unisono/error.hpp"
 
@@ -37,19 +39,13 @@ std::vector<const void*> addresses(const Bindings& b) {
 
 std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
   auto w = std::make_unique<Workspace>();
-  // A system that promises more than it has would end the process when the memory is touched
-  const std::uint64_t most = support::usable_memory();
-  if (plan.storage.arena_bytes > most || plan.scratch_bytes > most - plan.storage.arena_bytes)
-    throw UserError(
-        fmt::format("the intermediates take {} bytes for these inputs, and this process may use {}; give smaller ones",
-                    plan.storage.arena_bytes, most));
+  const auto parts = plan.memory();
+  support::require_memory(parts);
   try {
     w->arena = cpu::AlignedBuffer(plan.storage.arena_bytes);
     w->scratch = cpu::AlignedBuffer(plan.scratch_bytes);
   } catch (const std::bad_alloc&) {
-    throw UserError(
-        fmt::format("the intermediates take {} bytes for these inputs, which cannot be allocated; give smaller ones",
-                    plan.storage.arena_bytes + plan.scratch_bytes));
+    support::refuse_memory(parts);
   }
   w->bindings.arena = w->arena.data();
   w->regions.resize(plan.steps.size());
@@ -57,6 +53,10 @@ std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
 }
 
 }  // namespace
+
+std::array<support::MemoryUse, 2> Plan::memory() const {
+  return {{{"intermediates", storage.arena_bytes}, {"steps at work", scratch_bytes + operator_bytes}}};
+}
 
 std::unique_ptr<Workspace> Plan::borrow(std::vector<ConstTensorView> inputs, std::vector<TensorView> outputs) const {
   std::unique_ptr<Workspace> w;
@@ -93,13 +93,36 @@ int thread_count(int threads) {
   return std::min(threads == 0 ? cpu::available_cores() : threads, cpu::WorkerPool::most_threads);
 }
 
+namespace {
+
+// In one piece, or, where somebody may end the run, in pieces of some 5 ms, by the time of the piece before
+void in_pieces(std::int64_t begin, std::int64_t end, const std::function<void(std::int64_t, std::int64_t)>& body) {
+  if (support::current_cancellation() == nullptr) return body(begin, end);
+  constexpr std::chrono::duration<double> wanted = std::chrono::milliseconds(5);
+  double length = static_cast<double>(end - begin) / 64;
+  while (begin < end) {
+    check_cancelled();
+    const double rest = static_cast<double>(end - begin);
+    const std::int64_t last =
+        length < rest ? begin + std::max<std::int64_t>(1, static_cast<std::int64_t>(length)) : end;
+    const auto start = std::chrono::steady_clock::now();
+    body(begin, last);
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+    length = static_cast<double>(last - begin) * std::min(wanted / std::max(time, wanted / 1000), 64.0);
+    begin = last;
+  }
+}
+
+}  // namespace
+
 cpu::Parallel make_parallel(int threads) {
   const int n = thread_count(threads);
   return [n](std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
+    if (count <= 0) return;
     const std::int64_t tasks = std::min<std::int64_t>(count, n == 1 ? 1 : 4 * n);
-    if (tasks <= 1) return cpu::serial(count, body);
-    cpu::WorkerPool::shared().for_each(n, tasks,
-                                       [&](std::int64_t i, int) { body(count * i / tasks, count * (i + 1) / tasks); });
+    if (tasks == 1) return in_pieces(0, count, body);
+    cpu::WorkerPool::shared().for_each(
+        n, tasks, [&](std::int64_t i, int) { in_pieces(count * i / tasks, count * (i + 1) / tasks, body); });
   };
 }
 
@@ -148,7 +171,11 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
     if (r.kind == RegionReport::Kind::free || is_empty(plan->storage.shapes[first.output])) continue;
     Step step{n[r.outputs[0].tensor].name, describe(n, first), {}, {}};
     if (r.kind == RegionReport::Kind::single) {
-      step.run = single_step(fused, first, plan->storage, parallel);
+      OperatorStep alone = single_step(fused, first, plan->storage, parallel);
+      const std::size_t bytes =
+          alone.bytes + static_cast<std::size_t>(thread_count(options.threads)) * alone.thread_bytes;
+      plan->operator_bytes = std::max(plan->operator_bytes, bytes);
+      step.run = std::move(alone.run);
     } else {
       step.region = region_step(fused, r, *plan, options);
       plan->scratch_bytes = std::max(plan->scratch_bytes, step.region.scratch_bytes);

@@ -59,8 +59,8 @@ struct Region {
   /// The output of which only an enlargement in `resampled` is read: it needs no memory.
   std::optional<TensorId> only_enlarged;
   std::optional<HeadStore> head;  ///< contraction: of one of the outputs
-  /// single: why a pool or an enlargement stayed one, where that is asked for; contraction: why it is no head
-  std::string unfolded;
+  /// Why another region's kernel does not compute it; single: a pool or an enlargement; contraction: a head
+  std::string unfused;
   std::string note;
 };
 
@@ -87,6 +87,9 @@ struct MemoryStyle {
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
   /// by whatever is no contraction. Then products of one input may be stacked, too.
   bool column_ranges = false;
+  /// An input of at most so many channels, of which the backend loads a pixel as slowly as one of many, reaches the
+  /// only convolution that reads it with the filter taps of an image row as channels.
+  std::int64_t im2col_channels = 0;
   /// Tensors of at most so many bytes, and a 64th of all, share memory with no other, so that launches may run beside
   /// each other.
   std::size_t kept_bytes = 0;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "network/dim.hpp"
+#include "network/joined_convolutions.hpp"
 #include "network/regions.hpp"
 #include "unisono/text.hpp"
 
@@ -96,13 +97,15 @@ std::string to_string(const DeviceReport& report) {
       report.device_note.empty() ? "" : fmt::format(", which this machine does not have ({})", report.device_note));
   int number = 0;
   for (const LaunchReport& l : report.launches)
-    text += fmt::format("{:5}  {}\n         {}\n       -> {}\n", ++number, l.what, l.how, l.name);
+    text += fmt::format("{:5}  {}\n         {}{}\n       -> {}\n", ++number, l.what, l.how,
+                        l.predicted_us > 0 ? fmt::format(", {:.1f} us predicted", l.predicted_us) : "", l.name);
   return text;
 }
 
 FusionReport explain(const Network& net, const NetworkOptions& options) {
   verify(net);
-  return network::report(network::fuse(net, options.fuse), net.operators.size());
+  const Network joined = options.fuse ? network::join_convolutions(net) : net;
+  return network::report(network::fuse(joined, options.fuse), net.operators.size());
 }
 
 }  // namespace unisono

@@ -9,15 +9,18 @@ namespace unisono::network {
 
 namespace {
 
+// Whether the scale is the ratio of the extents
+bool by_extents(const operators::Resample& r, std::size_t axis) { return r.sizes[axis] != 0 && !r.rounded_sizes; }
+
 double scale_of(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {
-  return r.sizes[axis] != 0 ? static_cast<double>(out) / static_cast<double>(in) : r.scales[axis];
+  return by_extents(r, axis) ? static_cast<double>(out) / static_cast<double>(in) : r.scales[axis];
 }
 
 double coordinate(const operators::Resample& r, std::size_t axis, std::int64_t i, std::int64_t in, std::int64_t out) {
   const auto x = static_cast<double>(i), n = static_cast<double>(in), m = static_cast<double>(out);
   const double scale = scale_of(r, axis, in, out);
   if (r.coordinates != ResizeCoordinates::crop_and_resize)
-    return input_coordinate(r.coordinates, {in, out, scale}, r.sizes[axis] != 0 ? m : n * scale, i);
+    return input_coordinate(r.coordinates, {in, out, scale}, by_extents(r, axis) ? m : n * scale, i);
   const double begin = r.roi_begin[axis], end = r.roi_end[axis];
   return out > 1 ? begin * (n - 1) + x * (end - begin) * (n - 1) / (m - 1) : 0.5 * (begin + end) * (n - 1);
 }
@@ -60,7 +63,7 @@ double nearest_place(NearestRounding mode, double x) {
 
 bool leaves_axis(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {
   if (in != out || r.coordinates == ResizeCoordinates::crop_and_resize) return false;
-  return r.sizes[axis] != 0 || r.scales[axis] == 1;
+  return by_extents(r, axis) || r.scales[axis] == 1;
 }
 
 cpu::AxisTaps axis_taps(const operators::Resample& r, std::size_t axis, std::int64_t in, std::int64_t out) {

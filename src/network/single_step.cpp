@@ -20,7 +20,7 @@ namespace unisono::network {
 
 namespace {
 
-using Run = std::function<void(const Tensors&)>;
+using Run = OperatorStep;
 
 class SingleStep {
  public:
@@ -127,7 +127,7 @@ Run SingleStep::operator()(const operators::Concat& c) const {
     offset += sizes(id)[axis];
   }
   return [parts = std::move(parts)](const Tensors& t) {
-    for (const Run& part : parts) part(t);
+    for (const Run& part : parts) part.run(t);
   };
 }
 
@@ -182,7 +182,7 @@ Run SingleStep::operator()(const operators::Pad& p) const {
           body = copy(inner, in(0), from, from_offset, to, to_offset)](const Tensors& t) {
     cpu::copy_elements(size, shape, value.bytes.data(), Sizes(shape.size(), 0), const_cast<void*>(t.data(target)), to,
                        parallel);
-    body(t);
+    body.run(t);
   };
 }
 
@@ -221,8 +221,8 @@ Run SingleStep::reshape() const {
 
 }  // namespace
 
-Run single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage,
-                const cpu::Parallel& parallel) {
+OperatorStep single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage,
+                         const cpu::Parallel& parallel) {
   return std::visit(SingleStep(fused, op, storage, parallel), op.kind);
 }
 

@@ -1,11 +1,14 @@
 #pragma once
 /// The steps of a network for one set of input shapes, and how they find their tensors.
 
+#include <array>
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "network/regions.hpp"
@@ -13,6 +16,7 @@
 #include "runtime/cpu/epilogue.hpp"
 #include "runtime/cpu/ops/image.hpp"
 #include "runtime/cpu/scratch.hpp"
+#include "support/machine_memory.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::network {
@@ -57,6 +61,16 @@ struct RegionStep {
   std::function<std::unique_ptr<cpu::BoundRegion>(const Tensors&, std::byte* scratch)> bind;
 };
 
+/// An operator ready to run by itself.
+struct OperatorStep {
+  template <std::invocable<const Tensors&> F>
+  OperatorStep(F body) : run(std::move(body)) {}
+
+  std::function<void(const Tensors&)> run;
+  std::size_t bytes = 0;         ///< of memory that it takes while it runs, beside its tensors
+  std::size_t thread_bytes = 0;  ///< the same for each thread
+};
+
 struct Step {
   std::string name, what;
   std::function<void(const Tensors&)> run;  ///< of operators that run by themselves; empty for regions
@@ -77,11 +91,15 @@ struct Plan {
   StoragePlan storage;
   Constants constants;
   std::vector<Step> steps;
-  std::size_t scratch_bytes = 0;  ///< the most that a region needs
+  std::size_t scratch_bytes = 0;   ///< the most that a region needs
+  std::size_t operator_bytes = 0;  ///< the most that an operator which runs by itself takes and gives back
 
   /// A workspace for one run, with its regions bound; goes back when the run is over.
   std::unique_ptr<Workspace> borrow(std::vector<ConstTensorView> inputs, std::vector<TensorView> outputs) const;
   void give_back(std::unique_ptr<Workspace> workspace) const;
+
+  /// What one run takes beside constants, inputs and outputs.
+  std::array<support::MemoryUse, 2> memory() const;
 
   mutable std::mutex mutex;
   mutable std::vector<std::unique_ptr<Workspace>> idle;
@@ -93,16 +111,16 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
                                       const NetworkOptions& options);
 
 /// One step for a region of kind single.
-std::function<void(const Tensors&)> single_step(const FusedNetwork& fused, const Operator& op,
-                                                const StoragePlan& storage, const cpu::Parallel& parallel);
+OperatorStep single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage,
+                         const cpu::Parallel& parallel);
 
 /// The same for the operators of unisono/network/tensor_operators.hpp.
-std::function<void(const Tensors&)> tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
-                                                const cpu::Parallel& parallel);
+OperatorStep tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
+                         const cpu::Parallel& parallel);
 
 /// The same for those of unisono/network/index_operators.hpp.
-std::function<void(const Tensors&)> index_step(const Network& network, const Operator& op, const StoragePlan& storage,
-                                               const cpu::Parallel& parallel);
+OperatorStep index_step(const Network& network, const Operator& op, const StoragePlan& storage,
+                        const cpu::Parallel& parallel);
 
 /// One step for a region of kind contraction or epilogue.
 RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,

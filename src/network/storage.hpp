@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "network/regions.hpp"
+#include "network/sizes.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::network {
-
-using Sizes = std::vector<std::int64_t>;
 
 /// Memory of one tensor: channels last if of rank 4 (unless planar), else row-major; rows (pixels) lie row_stride
 /// elements apart.

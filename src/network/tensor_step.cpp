@@ -23,7 +23,7 @@ namespace unisono::network {
 
 namespace {
 
-using Run = std::function<void(const Tensors&)>;
+using Run = OperatorStep;
 using cpu::Strided;
 
 using View = ViewOfTensor;
@@ -199,9 +199,11 @@ Run TensorStep::operator()(const operators::MatMul&) const {
     return v;
   };
   const cpu::BatchedMatmul product(aligned(in(0)).strided, aligned(in(1)).strided, y.strided);
-  return [product, a = op_.inputs[0], b = op_.inputs[1], y = op_.output, parallel = parallel_](const Tensors& t) {
+  Run step = [product, a = op_.inputs[0], b = op_.inputs[1], y = op_.output, parallel = parallel_](const Tensors& t) {
     product.run(t.data(a), t.data(b), const_cast<void*>(t.data(y)), parallel);
   };
+  step.thread_bytes = product.thread_bytes();
+  return step;
 }
 
 Run TensorStep::operator()(const operators::Conv3d& c) const {
@@ -209,10 +211,14 @@ Run TensorStep::operator()(const operators::Conv3d& c) const {
   const std::vector<TensorId>& from = op_.inputs;
   const cpu::Conv3d conv(volumes, in(0).strided, in(1).strided, from.size() == 3, out().strided,
                          n_[from[1]].is_constant());
-  return [conv, from, y = op_.output, parallel = parallel_](const Tensors& t) {
+  Run step = [conv, from, y = op_.output, parallel = parallel_](const Tensors& t) {
     conv.run(t.data(from[0]), t.data(from[1]), from.size() == 3 ? t.data(from[2]) : nullptr,
              const_cast<void*>(t.data(y)), parallel);
   };
+  // the images and the filter in oneDNN's order
+  for (std::size_t i = 0; i < 2; ++i)
+    step.bytes += static_cast<std::size_t>(element_count(in(i).strided.shape)) * sizeof(float);
+  return step;
 }
 
 Run TensorStep::operator()(const operators::PoolNd& p) const {
@@ -234,17 +240,21 @@ Run TensorStep::operator()(const operators::Resample& r) const {
   std::vector<cpu::AxisTaps> taps;
   for (const std::size_t i : axes) taps.push_back(axis_taps(r, i, x.strided.shape[i], y.strided.shape[i]));
   const auto outside = outside_positions(r, x.strided.shape, y.strided.shape);
-  return
-      [axes, taps, x, y, outside, value = static_cast<float>(r.extrapolation), parallel = parallel_](const Tensors& t) {
-        const Strided to = y.at(t);
-        cpu::resample(axes, taps, x.at(t), to, parallel);
-        fill_outside(outside, value, to);
-      };
+  const std::size_t bytes = cpu::resample_bytes(axes, taps, x.strided);
+  Run step = [axes, taps, x, y, outside, value = static_cast<float>(r.extrapolation),
+              parallel = parallel_](const Tensors& t) {
+    const Strided to = y.at(t);
+    cpu::resample(axes, taps, x.at(t), to, parallel);
+    fill_outside(outside, value, to);
+  };
+  step.bytes = bytes;
+  return step;
 }
 
 }  // namespace
 
-Run tensor_step(const Network& network, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel) {
+OperatorStep tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
+                         const cpu::Parallel& parallel) {
   return std::visit(TensorStep(network, op, storage, parallel), op.kind);
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/attributes.hpp"
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
 #include "passes/editor.hpp"
 #include "support/float_convert.hpp"

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/attributes.hpp"
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
 #include "unisono/error.hpp"
 

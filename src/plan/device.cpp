@@ -19,22 +19,23 @@ constexpr Shares estimated{0.9, 0.8, 0.85};
 /// What an SM does in a clock.
 struct Architecture {
   int capability;           ///< compute capability times 10
+  int threads;              ///< that an SM holds at once
   int lanes;                ///< multiply-adds of f32
   int tensor_flop;          ///< of bf16 and f16 with sums in f32
   double share_of_geforce;  ///< of tensor_flop: products for games have half of it
   Shares shares;
 };
 
-// By NVIDIA's data sheets: dense TFLOP/s over SMs and boost clock
+// By NVIDIA's data sheets: dense TFLOP/s over SMs and boost clock; threads by the CUDA C++ Programming Guide
 constexpr std::array architectures{
-    Architecture{75, 64, 1024, 0.5, estimated},    // T4: 65 TFLOP/s of f16, 40 SMs, 1.59 GHz
-    Architecture{80, 64, 2048, 1.0, estimated},    // A100: 312, 108, 1.41
-    Architecture{86, 128, 1024, 0.5, estimated},   // A40: 149.7, 84, 1.74; GeForce RTX 3090: 71, 82, 1.695
-    Architecture{87, 128, 2048, 1.0, estimated},   // Jetson AGX Orin: 42.5, 16, 1.3
-    Architecture{89, 128, 1024, 0.5, estimated},   // L4: 121, 58, 2.04; GeForce RTX 4090: 165.2, 128, 2.52
-    Architecture{90, 128, 4096, 1.0, of_an_h200},  // H100: 989, 132, 1.83, where the driver reports 1.98
-    Architecture{100, 128, 8192, 1.0, estimated},  // B200: 2250, 148, 1.86
-    Architecture{120, 128, 1024, 0.5,
+    Architecture{75, 1024, 64, 1024, 0.5, estimated},    // T4: 65 TFLOP/s of f16, 40 SMs, 1.59 GHz
+    Architecture{80, 2048, 64, 2048, 1.0, estimated},    // A100: 312, 108, 1.41
+    Architecture{86, 1536, 128, 1024, 0.5, estimated},   // A40: 149.7, 84, 1.74; GeForce RTX 3090: 71, 82, 1.695
+    Architecture{87, 1536, 128, 2048, 1.0, estimated},   // Jetson AGX Orin: 42.5, 16, 1.3
+    Architecture{89, 1536, 128, 1024, 0.5, estimated},   // L4: 121, 58, 2.04; GeForce RTX 4090: 165.2, 128, 2.52
+    Architecture{90, 2048, 128, 4096, 1.0, of_an_h200},  // H100: 989, 132, 1.83, where the driver reports 1.98
+    Architecture{100, 2048, 128, 8192, 1.0, estimated},  // B200: 2250, 148, 1.86
+    Architecture{120, 1536, 128, 1024, 0.5,
                  estimated},  // RTX PRO 6000: 503.8, 188, 2.617; GeForce RTX 5090: 209.5, 170, 2.407
 };
 
@@ -61,7 +62,7 @@ Device described(const DeviceAttributes& a) {
   d.major = a.major, d.minor = a.minor, d.sms = a.sms;
   d.shared_bytes = a.shared_bytes, d.l2_bytes = a.l2_bytes;
   d.resident_blocks = {0, a.sms};
-  d.lanes = chip.lanes;
+  d.threads = chip.threads, d.lanes = chip.lanes;
   d.clock_ghz = chip.shares.clock * ghz;
   d.tensor_tflops =
       chip.shares.tensor * a.sms * chip.tensor_flop * (geforce ? chip.share_of_geforce : 1.0) * ghz * 1e-3;

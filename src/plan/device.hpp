@@ -16,6 +16,7 @@ struct Device {
   std::size_t l2_bytes = std::size_t{60} << 20;
   /// Blocks that are resident at once in clusters of 1 to 8 blocks, one block an SM: blocks[size].
   std::array<int, 9> resident_blocks{0, 132, 132, 126, 120, 110, 120, 105, 112};
+  int threads = 2048;          ///< that an SM holds at once
   int lanes = 128;             ///< multiply-adds of f32 that an SM makes in a clock, without tensor cores
   double clock_ghz = 1.755;    ///< what SMs keep where power does not bound them
   double tensor_tflops = 800;  ///< of bf16 and f16 with sums in f32, by all SMs, at the clock that power leaves

@@ -9,8 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "plan/moment_store.hpp"
-#include "plan/resampling.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
 
@@ -76,6 +74,23 @@ struct Output {
               ///< groups of a row's channels
 };
 
+/// Tensors that stand beside the main store, by the names of the graph's pooled and enlarged stores; an empty name: not
+/// made. Their elements are those of the store, as it is rounded. Pixels may lie apart, as the store's may.
+struct Resampled {
+  std::string pooled = {};     ///< StoreForm::max_pool_2x2
+  std::string enlarged = {};   ///< StoreForm::enlarge_2x2
+  bool only_enlarged = false;  ///< the store itself is not written, and not bound
+  std::string source = {};     ///< the store's name; empty: whichever is the main one
+  bool any() const { return !pooled.empty() || !enlarged.empty(); }
+  bool operator==(const Resampled&) const = default;
+};
+
+/// Moments of the main store that are stored beside it.
+struct StoredMoments {
+  std::string name;           ///< by which Arguments::outputs binds them
+  std::int64_t channels = 0;  ///< those of an entry are a divisor of this, and begin at its multiples; 0: none
+};
+
 struct PlannedHead;
 
 /// The result of analysing an optimised graph.
@@ -88,19 +103,18 @@ struct Epilogue {
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
-  Resampled resampled = {};                            ///< what is made of the main store; set by resample()
+  Resampled resampled = {};                   ///< what is made of the main store; set by resample() (resampling.hpp)
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
   std::shared_ptr<const PlannedHead> head = {};  ///< a second product of it (head.hpp); set by add_head()
-  StoredMoments moments = {};                    ///< of the main store; set by store_moments()
+  StoredMoments moments = {};                    ///< of the main store; set by store_moments() (moment_store.hpp)
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;
   bool per_image() const;  ///< what a tile computes depends on its image: tiles must not straddle images
 };
 
-/// Throws Refused with the value at fault, its text and the reason, if no kernel of kernels/unisono serves the
-/// graph.
-Epilogue analyse(const Graph& optimised, const Extents& extents);
+/// The store of which other stores are made: the first that TMA writes.
+std::optional<std::size_t> main_store(const Epilogue& epilogue);
 
 }  // namespace unisono::plan

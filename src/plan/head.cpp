@@ -4,6 +4,7 @@
 
 #include "ir/store_forms.hpp"
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/error.hpp"
 

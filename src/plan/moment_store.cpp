@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "plan/epilogue.hpp"
-#include "plan/resampling.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {

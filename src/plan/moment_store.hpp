@@ -4,19 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
+#include "plan/epilogue.hpp"
 #include "plan/refusal.hpp"
 
 namespace unisono::plan {
-
-struct Epilogue;
-
-/// Which an epilogue asks for.
-struct StoredMoments {
-  std::string name;           ///< by which Arguments::outputs binds them
-  std::int64_t channels = 0;  ///< those of an entry are a divisor of this, and begin at its multiples; 0: none
-};
 
 /// Why no kernel stores moments of what this epilogue stores.
 std::optional<Refusal> refuse_moments(const Epilogue& epilogue);

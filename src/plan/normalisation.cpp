@@ -36,46 +36,53 @@ ValueId append(Graph& g, Op op, std::vector<ValueId> inputs) {
 // ---- Statistics
 
 // Refuses a reduction that the blocks of a kernel do not share
-void check_reduction(const Graph& g, ValueId id) {
+std::optional<Refusal> refuse_reduction(const Graph& g, ValueId id) {
   const Node& x = g[id];
   const ReduceDomain& d = x.attr.domain;
   if (x.op != Op::mean && x.op != Op::variance)
-    refuse(g, id, fmt::format("of reductions, tiles share means and variances only, not {}", to_string(x.op)));
+    return refusal_at(g, id,
+                      fmt::format("of reductions, tiles share means and variances only, not {}", to_string(x.op)));
   if (!is_full(g[x.inputs[0]].axes))
-    refuse(g, id, fmt::format("statistics are taken of values [m,n], not {}", to_string(g[x.inputs[0]].axes)));
+    return refusal_at(g, id,
+                      fmt::format("statistics are taken of values [m,n], not {}", to_string(g[x.inputs[0]].axes)));
   if (over_channels(d) && d.groups != 1)
-    refuse(
+    return refusal_at(
         g, id,
         fmt::format("statistics of a pixel run over all its channels (layer_norm), not {} groups of them", d.groups));
-  if (x.dtype != DType::f32) refuse(g, id, fmt::format("statistics are of dtype f32, not {}", to_string(x.dtype)));
+  if (x.dtype != DType::f32)
+    return refusal_at(g, id, fmt::format("statistics are of dtype f32, not {}", to_string(x.dtype)));
+  return std::nullopt;
 }
 
 // Mean and variance of one value over one domain; `result` and the affine part are still open
-std::optional<Normalisation> find_statistics(const Graph& g) {
-  std::optional<Normalisation> norm;
+std::optional<Refusal> find_statistics(const Graph& g, std::optional<Normalisation>& norm) {
   ReduceDomain domain;
   for (ValueId id = 0; id < g.nodes.size(); ++id) {
     const Node& x = g[id];
     if (!ir::is_reduction(x.op)) continue;
-    check_reduction(g, id);
+    if (auto refusal = refuse_reduction(g, id)) return refusal;
     if (!norm) {
       norm.emplace();
       norm->input = x.inputs[0];
       domain = x.attr.domain;
     }
     if (norm->input != x.inputs[0])
-      refuse(g, id, fmt::format("it takes statistics of a second value besides '{}'", text_of(g, norm->input)));
-    if (!(domain == x.attr.domain)) refuse(g, id, "another statistic of the same value runs over other groups");
+      return refusal_at(g, id,
+                        fmt::format("it takes statistics of a second value besides '{}'", text_of(g, norm->input)));
+    if (!(domain == x.attr.domain))
+      return refusal_at(g, id, "another statistic of the same value runs over other groups");
     (x.op == Op::mean ? norm->mean : norm->variance) = id;
   }
-  return norm;
+  return std::nullopt;
 }
 
 // Tiles then run through the borders between images
-void refuse_images(const Graph& g) {
+std::optional<Refusal> refuse_images(const Graph& g) {
   for (ValueId id = 0; id < g.nodes.size(); ++id)
     if (g[id].axes.row == RowAxis::b)
-      refuse(g, id, "a value of an image, beside statistics over the rows of all images, whose tiles know none");
+      return refusal_at(g, id,
+                        "a value of an image, beside statistics over the rows of all images, whose tiles know none");
+  return std::nullopt;
 }
 
 std::int64_t group_channels(const ReduceDomain& d, const Extents& extents) {
@@ -236,14 +243,14 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roo
   return depends;
 }
 
-std::optional<Normalisation> find_normalisation(Graph& graph, const Extents& extents) {
-  auto norm = find_statistics(graph);
-  if (!norm) return {};
+std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& norm) {
+  if (auto refusal = find_statistics(graph, norm); refusal || !norm) return refusal;
   const ReduceDomain domain = graph[norm->mean ? *norm->mean : *norm->variance].attr.domain;
   norm->group_channels = group_channels(domain, extents);
   norm->per_pixel = over_channels(domain);
   norm->batch = domain.rows && !domain.per_image;
-  if (norm->batch) refuse_images(graph);
+  if (norm->batch)
+    if (auto refusal = refuse_images(graph)) return refusal;
   Chain(graph, *norm).follow();
   const auto renumbered = sort(graph);
   const auto move = [&](std::optional<ValueId>& id) {
@@ -252,7 +259,7 @@ std::optional<Normalisation> find_normalisation(Graph& graph, const Extents& ext
   norm->input = renumbered[norm->input];
   norm->result = renumbered[norm->result];
   for (auto* id : {&norm->mean, &norm->variance, &norm->factor, &norm->shift}) move(*id);
-  return norm;
+  return std::nullopt;
 }
 
 }  // namespace unisono::plan

@@ -4,14 +4,15 @@
 #include <vector>
 
 #include "plan/epilogue.hpp"
+#include "plan/refusal.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::plan {
 
 /// The normalisation of `graph`, or nothing if it has no reductions. The graph gets nodes for a factor or a shift that
-/// it does not spell out, and is sorted again. Throws Refused for other reductions, and UserError if the groups do
-/// not divide the columns.
-std::optional<Normalisation> find_normalisation(Graph& graph, const Extents& extents);
+/// it does not spell out, and is sorted again. Refuses other reductions. Throws UserError if the groups do not divide
+/// the columns.
+std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& found);
 
 /// For each value, whether one of `roots` is among what it is computed from (itself included).
 std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roots);

@@ -10,6 +10,11 @@ namespace unisono::plan {
 
 std::string Refusal::text() const { return fmt::format("{}", fmt::join(reasons, "\n  ")); }
 
+Refusal Refusal::exceeding(double wanted, double available) && {
+  rule.wanted = wanted, rule.available = available;
+  return std::move(*this);
+}
+
 Refusal because(std::string reason) { return {Refusal::Scope::problem, {std::move(reason)}}; }
 
 Refusal refusal_of(const Unsupported& error) {
@@ -37,9 +42,11 @@ std::string text_of(const Graph& graph, ValueId id) {
   return name.empty() ? expression : fmt::format("{} = {}", name, expression);
 }
 
-void refuse(const Graph& graph, ValueId id, const std::string& reason) {
-  throw Refused(because(
-      fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", text_of(graph, id), reason)));
+Refusal refusal_at(const Graph& graph, ValueId id, const std::string& reason) {
+  return because(
+      fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", text_of(graph, id), reason));
 }
+
+void refuse(const Graph& graph, ValueId id, const std::string& reason) { throw Refused(refusal_at(graph, id, reason)); }
 
 }  // namespace unisono::plan

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,17 @@ struct Refusal {
     plan,     ///< this one does not, another may
   } scope{};
   std::vector<std::string> reasons;  ///< each a rule and what breaks it: "size: …"
+
+  /// The rule that a plan breaks, by which reports group refusals.
+  struct Rule {
+    std::string_view text = {};        ///< as the reason reads before its values are filled in; empty: of no plan
+    double wanted = 0, available = 0;  ///< if it limits something: what the plan needs, and what there is
+    /// How far the plan is from legal: 1 is the limit; 0 if the rule limits nothing.
+    double excess() const { return available > 0 ? wanted / available : 0; }
+  } rule = {};
+
+  /// The same refusal, by a rule that limits something.
+  Refusal exceeding(double wanted, double available) &&;
 
   std::string text() const;  ///< a line each
   const std::string& first() const { return reasons.front(); }
@@ -46,7 +58,9 @@ class Refused : public Unsupported {
 /// What an error says no with: what a Refused carries, else the error's text as the one reason.
 Refusal refusal_of(const Unsupported& error);
 
-/// Throws Refused.
+/// Why kernels do not have a value: the reason, with the value as text_of() writes it.
+Refusal refusal_at(const Graph& graph, ValueId id, const std::string& reason);
+/// Throws it, as Refused.
 [[noreturn]] void refuse(const Graph& graph, ValueId id, const std::string& reason);
 
 }  // namespace unisono::plan

@@ -1,26 +1,12 @@
 #pragma once
 /// What is made of the main store beside writing it: kernels/unisono/tile/resample.cuh.
 
-#include <cstddef>
-#include <optional>
 #include <string>
 
+#include "plan/epilogue.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::plan {
-
-struct Epilogue;
-
-/// Tensors that stand beside the main store, by the names of the graph's pooled and enlarged stores; an empty name: not
-/// made. Their elements are those of the store, as it is rounded. Pixels may lie apart, as the store's may.
-struct Resampled {
-  std::string pooled = {};     ///< StoreForm::max_pool_2x2
-  std::string enlarged = {};   ///< StoreForm::enlarge_2x2
-  bool only_enlarged = false;  ///< the store itself is not written, and not bound
-  std::string source = {};     ///< the store's name; empty: whichever is the main one
-  bool any() const { return !pooled.empty() || !enlarged.empty(); }
-  bool operator==(const Resampled&) const = default;
-};
 
 /// Fields of a configuration.
 struct Resampling {
@@ -34,9 +20,6 @@ struct Resampling {
 };
 
 Resampling resampling_of(const Resampled& wanted);
-
-/// The store that can be resampled: the first that TMA writes.
-std::optional<std::size_t> main_store(const Epilogue& epilogue);
 
 /// Adds to the epilogue what is made of its main store. Throws Unsupported if TMA writes no [m,n] result, if the main
 /// store is not the one of which it is to be made, and for a product.

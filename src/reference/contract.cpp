@@ -21,11 +21,11 @@ namespace {
 
 struct Tap {
   const double* x;  // (channels)
-  const double* w;  // (channels, columns), rows `Problem::cols` apart
+  const double* w;  // (channels, columns), rows `out.cols` apart
 };
 
 // The two operands in float64. x: (images, H, W, C). w: (taps, C/groups, K), or one (k, n) matrix a batch for a GEMM.
-struct Problem {
+struct Float64Contraction {
   std::vector<double> x, w;
   Extents out;
   std::int64_t groups = 1;
@@ -53,13 +53,13 @@ bool all_integers(const std::vector<double>& x) {
                      [](double v) { return std::abs(v) <= 0x1p24 && static_cast<double>(static_cast<int>(v)) == v; });
 }
 
-void prepare(Problem& p, DType dtype_x, DType dtype_w) {
+void prepare(Float64Contraction& p, DType dtype_x, DType dtype_w) {
   p.operand_error = round_tf32(p.x, dtype_x) + round_tf32(p.w, dtype_w);
   p.integers = all_integers(p.x) && all_integers(p.w);
 }
 
-Problem problem_of(const Gemm& g, const Strided& a, const Strided& b) {
-  Problem p;
+Float64Contraction problem_of(const Gemm& g, const Strided& a, const Strided& b) {
+  Float64Contraction p;
   p.x = gather(g.transpose_a ? a.permuted({0, 2, 1}) : a);
   p.w = gather(g.transpose_b ? b.permuted({0, 2, 1}) : b);
   prepare(p, a.dtype, b.dtype);
@@ -87,7 +87,7 @@ std::int64_t input_position(const ConvTranspose2d& c, int d, std::int64_t p, std
 }
 
 template <class C>
-void set_taps(Problem& problem, const C& c) {
+void set_taps(Float64Contraction& problem, const C& c) {
   const Extents e = extents(c);
   problem.groups = c.groups;
   problem.channels = c.c / c.groups;
@@ -106,8 +106,8 @@ void set_taps(Problem& problem, const C& c) {
   };
 }
 
-Problem problem_of(const Conv2d& c, const Strided& a, const Strided& b) {
-  Problem p;
+Float64Contraction problem_of(const Conv2d& c, const Strided& a, const Strided& b) {
+  Float64Contraction p;
   p.x = gather_image(a, c.layout);
   p.w = gather(c.layout == Layout::nhwc ? b.permuted({1, 2, 3, 0}) : b.permuted({2, 3, 1, 0}));  // (R,S,C/groups,K)
   prepare(p, a.dtype, b.dtype);
@@ -115,8 +115,8 @@ Problem problem_of(const Conv2d& c, const Strided& a, const Strided& b) {
   return p;
 }
 
-Problem problem_of(const ConvTranspose2d& c, const Strided& a, const Strided& b) {
-  Problem p;
+Float64Contraction problem_of(const ConvTranspose2d& c, const Strided& a, const Strided& b) {
+  Float64Contraction p;
   p.x = gather_image(a, c.layout);
   const Strided w = b.split(0, c.groups);  // (g, C/g, R, S, K/g) or (g, C/g, K/g, R, S)
   p.w = gather(c.layout == Layout::nhwc ? w.permuted({2, 3, 1, 0, 4}) : w.permuted({3, 4, 1, 0, 2}));
@@ -145,7 +145,8 @@ void sum_columns(const std::vector<Tap>& taps, std::int64_t x_offset, std::int64
   std::copy_n(absolute, Width, magnitude);
 }
 
-void contract_row(const Problem& p, std::int64_t row, std::vector<Tap>& taps, double* value, double* magnitude) {
+void contract_row(const Float64Contraction& p, std::int64_t row, std::vector<Tap>& taps, double* value,
+                  double* magnitude) {
   taps.clear();
   p.taps_of_row(row, taps);
   const std::int64_t cols = p.out.cols, per_group = cols / p.groups;
@@ -158,7 +159,7 @@ void contract_row(const Problem& p, std::int64_t row, std::vector<Tap>& taps, do
 }
 
 // Error bound of one accumulator of `depth` terms
-double bound_of(const Problem& p, double depth, double value, double magnitude, const ErrorModel& model) {
+double bound_of(const Float64Contraction& p, double depth, double value, double magnitude, const ErrorModel& model) {
   if (!std::isfinite(value)) return 0;                            // an infinity or NaN among the operands: certain
   if (p.integers && magnitude <= 1 / model.accumulate) return 0;  // every partial sum is exact
   const double largest =
@@ -202,7 +203,7 @@ Values contract(const Contraction& contraction, const ConstTensorView& a, const 
   const Extents out = extents(contraction);
   const Strided xa = checked(a, shape_a(contraction), "the left operand of " + to_string(contraction));
   const Strided xb = checked(b, shape_b(contraction), "the right operand of " + to_string(contraction));
-  Problem p = std::visit([&](const auto& c) { return problem_of(c, xa, xb); }, contraction);
+  Float64Contraction p = std::visit([&](const auto& c) { return problem_of(c, xa, xb); }, contraction);
   p.out = out;
   Values r{axes::mn, {}, {}};
   r.value.resize(static_cast<std::size_t>(out.rows() * out.cols));

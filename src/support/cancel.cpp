@@ -1,4 +1,6 @@
-#include "unisono/cancel.hpp"
+#include <utility>
+
+#include "support/cancellation.hpp"
 
 namespace unisono {
 namespace {
@@ -18,4 +20,13 @@ void check_cancelled() {
     if (c->requested_.load(std::memory_order_relaxed)) throw Cancelled("the run was cancelled by its caller");
 }
 
+namespace support {
+
+const Cancellation* current_cancellation() { return innermost; }
+
+WithinCancellation::WithinCancellation(const Cancellation* of_caller) : own_(std::exchange(innermost, of_caller)) {}
+
+WithinCancellation::~WithinCancellation() { innermost = own_; }
+
+}  // namespace support
 }  // namespace unisono

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <string>
@@ -43,6 +44,8 @@ class Output {
     return 0;
   }
   int sync() const { return ::fsync(file_) == 0 || errno == EINVAL ? 0 : errno; }
+  /// For everything that was written to this file's file system since the file was opened.
+  int sync_file_system() const { return ::syncfs(file_) == 0 || errno == EINVAL ? 0 : errno; }
   /// May itself report that the disk is full (NFS, quotas).
   int close() { return ::close(std::exchange(file_, -1)) == 0 ? 0 : errno; }
 
@@ -54,12 +57,17 @@ class Output {
   throw std::system_error(error, std::generic_category(), path.string());
 }
 
+bool is_absent(int error) { return error == ENOENT || error == ENOTDIR; }
+
 /// Where symbolic links lead, also to a file that is not there yet. Throws std::system_error.
 fs::path target_of(const fs::path& path) {
   fs::path at = path;
   for (int links = 0;; ++links) {
     struct stat info {};
-    if (::lstat(at.c_str(), &info) != 0 || !S_ISLNK(info.st_mode)) return at;
+    const bool exists = ::lstat(at.c_str(), &info) == 0;
+    if (!exists && !is_absent(errno)) fail(path, errno);
+    if (!exists) return at;
+    if (!S_ISLNK(info.st_mode)) return at;
     if (links == most_links) fail(path, ELOOP);
     std::error_code failed;
     const fs::path to = fs::read_symlink(at, failed);
@@ -82,62 +90,112 @@ void write_in_place(const fs::path& path, std::string_view bytes) {
   if (error != 0) fail(path, error);
 }
 
+}  // namespace
+
 /// A file beside the target that goes unless it was renamed.
-class Beside {
+class FileReplacements::Beside {
  public:
-  explicit Beside(const fs::path& target)
-      : path_(target.parent_path() / ("." + target.filename().string().substr(0, longest_part) + "." + unique_name())),
-        file_(path_, O_CREAT | O_EXCL | O_NOFOLLOW) {}
+  Beside(const fs::path& given, const fs::path& target)
+      : given_(given),
+        target_(target),
+        path_(target.parent_path() / ("." + target.filename().string().substr(0, longest_part) + "." + unique_name())),
+        file_(path_, O_CREAT | O_EXCL | O_NOFOLLOW),
+        made_(file_.ok()) {}
   ~Beside() {
-    if (file_.ok() || written_) ::unlink(path_.c_str());
+    if (made_) ::unlink(path_.c_str());
   }
   Beside(const Beside&) = delete;
   Beside& operator=(const Beside&) = delete;
 
-  Output& file() { return file_; }
-  int write(std::string_view bytes, const std::optional<struct stat>& before) {
-    written_ = true;
+  bool ok() const { return made_; }
+  bool is_open() const { return file_.ok(); }
+  dev_t device() const { return device_; }
+
+  void write(std::string_view bytes, const std::optional<struct stat>& before) {
     if (before) {  // an owner that cannot be kept is this user
       [[maybe_unused]] const int kept = ::fchown(file_.get(), before->st_uid, before->st_gid);
-      if (::fchmod(file_.get(), before->st_mode & 07777) != 0) return errno;
+      if (::fchmod(file_.get(), before->st_mode & 07777) != 0) fail(given_, errno);
     }
-    int error = file_.write(bytes);
-    if (error == 0) error = file_.sync();
-    if (const int closing = file_.close(); error == 0) error = closing;
-    return error;
+    if (const int error = file_.write(bytes); error != 0) fail(given_, error);
+    struct stat info {};
+    if (::fstat(file_.get(), &info) != 0) fail(given_, errno);
+    device_ = info.st_dev;
   }
-  int rename_to(const fs::path& target) {
-    if (::rename(path_.c_str(), target.c_str()) != 0) return errno;
-    written_ = false;
-    return 0;
+  void sync(bool with_others) const {
+    if (const int error = with_others ? file_.sync_file_system() : file_.sync(); error != 0) fail(given_, error);
   }
+  void close() {
+    if (const int error = file_.close(); error != 0) fail(given_, error);
+  }
+  void take_name() {
+    if (::rename(path_.c_str(), target_.c_str()) == 0) {
+      made_ = false;
+    } else if (errno == EBUSY) {  // another file system is mounted on the target
+      std::error_code error;
+      fs::copy_file(path_, target_, fs::copy_options::overwrite_existing, error);
+      if (error) fail(given_, error.value());
+    } else {
+      fail(given_, errno);
+    }
+  }
+
+  /// Null: nothing can be made there, and the bytes were written in place.
+  static std::unique_ptr<Beside> with(const fs::path& path, std::string_view bytes);
 
  private:
-  fs::path path_;
+  fs::path given_, target_, path_;
   Output file_;
-  bool written_ = false;
+  bool made_;
+  dev_t device_ = 0;
 };
 
-}  // namespace
-
-void replace_file(const fs::path& path, std::string_view bytes) {
+std::unique_ptr<FileReplacements::Beside> FileReplacements::Beside::with(const fs::path& path, std::string_view bytes) {
   const fs::path target = target_of(path);
   struct stat info {};
   const bool exists = ::stat(target.c_str(), &info) == 0;
-  if (names_a_descriptor(path) || (exists && !S_ISREG(info.st_mode))) return write_in_place(path, bytes);
+  if (!exists && !is_absent(errno)) fail(path, errno);
+  if (names_a_descriptor(path) || (exists && !S_ISREG(info.st_mode))) return write_in_place(path, bytes), nullptr;
   if (exists && ::faccessat(AT_FDCWD, target.c_str(), W_OK, AT_EACCESS) != 0)
     fail(path, errno);  // a read-only file is not to be replaced
-  Beside beside(target);
-  if (!beside.file().ok()) {
+  auto beside = std::make_unique<Beside>(path, target);
+  if (!beside->ok()) {
     const bool closed_folder = errno == EACCES || errno == EPERM || errno == EROFS;
-    if (exists && closed_folder) return write_in_place(target, bytes);
+    if (exists && closed_folder) return write_in_place(target, bytes), nullptr;
     fail(path, errno);
   }
-  const int error = beside.write(bytes, exists ? std::optional(info) : std::nullopt);
-  if (error != 0) fail(path, error);
-  const int renaming = beside.rename_to(target);
-  if (renaming == EBUSY) return write_in_place(target, bytes);  // another file system is mounted on it
-  if (renaming != 0) fail(path, renaming);
+  beside->write(bytes, exists ? std::optional(info) : std::nullopt);
+  return beside;
+}
+
+void replace_file(const fs::path& path, std::string_view bytes) {
+  FileReplacements one;
+  one.write(path, bytes);
+  one.commit();
+}
+
+FileReplacements::FileReplacements() = default;
+FileReplacements::~FileReplacements() = default;
+
+std::ptrdiff_t FileReplacements::in_file_system(dev_t device) const {
+  return std::count_if(files_.begin(), files_.end(), [&](const auto& file) { return file->device() == device; });
+}
+
+void FileReplacements::write(const fs::path& path, std::string_view bytes) {
+  auto beside = Beside::with(path, bytes);
+  if (!beside) return;
+  // the first in each file system stays open: it waits for all of them, and hears of errors since it was opened
+  if (in_file_system(beside->device()) > 0) beside->close();
+  files_.push_back(std::move(beside));
+}
+
+void FileReplacements::commit() {
+  for (const auto& file : files_) {
+    if (!file->is_open()) continue;
+    file->sync(in_file_system(file->device()) > 1);
+    file->close();
+  }
+  for (const auto& file : files_) file->take_name();
+  files_.clear();
 }
 
 }  // namespace unisono::support

@@ -12,7 +12,7 @@
 #include "reference/head.hpp"
 #include "reference/reference.hpp"
 #include "reference/resampled.hpp"
-#include "runtime/cuda/replay.hpp"
+#include "runtime/cuda/stream.hpp"
 #include "tuner/error_model.hpp"
 #include "tuner/operands.hpp"
 #include "unisono/tensor.hpp"

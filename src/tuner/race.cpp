@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "families/interface/family.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/stream.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::tuner {

@@ -8,6 +8,8 @@
 #include <map>
 #include <optional>
 
+#include "families/interface/family.hpp"
+#include "runtime/cuda/stream.hpp"
 #include "support/environment.hpp"
 #include "tuner/check.hpp"
 #include "tuner/compile_queue.hpp"

@@ -59,42 +59,42 @@ class HeaderReader : public nlohmann::json_sax<json> {
   SafetensorsHeader header;
 
   bool start_object(std::size_t) override {
-    if (place_ == Place::start) return go(Place::tensors);
-    if (place_ == Place::tensors && name_ == metadata_key) return go(Place::metadata);
-    if (place_ != Place::tensors) unexpected("an object");
+    if (state_ == State::start) return go(State::tensors);
+    if (state_ == State::tensors && name_ == metadata_key) return go(State::metadata);
+    if (state_ != State::tensors) unexpected("an object");
     entry_ = {name_, {}, {}, 0, 0};
     dtype_.reset();
     shape_seen_ = false;
     offsets_.clear();
     offsets_seen_ = false;
     field_.clear();
-    return go(Place::fields);
+    return go(State::fields);
   }
   bool key(std::string& key) override {
-    if (place_ == Place::tensors) return tensor_key(key);
-    if (place_ == Place::metadata && header.metadata.contains(key))
+    if (state_ == State::tensors) return tensor_key(key);
+    if (state_ == State::metadata && header.metadata.contains(key))
       fail(fmt::format("metadata {} is given twice", shown(key)));
     const bool twice =
         (key == "dtype" && dtype_) || (key == "shape" && shape_seen_) || (key == "data_offsets" && offsets_seen_);
-    if (place_ == Place::fields && twice) fail_at(fmt::format("has '{}' twice", key));
-    if (place_ == Place::fields && key != "dtype" && key != "shape" && key != "data_offsets")
+    if (state_ == State::fields && twice) fail_at(fmt::format("has '{}' twice", key));
+    if (state_ == State::fields && key != "dtype" && key != "shape" && key != "data_offsets")
       fail_at(fmt::format("has a field {}; expected dtype, shape and data_offsets", shown(key)));
     field_ = key;
     return true;
   }
   bool end_object() override {
-    if (place_ == Place::tensors) return go(Place::end);
-    if (place_ == Place::fields) finish_tensor();
-    return go(Place::tensors);
+    if (state_ == State::tensors) return go(State::end);
+    if (state_ == State::fields) finish_tensor();
+    return go(State::tensors);
   }
   bool start_array(std::size_t) override {
-    if (place_ != Place::fields || field_ == "dtype") unexpected("a list");
+    if (state_ != State::fields || field_ == "dtype") unexpected("a list");
     (field_ == "shape" ? shape_seen_ : offsets_seen_) = true;
-    return go(Place::numbers);
+    return go(State::numbers);
   }
-  bool end_array() override { return go(Place::fields); }
+  bool end_array() override { return go(State::fields); }
   bool number_unsigned(number_unsigned_t x) override {
-    if (place_ != Place::numbers) unexpected("a number");
+    if (state_ != State::numbers) unexpected("a number");
     if (x > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       fail_at(fmt::format("has the number {} in its {}; expected less than 2^63", x, field_));
     if (field_ == "shape") {
@@ -107,11 +107,11 @@ class HeaderReader : public nlohmann::json_sax<json> {
     return true;
   }
   bool string(std::string& text) override {
-    if (place_ == Place::metadata) {
+    if (state_ == State::metadata) {
       header.metadata[field_] = text;
       return true;
     }
-    if (place_ != Place::fields || field_ != "dtype") unexpected("a text");
+    if (state_ != State::fields || field_ != "dtype") unexpected("a text");
     const auto row = std::find_if(safetensors_types.begin(), safetensors_types.end(),
                                   [&](const TypeRow& r) { return r.name == text; });
     if (row == safetensors_types.end()) {
@@ -132,19 +132,19 @@ class HeaderReader : public nlohmann::json_sax<json> {
   }
 
  private:
-  enum class Place : std::uint8_t { start, tensors, fields, numbers, metadata, end };
+  enum class State : std::uint8_t { start, tensors, fields, numbers, metadata, end };
 
-  bool go(Place place) {
-    place_ = place;
+  bool go(State state) {
+    state_ = state;
     return true;
   }
   [[noreturn]] void fail(const std::string& what) const { throw UserError(fmt::format("'{}': {}", file_, what)); }
   [[noreturn]] void fail_at(const std::string& what) const { fail(fmt::format("tensor {} {}", shown(name_), what)); }
   [[noreturn]] void unexpected(const std::string& what) const {
-    switch (place_) {
-      case Place::start: fail(fmt::format("the header is {}; expected an object that names tensors", what));
-      case Place::metadata: fail(fmt::format("metadata {} is {}; expected a text", shown(field_), what));
-      case Place::tensors: fail_at(fmt::format("is {}; expected an object with dtype, shape and data_offsets", what));
+    switch (state_) {
+      case State::start: fail(fmt::format("the header is {}; expected an object that names tensors", what));
+      case State::metadata: fail(fmt::format("metadata {} is {}; expected a text", shown(field_), what));
+      case State::tensors: fail_at(fmt::format("is {}; expected an object with dtype, shape and data_offsets", what));
       default:
         fail_at(fmt::format("has {} in its {}; expected {}", what, shown(field_),
                             field_ == "dtype" ? "a text such as \"F32\"" : "a list of numbers from 0 on"));
@@ -167,7 +167,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
 
   const std::string& file_;
   const SafetensorsLimits& limits_;
-  Place place_ = Place::start;
+  State state_ = State::start;
   std::string name_, field_;
   std::set<std::string> names_;
   SafetensorsEntry entry_;  // while its fields are read

@@ -1,4 +1,5 @@
 // Makes entries in a cache, with a compiler of its own. usage: fill_cache FOLDER TITLE…
+#include "jit/jit.hpp"
 #include "support/fake_compiler.hpp"
 
 int main(int argc, char** argv) {

@@ -201,6 +201,9 @@ class ExplainModel(Case):
         out, _ = self.unisono("explain", MODEL, "--device", "cuda", "--dim", "batch=2")
         for words in ("launches for", "max_pool", "plain kernel", "memory for image (2,3,192,192)"):
             self.assertIn(words, out)
+        decided = shown["cuda"]["decisions"]
+        self.assertEqual(decided.count("  contraction: one kernel, "), 19)
+        self.assertRegex(out, r"what was decided for each region\n(input .*\n)?region 0 '")
         self.refused("explain", MODEL, "--device", "cuda", "--gemm", "8,8->8", says="epilogue")
 
     def test_one_region(self):

@@ -190,9 +190,20 @@ class Run(Case):
             self.refused(*command, "--memory-limit", "1M", says="tensor 'c': has more elements than the limit of 262144")
             self.refused(*command, "--memory-limit", "much", says="--memory-limit")
 
+    def test_outputs_beyond_the_memory(self):
+        f = onnx_file
+        shape = struct.pack("<2q", 1 << 31, 4)
+        (self.folder / "m.onnx").write_bytes(f.model(
+            [f.node("Expand", ["x", "s"], ["y"])], [f.value_info("x", f.FLOAT, [1])], [f.value_info("y", f.FLOAT, [])],
+            constants=[f.constant("s", f.INT64, [2], shape)]))
+        limited = lambda: resource.setrlimit(resource.RLIMIT_AS, (6 << 30, resource.RLIM_INFINITY))
+        self.refused("run", "m.onnx", "--random", preexec_fn=limited,
+                     says=("a run takes 343597", "this process may use 6442450944 (outputs 34359738368, "))
+
     def test_limit_of_threads(self):
         self.small_model(op="Exp", shape=(512, 512))
-        self.refused("run", "m.onnx", "--random", "--threads", "4096", says=("4096", "256"))
+        self.refused("run", "m.onnx", "--random", "--threads", "4096", says=("4096", "0 to 256"))
+        self.assertIn("[0 - 256]", self.unisono("run", "--help")[0])
         # a stack larger than the address space: no thread can be started, and the first one does all the work
         limited = lambda: resource.setrlimit(resource.RLIMIT_STACK, (1 << 47, resource.RLIM_INFINITY))
         self.unisono("run", "m.onnx", "--random", "--threads", "8", preexec_fn=limited)

@@ -103,7 +103,7 @@ class Tune(Case):
         self.assertNotIn(" | ", self.unisono("tune", "--export", "-", env=env)[0].split("\n", 1)[1])
 
     def test_the_next_best_wins_where_one_is_wrong(self):
-        # patches are read at the wrong line; runs of pixels are not concerned
+        # halo tiles are read at the wrong line; im2col tiles are not concerned
         env = self.faulty("sm90/main_loop.cuh", "line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w", "line = (kLineBytes >> 4) * g.dilation_h")
         (problem,) = self.json("tune", TEXT, *SHAPE, "--candidates", 4, "--rotate", 0, "--jobs", 2, code=None, env=env)["problems"]
         self.assertEqual(problem["error"], "")

@@ -139,7 +139,8 @@ convolution("conv_same_lower", (1, 3, 7, 8), (4, 3, 4, 3), auto_pad="SAME_LOWER"
 convolution("conv_valid", (1, 3, 7, 8), (4, 3, 3, 3), auto_pad="VALID", opset=11)
 convolution("conv_transpose", (2, 4, 5, 6), (4, 3, 3, 3), op="ConvTranspose", strides=[2, 2], pads=[1, 1, 1, 1],
             output_padding=[1, 0])
-convolution("conv_transpose_groups", (1, 4, 5, 5), (4, 2, 2, 2), op="ConvTranspose", strides=[2, 2], group=2, bias=False)
+convolution("conv_transpose_groups", (1, 4, 5, 5), (4, 2, 2, 2), op="ConvTranspose", strides=[2, 2], group=2,
+            bias=False)
 
 
 @case("gemm")
@@ -245,7 +246,8 @@ pooling("global_average_pool", "GlobalAveragePool")
 def resizing(name, scales=None, sizes=None, shape=(1, 2, 4, 5), opset=21, **attributes):
     def build(g):
         scale = g.constant(np.array(scales, np.float32)) if scales else ""
-        return g.node("Resize", [g.input(shape, ("batch",)), "", scale] + ([g.ints(*sizes)] if sizes else []), **attributes)
+        extents = [g.ints(*sizes)] if sizes else []
+        return g.node("Resize", [g.input(shape, ("batch",)), "", scale] + extents, **attributes)
     CASES.append((name, opset, build))
 
 
@@ -452,7 +454,8 @@ def _(g):
     x = g.input((3, 4))
     at = g.constant(np.array([[0], [-1], [0]], np.int64))
     y = g.node("ScatterND", [x, at, g.input((3, 4))], reduction="add")
-    hot = g.node("OneHot", [g.ints(1, -1, 7), g.constant(np.array(4, np.int64)), g.constant(np.array([2, 5], np.float32))])
+    inputs = [g.ints(1, -1, 7), g.constant(np.array(4, np.int64)), g.constant(np.array([2, 5], np.float32))]
+    hot = g.node("OneHot", inputs)
     return g.node("Mul", [y, hot])
 
 
@@ -492,7 +495,7 @@ def _(g):
 @case("attention_grouped", 23)
 def _(g):
     """Four heads of queries, two of keys, of an open number of places, none of which looks ahead."""
-    q, k, v = g.input((2, 4, 3, 6), ("batch", 4, "rows")), g.input((2, 2, 3, 6), ("batch", 2, "rows")), g.input((2, 2, 3, 5), ("batch", 2, "rows"))
+    q, k, v = (g.input(shape, ("batch", shape[1], "rows")) for shape in ((2, 4, 3, 6), (2, 2, 3, 6), (2, 2, 3, 5)))
     return g.node("Attention", [q, k, v], is_causal=1, scale=0.4)
 
 
@@ -503,14 +506,19 @@ def _(g):
     flat = g.node("Attention", [q, k, v, mask], q_num_heads=4, kv_num_heads=4)
     past = [g.input((2, 4, 2, 2), ("batch",)) for _ in range(2)]
     names = [f"attention{i}" for i in range(3)]
-    g.nodes.append(helper.make_node("Attention", [q, k, v, g.input((3, 7)), *past], names, q_num_heads=4, kv_num_heads=4))
+    inputs = [q, k, v, g.input((3, 7)), *past]
+    g.nodes.append(helper.make_node("Attention", inputs, names, q_num_heads=4, kv_num_heads=4))
     return [flat, *names]
 
 
 @case("rotary_embedding", 23)
 def _(g):
     x, flat = g.input((2, 3, 4, 8), ("batch", 3, "rows")), g.input((2, 4, 12), ("batch", "rows"))
-    angles = lambda columns: [g.constant(f(np.outer(np.arange(9), 0.3 / (1 + np.arange(columns)))).astype(np.float32)) for f in (np.cos, np.sin)]
+
+    def angles(columns):
+        turns = np.outer(np.arange(9), 0.3 / (1 + np.arange(columns)))
+        return [g.constant(f(turns).astype(np.float32)) for f in (np.cos, np.sin)]
+
     places = g.constant(np.array([[0, 1, 2, 3], [5, 6, 7, 8]], np.int64))
     halves = g.node("RotaryEmbedding", [x, *angles(4), places])
     pairs = g.node("RotaryEmbedding", [flat, *angles(2), places], interleaved=1, num_heads=2, rotary_embedding_dim=4)
@@ -522,6 +530,70 @@ def _(g):
     x = g.input((2, 3, 4), ("batch",))
     return [g.node("RMSNormalization", [x, g.weights(4)], epsilon=1e-3),
             g.node("RMSNormalization", [g.input((2, 3, 2, 4)), g.weights(2, 4)], axis=2)]
+
+
+# Sizes that keep the image's proportions: what is rounded is how many pixels there are, not where they lie
+for name, policy, attributes in [("resize_not_larger", "not_larger", {}), ("resize_not_smaller", "not_smaller", {}),
+                                 ("resize_not_larger_nearest", "not_larger", dict(mode="nearest")),
+                                 ("resize_not_smaller_asymmetric", "not_smaller",
+                                  dict(coordinate_transformation_mode="asymmetric"))]:
+    def build(g, policy=policy, attributes=attributes):
+        x = g.input((1, 2, 5, 4), ("batch",))
+        return g.node("Resize", [x, "", "", g.ints(7, 9)],
+                      **dict(dict(mode="linear", axes=[2, 3], keep_aspect_ratio_policy=policy), **attributes))
+    CASES.append((name, 19, build))
+
+
+@case("resize_proportions", 19)
+def _(g):
+    sizes = [g.node("Resize", [g.input((1, 2, 5, 7)), "", "", g.ints(3, 6)], mode=mode, antialias=antialias,
+                    axes=[2, 3], keep_aspect_ratio_policy="not_smaller")
+             for mode, antialias in (("cubic", 0), ("linear", 1))]
+    exact = g.node("Resize", [g.input((1, 2, 4, 6)), "", "", g.ints(2, 9)], mode="linear", axes=[2, 3],
+                   keep_aspect_ratio_policy="not_larger")
+    return sizes + [exact]
+
+
+# Reductions over no axes: what is left is done to each element
+@case("reduce_over_no_axes", 18)
+def _(g):
+    x, none = g.input((2, 3), ("batch",)), g.ints()
+    results = [g.node(op, [x, none] if given else [x], noop_with_empty_axes=1)
+               for op in ("ReduceSumSquare", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceMean", "ReduceProd")
+               for given in (True, False)]
+    return results + [g.node("ReduceLogSum", [g.input((2, 3), low=0.1)], noop_with_empty_axes=1)]
+
+
+# Operators that ONNX defines as functions of others
+pointwise("swish", "Swish", opset=24)
+pointwise("swish_alpha", "Swish", opset=24, alpha=1.7)
+
+
+@case("windows", 17)
+def _(g):
+    x = g.input((2, 7))
+    return [g.node("Mul", [x, g.node(op, [g.constant(np.int64(7))], periodic=periodic)])
+            for op in ("HannWindow", "HammingWindow", "BlackmanWindow") for periodic in (0, 1)]
+
+
+@case("affine_grid", 20)
+def _(g):
+    plane, space = g.input((1, 2, 3)), g.input((2, 3, 4), ("batch",))
+    grids = [g.node("AffineGrid", [plane, g.ints(1, 3, 4, 5)], align_corners=corners) for corners in (0, 1)]
+    size = g.node("Concat", [g.node("Shape", [space], end=1), g.ints(1, 2, 3, 4)], axis=0)
+    grids += [g.node("AffineGrid", [space, size], align_corners=corners) for corners in (0, 1)]
+    return grids + [g.node("GridSample", [g.input((1, 3, 6, 7)), grids[0]], mode="linear")]
+
+
+@case("attention_capped", 23)
+def _(g):
+    """The cap comes before the mask, which it would open again; one query sees no place but the first."""
+    q, k, v = g.input((2, 2, 4, 6), ("batch",)), g.input((2, 2, 4, 6), ("batch",)), g.input((2, 2, 4, 3), ("batch",))
+    mask = g.constant(np.array([[1, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 1], [1, 0, 0, 0]], bool))
+    added = g.input((4, 4))
+    return [g.node("Attention", [q, k, v, mask], softcap=0.5),
+            g.node("Attention", [q, k, v, added], softcap=0.7, scale=2.0),
+            g.node("Attention", [q, k, v], softcap=0.5, is_causal=1)]
 
 
 def main():
@@ -537,8 +609,8 @@ def main():
         onnx.save(model, folder / f"{name}.onnx")
         session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
         values = dict(zip(results, session.run(None, graph.given)))
-        record = {kind: {k: {"shape": list(v.shape), "data": [float(x) for x in v.flatten()]} for k, v in tensors.items()}
-                  for kind, tensors in (("inputs", graph.given), ("outputs", values))}
+        record = {kind: {k: {"shape": list(v.shape), "data": [float(x) for x in v.flatten()]} for k, v in given.items()}
+                  for kind, given in (("inputs", graph.given), ("outputs", values))}
         (folder / f"{name}.json").write_text(json.dumps(record) + "\n")
     print(f"{len(CASES)} models in {folder}")
 

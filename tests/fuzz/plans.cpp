@@ -8,6 +8,7 @@
 
 #include "families/registry.hpp"
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "tuning/row.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"

@@ -139,7 +139,7 @@ TEST(Agreement, WhatTmaCannotLoad) {
 
 // Bitwise the same each time, too
 TEST(Agreement, ImagesOfFewChannels) {
-  const auto cases = unfolded_cases(options().seed);
+  const auto cases = im2col_smem_cases(options().seed);
   EXPECT_GE(cases.size(), 165u);
   expect_agreement(cases);
 }

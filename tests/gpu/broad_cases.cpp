@@ -75,7 +75,7 @@ std::string override_of(const families::Plan& plan, bool stages) {
   std::string text = fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}",
                                  c.tile.m, c.tile.n, c.tile.k, plan::to_string(c.schedule.order),
                                  c.gathered()          ? "gather"
-                                 : c.two_dimensional() ? "patch"
+                                 : c.two_dimensional() ? "halo"
                                                        : "runs",
                                  c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.split ? "on" : "off",
                                  c.schedule.swap ? "on" : "off", plan::to_string(c.mode()));

@@ -108,9 +108,9 @@ std::vector<Case> small_moment_cases();
 /// Kernels whose filters stay in shared memory.
 std::vector<Case> stationary_cases(std::uint64_t seed);
 std::vector<Case> small_stationary_cases();
-/// Images of few channels, unfolded in shared memory, with epilogues of every mode.
-std::vector<Case> unfolded_cases(std::uint64_t seed);
-std::vector<Case> small_unfolded_cases();
+/// Images of few channels, by im2col in shared memory, with epilogues of every mode.
+std::vector<Case> im2col_smem_cases(std::uint64_t seed);
+std::vector<Case> small_im2col_smem_cases();
 /// Transposed convolutions by the phases of their output, with every kind of epilogue.
 std::vector<Case> phase_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();

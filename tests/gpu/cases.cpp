@@ -9,6 +9,7 @@
 #include "gpu/moments.hpp"
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/epilogue.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -364,7 +365,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(stationary_cases(seed));
   add(phase_cases(seed));
   add(deep_cases(seed));
-  add(unfolded_cases(seed));
+  add(im2col_smem_cases(seed));
   add(offset_cases());
   add(batch_cases());
   add(general_cases());

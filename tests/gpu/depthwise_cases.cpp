@@ -4,8 +4,10 @@
 
 #include <array>
 
+#include "families/interface/family.hpp"
 #include "gpu/case.hpp"
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "plan/as_convolution.hpp"
 #include "support/random.hpp"
 

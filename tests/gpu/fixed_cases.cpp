@@ -330,7 +330,7 @@ std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Ep
     return std::vector{fmt::format("tile {}x{}", k.tile.m, k.tile.n),
                        fmt::format("cluster {}x{}", k.schedule.cluster.m, k.schedule.cluster.n),
                        fmt::format("order {} {}", k.schedule.warpgroups(), k.schedule.turns()),
-                       fmt::format("mode {} patch {}", static_cast<int>(k.mode()), k.two_dimensional()),
+                       fmt::format("mode {} two-dimensional {}", static_cast<int>(k.mode()), k.two_dimensional()),
                        fmt::format("depth {} split {}", k.tile.k, k.schedule.split),
                        fmt::format("buffers {}", k.features.store_buffers),
                        fmt::format("fetch {} swap {}", k.features.fetch.value_or(0), k.schedule.swap)};
@@ -371,7 +371,7 @@ std::vector<Case> sanitizer_cases() {
   for (Case& c : small_stationary_cases()) cases.push_back(std::move(c));
   for (Case& c : small_moment_cases()) cases.push_back(std::move(c));
   for (Case& c : small_deep_cases()) cases.push_back(std::move(c));
-  for (Case& c : small_unfolded_cases()) cases.push_back(std::move(c));
+  for (Case& c : small_im2col_smem_cases()) cases.push_back(std::move(c));
   for (const char* plan : {"load=gather", "load=gather mode=resident", "load=gather mode=streamed"}) {
     Case c = on_gpu("sanitizer", conv(2, 17, 19, 13, 160, 3), "store silu(acc + bias[n]) as y : bf16", plan);
     if (c.options.plan != "load=gather")

@@ -6,9 +6,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 #include <map>
 #include <set>
+#include <thread>
 
 #include "gpu/broad_run.hpp"
 #include "gpu/case.hpp"
@@ -21,6 +23,7 @@
 #include "gpu/problem.hpp"
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
+#include "support/subprocess.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::gpu {
@@ -55,8 +58,8 @@ std::vector<jit::Request> all_requests() {
     ++kinds[strips         ? strips->config.strip.taps_h > 0 ? "depthwise" : "depthwise, of any filter"
             : f.gathered() ? "by ordinary loads"
             : f.loads(families::sm90_conv::Im2colTile::Box::columns) ? "by boxes"
-            : f.two_dimensional()                                    ? "by patches"
-                                                                     : "by runs"];
+            : f.two_dimensional()                                    ? "by halo tiles"
+                                                                     : "by im2col tiles"];
     if (f.gathered() && f.gathered()->direct) ++kinds["without matrix instructions"];
     if (f.gathered() && f.gathered()->filters) ++kinds["filters by ordinary loads"];
     if (f.features.stores == families::sm90::Stores::plain) ++kinds["by plain stores"];
@@ -68,7 +71,7 @@ std::vector<jit::Request> all_requests() {
     if (f.features.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.features.fetch)];
     if (f.features.moments > 0) ++kinds["with moments"];
     if (f.schedule.swap) ++kinds["operands swapped"];
-    if (f.window()) ++kinds["unfolded"];
+    if (f.window()) ++kinds["im2col in shared memory"];
     if (f.schedule.cluster.ctas() > 1) ++kinds["in clusters"];
     add(k.request());
     ++problems;
@@ -132,10 +135,23 @@ int precompile() {
   return injected == 0 ? 0 : 1;
 }
 
+// Other processes that compile the same kernels into the same cache, one for each eight cores above the first eight: of
+// one process's threads no more than about seven are at work, as NVRTC locks its front end (docs/notes/jit.md).
+std::vector<std::jthread> compile_beside() {
+  const std::string program = std::filesystem::canonical("/proc/self/exe");
+  const std::vector<std::string> arguments{
+      program, "--precompile", "--seed", std::to_string(parsed.seed), "--families", std::to_string(parsed.families)};
+  std::vector<std::jthread> processes;
+  for (unsigned cores = 8; cores < std::thread::hardware_concurrency(); cores += 8)
+    processes.emplace_back([arguments] { support::run({arguments, {}}); });  // what fails there fails here, too
+  return processes;
+}
+
 // All tests, while the other threads of the machine compile the kernels of those that are still to come: a test that
 // needs a kernel in the making waits for it.
 int run_all_tests() {
   if (testing::GTEST_FLAG(filter) != "*" || testing::GTEST_FLAG(list_tests)) return RUN_ALL_TESTS();
+  const std::vector<std::jthread> processes = compile_beside();
   std::future<int> ahead = std::async(std::launch::async, precompile);
   const int failed = RUN_ALL_TESTS();
   return ahead.get() + failed == 0 ? 0 : 1;

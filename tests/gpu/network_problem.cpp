@@ -5,7 +5,7 @@
 
 #include "command/network_reference.hpp"
 #include "gpu/device.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "support/random.hpp"
 
 namespace unisono::gpu {

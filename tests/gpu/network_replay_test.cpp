@@ -11,7 +11,7 @@
 #include "gpu/device.hpp"
 #include "gpu/network_problem.hpp"
 #include "gpu/options.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "gpu/device.hpp"
 #include "gpu/network_problem.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 
 namespace unisono::gpu {
 namespace {

@@ -135,7 +135,7 @@ Network resampling() {
   net.output(max_pool(deep), "small");
   const NetworkValue both = relu(conv(deep, 16, 1));
   net.output(upsample(max_pool(both)), "y");
-  const NetworkValue strided = conv(skip, 8, 3, 2);  // no patches
+  const NetworkValue strided = conv(skip, 8, 3, 2);  // no halo tiles
   net.output(conv(concat({skip, upsample(deep), upsample(strided)}), 8, 1), "z");
   return net.build();
 }

@@ -1,13 +1,14 @@
 /// Runs ONNX's backend node tests.
 ///
-/// usage: onnx_node_tests --data FOLDER --refusals FILE [--docs networks.md] [--only PATTERN]
-///        onnx_node_tests --data FOLDER --gpu bf16|f16 --refusals FILE --at-least N [--every N] [--only PATTERN]
+/// usage: onnx_node_tests --data FOLDER[:FOLDER] --refusals FILE [--docs networks.md] [--only PATTERN]
+///        onnx_node_tests --data FOLDER[:FOLDER] --gpu bf16|f16 --refusals FILE --at-least N [--every N] [--only
+///        PATTERN]
 ///
-/// FOLDER is that of the package, onnx/backend/test/data; the models in it that came from PyTorch are run too. Every
-/// test all of whose operators the importer knows is run twice: with the extents that its model gives, and with symbols
-/// in their place. A wrong answer fails. So does a refusal of the first kind that FILE does not list with its reason
-/// (or that comes from an opset before 11), a line of FILE that no test needs, and an operator that the page does not
-/// list.
+/// A FOLDER is that of the package, onnx/backend/test/data, whose models that came from PyTorch are run too, or what
+/// make_node_cases.py wrote. Every test all of whose operators the importer knows is run twice: with the extents that
+/// its model gives, and with symbols in their place. A wrong answer fails. So does a refusal of the first kind that
+/// FILE does not list with its reason (or that comes from an opset before 11), a line of FILE that no test needs, and
+/// an operator that the page does not list.
 ///
 /// With --gpu: what passes on the CPU runs on the GPU and agrees with the float64 reference, or is refused with a
 /// message that FILE has a pattern for; at least so many tests (of every Nth) agree.
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "gpu_run.hpp"
 #include "network/onnx/importer.hpp"
@@ -207,15 +209,27 @@ std::vector<std::filesystem::path> case_folders(const std::filesystem::path& dat
         "the node tests of the Python package onnx are not there; run scripts/setup.sh test, and configure again");
   std::vector<std::filesystem::path> folders;
   for (const char* group : {"node", "simple", "pytorch-converted", "pytorch-operator"})
-    for (const auto& entry : std::filesystem::directory_iterator(data / group))
-      if (std::filesystem::exists(entry.path() / "model.onnx")) folders.push_back(entry.path());
+    if (std::filesystem::is_directory(data / group))
+      for (const auto& entry : std::filesystem::directory_iterator(data / group))
+        if (std::filesystem::exists(entry.path() / "model.onnx")) folders.push_back(entry.path());
+  if (folders.empty()) throw UserError(fmt::format("{}: there are no node tests in it", data.string()));
   std::sort(folders.begin(), folders.end());
   return folders;
 }
 
+/// Those of several folders, separated by colons
+std::vector<std::filesystem::path> all_case_folders(const std::string& data) {
+  std::vector<std::filesystem::path> all;
+  std::istringstream list(data);
+  for (std::string folder; std::getline(list, folder, ':');)
+    for (auto& one : case_folders(folder)) all.push_back(std::move(one));
+  if (all.empty()) throw UserError("--data FOLDER[:FOLDER] is missing");
+  return all;
+}
+
 int run(int argc, char** argv) {
   Options options = read_options(argc, argv);
-  const auto folders = case_folders(options["--data"]);
+  const auto folders = all_case_folders(options["--data"]);
   if (!options["--gpu"].empty()) {
     const test::GpuRun what{options["--refusals"], options["--only"], options["--gpu"], std::stoi(options["--every"]),
                             std::stoi(options["--at-least"])};

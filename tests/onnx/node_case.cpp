@@ -21,10 +21,12 @@ std::string read_file(const std::filesystem::path& path) {
 // Inputs of an operator that say what its result looks like
 const std::map<std::string, std::vector<int>>& parameter_inputs() {
   static const std::map<std::string, std::vector<int>> table{
-      {"ConstantOfShape", {0}}, {"Dropout", {1, 2}},     {"Expand", {1}},        {"Pad", {1, 2, 3}}, {"Reshape", {1}},
-      {"Resize", {1, 2, 3}},    {"Slice", {1, 2, 3, 4}}, {"Split", {1}},         {"Squeeze", {1}},   {"Tile", {1}},
-      {"Unsqueeze", {1}},       {"Upsample", {1}},       {"CenterCropPad", {1}}, {"Col2Im", {1, 2}}, {"CumSum", {1}},
-      {"OneHot", {1}},          {"Range", {0, 1, 2}},    {"TopK", {1}},          {"Trilu", {1}}};
+      {"ConstantOfShape", {0}}, {"Dropout", {1, 2}},    {"Expand", {1}},         {"Pad", {1, 2, 3}},
+      {"Reshape", {1}},         {"Resize", {1, 2, 3}},  {"Slice", {1, 2, 3, 4}}, {"Split", {1}},
+      {"Squeeze", {1}},         {"Tile", {1}},          {"Unsqueeze", {1}},      {"Upsample", {1}},
+      {"CenterCropPad", {1}},   {"Col2Im", {1, 2}},     {"CumSum", {1}},         {"OneHot", {1}},
+      {"Range", {0, 1, 2}},     {"TopK", {1}},          {"Trilu", {1}},          {"AffineGrid", {1}},
+      {"BlackmanWindow", {0}},  {"HammingWindow", {0}}, {"HannWindow", {0}}};
   return table;
 }
 

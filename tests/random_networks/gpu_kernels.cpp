@@ -7,7 +7,7 @@
 #include <map>
 
 #include "jit/jit.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "random_networks/judge.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/hash.hpp"

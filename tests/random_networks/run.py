@@ -33,6 +33,7 @@ from generator import generate
 
 CHUNK = 25
 BAD = ("wrong", "failed", "crashed", "disputed", "invalid")
+VERDICTS = ("agrees", "refused", "unasked", *BAD)
 scratch = "/dev/shm" if os.path.isdir("/dev/shm") else None
 
 
@@ -196,7 +197,7 @@ def shrink_failures(arguments, state, most=40):
 
 def report(state, seconds):
     counts = state.get("counts", {})
-    total = sum(counts.get(k, 0) for k in ("agrees", "refused", "unasked", *BAD))
+    total = sum(counts.get(k, 0) for k in VERDICTS)
     print(f"{total} networks in {seconds:.0f} s: " + ", ".join(f"{k} {v}" for k, v in sorted(counts.items())))
     print("refused, most often first:")
     for text, times in sorted(state.get("refusals", {}).items(), key=lambda item: -item[1])[:25]:
@@ -224,6 +225,8 @@ def main():
     parser.add_argument("--kernels", type=int, default=0, help="of a GPU: at least so many different ones")
     parser.add_argument("--most-kernels", type=int, default=10 ** 9)
     parser.add_argument("--compilers", type=int, default=os.cpu_count(), help="kernels compiled at once")
+    parser.add_argument("--epilogues", type=float, default=0,
+                        help="at least this percentage of the networks have a contraction with an epilogue")
     arguments = parser.parse_args()
     if arguments.fresh and arguments.work.exists():
         shutil.rmtree(arguments.work)
@@ -262,7 +265,12 @@ def main():
     if not arguments.no_shrinking and not arguments.no_onnxruntime:
         shrink_failures(arguments, state)
     report(state, time.time() - started)
-    sys.exit(1 if any(state.get("counts", {}).get(k) for k in BAD) else 0)
+    counts = state.get("counts", {})
+    share = 100 * counts.get("epilogue", 0) / max(1, sum(counts.get(k, 0) for k in VERDICTS))
+    if share < arguments.epilogues:
+        sys.exit(f"{share:.1f} % of the networks have a contraction with an epilogue; "
+                 f"{arguments.epilogues:g} % are wanted")
+    sys.exit(1 if any(counts.get(k) for k in BAD) else 0)
 
 
 if __name__ == "__main__":

@@ -202,7 +202,7 @@ AgentSpec LaunchBuilder::agent(const std::string& name, Role role, int block, in
   a.block = block;
   a.last_out = role == (has_main_loop(cluster) ? Role::kProducer : Role::kConsumer) && warpgroup == 0;
   begin(a);
-  std::vector<Place> again;
+  std::vector<TileShare> again;
   switch (role) {
     case Role::kProducer: produce(a, cluster, rank); break;
     case Role::kConsumer: again = consume(a, cluster, rank, warpgroup); break;
@@ -213,7 +213,7 @@ AgentSpec LaunchBuilder::agent(const std::string& name, Role role, int block, in
   leave(a);
   a.end = int(a.code.size());
   a.code.push_back({Op::kReturn});  // the end itself, never taken
-  for (const Place& at : again) second_pass(a, at);
+  for (const TileShare& at : again) second_pass(a, at);
   return a;
 }
 

@@ -20,7 +20,7 @@ class LaunchBuilder {
     std::vector<Part> parts;  // one, unless the tile straddles images
   };
   // A consumer's share of a tile.
-  struct Place {
+  struct TileShare {
     int number, rank, n;      // of the share; of the block in its cluster; of the channel tile, in blocks
     std::vector<Part> parts;  // with this share's slots
     int k_part;
@@ -56,27 +56,27 @@ class LaunchBuilder {
   void produce(AgentSpec& agent, int cluster, int rank);
 
   // consumer.cpp
-  std::vector<Place> consume(AgentSpec& agent, int cluster, int rank, int warpgroup);
-  Place place_of(int cluster, int rank, int warpgroup, int item);
+  std::vector<TileShare> consume(AgentSpec& agent, int cluster, int rank, int warpgroup);
+  TileShare place_of(int cluster, int rank, int warpgroup, int item);
   void multiply(AgentSpec& agent, int item, int rank, int warpgroup);
-  size_t reduce_partials(AgentSpec& agent, const Place& at);
-  void finish_tile(AgentSpec& agent, const Place& at, int item, int warpgroup);
-  void write_slots(AgentSpec& agent, const Place& at);
-  void publish(AgentSpec& agent, const Place& at);
-  void publish_part(AgentSpec& agent, const Place& at, const Part& part);
-  void wait_for_images(AgentSpec& agent, const Place& at);
-  void read_statistics(AgentSpec& agent, const Place& at);
+  size_t reduce_partials(AgentSpec& agent, const TileShare& at);
+  void finish_tile(AgentSpec& agent, const TileShare& at, int item, int warpgroup);
+  void write_slots(AgentSpec& agent, const TileShare& at);
+  void publish(AgentSpec& agent, const TileShare& at);
+  void publish_part(AgentSpec& agent, const TileShare& at, const Part& part);
+  void wait_for_images(AgentSpec& agent, const TileShare& at);
+  void read_statistics(AgentSpec& agent, const TileShare& at);
   void take_turn_to_store(AgentSpec& agent, int item, int warpgroup);
-  void store(AgentSpec& agent, const Place& at, Kind kind);
-  void second_pass(AgentSpec& agent, const Place& at);
+  void store(AgentSpec& agent, const TileShare& at, Kind kind);
+  void second_pass(AgentSpec& agent, const TileShare& at);
 
   // tags.cpp
   void write_entry(AgentSpec& agent, const std::string& name, uint32_t value);
   void wait_for_entry(AgentSpec& agent, const std::string& name, uint32_t value);
-  void write_slot_entries(AgentSpec& agent, const Place& at);
-  bool add_partials(AgentSpec& agent, const Place& at);
-  void wait_for_entries(AgentSpec& agent, const Place& at);
-  void exchange_rows(AgentSpec& agent, const Place& at);
+  void write_slot_entries(AgentSpec& agent, const TileShare& at);
+  bool add_partials(AgentSpec& agent, const TileShare& at);
+  void wait_for_entries(AgentSpec& agent, const TileShare& at);
+  void exchange_rows(AgentSpec& agent, const TileShare& at);
   void merge_teams(AgentSpec& agent, int cluster, int rank);
   void normalise_again(AgentSpec& agent, int cluster, int rank);
   void tell_stored(AgentSpec& agent, int warpgroup, int count, int pending);
@@ -86,7 +86,7 @@ class LaunchBuilder {
   struct Team {
     AgentSpec& agent;  // one of its warpgroups
     int warpgroup, turn, rank;
-    std::vector<Place> places;
+    std::vector<TileShare> places;
     int oldest = 0;     // tile that is not yet finished
     uint64_t done = 0;  // tiles after it that are
     int image = -1, n = -1;
@@ -97,16 +97,16 @@ class LaunchBuilder {
   int loaded(int warpgroup) const { return 2 * kernel.stages + 8 + warpgroup; }
   int columns(int turn) const;  // buffers
   int staging(int warpgroup) const;
-  uint32_t columns_value(const Place& at) const;
+  uint32_t columns_value(const TileShare& at) const;
   bool alike(const Team& team, int kept) const;
   void consume_kept(AgentSpec& agent, int cluster, int rank, int warpgroup);
   void make_room(Team& team, int kept, int image, bool drain);
-  void keep(Team& team, const Place& at);
-  void spill(Team& team, const Place& at, Kind kind);
-  void await_columns(Team& team, const Place& at);
+  void keep(Team& team, const TileShare& at);
+  void spill(Team& team, const TileShare& at, Kind kind);
+  void await_columns(Team& team, const TileShare& at);
   void release_columns(Team& team);
-  void finish(Team& team, const Place& at, bool spilled, bool later);
-  void load_back(Team& team, const Place& at, bool later);
+  void finish(Team& team, const TileShare& at, bool spilled, bool later);
+  void load_back(Team& team, const TileShare& at, bool later);
   void finished(Team& team, int tile) const;
   void prepare(AgentSpec& agent, int cluster, int rank, int turn);
 

@@ -19,12 +19,12 @@ int LaunchBuilder::slot_location(int image, int slot, int n) {
   return workspace_location(fmt::format("slot of image {}, rows {}, channels {}", image, slot, n));
 }
 
-LaunchBuilder::Place LaunchBuilder::place_of(int cluster, int rank, int warpgroup, int item) {
+LaunchBuilder::TileShare LaunchBuilder::place_of(int cluster, int rank, int warpgroup, int item) {
   const int index = cluster + item * kernel.clusters();
   const Tile& tile = tiles[index / kernel.split_k];
   const int half = warpgroup % halves();
-  Place at{share_of(tile, rank, half), rank, tile.n * kernel.cluster_n + rank % kernel.cluster_n, tile.parts,
-           index % kernel.split_k,     0};
+  TileShare at{share_of(tile, rank, half), rank, tile.n * kernel.cluster_n + rank % kernel.cluster_n, tile.parts,
+               index % kernel.split_k,     0};
   for (Part& part : at.parts) part.slot += rank / kernel.cluster_n * halves() + half;
   at.output = system.location(fmt::format("out{} tile {}", launch.output, at.number));
   return at;
@@ -79,7 +79,7 @@ void LaunchBuilder::arrive(AgentSpec& agent, int atomic, int arrivals, Order ord
 
 // Split-K: the last partner to arrive adds the partial sums up, in the order of k, and has the tile; the others go
 // on. Returns the step to be patched with the tile's end.
-size_t LaunchBuilder::reduce_partials(AgentSpec& agent, const Place& at) {
+size_t LaunchBuilder::reduce_partials(AgentSpec& agent, const TileShare& at) {
   const auto partial = [&](int k_part) {
     return workspace_location(fmt::format("partial sum {} of tile {}", k_part, at.number));
   };
@@ -96,13 +96,13 @@ size_t LaunchBuilder::reduce_partials(AgentSpec& agent, const Place& at) {
   return patch;
 }
 
-void LaunchBuilder::write_slots(AgentSpec& agent, const Place& at) {
+void LaunchBuilder::write_slots(AgentSpec& agent, const TileShare& at) {
   for (const Part& part : at.parts)
     emit(agent, Op::kWrite, slot_location(part.image, part.slot, at.n), tag(number, Kind::kSlot, at.number));
 }
 
 // Slots are merged to segments, segments to the image, by whoever arrives last; that one raises the image's flag.
-void LaunchBuilder::publish_part(AgentSpec& agent, const Place& at, const Part& part) {
+void LaunchBuilder::publish_part(AgentSpec& agent, const TileShare& at, const Part& part) {
   const int tiles_n = kernel.tiles_n * kernel.cluster_n;
   const int size = kernel.segment_slots, count = slots[part.image];
   const int segments = (count + size - 1) / size, segment = part.slot / size;
@@ -144,15 +144,15 @@ void LaunchBuilder::publish_part(AgentSpec& agent, const Place& at, const Part& 
   for (size_t patch : patches) agent.code[patch].value = uint32_t(agent.code.size());
 }
 
-void LaunchBuilder::publish(AgentSpec& agent, const Place& at) {
+void LaunchBuilder::publish(AgentSpec& agent, const TileShare& at) {
   for (const Part& part : at.parts) publish_part(agent, at, part);
 }
 
-void LaunchBuilder::wait_for_images(AgentSpec& agent, const Place& at) {
+void LaunchBuilder::wait_for_images(AgentSpec& agent, const TileShare& at) {
   for (const Part& part : at.parts) emit(agent, Op::kWaitFlag, flag(part.image), 0, flag_order());
 }
 
-void LaunchBuilder::read_statistics(AgentSpec& agent, const Place& at) {
+void LaunchBuilder::read_statistics(AgentSpec& agent, const TileShare& at) {
   for (const Part& part : at.parts)
     emit(agent, Op::kRead, workspace_location(fmt::format("statistics of image {}", part.image)),
          tag(number, Kind::kStatistics, part.image));
@@ -164,13 +164,13 @@ void LaunchBuilder::take_turn_to_store(AgentSpec& agent, int item, int warpgroup
          uint32_t(item / 2 & 1) ^ uint32_t(turn_of(warpgroup) == 0), Order::kAcquire);
 }
 
-void LaunchBuilder::store(AgentSpec& agent, const Place& at, Kind kind) {
+void LaunchBuilder::store(AgentSpec& agent, const TileShare& at, Kind kind) {
   if (kernel.bug != Bug::kStagingReused) emit(agent, Op::kWaitGroupRead, 0, uint32_t(kernel.store_buffers - 1));
   emit(agent, Op::kStage, 0, uint32_t(kernel.store_buffers));
   emit(agent, Op::kStore, at.output, tag(number, kind, at.number));
 }
 
-void LaunchBuilder::finish_tile(AgentSpec& agent, const Place& at, int item, int warpgroup) {
+void LaunchBuilder::finish_tile(AgentSpec& agent, const TileShare& at, int item, int warpgroup) {
   if (kernel.mode == Mode::kPlain) return store(agent, at, Kind::kFinal);
   if (kernel.mode == Mode::kRows) {
     exchange_rows(agent, at);
@@ -200,7 +200,7 @@ void LaunchBuilder::finish_tile(AgentSpec& agent, const Place& at, int item, int
 }
 
 // Re-reads what this warpgroup stored itself, normalises, stores in place.
-void LaunchBuilder::second_pass(AgentSpec& agent, const Place& at) {
+void LaunchBuilder::second_pass(AgentSpec& agent, const TileShare& at) {
   SecondPass pass{int(agent.code.size()), {}};
   for (const Part& part : at.parts) pass.flags.push_back(flag(part.image));
   agent.passes.push_back(pass);
@@ -216,15 +216,15 @@ void LaunchBuilder::second_pass(AgentSpec& agent, const Place& at) {
 }
 
 // Returns the tiles whose second passes are to be appended.
-std::vector<LaunchBuilder::Place> LaunchBuilder::consume(AgentSpec& agent, int cluster, int rank, int warpgroup) {
-  if (kernel.mode == Mode::kKept) return consume_kept(agent, cluster, rank, warpgroup), std::vector<Place>();
+std::vector<LaunchBuilder::TileShare> LaunchBuilder::consume(AgentSpec& agent, int cluster, int rank, int warpgroup) {
+  if (kernel.mode == Mode::kKept) return consume_kept(agent, cluster, rank, warpgroup), std::vector<TileShare>();
   const bool streamed = kernel.mode == Mode::kStreamed;
   // The store of the tile just done may stay pending; with split-K there may be none.
   const bool later = kernel.split_k == 1 || kernel.bug == Bug::kOneStoreLater;
-  std::vector<Place> places;
+  std::vector<TileShare> places;
   for (int item = turn_of(warpgroup); item < items_of(cluster); item += kernel.turns()) {
     const int own = int(places.size());
-    const Place& at = places.emplace_back(place_of(cluster, rank, warpgroup, item));
+    const TileShare& at = places.emplace_back(place_of(cluster, rank, warpgroup, item));
     system.launches[number].outputs[at.output] = tag(number, Kind::kFinal, at.number);
     if (has_main_loop(cluster)) multiply(agent, item, rank, warpgroup);
     size_t patch = 0;
@@ -244,7 +244,7 @@ std::vector<LaunchBuilder::Place> LaunchBuilder::consume(AgentSpec& agent, int c
   if (streamed && by_tags()) tell_stored(agent, warpgroup, int(places.size()), 0);
   if (streamed && !by_tags()) emit(agent, Op::kDrain, 0, uint32_t(places.size()), flag_order());
   if (kernel.bug != Bug::kLeaveEarly) emit(agent, Op::kWaitGroupRead, 0, 0);
-  return streamed && !by_tags() ? places : std::vector<Place>();
+  return streamed && !by_tags() ? places : std::vector<TileShare>();
 }
 
 }  // namespace unisono::simulator

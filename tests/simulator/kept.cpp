@@ -29,14 +29,14 @@ uint32_t staged(int tile, Kind kind) { return uint32_t(2 * tile + (kind == Kind:
 int LaunchBuilder::columns(int turn) const { return (kernel.stages + turn) * (kernel.cluster_blocks() > 1 ? 2 : 1); }
 int LaunchBuilder::staging(int warpgroup) const { return columns(2 + warpgroup); }
 
-uint32_t LaunchBuilder::columns_value(const Place& at) const {
+uint32_t LaunchBuilder::columns_value(const TileShare& at) const {
   return uint32_t(at.parts[0].image * kernel.tiles_n * kernel.cluster_n + at.n + 1);
 }
 
 void LaunchBuilder::consume_kept(AgentSpec& agent, int cluster, int rank, int warpgroup) {
   Team team{agent, warpgroup, turn_of(warpgroup), rank, {}};
   for (int item = team.turn; item < items_of(cluster); item += kernel.turns()) {
-    const Place at = team.places.emplace_back(place_of(cluster, rank, warpgroup, item));
+    const TileShare at = team.places.emplace_back(place_of(cluster, rank, warpgroup, item));
     const int own = int(team.places.size()) - 1, image = at.parts[0].image;
     system.launches[number].outputs[at.output] = tag(number, Kind::kFinal, at.number);
     if (has_main_loop(cluster)) multiply(agent, item, rank, warpgroup);
@@ -64,7 +64,7 @@ void LaunchBuilder::finished(Team& team, int tile) const {
 // Frees the staging buffers, which hold tile `kept`, for a tile of `image`. Tiles of earlier images are finished, two
 // at most, of which the first may be the kept one where it lies; at the end (`drain`) all are.
 void LaunchBuilder::make_room(Team& team, int kept, int image, bool drain) {
-  const Place last = team.places[kept];
+  const TileShare last = team.places[kept];
   const bool any_order = alike(team, kept);
   bool in_place = any_order && last.parts[0].image != image && kept - team.oldest < kernel.window;
   if (!in_place) spill(team, last, Kind::kRaw);
@@ -87,7 +87,7 @@ void LaunchBuilder::make_room(Team& team, int kept, int image, bool drain) {
 }
 
 // The tile's centred values, and what they were centred by.
-void LaunchBuilder::keep(Team& team, const Place& at) {
+void LaunchBuilder::keep(Team& team, const TileShare& at) {
   auto& code = team.agent.code;
   if (kernel.bug != Bug::kStagingReused) code.push_back(simple(Op::kWaitGroupRead));
   code.push_back(simple(Op::kStage, 0, 1));
@@ -97,7 +97,7 @@ void LaunchBuilder::keep(Team& team, const Place& at) {
 }
 
 // The staging buffers go to the tile's place in the output, in one group.
-void LaunchBuilder::spill(Team& team, const Place& at, Kind kind) {
+void LaunchBuilder::spill(Team& team, const TileShare& at, Kind kind) {
   team.agent.code.push_back(simple(Op::kReadBuffer, staging(team.warpgroup), staged(at.number, kind)));
   team.agent.code.push_back(simple(Op::kStore, at.output, tag(number, kind, at.number)));
 }
@@ -111,7 +111,7 @@ void LaunchBuilder::release_columns(Team& team) {
                              uint16_t(1 << team.rank), uint16_t(columns(team.turn) / parts), 0});
 }
 
-void LaunchBuilder::await_columns(Team& team, const Place& at) {
+void LaunchBuilder::await_columns(Team& team, const TileShare& at) {
   if (team.image == at.parts[0].image && team.n == at.n) return;
   if (kernel.bug == Bug::kColumnsOfAnotherImage && team.image >= 0) return;
   release_columns(team);
@@ -120,7 +120,7 @@ void LaunchBuilder::await_columns(Team& team, const Place& at) {
 }
 
 // Waits for the spill, then for TMA to bring it back. `later`: another store has been issued since.
-void LaunchBuilder::load_back(Team& team, const Place& at, bool later) {
+void LaunchBuilder::load_back(Team& team, const TileShare& at, bool later) {
   auto& code = team.agent.code;
   if (kernel.bug != Bug::kReadWaitOnly)
     code.push_back(simple(Op::kWaitGroup, 0, uint32_t(later) + (kernel.bug == Bug::kWrongGroup)));
@@ -140,7 +140,7 @@ void LaunchBuilder::load_back(Team& team, const Place& at, bool later) {
 }
 
 // Normalises a tile in the staging buffers with its image's columns, and stores it.
-void LaunchBuilder::finish(Team& team, const Place& at, bool spilled, bool later) {
+void LaunchBuilder::finish(Team& team, const TileShare& at, bool spilled, bool later) {
   auto& code = team.agent.code;
   await_columns(team, at);
   if (spilled) {
@@ -161,7 +161,7 @@ void LaunchBuilder::prepare(AgentSpec& agent, int cluster, int rank, int turn) {
   int runs = 0;
   int image = -1, n = -1;
   for (int item = turn; item < items_of(cluster); item += kernel.turns()) {
-    const Place at = place_of(cluster, rank, 0, item);
+    const TileShare at = place_of(cluster, rank, 0, item);
     if (at.parts[0].image == image && (at.n == n || kernel.bug == Bug::kOneRunAnImage)) continue;
     image = at.parts[0].image, n = at.n;
     wait_for_entries(agent, at);

@@ -30,13 +30,13 @@ std::string share_name(int image, int slot, int n) {
 
 }  // namespace
 
-void LaunchBuilder::write_slot_entries(AgentSpec& agent, const Place& at) {
+void LaunchBuilder::write_slot_entries(AgentSpec& agent, const TileShare& at) {
   for (const Part& part : at.parts)
     write_entry(agent, slot_name(part.image, part.slot, at.n), tag(number, Kind::kSlot, at.number));
 }
 
 // All slots of the tile's images or, if slots form teams, every member's share of its team's work.
-void LaunchBuilder::wait_for_entries(AgentSpec& agent, const Place& at) {
+void LaunchBuilder::wait_for_entries(AgentSpec& agent, const TileShare& at) {
   const bool teams = kernel.segment_slots > 1;
   for (const Part& part : at.parts)
     for (int slot = 0; slot < slots[part.image]; ++slot)
@@ -51,7 +51,7 @@ void LaunchBuilder::wait_for_entries(AgentSpec& agent, const Place& at) {
 
 // General epilogues: level by level, what this warpgroup has of its rows, then what the tiles beside it have. A
 // warpgroup's rows are one entry here; in the kernels each row has its own.
-void LaunchBuilder::exchange_rows(AgentSpec& agent, const Place& at) {
+void LaunchBuilder::exchange_rows(AgentSpec& agent, const TileShare& at) {
   const Part& part = at.parts[0];
   const auto name = [&](int level, int n) {
     const int place = kernel.bug == Bug::kLevelsShareEntries ? 0 : level;
@@ -69,7 +69,7 @@ void LaunchBuilder::exchange_rows(AgentSpec& agent, const Place& at) {
 
 // Split-K by tags: the first part of a tile adds the others', in the order of k, as their flags go up, and has the
 // tile. Returns whether it is the first.
-bool LaunchBuilder::add_partials(AgentSpec& agent, const Place& at) {
+bool LaunchBuilder::add_partials(AgentSpec& agent, const TileShare& at) {
   const auto name = [&](int part) { return fmt::format("partial sum {} of tile {}", part, at.number); };
   const auto value = [&](int part) { return tag(number, Kind::kPartial, at.number * kernel.split_k + part); };
   const auto flag_of = [&](int part) { return uint16_t(counter("flag of " + name(part), 1)); };
@@ -94,7 +94,7 @@ bool LaunchBuilder::add_partials(AgentSpec& agent, const Place& at) {
 void LaunchBuilder::merge_teams(AgentSpec& agent, int cluster, int rank) {
   for (int item = 0; item < items_of(cluster); ++item)
     for (int half = 0; half < halves(); ++half) {
-      const Place at = place_of(cluster, rank, half, item);
+      const TileShare at = place_of(cluster, rank, half, item);
       if (at.k_part > 0) break;
       for (const Part& part : at.parts) {
         const int first = part.slot / kernel.segment_slots * kernel.segment_slots;
@@ -130,7 +130,7 @@ void LaunchBuilder::normalise_again(AgentSpec& agent, int cluster, int rank) {
   const bool ping_pong = kernel.schedule == Schedule::kPingPong;
   for (int item = 0; item < items_of(cluster); ++item)
     for (int half = 0; half < halves(); ++half) {
-      const Place at = place_of(cluster, rank, half, item);
+      const TileShare at = place_of(cluster, rank, half, item);
       const int consumer = ping_pong ? item % 2 : half, count = (ping_pong ? item / 2 : item) + 1;
       wait_for_entries(agent, at);
       agent.code.push_back(

@@ -71,22 +71,24 @@ struct ScalarPlan final : Plan {
 
 const ScalarPlan& own(const Plan& plan) { return dynamic_cast<const ScalarPlan&>(plan); }
 
-std::string refuse_contraction(const plan::ConvTask& t) {
+std::optional<Refusal> refuse_contraction(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
-  if (t.transposed || t.columns_a || t.columns_b || t.batched) return "layout: no product of rows of A and rows of B";
+  if (t.transposed || t.columns_a || t.columns_b || t.batched)
+    return plan::because("layout: no product of rows of A and rows of B");
   if (c.r != 1 || c.s != 1 || c.groups != 1 || c.layout != Layout::nhwc || c.stride != Pair(1))
-    return "contraction: a convolution of more than one tap, a stride or groups";
-  if (c.pad != Margins(0)) return "contraction: a border of zeros";
-  if (size_of(c.dtype_x) != 2) return "types: operands of 32 bits";
-  return {};
+    return plan::because("contraction: a convolution of more than one tap, a stride or groups");
+  if (c.pad != Margins(0)) return plan::because("contraction: a border of zeros");
+  if (size_of(c.dtype_x) != 2) return plan::because("types: operands of 32 bits");
+  return std::nullopt;
 }
 
-std::string refuse_epilogue(const plan::Epilogue& e) {
-  if (e.norm || e.general) return "epilogue: more than a value for each element";
-  if (e.head || e.resampled.any() || e.moments.channels > 0) return "epilogue: more is made of the store";
+std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e) {
+  if (e.norm || e.general) return plan::because("epilogue: more than a value for each element");
+  if (e.head || e.resampled.any() || e.moments.channels > 0)
+    return plan::because("epilogue: more is made of the store");
   if (e.outputs.size() != 1 || e.outputs[0].place != plan::Output::Place::after)
-    return "epilogue: not one 16-bit store";
-  return {};
+    return plan::because("epilogue: not one 16-bit store");
+  return std::nullopt;
 }
 
 class ScalarGemm final : public Family {
@@ -94,10 +96,8 @@ class ScalarGemm final : public Family {
   std::string_view name() const override { return "scalar_gemm"; }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
-    std::string why = refuse_contraction(w.task);
-    if (why.empty()) why = refuse_epilogue(w.epilogue);
-    if (why.empty()) return std::nullopt;
-    return Refusal{Refusal::Scope::problem, {std::move(why)}};
+    if (auto refusal = refuse_contraction(w.task)) return refusal;
+    return refuse_epilogue(w.epilogue);
   }
   std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
     if (!fixed.fields.empty()) return {};

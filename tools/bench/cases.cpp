@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "ir/check_graph.hpp"
 #include "ir/store_forms.hpp"
 #include "plan/as_convolution.hpp"
 #include "reference/reference.hpp"
@@ -22,7 +23,7 @@ namespace unisono::bench {
 namespace {
 
 /// One line of a file, for messages.
-struct Place {
+struct FileLine {
   const std::string& where;
   int line;
   [[noreturn]] void fail(const std::string& what) const {
@@ -35,7 +36,7 @@ std::string trimmed(std::string_view text) {
   return begin == std::string_view::npos ? "" : std::string(text.substr(begin, end - begin + 1));
 }
 
-std::int64_t number(std::string_view text, std::string_view what, std::int64_t least, const Place& place) {
+std::int64_t number(std::string_view text, std::string_view what, std::int64_t least, const FileLine& place) {
   std::int64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || stop != text.data() + text.size() || value < least)
@@ -54,7 +55,7 @@ std::vector<std::string_view> split(std::string_view text, char by) {
 }
 
 // "4096,4096,1024": M,N,K
-Gemm parse_product(const std::vector<std::string_view>& parts, const Place& place) {
+Gemm parse_product(const std::vector<std::string_view>& parts, const FileLine& place) {
   return {.m = number(parts[0], "M", 1, place),
           .n = number(parts[1], "N", 1, place),
           .k = number(parts[2], "K", 1, place),
@@ -62,7 +63,7 @@ Gemm parse_product(const std::vector<std::string_view>& parts, const Place& plac
 }
 
 // "8,64,64,320,320,3" or "8,64,64,320,320,3x1"
-Conv2d parse_convolution(const std::vector<std::string_view>& parts, const Place& place) {
+Conv2d parse_convolution(const std::vector<std::string_view>& parts, const FileLine& place) {
   static constexpr std::array names{"N", "H", "W", "C", "K"};
   std::array<std::int64_t, 5> x{};
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = number(parts[i], names[i], 1, place);
@@ -74,7 +75,7 @@ Conv2d parse_convolution(const std::vector<std::string_view>& parts, const Place
   return conv;
 }
 
-void parse_shape(Case& c, const Place& place) {
+void parse_shape(Case& c, const FileLine& place) {
   const auto parts = split(c.shape, ',');
   if (parts.size() == 3)
     c.product = parse_product(parts, place);
@@ -86,14 +87,15 @@ void parse_shape(Case& c, const Place& place) {
         parts.size()));
 }
 
-DType dtype_of(std::string_view text, const Place& place) {
+DType dtype_of(std::string_view text, const FileLine& place) {
   if (text != "bf16" && text != "f16" && text != "f32")
     place.fail(fmt::format("dtype={}: expected bf16, f16 or f32", text));
   return text == "bf16" ? DType::bf16 : text == "f16" ? DType::f16 : DType::f32;
 }
 
 // What a convolution may say besides its shape
-void set_option(Conv2d& conv, std::int64_t& pad, const std::string& key, const std::string& value, const Place& place) {
+void set_option(Conv2d& conv, std::int64_t& pad, const std::string& key, const std::string& value,
+                const FileLine& place) {
   if (key == "stride")
     conv.stride = number(value, key, 1, place);
   else if (key == "dilation")
@@ -119,22 +121,20 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-void finish(Case& c, const Title& title, const Place& place) {
+void finish(Case& c, const Title& title, const FileLine& place) {
   c.epilogue = title.name;
   c.text = title.text;
   replace_all(c.text, "{dtype}", to_string(c.conv.dtype_x));
   try {
-    extents(c.contraction());
     c.graph = parse(c.text);
-    verify(c.graph);
-    ir::check_forms(c.graph, c.contraction());
+    ir::check_graph(c.graph, c.contraction());
   } catch (const UserError& error) {
     place.fail(fmt::format("case {} with epilogue '{}': {}", c.shape, title.name, error.what()));
   }
 }
 
 // SHAPE, options, and plan= with the rest of the line
-Case parse_case(std::string_view text, const Title& title, const Place& place) {
+Case parse_case(std::string_view text, const Title& title, const FileLine& place) {
   Case c;
   c.line = place.line;
   if (const auto plan = text.find(" plan="); plan != std::string_view::npos) {
@@ -180,7 +180,7 @@ void name_cases(Suite& suite, const std::string& where) {
   for (Case& c : suite.cases) {
     if (c.name.empty()) c.name = titles.size() > 1 ? c.shape + " " + c.epilogue : c.shape;
     if (!names.insert(c.name).second)
-      Place{where, c.line}.fail(fmt::format("a second case is called '{}'; give it another name by name=", c.name));
+      FileLine{where, c.line}.fail(fmt::format("a second case is called '{}'; give it another name by name=", c.name));
   }
 }
 
@@ -192,7 +192,7 @@ Suite parse_suite(std::string_view text, const std::string& where) {
   bool in_epilogue = false;
   int number_of_line = 0;
   for (const std::string_view line : split(text, '\n')) {
-    const Place place{where, ++number_of_line};
+    const FileLine place{where, ++number_of_line};
     const std::string bare = trimmed(line.substr(0, line.find('#')));
     if (bare.empty()) continue;
     const bool indented = line.front() == ' ' || line.front() == '\t';

@@ -15,7 +15,8 @@ namespace {
 
 // Reads and writes 1 GiB each, by 64 bytes a thread; the best of several grids would differ by less than its spread
 constexpr const char* copy_source = R"(
-extern "C" __global__ void __launch_bounds__(256) unisono_copy(const uint4* __restrict__ from, uint4* __restrict__ to, unsigned long long count) {
+extern "C" __global__ void __launch_bounds__(256)
+    unisono_copy(const uint4* __restrict__ from, uint4* __restrict__ to, unsigned long long count) {
     const unsigned long long base = blockIdx.x * 1024ull + threadIdx.x;
     uint4 v[4];
     for (int i = 0; i < 4; ++i) if (base + 256 * i < count) v[i] = __ldcs(from + base + 256 * i);

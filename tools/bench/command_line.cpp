@@ -14,7 +14,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("--sweep", o.sweep, "Try all legal plans, and report each");
   app.add_option("--device", o.device, "What to measure")->check(CLI::IsMember({"cuda"}))->capture_default_str();
   app.add_option("--gpu", o.gpu, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
-  app.add_option("--seed", o.seed, "Of the operands")->capture_default_str();
+  app.add_option("--seed", o.seed, "The seed of the operands")->capture_default_str();
   app.add_option("--rounds", o.rounds, "In which the contenders take turns")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
@@ -50,7 +50,7 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::PositiveNumber);
   app.add_option("--libraries", o.libraries, "The folder of libcudnn and libcublas, if they are not found")
       ->type_name("FOLDER");
-  app.add_option("--commit", o.commit, "Of the sources, for the JSON; default: what git says");
+  app.add_option("--commit", o.commit, "The commit of the sources, for the JSON; default: what git says");
 }
 
 }  // namespace unisono::bench

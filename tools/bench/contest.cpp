@@ -4,6 +4,7 @@
 
 #include "bench/replays.hpp"
 #include "bench/verify.hpp"
+#include "families/interface/family.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::bench {

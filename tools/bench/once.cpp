@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "families/interface/family.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::bench {

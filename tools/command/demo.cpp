@@ -136,7 +136,7 @@ Demo run_scenes(const Model& model, const Chosen& chosen, const Truth& truth, Pr
     progress.step("running " + name);
     demo.images.push_back(load_image(d.heldout / name, input));
     const Tensors tensors{{d.input, to_array(to_tensor({demo.images.back()}, input))}};
-    Execution e = execute(chosen.network, tensors, 1);
+    Execution e = execute(chosen.network, tensors, 1, false, chosen.options.device);
     times.push_back(e.timing.median_ms);
     if (times.size() == 1) demo.timing.first_ms = e.timing.first_ms;
     demo.heatmaps.push_back(to_tensor32(e.outputs.at(d.output), d.output));

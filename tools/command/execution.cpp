@@ -5,29 +5,68 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <limits>
+#include <new>
 #include <random>
 
 #include "command/interruption.hpp"
+#include "command/model.hpp"
 #include "media/convert.hpp"
+#include "support/checked.hpp"
 #include "support/float_convert.hpp"
+#include "support/machine_memory.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
 namespace {
 
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
 double run_once(const NetworkExecutable& network, const std::map<std::string, ConstTensorView>& inputs,
                 const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
   const auto start = std::chrono::steady_clock::now();
   network.run(inputs, outputs, profile);
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return milliseconds_since(start);
 }
 
 DType dtype_of(const Network& network, const std::string& output) {
   for (const TensorId id : network.outputs)
     if (network[id].name == output) return network[id].dtype;
   throw InternalError(fmt::format("no output '{}'", output));
+}
+
+// What outputs of these shapes take together, ahead of the first byte
+std::uint64_t bytes_of(const Network& network, const Shapes& shapes) {
+  support::Checked bytes("bytes of the outputs", 0);
+  for (const auto& [name, shape] : shapes)
+    bytes += support::Checked("bytes of an output", element_count(shape)) * size_of(dtype_of(network, name));
+  return bytes.to<std::uint64_t>();
+}
+
+// On a GPU intermediates and constants are there
+std::array<support::MemoryUse, 4> memory_of(const NetworkExecutable& network, const Tensors& inputs,
+                                            const Shapes& outputs, const MemoryReport& report, Device device) {
+  std::uint64_t given = 0;
+  for (const auto& [name, array] : inputs) given += array.bytes.size();
+  const bool host = device == Device::cpu;
+  return {{{"outputs", bytes_of(network.network(), outputs)},
+           {"inputs", given},
+           {"intermediates", host ? report.arena : 0},
+           {"constants", host ? report.constants : 0}}};
+}
+
+// Poisoned outputs
+void allocate(const Network& network, const Shapes& shapes, Tensors& outputs) {
+  for (const auto& [name, shape] : shapes) {
+    media::Array& array = outputs[name];
+    array = {dtype_of(network, name), shape, {}};
+    array.bytes.resize(static_cast<std::size_t>(element_count(shape)) * size_of(array.type));
+    poison(array);
+  }
 }
 
 // Times by step of one run more; the steps of a plan are the same in every run
@@ -53,24 +92,29 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
-Execution execute(const NetworkExecutable& network, const Tensors& inputs, int repeat, bool profile) {
+Execution execute(const NetworkExecutable& network, const Tensors& inputs, int repeat, bool profile, Device device) {
   std::map<std::string, ConstTensorView> in;
-  std::map<std::string, std::vector<std::int64_t>> shapes;
+  Shapes shapes;
   for (const auto& [name, array] : inputs) {
     in[name] = {array.bytes.data(), array.type, array.shape, {}};
     shapes[name] = array.shape;
   }
-  Execution execution;
-  std::map<std::string, TensorView> out;
-  for (const auto& [name, shape] : network.output_shapes(shapes)) {
-    media::Array& array = execution.outputs[name];
-    array = {dtype_of(network.network(), name), shape, {}};
-    array.bytes.resize(static_cast<std::size_t>(element_count(shape)) * size_of(array.type));
-    poison(array);
-    out[name] = {array.bytes.data(), array.type, shape, {}};
-  }
   const Interruption interruption;
-  execution.timing.first_ms = run_once(network, in, out, nullptr);
+  Execution execution;
+  const Shapes results = network.output_shapes(shapes);
+  const auto start = std::chrono::steady_clock::now();
+  const MemoryReport report = network.memory(shapes);  // plans, which is the first run's time
+  execution.timing.first_ms = milliseconds_since(start);
+  const auto parts = memory_of(network, inputs, results, report, device);
+  support::require_memory(parts);
+  try {
+    allocate(network.network(), results, execution.outputs);
+  } catch (const std::bad_alloc&) {
+    support::refuse_memory(parts);
+  }
+  std::map<std::string, TensorView> out;
+  for (auto& [name, array] : execution.outputs) out[name] = {array.bytes.data(), array.type, array.shape, {}};
+  execution.timing.first_ms += run_once(network, in, out, nullptr);
   std::vector<double> times;
   times.reserve(static_cast<std::size_t>(repeat));
   std::vector<std::vector<double>> step_times;

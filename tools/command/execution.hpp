@@ -38,8 +38,10 @@ struct Execution {
 };
 
 /// Runs once, and then `repeat` times to measure. Inputs have the network's dtypes. Outputs are poisoned (floats with
-/// NaN) before the first run.
-Execution execute(const NetworkExecutable& network, const Tensors& inputs, int repeat, bool profile = false);
+/// NaN) before the first run. `device`: the network's. Throws UserError, before anything is allocated, where this
+/// process may not use as much memory as the run takes.
+Execution execute(const NetworkExecutable& network, const Tensors& inputs, int repeat, bool profile = false,
+                  Device device = Device::cpu);
 
 /// The middle one (of an even number the mean of the two), or 0 of none.
 double median(std::vector<double> values);

@@ -25,7 +25,7 @@ class ExplainSubcommand : public Subcommand {
                      "An ONNX file, a folder with a model.json, a file with an epilogue's text, - (text from standard "
                      "input), or the text itself")
         ->required();
-    app_->add_option("--region", options_.region, "Of a model: explain the epilogue of this region (number or name)");
+    app_->add_option("--region", options_.region, "Explain the epilogue of this region of a model (number or name)");
     memory_limit_.add(*app_);
     symbols_.add(*app_,
                  "Extent of a symbol in the model's shapes, for the memory plan (default: 1 for the first axis of an "
@@ -41,7 +41,7 @@ class ExplainSubcommand : public Subcommand {
     app_->add_option("--plan", options_.plan,
                      "With --device cuda: parts of the plan, such as 'tile=128x160 order=pingpong'");
     app_->add_option("--visitor", options_.visitor,
-                     "Of an epilogue: print the CUDA header unisono::NAME::Epilogue for a kernel of your own, and "
+                     "Print the CUDA header unisono::NAME::Epilogue for a kernel of your own, and "
                      "nothing else")
         ->type_name("NAME");
     app_->add_flag("--accurate", options_.accurate, "With --device cuda: accurate functions even for 16-bit outputs");

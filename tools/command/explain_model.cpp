@@ -11,6 +11,7 @@
 #include "command/model.hpp"
 #include "command/network_diagram.hpp"
 #include "command/output.hpp"
+#include "command/plan_legend.hpp"
 #include "command/progress.hpp"
 #include "media/file.hpp"
 #include "unisono/error.hpp"
@@ -69,12 +70,23 @@ nlohmann::json launches_json(const DeviceReport& report) {
                         {"bytes", l.bytes},
                         {"floor_us", l.floor_us},
                         {"predicted_us", l.predicted_us}});
-  return {{"device", report.device}, {"device_note", report.device_note}, {"launches", launches}};
+  return {{"device", report.device},
+          {"device_note", report.device_note},
+          {"launches", launches},
+          {"decisions", report.decisions}};
 }
 
 void draw(const ExplainOptions& options, const figure::BoxDiagram& diagram) {
   if (!options.svg.empty()) media::write_file(options.svg, figure::to_svg(diagram));
   if (!options.dot.empty()) media::write_file(options.dot, figure::to_dot(diagram));
+}
+
+/// The plans of those kernels that have one.
+std::vector<std::string> plans_of(const DeviceReport& report) {
+  std::vector<std::string> plans;
+  for (const LaunchReport& l : report.launches)
+    if (l.predicted_us > 0) plans.push_back(l.how);
+  return plans;
 }
 
 /// The launches of a GPU, and what the fuser did on the way to them.
@@ -103,9 +115,11 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
     print(dump(object));
     return 0;
   }
-  print(fmt::format("{}, tensors between kernels in {}\n\n{}\nwhat was fused\n{}\nmemory for {}\n{}", model.name,
-                    to_string(options.precision), to_string(report), to_string(report.fusion), shapes_text(shapes),
-                    memory_text(report.memory)));
+  print(
+      fmt::format("{}, tensors between kernels in {}\n\n{}\n{}\nwhat was decided for each region\n{}\nwhat was "
+                  "fused\n{}\nmemory for {}\n{}",
+                  model.name, to_string(options.precision), to_string(report), legend_of(plans_of(report)),
+                  report.decisions, to_string(report.fusion), shapes_text(shapes), memory_text(report.memory)));
   return 0;
 }
 

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "figure/resample.hpp"
+#include "unisono/elements.hpp"
 #include "unisono/error.hpp"
+#include "unisono/images.hpp"
 
 namespace unisono::command {
 namespace {
@@ -76,9 +78,9 @@ LoadedImage load_image(const std::filesystem::path& path, const ImageInput& inpu
 
 Tensor32 to_tensor(const std::vector<LoadedImage>& images, const ImageInput& input) {
   const media::Image& first = images.at(0).image;
-  const std::int64_t plane = first.width * first.height;
   Tensor32 tensor{{static_cast<std::int64_t>(images.size()), input.channels, first.height, first.width}, {}};
   tensor.value.resize(static_cast<std::size_t>(element_count(tensor.shape)));
+  const PixelScale scale{input.scale, input.offset, input.mean, input.deviation};
   float* out = tensor.value.data();
   for (const LoadedImage& loaded : images) {
     const media::Image& image = loaded.image;
@@ -87,16 +89,9 @@ Tensor32 to_tensor(const std::vector<LoadedImage>& images, const ImageInput& inp
           fmt::format("'{}' has {} x {} pixels and '{}' {} x {}: one batch needs one size; leave out --batch",
                       images[0].name, first.width, first.height, loaded.name, image.width, image.height));
     }
-    for (int c = 0; c < input.channels; ++c) {
-      const auto at = static_cast<std::size_t>(c);
-      const double mean = input.mean.empty() ? 0 : input.mean[at];
-      const double deviation = input.deviation.empty() ? 1 : input.deviation[at];
-      for (std::int64_t i = 0; i < plane; ++i) {
-        const std::uint8_t byte = image.pixels[static_cast<std::size_t>(i * image.channels + c)];
-        const double value = byte * input.scale + input.offset;
-        *out++ = static_cast<float>((value - mean) / deviation);
-      }
-    }
+    const TensorView one{out, DType::f32, {input.channels, image.height, image.width}};
+    read_pixels(view(image.pixels, {image.height, image.width, image.channels}), scale, one);
+    out += element_count(one.shape);
   }
   return tensor;
 }

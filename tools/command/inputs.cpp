@@ -4,11 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 #include "media/convert.hpp"
 #include "media/npz.hpp"
+#include "support/checked.hpp"
 #include "support/float_convert.hpp"
+#include "support/machine_memory.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -148,12 +151,31 @@ media::Array scalar_array(double number, DType dtype, const std::string& name) {
   }
 }
 
+namespace {
+
+// Ahead of the first byte. Numbers are drawn as f32.
+void require_memory(const Network& network, const Shapes& shapes) {
+  support::Checked all("bytes of the inputs", 0);
+  std::int64_t drawing = 0;
+  for (const auto& [name, shape] : shapes) {
+    const support::Checked elements("bytes of an input", element_count(shape));
+    all += elements * size_of(find_input(network, name)->dtype);
+    drawing = std::max(drawing, (elements * sizeof(float)).value());
+  }
+  support::require_memory(std::array<support::MemoryUse, 2>{
+      {{"inputs", all.to<std::uint64_t>()}, {"drawing the largest", static_cast<std::uint64_t>(drawing)}}});
+}
+
+}  // namespace
+
 Inputs random_inputs(const RunOptions& options, const Network& network) {
   Binder binder(network);
   for (const InputFile& number : options.inputs) binder.bind(number);
   Inputs inputs = binder.so_far();
   std::uint64_t seed = options.seed;
-  for (const auto& [name, shape] : input_shapes(network, options.dims)) {
+  const Shapes shapes = input_shapes(network, options.dims);
+  require_memory(network, shapes);
+  for (const auto& [name, shape] : shapes) {
     const DType dtype = find_input(network, name)->dtype;
     const std::uint64_t own_seed = seed++;
     if (inputs.tensors.contains(name)) continue;

@@ -7,7 +7,7 @@
 namespace unisono::command {
 namespace {
 
-constexpr const char* dim_description = "Of models: extent of a symbol in the shapes, such as batch=4";
+constexpr const char* dim_description = "Extent of a symbol in the shapes of a model, such as batch=4";
 
 constexpr const char* pack_examples =
     "Examples:\n"
@@ -41,7 +41,7 @@ class PackSubcommand : public Subcommand {
     precision_.add(*app_);
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
     app_->add_option("--plan", options_.plan,
-                     "Of an epilogue: parts of the plan, such as 'tile=128x160 order=pingpong'");
+                     "Parts of the plan of an epilogue, such as 'tile=128x160 order=pingpong'");
     add_jobs(*app_, options_.jobs);
   }
 

@@ -12,6 +12,7 @@
 #include "command/machine.hpp"
 #include "command/quantities.hpp"
 #include "command/subject.hpp"
+#include "ir/check_graph.hpp"
 #include "ir/store_forms.hpp"
 #include "media/convert.hpp"
 #include "reference/reference.hpp"
@@ -209,7 +210,7 @@ KernelProblem read_kernel_problem(const RunOptions& options) {
   p.contraction = parse_contraction(options.conv, options.gemm, "an epilogue's text is run over");
   const auto [text, source] = find_text(options.model.string());
   p.graph = parse_text(text, source, options.functions);
-  ir::check_forms(p.graph, p.contraction);
+  ir::check_graph(p.graph, p.contraction);
   p.inputs = inputs_of(p.contraction, p.graph);
   check_memory(p, options.check);
   for (const InputFile& input : options.inputs) read_input(p, input);

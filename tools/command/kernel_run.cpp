@@ -9,6 +9,7 @@
 #include "command/interruption.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/replay.hpp"
+#include "runtime/cuda/stream.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/cancel.hpp"
 #include "unisono/tensor.hpp"

@@ -114,10 +114,10 @@ FolderInfo cache_info() {
 }
 
 std::vector<KernelFolder> kernel_folders() {
-  const jit::Places places = jit::places_of({});
+  const jit::KernelFolders places = jit::kernel_folders_of({});
   std::vector<KernelFolder> folders;
   if (!places.cache.folder.empty()) folders.push_back({"cache", places.cache.folder, places.cache.refused});
-  for (const jit::Place& p : places.packs) folders.push_back({"pack", p.folder, p.refused});
+  for (const jit::KernelFolder& p : places.packs) folders.push_back({"pack", p.folder, p.refused});
   return folders;
 }
 

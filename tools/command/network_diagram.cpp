@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "network/regions.hpp"
 
 namespace unisono::command {

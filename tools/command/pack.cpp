@@ -10,7 +10,7 @@
 #include "command/progress.hpp"
 #include "command/quantities.hpp"
 #include "lower/lower.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "pack.hpp"
 
 namespace unisono::command {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 namespace unisono::command {
@@ -35,7 +36,11 @@ constexpr PlanWord plan_words[] = {
     {"plain", "ordinary stores"},
     {"planes", "ordinary stores into a channels-first result"},
     {"im2col_smem", "im2col in shared memory, for images of few channels"},
-    {"fetch", "operands [m,n] loaded by TMA x their buffers"}};
+    {"fetch", "operands [m,n] loaded by TMA x their buffers"},
+    {"pooled", "the maxima of 2x2 pixels of the result are stored, too"},
+    {"enlarged", "each pixel of the result is stored as 2x2 pixels, too (only: and not as it is)"},
+    {"head", "a head's product of the result in the same kernel, by its channels (alone: the result is not stored)"},
+    {"statistics", "mean and M2 of the stored tensor are stored, too, by so many channels"}};
 
 std::string legend_line(std::string_view part, std::string_view meaning) {
   return fmt::format("  {:<14} {}\n", part, meaning);
@@ -44,27 +49,40 @@ std::string legend_line(std::string_view part, std::string_view meaning) {
 bool has_word(std::string_view text, std::string_view word) {
   for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) {
     const std::size_t end = at + word.size();
-    if ((at == 0 || text[at - 1] == ' ') && (end == text.size() || text[end] == ' ')) return true;
+    if ((at == 0 || text[at - 1] == ' ') && (end == text.size() || text[end] == ' ' || text[end] == '/')) return true;
   }
   return false;
 }
 
+/// "128x160/5+3 pingpong" of "128x160/5+3 pingpong, 40 tiles, …"
+std::string_view configuration_of(std::string_view plan) { return plan.substr(0, plan.find(',')); }
+
+std::string tile_legend(std::string_view tile) {
+  const std::size_t slash = tile.find('/');
+  if (slash == tile.npos) return {};
+  return legend_line(tile.substr(0, slash),
+                     "a tile of pixels (matrix rows) x channels (x depth of a k-step, unless 64)") +
+         legend_line(tile.substr(slash), tile.find('+') == tile.npos
+                                             ? "stages of shared memory for both operands"
+                                             : "stages of shared memory for filters + for the image");
+}
+
 }  // namespace
 
-std::string legend_of(const std::string& plan) {
-  const std::string_view configuration = std::string_view(plan).substr(0, plan.find(','));
-  std::string text = "how to read the plan (docs/plan.md has more):\n";
-  const std::string_view tile = configuration.substr(0, configuration.find(' '));
-  if (const std::size_t slash = tile.find('/'); slash != tile.npos) {
-    text += legend_line(tile.substr(0, slash),
-                        "a tile of pixels (matrix rows) x channels (x depth of a k-step, unless 64)");
-    text += legend_line(tile.substr(slash), tile.find('+') == tile.npos
-                                                ? "stages of shared memory for both operands"
-                                                : "stages of shared memory for filters + for the image");
+std::string legend_of(const std::vector<std::string>& plans) {
+  std::string text = "how to read the plan (docs/plan.md has more):\n", tiles;
+  for (const std::string& plan : plans) {
+    const std::string_view configuration = configuration_of(plan);
+    if (tiles.empty()) tiles = tile_legend(configuration.substr(0, configuration.find(' ')));
   }
-  for (const auto& [word, meaning] : plan_words)
-    if (has_word(configuration, word)) text += legend_line(word, meaning);
+  text += tiles;
+  for (const auto& [word, meaning] : plan_words) {
+    const auto says = [&word = word](const std::string& p) { return has_word(configuration_of(p), word); };
+    if (std::ranges::any_of(plans, says)) text += legend_line(word, meaning);
+  }
   return text;
 }
+
+std::string legend_of(const std::string& plan) { return legend_of(std::vector{plan}); }
 
 }  // namespace unisono::command

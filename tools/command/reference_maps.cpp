@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "command/reference_tensors.hpp"
@@ -46,14 +47,9 @@ double shifted(double x, double y, DType t) {
 }
 
 /// An operator on the bits of integers, which are exact.
-double bitwise(MapOp op, double x, double y, DType t) {
-  const auto a = static_cast<std::int64_t>(x), b = static_cast<std::int64_t>(y);
-  switch (op) {
-    case MapOp::bit_and: return wrapped(static_cast<double>(a & b), t);
-    case MapOp::bit_or: return wrapped(static_cast<double>(a | b), t);
-    case MapOp::bit_xor: return wrapped(static_cast<double>(a ^ b), t);
-    default: return wrapped(is_signed_integer(t) ? -x - 1 : range(t).second - x, t);
-  }
+template <class F>
+double bitwise(double x, double y, DType t, F f) {
+  return wrapped(static_cast<double>(f(static_cast<std::int64_t>(x), static_cast<std::int64_t>(y))), t);
 }
 
 double quotient(double x, double y) {
@@ -64,7 +60,8 @@ double quotient(double x, double y) {
 double modulo(double x, double y, bool integers) {
   if (integers && y == 0) throw UserError("integers are divided by 0");
   const double r = std::fmod(x, y);
-  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+  if (r == 0) return integers ? 0 : std::copysign(r, y);
+  return (r < 0) != (y < 0) ? r + y : r;
 }
 
 double power(double x, double y, bool integers) {
@@ -84,90 +81,40 @@ double cast(double x, DType from, DType to) {
   return std::isnan(x) ? 0 : std::clamp(std::trunc(x), low, high);
 }
 
-double map(const operators::Map& o, const double* x, DType t) {
+double map(const operators::Map& o, const double* operands, DType t) {
   const bool integers = !is_float(t);
   const auto number = [&](double y) { return integers ? wrapped(y, t) : y; };
+  const double x = operands[0], y = operands[1], z = operands[2];
+  const DType to = o.to;
   switch (o.op) {
-    case MapOp::add: return number(x[0] + x[1]);
-    case MapOp::sub: return number(x[0] - x[1]);
-    case MapOp::mul: return number(x[0] * x[1]);
-    case MapOp::div: return integers ? wrapped(quotient(x[0], x[1]), t) : x[0] / x[1];
-    case MapOp::pow: return number(power(x[0], x[1], integers));
-    case MapOp::min: return lesser(x[0], x[1]);
-    case MapOp::max: return greater(x[0], x[1]);
-    case MapOp::mod: return modulo(x[0], x[1], integers);
-    case MapOp::fmod: return integers ? x[0] - x[1] * quotient(x[0], x[1]) : std::fmod(x[0], x[1]);
-    case MapOp::equal: return x[0] == x[1];
-    case MapOp::less: return x[0] < x[1];
-    case MapOp::less_equal: return x[0] <= x[1];
-    case MapOp::greater: return x[0] > x[1];
-    case MapOp::greater_equal: return x[0] >= x[1];
-    case MapOp::logical_and: return x[0] != 0 && x[1] != 0;
-    case MapOp::logical_or: return x[0] != 0 || x[1] != 0;
-    case MapOp::logical_xor: return (x[0] != 0) != (x[1] != 0);
-    case MapOp::logical_not: return x[0] == 0;
-    case MapOp::neg: return number(-x[0]);
-    case MapOp::abs: return number(std::abs(x[0]));
-    case MapOp::sign: return std::isnan(x[0]) ? x[0] : static_cast<double>((x[0] > 0) - (x[0] < 0));
-    case MapOp::floor: return std::floor(x[0]);
-    case MapOp::ceil: return std::ceil(x[0]);
-    case MapOp::round: return std::nearbyint(x[0]);
-    case MapOp::sqrt: return std::sqrt(x[0]);
-    case MapOp::exp: return std::exp(x[0]);
-    case MapOp::log: return std::log(x[0]);
-    case MapOp::sin: return std::sin(x[0]);
-    case MapOp::cos: return std::cos(x[0]);
-    case MapOp::tan: return std::tan(x[0]);
-    case MapOp::asin: return std::asin(x[0]);
-    case MapOp::acos: return std::acos(x[0]);
-    case MapOp::atan: return std::atan(x[0]);
-    case MapOp::sinh: return std::sinh(x[0]);
-    case MapOp::cosh: return std::cosh(x[0]);
-    case MapOp::tanh: return std::tanh(x[0]);
-    case MapOp::asinh: return std::asinh(x[0]);
-    case MapOp::acosh: return std::acosh(x[0]);
-    case MapOp::atanh: return std::atanh(x[0]);
-    case MapOp::erf: return std::erf(x[0]);
-    case MapOp::bit_and:
-    case MapOp::bit_or:
-    case MapOp::bit_xor:
-    case MapOp::bit_not: return bitwise(o.op, x[0], x[1], t);
-    case MapOp::shift_left: return shifted(x[0], x[1] < 0 ? 64 : x[1], t);
-    case MapOp::shift_right: return shifted(x[0], x[1] < 0 ? -64 : -x[1], t);
-    case MapOp::select: return x[0] != 0 ? x[1] : x[2];
-    case MapOp::cast: return cast(x[0], t, o.to);
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, REFERENCE, ROUNDINGS, ...) \
+  case MapOp::NAME: {                                                      \
+    return REFERENCE;                                                      \
+  }
+#define UNISONO_MAP_OTHER(NAME, OPERANDS, TYPES, REFERENCE, ROUNDINGS, ...) \
+  case MapOp::NAME: {                                                       \
+    return REFERENCE;                                                       \
+  }
+#include "unisono/network/maps.def"
   }
   throw InternalError("unknown MapOp");
 }
 
 /// Roundings that a float implementation adds to |y|, in units of its roundoff.
-double roundings(const operators::Map& o, DType from) {
+double roundings(const operators::Map& o, DType t) {
+  const DType to = o.to;
   switch (o.op) {
-    case MapOp::add:
-    case MapOp::sub:
-    case MapOp::mul:
-    case MapOp::div:
-    case MapOp::sqrt: return 1;
-    case MapOp::mod: return 2;
-    case MapOp::pow:
-    case MapOp::exp:
-    case MapOp::log:
-    case MapOp::sin:
-    case MapOp::cos:
-    case MapOp::tan:
-    case MapOp::asin:
-    case MapOp::acos:
-    case MapOp::atan:
-    case MapOp::sinh:
-    case MapOp::cosh:
-    case MapOp::tanh:
-    case MapOp::asinh:
-    case MapOp::acosh:
-    case MapOp::atanh:
-    case MapOp::erf: return 4;  // of a library, which may be off by more than half a unit
-    case MapOp::cast: return is_float(from) && unit_roundoff(o.to) > unit_roundoff(from) ? 1 : 0;
-    default: return 0;
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, REFERENCE, ROUNDINGS, ...) \
+  case MapOp::NAME: {                                                      \
+    return ROUNDINGS;                                                      \
   }
+#define UNISONO_MAP_OTHER(NAME, OPERANDS, TYPES, REFERENCE, ROUNDINGS, ...) \
+  case MapOp::NAME: {                                                       \
+    return ROUNDINGS;                                                       \
+  }
+#include "unisono/network/maps.def"
+  }
+  throw InternalError("unknown MapOp");
 }
 
 }  // namespace

@@ -15,8 +15,9 @@ struct ResampledAxis {
   std::size_t number;
   std::int64_t in, out;
 
-  bool sized() const { return how.sizes[number] != 0; }
-  double scale() const { return sized() ? static_cast<double>(out) / static_cast<double>(in) : how.scales[number]; }
+  /// Whether only the two extents say how the axis is stretched.
+  bool stretched() const { return how.sizes[number] != 0 && !how.rounded_sizes; }
+  double scale() const { return stretched() ? static_cast<double>(out) / static_cast<double>(in) : how.scales[number]; }
   /// Where output element i lies in the input.
   double coordinate(std::int64_t i) const;
   /// Whether its place is outside of a region of interest's tensor.
@@ -33,7 +34,7 @@ double ResampledAxis::coordinate(std::int64_t i) const {
     case ResizeCoordinates::half_pixel: return (at + 0.5) / s - 0.5;
     case ResizeCoordinates::pytorch_half_pixel: return m > 1 ? (at + 0.5) / s - 0.5 : 0;
     case ResizeCoordinates::asymmetric: return at / s;
-    case ResizeCoordinates::align_corners: return m > 1 ? at * (n - 1) / ((sized() ? m : n * s) - 1) : 0;
+    case ResizeCoordinates::align_corners: return m > 1 ? at * (n - 1) / ((stretched() ? m : n * s) - 1) : 0;
     case ResizeCoordinates::half_pixel_symmetric: {
       const double adjustment = m / (s * n);  // 1 but for an extent that was rounded down
       return n / 2 * (1 - adjustment) + (at + 0.5) / s - 0.5;

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <set>
 
+#include "media/file.hpp"
 #include "media/npz.hpp"
 #include "unisono/error.hpp"
 
@@ -56,15 +57,17 @@ Targets targets_of(const RunOptions& options, std::size_t outputs) {
 
 std::vector<std::string> write_arrays(const Tensors& outputs, const Targets& targets) {
   std::vector<std::string> files;
+  media::WrittenFiles written;
   std::set<std::string> taken;
   media::NamedArrays members;
   for (const auto& [name, array] : outputs) {
     if (!targets.archive.empty()) members.emplace_back(name, for_file(array));
     if (targets.array.empty() && targets.folder.empty()) continue;
     const std::filesystem::path path = targets.array.empty() ? targets.folder / file_name(name, taken) : targets.array;
-    media::write_npy(path, for_file(array));
+    written.write(path, media::encode_npy(for_file(array)));
     files.push_back(path.string());
   }
+  written.commit();
   if (!targets.archive.empty()) {
     media::write_npz(targets.archive, members);
     files.push_back(targets.archive.string());

@@ -143,7 +143,8 @@ Result execute_all(const RunOptions& options, const Model& model, const NetworkE
   Result result;
   for (std::size_t i = 0; i < work.batches.size(); ++i) {
     progress.step(fmt::format("running {} of {}", i + 1, work.batches.size()));
-    Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && profiles(options));
+    Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && profiles(options),
+                          options.cuda ? Device::cuda : Device::cpu);
     if (options.check) {
       progress.step(fmt::format("computing the float64 reference {} of {}", i + 1, work.batches.size()));
       merge(result.agreements, check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs), {},

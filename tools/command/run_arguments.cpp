@@ -51,7 +51,7 @@ class RunSubcommand : public Subcommand {
                      "text, - (text from standard input), or the text itself")
         ->required();
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
-    app_->add_option("--plan", options_.plan, "Of an epilogue on cuda: parts of the plan, such as 'tile=128x160'");
+    app_->add_option("--plan", options_.plan, "Parts of the plan of an epilogue on cuda, such as 'tile=128x160'");
     add_inputs();
     symbols_.add(*app_, "Extent of a symbol in the model's shapes, such as batch=4");
     add_images();
@@ -89,7 +89,7 @@ class RunSubcommand : public Subcommand {
     group->add_flag("--random", options_.random,
                     "Uniform random numbers of 0 to 1, of an epilogue of -1 to 1 (for integers and bool 0 and 1)");
     group->require_option(1, 2);
-    app_->add_option("--seed", options_.seed, "Of the random numbers")->capture_default_str();
+    app_->add_option("--seed", options_.seed, "The seed of the random numbers")->capture_default_str();
   }
 
   /// One kind of input, or random numbers for what --input gives no number.
@@ -104,10 +104,10 @@ class RunSubcommand : public Subcommand {
 
   void add_images() {
     app_->add_option("--mean", options_.mean,
-                     "Of images: (byte/255 - mean)/std is what the model reads; one number, or one a channel")
+                     "For images: (byte/255 - mean)/std is what the model reads; one number, or one a channel")
         ->delimiter(',')
         ->type_name("M,M,M");
-    app_->add_option("--std", options_.deviation, "Of images: see --mean")
+    app_->add_option("--std", options_.deviation, "For images: see --mean")
         ->delimiter(',')
         ->check(CLI::PositiveNumber)
         ->type_name("S,S,S");

@@ -8,6 +8,7 @@
 
 #include "command/convolution.hpp"
 #include "command/quantities.hpp"
+#include "runtime/cpu/worker_pool.hpp"
 
 namespace unisono::command {
 namespace {
@@ -45,17 +46,19 @@ void add_json(CLI::App& app, bool& json) { app.add_flag("--json", json, "Print o
 
 void add_epilogue_shape(CLI::App& app, std::string& conv, std::string& gemm,
                         std::vector<std::filesystem::path>& functions) {
-  app.add_option("--conv", conv, fmt::format("Of an epilogue: the convolution, {}", convolution_form))
+  app.add_option("--conv", conv, fmt::format("The convolution of an epilogue, {}", convolution_form))
       ->type_name("SHAPE");
-  app.add_option("--gemm", gemm, fmt::format("Of an epilogue: the product, {}", product_form))->type_name("SHAPE");
+  app.add_option("--gemm", gemm, fmt::format("The product of an epilogue, {}", product_form))->type_name("SHAPE");
   app.add_option("--function", functions,
-                 "Of an epilogue: a file with a function in CUDA C++ that it calls; may be given several times")
+                 "A file with a function in CUDA C++ that the epilogue calls; may be given several times")
       ->allow_extra_args(false)
       ->type_name("FILE");
 }
 
 void add_threads(CLI::App& app, int& threads) {
-  app.add_option("--threads", threads, "CPU threads; 0: one a core")->check(CLI::Range(0, 4096))->capture_default_str();
+  app.add_option("--threads", threads, "CPU threads; 0: one a core")
+      ->check(CLI::Range(0, cpu::WorkerPool::most_threads))
+      ->capture_default_str();
 }
 
 void add_jobs(CLI::App& app, int& jobs) {
@@ -101,15 +104,15 @@ std::map<std::string, std::vector<std::int64_t>> SymbolOptions::shapes() const {
 }
 
 void PrecisionOption::add(CLI::App& app) {
-  option_ = app.add_option("--precision", text_,
-                           "Of a model on cuda: the 16-bit type of tensors between kernels, bf16 or f16")
-                ->check(CLI::IsMember({"bf16", "f16"}))
-                ->capture_default_str();
+  option_ =
+      app.add_option("--precision", text_, "The 16-bit type of a model's tensors between kernels on cuda, bf16 or f16")
+          ->check(CLI::IsMember({"bf16", "f16"}))
+          ->capture_default_str();
 }
 
 void MemoryLimitOption::add(CLI::App& app) {
   app.add_option("--memory-limit", text_,
-                 "Of a model: most memory for its constants, such as 16G (default: half of the machine's)")
+                 "Most memory for a model's constants, such as 16G (default: half of the machine's)")
       ->type_name("SIZE");
 }
 

@@ -9,7 +9,7 @@
 #include "command/output.hpp"
 #include "command/progress.hpp"
 #include "media/file.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/environment.hpp"
 #include "tuner/tuner.hpp"

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
 #include "ir/spelling.hpp"
 #include "unisono/text.hpp"

@@ -9,7 +9,6 @@
 
 #include "support/printable.hpp"
 #include "support/regular_file.hpp"
-#include "support/replace_file.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::media {
@@ -53,6 +52,16 @@ void write_file(const std::filesystem::path& path, std::string_view text) try {
   support::replace_file(path, text);
 } catch (const std::system_error& error) {
   refuse(path, "write", error.code().value());
+}
+
+void WrittenFiles::write(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) try {
+  files_.write(path, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+} catch (const std::system_error& error) {
+  refuse(path, "write", error.code().value());
+}
+
+void WrittenFiles::commit() try { files_.commit(); } catch (const std::system_error& error) {
+  throw UserError(fmt::format("cannot write {}", support::printable(error.what())));
 }
 
 void make_folder(const std::filesystem::path& folder) {

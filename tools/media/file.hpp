@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "support/replace_file.hpp"
+
 namespace unisono::media {
 
 /// What a reader accepts. A file beyond it is refused before memory is taken for it.
@@ -27,6 +29,17 @@ std::vector<std::uint8_t> read_standard_input(const Limits& limits = {});
 /// write fails (no permission, disk full, …); an earlier file is then still there.
 void write_file(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
 void write_file(const std::filesystem::path& path, std::string_view text);
+
+/// Files that are written together (support::FileReplacements): earlier ones stay until commit(), and all new ones are
+/// on the disk before the first of them takes its name. Throws as write_file.
+class WrittenFiles {
+ public:
+  void write(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
+  void commit();
+
+ private:
+  support::FileReplacements files_;
+};
 
 /// Makes the folder and those above it. Throws UserError if that fails.
 void make_folder(const std::filesystem::path& folder);

@@ -179,6 +179,9 @@ struct DeviceReport {
   FusionReport fusion;
   std::vector<LaunchReport> launches;  ///< in order: the nodes of the graph
   MemoryReport memory;                 ///< without constants
+  /// For people to read: what was decided for each region ahead of its launches, and why not otherwise. Kernels,
+  /// statistics from the producers of a tensor, heads, pooled and enlarged stores, gathered operands, plain kernels.
+  std::string decisions;
 };
 std::string to_string(const DeviceReport& report);
 

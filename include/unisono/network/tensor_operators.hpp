@@ -10,65 +10,11 @@
 
 namespace unisono {
 
-/// What Map computes of each element.
+/// What Map computes of each element: the rows of unisono/network/maps.def, which says what each means.
 enum class MapOp : std::uint8_t {
-  // Two operands of one type → that type. Integers wrap; division truncates, by zero it is a UserError.
-  add,
-  sub,
-  mul,
-  div,
-  pow,
-  min,
-  max,
-  mod,   ///< the sign of the divisor, as in Python
-  fmod,  ///< the sign of the dividend, as in C
-  // Two operands of one type → bool
-  equal,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  // Two integers of one type → that type
-  bit_and,
-  bit_or,
-  bit_xor,
-  shift_left,   ///< by the width of the type or more: 0
-  shift_right,  ///< likewise; of a signed type the sign moves in
-  // bool → bool
-  logical_and,
-  logical_or,
-  logical_xor,
-  logical_not,
-  // One operand → its type
-  neg,
-  abs,
-  sign,
-  floor,
-  ceil,
-  round,  ///< halves to even
-  sqrt,
-  exp,
-  log,
-  // One operand, f32 or f64 → its type
-  sin,
-  cos,
-  tan,
-  asin,
-  acos,
-  atan,
-  sinh,
-  cosh,
-  tanh,
-  asinh,
-  acosh,
-  atanh,
-  erf,
-  // One integer → its type
-  bit_not,
-  // bool, x, y → the type of x and y
-  select,
-  /// Any type → Map::to. To an integer: truncated, beyond its range the nearest end, NaN 0; integers wrap.
-  cast,
+#define UNISONO_MAP(NAME, ...) NAME,
+#define UNISONO_MAP_OTHER(NAME, ...) NAME,
+#include "unisono/network/maps.def"
 };
 
 enum class ReduceOp : std::uint8_t { sum, mean, max, min, prod, l1, l2, sum_square, log_sum, log_sum_exp };
@@ -185,6 +131,8 @@ struct Resample {
   NearestRounding rounding = NearestRounding::round_prefer_floor;
   std::vector<double> scales;       ///< an axis each; 0: sizes say
   std::vector<std::int64_t> sizes;  ///< an axis each; 0: scales say, −1: that axis of `like`
+  /// Sizes say how many elements there are and scales where they lie: the sizes are the scaled extents, rounded.
+  bool rounded_sizes = false;
   std::vector<double> roi_begin, roi_end;
   double cubic_a = -0.75, extrapolation = 0;
   bool exclude_outside = false, antialias = false;

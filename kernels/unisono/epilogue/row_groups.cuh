@@ -18,6 +18,7 @@
 //       group);
 #pragma once
 #include "unisono/epilogue/folds.cuh"
+#include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/ptx/sm90_barrier.cuh"
 #include "unisono/tile/layout.cuh"
 
@@ -49,8 +50,8 @@ struct RowGroups<Config, Visitor, true> : GroupPlaces<Config, Visitor> {
   using Places::first, Places::folds, Places::places;
   static constexpr bool kAny = true;
   static constexpr int kStores = Visitor::kGroupStores;
-  static constexpr int kLine = Places::first(Visitor::kLevels, 0) | 1;  // odd: rows begin in different banks
-  static constexpr int kBytes = divide_up(4 * kLine * Config::kWarpgroupRows, 16) * 16;
+  static constexpr int kPlaces = Places::first(Visitor::kLevels, 0), kLine = shared_layout::group_line(kPlaces);
+  static constexpr int kBytes = int(shared_layout::group_bytes(kPlaces, Config::kWarpgroupRows));
 
   float* const memory;
   const int lane;

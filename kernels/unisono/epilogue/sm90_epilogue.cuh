@@ -12,6 +12,7 @@
 #include "unisono/exchange/sm90_publish_moments.cuh"
 #include "unisono/exchange/statistics_exchange.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
+#include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
 #include "unisono/tile/layout.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
@@ -38,7 +39,7 @@ struct GeneralNeeds<Config, Visitor, true> {
   static constexpr int kTiled = Visitor::kTiled;
   static constexpr bool kMeets = Config::kMeets;
   static constexpr int kFoldWords = larger(Visitor::kChannelFolds + 2 * Visitor::kMoments, Returns<Visitor>::words());
-  static constexpr int kFoldOnly = 16 * (kFoldWords * Config::kTileN + Visitor::kTileFolds + 1),
+  static constexpr int kFoldOnly = int(shared_layout::fold_bytes(kFoldWords, Config::kTileN, Visitor::kTileFolds)),
                        kFoldBytes = kFoldOnly + RowGroups<Config, Visitor>::kBytes;
 };
 
@@ -68,7 +69,7 @@ struct Epilogue {
   using Resample = typename Config::Resample;
   static_assert(Resample::kMaps == 0 || !kByPhases, "what is resampled is no phase");
   static_assert(Resample::kMaps == 0 || kStores == Stores::kTma, "what is resampled goes through TMA");
-  static_assert(!Resample::kPooled || Config::kPatch, "the 2x2 pixels of a window are in one slice of a patch");
+  static_assert(!Resample::kPooled || Config::kTwoDimensional, "the 2x2 pixels of a window are in one slice");
   using Head = typename Config::Head;
   static_assert(Head::kEights == 0 ||
                     (kStores == Stores::kTma && !kByPhases && Config::kClusterN == 1 && kNorm != Norm::kGeneral),
@@ -85,18 +86,7 @@ struct Epilogue {
   // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing beside M2.
   static constexpr bool kCentred = kSwap && kNorm == Norm::kResident && !Visitor::kRaw;
 
-  // Stores go in slices of 16 rows x kSlice channels, each by one warp. Pixels first, a warp writes its slices itself:
-  // no barrier between warps. Channels first, all four warps write to each of four slices, which are stored after a
-  // barrier.
-  static constexpr int kSlice = kN % 64 == 0 ? 64 : kN % 32 == 0 ? 32 : kN % 16 == 0 ? 16 : 8;
-  static constexpr int kSliceBytes = 16 * kSlice * 2;
-  static constexpr int kSlices = kN / kSlice;
-  static constexpr int kStoresPerTile = kBlocks * kSlices;  // bulk groups that a warp commits
   static constexpr int kStoreBuffers = Config::kStoreBuffers;
-  // Narrow slices are stored several at a time, behind one fence: as many as have 64 channels, if the others' buffers
-  // are free meanwhile.
-  static constexpr int kStoreGroup =
-      kStoreBuffers == kStoresPerTile || kStoreBuffers % (2 * (64 / kSlice)) == 0 ? 64 / kSlice : 1;
   // Operands that arrive in the staging buffers: epilogue/sm90_fetch.cuh. Of those ahead of a normalisation, if any of
   // these can be, else of `after`.
   static constexpr int kFetch = Config::kFetch;
@@ -104,12 +94,46 @@ struct Epilogue {
       kNorm != Norm::kNone && fetchable_tensors<Visitor, 0, Visitor::kTensorsBefore>() > 0;
   static constexpr int kFetchFirst = kFetchBefore ? 0 : Visitor::kTensorsBefore,
                        kFetchEnd = kFetchBefore ? Visitor::kTensorsBefore : Visitor::kTensors;
-  static constexpr int kStaging =
-      divide_up(larger(kSliceBytes * kStoreBuffers, kExchange ? kN * 8 : 0), 1024) * 1024;  // a warp
+  static constexpr bool kNormalises = kExchange || kNorm == Norm::kRows, kRows = kNorm == Norm::kRows,
+                        kSecondPass = kNorm == Norm::kStreamed;
+  static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
+  // The second store has staging buffers of its own; the second pass writes it from registers.
+  static constexpr SideStore kSide = Visitor::kSide;
+  static_assert(kNormalises || kSide != SideStore::kBefore, "without a normalisation everything is `after`");
+  static constexpr shared_layout::EpilogueLayout kLayout = [] {
+    shared_layout::EpilogueShape s{};
+    s.tile_n = kN;
+    s.rows = kPixels;
+    s.store_buffers = kStoreBuffers;
+    s.exchanges = kExchange;
+    s.by_rows = kRows;
+    s.second_pass = kSecondPass;
+    s.stores_moments = kMoments > 0;
+    s.fetch = kFetch;
+    s.fetches_before = kFetchBefore;
+    s.columns_before = Visitor::kColumnsBefore;
+    s.columns_after = Visitor::kColumnsAfter;
+    s.late_words = kLate;
+    s.side_before = kSide == SideStore::kBefore;
+    s.side_after = kSide == SideStore::kAfter;
+    s.folds = Needs::kFoldBytes;
+    return shared_layout::epilogue_layout(s);
+  }();
+
+  // Stores go in slices of 16 rows x kSlice channels, each by one warp. Pixels first, a warp writes its slices itself:
+  // no barrier between warps. Channels first, all four warps write to each of four slices, which are stored after a
+  // barrier.
+  static constexpr int kSlice = shared_layout::slice_channels(kN), kSliceBytes = int(kLayout.slice);
+  static constexpr int kSlices = kLayout.slices, kStoresPerTile = kLayout.stores_per_tile;  // bulk groups of a warp
+  // Narrow slices are stored several at a time, behind one fence: as many as have 64 channels, if the others' buffers
+  // are free meanwhile.
+  static constexpr int kStoreGroup =
+      kStoreBuffers == kStoresPerTile || kStoreBuffers % (2 * (64 / kSlice)) == 0 ? 64 / kSlice : 1;
+  static constexpr int kStaging = int(kLayout.staging);  // a warp
   // Moments of the warps' rows, later scratch: in the staging buffers, or apart where those hold a tile or are being
   // stored.
-  static constexpr bool kApart = kNorm == Norm::kStreamed || kMoments > 0 || (kExchange && kFetch > 0 && !kFetchBefore);
-  static constexpr int kMomentBytes = kApart ? kN * 8 : kStaging;  // a warp
+  static constexpr bool kApart = kLayout.apart;
+  static constexpr int kMomentBytes = int(kLayout.moments);  // a warp
   static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Statistic)));
   static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
   static_assert(!kSwap || kStoreBuffers >= smaller(2, kStoresPerTile),
@@ -118,33 +142,14 @@ struct Epilogue {
   // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them),
   // then mean, factor, shift of the normalisation; the operands of the last two lie in their place until the statistics
   // are known.
-  static constexpr bool kNormalises = kExchange || kNorm == Norm::kRows, kRows = kNorm == Norm::kRows,
-                        kSecondPass = kNorm == Norm::kStreamed;
-  static constexpr int kBefore = kNormalises ? Visitor::kColumnsBefore : 0,
-                       kAfter = kSecondPass ? 0 : Visitor::kColumnsAfter;
-  static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
-  static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2;
-  static constexpr int kColumns = kMean + (kNormalises && !kRows ? kSecondPass ? 1 : 1 + larger(2, kLate) : 0);
+  static constexpr int kBefore = kLayout.before, kAfter = kLayout.after;
+  static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2, kColumns = kLayout.columns;
   static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0,
                        kTensorsAfter = Visitor::kTensors - Visitor::kTensorsBefore;
 
-  // The second store has staging buffers of its own; the second pass writes it from registers.
-  static constexpr SideStore kSide = Visitor::kSide;
-  static_assert(kNormalises || kSide != SideStore::kBefore, "without a normalisation everything is `after`");
-  static constexpr int kSideBuffers = kSide == SideStore::kBefore                  ? smaller(2, kStoresPerTile)
-                                      : kSide == SideStore::kAfter && !kSecondPass ? kStoreBuffers
-                                                                                   : 0;
-  static constexpr int kSideStaging = kSideBuffers * kSliceBytes;  // a warp
-  static constexpr int kSideOffset =
-      divide_up(4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0), 1024) * 1024;
-  static constexpr int kFoldOffset =
-      divide_up(kSideBuffers > 0 ? kSideOffset + 4 * kSideStaging
-                                 : 4 * kStaging + kColumns * kN * 4 + (kApart ? 4 * kMomentBytes : 0),
-                16) *
-      16;
-  static constexpr int kFetchOffset = divide_up(kFoldOffset + Needs::kFoldBytes, 1024) * 1024;
-  static constexpr int kWarpgroupBytes = kFetch > 1 ? kFetchOffset + (kFetch - 1) * 4 * kStoreBuffers* kSliceBytes
-                                                    : kFoldOffset + Needs::kFoldBytes;
+  static constexpr int kSideBuffers = kLayout.side_buffers, kSideStaging = kSideBuffers * kSliceBytes;  // a warp
+  static constexpr int kSideOffset = int(kLayout.at_side), kFoldOffset = int(kLayout.at_folds),
+                       kFetchOffset = int(kLayout.at_fetched), kWarpgroupBytes = int(kLayout.bytes);
   static_assert(kFetch <= fetchable_tensors<Visitor, kFetchFirst, kFetchEnd>(),
                 "operands that are fetched have 16 bits");
   static_assert(kFetch == 0 || (kStores == Stores::kTma && !kByPhases && !kSecondPass),

@@ -19,6 +19,7 @@
 #pragma once
 #include "unisono/epilogue/sm90_fragment.cuh"
 #include "unisono/epilogue/tensors.cuh"
+#include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
 
 namespace unisono {
@@ -76,7 +77,7 @@ struct Fetch {
   static constexpr int kCount = Tail::kFetch, kBuffers = Tail::kStoreBuffers, kSteps = Tail::kStoresPerTile;
   static constexpr int kSliceBytes = Tail::kSliceBytes, kSlice = Tail::kSlice, kSlices = Tail::kSlices;
   static constexpr bool kSwap = Tail::kSwap;
-  static constexpr int kBarriers = kCount > 0 ? (kSwap ? 1 : 4) * kBuffers : 0;  // of a warpgroup
+  static constexpr int kBarriers = shared_layout::fetch_barriers(kCount, kSwap, kBuffers);  // of a warpgroup
   static constexpr int kLag =
       smaller(1, kBuffers - 1);  // slices that are stored while the one ahead of them makes room
   static_assert(kBuffers <= 32 || kCount == 0, "a bit for each buffer's parity");

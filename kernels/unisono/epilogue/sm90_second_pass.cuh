@@ -25,10 +25,12 @@ struct SecondPass {
   static constexpr int kBuffers = First::kStoreBuffers;
   static constexpr int kCentres = divide_up(kN, 32);  // channels a lane
   // Shared memory of a team: columns (mean, factor, shift, the visitor's), scratch of the warp that computes them.
-  static constexpr int kColumns = 3 + Visitor::kColumnsAfter, kScratch = kN + 126;
-  static constexpr int kTeamBytes = divide_up(kColumns * kN * 4 + kScratch * int(sizeof(Statistic)), 16) * 16;
+  static constexpr int kColumns = shared_layout::second_pass_columns(Visitor::kColumnsAfter),
+                       kScratch = shared_layout::second_pass_scratch(kN);
+  static constexpr int kTeamBytes =
+      int(shared_layout::second_pass_team(Visitor::kColumnsAfter, kN, int(sizeof(Statistic))));
   // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
-  static constexpr int kOwnBytes = divide_up(5 * kN * 4 + 4 * kBuffers * 8, 16) * 16;
+  static constexpr int kOwnBytes = int(shared_layout::second_pass_own(kN, kBuffers));
   // Lanes read slabs by ordinary loads after their fence and store: to pool them, or for the head.
   static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;

@@ -71,6 +71,11 @@ struct MomentPublisher {
     }
   }
 
+  // values[i] without an address: the values stay in registers.
+  static UNISONO_DEVICE float element(const float (&values)[4], int i) {
+    return i < 2 ? i == 0 ? values[0] : values[1] : i == 2 ? values[2] : values[3];
+  }
+
   UNISONO_DEVICE void publish_rows(const At& at, bool full) const {
     constexpr int kWidth = kUnit % 2 == 0 ? 2 : 1, kParts = kUnit / kWidth;  // entries of a unit in a warp's moments
     const int warp = tile.thread / 32;
@@ -99,11 +104,7 @@ struct MomentPublisher {
     const int first = kLanes > 1 ? int(threadIdx.x) & 3 : 0;
     float weight[kOwn];
 #pragma unroll
-    for (int w = 0; w < kOwn; ++w)
-      weight[w] = kLanes == 1  ? count[w]
-                  : first < 2  ? first == 0 ? count[0] : count[1]
-                   : first == 2 ? count[2]
-                               : count[3];
+    for (int w = 0; w < kOwn; ++w) weight[w] = kLanes == 1 ? count[w] : element(count, first);
     for (int own = tile.thread / kLanes; own / (32 / kLanes) * (32 / kLanes) < kUnits;
          own += 128 / kLanes) {  // whole warps
       const int u = smaller(own, kUnits - 1);

@@ -7,6 +7,7 @@
 // that few channels waste nothing. What is outside (k past the end, rows past the image, taps in the padding) is zero.
 #pragma once
 #include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/tile/layout.cuh"
 
 namespace unisono {
@@ -34,7 +35,8 @@ struct Gather {
   static constexpr bool kExchange = Config::kNorm != Norm::kNone && Config::kNorm != Norm::kRows;
   // Statistics take the other warps: one merges them, or streamed all three have something to do.
   static constexpr int kThreads = !kExchange ? 128 : Config::kNorm == Norm::kStreamed ? 32 : 96;
-  static constexpr int kTableBytes = kM * int(sizeof(GatheredRow));
+  static_assert(sizeof(GatheredRow) == shared_layout::kGatheredRow, "the host reckons with its size");
+  static constexpr int kTableBytes = kM * shared_layout::kGatheredRow;
   static constexpr int kNowhere = -(1 << 29);  // no tap of such a row is in the image
 
   const GatheredImage& image;

@@ -1,7 +1,7 @@
 // What fills the stages of ConvFprop: TMA's loads, issued by one thread, or ordinary loads by a warpgroup.
 #pragma once
+#include "unisono/load/sm90_explicit_im2col.cuh"
 #include "unisono/load/sm90_gather.cuh"
-#include "unisono/load/sm90_unfold.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
 
@@ -26,7 +26,7 @@ struct Producer {
   static constexpr int kClusterM = Kernel::kClusterM, kClusterN = Kernel::kClusterN,
                        kClusterBlocks = Kernel::kClusterBlocks;
   static constexpr int kPrefetches = Kernel::kPrefetches;
-  static constexpr bool kStationary = Kernel::kStationary, kPatch = Kernel::kPatch, kSplit = Kernel::kSplit,
+  static constexpr bool kStationary = Kernel::kStationary, kHaloTile = Kernel::kHaloTile, kSplit = Kernel::kSplit,
                         kPhases = Kernel::kPhases;
 
   // What a block's loads share with the rest of its cluster; its blocks take turns at issuing them.
@@ -85,9 +85,9 @@ struct Producer {
     if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
   }
 
-  // A run of pixels, or of the columns of A; atoms as above.
-  static UNISONO_DEVICE void load_run(const ConvParams& p, Sharing& sharing, u32 to, u32 full,
-                                      const Im2colCoordinates& from, int row, int image, int atom) {
+  // An im2col tile, or columns of A; atoms as above.
+  static UNISONO_DEVICE void load_im2col_tile(const ConvParams& p, Sharing& sharing, u32 to, u32 full,
+                                              const Im2colCoordinates& from, int row, int image, int atom) {
     constexpr bool kShared = kClusterN > 1;
     if (!kShared || sharing.turn_a == u32(sharing.rank_n)) {
       if constexpr (Operands::kColumnsA) {
@@ -124,6 +124,100 @@ struct Producer {
     }
   }
 
+  // A tile's halo tiles, and for each the filters of all taps, if `filters`.
+  static UNISONO_DEVICE void load_halo_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
+                                             const Barriers& barriers, const Tile& tile, const Range& range, int k,
+                                             bool filters, RingPosition<kStages>& at, RingPosition<kStagesA>& at_a) {
+    const ConvGeometry& g = p.geometry;
+    const Rows rows = Rows::of(g, tile, kM, 0);
+    const u32 bytes = kAtoms * (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
+    int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
+    if constexpr (kPhases)
+      w = rows.left + (tile.phase % 2 + g.pad_w) / 2 - g.taps_w + 1,
+      h = rows.top + (tile.phase / 2 + g.pad_h) / 2 - g.taps_h + 1;
+    for (int c = range.begin; c < range.end; ++c) {
+      const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
+      mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+      mbarrier_arrive_expect(full, bytes);
+#pragma unroll
+      for (int atom = 0; atom < kAtoms; ++atom)
+        if constexpr (kClusterN == 1)
+          tma_load_4d(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image);
+        else if (sharing.turn_a == u32(sharing.rank_n))
+          tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image,
+                                sharing.row_blocks);
+      if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+      at_a.advance();
+      if (!filters) continue;
+      for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
+        if constexpr (!kStationary) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+        mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
+        if constexpr (kPhases)
+          load_phase_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK, tap, k,
+                            tile.phase);
+        else {
+#pragma unroll
+          for (int atom = 0; atom < kAtoms; ++atom)
+            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage),
+                        c * kK + atom * kAtomK, tap, k, tile.image, atom);
+        }
+        at.advance();
+      }
+    }
+  }
+
+  // A tile's im2col tiles, and filters beside them.
+  static UNISONO_DEVICE void load_im2col_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
+                                               const Barriers& barriers, const Tile& tile, const Range& range, int k,
+                                               bool filters, RingPosition<kStages>& at, RingPosition<kStagesA>& at_a) {
+    const ConvGeometry& g = p.geometry;
+    const int row = tile.tile_m * kM, of_image = divided(row, g.by_pixels),
+              pixel = row - of_image * (g.height * g.width), line = divided(pixel, g.by_width);
+    const int w = (pixel - line * g.width) * g.stride_w - g.pad_w, h = line * g.stride_h - g.pad_h;
+    const int first = range.begin * kAtoms;
+    int c = first % g.channel_blocks, r = first / g.channel_blocks / g.taps_w, s = first / g.channel_blocks % g.taps_w;
+    for (int load = range.begin; load < range.end; ++load) {
+      const Im2colCoordinates from{c * kAtomK,           w, h, tile.image + of_image, u16(s * g.dilation_w),
+                                   u16(r * g.dilation_h)};
+      if constexpr (kStationary) {
+        if (filters) {
+          mbarrier_arrive_expect(barriers.full(load), kBytesB);
+          load_filter(p, sharing, shared + kOffsetB + load * kBytesB, barriers.full(load), c * kK, r * g.taps_w + s, k,
+                      tile.image);
+        }
+        const u32 full = barriers.full_a(at_a.stage);
+        mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+        mbarrier_arrive_expect(full, kBytesA);
+        load_im2col_tile(p, sharing, shared + at_a.stage * kBytesA, full, from, row, tile.image, 0);
+        at_a.advance();
+      } else {
+        const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
+        mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+        mbarrier_arrive_expect(full, kBytesA + kBytesB);
+        load_im2col_tile(p, sharing, to, full, from, row, tile.image, 0);
+        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kAtomK, r * g.taps_w + s, k,
+                    tile.image);
+        if constexpr (kAtoms > 1) {
+          if (++c == g.channel_blocks) {
+            c = 0;
+            if (++s == g.taps_w) s = 0, ++r;
+          }
+          if (r == g.taps_h)
+            c = g.channel_blocks, r = 0;  // behind the last tap: zeros, as all behind the last channel is
+          const Im2colCoordinates next{c * kAtomK, w, h, from.n, u16(s * g.dilation_w), u16(r * g.dilation_h)};
+          load_im2col_tile(p, sharing, to, full, next, row, tile.image, 1);
+          load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, next.c, r * g.taps_w + s, k, tile.image,
+                      1);
+        }
+        at.advance();
+      }
+      if (++c == g.channel_blocks) {
+        c = 0;
+        if (++s == g.taps_w) s = 0, ++r;
+      }
+    }
+  }
+
   // By one thread; with operands to prefetch by a warp, whose other lanes stay one item ahead of it.
   static UNISONO_DEVICE void run(const Params& params, u32 shared, const Barriers& barriers, int rank) {
     const ConvParams& p = params.fixed;
@@ -141,95 +235,15 @@ struct Producer {
       const Range range = Kernel::loads_of(g, item);
       const int k = tile.tile_n * kN;
       const bool filters = !kStationary || item == int(blockIdx.x / kClusterBlocks);  // else they are there
-      if constexpr (kPatch) {
-        const Rows rows = Rows::of(g, tile, kM, 0);
-        const u32 bytes = kAtoms * (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
-        int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
-        if constexpr (kPhases)
-          w = rows.left + (tile.phase % 2 + g.pad_w) / 2 - g.taps_w + 1,
-          h = rows.top + (tile.phase / 2 + g.pad_h) / 2 - g.taps_h + 1;
-        for (int c = range.begin; c < range.end; ++c) {
-          const u32 full = barriers.full_a(at_a.stage), to = shared + at_a.stage * kBytesA;
-          mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
-          mbarrier_arrive_expect(full, bytes);
-#pragma unroll
-          for (int atom = 0; atom < kAtoms; ++atom)
-            if constexpr (kClusterN == 1)
-              tma_load_4d(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image);
-            else if (sharing.turn_a == u32(sharing.rank_n))
-              tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h,
-                                    tile.image, sharing.row_blocks);
-          if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
-          at_a.advance();
-          if (!filters) continue;
-          for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
-            if constexpr (!kStationary) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
-            mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
-            if constexpr (kPhases)
-              load_phase_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage), c * kK,
-                                tap, k, tile.phase);
-            else {
-#pragma unroll
-              for (int atom = 0; atom < kAtoms; ++atom)
-                load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage),
-                            c * kK + atom * kAtomK, tap, k, tile.image, atom);
-            }
-            at.advance();
-          }
-        }
-      } else {
-        const int row = tile.tile_m * kM, of_image = divided(row, g.by_pixels),
-                  pixel = row - of_image * (g.height * g.width), line = divided(pixel, g.by_width);
-        const int w = (pixel - line * g.width) * g.stride_w - g.pad_w, h = line * g.stride_h - g.pad_h;
-        const int first = range.begin * kAtoms;
-        int c = first % g.channel_blocks, r = first / g.channel_blocks / g.taps_w,
-            s = first / g.channel_blocks % g.taps_w;
-        for (int load = range.begin; load < range.end; ++load) {
-          const Im2colCoordinates from{c * kAtomK,           w, h, tile.image + of_image, u16(s * g.dilation_w),
-                                       u16(r * g.dilation_h)};
-          if constexpr (kStationary) {
-            if (filters) {
-              mbarrier_arrive_expect(barriers.full(load), kBytesB);
-              load_filter(p, sharing, shared + kOffsetB + load * kBytesB, barriers.full(load), c * kK, r * g.taps_w + s,
-                          k, tile.image);
-            }
-            const u32 full = barriers.full_a(at_a.stage);
-            mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
-            mbarrier_arrive_expect(full, kBytesA);
-            load_run(p, sharing, shared + at_a.stage * kBytesA, full, from, row, tile.image, 0);
-            at_a.advance();
-          } else {
-            const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
-            mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
-            mbarrier_arrive_expect(full, kBytesA + kBytesB);
-            load_run(p, sharing, to, full, from, row, tile.image, 0);
-            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kAtomK, r * g.taps_w + s, k,
-                        tile.image);
-            if constexpr (kAtoms > 1) {
-              if (++c == g.channel_blocks) {
-                c = 0;
-                if (++s == g.taps_w) s = 0, ++r;
-              }
-              if (r == g.taps_h)
-                c = g.channel_blocks, r = 0;  // behind the last tap: zeros, as all behind the last channel is
-              const Im2colCoordinates next{c * kAtomK, w, h, from.n, u16(s * g.dilation_w), u16(r * g.dilation_h)};
-              load_run(p, sharing, to, full, next, row, tile.image, 1);
-              load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, next.c, r * g.taps_w + s, k,
-                          tile.image, 1);
-            }
-            at.advance();
-          }
-          if (++c == g.channel_blocks) {
-            c = 0;
-            if (++s == g.taps_w) s = 0, ++r;
-          }
-        }
-      }
+      if constexpr (kHaloTile)
+        load_halo_tiles(p, sharing, shared, barriers, tile, range, k, filters, at, at_a);
+      else
+        load_im2col_tiles(p, sharing, shared, barriers, tile, range, k, filters, at, at_a);
     }
   }
 
   // Windows by TMA, which the producer's warps take turns at asking for; rows by all of them.
-  static UNISONO_DEVICE void unfold(const Params& params, u8* memory, const Barriers& barriers);
+  static UNISONO_DEVICE void explicit_im2col(const Params& params, u8* memory, const Barriers& barriers);
 
   // By ordinary loads: of pixels, and of filters where TMA cannot load those either.
   static UNISONO_DEVICE void gather(const Params& params, u8* memory, const Barriers& barriers);

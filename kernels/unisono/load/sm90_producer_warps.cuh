@@ -1,26 +1,26 @@
-// Producers of several warps: they unfold windows in shared memory, or load element by element.
+// Producers of several warps: they do im2col in shared memory, or load element by element.
 #pragma once
 #include "unisono/load/sm90_producer.cuh"
 
 namespace unisono {
 
 template <class Kernel>
-UNISONO_DEVICE void Producer<Kernel>::unfold(const Params& params, u8* memory, const Barriers& barriers) {
-  using Unfolder = Unfold<Config>;
+UNISONO_DEVICE void Producer<Kernel>::explicit_im2col(const Params& params, u8* memory, const Barriers& barriers) {
+  using Im2col = ExplicitIm2col<Config>;
   constexpr int kWindows = Config::kStagesA, kWarps = Kernel::kProducers / 32;
   const ConvParams& p = params.fixed;
   const ConvGeometry& g = p.geometry;
   u8* const windows = memory + Kernel::kOffsetWindows;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, step = gridDim.x;
   const auto load = [&](int item, u32 window) {
-    Unfolder::load_window(p, tile_at<1, 1, kGroup>(g, item, 0),
-                          shared_address(windows) + window * Unfolder::kWindowBytes, barriers.window(window));
+    Im2col::load_window(p, tile_at<1, 1, kGroup>(g, item, 0), shared_address(windows) + window * Im2col::kWindowBytes,
+                        barriers.window(window));
   };
   for (int i = 0; i < kWindows - 1; ++i)
     if (threadIdx.x == 0 && int(blockIdx.x) + i * step < Kernel::items(g)) load(blockIdx.x + i * step, i);
   __syncwarp();
-  const Unfolder unfolder{int(threadIdx.x)};
-  unfolder.fill_filters(p, memory + kOffsetB);
+  const Im2col im2col{int(threadIdx.x)};
+  im2col.fill_filters(p, memory + kOffsetB);
   RingPosition<kStages> at(0);
   RingPosition<kWindows> window(0), ahead(kWindows - 1);
   int turn = 0;
@@ -33,9 +33,9 @@ UNISONO_DEVICE void Producer<Kernel>::unfold(const Params& params, u8* memory, c
     if (++turn == kWarps) turn = 0;
     mbarrier_wait(barriers.window(window.stage), window.parity);
 #pragma unroll
-    for (int k = 0; k < Unfolder::kSteps; ++k) {
-      unfolder.fill(memory + at.stage * kBytesA, windows + window.stage * Unfolder::kWindowBytes, k,
-                    [&] { mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1); });
+    for (int k = 0; k < Im2col::kSteps; ++k) {
+      im2col.fill(memory + at.stage * kBytesA, windows + window.stage * Im2col::kWindowBytes, k,
+                  [&] { mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1); });
       fence_async_shared();
       __syncwarp();
       if (lane == 0) mbarrier_arrive(barriers.full(at.stage));

@@ -27,12 +27,12 @@ constexpr Divisor divisor(u64 by) {  // of 1 to 2^31 - 1
 
 // The convolution as a matrix product: M = output pixels, N = output channels, K = filter taps x input channels.
 struct ConvGeometry {
-  // The output as images x rows x channels. A tile never straddles images. Runs without anything per image: `images`
-  // is 1 and `rows` is all N*P*Q pixels, so that tiles run through the borders between images.
+  // The output as images x rows x channels. A tile never straddles images. Tiles of consecutive pixels without anything
+  // per image: `images` is 1 and `rows` is all N*P*Q pixels, so that tiles run through the borders between images.
   int images, rows, channels;
   int tiles_m, tiles_n, tiles;         // cluster tiles: per image, across the channels, in all
   int height, width;                   // output pixels of an image: P, Q
-  int patches_across;                  // patches: ceil(Q / 8)
+  int tiles_w;                         // two-dimensional tiles across an image: ceil(Q / 8)
   int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
   int splits;                          // blocks that share a tile, each over a part of the k-blocks; 1: none
   int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;  // pad: top and left
@@ -40,7 +40,7 @@ struct ConvGeometry {
   // waits for four of them.
   Divisor by_tiles_n, by_tiles_m, by_image, by_group,
       by_phase;  // image: tiles_m * tiles_n; group: tiles_n of each row in a group; phase: tiles_n / 4
-  Divisor by_patches, by_width, by_pixels, by_splits;  // pixels: height * width
+  Divisor by_tiles_w, by_width, by_pixels, by_splits;  // pixels: height * width
   // By phases (tile/layout.cuh): height, width, rows are the output's, taps those of a phase, pads the transposed
   // convolution's; tiles_n counts the tiles of all phases.
 };
@@ -50,7 +50,7 @@ constexpr void set_divisors(ConvGeometry& g, int group) {
   const auto by = [](i64 x) { return divisor(u64(x > 0 ? x : 1)); };
   g.by_tiles_n = by(g.tiles_n), g.by_tiles_m = by(g.tiles_m), g.by_image = by(i64(g.tiles_m) * g.tiles_n);
   g.by_group = by(i64(group > 0 ? group : 1) * g.tiles_n), g.by_phase = by(g.tiles_n / 4);
-  g.by_patches = by(g.patches_across), g.by_width = by(g.width), g.by_pixels = by(i64(g.height) * g.width),
+  g.by_tiles_w = by(g.tiles_w), g.by_width = by(g.width), g.by_pixels = by(i64(g.height) * g.width),
   g.by_splits = by(g.splits);
 }
 
@@ -71,8 +71,8 @@ struct GatheredFilter {
   int step_filter, step_tap, step_c, step_group, channels;  // step_group: beside step_filter, for each group of filters
   int unused;
 };
-// Filters of images whose windows are unfolded (load/sm90_unfold.cuh).
-struct UnfoldedFilter {
+// Filters beside im2col in shared memory (load/sm90_explicit_im2col.cuh).
+struct Im2colFilter {
   const void* memory;
   int whole_lines;  // the image's map has (elements of a line, lines, images); else (channels, pixels, lines, images),
                     // which may lie apart
@@ -147,7 +147,7 @@ struct EpochParams {
 // and by the visitor's Params.
 struct alignas(64) ConvParams {
   MapOr<GatheredImage> activation;
-  MapOr<GatheredFilter, UnfoldedFilter> filter;
+  MapOr<GatheredFilter, Im2colFilter> filter;
   MapOr<PlainOutput> output, side;  // side: the second store; unused without one
   ConvGeometry geometry;
   ExchangeParams norm;

@@ -4,6 +4,73 @@
 
 namespace unisono {
 
+// The accumulators of a tile. Where the main loop has room for them, operands of its epilogue are fetched meanwhile.
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc,
+                                                              u32 shared, const Barriers& barriers, u32 done, int loads,
+                                                              int rank, int member, int turn, bool first_tile,
+                                                              const At& at) {
+  const ConvGeometry& g = p.geometry;
+  const int first_row = member * Config::kWarpgroupRows;
+  if constexpr (kDirect)
+    Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
+  else if constexpr (kSpread) {
+    SpreadFetch<Tail> fetch(tail, at, loads * (kHaloTile ? g.taps_h * g.taps_w : 1));
+    multiply(acc, g, shared, barriers, done, loads, rank, first_row, turn ^ 1, first_tile, fetch);
+    fetch.finish();
+  } else
+    multiply(acc, g, shared, barriers, done, loads, rank, first_row, turn ^ 1, first_tile, NothingBetween{});
+}
+
+// Split-K: the first part of a tile adds up the others', which only hand theirs over. Whether this is the first.
+template <class Config, class Visitor>
+UNISONO_DEVICE bool ConvFprop<Config, Visitor>::join_parts(const ConvParams& p, Tail& tail, Accumulators& acc, int item,
+                                                           int member, u32 epoch) {
+  const ConvGeometry& g = p.geometry;
+  const int rest = part(g, item);
+  const size_t base = size_t(tile_of(g, item)) * (g.splits - 1) * kTeam + member;
+  if (rest > 0) {
+    give_partial(p.split, base + (rest - 1) * kTeam, acc, epoch, tail.thread, tail.barrier);
+    return false;
+  }
+  for (int other = 0; other < g.splits - 1; ++other)
+    add_partial(p.split, base + other * kTeam, acc, epoch, tail.thread, tail.barrier);
+  return true;
+}
+
+// The epilogue of a tile whose accumulators are complete. Streamed: its tile waits, and earlier ones make room for it.
+template <class Config, class Visitor>
+template <class Place>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_tile(Tail& tail, Trace& trace, Again& again,
+                                                            Backlog<kTurns>& backlog, const Place& place, int i,
+                                                            int turn, At& before, const At& at) {
+  if constexpr (Config::kNorm == Norm::kNone) {
+    tail.store_result(at);
+    if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
+  } else if constexpr (kGeneral) {
+    General<Config, Visitor>{tail}.run(at);
+  } else {
+    tail.apply_before(at);
+    if constexpr (kExchange) tail.reduce_and_publish(at);
+    trace.mark(3);
+    if constexpr (Config::kNorm == Norm::kRows) {
+      tail.store_result(at);
+    } else if constexpr (Config::kNorm == Norm::kResident) {
+      tail.load_statistics(at);
+      trace.mark(4);
+      tail.store_result(at);
+    } else {
+      if (i > turn) backlog.template make_room<false>(again, place, i - kTurns, before, at.image);
+      trace.mark(4);
+      again.keep(at);
+      before = at;
+    }
+  }
+  trace.mark(5);
+  ++trace.tile;
+  tail.sync();  // the columns are about to be overwritten
+}
+
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8* memory, u32 shared,
                                                         const Barriers& barriers, int rank, int consumer, u32 epoch) {
@@ -30,10 +97,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
   Again again{tail, team_memory(memory, turn), own_memory(memory, consumer), barriers.columns(turn)};
   const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
   auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };
-  auto loads = [&](int i) {
-    const Range range = loads_of(g, first + i * step);
-    return range.end - range.begin;
-  };
+  auto loads = [&](int i) { return loads_of(g, first + i * step).count(); };
   u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
   u32 turn_parity = turn == 0;     // the first turn is the first team's
   Backlog<kTurns> backlog{turn, kTurns * step % g.tiles_n == 0};
@@ -51,56 +115,12 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
       turn_parity ^= 1;
     }
     trace.mark(1);
-    if constexpr (kDirect)
-      Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
-    else if constexpr (kSpread) {
-      SpreadFetch<Tail> fetch(tail, at, loads(i) * (kPatch ? g.taps_h * g.taps_w : 1));
-      multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1, i == turn,
-               fetch);
-      fetch.finish();
-    } else
-      multiply(acc, g, shared, barriers, done, loads(i), rank, member * Config::kWarpgroupRows, turn ^ 1, i == turn,
-               NothingBetween{});
+    multiply_tile(p, tail, acc, shared, barriers, done, loads(i), rank, member, turn, i == turn, at);
     trace.mark(2);
-    if constexpr (kSplit) {
-      const int item = first + i * step, rest = part(g, item);
-      const size_t base = size_t(tile_of(g, item)) * (g.splits - 1) * kTeam + member;
-      if (rest > 0) {
-        give_partial(p.split, base + (rest - 1) * kTeam, acc, epoch, tail.thread, tail.barrier);
-        continue;
-      }
-      for (int other = 0; other < g.splits - 1; ++other)
-        add_partial(p.split, base + other * kTeam, acc, epoch, tail.thread, tail.barrier);
-    }
-    if constexpr (Tail::kLoaded > 0) {  // on their way during the main loop
-      columns.put(tail, at);
-      tail.sync();
-    }
-    if constexpr (Config::kNorm == Norm::kNone) {
-      tail.store_result(at);
-      if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
-    } else if constexpr (kGeneral) {
-      General<Config, Visitor>{tail}.run(at);
-    } else {
-      tail.apply_before(at);
-      if constexpr (kExchange) tail.reduce_and_publish(at);
-      trace.mark(3);
-      if constexpr (Config::kNorm == Norm::kRows) {
-        tail.store_result(at);
-      } else if constexpr (Config::kNorm == Norm::kResident) {
-        tail.load_statistics(at);
-        trace.mark(4);
-        tail.store_result(at);
-      } else {
-        if (i > turn) backlog.template make_room<false>(again, place, i - kTurns, before, at.image);
-        trace.mark(4);
-        again.keep(at);
-        before = at;
-      }
-    }
-    trace.mark(5);
-    ++trace.tile;
-    tail.sync();  // the columns are about to be overwritten
+    if constexpr (kSplit)
+      if (!join_parts(p, tail, acc, first + i * step, member, epoch)) continue;
+    if constexpr (Tail::kLoaded > 0) columns.put(tail, at), tail.sync();  // on their way during the main loop
+    finish_tile(tail, trace, again, backlog, place, i, turn, before, at);
   }
   if constexpr (kStreamed) {
     const int mine = divide_up(divide_up(items(g) - first, step) - turn, kTurns);

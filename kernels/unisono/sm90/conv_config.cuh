@@ -2,24 +2,24 @@
 // all of these; nothing may be left out:
 //
 //   using Element                     Bf16, F16 or Tf32: of the operands
-//   int kTileM, kTileN, kTileK        of a tile; kTileK: 128 bytes; of 16-bit elements 256 too, and for runs 64
+//   int kTileM, kTileN, kTileK        of a tile; kTileK: 128 bytes; of 16-bit elements 256 too, and for im2col tiles 64
 //   int kTileWarpgroups, kTurns       2, 1 cooperative; 1, 2 ping-pong; 2, 2 both: sm90/conv_fprop.cuh
 //   int kWarpgroupRows                kTileM / kTileWarpgroups: 64, 128 or 256
-//   int kStages                       of filters; for runs of both operands; if kStationary the k-steps of a tile
-//   int kStagesA                      of activations, for patches and beside stationary filters; windows of
-//                                     load/sm90_unfold.cuh
-//   int kHaloH, kHaloW                patches: (R - 1) * dilation at most; (S - 1) * dilation
+//   int kStages                       of filters; for im2col tiles of both operands; if kStationary a tile's k-steps
+//   int kStagesA                      of activations, for halo tiles and beside stationary filters; windows of
+//                                     load/sm90_explicit_im2col.cuh
+//   int kHaloH, kHaloW                halo tiles: (R - 1) * dilation at most; (S - 1) * dilation
 //   int kStoreBuffers                 staging buffers of a warp, of a slice each
 //   int kClusterM, kClusterN          blocks of a cluster
-//   bool kPatch                       activations by patches and not by runs
+//   bool kTwoDimensional              a tile is 8 pixels of each of kTileM / 8 image rows: halo tiles, Im2colSmem; not
+//                                     consecutive pixels
 //   bool kSplit                       ConvGeometry::splits may exceed 1; without clusters
 //   bool kSwap                        operands swapped: epilogue/sm90_fragment.cuh
 //   Norm kNorm                        epilogue/sm90_epilogue.cuh
 //   int kUnit                         exchange/statistics_exchange.cuh; any divisor of the largest will do
 //   int kGroup                        tile/tile_scheduler.cuh; 0 with an exchange, which goes image by image
 //   using Operands                    Images, Matrices<...>, Phases, or a struct derived from Gathered<...> or
-//   Unfolded:
-//                                     tile/layout.cuh
+//                                     Im2colSmem: tile/layout.cuh
 //   Stores kStores                    tile/tile_scheduler.cuh
 //   using Resample                    AsItIs or Resampled<...>: tile/resample.cuh
 //   using Head                        NoHead or FusedHead<...>: epilogue/sm90_head.cuh

@@ -10,12 +10,12 @@
 //                                    epilogues, of one warp a scheduler, would otherwise outlast a short main loop
 //
 // Two ways to load the activations of a tile:
-//   runs     of consecutive output pixels by im2col loads, once for every filter tap: any stride, padding, dilation;
-//            of products by boxes of rows
-//   patches  8 pixels wide, with a halo, once for all filter taps: each reads the same stage from another pixel, a
-//            seventh of the traffic for a 3x3 filter. Stride 1. What comes from L2 a clock, and what shared memory
-//            takes beside the matrix instructions' reads, bounds these kernels, so patches win wherever they cover the
-//            image well.
+//   im2col tiles  of consecutive output pixels by TMA's im2col mode, once for every filter tap: any stride, padding,
+//                 dilation; of products by boxes of rows
+//   halo tiles    8 pixels wide, with a halo, once for all filter taps: each reads the same stage from another pixel, a
+//                 seventh of the traffic for a 3x3 filter. Stride 1. What comes from L2 a clock, and what shared memory
+//                 takes beside the matrix instructions' reads, bounds these kernels, so halo tiles win wherever they
+//                 cover the image well.
 //
 // Where a block's tiles all have the same channels and their filters fit, these stay in shared memory for the whole
 // launch (kStationary): the TMA then brings activations alone, and what it writes no longer competes with the matrix

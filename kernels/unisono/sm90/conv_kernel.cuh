@@ -8,6 +8,7 @@
 #include "unisono/load/sm90_producer.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/mma/split_k.cuh"
+#include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/sm90/conv_config.cuh"
 
 namespace unisono {
@@ -25,10 +26,6 @@ struct ConvFprop {
   using Operands = typename Config::Operands;
   static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK,
                        kStepBytes = kK * int(sizeof(typename Element::Word));
-  // TMA swizzles spans of 128 bytes. Of operands with their k side by side a deeper step is several such atoms, each
-  // with all rows.
-  static constexpr int kAtoms = kStepBytes > 128 ? kStepBytes / 128 : 1, kRowBytes = kStepBytes / kAtoms,
-                       kAtomK = kK / kAtoms;
   static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN,
                        kClusterBlocks = kClusterM * kClusterN;
   static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;                        // a cluster of rows and columns
@@ -36,13 +33,27 @@ struct ConvFprop {
   static constexpr bool kSwap = Config::kSwap;
   static constexpr int kGroup = Config::kGroup;
   static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
-  static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kUnfold = Operands::kUnfold;
-  static constexpr bool kByHand = kGather || kUnfold;  // a warpgroup fills the stages
+  static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
+  static constexpr bool kByHand = kGather || kIm2colSmem;  // a warpgroup fills the stages
   using Gatherer = Gather<Config>;
   static constexpr bool kPhases = Operands::kPhases;
-  static constexpr bool kPatch = Config::kPatch && !kUnfold, kStreamed = Config::kNorm == Norm::kStreamed;
-  static constexpr bool kStationary = Config::kStationary, kTwoRings = kPatch || kStationary;
+  static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
+                        kStreamed = Config::kNorm == Norm::kStreamed;
+  static constexpr bool kStationary = Config::kStationary, kTwoRings = kHaloTile || kStationary;
   static constexpr int kStages = Config::kStages, kStagesA = kTwoRings ? Config::kStagesA : kStages;
+  static constexpr shared_layout::StageLayout kStage = [] {
+    shared_layout::StageShape s{};
+    s.tile_m = kM;
+    s.tile_n = kN;
+    s.step_bytes = kStepBytes;
+    s.halo = kHaloTile;
+    s.halo_h = Config::kHaloH;
+    s.halo_w = Config::kHaloW;
+    s.columns_b = Operands::kColumnsB;
+    s.direct = kDirect;
+    return shared_layout::stage_layout(s);
+  }();
+  static constexpr int kAtoms = kStage.atoms, kRowBytes = int(kStage.row), kAtomK = kK / kAtoms;
 
   // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
   // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96. Streamed, spare warps of the producer's
@@ -76,42 +87,41 @@ struct ConvFprop {
   static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
   static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
   static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
-  static_assert(!kStationary || (kAtoms == 1 && !kUnfold && !kSplit && !kGather && !kDirect && !kPhases &&
+  static_assert(!kStationary || (kAtoms == 1 && !kIm2colSmem && !kSplit && !kGather && !kDirect && !kPhases &&
                                  kGroup == 0 && !Operands::kBatched),
                 "all tiles of a block have the same filters");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
 
-  static constexpr int kPatchPixels = 8 + Config::kHaloW;  // of a line
-  static constexpr int kLineBytes =
-      kPatch ? kPatchPixels * kRowBytes : 8 * kRowBytes;  // from 8 pixels of a tile to the next 8
-  static constexpr int kBoxBytes = 64 * kStepBytes;       // of 64 columns of an operand (k, m) or (k, n)
-  static constexpr int kAtomBytesA =
-                           kPatch ? divide_up((kM / 8 + Config::kHaloH) * kLineBytes, 1024) * 1024 : kM * kRowBytes,
-                       kAtomBytesB = kN * kRowBytes;
-  static constexpr int kBytesA = kDirect ? 0 : kAtoms * kAtomBytesA, kBytesB = kDirect ? 0
-                                                                               : Operands::kColumnsB
-                                                                                   ? divide_up(kN, 64) * kBoxBytes
-                                                                                   : kAtoms * kAtomBytesB;
+  static constexpr int kLineBytes = int(kStage.line), kBoxBytes = int(kStage.box);
+  static constexpr int kAtomBytesA = int(kStage.atom_a), kAtomBytesB = int(kStage.atom_b);
+  static constexpr int kBytesA = int(kStage.a), kBytesB = int(kStage.b);
   static constexpr int kRows64A = Operands::kColumnsA ? kBoxBytes : 8 * kLineBytes,
                        kRows64B = Operands::kColumnsB ? kBoxBytes : 64 * kRowBytes;  // from 64 rows to the next
-  static constexpr int kWarpgroupBytes = divide_up(Tail::kWarpgroupBytes, 1024) * 1024;
-  static constexpr int kOffsetB = kStagesA * kBytesA;
-  static constexpr int kStagesB = filter_stages<Config>(kStages);
-  static constexpr int kOffsetTail = kOffsetB + kStagesB * kBytesB;
-  static constexpr int kOffsetSecond = kOffsetTail + kConsumers * kWarpgroupBytes;
-  static constexpr int kOffsetBarriers =
-      kOffsetSecond + (kStreamed ? kTurns * Again::kTeamBytes + kConsumers * Again::kOwnBytes : 0);
-  static constexpr int kFetchBarriers = kConsumers * Fetch<Tail>::kBarriers;
-  static constexpr int kOffsetTable =
-      divide_up(kOffsetBarriers + 8 * (2 * kStages + 6 + kFetchBarriers), 16) * 16;  // of gathered rows
-  static constexpr int kOffsetWindows = kUnfold ? divide_up(kOffsetTable + 16 * Config::kStagesA, 128) * 128 : 0;
-  static constexpr int kSharedBytes =
-      kUnfold   ? kOffsetWindows + Config::kStagesA * window_bytes<Config>() + 1024
-      : kGather ? kOffsetTable + Gatherer::kTableBytes + 1024
-                : kOffsetBarriers +
-                      8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + 2 + (kStreamed ? 4 : 0) + kFetchBarriers) +
-                      1024;  // 1024: alignment
+  static constexpr shared_layout::BlockLayout kBlock = [] {
+    shared_layout::BlockShape s{};
+    s.stage = kStage;
+    s.stages = kStages;
+    s.stages_a = kStagesA;
+    s.stages_b = filter_stages<Config>(kStages);
+    s.two_rings = kTwoRings;
+    s.consumers = kConsumers;
+    s.turns = kTurns;
+    s.warpgroup = Tail::kWarpgroupBytes;
+    s.second_pass = kStreamed;
+    s.team = Again::kTeamBytes;
+    s.own = Again::kOwnBytes;
+    s.fetch_barriers = Fetch<Tail>::kBarriers;
+    s.windows = kIm2colSmem ? Config::kStagesA : 0;
+    s.window = window_bytes<Config>();
+    s.table = kGather ? Gatherer::kTableBytes : 0;
+    return shared_layout::block_layout(s);
+  }();
+  static constexpr int kWarpgroupBytes = int(kBlock.warpgroup);
+  static constexpr int kOffsetB = int(kBlock.at_b), kOffsetTail = int(kBlock.at_epilogues),
+                       kOffsetSecond = int(kBlock.at_second_pass), kOffsetBarriers = int(kBlock.at_barriers),
+                       kOffsetTable = int(kBlock.at_table), kOffsetWindows = int(kBlock.at_windows);
+  static constexpr int kSharedBytes = int(kBlock.bytes);
   static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
   static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0,
                 "stages and atoms keep the swizzle's alignment");
@@ -119,13 +129,12 @@ struct ConvFprop {
                 "two atoms a step, of 16-bit elements that TMA loads");
   static_assert(sizeof(typename Element::Word) == 2 || (!Operands::kColumnsA && !Operands::kColumnsB),
                 "tf32 is multiplied K-major only");
-  static_assert(!kPatch || kRowBytes == 128, "a pixel of a patch is 128 bytes");
-  static_assert(!kUnfold || sizeof(typename Element::Word) == 2,
-                "windows are unfolded in pieces of two elements and more");
+  static_assert(!kHaloTile || kRowBytes == 128, "a pixel of a halo tile is 128 bytes");
+  static_assert(!kIm2colSmem || sizeof(typename Element::Word) == 2, "im2col moves pieces of two elements and more");
   static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
-  static_assert(!kGather || (!kPatch && kClusterBlocks == 1), "ordinary loads go without patches and clusters");
-  static_assert(!kPhases || kPatch, "the pixels of a run do not lie evenly in the output of a phase");
-  static_assert(!kPatch || !Operands::kColumnsA, "patches have their channels side by side");
+  static_assert(!kGather || (!kHaloTile && kClusterBlocks == 1), "ordinary loads go without halo tiles and clusters");
+  static_assert(!kPhases || kHaloTile, "consecutive pixels do not lie evenly in the output of a phase");
+  static_assert(!kHaloTile || !Operands::kColumnsA, "halo tiles have their channels side by side");
 
   static constexpr int kProducers = kByHand ? Gatherer::kThreads : 32;  // threads; the rest of their warpgroup assists
   static constexpr int kFillers =
@@ -136,8 +145,8 @@ struct ConvFprop {
                               typename Visitor::Params>;
   static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
-  // Full and empty barriers of the filters' ring (for runs, of both operands'), then of the activations' own; turns;
-  // handovers of columns.
+  // Full and empty barriers of the filters' ring (for im2col tiles, of both operands'), then of the activations' own;
+  // turns; handovers of columns.
   struct Barriers {
     u32 base;
     UNISONO_DEVICE u32 full(u32 stage) const { return base + 8 * stage; }
@@ -156,13 +165,20 @@ struct ConvFprop {
   };
 
   static UNISONO_DEVICE void run(const Params& params);
+  static UNISONO_DEVICE void sync_cluster() {
+    if constexpr (kClusterBlocks > 1)
+      cluster_sync();
+    else
+      __syncthreads();
+  }
+  static UNISONO_DEVICE void produce(const Params& params, u8* memory, u32 shared, const Barriers& barriers, int rank);
 
   // A general epilogue without reductions has no workspace.
   static UNISONO_DEVICE bool is_counted(const ConvParams& p) { return kWorkspace || p.launch.exits != nullptr; }
   // By those who need it, so that the first loads of a launch do not wait for it.
   static UNISONO_DEVICE u32 epoch_of(const ConvParams& p) { return kWorkspace ? unisono::epoch_of(p.launch) : 0; }
 
-  // Items of work: the parts of a tile are neighbours. Loads of activations: of patches one for all taps.
+  // Items of work: the parts of a tile are neighbours. Loads of activations: one of a halo tile for all taps.
   static UNISONO_DEVICE int items(const ConvGeometry& g) { return kSplit ? g.tiles * g.splits : g.tiles; }
   static UNISONO_DEVICE int tile_of(const ConvGeometry& g, int item) {
     return kSplit ? divided(item, g.by_splits) : item;
@@ -171,7 +187,7 @@ struct ConvFprop {
     return kSplit ? item - tile_of(g, item) * g.splits : 0;
   }
   static UNISONO_DEVICE Range loads_of(const ConvGeometry& g, int item) {
-    const int loads = kPatch ? g.channel_blocks : divide_up(g.taps_h * g.taps_w * g.channel_blocks, kAtoms);
+    const int loads = kHaloTile ? g.channel_blocks : divide_up(g.taps_h * g.taps_w * g.channel_blocks, kAtoms);
     if constexpr (kSplit)
       return {divided(loads * part(g, item), g.by_splits), divided(loads * (part(g, item) + 1), g.by_splits)};
     else
@@ -197,6 +213,20 @@ struct ConvFprop {
                                       u32 done, int loads, int rank, int first_row, int turn_to_give, bool first_tile,
                                       Between&& between);
 
+  template <class Between>
+  static UNISONO_DEVICE void multiply_im2col_tiles(Accumulators& acc, u64 base_a, u64 base_b, const Barriers& barriers,
+                                                   u32 done, int loads, int rank, int turn_to_give, bool first_tile,
+                                                   Between&& between);
+  template <class Between>
+  static UNISONO_DEVICE void multiply_halo_tiles(Accumulators& acc, const ConvGeometry& g, u64 base_a, u64 base_b,
+                                                 const Barriers& barriers, u32 done, int loads, int rank,
+                                                 int turn_to_give, bool first_tile, Between&& between);
+
+  // The main loop of a tile, by which way the configuration says; fetches operands of its epilogue meanwhile.
+  static UNISONO_DEVICE void multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc, u32 shared,
+                                           const Barriers& barriers, u32 done, int loads, int rank, int member,
+                                           int turn, bool first_tile, const At& at);
+
   static UNISONO_DEVICE void finish_multiply(Accumulators& acc, const Barriers& barriers, int turn_to_give);
 
   // One arrival a warp, at every block whose loads reach this one's stage.
@@ -218,6 +248,12 @@ struct ConvFprop {
   static UNISONO_DEVICE u8* own_memory(u8* memory, int consumer) {
     return memory + kOffsetSecond + kTurns * Again::kTeamBytes + consumer * Again::kOwnBytes;
   }
+
+  static UNISONO_DEVICE bool join_parts(const ConvParams& p, Tail& tail, Accumulators& acc, int item, int member,
+                                        u32 epoch);
+  template <class Place>
+  static UNISONO_DEVICE void finish_tile(Tail& tail, Trace& trace, Again& again, Backlog<kTurns>& backlog,
+                                         const Place& place, int i, int turn, At& before, const At& at);
 
   // The three spare warps of the producer's warpgroup: the block's share of merging teams; streamed, columns for the
   // second pass.

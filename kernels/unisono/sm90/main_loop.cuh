@@ -23,42 +23,52 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_stage(Accumulators& acc
   wgmma_commit();
 }
 
+// A load of activations serves all filter taps.
 template <class Config, class Visitor>
 template <class Between>
-UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply(Accumulators& acc, const ConvGeometry& g, u32 shared,
-                                                         const Barriers& barriers, u32 done, int loads, int rank,
-                                                         int first_row, int turn_to_give, bool first_tile,
-                                                         Between&& between) {
-  const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * (kRows64A / 8));
-  const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
-  RingPosition<kStages> at(kStationary ? 0 : kPatch ? done * g.taps_h * g.taps_w : done);
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_halo_tiles(Accumulators& acc, const ConvGeometry& g,
+                                                                    u64 base_a, u64 base_b, const Barriers& barriers,
+                                                                    u32 done, int loads, int rank, int turn_to_give,
+                                                                    bool first_tile, Between&& between) {
+  RingPosition<kStages> at(kStationary ? 0 : done * g.taps_h * g.taps_w);
   u32 previous = 0;
-  if constexpr (kPatch) {
-    RingPosition<kStagesA> at_a(done);
-    u32 previous_a = 0;
-    const u32 pixel = (kRowBytes >> 4) * g.dilation_w, line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w;
-    for (int load = 0; load < loads; ++load) {
-      mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
-      u64 a = base_a + at_a.stage * (kBytesA >> 4);
-      for (int r = 0; r < g.taps_h; ++r, a += line)
-        for (int s = 0; s < g.taps_w; ++s, a += pixel) {
-          if (!kStationary || first_tile) mbarrier_wait(barriers.full(at.stage), at.parity);
-          multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
-          between();
-          if (load | r | s) {
-            wgmma_wait<1>();
-            if constexpr (!kStationary) release(barriers.empty(previous), rank);
-            if ((r | s) == 0) release(barriers.empty_a(previous_a), rank);
-          }
-          previous = at.stage;
-          at.advance();
+  RingPosition<kStagesA> at_a(done);
+  u32 previous_a = 0;
+  const u32 pixel = (kRowBytes >> 4) * g.dilation_w, line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w;
+  for (int load = 0; load < loads; ++load) {
+    mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
+    u64 a = base_a + at_a.stage * (kBytesA >> 4);
+    for (int r = 0; r < g.taps_h; ++r, a += line)
+      for (int s = 0; s < g.taps_w; ++s, a += pixel) {
+        if (!kStationary || first_tile) mbarrier_wait(barriers.full(at.stage), at.parity);
+        multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
+        between();
+        if (load | r | s) {
+          wgmma_wait<1>();
+          if constexpr (!kStationary) release(barriers.empty(previous), rank);
+          if ((r | s) == 0) release(barriers.empty_a(previous_a), rank);
         }
-      previous_a = at_a.stage;
-      at_a.advance();
-    }
-    finish_multiply(acc, barriers, turn_to_give);
-    release(barriers.empty_a(previous_a), rank);
-  } else if constexpr (kStationary) {
+        previous = at.stage;
+        at.advance();
+      }
+    previous_a = at_a.stage;
+    at_a.advance();
+  }
+  finish_multiply(acc, barriers, turn_to_give);
+  release(barriers.empty_a(previous_a), rank);
+  if constexpr (!kStationary) release(barriers.empty(previous), rank);
+}
+
+// Each load of activations serves one filter tap.
+template <class Config, class Visitor>
+template <class Between>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_im2col_tiles(Accumulators& acc, u64 base_a, u64 base_b,
+                                                                      const Barriers& barriers, u32 done, int loads,
+                                                                      int rank, int turn_to_give, bool first_tile,
+                                                                      Between&& between) {
+  RingPosition<kStages> at(kStationary ? 0 : done);
+  u32 previous = 0;
+  if constexpr (kStationary) {
     RingPosition<kStagesA> at_a(done);
     for (int block = 0; block < loads; ++block) {
       if (first_tile) mbarrier_wait(barriers.full(block), 0);
@@ -78,7 +88,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply(Accumulators& acc, cons
     for (int block = 0; block < loads; ++block) {
       mbarrier_wait(barriers.full(at.stage), at.parity);
       multiply_stage(acc, base_a + at.stage * (kBytesA >> 4),
-                     base_b + (kUnfold ? u32(block) : at.stage) * (kBytesB >> 4), block);
+                     base_b + (kIm2colSmem ? u32(block) : at.stage) * (kBytesB >> 4), block);
       between();
       if (block > 0) {
         wgmma_wait<1>();
@@ -90,6 +100,20 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply(Accumulators& acc, cons
     finish_multiply(acc, barriers, turn_to_give);
   }
   if constexpr (!kStationary) release(barriers.empty(previous), rank);
+}
+
+template <class Config, class Visitor>
+template <class Between>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply(Accumulators& acc, const ConvGeometry& g, u32 shared,
+                                                         const Barriers& barriers, u32 done, int loads, int rank,
+                                                         int first_row, int turn_to_give, bool first_tile,
+                                                         Between&& between) {
+  const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * (kRows64A / 8));
+  const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
+  if constexpr (kHaloTile)
+    multiply_halo_tiles(acc, g, base_a, base_b, barriers, done, loads, rank, turn_to_give, first_tile, between);
+  else
+    multiply_im2col_tiles(acc, base_a, base_b, barriers, done, loads, rank, turn_to_give, first_tile, between);
 }
 
 template <class Config, class Visitor>

@@ -4,6 +4,23 @@
 
 namespace unisono {
 
+// The first warpgroup: some of its warps load, the others assist.
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::produce(const Params& params, u8* memory, u32 shared,
+                                                        const Barriers& barriers, int rank) {
+  register_release<kProducerRegisters>();
+  if constexpr (kDirect) {
+  } else if constexpr (kIm2colSmem) {
+    if (threadIdx.x < kProducers) Producer<ConvFprop>::explicit_im2col(params, memory, barriers);
+  } else if constexpr (kGather) {
+    if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
+  } else {
+    if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) Producer<ConvFprop>::run(params, shared, barriers, rank);
+  }
+  if (kExchange && threadIdx.x >= kProducers)
+    assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(params.fixed));
+}
+
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   const ConvParams& p = params.fixed;
@@ -32,7 +49,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     if (kTwoRings)
       for (int s = 0; s < kStagesA; ++s)
         mbarrier_init(barriers.full_a(s), 1), mbarrier_init(barriers.empty_a(s), readers);
-    if (kUnfold)
+    if (kIm2colSmem)
       for (int w = 0; w < Config::kStagesA; ++w)
         mbarrier_init(barriers.window(w), 1), mbarrier_init(barriers.empty_window(w), kProducers / 32);
     for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
@@ -46,25 +63,11 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   }
   await_launches_ahead();
   if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
-  if constexpr (kClusterBlocks > 1)
-    cluster_sync();
-  else
-    __syncthreads();
+  sync_cluster();
   admit_next_launch();
 
   if (warpgroup == 0) {
-    register_release<kProducerRegisters>();
-    if constexpr (kDirect) {
-    } else if constexpr (kUnfold) {
-      if (threadIdx.x < kProducers) Producer<ConvFprop>::unfold(params, memory, barriers);
-    } else if constexpr (kGather) {
-      if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
-    } else {
-      if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0)
-        Producer<ConvFprop>::run(params, shared, barriers, rank);
-    }
-    if (kExchange && threadIdx.x >= kProducers)
-      assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(p));
+    produce(params, memory, shared, barriers, rank);
   } else {
     register_acquire<kConsumerRegisters>();
     consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch_of(p));

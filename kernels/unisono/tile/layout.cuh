@@ -5,7 +5,7 @@ namespace unisono {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
-                        kGatherFilters = false, kDirect = false, kPhases = false, kUnfold = false;
+                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false;
 };
 
 // The loads of products, and of 1x1 convolutions that are products. kColumnsA: A is (k, m), kColumnsB: B is (k, n);
@@ -18,10 +18,10 @@ struct Matrices : Images {
 
 // A transposed convolution of stride 2 by its output's four phases: of each two lines, and pixels of a line, one
 // (tile/tile_scheduler.cuh). A phase is a convolution of stride 1 with its own taps, every other one of the filter (C,
-// R, S, K), whose channels k lie together. Patches only. Along an axis output pixel 2 y + i takes tap f of input pixel
-// y + (i + pad - f) / 2, where that is whole: taps of the parity of i + pad. All phases run as many taps, those of the
-// largest f first; what is beyond the filter is zero. Six maps stand behind ConvParams: of phases 1 to 3 of the main
-// store, then of the second.
+// R, S, K), whose channels k lie together. Halo tiles only. Along an axis output pixel 2 y + i takes tap f of input
+// pixel y + (i + pad - f) / 2, where that is whole: taps of the parity of i + pad. All phases run as many taps, those
+// of the largest f first; what is beyond the filter is zero. Six maps stand behind ConvParams: of phases 1 to 3 of the
+// main store, then of the second.
 struct Phases : Images {
   static constexpr bool kColumnsB = true, kPhases = true;
 };
@@ -37,15 +37,16 @@ struct Gathered : Matrices<false, kOfB, kEach> {
   static constexpr bool kGather = true;
 };
 
-// Images of few channels, of which windows are unfolded in shared memory (load/sm90_unfold.cuh); filters by ordinary
-// loads. A configuration adds
+// Images of few channels, by im2col in shared memory (load/sm90_explicit_im2col.cuh); filters by ordinary loads. A
+// configuration adds
 //   kLines, kTaps, kChannels           of a filter: R, S, C
 //   kStrideH, kStrideW, kDilationH     taps of a line are neighbours
 //   kPitch, kShift                     bytes from a line of the window to the next; elements of it ahead of the first
 //                                      tap
-// and says by kStagesA how many windows there are. Its pixels are patches (kPatch), whatever the stride.
-struct Unfolded : Images {
-  static constexpr bool kUnfold = true, kGatherFilters = true;
+// and says by kStagesA how many windows there are. Its tiles are two-dimensional (kTwoDimensional), whatever the
+// stride.
+struct Im2colSmem : Images {
+  static constexpr bool kIm2colSmem = true, kGatherFilters = true;
 };
 
 }  // namespace unisono

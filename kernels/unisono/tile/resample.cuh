@@ -13,8 +13,8 @@ struct AsItIs {
 
 // kEnlarged: each pixel four times, to a tensor of twice the lines and pixels: by four maps, the tensor of each of
 // which has every second pixel of every second line. kOnly: to no other place; the first of the four maps is then
-// ConvParams::output. kPooled: the largest of each 2x2 pixels, of patches. kCopies maps, and the PooledOutput, follow
-// ConvParams: kMaps in all.
+// ConvParams::output. kPooled: the largest of each 2x2 pixels, of two-dimensional tiles. kCopies maps, and the
+// PooledOutput, follow ConvParams: kMaps in all.
 template <bool kOnlyThese, bool kPool, bool kEnlarge>
 struct Resampled {
   static constexpr bool kOnly = kOnlyThese, kPooled = kPool, kEnlarged = kEnlarge;

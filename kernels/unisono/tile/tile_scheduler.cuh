@@ -1,6 +1,6 @@
 // The convolution as a matrix product, and which tile of it a block computes when.
 //   M = output pixels, N = output channels, K = filter taps x input channels (see ConvGeometry).
-// The pixels of a tile are a run of consecutive ones, or a patch 8 pixels wide and kTileM / 8 lines high.
+// The pixels of a tile are consecutive, or (kTwoDimensional) 8 of each of kTileM / 8 image rows.
 #pragma once
 #include "unisono/tile/resample.cuh"
 
@@ -14,6 +14,7 @@ struct Tile {
 // Loads [begin, end) of a tile.
 struct Range {
   int begin, end;
+  UNISONO_DEVICE int count() const { return end - begin; }
 };
 
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0
@@ -45,9 +46,9 @@ enum class Stores {
   kPlanes,  // channels first: a plane of pixels for each
 };
 // The pixels of a warpgroup's rows of the tile: which exist, and where they lie in the image.
-struct RunRows {
+struct LinearRows {
   int first, end;
-  static UNISONO_DEVICE RunRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+  static UNISONO_DEVICE LinearRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
     return {tile.tile_m * tile_rows + row, g.rows};
   }
   UNISONO_DEVICE bool valid(int m) const { return first + m < end; }
@@ -58,11 +59,11 @@ struct RunRows {
   UNISONO_DEVICE int store_y(int) const { return 0; }
 };
 
-struct PatchRows {
+struct Rows2d {
   int top, left, height, width;
-  static UNISONO_DEVICE PatchRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
-    const int line = divided(tile.tile_m, g.by_patches);
-    return {line * (tile_rows / 8) + row / 8, (tile.tile_m - line * g.patches_across) * 8, g.height, g.width};
+  static UNISONO_DEVICE Rows2d of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+    const int line = divided(tile.tile_m, g.by_tiles_w);
+    return {line * (tile_rows / 8) + row / 8, (tile.tile_m - line * g.tiles_w) * 8, g.height, g.width};
   }
   UNISONO_DEVICE bool valid(int m) const { return top + m / 8 < height && left + m % 8 < width; }
   UNISONO_DEVICE bool all_valid(int count) const { return top + count / 8 <= height && left + 8 <= width; }
@@ -74,21 +75,23 @@ struct PatchRows {
   UNISONO_DEVICE int store_y(int m) const { return top + m / 8; }
 };
 
-// Runs whose store map knows lines, (channels, Q, lines, images): 16 pixels are then a part of a line, or whole lines.
-struct LineRows : RunRows {
+// Consecutive pixels whose store map knows image rows, (channels, Q, P, images): 16 pixels are then a part of an image
+// row, or whole ones.
+struct LineRows : LinearRows {
   int width;
   static UNISONO_DEVICE LineRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
-    return {RunRows::of(g, tile, tile_rows, row), g.width};
+    return {LinearRows::of(g, tile, tile_rows, row), g.width};
   }
   UNISONO_DEVICE int store_x(int m) const { return (first + m) % width; }
   UNISONO_DEVICE int store_y(int m) const { return (first + m) / width; }
 };
 
-// A patch of the pixels of one phase: pixel (y, x) of them is (2 y + phase / 2, 2 x + phase % 2) of the output.
-struct PhaseRows : PatchRows {
+// A two-dimensional tile of the pixels of one phase: pixel (y, x) of them is (2 y + phase / 2, 2 x + phase % 2) of the
+// output.
+struct PhaseRows : Rows2d {
   int phase, output_width;
   static UNISONO_DEVICE PhaseRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
-    PhaseRows rows{PatchRows::of(g, tile, tile_rows, row), tile.phase, g.width};
+    PhaseRows rows{Rows2d::of(g, tile, tile_rows, row), tile.phase, g.width};
     rows.height = (g.height + 1 - tile.phase / 2) / 2, rows.width = (g.width + 1 - tile.phase % 2) / 2;
     return rows;
   }
@@ -97,9 +100,9 @@ struct PhaseRows : PatchRows {
   }
 };
 
-template <bool kPatch, bool kLines, bool kPhases>
+template <bool kTwoDimensional, bool kLines, bool kPhases>
 struct RowsOf {
-  using Type = RunRows;
+  using Type = LinearRows;
 };
 template <>
 struct RowsOf<false, true, false> {
@@ -107,15 +110,15 @@ struct RowsOf<false, true, false> {
 };
 template <>
 struct RowsOf<true, false, false> {
-  using Type = PatchRows;
+  using Type = Rows2d;
 };
 template <>
 struct RowsOf<true, false, true> {
   using Type = PhaseRows;
 };
 template <class Config>
-using RowsIn =
-    typename RowsOf<Config::kPatch, Config::Resample::kEnlarged && !Config::kPatch, Config::Operands::kPhases>::Type;
+using RowsIn = typename RowsOf<Config::kTwoDimensional, Config::Resample::kEnlarged && !Config::kTwoDimensional,
+                               Config::Operands::kPhases>::Type;
 
 // Position in a ring of kStages buffers; `block` counts everything that the ring has carried so far.
 template <int kStages>

@@ -85,4 +85,9 @@ class Family {
   virtual std::string kind(const Plan& plan) const = 0;
 };
 
+/// What the plan's family says of it (Family::title, describe); override_of() names the family too.
+std::string title(const Plan& plan);
+std::string describe(const Plan& plan);
+Override override_of(const Plan& plan);
+
 }  // namespace unisono::families

@@ -156,16 +156,16 @@ void set(FixedFields& f, const Key& key, std::string_view value) {
 FixedFields resolve(const Override& fixed) {
   FixedFields f;
   for (const auto& [name, value] : fixed.fields) set(f, find_key(name), as_now(name, value));
-  if (f.stages_a && f.load && f.load != Load::patch && f.load != Load::unfold &&
-      !(f.load == Load::runs && f.stationary == true))
+  if (f.stages_a && f.load && f.load != Load::halo && f.load != Load::im2col_smem &&
+      !(f.load == Load::im2col && f.stationary == true))
     throw UserError(
         fmt::format("plan override: stages={}+{} load={}: the second number counts stages of halo tiles, or of im2col "
                     "tiles beside stationary filters (stationary=on); {} one ring, so give one number",
                     *f.stages, *f.stages_a, find_key("load").known[static_cast<std::size_t>(*f.load)],
-                    f.load == Load::runs     ? "im2col tiles have"
+                    f.load == Load::im2col   ? "im2col tiles have"
                     : f.load == Load::gather ? "gathered images have"
                                              : "depthwise convolutions have not even"));
-  if (f.stages_a && !f.load && f.stationary != true) f.load = Load::patch;
+  if (f.stages_a && !f.load && f.stationary != true) f.load = Load::halo;
   return f;
 }
 

@@ -32,11 +32,13 @@ struct Override {
 /// As parse() reads it.
 std::string to_string(const Override& fixed);
 
-enum class Load : std::uint8_t { patch, runs, gather, unfold, depthwise };
+/// How the image comes to shared memory: by TMA as halo tiles or im2col tiles, by ordinary loads, or by im2col in
+/// shared memory.
+enum class Load : std::uint8_t { halo, im2col, gather, im2col_smem, depthwise };
 
 /// How consumer warpgroups work on tiles. cooperative: two share a tile; pingpong: two have a tile each and take turns
-/// at the main loop; pairs: ping-pong of two teams, whose two warpgroups share a tile.
-enum class Order : std::uint8_t { cooperative, pingpong, pairs };
+/// at the main loop; pingpong2: two cooperative pairs take turns.
+enum class Order : std::uint8_t { cooperative, pingpong, pingpong2 };
 
 /// Consumer warpgroups that share a tile, and teams that take turns.
 constexpr int warpgroups_of(Order order) { return order == Order::pingpong ? 1 : 2; }

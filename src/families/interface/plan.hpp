@@ -58,9 +58,4 @@ using PlanPointer = std::shared_ptr<const Plan>;
 /// Shape of the stored moments in memory, f32: images, slots, units, then mean, M2, count and nothing.
 std::vector<std::int64_t> moments_shape(const Plan& plan, std::int64_t output_channels);
 
-/// What the plan's family says of it (Family::title, describe); override_of() names the family too.
-std::string title(const Plan& plan);
-std::string describe(const Plan& plan);
-Override override_of(const Plan& plan);
-
 }  // namespace unisono::families

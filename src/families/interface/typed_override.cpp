@@ -16,7 +16,7 @@ using P = PlanOverride;
 constexpr std::array<std::string_view, 3> schedules{"cooperative", "pingpong", "pingpong2"};
 constexpr std::array<std::string_view, 5> loads{"halo", "im2col", "gather", "im2col_smem", "depthwise"};
 constexpr std::array<std::string_view, 5> modes{"none", "resident", "streamed", "rows", "general"};
-static_assert(static_cast<int>(P::Schedule::pairs) == static_cast<int>(Order::pairs));
+static_assert(static_cast<int>(P::Schedule::pingpong2) == static_cast<int>(Order::pingpong2));
 static_assert(static_cast<int>(P::Loads::depthwise) == static_cast<int>(Load::depthwise));
 static_assert(static_cast<int>(P::Mode::general) == static_cast<int>(NormMode::general));
 

@@ -1,7 +1,8 @@
 #pragma once
 /// How long a plan takes, roughly: docs/plan.md.
 
-#include "families/plain/space.hpp"
+#include "families/interface/family.hpp"
+#include "families/plain/plan.hpp"
 
 namespace unisono::families::plain {
 

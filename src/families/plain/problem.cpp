@@ -61,7 +61,7 @@ void check_epilogue(const plan::Epilogue& e, Reasons& reasons) {
            "store what is reduced, and reduce it in a launch of its own");
   if (e.resampled.any()) refuse("pooled or upsampled stores", "store the whole result, and resample it afterwards");
   if (e.head) refuse("a head", "compute it as a contraction of its own");
-  if (e.moments.channels > 0) refuse("stored moments", "reduce the stored result");
+  if (e.moments.channels > 0) refuse("stored statistics", "reduce the stored result");
 }
 
 void check_groups(const Workload& w) {

@@ -92,14 +92,4 @@ std::vector<PlainPlan> plans(const Workload& w) {
   return all;
 }
 
-std::string_view to_string(Config::Mode mode) {
-  switch (mode) {
-    case Config::Mode::none: return "none";
-    case Config::Mode::general: return "general";
-    case Config::Mode::normalises: return "streamed";
-    case Config::Mode::normalises_rows: return "rows";
-  }
-  return "none";
-}
-
 }  // namespace unisono::families::plain

@@ -24,11 +24,10 @@ bool filters_have_a_map(const plan::ConvTask& t) {
   return depth_of(t) % unit_of(t) == 0 && (t.conv.layout == Layout::nhwc || t.conv.r * t.conv.s == 1);
 }
 
-/// A TMA box has 256 lines and pixels; two stages of the smallest patch leave room for filters.
-bool patches_reach(const Conv2d& c) {
-  const std::int64_t lines = 8 + (c.r - 1) * c.dilation[0], pixels = 8 + (c.s - 1) * c.dilation[1];
-  return c.stride[0] == 1 && c.stride[1] == 1 && lines <= 256 && pixels <= 256 &&
-         2 * lines * pixels * 128 <= 160 * 1024;
+/// A TMA box has 256 image rows and pixels; two stages of the smallest halo tile leave room for filters.
+bool halo_tiles_reach(const Conv2d& c) {
+  const std::int64_t rows = 8 + (c.r - 1) * c.dilation[0], pixels = 8 + (c.s - 1) * c.dilation[1];
+  return c.stride[0] == 1 && c.stride[1] == 1 && rows <= 256 && pixels <= 256 && 2 * rows * pixels * 128 <= 160 * 1024;
 }
 
 }  // namespace
@@ -70,7 +69,7 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   if ((!t.columns_a || !t.columns_b) && c.c % unit != 0) return odd("input channels", c.c);
   if (t.columns_b && c.k % 8 != 0) return odd("columns n of B (k, n)", c.k);
   for (int i = 0; i < 2; ++i)
-    if (auto refusal = beyond_im2col(c, i); refusal && !patches_reach(c)) return refusal;
+    if (auto refusal = beyond_im2col(c, i); refusal && !halo_tiles_reach(c)) return refusal;
   return std::nullopt;
 }
 

@@ -127,8 +127,6 @@ std::optional<plan::Refusal> refuse_device(const plan::Device& d) {
                    d.name, d.major, d.minor)}};
 }
 
-plan::Refusal unfit(std::string reason) { return {plan::Refusal::Scope::plan, {std::move(reason)}}; }
-
 std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
                                             const plan::Device& device) {
   const Conv2d& conv = task.conv;

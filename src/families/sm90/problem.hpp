@@ -1,9 +1,12 @@
 #pragma once
 /// A convolution and its epilogue as the planner sees them, checked once.
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan/as_convolution.hpp"
@@ -63,8 +66,15 @@ struct ConvProblem {
 /// Why these kernels do not exist for a device: they are for compute capability 9.0; nothing: they do.
 std::optional<plan::Refusal> refuse_device(const plan::Device& device);
 
-/// A refusal of one plan: another may serve.
-plan::Refusal unfit(std::string reason);
+/// A refusal of one plan: another may serve. The rule's text is what tells it from others; a reason is that text with
+/// these values.
+template <class... Values>
+plan::Refusal unfit(fmt::format_string<Values...> rule, Values&&... values) {
+  const fmt::string_view text = rule;
+  return {.scope = plan::Refusal::Scope::plan,
+          .reasons = {fmt::format(rule, std::forward<Values>(values)...)},
+          .rule = {.text = {text.data(), text.size()}}};
+}
 
 /// Why no kernel of this device serves it, whatever the plan, with every reason at once; nothing: some may. Throws
 /// UserError for a wrong contraction.

@@ -15,7 +15,7 @@ Statistics statistics_of(plan::NormMode mode) {
   throw InternalError("a mode of normalising without statistics");
 }
 
-const Unfolding* ConvConfig::window() const {
+const Im2colWindow* ConvConfig::window() const {
   const auto* explicitly = std::get_if<ExplicitIm2col>(&loader);
   return explicitly ? &explicitly->window : nullptr;
 }

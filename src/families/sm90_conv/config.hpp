@@ -76,7 +76,7 @@ struct ConvConfig {
   const Im2colTile* im2col() const { return std::get_if<Im2colTile>(&loader); }
   const HaloTile* halo() const { return std::get_if<HaloTile>(&loader); }
   const sm90::Gathering* gathered() const { return std::get_if<sm90::Gathering>(&loader); }
-  const Unfolding* window() const;
+  const Im2colWindow* window() const;
 
   bool loads(Im2colTile::Box box) const { return im2col() && im2col()->box == box; }
   bool by_parity() const { return halo() && halo()->by_parity; }

@@ -23,7 +23,7 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
     c.plan = lay_out(config, problem, device);
     c.refusal = refuse_launch(c.plan, problem, device);
   } catch (const Unsupported& error) {  // a number that does not fit
-    c.refusal = sm90::unfit(fmt::format("size: {}", error.what()));
+    c.refusal = sm90::unfit("size: {}", error.what());
   }
   if (!c.refusal) c.plan.predicted_us = predict_us(c.plan, problem, device);
   return c;

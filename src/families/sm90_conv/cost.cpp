@@ -19,26 +19,26 @@ struct Constants : sm90::LaunchConstants {
   double tensor_ops = 4096;    ///< multiplications and additions a clk
   double shared_bytes = 130;   ///< a clk: the instructions' operands and the loads' writes
   double l2_bytes = 53;        ///< a clk, all SMs at work
-  double patch_l2_bytes = 60;  ///< the same of patches for several taps: mostly filters, which all read at once
+  double halo_l2_bytes = 60;   ///< the same of halo tiles for several taps: mostly filters, which all read at once
   double cold_bytes = 44;      ///< the same where each block has one tile: everything comes from memory first
   double step_clk = 150;       ///< the shortest k-step: barrier, issue, release
   double deep_step_clk = 260;  ///< the same of 128 elements; not measured
   double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
   double deep = 1.04;          ///< steps of 128 elements; not measured
-  double single_box = 1.01;    ///< patches that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1
+  double single_box = 1.01;    ///< halo tiles that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1
   double cluster = 1.03;       ///< stages that are released across a cluster
-  double pairs = 1.03;         ///< beside four consumer warpgroups
+  double pingpong2 = 1.03;     ///< beside four consumer warpgroups
   double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
   double vector = 120;         ///< gathered: eight channels at once; not measured
   double elements = 1900;      ///< or one after another: 200 instructions and a trip to memory
   double row_clk = 4.5;        ///< of TMA, a row of a box of up to 128 bytes, where there are few channels
-  double unfold_rows_clk =
+  double im2col_rows_clk =
       120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
-  double unfold_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
-  double unfold_pixels_first = 1.13,
-         unfold_pairs = 1.12;  ///< measured at 32,224,224,3,64,7: 35.5 and 37.2 against 32.9
-  double filters_clk = 700;    ///< unfolded: a trip to memory for 4 chunks a thread; not measured
-  double drain_clk = 3500;     ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
+  double im2col_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
+  double im2col_pixels_first = 1.13,
+         im2col_pingpong2 = 1.12;  ///< measured at 32,224,224,3,64,7: 35.5 and 37.2 against 32.9
+  double filters_clk = 700;        ///< im2col in shared memory: a trip to memory for 4 chunks a thread; not measured
+  double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
   double enlarged = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
@@ -52,15 +52,15 @@ struct Constants : sm90::LaunchConstants {
   double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
-  double publish_clk = 800;       ///< streamed: others wait
-  double round = 4;               ///< moments of what is stored: an element, rounded ahead of its store; not measured
-  double odd_unit = 1.5;          ///< times the latter, where a unit has an odd number of channels
-  double pairs_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
-  double quiet = 0.70;            ///< times an epilogue without a main loop beside it
+  double publish_clk = 800;  ///< streamed: others wait
+  double round = 4;          ///< moments of what is stored: an element, rounded ahead of its store; not measured
+  double odd_unit = 1.5;     ///< times the latter, where a unit has an odd number of channels
+  double pingpong2_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
+  double quiet = 0.70;                ///< times an epilogue without a main loop beside it
   // Waiting for the rest of the image, in main loops for each row of the grid that the image spans
   double first_row_wait = 0.43, further_row_wait = 0.80;  ///< resident; a further row is the other team's tiles too
   // What an epilogue adds to the main loop beside it, of its own length
-  double beside = 0.15, beside_pairs = 0.10, beside_second = 0.25;
+  double beside = 0.15, beside_pingpong2 = 0.10, beside_second = 0.25;
   // Split-K: once, and for 128 channels from each partner
   double split_clk = 2000, partner_clk = 3000;
 };
@@ -84,11 +84,11 @@ int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.schedule.cluste
 
 /// Clocks in which the producer's warps make a stage of rows out of a window: 16 bytes read and written for every
 /// chunk, 32 rows at a time.
-double unfold_clk(const ConvConfig& c) {
+double im2col_clk(const ConvConfig& c) {
   if (!c.window()) return 0;
   const double warps = !exchanges(c.mode()) ? 4 : c.mode() == plan::NormMode::streamed ? 1 : 3;
-  return std::ceil(c.tile.m / 32 / warps) * k.unfold_rows_clk + 4.0 * c.tile.m * c.tile.k / k.shared_bytes +
-         k.unfold_tile_clk / c.window()->steps(c.tile.k);
+  return std::ceil(c.tile.m / 32 / warps) * k.im2col_rows_clk + 4.0 * c.tile.m * c.tile.k / k.shared_bytes +
+         k.im2col_tile_clk / c.window()->steps(c.tile.k);
 }
 
 /// Clocks of TMA for a k-step's rows, of pixels of few channels and of filters.
@@ -105,7 +105,7 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
                taps = c.halo() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
   const double bytes = static_cast<double>(size_of(c.element));
   const double tensor = m * n * depth * bytes / k.tensor_ops;
-  // Unfolded: read, written, and read by the instructions; from L2 a window alone
+  // Im2col in shared memory: read, written, and read by the instructions; from L2 a window alone
   const double a = static_cast<double>(activation_stage_bytes(c)) * (c.window() ? 2 : 1) / taps,
                b = c.window() ? 0 : static_cast<double>(filter_stage_bytes(c));
   const double across = c.schedule.swap ? m / c.schedule.warpgroups() : n;  // columns of a matrix instruction
@@ -119,7 +119,7 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
       c.window() ? static_cast<double>(c.window()->window_bytes(c.tile.m)) / c.window()->steps(c.tile.k) : a;
   const double l2 = (loaded / c.schedule.cluster.n + filters / c.schedule.cluster.m) /
                     (once                                 ? k.cold_bytes
-                     : taps > 1 && !c.schedule.stationary ? k.patch_l2_bytes
+                     : taps > 1 && !c.schedule.stationary ? k.halo_l2_bytes
                                                           : k.l2_bytes) *
                     (c.halo() && taps == 1 ? k.box : 1.0);
   const double activations = (c.activation_stages() - 1) * taps;
@@ -127,12 +127,12 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
                       : c.halo()            ? std::min<double>(c.schedule.stages - 1, activations)
                                             : c.schedule.stages - 1;
   const double waits =
-      c.window() ? unfold_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
+      c.window() ? im2col_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows_clk(c, problem, taps)});
-  const bool pairs = c.schedule.order == plan::Order::pairs;
+  const bool pingpong2 = c.schedule.order == plan::Order::pingpong2;
   return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) * (c.schedule.cluster.ctas() > 1 ? k.cluster : 1.0) *
-         (pairs ? k.pairs : 1.0) *
-         (c.window() ? (c.schedule.swap ? 1.0 : k.unfold_pixels_first) * (pairs ? k.unfold_pairs : 1.0) : 1.0);
+         (pingpong2 ? k.pingpong2 : 1.0) *
+         (c.window() ? (c.schedule.swap ? 1.0 : k.im2col_pixels_first) * (pingpong2 ? k.im2col_pingpong2 : 1.0) : 1.0);
 }
 
 /// Clocks until the first step's operands are there, beyond those of a step of one atom, which start_clk has.
@@ -203,7 +203,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     }
   }
   t.epilogue += element * elements;
-  if (exchanges(c.mode()) && c.schedule.order == plan::Order::pairs) t.epilogue *= k.pairs_statistics;
+  if (exchanges(c.mode()) && c.schedule.order == plan::Order::pingpong2) t.epilogue *= k.pingpong2_statistics;
   if (c.schedule.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile.n / 128;
   return t;
 }
@@ -213,7 +213,7 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
   const bool second = c.mode() == plan::NormMode::streamed;
   const double start = k.start_clk + fill_clk(c);
-  const double beside = second ? k.beside_second : c.schedule.warpgroups() == 2 ? k.beside_pairs : k.beside;
+  const double beside = second ? k.beside_second : c.schedule.warpgroups() == 2 ? k.beside_pingpong2 : k.beside;
   const double quiet = exchanges(c.mode()) ? k.quiet : 1.0;
   if (tiles <= 1) return start + t.main + quiet * t.epilogue + t.drain;
   if (c.schedule.turns() == 1) return start + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
@@ -227,14 +227,15 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
 /// Tiles and orders that have been timed; the others bear the risk of what the model does not know.
 bool measured(const ConvConfig& c) {
   const auto is = [&](int m, int n) { return c.tile.m == m && c.tile.n == n; };
-  const bool pairs = c.schedule.order == plan::Order::pairs;
+  const bool pingpong2 = c.schedule.order == plan::Order::pingpong2;
   if (c.schedule.turns() == 1)
     return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
-  if (c.schedule.swap) return !pairs && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
-  return is(128, 128) || is(256, 64) || (is(128, 160) && !pairs) || (is(64, 256) && !pairs && c.two_dimensional());
+  if (c.schedule.swap) return !pingpong2 && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
+  return is(128, 128) || is(256, 64) || (is(128, 160) && !pingpong2) ||
+         (is(64, 256) && !pingpong2 && c.two_dimensional());
 }
 
-/// Unfolded: of the filters, which come once, ahead of the first tile.
+/// Im2col in shared memory: of the filters, which come once, ahead of the first tile.
 double filters_clk(const ConvConfig& c) {
   if (!c.window()) return 0;
   return std::ceil(c.tile.n * c.window()->steps(c.tile.k) * c.tile.k / 8 / 128.0 / 4) * k.filters_clk;

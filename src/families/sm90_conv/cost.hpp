@@ -2,7 +2,7 @@
 /// How long a plan will take: an analytic model of one H200, fitted to the measurements of docs/notes/hopper-conv.md.
 
 #include "families/sm90/problem.hpp"
-#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/plan.hpp"
 
 namespace unisono::families::sm90_conv {
 

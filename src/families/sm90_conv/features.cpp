@@ -15,36 +15,35 @@ std::optional<plan::Refusal> refuse_head(const ConvConfig& c, const sm90::ConvPr
     return sm90::unfit("head: mode general, whose elements do not all go through TMA");
   if (c.by_parity()) return sm90::unfit("head: pixels of a phase; only tiles of whole pixels are multiplied again");
   if (c.features.stores != sm90::Stores::tma)
-    return sm90::unfit(fmt::format("head: {} output channels in {}; only rows of a multiple of 8 go through TMA",
-                                   p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows"));
+    return sm90::unfit("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
+                       c.features.stores == sm90::Stores::planes ? "planes" : "rows");
   if (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1)
-    return sm90::unfit(
-        fmt::format("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
-                    c.tile.n, c.schedule.cluster.n, p.extents.cols));
+    return sm90::unfit("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
+                       c.tile.n, c.schedule.cluster.n, p.extents.cols);
   if (slice_channels(c.tile.n) < 16)
-    return sm90::unfit(
-        fmt::format("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile.n));
+    return sm90::unfit("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile.n);
   return {};
 }
 
 std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::ConvProblem& p) {
   const plan::Resampling& r = c.features.resampling;
-  if (r != p.resampling) return sm90::unfit("resampled: not as the epilogue says");
+  if (r != p.resampling) return sm90::unfit("pooled or upsampled stores: not as the epilogue says");
   if (!r.any()) return {};
-  if (c.by_parity()) return sm90::unfit("resampled: pixels of a phase, which are no neighbours");
+  if (c.by_parity()) return sm90::unfit("pooled or upsampled stores: pixels of a phase, which are no neighbours");
   if (c.features.stores != sm90::Stores::tma)
-    return sm90::unfit(fmt::format("resampled: {} output channels in {}; only rows of a multiple of 8 go through TMA",
-                                   p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows"));
+    return sm90::unfit(
+        "pooled or upsampled stores: {} output channels in {}; only rows of a multiple of 8 go through TMA",
+        p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows");
   if (r.pooled && !c.two_dimensional())
     return sm90::unfit(
         "pooled: im2col tiles; windows of 2x2 pixels lie in halo tiles only, which take stride 1 and "
         "TMA's loads");
-  if (r.enlarged && !c.two_dimensional() && !runs_know_lines(p.extents.width))
-    return sm90::unfit(fmt::format(
+  if (r.enlarged && !c.two_dimensional() && !pixels_divide_image_rows(p.extents.width))
+    return sm90::unfit(
         "enlarged: im2col tiles in image rows of {}; 16 neighbouring pixels are a part of one, or whole ones, at "
         "widths "
         "that are multiples or divisors of 16; else only halo tiles do",
-        p.extents.width));
+        p.extents.width);
   return {};
 }
 

@@ -11,8 +11,8 @@ namespace unisono::families::sm90_conv {
 /// Why a kernel of this configuration cannot compute the head; nothing: it can.
 std::optional<plan::Refusal> refuse_head(const ConvConfig& config, const sm90::ConvProblem& problem);
 
-/// Whether 16 neighbouring pixels of a run are always a part of one line, or whole lines.
-constexpr bool runs_know_lines(std::int64_t width) { return width % 16 == 0 || 16 % width == 0; }
+/// Whether 16 consecutive pixels are always a part of one image row, or whole image rows.
+constexpr bool pixels_divide_image_rows(std::int64_t width) { return width % 16 == 0 || 16 % width == 0; }
 
 /// Why a kernel of this configuration cannot pool or enlarge; nothing: it can.
 std::optional<plan::Refusal> refuse_resampling(const ConvConfig& config, const sm90::ConvProblem& problem);

@@ -37,26 +37,25 @@ std::optional<plan::Refusal> refuse_fetch(const ConvConfig& c, const sm90::ConvP
   const int count = c.features.fetch.value_or(0);
   if (count == 0) return {};
   if (const std::string reason = beyond_fetching(c, p); !reason.empty())
-    return sm90::unfit(fmt::format("fetch: {} operands by TMA; {}", count, reason));
+    return sm90::unfit("fetch: {} operands by TMA; {}", count, reason);
   if (count > fetchable(c, p))
-    return sm90::unfit(
-        fmt::format("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
-                    p.fetchable, most_fetched));
+    return sm90::unfit("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
+                       p.fetchable, most_fetched);
   if (c.features.store_buffers > most_buffers)
-    return sm90::unfit(fmt::format("fetch: into {} store buffers; up to {}", c.features.store_buffers, most_buffers));
+    return sm90::unfit("fetch: into {} store buffers; up to {}", c.features.store_buffers, most_buffers);
   return {};
 }
 
 std::string describe_operands(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int all = p.before.tensors + p.after.tensors, fetched = c.features.fetch.value_or(0);
   if (all == 0) return {};
-  const std::string by_hand =
+  const std::string by_loads =
       "by ordinary loads, ahead of their use" + (beyond_fetching(c, p).empty() ? "" : ": " + beyond_fetching(c, p));
-  const std::string by_engine =
+  const std::string by_tma =
       fmt::format("by TMA into the staging buffers, {} of the {} slices of a warp's tile ahead of it",
                   c.features.store_buffers, stores_per_tile(c));
-  if (fetched == 0) return by_hand;
-  return fetched == all ? by_engine : fmt::format("{} of {} {}; the others {}", fetched, all, by_engine, by_hand);
+  if (fetched == 0) return by_loads;
+  return fetched == all ? by_tma : fmt::format("{} of {} {}; the others {}", fetched, all, by_tma, by_loads);
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -69,9 +69,9 @@ std::string gathered_text(const ConvConfig& c) {
       c.columns_b(), c.operands.batched, g.vectors, g.rows_first_a, g.filters, g.rows_first_b, g.transposed, g.direct);
 }
 
-std::string unfolded_text(const Unfolding& u) {
+std::string im2col_smem_text(const Im2colWindow& u) {
   return fmt::format(
-      "    struct Operands : Unfolded {{\n"
+      "    struct Operands : Im2colSmem {{\n"
       "        static constexpr int kLines = {}, kTaps = {}, kChannels = {};\n"
       "        static constexpr int kStrideH = {}, kStrideW = {}, kDilationH = {}, kPitch = {}, kShift = {};\n"
       "    }};\n",
@@ -97,7 +97,7 @@ std::string head_text(const plan::HeadConfig& h) {
 // How the operands lie in memory
 std::string operands_text(const ConvConfig& c) {
   if (c.gathered()) return gathered_text(c);
-  if (c.window()) return unfolded_text(*c.window());
+  if (c.window()) return im2col_smem_text(*c.window());
   if (c.by_parity()) return "    using Operands = Phases;\n";
   using Box = Im2colTile::Box;
   const bool columns_a = c.loads(Box::columns);
@@ -117,7 +117,7 @@ std::string config_text(const ConvConfig& c) {
       "    static constexpr int kTileWarpgroups = {}, kTurns = {}, kWarpgroupRows = {};\n"
       "    static constexpr int kStages = {}, kStagesA = {}, kHaloH = {}, kHaloW = {}, kStoreBuffers = {};\n"
       "    static constexpr int kClusterM = {}, kClusterN = {}, kGroup = {};\n"
-      "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {}, kStationary = {};\n"
+      "    static constexpr bool kTwoDimensional = {}, kSplit = {}, kSwap = {}, kStationary = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    static constexpr int kUnit = {}, kMoments = {}, kFetch = {};\n"
       "    static constexpr bool kWide = {}, kMeets = {};\n"

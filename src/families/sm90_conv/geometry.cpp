@@ -41,10 +41,10 @@ void lay_out_tiles(ConvPlan& p, const sm90::ConvProblem& problem) {
   const bool per_image = c.two_dimensional() || problem.per_image;
   p.images = narrow<int>("images", per_image ? e.images : 1);
   p.rows = narrow<int>("rows", per_image ? e.rows_per_image() : e.rows());
-  p.patches_across = narrow<int>("patches across", divide_up(problem.phase_width(), 8));
+  p.tiles_w = narrow<int>("tiles across an image", divide_up(problem.phase_width(), 8));
   const std::int64_t tiles_m =
       c.two_dimensional()
-          ? (Checked("patches of an image", divide_up(problem.phase_height(), c.tile.m / 8)) * p.patches_across).value()
+          ? (Checked("tiles of an image", divide_up(problem.phase_height(), c.tile.m / 8)) * p.tiles_w).value()
           : divide_up(p.rows, c.tile.m);
   p.tiles_m = narrow<int>("tiles along the pixels", divide_up(tiles_m, c.schedule.cluster.m));
   const Checked across("tiles across the channels", divide_up(divide_up(e.cols, c.tile.n), c.schedule.cluster.n));

@@ -6,7 +6,7 @@
 
 #include "families/interface/override.hpp"
 #include "families/sm90/problem.hpp"
-#include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/plan.hpp"
 
 namespace unisono::families::sm90_conv {
 
@@ -22,10 +22,10 @@ std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, 
 /// Loads of activations for one tile: a halo tile serves all taps.
 std::int64_t loads_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem);
 
-/// Fills everything but predicted_us from `config`, which the static rules below must have accepted.
 /// K-steps of a tile.
 std::int64_t steps_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem);
 
+/// Fills everything but predicted_us from `config`, which the static rules below must have accepted.
 ConvPlan lay_out(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device);
 
 /// Why no kernel of this configuration can serve the problem, whatever its launch; nothing: one can.

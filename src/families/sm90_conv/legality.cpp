@@ -13,23 +13,21 @@ using sm90::unfit;
 using std::string;
 
 std::optional<plan::Refusal> check_tile(const ConvConfig& c) {
-  if (c.tile.m != 64 && c.tile.m != 128 && c.tile.m != 256)
-    return unfit(fmt::format("tile: {} rows; 64, 128 or 256", c.tile.m));
+  if (c.tile.m != 64 && c.tile.m != 128 && c.tile.m != 256) return unfit("tile: {} rows; 64, 128 or 256", c.tile.m);
   if (c.tile.n < 8 || c.tile.n > 256 || c.tile.n % 8 != 0)
-    return unfit(fmt::format("tile: {} channels; a multiple of 8 up to 256", c.tile.n));
+    return unfit("tile: {} channels; a multiple of 8 up to 256", c.tile.n);
   const bool words = c.element == DType::tf32;
-  if (words && c.tile.k != 32) return unfit(fmt::format("tile: {} deep; 32 of tf32", c.tile.k));
-  if (c.tile.k != 128 && c.tile.k != 64 && c.tile.k != 32)
-    return unfit(fmt::format("tile: {} deep; 128, 64 or 32", c.tile.k));
+  if (words && c.tile.k != 32) return unfit("tile: {} deep; 32 of tf32", c.tile.k);
+  if (c.tile.k != 128 && c.tile.k != 64 && c.tile.k != 32) return unfit("tile: {} deep; 128, 64 or 32", c.tile.k);
   if (c.tile.k == 32 && !words && c.tile.n % 16 != 0)
-    return unfit(fmt::format(
-        "tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment", c.tile.n));
+    return unfit("tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment",
+                 c.tile.n);
   const int rows = c.tile.m / c.schedule.warpgroups();
   if (c.schedule.swap && c.tile.n % 64 != 0)
-    return unfit(fmt::format("swap: {} channels; a multiple of the 64 rows of a matrix instruction", c.tile.n));
+    return unfit("swap: {} channels; a multiple of the 64 rows of a matrix instruction", c.tile.n);
   if (rows < 64)
-    return unfit(fmt::format("order: {} rows for each of {} warpgroups of a tile; a matrix instruction has 64", rows,
-                             c.schedule.warpgroups()));
+    return unfit("order: {} rows for each of {} warpgroups of a tile; a matrix instruction has 64", rows,
+                 c.schedule.warpgroups());
   return {};
 }
 
@@ -43,17 +41,17 @@ int general_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
 /// its reports: 192 accumulators bare and 160 with a resident GroupNorm need none; loads of an operand [m,n] that run
 /// ahead take some thirty. Small tiles are never refused: an epilogue that spills is slow, not wrong.
 int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budget) {
-  const bool normalises = plan::normalises(c.mode()), pairs = c.schedule.order == plan::Order::pairs;
+  const bool normalises = plan::normalises(c.mode()), pingpong2 = c.schedule.order == plan::Order::pingpong2;
   const auto loads = [&](int tensors) {
-    return tensors == 0 ? 0 : (pairs ? 16 : normalises ? 32 : 36) + 12 * (tensors - 1);
+    return tensors == 0 ? 0 : (pingpong2 ? 16 : normalises ? 32 : 36) + 12 * (tensors - 1);
   };
-  int registers = normalises ? 64 : pairs ? 48 : 40;
-  if (c.mode() == plan::NormMode::streamed) registers += pairs ? 8 : 24;
+  int registers = normalises ? 64 : pingpong2 ? 48 : 40;
+  if (c.mode() == plan::NormMode::streamed) registers += pingpong2 ? 8 : 24;
   const int fetched = c.features.fetch.value_or(0);  // pairs of one ldmatrix each
   const int before = p.visitor.fetches_before ? fetched : 0;
   registers += loads(p.before.tensors - before) + loads(p.after.tensors - fetched + before) +
                (fetched == 0 ? 0
-                : pairs      ? 12 * (fetched - 1)
+                : pingpong2  ? 12 * (fetched - 1)
                              : 8 + 4 * fetched);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
   if (c.mode() == plan::NormMode::general) registers += general_registers(c, p);
@@ -62,24 +60,24 @@ int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budg
 }
 
 std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
-  const int budget = c.schedule.order == plan::Order::pairs ? (c.filled_by_warps() ? 104 : 112)
-                     : c.filled_by_warps()                  ? 208
-                     : normalises(c.mode())                 ? 224
-                                                            : 232;
+  const int budget = c.schedule.order == plan::Order::pingpong2 ? (c.filled_by_warps() ? 104 : 112)
+                     : c.filled_by_warps()                      ? 208
+                     : normalises(c.mode())                     ? 224
+                                                                : 232;
   const int reserve = epilogue_registers(c, p, budget),
             accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.tile.n / 2;
   if (accumulators + reserve > budget)
-    return unfit(fmt::format("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators,
-                             reserve, budget));
+    return unfit("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators, reserve,
+                 budget)
+        .exceeding(accumulators + reserve, budget);
   return {};
 }
 
 std::optional<plan::Refusal> check_cluster(const ConvConfig& c, const plan::Device& d) {
   const int blocks = c.schedule.cluster.ctas();  // an override names up to 16 along either
   if (c.schedule.cluster.m < 1 || c.schedule.cluster.n < 1 || blocks > 8)
-    return unfit(fmt::format("cluster: {}x{}; 1 to 8 CTAs", c.schedule.cluster.m, c.schedule.cluster.n));
-  if (d.resident_blocks[blocks] < blocks)
-    return unfit(fmt::format("cluster: none of {} CTAs fits on {}", blocks, d.name));
+    return unfit("cluster: {}x{}; 1 to 8 CTAs", c.schedule.cluster.m, c.schedule.cluster.n);
+  if (d.resident_blocks[blocks] < blocks) return unfit("cluster: none of {} CTAs fits on {}", blocks, d.name);
   return {};
 }
 
@@ -87,42 +85,40 @@ std::optional<plan::Refusal> check_halo(const ConvConfig& c, const sm90::ConvPro
   const Conv2d& conv = p.conv;
   if (p.task.columns_a) return unfit("halo tiles: A is (k, m); pixels of a halo tile have their channels side by side");
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
-    return unfit(fmt::format("halo tiles: stride {}x{}; neighbouring pixels share a halo tile only at stride 1",
-                             conv.stride[0], conv.stride[1]));
+    return unfit("halo tiles: stride {}x{}; neighbouring pixels share a halo tile only at stride 1", conv.stride[0],
+                 conv.stride[1]);
   if (const auto line = static_cast<int>(128 / size_of(c.element)); c.atom_k() != line)
-    return unfit(fmt::format("halo tiles: {} channels deep; an image row of a halo tile is 128 bytes, {} channels",
-                             c.tile.k, line));
+    return unfit("halo tiles: {} channels deep; an image row of a halo tile is 128 bytes, {} channels", c.tile.k, line);
   const std::int64_t halo = (conv.r - 1) * conv.dilation[0], lines = c.tile.m / 8 + halo;
   const std::int64_t halo_w = (conv.s - 1) * conv.dilation[1], pixels = 8 + halo_w;
-  if (lines > 256) return unfit(fmt::format("halo tiles: {} image rows with their halo; a TMA box has 256", lines));
-  if (pixels > 256) return unfit(fmt::format("halo tiles: {} pixels wide with their halo; a TMA box has 256", pixels));
+  if (lines > 256) return unfit("halo tiles: {} image rows with their halo; a TMA box has 256", lines);
+  if (pixels > 256) return unfit("halo tiles: {} pixels wide with their halo; a TMA box has 256", pixels);
   if (c.halo()->halo_h < halo || c.halo()->halo_w != halo_w)
-    return unfit(fmt::format("halo tiles: a halo of {} image rows and {} pixels; the filter needs {} and {}",
-                             c.halo()->halo_h, c.halo()->halo_w, halo, halo_w));
+    return unfit("halo tiles: a halo of {} image rows and {} pixels; the filter needs {} and {}", c.halo()->halo_h,
+                 c.halo()->halo_w, halo, halo_w);
   return {};
 }
 
 std::optional<plan::Refusal> check_im2col(const Conv2d& conv) {
   for (int axis = 0; axis < 2; ++axis)
-    if (const auto refusal = sm90::beyond_im2col(conv, axis)) return unfit("im2col tiles: " + refusal->first());
+    if (const auto refusal = sm90::beyond_im2col(conv, axis)) return unfit("im2col tiles: {}", refusal->first());
   return {};
 }
 
-/// kernels/unisono/load/sm90_unfold.cuh.
-std::optional<plan::Refusal> check_unfolded(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (const auto refusal = beyond_unfolding(p.task)) return unfit("im2col_smem: " + refusal->first());
+/// kernels/unisono/load/sm90_explicit_im2col.cuh.
+std::optional<plan::Refusal> check_explicit_im2col(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (const auto refusal = beyond_explicit_im2col(p.task)) return unfit("im2col_smem: {}", refusal->first());
   if (c.schedule.cluster.ctas() > 1)
     return unfit("im2col_smem: a cluster of CTAs; each makes the im2col matrix of its own pixels");
   if (c.schedule.split) return unfit("split-K: a CTA has the filters of all k-steps, and tiles have few");
-  if (c.mode() == plan::NormMode::streamed && c.schedule.order == plan::Order::pairs)
+  if (c.mode() == plan::NormMode::streamed && c.schedule.order == plan::Order::pingpong2)
     return unfit(
         "im2col_smem: pingpong2, streamed; what registers four consumer warpgroups leave is too little for it");
   if (c.tile.n < p.extents.cols)
-    return unfit(
-        fmt::format("im2col_smem: {} channels a tile of {}; the filters of one tile across stay in shared memory",
-                    c.tile.n, p.extents.cols));
+    return unfit("im2col_smem: {} channels a tile of {}; the filters of one tile across stay in shared memory",
+                 c.tile.n, p.extents.cols);
   if (const int lines = c.window()->window_lines(c.tile.m); lines > 256)
-    return unfit(fmt::format("im2col_smem: {} image rows under a tile; a TMA box has 256", lines));
+    return unfit("im2col_smem: {} image rows under a tile; a TMA box has 256", lines);
   return {};
 }
 
@@ -132,24 +128,22 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     return unfit(
         "im2col tiles: their pixels do not lie evenly in the output of a parity phase; those of halo tiles do");
   if (c.window()) {
-    if (auto refusal = check_unfolded(c, p)) return refusal;
+    if (auto refusal = check_explicit_im2col(c, p)) return refusal;
   } else if (!c.gathered()) {
     if (auto refusal = c.halo() ? check_halo(c, p) : check_im2col(p.conv)) return refusal;
     if (p.gathered)
-      return unfit(fmt::format("{}: {}; only `gather` serves that", c.halo() ? "halo tiles" : "im2col tiles",
-                               p.gathered->first()));
+      return unfit("{}: {}; only `gather` serves that", c.halo() ? "halo tiles" : "im2col tiles", p.gathered->first());
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
     if (c.schedule.cluster.ctas() > 1) return unfit("gather: a cluster of CTAs; ordinary loads serve one");
-    if (c.atoms() > 1) return unfit(fmt::format("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile.k));
+    if (c.atoms() > 1) return unfit("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile.k);
     if (c.gathered()->direct) {
       if (c.schedule.swap)
         return unfit("gather: operands swapped; without matrix instructions there is nothing to swap");
       if (c.schedule.split) return unfit("split-K: without stages there is nothing to split");
-      if (c.tile.n > 64)
-        return unfit(fmt::format("gather: {} channels a tile; without matrix instructions up to 64", c.tile.n));
+      if (c.tile.n > 64) return unfit("gather: {} channels a tile; without matrix instructions up to 64", c.tile.n);
     } else if (p.conv.groups > 1 && group % c.tile.n != 0)
-      return unfit(fmt::format("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group));
+      return unfit("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group);
   }
   if (c.mode() == plan::NormMode::streamed && c.features.stores != sm90::Stores::tma)
     return unfit("streamed: values wait in the output, which only rows of a multiple of 8 channels have room for");
@@ -160,8 +154,7 @@ std::optional<plan::Refusal> check_split(const ConvConfig& c) {
   if (!c.schedule.split) return {};
   if (c.schedule.cluster.ctas() > 1) return unfit("split-K: goes without clusters");
   if (c.mode() == plan::NormMode::streamed) return unfit("split-K: serves small outputs, which are resident");
-  if (c.tile.n % 32 != 0)
-    return unfit(fmt::format("split-K: {} channels; partial tiles move in multiples of 32", c.tile.n));
+  if (c.tile.n % 32 != 0) return unfit("split-K: {} channels; partial tiles move in multiples of 32", c.tile.n);
   return {};
 }
 
@@ -176,13 +169,13 @@ std::optional<plan::Refusal> check_stationary(const ConvConfig& c, const sm90::C
   if (c.atoms() > 1) return unfit("stationary: 128 deep; 64 or 32");
   if (c.schedule.group != 0) return unfit("stationary: rows of tiles in groups change their channels");
   if (const std::int64_t steps = steps_per_tile(c, p); c.schedule.stages != steps)
-    return unfit(fmt::format("stationary: {} stages of filters; a tile has {} k-steps", c.schedule.stages, steps));
+    return unfit("stationary: {} stages of filters; a tile has {} k-steps", c.schedule.stages, steps);
   return {};
 }
 
 std::optional<plan::Refusal> check_general(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.mode() != plan::NormMode::general)
-    return unfit(fmt::format("mode: {}; only `general` serves the epilogue", to_string(c.mode())));
+    return unfit("mode: {}; only `general` serves the epilogue", to_string(c.mode()));
   if (c.schedule.swap)
     return unfit("swap: threads have whole rows only if pixels are the rows of a matrix instruction");
   if (c.meets() != ((c.wide() && p.row_waits) || p.visitor.returns))
@@ -191,8 +184,7 @@ std::optional<plan::Refusal> check_general(const ConvConfig& c, const sm90::Conv
     return unfit("general: tiles whose reductions meet are not split, and are neighbours: without split-K and groups");
   for (const int width : p.visitor.group_widths)
     if (c.tile.n % width != 0 && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1))
-      return unfit(
-          fmt::format("general: {} channels a tile; of a row's groups of {} each lies in one", c.tile.n, width));
+      return unfit("general: {} channels a tile; of a row's groups of {} each lies in one", c.tile.n, width);
   return {};
 }
 
@@ -202,54 +194,53 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
   if (c.mode() == plan::NormMode::general) return unfit("mode: general; the epilogue does with less");
   const bool normalises = p.visitor.normalises;
   if (normalises != (c.mode() != plan::NormMode::none))
-    return unfit(normalises ? "mode: none; the epilogue has a normalisation"
-                            : "mode: the epilogue has no normalisation, only `none` serves it");
+    return normalises ? unfit("mode: none; the epilogue has a normalisation")
+                      : unfit("mode: the epilogue has no normalisation, only `none` serves it");
   if (p.per_pixel != (c.mode() == plan::NormMode::rows))
-    return unfit(p.per_pixel
-                     ? fmt::format("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode()))
-                     : "mode: rows; it is for statistics over the channels of a pixel, these are an image's");
+    return p.per_pixel ? unfit("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode()))
+                       : unfit("mode: rows; it is for statistics over the channels of a pixel, these are an image's");
   if (exchanges(c.mode()) && c.schedule.group != 0)
-    return unfit(fmt::format(
-        "group: {} rows of tiles at a time; where tiles exchange statistics they go image by image", c.schedule.group));
+    return unfit("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
+                 c.schedule.group);
   if (!normalises) return {};
   if (c.mode() == plan::NormMode::rows && c.schedule.swap)
     return unfit("swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
   if (c.mode() == plan::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
-    return unfit(fmt::format("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels",
-                             c.tile.n, c.schedule.cluster.n, p.extents.cols));
+    return unfit("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile.n,
+                 c.schedule.cluster.n, p.extents.cols);
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
     return unfit("halo tiles: statistics run over all images, and halo tiles are an image's");
   if (p.uses_raw && c.mode() != plan::NormMode::resident)
-    return unfit(fmt::format(
+    return unfit(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
-        to_string(c.mode())));
+        to_string(c.mode()));
   if (c.unit() < 1 || c.tile.n % c.unit() != 0 || p.group_channels % c.unit() != 0)
-    return unfit(fmt::format("unit: {} channels; a divisor of the tile's {} and of the group's {}", c.unit(), c.tile.n,
-                             p.group_channels));
+    return unfit("unit: {} channels; a divisor of the tile's {} and of the group's {}", c.unit(), c.tile.n,
+                 p.group_channels);
   return {};
 }
 
 std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   const int stores = stores_per_tile(c);
   if (c.mode() == plan::NormMode::streamed && c.features.store_buffers != stores)
-    return unfit(fmt::format("streamed: {} store buffers; all {} slices of a tile wait in them",
-                             c.features.store_buffers, stores));
+    return unfit("streamed: {} store buffers; all {} slices of a tile wait in them", c.features.store_buffers, stores);
   if (c.schedule.swap && c.features.store_buffers < std::min(2, stores))
     return unfit(
         "store buffers: 1; with swapped operands four warps write one while the one before is stored, which takes 2");
   if (c.features.store_buffers < 1 || c.features.store_buffers > stores)
-    return unfit(fmt::format("store buffers: {}; 1 to the {} slices of a tile", c.features.store_buffers, stores));
+    return unfit("store buffers: {}; 1 to the {} slices of a tile", c.features.store_buffers, stores);
   ConvConfig two = c;
   two.schedule.stages = std::max(2, c.schedule.stages);
   two.set_activation_stages(c.two_dimensional() || c.schedule.stationary ? std::max(2, c.activation_stages()) : 0);
   if (c.schedule.stationary) two.schedule.stages = c.schedule.stages;
   if (const std::size_t bytes = shared_bytes(two, p.visitor); bytes > d.shared_bytes)
-    return unfit(fmt::format("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.schedule.stages,
-                             c.window()              ? fmt::format(" and {} windows", two.activation_stages())
-                             : c.two_dimensional()   ? fmt::format(" and {} of halo tiles", two.activation_stages())
-                             : c.schedule.stationary ? fmt::format(" and {} of activations", two.activation_stages())
-                                                     : "",
-                             d.shared_bytes));
+    return unfit("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.schedule.stages,
+                 c.window()              ? fmt::format(" and {} windows", two.activation_stages())
+                 : c.two_dimensional()   ? fmt::format(" and {} halo tiles", two.activation_stages())
+                 : c.schedule.stationary ? fmt::format(" and {} activation tiles", two.activation_stages())
+                                         : "",
+                 d.shared_bytes)
+        .exceeding(static_cast<double>(bytes), static_cast<double>(d.shared_bytes));
   if (two != c) return unfit("stages: one; at least two, since a stage is released when the next has been read");
   return {};
 }
@@ -267,7 +258,7 @@ std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::Conv
 
 std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const plan::FixedFields& fixed) {
   if (fixed.unit.value_or(c.unit()) != c.unit())
-    return unfit(fmt::format("unit: {} channels; without statistics of an image there are no entries", *fixed.unit));
+    return unfit("unit: {} channels; without statistics of an image there are no entries", *fixed.unit);
   return {};
 }
 

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "families/sm90/gathering.hpp"
-#include "families/sm90_conv/unfolding.hpp"
+#include "families/sm90_conv/im2col_window.hpp"
 
 namespace unisono::families::sm90_conv {
 
@@ -37,7 +37,7 @@ struct HaloTile {
 /// TMA loads windows of the image, of which the producer's warps make im2col rows in shared memory. The pixels of a
 /// tile lie as in a halo tile, at any stride, and filters stay in shared memory.
 struct ExplicitIm2col {
-  Unfolding window = {};
+  Im2colWindow window = {};
   int stages = 2;  ///< of windows
 
   bool operator==(const ExplicitIm2col&) const = default;

@@ -33,7 +33,7 @@ Steps steps_of(const plan::ConvTask& t) {
 
 int narrow(std::int64_t x) { return static_cast<int>(x); }
 
-bool unfolds_lines_only(const ConvConfig& c) { return c.window() && !c.window()->by_pixels(); }
+bool windows_by_lines(const ConvConfig& c) { return c.window() && !c.window()->by_pixels(); }
 bool stores_plainly(const ConvConfig& c) { return c.features.stores != sm90::Stores::tma; }
 
 class Filling {
@@ -125,14 +125,14 @@ void Filling::head() {
 
 void Filling::check_pitches() const {
   const ConvConfig& c = plan_.config;
-  const bool image = (c.gathered() || unfolds_lines_only(c)) && at_.activation_pitch != 0,
+  const bool image = (c.gathered() || windows_by_lines(c)) && at_.activation_pitch != 0,
              output = stores_plainly(c) && at_.output_pitch != 0;
   if (!image && !output) return;
   throw Unsupported(fmt::format(
       "the {} was given pixels {} elements apart, and {}: make a dense copy", output ? "output" : "image",
       output ? at_.output_pitch : at_.activation_pitch,
-      unfolds_lines_only(c) ? "this kernel, which makes an im2col matrix of whole image rows, takes dense tensors"
-                            : "this kernel, which goes without TMA there, takes dense tensors"));
+      windows_by_lines(c) ? "this kernel, which makes an im2col matrix of whole image rows, takes dense tensors"
+                          : "this kernel, which goes without TMA there, takes dense tensors"));
 }
 
 void Filling::operands() {
@@ -149,7 +149,7 @@ void Filling::operands() {
   else
     map(at_image, with_pitch(shapes.activation, at_.activation_pitch), at_.activation, "the image");
   if (c.window())
-    instead(&ConvParams::filter, UnfoldedFilter{at_.filter, whole_lines, 0}, at_.filter);
+    instead(&ConvParams::filter, Im2colFilter{at_.filter, whole_lines, 0}, at_.filter);
   else if (c.gathered() && c.gathered()->filters)
     instead(&ConvParams::filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
   else
@@ -234,7 +234,7 @@ ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& p) {
   ConvGeometry g = sm90::common_geometry(task);
   g.images = p.images, g.rows = p.rows;
   g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
-  g.patches_across = p.patches_across;
+  g.tiles_w = p.tiles_w;
   const bool gathers = p.config.filled_by_warps();  // all taps and channels in one k
   g.taps_h = gathers ? 1 : narrow(c.r), g.taps_w = gathers ? 1 : narrow(c.s), g.channel_blocks = p.channel_blocks;
   g.splits = p.splits;

@@ -16,7 +16,7 @@ namespace {
 
 std::string kilobytes(std::size_t bytes) { return fmt::format("{} KB", (bytes + 512) / 1024); }
 
-std::string loads_by_hand(const plan::ConvTask& task, const sm90::Gathering& g) {
+std::string ordinary_loads(const plan::ConvTask& task, const sm90::Gathering& g) {
   const auto why = sm90::why_gathered(task);
   if (g.direct)
     return fmt::format("every element from memory, without matrix instructions: {} of {} output channels", why->first(),
@@ -24,13 +24,13 @@ std::string loads_by_hand(const plan::ConvTask& task, const sm90::Gathering& g) 
   // Why few channels that are gathered, since they are no multiple of 8, do not use im2col in shared memory
   const Conv2d& c = task.conv;
   const bool few = c.c <= 32 && c.c % 8 != 0 && c.groups == 1 && c.r * c.s > 1 && !task.transposed;
-  const auto beyond = few ? beyond_unfolding(task) : std::nullopt;
+  const auto beyond = few ? beyond_explicit_im2col(task) : std::nullopt;
   return fmt::format("ordinary loads of {}{}{}{}", g.vectors ? "8 channels at once" : "single elements",
                      g.filters ? ", of the filters too" : "", why ? ": " + why->first() : "",
                      beyond ? "; no im2col in shared memory: " + beyond->first() : "");
 }
 
-std::string windows_unfolded(const Unfolding& u, const ConvConfig& c) {
+std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
   return fmt::format(
       "windows of {} image rows of {} bytes, made an im2col matrix in shared memory: {} image rows of {} taps x {} "
       "channels, {} k-steps; "
@@ -134,8 +134,8 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
   if (c.element == DType::tf32) text += "products: of tf32 (f32 operands without their last 13 bits), added in f32\n";
   text += fmt::format(
       "loads: {}\n",
-      c.gathered()                        ? loads_by_hand(task, *c.gathered())
-      : c.window()                        ? windows_unfolded(*c.window(), c)
+      c.gathered()                        ? ordinary_loads(task, *c.gathered())
+      : c.window()                        ? im2col_windows(*c.window(), c)
       : c.loads(Im2colTile::Box::columns) ? std::string("boxes of 64 columns of A")
       : c.halo()
           ? fmt::format("halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all filter taps",

@@ -1,116 +1,87 @@
 #include "families/sm90_conv/shared_memory.hpp"
 
-#include <algorithm>
+#include "unisono/params/sm90_shared_layout.cuh"
 
 namespace unisono::families::sm90_conv {
 namespace {
 
-constexpr std::size_t swizzle_alignment = 1024;
-constexpr std::size_t box_columns = 64;  // of an operand (k, n): 128 bytes
-
-std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
-
 bool second_pass(const ConvConfig& c) { return c.mode() == plan::NormMode::streamed; }
 
-std::size_t slice_bytes(const ConvConfig& c) { return 16 * static_cast<std::size_t>(slice_channels(c.tile.n)) * 2; }
+int fetched(const ConvConfig& c) { return c.features.fetch.value_or(0); }
 
-/// Slices that the second store's staging buffers of a warp hold.
-int side_buffers(const ConvConfig& c, const plan::VisitorShape& v) {
-  if (v.side == plan::VisitorShape::Side::before) return std::min(2, stores_per_tile(c));
-  return v.side == plan::VisitorShape::Side::after && !second_pass(c) ? c.features.store_buffers : 0;
-}
-
-/// Column values of a channel in a consumer warpgroup: the visitor's, then mean (and factor and shift, in whose place
-/// their operands wait).
-int column_count(const ConvConfig& c, const plan::VisitorShape& v) {
-  const int visitors = (normalises(c.mode()) ? v.columns_before : 0) + (second_pass(c) ? 0 : v.columns_after);
-  return visitors + (!exchanges(c.mode()) ? 0 : second_pass(c) ? 1 : 1 + std::max(2, v.late_words));
-}
-
-/// RowGroups::kBytes: a line of odd length for each of the warpgroup's rows.
-std::size_t group_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
-  if (v.group_widths.empty()) return 0;
+/// Bytes for the reductions of a general epilogue.
+shared_layout::Bytes fold_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
+  if (c.mode() != plan::NormMode::general) return 0;
   int places = 0;
   for (const int width : v.group_widths) places += (c.tile.n + width - 1) / width;
-  return round_up(std::size_t{4} * (places | 1) * (c.tile.m / c.schedule.warpgroups()), 16);
+  const shared_layout::Bytes groups =
+      places == 0 ? 0 : shared_layout::group_bytes(places, c.tile.m / c.schedule.warpgroups());
+  return shared_layout::fold_bytes(v.own_words, c.tile.n, v.tile_folds) + groups;
 }
 
-/// Epilogue::kWarpgroupBytes: staging of four warps, columns, moments where the staging is not free,
-/// second staging, that of fetched operands.
-std::size_t warpgroup_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
-  const auto n = static_cast<std::size_t>(c.tile.n);
-  const std::size_t slices = slice_bytes(c) * c.features.store_buffers, moments = exchanges(c.mode()) ? n * 8 : 0;
-  const std::size_t staging = round_up(std::max(slices, moments), swizzle_alignment);
-  const bool apart = second_pass(c) || c.features.moments > 0 ||
-                     (exchanges(c.mode()) && c.features.fetch.value_or(0) > 0 && !v.fetches_before);  // moments
-  const std::size_t own = 4 * staging + column_count(c, v) * n * 4 + (apart ? 4 * n * 8 : 0);
-  const int side = side_buffers(c, v);
-  const std::size_t all = side == 0 ? own : round_up(own, swizzle_alignment) + 4 * side * slice_bytes(c);
-  const std::size_t folds =
-      c.mode() == plan::NormMode::general ? 16 * (v.own_words * n + v.tile_folds + 1) + group_bytes(c, v) : 0;
-  if (c.features.fetch.value_or(0) > 1)  // operands beyond the first have buffers of their own
-    return round_up(round_up(all, 16) + folds, swizzle_alignment) +
-           4 * (*c.features.fetch - 1) * c.features.store_buffers * slice_bytes(c);
-  return round_up(all, 16) + folds;
+shared_layout::EpilogueLayout epilogue_of(const ConvConfig& c, const plan::VisitorShape& v) {
+  return shared_layout::epilogue_layout({.tile_n = c.tile.n,
+                                         .rows = c.tile.m / c.schedule.warpgroups(),
+                                         .store_buffers = c.features.store_buffers,
+                                         .exchanges = exchanges(c.mode()),
+                                         .by_rows = c.mode() == plan::NormMode::rows,
+                                         .second_pass = second_pass(c),
+                                         .stores_moments = c.features.moments > 0,
+                                         .fetch = fetched(c),
+                                         .fetches_before = v.fetches_before,
+                                         .columns_before = v.columns_before,
+                                         .columns_after = v.columns_after,
+                                         .late_words = v.late_words,
+                                         .side_before = v.side == plan::VisitorShape::Side::before,
+                                         .side_after = v.side == plan::VisitorShape::Side::after,
+                                         .folds = fold_bytes(c, v)});
 }
 
-/// SecondPass::kTeamBytes: mean, factor, shift, the visitor's columns; the statistics of as many channels as the groups
-/// of a tile may have, up to 64 channels wide.
-std::size_t team_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
-  const auto statistic = static_cast<std::size_t>(4 * c.floats());
-  return round_up(static_cast<std::size_t>(3 + v.columns_after) * c.tile.n * 4 + (c.tile.n + 126) * statistic, 16);
+shared_layout::StageLayout stage_of(const ConvConfig& c) {
+  const HaloTile* halo = c.halo();
+  return shared_layout::stage_layout({.tile_m = c.tile.m,
+                                      .tile_n = c.tile.n,
+                                      .step_bytes = static_cast<int>(c.tile.k * size_of(c.element)),
+                                      .halo = halo != nullptr,
+                                      .halo_h = halo ? halo->halo_h : 0,
+                                      .halo_w = halo ? halo->halo_w : 0,
+                                      .columns_b = c.columns_b(),
+                                      .direct = c.gathered() && c.gathered()->direct});
 }
 
-/// SecondPass::kOwnBytes: four warps' offsets, the kept tile's centres; a barrier of 8 bytes for each slab.
-std::size_t own_bytes(const ConvConfig& c) {
-  return round_up(std::size_t{5} * c.tile.n * 4 + std::size_t{4} * c.features.store_buffers * 8, 16);
+shared_layout::BlockShape block_of(const ConvConfig& c, const plan::VisitorShape& v) {
+  const Im2colWindow* window = c.window();
+  return {.stage = stage_of(c),
+          .stages = c.schedule.stages,
+          .stages_a = c.two_rings() ? c.activation_stages() : c.schedule.stages,
+          .stages_b = window ? static_cast<int>(window->steps(c.tile.k)) : c.schedule.stages,
+          .two_rings = c.two_rings(),
+          .consumers = c.schedule.warpgroups() * c.schedule.turns(),
+          .turns = c.schedule.turns(),
+          .warpgroup = epilogue_of(c, v).bytes,
+          .second_pass = second_pass(c),
+          .team = shared_layout::second_pass_team(v.columns_after, c.tile.n, 4 * c.floats()),
+          .own = shared_layout::second_pass_own(c.tile.n, c.features.store_buffers),
+          .fetch_barriers = shared_layout::fetch_barriers(fetched(c), c.schedule.swap, c.features.store_buffers),
+          .windows = window ? c.activation_stages() : 0,
+          .window = window ? static_cast<shared_layout::Bytes>(window->window_bytes(c.tile.m)) : 0,
+          .table = c.gathered() ? shared_layout::Bytes{c.tile.m} * shared_layout::kGatheredRow : 0};
 }
 
 }  // namespace
 
-int slice_channels(int tile_n) {
-  for (const int slice : {64, 32, 16})
-    if (tile_n % slice == 0) return slice;
-  return 8;
-}
+int slice_channels(int tile_n) { return shared_layout::slice_channels(tile_n); }
 
 int stores_per_tile(const ConvConfig& config) {
   return config.tile.m / config.schedule.warpgroups() / 64 * (config.tile.n / slice_channels(config.tile.n));
 }
 
-std::size_t activation_stage_bytes(const ConvConfig& c) {
-  if (c.gathered() && c.gathered()->direct) return 0;
-  const HaloTile* halo = c.halo();
-  const std::size_t pixels = halo ? halo->pixels(c.tile.m) : c.tile.m, bytes = pixels * c.atom_k() * size_of(c.element);
-  return c.atoms() * (halo ? round_up(bytes, swizzle_alignment) : bytes);
-}
+std::size_t activation_stage_bytes(const ConvConfig& c) { return static_cast<std::size_t>(stage_of(c).a); }
 
-std::size_t filter_stage_bytes(const ConvConfig& c) {
-  if (c.gathered() && c.gathered()->direct) return 0;
-  const std::size_t filters = c.columns_b() ? round_up(c.tile.n, box_columns) : c.tile.n;
-  return filters * c.tile.k * size_of(c.element);
-}
+std::size_t filter_stage_bytes(const ConvConfig& c) { return static_cast<std::size_t>(stage_of(c).b); }
 
 std::size_t shared_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
-  const std::size_t consumers = c.schedule.warpgroups() * c.schedule.turns(),
-                    stages_a = c.two_rings() ? c.activation_stages() : c.schedule.stages,
-                    stages_b = c.window() ? c.window()->steps(c.tile.k) : c.schedule.stages;
-  const std::size_t ring = stages_a * activation_stage_bytes(c) + stages_b * filter_stage_bytes(c);
-  const std::size_t tail = consumers * round_up(warpgroup_bytes(c, v), swizzle_alignment);
-  const std::size_t second = second_pass(c) ? c.schedule.turns() * team_bytes(c, v) + consumers * own_bytes(c) : 0;
-  const std::size_t fetched = c.features.fetch.value_or(0) > 0
-                                  ? consumers * (c.schedule.swap ? 1 : 4) * c.features.store_buffers
-                                  : 0;  // barriers
-  const std::size_t by_hand =
-      round_up(ring + tail + second + 8 * (2 * c.schedule.stages + 6 + fetched), 16);  // with barriers
-  if (c.window())                                                                      // their barriers, windows
-    return round_up(by_hand + std::size_t{16} * c.activation_stages(), 128) +
-           c.activation_stages() * c.window()->window_bytes(c.tile.m) + swizzle_alignment;
-  if (c.gathered())
-    return by_hand + c.tile.m * std::size_t{16} + swizzle_alignment;  // a row of 16 bytes for each of the tile's
-  const std::size_t barriers = 8 * (2 * c.schedule.stages + (c.two_rings() ? 2 * c.activation_stages() : 0) + 2 +
-                                    (second_pass(c) ? 4 : 0) + fetched);
-  return ring + tail + second + barriers + swizzle_alignment;
+  return static_cast<std::size_t>(shared_layout::block_layout(block_of(c, v)).bytes);
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -49,21 +49,21 @@ std::vector<int> widths(const sm90::ConvProblem& p) {
 
 /// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less. 128 deep where that leaves four
 /// steps.
-std::vector<int> depths(const sm90::ConvProblem& p, plan::Load load, const Unfolding& window) {
+std::vector<int> depths(const sm90::ConvProblem& p, plan::Load load, const Im2colWindow& window) {
   if (p.element_bytes() == 4) return {p.line_depth()};
   std::int64_t c = p.gathered ? p.depth() : p.conv.c;
-  if (load == plan::Load::unfold) c = 8 * window.steps(8);
+  if (load == plan::Load::im2col_smem) c = 8 * window.steps(8);
   std::vector<int> list{64};
   if ((c + 31) / 32 * 32 < (c + 63) / 64 * 64) list.push_back(32);
-  if (load != plan::Load::unfold && !p.gathered && p.depth() >= 512) list.push_back(128);
+  if (load != plan::Load::im2col_smem && !p.gathered && p.depth() >= 512) list.push_back(128);
   return list;
 }
 
 std::vector<plan::Load> loads(const sm90::ConvProblem& p) {
-  if (p.task.phases) return {plan::Load::patch};
+  if (p.task.phases) return {plan::Load::halo};
   std::vector<plan::Load> list =
-      p.gathered ? std::vector{plan::Load::gather} : std::vector{plan::Load::patch, plan::Load::runs};
-  if (!beyond_unfolding(p.task)) list.push_back(plan::Load::unfold);
+      p.gathered ? std::vector{plan::Load::gather} : std::vector{plan::Load::halo, plan::Load::im2col};
+  if (!beyond_explicit_im2col(p.task)) list.push_back(plan::Load::im2col_smem);
   return list;
 }
 
@@ -209,12 +209,12 @@ std::vector<std::pair<bool, bool>> operand_choices(const plan::FixedFields& fixe
   return list;
 }
 
-Loader loader_of(plan::Load load, const sm90::ConvProblem& p, const Unfolding& window) {
+Loader loader_of(plan::Load load, const sm90::ConvProblem& p, const Im2colWindow& window) {
   switch (load) {
-    case plan::Load::patch: return HaloTile{};
+    case plan::Load::halo: return HaloTile{};
     case plan::Load::gather: return sm90::gathering_of(p.task);
-    case plan::Load::unfold: return ExplicitIm2col{.window = window};
-    case plan::Load::runs:
+    case plan::Load::im2col_smem: return ExplicitIm2col{.window = window};
+    case plan::Load::im2col:
     case plan::Load::depthwise: break;  // these kernels have no candidates for the latter
   }
   return Im2colTile{};
@@ -226,12 +226,12 @@ std::vector<ConvConfig> configurations(const sm90::ConvProblem& p, const plan::D
                                        const plan::FixedFields& fixed) {
   std::vector<ConvConfig> list;
   ConvConfig c;
-  const bool unfolds = !beyond_unfolding(p.task);
+  const bool explicit_im2col = !beyond_explicit_im2col(p.task);
   for (const int m : either(fixed.tile_m, {128, 256, 64})) {
-    const Unfolding window = unfolds ? unfolding_of(p.conv) : Unfolding{.pitch = 16};
+    const Im2colWindow window = explicit_im2col ? im2col_window_of(p.conv) : Im2colWindow{.pitch = 16};
     for (const int n : either(fixed.tile_n, widths(p)))
       for (const plan::Order order :
-           either(fixed.order, {plan::Order::pingpong, plan::Order::cooperative, plan::Order::pairs}))
+           either(fixed.order, {plan::Order::pingpong, plan::Order::cooperative, plan::Order::pingpong2}))
         for (const plan::Load load : either(fixed.load, loads(p)))
           for (const int depth : either(fixed.tile_k, depths(p, load, window)))
             for (const bool split : either(fixed.split, {false, true}))

@@ -37,10 +37,10 @@ ConvConfig with_all_filters(ConvConfig c, const sm90::ConvProblem& p, std::size_
 /// Windows that are loaded are small, and a tile takes longer than its loads: one is read, two are under way.
 constexpr int windows_ahead = 3;
 
-/// Stages that unfolded rows have use for: what they wait for is shared memory.
+/// Stages that im2col rows have use for: what they wait for is shared memory.
 int rows_ahead(const ConvConfig& c) { return std::max(4, 2 * c.window()->steps(c.tile.k)); }
 
-/// As many stages as fit in so many bytes; of patches and filters, as many of each as make the lead longest.
+/// As many stages as fit in so many bytes; of halo tiles and filters, as many of each as make the lead longest.
 ConvConfig with_stages(ConvConfig c, const sm90::ConvProblem& p, std::size_t bytes, const plan::FixedFields& fixed) {
   if (c.schedule.stationary) return with_all_filters(c, p, bytes, fixed);
   ConvConfig best = c;

@@ -29,7 +29,7 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
   return m;
 }
 
-// Patches are boxes of 8 pixels by the lines of the tile, with their halo. Runs are im2col: the filter's corner
+// Halo tiles are boxes of 8 pixels by the tile's image rows, with their halo. For im2col tiles the filter's corner
 // walks over the padded image by the stride, and each tap is an offset from there. Rows of k are as long as a swizzle
 // spans: a step of 128 elements takes two such boxes, and one of columns.
 MapShape activation_shape(const Conv2d& c, const ConvPlan& plan) {
@@ -55,15 +55,16 @@ MapShape activation_shape(const Conv2d& c, const ConvPlan& plan) {
   return m;
 }
 
-// A warp stores slices of 16 rows: 16 neighbouring pixels of a run, or 2 lines of 8 pixels of a patch. What hangs over
-// an image's edge, or over the last channel, TMA leaves out. Runs of what is enlarged know their lines:
-// 16 pixels are a part of one, or several lines.
+// A warp stores slices of 16 rows: 16 consecutive pixels, or, of a two-dimensional tile, 8 pixels of 2 image rows. What
+// hangs over an image's edge, or over the last channel, TMA leaves out. The map of what is enlarged knows image rows:
+// 16 pixels are a part of one, or several of them.
 MapShape output_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
-  const bool patch = plan.config.two_dimensional(), lined = !patch && plan.config.features.resampling.enlarged;
-  const std::int64_t across = patch || lined ? e.width : plan.rows;
-  const std::int64_t lines = patch ? e.height : lined ? plan.rows / std::max<std::int64_t>(1, e.width) : 1;
+  const bool two_dimensional = plan.config.two_dimensional(),
+             lined = !two_dimensional && plan.config.features.resampling.enlarged;
+  const std::int64_t across = two_dimensional || lined ? e.width : plan.rows;
+  const std::int64_t lines = two_dimensional ? e.height : lined ? plan.rows / std::max<std::int64_t>(1, e.width) : 1;
   const std::uint32_t slice = u32(slice_channels(plan.config.tile.n));
-  const std::uint32_t pixels = patch ? 8 : lined ? u32(std::min<std::int64_t>(16, e.width)) : 16;
+  const std::uint32_t pixels = two_dimensional ? 8 : lined ? u32(std::min<std::int64_t>(16, e.width)) : 16;
   return tiled(4, {u64(c.k), u64(across), u64(lines), u64(plan.images)}, {slice, pixels, 16 / pixels, 1});
 }
 

@@ -19,7 +19,7 @@ const DepthwisePlan& own(const Plan& plan) { return static_cast<const DepthwiseP
 std::string loads(const plan::ConvTask& task, const DepthwiseStrip& s) {
   const auto bytes = static_cast<std::int64_t>(size_of(task.conv.dtype_x)) * s.channels / s.multiplier;
   return fmt::format("{} channels at once, {} bytes, {}, without matrix instructions: {}", s.channels / s.multiplier,
-                     bytes, s.taps_h > 0 ? "each line of a thread's strip once" : "each tap by itself",
+                     bytes, s.taps_h > 0 ? "each image row of a thread's strip once" : "each tap by itself",
                      sm90::why_gathered(task)->first());
 }
 

@@ -3,9 +3,10 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
-#include "network/cuda/dependencies.hpp"
+#include "network/cuda/uses.hpp"
 #include "network/interval_index.hpp"
 
 namespace unisono::network::gpu {

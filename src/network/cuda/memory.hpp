@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "network/cuda/dependencies.hpp"
+#include "network/cuda/uses.hpp"
 #include "network/storage.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/tensor.hpp"

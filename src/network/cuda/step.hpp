@@ -13,6 +13,7 @@
 #include "lower/lower.hpp"
 #include "network/cuda/dependencies.hpp"
 #include "network/cuda/memory.hpp"
+#include "network/cuda/uses.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
 #include "unisono/executable.hpp"

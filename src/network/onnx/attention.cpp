@@ -54,7 +54,7 @@ NetworkValue joined_heads(const NodeReader& node, NetworkValue x, const Heads& h
 // (…, queries, keys) with axes of the groups
 NetworkValue lifted_mask(const NodeReader& node, NetworkValue mask, const Heads& h) {
   Shape s = mask.shape();
-  if (s.size() < 2 || s.size() > 4) node.fail("attn_mask has shape {}; expected 2 to 4 extents", to_string(s));
+  if (s.empty() || s.size() > 4) node.fail("attn_mask has shape {}; expected 1 to 4 extents", to_string(s));
   s.insert(s.begin(), 4 - s.size(), Dim(1));
   const bool each = s[1] != Dim(1);
   return reshape_to(node, mask, {s[0], each ? h.groups : 1, each ? h.shared : 1, s[2], s[3]});
@@ -77,32 +77,111 @@ NetworkValue places_along(const NodeReader& node, NetworkValue x, int axis, std:
   return reshape_to(node, node.apply(operators::Range{.axis = axis}, {x}), shape);
 }
 
+NetworkValue both(const NodeReader& node, const std::optional<NetworkValue>& a, NetworkValue b) {
+  return a ? node.map(MapOp::logical_and, {*a, b}) : b;
+}
+
+// (batch), as (batch, 1, 1, 1, 1)
+NetworkValue valid_keys(const NodeReader& node) {
+  const NetworkValue lengths = node.value(6);
+  if (lengths.shape().size() != 1)
+    node.fail("nonpad_kv_seqlen has shape {}; expected a vector", to_string(lengths.shape()));
+  if (node.has(4)) node.fail("nonpad_kv_seqlen and past_key come together; expected one of them");
+  return reshape_to(node, lengths, {lengths.shape()[0], 1, 1, 1, 1});
+}
+
+// Places of the queries among the keys: behind those of the past, or the last of the valid ones
+NetworkValue query_places(const NodeReader& node, NetworkValue q) {
+  const NetworkValue queries = places_along(node, q, 3, 3);
+  const auto number_of_rows = [&](NetworkValue x, int axis) {
+    return reshape_to(node, node.apply(operators::ShapeOf{axis, axis + 1}, {x}), Shape(5, Dim(1)));
+  };
+  if (node.has(4)) return node.map(MapOp::add, {queries, number_of_rows(node.value(4), 2)});
+  if (!node.has(6)) return queries;
+  return node.map(MapOp::add, {queries, node.map(MapOp::sub, {valid_keys(node), number_of_rows(q, 3)})});
+}
+
+// How many keys beside its own place a query sees on one side; nothing: all
+std::optional<std::int64_t> window(const NodeReader& node, std::string_view name) {
+  const std::int64_t size = node.integer(name, -1);
+  if (size < -1) node.fail("{} is {}; expected -1 (all) or a number from 0 on", name, size);
+  return size < 0 ? std::nullopt : std::optional(size);
+}
+
 // Which keys a query sees by its place, and by the number of keys that are no padding; nothing if all
 std::optional<NetworkValue> seen(const NodeReader& node, NetworkValue q, NetworkValue k) {
   std::optional<NetworkValue> result;
   const NetworkValue keys = places_along(node, k, 3, 4);
-  if (node.integer("is_causal", 0) != 0) {
-    NetworkValue queries = places_along(node, q, 3, 3);
-    if (node.has(4)) {
-      const NetworkValue past = node.apply(operators::ShapeOf{2, 3}, {node.value(4)});
-      queries = node.map(MapOp::add, {queries, reshape_to(node, past, Shape(5, Dim(1)))});
-    }
-    result = node.map(MapOp::less_equal, {keys, queries});
+  const std::optional<std::int64_t> left = window(node, "left_window_size"), right = window(node, "right_window_size");
+  const bool causal = node.integer("is_causal", 0) != 0;
+  if (causal || left || right) {
+    const NetworkValue queries = query_places(node, q);
+    const auto beside = [&](MapOp op, std::int64_t by) {
+      return node.map(op, {queries, node.number_like(queries, static_cast<double>(by))});
+    };
+    if (causal) result = node.map(MapOp::less_equal, {keys, queries});
+    if (right) result = both(node, result, node.map(MapOp::less_equal, {keys, beside(MapOp::add, *right)}));
+    if (left) result = both(node, result, node.map(MapOp::less_equal, {beside(MapOp::sub, *left), keys}));
   }
-  if (node.has(6)) {
-    const NetworkValue lengths = node.value(6);
-    if (lengths.shape().size() != 1)
-      node.fail("nonpad_kv_seqlen has shape {}; expected a vector", to_string(lengths.shape()));
-    const NetworkValue valid =
-        node.map(MapOp::less, {keys, reshape_to(node, lengths, {lengths.shape()[0], 1, 1, 1, 1})});
-    result = result ? node.map(MapOp::logical_and, {*result, valid}) : valid;
-  }
+  if (node.has(6)) result = both(node, result, node.map(MapOp::less, {keys, valid_keys(node)}));
   return result;
 }
 
 NetworkValue masked(const NodeReader& node, NetworkValue scores, NetworkValue visible) {
   const NetworkValue never = node.number_like(scores, -std::numeric_limits<double>::infinity());
   return node.map(MapOp::select, {visible, scores, never});
+}
+
+// What keeps a query from keys
+struct Bias {
+  std::optional<NetworkValue> visible, added = {};  // keys that it may see; numbers on top of its scores
+  bool any() const { return visible || added; }
+};
+
+Bias read_bias(const NodeReader& node, NetworkValue q, NetworkValue k, const Heads& h) {
+  Bias bias{.visible = seen(node, q, k)};
+  if (!node.has(3)) return bias;
+  const NetworkValue mask = lifted_mask(node, as_long_as(node, node.value(3), k.shape()[3]), h);
+  if (mask.dtype() == DType::boolean)
+    bias.visible = both(node, bias.visible, mask);
+  else
+    bias.added = mask;
+  return bias;
+}
+
+NetworkValue biased(const NodeReader& node, NetworkValue scores, const Bias& bias) {
+  if (bias.added) scores = node.elementwise(Op::add, {scores, *bias.added});
+  return bias.visible ? masked(node, scores, *bias.visible) : scores;
+}
+
+// A query that no key is left to has no weights: its row is 0, where a softmax makes NaN. By the bias, not the scores,
+// which may be NaN themselves.
+NetworkValue weights_of(const NodeReader& node, NetworkValue scores, const Bias& bias) {
+  const NetworkValue weights = node.apply(operators::Softmax{}, {scores}), zero = node.number_like(weights, 0);
+  if (!bias.any()) return weights;
+  NetworkValue open = bias.added ? *bias.added : zero;
+  if (bias.visible) open = masked(node, open, *bias.visible);
+  const NetworkValue most = node.apply(operators::Reduce{.op = ReduceOp::max, .axes = {4}}, {open});
+  const NetworkValue none =
+      node.map(MapOp::equal, {most, node.number_like(most, -std::numeric_limits<double>::infinity())});
+  return node.map(MapOp::select, {none, zero, weights});
+}
+
+NetworkValue capped(const NodeReader& node, NetworkValue scores) {
+  const double cap = node.real("softcap", 0);
+  if (cap <= 0) return scores;
+  const NetworkValue limit = node.number_like(scores, cap);
+  const NetworkValue part = node.elementwise(Op::tanh, {node.elementwise(Op::div, {scores, limit})});
+  return node.elementwise(Op::mul, {part, limit});
+}
+
+// Attributes that change nothing here: the softmax is f32's, whatever it is wanted in
+void check_attributes(const NodeReader& node, const Heads& h) {
+  node.type_attribute("softmax_precision", 1);
+  const std::int64_t mode = node.integer("qk_matmul_output_mode", 0);
+  if (mode < 0 || mode > 3) node.fail("qk_matmul_output_mode is {}; expected 0 to 3", mode);
+  if (!h.flat && node.opset() >= 25 && (node.attribute("q_num_heads") || node.attribute("kv_num_heads")))
+    node.fail("q_num_heads and kv_num_heads are for Q, K and V of 3 extents; these have 4");
 }
 
 // The new keys after those of the past
@@ -114,10 +193,12 @@ NetworkValue with_past(const NodeReader& node, NetworkValue x, int past) {
   return node.apply(operators::Concat{.axis = 3}, {reshape_to(node, before, {s[0], s[1], 1, s[2], s[3]}), x});
 }
 
-// softmax(softcap(scale·Q·Kᵀ + mask))·V
+// softmax(softcap(scale·Q·Kᵀ) + mask)·V. The order is that of onnx 1.23's text: a cap behind the mask would let masked
+// keys in again.
 void import_attention(const NodeReader& node) {
   const NetworkValue given = node.value(0);
   const Heads h = read_heads(node, given.shape(), node.value(1).shape());
+  check_attributes(node, h);
   const NetworkValue q = split_heads(node, given, h, h.shared);
   const NetworkValue k = with_past(node, split_heads(node, node.value(1), h, 1), 4),
                      v = with_past(node, split_heads(node, node.value(2), h, 1), 5);
@@ -131,19 +212,12 @@ void import_attention(const NodeReader& node) {
     if (mode == stage && node.wants(3)) node.result(joined_heads(node, scores, h, false), 3);
   };
   wanted_here(0);
-  if (node.has(3)) {
-    const NetworkValue mask = lifted_mask(node, as_long_as(node, node.value(3), k.shape()[3]), h);
-    scores = mask.dtype() == DType::boolean ? masked(node, scores, mask) : node.elementwise(Op::add, {scores, mask});
-  }
-  if (const auto visible = seen(node, q, k)) scores = masked(node, scores, *visible);
+  scores = capped(node, scores);
   wanted_here(1);
-  if (const double cap = node.real("softcap", 0); cap > 0) {
-    const NetworkValue limit = node.number_like(scores, cap);
-    const NetworkValue part = node.elementwise(Op::tanh, {node.elementwise(Op::div, {scores, limit})});
-    scores = node.elementwise(Op::mul, {part, limit});
-  }
+  const Bias bias = read_bias(node, q, k, h);
+  scores = biased(node, scores, bias);
   wanted_here(2);
-  scores = node.apply(operators::Softmax{}, {scores});
+  scores = weights_of(node, scores, bias);
   wanted_here(3);
   node.result(joined_heads(node, node.apply(operators::MatMul{}, {scores, v}), h, h.flat));
   const auto present = [&](NetworkValue x, int output) {

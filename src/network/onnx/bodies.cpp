@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "network/onnx/function_bodies.hpp"
 #include "network/onnx/node_check.hpp"
 #include "network/onnx/opsets.hpp"
 
@@ -57,9 +58,11 @@ void Importer::read_node(const schema::NodeProto& proto) {
     node.fail("{}{}", reason, others_refused(proto));
   if (!is_standard_domain(proto.domain()))
     return inline_function(node, *functions_.at(function_key(proto.domain(), proto.op_type(), proto.overload())));
-  node.expect(check_node(node, *find_schema(proto.op_type(), scope_.opset)));
+  const OperatorSchema& schema = *find_schema(proto.op_type(), scope_.opset);
+  node.expect(check_node(node, schema));
   if (proto.op_type() == "If") return inline_branch(node);
-  find_row(proto.op_type())->import(node);
+  if (const OperatorRow* row = find_row(proto.op_type())) return row->import(node);
+  inline_function(node, *find_body(schema, scope_.opset));
 }
 
 std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
@@ -75,9 +78,13 @@ std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
   const OperatorRow* row = find_row(proto.op_type());
   if (row == nullptr) {
     if (const auto reason = known_reason(); !reason.empty()) return reason;
-    return fmt::format("this operator is not supported; supported are {}", fmt::join(supported_operators(), ", "));
+    if (schema != nullptr && find_body(*schema, scope_.opset) != nullptr) return "";
+    const auto supported = supported_operators();
+    if (std::find(supported.begin(), supported.end(), proto.op_type()) == supported.end())
+      return fmt::format("this operator is not supported; supported are {}", fmt::join(supported, ", "));
   }
-  if (scope_.opset < row->since) return fmt::format("this operator exists in this form from opset {} on", row->since);
+  if (row != nullptr && scope_.opset < row->since)
+    return fmt::format("this operator exists in this form from opset {} on", row->since);
   return schema == nullptr ? fmt::format("opset {} has no such operator", scope_.opset) : "";
 }
 

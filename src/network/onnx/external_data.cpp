@@ -36,13 +36,16 @@ fs::path safe_path(const std::string& location, const ModelFolders& folders, con
   const char* outside = ": its external data must lie in a file below the model's folder";
   if (!safe) throw UserError(what + outside);
   std::error_code error;
+  std::string why;  // what is there is no file
   const fs::path roots[] = {fs::canonical(folders.given, error), fs::canonical(folders.real, error)};
   for (const fs::path& root : roots) {
     const fs::path file = root.empty() ? fs::path() : fs::canonical(root / relative, error);
-    if (root.empty() || error || !fs::is_regular_file(file, error)) continue;
+    if (root.empty() || error) continue;
     if (!is_below(file, roots[0]) && !is_below(file, roots[1])) throw UserError(what + outside);
-    return file;
+    if (fs::is_regular_file(file, error)) return file;
+    if (why.empty()) why = support::why_not_regular(file);
   }
+  if (!why.empty()) throw UserError(fmt::format("{}: its external data: {}", what, why));
   throw UserError(what + ": the file of its external data is not there");
 }
 

@@ -1,4 +1,4 @@
-/// Functions of floats, tests of floats and operators on bits, all elementwise and alone.
+/// Elementwise operators that are written out in several maps: tests of floats, shifts of bits and Shrink.
 
 #include <limits>
 
@@ -7,16 +7,6 @@
 namespace unisono::network::onnx_import {
 
 namespace {
-
-template <MapOp op>
-void function(const NodeReader& node) {
-  node.result(node.map(op, {node.value(0)}));
-}
-
-template <MapOp op>
-void of_two(const NodeReader& node) {
-  node.result(node.map(op, node.values(2)));
-}
 
 // A NaN is what does not equal itself
 void import_is_nan(const NodeReader& node) {
@@ -54,23 +44,10 @@ void import_shrink(const NodeReader& node) {
   node.result(node.cast(y, given.dtype()));
 }
 
-constexpr OperatorRow function_table[] = {{"Acos", 7, function<MapOp::acos>},
-                                          {"Acosh", 9, function<MapOp::acosh>},
-                                          {"Asin", 7, function<MapOp::asin>},
-                                          {"Asinh", 9, function<MapOp::asinh>},
-                                          {"Atan", 7, function<MapOp::atan>},
-                                          {"Atanh", 9, function<MapOp::atanh>},
-                                          {"BitShift", 11, import_bit_shift},
-                                          {"BitwiseAnd", 18, of_two<MapOp::bit_and>},
-                                          {"BitwiseNot", 18, function<MapOp::bit_not>},
-                                          {"BitwiseOr", 18, of_two<MapOp::bit_or>},
-                                          {"BitwiseXor", 18, of_two<MapOp::bit_xor>},
-                                          {"Cosh", 9, function<MapOp::cosh>},
+constexpr OperatorRow function_table[] = {{"BitShift", 11, import_bit_shift},
                                           {"IsInf", 10, import_is_inf},
                                           {"IsNaN", 9, import_is_nan},
-                                          {"Shrink", 9, import_shrink},
-                                          {"Sinh", 9, function<MapOp::sinh>},
-                                          {"Tan", 7, function<MapOp::tan>}};
+                                          {"Shrink", 9, import_shrink}};
 
 }  // namespace
 

@@ -180,10 +180,11 @@ std::span<const OperatorRow> function_rows();
 std::span<const OperatorRow> local_norm_rows();
 std::span<const OperatorRow> crop_rows();
 std::span<const OperatorRow> attention_rows();
+std::span<const OperatorRow> affine_grid_rows();
 
 /// The row for an operator, or null.
 const OperatorRow* find_row(std::string_view op_type);
-/// All operators, for messages and docs.
+/// All operators, for messages and docs: those with a row, and those that are imported by their bodies.
 std::vector<std::string_view> supported_operators();
 /// Why an operator is refused for what it is (Loop, QuantizeLinear, …); empty for others.
 std::string_view refusal_of(std::string_view op_type);

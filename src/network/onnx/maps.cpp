@@ -13,7 +13,7 @@ void unary(const NodeReader& node) {
 
 template <MapOp op>
 void binary(const NodeReader& node) {
-  node.result(node.map(op, {node.value(0), node.value(1)}));
+  node.result(node.map(op, node.values(2)));
 }
 
 void import_equal(const NodeReader& node) {
@@ -27,7 +27,9 @@ void import_where(const NodeReader& node) {
 
 void import_mod(const NodeReader& node) {
   if (node.integer("fmod", 0) != 0) return binary<MapOp::fmod>(node);
-  if (is_float(node.value(0).dtype())) node.fail("floats need fmod=1");
+  constexpr int any_type = 28;  // the first opset that defines fmod=0 for floats
+  if (is_float(node.value(0).dtype()) && node.opset() < any_type)
+    node.fail("floats need fmod=1 before opset {}; the model has opset {}", any_type, node.opset());
   binary<MapOp::mod>(node);
 }
 
@@ -54,23 +56,15 @@ void cast_to(const NodeReader& node, int type) {
 void import_cast(const NodeReader& node) { cast_to(node, node.type_attribute("to", 0)); }
 void import_cast_like(const NodeReader& node) { cast_to(node, node.type(1)); }
 
-constexpr OperatorRow map_table[] = {{"And", 7, binary<MapOp::logical_and>},
-                                     {"Cast", 6, import_cast},
-                                     {"CastLike", 15, import_cast_like},
-                                     {"Ceil", 6, unary<MapOp::ceil>},
-                                     {"Equal", 7, import_equal},
-                                     {"Floor", 6, unary<MapOp::floor>},
-                                     {"Greater", 7, binary<MapOp::greater>},
-                                     {"GreaterOrEqual", 12, binary<MapOp::greater_equal>},
-                                     {"Less", 7, binary<MapOp::less>},
-                                     {"LessOrEqual", 12, binary<MapOp::less_equal>},
-                                     {"Mod", 10, import_mod},
-                                     {"Not", 1, unary<MapOp::logical_not>},
-                                     {"Or", 7, binary<MapOp::logical_or>},
-                                     {"Round", 11, unary<MapOp::round>},
-                                     {"Sign", 9, unary<MapOp::sign>},
-                                     {"Where", 9, import_where},
-                                     {"Xor", 7, binary<MapOp::logical_xor>}};
+// The column `onnx` of the table of maps, and Mod, which is either of two
+constexpr OperatorRow map_table[] = {
+    {"Mod", 10, import_mod},
+#define ONNX(...) __VA_OPT__(__VA_ARGS__, )
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, REFERENCE, ROUNDINGS, ...) __VA_ARGS__
+#define UNISONO_MAP_OTHER(NAME, OPERANDS, TYPES, REFERENCE, ROUNDINGS, ...) __VA_ARGS__
+#include "unisono/network/maps.def"
+#undef ONNX
+};
 
 }  // namespace
 

@@ -129,7 +129,7 @@ void import_expand(const NodeReader& node) {
 template <bool inverse>
 void import_depth_to_space(const NodeReader& node) {
   const std::string mode = node.text("mode", "DCR");
-  if (mode != "DCR" && (mode != "CRD" || inverse)) node.fail("mode is '{}'; expected DCR or CRD", mode);
+  if (mode != "DCR" && mode != "CRD") node.fail("mode is '{}'; expected DCR or CRD", mode);
   node.result(node.apply(
       operators::DepthToSpace{
           .block = node.integer("blocksize", 0), .column_row_depth = mode == "CRD", .inverse = inverse},

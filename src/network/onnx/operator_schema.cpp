@@ -9,7 +9,7 @@
 #include <span>
 
 #include "network/onnx/schema_text.hpp"
-#include "unisono/error.hpp"
+#include "network/onnx/table_words.hpp"
 
 namespace unisono::network::onnx_import {
 
@@ -28,71 +28,49 @@ constexpr AttributeKind attribute_kinds[] = {
 
 using Words = std::span<const std::string_view>;
 
-[[noreturn]] void damaged(std::string_view word) {
-  throw InternalError("the table of ONNX's operators has '" + std::string(word) + "'");
-}
-
-template <class T>
-T number(std::string_view text, int base = 10) {
-  T value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc{} || end != text.data() + text.size()) damaged(text);
-  return value;
-}
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(at), text.size());
-    if (end > 0) parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
-std::pair<std::string_view, std::string_view> halves(std::string_view word, char at) {
-  const std::size_t place = word.find(at);
-  if (place == std::string_view::npos) damaged(word);
-  return {word.substr(0, place), word.substr(place + 1)};
+std::uint64_t set_of_types(std::string_view text) {
+  std::uint64_t set = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), set, 16);
+  if (error != std::errc{} || end != text.data() + text.size()) table_is_damaged(text);
+  return set;
 }
 
 ParameterSchema parameter(std::string_view word, Words constraints) {
   ParameterSchema p;
-  std::tie(p.name, p.type) = halves(word, ':');
+  std::tie(p.name, p.type) = halves(word, ":");
   if (const std::size_t mark = p.name.find_first_of("?*~"); mark != std::string_view::npos) {
     const std::string_view count = p.name.substr(mark);
     p.name = p.name.substr(0, mark);
     p.count = count[0] == '?' ? ParameterSchema::Count::optional : ParameterSchema::Count::repeated;
     p.one_type = count[0] != '~';
-    if (count[0] != '?') p.least = number<int>(count.substr(1));
+    if (count[0] != '?') p.least = table_number<int>(count.substr(1));
   }
   if (p.type.starts_with('#')) {
-    p.types = number<std::uint64_t>(p.type.substr(1), 16);
+    p.types = set_of_types(p.type.substr(1));
     p.type = {};
     return p;
   }
   for (const std::string_view c : constraints)
-    if (const auto [name, set] = halves(c, '='); name == p.type) p.types = number<std::uint64_t>(set, 16);
+    if (const auto [name, set] = halves(c, "="); name == p.type) p.types = set_of_types(set);
   return p;
 }
 
 AttributeSchema attribute(std::string_view word) {
-  auto [name, code] = halves(word, ':');
+  auto [name, code] = halves(word, ":");
   AttributeSchema a{.name = name, .required = code.ends_with('!')};
   if (a.required) code.remove_suffix(1);
-  for (const AttributeKind& kind : attribute_kinds)
-    if (kind.code == code) a.type = kind.type;
-  if (a.type == 0) damaged(word);
+  a.type = attribute_type(code);
+  if (a.type == 0) table_is_damaged(word);
   return a;
 }
 
 OperatorSchema operator_schema(Words words) {
   OperatorSchema s;
   s.name = words[0];
-  s.since = number<int>(words[1]);
+  s.since = table_number<int>(words[1]);
   const auto end_of = [&](Words::iterator from, std::string_view mark) {
     const auto end = std::find(from, words.end(), mark);
-    if (end == words.end()) damaged(s.name);
+    if (end == words.end()) table_is_damaged(s.name);
     return end;
   };
   const auto inputs = words.begin() + 2;
@@ -116,7 +94,7 @@ Table read_table() {
     const auto words = split(line, ' ');
     if (words.size() < 2 || words[0] == "#") continue;
     if (words[0] == "opset") {
-      table.newest = number<int>(words[1]);
+      table.newest = table_number<int>(words[1]);
     } else {
       table.operators[words[0]].push_back(operator_schema(words));
     }
@@ -138,6 +116,12 @@ const OperatorSchema* find_schema(std::string_view op_type, std::int64_t opset) 
   for (const OperatorSchema& s : it->second)
     if (s.since <= opset) found = &s;
   return found;
+}
+
+int attribute_type(std::string_view code) {
+  for (const AttributeKind& kind : attribute_kinds)
+    if (kind.code == code) return kind.type;
+  return 0;
 }
 
 int newest_opset() { return table().newest; }

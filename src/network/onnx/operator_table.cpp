@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "network/onnx/function_bodies.hpp"
 #include "network/onnx/importer.hpp"
 
 namespace unisono::network::onnx_import {
@@ -11,7 +12,7 @@ const auto& families() {
                               shape_rows(),       integer_rows(),     map_rows(),           activation_rows(),
                               reduction_rows(),   pool_rows(),        movement_rows(),      layer_norm_rows(),
                               index_rows(),       sequence_rows(),    einsum_rows(),        function_rows(),
-                              local_norm_rows(),  crop_rows(),        attention_rows()};
+                              local_norm_rows(),  crop_rows(),        attention_rows(),     affine_grid_rows()};
   return all;
 }
 }  // namespace
@@ -27,6 +28,8 @@ std::vector<std::string_view> supported_operators() {
   std::vector<std::string_view> names;
   for (const auto& rows : families())
     for (const OperatorRow& row : rows) names.push_back(row.op_type);
+  for (const std::string_view name : operators_with_bodies())
+    if (find_row(name) == nullptr && refusal_of(name).empty()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }

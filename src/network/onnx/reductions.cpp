@@ -8,6 +8,24 @@ namespace unisono::network::onnx_import {
 
 namespace {
 
+// What a reduction over no axes leaves: every element by itself, with what the operator does before and after the sum
+NetworkValue each_by_itself(const NodeReader& node, ReduceOp op, NetworkValue x) {
+  const bool f32 = x.dtype() == DType::f32;
+  switch (op) {
+    case ReduceOp::l1:
+    case ReduceOp::l2: return f32 ? node.elementwise(Op::abs, {x}) : node.map(MapOp::abs, {x});
+    case ReduceOp::sum_square: return f32 ? node.elementwise(Op::square, {x}) : node.map(MapOp::mul, {x, x});
+    case ReduceOp::log_sum: return f32 ? node.elementwise(Op::log, {x}) : node.map(MapOp::log, {x});
+    case ReduceOp::log_sum_exp:  // log(exp(x))
+    case ReduceOp::sum:
+    case ReduceOp::mean:
+    case ReduceOp::max:
+    case ReduceOp::min:
+    case ReduceOp::prod: return x;
+  }
+  return x;
+}
+
 // Without axes all are reduced, or none if noop_with_empty_axes says so. For most operators the axes became an input in
 // opset 18, for ReduceSum in 13.
 template <ReduceOp op>
@@ -16,7 +34,7 @@ void import_reduce(const NodeReader& node) {
   const bool keep = node.integer("keepdims", 1) != 0;
   auto axes = read_axes(node, 1, x.shape().size());
   if (!axes || axes->empty()) {
-    if (node.integer("noop_with_empty_axes", 0) != 0) return node.result(x);
+    if (node.integer("noop_with_empty_axes", 0) != 0) return node.result(each_by_itself(node, op, x));
     axes.emplace();
     for (std::size_t i = 0; i < x.shape().size(); ++i) axes->push_back(static_cast<int>(i));
   }

@@ -15,23 +15,33 @@ constexpr std::string_view counts =
 constexpr std::string_view quantised =
     "quantised operators are not imported; export the model with float32 or float16 weights";
 constexpr std::string_view sequences = "sequences and optional values are no tensors";
+constexpr std::string_view losses = "losses are for training, and networks for inference; leave it out of the model";
+constexpr std::string_view varying =
+    "ONNX defines it as a function that differs from node to node, and only functions that are the same for all nodes "
+    "are imported; export it as the operators that it is made of";
+constexpr std::string_view scans =
+    "ONNX defines it as a loop (Scan), and loops are not imported; export it as the operators that it is made of, with "
+    "the loop unrolled";
 constexpr std::string_view chance = "random numbers are not imported; make them an input of the model";
 
 struct RefusedOperator {
   std::string_view op_type, reason;
 };
 constexpr std::array refusals{RefusedOperator{"Bernoulli", chance},
+                              RefusedOperator{"CausalConvWithState", varying},
                               RefusedOperator{"Compress", counts},
                               RefusedOperator{"ConcatFromSequence", sequences},
                               RefusedOperator{"ConvInteger", quantised},
                               RefusedOperator{"DequantizeLinear", quantised},
                               RefusedOperator{"DynamicQuantizeLinear", quantised},
                               RefusedOperator{"DynamicQuantizeMatMul", quantised},
+                              RefusedOperator{"LinearAttention", scans},
                               RefusedOperator{"Loop", loops},
                               RefusedOperator{"MatMulInteger", quantised},
                               RefusedOperator{"MatMulIntegerToFloat", quantised},
                               RefusedOperator{"MatMulNBits", quantised},
                               RefusedOperator{"Multinomial", chance},
+                              RefusedOperator{"NegativeLogLikelihoodLoss", losses},
                               RefusedOperator{"NonMaxSuppression", counts},
                               RefusedOperator{"NonZero", counts},
                               RefusedOperator{"Optional", sequences},
@@ -49,6 +59,7 @@ constexpr std::array refusals{RefusedOperator{"Bernoulli", chance},
                               RefusedOperator{"SequenceConstruct", sequences},
                               RefusedOperator{"SequenceEmpty", sequences},
                               RefusedOperator{"SequenceMap", sequences},
+                              RefusedOperator{"SoftmaxCrossEntropyLoss", losses},
                               RefusedOperator{"SplitToSequence", sequences},
                               RefusedOperator{"Unique", counts}};
 

@@ -60,41 +60,53 @@ void read_scales(const NodeReader& node, int input, const std::vector<std::size_
   }
 }
 
-// Sizes may keep the image's proportions: the smallest (not_larger) or largest (not_smaller) of the scales is that of
-// all axes. Gives the tensor whose extents they are, if they are symbols.
+std::int64_t read_size(const NodeReader& node, const Dim& size) {
+  if (size.value() < 1 || size.value() > (std::int64_t{1} << 31))
+    node.fail("a size is {}; expected 1 to 2^31", size.value());
+  return size.value();
+}
+
+// Gives the tensor whose extents the sizes are, if they are symbols
 std::optional<Shape> read_sizes(const NodeReader& node, const Shape& x, const std::vector<std::size_t>& axes,
-                                operators::Resample& r) {
-  const Integers sizes = node.integers(3);
-  if (sizes.elements.size() != axes.size())
-    node.fail("sizes has {} entries; expected {}", sizes.elements.size(), axes.size());
-  const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
-  if (policy != "stretch" && policy != "not_larger" && policy != "not_smaller")
-    node.fail("keep_aspect_ratio_policy is '{}'; expected stretch, not_larger or not_smaller", policy);
-  double scale = 0;
+                                const std::vector<Dim>& sizes, operators::Resample& r) {
   Shape wanted = x;
   bool symbols = false;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const Dim &size = sizes.elements[i], &extent = x[axes[i]];
-    wanted[axes[i]] = size;
-    if (policy == "stretch" && size == extent) continue;
-    symbols = symbols || !size.known();
-    if (!size.known()) r.sizes[axes[i]] = -1;
-    if (!size.known()) continue;
-    if (size.value() < 1 || size.value() > (std::int64_t{1} << 31))
-      node.fail("a size is {}; expected 1 to 2^31", size.value());
-    r.sizes[axes[i]] = size.value();
-    if (policy == "stretch") continue;
-    if (!extent.known() || extent.value() < 1)
-      node.fail("keep_aspect_ratio_policy {} needs fixed extents of at least 1; got {}", policy, to_string(x));
-    const double own = static_cast<double>(size.value()) / static_cast<double>(extent.value());
-    scale = i == 0 ? own : policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
-  }
-  if (symbols && policy != "stretch") node.fail("sizes must be numbers with keep_aspect_ratio_policy {}", policy);
-  for (std::size_t i = 0; policy != "stretch" && i < axes.size(); ++i) {
-    r.sizes[axes[i]] = static_cast<std::int64_t>(std::floor(scale * static_cast<double>(x[axes[i]].value()) + 0.5));
-    if (r.sizes[axes[i]] < 1) node.fail("axis {} would have no element", axes[i]);
+    wanted[axes[i]] = sizes[i];
+    if (sizes[i] == x[axes[i]]) continue;
+    symbols = symbols || !sizes[i].known();
+    r.sizes[axes[i]] = sizes[i].known() ? read_size(node, sizes[i]) : -1;
   }
   return symbols ? std::optional(wanted) : std::nullopt;
+}
+
+// Keeps the image's proportions: the smallest (not_larger) or largest (not_smaller) of the scales is that of all axes.
+// Pixels lie where that scale puts them, and only their number is rounded.
+void read_proportional_sizes(const NodeReader& node, const Shape& x, const std::vector<std::size_t>& axes,
+                             const std::vector<Dim>& sizes, operators::Resample& r) {
+  const std::string policy = node.text("keep_aspect_ratio_policy", "stretch");
+  if (policy != "not_larger" && policy != "not_smaller")
+    node.fail("keep_aspect_ratio_policy is '{}'; expected stretch, not_larger or not_smaller", policy);
+  if (r.coordinates == ResizeCoordinates::crop_and_resize)
+    node.fail("keep_aspect_ratio_policy {} is not supported with tf_crop_and_resize", policy);
+  std::int64_t size = 0, extent = 0;  // of the axis that has the scale of all
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    const Dim& n = x[axes[i]];
+    if (!sizes[i].known()) node.fail("sizes must be numbers with keep_aspect_ratio_policy {}", policy);
+    if (!n.known() || n.value() < 1)
+      node.fail("keep_aspect_ratio_policy {} needs fixed extents of at least 1; got {}", policy, to_string(x));
+    const std::int64_t own = read_size(node, sizes[i]);
+    const bool smaller = own * extent<size * n.value(), larger = own * extent> size * n.value();
+    if (i == 0 || (policy == "not_larger" ? smaller : larger)) size = own, extent = n.value();
+  }
+  const double scale = static_cast<double>(size) / static_cast<double>(extent);
+  for (const std::size_t axis : axes) {
+    const std::int64_t n = x[axis].value();
+    r.scales[axis] = scale;
+    r.sizes[axis] = static_cast<std::int64_t>(std::floor(scale * static_cast<double>(n) + 0.5));
+    if (r.sizes[axis] < 1) node.fail("axis {} would have no element", axis);
+    r.rounded_sizes = r.rounded_sizes || r.sizes[axis] * extent != n * size;
+  }
 }
 
 void read_region(const NodeReader& node, const std::vector<std::size_t>& axes, std::size_t rank,
@@ -112,8 +124,8 @@ void read_region(const NodeReader& node, const std::vector<std::size_t>& axes, s
 // What the kernels for images do: nearest and linear over height and width
 std::optional<operators::Resize> as_image(const operators::Resample& r, const Shape& x) {
   const auto stays = [&](std::size_t axis) { return r.sizes[axis] == 0 && r.scales[axis] == 1; };
-  if (x.size() != 4 || !stays(0) || !stays(1) || r.mode == ResizeMode::cubic || r.antialias || r.exclude_outside ||
-      r.coordinates > ResizeCoordinates::align_corners)
+  if (x.size() != 4 || !stays(0) || !stays(1) || r.rounded_sizes || r.mode == ResizeMode::cubic || r.antialias ||
+      r.exclude_outside || r.coordinates > ResizeCoordinates::align_corners)
     return std::nullopt;
   // corners are aligned by what the scale makes of the extent, before it is rounded down
   for (const std::size_t axis : {2, 3}) {
@@ -175,7 +187,14 @@ void import_resize(const NodeReader& node) {
   if (r.coordinates == ResizeCoordinates::crop_and_resize) read_region(node, axes, rank, r);
   if (scales) {
     read_scales(node, 2, axes, r);
-  } else if (const auto like = read_sizes(node, x.shape(), axes, r)) {
+    return finish(node, x, r);
+  }
+  const Integers wanted = node.integers(3);
+  if (wanted.elements.size() != axes.size())
+    node.fail("sizes has {} entries; expected {}", wanted.elements.size(), axes.size());
+  if (node.text("keep_aspect_ratio_policy", "stretch") != "stretch") {
+    read_proportional_sizes(node, x.shape(), axes, wanted.elements, r);
+  } else if (const auto like = read_sizes(node, x.shape(), axes, wanted.elements, r)) {
     return finish(node, x, r, tensor_like(node, *like, r));
   }
   finish(node, x, r);

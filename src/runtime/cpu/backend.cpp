@@ -27,13 +27,14 @@ int thread_count(const CompileOptions& options) {
 namespace {
 
 TiledExecutable::Parts common_parts(const Extents& e, const Graph& source, const Graph& graph,
-                                    const passes::Partition& stages, const CompileOptions& options) {
+                                    const passes::Partition& stages, const CompileOptions& options,
+                                    double row_work = 0) {
   const int threads = thread_count(options);
   const auto names = runtime::operand_names(source);
   runtime::check_storage(options, names);
   const bool reduces = std::any_of(graph.nodes.begin(), graph.nodes.end(),
                                    [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
-  const Tiling tiling(e, threads, reduces);
+  const Tiling tiling(e, threads, reduces, row_work);
   return {.title = {},
           .plan = lower(graph, stages, e, options, tiling.segment_height() * e.width),
           .tiling = tiling,
@@ -90,7 +91,8 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
   const Extents e = extents(contraction);
   const auto sum = biased_accumulator(contraction, optimised);
   const Graph graph = sum ? with_accumulator_for(optimised, *sum) : optimised;
-  auto parts = common_parts(e, source, graph, sum ? passes::partition(graph) : stages, options);
+  const double row_work = flop(contraction) / 2 / static_cast<double>(std::max<std::int64_t>(e.images * e.height, 1));
+  auto parts = common_parts(e, source, graph, sum ? passes::partition(graph) : stages, options, row_work);
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
   if (uses_acc) parts.source = contraction_source(contraction, sum.has_value(), parts.tiling, options, *parts.unit);
   if (parts.source && parts.source->column_parts() > 1)

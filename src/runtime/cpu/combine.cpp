@@ -14,8 +14,10 @@ class Combiner {
   }
 
   void run() {
-    for (std::size_t at = 0; at < p_.instructions.size(); ++at)
+    for (std::size_t at = 0; at < p_.instructions.size(); ++at) {
       if (is_lanes(p_.instructions[at], Code::sub_fma)) combine(at);
+      if (is_lanes(p_.instructions[at], Code::add)) join_relu(at);
+    }
     std::vector<Instruction> left;
     for (std::size_t at = 0; at < gone_.size(); ++at)
       if (!gone_[at]) left.push_back(std::move(p_.instructions[at]));
@@ -32,6 +34,7 @@ class Combiner {
   bool same_shape(int r, int s) const { return reg(r).shape == reg(s).shape; }
 
   void combine(std::size_t at);
+  void join_relu(std::size_t at);
   void take_bias(std::size_t at);
   std::size_t end_of(std::size_t at) const;
 
@@ -82,6 +85,20 @@ void Combiner::combine(std::size_t at) {
     gone_[at] = true;
   }
   p_.instructions[end] = std::move(joined);
+}
+
+// The addition of a residual and the instruction after it
+void Combiner::join_relu(std::size_t at) {
+  const Instruction& sum = p_.instructions[at];
+  if (at + 1 == p_.instructions.size() || gone_[at] || !passes_by(sum.result)) return;
+  Instruction& next = p_.instructions[at + 1];
+  if (!is_lanes(next, Code::relu) || next.source[0] != sum.result) return;  // a store, for one, has no result
+  const bool alike = same_shape(sum.source[0], sum.result) && same_shape(sum.source[1], sum.result) &&
+                     same_shape(next.result, sum.result);
+  if (!alike) return;
+  next.code = Code::add_relu;
+  next.source = sum.source;
+  gone_[at] = true;
 }
 
 }  // namespace

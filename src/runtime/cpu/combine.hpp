@@ -5,8 +5,9 @@
 
 namespace unisono::cpu {
 
-/// Joins a bias, a normalisation and the function after it, [add,] sub_fma[, one of normalise_ends], into one
-/// instruction where nothing else reads what is in between. Results stay the same, bit for bit.
+/// Joins a bias, a normalisation and the function after it, [add,] sub_fma[, one of normalise_ends], and an addition
+/// and ReLU right after it, into one instruction where nothing else reads what is in between. Results stay the same,
+/// bit for bit.
 void combine_lanes(Program& program);
 
 }  // namespace unisono::cpu

@@ -5,11 +5,17 @@
 
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "runtime/cpu/views.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cpu {
+
+void throw_as_own(const dnnl::error& error) {
+  if (error.status == dnnl_out_of_memory) throw std::bad_alloc();
+  throw InternalError(fmt::format("oneDNN: {}", error.what()));
+}
 
 const dnnl::engine& dnnl_engine() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
@@ -33,13 +39,15 @@ dnnl::primitive_attr with_own_scratchpad(bool adds) {
 
 void execute(const dnnl::primitive& primitive, const std::vector<Binding>& bindings) {
   const SingleThreaded single;
-  const dnnl::engine& engine = dnnl_engine();
-  dnnl::stream stream(engine);
-  std::unordered_map<int, dnnl::memory> arguments;
-  for (const Binding& b : bindings)
-    arguments.emplace(b.argument, dnnl::memory(b.desc, engine, const_cast<void*>(b.data)));
-  primitive.execute(stream, arguments);
-  stream.wait();
+  with_own_errors([&] {
+    const dnnl::engine& engine = dnnl_engine();
+    dnnl::stream stream(engine);
+    std::unordered_map<int, dnnl::memory> arguments;
+    for (const Binding& b : bindings)
+      arguments.emplace(b.argument, dnnl::memory(b.desc, engine, const_cast<void*>(b.data)));
+    primitive.execute(stream, arguments);
+    stream.wait();
+  });
 }
 
 struct Callable::State {
@@ -50,6 +58,7 @@ struct Callable::State {
     std::vector<dnnl_exec_arg_t> arguments;
   };
   Call take();
+  void execute(std::initializer_list<const void*> data);
 
   dnnl::primitive primitive;
   std::vector<Argument> arguments;
@@ -81,17 +90,21 @@ Callable::Callable(dnnl::primitive primitive, std::vector<Argument> arguments) :
 
 void Callable::operator()(std::initializer_list<const void*> data) const {
   const SingleThreaded single;
-  State::Call call = state_->take();
+  with_own_errors([&] { state_->execute(data); });
+}
+
+void Callable::State::execute(std::initializer_list<const void*> data) {
+  Call call = take();
   auto memory = call.memories.begin();
   for (const void* p : data) {
     if (p && memory->get_data_handle() != p) memory->set_data_handle(const_cast<void*>(p));
     ++memory;
   }
-  dnnl::error::wrap_c_api(dnnl_primitive_execute(state_->primitive.get(), call.stream.get(),
+  dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), call.stream.get(),
                                                  static_cast<int>(call.arguments.size()), call.arguments.data()),
                           "could not execute a primitive");
-  const std::lock_guard lock(state_->mutex);
-  state_->idle.push_back(std::move(call));
+  const std::lock_guard lock(mutex);
+  idle.push_back(std::move(call));
 }
 
 dnnl::memory::data_type dnnl_type(DType t) {

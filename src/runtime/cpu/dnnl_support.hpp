@@ -17,6 +17,19 @@
 
 namespace unisono::cpu {
 
+/// Throws std::bad_alloc where oneDNN has no memory, InternalError for its other errors.
+[[noreturn]] void throw_as_own(const dnnl::error& error);
+
+/// What `f` returns; oneDNN's errors are thrown as our own.
+template <class F>
+decltype(auto) with_own_errors(F&& f) {
+  try {
+    return f();
+  } catch (const dnnl::error& error) {
+    throw_as_own(error);
+  }
+}
+
 /// The CPU engine of the process.
 const dnnl::engine& dnnl_engine();
 

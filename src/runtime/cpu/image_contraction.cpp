@@ -27,7 +27,7 @@ class ImageContraction final : public AccumulatorSource {
                    const VectorUnit& unit);
 
   std::size_t run_scratch() const override {
-    return constant_ ? 0 : packed_filter_bytes_ + filters_.front().weights.front().dense_bytes();
+    return constant_ || filters_.empty() ? 0 : packed_filter_bytes_ + filters_.front().weights.front().dense_bytes();
   }
   std::size_t worker_scratch() const override { return scratchpad_bytes_ + packed_input_bytes_; }
   void check(const Arguments& arguments) const override;
@@ -43,6 +43,7 @@ class ImageContraction final : public AccumulatorSource {
   bool is_slow() const;
   const void* source_rows(const ConstTensorView& x, const Strip& strip, const Window& w, std::int64_t part,
                           std::byte* packed) const;
+  void fill_with_bias(const Window& w, const float* bias, float* acc) const;
   void pack_groups(const BoundTensor& from, std::int64_t rows, std::byte* packed) const;
 
   C c_;
@@ -110,14 +111,16 @@ void ImageContraction<C>::build(DType compute, std::int64_t parts) {
   part_.c = c_.c / parts;
   const FilterDims whole = filter_dims(c_);
   const memory::desc any(filter_dims(part_).dims, dnnl_type(compute), memory::format_tag::any);
-  // the strip in the middle of the image is the most frequent one: it chooses the format of the filter
-  add_primitive(window_of(c_, tiling_.strip(tiling_.strips_per_image() / 2)), any);
-  for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) {
+  const auto add_strip = [&](std::int64_t i) {
     const Window w = window_of(c_, tiling_.strip(i));
-    if (!primitives_.contains(w.geometry())) add_primitive(w, any);
+    if (w.padding || primitives_.contains(w.geometry())) return;
+    add_primitive(w, any);
     packed_input_bytes_ = std::max(
         packed_input_bytes_, aligned_size(static_cast<std::size_t>(w.height * c_.w * part_.c) * size_of(compute)));
-  }
+  };
+  // the strip in the middle of the image is the most frequent one: it chooses the format of the filter
+  add_strip(tiling_.strips_per_image() / 2);
+  for (std::int64_t i = 0; i < tiling_.strips_per_image(); ++i) add_strip(i);
   add_filters(whole);
 }
 
@@ -236,10 +239,22 @@ const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Str
   return packed;
 }
 
+// oneDNN has no convolution of padding alone
+template <class C>
+void ImageContraction<C>::fill_with_bias(const Window& w, const float* bias, float* acc) const {
+  for (std::int64_t pixel = 0; pixel < w.output * width_; ++pixel, acc += c_.k) {
+    if (with_bias_)
+      std::copy_n(bias, c_.k, acc);
+    else
+      std::fill_n(acc, c_.k, 0.0f);
+  }
+}
+
 template <class C>
 void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip, const float* bias, float* acc,
                                   const std::byte* run_scratch, std::byte* worker_scratch) const {
   const Window w = window_of(c_, strip);
+  if (w.padding) return fill_with_bias(w, bias, acc);
   const auto& [first, next] = primitives_.at(w.geometry());
   const Filter& f = filters_[first.filter];
   const std::byte* filter = constant_ ? f.constant.data() : run_scratch + f.offset;
@@ -253,6 +268,7 @@ void ImageContraction<C>::compute(const Arguments& arguments, const Strip& strip
 
 template <class C>
 std::string ImageContraction<C>::describe() const {
+  if (primitives_.empty()) return fmt::format("the image's padding alone{}", with_bias_ ? ", bias added" : "");
   std::string s = fmt::format("oneDNN {}, {}", to_string(compute_), primitives_.begin()->second.first.implementation);
   for (const auto& [geometry, p] : primitives_)
     if (p.first.implementation != primitives_.begin()->second.first.implementation)

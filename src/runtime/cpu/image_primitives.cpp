@@ -13,7 +13,8 @@ Window window_of(const Conv2d& c, const Strip& strip) {
   const std::int64_t low = strip.first * c.stride[0] - c.pad[0];
   const std::int64_t high = (strip.first + strip.height - 1) * c.stride[0] - c.pad[0] + (c.r - 1) * c.dilation[0] + 1;
   Window w;
-  w.first = std::clamp<std::int64_t>(low, 0, c.h - 1);  // a strip of padding alone still reads one row
+  w.padding = high <= 0 || low >= c.h;
+  w.first = std::clamp<std::int64_t>(low, 0, c.h - 1);
   const std::int64_t last = std::clamp<std::int64_t>(high, w.first + 1, std::max(c.h, w.first + 1));
   w.height = last - w.first;
   w.output = strip.height;

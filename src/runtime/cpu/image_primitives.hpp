@@ -16,6 +16,7 @@ struct Window {
   std::int64_t first = 0, height = 0;  ///< input rows
   std::int64_t output = 0;             ///< output rows
   std::int64_t pad_top = 0, pad_bottom = 0;
+  bool padding = false;  ///< no input row is read: the result is the bias
 
   auto geometry() const { return std::tuple(height, output, pad_top, pad_bottom); }
 };

@@ -35,7 +35,7 @@ Machine::Machine(const VectorUnit& unit, const Plan& plan, const Program& progra
   }
 }
 
-void Machine::place(Home home, int index, Place place) {
+void Machine::place(Home home, int index, RegisterMemory place) {
   for (std::size_t r = 0; r < places_.size(); ++r) {
     const Register& reg = program_.registers[r];
     if (reg.home != home || (home != Home::accumulator && reg.index != index)) continue;
@@ -44,19 +44,20 @@ void Machine::place(Home home, int index, Place place) {
   }
 }
 
-void Machine::bind_output(int store, Place place) {
+void Machine::bind_output(int store, RegisterMemory place) {
   for (const Instruction& i : program_.instructions) {
     if (i.kind != Kind::store || i.index != store) continue;
     const auto reg = static_cast<std::size_t>(i.source[0]);
     places_[reg] = place;
     in_place_[reg] = true;
     stored_by_[static_cast<std::size_t>(store)] = i.source[0];
+    if (program_.registers[reg].home != Home::accumulator) written_.push_back(i.source[0]);
   }
 }
 
 Machine::Lanes Machine::lanes(int reg) const {
   const auto r = static_cast<std::size_t>(reg);
-  const Place& p = places_[r];
+  const RegisterMemory& p = places_[r];
   std::byte* data = p.base;
   if (p.pitch != 0) {
     const std::int64_t row = block_.image * plan_.extents.rows_per_image() + block_.first;

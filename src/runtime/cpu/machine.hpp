@@ -9,7 +9,7 @@
 namespace unisono::cpu {
 
 /// Memory in which the lanes of a register stand: row r of the space at base + (r - origin)·pitch.
-struct Place {
+struct RegisterMemory {
   std::byte* base = nullptr;
   std::int64_t pitch = 0;   ///< bytes from row to row; 0: the same lanes for every block
   std::int64_t origin = 0;  ///< row of the space at `base`
@@ -25,9 +25,9 @@ class Machine {
           std::byte* uniform, std::byte* scratch);
 
   /// Where the registers of that home stand. Registers without such a call stand in scratch.
-  void place(Home home, int index, Place place);
+  void place(Home home, int index, RegisterMemory place);
   /// Result registers that are written to their output at once: see BoundArguments.
-  void bind_output(int store, Place place);
+  void bind_output(int store, RegisterMemory place);
   /// Output `store` is written group by group, not block by block: its register stands in `buffer` until then, which
   /// has room for the rows of a group and cache_line_floats more.
   void defer_output(int store, std::byte* buffer);
@@ -72,9 +72,10 @@ class Machine {
   const BoundArguments& bound_;
   std::byte* uniform_;
   std::byte* scratch_;
-  std::vector<Place> places_;   // by register
-  std::vector<bool> in_place_;  // by register: memory of the caller
-  std::vector<int> stored_by_;  // by store: the register bound to it, or -1
+  std::vector<RegisterMemory> places_;  // by register
+  std::vector<bool> in_place_;          // by register: memory of the caller
+  std::vector<int> written_;            // registers that stand in outputs
+  std::vector<int> stored_by_;          // by store: the register bound to it, or -1
   struct Deferred {
     int store, reg;
     std::byte* buffer;

@@ -47,7 +47,7 @@ void Machine::finish_group(std::int64_t image, std::int64_t end, bool last) {
   bool past_caches = false;
   for (Deferred& d : deferred_) {
     const BoundTensor& out = bound_.outputs[static_cast<std::size_t>(d.store)];
-    Place& place = places_[static_cast<std::size_t>(d.reg)];
+    RegisterMemory& place = places_[static_cast<std::size_t>(d.reg)];
     const std::int64_t rows = end - d.first;
     const std::int64_t now = last ? rows : whole_lines(out, plan_.extents, image, d.first, rows);
     store_block(unit_, d.buffer, false, plan_.extents, {image, d.first, now},
@@ -61,16 +61,19 @@ void Machine::finish_group(std::int64_t image, std::int64_t end, bool last) {
 }
 
 // Reads ahead in what stands in memory, a block at a time: the pages of 4 KiB at which the processor itself stops
-// reading ahead are as large as a block
+// reading ahead are as large as a block. Outputs, too: the processor reads a line before it writes to it.
 void Machine::prefetch_next() const {
   const std::int64_t next = block_.image * plan_.extents.rows_per_image() + block_.first + block_.rows;
-  for (std::size_t r = 0; r < places_.size(); ++r) {
-    const Place& p = places_[r];
-    const Home home = program_.registers[r].home;
-    if (p.pitch == 0 || (home != Home::accumulator && home != Home::kept && home != Home::operand)) continue;
+  const auto prefetch = [&](const RegisterMemory& p) {
     const std::byte* from = p.base + (next - p.origin) * p.pitch;
     for (std::int64_t at = 0; at < block_.rows * p.pitch; at += cache_line) __builtin_prefetch(from + at);
+  };
+  for (std::size_t r = 0; r < places_.size(); ++r) {
+    const Home home = program_.registers[r].home;
+    const bool is_read = home == Home::accumulator || home == Home::kept || home == Home::operand;
+    if (places_[r].pitch != 0 && is_read) prefetch(places_[r]);
   }
+  for (const int r : written_) prefetch(places_[static_cast<std::size_t>(r)]);
 }
 
 }  // namespace unisono::cpu

@@ -217,15 +217,24 @@ std::unique_ptr<AccumulatorSource> matrix_source(const Gemm& g, bool with_bias, 
   return std::make_unique<MatrixContraction>(g, with_bias, tiling, options, unit);
 }
 
-std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
-                                                      const Tiling& tiling, const CompileOptions& options,
-                                                      const VectorUnit& unit) {
+namespace {
+
+std::unique_ptr<AccumulatorSource> chosen_source(const Contraction& contraction, bool with_bias, const Tiling& tiling,
+                                                 const CompileOptions& options, const VectorUnit& unit) {
   if (is_row_product(contraction, options)) return row_source(contraction, with_bias, options, unit);
   const auto* g = std::get_if<Gemm>(&contraction);
   if (g && cut_by_columns(*g, options)) return column_source(*g, with_bias, options, unit);
   if (g) return matrix_source(*g, with_bias, tiling, options, unit);
   if (const auto* c = std::get_if<Conv2d>(&contraction)) return image_source(*c, with_bias, tiling, options, unit);
   return image_source(std::get<ConvTranspose2d>(contraction), with_bias, tiling, options, unit);
+}
+
+}  // namespace
+
+std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
+                                                      const Tiling& tiling, const CompileOptions& options,
+                                                      const VectorUnit& unit) {
+  return with_own_errors([&] { return chosen_source(contraction, with_bias, tiling, options, unit); });
 }
 
 }  // namespace unisono::cpu

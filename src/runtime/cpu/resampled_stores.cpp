@@ -13,6 +13,7 @@
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cpu/made_output.hpp"
+#include "runtime/cpu/scratch.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/float_convert.hpp"
 #include "support/fork.hpp"
@@ -91,10 +92,10 @@ class ResampledExecutable final : public ExecutableImpl {
       images.push_back(bound(m, arguments));
       inner.outputs.erase(m.store.name);
     }
-    std::vector<std::byte> room;
+    AlignedBuffer room;
     if (alone_) {
       const DType type = made_[0].store.dtype;
-      room.resize(static_cast<std::size_t>(element_count(shape_)) * size_of(type));
+      room = AlignedBuffer(static_cast<std::size_t>(element_count(shape_)) * size_of(type));
       inner.outputs[source_] = {room.data(), type, shape_, {}};
     }
     whole_->run(inner);

@@ -4,10 +4,24 @@
 #include <new>
 #include <utility>
 
+#include "support/machine_memory.hpp"
+
 namespace unisono::cpu {
 
+namespace {
+
+constexpr std::size_t worth_asking = std::size_t{256} << 20;  // asking takes some microseconds
+
+std::size_t affordable(std::size_t bytes) {
+  const support::MemoryUse buffer{"one buffer", bytes};
+  if (bytes >= worth_asking) support::require_memory({&buffer, 1});
+  return bytes;
+}
+
+}  // namespace
+
 AlignedBuffer::AlignedBuffer(std::size_t bytes)
-    : data_(static_cast<std::byte*>(::operator new (aligned_size(bytes + 1), std::align_val_t{alignment}))),
+    : data_(static_cast<std::byte*>(::operator new (aligned_size(affordable(bytes) + 1), std::align_val_t{alignment}))),
       size_(bytes) {}
 
 void AlignedBuffer::Free::operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{alignment}); }

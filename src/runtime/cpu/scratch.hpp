@@ -8,7 +8,7 @@
 
 namespace unisono::cpu {
 
-/// 64-byte aligned bytes.
+/// 64-byte aligned bytes. Throws UserError for more than this process may use.
 class AlignedBuffer {
  public:
   static constexpr std::size_t alignment = 64;

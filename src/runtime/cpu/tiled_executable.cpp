@@ -25,7 +25,7 @@ struct TiledExecutable::Run {
   const Arguments& arguments;
   BoundArguments bound;
   std::byte* memory;
-  Place accumulator;            // of the whole space; base null: each worker has a tile
+  RegisterMemory accumulator;   // of the whole space; base null: each worker has a tile
   bool computes = false;        // the source still has to fill it
   const float* bias = nullptr;  // that the source adds
   int accumulator_output = -1;  // the store in whose memory it stands
@@ -328,7 +328,7 @@ void TiledExecutable::run_strip(Run& run, std::size_t index, std::int64_t strip_
   const Strip strip = parts_.tiling.strip(strip_index);
   const std::int64_t first = (strip.image * plan.extents.height + strip.first) * plan.extents.width;
   if (index == 0 && run.computes && !by_columns()) {
-    Place tile = run.accumulator;
+    RegisterMemory tile = run.accumulator;
     if (!tile.base) {
       tile = {worker.memory, plan.extents.cols * static_cast<std::int64_t>(sizeof(float)), first};
       worker.machine->place(Home::accumulator, 0, tile);

@@ -15,7 +15,7 @@ constexpr std::int64_t least_segments = 16;
 
 }  // namespace
 
-Tiling::Tiling(const Extents& extents, int threads, bool reduces) : extents_(extents) {
+Tiling::Tiling(const Extents& extents, int threads, bool reduces, double row_work) : extents_(extents) {
   const std::int64_t row_bytes = extents.width * extents.cols * 4;
   const std::int64_t all_rows = extents.images * extents.height;
   segment_height_ =
@@ -24,9 +24,13 @@ Tiling::Tiling(const Extents& extents, int threads, bool reduces) : extents_(ext
   const std::int64_t least = std::min(extents.height, ceil_div(32, extents.width));
   if (reduces) segment_height_ = std::max(segment_height_, least);
 
+  const auto bearable =
+      static_cast<std::int64_t>(std::clamp(most_work / std::max(row_work, 1.0), 1.0, 0x1p31));  // rows
+  segment_height_ = std::min(segment_height_, bearable);
+
   const std::int64_t segments = segments_per_image();
   const std::int64_t fit = std::max<std::int64_t>(1, strip_bytes / (segment_height_ * row_bytes));  // segments
-  std::int64_t strips = ceil_div(segments, fit);
+  std::int64_t strips = ceil_div(segments, std::min(fit, bearable / segment_height_));
   // as many strips as threads, better a multiple; four a thread if they stay high, so that a delayed thread costs
   // little
   const auto wanted = [&](std::int64_t each) { return ceil_div(threads * each, extents.images); };

@@ -19,7 +19,10 @@ struct Strip {
 class Tiling {
  public:
   /// `reduces`: over rows, so that segments leave results of their own; else they only say where strips may end.
-  Tiling(const Extents& extents, int threads, bool reduces = true);
+  /// `row_work`: multiply-adds of an output row. A strip of several rows has at most `most_work`, because a run can be
+  /// cancelled between two strips.
+  Tiling(const Extents& extents, int threads, bool reduces = true, double row_work = 0);
+  static constexpr double most_work = 0x1p34;
 
   const Extents& extents() const { return extents_; }
   /// The height of the highest strips.

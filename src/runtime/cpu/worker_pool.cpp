@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <system_error>
 
+#include "support/cancellation.hpp"
 #include "support/fork.hpp"
 
 #if defined(__linux__)
@@ -72,7 +73,8 @@ struct WorkerPool::Loop {
 
   const std::function<void(std::int64_t, int)>& task;
   const int threads;
-  std::vector<Part> parts;     // by worker
+  const Cancellation* const cancellation = support::current_cancellation();  // the caller's
+  std::vector<Part> parts;                                                   // by worker
   int joined = 1;              // workers so far, the caller included; guarded by the pool's mutex
   std::atomic<int> inside{0};  // helpers that work on the loop
   std::mutex mutex;            // guards what follows
@@ -96,6 +98,7 @@ struct WorkerPool::Loop {
 
   void run(std::int64_t i, int worker) {
     try {
+      check_cancelled();
       task(i, worker);
     } catch (...) {
       const std::lock_guard lock(mutex);
@@ -201,6 +204,7 @@ void WorkerPool::help() {
     if (loop) {
       {
         const support::WithinNoFork within;  // the caller's, if it has one
+        const support::WithinCancellation as_caller(loop->cancellation);
         loop->work(worker);
       }
       // the caller may destroy the loop as soon as `inside` is 0 and this mutex is free
@@ -222,7 +226,10 @@ void WorkerPool::help() {
 void WorkerPool::for_each(int threads, std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
   threads = static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(threads, tasks), 1, most_threads));
   if (threads == 1) {
-    for (std::int64_t i = 0; i < tasks; ++i) task(i, 0);
+    for (std::int64_t i = 0; i < tasks; ++i) {
+      check_cancelled();
+      task(i, 0);
+    }
     return;
   }
   start_helpers(threads - 1);

@@ -39,8 +39,8 @@ class WorkerPool {
 
   /// task(index, worker) for each index in [0, tasks); `worker` < threads is unique among the threads that run this
   /// loop at a time. Worker w begins with the w-th part of the indices, so that consecutive loops
-  /// find in its caches what it wrote; who is done helps others. Returns when all are done; an exception of a task ends
-  /// the loop early and comes out here (the first one, if there are several).
+  /// find in its caches what it wrote; who is done helps others. Returns when all are done; an exception of a task, or
+  /// Cancelled ahead of one (unisono/cancel.hpp), ends the loop early and comes out here: the first, if several do.
   void for_each(int threads, std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
 
   /// While one lives, loops follow one another, with work in between that one thread does alone: helpers stay awake for

@@ -9,16 +9,19 @@
 #include <vector>
 
 #include "families/interface/family.hpp"
+#include "jit/jit.hpp"
+#include "lower/lower.hpp"
 #include "runtime/common/executable_impl.hpp"
 #include "runtime/cuda/arguments.hpp"
-#include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/capture.hpp"
 #include "runtime/cuda/kernel.hpp"
 #include "runtime/cuda/launch.hpp"
 
 namespace unisono::cuda {
 
-class CudaExecutable final : public ExecutableImpl, public std::enable_shared_from_this<CudaExecutable> {
+class CudaExecutable final : public ExecutableImpl,
+                             public LaunchedKernel,
+                             public std::enable_shared_from_this<CudaExecutable> {
  public:
   CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Binary binary);
 
@@ -28,11 +31,10 @@ class CudaExecutable final : public ExecutableImpl, public std::enable_shared_fr
   std::size_t workspace_bytes() const override { return lowered_.plan().workspace_bytes; }
   std::string describe() const override;
 
-  /// One launch with these parameters. Throws DeviceError.
-  void launch(const families::ParameterBytes& parameters, CUstream stream) const;
-  void place(families::ParameterBytes& parameters, CUdeviceptr workspace) const;
-  Memory make_workspace() const;
-  const Gpu& gpu() const { return gpu_; }
+  const Gpu& gpu() const override { return gpu_; }
+  Memory make_workspace() const override;
+  void place(families::ParameterBytes& parameters, CUdeviceptr workspace) const override;
+  void launch(const families::ParameterBytes& parameters, CUstream stream) const override;
 
  private:
   const families::Family& family() const { return *lowered_.plan().family; }

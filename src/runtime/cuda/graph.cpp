@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/cuda/replay.hpp"
+#include "runtime/cuda/stream.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cuda {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/cuda/gpu.hpp"
-#include "runtime/cuda/replay.hpp"
+#include "runtime/cuda/launch_order.hpp"
 #include "unisono/executable.hpp"
 
 namespace unisono::cuda {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "families/interface/family.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cuda {
@@ -107,14 +108,14 @@ void Kernel::check_residency(const families::Plan& plan) const {
     fit *= cluster;
   } else {
     check(driver().cuOccupancyMaxActiveBlocksPerMultiprocessor(&fit, function_, plan.threads, plan.shared_bytes),
-          "asking how many blocks fit");
+          "asking how many CTAs fit");
     fit *= gpu().device.sms;
   }
   if (fit < plan.blocks)
-    throw DeviceError(fmt::format(
-        "{}: {} blocks exchange statistics while they run, so all must be resident at once, but only {} fit "
-        "on the {}; does another process hold a part of it (MPS)?",
-        families::describe(plan), plan.blocks, fit, gpu().device.name));
+    throw DeviceError(
+        fmt::format("{}: {} CTAs exchange statistics while they run, so all must be resident at once, but only {} fit "
+                    "on the {}; does another process hold a part of it (MPS)?",
+                    families::describe(plan), plan.blocks, fit, gpu().device.name));
 }
 
 // What the kernel declares must be what is handed to it: the driver copies as many bytes as the kernel says.

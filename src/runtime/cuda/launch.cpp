@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "runtime/cuda/encode.hpp"
-#include "runtime/cuda/executable.hpp"
 #include "runtime/cuda/memory_check.hpp"
 #include "unisono/error.hpp"
 
@@ -34,37 +33,37 @@ void check_workspace(const Gpu& gpu, const WorkspaceMemory& given, std::size_t n
 
 }  // namespace
 
-BoundLaunch::BoundLaunch(std::shared_ptr<const CudaExecutable> executable, Prepared prepared,
+BoundLaunch::BoundLaunch(std::shared_ptr<const LaunchedKernel> kernel, Prepared prepared,
                          const WorkspaceMemory& workspace)
-    : executable_(std::move(executable)), prepared_(std::move(prepared)) {
+    : kernel_(std::move(kernel)), prepared_(std::move(prepared)) {
   take(workspace);
 }
 
-std::size_t BoundLaunch::workspace_bytes() const { return executable_->workspace_bytes(); }
+std::size_t BoundLaunch::workspace_bytes() const { return kernel_->workspace_bytes(); }
 
 void BoundLaunch::take(const WorkspaceMemory& workspace) {
   const std::size_t needed = workspace_bytes();
-  if (needed == 0) return executable_->place(prepared_.parameters, 0);
+  if (needed == 0) return kernel_->place(prepared_.parameters, 0);
   if (workspace.memory == nullptr && workspace.bytes == 0) {
-    Memory made = executable_->make_workspace();
-    executable_->place(prepared_.parameters, made.address());
+    Memory made = kernel_->make_workspace();
+    kernel_->place(prepared_.parameters, made.address());
     own_ = std::move(made), callers_ = {};
     return;
   }
-  check_workspace(executable_->gpu(), workspace, needed);
+  check_workspace(kernel_->gpu(), workspace, needed);
   const std::span callers(static_cast<const std::byte*>(workspace.memory), needed);
   check_sharing(prepared_.slots, callers);
   const auto address = reinterpret_cast<CUdeviceptr>(workspace.memory);
   if (!workspace.is_clear)
     check(driver().cuMemsetD8Async(address, 0, needed, static_cast<CUstream>(workspace.stream)),
           "clearing a workspace");
-  executable_->place(prepared_.parameters, address);
+  kernel_->place(prepared_.parameters, address);
   own_ = {}, callers_ = callers;
 }
 
 void BoundLaunch::use(const WorkspaceMemory& workspace) {
-  check_alive(executable_->gpu());
-  const Current current(executable_->gpu());
+  check_alive(kernel_->gpu());
+  const Current current(kernel_->gpu());
   take(workspace);
 }
 
@@ -91,7 +90,7 @@ void BoundLaunch::enqueue(Stream stream) const {
     check_sharing(prepared_.slots, callers_);
     moved_.store(false, std::memory_order_relaxed);
   }
-  executable_->launch(prepared_.parameters, static_cast<CUstream>(stream));
+  kernel_->launch(prepared_.parameters, static_cast<CUstream>(stream));
 }
 
 }  // namespace unisono::cuda

@@ -3,6 +3,7 @@
 #include "runtime/cuda/backend.hpp"
 #include "runtime/cuda/plain.hpp"
 #include "runtime/cuda/replay.hpp"
+#include "runtime/cuda/stream.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cuda {

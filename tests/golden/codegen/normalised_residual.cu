@@ -15,7 +15,7 @@ struct Config {
     static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128;
     static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 2;
     static constexpr int kClusterM = 1, kClusterN = 1, kGroup = 0;
-    static constexpr bool kPatch = false, kSplit = false, kSwap = false, kStationary = false;
+    static constexpr bool kTwoDimensional = false, kSplit = false, kSwap = false, kStationary = false;
     static constexpr Norm kNorm = Norm::kResident;
     static constexpr int kUnit = 1, kMoments = 0, kFetch = 0;
     static constexpr bool kWide = false, kMeets = false;

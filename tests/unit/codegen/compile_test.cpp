@@ -198,16 +198,17 @@ TEST_F(Compiles, BitsOfAccumulators) {
   compile("store odd(acc) as y : bf16", small_tile());
 }
 
-TEST_F(Compiles, Unfolded) {
+TEST_F(Compiles, ExplicitIm2col) {
   Conv2d conv{.n = 1, .h = 64, .w = 64, .c = 3, .k = 64, .r = 3, .s = 3};
-  families::sm90_conv::ConvConfig config{
-      .tile = {.n = 64},
-      .schedule = {.order = plan::Order::pairs},
-      .loader = families::sm90_conv::ExplicitIm2col{.window = families::sm90_conv::unfolding_of(conv), .stages = 3}};
+  families::sm90_conv::ConvConfig config{.tile = {.n = 64},
+                                         .schedule = {.order = plan::Order::pingpong2},
+                                         .loader = families::sm90_conv::ExplicitIm2col{
+                                             .window = families::sm90_conv::im2col_window_of(conv), .stages = 3}};
   compile("store relu(acc + bias[n]) as y : bf16", config);
   conv.c = 16;
   config.tile.k = 32, config.schedule.order = plan::Order::cooperative;
-  config.loader = families::sm90_conv::ExplicitIm2col{.window = families::sm90_conv::unfolding_of(conv), .stages = 3};
+  config.loader =
+      families::sm90_conv::ExplicitIm2col{.window = families::sm90_conv::im2col_window_of(conv), .stages = 3};
   Options options;
   options.watchdog = options.delays = true;
   compile("store relu(acc + bias[n]) as y : bf16", config, options);

@@ -3,6 +3,7 @@
 #include <sstream>
 
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::codegen {

@@ -7,6 +7,7 @@
 
 #include "families/plain/generate.hpp"
 #include "fixture.hpp"
+#include "plan/moment_store.hpp"
 #include "support/golden.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
@@ -89,14 +90,14 @@ TEST(Golden, AConfigurationNamesItsPhases) {
 TEST(Golden, AConfigurationNamesItsWindows) {
   families::sm90_conv::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
-  EXPECT_EQ(generate(epilogue, config).source.find("Unfolded"), std::string::npos);
+  EXPECT_EQ(generate(epilogue, config).source.find("Im2colSmem"), std::string::npos);
   config.loader = families::sm90_conv::ExplicitIm2col{
       .window = {.lines = 7, .taps = 5, .channels = 3, .stride_h = 2, .stride_w = 1, .dilation_h = 4, .pitch = 80},
       .stages = 3};
   EXPECT_NE(
       generate(epilogue, config)
           .source.find(
-              "    struct Operands : Unfolded {\n"
+              "    struct Operands : Im2colSmem {\n"
               "        static constexpr int kLines = 7, kTaps = 5, kChannels = 3;\n"
               "        static constexpr int kStrideH = 2, kStrideW = 1, kDilationH = 4, kPitch = 80, kShift = 0;\n"
               "    };\n"),

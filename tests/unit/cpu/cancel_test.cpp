@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "unisono/network.hpp"
@@ -69,6 +70,67 @@ TEST_F(Cancel, BetweenTheSteps) {
     ASSERT_TRUE(is_right()) << round;
   }
 }
+
+// A network of one step, which takes some 20 ms: it ends within the step, with some of its output written
+class CancelOneStep : public testing::TestWithParam<int> {
+ protected:
+  static constexpr std::int64_t side = 64;
+  static const std::vector<std::int64_t>& shape() {
+    static const std::vector<std::int64_t> s{1, side, side, 16};  // channels last
+    return s;
+  }
+
+  void ends_within(const NetworkExecutable& network) {
+    const std::vector<float> x(static_cast<std::size_t>(element_count(shape())), 2.0f);
+    std::vector<float> y(x.size(), -1);
+    const auto run = [&] {
+      network.run({{"x", {x.data(), DType::f32, shape(), {}}}}, {{"y", {y.data(), DType::f32, shape(), {}}}});
+    };
+    run();
+    const std::vector<float> right = y;
+    int within = 0;
+    for (int round = 0; round < 200 && within < 3; ++round) {
+      std::atomic<bool> requested{false};
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::microseconds(1000 * (round % 10) + 300));
+        requested = true;
+      });
+      const Cancellation cancellation(requested);
+      try {
+        for (;;) {
+          std::fill(y.begin(), y.end(), -1.0f);
+          run();
+        }
+      } catch (const Cancelled&) {
+        const auto untouched = std::count(y.begin(), y.end(), -1.0f);
+        within += untouched > 0 && untouched < std::ssize(y) ? 1 : 0;
+      }
+      other.join();
+    }
+    EXPECT_EQ(within, 3) << "runs that ended in the middle of their only step";
+    const std::atomic<bool> never{false};
+    const Cancellation cancellation(never);  // the same pieces, all of them
+    run();
+    EXPECT_EQ(y, right);
+  }
+};
+
+TEST_P(CancelOneStep, BetweenTheStripsOfAContraction) {
+  NetworkBuilder net;
+  const std::vector<float> filter(16 * 16 * 25 * 25, 0.001f);
+  net.output(conv2d(net.input("x", {1, 16, side, side}), net.constant("w", {16, 16, 25, 25}, filter), {.pad = 12}),
+             "y");
+  ends_within(compile(net.build(), {.threads = GetParam(), .layout = Layout::nhwc}));
+}
+
+TEST_P(CancelOneStep, WithinTheRowsOfAnOperator) {
+  NetworkBuilder net;
+  const operators::Pool2d pool{.average = false, .kernel = {63, 63}, .stride = {1, 1}, .pad = {31, 31, 31, 31}};
+  net.output(net.apply(pool, {net.input("x", {1, 16, side, side})}), "y");
+  ends_within(compile(net.build(), {.threads = GetParam(), .layout = Layout::nhwc}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, CancelOneStep, testing::Values(1, 2));
 
 }  // namespace
 }  // namespace unisono

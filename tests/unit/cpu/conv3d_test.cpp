@@ -24,9 +24,9 @@ std::vector<float> random_floats(std::int64_t count, std::mt19937_64& random) {
   return values;
 }
 
-class Problem {
+class VolumeConvolution {
  public:
-  explicit Problem(const Case& c) : c_(c) {
+  explicit VolumeConvolution(const Case& c) : c_(c) {
     const Volumes& v = c.v;
     x.shape = {c.images, c.in}, y.shape = {c.images, c.out};
     w.shape = v.transposed ? Extents64{c.in, c.out / v.groups} : Extents64{c.out, c.in / v.groups};
@@ -89,9 +89,9 @@ class Problem {
   const Case& c_;
 };
 
-void expect_right(const Case& c, bool has_bias, bool constant_filter) {
+void expect_right(const Case& c, bool has_bias, bool constant_filter, int runs = 2) {
   std::mt19937_64 random(static_cast<unsigned>(c.in * 1000 + c.out));
-  const Problem p(c);
+  const VolumeConvolution p(c);
   const Conv3d conv(c.v, p.x, p.w, has_bias, p.y, constant_filter);
   const std::vector<float> bias = has_bias ? random_floats(c.out, random) : std::vector<float>{};
   const Parallel backwards = [](std::int64_t count, const auto& body) {  // one by one, the last first
@@ -99,7 +99,7 @@ void expect_right(const Case& c, bool has_bias, bool constant_filter) {
   };
   const std::vector<float> fixed = random_floats(count_of(p.w.shape), random);
   std::vector<float> first;
-  for (int run = 0; run < 2; ++run) {
+  for (int run = 0; run < runs; ++run) {
     const std::vector<float> x = random_floats(count_of(p.x.shape), random);
     const std::vector<float> w = constant_filter ? fixed : random_floats(count_of(p.w.shape), random);
     std::vector<float> y(static_cast<std::size_t>(count_of(p.y.shape)), NAN), again = y;
@@ -138,6 +138,48 @@ TEST(Conv3d, TransposedComputesWhatItsDefinitionSays) {
   };
   for (const Case& c : cases)
     for (const bool constant : {false, true}) expect_right(c, c.in % 2 == 0, constant);
+}
+
+std::int64_t tasks_of(const Case& c) {
+  const VolumeConvolution p(c);
+  const Conv3d conv(c.v, p.x, p.w, false, p.y, false);
+  std::vector<float> x(static_cast<std::size_t>(count_of(p.x.shape))), w(static_cast<std::size_t>(count_of(p.w.shape))),
+      y(static_cast<std::size_t>(count_of(p.y.shape)));
+  std::int64_t last = 0;  // the convolution itself is the last loop
+  const Parallel counted = [&last](std::int64_t count, const auto& body) {
+    last = count;
+    body(0, count);
+  };
+  conv.run(x.data(), w.data(), nullptr, y.data(), counted);
+  return last;
+}
+
+TEST(Conv3d, FewChannelsOfALargeVolumeAreCutByDepth) {
+  const std::vector<Case> cases{
+      {1, 3, 30, {10, 16, 16}, {3, 1, 1}, {ones, ones, ones, {1, 0, 0}, zeros, 1, false}},
+      {2, 3, 33, {17, 12, 16}, {3, 1, 1}, {{2, 1, 1}, ones, {2, 0, 0}, {3, 0, 0}, zeros, 1, false}},
+      {1, 32, 16, {8, 12, 24}, {2, 3, 2}, {ones, {2, 1, 1}, {2, 1, 0}, {0, 1, 1}, zeros, 1, false}},  // in two sums
+      {1, 4, 24, {8, 14, 14}, {3, 1, 1}, {ones, ones, {1, 0, 0}, {1, 0, 0}, zeros, 2, false}},
+      {1, 3, 16, {4, 9, 9}, {2, 2, 2}, {{2, 2, 2}, ones, zeros, zeros, zeros, 1, true}},
+      {1, 3, 16, {4, 9, 9}, {2, 2, 2}, {{3, 2, 2}, {2, 1, 1}, zeros, zeros, zeros, 1, true}},
+  };
+  for (const Case& c : cases) {
+    EXPECT_GT(tasks_of(c), (c.out + 31) / 32 * c.images) << c.in << " channels";
+    expect_right(c, c.in % 2 == 0, c.v.transposed, 1);
+  }
+}
+
+TEST(Conv3d, RangesOfDepthThatAreNotApartStayWhole) {
+  const std::vector<Case> cases{
+      // a range of padding alone
+      {1, 2, 32, {2, 20, 20}, {1, 1, 1}, {ones, ones, {3, 0, 0}, {3, 0, 0}, zeros, 1, false}},
+      // output slices that get two input slices each
+      {1, 2, 16, {6, 12, 12}, {3, 2, 2}, {{2, 2, 2}, ones, zeros, zeros, zeros, 1, true}},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(tasks_of(c), 1) << c.in << " channels";
+    expect_right(c, true, true);
+  }
 }
 
 }  // namespace

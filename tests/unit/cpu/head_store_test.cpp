@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "ir/store_forms.hpp"
 #include "unisono/error.hpp"
-#include "unit/cpu/problem.hpp"
+#include "unit/cpu/refused_arguments.hpp"
 
 namespace unisono::test {
 namespace {
@@ -20,11 +19,6 @@ const std::string texts[] = {
     "store head(y, hw, channels=17) {\n  t = acc + hb[n] + ht[b,n]\n  store t * sigmoid(t) as h : f32\n}\n",
     "v = acc * 2 + r[m,n]\nstore acc as x : f32\nstore v as y : {}\nstore head(v, hw, channels=1) {\n"
     "  operand gain = 2\n  store acc * gain as h : {}\n}\n"};
-
-std::string of_dtype(std::string text, const std::string& type) {
-  for (std::size_t at = text.find("{}"); at != std::string::npos; at = text.find("{}")) text.replace(at, 2, type);
-  return text;
-}
 
 TEST(CpuHeadStore, AgreesWithTheReference) {
   std::uint64_t seed = 0;
@@ -87,26 +81,11 @@ TEST(CpuHeadStore, IsTheContractionOfTheStore) {
   EXPECT_TRUE(std::equal(memory.begin(), memory.end(), static_cast<const std::byte*>(h.data)));
 }
 
-class CpuHeadRefusals : public ::testing::Test {
+class CpuHeadRefusals : public RefusedArguments {
  protected:
-  RandomCase c = problem(Conv2d{.n = 1, .h = 6, .w = 4, .c = 3, .k = 2},
-                         "store acc as y\nstore head(acc, hw, channels=3) {\n  store acc + hb[n] as h\n}\n");
-  Executable kernel = compile(c.contraction, c.graph, options_of(c, 1));
-
-  std::string refusal(const std::function<void(Arguments&)>& change) {
-    Arguments arguments = c.arguments;
-    change(arguments);
-    poison_outputs(c);
-    const std::string before = output_bytes(c);
-    std::string text = "accepted";
-    try {
-      kernel.run(arguments);
-    } catch (const UserError& e) {
-      text = e.what();
-      EXPECT_EQ(output_bytes(c), before) << "something was written";
-    }
-    return text;
-  }
+  CpuHeadRefusals()
+      : RefusedArguments(Conv2d{.n = 1, .h = 6, .w = 4, .c = 3, .k = 2},
+                         "store acc as y\nstore head(acc, hw, channels=3) {\n  store acc + hb[n] as h\n}\n") {}
 };
 
 TEST_F(CpuHeadRefusals, SayWhatIsExpected) {

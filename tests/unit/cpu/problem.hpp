@@ -22,6 +22,12 @@ inline RandomCase problem(const Contraction& contraction, const std::string& tex
   return c;
 }
 
+/// The text with a dtype in place of each "{}".
+inline std::string of_dtype(std::string text, const std::string& dtype) {
+  for (std::size_t at = text.find("{}"); at != std::string::npos; at = text.find("{}")) text.replace(at, 2, dtype);
+  return text;
+}
+
 inline CompileOptions options_of(const RandomCase& c, int threads) {
   CompileOptions options;
   options.storage = c.storage;

@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <set>
 
 #include "reference/resampled.hpp"
 #include "unisono/error.hpp"
-#include "unit/cpu/problem.hpp"
+#include "unit/cpu/refused_arguments.hpp"
 
 namespace unisono::test {
 namespace {
@@ -18,11 +17,6 @@ using ::testing::HasSubstr;
 
 const std::string both =
     "y = relu(acc + bias[n])\nstore y : {}\nstore max_pool_2x2(y) as p : {}\nstore enlarge_2x2(y) as e : {}\n";
-
-std::string of_type(std::string text, const std::string& type) {
-  for (std::size_t at = text.find("{}"); at != std::string::npos; at = text.find("{}")) text.replace(at, 2, type);
-  return text;
-}
 
 TEST(CpuResampledStores, AgreeWithTheReference) {
   const std::string texts[] = {
@@ -34,18 +28,18 @@ TEST(CpuResampledStores, AgreeWithTheReference) {
       for (const char* type : {"f32", "bf16", "f16"}) {
         RandomCase conv =
             problem(Conv2d{.n = 2, .h = 9, .w = 7, .c = 3, .k = 6, .r = 3, .s = 3, .pad = 1, .layout = layout},
-                    of_type(text, type), ++seed);
+                    of_dtype(text, type), ++seed);
         expect_agreement(conv, 2);
         RandomCase transposed = problem(
             ConvTranspose2d{.n = 1, .h = 3, .w = 4, .c = 3, .k = 4, .r = 2, .s = 2, .stride = 2, .layout = layout},
-            of_type(text, type), ++seed);
+            of_dtype(text, type), ++seed);
         expect_agreement(transposed, 1);
       }
 }
 
 // Exactly the store's elements, as they are rounded
 TEST(CpuResampledStores, AreElementsOfTheStore) {
-  RandomCase c = problem(Conv2d{.n = 2, .h = 5, .w = 8, .c = 3, .k = 4}, of_type(both, "bf16"));
+  RandomCase c = problem(Conv2d{.n = 2, .h = 5, .w = 8, .c = 3, .k = 4}, of_dtype(both, "bf16"));
   std::map<std::string, std::vector<std::byte>> memory;
   for (auto& [name, view] : c.arguments.outputs) {
     memory[name].resize(static_cast<std::size_t>(element_count(view.shape)) * 2);
@@ -58,7 +52,7 @@ TEST(CpuResampledStores, AreElementsOfTheStore) {
 }
 
 TEST(CpuResampledStores, HaveTheSameBitsByAnyNumberOfThreads) {
-  RandomCase c = problem(Conv2d{.n = 3, .h = 21, .w = 18, .c = 3, .k = 8}, of_type(both, "bf16"));
+  RandomCase c = problem(Conv2d{.n = 3, .h = 21, .w = 18, .c = 3, .k = 8}, of_dtype(both, "bf16"));
   std::set<std::string> bits;
   for (const int threads : {1, 2, 7}) {
     poison_outputs(c);
@@ -81,25 +75,9 @@ TEST(CpuResampledStores, NanIsTheLargest) {
   EXPECT_EQ(p[1], 3);
 }
 
-class CpuResampledRefusals : public ::testing::Test {
+class CpuResampledRefusals : public RefusedArguments {
  protected:
-  RandomCase c = problem(Conv2d{.n = 1, .h = 6, .w = 4, .c = 3, .k = 2}, of_type(both, "f32"));
-  Executable kernel = compile(c.contraction, c.graph, options_of(c, 1));
-
-  std::string refusal(const std::function<void(Arguments&)>& change) {
-    Arguments arguments = c.arguments;
-    change(arguments);
-    poison_outputs(c);
-    const std::string before = output_bytes(c);
-    std::string text = "accepted";
-    try {
-      kernel.run(arguments);
-    } catch (const UserError& e) {
-      text = e.what();
-      EXPECT_EQ(output_bytes(c), before) << "something was written";
-    }
-    return text;
-  }
+  CpuResampledRefusals() : RefusedArguments(Conv2d{.n = 1, .h = 6, .w = 4, .c = 3, .k = 2}, of_dtype(both, "f32")) {}
 };
 
 TEST_F(CpuResampledRefusals, SayWhatIsExpected) {

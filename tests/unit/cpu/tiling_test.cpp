@@ -51,5 +51,14 @@ TEST(Tiling, TilesFitTheSecondLevelCache) {
     EXPECT_LE(Tiling(e, 2).strip_rows() * e.cols * 4, 300 << 10);
 }
 
+// A run can be cancelled between two strips, so none has more than a second's work if it could have less
+TEST(Tiling, StripsAreNoLongerThanIsBearable) {
+  EXPECT_EQ(Tiling({1, 1001, 1001, 1}, 2, false, 9e9).strip_height(), 1);
+  EXPECT_EQ(Tiling({1, 1001, 1001, 1}, 2, true, 0x1p40).strip_height(), 1);
+  EXPECT_EQ(Tiling({1, 1001, 1001, 1}, 2, false, 0x1p30).strip_height(), 16);
+  EXPECT_EQ(Tiling({8, 56, 56, 256}, 2, false, 56.0 * 256 * 4608).strip_height(),
+            Tiling({8, 56, 56, 256}, 2, false).strip_height());
+}
+
 }  // namespace
 }  // namespace unisono::cpu

@@ -370,6 +370,23 @@ TEST(VectorUnit, NormaliseIsItsParts) {
       }
 }
 
+TEST(VectorUnit, AddReluIsItsParts) {
+  Random r(12);
+  std::vector<float> x(83), y(83);
+  for (std::vector<float>* v : {&x, &y})
+    for (float& e : *v) e = static_cast<float>(r.uniform(-9, 9));
+  x[3] = y[20] = nan;
+  x[4] = y[21] = -infinity;
+  x[5] = -y[5];
+  x[6] = y[6] = -0.0f;
+  for (const VectorUnit* u : units()) {
+    const std::vector<float> joined = run(*u, Code::add_relu, x, y),
+                             expected = run(*u, Code::relu, run(*u, Code::add, x, y));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      ASSERT_TRUE(same(joined[i], expected[i])) << u->name << ": " << joined[i] << " instead of " << expected[i];
+  }
+}
+
 TEST(VectorUnit, Transposes) {
   for (const VectorUnit* u : units())
     for (std::size_t rows = 1; rows < 11; ++rows)

@@ -2,6 +2,7 @@
 
 #include "recorded.hpp"
 #include "runtime/cuda/replay.hpp"
+#include "runtime/cuda/stream.hpp"
 
 namespace unisono::cuda {
 namespace {

@@ -1,118 +1,13 @@
-// Every call of the driver fails once in turn while a kernel is built, bound and run: an error each time, nothing left,
-// and the next time all is well.
+// Every call of the driver fails once in turn while a kernel, or a network, is built, bound and run.
 
-#include <set>
+#include "driver_faults.hpp"
 
-#include "recorded.hpp"
-#include "runtime/cuda/gpu.hpp"
+#include "network_recorded.hpp"
 
 namespace unisono::cuda {
 namespace {
 
-Driver real;
-int calls = 0, failing = -1;  // the call that fails, from 0
-std::string failed;
-
-template <auto Member>
-struct Counted;
-template <class... A, CUresult (*Driver::*Member)(A...)>
-struct Counted<Member> {
-  static const char* name;
-  static CUresult call(A... a) {
-    if (calls++ != failing) return (real.*Member)(a...);
-    failed = name;
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  }
-};
-template <class... A, CUresult (*Driver::*Member)(A...)>
-const char* Counted<Member>::name = "";
-
-// What names an error, and what gives back: a memory that cannot be freed is lost whatever one does
-const std::set<std::string>& left_alone() {
-  static const std::set<std::string> names{
-      "cuGetErrorName", "cuGetErrorString", "cuMemFree",           "cuModuleUnload",     "cuStreamDestroy",
-      "cuEventDestroy", "cuGraphDestroy",   "cuUserObjectRelease", "cuGraphExecDestroy", "cuCtxPopCurrent"};
-  return names;
-}
-
-// What comes before that, too: without a context, or an end of what still runs, memory and modules stay where they are
-const std::set<std::string>& ways_back() {
-  static const std::set<std::string> names{"cuDevicePrimaryCtxGetState", "cuCtxGetId", "cuCtxPushCurrent",
-                                           "cuCtxSynchronize", "cuThreadExchangeStreamCaptureMode"};
-  return names;
-}
-
-// While one lives, calls of the driver are counted
-class Counting {
- public:
-  explicit Counting(int fails) {
-    real = driver();
-    Driver& d = const_cast<Driver&>(driver());  // the table of the process, which the tests' driver has filled
-#define UNISONO_COUNT(function)                     \
-  if (!left_alone().contains(#function)) {          \
-    d.function = &Counted<&Driver::function>::call; \
-    Counted<& Driver::function>::name = #function;  \
-  }
-    UNISONO_DRIVER_FUNCTIONS(UNISONO_COUNT)
-#undef UNISONO_COUNT
-    calls = 0, failing = fails, failed.clear();
-  }
-  ~Counting() {
-    const_cast<Driver&>(driver()) = real;
-    failing = -1;
-  }
-};
-
-class DriverFaults : public CudaLaunch {
- protected:
-  // Whether it ended without an error
-  template <class F>
-  bool ends_well(int fails, F&& cycle) {
-    const Counting counting(fails);
-    try {
-      cycle();
-      return true;
-    } catch (const Error& error) {
-      EXPECT_EQ(dynamic_cast<const InternalError*>(&error), nullptr) << failed << ": " << error.what();
-      return false;
-    }
-  }
-
-  // What a failure on the way back has left; of workspaces of streams, which stay, none is new
-  void take_back(const std::map<CUdeviceptr, std::size_t>& memory, const std::map<CUmodule, int>& modules) {
-    const Current current(gpu(0));
-    const auto now = state.memory;
-    for (const auto& [address, bytes] : now)
-      if (!memory.contains(address)) driver().cuMemFree(address);
-    const auto loaded = state.modules;
-    for (const auto& [module, number] : loaded)
-      if (!modules.contains(module)) driver().cuModuleUnload(module);
-  }
-
-  template <class F>
-  void each_fails_once(F&& cycle) {
-    executable.reset();
-    ASSERT_TRUE(ends_well(-1, cycle));  // workspaces of streams stay
-    ASSERT_TRUE(ends_well(-1, cycle));
-    const int count = calls;
-    EXPECT_GT(count, 10);
-    int errors = 0;
-    for (int n = 0; n < count; ++n) {
-      const auto memory = state.memory;
-      const auto modules = state.modules;
-      errors += ends_well(n, cycle) ? 0 : 1;
-      const std::string what = failed;
-      if (ways_back().contains(what)) {
-        take_back(memory, modules);
-      } else {
-        EXPECT_EQ(state.memory.size(), memory.size()) << what << ", call " << n;
-        EXPECT_EQ(state.modules.size(), modules.size()) << what << ", call " << n;
-      }
-      ASSERT_TRUE(ends_well(-1, cycle)) << "after " << what << ", call " << n;
-    }
-    EXPECT_GT(errors, count / 2);
-  }
-};
+using DriverFaults = EachCallFails<CudaLaunch>;
 
 TEST_F(DriverFaults, BuiltAndRun) {
   each_fails_once([&] { build_from({.registers = 168}).run(a); });
@@ -130,3 +25,90 @@ TEST_F(DriverFaults, BoundAndLaunched) {
 
 }  // namespace
 }  // namespace unisono::cuda
+
+namespace unisono::network::gpu {
+namespace {
+
+class NetworkDriverFaults : public cuda::EachCallFails<NetworkLaunches> {
+ protected:
+  // What was begun on a stream that a call failed on ends with the stream
+  struct OwnStream {
+    CUstream get = nullptr;
+    OwnStream() { cuda::check(cuda::driver().cuStreamCreate(&get, CU_STREAM_DEFAULT), "making a stream"); }
+    ~OwnStream() { cuda::driver().cuStreamDestroy(get); }
+  };
+  struct OwnGraph {
+    CUgraph get = nullptr;
+    ~OwnGraph() {
+      if (get != nullptr) cuda::driver().cuGraphDestroy(get);
+    }
+  };
+  // Captures what `enqueue` puts on the stream; the capture ends whatever happens within
+  static void capture(CUstream s, const std::function<void()>& enqueue) {
+    cuda::check(cuda::driver().cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL), "beginning a capture");
+    OwnGraph graph;
+    try {
+      enqueue();
+    } catch (...) {
+      cuda::driver().cuStreamEndCapture(s, &graph.get);
+      throw;
+    }
+    cuda::check(cuda::driver().cuStreamEndCapture(s, &graph.get), "ending a capture");
+  }
+};
+
+// The graph of its kernels is built, launched, handed other tensors, launched again and timed kernel by kernel
+TEST_F(NetworkDriverFaults, BuiltAndReplayed) {
+  void* const other = memory(24);
+  each_fails_once([&] {
+    const OwnStream s;
+    const auto launch = bound();
+    launch->enqueue(s.get);
+    launch->rebind(launch->slot("y"), other);
+    launch->enqueue(s.get);
+    Workspace own(*plan, Workspace::Way::replayed);
+    EXPECT_EQ(own.enqueue_timed(views, 1, s.get).size(), 3u);
+    own.collect(views, 1, s.get);
+  });
+}
+
+// Tensors of the host are copied to the GPU and back
+TEST_F(NetworkDriverFaults, WithTensorsOfTheHost) {
+  const std::vector<float> x(6, 1.0f);
+  std::vector<float> y(6);
+  const CallerViews host{{x.data(), DType::f32, {2, 3}, {3, 1}}, {y.data(), DType::f32, {2, 3}, {1, 2}}};
+  each_fails_once([&] {
+    const OwnStream s;
+    Workspace own(*plan, Workspace::Way::replayed);
+    own.enqueue(host, 1, s.get);
+    own.collect(host, 1, s.get);
+  });
+}
+
+TEST_F(NetworkDriverFaults, Captured) {
+  each_fails_once([&] {
+    const OwnStream s;
+    const auto launch = bound();
+    for (int i = 0; i < 2; ++i) capture(s.get, [&] { launch->enqueue(s.get); });
+    launch->enqueue(s.get);
+    CapturedRuns runs;
+    capture(s.get, [&] {
+      Workspace& run =
+          runs.take(plan, s.get, [&] { return std::make_unique<Workspace>(*plan, Workspace::Way::recorded); });
+      run.bind(views, 1);
+      run.record(s.get);
+    });
+  });
+}
+
+// The caller gives the workspace; the launch owns nothing of it but the table of addresses
+TEST_F(NetworkDriverFaults, InAWorkspaceOfTheCallers) {
+  void* const room = memory(static_cast<std::int64_t>(plan->bytes));
+  each_fails_once([&] {
+    const OwnStream s;
+    bound({.memory = room, .bytes = plan->bytes})->enqueue(s.get);
+  });
+}
+
+}  // namespace
+}  // namespace unisono::network::gpu

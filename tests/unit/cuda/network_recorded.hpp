@@ -1,7 +1,7 @@
 #pragma once
 /// A network of three plain launches, planned by hand, for the tests' own driver.
 
-#include "network/cuda/launch.hpp"
+#include "network/cuda/run/launch.hpp"
 #include "recorded.hpp"
 
 namespace unisono::network::gpu {

@@ -61,7 +61,7 @@ TEST(TypedOverride, NoKeyIsLeftOut) {
   const std::string all = to_string(PlanOverride{.family = "sm90_conv",
                                                  .tile = {{128, 160}},
                                                  .depth = 64,
-                                                 .schedule = PlanOverride::Schedule::pairs,
+                                                 .schedule = PlanOverride::Schedule::pingpong2,
                                                  .loads = PlanOverride::Loads::halo_tiles,
                                                  .stages = {{5, 3}},
                                                  .store_buffers = 2,

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include <array>
 #include <cerrno>
@@ -22,8 +23,9 @@ struct Calls {
   std::atomic<bool> counted{false};
   std::atomic<long> seen{0}, fails{-1};
 };
-std::array<Calls, 3> all;
+std::array<Calls, 4> all;
 std::atomic<long> blocks{0};
+std::atomic<bool> passed{false};
 
 Calls& of(Kind kind) { return all[static_cast<std::size_t>(kind)]; }
 
@@ -55,16 +57,53 @@ bool is_own(const void* caller) {
   return at >= own_text().begin && at < own_text().end;
 }
 
-// JSON's values, a library of headers alone, take memory while they are destroyed
-bool is_of_json(const void* caller) {
+// Code of other libraries within this program. JSON's values take memory while they are destroyed; the messages of ONNX
+// are read by protobuf's code, some of which its compiler writes.
+bool is_foreign(const char* function) {
+  for (const char* space : {"nlohmann", "6google8protobuf", "N4onnx"})
+    if (std::strstr(function, space) != nullptr) return true;
+  return false;
+}
+
+bool is_of_the_standard_library(const char* function) {
+  for (const char* space : {"_ZNSt", "_ZNKSt", "_ZSt", "_ZN9__gnu_cxx", "_ZNK9__gnu_cxx"})
+    if (std::strncmp(function, space, std::strlen(space)) == 0) return true;
+  return false;
+}
+
+// The frames from the one that allocates on. Templates of the standard library that this program has are called by
+// libstdc++.so, too, some of which does not survive a failure: whose allocation it is, the first other frame tells.
+struct Frames {
+  const void* caller;
+  bool begun = false, foreign = false;
+};
+_Unwind_Reason_Code judge(_Unwind_Context* context, void* to) {
+  Frames& frames = *static_cast<Frames*>(to);
+  const auto* const at = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+  frames.begun = frames.begun || at == frames.caller;
+  if (!frames.begun) return _URC_NO_REASON;
   Dl_info info{};
-  return ::dladdr(caller, &info) != 0 && info.dli_sname != nullptr &&
-         std::strstr(info.dli_sname, "nlohmann") != nullptr;
+  const bool named = ::dladdr(at, &info) != 0 && info.dli_sname != nullptr;
+  frames.foreign = !is_own(at) || (named && is_foreign(info.dli_sname));
+  const bool undecided = !frames.foreign && named && is_of_the_standard_library(info.dli_sname);
+  return undecided ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+bool is_of_another_library(const void* caller) {
+  Frames frames{caller};
+  ::_Unwind_Backtrace(judge, &frames);
+  return frames.foreign;
+}
+
+// Whether this allocation is the one that fails
+bool is_refused(const void* caller) {
+  if (!of(Kind::allocation).counted || !is_own(caller) || !fails_now(Kind::allocation)) return false;
+  passed = is_of_another_library(caller);
+  return !passed;
 }
 
 void* take(std::size_t bytes, std::size_t alignment, const void* caller) {
-  if (of(Kind::allocation).counted && is_own(caller) && fails_now(Kind::allocation) && !is_of_json(caller))
-    return nullptr;
+  if (is_refused(caller)) return nullptr;
   bytes = bytes == 0 ? 1 : bytes;
   void* const memory = alignment <= alignof(std::max_align_t)
                            ? std::malloc(bytes)
@@ -88,9 +127,11 @@ void give_back(void* memory) {
 
 long seen(Kind kind) { return of(kind).seen; }
 long live_blocks() { return blocks; }
+bool passed_over() { return passed; }
 
 Counting::Counting(Kind kind, long fails) {
   own_text();
+  passed = false;
   of(kind).seen = 0, of(kind).fails = fails, of(kind).counted = true;
 }
 Counting::~Counting() {
@@ -150,10 +191,33 @@ UNISONO_WRAP(ssize_t, read, (int file, void* to, std::size_t n), (file, to, n), 
 UNISONO_WRAP(ssize_t, pread, (int file, void* to, std::size_t n, off_t at), (file, to, n, at), UNISONO_FAIL(EIO, -1))
 UNISONO_WRAP(ssize_t, write, (int file, const void* from, std::size_t n), (file, from, n), UNISONO_FAIL(ENOSPC, -1))
 UNISONO_WRAP(int, fsync, (int file), (file), UNISONO_FAIL(EIO, -1))
+UNISONO_WRAP(int, syncfs, (int file), (file), UNISONO_FAIL(EIO, -1))
+UNISONO_WRAP(int, stat, (const char* path, struct stat* info), (path, info), UNISONO_FAIL(EIO, -1))
+UNISONO_WRAP(int, lstat, (const char* path, struct stat* info), (path, info), UNISONO_FAIL(EIO, -1))
+UNISONO_WRAP(int, fchmod, (int file, mode_t mode), (file, mode), UNISONO_FAIL(EIO, -1))
+UNISONO_WRAP(int, faccessat, (int folder, const char* path, int mode, int flags), (folder, path, mode, flags),
+             UNISONO_FAIL(EACCES, -1))
+int __real_close(int file);
+int __wrap_close(int file) {  // the file is closed all the same
+  const int result = __real_close(file);
+  return unisono::faults::fails_now(Kind::file) ? UNISONO_FAIL(EIO, -1) : result;
+}
 UNISONO_WRAP(int, rename, (const char* from, const char* to), (from, to), UNISONO_FAIL(EACCES, -1))
 UNISONO_WRAP(int, mkdir, (const char* path, mode_t mode), (path, mode), UNISONO_FAIL(ENOSPC, -1))
 UNISONO_WRAP(int, flock, (int file, int operation), (file, operation), UNISONO_FAIL(ENOLCK, -1))
 UNISONO_WRAP(int, fstat, (int file, struct stat* info), (file, info), UNISONO_FAIL(EIO, -1))
+
+// oneDNN's, by the types that they have in C: of pointers to what only oneDNN knows
+constexpr int dnnl_out_of_memory = 1;
+#define UNISONO_WRAP_DNNL(name, parameters, arguments)                          \
+  int __real_##name parameters;                                                 \
+  int __wrap_##name parameters {                                                \
+    if (unisono::faults::fails_now(Kind::primitive)) return dnnl_out_of_memory; \
+    return __real_##name arguments;                                             \
+  }
+UNISONO_WRAP_DNNL(dnnl_primitive_create, (void** to, const void* description), (to, description))
+UNISONO_WRAP_DNNL(dnnl_primitive_execute, (const void* primitive, void* stream, int n, const void* arguments),
+                  (primitive, stream, n, arguments))
 
 #define UNISONO_WRAP_SQLITE(name, parameters, arguments)                 \
   int __real_##name parameters;                                          \

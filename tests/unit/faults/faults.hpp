@@ -1,13 +1,14 @@
 #pragma once
 /// What a system may refuse, refused on purpose: the n-th allocation of our own code, the n-th call for a file, of
-/// SQLite. Calls are counted while a Counting lives; what other libraries call is neither counted nor refused.
+/// SQLite, of oneDNN. Calls are counted while a Counting lives; what other libraries call is neither counted nor
+/// refused.
 
 #include <atomic>
 #include <cstddef>
 
 namespace unisono::faults {
 
-enum class Kind { allocation, file, database };
+enum class Kind { allocation, file, database, primitive };
 
 /// Calls of a kind so far; since the last Counting began.
 long seen(Kind kind);
@@ -23,6 +24,9 @@ class Counting {
   Counting(const Counting&) = delete;
   Counting& operator=(const Counting&) = delete;
 };
+
+/// Whether the allocation that should have failed since the last Counting began was another library's, and did not.
+bool passed_over();
 
 /// Counts a call; whether it is the one that fails.
 bool fails_now(Kind kind);

@@ -1,16 +1,12 @@
-// Every allocation of our own, every call for a file and of SQLite fails once in turn: an error each time, nothing is
-// lost, and the next time all is well.
+// Every allocation of our own, every call for a file, of SQLite and of oneDNN fails once in turn: an error each time,
+// nothing is lost, and the next time all is well.
 
 #include "faults.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <functional>
-#include <new>
-#include <system_error>
 
+#include "cycle.hpp"
 #include "jit/jit.hpp"
 #include "support/fake_compiler.hpp"
 #include "support/files.hpp"
@@ -22,52 +18,6 @@
 
 namespace unisono::faults {
 namespace {
-
-// Calls that fail of each kind in a cycle, at most: all of a small one, else some, evenly apart. UNISONO_FAULTS=all:
-// all.
-long most_faults() {
-  const char* all = std::getenv("UNISONO_FAULTS");
-  return all != nullptr && std::string_view(all) == "all" ? 1L << 40 : 60;
-}
-
-using Cycle = std::function<bool()>;  ///< whether its results are right
-
-enum class Ending { right, wrong, error };
-
-Ending ending_of(Kind kind, long fails, const Cycle& cycle, std::string& what) {
-  const Counting counting(kind, fails);
-  try {
-    return cycle() ? Ending::right : Ending::wrong;
-  } catch (const InternalError& error) {
-    what = error.what();
-    return Ending::wrong;
-  } catch (const Error&) {
-  } catch (const std::bad_alloc&) {
-  } catch (const std::system_error&) {  // of a folder of its own that a test makes
-  }
-  return Ending::error;
-}
-
-/// `tolerated`: some calls may fail without an error, as those for a cache.
-void each_fails_once(Kind kind, const Cycle& cycle, bool tolerated = false) {
-  std::string what;
-  for (int warm = 0; warm < 3; ++warm) ASSERT_EQ(ending_of(kind, -1, cycle, what), Ending::right) << what;
-  const long count = seen(kind), step = std::max(1L, count / most_faults());
-  ASSERT_GT(count, 0);
-  const long blocks = live_blocks();
-  long errors = 0, tried = 0;
-  for (long n = 0; n < count; n += step, ++tried) {
-    const Ending ending = ending_of(kind, n, cycle, what);
-    ASSERT_NE(ending, Ending::wrong) << "call " << n << " of " << count << ": " << what;
-    errors += ending == Ending::error ? 1 : 0;
-    if (n % 5 == 0) {
-      ASSERT_EQ(ending_of(kind, -1, cycle, what), Ending::right) << "after call " << n << ": " << what;
-    }
-  }
-  ASSERT_EQ(ending_of(kind, -1, cycle, what), Ending::right) << what;
-  EXPECT_TRUE(tolerated || errors == tried) << errors << " of " << tried;
-  EXPECT_LE(live_blocks(), blocks + 8) << "lost in " << tried << " failures";
-}
 
 bool graph_on_the_cpu() {
   const Graph graph = parse("store relu(acc + bias[n]) as y : f32\n");
@@ -92,6 +42,28 @@ bool network_on_the_cpu() {
   std::vector<float> y(64, -1);
   run.run({{"x", {x.data(), DType::f32, {1, 4, 8, 8}, {}}}}, {{"y", {y.data(), DType::f32, {1, 4, 4, 4}, {}}}});
   return std::all_of(y.begin(), y.end(), [](float v) { return v == 3.0f; });
+}
+
+// Volumes, and a batch of products
+bool operators_on_the_cpu() {
+  NetworkBuilder net;
+  const std::vector<std::int64_t> one(3, 1), none(3, 0);
+  const operators::Conv3d conv{.stride = one,
+                               .dilation = one,
+                               .before = none,
+                               .after = none,
+                               .output_pad = none,
+                               .groups = 1,
+                               .transposed = false};
+  const auto w = net.constant("w", {2, 2, 1, 1, 1}, std::vector<float>(4, 0.25f));
+  const auto h = net.apply(conv, {net.input("x", {1, 2, 2, 4, 4}), w});
+  net.output(net.apply(operators::MatMul{}, {h, net.input("b", {4, 4})}), "y");
+  const NetworkExecutable run = compile(net.build(), {.threads = 1});
+  const std::vector<float> x(64, 3.0f), b(16, 1.0f);
+  std::vector<float> y(64, -1);
+  run.run({{"x", {x.data(), DType::f32, {1, 2, 2, 4, 4}, {}}}, {"b", {b.data(), DType::f32, {4, 4}, {}}}},
+          {{"y", {y.data(), DType::f32, {1, 2, 2, 4, 4}, {}}}});
+  return std::all_of(y.begin(), y.end(), [](float v) { return v == 6.0f; });
 }
 
 class Faults : public ::testing::Test {
@@ -144,6 +116,13 @@ class Faults : public ::testing::Test {
 
 TEST_F(Faults, AllocationsOfAGraph) { each_fails_once(Kind::allocation, graph_on_the_cpu); }
 TEST_F(Faults, AllocationsOfANetwork) { each_fails_once(Kind::allocation, network_on_the_cpu); }
+TEST_F(Faults, AllocationsOfOperators) { each_fails_once(Kind::allocation, operators_on_the_cpu); }
+
+// Memory that oneDNN does not get is no missing kernel
+TEST_F(Faults, MemoryOfPrimitives) {
+  each_fails_once(Kind::primitive, [] { return graph_on_the_cpu() && network_on_the_cpu() && operators_on_the_cpu(); });
+}
+
 TEST_F(Faults, AllocationsOfTheDatabase) {
   each_fails_once(Kind::allocation, [&] { return measured_plan(); });
 }

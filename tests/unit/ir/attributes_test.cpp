@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ir/infer.hpp"
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
 #include "unisono/builder.hpp"
 #include "unisono/error.hpp"

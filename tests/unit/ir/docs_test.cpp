@@ -8,8 +8,8 @@
 #include <set>
 #include <sstream>
 
+#include "ir/number.hpp"
 #include "ir/op_table.hpp"
-#include "ir/spelling.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ir/op_table.hpp"
 #include "unisono/builder.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"

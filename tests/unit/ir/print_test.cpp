@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "ir/spelling.hpp"
+#include "ir/number.hpp"
 #include "unisono/builder.hpp"
 #include "unisono/text.hpp"
 #include "wild_graph.hpp"

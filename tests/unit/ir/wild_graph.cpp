@@ -4,7 +4,6 @@
 #include <numeric>
 #include <utility>
 
-#include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "support/random.hpp"
 #include "unisono/builder.hpp"

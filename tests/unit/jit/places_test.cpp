@@ -70,7 +70,7 @@ TEST_F(PlacesTest, WhatIsRefusedIsToldToTheDoctor) {
   fs::permissions(cache, fs::perms::all);
   ::setenv("UNISONO_CACHE_DIR", cache.c_str(), 1);
   ::setenv("UNISONO_PACKS", (cache.string() + ":" + (root / "absent").string()).c_str(), 1);
-  const Places places = places_of({});
+  const KernelFolders places = kernel_folders_of({});
   ::unsetenv("UNISONO_CACHE_DIR");
   ::unsetenv("UNISONO_PACKS");
   EXPECT_EQ(places.cache.folder, cache);

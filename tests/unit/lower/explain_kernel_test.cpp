@@ -2,6 +2,7 @@
 
 #include "unisono/explain.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,22 @@ TEST(ExplainKernel, PlanReasonsAndSource) {
   EXPECT_THAT(e.source, HasSubstr("__global__"));
   for (const auto& part : {e.contraction, e.device, "plan: " + e.plan, e.origin, std::string("bias[n] : f32")})
     EXPECT_THAT(to_string(e), HasSubstr(part));
+}
+
+TEST(ExplainKernel, RefusesWhatCompileRefuses) {
+  // (2^16)^2 does not fit an i32
+  EXPECT_THROW(explain_kernel(Gemm{.m = 65536, .n = 64, .k = 64, .dtype_a = DType::bf16, .dtype_b = DType::bf16},
+                              parse("store sum(acc / (extent(m)*extent(m)), over=m) as y : f32")),
+               UserError);
+  // more operands than the kernel's parameter holds
+  std::string text = "h0 = acc\n";
+  for (int i = 0; i < 600; ++i) text += fmt::format("h{} = h{} + v{}[n]\n", i + 1, i, i);
+  try {
+    explain_kernel(product, parse(text + "store h600 as y : bf16"));
+    ADD_FAILURE() << "600 operands are explained";
+  } catch (const Unsupported& error) {
+    EXPECT_THAT(error.what(), HasSubstr("operands; a kernel's parameters hold"));
+  }
 }
 
 TEST(ExplainKernel, APlanMayBeFixedAndAFunctionIsShown) {
@@ -76,7 +93,7 @@ TEST(ExplainKernel, ATypedOverrideThatIsIllegalIsRefusedWithAReason) {
               HasSubstr("user: CompileOptions::plan says tile=128x64 and CompileOptions::plan_override 128x64"));
   EXPECT_THAT(refusal({.plan_override = {.mode = PlanOverride::Mode::resident}}),
               HasSubstr("mode: the epilogue has no normalisation"));
-  EXPECT_THAT(refusal({.plan_override = {.loads = PlanOverride::Loads::unfolded}}), HasSubstr("load=im2col_smem"));
+  EXPECT_THAT(refusal({.plan_override = {.loads = PlanOverride::Loads::im2col_smem}}), HasSubstr("load=im2col_smem"));
 }
 
 TEST(ExplainKernel, WhatCompileRefusesIsRefused) {

@@ -10,8 +10,9 @@
 #include <cstdlib>
 
 #include "bench/kernels.hpp"
+#include "families/interface/family.hpp"
 #include "jit/key.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "tuner/problem.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
@@ -113,7 +114,7 @@ TEST_F(Lower, OnlyTheMainStoreIsPooledOrEnlarged) {
     return "none";
   };
   EXPECT_THAT(refusal("store acc as h : bf16\nstore enlarge_2x2(acc) as e : bf16\nstore relu(acc) as y : bf16", conv()),
-              HasSubstr("resampled: the kernel writes 'y' last, and 'e' is made of another store"));
+              HasSubstr("a pooled or upsampled store: the kernel writes 'y' last, and 'e' is made of another store"));
   EXPECT_THAT(refusal("store enlarge_2x2(acc) as e : f32", conv()), HasSubstr("no result [m,n] of 16 bits"));
   EXPECT_THAT(refusal("store enlarge_2x2(acc) as e : bf16", Gemm{.m = 64, .n = 64, .k = 64}),
               HasSubstr("has no image; expected a convolution"));

@@ -12,6 +12,8 @@
 namespace unisono::network::gpu {
 namespace {
 
+constexpr Capacity of_an_h200{.sms = 132, .threads = 2048};
+
 constexpr std::size_t memory_bytes = 256;
 using Bytes = std::bitset<2 * memory_bytes>;  // of two spaces
 
@@ -91,7 +93,7 @@ TEST(Dependencies, ColumnsOfOneTensorAreApart) {
 }
 
 TEST(Dependencies, RandomLaunches) {
-  const Capacity capacity;
+  const Capacity capacity = of_an_h200;
   std::size_t edges = 0, pairs = 0, beside = 0;
   for (int round = 0; round < 300; ++round) {
     Drawn random{test::Random(static_cast<std::uint64_t>(round))};
@@ -188,7 +190,8 @@ TEST(Dependencies, AsIfEveryPairWereCompared) {
     std::vector<Uses> launches(1 + random.below(round % 10 == 0 ? 150 : 40));
     const std::size_t kinds = 2 + random.below(8);
     for (Uses& u : launches) u = round % 2 == 0 ? random.uses() : drawn_of_few(random, kinds);
-    const Capacity capacity{.sms = static_cast<std::int64_t>(round % 3 == 0 ? 132 : 1 + random.below(20))};
+    const Capacity capacity{.sms = static_cast<std::int64_t>(round % 3 == 0 ? 132 : 1 + random.below(20)),
+                            .threads = 2048};
     const Order expected = by_pairs(launches, capacity);
     ASSERT_EQ(dependencies(launches, capacity), expected) << "round " << round;
     for (const auto& list : expected) edges += list.size();
@@ -208,31 +211,30 @@ TEST(Dependencies, TimeGrowsWithTheLaunches) {
   for (std::size_t i = 0; i < count; ++i) chain.push_back({.reads = {part(i % 2)}, .writes = {part((i + 1) % 2)}});
   for (std::size_t i = 0; i < count; ++i)  // four beside each other, and what all read
     branches.push_back({.reads = {common, part(i % 4)}, .writes = {part(i % 4)}});
-  const Order after_wide = dependencies(wide, {});
+  const Order after_wide = dependencies(wide, of_an_h200);
   EXPECT_EQ(after_wide[count], std::vector<std::size_t>{0});
   EXPECT_EQ(after_wide[count + 1].size(), count);
-  EXPECT_EQ(dependencies(chain, {})[count - 1], std::vector<std::size_t>{count - 2});
-  EXPECT_EQ(dependencies(branches, {})[count - 1], std::vector<std::size_t>{count - 5});
+  EXPECT_EQ(dependencies(chain, of_an_h200)[count - 1], std::vector<std::size_t>{count - 2});
+  EXPECT_EQ(dependencies(branches, of_an_h200)[count - 1], std::vector<std::size_t>{count - 5});
   EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(30));
 }
 
 // Without memory in common
 TEST(Dependencies, WhatRunsBesideWhat) {
-  const Capacity h200;
   const Uses border{.blocks = 640, .threads = 256}, tiny{.blocks = 3, .threads = 256};
   const Uses small{.exclusive = true, .blocks = 40, .threads = 384};
   const Uses whole{.exclusive = true, .blocks = 132, .threads = 384};
-  EXPECT_TRUE(worthwhile(small, small, h200));
-  EXPECT_FALSE(worthwhile(small, whole, h200)) << "its blocks would wait for SMs";
-  EXPECT_FALSE(worthwhile(whole, whole, h200));
-  EXPECT_TRUE(worthwhile(border, small, h200));
-  EXPECT_TRUE(worthwhile(border, tiny, h200));
-  EXPECT_FALSE(worthwhile(border, border, h200));
-  EXPECT_FALSE(worthwhile(tiny, whole, h200));
+  EXPECT_TRUE(worthwhile(small, small, of_an_h200));
+  EXPECT_FALSE(worthwhile(small, whole, of_an_h200)) << "its blocks would wait for SMs";
+  EXPECT_FALSE(worthwhile(whole, whole, of_an_h200));
+  EXPECT_TRUE(worthwhile(border, small, of_an_h200));
+  EXPECT_TRUE(worthwhile(border, tiny, of_an_h200));
+  EXPECT_FALSE(worthwhile(border, border, of_an_h200));
+  EXPECT_FALSE(worthwhile(tiny, whole, of_an_h200));
   Uses exchanging = small;
   exchanging.exchanges = true;
   const std::vector<Uses> three{exchanging, small, exchanging};
-  EXPECT_EQ(dependencies(three, h200), (Order{{}, {}, {0}})) << "two that exchange are never beside each other";
+  EXPECT_EQ(dependencies(three, of_an_h200), (Order{{}, {}, {0}})) << "two that exchange are never beside each other";
 }
 
 }  // namespace

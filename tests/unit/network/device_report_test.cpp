@@ -83,6 +83,7 @@ TEST(DeviceReport, StatisticsOfAConcatenationComeFromItsProducers) {
   EXPECT_EQ(count(report, "plain kernel: statistics of 'concat_6' from its producers 'conv2d_5' and 'add_1'"), 1)
       << to_string(report);
   EXPECT_EQ(count(report, ", statistics of '"), 2) << to_string(report);
+  EXPECT_THAT(report.decisions, HasSubstr("  statistics: from the kernels of 'conv2d_5', 'add_1'\n"));
   EXPECT_EQ(count(report, "statistics/2"), 2) << "of 30 channels a group in tiles of 64\n" << to_string(report);
   EXPECT_EQ(count(report, "plain kernel over the tensor: no kernel of a convolution makes 'x'"), 2)
       << to_string(report);
@@ -124,7 +125,7 @@ TEST(DeviceReport, WhatIsNotFoldedSaysWhy) {
   NetworkBuilder net("strided");
   Weights weights(net);
   NetworkValue x = net.input("x", {"batch", 96, "height", "width"});
-  x = max_pool(conv2d(x, weights.filter(x, 16, 3), {.stride = 2, .pad = 1}));                 // no patches, no windows
+  x = max_pool(conv2d(x, weights.filter(x, 16, 3), {.stride = 2, .pad = 1}));  // no halo tiles, no windows
   x = max_pool(conv2d(x, weights.filter(x, 16, 3), {.pad = 1}), {.kernel = 3, .stride = 2});  // no windows of 2x2
   net.output(x, "y");
   const DeviceReport report = report_of(net.build(), {{"x", {2, 96, 40, 40}}});
@@ -146,6 +147,20 @@ TEST(DeviceReport, OneStoreInEveryForm) {
   const DeviceReport report = report_of(net.build(), {{"x", {1, 16, 12, 12}}});
   EXPECT_EQ(report.launches.size(), 5u) << to_string(report);
   EXPECT_EQ(count(report, "enlarged, pooled"), 1) << to_string(report);
+}
+
+// Extents fit a network's 64 bits and not a kernel's 32
+TEST(DeviceReport, ImagesBeyondAKernelsNumbersAreRefused) {
+  constexpr std::int64_t height = std::int64_t{1} << 31;
+  NetworkBuilder net("pool");
+  const operators::Pool2d pool{.kernel = {2, 1}, .stride = {1 << 24, 1}};
+  net.output(net.apply(pool, {net.input("x", {1, 8, height, 1})}), "y");
+  const Network network = net.build();
+  try {
+    ADD_FAILURE() << to_string(report_of(network, {{"x", {1, 8, height, 1}}}));
+  } catch (const Unsupported& error) {
+    EXPECT_THAT(error.what(), HasSubstr("image extent 2147483648; plain kernels count places to"));
+  }
 }
 
 // The embeddings of time of residual blocks: one product, of whose output each block reads its columns

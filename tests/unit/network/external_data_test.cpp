@@ -1,6 +1,8 @@
 /// Weights in files beside the model.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -118,12 +120,21 @@ TEST_F(ExternalData, LinkToAModel) {
 
 TEST_F(ExternalData, FitsItsShape) {
   EXPECT_EQ(refusal("weights/none.bin"), "the file of its external data is not there");
-  EXPECT_EQ(refusal("weights"), "the file of its external data is not there");
   EXPECT_EQ(refusal("weights/c.bin", "8"), "its external data end beyond the end of the file");
   EXPECT_EQ(refusal("weights/c.bin", "18446744073709551615"), "its external data end beyond the end of the file");
   EXPECT_EQ(refusal("weights/c.bin", "-4"), "the offset of its external data is no number");
   EXPECT_EQ(refusal("weights/c.bin", "4", "16"),
             "its external data have another length than the 12 bytes of its shape");
+}
+
+TEST_F(ExternalData, IsARegularFile) {
+  const fs::path folder = fs::canonical(root_ / "model");
+  EXPECT_EQ(refusal("weights"), "its external data: cannot open '" + (folder / "weights").string() +
+                                    "': Is a directory; expected a regular file");
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal("pipe"), testing::HasSubstr("its external data: '" + (folder / "pipe").string() + "' is a FIFO"));
+  fs::create_symlink("/dev/zero", folder / "device");
+  EXPECT_EQ(refusal("device"), "its external data must lie in a file below the model's folder");
 }
 
 }  // namespace

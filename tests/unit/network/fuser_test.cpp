@@ -98,9 +98,10 @@ TEST_F(Fuser, ResidualOfAnEarlierTensorJoins) {
   EXPECT_NE(r.regions[1].epilogue.find("x[m,n]"), std::string::npos);
 }
 
-// Both convolutions could take the addition; one does, and the other's result is its operand
+// Both convolutions, whose taps differ, could take the addition; one does, and the other's result is its operand
 TEST_F(Fuser, SumOfTwoConvolutionsJoinsTheLast) {
-  const auto r = fused(relu(conv(x) + conv(x)));
+  const auto dilated = conv2d(x, weights({8, x.shape()[1].value(), 3, 3}), {.pad = 2, .dilation = 2});
+  const auto r = fused(relu(dilated + conv(x)));
   ASSERT_EQ(r.regions.size(), 2u);
   EXPECT_THAT(r.regions[0].operators, ElementsAre("conv2d"));
   EXPECT_THAT(r.regions[1].operators, ElementsAre("conv2d", "add", "relu"));

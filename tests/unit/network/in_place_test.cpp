@@ -7,6 +7,7 @@
 #include "ir/op_table.hpp"
 #include "network/operand_view.hpp"
 #include "network/regions.hpp"
+#include "network/storage.hpp"
 #include "support/broadcasts.hpp"
 #include "view_network.hpp"
 

@@ -8,6 +8,7 @@
 
 #include "network/dim.hpp"
 #include "network/space.hpp"
+#include "network/storage.hpp"
 #include "support/broadcasts.hpp"
 
 namespace unisono::network {
@@ -90,8 +91,8 @@ class Checker {
   }
 
  private:
-  template <class Place>
-  void compare(const std::string& what, const Tensor& t, const Place& place) const {
+  template <class Offset>
+  void compare(const std::string& what, const Tensor& t, const Offset& place) const {
     int wrong = 0;
     for_each_index(space_, [&](const Sizes& index) {
       const auto expected = static_cast<float>(broadcast_position(operand_, index));

@@ -145,6 +145,23 @@ TEST(Copy, RandomPermutationsBroadcastsAndSlices) {
   }
 }
 
+// A tall matrix that is transposed: its columns are shared out, not its few rows, which lie far apart
+TEST(Copy, ThreadsShareTheLongAxisOfATallMatrix) {
+  const std::int64_t rows = 5, cols = 700;
+  std::vector<float> from(static_cast<std::size_t>(rows * cols)), to(from.size());
+  std::iota(from.begin(), from.end(), 0.0f);
+  std::int64_t shared = 0;
+  const Parallel counted = [&shared](std::int64_t count, const auto& body) {
+    shared = count;
+    body(0, count / 2);
+    body(count / 2, count);
+  };
+  copy({rows, cols}, from.data(), {1, rows}, to.data(), {cols, 1}, counted);
+  EXPECT_EQ(shared, cols);
+  for (std::int64_t i = 0; i < rows * cols; ++i)
+    ASSERT_EQ(to[static_cast<std::size_t>(i)], from[static_cast<std::size_t>(i % cols * rows + i / cols)]);
+}
+
 TEST(Copy, Reshaped) {
   // (2,3) with strides (1,2) read in row-major order into (3,2) with strides (1,3)
   const std::vector<float> x{0, 3, 1, 4, 2, 5};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -156,6 +158,36 @@ TEST(TensorOperators, StripsWithFiltersOfTheirOwn) {
   test::expect_agreement(n, inputs, test::run(compile(n, {.threads = 2}), inputs));
 }
 
+// Strips of output rows for which no row of the image is read: between others, at both ends, and all of them
+TEST(TensorOperators, PaddingBeyondTheFilter) {
+  test::Random r(9);
+  struct Case {
+    std::vector<std::int64_t> image;
+    std::int64_t outputs, groups;
+    ConvAttributes how;
+  };
+  for (const auto& [image, outputs, groups, how] :
+       {Case{{2, 2, 3, 3}, 4, 1, {.pad = 120}}, Case{{1, 32, 3, 3}, 32, 32, {.pad = Margins(200, 0, 0, 1)}},
+        Case{{1, 16, 4, 3}, 8, 1, {.pad = Margins(0, 2, 200, 0)}},
+        Case{{1, 3, 5, 3}, 2, 1, {.stride = 3, .pad = 90, .dilation = 5}},
+        Case{{1, 2, 3, 3}, 2, 1, {.stride = 100, .pad = 50}}})
+    for (const bool biased : {false, true}) {
+      NetworkBuilder net;
+      const auto x = net.input("x", Shape(image.begin(), image.end()));
+      const std::int64_t taps = how.stride.h == 100 ? 1 : 3, channels = image[1] / groups;
+      const auto w = net.constant("w", {outputs, channels, taps, taps},
+                                  test::random_elements(r, outputs * channels * taps * taps));
+      ConvAttributes attributes = how;
+      attributes.groups = groups;
+      const auto y = biased ? conv2d(x, w, net.constant("b", {outputs}, test::random_elements(r, outputs)), attributes)
+                            : conv2d(x, w, attributes);
+      net.output(relu(y), "y");
+      const Network n = net.build();
+      const test::HostTensors inputs{{"x", test::random_tensor(r, image)}};
+      test::expect_agreement(n, inputs, test::run(compile(n, {.threads = 2}), inputs));
+    }
+}
+
 // By the definition written down twice: tables of taps, and a weight for every element
 TEST(TensorOperators, ResampleAgreesWithTheReference) {
   test::Random r(7);
@@ -177,6 +209,13 @@ TEST(TensorOperators, ResampleAgreesWithTheReference) {
       how.scales.push_back(sized ? 0 : static_cast<double>(r.between(2, 9)) / 4);
       how.roi_begin.push_back(r.uniform(-0.1, 0.1));
       how.roi_end.push_back(r.uniform(0.9, 1.1));
+    }
+    if (how.coordinates != ResizeCoordinates::crop_and_resize && r.chance(0.3)) {
+      how.rounded_sizes = true;
+      for (std::size_t i = 0; i < rank; ++i) {
+        how.scales[i] = r.uniform(0.3, 2.5);
+        how.sizes[i] = std::max<std::int64_t>(1, std::llround(how.scales[i] * static_cast<double>(shape[i])));
+      }
     }
     NetworkBuilder net;
     net.output(net.apply(how, {net.input("x", Shape(shape.begin(), shape.end()))}), "y");

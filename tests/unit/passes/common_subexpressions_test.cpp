@@ -1,11 +1,17 @@
 #include "passes/common_subexpressions.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ctime>
+#include <limits>
+#include <string>
 
+#include "ir/attributes.hpp"
 #include "passes/split_normalisations.hpp"
 #include "rewriting.hpp"
+#include "unisono/text.hpp"
 
 namespace unisono::passes {
 namespace {
@@ -49,6 +55,42 @@ TEST(CommonSubexpressions, CallsOfFunctionsMergeAndEffectsDoNot) {
   verify(g);
   EXPECT_EQ(g.effects.size(), 2u);
   EXPECT_EQ(count(g, Op::call), 3);
+}
+
+// Constants that all differ, and their uses
+Graph long_graph(int lines) {
+  std::string text = "t0 = acc\n";
+  for (int i = 1; i <= lines; ++i) text += fmt::format("t{} = t{} + {}.5\n", i, i - 1, i);
+  return unisono::parse(text + fmt::format("store t{} as y : f32\n", lines));
+}
+
+double fastest_of_three(const Graph& g) {
+  std::clock_t least = std::numeric_limits<std::clock_t>::max();
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t begin = std::clock();
+    EXPECT_EQ(common_subexpressions(g).nodes.size(), g.nodes.size());
+    least = std::min(least, std::clock() - begin);
+  }
+  return static_cast<double>(std::max<std::clock_t>(least, 1));
+}
+
+// 16 times as long: comparing each constant with all others takes 256 times as long
+TEST(CommonSubexpressions, LongTextsTakeTimeInProportion) {
+  EXPECT_LT(fastest_of_three(long_graph(32000)), 100 * fastest_of_three(long_graph(2000)));
+}
+
+std::size_t hash_of_number(double x) {
+  Attributes a;
+  a.value = x;
+  return ir::hash_of(a);
+}
+
+TEST(CommonSubexpressions, NumbersThatAreOneAndThoseThatAreNot) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(hash_of_number(nan), hash_of_number(-nan));
+  EXPECT_EQ(hash_of_number(2), hash_of_number(2));
+  EXPECT_NE(hash_of_number(0.0), hash_of_number(-0.0));
+  EXPECT_NE(hash_of_number(1), hash_of_number(2));
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(Partition, WithoutReductionsThereIsOneStage) {
   EXPECT_EQ(p.stages[0].stores, (std::vector<std::size_t>{0}));
 }
 
-// What DESIGN promises for GroupNorm: one value is kept between the two stages
+// What the passes promise for GroupNorm: one value is kept between the two stages
 TEST(Partition, GroupNormKeepsOneValue) {
   const Graph g =
       run_pipeline(graph_of("h = acc + bias[n] + temb[b,n]\n"

@@ -14,7 +14,7 @@ struct Product {
   double sheet_tflops;  ///< dense, of bf16 or f16 with sums in f32
   double sheet_tbps;
   double tensor_share, memory_share;  ///< of the data sheet's rates under load
-  int lanes;
+  int lanes, threads;
   const char* arch;
 };
 
@@ -34,15 +34,16 @@ DeviceAttributes attributes(const char* name, int capability, int sms, int clock
 constexpr double hopper = 800 / 989.4, hopper_memory = 4.2 / 4.8;
 
 const Product products[] = {
-    {attributes("NVIDIA H200", 90, 132, 1980, 3201, 6016), 989.4, 4.8, hopper, hopper_memory, 128, "sm_90a"},
-    {attributes("NVIDIA H100 PCIe", 90, 114, 1755, 1593, 5120), 756, 2.0, hopper, hopper_memory, 128, "sm_90a"},
-    {attributes("NVIDIA H100 80GB HBM3", 90, 132, 1980, 2619, 5120), 989.4, 3.35, hopper, hopper_memory, 128, "sm_90a"},
-    {attributes("NVIDIA A100-SXM4-80GB", 80, 108, 1410, 1593, 5120), 312, 2.039, 0.8, 0.85, 64, "sm_80"},
-    {attributes("NVIDIA A40", 86, 84, 1740, 7251, 384), 149.7, 0.696, 0.8, 0.85, 128, "sm_86"},
-    {attributes("NVIDIA L4", 89, 58, 2040, 6251, 192), 121, 0.3, 0.8, 0.85, 128, "sm_89"},
-    {attributes("NVIDIA GeForce RTX 4090", 89, 128, 2520, 10501, 384), 165.2, 1.008, 0.8, 0.85, 128, "sm_89"},
-    {attributes("NVIDIA GeForce RTX 3090", 86, 82, 1695, 9751, 384), 71, 0.936, 0.8, 0.85, 128, "sm_86"},
-    {attributes("Tesla T4", 75, 40, 1590, 5001, 256), 65, 0.32, 0.8, 0.85, 64, "sm_75"},
+    {attributes("NVIDIA H200", 90, 132, 1980, 3201, 6016), 989.4, 4.8, hopper, hopper_memory, 128, 2048, "sm_90a"},
+    {attributes("NVIDIA H100 PCIe", 90, 114, 1755, 1593, 5120), 756, 2.0, hopper, hopper_memory, 128, 2048, "sm_90a"},
+    {attributes("NVIDIA H100 80GB HBM3", 90, 132, 1980, 2619, 5120), 989.4, 3.35, hopper, hopper_memory, 128, 2048,
+     "sm_90a"},
+    {attributes("NVIDIA A100-SXM4-80GB", 80, 108, 1410, 1593, 5120), 312, 2.039, 0.8, 0.85, 64, 2048, "sm_80"},
+    {attributes("NVIDIA A40", 86, 84, 1740, 7251, 384), 149.7, 0.696, 0.8, 0.85, 128, 1536, "sm_86"},
+    {attributes("NVIDIA L4", 89, 58, 2040, 6251, 192), 121, 0.3, 0.8, 0.85, 128, 1536, "sm_89"},
+    {attributes("NVIDIA GeForce RTX 4090", 89, 128, 2520, 10501, 384), 165.2, 1.008, 0.8, 0.85, 128, 1536, "sm_89"},
+    {attributes("NVIDIA GeForce RTX 3090", 86, 82, 1695, 9751, 384), 71, 0.936, 0.8, 0.85, 128, 1536, "sm_86"},
+    {attributes("Tesla T4", 75, 40, 1590, 5001, 256), 65, 0.32, 0.8, 0.85, 64, 1024, "sm_75"},
 };
 
 TEST(DescribedDevice, HasTheRatesOfItsDataSheet) {
@@ -51,6 +52,7 @@ TEST(DescribedDevice, HasTheRatesOfItsDataSheet) {
     EXPECT_NEAR(d.tensor_tflops / (p.sheet_tflops * p.tensor_share), 1, 0.02) << p.reported.name;
     EXPECT_NEAR(d.memory_tbps / (p.sheet_tbps * p.memory_share), 1, 0.03) << p.reported.name;
     EXPECT_EQ(d.lanes, p.lanes) << p.reported.name;
+    EXPECT_EQ(d.threads, p.threads) << p.reported.name;
     EXPECT_EQ(d.arch(), p.arch) << p.reported.name;
     EXPECT_LT(d.clock_ghz, p.reported.clock_khz * 1e-6) << p.reported.name;
     EXPECT_GT(d.clock_ghz, 0.85e-6 * p.reported.clock_khz) << p.reported.name;
@@ -68,6 +70,7 @@ TEST(DescribedDevice, IsAnH200ByDefault) {
   EXPECT_EQ(found.shared_bytes, given.shared_bytes);
   EXPECT_EQ(found.l2_bytes, given.l2_bytes);
   EXPECT_EQ(found.lanes, given.lanes);
+  EXPECT_EQ(found.threads, given.threads);
   EXPECT_DOUBLE_EQ(found.clock_ghz, given.clock_ghz);
   EXPECT_DOUBLE_EQ(found.tensor_tflops, given.tensor_tflops);
   EXPECT_DOUBLE_EQ(found.memory_tbps, given.memory_tbps);

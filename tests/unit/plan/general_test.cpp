@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "plan/refusal.hpp"
 #include "problems.hpp"
 #include "unisono/error.hpp"

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/analyse.hpp"
 #include "plan/resampling.hpp"
 #include "problems.hpp"
 #include "unisono/error.hpp"

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "plan/epilogue.hpp"
 #include "unisono/text.hpp"
 

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "support/files.hpp"
@@ -110,6 +111,46 @@ TEST_F(ReplaceFileTest, InAFolderWhereNothingCanBeMadeAFileIsWrittenInPlace) {
   }
   EXPECT_EQ(read_file(file), "two");
   ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
+}
+
+// None of several files takes its name before all are written
+TEST_F(ReplaceFileTest, SeveralTogether) {
+  const fs::path other = folder.path() / "other", link = folder.path() / "link";
+  replace_file(file, "one");
+  ASSERT_EQ(::chmod(file.c_str(), 0640), 0);
+  fs::create_symlink("target", link);
+  {
+    FileReplacements files;
+    for (const fs::path& path : {file, other, link}) files.write(path, "new");
+    files.write("/dev/null", "in place");
+    EXPECT_EQ(read_file(file), "one");
+    EXPECT_FALSE(fs::exists(other));
+    EXPECT_EQ(items(), 5u) << "two names, and three files beside";
+  }
+  EXPECT_EQ(items(), 2u) << "never committed: nothing is left";
+  FileReplacements files;
+  for (const fs::path& path : {file, other, link}) files.write(path, "new");
+  EXPECT_THROW(files.write(folder.path() / "absent" / "file", "x"), std::system_error);
+  EXPECT_EQ(read_file(file), "one");
+  files.commit();
+  for (const fs::path& path : {file, other, folder.path() / "target"}) EXPECT_EQ(read_file(path), "new") << path;
+  EXPECT_EQ(mode_of(file), 0640u);
+  EXPECT_TRUE(fs::is_symlink(link));
+  EXPECT_EQ(items(), 4u);
+}
+
+// More files than a process may have open
+TEST_F(ReplaceFileTest, ManyTogether) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few{std::min<rlim_t>(before.rlim_max, 64), before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &few);
+  FileReplacements files;
+  for (int i = 0; i < 200; ++i) files.write(folder.path() / std::to_string(i), std::to_string(i));
+  files.commit();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_EQ(items(), 200u);
+  EXPECT_EQ(read_file(folder.path() / "123"), "123");
 }
 
 TEST_F(ReplaceFileTest, LongNames) {

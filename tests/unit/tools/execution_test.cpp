@@ -76,6 +76,21 @@ TEST(Execute, IntegersKeepEveryBit) {
   EXPECT_THROW(to_float64(e.outputs), Unsupported);  // 2^61 + 2 has no f64
 }
 
+// 64 TB: an error before a byte of it is allocated
+TEST(Execute, OutputsBeyondTheMachine) {
+  NetworkBuilder net;
+  net.output(net.apply(operators::Tile{.repeats = {1 << 30, 1 << 14}}, {net.input("x", {1, 1})}), "y");
+  const NetworkExecutable network = compile(net.build());
+  try {
+    execute(network, {{"x", array({1, 1}, {1})}}, 0);
+    FAIL() << "no error";
+  } catch (const UserError& error) {
+    const std::string what = error.what();
+    EXPECT_NE(what.find("(outputs 70368744177664, "), std::string::npos) << what;
+    EXPECT_NE(what.find("inputs 4"), std::string::npos) << what;
+  }
+}
+
 TEST(Grouped, Thousands) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");

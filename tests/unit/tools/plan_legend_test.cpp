@@ -18,6 +18,21 @@ TEST(PlanLegendTest, EachPartOfAPlanHasALine) {
     EXPECT_THAT(legend, HasSubstr(std::string("\n  ") + part + " ")) << part;
 }
 
+TEST(PlanLegendTest, FormsOfStoresAreExplained) {
+  const std::string legend = legend_of("256x64/9+2 pingpong2 swap resident pooled enlarged only statistics/2, 4 tiles");
+  for (const char* part : {"pooled", "enlarged", "statistics"})
+    EXPECT_THAT(legend, HasSubstr(std::string("\n  ") + part + " ")) << part;
+  EXPECT_THAT(legend_of("128x24/9 cooperative head 24 alone, 4 tiles"), HasSubstr("\n  head "));
+}
+
+TEST(PlanLegendTest, OneLegendOfSeveralPlans) {
+  const std::string legend = legend_of(std::vector<std::string>{"plain kernel", "128x64/12+3 cooperative swap, 8 tiles",
+                                                                "256x64/9+2 pingpong swap resident, 8 tiles"});
+  for (const char* part : {"128x64", "/12+3", "cooperative", "pingpong", "resident"})
+    EXPECT_THAT(legend, HasSubstr(std::string("\n  ") + part + " ")) << part;
+  EXPECT_EQ(legend.find("\n  swap "), legend.rfind("\n  swap "));
+}
+
 TEST(PlanLegendTest, WhatAPlanLacksIsNotExplained) {
   const std::string legend = legend_of("64x16/12 cooperative gather all, 1 tiles, 4 CTAs of 384 threads, 20 KB");
   EXPECT_THAT(legend, HasSubstr("ordinary loads"));

@@ -13,7 +13,9 @@
 namespace unisono::command {
 namespace {
 
+using testing::DoubleNear;
 using testing::ElementsAre;
+using testing::IsNan;
 using Values = std::vector<double>;
 
 Tensor64 tensor(Extents64 shape, Values values, DType dtype = DType::f32) {
@@ -47,6 +49,9 @@ TEST(ReferenceTensors, IntegersWrapAndTruncate) {
   EXPECT_THAT(map(MapOp::sub, DType::u32, {0}, {1}), ElementsAre(4294967295.0));
   EXPECT_THAT(map(MapOp::div, DType::i32, {7, -7}, {2, 2}), ElementsAre(3, -3));
   EXPECT_THAT(map(MapOp::mod, DType::i32, {7, -7, 7}, {3, 3, -3}), ElementsAre(1, 2, -2));
+  EXPECT_THAT(map(MapOp::mod, DType::f32, {-3, 3, -1, INFINITY}, {INFINITY, 2, 0.75, 2}),
+              ElementsAre(INFINITY, 1, 0.5, IsNan()));
+  EXPECT_TRUE(std::signbit(map(MapOp::mod, DType::f32, {0}, {-2})[0]));  // ONNX, opset 28: the divisor's sign
   EXPECT_THAT(map(MapOp::fmod, DType::i32, {7, -7, 7}, {3, 3, -3}), ElementsAre(1, -1, 1));
   EXPECT_THAT(map(MapOp::pow, DType::i64, {-2, 2}, {3, -1}), ElementsAre(-8, 0));
   EXPECT_THROW(map(MapOp::div, DType::i32, {1}, {0}), UserError);
@@ -112,6 +117,13 @@ TEST(ReferenceTensors, Resampling) {
   EXPECT_THAT(resized(ResizeMode::nearest, 2, [](auto& o) { o.rounding = NearestRounding::ceil; }), ElementsAre(1, 3));
   EXPECT_THAT(resized(ResizeMode::linear, 3, [](auto& o) { o.coordinates = ResizeCoordinates::align_corners; }),
               ElementsAre(0, 1.5, 3));
+  // 4·0.875 rounded: four elements, which lie where the scale puts them and not where they were
+  EXPECT_THAT(resized(ResizeMode::linear, 4,
+                      [](auto& o) {
+                        o.coordinates = ResizeCoordinates::asymmetric;
+                        o.scales = {0.875}, o.rounded_sizes = true;
+                      }),
+              ElementsAre(0, DoubleNear(8.0 / 7, 1e-12), DoubleNear(16.0 / 7, 1e-12), DoubleNear(3, 1e-12)));
   EXPECT_THAT(resized(ResizeMode::linear, 2, [](auto& o) { o.antialias = true; }), ElementsAre(0.625, 2.375));
 }
 

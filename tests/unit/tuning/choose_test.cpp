@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "families/interface/family.hpp"
 #include "support/files.hpp"
 #include "tuning/database.hpp"
 #include "unit/plan/problems.hpp"

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "plan/analyse.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "tuning/key.hpp"

@@ -13,7 +13,7 @@ KernelChoice bare_kernel(const PlanningInput& in, const NetworkPlan& plan, const
   GraphBuilder g;
   g.store(g.acc(), in.element, "sums");
   const Graph graph = g.build();
-  const std::int64_t pitch = (extents(in.contraction(in.first(r))).cols + 7) / 8 * 8;
+  const std::int64_t pitch = in.fused.style.pitch(extents(in.contraction(in.first(r))).cols);
   return choose_kernel(in, plan,
                        {.region = r,
                         .graph = graph,
@@ -26,11 +26,15 @@ bool is_last_resort(const std::optional<TensorCoreKernel>& kernel) {
 }
 
 // Family `plain` takes a whole region only if no other has a kernel for its sums
-ContractionPlan plan_contraction(const PlanningInput& in, NetworkPlan& plan, std::size_t region) {
-  const Region& r = in.region(region);
+ContractionPlan plan_contraction(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
+                                 std::optional<Refusal>& no_moments) {
+  const Region& r = in.region(asked.region);
   ContractionPlan own;
-  KernelChoice whole =
-      faster_form(in, in.first(r), [&](Form form) { return whole_kernel(in, plan, region, Beside::nothing, form); });
+  KernelChoice whole = faster_form(in, in.first(r), [&](Form form) {
+    WholeKernel by_form = asked;
+    by_form.form = form;
+    return whole_kernel(in, plan, by_form, no_moments);
+  });
   own.whole = std::move(whole.kernel), own.not_whole = std::move(whole.refusal);
   if (own.whole && !is_last_resort(own.whole)) return own;
   KernelChoice bare = faster_form(in, in.first(r), [&](Form form) { return bare_kernel(in, plan, r, form); });
@@ -47,41 +51,46 @@ PitchedTensor stored_tensor(const PlanningInput& in, const Region& r, TensorId i
   return {{Location::Space::scratch}, in.fused.style.pitch(column_count(in.sizes(id))), in.element};
 }
 
-KernelChoice whole_kernel(const PlanningInput& in, NetworkPlan& plan, std::size_t region, Beside beside, Form form) {
-  const Region& r = in.region(region);
+WholeKernel asked_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, Beside beside) {
+  return {.region = region, .beside = beside, .moments = wanted_output(plan, in.region(region))};
+}
+
+KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
+                          std::optional<Refusal>& no_moments) {
+  const Region& r = in.region(asked.region);
   KernelQuestion q{.region = r,
                    .graph = r.graph,
                    .operands = r.operands,
-                   .gathered = plan.regions[region].gathered,
-                   .beside = beside,
-                   .form = form};
+                   .gathered = plan.regions[asked.region].gathered,
+                   .beside = asked.beside,
+                   .form = asked.form};
   for (const RegionOutput& o : r.outputs)
-    q.outputs.push_back({o.name, stored_tensor(in, r, o.tensor, beside), o.tensor});
-  if (const auto wanted = wanted_output(plan, r); wanted && beside == Beside::head) {
-    plan.no_moments[*wanted] = because("statistics: a head is computed of it");
-  } else if (wanted) {
-    q.moments = wanted;
+    q.outputs.push_back({o.name, stored_tensor(in, r, o.tensor, asked.beside), o.tensor});
+  if (asked.moments && asked.beside == Beside::head) {
+    no_moments = because("statistics: a head is computed of it");
+  } else if (asked.moments) {
+    q.moments = asked.moments;
     KernelChoice choice = choose_kernel(in, plan, q);
     if (choice.kernel) return choice;
-    plan.no_moments[*wanted] = *choice.refusal;
+    no_moments = std::move(choice.refusal);
     q.moments.reset();
   }
   return choose_kernel(in, plan, q);
 }
 
-void choose_kernel_alone(const PlanningInput& in, NetworkPlan& plan, std::size_t region) {
-  RegionPlan& own = plan.regions[region];
+// Nobody takes the moments of a head's result
+void choose_kernel_alone(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own) {
   if (own.contraction) return;
-  own.contraction = plan_contraction(in, plan, region);
-  if (const auto& head = in.region(region).head) own.head = plan_contraction(in, plan, head->region);
+  own.contraction = plan_contraction(in, plan, asked_of(in, plan, region, Beside::nothing), own.no_moments);
+  std::optional<Refusal> none;
+  if (const auto& head = in.region(region).head) own.head = plan_contraction(in, plan, {.region = head->region}, none);
 }
 
-void compute_head(const PlanningInput& in, NetworkPlan& plan, std::size_t region) {
-  RegionPlan& own = plan.regions[region];
+void compute_head(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own) {
   if (!in.region(region).head) return;
-  KernelChoice choice = whole_kernel(in, plan, region, Beside::head, Form::given);
+  KernelChoice choice = whole_kernel(in, plan, asked_of(in, plan, region, Beside::head), own.no_moments);
   if (choice.kernel)
-    own.contraction = ContractionPlan{.whole = std::move(choice.kernel)}, own.beside = Beside::head;
+    own.contraction.emplace().whole = std::move(choice.kernel), own.beside = Beside::head;
   else
     own.apart = std::move(choice.refusal);
 }

@@ -4,9 +4,20 @@
 
 namespace unisono::network::gpu {
 
-/// A kernel for the contraction and all of its epilogue, with moments of an output if they are wanted and possible; why
-/// they are not goes into the plan.
-KernelChoice whole_kernel(const PlanningInput& in, NetworkPlan& plan, std::size_t region, Beside beside, Form form);
+/// What a kernel for a contraction and all of its epilogue is asked for.
+struct WholeKernel {
+  std::size_t region{};
+  Beside beside = Beside::nothing;
+  std::optional<TensorId> moments = {};  ///< an output of which they are wanted
+  Form form = Form::given;
+};
+
+/// The same, with the moments that the plan wants of the region.
+WholeKernel asked_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, Beside beside);
+
+/// It, with moments if it can store them; why it cannot goes into `no_moments`.
+KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
+                          std::optional<Refusal>& no_moments);
 
 /// Where a store of the region goes unless the contraction's kernel makes something of it beside: a tensor that only
 /// its enlargement reads has no memory but scratch.

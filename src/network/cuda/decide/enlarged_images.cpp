@@ -31,7 +31,7 @@ std::optional<ConvTranspose2d> transposed_form(const Contraction& given, Form fo
 
 PitchedTensor image_of(const PlanningInput& in, const Operator& op, Form form) {
   if (form != Form::enlarged) return in.tensor(op.inputs[0]);
-  return {{}, (column_count(in.sizes(op.inputs[0])) + 7) / 8 * 8, in.element};
+  return {{}, in.fused.style.pitch(column_count(in.sizes(op.inputs[0]))), in.element};
 }
 
 Sizes image_sizes(const PlanningInput& in, const Operator& op, Form form) {

@@ -55,7 +55,7 @@ HeadArguments head_of(const PlanningInput& in, const Region& r, const Contractio
   const Region& h = in.region(r.head->region);
   const Operator& op = in.first(h);
   const std::int64_t filters = in.sizes(op.output)[1], channels = in.sizes(op.inputs[0])[1];
-  const Contraction contraction = ir::head_contraction(main, (filters + 7) / 8 * 8, in.element);
+  const Contraction contraction = ir::head_contraction(main, in.fused.style.pitch(filters), in.element);
   const std::int64_t padded = std::get<Conv2d>(contraction).k;
   HeadArguments all;
   all.operands.push_back(head_filter(in, filter_name(r, h), op, contraction));

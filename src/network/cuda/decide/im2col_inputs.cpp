@@ -7,8 +7,6 @@ namespace unisono::network::gpu {
 
 namespace {
 
-constexpr std::int64_t most_im2col_channels = 16;
-
 // The only operator that reads the tensor, by one of its inputs; null if others do, or it is an output
 const Operator* only_reader(const Network& n, TensorId id) {
   if (std::count(n.outputs.begin(), n.outputs.end(), id) != 0) return nullptr;
@@ -27,7 +25,7 @@ bool takes_im2col(const PlanningInput& in, const Operator& op, TensorId image) {
   if (kind == nullptr || op.inputs[0] != image || !in.is_constant(op.inputs[1])) return false;
   const Contraction problem = in.contraction(op);
   const auto* c = std::get_if<Conv2d>(&problem);
-  return c != nullptr && c->groups == 1 && c->s > 1 && c->c <= most_im2col_channels;
+  return c != nullptr && c->groups == 1 && c->s > 1 && c->c <= in.fused.style.im2col_channels;
 }
 
 }  // namespace

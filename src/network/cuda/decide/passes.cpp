@@ -8,9 +8,9 @@ std::span<const DecisionPass> decision_passes() {
   static constexpr DecisionPass all[] = {{"refuse types", refuse_types},
                                          {"im2col inputs", find_im2col_inputs},
                                          {"gathered operands", find_gathered_operands},
-                                         {"wanted moments", want_moments},
-                                         {"kernels", choose_kernels},
-                                         {"merged statistics", merge_statistics}};
+                                         {"wanted statistics", want_statistics},
+                                         {"merged statistics", merge_statistics},
+                                         {"kernels", choose_kernels}};
   return all;
 }
 
@@ -21,17 +21,22 @@ NetworkPlan decide(const PlanningInput& in) {
   return plan;
 }
 
-void choose_kernels(const PlanningInput& in, NetworkPlan& plan) {
-  for (std::size_t i = 0; i < plan.regions.size(); ++i) choose_kernels_of(in, plan, i);
+bool needs_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
+  const Region& r = in.region(region);
+  return r.kind == RegionReport::Kind::contraction && in.is_launched(r) && !plan.regions[region].refusal;
 }
 
-void choose_kernels_of(const PlanningInput& in, NetworkPlan& plan, std::size_t region) {
-  const Region& r = in.region(region);
-  RegionPlan& own = plan.regions[region];
-  if (r.kind != RegionReport::Kind::contraction || !in.is_launched(r) || own.refusal) return;
-  own.contraction.reset(), own.head.reset();
-  own.beside = Beside::nothing, own.apart.reset();
-  for (const auto pass : {store_resampled, compute_head, choose_kernel_alone}) pass(in, plan, region);
+RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
+  RegionKernels own;
+  for (const auto part : {store_resampled, compute_head, choose_kernel_alone}) part(in, plan, region, own);
+  return own;
+}
+
+void choose_kernels(const PlanningInput& in, NetworkPlan& plan) {
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    RegionKernels& own = plan.regions[i];
+    if (!own.contraction && needs_kernels(in, plan, i)) own = kernels_of(in, plan, i);
+  }
 }
 
 }  // namespace unisono::network::gpu

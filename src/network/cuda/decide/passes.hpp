@@ -25,31 +25,34 @@ NetworkPlan decide(const PlanningInput& in);
 
 /// Refuses regions with tensors that are not f32.
 void refuse_types(const PlanningInput& in, NetworkPlan& plan);
-/// Inputs of few channels that reach their only convolution with the filter taps of an image row as channels. A pixel
-/// of one to sixteen channels is a poor box for TMA, which takes about as long for it as for 64.
+/// Inputs of few channels (MemoryStyle::im2col_channels) that reach their only convolution with the filter taps of an
+/// image row as channels.
 void find_im2col_inputs(const PlanningInput& in, NetworkPlan& plan);
 /// Operands that a launch of their own has to pack.
 void find_gathered_operands(const PlanningInput& in, NetworkPlan& plan);
 /// Normalisations of a tensor whose parts are made by kernels of convolutions, and of which tensors these are to store
 /// moments.
-void want_moments(const PlanningInput& in, NetworkPlan& plan);
-/// The kernels of all contractions.
-void choose_kernels(const PlanningInput& in, NetworkPlan& plan);
-/// Which of the wanted statistics come from their producers, now that the producers' kernels are known. Producers whose
-/// moments nobody can use any more get their kernels without.
+void want_statistics(const PlanningInput& in, NetworkPlan& plan);
+/// Which of the wanted statistics come from their producers: each producer is asked for kernels that store them.
+/// Statistics of which one part is stored by nobody are wanted of none; producers that are wanted for others keep the
+/// kernels that they answered with.
 void merge_statistics(const PlanningInput& in, NetworkPlan& plan);
+/// The kernels of all other contractions.
+void choose_kernels(const PlanningInput& in, NetworkPlan& plan);
 
-// Over one contraction's region, within choose_kernels()
+/// Whether a region has a contraction that is launched.
+bool needs_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region);
+/// The kernels of such a region, with the moments that are wanted of it if they can be stored.
+RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region);
+
+// The parts of kernels_of(), in their order
 
 /// Pools and enlargements that its kernel stores.
-void store_resampled(const PlanningInput& in, NetworkPlan& plan, std::size_t region);
+void store_resampled(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);
 /// The 1x1 head that its kernel computes.
-void compute_head(const PlanningInput& in, NetworkPlan& plan, std::size_t region);
-/// Its kernel, if no pass before has found one, and that of a head that stays apart.
-void choose_kernel_alone(const PlanningInput& in, NetworkPlan& plan, std::size_t region);
-
-/// The passes above for one region, from the start.
-void choose_kernels_of(const PlanningInput& in, NetworkPlan& plan, std::size_t region);
+void compute_head(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);
+/// Its kernel, if no part before has found one, and that of a head that stays apart.
+void choose_kernel_alone(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);
 
 /// The output of a region of which moments are wanted, if there is one.
 std::optional<TensorId> wanted_output(const NetworkPlan& plan, const Region& r);

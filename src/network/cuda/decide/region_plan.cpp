@@ -52,9 +52,7 @@ void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& 
 
 const TensorMoments* moments_of(const NetworkPlan& plan, TensorId id) {
   for (const RegionPlan& p : plan.regions)
-    if (p.contraction && p.contraction->whole && p.contraction->whole->moments &&
-        p.contraction->whole->moments->tensor == id)
-      return &*p.contraction->whole->moments;
+    if (const TensorMoments* moments = p.moments(); moments != nullptr && moments->tensor == id) return moments;
   return nullptr;
 }
 

@@ -69,14 +69,24 @@ struct StatisticsPlan {
   std::optional<Refusal> refusal = {};  ///< why a pass over the source computes them instead
 };
 
-struct RegionPlan {
-  std::optional<Refusal> refusal;  ///< why nothing serves it
-  std::vector<GatheredOperand> gathered;
-  std::optional<ContractionPlan> contraction;
-  Beside beside = Beside::nothing;      ///< what contraction->whole makes beside its stores
-  std::optional<Refusal> apart;         ///< why pooled or enlarged stores, or the head, are launches of their own
-  std::optional<ContractionPlan> head;  ///< the head's own, if it is apart
-  std::optional<StatisticsPlan> statistics;
+/// The kernels of a region with a contraction.
+struct RegionKernels {
+  std::optional<ContractionPlan> contraction = {};
+  Beside beside = Beside::nothing;           ///< what contraction->whole makes beside its stores
+  std::optional<Refusal> apart = {};         ///< why pooled or enlarged stores, or the head, are launches of their own
+  std::optional<ContractionPlan> head = {};  ///< the head's own, if it is apart
+  std::optional<Refusal> no_moments = {};    ///< why none of them stores the moments that were wanted
+
+  /// The moments that they store; null: none.
+  const TensorMoments* moments() const {
+    return contraction && contraction->whole && contraction->whole->moments ? &*contraction->whole->moments : nullptr;
+  }
+};
+
+struct RegionPlan : RegionKernels {
+  std::optional<Refusal> refusal = {};  ///< why nothing serves it
+  std::vector<GatheredOperand> gathered = {};
+  std::optional<StatisticsPlan> statistics = {};
 };
 
 /// Inputs that only one convolution reads, in the form of im2col along an image row: positions of the inputs.
@@ -84,9 +94,9 @@ using Im2colInputs = std::map<TensorId, std::size_t>;
 
 struct NetworkPlan {
   Im2colInputs im2col_inputs;
-  std::vector<RegionPlan> regions;                  ///< by region
-  std::map<TensorId, std::int64_t> wanted_moments;  ///< channels of which moments are wanted together
-  std::map<TensorId, Refusal> no_moments;           ///< why the kernel of a tensor stores none
+  std::vector<RegionPlan> regions;  ///< by region
+  /// Channels of which moments of a tensor are wanted together. All are stored, once it is decided which are merged.
+  std::map<TensorId, std::int64_t> wanted_moments;
 };
 
 /// The moments of a tensor that its kernel stores; null: none.

@@ -41,15 +41,14 @@ std::optional<Refusal> refuse_stores(const PlanningInput& in, const Region& r) {
 
 }  // namespace
 
-void store_resampled(const PlanningInput& in, NetworkPlan& plan, std::size_t region) {
+void store_resampled(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own) {
   const Region& r = in.region(region);
   if (r.resampled.empty()) return;
-  RegionPlan& own = plan.regions[region];
   own.apart = refuse_stores(in, r);
   if (own.apart) return;
-  KernelChoice choice = whole_kernel(in, plan, region, Beside::resampled, Form::given);
+  KernelChoice choice = whole_kernel(in, plan, asked_of(in, plan, region, Beside::resampled), own.no_moments);
   if (choice.kernel)
-    own.contraction = ContractionPlan{.whole = std::move(choice.kernel)}, own.beside = Beside::resampled;
+    own.contraction.emplace().whole = std::move(choice.kernel), own.beside = Beside::resampled;
   else
     own.apart = std::move(choice.refusal);
 }

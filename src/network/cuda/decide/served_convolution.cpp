@@ -18,14 +18,12 @@ bool has_reductions(const Graph& g) {
   });
 }
 
-std::int64_t up_to_8(std::int64_t x) { return (x + 7) / 8 * 8; }
-
 // Which a kernel without matrix instructions may serve; not those with sums over several input channels
 bool is_depthwise(const Conv2d& c) { return c.groups > 1 && c.groups == c.c; }
 
 // Whether what lies between the last column and the pitch is zero: an input's change of layout leaves zeros there
 bool is_padded_with_zeros(const PlanningInput& in, const NetworkPlan& plan, TensorId id) {
-  if (column_count(in.sizes(id)) % 8 == 0) return true;
+  if (column_count(in.sizes(id)) % in.fused.style.column_multiple == 0) return true;
   const auto& inputs = in.net().inputs;
   return std::find(inputs.begin(), inputs.end(), id) != inputs.end() && !plan.im2col_inputs.contains(id);
 }
@@ -58,19 +56,21 @@ Refusal refuse_groups(std::int64_t groups) {
 
 ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, const Operator& op, const Graph& graph,
                             Form form) {
+  const MemoryStyle& style = in.fused.style;
   const Contraction given = in.contraction(op);
   if (auto refusal = refuse_operands(in, op, given)) return {std::nullopt, std::move(refusal)};
   const bool im2col = plan.im2col_inputs.contains(op.inputs[0]);
   Conv2d c = as_convolution(given, im2col);
   c.dtype_x = c.dtype_w = in.element;
-  if (c.groups == 1 && (im2col || is_padded_with_zeros(in, plan, op.inputs[0]))) c.c = up_to_8(c.c);
-  if (c.groups == 1 && !has_reductions(graph)) c.k = up_to_8(c.k);
+  if (c.groups == 1 && (im2col || is_padded_with_zeros(in, plan, op.inputs[0]))) c.c = style.pitch(c.c);
+  if (c.groups == 1 && !has_reductions(graph)) c.k = style.pitch(c.k);
   if (is_depthwise(c) && std::holds_alternative<Conv2d>(given) && form != Form::phases) return {c, std::nullopt};
   if (c.groups != 1) return {std::nullopt, refuse_groups(c.groups)};
-  if (c.c % 8 != 0 || c.k % 8 != 0)
-    return {std::nullopt,
-            because(fmt::format(
-                "{} input and {} output channels, of which multiples of 8 are packed for the tensor cores", c.c, c.k))};
+  if (c.c % style.column_multiple != 0 || c.k % style.column_multiple != 0)
+    return {
+        std::nullopt,
+        because(fmt::format("{} input and {} output channels, of which multiples of {} are packed for the tensor cores",
+                            c.c, c.k, style.column_multiple))};
   return {c, std::nullopt};
 }
 

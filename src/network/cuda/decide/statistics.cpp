@@ -84,30 +84,31 @@ std::map<TensorId, std::int64_t> wanted_moments(const NetworkPlan& plan) {
   return channels;
 }
 
-// Why a part's moments are not there to be merged
-std::optional<Refusal> refuse_part(const PlanningInput& in, const NetworkPlan& plan, const SourcePart& p) {
-  const TensorMoments* stored = moments_of(plan, p.measured);
-  if (stored == nullptr) {
-    const auto why = plan.no_moments.find(p.measured);
-    return because(
-        fmt::format("the kernel of '{}' stores none: {}", in.name(p.tensor),
-                    why == plan.no_moments.end() ? "it is no kernel of the tensor cores" : why->second.first()));
-  }
-  if (p.enlarged && !stored->enlarged)
-    return because(fmt::format("'{}' is enlarged by a kernel of its own", in.name(p.tensor)));
-  return std::nullopt;
+// What the regions of which statistics are wanted answered: their kernels, with these if they can be
+using Answers = std::map<std::size_t, RegionKernels>;
+
+Answers asked(const PlanningInput& in, const NetworkPlan& plan) {
+  Answers answers;
+  for (std::size_t i = 0; i < plan.regions.size(); ++i)
+    if (needs_kernels(in, plan, i) && wanted_output(plan, in.region(i))) answers.emplace(i, kernels_of(in, plan, i));
+  return answers;
 }
 
-// Refuses what its producers do not serve; whether there was any
-bool refuse_unserved(const PlanningInput& in, NetworkPlan& plan) {
-  bool any = false;
-  for (RegionPlan& region : plan.regions) {
-    if (!region.statistics || region.statistics->refusal) continue;
-    for (const SourcePart& p : region.statistics->parts)
-      if (!region.statistics->refusal) region.statistics->refusal = refuse_part(in, plan, p);
-    any = any || region.statistics->refusal;
+// Why a part's moments are not there to be merged
+std::optional<Refusal> refuse_part(const PlanningInput& in, const Answers& answers, const SourcePart& p) {
+  for (const auto& [region, kernels] : answers) {
+    const auto& outputs = in.region(region).outputs;
+    if (std::ranges::find(outputs, p.measured, &RegionOutput::tensor) == outputs.end()) continue;
+    const TensorMoments* stored = kernels.moments();
+    if (stored == nullptr || stored->tensor != p.measured)
+      return because(fmt::format(
+          "the kernel of '{}' stores none: {}", in.name(p.tensor),
+          kernels.no_moments ? kernels.no_moments->first() : "statistics: it stores those of another output"));
+    if (p.enlarged && !stored->enlarged)
+      return because(fmt::format("'{}' is enlarged by a kernel of its own", in.name(p.tensor)));
+    return std::nullopt;
   }
-  return any;
+  return because(fmt::format("the kernel of '{}' stores none: it is no kernel of the tensor cores", in.name(p.tensor)));
 }
 
 }  // namespace
@@ -118,7 +119,7 @@ std::optional<TensorId> wanted_output(const NetworkPlan& plan, const Region& r) 
   return std::nullopt;
 }
 
-void want_moments(const PlanningInput& in, NetworkPlan& plan) {
+void want_statistics(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     const Region& r = in.region(i);
     if (r.kind != RegionReport::Kind::epilogue || !r.source || !in.is_launched(r)) continue;
@@ -132,22 +133,19 @@ void want_moments(const PlanningInput& in, NetworkPlan& plan) {
   plan.wanted_moments = wanted_moments(plan);
 }
 
-// Each round refuses at least one region's statistics, and asks again only for the kernels whose wanted moments changed
 void merge_statistics(const PlanningInput& in, NetworkPlan& plan) {
-  while (refuse_unserved(in, plan)) {
-    const auto earlier = std::exchange(plan.wanted_moments, wanted_moments(plan));
-    const auto channels = [](const std::map<TensorId, std::int64_t>& wanted, TensorId id) {
-      const auto found = wanted.find(id);
-      return found == wanted.end() ? 0 : found->second;
-    };
-    for (std::size_t i = 0; i < plan.regions.size(); ++i) {
-      const auto& outputs = in.region(i).outputs;
-      if (std::any_of(outputs.begin(), outputs.end(), [&](const RegionOutput& o) {
-            return channels(earlier, o.tensor) != channels(plan.wanted_moments, o.tensor);
-          }))
-        choose_kernels_of(in, plan, i);
-    }
+  Answers answers = asked(in, plan);
+  std::map<TensorId, std::int64_t> merged;
+  for (RegionPlan& region : plan.regions) {
+    if (!region.statistics || region.statistics->refusal) continue;
+    for (const SourcePart& p : region.statistics->parts)
+      if (!region.statistics->refusal) region.statistics->refusal = refuse_part(in, answers, p);
+    if (region.statistics->refusal) continue;
+    for (const SourcePart& p : region.statistics->parts) merged[p.measured] = plan.wanted_moments.at(p.measured);
   }
+  plan.wanted_moments = std::move(merged);
+  for (auto& [i, kernels] : answers)
+    if (wanted_output(plan, in.region(i))) static_cast<RegionKernels&>(plan.regions[i]) = std::move(kernels);
 }
 
 }  // namespace unisono::network::gpu

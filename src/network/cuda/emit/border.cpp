@@ -83,7 +83,7 @@ Location emit_im2col(RegionEmission& e, const Conv2d& given, const Conv2d& im2co
   const std::string name = std::exchange(e.name, fmt::format("input {}", e.in.name(e.input())));
   e.plain(codegen::PlainKernel::enter, border_threads(rows, given.c * given.s), fixed, {to},
           Touched{{all_callers(e)}, {interval(to, rows, 2 * im2col.c, 2 * im2col.c)}},
-          {fmt::format("change of layout and type, the {} taps of a line as channels", given.s)},
+          {fmt::format("change of layout and type, the {} taps of an image row as channels", given.s)},
           border_addresses(to, e.plan.im2col_inputs.at(e.input())));
   e.name = name;
   return to;

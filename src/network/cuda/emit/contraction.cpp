@@ -35,19 +35,19 @@ void emit_parts(RegionEmission& e, const Region& r, const ContractionPlan& plan)
     emit_kernel(e, *plan.bare, {{"sums", sums.at}});
   } else {
     sums.type = DType::f32;
-    emit_direct(e, sums, plan.not_bare->first());
+    emit_direct(e, sums, *plan.not_bare);
   }
-  emit_graph(e, r, space, sums, plan.not_whole->first());
+  emit_graph(e, r, space, sums, plan.not_whole);
 }
 
 // What is made of a region's output, by kernels of their own
-void emit_resampled(RegionEmission& e, const Region& r, const std::string& why) {
+void emit_resampled(RegionEmission& e, const Region& r, const Refusal& why) {
   for (const ResampledStore& s : r.resampled) {
     if (e.in.is_empty(s.to)) continue;
     e.op = &e.net().operators[s.op];
     e.name = e.in.name(s.to);
     emit_single(e);
-    e.launches.last().how += fmt::format(": the kernel of '{}' does not store it: {}", e.in.name(s.from), why);
+    e.launches.last().how += fmt::format(": the kernel of '{}' does not store it: {}", e.in.name(s.from), why.first());
   }
 }
 
@@ -68,7 +68,7 @@ void emit_contraction(RegionEmission& e, const RegionPlan& plan) {
   const bool resampled_apart = !r.resampled.empty() && plan.beside != Beside::resampled;
   if (resampled_apart && r.only_enlarged) place_only_enlarged(e, r);
   emit_parts(e, r, *plan.contraction);
-  if (resampled_apart) emit_resampled(e, r, plan.apart->first());
+  if (resampled_apart) emit_resampled(e, r, *plan.apart);
   if (plan.head) emit_head(e, r, plan);
 }
 

@@ -74,7 +74,7 @@ PitchedTensor emit_direct_image(RegionEmission& e) {
 
 }  // namespace
 
-void emit_direct(RegionEmission& e, const PitchedTensor& sums, const std::string& why) {
+void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& why) {
   const PitchedTensor image = emit_direct_image(e);
   const Contraction problem = e.in.contraction(*e.op);
   const Extents space = extents(problem);
@@ -84,7 +84,7 @@ void emit_direct(RegionEmission& e, const PitchedTensor& sums, const std::string
   Touched touched{{all_of(image, image_extents)}, {all_of(sums, {space.rows(), space.cols})}};
   if (!e.in.is_constant(e.input(1))) touched.reads.push_back(e.all_of(e.input(1)));
   e.plain(codegen::PlainKernel::direct, space.rows() * space.cols, d, {image.at, filter}, touched,
-          {describe(e.net(), *e.op), fmt::format("plain kernel, one sum a thread: {}", why)},
+          {describe(e.net(), *e.op), fmt::format("plain kernel, one sum a thread: {}", why.first())},
           [from = image.at, filter, to = sums.at](DirectParams& p, const Bases& bases) {
             p.from = address(from, bases), p.filter = address(filter, bases), p.to.memory = address(to, bases);
           });

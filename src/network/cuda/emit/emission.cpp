@@ -13,7 +13,7 @@ void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
     case RegionReport::Kind::epilogue: {
       std::optional<PitchedTensor> acc;
       if (r.source) acc = e.tensor(*r.source);
-      return emit_graph(e, r, extents_of(e.sizes(e.output())), acc, "");
+      return emit_graph(e, r, extents_of(e.sizes(e.output())), acc, std::nullopt);
     }
     default: return emit_single(e);
   }
@@ -26,7 +26,7 @@ void emit_region(RegionEmission& e, const Region& r, const RegionPlan& plan) {
   e.launches.free_scratch();
   emit_gathered_operands(e, r, plan);
   emit_by_kind(e, r, plan);
-  if (r.kind != RegionReport::Kind::epilogue && !r.unfolded.empty()) e.launches.last().how += ": " + r.unfolded;
+  if (r.kind != RegionReport::Kind::epilogue && !r.unfused.empty()) e.launches.last().how += ": " + r.unfused;
 }
 
 }  // namespace

@@ -23,13 +23,13 @@ void emit_contraction(RegionEmission& e, const RegionPlan& plan);
 /// A kernel of the tensor cores. `placed`: where outputs in scratch lie, by name.
 void emit_kernel(RegionEmission& e, const TensorCoreKernel& kernel, const std::map<std::string, Location>& placed);
 /// The contraction by a plain kernel, one sum a thread.
-void emit_direct(RegionEmission& e, const PitchedTensor& sums, const std::string& why);
+void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& why);
 /// The large image of a convolution that enlarges its own.
 PitchedTensor emit_enlarged_image(RegionEmission& e);
 
-/// An epilogue graph over the tensor `acc`; `why` it stands by itself.
+/// An epilogue graph over the tensor `acc`; `apart`: why it is in no contraction's kernel, if there is one.
 void emit_graph(RegionEmission& e, const Region& r, const Extents& space, const std::optional<PitchedTensor>& acc,
-                const std::string& why);
+                const std::optional<Refusal>& apart);
 
 /// In place of a kernel that joins states: results of reductions over the source, from its parts' moments.
 void emit_joined_moments(RegionEmission& e, const Region& r, const Graph& graph, const codegen::GraphKernel& kernel,

@@ -46,7 +46,7 @@ class GraphEmission {
  public:
   GraphEmission(RegionEmission& e, const Region& r, const Extents& space, const std::optional<PitchedTensor>& acc)
       : e_(e), r_(r), space_(space), acc_(acc) {}
-  void run(const std::string& why);
+  void run(const std::optional<Refusal>& apart);
 
  private:
   struct Arguments {
@@ -58,8 +58,9 @@ class GraphEmission {
   void place_operands();
   const GraphKernelCache::Entry& kernels();
   bool is_merged(const Graph& g, const codegen::GraphKernel& k) const;
-  std::string reason(const Graph& g, const codegen::GraphKernel& k, const std::string& why) const;
-  void launch(const codegen::GraphKernel& k, const std::string& why);
+  std::optional<Refusal> not_spared(const Graph& g, const codegen::GraphKernel& k,
+                                    const std::optional<Refusal>& apart) const;
+  void launch(const codegen::GraphKernel& k, const std::optional<Refusal>& why);
   Arguments arguments(const codegen::GraphKernel& k);
   PlacedTensor place(const codegen::GraphTensor& t, const codegen::GraphKernel& k, std::int64_t slabs);
   PlacedTensor& in_scratch(std::map<ValueId, PlacedTensor>& list, ValueId id, std::int64_t bytes, std::int64_t pitch);
@@ -101,22 +102,23 @@ bool GraphEmission::is_merged(const Graph& g, const codegen::GraphKernel& k) con
   return statistics && !statistics->refusal;
 }
 
-// Why the kernel is there
-std::string GraphEmission::reason(const Graph& g, const codegen::GraphKernel& k, const std::string& why) const {
-  if (r_.kind != RegionReport::Kind::epilogue || !sums_source(g, k)) return why;
+// Why no other kernel spares this one: its statistics could have come from producers, or its elements have been in the
+// contraction's kernel (`apart`). Nothing for what is always a kernel of its own
+std::optional<Refusal> GraphEmission::not_spared(const Graph& g, const codegen::GraphKernel& k,
+                                                 const std::optional<Refusal>& apart) const {
+  if (r_.kind != RegionReport::Kind::epilogue || !sums_source(g, k)) return apart;
   const auto& statistics = e_.plan.regions[e_.index].statistics;
-  if (!statistics) return "its statistics are of other values";
-  return statistics->refusal ? statistics->refusal->first() : "";
+  return statistics ? statistics->refusal : plan::because("its statistics are of other values");
 }
 
-void GraphEmission::run(const std::string& why) {
+void GraphEmission::run(const std::optional<Refusal>& apart) {
   if (space_.rows() > most_elements)
     e_.refuse(fmt::format("{} rows; kernels count to {}", space_.rows(), most_elements));
   place_operands();
   const auto& [optimised, kernels] = this->kernels();
   for (const codegen::GraphKernel& k : kernels) {
     if (!is_merged(optimised, k))
-      launch(k, reason(optimised, k, why));
+      launch(k, not_spared(optimised, k, apart));
     else if (k.part == Part::join)
       emit_joined_moments(e_, r_, optimised, k, space_, reduced_);
   }
@@ -168,11 +170,11 @@ std::int64_t GraphEmission::blocks(const codegen::GraphKernel& k, const Argument
   if (k.part == Part::results) blocks = rows * columns;
   if (k.part == Part::join) blocks = (rows * columns + k.threads / 32 - 1) / (k.threads / 32);
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (blocks > most) e_.refuse(fmt::format("{} blocks for '{}'; a launch has at most {}", blocks, e_.name, most));
+  if (blocks > most) e_.refuse(fmt::format("{} CTAs for '{}'; a launch has at most {}", blocks, e_.name, most));
   return blocks;
 }
 
-void GraphEmission::launch(const codegen::GraphKernel& k, const std::string& why) {
+void GraphEmission::launch(const codegen::GraphKernel& k, const std::optional<Refusal>& why) {
   Arguments a = arguments(k);
   const cuda::PlainGrid grid{count32(blocks(k, a)), count32(k.threads)};
   const char* part = k.part == Part::join ? "joined statistics" : k.reduces() ? "statistics" : "elements";
@@ -183,15 +185,15 @@ void GraphEmission::launch(const codegen::GraphKernel& k, const std::string& why
   };
   e_.add(std::make_unique<PlainStep>(k.source, k.entry, e_.in.device.arch(), grid, sizeof(GraphParams), parameters),
          {fmt::format("{} of {}", part, describe(e_.net(), *e_.op)),
-          fmt::format("plain kernel over the tensor{}{}", why.empty() ? "" : ": ", why)},
+          why ? fmt::format("plain kernel over the tensor: {}", why->first()) : "plain kernel over the tensor"},
          a.locations, std::move(a.touched));
 }
 
 }  // namespace
 
 void emit_graph(RegionEmission& e, const Region& r, const Extents& space, const std::optional<PitchedTensor>& acc,
-                const std::string& why) {
-  GraphEmission(e, r, space, acc).run(why);
+                const std::optional<Refusal>& apart) {
+  GraphEmission(e, r, space, acc).run(apart);
 }
 
 }  // namespace unisono::network::gpu

@@ -54,7 +54,7 @@ Location LaunchList::kept(std::size_t bytes) {
 LaunchSequence LaunchList::finish(const plan::Device& device) {
   std::vector<Uses> uses;
   for (const auto& step : sequence_.steps) uses.push_back(step->uses);
-  sequence_.after = dependencies(uses, {.sms = device.sms});
+  sequence_.after = dependencies(uses, {.sms = device.sms, .threads = device.threads});
   for (std::size_t i = 1; i < uses.size(); ++i)
     if (sequence_.after[i] != std::vector<std::size_t>{i - 1}) sequence_.steps[i]->how += waits(sequence_.after[i]);
   return std::move(sequence_);

@@ -4,20 +4,14 @@
 #include <memory>
 
 #include "runtime/cpu/ops/tensor.hpp"
+#include "runtime/cpu/ops/volumes.hpp"
 
 namespace unisono::cpu {
 
-/// Three entries each: depth, height, width.
-struct Volumes {
-  Extents64 stride, dilation, before, after, output_pad;
-  std::int64_t groups = 1;
-  bool transposed = false;
-};
-
 /// x (N,C,D,H,W), w (K,C/groups,…) or, transposed, (C,K/groups,…), bias (K) or none → y (N,K,…); f32.
 ///
-/// Made once for shapes and strides, run with any memory. A task is some output channels of one image, as many as the
-/// extents say: so the bits do not depend on the number of threads.
+/// Made once for shapes and strides, run with any memory. A task is some output channels of one image, in a range
+/// of its depth, as the extents say: so the bits do not depend on the number of threads.
 class Conv3d {
  public:
   /// `data` of the tensors is not looked at. The filter is brought into oneDNN's order once if it is constant, which

@@ -97,8 +97,11 @@ void copy_of(const Extents64& shape, const T* from, const Extents64& from_stride
     *to = *from;
     return;
   }
-  // the threads share the longest of the outer axes, or a lone axis
-  const auto last = axes.size() > 1 ? axes.end() - 1 : axes.end();
+  // The threads share the longest of the outer axes, or a lone axis, or columns that are far longer than those: rows
+  // that lie far apart, of which each thread writes some, fall out of its caches
+  const bool long_columns =
+      std::all_of(axes.begin(), axes.end() - 1, [&](const Axis& a) { return a.extent * 64 <= axes.back().extent; });
+  const auto last = axes.size() > 1 && !long_columns ? axes.end() - 1 : axes.end();
   const auto longest =
       std::max_element(axes.begin(), last, [](const Axis& x, const Axis& y) { return x.extent < y.extent; });
   const auto at = static_cast<std::size_t>(longest - axes.begin());

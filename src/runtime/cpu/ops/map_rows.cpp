@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -23,7 +24,7 @@ void select_row(std::int64_t count, char* const* p, const std::int64_t* s) {
 
 // Integers wrap: their sums and products are those of the unsigned type, widened so that no promotion makes it signed
 template <class T, class F>
-T arithmetic(T x, T y, F f) {
+T wrapping(T x, T y, F f) {
   if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(f(static_cast<std::uint64_t>(x), static_cast<std::uint64_t>(y)));
   } else {
@@ -32,8 +33,56 @@ T arithmetic(T x, T y, F f) {
 }
 
 template <class T>
+T negative(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(x));  // the lowest wraps
+  } else {
+    return -x;
+  }
+}
+
+template <class T>
+T absolute(T x) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::abs(x);
+  } else {
+    return x < 0 ? negative(x) : x;
+  }
+}
+
+template <class T>
 void require_divisor(T y) {
   if (y == 0) throw UserError("integers are divided by 0");
+}
+
+template <class T>
+T quotient(T x, T y) {
+  if constexpr (std::is_integral_v<T>) {
+    require_divisor(y);
+    if constexpr (std::is_signed_v<T>)
+      if (y == -1) return negative(x);
+  }
+  return static_cast<T>(x / y);
+}
+
+template <class T>
+T remainder(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    return std::fmod(x, y);
+  } else {
+    require_divisor(y);
+    if constexpr (std::is_signed_v<T>)
+      if (y == -1) return 0;  // of the lowest, the processor's division overflows
+    return static_cast<T>(x % y);
+  }
+}
+
+template <class T>
+T modulo(T x, T y) {
+  const T r = remainder(x, y);
+  if constexpr (std::is_floating_point_v<T>)
+    if (r == 0) return std::copysign(r, y);
+  return static_cast<T>(r != 0 && (r < 0) != (y < 0) ? r + y : r);  // NaN stays NaN
 }
 
 template <class T>
@@ -55,172 +104,96 @@ T power(T x, T y) {
   }
 }
 
-struct Add {
-  template <class T>
-  T operator()(T x, T y) const {
-    return arithmetic(x, y, [](auto a, auto b) { return a + b; });
-  }
-};
-struct Sub {
-  template <class T>
-  T operator()(T x, T y) const {
-    return arithmetic(x, y, [](auto a, auto b) { return a - b; });
-  }
-};
-struct Mul {
-  template <class T>
-  T operator()(T x, T y) const {
-    return arithmetic(x, y, [](auto a, auto b) { return a * b; });
-  }
-};
-struct Div {
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>) {
-      require_divisor(y);
-      if constexpr (std::is_signed_v<T>)
-        if (y == -1) return static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(x));  // the lowest wraps
-    }
-    return static_cast<T>(x / y);
-  }
-};
-struct Mod {
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_integral_v<T>) {
-      require_divisor(y);
-      if constexpr (std::is_signed_v<T>) {
-        if (y == -1) return 0;
-        const T r = static_cast<T>(x % y);
-        return static_cast<T>(r != 0 && (r < 0) != (y < 0) ? r + y : r);
-      } else {
-        return static_cast<T>(x % y);
-      }
-    } else {
-      const T r = std::fmod(x, y);
-      return r != 0 && (r < 0) != (y < 0) ? r + y : r;
-    }
-  }
-};
-struct Fmod {
-  template <class T>
-  T operator()(T x, T y) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      return std::fmod(x, y);
-    } else {
-      require_divisor(y);
-      if constexpr (std::is_signed_v<T>)
-        if (y == -1) return 0;
-      return static_cast<T>(x % y);
-    }
-  }
-};
-struct Pow {
-  template <class T>
-  T operator()(T x, T y) const {
-    return power(x, y);
-  }
-};
-// A NaN in either makes a NaN
-struct Min {
-  template <class T>
-  T operator()(T x, T y) const {
-    return x != x || x < y ? x : y;
-  }
-};
-struct Max {
-  template <class T>
-  T operator()(T x, T y) const {
-    return x != x || x > y ? x : y;
-  }
-};
-#define UNISONO_COMPARISON(NAME, EXPRESSION)  \
-  struct NAME {                               \
-    template <class T>                        \
-    std::uint8_t operator()(T x, T y) const { \
-      return (EXPRESSION) ? 1 : 0;            \
-    }                                         \
+// All bits are shifted out where the distance is the width or more, or negative
+template <class T>
+T shifted_left(T x, T y) {
+  const auto distance = static_cast<std::uint64_t>(y);
+  return distance >= 8 * sizeof(T) ? T{0} : static_cast<T>(static_cast<std::uint64_t>(x) << distance);
+}
+
+template <class T>
+T shifted_right(T x, T y) {
+  const auto distance = static_cast<std::uint64_t>(y);
+  if (distance >= 8 * sizeof(T)) return static_cast<T>(x < 0 ? -1 : 0);
+  return static_cast<T>(x >> distance);
+}
+
+// The column `cpu` of the table of maps as function objects of one or two values
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, ...)         \
+  struct NAME##_function {                                   \
+    template <class T>                                       \
+    auto operator()(T x, [[maybe_unused]] T y = T{}) const { \
+      return CPU;                                            \
+    }                                                        \
   };
-UNISONO_COMPARISON(Equal, x == y)
-UNISONO_COMPARISON(Less, x < y)
-UNISONO_COMPARISON(LessEqual, x <= y)
-UNISONO_COMPARISON(Greater, x > y)
-UNISONO_COMPARISON(GreaterEqual, x >= y)
-UNISONO_COMPARISON(And, x != 0 && y != 0)
-UNISONO_COMPARISON(Or, x != 0 || y != 0)
-UNISONO_COMPARISON(Xor, (x != 0) != (y != 0))
-#undef UNISONO_COMPARISON
-struct Not {
-  std::uint8_t operator()(std::uint8_t x) const { return x == 0; }
+#include "unisono/network/maps.def"
+
+// The column `types`: that of the result, and whether an operand may be a T, which is std::uint8_t for bool
+template <class T>
+struct SameType {
+  using Result = T;
+  static constexpr bool accepted = true;
 };
-struct Neg {
-  template <class T>
-  T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(std::uint64_t{0} - static_cast<std::uint64_t>(x));
-    else
-      return -x;
+template <class T>
+struct TruthValue {
+  using Result = std::uint8_t;
+  static constexpr bool accepted = true;
+};
+template <class T>
+using numbers = SameType<T>;
+template <class T>
+struct floats : SameType<T> {
+  static constexpr bool accepted = std::is_floating_point_v<T>;
+};
+template <class T>
+struct integers : SameType<T> {
+  static constexpr bool accepted = std::is_integral_v<T>;
+};
+template <class T>
+using comparison = TruthValue<T>;
+template <class T>
+using equality = TruthValue<T>;
+template <class T>
+struct truth : TruthValue<T> {
+  static constexpr bool accepted = std::is_same_v<T, std::uint8_t>;
+};
+
+template <int operands, class Types, class T, class F>
+RowFunction row_of_function() {
+  if constexpr (!Types::accepted) {
+    throw InternalError("an elementwise operator has no such row");
+  } else if constexpr (operands == 1) {
+    return unary_row<T, typename Types::Result, F>;
+  } else {
+    return binary_row<T, typename Types::Result, F>;
   }
-};
-struct Abs {
-  template <class T>
-  T operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::abs(x);
-    else
-      return x < 0 ? Neg{}(x) : x;
-  }
-};
-struct Sign {
-  template <class T>
-  T operator()(T x) const {
-    return static_cast<T>(x > 0 ? T{1} : x < 0 ? static_cast<T>(-1) : x);  // of NaN, NaN
-  }
-};
+}
+
 template <class T>
 RowFunction row_of(MapOp op) {
   switch (op) {
-    case MapOp::add: return binary_row<T, T, Add>;
-    case MapOp::sub: return binary_row<T, T, Sub>;
-    case MapOp::mul: return binary_row<T, T, Mul>;
-    case MapOp::div: return binary_row<T, T, Div>;
-    case MapOp::mod: return binary_row<T, T, Mod>;
-    case MapOp::fmod: return binary_row<T, T, Fmod>;
-    case MapOp::pow: return binary_row<T, T, Pow>;
-    case MapOp::min: return binary_row<T, T, Min>;
-    case MapOp::max: return binary_row<T, T, Max>;
-    case MapOp::equal: return binary_row<T, std::uint8_t, Equal>;
-    case MapOp::less: return binary_row<T, std::uint8_t, Less>;
-    case MapOp::less_equal: return binary_row<T, std::uint8_t, LessEqual>;
-    case MapOp::greater: return binary_row<T, std::uint8_t, Greater>;
-    case MapOp::greater_equal: return binary_row<T, std::uint8_t, GreaterEqual>;
-    case MapOp::neg: return unary_row<T, T, Neg>;
-    case MapOp::abs: return unary_row<T, T, Abs>;
-    case MapOp::sign: return unary_row<T, T, Sign>;
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, ...) \
+  case MapOp::NAME:                             \
+    return row_of_function<OPERANDS, TYPES<T>, T, NAME##_function>();
+#include "unisono/network/maps.def"
     default: throw InternalError("an elementwise operator has no such row");
+  }
+}
+
+RowFunction select_row_of(DType t) {
+  switch (size_of(t)) {
+    case 1: return select_row<std::uint8_t>;
+    case 2: return select_row<std::uint16_t>;
+    case 4: return select_row<std::uint32_t>;
+    default: return select_row<std::uint64_t>;
   }
 }
 
 }  // namespace
 
 RowFunction map_row(MapOp op, DType t) {
-  switch (op) {
-    case MapOp::logical_and: return binary_row<std::uint8_t, std::uint8_t, And>;
-    case MapOp::logical_or: return binary_row<std::uint8_t, std::uint8_t, Or>;
-    case MapOp::logical_xor: return binary_row<std::uint8_t, std::uint8_t, Xor>;
-    case MapOp::logical_not: return unary_row<std::uint8_t, std::uint8_t, Not>;
-    case MapOp::select:
-      switch (size_of(t)) {
-        case 1: return select_row<std::uint8_t>;
-        case 2: return select_row<std::uint16_t>;
-        case 4: return select_row<std::uint32_t>;
-        default: return select_row<std::uint64_t>;
-      }
-    default:
-      if ((op >= MapOp::bit_and && op <= MapOp::shift_right) || op == MapOp::bit_not) return bits_row(op, t);
-      if (op >= MapOp::floor && op <= MapOp::erf) return function_row(op, t);
-      return with_type(t, [op]<class T>() { return row_of<T>(op); });
-  }
+  if (op == MapOp::select) return select_row_of(t);
+  return with_type(t, [op]<class T>() { return row_of<T>(op); });
 }
 
 }  // namespace unisono::cpu

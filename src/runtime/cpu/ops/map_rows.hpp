@@ -14,10 +14,6 @@ using RowFunction = void (*)(std::int64_t count, char* const* pointers, const st
 /// For operands of dtype `t` (of select: its x and y). Throws InternalError for a pair that does not exist.
 RowFunction map_row(MapOp op, DType t);
 
-/// Row functions of map_row: operators on the bits of integers, and functions of f32 or f64.
-RowFunction bits_row(MapOp op, DType t);
-RowFunction function_row(MapOp op, DType t);
-
 RowFunction cast_row(DType from, DType to);
 
 }  // namespace unisono::cpu

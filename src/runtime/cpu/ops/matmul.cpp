@@ -137,6 +137,7 @@ class FloatProduct {
  public:
   FloatProduct(const Strided& a, const Strided& b, const Strided& y, const Extents64& batch);
   void run(void* a, void* b, void* y, const Parallel& parallel) const;
+  std::size_t thread_bytes() const { return pad_ + a_.copy_bytes() + b_.copy_bytes() + y_.copy_bytes(); }
 
  private:
   void run_task(std::int64_t task, void* a, void* b, void* y, std::byte* scratch) const;
@@ -184,9 +185,8 @@ void FloatProduct::run_task(std::int64_t task, void* a, void* b, void* y, std::b
 }
 
 void FloatProduct::run(void* a, void* b, void* y, const Parallel& parallel) const {
-  const std::size_t bytes = pad_ + a_.copy_bytes() + b_.copy_bytes() + y_.copy_bytes();
   parallel(count_of(batch_) * chunks(), [&](std::int64_t begin, std::int64_t end) {
-    const auto lease = ScratchPool::shared().borrow(bytes);
+    const auto lease = ScratchPool::shared().borrow(thread_bytes());
     for (std::int64_t task = begin; task < end; ++task) run_task(task, a, b, y, lease.data());
   });
 }
@@ -201,7 +201,7 @@ struct BatchedMatmul::State {
 BatchedMatmul::BatchedMatmul(const Strided& a, const Strided& b, const Strided& y) {
   auto state = std::make_shared<State>(State{a, b, y, {}});
   if (y.dtype == DType::f32 && a.shape.back() > 0 && count_of(y.shape) > 0)
-    state->floats.emplace(a, b, y, Extents64(y.shape.begin(), y.shape.end() - 2));
+    with_own_errors([&] { state->floats.emplace(a, b, y, Extents64(y.shape.begin(), y.shape.end() - 2)); });
   state_ = std::move(state);
 }
 
@@ -213,5 +213,7 @@ void BatchedMatmul::run(const void* a, const void* b, void* y, const Parallel& p
   to.data = y;
   if (count_of(to.shape) > 0) with_type(to.dtype, [&]<class T>() { multiply<T>(from_a, from_b, to); });
 }
+
+std::size_t BatchedMatmul::thread_bytes() const { return state_->floats ? state_->floats->thread_bytes() : 0; }
 
 }  // namespace unisono::cpu

@@ -17,6 +17,8 @@ class BatchedMatmul {
   /// `data` of the three is not looked at.
   BatchedMatmul(const Strided& a, const Strided& b, const Strided& y);
   void run(const void* a, const void* b, void* y, const Parallel& parallel) const;
+  /// Bytes that each thread takes while it runs.
+  std::size_t thread_bytes() const;
 
  private:
   struct State;

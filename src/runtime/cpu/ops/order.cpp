@@ -37,14 +37,22 @@ void top_k(int axis, bool smallest, const Strided& x, const Strided& to, const P
   const std::int64_t step = x.strides[a], k = to.shape[a];
   with_type(x.dtype, [&]<class T>() {
     for_lines<T, std::int64_t>(axis, x, to, parallel, [&](const T* in, std::int64_t* out) {
-      std::vector<std::int64_t> order(static_cast<std::size_t>(x.shape[a]));
+      std::vector<std::int64_t> order(static_cast<std::size_t>(k));
       std::iota(order.begin(), order.end(), 0);
       const auto before = [&](std::int64_t i, std::int64_t j) {
         const T p = in[i * step], q = in[j * step];
         if (smallest ? above(q, p) : above(p, q)) return true;
         return !(smallest ? above(p, q) : above(q, p)) && i < j;
       };
-      std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+      // the best so far are a heap with the last of them in front
+      std::make_heap(order.begin(), order.end(), before);
+      for (std::int64_t i = k; i < x.shape[a]; ++i) {
+        if (!before(i, order.front())) continue;
+        std::pop_heap(order.begin(), order.end(), before);
+        order.back() = i;
+        std::push_heap(order.begin(), order.end(), before);
+      }
+      std::sort_heap(order.begin(), order.end(), before);
       for (std::int64_t i = 0; i < k; ++i) out[i * to.strides[a]] = order[static_cast<std::size_t>(i)];
     });
   });

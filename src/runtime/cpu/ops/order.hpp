@@ -6,7 +6,8 @@
 namespace unisono::cpu {
 
 /// to (i64) = places of the largest (or smallest) elements of x along the axis, as many as `to` is long there, the most
-/// extreme first, of equal ones the first first. A NaN is larger than every number.
+/// extreme first, of equal ones the first first. A NaN is larger than every number. Each thread takes 8 bytes for each
+/// element of `to` along the axis.
 void top_k(int axis, bool smallest, const Strided& x, const Strided& to, const Parallel& parallel);
 
 /// Running sums along the axis; floats in float64, each rounded once.

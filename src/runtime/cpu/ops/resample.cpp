@@ -1,8 +1,10 @@
 #include "runtime/cpu/ops/resample.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "runtime/cpu/ops/copy.hpp"
+#include "support/checked.hpp"
 
 namespace unisono::cpu {
 
@@ -27,6 +29,24 @@ void resample_axis(const AxisTaps& t, std::int64_t outer, std::int64_t in_extent
 }
 
 }  // namespace
+
+std::size_t resample_bytes(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x) {
+  Extents64 shape = x.shape;
+  const auto bytes = [&] {
+    support::Checked product("bytes between the axes of a resampled tensor", sizeof(double));
+    for (const std::int64_t extent : shape) product *= extent;
+    return product;
+  };
+  support::Checked now = bytes();
+  std::int64_t most = now.value();
+  for (std::size_t n = 0; n < axes.size(); ++n) {
+    shape[axes[n]] = std::ssize(taps[n].first) - 1;
+    const support::Checked next = bytes();
+    most = std::max(most, (now + next).value());
+    now = next;
+  }
+  return static_cast<std::size_t>(most);
+}
 
 void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x,
               const Strided& to, const Parallel& parallel) {

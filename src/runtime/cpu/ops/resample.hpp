@@ -16,4 +16,7 @@ struct AxisTaps {
 void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x,
               const Strided& to, const Parallel& parallel);
 
+/// Bytes that resample takes for what stands between two axes.
+std::size_t resample_bytes(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x);
+
 }  // namespace unisono::cpu

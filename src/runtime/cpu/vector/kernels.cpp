@@ -30,6 +30,7 @@ constexpr VectorUnit make_unit() {
   set(Code::round_tf32, lanewise1<F, [](F x) { return rounded_tf32(x); }>);
   set(Code::sub_fma, lanewise4<F, [](F x, F y, F z, F w) { return multiply_add(x - y, z, w); }>);
   set(Code::sub_mul, lanewise3<F, [](F x, F y, F z) { return (x - y) * z; }>);
+  set(Code::add_relu, lanewise2<F, [](F x, F y) { return larger(x + y, F{}); }>);
   set_normalise(u.normalise);
   const auto collect = [&](Collect c, void (*f)(const AccumulateArgs&)) { u.accumulate[static_cast<int>(c)] = f; };
   collect(Collect::sum, accumulate_sum<itself>);

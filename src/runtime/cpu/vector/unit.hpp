@@ -24,13 +24,14 @@ enum class Code : std::uint8_t {
   round_bf16,
   round_f16,
   round_tf32,
-  sub_fma,  ///< (a - b)·c + d, rounded after the subtraction and at the end: what a normalisation does to an element
-  sub_mul,  ///< (a - b)·c
+  sub_fma,   ///< (a - b)·c + d, rounded after the subtraction and at the end: what a normalisation does to an element
+  sub_mul,   ///< (a - b)·c
+  add_relu,  ///< relu(a + b), rounded after the addition: what a residual does to an element
 };
 /// Functions of one value that VectorUnit::normalise may end with; copy: none.
 inline constexpr Code normalise_ends[] = {Code::copy, Code::relu, Code::sigmoid,   Code::silu,
                                           Code::mish, Code::gelu, Code::gelu_tanh, Code::hardswish};
-inline constexpr int code_count = static_cast<int>(Code::sub_mul) + 1;
+inline constexpr int code_count = static_cast<int>(Code::add_relu) + 1;
 
 /// Operands of one lane-wise instruction. A source whose step is 0 is a scalar: one vector's worth of equal lanes.
 struct LaneArgs {

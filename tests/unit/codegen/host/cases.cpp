@@ -8,6 +8,7 @@
 
 #include "../fixture.hpp"
 #include "passes/passes.hpp"
+#include "plan/analyse.hpp"
 #include "support/files.hpp"
 #include "support/random.hpp"
 #include "unisono/error.hpp"

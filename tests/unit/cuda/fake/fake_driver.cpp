@@ -305,6 +305,11 @@ CUresult cuStreamCreate(CUstream* s, unsigned flags) {
 }
 CUresult cuStreamDestroy(CUstream s) {
   const Call call("destroy a stream");
+#ifndef UNISONO_EMULATOR
+  // a capture that never ended goes with its stream
+  if (const auto x = state().streams.find(s); x != state().streams.end() && x->second.graph != nullptr)
+    cuGraphDestroy(static_cast<CUgraph>(const_cast<void*>(x->second.graph)));
+#endif
   state().streams.erase(s);
   std::free(s);
   return CUDA_SUCCESS;

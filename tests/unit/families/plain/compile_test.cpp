@@ -7,6 +7,7 @@
 #include "families/plain/family.hpp"
 #include "families/plain/space.hpp"
 #include "jit/jit.hpp"
+#include "plan/analyse.hpp"
 #include "unisono/error.hpp"
 #include "unit/plan/problems.hpp"
 

@@ -8,6 +8,7 @@
 #include "families/plain/parameters.hpp"
 #include "families/plain/problem.hpp"
 #include "families/registry.hpp"
+#include "plan/analyse.hpp"
 #include "plan/head.hpp"
 #include "plan/moment_store.hpp"
 #include "plan/resampling.hpp"
@@ -154,7 +155,7 @@ TEST_F(PlainFamily, RefusesWithReasons) {
   EXPECT_THAT(refused(made), HasSubstr("epilogue: a head"));
   made = epilogue(plan::test::bare);
   plan::store_moments(made, {"moments", 8}, 96);
-  EXPECT_THAT(refused(made), HasSubstr("epilogue: stored moments"));
+  EXPECT_THAT(refused(made), HasSubstr("epilogue: stored statistics"));
 }
 
 TEST_F(PlainFamily, RefusesSizesThatItCannotCount) {

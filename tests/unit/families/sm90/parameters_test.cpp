@@ -29,7 +29,7 @@ TEST(Parameters, Geometry) {
                     .pad = {1, 2, 0, 3},
                     .dilation = {2, 1}};
   sm90_conv::ConvPlan p;
-  p.images = 2, p.rows = 33, p.tiles_m = 4, p.tiles_n = 5, p.tiles = 40, p.patches_across = 6, p.channel_blocks = 2,
+  p.images = 2, p.rows = 33, p.tiles_m = 4, p.tiles_n = 5, p.tiles = 40, p.tiles_w = 6, p.channel_blocks = 2,
   p.splits = 3;
   const ConvGeometry g = sm90_conv::geometry(conv, p);
   const Extents e = extents(conv);
@@ -41,7 +41,7 @@ TEST(Parameters, Geometry) {
   EXPECT_EQ(g.tiles, 40);
   EXPECT_EQ(g.height, e.height);
   EXPECT_EQ(g.width, e.width);
-  EXPECT_EQ(g.patches_across, 6);
+  EXPECT_EQ(g.tiles_w, 6);
   EXPECT_EQ(g.taps_h, 3);
   EXPECT_EQ(g.taps_w, 5);
   EXPECT_EQ(g.channel_blocks, 2);
@@ -60,7 +60,7 @@ TEST(Parameters, GeometryHasItsDivisors) {
     return static_cast<int>(u64{static_cast<u32>(x)} * by.factor >> by.shift);
   };
   ConvGeometry g{};
-  g.tiles_m = 7, g.tiles_n = 12, g.height = 56, g.width = 33, g.patches_across = 5, g.splits = 3;
+  g.tiles_m = 7, g.tiles_n = 12, g.height = 56, g.width = 33, g.tiles_w = 5, g.splits = 3;
   set_divisors(g, 4);
   for (const int x : {0, 1, 11, 12, 13, 83, 84, 85, 1847, 1848, 1849, 1 << 20, 0x7fffffff}) {
     EXPECT_EQ(divides(g.by_tiles_n, x), x / 12);
@@ -68,7 +68,7 @@ TEST(Parameters, GeometryHasItsDivisors) {
     EXPECT_EQ(divides(g.by_image, x), x / 84);
     EXPECT_EQ(divides(g.by_group, x), x / 48);
     EXPECT_EQ(divides(g.by_phase, x), x / 3);
-    EXPECT_EQ(divides(g.by_patches, x), x / 5);
+    EXPECT_EQ(divides(g.by_tiles_w, x), x / 5);
     EXPECT_EQ(divides(g.by_width, x), x / 33);
     EXPECT_EQ(divides(g.by_pixels, x), x / 1848);
     EXPECT_EQ(divides(g.by_splits, x), x / 3);

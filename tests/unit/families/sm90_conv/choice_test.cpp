@@ -21,20 +21,21 @@ struct Shape {
 //  * 2,64,64,320,320 block: 256x80 took 26.2 us; 2,16,16,1280,1280: 128x96 and 128x128 in either order within
 //    2 %; in the run of bench/results 128x128 cooperative took 30.4 us, ping-pong 33.1.
 //  * 8,64,64,320,320 block: 128x160 took 82.4 us.  * 32,56,56,256,256 block: 256x64 in 172.7 us, but 200 where its
-//    rounds follow others' (seven eighths of a patch of 16 or 32 lines have a pixel, and the power limit counts all).
+//    rounds follow others' (seven eighths of a halo tile of 16 or 32 image rows have a pixel, and the power limit
+//    counts all).
 const Shape shapes[] = {
-    {2, 64, 64, 320, 320, 3, "128x160 cooperative patch", 21.3, "128x160 cooperative patch resident", 27.3},
-    {2, 32, 32, 640, 640, 3, "128x80 cooperative patch", 21.4, "128x80 cooperative patch resident", 25.3},
-    {2, 16, 16, 1280, 1280, 3, "128x128 cooperative patch split", 27.5, "128x128 pingpong patch split swap resident",
+    {2, 64, 64, 320, 320, 3, "128x160 cooperative halo", 21.3, "128x160 cooperative halo resident", 27.3},
+    {2, 32, 32, 640, 640, 3, "128x80 cooperative halo", 21.4, "128x80 cooperative halo resident", 25.3},
+    {2, 16, 16, 1280, 1280, 3, "128x128 cooperative halo split", 27.5, "128x128 pingpong halo split swap resident",
      30.5},
-    {8, 64, 64, 320, 320, 3, "256x64 pingpong patch swap", 75.5, "256x64 pingpong patch swap resident", 85.0},
-    {8, 32, 32, 640, 640, 3, "128x160 pingpong patch", 73.5, "128x160 pingpong patch resident", 81.2},
-    {16, 128, 128, 128, 128, 3, "256x64 pingpong patch swap", 95.1, "256x64 pingpong patch swap streamed", 116.1},
-    {4, 256, 256, 128, 128, 3, "256x64 pingpong patch swap", 94.8, "256x64 pingpong patch swap streamed", 124.4},
-    {32, 56, 56, 256, 256, 3, "64x256 pingpong patch", 153.0, "64x256 pingpong patch resident", 173.5},
-    {8, 64, 64, 320, 320, 1, "128x160 pingpong runs", 14.4, "128x160 pingpong runs resident", 25.1},
-    {1, 512, 512, 128, 128, 3, "256x64 pingpong patch swap", 94.9, "256x64 pingpong patch swap streamed", 140.2},
-    {8, 256, 256, 64, 64, 3, "256x64 pingpong patch swap", 53.2, "256x64 pingpong patch swap streamed", 83.8},
+    {8, 64, 64, 320, 320, 3, "256x64 pingpong halo swap", 75.5, "256x64 pingpong halo swap resident", 85.0},
+    {8, 32, 32, 640, 640, 3, "128x160 pingpong halo", 73.5, "128x160 pingpong halo resident", 81.2},
+    {16, 128, 128, 128, 128, 3, "256x64 pingpong halo swap", 95.1, "256x64 pingpong halo swap streamed", 116.1},
+    {4, 256, 256, 128, 128, 3, "256x64 pingpong halo swap", 94.8, "256x64 pingpong halo swap streamed", 124.4},
+    {32, 56, 56, 256, 256, 3, "64x256 pingpong halo", 153.0, "64x256 pingpong halo resident", 173.5},
+    {8, 64, 64, 320, 320, 1, "128x160 pingpong im2col", 14.4, "128x160 pingpong im2col resident", 25.1},
+    {1, 512, 512, 128, 128, 3, "256x64 pingpong halo swap", 94.9, "256x64 pingpong halo swap streamed", 140.2},
+    {8, 256, 256, 64, 64, 3, "256x64 pingpong halo swap", 53.2, "256x64 pingpong halo swap streamed", 83.8},
 };
 
 class Choice : public testing::TestWithParam<Shape> {};
@@ -62,15 +63,15 @@ TEST(Choosing, StepsOf128AreCandidates) {
   const auto deep = [](const Conv2d& conv) {
     const auto all = candidates(conv, test::epilogue_of(test::bare, conv), Device{});
     EXPECT_LE(all.front().plan.config.tile.k, 64);
-    int runs = 0, patches = 0;
+    int im2col = 0, halo = 0;
     for (const Answer& c : all) {
       const ConvConfig& k = c.plan.config;
       if (k.tile.k != 128 || !c.refusal.empty()) continue;
       EXPECT_LE(k.tile.m * k.tile.n, 128 * 160);
       EXPECT_GE(k.schedule.stages, 3);
-      ++(k.two_dimensional() ? patches : runs);
+      ++(k.two_dimensional() ? halo : im2col);
     }
-    return std::pair(runs > 0, patches > 0);
+    return std::pair(im2col > 0, halo > 0);
   };
   EXPECT_EQ(deep(test::conv_of(1, 1, 1000, 1000, 1000, 1)), std::pair(true, true));
   EXPECT_EQ(deep(test::conv_of(2, 32, 32, 640, 640, 3)), std::pair(true, true));

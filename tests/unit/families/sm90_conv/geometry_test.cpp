@@ -15,13 +15,13 @@ ConvPlan plan_of(const Conv2d& conv, const char* epilogue, const char* fixed) {
 }
 
 TEST(Geometry, PatchesResident) {
-  // 64x64 pixels in patches of 8x16: 8 across, 4 down; 320 channels in two tiles of 160
+  // 64x64 pixels in tiles of 8x16: 8 across, 4 down; 320 channels in two tiles of 160
   const ConvPlan p =
       plan_of(test::conv_of(8, 64, 64, 320, 320, 3), test::block,
               "tile=128x160 order=pingpong load=halo stages=5+3 mode=resident cluster=1x1 split=off buffers=2");
   EXPECT_EQ(p.images, 8);
   EXPECT_EQ(p.rows, 4096);
-  EXPECT_EQ(p.patches_across, 8);
+  EXPECT_EQ(p.tiles_w, 8);
   EXPECT_EQ(p.tiles_m, 32);
   EXPECT_EQ(p.tiles_n, 2);
   EXPECT_EQ(p.tiles, 512);
@@ -40,25 +40,26 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.workspace.slots, 256u);
   EXPECT_EQ(p.workspace.teams, p.workspace.slots);
   EXPECT_EQ(p.workspace.bytes, 256u + 8 * 32 * 32 * 16);  // images, units, slots, entry
-  // stages: 3 patches of 18 lines of 10 pixels, rounded up to 1024, 5 of 160 filters, 128 bytes each; a warpgroup:
+  // stages: 3 halo tiles of 18 lines of 10 pixels, rounded up to 1024, 5 of 160 filters, 128 bytes each; a warpgroup:
   // staging of four warps, four columns (bias, mean, factor, shift) of 160 floats, rounded up to 1024; barriers;
   // alignment
   EXPECT_EQ(p.shared_bytes, 3u * 23552 + 5 * 160 * 128 + 2 * 11264 + 8 * (2 * 5 + 2 * 3 + 2) + 1024);
 }
 
-// 320 channels are five blocks of 64: of runs 45 with nine taps, in 23 steps of two; of patches six with each tap
+// 320 channels are five blocks of 64: of im2col tiles 45 with nine taps, in 23 steps of two; of halo tiles six with
+// each tap
 TEST(Geometry, StepsOf128) {
   const Conv2d conv = test::conv_of(2, 16, 16, 320, 320, 3);
   const auto problem = make_problem(conv, test::epilogue_of(test::bare, conv), Device{});
-  const ConvPlan runs = plan_of(conv, test::bare, "tile=128x80 depth=128 load=im2col split=off cluster=1x1 stages=3");
-  EXPECT_EQ(runs.channel_blocks, 5);
-  EXPECT_EQ(loads_per_tile(runs.config, problem), 23);
-  EXPECT_EQ(activation_stage_bytes(runs.config), 128u * 256);
-  EXPECT_EQ(filter_stage_bytes(runs.config), 80u * 256);
-  const ConvPlan patches = plan_of(conv, test::bare, "tile=128x80 depth=128 load=halo split=off stages=3+2");
-  EXPECT_EQ(patches.channel_blocks, 3);
-  EXPECT_EQ(loads_per_tile(patches.config, problem), 3);
-  EXPECT_EQ(activation_stage_bytes(patches.config), 2u * 23552);  // each atom of 18 lines of 10 pixels starts at 1024
+  const ConvPlan im2col = plan_of(conv, test::bare, "tile=128x80 depth=128 load=im2col split=off cluster=1x1 stages=3");
+  EXPECT_EQ(im2col.channel_blocks, 5);
+  EXPECT_EQ(loads_per_tile(im2col.config, problem), 23);
+  EXPECT_EQ(activation_stage_bytes(im2col.config), 128u * 256);
+  EXPECT_EQ(filter_stage_bytes(im2col.config), 80u * 256);
+  const ConvPlan halo = plan_of(conv, test::bare, "tile=128x80 depth=128 load=halo split=off stages=3+2");
+  EXPECT_EQ(halo.channel_blocks, 3);
+  EXPECT_EQ(loads_per_tile(halo.config, problem), 3);
+  EXPECT_EQ(activation_stage_bytes(halo.config), 2u * 23552);  // each atom of 18 lines of 10 pixels starts at 1024
 }
 
 TEST(Geometry, RunsCrossImagesUnlessTheEpilogueMayNot) {
@@ -112,7 +113,7 @@ TEST(Geometry, StatisticsOfSeveralEntries) {
 }
 
 TEST(Geometry, SplitK) {
-  // 2 x 8 patches, 4 channel tiles: 64 tiles in two parts; the filter's columns times channel blocks are 30 loads
+  // 2 x 8 tiles, 4 channel tiles: 64 tiles in two parts; the filter's columns times channel blocks are 30 loads
   const ConvPlan p =
       plan_of(test::conv_of(2, 32, 32, 640, 640, 3), test::bare, "tile=128x160 order=cooperative load=halo split=on");
   EXPECT_EQ(p.tiles, 64);

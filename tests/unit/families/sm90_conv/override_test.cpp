@@ -36,8 +36,8 @@ TEST(Override, WordsOfEarlierPlansAreRead) {
   EXPECT_EQ(to_string(Override::parse("load=unfold")), "load=im2col_smem");
   Override before;
   before.fields = {{"load", "unfold"}, {"order", "pairs"}};
-  EXPECT_EQ(plan::resolve(before).load, plan::Load::unfold);
-  EXPECT_EQ(plan::resolve(before).order, plan::Order::pairs);
+  EXPECT_EQ(plan::resolve(before).load, plan::Load::im2col_smem);
+  EXPECT_EQ(plan::resolve(before).order, plan::Order::pingpong2);
 }
 
 TEST(Override, UnknownFieldsAndValues) {
@@ -114,7 +114,7 @@ TEST(Override, FieldsThatWereNotParsedAreCheckedToo) {
   EXPECT_THROW(candidates(conv, test::epilogue_of(test::bare, conv), Device{}, fixed), UserError);
 }
 
-TEST(Override, StagesOfPatchesNeedPatches) {
+TEST(Override, StagesOfHaloTilesNeedHaloTiles) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
   EXPECT_THROW(choose(conv, epilogue, Device{}, Override::parse("stages=5+3 load=im2col")), UserError);
@@ -138,7 +138,7 @@ TEST(Override, EveryCandidateHasWhatIsFixed) {
   each("depth=128 load=im2col tile=256x128",
        [](const ConvConfig& c) { return c.tile.k == 128 && !c.two_dimensional(); });
   each("depth=128 load=halo", [](const ConvConfig& c) { return c.tile.k == 128 && c.two_dimensional(); });
-  each("order=pingpong2", [](const ConvConfig& c) { return c.schedule.order == Order::pairs; });
+  each("order=pingpong2", [](const ConvConfig& c) { return c.schedule.order == Order::pingpong2; });
   each("order=cooperative", [](const ConvConfig& c) { return c.schedule.order == Order::cooperative; });
   each("load=im2col", [](const ConvConfig& c) { return !c.two_dimensional() && c.activation_stages() == 0; });
   each("stages=3", [](const ConvConfig& c) { return c.schedule.stages == 3; });

@@ -42,8 +42,8 @@ TEST(Phases, TilesOfAllPhases) {
   const ConvPlan p = plan_of(transposed(3, 1), block_text, "tile=64x96 order=pingpong mode=resident cluster=1x1");
   EXPECT_TRUE(p.config.by_parity() && p.config.two_dimensional() && p.config.columns_b());
   EXPECT_EQ(p.config.halo()->halo_h, 1);
-  EXPECT_EQ(p.patches_across, 2);  // of 13 pixels of a phase
-  EXPECT_EQ(p.tiles_m, 4);         // 9 lines
+  EXPECT_EQ(p.tiles_w, 2);  // of 13 pixels of a phase
+  EXPECT_EQ(p.tiles_m, 4);  // 9 lines
   EXPECT_EQ(p.tiles_n, 4);
   EXPECT_EQ(p.tiles, 32);
   EXPECT_EQ(p.slots_per_image, 16);

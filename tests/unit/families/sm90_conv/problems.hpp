@@ -58,11 +58,11 @@ inline std::string explain(const ConvTask& task, const Epilogue& epilogue, const
   return families::explain({task, epilogue, device}, fixed, alternatives);
 }
 
-/// "128x160 pingpong patch resident": what matters of a plan, without the depths of its rings.
+/// "128x160 pingpong halo resident": what matters of a plan, without the depths of its rings.
 inline std::string sketch(const ConvConfig& c) {
   std::string text = std::to_string(c.tile.m) + "x" + std::to_string(c.tile.n);
   text += " " + std::string(to_string(c.schedule.order));
-  text += c.window() ? " unfold" : c.two_dimensional() ? " patch" : " runs";
+  text += c.window() ? " im2col_smem" : c.two_dimensional() ? " halo" : " im2col";
   if (c.schedule.cluster.ctas() > 1)
     text += " " + std::to_string(c.schedule.cluster.m) + "x" + std::to_string(c.schedule.cluster.n);
   if (c.schedule.split) text += " split";

@@ -140,7 +140,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
 
 /// Boxes of windows, and what of a filter's lines is multiplied.
 void check_windows(const ConvConfig& c, const Conv2d& conv) {
-  const Unfolding& u = *c.window();
+  const Im2colWindow& u = *c.window();
   EXPECT_TRUE(c.two_dimensional() && c.schedule.cluster.ctas() == 1 && !c.schedule.split && !c.columns_b() &&
               !c.operands.batched);
   EXPECT_TRUE(conv.layout == Layout::nhwc && conv.groups == 1 && c.element != DType::tf32);
@@ -249,11 +249,11 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   EXPECT_GE(std::int64_t{p.tiles_n} * c.schedule.cluster.n * c.tile.n, e.cols);
   const std::int64_t tiles_m = std::int64_t{p.tiles_m} * c.schedule.cluster.m;
   if (c.two_dimensional())
-    EXPECT_GE(tiles_m / p.patches_across * (c.tile.m / 8), e.height);
+    EXPECT_GE(tiles_m / p.tiles_w * (c.tile.m / 8), e.height);
   else
     EXPECT_GE(tiles_m * c.tile.m, p.rows);
   const std::int64_t taps = c.gathered() ? 1 : conv.r * conv.s;
-  // A step of 128 of runs is two blocks of 64 channels, of whatever taps
+  // A step of 128 of im2col tiles is two blocks of 64 channels, of whatever taps
   const std::int64_t together = c.tile.k == 128 && !c.two_dimensional() ? 2 : 1;
   EXPECT_GE(std::int64_t{p.channel_blocks} * c.tile.k / together * taps, depth(Contraction(conv)));
   const std::int64_t loads =

@@ -82,7 +82,7 @@ TEST(Unsupported, TooManyPixels) {
 
 TEST(Unsupported, ListsTheCandidatesReasons) {
   Conv2d conv = test::conv_of(1, 300, 300, 64, 64, 3);
-  conv.stride = {9, 9};  // no patches, and im2col reaches 8
+  conv.stride = {9, 9};  // no halo tiles, and im2col reaches 8
   for (const auto& [load, reason] :
        {std::pair("load=halo", "halo tiles: stride 9x9; neighbouring pixels share a halo tile only at stride 1"),
         std::pair("load=im2col", "im2col tiles: stride 9 along the height; im2col loads reach 8")}) {
@@ -178,7 +178,7 @@ TEST(Refusals, LimitsOfIm2col) {
               testing::Contains("im2col tiles: a corner at -200 along the height; im2col loads reach -128 to 127"));
 }
 
-TEST(Refusals, TallFiltersHaveTooTallPatches) {
+TEST(Refusals, TallFiltersHaveTooTallHaloTiles) {
   Conv2d conv = test::conv_of(1, 600, 64, 64, 64, 7);
   conv.dilation = {42, 1};  // 252 lines of halo
   EXPECT_THAT(refusals(conv, test::bare, "load=halo"),

@@ -23,7 +23,7 @@ std::vector<Answer> all(const Conv2d& conv, const Resampled& wanted, const char*
   return candidates(conv, resampled(test::bias_silu, conv, wanted), Device{}, Override::parse(fixed));
 }
 
-TEST(Resampling, PooledByPatchesOnly) {
+TEST(Resampling, PooledByHaloTilesOnly) {
   const Conv2d conv = test::conv_of(2, 17, 19, 64, 64, 3);
   int legal = 0;
   for (const Answer& c : all(conv, {.pooled = "p"})) {
@@ -37,7 +37,7 @@ TEST(Resampling, PooledByPatchesOnly) {
   for (const Answer& c : runs) EXPECT_THAT(c.refusal, HasSubstr("pooled: im2col tiles"));
 }
 
-TEST(Resampling, StridesHaveNoPatches) {
+TEST(Resampling, StridesHaveNoHaloTiles) {
   Conv2d conv = test::conv_of(2, 17, 19, 64, 64, 3);
   conv.stride = {2, 2};
   EXPECT_THROW(choose(conv, resampled(test::bare, conv, {.pooled = "p"}), {}), Unsupported);

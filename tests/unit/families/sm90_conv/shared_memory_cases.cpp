@@ -46,9 +46,9 @@ std::string_view norm(NormMode m) {
 
 std::string operands(const ConvConfig& c) {
   if (c.by_parity()) return "using Operands = Phases;";
-  if (const Unfolding* u = c.window())
+  if (const Im2colWindow* u = c.window())
     return fmt::format(
-        "struct Operands : Unfolded {{ static constexpr int kLines = {}, kTaps = {}, kChannels = {}, kStrideH = {}, "
+        "struct Operands : Im2colSmem {{ static constexpr int kLines = {}, kTaps = {}, kChannels = {}, kStrideH = {}, "
         "kStrideW = {}, kDilationH = {}, kPitch = {}; }};",
         u->lines, u->taps, u->channels, u->stride_h, u->stride_w, u->dilation_h, u->pitch);
   if (!c.gathered())
@@ -69,7 +69,7 @@ std::string config_text(const ConvConfig& c, int number) {
       "    static constexpr int kStages = {}, kStagesA = {}, kHaloH = {}, kHaloW = {}, kStoreBuffers = {}, kClusterM = "
       "{}, kClusterN "
       "= {}, kUnit = {};\n"
-      "    static constexpr bool kPatch = {}, kSplit = {}, kSwap = {};\n"
+      "    static constexpr bool kTwoDimensional = {}, kSplit = {}, kSwap = {};\n"
       "    static constexpr Norm kNorm = Norm::{};\n"
       "    {}\n"
       "    static constexpr int kFetch = {}, kMoments = {}, kGroup = 0;\n"
@@ -104,7 +104,7 @@ Statistics of_units(NormMode mode, int unit) {
 std::vector<ConvConfig> configurations() {
   std::vector<ConvConfig> list;
   for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows})
-    for (const Order order : {Order::pingpong, Order::cooperative, Order::pairs})
+    for (const Order order : {Order::pingpong, Order::cooperative, Order::pingpong2})
       for (const int n : {64, 72, 80, 96}) {
         ConvConfig c{.tile = {.m = n == 80 ? 256 : 128, .n = n},
                      .schedule = {.order = order, .stages = 3},
@@ -132,13 +132,13 @@ std::vector<ConvConfig> configurations() {
   list.push_back({.tile = {.m = 256, .n = 64},
                   .schedule = {.stages = 4, .swap = true},
                   .features = {.store_buffers = 2, .moments = 2}});
-  for (const bool patch : {false, true}) {
+  for (const bool halo : {false, true}) {
     ConvConfig c{
         .element = DType::tf32,
         .tile = {.m = 128, .n = 72, .k = 32},
         .schedule = {.stages = 4},
     };
-    if (patch) c.loader = HaloTile{.halo_h = 2, .halo_w = 1};
+    if (halo) c.loader = HaloTile{.halo_h = 2, .halo_w = 1};
     list.push_back(c);
   }
   for (const int n : {72, 160})
@@ -163,7 +163,7 @@ std::vector<ConvConfig> configurations() {
       conv.stride = {channels == 4 ? 3 : 2, channels == 3 ? 2 : 1};
       ConvConfig c{.tile = {.m = channels == 1 ? 256 : 128, .n = 64},
                    .schedule = {.stages = 3},
-                   .loader = ExplicitIm2col{.window = unfolding_of(conv), .stages = channels == 3 ? 5 : 2},
+                   .loader = ExplicitIm2col{.window = im2col_window_of(conv), .stages = channels == 3 ? 5 : 2},
                    .statistics = statistics_of(mode)};
       c.tile.k = channels == 16 ? 32 : 64;
       if (channels == 3) c.tile.n = 72, c.element = DType::f16;
@@ -174,12 +174,12 @@ std::vector<ConvConfig> configurations() {
     list.push_back({.tile = {.m = 128, .n = n},
                     .schedule = {.stages = 4},
                     .loader = HaloTile{.stages = 2, .halo_h = 1, .halo_w = 1, .by_parity = true}});
-  for (const bool patch : {false, true})
+  for (const bool halo : {false, true})
     for (const int n : {72, 128}) {  // two atoms a step
       ConvConfig c{.tile = {.m = 128, .n = n, .k = 128},
                    .schedule = {.stages = 2, .swap = n == 128},
                    .features = {.store_buffers = 2}};
-      if (patch)
+      if (halo)
         c.loader = HaloTile{.halo_h = 2, .halo_w = 1, .by_parity = n == 128};
       else if (n == 72)
         c.loader = Im2colTile{.box = Im2colTile::Box::columns};

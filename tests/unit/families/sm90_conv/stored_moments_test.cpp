@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/moment_store.hpp"
 #include "unisono/error.hpp"
 #include "unit/families/sm90_conv/problems.hpp"
 

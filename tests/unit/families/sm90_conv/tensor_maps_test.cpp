@@ -100,7 +100,7 @@ TEST(TensorMaps, FilterOfATransposedConvolution) {
   EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 4>{40, 17, 9, 2}));
 }
 
-// Runs of what is enlarged are parts of lines, or lines
+// Boxes of what is enlarged are parts of image rows, or image rows
 TEST(TensorMaps, LinesOfWhatIsEnlarged) {
   for (const auto& [width, pixels] : {std::pair{48, 16u}, {16, 16u}, {8, 8u}, {1, 1u}}) {
     const Conv2d conv{.n = 3, .h = 6, .w = width, .c = 24, .k = 40};
@@ -186,7 +186,7 @@ TEST(TensorMaps, OfF32HaveFourBytes) {
   EXPECT_EQ(with_pitch(m.activation, 40).strides[0], 160u);
 }
 
-TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
+TEST(TensorMaps, HaloTilesAreBoxesWithAHalo) {
   const Conv2d conv{
       .n = 3, .h = 20, .w = 21, .c = 64, .k = 64, .r = 3, .s = 3, .pad = {2, 2, 2, 2}, .dilation = {2, 2}};
   const MapShapes m = map_shapes(
@@ -204,7 +204,7 @@ TEST(TensorMaps, PatchesAreBoxesWithAHalo) {
 TEST(TensorMaps, WindowsOfFewChannels) {
   Conv2d conv{.n = 3, .h = 20, .w = 24, .c = 3, .k = 64, .r = 7, .s = 7, .stride = {2, 2}, .pad = {3, 3, 3, 3}};
   const auto maps = [&] {
-    ConvConfig c{.tile = {.m = 128, .n = 64}, .loader = ExplicitIm2col{.window = unfolding_of(conv)}};
+    ConvConfig c{.tile = {.m = 128, .n = 64}, .loader = ExplicitIm2col{.window = im2col_window_of(conv)}};
     return map_shapes(conv, plan_of(conv, c, true));
   };
   const MapShapes lines = maps();

@@ -115,8 +115,9 @@ TEST(Depthwise, IsExplained) {
       explain({conv, test::epilogue_of(test::bias_silu, conv), Device{}}, Override::parse("thread=8x4x4 tile=256x64"));
   EXPECT_THAT(text, HasSubstr("plan: depthwise 256x64 in strips of 8x4 pixels by 4 channels of 3x3 taps, 512 tiles, "
                               "512 CTAs of 128 threads, 2 KB\n"));
-  EXPECT_THAT(text, HasSubstr("loads: 4 channels at once, 8 bytes, each line of a thread's strip once, without matrix "
-                              "instructions: 256 groups of channels\n"));
+  EXPECT_THAT(text,
+              HasSubstr("loads: 4 channels at once, 8 bytes, each image row of a thread's strip once, without matrix "
+                        "instructions: 256 groups of channels\n"));
 }
 
 // As the kernel finds a strip's pixels

@@ -124,7 +124,7 @@ TEST(Emission, FollowsThePlan) {
   const NetworkValue x = net.input("x", {2, 16, 8, 8});
   const NetworkValue y = relu(weights.conv(x, 16));
   net.output(conv2d(y, weights({16, 8, 3, 3}), {.pad = 1, .groups = 2}), "z");
-  Decided d(net.build(), {{2, 16, 8, 8}}, "merged statistics");
+  Decided d(net.build(), {{2, 16, 8, 8}}, "kernels");
   const LaunchSequence launches = emit(d.input, d.plan);
   std::vector<std::string> how;
   for (const auto& step : launches.steps) how.push_back(step->how);

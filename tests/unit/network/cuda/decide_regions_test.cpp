@@ -70,7 +70,7 @@ TEST(WantMoments, OfThePartsThatConvolutionsMakeInUnitsThatFitTheirGroups) {
   Concatenations c;
   c.normalise({c.skip, c.up}, 8, "y");  // 12 channels a group
   c.normalise({c.skip, c.x}, 8, "z");
-  Decided d(c.net.build(), {{2, 64, 16, 16}}, "wanted moments");
+  Decided d(c.net.build(), {{2, 64, 16, 16}}, "wanted statistics");
   std::vector<std::string> refusals;
   for (const RegionPlan& r : d.plan.regions)
     if (r.statistics) refusals.push_back(r.statistics->refusal ? r.statistics->refusal->text() : "");
@@ -84,7 +84,7 @@ TEST(WantMoments, OfThePartsThatConvolutionsMakeInUnitsThatFitTheirGroups) {
 TEST(MergeStatistics, TakesTheMomentsThatAllProducersStore) {
   Concatenations c;
   c.normalise({c.skip, c.up}, 8, "y");
-  Decided d(c.net.build(), {{2, 64, 16, 16}}, "merged statistics");
+  Decided d(c.net.build(), {{2, 64, 16, 16}}, "kernels");
   EXPECT_EQ(d.plan.wanted_moments.size(), 2u);
   for (const auto& [id, channels] : d.plan.wanted_moments) {
     ASSERT_NE(moments_of(d.plan, id), nullptr) << to_string(d.plan, d.input);
@@ -98,9 +98,12 @@ TEST(MergeStatistics, LeavesNoMomentsThatNobodyReads) {
   Concatenations c;
   const NetworkValue normalised = group_norm(c.weights.conv(c.x, 64), {.groups = 4});
   c.normalise({c.up, normalised}, 8, "y");
-  Decided d(c.net.build(), {{2, 64, 16, 16}}, "kernels");
+  Decided d(c.net.build(), {{2, 64, 16, 16}}, "wanted statistics");
   EXPECT_FALSE(d.plan.wanted_moments.empty());
   merge_statistics(d.input, d.plan);
+  for (const RegionPlan& r : d.plan.regions)
+    EXPECT_FALSE(r.contraction) << "an answer that nobody needs is no decision";
+  choose_kernels(d.input, d.plan);
   EXPECT_TRUE(d.plan.wanted_moments.empty()) << to_string(d.plan, d.input);
   for (const RegionPlan& r : d.plan.regions) {
     if (r.statistics) {
@@ -109,6 +112,26 @@ TEST(MergeStatistics, LeavesNoMomentsThatNobodyReads) {
     if (r.contraction && r.contraction->whole) {
       EXPECT_FALSE(r.contraction->whole->moments.has_value());
     }
+  }
+}
+
+// A tensor that two normalisations read, of which one cannot be served: the other still is, by the kernels that the
+// producers were asked for
+TEST(MergeStatistics, RefusesOneReaderAndServesTheOtherByTheSameKernels) {
+  Concatenations c;
+  const NetworkValue normalised = group_norm(c.weights.conv(c.x, 64), {.groups = 4});
+  c.normalise({c.skip, c.up}, 8, "y");
+  c.normalise({c.up, normalised}, 8, "z");
+  Decided d(c.net.build(), {{2, 64, 16, 16}}, "kernels");
+  int served = 0, refused = 0;
+  for (const RegionPlan& r : d.plan.regions)
+    if (r.statistics) ++(r.statistics->refusal ? refused : served);
+  EXPECT_EQ(served, 1) << to_string(d.plan, d.input);
+  EXPECT_EQ(refused, 1);
+  EXPECT_EQ(d.plan.wanted_moments.size(), 2u);
+  for (const auto& [id, channels] : d.plan.wanted_moments) {
+    ASSERT_NE(moments_of(d.plan, id), nullptr) << to_string(d.plan, d.input);
+    EXPECT_EQ(channels % moments_of(d.plan, id)->unit, 0);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "network/cuda/decide/passes.hpp"
-#include "network/cuda/plan.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "network/steps.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"

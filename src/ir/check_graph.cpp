@@ -1,0 +1,17 @@
+#include "ir/check_graph.hpp"
+
+#include "ir/extent_arithmetic.hpp"
+#include "ir/store_forms.hpp"
+
+namespace unisono::ir {
+
+void check_graph(const Graph& graph, const Contraction& contraction) {
+  verify(graph);
+  check_forms(graph, contraction);
+  check_extent_arithmetic(graph, extents(contraction));
+  for (const Store& s : graph.stores)
+    if (s.head)
+      check_extent_arithmetic(s.head->graph, extents(head_contraction(contraction, s.head->channels, DType::f32)));
+}
+
+}  // namespace unisono::ir

@@ -1,0 +1,36 @@
+#pragma once
+/// A run of a network with its tensors in place.
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "network/cuda/run/captured_runs.hpp"
+#include "network/executable_impl.hpp"
+
+namespace unisono::network::gpu {
+
+class CudaNetworkLaunch final : public NetworkLaunchImpl {
+ public:
+  /// Views of tensors on the device. `network` is what the plan was made for. Throws UserError for a workspace that
+  /// cannot serve, and DeviceError.
+  CudaNetworkLaunch(std::shared_ptr<const NetworkImpl> network, std::shared_ptr<const Plan> plan, CallerViews views,
+                    const WorkspaceMemory& workspace);
+
+  std::size_t slot(std::string_view name) const override;
+  void rebind(std::size_t slot, const void* data) override;
+  std::size_t workspace_bytes() const override { return plan_->bytes; }
+  void enqueue(Stream stream) override;
+
+ private:
+  std::shared_ptr<const NetworkImpl> network_;
+  std::shared_ptr<const Plan> plan_;
+  CallerViews views_;
+  Workspace workspace_;
+  CapturedRuns captured_;  // in the same memory, with tables of their own
+};
+
+/// The caller's memory for a plan, checked; null if it gives none.
+void* checked_workspace(const Plan& plan, const WorkspaceMemory& given);
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,353 @@
+/// Networks on a GPU: plans by input shape, and the binding of the caller's tensors.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <list>
+#include <mutex>
+
+#include "network/caller.hpp"
+#include "network/cuda/run/captured_runs.hpp"
+#include "network/cuda/run/launch.hpp"
+#include "network/cuda/run/workspace_pool.hpp"
+#include "network/executable_impl.hpp"
+#include "plan/spare_sms.hpp"
+#include "runtime/cuda/range.hpp"
+#include "support/environment.hpp"
+#include "unisono/cancel.hpp"
+#include "unisono/error.hpp"
+#include "unisono/network.hpp"
+
+namespace unisono {
+
+namespace {
+
+using network::NamedSizes;
+using network::Sizes;
+using network::gpu::CallerViews;
+using network::gpu::Plan;
+using network::gpu::Workspace;
+using network::gpu::WorkspacePool;
+
+// A head in its block's kernel saves a launch and the block's tensor, and was slower wherever it was measured
+bool with_heads() {
+  const std::string given = support::heads_wanted();
+  if (given.empty() || given == "off") return false;
+  if (given == "on") return true;
+  throw UserError(fmt::format("UNISONO_HEADS is '{}'; expected on or off", given));
+}
+
+// Elements of 16 bits, pixels 16 bytes apart: what TMA takes. A pixel of one to sixteen channels is a poor box for it,
+// which takes about as long as one of 64
+network::MemoryStyle memory_style() {
+  return {.element_bytes = 2,
+          .column_multiple = 8,
+          .slices_beside = false,
+          .in_place = false,
+          .repeats = false,
+          .resampled_stores = true,
+          .heads = with_heads(),
+          .enlarges = true,
+          .column_ranges = true,
+          .im2col_channels = 16,
+          .kept_bytes = std::size_t{256} << 10};
+}
+
+void check_precision(const NetworkOptions& options) {
+  if (options.precision != DType::bf16 && options.precision != DType::f16)
+    throw UserError(fmt::format("NetworkOptions::precision is {}; expected bf16 or f16", to_string(options.precision)));
+}
+
+plan::Device usable_device(const NetworkOptions& options, const plan::Device& device) {
+  return plan::with_spare_sms(device, options.spare_sms, "NetworkOptions::spare_sms");
+}
+plan::Device usable_device(const NetworkOptions& options) {
+  return usable_device(options, cuda::open_device(options.device_index));
+}
+
+network::Constants constants_of(const Network& n) {
+  network::Constants all;
+  for (const NetworkTensor& t : n.tensors) all.push_back(network::in_memory_order(t));
+  return all;
+}
+
+class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_this<CudaNetwork> {
+ public:
+  CudaNetwork(Network given, const NetworkOptions& options)
+      : given_(std::move(given)),
+        options_(options),
+        device_(usable_device(options)),
+        fused_(network::fuse(given_, options.fuse, memory_style())),
+        report_(network::report(fused_, given_.operators.size())),
+        data_(constants_of(fused_.network)),
+        constants_(fused_.network, data_, options.precision) {}
+
+  void run(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+           std::vector<StepTime>* profile) override;
+  void enqueue(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
+               Stream stream) override;
+  std::shared_ptr<NetworkLaunchImpl> bind(const std::map<std::string, ConstTensorView>& inputs,
+                                          const std::map<std::string, TensorView>& outputs,
+                                          const WorkspaceMemory& workspace) override;
+  std::size_t workspace_bytes(const NamedSizes& inputs) override { return plan(logical_sizes(inputs))->plan()->bytes; }
+  NamedSizes output_shapes(const NamedSizes& inputs) const override;
+  MemoryReport memory(const NamedSizes& inputs) override;
+  const Network& given() const override { return given_; }
+  const FusionReport& report() const override { return report_; }
+
+ private:
+  const Network& net() const { return fused_.network; }
+  std::vector<Sizes> logical_sizes(const NamedSizes& inputs) const;
+  std::shared_ptr<WorkspacePool> plan(const std::vector<Sizes>& inputs);
+  std::shared_ptr<WorkspacePool> cached(const std::vector<Sizes>& inputs);
+  std::vector<DType> dtypes(TensorId id) const;
+  std::shared_ptr<WorkspacePool> checked(const std::map<std::string, ConstTensorView>& inputs,
+                                         const std::map<std::string, TensorView>& outputs, CallerViews& views);
+  /// The same for `caller`, of tensors in the GPU's memory.
+  std::shared_ptr<WorkspacePool> checked_on_device(const std::map<std::string, ConstTensorView>& inputs,
+                                                   const std::map<std::string, TensorView>& outputs, CallerViews& views,
+                                                   const char* caller);
+
+  Network given_;
+  NetworkOptions options_;
+  plan::Device device_;
+  network::FusedNetwork fused_;
+  FusionReport report_;
+  network::Constants data_;
+  network::gpu::DeviceConstants constants_;
+
+  std::mutex planning_;                              // one thread plans at a time; guards constants_
+  std::mutex cache_;                                 // guards plans_
+  std::list<std::shared_ptr<WorkspacePool>> plans_;  // used last first
+  network::gpu::CapturedRuns captured_;
+};
+
+std::vector<Sizes> CudaNetwork::logical_sizes(const NamedSizes& inputs) const {
+  network::check_names(net(), net().inputs, inputs, "input");
+  std::vector<Sizes> sizes;
+  for (const TensorId id : net().inputs)
+    sizes.push_back(network::to_logical(inputs.at(net()[id].name), options_.layout));
+  return sizes;
+}
+
+NamedSizes CudaNetwork::output_shapes(const NamedSizes& inputs) const {
+  const auto shapes = network::concrete_shapes(net(), logical_sizes(inputs));
+  NamedSizes result;
+  for (const TensorId id : net().outputs) result[net()[id].name] = network::from_logical(shapes[id], options_.layout);
+  return result;
+}
+
+std::shared_ptr<WorkspacePool> CudaNetwork::cached(const std::vector<Sizes>& inputs) {
+  const std::lock_guard lock(cache_);
+  const auto it =
+      std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return p->plan()->inputs == inputs; });
+  if (it == plans_.end()) return nullptr;
+  plans_.splice(plans_.begin(), plans_, it);
+  return plans_.front();
+}
+
+std::shared_ptr<WorkspacePool> CudaNetwork::plan(const std::vector<Sizes>& inputs) {
+  if (auto p = cached(inputs)) return p;
+  const std::lock_guard planning(planning_);
+  if (auto p = cached(inputs)) return p;
+  const auto made = network::gpu::make_plan(fused_, constants_, device_, inputs, options_);
+  network::gpu::load(*made, options_);
+  const auto p = std::make_shared<WorkspacePool>(made);
+  const std::lock_guard lock(cache_);
+  plans_.push_front(p);
+  if (plans_.size() > options_.cached_plans) plans_.pop_back();
+  return p;
+}
+
+std::vector<DType> CudaNetwork::dtypes(TensorId id) const {
+  const DType own = net()[id].dtype;
+  if (own == DType::f32) return {DType::f32, DType::bf16, DType::f16};
+  return {own};
+}
+
+std::shared_ptr<WorkspacePool> CudaNetwork::checked(const std::map<std::string, ConstTensorView>& inputs,
+                                                    const std::map<std::string, TensorView>& outputs,
+                                                    CallerViews& views) {
+  network::check_names(net(), net().inputs, inputs, "input");
+  network::check_names(net(), net().outputs, outputs, "output");
+  const auto add = [&](ConstTensorView v) {
+    v.shape = network::to_logical(v.shape, options_.layout);
+    v.strides = network::to_logical(v.strides, options_.layout);
+    views.push_back(std::move(v));
+  };
+  std::vector<Sizes> sizes;
+  for (const TensorId id : net().inputs) {
+    const ConstTensorView& given = inputs.at(net()[id].name);
+    add(network::checked_view(given, given.shape, "input", net()[id], dtypes(id)));
+    sizes.push_back(views.back().shape);
+  }
+  auto p = plan(sizes);
+  for (const TensorId id : net().outputs) {
+    const Sizes expected = network::from_logical(p->plan()->storage.shapes[id], options_.layout);
+    add(network::checked_view(outputs.at(net()[id].name), expected, "output", net()[id], dtypes(id)));
+  }
+  return p;
+}
+
+// What the peaks of a GPU allow
+double floor_us(const network::gpu::Step& s, const plan::Device& device) {
+  return std::max(s.flop / device.tensor_tflops, s.bytes / device.memory_tbps) / 1e6;
+}
+
+void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
+                      const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) {
+  const cuda::NamedRange range("unisono: run a network");
+  check_cancelled();
+  cuda::check_usable(options_.device_index);
+  CallerViews views;
+  const auto p = checked(inputs, outputs, views);
+  auto workspace = p->borrow();
+  const std::size_t given = net().inputs.size();
+  if (profile) {
+    const std::vector<double> times = workspace->enqueue_timed(views, given, workspace->stream());
+    profile->clear();
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      const network::gpu::Step& s = *p->plan()->launches.steps[i];
+      profile->push_back({s.name, s.what, times[i], s.how, s.flop, s.bytes, floor_us(s, device_) / 1000});
+    }
+  } else {
+    workspace->enqueue(views, given, workspace->stream());
+  }
+  workspace->collect(views, given, workspace->stream());
+  p->give_back(std::move(workspace));  // after an exception it is freed instead
+}
+
+std::shared_ptr<WorkspacePool> CudaNetwork::checked_on_device(const std::map<std::string, ConstTensorView>& inputs,
+                                                              const std::map<std::string, TensorView>& outputs,
+                                                              CallerViews& views, const char* caller) {
+  auto p = checked(inputs, outputs, views);
+  for (const auto& v : views)
+    if (element_count(v.shape) != 0 && !cuda::is_device_memory(options_.device_index, v.data))
+      throw UserError(fmt::format(
+          "NetworkExecutable::{} was given the address {}, which is not in the memory of GPU {}; copy the tensor "
+          "there, or call run()",
+          caller, v.data, options_.device_index));
+  return p;
+}
+
+void CudaNetwork::enqueue(const std::map<std::string, ConstTensorView>& inputs,
+                          const std::map<std::string, TensorView>& outputs, Stream stream) {
+  const cuda::NamedRange range("unisono: enqueue a network");
+  const bool is_captured = cuda::is_captured(options_.device_index, stream);
+  CallerViews views;
+  const auto p = checked_on_device(inputs, outputs, views, "enqueue");
+  if (is_captured) {
+    Workspace& run = captured_.take(p->plan(), stream,
+                                    [&] { return std::make_unique<Workspace>(*p->plan(), Workspace::Way::recorded); });
+    run.bind(views, net().inputs.size());
+    return run.record(stream);
+  }
+  const std::lock_guard lock(p->streams_mutex);
+  p->of_stream(cuda::stream_number(options_.device_index, stream)).enqueue(views, net().inputs.size(), stream);
+}
+
+std::shared_ptr<NetworkLaunchImpl> CudaNetwork::bind(const std::map<std::string, ConstTensorView>& inputs,
+                                                     const std::map<std::string, TensorView>& outputs,
+                                                     const WorkspaceMemory& workspace) {
+  cuda::check_usable(options_.device_index);
+  CallerViews views;
+  const auto p = checked_on_device(inputs, outputs, views, "bind");
+  return std::make_shared<network::gpu::CudaNetworkLaunch>(shared_from_this(), p->plan(), std::move(views), workspace);
+}
+
+MemoryReport memory_of(const Plan& p) {
+  return {.arena = p.workspaces_offset,
+          .without_reuse = p.storage.without_reuse + p.launches.scratch_bytes,
+          .in_place = p.storage.in_place,
+          .free_concats = p.storage.slices};
+}
+
+MemoryReport CudaNetwork::memory(const NamedSizes& inputs) {
+  MemoryReport m = memory_of(*plan(logical_sizes(inputs))->plan());
+  const std::lock_guard planning(planning_);
+  m.constants = constants_.bytes();
+  m.device_peak = cuda::peak_memory(options_.device_index);
+  return m;
+}
+
+std::string first_sentence(std::string_view text) { return std::string(text.substr(0, text.find_first_of(":;\n"))); }
+
+}  // namespace
+
+namespace network {
+std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& options) {
+  check_precision(options);
+  return std::make_shared<CudaNetwork>(std::move(network), options);
+}
+}  // namespace network
+
+namespace network::gpu {
+
+FusedNetwork fuse_for_gpu(const Network& given) {
+  FusedNetwork fused = fuse(given, true, memory_style());
+  return fused;
+}
+
+// A plan that is not loaded, and what it was made from
+struct Unloaded {
+  FusedNetwork fused;
+  Constants data;
+  DeviceConstants constants;
+  std::shared_ptr<Plan> plan;
+
+  Unloaded(const Network& given, const NetworkOptions& options, const NamedSizes& inputs, const plan::Device& device)
+      : fused(fuse(given, options.fuse, memory_style())),
+        data(constants_of(fused.network)),
+        constants(fused.network, data, options.precision) {
+    const Network& n = fused.network;
+    check_names(n, n.inputs, inputs, "input");
+    std::vector<Sizes> sizes;
+    for (const TensorId id : n.inputs) sizes.push_back(to_logical(inputs.at(n[id].name), options.layout));
+    plan = make_plan(fused, constants, device, sizes, options);
+  }
+};
+
+std::vector<jit::Request> requests(const Network& network, const NetworkOptions& options, const NamedSizes& inputs,
+                                   const plan::Device& device) {
+  const Unloaded u(network, options, inputs, device);
+  std::vector<jit::Request> all;
+  for (const auto& step : u.plan->launches.steps) all.push_back(step->request());
+  return all;
+}
+
+std::vector<lower::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
+                                            const NamedSizes& inputs, const plan::Device& device) {
+  const Unloaded u(network, options, inputs, device);
+  std::vector<lower::Problem> all;
+  for (const auto& step : u.plan->launches.steps)
+    if (auto problem = step->problem()) all.push_back(std::move(*problem));
+  return all;
+}
+
+}  // namespace network::gpu
+
+DeviceReport explain_device(const Network& given, const NetworkOptions& options, const NamedSizes& inputs) {
+  verify(given);
+  check_precision(options);
+  DeviceReport report;
+  plan::Device device;
+  try {
+    device = cuda::open_device(options.device_index);
+  } catch (const DeviceError& error) {
+    report.device_note = first_sentence(error.what());
+  } catch (const Unsupported& error) {
+    report.device_note = first_sentence(error.what());
+  }
+  report.device = device.name;
+  device = usable_device(options, device);
+  const network::gpu::Unloaded u(given, options, inputs, device);
+  report.fusion = network::report(u.fused, given.operators.size());
+  for (const auto& step : u.plan->launches.steps)
+    report.launches.push_back(
+        {step->name, step->what, step->how, step->flop, step->bytes, floor_us(*step, device), step->predicted_us});
+  report.memory = memory_of(*u.plan);
+  report.decisions = u.plan->decisions;
+  return report;
+}
+
+}  // namespace unisono

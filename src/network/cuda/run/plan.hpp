@@ -1,0 +1,47 @@
+#pragma once
+/// Everything for one set of input shapes on a GPU.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "network/cuda/constants.hpp"
+#include "network/cuda/step.hpp"
+#include "network/regions.hpp"
+#include "network/storage.hpp"
+#include "unisono/network.hpp"
+
+namespace unisono::network::gpu {
+
+/// What every execution has in common; each has a Workspace of its own. Immutable once it is loaded.
+struct Plan {
+  std::vector<Sizes> inputs;  ///< logical
+  StoragePlan storage;
+  LaunchSequence launches;
+  std::size_t scratch_offset = 0, kept_offset = 0, workspaces_offset = 0, bytes = 0;  ///< of a workspace's memory
+  std::vector<std::size_t> workspace_offsets;  ///< by step, in the same: where its blocks meet
+  std::vector<std::string> callers;            ///< names of inputs and outputs: "input x"
+  int device_index = 0;
+  std::string decisions;  ///< to_string(NetworkPlan)
+};
+
+/// Plans; nothing is compiled. Throws UserError for sizes that do not fit, Unsupported for what no kernel serves.
+std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& constants, const plan::Device& device,
+                                std::vector<Sizes> inputs, const NetworkOptions& options);
+
+/// What compiling a network for these inputs asks of the compiler, for any device; needs no GPU.
+std::vector<jit::Request> requests(const Network& network, const NetworkOptions& options,
+                                   const std::map<std::string, Sizes>& inputs, const plan::Device& device);
+
+/// The regions of a network on a GPU.
+FusedNetwork fuse_for_gpu(const Network& network);
+
+/// What can be tuned of a network for these inputs: one problem for each launch that has a plan.
+std::vector<lower::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
+                                            const std::map<std::string, Sizes>& inputs, const plan::Device& device);
+
+/// Compiles all kernels, those that are not in the cache in parallel, and loads them. Throws CompileError, DeviceError.
+void load(Plan& plan, const NetworkOptions& options);
+
+}  // namespace unisono::network::gpu

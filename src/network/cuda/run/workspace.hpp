@@ -1,0 +1,77 @@
+#pragma once
+/// The memory of one execution of a network, and its launches.
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "network/cuda/parameters.hpp"
+#include "network/cuda/run/plan.hpp"
+#include "runtime/cuda/replay.hpp"
+#include "runtime/cuda/stream.hpp"
+
+namespace unisono::network::gpu {
+
+/// What a run reads and writes, by position: inputs, then outputs. Shapes and strides in logical order.
+using CallerViews = std::vector<ConstTensorView>;
+
+/// Throws UserError, in the name of `what`, unless the address is a multiple of the element's size.
+void check_element_alignment(const void* data, DType dtype, const std::string& what);
+
+/// One execution in flight. Kernels find the caller's tensors through a table in the GPU's memory, which is the
+/// workspace's own; all other memory may be another's.
+class Workspace {
+ public:
+  /// replayed: as a graph of its own, eagerly; recorded: kernel by kernel, into a graph that is captured.
+  enum class Way : std::uint8_t { replayed, recorded };
+  /// `memory`: Plan::bytes of another, which are zero or were left by an execution of the plan; null: its own. Throws
+  /// DeviceError.
+  Workspace(const Plan& plan, Way way, void* memory = nullptr);
+
+  /// One execution on the stream. Tensors of the host are copied to the device first, and back behind it by collect().
+  void enqueue(const CallerViews& views, std::size_t inputs, Stream stream);
+  /// Copies outputs to the host's memory, and waits.
+  void collect(const CallerViews& views, std::size_t inputs, Stream stream);
+  /// The same as enqueue with the kernels one by one: milliseconds of each.
+  std::vector<double> enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream);
+
+  /// The tensors of the executions that follow, all of which lie on the device.
+  void bind(const CallerViews& views, std::size_t inputs);
+  /// Another address for one of them; strides stay.
+  void rebind(std::size_t position, const void* data);
+  /// One execution with these tensors. Allocates nothing.
+  void replay(Stream stream);
+  /// Adds the kernels to the graph that the stream is captured into, in their order; the table is written beside it.
+  void record(Stream stream);
+  /// Whether the graph that is replayed was captured; false if there is nothing to launch.
+  bool is_captured(Stream stream) const { return replay_ && replay_->is_captured(stream); }
+  bool is_empty() const { return launches_.empty(); }
+
+  Stream stream() const { return stream_->get(); }
+  void* memory() const { return bases_.arena; }
+
+ private:
+  void make_launches(const Plan& plan);
+  /// Where the device finds the caller's tensors. The table is written when it is next read.
+  void stage(const CallerViews& views, std::size_t inputs, Stream stream);
+  CallerTensor staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream);
+  std::size_t table_bytes() const { return callers_.size() * sizeof(CallerTensor); }
+  void write_table(Stream stream);
+
+  int device_index_;
+  std::unique_ptr<cuda::DeviceBuffer> memory_, table_;
+  Bases bases_;
+  std::vector<std::string> names_;     ///< of the caller's tensors, for messages
+  std::vector<CallerTensor> callers_;  ///< as on the device
+  bool written_ = false;               ///< the table holds them
+  std::vector<std::unique_ptr<cuda::DeviceBuffer>> staging_;
+  std::vector<bool> on_host_;
+  std::optional<cuda::OwnStream> stream_;
+  std::vector<Launch> launches_;
+  std::unique_ptr<cuda::Replay> replay_;
+};
+
+}  // namespace unisono::network::gpu

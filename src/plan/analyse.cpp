@@ -1,0 +1,286 @@
+#include "plan/analyse.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <variant>
+
+#include "ir/op_table.hpp"
+#include "plan/columns.hpp"
+#include "plan/general.hpp"
+#include "plan/normalisation.hpp"
+#include "plan/refusal.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::plan {
+
+namespace {
+
+using Place = Output::Place;
+
+constexpr std::int64_t widest_tile = 256;  // channels of a matrix instruction
+
+bool is_full(const Node& x) { return x.axes == axes::mn; }
+
+// ---- What no kernel has
+
+std::optional<Refusal> refuse_node(const Graph& g, ValueId id) {
+  const Node& x = g[id];
+  if (x.dtype == DType::f64) return refusal_at(g, id, "f64 arithmetic");
+  if (x.op == Op::index) return refusal_at(g, id, "coordinates, beside a normalisation over rows");
+  if (x.op == Op::one_hot) return refusal_at(g, id, "one_hot, beside a normalisation over rows");
+  if (x.op == Op::operand && x.axes.row == RowAxis::m && !is_full(x))
+    return refusal_at(g, id, "an operand with a value per row, beside a normalisation over rows");
+  if (ir::is_normalisation(x.op) || x.op == Op::softmax)
+    throw InternalError(
+        fmt::format("{} has not been split: analyse() takes graphs that went through the passes", to_string(x.op)));
+  return std::nullopt;
+}
+
+std::optional<Refusal> refuse_effects(const Graph& g) {
+  if (g.effects.empty()) return std::nullopt;
+  return because(fmt::format(
+      "the call of {}, which returns nothing, is not yet in a GPU kernel beside a normalisation over rows. It runs on "
+      "the CPU device",
+      g[g.effects[0]].attr.name));
+}
+
+// After the reductions were judged, which have the better message
+std::optional<Refusal> refuse_axes(const Graph& g, const std::optional<Normalisation>& norm) {
+  if (norm && norm->per_pixel) return std::nullopt;
+  for (ValueId id = 0; id < g.nodes.size(); ++id)
+    if (g[id].axes.row == RowAxis::m && !is_full(g[id]))
+      return refusal_at(g, id, fmt::format("a value with axes {}", to_string(g[id].axes)));
+  return std::nullopt;
+}
+
+// ---- What elements read
+
+// The values that elements are computed from, down to columns, operands [m,n], the accumulator, and whatever `given`
+// holds
+struct Reads {
+  std::set<ValueId> columns, tensors;
+  bool accumulator = false, result = false, raw = false;
+};
+
+class Reader {
+ public:
+  Reader(const Graph& g, const std::optional<Normalisation>& norm, const std::vector<bool>& statistical)
+      : g_(g), norm_(norm), statistical_(statistical) {}
+
+  // Behind the normalisation y and x are given; ahead of it only the accumulator is
+  Reads read(ValueId root, bool behind) const {
+    Reads reads;
+    std::vector<ValueId> pending{root};
+    std::set<ValueId> seen;
+    while (!pending.empty()) {
+      const ValueId id = pending.back();
+      pending.pop_back();
+      if (!seen.insert(id).second) continue;
+      if (leaf(id, behind, reads)) continue;
+      for (const ValueId in : g_[id].inputs) pending.push_back(in);
+    }
+    return reads;
+  }
+
+ private:
+  bool leaf(ValueId id, bool behind, Reads& reads) const {
+    const Node& x = g_[id];
+    if (behind && norm_ && id == norm_->result) return reads.result = true;
+    if (behind && norm_ && id == norm_->input) return reads.raw = true;
+    if (x.op == Op::acc) return reads.accumulator = true;
+    if (x.axes == axes::scalar && !statistical_[id]) return true;
+    if (!is_full(x)) return reads.columns.insert(id), true;
+    if (x.op == Op::operand) return reads.tensors.insert(id), true;
+    return false;
+  }
+
+  const Graph& g_;
+  const std::optional<Normalisation>& norm_;
+  const std::vector<bool>& statistical_;
+};
+
+// ---- Stores
+
+class Analysis {
+ public:
+  Analysis(const Graph& optimised, const Extents& extents) : extents_(extents) { e_.graph = gather_columns(optimised); }
+
+  std::variant<Epilogue, Refusal> run() && {
+    for (const auto part : {&Analysis::find_statistics, &Analysis::place_full_stores, &Analysis::place_statistics})
+      if (auto refusal = (this->*part)()) return *std::move(refusal);
+    find_reads();
+    return std::move(e_);
+  }
+
+ private:
+  std::optional<Refusal> find_statistics() {
+    Graph& g = e_.graph;
+    if (auto refusal = refuse_effects(g)) return refusal;
+    for (ValueId id = 0; id < g.nodes.size(); ++id)
+      if (auto refusal = refuse_node(g, id)) return refusal;
+    if (auto refusal = find_normalisation(g, extents_, e_.norm)) return refusal;
+    if (auto refusal = refuse_axes(g, e_.norm)) return refusal;
+    std::vector<ValueId> statistics;
+    if (e_.norm)
+      for (const auto& id : {e_.norm->mean, e_.norm->variance})
+        if (id) statistics.push_back(*id);
+    statistical_ = depends_on(g, statistics);
+    return std::nullopt;
+  }
+
+  void find_reads() {
+    const Reader reader(e_.graph, e_.norm, statistical_);
+    std::set<ValueId> before, after, tensors_before, tensors_after;
+    const auto add = [](const Reads& r, std::set<ValueId>& columns, std::set<ValueId>& tensors) {
+      columns.insert(r.columns.begin(), r.columns.end());
+      tensors.insert(r.tensors.begin(), r.tensors.end());
+    };
+    if (e_.norm) add(reader.read(e_.norm->input, false), before, tensors_before);
+    for (const Output& o : e_.outputs) {
+      const ValueId value = e_.graph.stores[o.store].value;
+      if (o.place == Place::before) add(reader.read(value, false), before, tensors_before);
+      if (o.place == Place::after) add(reader.read(value, true), after, tensors_after);
+    }
+    e_.columns_before.assign(before.begin(), before.end());
+    e_.columns_after.assign(after.begin(), after.end());
+    e_.tensors_before.assign(tensors_before.begin(), tensors_before.end());
+    e_.tensors_after.assign(tensors_after.begin(), tensors_after.end());
+    for (ValueId id = 0; id < e_.graph.nodes.size(); ++id)
+      if (e_.graph[id].axes == axes::scalar && e_.graph[id].op != Op::constant && !statistical_[id])
+        e_.uniforms.push_back(id);
+  }
+
+  // How a store of [m,n] may be computed
+  struct Way {
+    std::size_t store{};
+    bool before = false;               // from the accumulator
+    bool raw = false;                  // reads x, too
+    std::optional<Refusal> not_after;  // why it cannot be computed from y
+    std::optional<Refusal> not_at_all;
+  };
+
+  Way way_of(std::size_t store) const {
+    const Graph& g = e_.graph;
+    const Store& s = g.stores[store];
+    Way way;
+    way.store = store;
+    if (s.dtype != DType::bf16 && s.dtype != DType::f16)
+      way.not_at_all =
+          refusal_at(g, s.value, fmt::format("stores [m,n] are bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
+    way.before = e_.norm && !statistical_[s.value];
+    const Reads reads = Reader(g, e_.norm, statistical_).read(s.value, true);
+    way.raw = reads.raw;
+    const bool needs_accumulator = reads.accumulator && e_.norm;
+    const auto statistic =
+        std::find_if(reads.columns.begin(), reads.columns.end(), [&](ValueId c) { return statistical_[c]; });
+    if (statistic != reads.columns.end())
+      way.not_after = because(
+          fmt::format("elements read the statistics '{}' otherwise than by y = (x - mean) * factor + shift, x = '{}'",
+                      text_of(g, *statistic), text_of(g, e_.norm->input)));
+    else if (needs_accumulator)
+      way.not_after =
+          because(fmt::format("behind the normalisation it reads what came before it; only '{}' is kept till then",
+                              text_of(g, e_.norm->input)));
+    else if (reads.raw && e_.norm->per_pixel)
+      way.not_after =
+          because(fmt::format("behind a normalisation over channels it reads the input '{}', which is not kept",
+                              text_of(g, e_.norm->input)));
+    return way;
+  }
+
+  // The ways of the stores [m,n], the main one first: the last, unless only the other can be
+  std::optional<Refusal> find_ways(std::vector<Way>& ways) const {
+    const Graph& g = e_.graph;
+    for (std::size_t i = 0; i < g.stores.size(); ++i)
+      if (is_full(g[g.stores[i].value])) ways.push_back(way_of(i));
+    for (Way& w : ways)
+      if (w.not_at_all) return std::move(w.not_at_all);
+    if (ways.empty())
+      return because(
+          "no store with axes [m,n]: not yet in a GPU kernel, which writes one or two. It runs on the CPU device");
+    if (ways.size() > 2) {
+      const Store& third = g.stores[ways[2].store];
+      return refusal_at(g, third.value,
+                        fmt::format("it is the third store [m,n] ({}); a kernel writes two", third.name));
+    }
+    std::reverse(ways.begin(), ways.end());
+    for (const Way& w : ways)
+      if (w.not_after && !w.before) return refusal_at(g, g.stores[w.store].value, w.not_after->first());
+    if (ways.size() == 2 && !fits(ways[0], ways[1])) std::swap(ways[0], ways[1]);
+    return std::nullopt;
+  }
+
+  std::optional<Refusal> place_full_stores() {
+    const Graph& g = e_.graph;
+    std::vector<Way> ways;
+    if (auto refusal = find_ways(ways)) return refusal;
+    if (ways.size() == 2 && !fits(ways[0], ways[1])) return refuse_pair(ways[0], ways[1]);
+    if (ways[0].not_after) return refusal_at(g, g.stores[ways[0].store].value, ways[0].not_after->first());
+    e_.outputs.push_back({ways[0].store, Place::after});
+    e_.uses_raw = ways[0].raw;
+    if (ways.size() == 2) e_.outputs.push_back({ways[1].store, ways[1].before ? Place::before : Place::after});
+    return std::nullopt;
+  }
+
+  // A main store that must come after goes with one that may come before, or that needs no x
+  bool fits(const Way& main, const Way& side) const {
+    if (main.not_after || (main.before && !side.before)) return false;
+    return side.before || (!side.not_after && !side.raw);
+  }
+
+  Refusal refuse_pair(const Way& main, const Way& side) const {
+    const Graph& g = e_.graph;
+    return refusal_at(
+        g, g.stores[side.store].value,
+        fmt::format("beside '{}', the second store can be computed neither ahead of the normalisation nor from its "
+                    "result alone",
+                    text_of(g, g.stores[main.store].value)));
+  }
+
+  std::optional<Refusal> place_statistics() {
+    const Graph& g = e_.graph;
+    for (std::size_t i = 0; i < g.stores.size(); ++i) {
+      const Store& s = g.stores[i];
+      if (is_full(g[s.value])) continue;
+      if (!statistical_[s.value])
+        return refusal_at(
+            g, s.value,
+            fmt::format("a store with axes {} that is no function of the statistics", to_string(g[s.value].axes)));
+      if (e_.norm->per_pixel)
+        return refusal_at(g, s.value, "a store with a value per row; statistics of a pixel stay in registers");
+      const Axes group = reduced_axes(g[*(e_.norm->mean ? e_.norm->mean : e_.norm->variance)].attr.domain);
+      if (!(g[s.value].axes == group))
+        return refusal_at(g, s.value,
+                          fmt::format("functions of the statistics are stored with their axes {}, not {}",
+                                      to_string(group), to_string(g[s.value].axes)));
+      if (s.dtype != DType::f32 && s.dtype != DType::bf16 && s.dtype != DType::f16)
+        return refusal_at(
+            g, s.value,
+            fmt::format("statistics are stored as f32, bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
+      e_.outputs.push_back({i, Place::statistics});
+    }
+    return std::nullopt;
+  }
+
+  Extents extents_;
+  Epilogue e_;
+  std::vector<bool> statistical_;  // depends on mean or variance
+};
+
+}  // namespace
+
+Epilogue analyse(const Graph& optimised, const Extents& extents) {
+  if (needs_general(optimised)) return analyse_general(optimised, extents);
+  const bool rows_alone =
+      std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
+  const bool reduces = std::ranges::any_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op); });
+  if (reduces && rows_alone && extents.cols > widest_tile) return analyse_general(optimised, extents);
+  auto found = Analysis(optimised, extents).run();  // normalisations have modes of their own
+  if (auto* epilogue = std::get_if<Epilogue>(&found)) return std::move(*epilogue);
+  if (reduces) return analyse_general(optimised, extents);
+  throw Refused(std::get<Refusal>(std::move(found)));
+}
+
+}  // namespace unisono::plan

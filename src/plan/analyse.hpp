@@ -1,0 +1,13 @@
+#pragma once
+/// From an optimised graph to the shape of its epilogue.
+
+#include "plan/epilogue.hpp"
+#include "unisono/contraction.hpp"
+
+namespace unisono::plan {
+
+/// Throws Refused with the value at fault, its text and the reason, if no kernel of kernels/unisono serves the
+/// graph.
+Epilogue analyse(const Graph& optimised, const Extents& extents);
+
+}  // namespace unisono::plan
