@@ -28,6 +28,14 @@ class Fork : public testing::Test {
     expected_ = run();
   }
 
+  // The allocator of LLVM 14's AddressSanitizer is not fit for fork(): a lock of it that another thread holds stays
+  // locked in the child (LLVM 18 takes them all before)
+  void SetUp() override {
+#ifdef UNISONO_SANITIZED
+    GTEST_SKIP() << "runs in the optimised build";
+#endif
+  }
+
   static NetworkExecutable build() {
     NetworkBuilder net;
     const std::vector<float> weights(std::size_t{8} * 8 * 3 * 3, 0.01f);
@@ -87,10 +95,6 @@ TEST_F(Fork, SoDoesItsOwnChild) {
 
 // Three of ten such children hung: what other threads held when the process forked was held for ever
 TEST_F(Fork, BesideThreadsThatRunAndCompile) {
-#ifdef UNISONO_SANITIZED
-  // With AddressSanitizer and LLVM's OpenMP some children hang; which of the two holds them was not found
-  GTEST_SKIP() << "runs in the optimised build";
-#endif
   std::atomic<bool> over{false};
   std::vector<std::thread> others;
   for (int i = 0; i < 3; ++i)
