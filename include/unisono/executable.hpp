@@ -139,8 +139,9 @@ class Launch {
   /// Bytes of device memory that one execution in flight needs; may be 0.
   std::size_t workspace_bytes() const;
 
-  /// One cuLaunchKernelEx: no allocation, no lock, no query, no synchronisation. Throws DeviceError with what the
-  /// driver says, and UserError if after rebind() an output shares memory with another argument.
+  /// One cuLaunchKernelEx, behind a look at which context is current: no allocation, no lock, no query of the device,
+  /// no synchronisation. Throws DeviceError with what the driver says, and UserError if after rebind() an output shares
+  /// memory with another argument.
   void enqueue(Stream stream) const;
 
  private:

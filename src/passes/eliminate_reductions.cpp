@@ -1,6 +1,7 @@
 #include "passes/eliminate_reductions.hpp"
 
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "ir/attributes.hpp"
@@ -128,23 +129,49 @@ std::optional<ValueId> one_hot_sum(Editor& g, ValueId id) {
   return g.add(Op::select, {inside, g.constant(1), g.constant(0)});
 }
 
-// mean → sum/count where a sum over the same elements is there and no variance needs the mean anyway
-std::optional<ValueId> mean_by_sum(Editor& g, ValueId id) {
-  const Node node = g[id];
-  if (node.op != Op::mean) return {};
-  std::optional<ValueId> sum;
-  for (const ValueId other : g.users(node.inputs[0])) {
-    const Node& y = g[other];
-    if (g.dead(other) || !ir::same_attributes(y.attr, node.attr)) continue;
-    if (y.op == Op::variance) return {};
-    if (y.op == Op::sum && y.dtype == node.dtype) sum = other;
+// The sums and variances of a graph by what they reduce and over which elements. A value may have many reductions: to
+// ask all its users for each of them would take time in the square of their number.
+class Companions {
+ public:
+  // Those of `op` that reduce the same elements as `mean`; the last if there are several
+  std::optional<ValueId> find(const Editor& g, Op op, const Node& mean) {
+    index(g);
+    const auto [first, last] = by_hash_.equal_range(hash_of(mean));
+    std::optional<ValueId> found;
+    for (auto it = first; it != last; ++it)
+      if (is_companion(g, it->second, op, mean) && (!found || it->second > *found)) found = it->second;
+    return found;
   }
-  if (!sum) return {};
+
+ private:
+  static std::size_t hash_of(const Node& reduction) { return ir::hash_of(reduction.attr) ^ reduction.inputs[0]; }
+
+  // What was indexed may have been replaced, or have another input by now
+  static bool is_companion(const Editor& g, ValueId id, Op op, const Node& mean) {
+    return !g.dead(id) && g[id].op == op && g[id].inputs == mean.inputs && ir::same_attributes(g[id].attr, mean.attr);
+  }
+
+  void index(const Editor& g) {
+    for (; next_ < g.size(); ++next_)
+      if (g[next_].op == Op::sum || g[next_].op == Op::variance) by_hash_.emplace(hash_of(g[next_]), next_);
+  }
+
+  std::unordered_multimap<std::size_t, ValueId> by_hash_;
+  ValueId next_ = 0;  // to be indexed; what is rolled back was added after the last call
+};
+
+// mean → sum/count where a sum over the same elements is there and no variance needs the mean anyway
+std::optional<ValueId> mean_by_sum(Editor& g, ValueId id, Companions& companions) {
+  const Node node = g[id];
+  if (node.op != Op::mean || companions.find(g, Op::variance, node)) return {};
+  const std::optional<ValueId> sum = companions.find(g, Op::sum, node);
+  if (!sum || g[*sum].dtype != node.dtype) return {};
   return g.add(Op::div, {*sum, count(g, node.attr.domain, node.dtype)});
 }
 
 // Replaces `id` by what `rewrite` gives if that has its type
-bool try_rewrite(Editor& g, ValueId id, std::optional<ValueId> (*rewrite)(Editor&, ValueId)) {
+template <class Rewrite>
+bool try_rewrite(Editor& g, ValueId id, const Rewrite& rewrite) {
   const ValueId first = g.size();
   const auto result = rewrite(g, id);
   if (result && g[*result].dtype == g[id].dtype && g[*result].axes == g[id].axes && g[*result].op != Op::constant) {
@@ -156,11 +183,12 @@ bool try_rewrite(Editor& g, ValueId id, std::optional<ValueId> (*rewrite)(Editor
 }
 
 bool rewrite_all(Editor& g) {
+  Companions companions;  // of this sweep: the next begins anew, as inputs change
+  const auto by_sum = [&](Editor& e, ValueId id) { return mean_by_sum(e, id, companions); };
   bool changed = false;
   for (ValueId id = 0; id < g.size(); ++id) {
     if (g.dead(id) || !ir::is_reduction(g[id].op)) continue;
-    changed |=
-        try_rewrite(g, id, without_repeats) || try_rewrite(g, id, one_hot_sum) || try_rewrite(g, id, mean_by_sum);
+    changed |= try_rewrite(g, id, without_repeats) || try_rewrite(g, id, one_hot_sum) || try_rewrite(g, id, by_sum);
   }
   return changed;
 }
