@@ -70,10 +70,13 @@ bool same_attributes(const Attributes& x, const Attributes& y) {
 
 std::size_t hash_of(const Attributes& a) {
   std::size_t hash = std::hash<std::string>{}(a.name);
-  for (const double x : {a.value, a.alpha, a.beta, a.lower, a.upper, a.eps, a.default_value.value_or(0)}) {
-    const std::uint64_t bits = std::isnan(x) ? 1 : std::bit_cast<std::uint64_t>(x);
+  const auto mix = [&hash](std::uint64_t bits) {
     hash = (hash ^ std::hash<std::uint64_t>{}(bits)) * 0x9e3779b97f4a7c15u;
-  }
+  };
+  for (const double x : {a.value, a.alpha, a.beta, a.lower, a.upper, a.eps, a.default_value.value_or(0)})
+    mix(std::isnan(x) ? 1 : std::bit_cast<std::uint64_t>(x));
+  const ReduceDomain& d = a.domain;
+  mix(static_cast<std::uint64_t>(d.groups) << 3 | (d.rows ? 4u : 0u) | (d.cols ? 2u : 0u) | (d.per_image ? 1u : 0u));
   return hash;
 }
 

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+
+#include "passes/common_subexpressions.hpp"
 #include "rewriting.hpp"
 #include "unisono/builder.hpp"
 
@@ -106,6 +110,22 @@ TEST(EliminateReductions, MeanByASumThatIsThere) {
                                              "store sum(acc, over=m) as s : f32\nstore mean(acc, over=m) as y : "
                                              "f32\nstore variance(acc, over=m) as v : f32",
                                          });
+}
+
+// To ask all of a value's reductions for each of them would take minutes
+TEST(EliminateReductions, ManyOfOneValue) {
+  constexpr int count = 30'000;
+  GraphBuilder g;
+  const Value acc = g.acc();
+  for (int i = 0; i < count; ++i) {
+    const ReduceDomain domain{.cols = true, .groups = i + 2};
+    g.store(sum(acc, domain), DType::f32, "sum" + std::to_string(i));
+    g.store(mean(acc, domain), DType::f32, "mean" + std::to_string(i));
+  }
+  const Graph graph = eliminate_reductions(common_subexpressions(g.build()));
+  const auto is = [](Op op) { return [op](const Node& x) { return x.op == op; }; };
+  EXPECT_EQ(std::count_if(graph.nodes.begin(), graph.nodes.end(), is(Op::sum)), count);
+  EXPECT_EQ(std::count_if(graph.nodes.begin(), graph.nodes.end(), is(Op::mean)), 0);
 }
 
 TEST(EliminateReductions, VarianceWhoseMeanIsReadElsewhere) {
