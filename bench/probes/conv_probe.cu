@@ -44,7 +44,7 @@ struct Memory {
 // Values of mean `offset` and deviation `deviation` ahead of a normalisation.
 double offset = 0, deviation = 1;
 
-Operands make_operands(const Problem& p, Memory& memory, Type type, uint64_t seed, bool residual) {
+Operands make_operands(const ConvShape& p, Memory& memory, Type type, uint64_t seed, bool residual) {
     Operands o{memory.take<uint16_t>(p.input()), memory.take<uint16_t>(p.filter()), memory.take<uint16_t>(p.output()),
                residual ? memory.take<uint16_t>(p.output()) : nullptr, memory.take<float>(p.k), memory.take<float>(p.k), memory.take<float>(p.k)};
     const float unit = std::sqrt(3.f);  // of a uniform value: standard deviation 1
@@ -73,7 +73,7 @@ Workspace shared_workspace() {
 bool wanted(const Variant& v, const std::string& only) { return only.empty() || (v.name + " " + kWorkNames[int(v.work)]).find(only) != std::string::npos; }
 
 // Returns the number of failed variants.
-int check(const Problem& p, const std::string& only, uint64_t seed, bool verbose) {
+int check(const ConvShape& p, const std::string& only, uint64_t seed, bool verbose) {
     int failures = 0;
     for (Type type : {Type::kBf16, Type::kF16}) {
         bool any = false;
@@ -166,7 +166,7 @@ Timing time_launches(const std::vector<Launch>& sets, int launches) {
 
 struct Row { std::string name; double cudnn; std::map<int, std::pair<double, std::string>> best; };
 
-Row time_problem(const Problem& p, const std::string& only, uint64_t seed, bool cudnn) {
+Row time_problem(const ConvShape& p, const std::string& only, uint64_t seed, bool cudnn) {
     const size_t bytes = 2 * (p.input() + p.filter() + p.output());
     const int count = int(std::clamp<size_t>((size_t(200) << 20) / bytes + 1, 2, 32));
     const int launches = std::max(count, int(2000 / (p.flop() / 600e6) + 1));
@@ -205,7 +205,7 @@ Row time_problem(const Problem& p, const std::string& only, uint64_t seed, bool 
 }
 
 // Clocks between events of the tiles of a few blocks: one line a tile.
-void print_timeline(const Problem& p, const std::string& only, uint64_t seed) {
+void print_timeline(const ConvShape& p, const std::string& only, uint64_t seed) {
     Memory memory;
     const Operands o = make_operands(p, memory, Type::kBf16, seed, true);
     for (const Variant& v : variants()) {
@@ -234,11 +234,11 @@ void print_timeline(const Problem& p, const std::string& only, uint64_t seed) {
     }
 }
 
-Problem random_problem(std::mt19937_64& random) {
+ConvShape random_problem(std::mt19937_64& random) {
     auto pick = [&](int low, int high) { return low + int(random() % (high - low + 1)); };
     for (;;) {
         const int taps = pick(0, 5);
-        Problem p{pick(1, 5), pick(1, 40), pick(1, 40), 8 * pick(1, 30), 8 * pick(1, 45), 3, 3};
+        ConvShape p{pick(1, 5), pick(1, 40), pick(1, 40), 8 * pick(1, 30), 8 * pick(1, 45), 3, 3};
         if (taps == 0) p.r = p.s = 1;
         if (taps == 1) p.r = pick(1, 7), p.s = pick(1, 7);
         p.stride = pick(1, 3) == 3 ? 2 : 1, p.dilation = pick(1, 4) == 4 ? 2 : 1;
@@ -253,7 +253,7 @@ Problem random_problem(std::mt19937_64& random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    std::vector<Problem> problems = {
+    std::vector<ConvShape> problems = {
         {2, 64, 64, 320, 320, 3, 3}, {2, 32, 32, 640, 640, 3, 3}, {2, 16, 16, 1280, 1280, 3, 3}, {8, 64, 64, 320, 320, 3, 3}, {8, 32, 32, 640, 640, 3, 3},
         {16, 128, 128, 128, 128, 3, 3}, {4, 256, 256, 128, 128, 3, 3}, {32, 56, 56, 256, 256, 3, 3}, {8, 64, 64, 320, 320, 1, 1, 1, 0},
         {1, 512, 512, 128, 128, 3, 3}, {8, 256, 256, 64, 64, 3, 3}};
@@ -277,29 +277,29 @@ int main(int argc, char** argv) {
     }
     std::printf("seed %llu, %zu variants\n", (unsigned long long)seed, variants().size());
     if (!chosen.empty()) {
-        std::vector<Problem> some;
+        std::vector<ConvShape> some;
         for (int c : chosen) some.push_back(problems.at(c));
         problems = some;
     }
     int failures = 0;
     if (checks)
-        for (const Problem& p : problems) {
+        for (const ConvShape& p : problems) {
             std::printf("%s\n", p.name().c_str());
             failures += check(p, only, seed, true);
         }
     std::mt19937_64 random(seed);
     for (int i = 0; i < random_count; ++i) {
-        const Problem p = random_problem(random);
+        const ConvShape p = random_problem(random);
         const int bad = check(p, only, seed + i, false);
         if (bad) std::printf("random %d: %s pad %d groups %d: %d failed\n", i, p.name().c_str(), p.pad, p.groups, bad);
         failures += bad;
     }
     if (checks || random_count) std::printf("checks: %d failed (%d random problems)\n", failures, random_count);
     if (traces && trace_buffer())
-        for (const Problem& p : problems) print_timeline(p, only, seed);
+        for (const ConvShape& p : problems) print_timeline(p, only, seed);
     if (times) {
         std::vector<Row> rows;
-        for (const Problem& p : problems) rows.push_back(time_problem(p, only, seed, cudnn));
+        for (const ConvShape& p : problems) rows.push_back(time_problem(p, only, seed, cudnn));
         std::printf("\n%-26s %8s", "best, us", "cuDNN");
         for (const char* name : kWorkNames) std::printf(" %26s", name);
         std::printf("\n");

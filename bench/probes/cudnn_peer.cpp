@@ -69,7 +69,7 @@ cudaError_t execute(const Plan& plan, const Operands& o, void* scratch, cudaStre
                                                                                                : cudaErrorUnknown;
 }
 
-std::vector<Plan> proposals(const Problem& p, Type type) {
+std::vector<Plan> proposals(const ConvShape& p, Type type) {
   const cudnnDataType_t element = type == Type::kBf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF,
                         compute = CUDNN_DATA_FLOAT;
   auto x = tensor('x', element, p.n, p.c, p.h, p.w), w = tensor('w', element, p.k, p.c, p.r, p.s),
@@ -136,7 +136,7 @@ std::vector<Plan> proposals(const Problem& p, Type type) {
 
 }  // namespace
 
-Launch prepare_cudnn(const Problem& p, const Operands& o, Type type, std::string& chosen) {
+Launch prepare_cudnn(const ConvShape& p, const Operands& o, Type type, std::string& chosen) {
   static std::map<std::string, Plan> cache;
   const std::string key = p.name() + (type == Type::kBf16 ? "b" : "h");
   if (!cache.count(key)) {

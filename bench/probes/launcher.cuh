@@ -38,7 +38,7 @@ bool tiled_map(TensorMap& out, void* base, const uint64_t (&dims)[kRank], const 
 }
 
 // Rows of the matrix product are output pixels; the box of a filter tap covers the input positions of all of them.
-inline bool im2col_map(TensorMap& out, const Problem& p, void* x, int channels, int pixels, Type type) {
+inline bool im2col_map(TensorMap& out, const ConvShape& p, void* x, int channels, int pixels, Type type) {
   static auto encode = reinterpret_cast<decltype(&cuTensorMapEncodeIm2col)>(driver_entry("cuTensorMapEncodeIm2col"));
   const uint64_t dims[4] = {uint64_t(p.c), uint64_t(p.w), uint64_t(p.h), uint64_t(p.n)};
   const uint64_t strides[3] = {uint64_t(p.c) * 2, uint64_t(p.c) * 2 * p.w, uint64_t(p.c) * 2 * p.w * p.h};
@@ -100,7 +100,7 @@ constexpr int kLargestSplit = 8;
 constexpr int kLargestTeam = 128;
 
 template <class Config, class Visitor>
-Launch prepare(const Problem& p, const Operands& o, Workspace workspace, std::string& reason) {
+Launch prepare(const ConvShape& p, const Operands& o, Workspace workspace, std::string& reason) {
   using Conv = ConvFprop<Config, Visitor>;
   constexpr bool kNorm = Config::kNorm != Norm::kNone;
   constexpr Type type = Same<typename Config::Element, Bf16>::value ? Type::kBf16 : Type::kF16;

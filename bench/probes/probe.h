@@ -21,7 +21,7 @@
         }                                                                                               \
     } while (0)
 
-struct Problem {
+struct ConvShape {
     int n, h, w, c, k, r, s, stride = 1, pad = 1, dilation = 1, groups = 32;
     constexpr int p() const { return (h + 2 * pad - dilation * (r - 1) - 1) / stride + 1; }
     constexpr int q() const { return (w + 2 * pad - dilation * (s - 1) - 1) / stride + 1; }
@@ -58,7 +58,7 @@ struct Variant {
     Type type;
     bool streamed;
     // Null and a reason if the variant does not serve the problem. Workspace memory must be zero at first.
-    std::function<Launch(const Problem&, const Operands&, Workspace, std::string& reason)> prepare;
+    std::function<Launch(const ConvShape&, const Operands&, Workspace, std::string& reason)> prepare;
 };
 
 std::vector<Variant>& variants();
@@ -67,4 +67,4 @@ std::vector<Variant>& variants();
 uint64_t* trace_buffer();
 
 // cuDNN, bare convolution: the best of its proposed engines on this problem, or null.
-Launch prepare_cudnn(const Problem&, const Operands&, Type, std::string& chosen);
+Launch prepare_cudnn(const ConvShape&, const Operands&, Type, std::string& chosen);

@@ -31,7 +31,7 @@ __global__ void fill32(float* out, size_t count, float scale, float offset, uint
 }
 
 // out (pixels, k) = conv + bias, in double; a thread computes eight channels of one pixel.
-__global__ void reference_conv(Problem p, Operands o, double* out, bool bias, Type type) {
+__global__ void reference_conv(ConvShape p, Operands o, double* out, bool bias, Type type) {
   const size_t item = blockIdx.x * size_t(blockDim.x) + threadIdx.x;
   const int parts = p.k / 8;
   if (item >= size_t(p.n) * p.p() * p.q() * parts) return;
@@ -53,7 +53,7 @@ __global__ void reference_conv(Problem p, Operands o, double* out, bool bias, Ty
 }
 
 // stats (n, groups) = mean and 1/sqrt(variance + eps); a block computes one group.
-__global__ void reference_stats(Problem p, const double* conv, double2* stats) {
+__global__ void reference_stats(ConvShape p, const double* conv, double2* stats) {
   __shared__ double shared[256];
   const int width = p.k / p.groups, image = blockIdx.x / p.groups, group = blockIdx.x % p.groups;
   const size_t pixels = size_t(p.p()) * p.q(), count = pixels * width;
@@ -85,7 +85,7 @@ struct Comparison {
 // Tolerance: half a step of the output type (u |y|), the activation's bound (2^-12 |v|), the float32 accumulation
 // (1e-4 of unit-variance values), float32 values of a large mean, and in streamed mode half a step of the stored
 // centred value.
-__global__ void compare(Problem p, Operands o, const double* conv, const double2* stats, Work work, Type type,
+__global__ void compare(ConvShape p, Operands o, const double* conv, const double2* stats, Work work, Type type,
                         bool streamed, double offset, Comparison* result) {
   const double u = type == Type::kBf16 ? 1.0 / 256 : 1.0 / 2048;  // half a step, relative
   const size_t pixels = size_t(p.p()) * p.q();

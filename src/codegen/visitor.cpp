@@ -119,7 +119,8 @@ std::string VisitorWriter::before() {
 ValueId VisitorWriter::stored_value(std::size_t output) const {
   const Store& s = g_.stores[e_.outputs.at(output).store];
   const Node& x = g_[s.value];
-  const bool is_raw = e_.norm && s.value == e_.norm->input && e_.outputs[output].place != plan::Output::Place::before;
+  const bool is_raw =
+      e_.norm && s.value == e_.norm->input && e_.outputs[output].path != plan::Output::StorePath::before;
   const bool rounds_alone = !is_raw && x.op == Op::cast && x.dtype == s.dtype && g_[x.inputs[0]].dtype == DType::f32;
   return rounds_alone ? x.inputs[0] : s.value;
 }

@@ -16,7 +16,7 @@ namespace unisono::codegen {
 namespace {
 
 using Domain = plan::General::Domain;
-using Place_ = plan::Output::Place;
+using StorePath = plan::Output::StorePath;
 
 bool is_row(const Node& x) { return x.axes == axes::m; }
 bool is_full(const Node& x) { return x.axes == axes::mn; }
@@ -187,14 +187,14 @@ std::string VisitorWriter::results() {
   s.line("Result result;");
   for (std::size_t o = 0; o < e_.outputs.size(); ++o) {
     const plan::Output& output = e_.outputs[o];
-    if (output.place != Place_::after && output.place != Place_::direct) continue;
+    if (output.path != StorePath::after && output.path != StorePath::direct) continue;
     const DType stored = g_.stores[output.store].dtype;
     const DType held = stored == DType::i32 || stored == DType::boolean ? stored : DType::f32;
     const ValueId value = stored_value(o);
     s.compute(std::vector{value});
     s.line(fmt::format("result.r{} = {};", o, s.text(value, held)));
     members += fmt::format("        {} r{};\n", type_of(held), o);
-    if (output.place == Place_::after) {
+    if (output.path == StorePath::after) {
       tiled.push_back(fmt::format("x.r{}", o));
       continue;
     }
@@ -240,7 +240,7 @@ std::string VisitorWriter::row_ends() {
   const Bindings bindings = row_bindings();
   Scope s = scope(bindings, true);
   for (const plan::Output& o : e_.outputs) {
-    if (o.place != Place_::row) continue;
+    if (o.path != StorePath::row) continue;
     const Store& store = g_.stores[o.store];
     const DType held = store.dtype == DType::i32 || store.dtype == DType::boolean ? store.dtype : DType::f32;
     s.compute(std::vector{store.value});
@@ -264,7 +264,7 @@ std::string VisitorWriter::row_ends() {
 
 std::string VisitorWriter::general_text() {
   const auto tiled = static_cast<std::size_t>(std::count_if(
-      e_.outputs.begin(), e_.outputs.end(), [](const plan::Output& o) { return o.place == Place_::after; }));
+      e_.outputs.begin(), e_.outputs.end(), [](const plan::Output& o) { return o.path == StorePath::after; }));
   const auto dtype_of = [&](std::size_t i) {
     return i < tiled ? element_name(g_.stores[e_.outputs[i].store].dtype) : "Bf16";
   };

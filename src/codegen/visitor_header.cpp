@@ -34,7 +34,7 @@ void check(const plan::Epilogue& e) {
 std::vector<std::size_t> named_stores(const plan::Epilogue& e) {
   std::vector<std::size_t> named;
   for (const plan::Output& o : e.outputs)
-    if (o.place == plan::Output::Place::after) named.push_back(o.store);
+    if (o.path == plan::Output::StorePath::after) named.push_back(o.store);
   return named;
 }
 

@@ -60,7 +60,7 @@ void VisitorWriter::add_fields() {
     by_channel |= x.axes == axes::bn && !options_.apart.contains(x.attr.name);
   }
   for (const plan::Output& o : e_.outputs) {
-    if (o.place == plan::Output::Place::before || o.place == plan::Output::Place::after) continue;
+    if (o.path == plan::Output::StorePath::before || o.path == plan::Output::StorePath::after) continue;
     const Store& s = g_.stores[o.store];
     add({Field::Kind::store_pointer, s.name, s.dtype, g_[s.value].axes, {}}, names_.of_store(o.store));
     by_channel |= (e_.norm && e_.norm->group_channels == 1) || g_[s.value].axes == axes::bn;

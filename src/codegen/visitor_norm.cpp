@@ -53,7 +53,7 @@ std::string VisitorWriter::statistics() {
   if (e_.norm && e_.norm->variance) bindings.values[*e_.norm->variance] = "variance";
   Scope s = scope(bindings, true);
   for (const plan::Output& o : e_.outputs) {
-    if (o.place != plan::Output::Place::statistics) continue;
+    if (o.path != plan::Output::StorePath::statistics) continue;
     const Store& store = g_.stores[o.store];
     const Axes& a = g_[store.value].axes;
     s.compute(std::vector{store.value});

@@ -69,7 +69,7 @@ std::string VisitorWriter::groups() {
   bindings.image = "at.image";
   std::vector<std::string> widths;
   for (const plan::Output& o : e_.outputs) {
-    if (o.place != plan::Output::Place::grouped) continue;
+    if (o.path != plan::Output::StorePath::grouped) continue;
     const Store& store = g_.stores[o.store];
     Scope s = scope(bindings, true);
     s.compute(std::vector{store.value});

@@ -131,7 +131,7 @@ Run SingleStep::operator()(const operators::Concat& c) const {
   };
 }
 
-// Place in an axis of `extent` elements of what stands at `i`, which may lie outside
+// The index along an axis of `extent` elements of what stands at `i`, which may lie outside
 std::int64_t repeated(PadMode mode, std::int64_t i, std::int64_t extent) {
   if (mode == PadMode::edge) return std::clamp<std::int64_t>(i, 0, extent - 1);
   const std::int64_t period = mode == PadMode::wrap ? extent : std::max<std::int64_t>(2 * (extent - 1), 1);

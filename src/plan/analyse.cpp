@@ -17,7 +17,7 @@ namespace unisono::plan {
 
 namespace {
 
-using Place = Output::Place;
+using StorePath = Output::StorePath;
 
 constexpr std::int64_t widest_tile = 256;  // channels of a matrix instruction
 
@@ -140,8 +140,8 @@ class Analysis {
     if (e_.norm) add(reader.read(e_.norm->input, false), before, tensors_before);
     for (const Output& o : e_.outputs) {
       const ValueId value = e_.graph.stores[o.store].value;
-      if (o.place == Place::before) add(reader.read(value, false), before, tensors_before);
-      if (o.place == Place::after) add(reader.read(value, true), after, tensors_after);
+      if (o.path == StorePath::before) add(reader.read(value, false), before, tensors_before);
+      if (o.path == StorePath::after) add(reader.read(value, true), after, tensors_after);
     }
     e_.columns_before.assign(before.begin(), before.end());
     e_.columns_after.assign(after.begin(), after.end());
@@ -218,9 +218,9 @@ class Analysis {
     if (auto refusal = find_ways(ways)) return refusal;
     if (ways.size() == 2 && !fits(ways[0], ways[1])) return refuse_pair(ways[0], ways[1]);
     if (ways[0].not_after) return refusal_at(g, g.stores[ways[0].store].value, ways[0].not_after->first());
-    e_.outputs.push_back({ways[0].store, Place::after});
+    e_.outputs.push_back({ways[0].store, StorePath::after});
     e_.uses_raw = ways[0].raw;
-    if (ways.size() == 2) e_.outputs.push_back({ways[1].store, ways[1].before ? Place::before : Place::after});
+    if (ways.size() == 2) e_.outputs.push_back({ways[1].store, ways[1].before ? StorePath::before : StorePath::after});
     return std::nullopt;
   }
 
@@ -259,7 +259,7 @@ class Analysis {
         return refusal_at(
             g, s.value,
             fmt::format("statistics are stored as f32, bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
-      e_.outputs.push_back({i, Place::statistics});
+      e_.outputs.push_back({i, StorePath::statistics});
     }
     return std::nullopt;
   }

@@ -14,8 +14,8 @@ bool General::returns() const {
   return std::ranges::any_of(returned, [](const auto& level) { return !level.empty(); });
 }
 
-bool Epilogue::side_before() const { return outputs.size() > 1 && outputs[1].place == Output::Place::before; }
-bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].place == Output::Place::after; }
+bool Epilogue::side_before() const { return outputs.size() > 1 && outputs[1].path == Output::StorePath::before; }
+bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].path == Output::StorePath::after; }
 
 bool Epilogue::per_image() const {
   const auto reads_image = [this](ValueId id) { return graph[id].axes.row == RowAxis::b; };
@@ -26,8 +26,9 @@ bool Epilogue::per_image() const {
 }
 
 std::optional<std::size_t> main_store(const Epilogue& e) {
-  const auto main = std::ranges::find_if(
-      e.outputs, [](const Output& o) { return o.place == Output::Place::before || o.place == Output::Place::after; });
+  const auto main = std::ranges::find_if(e.outputs, [](const Output& o) {
+    return o.path == Output::StorePath::before || o.path == Output::StorePath::after;
+  });
   return main == e.outputs.end() ? std::nullopt : std::optional(main->store);
 }
 

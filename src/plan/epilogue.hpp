@@ -61,17 +61,15 @@ struct General {
 
 struct Output {
   std::size_t store{};  ///< index into Graph::stores
-  enum class Place : std::uint8_t {
-    before,
-    after,
-    statistics,
-    direct,
-    row,
-    reduced,
-    grouped
-  } place{};  ///< computed ahead of the normalisation, behind it, or per group. General: `after` if [m,n] of 16 bits by
-              ///< TMA, at most two; `direct` if [m,n] from registers; by row; from reductions over rows; by
-              ///< groups of a row's channels
+  enum class StorePath : std::uint8_t {
+    before,      ///< a value ahead of the normalisation
+    after,       ///< a value behind it. General: [m,n] of 16 bits by TMA, at most two
+    statistics,  ///< a value per group
+    direct,      ///< general: [m,n] from registers
+    row,         ///< general: a value per row
+    reduced,     ///< general: from reductions over rows
+    grouped      ///< general: by groups of a row's channels
+  } path{};
 };
 
 /// Tensors that stand beside the main store, by the names of the graph's pooled and enlarged stores; an empty name: not

@@ -34,7 +34,7 @@ class GeneralAnalysis {
   Epilogue run() &&;
 
  private:
-  using Place = Output::Place;
+  using StorePath = Output::StorePath;
 
   void check(ValueId id) const;
   void find_returned();

@@ -18,7 +18,7 @@ void GeneralAnalysis::place_stores() {
     if (late_[s.value] && !has_rows(g[s.value]))
       place_late(i);
     else if (is_row(g[s.value]))
-      e_.outputs.push_back({i, Place::row});
+      e_.outputs.push_back({i, StorePath::row});
     else if (is_grouped(g[s.value]))
       place_grouped(i);
     else if (!is_full(g[s.value]))
@@ -27,11 +27,11 @@ void GeneralAnalysis::place_stores() {
       (is_short(s.dtype) && tiled.size() < 2 ? tiled : direct).push_back(i);
   }
   std::vector<Output> all;
-  for (const std::size_t i : tiled) all.push_back({i, Place::after});
-  for (const std::size_t i : direct) all.push_back({i, Place::direct});
+  for (const std::size_t i : tiled) all.push_back({i, StorePath::after});
+  for (const std::size_t i : direct) all.push_back({i, StorePath::direct});
   e_.outputs.insert(e_.outputs.begin(), all.begin(), all.end());
   for (const Output& o : e_.outputs)
-    if (o.place == Place::after || o.place == Place::direct) roots_.push_back(g.stores[o.store].value);
+    if (o.path == StorePath::after || o.path == StorePath::direct) roots_.push_back(g.stores[o.store].value);
 }
 
 // A row's lanes store it, which know no columns that came of other rows
@@ -46,7 +46,7 @@ void GeneralAnalysis::place_grouped(std::size_t store) {
       refuse(g, g.stores[store].value, "it is stored for groups of a row's channels and reads a reduction over rows");
     pending.insert(pending.end(), g[id].inputs.begin(), g[id].inputs.end());
   }
-  e_.outputs.push_back({store, Place::grouped});
+  e_.outputs.push_back({store, StorePath::grouped});
 }
 
 void GeneralAnalysis::check_store(const Store& s) const {
@@ -96,7 +96,7 @@ void GeneralAnalysis::place_late(std::size_t store) {
            fmt::format("functions of reductions are stored with their axes {}, not {}", to_string(expected),
                        to_string(g[value].axes)));
   domain->stores.push_back(store);
-  e_.outputs.push_back({store, Place::reduced});
+  e_.outputs.push_back({store, StorePath::reduced});
 }
 
 void GeneralAnalysis::place_fold(ValueId id) {

@@ -46,7 +46,7 @@ class Search {
   Search(const std::vector<Problem>& problems, const TuningOptions& options)
       : options_(options),
         device_(cuda::open_device(options.device_index)),
-        place_(tuning::place_of(device_)),
+        platform_(tuning::platform_of(device_)),
         file_(database_file()),
         database_(file_, tuning::Database::Access::write) {
     gather(problems);
@@ -54,7 +54,7 @@ class Search {
 
   TuningReport run() {
     if (std::ranges::any_of(tasks_, [](const Task& t) { return t.state == Task::State::racing; })) race();
-    TuningReport report{place_.device, file_, {}, seconds()};
+    TuningReport report{platform_.device, file_, {}, seconds()};
     for (Task& t : tasks_) report.problems.push_back(std::move(t.report));
     return report;
   }
@@ -81,7 +81,7 @@ class Search {
       Task t{.problem = &p, .key = std::move(key), .report = {}, .trials = {}, .runners = {}};
       t.report.problem = to_string(p.contraction);
       t.report.epilogue = t.key.epilogue.substr(0, t.key.epilogue.rfind(" #"));
-      const auto row = options_.again ? std::nullopt : database_.find(place_, t.key);
+      const auto row = options_.again ? std::nullopt : database_.find(platform_, t.key);
       if (row) {
         t.state = Task::State::finished, t.report.known = true;
         t.report.plan = row->plan, t.report.us = t.report.before_us = row->measured_us,
@@ -206,7 +206,7 @@ class Search {
     t.report.us = r.us, t.report.predicted_us = plan.predicted_us;
     for (const Runner& other : t.runners)
       if (other.trial == 0) t.report.before_us = other.us;
-    const tuning::Row row{place_, t.key, t.report.plan, r.us, plan.predicted_us, tuning::now_text()};
+    const tuning::Row row{platform_, t.key, t.report.plan, r.us, plan.predicted_us, tuning::now_text()};
     database_.put({&row, 1});
     t.state = Task::State::finished;
     t.runners.clear();
@@ -232,7 +232,7 @@ class Search {
   const TuningOptions& options_;
   Clock::time_point start_ = Clock::now();
   plan::Device device_;
-  tuning::Place place_;
+  tuning::Platform platform_;
   std::filesystem::path file_;
   tuning::Database database_;
   std::vector<Task> tasks_;

@@ -30,14 +30,14 @@ const ShippedRows& shipped_rows() {
   static const ShippedRows all = [] {
     ShippedRows rows;
     for (Row& r : parse_rows(shipped_text(), "the plans in the library"))
-      rows[{r.place.device, r.place.sms}].insert_or_assign(r.key, r);
+      rows[{r.platform.device, r.platform.sms}].insert_or_assign(r.key, r);
     return rows;
   }();
   return all;
 }
 
-std::optional<Row> shipped_row(const Place& place, const Key& key) {
-  const auto device = shipped_rows().find({place.device, place.sms});
+std::optional<Row> shipped_row(const Platform& platform, const Key& key) {
+  const auto device = shipped_rows().find({platform.device, platform.sms});
   if (device == shipped_rows().end()) return std::nullopt;
   const auto found = device->second.find(key);
   return found == device->second.end() ? std::nullopt : std::optional(found->second);
@@ -60,13 +60,13 @@ class GivenUp {
   std::set<std::filesystem::path> files_;
 };
 
-std::optional<Row> tuned_row(const Place& place, const Key& key) {
+std::optional<Row> tuned_row(const Platform& platform, const Key& key) {
   static GivenUp given_up;
   const auto file = support::tuning_file();
   std::error_code failed;
   if (!file || !std::filesystem::exists(*file, failed) || given_up.contains(*file)) return std::nullopt;
   try {
-    return Database(*file, Database::Access::read, patience_of_a_lookup).find(place, key);
+    return Database(*file, Database::Access::read, patience_of_a_lookup).find(platform, key);
   } catch (const DatabaseLocked& error) {
     given_up.add(*file);
     warn_once(fmt::format("measured plans are not used in this process: {}", error.what()));
@@ -96,11 +96,11 @@ families::PlanPointer plan_of(const Row& row, const std::string& source, const p
 /// The user's row of this key, else a shipped one; `own`: it is this problem's, and has to serve it.
 std::optional<Chosen> measured_plan(const Key& key, bool own, const plan::ConvTask& task,
                                     const plan::Epilogue& epilogue, const plan::Device& device) {
-  const Place place = place_of(device);
-  if (const auto row = tuned_row(place, key))
+  const Platform platform = platform_of(device);
+  if (const auto row = tuned_row(platform, key))
     if (const auto plan = plan_of(*row, support::tuning_file()->string(), task, epilogue, device, own))
       return Chosen{plan, Origin::tuned, row};
-  if (const auto row = shipped_row(place, key))
+  if (const auto row = shipped_row(platform, key))
     if (const auto plan = plan_of(*row, "the library", task, epilogue, device, own))
       return Chosen{plan, Origin::shipped, row};
   return std::nullopt;
@@ -137,7 +137,7 @@ std::string to_string(const Chosen& c) {
     case Origin::tuned:
       return fmt::format("tuned {}, {:.1f} us measured{}", c.row->when.substr(0, 10), c.row->measured_us, of);
     case Origin::shipped:
-      return fmt::format("shipped with the library for {}, {:.1f} us measured{}", c.row->place.device,
+      return fmt::format("shipped with the library for {}, {:.1f} us measured{}", c.row->platform.device,
                          c.row->measured_us, of);
   }
   return {};

@@ -127,7 +127,7 @@ Row row_of(const Statement& s, const std::filesystem::path& file) {
                                   file.string(), column + 1, s.length(column), longest_text));
   if (s.integer(1) < 1 || s.integer(1) > std::numeric_limits<int>::max())
     throw UserError(fmt::format("{}: a row is of a GPU of {} SMs; move the file away", file.string(), s.integer(1)));
-  return {.place = {s.text(0), static_cast<int>(s.integer(1)), s.text(2), s.text(3)},
+  return {.platform = {s.text(0), static_cast<int>(s.integer(1)), s.text(2), s.text(3)},
           .key = {s.text(4), s.text(5)},
           .plan = s.text(6),
           .measured_us = s.number(7),
@@ -208,15 +208,15 @@ Database::Database(const std::filesystem::path& file, Access access, double pati
 
 Database::~Database() = default;
 
-std::optional<Row> Database::find(const Place& place, const Key& key) const {
+std::optional<Row> Database::find(const Platform& platform, const Key& key) const {
   if (impl_->empty) return std::nullopt;
   Statement s(impl_->db,
               fmt::format("SELECT {} FROM plans WHERE device=? AND multiprocessors=? AND kernels=? AND problem=? AND "
                           "epilogue=? {} ORDER BY at DESC LIMIT 1",
-                          columns, place.driver.empty() ? "" : "AND driver=?"));
+                          columns, platform.driver.empty() ? "" : "AND driver=?"));
   impl_->check(s.prepared(), "reading it");
-  s.bind(place.device).bind(place.sms).bind(place.kernels).bind(key.problem).bind(key.epilogue);
-  if (!place.driver.empty()) s.bind(place.driver);
+  s.bind(platform.device).bind(platform.sms).bind(platform.kernels).bind(key.problem).bind(key.epilogue);
+  if (!platform.driver.empty()) s.bind(platform.driver);
   const int code = s.step();
   impl_->check(code, "reading it");
   if (code == SQLITE_DONE) return std::nullopt;
@@ -240,7 +240,7 @@ void Database::put(std::span<const Row> rows) {
     Statement s(impl_->db, fmt::format("INSERT OR REPLACE INTO plans ({}) VALUES (?,?,?,?,?,?,?,?,?,?)", columns));
     impl_->check(s.prepared(), "writing it");
     for (const Row& r : rows) {
-      s.bind(r.place.device).bind(r.place.sms).bind(r.place.driver).bind(r.place.kernels);
+      s.bind(r.platform.device).bind(r.platform.sms).bind(r.platform.driver).bind(r.platform.kernels);
       s.bind(r.key.problem).bind(r.key.epilogue).bind(r.plan).bind(r.measured_us).bind(r.predicted_us).bind(r.when);
       impl_->check(s.step(), "writing it");
       s.reset();
@@ -252,10 +252,10 @@ void Database::put(std::span<const Row> rows) {
   }
 }
 
-std::size_t Database::remove(const Place& place) {
+std::size_t Database::remove(const Platform& platform) {
   Statement s(impl_->db, "DELETE FROM plans WHERE device=? AND multiprocessors=? AND kernels=? AND driver=?");
   impl_->check(s.prepared(), "writing it");
-  s.bind(place.device).bind(place.sms).bind(place.kernels).bind(place.driver);
+  s.bind(platform.device).bind(platform.sms).bind(platform.kernels).bind(platform.driver);
   impl_->check(s.step(), "writing it");
   return static_cast<std::size_t>(sqlite3_changes(impl_->db));
 }

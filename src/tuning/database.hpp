@@ -33,13 +33,13 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// What was measured for this key at this place; the newest where the place's driver is unknown.
-  std::optional<Row> find(const Place& place, const Key& key) const;
+  /// What was measured for this key on this platform; the newest where the platform's driver is unknown.
+  std::optional<Row> find(const Platform& platform, const Key& key) const;
   std::vector<Row> rows() const;
-  /// Adds rows, or replaces those of the same place and key: all or none.
+  /// Adds rows, or replaces those of the same platform and key: all or none.
   void put(std::span<const Row> rows);
-  /// Removes the rows of a place; returns how many.
-  std::size_t remove(const Place& place);
+  /// Removes the rows of a platform; returns how many.
+  std::size_t remove(const Platform& platform);
 
  private:
   struct Impl;

@@ -97,7 +97,7 @@ Key key_of(const plan::ConvTask& task, const plan::Epilogue& epilogue) {
           fmt::format("{} #{}", words_of(epilogue), support::hash(graph_text(epilogue.graph)).substr(0, 12))};
 }
 
-Place place_of(const plan::Device& device) {
+Platform platform_of(const plan::Device& device) {
   static const std::string kernels = [] {
     support::Hasher hasher;
     for (const codegen::Header& h : codegen::device_headers()) hasher.field(h.name).field(h.text);

@@ -21,15 +21,15 @@ struct Key {
 Key key_of(const plan::ConvTask& task, const plan::Epilogue& epilogue);
 
 /// Where and by what something was measured.
-struct Place {
+struct Platform {
   std::string device;  ///< "NVIDIA H200"
   int sms = 0;
   std::string driver;   ///< its version; empty: unknown, matches any
   std::string kernels;  ///< a hash of the device headers that this library holds
 
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const Platform&) const = default;
 };
 
-Place place_of(const plan::Device& device);
+Platform platform_of(const plan::Device& device);
 
 }  // namespace unisono::tuning

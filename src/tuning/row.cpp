@@ -45,13 +45,13 @@ bool read_row(const std::vector<std::string>& fields, Row& row) {
   if (fields.size() != field_count) return false;
   const std::size_t slash = fields[0].rfind('/');
   if (slash == std::string::npos || slash == 0) return false;
-  row.place.device = fields[0].substr(0, slash);
-  row.place.driver = fields[1] == "-" ? "" : fields[1];
-  row.place.kernels = fields[2];
+  row.platform.device = fields[0].substr(0, slash);
+  row.platform.driver = fields[1] == "-" ? "" : fields[1];
+  row.platform.kernels = fields[2];
   row.key = {fields[3], fields[4]};
   row.plan = fields[5];
   row.when = fields[8];
-  return read(std::string_view(fields[0]).substr(slash + 1), row.place.sms) && row.place.sms > 0 &&
+  return read(std::string_view(fields[0]).substr(slash + 1), row.platform.sms) && row.platform.sms > 0 &&
          read_us(fields[6], row.measured_us) && read_us(fields[7], row.predicted_us) &&
          std::ranges::none_of(fields, [](const std::string& f) { return f.empty() || f.size() > longest_text; });
 }
@@ -69,13 +69,13 @@ std::string wrong_plan(const Row& row) {
 }  // namespace
 
 std::string to_line(const Row& r) {
-  return fmt::format("{}/{} | {} | {} | {} | {} | {} | {:.2f} us | {:.2f} us | {}", r.place.device, r.place.sms,
-                     r.place.driver.empty() ? "-" : r.place.driver, r.place.kernels, r.key.problem, r.key.epilogue,
-                     r.plan, r.measured_us, r.predicted_us, r.when);
+  return fmt::format("{}/{} | {} | {} | {} | {} | {} | {:.2f} us | {:.2f} us | {}", r.platform.device, r.platform.sms,
+                     r.platform.driver.empty() ? "-" : r.platform.driver, r.platform.kernels, r.key.problem,
+                     r.key.epilogue, r.plan, r.measured_us, r.predicted_us, r.when);
 }
 
 std::string to_text(std::vector<Row> rows) {
-  std::ranges::sort(rows, {}, [](const Row& r) { return std::tie(r.place, r.key); });
+  std::ranges::sort(rows, {}, [](const Row& r) { return std::tie(r.platform, r.key); });
   std::string text = fmt::format("# {}\n", form);
   for (const Row& r : rows) text += to_line(r) + '\n';
   return text;

@@ -13,7 +13,7 @@ namespace unisono::tuning {
 inline constexpr std::size_t longest_text = 4096;
 
 struct Row {
-  Place place;
+  Platform platform;
   Key key;
   std::string plan;         ///< an override: plan::to_string(plan::override_of(…))
   double measured_us = 0;   ///< of one launch, operands not in L2

@@ -21,9 +21,9 @@ void expect_agreement(const std::vector<Case>& cases) {
   for (const Case& c : cases) {
     std::string problems;
     try {
-      Problem problem(c);
-      const Executable executable = problem.compile();
-      Outcome outcome = problem.run(executable, problems);
+      Testbed testbed(c);
+      const Executable executable = testbed.compile();
+      Outcome outcome = testbed.run(executable, problems);
       judges.take(std::move(outcome), problems, c.describe() + "\n" + executable.describe());
     } catch (const Unsupported& error) {
       ADD_FAILURE() << c.describe() << "\n" << error.what();
@@ -108,24 +108,24 @@ TEST(Agreement, MatricesOfABatchApart) {
     const bool gathered = c.name.starts_with("gathered");
     if (!c.product || c.product->batch == 1 || tested >= (gathered ? 16 : 10)) continue;
     SCOPED_TRACE(c.describe());
-    Problem problem(c);
-    const Executable executable = problem.compile();
-    Arguments arguments = problem.arguments();
-    problem.poison(nullptr);
+    Testbed testbed(c);
+    const Executable executable = testbed.compile();
+    Arguments arguments = testbed.arguments();
+    testbed.poison(nullptr);
     executable.run(arguments);
-    const auto dense = problem.outputs();
+    const auto dense = testbed.outputs();
     std::vector<std::unique_ptr<Buffer>> buffers;
     for (const auto& [name, view] : {std::pair("(a)", &arguments.left), std::pair("(b)", &arguments.right)}) {
-      const Tensor& t = problem.tensor(name);
+      const Tensor& t = testbed.tensor(name);
       const std::int64_t step = (t.shape[1] * t.shape[2] + 7) / 8 * 8 + 8 * (1 + tested % 5);
       const auto bytes = with_gaps(t, step);
       buffers.push_back(std::make_unique<Buffer>(bytes.size()));
       buffers.back()->upload(bytes.data());
       *view = {buffers.back()->data(), t.dtype, t.shape, {step, t.shape[2], 1}};
     }
-    problem.poison(nullptr);
+    testbed.poison(nullptr);
     executable.run(arguments);
-    EXPECT_EQ(problem.outputs(), dense);
+    EXPECT_EQ(testbed.outputs(), dense);
     ++tested;
   }
   EXPECT_EQ(tested, 16);
@@ -179,15 +179,15 @@ TEST(Agreement, InfinitiesStayInTheWindowsThatSeeThem) {
     c.conv.dtype_x = c.conv.dtype_w = DType::bf16;
     c.options.device = Device::cuda, c.options.plan = "load=im2col_smem";
     SCOPED_TRACE(c.describe());
-    Problem problem(c);
+    Testbed testbed(c);
     constexpr std::int64_t line = 11, column = 13;
-    Tensor& image = problem.tensor("(a)");
+    Tensor& image = testbed.tensor("(a)");
     constexpr std::uint16_t infinity = 0x7f80;
     for (std::int64_t i = 0; i < channels; ++i)
       std::memcpy(image.host.data() + 2 * ((line * c.conv.w + column) * channels + i), &infinity, 2);
     image.device->upload(image.host.data());
-    problem.compile().run(problem.arguments());
-    const std::vector<std::byte> result = problem.outputs().at(0);
+    testbed.compile().run(testbed.arguments());
+    const std::vector<std::byte> result = testbed.outputs().at(0);
     const Extents e = extents(Contraction(c.conv));
     const auto sees = [&](std::int64_t pixel, std::int64_t at) {
       const std::int64_t first = pixel * stride - taps / 2;
@@ -270,8 +270,8 @@ TEST(Agreement, RandomDelays) { expect_agreement(delay_cases(options().seed)); }
 TEST(Agreement, ManyPlans) {
   std::size_t plans = 0;
   for (const Case& c : plan_cases()) {
-    Problem problem(c);
-    const lower::Problem wanted = lower::analyse(c.contraction(), problem.graph(), c.options);
+    Testbed testbed(c);
+    const lower::Problem wanted = lower::analyse(c.contraction(), testbed.graph(), c.options);
     std::vector<lower::Lowered> kernels;
     for (const families::PlanPointer& p : sample_of_plans(c, wanted.epilogue))
       kernels.push_back(lower::lower(wanted, p, planning_device()));
@@ -282,7 +282,7 @@ TEST(Agreement, ManyPlans) {
     for (std::size_t i = 0; i < kernels.size(); ++i, ++plans) {
       const Executable executable(cuda::build(kernels[i], binaries[i]));
       std::string problems;
-      Outcome outcome = problem.run(executable, problems);
+      Outcome outcome = testbed.run(executable, problems);
       outcome.config = conv_config(kernels[i].plan()), outcome.numerics = kernels[i].plan().numerics;
       judges.take(std::move(outcome), problems, c.describe() + "\n" + executable.describe());
     }

@@ -10,7 +10,7 @@
 
 #include "gpu/case.hpp"
 #include "gpu/device.hpp"
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 
 namespace unisono::gpu {
 namespace {
@@ -53,10 +53,10 @@ std::vector<Case> kernels() {
 TEST(AttributesSmall, ByValueFromLaunchToLaunch) {
   for (Case c : kernels()) {
     c.scalars = settings[0];
-    const Executable kernel = Problem(c).compile();
+    const Executable kernel = Testbed(c).compile();
     for (const Setting& s : settings) {
       c.scalars = s;
-      EXPECT_EQ(Problem(c).check(kernel), "") << c.name;
+      EXPECT_EQ(Testbed(c).check(kernel), "") << c.name;
     }
   }
 }
@@ -65,29 +65,29 @@ TEST(AttributesSmall, ByValueFromLaunchToLaunch) {
 TEST(AttributesSmall, ByValueThroughSlots) {
   for (Case c : kernels()) {
     c.scalars = settings[0];
-    Problem problem(c);
-    const Executable kernel = problem.compile();
-    Launch launch = kernel.bind(problem.arguments());
+    Testbed testbed(c);
+    const Executable kernel = testbed.compile();
+    Launch launch = kernel.bind(testbed.arguments());
     std::vector<std::vector<std::byte>> before;
     for (const Setting& s : {settings[1], settings[2], settings[0]}) {
-      Arguments arguments = problem.arguments();
+      Arguments arguments = testbed.arguments();
       arguments.scalars = s;
       kernel.run(arguments);
-      const auto expected = problem.outputs();
+      const auto expected = testbed.outputs();
       EXPECT_EQ(expected == before, false) << c.name;
       for (const auto& [name, value] : s) launch.rebind(launch.slot(name), value);
-      problem.poison(nullptr);
+      testbed.poison(nullptr);
       launch.enqueue(nullptr);
       wait(nullptr, c.describe());
-      before = problem.outputs();
+      before = testbed.outputs();
       EXPECT_EQ(before == expected, true) << c.name;
     }
   }
 }
 
-void write(Problem& problem, const std::string& name, double value) {
+void write(Testbed& testbed, const std::string& name, double value) {
   const auto number = static_cast<float>(value);
-  Tensor& scalar = problem.tensor(name);
+  Tensor& scalar = testbed.tensor(name);
   std::memcpy(scalar.host.data(), &number, sizeof number);
   scalar.device->upload(scalar.host.data());
 }
@@ -95,11 +95,11 @@ void write(Problem& problem, const std::string& name, double value) {
 TEST(AttributesSmall, ByPointerFromLaunchToLaunch) {
   for (Case c : kernels()) {
     for (const auto& [name, value] : settings[0]) c.options.device_scalars.insert(name);
-    Problem problem(c);
-    const Executable kernel = problem.compile();
+    Testbed testbed(c);
+    const Executable kernel = testbed.compile();
     for (const Setting& s : settings) {
-      for (const auto& [name, value] : s) write(problem, name, value);
-      EXPECT_EQ(problem.check(kernel), "") << c.name;
+      for (const auto& [name, value] : s) write(testbed, name, value);
+      EXPECT_EQ(testbed.check(kernel), "") << c.name;
     }
   }
 }
@@ -110,28 +110,28 @@ TEST(AttributesSmall, WithinACapture) {
   c.scalars = settings[0];
   c.scalars.erase("upper");
   c.options.device_scalars = {"upper"};
-  Problem problem(c);
-  write(problem, "upper", 1);
-  const Executable kernel = problem.compile();
-  Launch launch = kernel.bind(problem.arguments());
+  Testbed testbed(c);
+  write(testbed, "upper", 1);
+  const Executable kernel = testbed.compile();
+  Launch launch = kernel.bind(testbed.arguments());
   const TestStream stream;
   const TestGraph graph(stream.get(), [&] { launch.enqueue(stream); });
   launch.rebind(launch.slot("slope"), -2.0);
   std::vector<std::vector<std::byte>> before;
   for (const double upper : {1.0, 0.125}) {
-    write(problem, "upper", upper);
-    kernel.run(problem.arguments());
-    const auto expected = problem.outputs();
+    write(testbed, "upper", upper);
+    kernel.run(testbed.arguments());
+    const auto expected = testbed.outputs();
     EXPECT_EQ(expected == before, false) << "the limit is in the memory";
-    problem.poison(stream.get());
+    testbed.poison(stream.get());
     graph.replay(stream.get());
     wait(stream.get(), "a replay");
-    before = problem.outputs();
+    before = testbed.outputs();
     EXPECT_EQ(before == expected, true) << "upper " << upper;
   }
   launch.enqueue(stream);
   wait(stream.get(), "another slope");
-  EXPECT_EQ(problem.outputs() == before, false);
+  EXPECT_EQ(testbed.outputs() == before, false);
 }
 
 }  // namespace

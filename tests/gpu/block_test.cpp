@@ -179,9 +179,9 @@ TEST(Block, Mean1000Deviation001) {
   EXPECT_GE(cases.size(), 6u);
   for (const Case& c : cases) {
     std::string problems;
-    Problem problem(c);
-    const Executable executable = problem.compile();
-    const Outcome outcome = problem.run(executable, problems);
+    Testbed testbed(c);
+    const Executable executable = testbed.compile();
+    const Outcome outcome = testbed.run(executable, problems);
     EXPECT_EQ(problems + judge_offset(outcome), "") << c.describe() << "\n" << executable.describe();
   }
 }

@@ -14,7 +14,7 @@
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
 #include "gpu/options.hpp"
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "unisono/error.hpp"
@@ -46,9 +46,9 @@ class Run {
   void take(const Case& c) {
     std::string problems;
     try {
-      Problem problem(c);
-      const Executable executable = problem.compile();
-      Outcome outcome = problem.run(executable, problems);
+      Testbed testbed(c);
+      const Executable executable = testbed.compile();
+      Outcome outcome = testbed.run(executable, problems);
       judge_later(std::move(outcome), problems, executable.describe());
     } catch (const Unsupported& error) {
       ++refused_;  // drawn for an H200: a smaller GPU may have no room

@@ -44,7 +44,7 @@ std::string reason_of(const std::string& message) {
 void settle_gaps(Random& random, const lower::Lowered& k, Case& c) {
   if (!k.plan().pitched_image) c.gaps.image = 0;
   const bool rows = k.plan().pitched_output && c.conv.k % 8 == 0 && !k.problem.epilogue.outputs.empty() &&
-                    k.problem.epilogue.outputs[0].place == plan::Output::Place::after;
+                    k.problem.epilogue.outputs[0].path == plan::Output::StorePath::after;
   c.gaps.output = rows && random.chance(0.1) ? 8 * random.between(1, 4) : 0;
 }
 

@@ -13,7 +13,7 @@
 #include "families/sm90/parameters.hpp"
 #include "gpu/device.hpp"
 #include "gpu/options.hpp"
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/graph.hpp"
 #include "support/subprocess.hpp"
@@ -31,9 +31,9 @@ Case exchanging() { return sanitizer_cases().at(0); }
 
 // A graph's workspace goes to the next one when it is gone. The driver says so some time later, in a thread of its own
 TEST(GraphsSmall, TenThousandCapturesKeepMemoryBounded) {
-  Problem problem(exchanging());
-  const Executable executable = problem.compile();
-  const Arguments arguments = problem.arguments();
+  Testbed testbed(exchanging());
+  const Executable executable = testbed.compile();
+  const Arguments arguments = testbed.arguments();
   const TestStream stream;
   const std::size_t before = device().held.now;
   {
@@ -52,7 +52,7 @@ TEST(GraphsSmall, TenThousandCapturesKeepMemoryBounded) {
 // Two graphs of one executable at once, each with its workspace; a third takes that of one that is gone
 TEST(GraphsSmall, TwoCapturesReplayAtOnce) {
   const Case c = exchanging();
-  Problem one(c), two(c);
+  Testbed one(c), two(c);
   const Executable executable = one.compile();
   executable.run(one.arguments());
   const auto expected = one.outputs();
@@ -76,8 +76,8 @@ Case checked(bool delays) {
 
 // What the launch would see if another one with its workspace were in flight. It ends the context
 TEST(GraphsSmall, DISABLED_AWorkspaceInUse) {
-  Problem problem(checked(false));
-  const Launch launch = problem.compile().bind(problem.arguments());
+  Testbed testbed(checked(false));
+  const Launch launch = testbed.compile().bind(testbed.arguments());
   launch.enqueue(nullptr);
   wait(nullptr, "a launch by itself");
   std::uint32_t came = 0;
@@ -105,8 +105,8 @@ TEST(GraphsSmall, DISABLED_AWorkspaceInUse) {
 
 // Two streams, or two instances of one graph, that really run at once
 void run_twice_at_once(bool by_graphs) {
-  Problem problem(checked(true));
-  const Launch launch = problem.compile().bind(problem.arguments());
+  Testbed testbed(checked(true));
+  const Launch launch = testbed.compile().bind(testbed.arguments());
   const TestStream one, two;
   const auto enqueue = [&] { launch.enqueue(one); };
   const TestGraph first(one.get(), enqueue), second(one.get(), enqueue);  // not given back: their context is lost
@@ -152,7 +152,7 @@ TEST(Graphs, ALaunchInFlightTwiceIsFound) {
 // Every way to compute: a launch that was bound elsewhere and moved is handed what one is that was bound here
 TEST(SlotsSmall, WhatIsReboundIsWhatIsBoundThere) {
   for (const Case& c : sanitizer_cases()) {
-    Problem here(c), elsewhere(c);
+    Testbed here(c), elsewhere(c);
     const Executable executable = here.compile();
     const std::size_t bytes = executable.workspace_bytes();
     const Buffer room(std::max<std::size_t>(bytes, 1));
@@ -176,7 +176,7 @@ TEST(SlotsSmall, WhatIsReboundIsWhatIsBoundThere) {
 
 // The results of a launch whose tensors change places with another's
 TEST(SlotsSmall, MovedLaunches) {
-  Problem one(exchanging()), two(exchanging());
+  Testbed one(exchanging()), two(exchanging());
   const Executable executable = one.compile();
   executable.run(one.arguments());
   const auto expected = one.outputs();
@@ -194,14 +194,14 @@ TEST(SlotsSmall, MovedLaunches) {
 
 // The child only says so, and ends
 TEST(GraphsSmall, AForkedProcess) {
-  Problem problem(exchanging());
-  const Executable executable = problem.compile();
-  const Launch launch = executable.bind(problem.arguments());
+  Testbed testbed(exchanging());
+  const Executable executable = testbed.compile();
+  const Launch launch = executable.bind(testbed.arguments());
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
     int refused = 0;
-    const std::function<void()> ways[] = {[&] { executable.run(problem.arguments()); },
+    const std::function<void()> ways[] = {[&] { executable.run(testbed.arguments()); },
                                           [&] { launch.enqueue(nullptr); }, [&] { cuda::gpu(options().device); }};
     for (const auto& way : ways) try {
         way();
@@ -214,7 +214,7 @@ TEST(GraphsSmall, AForkedProcess) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status)) << status;
   EXPECT_EQ(WEXITSTATUS(status), 3);
-  EXPECT_EQ(problem.check(executable), "") << "the parent goes on";
+  EXPECT_EQ(testbed.check(executable), "") << "the parent goes on";
 }
 
 }  // namespace

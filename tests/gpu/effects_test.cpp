@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::gpu {
@@ -46,15 +46,15 @@ TEST(Effects, AreSeenOnceForEachElementAndRow) {
     c.conv.dtype_x = c.conv.dtype_w = DType::bf16;
     c.options.device = Device::cuda;
     c.options.plan = plan;
-    Problem problem(c);
+    Testbed testbed(c);
     const Graph graph =
         parse("store acc as y : f32\nseen(index(m), index(n), acc)\nrow_seen(index(m), index(w) + 100 * index(h))",
               {witness("seen", 3, "float m, float n, float x", "int(m) * 72 + int(n)", of_elements),
                witness("row_seen", 2, "float m, float x", "int(m)", of_rows)});
     const Executable executable = compile(c.conv, graph, c.options);
-    executable.run(problem.arguments());
+    executable.run(testbed.arguments());
     std::vector<float> y(rows * channels);
-    problem.tensor("y").device->download(y.data());
+    testbed.tensor("y").device->download(y.data());
     const std::vector<float> elements = contents(of_elements), lines = contents(of_rows);
     int wrong = 0;
     for (std::size_t i = 0; i < y.size(); ++i) wrong += elements[2 * i] != 1.f || elements[2 * i + 1] != y[i];

@@ -12,7 +12,7 @@
 #include "gpu/broad_run.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/options.hpp"
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "support/random.hpp"
 #include "unisono/error.hpp"
@@ -28,12 +28,12 @@ using Clock = std::chrono::steady_clock;
 // A problem that one stream runs: its arguments are bound, its first result is kept
 class Slot {
  public:
-  explicit Slot(const Case& c) : problem_(c), launch_(problem_.compile().bind(problem_.arguments())), counter_(8) {
+  explicit Slot(const Case& c) : testbed_(c), launch_(testbed_.compile().bind(testbed_.arguments())), counter_(8) {
     check(driver().cuMemsetD8Async(counter_.address(), 0, 8, nullptr), "clearing a counter");
-    problem_.poison(nullptr);
+    testbed_.poison(nullptr);
     launch_.enqueue(nullptr);
-    for (const std::string& name : problem_.output_names()) {
-      const Buffer& y = *problem_.tensor(name).device;
+    for (const std::string& name : testbed_.output_names()) {
+      const Buffer& y = *testbed_.tensor(name).device;
       first_.push_back(std::make_unique<Buffer>(y.bytes()));
       check(driver().cuMemcpyAsync(first_.back()->address(), y.address(), y.bytes(), nullptr), "keeping a result");
     }
@@ -42,11 +42,11 @@ class Slot {
 
   // One launch on poisoned outputs, and its comparison
   void enqueue(CUstream stream) {
-    problem_.poison(stream);
+    testbed_.poison(stream);
     launch_.enqueue(stream);
-    const auto names = problem_.output_names();
+    const auto names = testbed_.output_names();
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const Buffer& y = *problem_.tensor(names[i]).device;
+      const Buffer& y = *testbed_.tensor(names[i]).device;
       launch("unisono_differences", 64 * 256, stream, y.address(), first_[i]->address(),
              static_cast<unsigned long long>(y.bytes() / 4), counter_.address());
     }
@@ -57,7 +57,7 @@ class Slot {
     counter_.download(&count);
     return count;
   }
-  std::string describe() const { return problem_.test_case().describe(); }
+  std::string describe() const { return testbed_.test_case().describe(); }
   long long launches = 0;
 
  private:
@@ -65,7 +65,7 @@ class Slot {
   static void launch(const char* name, std::uint64_t threads, CUstream stream, A... arguments) {
     gpu::launch(name, threads, stream, arguments...);
   }
-  Problem problem_;
+  Testbed testbed_;
   Launch launch_;
   Buffer counter_;
   std::vector<std::unique_ptr<Buffer>> first_;

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 
 namespace unisono::gpu {
 

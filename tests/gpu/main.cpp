@@ -20,7 +20,7 @@
 #include "gpu/moments.hpp"
 #include "gpu/networks.hpp"
 #include "gpu/options.hpp"
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "support/subprocess.hpp"
@@ -162,7 +162,7 @@ int sanitizer() {
   for (const Case& c : sanitizer_cases()) {
     if (c.options.plan.find(options().only) == std::string::npos) continue;
     ++checked;
-    const std::string problems = Problem(c).check();
+    const std::string problems = Testbed(c).check();
     std::printf("%s: %s\n", c.options.plan.empty() ? "any plan" : c.options.plan.c_str(),
                 problems.empty() ? "ok" : problems.c_str());
     wrong += !problems.empty();

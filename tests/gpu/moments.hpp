@@ -2,7 +2,7 @@
 /// Kernels that store moments of what they store (Case::moments), and others with what no option of CompileOptions asks
 /// for.
 
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "lower/lower.hpp"
 
 namespace unisono::gpu {

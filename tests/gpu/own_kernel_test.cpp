@@ -9,7 +9,7 @@
 
 #include "codegen/codegen.hpp"
 #include "gpu/kernels.hpp"
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "lower/lower.hpp"
 #include "lower/request.hpp"
 #include "plan/as_convolution.hpp"
@@ -76,9 +76,9 @@ class OwnKernelSmall : public testing::TestWithParam<const char*> {};
 
 TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   const Case c = case_of(GetParam());
-  Problem problem(c);
+  Testbed testbed(c);
   std::string problems;
-  Outcome outcome = problem.run(problem.compile(), problems);
+  Outcome outcome = testbed.run(testbed.compile(), problems);
   ASSERT_EQ(problems, "");
 
   const lower::Problem analysed = lower::analyse(c.contraction(), graph_of(c), c.options);
@@ -95,9 +95,9 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   cuda::check(cuda::driver().cuModuleLoadData(&module, binary.cubin.data()), "loading");
   cuda::check(cuda::driver().cuModuleGetFunction(&kernel, module, "own_product"), "finding");
 
-  problem.poison(nullptr);
+  testbed.poison(nullptr);
   wait(nullptr, "poisoning");
-  const Arguments arguments = problem.arguments();
+  const Arguments arguments = testbed.arguments();
   std::array<std::uint64_t, 64> own{};
   own[0] = reinterpret_cast<std::uintptr_t>(arguments.left.data),
   own[1] = reinterpret_cast<std::uintptr_t>(arguments.right.data);
@@ -113,9 +113,9 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   cuda::check(cuda::driver().cuLaunchKernel(kernel, 3, 1, 1, 64, 1, 1, 0, nullptr, list, nullptr), "launching");
   wait(nullptr, "a kernel of one's own");
 
-  EXPECT_EQ(problem.broken_guard(), "");
-  for (const std::string& name : problem.output_names())
-    outcome.tensors.at(name).host = problem.tensor(name).device->contents();
+  EXPECT_EQ(testbed.broken_guard(), "");
+  for (const std::string& name : testbed.output_names())
+    outcome.tensors.at(name).host = testbed.tensor(name).device->contents();
   EXPECT_EQ(judge(outcome), "") << header.source;
   cuda::check(cuda::driver().cuModuleUnload(module), "unloading");
 }

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "unisono/error.hpp"
 
@@ -37,15 +37,15 @@ class Refusal : public ::testing::Test {
     x.scalars["alpha"] = 0.5;
     return x;
   }();
-  Problem problem{c};
-  Executable executable = problem.compile();
+  Testbed testbed{c};
+  Executable executable = testbed.compile();
 
   template <class Error = UserError>
   void expect_refusal(const std::function<void(Arguments&)>& change, const std::string& message) {
-    Arguments a = problem.arguments();
+    Arguments a = testbed.arguments();
     change(a);
-    problem.poison(nullptr);
-    const auto before = problem.outputs();
+    testbed.poison(nullptr);
+    const auto before = testbed.outputs();
     const std::function<void()> ways[] = {[&] { executable.run(a); }, [&] { executable.enqueue(a, nullptr); },
                                           [&] { executable.bind(a).enqueue(nullptr); }};
     for (const auto& way : ways) {
@@ -57,13 +57,13 @@ class Refusal : public ::testing::Test {
       }
     }
     wait(nullptr, "what should not have been launched");
-    EXPECT_EQ(problem.outputs(), before) << "something was launched after: " << message;
+    EXPECT_EQ(testbed.outputs(), before) << "something was launched after: " << message;
   }
 
   static void* moved(const void* p, int bytes) { return const_cast<char*>(static_cast<const char*>(p)) + bytes; }
 };
 
-TEST_F(Refusal, TheUnchangedArgumentsAreServed) { EXPECT_EQ(problem.check(executable), ""); }
+TEST_F(Refusal, TheUnchangedArgumentsAreServed) { EXPECT_EQ(testbed.check(executable), ""); }
 
 TEST_F(Refusal, Names) {
   expect_refusal([](Arguments& a) { a.operands.erase("bias"); }, "operand bias[n] is not bound");
@@ -103,7 +103,7 @@ TEST_F(Refusal, MemoryThatIsTooSmall) {
   expect_refusal([&](Arguments& a) { a.outputs["y"].data = at(few); }, "16 bytes of its allocation are left");
   expect_refusal([&](Arguments& a) { a.outputs["h"].data = moved(at(all), 16); }, "expected 11520 bytes");
   expect_refusal([&](Arguments& a) { a.operands["r"].data = at(few); }, "operand r[m,n] was given the address");
-  Arguments fits = problem.arguments();
+  Arguments fits = testbed.arguments();
   fits.outputs["y"].data = at(all);
   EXPECT_NO_THROW(executable.bind(fits));
 }
@@ -121,10 +121,10 @@ TEST_F(Refusal, MemoryOfOtherKindsIsNot) {
   CUdeviceptr pooled[3] = {}, both = 0;
   for (CUdeviceptr& p : pooled) cuda::check(async(&p, bytes, nullptr), "allocating from a pool");
   cuda::check(managed(&both, 4 * bytes, CU_MEM_ATTACH_GLOBAL), "allocating managed memory");
-  executable.run(problem.arguments());
-  const auto expected = problem.tensor("y").device->contents();
+  executable.run(testbed.arguments());
+  const auto expected = testbed.tensor("y").device->contents();
   for (const CUdeviceptr p : {pooled[0], pooled[1], pooled[2], both, both + 3 * bytes}) {
-    Arguments a = problem.arguments();
+    Arguments a = testbed.arguments();
     a.outputs["y"].data = reinterpret_cast<void*>(p);
     EXPECT_NO_THROW(executable.run(a));
     std::vector<std::byte> y(bytes);
@@ -134,7 +134,7 @@ TEST_F(Refusal, MemoryOfOtherKindsIsNot) {
   std::size_t whole = 0;  // the range that the driver names, which may be larger
   cuda::check(cuda::driver().cuPointerGetAttribute(&whole, CU_POINTER_ATTRIBUTE_RANGE_SIZE, both),
               "asking for a range");
-  Arguments beyond = problem.arguments();
+  Arguments beyond = testbed.arguments();
   beyond.outputs["y"].data = reinterpret_cast<void*>(both + (whole - bytes) / 16 * 16 + 16);
   EXPECT_THROW(executable.bind(beyond), UserError);
   for (CUdeviceptr p : pooled) free_async(p, nullptr);
@@ -146,7 +146,7 @@ TEST_F(Refusal, Options) {
     CompileOptions options = c.options;
     change(options);
     try {
-      compile(c.conv, problem.graph(), options);
+      compile(c.conv, testbed.graph(), options);
     } catch (const UserError& e) {
       return std::string("user: ") + e.what();
     } catch (const Unsupported& e) {
@@ -169,18 +169,18 @@ TEST_F(Refusal, Options) {
 // A filter that never changes comes from the host and may go at once
 TEST_F(Refusal, ConstantFilter) {
   CompileOptions options = c.options;
-  std::vector<std::byte> filter = problem.tensor("(b)").host;
+  std::vector<std::byte> filter = testbed.tensor("(b)").host;
   options.constant_filter = ConstTensorView{filter.data(), DType::bf16, {32, 3, 3, 16}, {}};
-  const Executable constant = compile(c.conv, problem.graph(), options);
+  const Executable constant = compile(c.conv, testbed.graph(), options);
   std::fill(filter.begin(), filter.end(), std::byte{0});
-  problem.poison(nullptr);
-  executable.run(problem.arguments());
-  const auto expected = problem.outputs();
-  problem.poison(nullptr);
-  Arguments a = problem.arguments();
+  testbed.poison(nullptr);
+  executable.run(testbed.arguments());
+  const auto expected = testbed.outputs();
+  testbed.poison(nullptr);
+  Arguments a = testbed.arguments();
   a.filter = {};
   constant.run(a);
-  EXPECT_EQ(problem.outputs(), expected);
+  EXPECT_EQ(testbed.outputs(), expected);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "gpu/kernels.hpp"
 #include "gpu/options.hpp"
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/replay.hpp"
 #include "unisono/error.hpp"
@@ -26,17 +26,17 @@ std::vector<Case> mixed_cases() {
 
 // Problems with their first result; each has outputs of its own, so that they may run at once.
 struct Ready {
-  Problem problem;
+  Testbed testbed;
   Executable executable;
   std::vector<std::vector<std::byte>> expected;
 
-  explicit Ready(const Case& c) : problem(c), executable(problem.compile()) {
-    problem.poison(nullptr);
-    executable.run(problem.arguments());
-    expected = problem.outputs();
+  explicit Ready(const Case& c) : testbed(c), executable(testbed.compile()) {
+    testbed.poison(nullptr);
+    executable.run(testbed.arguments());
+    expected = testbed.outputs();
   }
   void expect_same(const std::string& how) {
-    EXPECT_EQ(problem.outputs() == expected, true) << how << ": " << problem.test_case().describe();
+    EXPECT_EQ(testbed.outputs() == expected, true) << how << ": " << testbed.test_case().describe();
   }
 };
 
@@ -55,8 +55,8 @@ TEST(Streams, ThreadsEachWithAStream) {
       const TestStream stream;
       for (int round = 0; round < 20; ++round)
         for (std::size_t i = t; i < all.size(); i += 4) {
-          all[i]->problem.poison(stream.get());
-          all[i]->executable.enqueue(all[i]->problem.arguments(), stream);
+          all[i]->testbed.poison(stream.get());
+          all[i]->executable.enqueue(all[i]->testbed.arguments(), stream);
         }
       wait(stream.get(), "a thread's stream");
     });
@@ -68,14 +68,14 @@ TEST(Streams, ThreadsEachWithAStream) {
 TEST(Streams, OneExecutableForAllThreads) {
   const Case c = mixed_cases()[5];
   Ready first(c);
-  std::vector<std::unique_ptr<Problem>> problems;
-  for (int i = 0; i < 6; ++i) problems.push_back(std::make_unique<Problem>(c));
+  std::vector<std::unique_ptr<Testbed>> testbeds;
+  for (int i = 0; i < 6; ++i) testbeds.push_back(std::make_unique<Testbed>(c));
   std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < problems.size(); ++t)
+  for (std::size_t t = 0; t < testbeds.size(); ++t)
     threads.emplace_back([&, t] {
       device();
       const TestStream stream;
-      const Arguments arguments = problems[t]->arguments();
+      const Arguments arguments = testbeds[t]->arguments();
       for (int round = 0; round < 50; ++round) {
         if (t % 2 == 0)
           first.executable.run(arguments);
@@ -85,7 +85,7 @@ TEST(Streams, OneExecutableForAllThreads) {
       wait(stream.get(), "a thread's stream");
     });
   for (auto& t : threads) t.join();
-  for (auto& p : problems) EXPECT_EQ(p->outputs(), first.expected);
+  for (auto& t : testbeds) EXPECT_EQ(t->outputs(), first.expected);
 }
 
 // A workspace for each stream is kept, and given up when there are too many
@@ -93,8 +93,8 @@ TEST(Streams, ManyShortLivedStreams) {
   Ready r(mixed_cases()[7]);
   for (int i = 0; i < 150; ++i) {
     const TestStream stream;
-    r.problem.poison(stream.get());
-    r.executable.enqueue(r.problem.arguments(), stream);
+    r.testbed.poison(stream.get());
+    r.executable.enqueue(r.testbed.arguments(), stream);
     wait(stream.get(), "a short-lived stream");
   }
   r.expect_same("on the 150th stream");
@@ -104,8 +104,8 @@ TEST(Streams, BoundLaunchesOnTwoStreams) {
   auto all = ready(mixed_cases());
   const TestStream one, two;
   std::vector<Launch> launches;
-  for (auto& r : all) launches.push_back(r->executable.bind(r->problem.arguments()));
-  for (auto& r : all) r->problem.poison(nullptr);
+  for (auto& r : all) launches.push_back(r->executable.bind(r->testbed.arguments()));
+  for (auto& r : all) r->testbed.poison(nullptr);
   wait(nullptr, "poisoning");
   for (int round = 0; round < 50; ++round)
     for (std::size_t i = 0; i < all.size(); ++i) launches[i].enqueue(i % 2 == 0 ? one : two);
@@ -118,8 +118,8 @@ TEST(Streams, BoundLaunchesOnTwoStreams) {
 TEST(Streams, LaunchOutlivesItsExecutable) {
   Ready r(mixed_cases()[6]);
   const TestStream stream;
-  const Launch launch = [&] { return r.problem.compile().bind(r.problem.arguments()); }();
-  r.problem.poison(stream.get());
+  const Launch launch = [&] { return r.testbed.compile().bind(r.testbed.arguments()); }();
+  r.testbed.poison(stream.get());
   launch.enqueue(stream);
   wait(stream.get(), "a launch without its executable");
   r.expect_same("alone");
@@ -130,7 +130,7 @@ TEST(GraphsSmall, NodesAreTheCapturedOnes) {
   auto all = ready(sanitizer_cases());
   ASSERT_GT(all.size(), 4u);
   std::vector<Launch> launches;
-  for (auto& r : all) launches.push_back(r->executable.bind(r->problem.arguments()));
+  for (auto& r : all) launches.push_back(r->executable.bind(r->testbed.arguments()));
   const int index = device().index;
   const cuda::Replay captured(index, launches, {}, cuda::GraphBy::capture);
   const cuda::Replay made(index, launches, {}, cuda::GraphBy::nodes);
@@ -138,7 +138,7 @@ TEST(GraphsSmall, NodesAreTheCapturedOnes) {
   EXPECT_EQ(made.describe(), captured.describe());
   EXPECT_NE(made.describe().find("cooperative; port 1 type 1"), std::string::npos) << made.describe();
   const TestStream stream;
-  for (auto& r : all) r->problem.poison(stream.get());
+  for (auto& r : all) r->testbed.poison(stream.get());
   made.enqueue(stream);
   wait(stream.get(), "a graph made of nodes");
   for (auto& r : all) r->expect_same("by nodes");
@@ -148,7 +148,7 @@ TEST(GraphsSmall, NodesAreTheCapturedOnes) {
 TEST(Graphs, NodesWhileAnotherThreadWaits) {
   auto all = ready(mixed_cases());
   std::vector<Launch> launches;
-  for (auto& r : all) launches.push_back(r->executable.bind(r->problem.arguments()));
+  for (auto& r : all) launches.push_back(r->executable.bind(r->testbed.arguments()));
   std::atomic<bool> done = false;
   std::thread other([&] {
     const cuda::Current current(device());
@@ -166,14 +166,14 @@ TEST(Graphs, BoundLaunchesReplay) {
   auto all = ready(mixed_cases());
   const TestStream stream;
   std::vector<Launch> launches;
-  for (auto& r : all) launches.push_back(r->executable.bind(r->problem.arguments()));
+  for (auto& r : all) launches.push_back(r->executable.bind(r->testbed.arguments()));
   const TestGraph graph(stream.get(), [&] {
     for (const Launch& l : launches) l.enqueue(stream);
   });
   EXPECT_EQ(graph.kernel_nodes(), all.size());
   EXPECT_EQ(graph.nodes(), all.size()) << "a launch is one kernel and nothing else";
   for (int round = 0; round < 20; ++round) {
-    for (auto& r : all) r->problem.poison(stream.get());
+    for (auto& r : all) r->testbed.poison(stream.get());
     graph.replay(stream.get());
   }
   wait(stream.get(), "replays");
@@ -185,11 +185,11 @@ TEST(Graphs, EnqueueIsCaptured) {
   auto all = ready(mixed_cases());
   const TestStream stream, other;
   const TestGraph graph(stream.get(), [&] {
-    for (auto& r : all) r->executable.enqueue(r->problem.arguments(), stream);
+    for (auto& r : all) r->executable.enqueue(r->testbed.arguments(), stream);
   });
   EXPECT_EQ(graph.kernel_nodes(), all.size());
-  std::vector<std::unique_ptr<Problem>> beside;
-  for (auto& r : all) beside.push_back(std::make_unique<Problem>(r->problem.test_case()));
+  std::vector<std::unique_ptr<Testbed>> beside;
+  for (auto& r : all) beside.push_back(std::make_unique<Testbed>(r->testbed.test_case()));
   for (int round = 0; round < 10; ++round) {
     graph.replay(other.get());
     for (std::size_t i = 0; i < all.size(); ++i) all[i]->executable.enqueue(beside[i]->arguments(), stream);
@@ -209,8 +209,8 @@ TEST(Contexts, AreLeftAsTheyWere) {
     CUcontext before = nullptr, after = nullptr;
     check(driver().cuCtxGetCurrent(&before), "asking for the context");
     EXPECT_EQ(before, nullptr);
-    r.executable.run(r.problem.arguments());
-    const Launch launch = r.executable.bind(r.problem.arguments());
+    r.executable.run(r.testbed.arguments());
+    const Launch launch = r.executable.bind(r.testbed.arguments());
     launch.enqueue(nullptr);
     check(driver().cuCtxGetCurrent(&after), "asking for the context");
     EXPECT_EQ(after, nullptr);

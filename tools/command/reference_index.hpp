@@ -49,7 +49,7 @@ void for_indices(const Extents64& shape, const Visit& visit) {
   }
 }
 
-/// Place of an index in a row-major tensor of this shape.
+/// Offset of an index in a row-major tensor of this shape.
 inline std::size_t place(const Extents64& shape, const Extents64& index) {
   std::int64_t at = 0;
   for (std::size_t d = 0; d < shape.size(); ++d) at = at * shape[d] + index[d];

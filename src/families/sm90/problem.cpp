@@ -85,8 +85,8 @@ void add_reads(const plan::Epilogue& epilogue, Work& work, const std::vector<Val
 }
 
 bool is_element(const plan::Output& o) {
-  return o.place == plan::Output::Place::before || o.place == plan::Output::Place::after ||
-         o.place == plan::Output::Place::direct;
+  return o.path == plan::Output::StorePath::before || o.path == plan::Output::StorePath::after ||
+         o.path == plan::Output::StorePath::direct;
 }
 
 void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
@@ -108,7 +108,7 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
   }
   for (const plan::Output& output : epilogue.outputs)
     if (is_element(output))
-      (output.place == plan::Output::Place::before ? before : after).push_back(graph.stores[output.store].value);
+      (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
   if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
   if (epilogue.norm) done[epilogue.norm->result] = true;

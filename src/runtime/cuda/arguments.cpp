@@ -359,7 +359,7 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
   s.fields = kernel.fields;
   s.reads_b = reads_b;
   for (const plan::Output& o : epilogue.outputs)
-    if (o.place == plan::Output::Place::before || o.place == plan::Output::Place::after)
+    if (o.path == plan::Output::StorePath::before || o.path == plan::Output::StorePath::after)
       (s.main_store ? s.side_store : s.main_store) = o.store;
   if (epilogue.head) {
     const plan::PlannedHead& head = *epilogue.head;

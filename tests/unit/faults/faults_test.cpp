@@ -95,10 +95,10 @@ class Faults : public ::testing::Test {
   // Written, found, and taken for a plan
   bool measured_plan() {
     const tuning::Row row{
-        tuning::place_of(device), tuning::key_of(conv, epilogue), "tile=128x160 order=pingpong", 12.5, 13,
+        tuning::platform_of(device), tuning::key_of(conv, epilogue), "tile=128x160 order=pingpong", 12.5, 13,
         "2026-11-21T20:40:12Z"};
     tuning::Database(database, tuning::Database::Access::write).put({&row, 1});
-    const auto found = tuning::Database(database, tuning::Database::Access::read).find(row.place, row.key);
+    const auto found = tuning::Database(database, tuning::Database::Access::read).find(row.platform, row.key);
     return found && found->plan == row.plan;
   }
 

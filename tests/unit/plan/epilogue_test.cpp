@@ -36,8 +36,8 @@ std::string describe(const Epilogue& e) {
     text += fmt::format("x: {}\nfactor: {}\nshift: {}\ngroup: {}\n", text_of(e.graph, e.norm->input),
                         optional(e.norm->factor, "1"), optional(e.norm->shift, "0"), e.norm->group_channels);
   for (const Output& o : e.outputs) {
-    constexpr std::array places{"before", "after", "statistics"};
-    text += fmt::format("{}: {}\n", places[static_cast<std::size_t>(o.place)], e.graph.stores[o.store].name);
+    constexpr std::array paths{"before", "after", "statistics"};
+    text += fmt::format("{}: {}\n", paths[static_cast<std::size_t>(o.path)], e.graph.stores[o.store].name);
   }
   const auto list = [&](const char* name, const std::vector<ValueId>& values) {
     if (!values.empty()) text += fmt::format("{}: {}\n", name, texts(e, values));

@@ -31,9 +31,9 @@ std::string describe(const Epilogue& e) {
   verify(e.graph);
   if (!e.general) return "not general";
   std::string text;
-  constexpr std::array places{"before", "tiled", "statistics", "direct", "row", "reduced", "grouped"};
+  constexpr std::array paths{"before", "tiled", "statistics", "direct", "row", "reduced", "grouped"};
   for (const Output& o : e.outputs)
-    text += fmt::format("{}: {}\n", places[static_cast<std::size_t>(o.place)], e.graph.stores[o.store].name);
+    text += fmt::format("{}: {}\n", paths[static_cast<std::size_t>(o.path)], e.graph.stores[o.store].name);
   for (const auto& level : e.general->levels) text += level.empty() ? "" : fmt::format("level: {}\n", texts(e, level));
   for (std::size_t l = 0; l < e.general->levels.size(); ++l) {
     if (const auto& level = e.general->group_levels[l]; !level.empty())

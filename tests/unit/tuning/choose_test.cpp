@@ -26,7 +26,7 @@ class Choose : public testing::Test {
   ~Choose() override { ::unsetenv("UNISONO_TUNING"); }
 
   void keep(const std::string& plan) {
-    const Row row{place_of(device), key_of(conv, epilogue), plan, 12.5, 13, now_text()};
+    const Row row{platform_of(device), key_of(conv, epilogue), plan, 12.5, 13, now_text()};
     Database(file, Database::Access::write).put({&row, 1});
   }
   Chosen chosen(const std::string& fixed = "", bool measured = true) {

@@ -45,7 +45,7 @@ TEST_F(DatabaseTest, KeepsRows) {
   }
   const Database db(file, Access::read);
   EXPECT_EQ(to_text(db.rows()), to_text({test::row("a"), test::row("b")}));
-  const auto found = db.find(test::row("b").place, test::row("b").key);
+  const auto found = db.find(test::row("b").platform, test::row("b").key);
   ASSERT_TRUE(found);
   EXPECT_EQ(to_line(*found), to_line(test::row("b")));
 }
@@ -64,37 +64,37 @@ TEST_F(DatabaseTest, EveryPartOfAPlaceCounts) {
   const Row r = test::row("a");
   db.put({&r, 1});
   const auto with = [&](auto change) {
-    Place p = r.place;
+    Platform p = r.platform;
     change(p);
     return db.find(p, r.key).has_value();
   };
-  EXPECT_TRUE(with([](Place&) {}));
-  EXPECT_FALSE(with([](Place& p) { p.device = "NVIDIA H100"; }));
-  EXPECT_FALSE(with([](Place& p) { p.sms = 114; }));
-  EXPECT_FALSE(with([](Place& p) { p.driver = "570.1"; }));
-  EXPECT_FALSE(with([](Place& p) { p.kernels = "ffff"; }));
-  EXPECT_TRUE(with([](Place& p) { p.driver.clear(); }));  // without a GPU nobody knows
-  EXPECT_FALSE(db.find(r.place, {r.key.problem, "silu #1"}));
+  EXPECT_TRUE(with([](Platform&) {}));
+  EXPECT_FALSE(with([](Platform& p) { p.device = "NVIDIA H100"; }));
+  EXPECT_FALSE(with([](Platform& p) { p.sms = 114; }));
+  EXPECT_FALSE(with([](Platform& p) { p.driver = "570.1"; }));
+  EXPECT_FALSE(with([](Platform& p) { p.kernels = "ffff"; }));
+  EXPECT_TRUE(with([](Platform& p) { p.driver.clear(); }));  // without a GPU nobody knows
+  EXPECT_FALSE(db.find(r.platform, {r.key.problem, "silu #1"}));
 }
 
 TEST_F(DatabaseTest, TheNewestOfSeveralDrivers) {
   Database db(file, Access::write);
   Row old = test::row("a", "tile=64x64"), now = test::row("a", "tile=128x64");
-  old.when = "2026-01-01T00:00:00Z", old.place.driver = "580.99";
+  old.when = "2026-01-01T00:00:00Z", old.platform.driver = "580.99";
   const std::vector rows{now, old};
   db.put(rows);
-  Place place = now.place;
-  place.driver.clear();
-  EXPECT_EQ(db.find(place, now.key)->plan, "tile=128x64");
+  Platform platform = now.platform;
+  platform.driver.clear();
+  EXPECT_EQ(db.find(platform, now.key)->plan, "tile=128x64");
 }
 
 TEST_F(DatabaseTest, RemovesThoseOfAPlace) {
   Database db(file, Access::write);
   Row here = test::row("a"), there = test::row("a");
-  there.place.device = "another";
+  there.platform.device = "another";
   const std::vector rows{here, there};
   db.put(rows);
-  EXPECT_EQ(db.remove(here.place), 1u);
+  EXPECT_EQ(db.remove(here.platform), 1u);
   EXPECT_EQ(db.rows().size(), 1u);
 }
 
@@ -158,7 +158,7 @@ TEST_F(DatabaseTest, ManyProcesses) {
           Database db(file, Access::write);
           const std::vector rows{test::row(std::to_string(i * rounds + round)), test::row("shared")};
           db.put(rows);
-          if (!db.find(rows[0].place, rows[0].key)) ::_exit(2);
+          if (!db.find(rows[0].platform, rows[0].key)) ::_exit(2);
         }
         ::_exit(0);
       } catch (const std::exception& error) {

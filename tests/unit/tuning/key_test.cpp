@@ -106,11 +106,11 @@ TEST(Key, ProductsOfOtherLayouts) {
 TEST(Key, PlaceOfADevice) {
   plan::Device device;
   device.driver = "580.95.05";
-  const Place place = place_of(device);
-  EXPECT_EQ(place.device, "NVIDIA H200");
-  EXPECT_EQ(place.sms, 132);
-  EXPECT_EQ(place.driver, "580.95.05");
-  EXPECT_EQ(place.kernels.size(), 12u);
+  const Platform platform = platform_of(device);
+  EXPECT_EQ(platform.device, "NVIDIA H200");
+  EXPECT_EQ(platform.sms, 132);
+  EXPECT_EQ(platform.driver, "580.95.05");
+  EXPECT_EQ(platform.kernels.size(), 12u);
 }
 
 }  // namespace

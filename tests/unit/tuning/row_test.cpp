@@ -21,7 +21,7 @@ TEST(Row, LineAndBack) {
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(to_line(rows[0]), to_line(r));
   EXPECT_EQ(rows[0].key, r.key);
-  EXPECT_EQ(rows[0].place, r.place);
+  EXPECT_EQ(rows[0].platform, r.platform);
 }
 
 TEST(Row, TextIsSortedAndSaysItsFields) {
@@ -33,8 +33,8 @@ TEST(Row, TextIsSortedAndSaysItsFields) {
 
 TEST(Row, AnUnknownDriverIsADash) {
   Row r = test::row("a");
-  r.place.driver.clear();
-  EXPECT_EQ(parse_rows(to_line(r), "text").at(0).place.driver, "");
+  r.platform.driver.clear();
+  EXPECT_EQ(parse_rows(to_line(r), "text").at(0).platform.driver, "");
 }
 
 TEST(Row, WrongLinesAreNamed) {

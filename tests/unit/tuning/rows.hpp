@@ -8,7 +8,7 @@
 namespace unisono::tuning::test {
 
 inline Row row(const std::string& problem, const std::string& plan = "tile=128x160 depth=64") {
-  return {.place = {"NVIDIA H200", 132, "580.95.05", "0123456789ab"},
+  return {.platform = {"NVIDIA H200", 132, "580.95.05", "0123456789ab"},
           .key = {problem, "bare #0123"},
           .plan = plan,
           .measured_us = 61.25,

@@ -24,8 +24,8 @@ inline float __int_as_float(int x) { return std::bit_cast<float>(x); }
 
 namespace host {
 
-/// What stands in the place of ConvParams.
-struct Problem {
+/// Stands in for ConvParams.
+struct FixedParams {
   std::int64_t images, rows, channels, group_channels;
   const float* accumulators;
   std::uint16_t *output, *side;
@@ -148,7 +148,7 @@ inline float sigmoid_of_half(float half) { return sigmoid(2 * half); }
 template <class Config, class Visitor>
 struct ConvFprop {
   struct Params {
-    Problem fixed;
+    FixedParams fixed;
     typename Visitor::Params visitor;
   };
   static constexpr int kThreads = 1;
@@ -176,7 +176,7 @@ struct ConvFprop {
   }
 
   static void run_image(const Params& p, const typename Visitor::Uniform& u, int image) {
-    const Problem& f = p.fixed;
+    const FixedParams& f = p.fixed;
     const std::int64_t first = image * f.rows * f.channels, size = f.rows * f.channels;
     std::vector<Channel> channels(static_cast<std::size_t>(f.channels));
     for (int c = 0; c < f.channels; ++c) {
@@ -229,7 +229,7 @@ struct ConvFprop {
 
   static void normalise(const Params& p, const typename Visitor::Uniform& u, int image, const std::vector<float>& x,
                         std::vector<Channel>& channels) {
-    const Problem& f = p.fixed;
+    const FixedParams& f = p.fixed;
     const double count = static_cast<double>(f.rows * f.group_channels);
     for (int group = 0; group < f.channels / f.group_channels; ++group) {
       const auto over_group = [&](auto term) {

@@ -9,7 +9,7 @@
 
 namespace host {
 
-struct Problem {
+struct FixedParams {
   std::int64_t images, rows, channels, group_channels;
   const float* accumulators;
   void *output, *side;
@@ -71,13 +71,13 @@ void run(const HostCase& c, const reference::Values& product, host::Entry entry)
     return c.problem.arguments.outputs.at(c.epilogue.graph.stores[c.epilogue.outputs[i].store].name).data;
   };
   const bool two = c.epilogue.side_before() || c.epilogue.side_after();
-  const host::Problem fixed{apart ? e.images : 1,
-                            apart ? e.rows_per_image() : e.rows(),
-                            e.cols,
-                            c.epilogue.norm ? c.epilogue.norm->group_channels : 1,
-                            accumulators.data(),
-                            output(0),
-                            two ? output(1) : nullptr};
+  const host::FixedParams fixed{apart ? e.images : 1,
+                                apart ? e.rows_per_image() : e.rows(),
+                                e.cols,
+                                c.epilogue.norm ? c.epilogue.norm->group_channels : 1,
+                                accumulators.data(),
+                                output(0),
+                                two ? output(1) : nullptr};
   std::vector<std::uint64_t> params(sizeof(fixed) / 8);
   std::memcpy(params.data(), &fixed, sizeof(fixed));
   for (const Field& f : c.kernel.fields) params.push_back(bits_of(f, c, e));
@@ -120,7 +120,7 @@ TEST(HostRun, TheCasesAreVaried) {
     tensors += c.epilogue.tensors_before.size() + c.epilogue.tensors_after.size() > 1 ? 1 : 0;
     columns += c.epilogue.columns_before.size() + c.epilogue.columns_after.size() > 1 ? 1 : 0;
     pointers += c.options.scalar_pointers.empty() ? 0 : 1;
-    statistics += c.epilogue.outputs.back().place == plan::Output::Place::statistics ? 1 : 0;
+    statistics += c.epilogue.outputs.back().path == plan::Output::StorePath::statistics ? 1 : 0;
   }
   EXPECT_GE(normalised, 80);
   EXPECT_GE(pixels, 10);

@@ -1,4 +1,4 @@
-#include "gpu/problem.hpp"
+#include "gpu/testbed.hpp"
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ std::string main_output(const Graph& graph, const Contraction& contraction) {
 
 }  // namespace
 
-Problem::Problem(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).graph) {
+Testbed::Testbed(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).graph) {
   const Contraction contraction = c_.contraction();
   // The filter's mean hands the image's on to every channel
   const auto k = static_cast<double>(depth(contraction));
@@ -107,7 +107,7 @@ Problem::Problem(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
 }
 
 // Its filter, operands and result; the result's pixels lie apart where the main store's do
-void Problem::add_head() {
+void Testbed::add_head() {
   const Head& head = c_.head.head;
   const DType type = tensors_.at(main_store()).dtype;
   const Contraction product = ir::head_contraction(c_.contraction(), head.channels, type);
@@ -124,7 +124,7 @@ void Problem::add_head() {
 }
 
 // Between neighbours along `axis`: so many elements of poison, and as many more as make their distance a multiple of 8
-void Problem::add_gaps(const std::string& name, std::size_t axis, std::int64_t gap, bool input) {
+void Testbed::add_gaps(const std::string& name, std::size_t axis, std::int64_t gap, bool input) {
   Tensor& t = tensors_.at(name);
   const std::size_t rank = t.shape.size(), size = size_of(t.dtype);
   std::int64_t inner = 1;
@@ -146,7 +146,7 @@ void Problem::add_gaps(const std::string& name, std::size_t axis, std::int64_t g
 }
 
 // A counter (all bits set: the first visit makes it zero) and a value for each cell
-void Problem::add_witness() {
+void Testbed::add_witness() {
   const auto rows = extents(c_.contraction()).rows(), cols = extents(c_.contraction()).cols;
   witness_ = std::make_unique<Buffer>(static_cast<std::size_t>(c_.witness_axes == "m" ? rows : rows * cols) * 8);
   const auto address = reinterpret_cast<std::uintptr_t>(witness_->data());
@@ -154,7 +154,7 @@ void Problem::add_witness() {
     c_.scalars[fmt::format("witness{}", i)] = static_cast<double>(address >> 24 * i & 0xffffff);
 }
 
-void Problem::add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape) {
+void Testbed::add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape) {
   Tensor& t = tensors_[name];
   t.dtype = dtype, t.shape = shape;
   t.host.assign(byte_count(dtype, shape), std::byte{0xff});
@@ -162,14 +162,14 @@ void Problem::add_output(const std::string& name, DType dtype, const std::vector
   outputs_.push_back(name);
 }
 
-std::string Problem::main_store() const {
+std::string Testbed::main_store() const {
   if (!c_.resampled.any() && !c_.head.any()) return "";
   const plan::Epilogue e = lower::analyse(c_.contraction(), graph_of(c_), c_.options).epilogue;
   return e.graph.stores[*plan::main_store(e)].name;
 }
 
 // Uniform numbers of this mean, to which the trend is added, and deviation; integers of -3 to 3, and bools
-void Problem::add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation,
+void Testbed::add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation,
                   const std::function<double(std::int64_t)>& trend) {
   Tensor& t = tensors_[name];
   t.dtype = dtype, t.shape = shape;
@@ -187,7 +187,7 @@ void Problem::add(const std::string& name, DType dtype, std::vector<std::int64_t
   t.device->upload(t.host.data());
 }
 
-Arguments Problem::arguments() const {
+Arguments Testbed::arguments() const {
   Arguments a;
   a.a(c_.contraction()) = tensors_.at("(a)").on_device();
   a.b(c_.contraction()) = tensors_.at("(b)").on_device();
@@ -210,38 +210,38 @@ Arguments Outcome::arguments() const {
   return a;
 }
 
-Executable Problem::compile() const {
+Executable Testbed::compile() const {
   const bool beyond_options = c_.moments != 0 || c_.delays;
   return beyond_options ? compile_case(c_) : unisono::compile(c_.contraction(), graph_of(c_), c_.options);
 }
 
-void Problem::poison(CUstream stream) {
+void Testbed::poison(CUstream stream) {
   for (const std::string& name : outputs_) tensors_.at(name).device->poison(stream);
   if (!room_.empty()) tensors_.at(room_).device->poison(stream);
   if (witness_) witness_->poison(stream);
 }
 
-std::vector<std::vector<std::byte>> Problem::outputs() const {
+std::vector<std::vector<std::byte>> Testbed::outputs() const {
   std::vector<std::vector<std::byte>> all;
   for (const std::string& name : output_names()) all.push_back(tensors_.at(name).device->contents());
   if (witness_) all.push_back(witness_->contents());
   return all;
 }
 
-std::vector<std::string> Problem::output_names() const {
+std::vector<std::string> Testbed::output_names() const {
   std::vector<std::string> names = outputs_;
   std::sort(names.begin(), names.end());
   return names;
 }
 
-std::string Problem::broken_guard() const {
+std::string Testbed::broken_guard() const {
   for (const auto& [name, t] : tensors_)
     if (!t.device->guards_hold()) return name;
   if (witness_ && !witness_->guards_hold()) return "what was seen";
   return "";
 }
 
-reference::Values Problem::accumulator() const {
+reference::Values Testbed::accumulator() const {
   if (c_.options.plan.starts_with("family=plain"))  // operands of two types, which no kernel for tests takes
     return reference::contract(c_.contraction(), tensors_.at("(a)").on_host(), tensors_.at("(b)").on_host());
   const auto count = static_cast<std::size_t>(element_count(shape_mn(c_.contraction())));
@@ -269,7 +269,7 @@ reference::ErrorModel error_model(const Case& c, const families::Plan::Numerics&
   return error_model(c.as_computed(), graph_of(c), c.options.accurate, numerics);
 }
 
-Outcome Problem::run(const Executable& executable, std::string& problems) {
+Outcome Testbed::run(const Executable& executable, std::string& problems) {
   const Arguments arguments = this->arguments();
   std::vector<std::vector<std::byte>> first;
   for (int round = 0; round < 2; ++round) {
@@ -304,7 +304,7 @@ Outcome Problem::run(const Executable& executable, std::string& problems) {
 }
 
 // What was seen, as one more result
-std::string Problem::take_witness(const std::vector<std::byte>& cells, Outcome& o) const {
+std::string Testbed::take_witness(const std::vector<std::byte>& cells, Outcome& o) const {
   const Contraction contraction = c_.contraction();
   Tensor& t = o.tensors[witness_name];
   t.dtype = DType::f32, t.shape = reference::shape_of(c_.witness_axes == "m" ? axes::m : axes::mn, contraction);
@@ -389,7 +389,7 @@ std::string judge(const Outcome& o, Tally* tally) {
   return text;
 }
 
-std::string Problem::check(const Executable& executable) {
+std::string Testbed::check(const Executable& executable) {
   std::string problems;
   const Outcome outcome = run(executable, problems);
   problems += judge(outcome);

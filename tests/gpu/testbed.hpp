@@ -49,10 +49,10 @@ struct Tally {
 /// without a claim is a fault.
 std::string judge(const Outcome& outcome, Tally* tally = nullptr);
 
-class Problem {
+class Testbed {
  public:
   /// Makes the data; compiles nothing.
-  explicit Problem(const Case& c);
+  explicit Testbed(const Case& c);
 
   const Case& test_case() const { return c_; }
   const Graph& graph() const { return graph_; }
