@@ -56,7 +56,7 @@ KERNELS = {
         "FoldColumns<Config, Visitor, List>::finish_column": UNROLLED,
         "FoldColumns<Config, Visitor, List>::finish_group": UNROLLED,
     },
-    "kernels/unisono/plain/border_tile.cuh": {"turn_border": "a tile read, turned in shared memory and written"},
+    "kernels/unisono/plain/border_tile.cuh": {"transpose_border": "a tile read, turned in shared memory and written"},
     "kernels/unisono/plain/plain_graph.cuh": {"partials": "a CTA's rows folded, its warps joined, the state written"},
 }
 

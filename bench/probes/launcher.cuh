@@ -138,7 +138,8 @@ Launch prepare(const ConvShape& p, const Operands& o, Workspace workspace, std::
                     {uint32_t(Conv::Tail::kSlice), kTwoDimensional ? 8u : 16u, kTwoDimensional ? 2u : 1u, 1}, type))
     return reason = "output map refused", nullptr;
 
-  const int resident = resident_blocks<Conv>(), tiles_in_flight = resident / Conv::kClusterBlocks * Config::kTurns;
+  const int resident = resident_blocks<Conv>(),
+            tiles_in_flight = resident / Conv::kClusterBlocks * Config::kConsumerGroups;
   const int loads = (kTwoDimensional ? 1 : p.r * p.s) * g.channel_blocks;
   g.splits = 1;
   if (Conv::kSplit) g.splits = smaller(smaller(resident / g.tiles, loads), kLargestSplit);
@@ -154,19 +155,19 @@ Launch prepare(const ConvShape& p, const Operands& o, Workspace workspace, std::
   if constexpr (kNorm) {
     auto& n = fixed.norm;
     n.slots_per_image = g.tiles_m * Conv::kClusterM * Config::kTileWarpgroups;
-    n.team_slots = 1;
+    n.segment_slots = 1;
     if (n.slots_per_image * (Conv::kN / Config::kUnit) > (Config::kNorm == Norm::kStreamed ? 4 * 32 : 8 * 128))
-      n.team_slots = divide_up(n.slots_per_image, divide_up(n.slots_per_image, kLargestTeam));
-    n.teams_per_image = divide_up(n.slots_per_image, n.team_slots);
+      n.segment_slots = divide_up(n.slots_per_image, divide_up(n.slots_per_image, kLargestTeam));
+    n.segments_per_image = divide_up(n.slots_per_image, n.segment_slots);
     n.group_channels = p.k / p.groups, n.by_group_channels = divisor(n.group_channels);
     if (n.group_channels % Config::kUnit != 0) return reason = "a group is not a number of whole units", nullptr;
     const int held = Config::kNorm == Norm::kResident ? tiles_in_flight : 1 << 30;
     if (g.tiles_m * g.tiles_n > held) return reason = "an image's tiles do not fit on the chip", nullptr;
     const size_t row = size_t(p.n) * (p.k / Config::kUnit) * 16;
     const size_t slots = take(used, row * n.slots_per_image),
-                 teams = n.team_slots > 1 ? take(used, row * n.teams_per_image) : slots;
+                 segments = n.segment_slots > 1 ? take(used, row * n.segments_per_image) : slots;
     n.slots = reinterpret_cast<Entry*>(workspace.memory + slots),
-    n.teams = reinterpret_cast<Entry*>(workspace.memory + teams);
+    n.segments = reinterpret_cast<Entry*>(workspace.memory + segments);
   }
   if constexpr (Conv::kSplit) {
     const size_t parts = size_t(g.tiles) * (g.splits - 1) * Config::kTileWarpgroups;
@@ -293,7 +294,7 @@ struct Shape {
                        kStagesA = kStageCountA, kHaloH = 2, kHaloW = 2;
   static constexpr int kClusterM = kAlongM, kClusterN = kAlongN, kStoreBuffers = kBuffers;
   static constexpr int kTileWarpgroups = kOrder == Order::kPingPong ? 1 : 2,
-                       kTurns = kOrder == Order::kCooperative ? 1 : 2;
+                       kConsumerGroups = kOrder == Order::kCooperative ? 1 : 2;
   static constexpr int kWarpgroupRows = kRows / kTileWarpgroups;
   static constexpr bool kTwoDimensional = kStageCountA > 0, kSplit = kDivide, kSwap = kSwapped;
   static constexpr Norm kNorm = kMode;
@@ -314,7 +315,7 @@ struct Register {
                                     : "";
     std::snprintf(text, sizeof text, "%dx%d/%d%s%s%s%s%s", Config::kTileM, Config::kTileN, Config::kStages,
                   Config::kTwoDimensional ? ("+" + std::to_string(Config::kStagesA)).c_str() : "",
-                  Config::kTurns == 1            ? " co"
+                  Config::kConsumerGroups == 1   ? " co"
                   : Config::kTileWarpgroups == 1 ? " pp"
                                                  : " p2",
                   cluster.c_str(),

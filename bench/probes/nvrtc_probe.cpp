@@ -14,7 +14,7 @@ using namespace unisono;
 struct Shape {
     using Element = Bf16;
     static constexpr int kTileM = 128, kTileN = 128, kTileK = 64, kStages = 6, kStagesA = 3, kHaloH = 2, kHaloW = 2, kStoreBuffers = 2;
-    static constexpr int kTileWarpgroups = 1, kTurns = 2, kWarpgroupRows = 128, kClusterM = 1, kClusterN = 1, kUnit = 4;
+    static constexpr int kTileWarpgroups = 1, kConsumerGroups = 2, kWarpgroupRows = 128, kClusterM = 1, kClusterN = 1, kUnit = 4;
     static constexpr bool kTwoDimensional = true, kSplit = false, kSwap = false, kStationary = false, kWide = false, kMeets = false;
     static constexpr int kGroup = 0, kMoments = 0, kFetch = 0;
     static constexpr Stores kStores = Stores::kTma;

@@ -95,7 +95,7 @@ def pipeline():
         page.line([(664, y), (694, y)], arrow=True, width=2)
     page.line([(824, 201), (824, 223)], arrow=True)
     page.line([(838, 223), (838, 201)], arrow=True)
-    page.text(850, 216, "turns", 12, SOFT)
+    page.text(850, 216, "order", 12, SOFT)
     page.text(404, 266, "full: its bytes have arrived", 12, SOFT)
     page.text(404, 282, "empty: all its readers have released it", 12, SOFT)
 

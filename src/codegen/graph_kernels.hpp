@@ -21,9 +21,9 @@ struct GraphTensor {
 
 struct GraphKernel {
   /// Which blocks it has, and what they make:
-  /// elements: one a slab of an image's rows (GraphParams::slabs), the stores;
+  /// elements: one a strip of an image's rows (GraphParams::strips), the stores;
   /// results: one a result of reductions within rows, f32, dense, with the axes reduced_axes(domain);
-  /// partials: one a slab, the states of reductions over rows: f32, dense, [images, slabs, columns of results,
+  /// partials: one a strip, the states of reductions over rows: f32, dense, [images, strips, columns of results,
   /// state_floats]; join: a warp a result, from all partials, as `results`.
   enum class Part : std::uint8_t { elements, results, partials, join } part{};
   std::string source, entry;

@@ -20,8 +20,8 @@ double fast_error(const Node& node, std::span<const double> inputs, double resul
   return 1.05 * (bound.relative * std::abs(result) + bound.absolute + bound.input * x);  // the input is off, too
 }
 
-// Roundings that a term of a mean goes through: the rows of a thread, its lanes and warps, the slots of a team, the
-// teams, the units of a group.
+// Roundings that a term of a mean goes through: the rows of a thread, its lanes and warps, the slots of a segment, the
+// segments, the units of a group.
 std::int64_t statistics_chain(const Contraction& contraction, const Graph& graph) {
   const Extents e = extents(contraction);
   const std::int64_t slots = e.rows_per_image() / 64 + e.height + 2;  // at most: patches of 8 x 8 pixels waste some

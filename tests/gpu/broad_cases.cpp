@@ -97,11 +97,13 @@ std::string draw_plan(const Case& c, Random& random) {
 
 struct Family {
   Case first;
-  bool by_hand = false, own_plans = false;
+  bool spelled_out = false, own_plans = false;
 };
 
 // Values that wait in 16 bits are known to the reference of normalisations that have a name only
-bool is_judged(const Family& f, const families::Plan& plan) { return !(f.by_hand && plan.numerics.kept_columns > 0); }
+bool is_judged(const Family& f, const families::Plan& plan) {
+  return !(f.spelled_out && plan.numerics.kept_columns > 0);
+}
 
 constexpr const char* texts_of_heads[] = {"store acc as heat : bf16", "store acc + hbias[n] as heat : f16",
                                           "store tanh(0.5 * acc + htime[b,n]) as heat : bf16"};
@@ -138,7 +140,7 @@ Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusal
     const DrawnGraph drawn = draw_graph(random, c.conv.k, c.conv.dtype_x);
     c.text = drawn.text, c.scalars = drawn.scalars, c.options.device_scalars = drawn.device_scalars;
     c.witnessed = drawn.witnessed, c.witness_axes = drawn.witness_axes;
-    f.by_hand = drawn.by_hand;
+    f.spelled_out = drawn.spelled_out;
     c.options.accurate = random.chance(0.15);
     families::PlanPointer plan;
     if (!is_served_there(c, plan, random, refusals) || (depthwise && plan->family->name() != "sm90_depthwise"))

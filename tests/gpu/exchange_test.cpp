@@ -63,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(128) exchange_statistics(const __gr
       }
     write_message(slots_of<Statistic>(p.exchange) + (size_t(image) * slots + slot) * units + unit, own.total(), epoch);
   });
-  if (p.exchange.team_slots > 1)
+  if (p.exchange.segment_slots > 1)
     for_tiles([&](int image, int slot, int first_channel) {
       merge_share<Statistic, kUnit>(p.exchange, image, slot, first_channel, kTileN, p.channels, epoch, thread / 32, 4);
     });
@@ -160,10 +160,10 @@ struct ExchangeCase {
   int floats, results;
   Judge expect;
   int scratch;  ///< statistics that shared memory has room for; groups of more units take the slow path
-  int images, rows, team_slots;
+  int images, rows, segment_slots;
 
   int slots() const { return (rows + tile_rows - 1) / tile_rows; }
-  int teams() const { return (slots() + team_slots - 1) / team_slots; }
+  int segments() const { return (slots() + segment_slots - 1) / segment_slots; }
   /// One slot of every image.
   std::size_t slot_bytes() const {
     return static_cast<std::size_t>(images * (channels / unit) * entries_of(floats)) * sizeof(Entry);
@@ -194,26 +194,27 @@ class ExchangeSmall : public testing::TestWithParam<ExchangeCase> {
 
   Exchanged parameters() const {
     auto* const slots = static_cast<std::byte*>(workspace_.data());
-    return {.exchange = {.slots = reinterpret_cast<Entry*>(slots),
-                         .teams = reinterpret_cast<Entry*>(
-                             slots + (c_.team_slots > 1 ? c_.slot_bytes() * static_cast<std::size_t>(c_.slots()) : 0)),
-                         .slots_per_image = c_.slots(),
-                         .team_slots = c_.team_slots,
-                         .teams_per_image = c_.teams(),
-                         .group_channels = group_channels,
-                         .by_group_channels = divisor(group_channels)},
-            .launch = {.exits = static_cast<u32*>(exits_.data()),
-                       .last = kEpochs * blocks - 1,
-                       .by_blocks = divisor(blocks),
-                       .unused = 0},
-            .x = x_.data(),
-            .y = y_.data(),
-            .by_channel = by_channel_.data(),
-            .by_group = by_group_.data(),
-            .images = c_.images,
-            .rows = c_.rows,
-            .channels = channels,
-            .tile_rows = tile_rows};
+    return {
+        .exchange = {.slots = reinterpret_cast<Entry*>(slots),
+                     .segments = reinterpret_cast<Entry*>(
+                         slots + (c_.segment_slots > 1 ? c_.slot_bytes() * static_cast<std::size_t>(c_.slots()) : 0)),
+                     .slots_per_image = c_.slots(),
+                     .segment_slots = c_.segment_slots,
+                     .segments_per_image = c_.segments(),
+                     .group_channels = group_channels,
+                     .by_group_channels = divisor(group_channels)},
+        .launch = {.exits = static_cast<u32*>(exits_.data()),
+                   .last = kEpochs * blocks - 1,
+                   .by_blocks = divisor(blocks),
+                   .unused = 0},
+        .x = x_.data(),
+        .y = y_.data(),
+        .by_channel = by_channel_.data(),
+        .by_group = by_group_.data(),
+        .images = c_.images,
+        .rows = c_.rows,
+        .channels = channels,
+        .tile_rows = tile_rows};
   }
 
   void launch() {
@@ -263,7 +264,7 @@ class ExchangeSmall : public testing::TestWithParam<ExchangeCase> {
   Buffer x_{c_.elements() * 4}, y_{c_.elements() * 4};
   Buffer by_channel_{static_cast<std::size_t>(c_.images) * c_.slots() * channels * c_.results * 4},
       by_group_{static_cast<std::size_t>(c_.images) * groups * c_.results * 4};
-  Buffer workspace_{c_.slot_bytes() * static_cast<std::size_t>(c_.slots() + c_.teams())}, exits_{8};
+  Buffer workspace_{c_.slot_bytes() * static_cast<std::size_t>(c_.slots() + c_.segments())}, exits_{8};
   CUmodule module_ = nullptr;
   CUfunction kernel_ = nullptr;
 };
@@ -289,9 +290,9 @@ TEST_P(ExchangeSmall, AgreesWithFloat64) {
 INSTANTIATE_TEST_SUITE_P(
     , ExchangeSmall,
     testing::Values(ExchangeCase{"sums", two_sums, warpgroup, 2, 2, expect_sums, 16, 3, 33, 1},
-                    ExchangeCase{"sums_of_teams", two_sums, warpgroup, 2, 2, expect_sums, 16, 3, 33, 3},
+                    ExchangeCase{"sums_of_segments", two_sums, warpgroup, 2, 2, expect_sums, 16, 3, 33, 3},
                     ExchangeCase{"sums_of_two_entries", five_sums, warp, 5, 5, expect_sums, 16, 3, 33, 3},
-                    ExchangeCase{"sums_of_large_teams", five_sums, warp, 5, 5, expect_sums, 16, 1, 373, 38},
+                    ExchangeCase{"sums_of_large_segments", five_sums, warp, 5, 5, expect_sums, 16, 1, 373, 38},
                     ExchangeCase{"maxima_without_room", two_maxima, warpgroup, 2, 2, expect_maxima, 4, 3, 33, 3},
                     ExchangeCase{"moments", moments, warp, 3, 2, expect_moments, 16, 3, 33, 3}),
     [](const auto& test) { return test.param.name; });

@@ -329,7 +329,7 @@ std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Ep
   const auto features = [](const families::sm90_conv::ConvConfig& k) {
     return std::vector{fmt::format("tile {}x{}", k.tile.m, k.tile.n),
                        fmt::format("cluster {}x{}", k.schedule.cluster.m, k.schedule.cluster.n),
-                       fmt::format("order {} {}", k.schedule.warpgroups(), k.schedule.turns()),
+                       fmt::format("order {} {}", k.schedule.warpgroups(), k.schedule.consumer_groups()),
                        fmt::format("mode {} two-dimensional {}", static_cast<int>(k.mode()), k.two_dimensional()),
                        fmt::format("depth {} split {}", k.tile.k, k.schedule.split),
                        fmt::format("buffers {}", k.features.store_buffers),

@@ -24,7 +24,7 @@ TEST(Bugs, WaitBeforePublish) {
 TEST(Bugs, TurnToStoreBeforePublish) {
   Kernel k = kernel_of(kResident, kPingPong, 1, 1, 2);
   k.ordered_store = true;
-  expect_catches(Bug::kTurnBeforePublish, FailureKind::kDeadlock, on_one_stream(k));
+  expect_catches(Bug::kStoreOrderBeforePublish, FailureKind::kDeadlock, on_one_stream(k));
 }
 
 TEST(Bugs, TwoTilesOfAnImageForOneBlock) {

@@ -37,17 +37,17 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
   if (ping_pong && k.warpgroups != 2 && (k.warpgroups != 4 || k.mode == Mode::kStreamed))
     throw std::invalid_argument("ping-pong has two consumers, or four");
   if (k.ordered_store && (!ping_pong || k.split_k > 1 || k.mode == Mode::kStreamed || k.mode == Mode::kKept))
-    throw std::invalid_argument("turns at storing: ping-pong, one store a tile, no split-K");
+    throw std::invalid_argument("ordered stores: ping-pong, one store a tile, no split-K");
   if (k.mode == Mode::kKept && (k.exchange != Exchange::kTags || straddling))
     throw std::invalid_argument("kept tiles are modelled with tags");
   if (k.mode == Mode::kRows && (k.exchange != Exchange::kTags || straddling || k.split_k > 1 || k.segment_slots > 1))
-    throw std::invalid_argument("rows are exchanged by tags, whole and without teams");
+    throw std::invalid_argument("rows are exchanged by tags, whole and without segments");
   if (by_tags() && k.split_k > 1 && k.mode != Mode::kResident)
     throw std::invalid_argument("split-K by tags is modelled in resident mode");
   if (straddling && (k.cluster_blocks() > 1 || k.split_k > 1 || k.segment_slots > 1 || k.tiles_n > 1))
     throw std::invalid_argument("straddling tiles are modelled one block wide");
 
-  if ((int64_t(k.images) * k.items_per_image() - 1) / k.clusters() / k.turns() >= 32)
+  if ((int64_t(k.images) * k.items_per_image() - 1) / k.clusters() / k.consumer_groups() >= 32)
     throw std::invalid_argument("a warpgroup has more than 32 items");
 
   slots.assign(k.images, 0);
@@ -108,8 +108,8 @@ uint16_t LaunchBuilder::readers_of(int rank) const {
   return uint16_t((1 << kernel.cluster_blocks()) - 1);
 }
 
-// Barriers of a block: full[stages], empty[stages], turn[2], turn to store[2]; kept: full and empty columns[2] of the
-// teams, loaded[consumers].
+// Barriers of a block: full[stages], empty[stages], order[2], order of stores[2]; kept: full and empty columns[2] of
+// the consumer groups, loaded[consumers].
 BlockSpec LaunchBuilder::block(int index) const {
   const Kernel& k = kernel;
   const int readers = halves();
@@ -127,8 +127,8 @@ BlockSpec LaunchBuilder::block(int index) const {
   const int sharers = std::popcount(readers_of(index % k.cluster_blocks()));
   for (int s = 0; s < k.stages; ++s) b.barriers.push_back({fmt::format("full[{}]", s), 1});
   for (int s = 0; s < k.stages; ++s) b.barriers.push_back({fmt::format("empty[{}]", s), readers * sharers});
-  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("turn[{}]", w), readers});
-  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("store turn[{}]", w), readers});
+  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("order[{}]", w), readers});
+  for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("store order[{}]", w), readers});
   b.parts = k.cluster_blocks() > 1 ? 2 : 1;
   b.buffers = b.columns = b.staging = k.stages * b.parts;
   if (k.mode != Mode::kKept) return b;
@@ -206,7 +206,7 @@ AgentSpec LaunchBuilder::agent(const std::string& name, Role role, int block, in
   switch (role) {
     case Role::kProducer: produce(a, cluster, rank); break;
     case Role::kConsumer: again = consume(a, cluster, rank, warpgroup); break;
-    case Role::kMerger: merge_teams(a, cluster, rank); break;
+    case Role::kMerger: merge_segments(a, cluster, rank); break;
     case Role::kSecondPass: normalise_again(a, cluster, rank); break;
     case Role::kPreparer: prepare(a, cluster, rank, warpgroup); break;
   }
@@ -230,7 +230,7 @@ void LaunchBuilder::add_block(int index) {
   for (int w = 0; w < kernel.consumers(); ++w) add_agent(fmt::format("consumer {}", w), Role::kConsumer, w);
   if (by_tags() && kernel.segment_slots > 1) add_agent("merger", Role::kMerger, 0);
   if (by_tags() && kernel.mode == Mode::kStreamed) add_agent("second pass", Role::kSecondPass, 0);
-  for (int t = 0; kernel.mode == Mode::kKept && t < kernel.turns(); ++t)
+  for (int t = 0; kernel.mode == Mode::kKept && t < kernel.consumer_groups(); ++t)
     add_agent(fmt::format("preparer {}", t), Role::kPreparer, t);
   b.agents = int(system.agents.size()) - b.first_agent;
   system.blocks.push_back(std::move(b));

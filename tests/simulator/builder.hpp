@@ -27,8 +27,8 @@ class LaunchBuilder {
     int output;  // location
   };
 
-  int halves() const { return kernel.warpgroups / kernel.turns(); }  // warpgroups of a team
-  int turn_of(int warpgroup) const { return warpgroup / halves(); }
+  int halves() const { return kernel.warpgroups / kernel.consumer_groups(); }  // warpgroups of a consumer group
+  int group_of(int warpgroup) const { return warpgroup / halves(); }
   int share_of(const Tile& tile, int rank, int half) const {
     return (tile.number * kernel.cluster_blocks() + rank) * halves() + half;
   }
@@ -66,7 +66,7 @@ class LaunchBuilder {
   void publish_part(AgentSpec& agent, const TileShare& at, const Part& part);
   void wait_for_images(AgentSpec& agent, const TileShare& at);
   void read_statistics(AgentSpec& agent, const TileShare& at);
-  void take_turn_to_store(AgentSpec& agent, int item, int warpgroup);
+  void wait_to_store(AgentSpec& agent, int item, int warpgroup);
   void store(AgentSpec& agent, const TileShare& at, Kind kind);
   void second_pass(AgentSpec& agent, const TileShare& at);
 
@@ -77,38 +77,38 @@ class LaunchBuilder {
   bool add_partials(AgentSpec& agent, const TileShare& at);
   void wait_for_entries(AgentSpec& agent, const TileShare& at);
   void exchange_rows(AgentSpec& agent, const TileShare& at);
-  void merge_teams(AgentSpec& agent, int cluster, int rank);
+  void merge_segments(AgentSpec& agent, int cluster, int rank);
   void normalise_again(AgentSpec& agent, int cluster, int rank);
   void tell_stored(AgentSpec& agent, int warpgroup, int count, int pending);
   int stored_count(const AgentSpec& agent, int warpgroup);
 
   // kept.cpp
-  struct Team {
+  struct ConsumerGroup {
     AgentSpec& agent;  // one of its warpgroups
-    int warpgroup, turn, rank;
+    int warpgroup, index, rank;
     std::vector<TileShare> places;
     int oldest = 0;     // tile that is not yet finished
     uint64_t done = 0;  // tiles after it that are
     int image = -1, n = -1;
     int runs = 0, loads = 0;  // columns taken over; tiles loaded back
   };
-  int full_columns(int turn) const { return 2 * kernel.stages + 4 + turn; }  // barriers
-  int empty_columns(int turn) const { return 2 * kernel.stages + 6 + turn; }
+  int full_columns(int group) const { return 2 * kernel.stages + 4 + group; }  // barriers
+  int empty_columns(int group) const { return 2 * kernel.stages + 6 + group; }
   int loaded(int warpgroup) const { return 2 * kernel.stages + 8 + warpgroup; }
-  int columns(int turn) const;  // buffers
+  int columns(int group) const;  // buffers
   int staging(int warpgroup) const;
   uint32_t columns_value(const TileShare& at) const;
-  bool alike(const Team& team, int kept) const;
+  bool alike(const ConsumerGroup& group, int kept) const;
   void consume_kept(AgentSpec& agent, int cluster, int rank, int warpgroup);
-  void make_room(Team& team, int kept, int image, bool drain);
-  void keep(Team& team, const TileShare& at);
-  void spill(Team& team, const TileShare& at, Kind kind);
-  void await_columns(Team& team, const TileShare& at);
-  void release_columns(Team& team);
-  void finish(Team& team, const TileShare& at, bool spilled, bool later);
-  void load_back(Team& team, const TileShare& at, bool later);
-  void finished(Team& team, int tile) const;
-  void prepare(AgentSpec& agent, int cluster, int rank, int turn);
+  void make_room(ConsumerGroup& group, int kept, int image, bool drain);
+  void keep(ConsumerGroup& group, const TileShare& at);
+  void spill(ConsumerGroup& group, const TileShare& at, Kind kind);
+  void await_columns(ConsumerGroup& group, const TileShare& at);
+  void release_columns(ConsumerGroup& group);
+  void finish(ConsumerGroup& group, const TileShare& at, bool spilled, bool later);
+  void load_back(ConsumerGroup& group, const TileShare& at, bool later);
+  void finished(ConsumerGroup& group, int tile) const;
+  void prepare(AgentSpec& agent, int cluster, int rank, int group);
 
   void arrive(AgentSpec& agent, int atomic, int arrivals, Order order);
   Order arrival_order() const;

@@ -37,7 +37,7 @@ void LaunchBuilder::multiply(AgentSpec& agent, int item, int rank, int warpgroup
   const int parts = k.cluster_blocks() > 1 ? 2 : 1;
   const uint16_t mask = readers_of(rank);
   const int first = k.bug == Bug::kConsumerPosition && ping_pong ? item / 2 * k.k_blocks : item * k.k_blocks;
-  const int turn = turn_of(warpgroup), turns = 2 * k.stages;
+  const int group = group_of(warpgroup), order = 2 * k.stages;
   auto read = [&](int b) {
     for (int p = 0; p < parts; ++p)
       emit(agent, Op::kReadBuffer, b % k.stages * parts + p, uint32_t(item * k.k_blocks + b - first + 1));
@@ -50,14 +50,14 @@ void LaunchBuilder::multiply(AgentSpec& agent, int item, int rank, int warpgroup
     if (k.bug != Bug::kReleaseBeforeRead) agent.code.push_back(release);
   };
   if (ping_pong && k.bug != Bug::kNoTurn)
-    emit(agent, Op::kWaitBarrier, turns + turn, uint32_t(item / 2 & 1) ^ uint32_t(turn == 0), Order::kAcquire);
+    emit(agent, Op::kWaitBarrier, order + group, uint32_t(item / 2 & 1) ^ uint32_t(group == 0), Order::kAcquire);
   for (int b = first; b < first + k.k_blocks; ++b) {
     emit(agent, Op::kWaitBarrier, b % k.stages, uint32_t(b / k.stages & 1), Order::kAcquire);
     read(b);
     if (b > first) retire(b - 1);
   }
   if (ping_pong && k.bug != Bug::kNoTurn)
-    agent.code.push_back({Op::kArrive, Order::kRelease, uint16_t(turns + (turn ^ 1)), uint16_t(1 << rank), 0, 0});
+    agent.code.push_back({Op::kArrive, Order::kRelease, uint16_t(order + (group ^ 1)), uint16_t(1 << rank), 0, 0});
   retire(first + k.k_blocks - 1);
 }
 
@@ -158,10 +158,10 @@ void LaunchBuilder::read_statistics(AgentSpec& agent, const TileShare& at) {
          tag(number, Kind::kStatistics, part.image));
 }
 
-void LaunchBuilder::take_turn_to_store(AgentSpec& agent, int item, int warpgroup) {
+void LaunchBuilder::wait_to_store(AgentSpec& agent, int item, int warpgroup) {
   if (kernel.ordered_store)
-    emit(agent, Op::kWaitBarrier, 2 * kernel.stages + 2 + turn_of(warpgroup),
-         uint32_t(item / 2 & 1) ^ uint32_t(turn_of(warpgroup) == 0), Order::kAcquire);
+    emit(agent, Op::kWaitBarrier, 2 * kernel.stages + 2 + group_of(warpgroup),
+         uint32_t(item / 2 & 1) ^ uint32_t(group_of(warpgroup) == 0), Order::kAcquire);
 }
 
 void LaunchBuilder::store(AgentSpec& agent, const TileShare& at, Kind kind) {
@@ -186,16 +186,16 @@ void LaunchBuilder::finish_tile(AgentSpec& agent, const TileShare& at, int item,
     if (!tags) publish_all();
     return;
   }
-  const bool turn_first = kernel.bug == Bug::kTurnBeforePublish;
-  if (turn_first) take_turn_to_store(agent, item, warpgroup);
+  const bool store_first = kernel.bug == Bug::kStoreOrderBeforePublish;
+  if (store_first) wait_to_store(agent, item, warpgroup);
   if (kernel.bug == Bug::kWaitBeforePublish) wait_for_all();
   publish_all();
   if (kernel.bug != Bug::kWaitBeforePublish) wait_for_all();
   if (!tags) read_statistics(agent, at);
-  if (!turn_first) take_turn_to_store(agent, item, warpgroup);
+  if (!store_first) wait_to_store(agent, item, warpgroup);
   store(agent, at, Kind::kFinal);
   if (kernel.ordered_store)
-    agent.code.push_back({Op::kArrive, Order::kRelease, uint16_t(2 * kernel.stages + 2 + (turn_of(warpgroup) ^ 1)),
+    agent.code.push_back({Op::kArrive, Order::kRelease, uint16_t(2 * kernel.stages + 2 + (group_of(warpgroup) ^ 1)),
                           uint16_t(1 << at.rank), 0, 0});
 }
 
@@ -222,7 +222,7 @@ std::vector<LaunchBuilder::TileShare> LaunchBuilder::consume(AgentSpec& agent, i
   // The store of the tile just done may stay pending; with split-K there may be none.
   const bool later = kernel.split_k == 1 || kernel.bug == Bug::kOneStoreLater;
   std::vector<TileShare> places;
-  for (int item = turn_of(warpgroup); item < items_of(cluster); item += kernel.turns()) {
+  for (int item = group_of(warpgroup); item < items_of(cluster); item += kernel.consumer_groups()) {
     const int own = int(places.size());
     const TileShare& at = places.emplace_back(place_of(cluster, rank, warpgroup, item));
     system.launches[number].outputs[at.output] = tag(number, Kind::kFinal, at.number);

@@ -14,7 +14,8 @@ std::string describe_tag(uint32_t value) {
 
 std::string describe_buffer(const BlockSpec& block, int buffer) {
   if (buffer < block.columns) return fmt::format("buffer {}", buffer);
-  if (buffer < block.staging) return fmt::format("the columns of team {}", (buffer - block.columns) / block.parts);
+  if (buffer < block.staging)
+    return fmt::format("the columns of consumer group {}", (buffer - block.columns) / block.parts);
   return fmt::format("the staging buffers of consumer {}", (buffer - block.staging) / block.parts);
 }
 
@@ -104,11 +105,9 @@ std::string to_string(const Case& c) {
     static constexpr const char* kModes[] = {"plain", "resident", "streamed", "kept", "rows"};
     text += fmt::format(
         "\n  stream {}: {} {} by {}{}{}, workspace {}, output {}, {} blocks in clusters of {}x{}, {} consumers, {} "
-        "images of "
-        "{} rows,"
+        "images of {} rows,"
         " tiles of {} rows x {} across, split-K {}, {} levels, segments of {}, {} k-blocks in {} stages, {} store "
-        "buffers, turns "
-        "at storing {}, bug {}",
+        "buffers, order at storing {}, bug {}",
         l.stream, kModes[int(k.mode)], k.schedule == Schedule::kPingPong ? "ping-pong" : "cooperative",
         k.exchange == Exchange::kTags ? "tags" : "counters", l.cooperative ? "" : ", started block by block",
         l.programmatic ? ", programmatic" : "", l.workspace, l.output, k.blocks, k.cluster_m, k.cluster_n,

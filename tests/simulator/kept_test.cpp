@@ -6,9 +6,9 @@
 namespace unisono::simulator {
 namespace {
 
-Kernel kept(Schedule schedule, int blocks, int images, int tiles, int team = 1) {
+Kernel kept(Schedule schedule, int blocks, int images, int tiles, int segment = 1) {
   Kernel k = kernel_of(kKept, schedule, blocks, images, tiles);
-  k.exchange = Exchange::kTags, k.segment_slots = team;
+  k.exchange = Exchange::kTags, k.segment_slots = segment;
   return k;
 }
 
@@ -43,11 +43,11 @@ TEST(Kept, WhichTilesAreSpilled) {
 }
 
 TEST(Kept, Cooperative) {
-  for (const int team : {1, 2})
+  for (const int segment : {1, 2})
     for (const int blocks : {1, 2, 3})
       for (const int images : {1, 2, 3})
         for (int tiles = 1; tiles * images <= (blocks == 1 ? 12 : 6); ++tiles)
-          expect_passes(on_one_stream(kept(kCooperative, blocks, images, tiles, team)));
+          expect_passes(on_one_stream(kept(kCooperative, blocks, images, tiles, segment)));
   expect_passes(on_one_stream(kept(kCooperative, 3, 2, 4, 2)));
 }
 
@@ -70,8 +70,8 @@ TEST(Kept, PingPong) {
       }
   for (const int tiles : {1, 3, 4}) expect_passes(on_one_stream(kept(kPingPong, 2, 1, tiles)));
   expect_passes(on_one_stream(kept(kPingPong, 2, 2, 4)));
-  for (const int team : {1, 2}) {  // two teams of two warpgroups each
-    Kernel k = kept(kPingPong, 2, 2, 2, team);
+  for (const int segment : {1, 2}) {  // two consumer groups of two warpgroups each
+    Kernel k = kept(kPingPong, 2, 2, 2, segment);
     k.warpgroups = 4, k.k_blocks = 2;
     expect_passes(on_one_stream(k));
     k.blocks = 1, k.rows = 4;
@@ -202,7 +202,7 @@ TEST(Kept, EveryShapeEnds) {
   EXPECT_GT(shapes, 500);
 }
 
-// A team that has two tiles of an image has published both when it waits; one that has three has not.
+// A consumer group that has two tiles of an image has published both when it waits; one that has three has not.
 TEST(Kept, WaitingForTheImageOfTheTileJustPublishedDeadlocks) {
   for (const Schedule schedule : {kCooperative, kPingPong})
     for (const int blocks : {1, 2})

@@ -11,7 +11,7 @@ enum class Mode {
   kResident,  // accumulators wait for the image's statistics, one store
   kStreamed,  // raw store, next tile; later re-read, normalise, store
   kKept,      // centred values stay in shared memory until the next tile is published; then normalised there if that
-              // one is of a later image, else stored raw and loaded back once the team has come to a later image
+              // one is of a later image, else stored raw and loaded back once the group has come to a later image
   kRows,      // general epilogues: the tiles across a row exchange what they have of it, level after level; one store
 };
 enum class Schedule { kCooperative, kPingPong };
@@ -26,38 +26,38 @@ enum class Exchange {
 // One deviation from the protocol each; the explorer must find its consequence.
 enum class Bug {
   kNone,
-  kStraddlingTile,       // tiles run through the borders between images
-  kWaitBeforePublish,    // waits for the image before its own statistics are published
-  kTurnBeforePublish,    // ping-pong: waits for its turn to store, then publishes
-  kNoRelease,            // arrivals at counters acquire but do not release
-  kNoAcquire,            // arrivals at counters release but do not acquire
-  kRelaxedCounter,       // arrivals at counters are relaxed
-  kRelaxedFlag,          // the wait for an image does not acquire
-  kNoFlagRelease,        // the image's flag is raised without release
-  kTornEntry,            // an entry's tag is written ahead of its value
-  kReadWaitOnly,         // re-read after cp.async.bulk.wait_group.read instead of the full wait
-  kNoProxyFence,         // re-read without fence.proxy.async
-  kWrongGroup,           // re-read after a full wait that leaves one group too many pending
-  kStagingReused,        // a staging buffer is written again without wait_group.read
-  kLeaveEarly,           // a block ends while TMA may still read its shared memory
-  kEpochNotAdvanced,     // a block does not count itself out
-  kExitsAsEpoch,         // the epoch is what blocks have counted, undivided: more for those that start late
-  kCountedOutEarly,      // a block is counted out by a warp that is done, though others may not have the epoch yet
-  kEpochBeforeGridWait,  // programmatic launch: the epoch is read before griddepcontrol.wait
-  kProducerParity,       // the producer's parity does not change when the ring wraps
-  kConsumerPosition,     // ping-pong: a consumer's ring position does not count the other's blocks
-  kNoTurn,               // ping-pong: no order between the two main loops
-  kReleaseBeforeRead,    // a stage is released before the matrix instruction that reads it has ended
-  kLocalRelease,         // cluster: a stage is released to the own producer only
-  kRowColumnRelease,     // cluster of rows and columns: a stage is released to the own row and column only
-  kNoClusterSync,        // cluster: blocks leave one by one
-  kPartialUnpublished,   // split-K: the partial sum is written after the arrival
+  kStraddlingTile,           // tiles run through the borders between images
+  kWaitBeforePublish,        // waits for the image before its own statistics are published
+  kStoreOrderBeforePublish,  // ping-pong: waits until it may store, then publishes
+  kNoRelease,                // arrivals at counters acquire but do not release
+  kNoAcquire,                // arrivals at counters release but do not acquire
+  kRelaxedCounter,           // arrivals at counters are relaxed
+  kRelaxedFlag,              // the wait for an image does not acquire
+  kNoFlagRelease,            // the image's flag is raised without release
+  kTornEntry,                // an entry's tag is written ahead of its value
+  kReadWaitOnly,             // re-read after cp.async.bulk.wait_group.read instead of the full wait
+  kNoProxyFence,             // re-read without fence.proxy.async
+  kWrongGroup,               // re-read after a full wait that leaves one group too many pending
+  kStagingReused,            // a staging buffer is written again without wait_group.read
+  kLeaveEarly,               // a block ends while TMA may still read its shared memory
+  kEpochNotAdvanced,         // a block does not count itself out
+  kExitsAsEpoch,             // the epoch is what blocks have counted, undivided: more for those that start late
+  kCountedOutEarly,          // a block is counted out by a warp that is done, though others may not have the epoch yet
+  kEpochBeforeGridWait,      // programmatic launch: the epoch is read before griddepcontrol.wait
+  kProducerParity,           // the producer's parity does not change when the ring wraps
+  kConsumerPosition,         // ping-pong: a consumer's ring position does not count the other's blocks
+  kNoTurn,                   // ping-pong: no order between the two main loops
+  kReleaseBeforeRead,        // a stage is released before the matrix instruction that reads it has ended
+  kLocalRelease,             // cluster: a stage is released to the own producer only
+  kRowColumnRelease,         // cluster of rows and columns: a stage is released to the own row and column only
+  kNoClusterSync,            // cluster: blocks leave one by one
+  kPartialUnpublished,       // split-K: the partial sum is written after the arrival
   kOneStoreLater,    // split-K: the re-read leaves one group pending, though the item just done may have stored nothing
   kWaitForOwnImage,  // kept: waits for the image of the tile just published too
-  kColumnsOverwritten,     // kept: the spare warp writes the next image's columns though the team may still read
-  kColumnsOfAnotherImage,  // kept: a tile is finished with whatever columns the team holds
+  kColumnsOverwritten,     // kept: the spare warp writes the next image's columns though the group may still read
+  kColumnsOfAnotherImage,  // kept: a tile is finished with whatever columns the group holds
   kOneRunAnImage,          // kept: the spare warp takes an image's tiles for one run whatever their channels
-  kColumnsNotReturned,     // kept: the team does not tell that it is done with an image's columns
+  kColumnsNotReturned,     // kept: the group does not tell that it is done with an image's columns
   kStagingLoadedOver,      // kept: a spilled tile is loaded back over what a store may still read
   kLoadedParity,           // kept: waits for the tile loaded back with the same parity each time
   kLevelsShareEntries,     // rows: a level's entries lie where those of the level before do
@@ -76,9 +76,9 @@ struct Kernel {
   int tiles_n = 1;              // cluster tiles across the channels
   int split_k = 1;              // partners that share a tile's k range
   int levels = 1;               // rows: of reductions, each of which reads the results of the one before
-  int segment_slots = 1;        // slots that are merged before the image is; with tags: of a team
-  int warpgroups = 1;  // consumers: 1 or 2 if cooperative (each with its part of the rows); ping-pong: 2, or 4 in teams
-                       // of two
+  int segment_slots = 1;        // slots that are merged before the image is; with tags: of a segment
+  int warpgroups = 1;  // consumers: 1 or 2 if cooperative (each with its part of the rows); ping-pong: 2, or 4 in two
+                       // groups of two
   int cluster_m = 1, cluster_n = 1;
   int k_blocks = 0;  // of the main loop; 0: the main loop takes no time and has no ring
   int stages = 2;
@@ -91,7 +91,7 @@ struct Kernel {
   int cluster_blocks() const { return cluster_m * cluster_n; }
   int clusters() const { return blocks / cluster_blocks(); }
   int consumers() const { return warpgroups; }
-  int turns() const { return schedule == Schedule::kPingPong ? 2 : 1; }  // teams that take every other item
+  int consumer_groups() const { return schedule == Schedule::kPingPong ? 2 : 1; }  // that take every other item
   int tiles_m() const { return (rows + tile_rows - 1) / tile_rows; }
   int items_per_image() const { return tiles_m() * tiles_n * split_k; }
 };
@@ -119,14 +119,14 @@ struct Case {
 // The condition under which a resident launch cannot deadlock: no warpgroup is dealt items of two tiles of one image.
 // By tags it must not be dealt two parts of one tile either, since the first part waits for the others.
 inline bool resident_is_legal(const Kernel& kernel) {
-  const int holders = kernel.clusters() * kernel.turns();
+  const int holders = kernel.clusters() * kernel.consumer_groups();
   const int at_once = kernel.exchange == Exchange::kTags ? 1 : kernel.split_k;
   return kernel.items_per_image() <= holders || kernel.items_per_image() == at_once;
 }
 
 // The same of rows: no warpgroup is dealt two tiles of one row of tiles.
 inline bool rows_are_legal(const Kernel& kernel) {
-  return kernel.tiles_n <= kernel.clusters() * kernel.turns() || kernel.tiles_n == 1;
+  return kernel.tiles_n <= kernel.clusters() * kernel.consumer_groups() || kernel.tiles_n == 1;
 }
 
 // What the runtime launches where only `processors` blocks fit: whole clusters, streamed (by tags: kept) if resident is

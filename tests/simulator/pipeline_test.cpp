@@ -1,6 +1,6 @@
-// Inside a block or a cluster: the ring, its barriers' phases, the turns of ping-pong, multicast. Explored with all
-// orders of barrier operations and deliveries. The image waits end at any time: other blocks, without main loops,
-// publish.
+// Inside a block or a cluster: the ring, its barriers' phases, the order of ping-pong's main loops, multicast. Explored
+// with all orders of barrier operations and deliveries. The image waits end at any time: other blocks, without main
+// loops, publish.
 #include "cases.hpp"
 
 namespace unisono::simulator {

@@ -115,7 +115,7 @@ TEST(Random, FindsBugsInLargeCases) {
   }
   Case ordered = large(kResident, kPingPong);
   for (Launch& launch : ordered.launches) launch.kernel.ordered_store = true;
-  expect_sampled(ordered, Bug::kTurnBeforePublish, {kDeadlock});
+  expect_sampled(ordered, Bug::kStoreOrderBeforePublish, {kDeadlock});
   Case straddling = large(kResident, kCooperative);
   for (Launch& launch : straddling.launches) {
     launch.kernel.segment_slots = 1;

@@ -85,7 +85,7 @@ struct BlockSpec {
   int first_agent = 0, agents = 0;
   std::vector<BarrierSpec> barriers;
   int buffers = 0, parts = 1, readers = 1;  // readers: warpgroups that read each buffer
-  // Buffers below `columns` are the ring's: stages * parts. In kept mode then each team's columns, and from
+  // Buffers below `columns` are the ring's: stages * parts. In kept mode then each consumer group's columns, and from
   // `staging` on each consumer's staging buffers, which no other agent touches; `parts` places each.
   int columns = 0, staging = 0;
 };

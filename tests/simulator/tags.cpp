@@ -1,4 +1,4 @@
-// The exchange by tagged entries: slots and teams without counters, and second passes by a warpgroup of their own.
+// The exchange by tagged entries: slots and segments without counters, and second passes by a warpgroup of their own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string slot_name(int image, int slot, int n) {
   return fmt::format("slot of image {}, rows {}, channels {}", image, slot, n);
 }
 std::string share_name(int image, int slot, int n) {
-  return fmt::format("team share of image {}, rows {}, channels {}", image, slot, n);
+  return fmt::format("segment share of image {}, rows {}, channels {}", image, slot, n);
 }
 
 }  // namespace
@@ -35,14 +35,14 @@ void LaunchBuilder::write_slot_entries(AgentSpec& agent, const TileShare& at) {
     write_entry(agent, slot_name(part.image, part.slot, at.n), tag(number, Kind::kSlot, at.number));
 }
 
-// All slots of the tile's images or, if slots form teams, every member's share of its team's work.
+// All slots of the tile's images or, if slots form segments, every member's share of its segment's work.
 void LaunchBuilder::wait_for_entries(AgentSpec& agent, const TileShare& at) {
-  const bool teams = kernel.segment_slots > 1;
+  const bool segments = kernel.segment_slots > 1;
   for (const Part& part : at.parts)
     for (int slot = 0; slot < slots[part.image]; ++slot)
       for (int n = 0; n < kernel.tiles_n * kernel.cluster_n; ++n) {
         const int owner = slot_owner.at({part.image, slot, n});
-        if (teams)
+        if (segments)
           wait_for_entry(agent, share_name(part.image, slot, n), tag(number, Kind::kSegment, owner));
         else
           wait_for_entry(agent, slot_name(part.image, slot, n), tag(number, Kind::kSlot, owner));
@@ -90,8 +90,8 @@ bool LaunchBuilder::add_partials(AgentSpec& agent, const TileShare& at) {
   return false;
 }
 
-// For each of the block's tiles, in order: merges its share of the team's slots.
-void LaunchBuilder::merge_teams(AgentSpec& agent, int cluster, int rank) {
+// For each of the block's tiles, in order: merges its share of the segment's slots.
+void LaunchBuilder::merge_segments(AgentSpec& agent, int cluster, int rank) {
   for (int item = 0; item < items_of(cluster); ++item)
     for (int half = 0; half < halves(); ++half) {
       const TileShare at = place_of(cluster, rank, half, item);

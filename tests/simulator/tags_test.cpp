@@ -4,9 +4,9 @@
 namespace unisono::simulator {
 namespace {
 
-Kernel tagged(Mode mode, Schedule schedule, int blocks, int images, int tiles, int team = 1) {
+Kernel tagged(Mode mode, Schedule schedule, int blocks, int images, int tiles, int segment = 1) {
   Kernel k = kernel_of(mode, schedule, blocks, images, tiles);
-  k.exchange = Exchange::kTags, k.segment_slots = team;
+  k.exchange = Exchange::kTags, k.segment_slots = segment;
   return k;
 }
 
@@ -31,7 +31,7 @@ TEST(Tags, Streamed) {
   expect_passes(on_one_stream(k));
 }
 
-TEST(Tags, TeamsHalvesAndChannelTiles) {
+TEST(Tags, SegmentsHalvesAndChannelTiles) {
   expect_passes(on_one_stream(tagged(kResident, kCooperative, 3, 2, 3, 2)));
   expect_passes(on_one_stream(tagged(kResident, kPingPong, 2, 1, 4, 2)));
   expect_passes(on_one_stream(tagged(kStreamed, kCooperative, 2, 1, 3, 2)));
@@ -43,9 +43,9 @@ TEST(Tags, TeamsHalvesAndChannelTiles) {
 TEST(Tags, TheConditionForResidentIsTheSame) {
   for (const Schedule schedule : {kCooperative, kPingPong})
     for (const int blocks : {1, 2})
-      for (const int team : {1, 2})
+      for (const int segment : {1, 2})
         for (const int tiles : {1, 2, 3, 4, 5}) {
-          const Kernel k = tagged(kResident, schedule, blocks, 1, tiles, team);
+          const Kernel k = tagged(kResident, schedule, blocks, 1, tiles, segment);
           resident_is_legal(k) ? expect_passes(on_one_stream(k))
                                : expect_fails(on_one_stream(k), FailureKind::kDeadlock);
         }
@@ -128,8 +128,8 @@ TEST(Tags, FewerBlocksThanAskedFor) {
 
 TEST(Tags, BugsOfTheExchange) {
   const Case resident = on_one_stream(tagged(kResident, kCooperative, 2, 1, 2));
-  const Case teams = on_one_stream(tagged(kResident, kCooperative, 2, 1, 2, 2));
-  for (const Case& c : {resident, teams}) {
+  const Case segments = on_one_stream(tagged(kResident, kCooperative, 2, 1, 2, 2));
+  for (const Case& c : {resident, segments}) {
     expect_catches(Bug::kTornEntry, FailureKind::kStale, c);
     expect_catches(Bug::kWaitBeforePublish, FailureKind::kDeadlock, c);
   }
@@ -139,7 +139,7 @@ TEST(Tags, BugsOfTheExchange) {
   expect_fails(replay, FailureKind::kStale);
   Kernel k = tagged(kResident, kPingPong, 1, 1, 2);
   k.ordered_store = true;
-  expect_catches(Bug::kTurnBeforePublish, FailureKind::kDeadlock, on_one_stream(k));
+  expect_catches(Bug::kStoreOrderBeforePublish, FailureKind::kDeadlock, on_one_stream(k));
   k = tagged(kResident, kCooperative, 3, 2, 11);
   k.tile_rows = 4;
   expect_catches(Bug::kStraddlingTile, FailureKind::kDeadlock, on_one_stream(k));

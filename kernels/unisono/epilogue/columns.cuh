@@ -14,8 +14,8 @@ struct TileColumns {
 
   float before[kEach][larger(1, kBefore)], after[kEach][larger(1, kAfter)], late[kEach][larger(1, kLate)];
 
-  template <class Place>
-  UNISONO_DEVICE void load(const Tile& tile, const Place& at) {
+  template <class At>
+  UNISONO_DEVICE void load(const Tile& tile, const At& at) {
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
       const int n = tile.thread + 128 * j, channel = at.first_channel + n;
@@ -29,8 +29,8 @@ struct TileColumns {
       }
     }
   }
-  template <class Place>
-  UNISONO_DEVICE void put(const Tile& tile, const Place& at) const {
+  template <class At>
+  UNISONO_DEVICE void put(const Tile& tile, const At& at) const {
     float* const columns = tile.columns();
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {

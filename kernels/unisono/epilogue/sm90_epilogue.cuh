@@ -45,7 +45,7 @@ struct GeneralNeeds<Config, Visitor, true> {
 
 // The rows and channels of a tile that one warpgroup holds.
 template <class Rows>
-struct Place {
+struct WarpgroupTile {
   int image, slot, first_channel;
   Rows rows;
 };
@@ -57,7 +57,7 @@ struct Epilogue {
   static constexpr bool kByPhases = Config::Operands::kPhases;
   static constexpr int kPhases = kByPhases ? 4 : 1;
   using Rows = RowsIn<Config>;
-  using At = Place<Rows>;
+  using At = WarpgroupTile<Rows>;
   static constexpr int kN = Config::kTileN;
   static constexpr bool kSwap = Config::kSwap;
   static constexpr int kPixels = Config::kWarpgroupRows, kBlocks = kPixels / 64;  // rows, and blocks of them

@@ -58,7 +58,8 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::reduce_and_publish(const At& at) 
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::load_statistics(const At& at) const {
-  constexpr int kAtOnce = kAccBlocks * kAccCount <= 96 && Config::kTileWarpgroups * Config::kTurns == 2 ? 8 : 4;
+  constexpr int kAtOnce =
+      kAccBlocks * kAccCount <= 96 && Config::kTileWarpgroups * Config::kConsumerGroups == 2 ? 8 : 4;
   float* column = columns() + kMean * kN;
   const GroupStatistics<Statistic, WarpgroupCrew<kAtOnce>, kN, kScratch, kUnit> statistics(
       norm, {thread, barrier}, reinterpret_cast<Statistic*>(moments(0)), epoch, at.image, at.first_channel,

@@ -39,12 +39,12 @@ struct FetchedTensors {
   UNISONO_DEVICE FetchedTensors(const typename Visitor::Params& visitor, const ConvGeometry& g, int warp, int lane)
       : others{visitor, g, warp, lane} {}
 
-  template <class Place>
-  UNISONO_DEVICE void open(int first, int end, const Place& place) {
-    others.open(first, end, place);
+  template <class At>
+  UNISONO_DEVICE void open(int first, int end, const At& at) {
+    others.open(first, end, at);
   }
-  template <class Place>
-  UNISONO_DEVICE void take(int p, int end, float* x, float* y, const Place& place) {
+  template <class At>
+  UNISONO_DEVICE void take(int p, int end, float* x, float* y, const At& at) {
     const int pair = p % kPairsOfSlice;
     if (pair % kWords == 0) {
 #pragma unroll
@@ -54,7 +54,7 @@ struct FetchedTensors {
         else
           read_rows<kSlice>(slice[i], pair / kWords, words[i], others.lane);
     }
-    others.take(p, end, x, y, place);
+    others.take(p, end, x, y, at);
     unpack<kFirst, 0>(pair % kWords, x, y);
   }
   template <int i, int n>
@@ -179,8 +179,8 @@ struct Fetch {
   }
 };
 
-// The same as Fetch::open, little by little between the steps of the tile's main loop: where no other team multiplies
-// meanwhile, all at once would come ahead of the main loop's own first stages.
+// The same as Fetch::open, little by little between the steps of the tile's main loop: where no other consumer group
+// multiplies meanwhile, all at once would come ahead of the main loop's own first stages.
 template <class Tail>
 struct SpreadFetch {
   static constexpr int kPieces = Fetch<Tail>::kSteps * Fetch<Tail>::kCount;

@@ -159,8 +159,8 @@ struct HeadProduct {
   }
 
   // Stores the head's values of rows m to m + 15 of the tile, whose slices have all been added.
-  template <class Place>
-  UNISONO_DEVICE void store(const Params& p, const Place& at, int image_rows, int m, int lane) const {
+  template <class At>
+  UNISONO_DEVICE void store(const Params& p, const At& at, int image_rows, int m, int lane) const {
     using Output = typename Visitor::Output;
     const typename Visitor::Uniform uniform = Visitor::uniform(p.visitor);
     const int count = int(p.to.channels), q = lane & 3;

@@ -1,10 +1,10 @@
 // The second pass of a normalisation whose tiles do not wait in registers, by the consumers between their tiles. A
-// tile, centred by its units' means, waits in its warpgroup's staging buffers until the team's next tile is multiplied
-// and its statistics are published. If that one is of another image, the first one's image is complete or about to be:
-// the tile is normalised where it lies, and stored. If not, it is spilled: stored as it is where its result will be,
-// and loaded back when the team is done with the image. Either way the same values are normalised. A warp works on 16
-// rows x kSlice channels at a time. A spare warp of the block waits for the image's statistics and turns them into
-// columns.
+// tile, centred by its units' means, waits in its warpgroup's staging buffers until the consumer group's next tile is
+// multiplied and its statistics are published. If that one is of another image, the first one's image is complete or
+// about to be: the tile is normalised where it lies, and stored. If not, it is spilled: stored as it is where its
+// result will be, and loaded back when the consumer group is done with the image. Either way the same values are
+// normalised. A warp works on 16 rows x kSlice channels at a time. A spare warp of the block waits for the image's
+// statistics and computes the columns from them.
 #pragma once
 #include "unisono/epilogue/octets.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
@@ -17,41 +17,42 @@ struct SecondPass {
   using At = typename First::At;
   using Statistic = typename First::Statistic;
   static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices,
-                       kSlabBytes = First::kSliceBytes;
+                       kSubtileBytes = First::kSliceBytes;
   static constexpr int kLanesPerRow = kSlice / 8;  // 16 bytes a lane
   static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
-  static constexpr int kPieces = 16 / kRowsAtOnce;      // of a slab, a lane
-  static constexpr int kSteps = First::kStoresPerTile;  // slabs of a tile and warp
+  static constexpr int kPieces = 16 / kRowsAtOnce;      // of a subtile, a lane
+  static constexpr int kSteps = First::kStoresPerTile;  // subtiles of a tile and warp
   static constexpr int kBuffers = First::kStoreBuffers;
   static constexpr int kCentres = divide_up(kN, 32);  // channels a lane
-  // Shared memory of a team: columns (mean, factor, shift, the visitor's), scratch of the warp that computes them.
+  // Shared memory of a consumer group: columns (mean, factor, shift, the visitor's), scratch of the warp that computes
+  // them.
   static constexpr int kColumns = shared_layout::second_pass_columns(Visitor::kColumnsAfter),
                        kScratch = shared_layout::second_pass_scratch(kN);
-  static constexpr int kTeamBytes =
-      int(shared_layout::second_pass_team(Visitor::kColumnsAfter, kN, int(sizeof(Statistic))));
+  static constexpr int kConsumerGroupBytes =
+      int(shared_layout::second_pass_group(Visitor::kColumnsAfter, kN, int(sizeof(Statistic))));
   // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
   static constexpr int kOwnBytes = int(shared_layout::second_pass_own(kN, kBuffers));
-  // Lanes read slabs by ordinary loads after their fence and store: to pool them, or for the head.
+  // Lanes read subtiles by ordinary loads after their fence and store: to pool them, or for the head.
   static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
 
-  // Columns of one image and tile of channels pass from the spare warp to a team and back.
+  // Columns of one image and tile of channels pass from the spare warp to a consumer group and back.
   struct Handover {
     u32 full, empty;  // mbarriers; every thread arrives for what it wrote or read
   };
 
   const First& first;
-  u8* const team;
+  u8* const group_memory;
   u8* const own;
   const Handover handover;
   int image = -1, first_channel = -1;  // what the columns hold
   u32 parity = 0;
-  u32 rounds = 0;  // that every slab has been loaded
+  u32 rounds = 0;  // that every subtile has been loaded
 
-  UNISONO_DEVICE float* column(int i) const { return reinterpret_cast<float*>(team) + i * kN; }
+  UNISONO_DEVICE float* column(int i) const { return reinterpret_cast<float*>(group_memory) + i * kN; }
   UNISONO_DEVICE float* offsets() const { return reinterpret_cast<float*>(own) + first.thread / 32 * kN; }
   UNISONO_DEVICE float* centres() const { return reinterpret_cast<float*>(own) + 4 * kN; }
-  UNISONO_DEVICE u8* slab(int i) const { return first.staging(first.thread / 32) + i * kSlabBytes; }
+  UNISONO_DEVICE u8* subtile(int i) const { return first.staging(first.thread / 32) + i * kSubtileBytes; }
   UNISONO_DEVICE u32 loaded(int i) const {
     return shared_address(own + 5 * kN * 4) + (first.thread / 32 * kBuffers + i) * 8;
   }
@@ -61,13 +62,13 @@ struct SecondPass {
     for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(own + 5 * kN * 4) + 8 * i, 1);
   }
 
-  // By a spare warp, for each of a team's tiles in their order: the columns that the tile needs, unless the tile before
-  // needed the same.
+  // By a spare warp, for each of a consumer group's tiles in their order: the columns that the tile needs, unless the
+  // tile before needed the same.
   struct Preparer {
     const ConvParams& fixed;
     const typename Visitor::Params& visitor;
     const typename Visitor::Uniform& uniform;
-    u8* const team;
+    u8* const group_memory;
     const Handover handover;
     const u32 epoch;
     const int lane;
@@ -78,7 +79,7 @@ struct SecondPass {
       if (at.image == image && at.first_channel == first_channel) return;
       image = at.image, first_channel = at.first_channel;
       const int channels = fixed.geometry.channels;
-      float* columns = reinterpret_cast<float*>(team);
+      float* columns = reinterpret_cast<float*>(group_memory);
       constexpr int kEach = divide_up(kN, 32);  // channels a lane
       constexpr bool kAhead =
           kEach * int(sizeof(typename Visitor::Late)) <= 32;  // their operands are on their way while it waits
@@ -143,7 +144,8 @@ struct SecondPass {
     for (int n = first.thread; n < kN; n += 128) centres()[n] = first.columns()[First::kMean * kN + n];
   }
 
-  // What the eight channels of this lane need: read once a tile where each lane keeps its channels, else once a slab.
+  // What the eight channels of this lane need: read once a tile where each lane keeps its channels, else once a
+  // subtile.
   struct Chunk {
     static constexpr bool kOnce = kSlices == 1 && Visitor::kColumnsAfter <= 1;
     float2 factor[4], offset[4];
@@ -164,13 +166,15 @@ struct SecondPass {
     }
   };
 
-  // Row block and slice of a step, and the slab that holds them.
+  // Row block and slice of a step, and the subtile that holds them.
   static UNISONO_DEVICE int row_of(int step, int warp) { return 64 * (step % First::kBlocks) + 16 * warp; }
   static UNISONO_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
-  UNISONO_DEVICE u8* slab_of(int step) const { return slab(step % First::kBlocks * kSlices + step / First::kBlocks); }
+  UNISONO_DEVICE u8* subtile_of(int step) const {
+    return subtile(step % First::kBlocks * kSlices + step / First::kBlocks);
+  }
 
-  UNISONO_DEVICE void store_slab(const At& at, int step) const {
-    first.store_main(slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+  UNISONO_DEVICE void store_subtile(const At& at, int step) const {
+    first.store_main(subtile_of(step), at, row_of(step, first.thread / 32), slice_of(step));
   }
 
   // The tile in the staging buffers goes to memory as it is, in one bulk group: where the main store's map puts it,
@@ -179,7 +183,7 @@ struct SecondPass {
     if ((first.thread & 31) != 0) return;
 #pragma unroll 1
     for (int step = 0; step < kSteps; ++step)
-      First::store_slice(first.output_map(at), slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+      First::store_slice(first.output_map(at), subtile_of(step), at, row_of(step, first.thread / 32), slice_of(step));
     tma_store_commit();
   }
   // The 16 rows of this step, whose last slice it is, by the head; they are normalised, and this warp synchronised.
@@ -188,7 +192,7 @@ struct SecondPass {
       if (step < kSteps - First::kBlocks) return;
 #pragma unroll
       for (int s = 0; s < kSlices; ++s)
-        first.multiply_by_head(head, slab_of(s * First::kBlocks + step % First::kBlocks), at,
+        first.multiply_by_head(head, subtile_of(s * First::kBlocks + step % First::kBlocks), at,
                                row_of(step, first.thread / 32), s * kSlice);
     }
   }
@@ -197,13 +201,13 @@ struct SecondPass {
   UNISONO_DEVICE void store(typename First::HeadTile& head, const At& at) const {
     if ((first.thread & 31) == 0) {
 #pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) store_slab(at, step);
+      for (int step = 0; step < kSteps; ++step) store_subtile(at, step);
       tma_store_commit();
     }
     if constexpr (First::Resample::kPooled) {
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step)
-        first.store_pooled(slab_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+        first.store_pooled(subtile_of(step), at, row_of(step, first.thread / 32), slice_of(step));
     }
     if constexpr (First::Head::kEights > 0) {
 #pragma unroll 1
@@ -212,7 +216,7 @@ struct SecondPass {
   }
 
   // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled.
-  // `later`: this warp has committed a bulk group since. kBeside a main loop all slabs are stored after one fence,
+  // `later`: this warp has committed a bulk group since. kBeside a main loop all subtiles are stored after one fence,
   // which waits for shared memory; else each at once.
   template <bool kBeside>
   UNISONO_DEVICE void finish(const At& at, bool spilled, bool later);
@@ -224,7 +228,7 @@ struct SecondPass {
 
   // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place. Rows and channels outside the
   // output are computed too, from zeros; the store drops them.
-  UNISONO_DEVICE void normalise(const At& at, Chunk columns, u8* slab, int m, int slice, int lane) const;
+  UNISONO_DEVICE void normalise(const At& at, Chunk columns, u8* subtile, int m, int slice, int lane) const;
 
   static UNISONO_DEVICE u32 word_of(const uint4& v, int w) { return w == 0 ? v.x : w == 1 ? v.y : w == 2 ? v.z : v.w; }
 };

@@ -10,7 +10,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   const int warp = first.thread / 32, lane = first.thread & 31;
   if constexpr (kReadsStored)
     if (spilled) fence_async_shared();  // this lane's reads of the tile before come ahead of the loads over it
-  __syncwarp();                         // the offsets of the tile before are read, and so are its slabs
+  __syncwarp();                         // the offsets of the tile before are read, and so are its subtiles
   if (spilled && lane == 0) {
     delay_point();
     if (later)
@@ -30,12 +30,12 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
 #pragma unroll 2
   for (int step = 0; step < kSteps; ++step) {
     if (spilled) mbarrier_wait(loaded(step), rounds & 1);
-    normalise(at, chunk, slab_of(step), row_of(step, warp), slice_of(step), lane);
+    normalise(at, chunk, subtile_of(step), row_of(step, warp), slice_of(step), lane);
     if constexpr (!kBeside) {
       fence_async_shared();
       __syncwarp();
-      if (lane == 0) store_slab(at, step), tma_store_commit();
-      first.store_pooled(slab_of(step), at, row_of(step, warp), slice_of(step));
+      if (lane == 0) store_subtile(at, step), tma_store_commit();
+      first.store_pooled(subtile_of(step), at, row_of(step, warp), slice_of(step));
       multiply_by_head(head, at, step);
     }
   }
@@ -49,8 +49,8 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void SecondPass<Config, Visitor>::load(const At& at, int step, int warp) const {
-  mbarrier_arrive_expect(loaded(step), kSlabBytes);
-  tma_load_4d(shared_address(slab_of(step)), first.output_map(at), loaded(step), at.first_channel + slice_of(step),
+  mbarrier_arrive_expect(loaded(step), kSubtileBytes);
+  tma_load_4d(shared_address(subtile_of(step)), first.output_map(at), loaded(step), at.first_channel + slice_of(step),
               at.rows.store_x(row_of(step, warp)), at.rows.store_y(row_of(step, warp)), at.image);
 }
 
@@ -76,7 +76,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::load_offsets(const At& at, bool
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, u8* slab, int m, int slice,
+UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, u8* subtile, int m, int slice,
                                                            int lane) const {
   const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
   if (first_row >= 16) return;
@@ -85,7 +85,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
   constexpr bool kSide = First::kSide == SideStore::kAfter;
   auto at_row = [&](int i) {
     const int row = i * kRowsAtOnce + first_row;
-    return reinterpret_cast<uint4*>(slab + SliceSwizzle<kSlice>::offset(row, chunk));
+    return reinterpret_cast<uint4*>(subtile + SliceSwizzle<kSlice>::offset(row, chunk));
   };
   auto exists = [&](int i) {
     return at.rows.valid(m + i * kRowsAtOnce + first_row) && at.first_channel + n < first.geometry.channels;

@@ -109,51 +109,51 @@ struct TensorRing {
   UNISONO_DEVICE int odd() const { return kSwap ? lane / kOdd & 1 : 0; }
   UNISONO_DEVICE int own_channel() const { return kSwap ? 16 * warp + lane / 4 - odd() : 2 * (lane & 3); }
 
-  template <class Place>
-  UNISONO_DEVICE void aim(int half, const Place& place, int m) {
-    const int pixel = place.rows.valid(m) ? place.rows.pixel(m) : 0;
-    pairs.aim(half, visitor, (u64(place.image) * g.rows + pixel) * g.channels + place.first_channel + own_channel());
+  template <class At>
+  UNISONO_DEVICE void aim(int half, const At& at, int m) {
+    const int pixel = at.rows.valid(m) ? at.rows.pixel(m) : 0;
+    pairs.aim(half, visitor, (u64(at.image) * g.rows + pixel) * g.channels + at.first_channel + own_channel());
   }
   // Pairs are loaded in their order, from the first pair of a slice on.
-  template <class Place>
-  UNISONO_DEVICE void load(int p, const Place& place) {
+  template <class At>
+  UNISONO_DEVICE void load(int p, const At& at) {
     if constexpr (kAny) {
       const int slice = p / kPairsOfSlice, b = slice / kSlices, s = slice % kSlices, j = p % kPairsOfSlice / 2,
                 half = p % 2;
       const int channel = kSwap ? 64 * s + 8 * half : s * kSlice + 8 * j;
-      if (kSwap && half == 0) aim(0, place, 64 * b + 8 * j + 2 * (lane & 3) + odd());
+      if (kSwap && half == 0) aim(0, at, 64 * b + 8 * j + 2 * (lane & 3) + odd());
       if (!kSwap && p % kPairsOfSlice == 0)
-        aim(0, place, 64 * b + 16 * warp + lane / 4), aim(1, place, 64 * b + 16 * warp + lane / 4 + 8);
-      pairs.load(p % kSlots, kSwap ? 0 : half, channel < g.channels - place.first_channel - own_channel(), channel);
+        aim(0, at, 64 * b + 16 * warp + lane / 4), aim(1, at, 64 * b + 16 * warp + lane / 4 + 8);
+      pairs.load(p % kSlots, kSwap ? 0 : half, channel < g.channels - at.first_channel - own_channel(), channel);
     }
   }
   // The first of the pairs [first, end).
-  template <class Place>
-  UNISONO_DEVICE void open(int first, int end, const Place& place) {
+  template <class At>
+  UNISONO_DEVICE void open(int first, int end, const At& at) {
     if constexpr (kAny) {
 #pragma unroll
       for (int i = 0; i < kSlots; ++i)
-        if (first + i < end) load(first + i, place);
+        if (first + i < end) load(first + i, at);
     }
   }
   // Pair p of each operand; the pair kSlots later takes its place, if it is ahead of `end`.
-  template <class Place>
-  UNISONO_DEVICE void take(int p, int end, float* x, float* y, const Place& place) {
+  template <class At>
+  UNISONO_DEVICE void take(int p, int end, float* x, float* y, const At& at) {
     if constexpr (kAny) {
       if constexpr (kSwap) pairs.exchange(p % kSlots, odd(), kOdd);
       pairs.get(p % kSlots, x, y);
-      if (p + kSlots < end) load(p + kSlots, place);
+      if (p + kSlots < end) load(p + kSlots, at);
     }
   }
 };
 
 // Where an element of the output, or of an operand [m,n], lies.
-template <Stores kStores, class Place>
-UNISONO_DEVICE u64 output_offset(const ConvGeometry& g, const Place& place, int m, int channel) {
+template <Stores kStores, class At>
+UNISONO_DEVICE u64 output_offset(const ConvGeometry& g, const At& at, int m, int channel) {
   if constexpr (kStores == Stores::kPlanes)
-    return (u64(place.image) * g.channels + channel) * g.rows + place.rows.pixel(m);
+    return (u64(at.image) * g.channels + channel) * g.rows + at.rows.pixel(m);
   else
-    return (u64(place.image) * g.rows + place.rows.pixel(m)) * g.channels + channel;
+    return (u64(at.image) * g.rows + at.rows.pixel(m)) * g.channels + channel;
 }
 
 // The same where neighbours need not be a pair in memory: elements one by one, when they are needed. Zero outside the
@@ -166,24 +166,23 @@ struct PlainTensors {
   const ConvGeometry& g;
   const int warp, lane;
 
-  template <class Place>
-  UNISONO_DEVICE void open(int, int, const Place&) {}
-  template <class Place>
-  UNISONO_DEVICE void take(int p, int, float* x, float* y, const Place& place) const {
+  template <class At>
+  UNISONO_DEVICE void open(int, int, const At&) {}
+  template <class At>
+  UNISONO_DEVICE void take(int p, int, float* x, float* y, const At& at) const {
     const int slice = p / kPairsOfSlice, b = slice / kSlices, s = slice % kSlices, j = p % kPairsOfSlice / 2,
               half = p % 2;
     const int m = kSwap ? 64 * b + 8 * j + 2 * (lane & 3) : 64 * b + 16 * warp + lane / 4 + 8 * half;
     const int channel =
-        place.first_channel + (kSwap ? 64 * s + 16 * warp + lane / 4 + 8 * half : s * kSlice + 8 * j + 2 * (lane & 3));
-    load<kFirst>(x, place, m, channel), load<kFirst>(y, place, m + kSwap, channel + !kSwap);
+        at.first_channel + (kSwap ? 64 * s + 16 * warp + lane / 4 + 8 * half : s * kSlice + 8 * j + 2 * (lane & 3));
+    load<kFirst>(x, at, m, channel), load<kFirst>(y, at, m + kSwap, channel + !kSwap);
   }
-  template <int i, class Place>
-  UNISONO_DEVICE void load(float* value, const Place& place, int m, int channel) const {
+  template <int i, class At>
+  UNISONO_DEVICE void load(float* value, const At& at, int m, int channel) const {
     if constexpr (i < kEnd) {
-      const bool exists = place.rows.valid(m) && channel < g.channels;
-      *value =
-          exists ? Visitor::template tensor<i>(visitor).element(output_offset<kStores>(g, place, m, channel)) : 0.f;
-      load<i + 1>(value + 1, place, m, channel);
+      const bool exists = at.rows.valid(m) && channel < g.channels;
+      *value = exists ? Visitor::template tensor<i>(visitor).element(output_offset<kStores>(g, at, m, channel)) : 0.f;
+      load<i + 1>(value + 1, at, m, channel);
     }
   }
 };

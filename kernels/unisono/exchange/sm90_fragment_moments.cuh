@@ -6,8 +6,8 @@ namespace unisono {
 
 // One warp's (mean, M2) over its rows, from accumulators in the matrix instruction's layout, for every kWidth
 // neighbouring channels together: moments[kColumns / kWidth] in shared memory, kWidth 1 or 2. kMasked: rows that do not
-// exist are left out. Shared memory is what the main loop of the other team is short of, and a shuffle costs it as much
-// as a load: two channels at once halve the shuffles.
+// exist are left out. Shared memory is what the main loop of the other consumer group is short of, and a shuffle costs
+// it as much as a load: two channels at once halve the shuffles.
 template <int kBlocks, int kColumns, int kWidth, bool kMasked, class Rows>
 UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2* moments, const Rows& rows,
                                  int warp) {

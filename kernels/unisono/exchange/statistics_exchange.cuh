@@ -2,32 +2,32 @@
 //
 // Every warpgroup writes the statistic of its rows to a slot of its own, a message a unit (exchange/message.cuh). A
 // unit is the largest run of channels (kUnit) that crosses neither a group's border nor a tile's, gcd(channels of a
-// group, kTileN). Where an image has more messages than its readers load at once, its slots form teams of up to 128.
-// Each member of a team merges a share of its units over the team; whoever needs the result merges the teams. Every
-// merge has a fixed order, whoever performs it: the same bits each run.
+// group, kTileN). Where an image has more messages than its readers load at once, its slots form segments of up to 128.
+// Each member of a segment merges a share of its units over the segment; whoever needs the result merges the segments.
+// Every merge has a fixed order, whoever performs it: the same bits each run.
 #pragma once
 #include "unisono/exchange/message.cuh"
 
 namespace unisono {
 
-// Slots and teams of an exchange: (images, slots, units) and (images, teams, units).
+// Slots and segments of an exchange: (images, slots, units) and (images, segments, units).
 template <class Statistic>
 UNISONO_DEVICE Message<Statistic>* slots_of(const ExchangeParams& p) {
   return reinterpret_cast<Message<Statistic>*>(p.slots);
 }
 template <class Statistic>
-UNISONO_DEVICE Message<Statistic>* teams_of(const ExchangeParams& p) {
-  return reinterpret_cast<Message<Statistic>*>(p.teams);
+UNISONO_DEVICE Message<Statistic>* segments_of(const ExchangeParams& p) {
+  return reinterpret_cast<Message<Statistic>*>(p.segments);
 }
 
-// The share of team work that falls to the owner of `slot`: some of the tile's units, over the whole team. By whole
-// warps, `warp` of `warps`: a unit a warp, a message a lane, then a tree.
+// The share of segment work that falls to the owner of `slot`: some of the tile's units, over the whole segment. By
+// whole warps, `warp` of `warps`: a unit a warp, a message a lane, then a tree.
 template <class Statistic, int kUnit>
 UNISONO_DEVICE void merge_share(const ExchangeParams& p, int image, int slot, int first_channel, int tile_channels,
                                 int channels, u32 epoch, int warp, int warps) {
   const int units = channels / kUnit, first_unit = first_channel / kUnit;
-  const int team = slot / p.team_slots, first = team * p.team_slots, member = slot - first;
-  const int members = smaller(p.team_slots, p.slots_per_image - first), lane = threadIdx.x & 31;
+  const int segment = slot / p.segment_slots, first = segment * p.segment_slots, member = slot - first;
+  const int members = smaller(p.segment_slots, p.slots_per_image - first), lane = threadIdx.x & 31;
   const int share = divide_up(tile_channels / kUnit, members), begin = first_unit + member * share;
   const int end = smaller(smaller(begin + share, first_unit + tile_channels / kUnit), units);
   for (int unit = begin + warp; unit < end; unit += warps) {
@@ -36,7 +36,8 @@ UNISONO_DEVICE void merge_share(const ExchangeParams& p, int image, int slot, in
     const Statistic merged = Statistic::over_lanes(
         merge_messages<4>(message, size_t(32) * units, divide_up(larger(0, members - lane), 32), epoch), 32);
     if (lane == 0)
-      write_message(teams_of<Statistic>(p) + (size_t(image) * p.teams_per_image + team) * units + unit, merged, epoch);
+      write_message(segments_of<Statistic>(p) + (size_t(image) * p.segments_per_image + segment) * units + unit, merged,
+                    epoch);
   }
 }
 
@@ -89,11 +90,11 @@ struct GroupStatistics {
           begin;
   }
 
-  UNISONO_DEVICE const Message<Statistic>* teams() const {
-    return teams_of<Statistic>(p) + size_t(image) * p.teams_per_image * units;
+  UNISONO_DEVICE const Message<Statistic>* segments() const {
+    return segments_of<Statistic>(p) + size_t(image) * p.segments_per_image * units;
   }
 
-  // Waits for the image; leaves the statistics of the groups' units in the scratch, if they fit. The teams of a unit
+  // Waits for the image; leaves the statistics of the groups' units in the scratch, if they fit. The segments of a unit
   // are divided among `parts` neighbouring lanes, a power of two, so that all messages are loaded at once; a tree of
   // shuffles merges what they have.
   UNISONO_DEVICE void gather() const {
@@ -101,13 +102,14 @@ struct GroupStatistics {
     constexpr int kLog = Crew::kThreads == 128 ? 7 : 5;
     static_assert(Crew::kThreads == 1 << kLog, "lanes of a unit by shifts");
     const int room = kLog - (32 - __clz(count - 1)),
-              shift = larger(0, smaller(smaller(5, room), 31 - __clz(p.teams_per_image))), parts = 1 << shift;
+              shift = larger(0, smaller(smaller(5, room), 31 - __clz(p.segments_per_image))), parts = 1 << shift;
     const int part = crew.thread & (parts - 1);
     for (int i = crew.thread >> shift; (i & ~((32 >> shift) - 1)) < count;
          i += Crew::kThreads >> shift) {  // whole warps
       const bool exists = i < count;
-      Statistic m = merge_messages<Crew::kBatch>(teams() + part * units + begin + i, units << shift,
-                                                 exists ? (p.teams_per_image - part + parts - 1) >> shift : 0, epoch);
+      Statistic m =
+          merge_messages<Crew::kBatch>(segments() + part * units + begin + i, units << shift,
+                                       exists ? (p.segments_per_image - part + parts - 1) >> shift : 0, epoch);
       if (shift > 0) m = Statistic::over_lanes(m, parts);
       if (exists && part == 0) scratch[i] = m;
     }
@@ -143,7 +145,7 @@ struct GroupStatistics {
   UNISONO_DEVICE Statistic merge_group(int first, int count) const {
     typename Statistic::Merger merger;
     for (int i = 0; i < count; ++i)
-      merger.add(merge_messages<4>(teams() + begin + first + i, units, p.teams_per_image, epoch));
+      merger.add(merge_messages<4>(segments() + begin + first + i, units, p.segments_per_image, epoch));
     return merger.total();
   }
 };

@@ -45,11 +45,11 @@ struct ExplicitIm2col {
 
   // Eight pixels that are a multiple of 32 bytes apart would read the same banks: so many neighbouring chunks change
   // places from pixel to pixel.
-  static constexpr int turned(int granules) { return granules % 2 != 0 ? 1 : granules % 4 != 0 ? 2 : 4; }
-  static constexpr int kMostTurned = kGrain == 16 && kLine % 8 == 0 ? turned(kPixel / 8) : 1;
-  static constexpr int kTurned = kLineChunks % kMostTurned == 0             ? kMostTurned
-                                 : kMostTurned == 4 && kLineChunks % 2 == 0 ? 2
-                                                                            : 1;
+  static constexpr int swizzled(int granules) { return granules % 2 != 0 ? 1 : granules % 4 != 0 ? 2 : 4; }
+  static constexpr int kMostSwizzled = kGrain == 16 && kLine % 8 == 0 ? swizzled(kPixel / 8) : 1;
+  static constexpr int kSwizzled = kLineChunks % kMostSwizzled == 0             ? kMostSwizzled
+                                   : kMostSwizzled == 4 && kLineChunks % 2 == 0 ? 2
+                                                                                : 1;
 
   static_assert(Config::kTwoDimensional && Config::kClusterM * Config::kClusterN == 1 && !Config::kSplit,
                 "two-dimensional tiles, in CTAs by themselves");
@@ -105,7 +105,7 @@ struct ExplicitIm2col {
     const int valid = kLine - at % kLineChunks * 8;  // elements, of eight
     u32 x[5] = {0, 0, 0, 0, 0};
     if (at >= kDepth) return {0, 0, 0, 0};
-    from += at / kLineChunks * Operands::kDilationH * kPitch + at % kLineChunks / kTurned * kTurned * 16;
+    from += at / kLineChunks * Operands::kDilationH * kPitch + at % kLineChunks / kSwizzled * kSwizzled * 16;
 #pragma unroll
     for (int word = 0; word < 4; word += kGrain / 4) {
       if (2 * word >= valid) continue;
@@ -145,16 +145,16 @@ struct ExplicitIm2col {
         if (first == 0) free();
         break;
       }
-      const int x = row % 8, turn = kTurned == 1 ? 0 : x * kTurned / 8;
+      const int x = row % 8, swizzle = kSwizzled == 1 ? 0 : x * kSwizzled / 8;
       const int element = kShift + x * kPixel, odd = kOdd ? element & 1 : 0;
       const u8* from = window + row / 8 * Operands::kStrideH * kPitch + 2 * (element - odd);
       uint4 chunks[kChunks];
 #pragma unroll
       for (int i = 0; i < kChunks; ++i)
-        chunks[i] = chunk_at(from + ((i % kTurned ^ turn) << 4), step * kChunks + i, odd);
+        chunks[i] = chunk_at(from + ((i % kSwizzled ^ swizzle) << 4), step * kChunks + i, odd);
       if (first == 0) free();
 #pragma unroll
-      for (int i = 0; i < kChunks; ++i) place(stage, row, i ^ turn) = chunks[i];
+      for (int i = 0; i < kChunks; ++i) place(stage, row, i ^ swizzle) = chunks[i];
     }
   }
 };

@@ -33,9 +33,14 @@ struct Producer {
   struct Sharing {
     int rank_m, rank_n;
     u16 row_blocks, column_blocks;  // the blocks that share this one's activations, and its filters
-    u32 turn_a, turn_b;
+    u32 issuer_a, issuer_b;         // whose turn it is
     UNISONO_DEVICE explicit Sharing(int rank)
-        : rank_m(rank / kClusterN), rank_n(rank % kClusterN), row_blocks(0), column_blocks(0), turn_a(0), turn_b(0) {
+        : rank_m(rank / kClusterN),
+          rank_n(rank % kClusterN),
+          row_blocks(0),
+          column_blocks(0),
+          issuer_a(0),
+          issuer_b(0) {
       for (int i = 0; i < kClusterN; ++i) row_blocks |= 1 << (rank_m * kClusterN + i);
       for (int i = 0; i < kClusterM; ++i) column_blocks |= 1 << (i * kClusterN + rank_n);
     }
@@ -54,7 +59,7 @@ struct Producer {
   static UNISONO_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k,
                                          int image, int atom = 0) {
     constexpr bool kShared = kClusterM > 1;
-    if (!kShared || sharing.turn_b == u32(sharing.rank_m)) {
+    if (!kShared || sharing.issuer_b == u32(sharing.rank_m)) {
       if constexpr (Operands::kColumnsB) {
 #pragma unroll
         for (int i = 0; i < divide_up(kN, 64) && atom == 0; ++i)
@@ -65,7 +70,7 @@ struct Producer {
         load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, tap, k, sharing.column_blocks);
       }
     }
-    if (atom == kAtoms - 1 && ++sharing.turn_b == kClusterM) sharing.turn_b = 0;
+    if (atom == kAtoms - 1 && ++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
   }
 
   // The same of a phase, one of (C, R, S, K).
@@ -74,7 +79,7 @@ struct Producer {
     const ConvGeometry& g = p.geometry;
     const int r = (phase / 2 + g.pad_h) % 2 + 2 * (g.taps_h - 1 - tap / g.taps_w),
               s = (phase % 2 + g.pad_w) % 2 + 2 * (g.taps_w - 1 - tap % g.taps_w);
-    if (kClusterM == 1 || sharing.turn_b == u32(sharing.rank_m)) {
+    if (kClusterM == 1 || sharing.issuer_b == u32(sharing.rank_m)) {
 #pragma unroll
       for (int i = 0; i < divide_up(kN, 64); ++i)
         if constexpr (kClusterM > 1)
@@ -82,14 +87,14 @@ struct Producer {
         else
           tma_load_4d(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c);
     }
-    if (++sharing.turn_b == kClusterM) sharing.turn_b = 0;
+    if (++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
   }
 
   // An im2col tile, or columns of A; atoms as above.
   static UNISONO_DEVICE void load_im2col_tile(const ConvParams& p, Sharing& sharing, u32 to, u32 full,
                                               const Im2colCoordinates& from, int row, int image, int atom) {
     constexpr bool kShared = kClusterN > 1;
-    if (!kShared || sharing.turn_a == u32(sharing.rank_n)) {
+    if (!kShared || sharing.issuer_a == u32(sharing.rank_n)) {
       if constexpr (Operands::kColumnsA) {
 #pragma unroll
         for (int i = 0; i < kM / 64 && atom == 0; ++i)
@@ -102,7 +107,7 @@ struct Producer {
         tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from);
       }
     }
-    if (atom == kAtoms - 1 && ++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+    if (atom == kAtoms - 1 && ++sharing.issuer_a == kClusterN) sharing.issuer_a = 0;
   }
 
   // The part of operands [i, kPrefetches), but for fetched ones, that lies under a tile, on its way to L2 while the
@@ -143,10 +148,10 @@ struct Producer {
       for (int atom = 0; atom < kAtoms; ++atom)
         if constexpr (kClusterN == 1)
           tma_load_4d(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image);
-        else if (sharing.turn_a == u32(sharing.rank_n))
+        else if (sharing.issuer_a == u32(sharing.rank_n))
           tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image,
                                 sharing.row_blocks);
-      if (++sharing.turn_a == kClusterN) sharing.turn_a = 0;
+      if (++sharing.issuer_a == kClusterN) sharing.issuer_a = 0;
       at_a.advance();
       if (!filters) continue;
       for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {

@@ -23,14 +23,14 @@ UNISONO_DEVICE void Producer<Kernel>::explicit_im2col(const Params& params, u8* 
   im2col.fill_filters(p, memory + kOffsetB);
   RingPosition<kStages> at(0);
   RingPosition<kWindows> window(0), ahead(kWindows - 1);
-  int turn = 0;
+  int issuing_warp = 0;
   for (int item = blockIdx.x; item < Kernel::items(g); item += step) {
-    if (const int next = item + (kWindows - 1) * step; warp == turn && lane == 0 && next < Kernel::items(g)) {
+    if (const int next = item + (kWindows - 1) * step; warp == issuing_warp && lane == 0 && next < Kernel::items(g)) {
       mbarrier_wait(barriers.empty_window(ahead.stage), ahead.parity ^ 1);
       load(next, ahead.stage);
     }
     __syncwarp();
-    if (++turn == kWarps) turn = 0;
+    if (++issuing_warp == kWarps) issuing_warp = 0;
     mbarrier_wait(barriers.window(window.stage), window.parity);
 #pragma unroll
     for (int k = 0; k < Im2col::kSteps; ++k) {

@@ -95,12 +95,12 @@ constexpr Bytes fold_bytes(int words, int tile_n, int tile_folds) {
 constexpr int group_line(int places) { return places | 1; }
 constexpr Bytes group_bytes(int places, int rows) { return up_to(Bytes{4} * group_line(places) * rows, 16); }
 
-// The second pass: of a team columns (mean, factor, shift, the visitor's) and the statistics of as many channels as the
-// groups of a tile may have, up to 64 channels wide; of a warpgroup four warps' offsets, the centres of the tile that
-// it keeps, and a barrier for each staging buffer.
+// The second pass: of a consumer group columns (mean, factor, shift, the visitor's) and the statistics of as many
+// channels as the groups of a tile may have, up to 64 channels wide; of a warpgroup four warps' offsets, the centres of
+// the tile that it keeps, and a barrier for each staging buffer.
 constexpr int second_pass_columns(int columns_after) { return 3 + columns_after; }
 constexpr int second_pass_scratch(int tile_n) { return tile_n + 126; }
-constexpr Bytes second_pass_team(int columns_after, int tile_n, int statistic_bytes) {
+constexpr Bytes second_pass_group(int columns_after, int tile_n, int statistic_bytes) {
   return up_to(Bytes{4} * second_pass_columns(columns_after) * tile_n + second_pass_scratch(tile_n) * statistic_bytes,
                16);
 }
@@ -127,12 +127,12 @@ struct BlockShape {
   StageLayout stage;
   int stages, stages_a, stages_b;  // stages: pairs of barriers; of activations; of filters
   bool two_rings;                  // activations have barriers of their own
-  int consumers, turns;            // warpgroups, and tiles under way
+  int consumers, consumer_groups;  // warpgroups, and tiles under way
   Bytes warpgroup;                 // of an epilogue
   bool second_pass;
-  Bytes team, own;     // of it
-  int fetch_barriers;  // of a consumer
-  int windows;         // of the image, each of
+  Bytes per_consumer_group, own;  // of it
+  int fetch_barriers;             // of a consumer
+  int windows;                    // of the image, each of
   Bytes window;
   Bytes table;  // of the rows that are gathered; 0: none are
 };
@@ -146,7 +146,8 @@ constexpr BlockLayout block_layout(const BlockShape& s) {
   l.at_b = Bytes{s.stages_a} * s.stage.a;
   l.at_epilogues = l.at_b + s.stages_b * s.stage.b;
   l.at_second_pass = l.at_epilogues + s.consumers * l.warpgroup;
-  l.at_barriers = l.at_second_pass + (s.second_pass ? s.turns * s.team + s.consumers * s.own : 0);
+  l.at_barriers =
+      l.at_second_pass + (s.second_pass ? s.consumer_groups * s.per_consumer_group + s.consumers * s.own : 0);
   const int fetched = s.consumers * s.fetch_barriers;
   l.at_table = up_to(l.at_barriers + 8 * (2 * s.stages + 6 + fetched), 16);
   l.at_windows = s.windows > 0 ? up_to(l.at_table + Bytes{16} * s.windows, 128) : 0;

@@ -71,7 +71,7 @@ UNISONO_DEVICE void enter(const BorderParams& p) {
       store_octet<Element>(p.arena, row, channel, offset == kNowhere ? Octet{} : load_caller_octet(t, offset));
     });
   if (is_packed(p, t)) return enter_packed<Element>(p, t);
-  turn_border<true>(
+  transpose_border<true>(
       p, t, [&](i64 offset, float& element) { element = offset == kNowhere ? 0.f : load_caller(t, offset); },
       [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
         Octet x;
@@ -88,7 +88,7 @@ UNISONO_DEVICE void leave(const BorderParams& p) {
       store_caller_octet(t, offset, load_octet<Element>(p.arena, row, channel));
     });
   if (is_packed(p, t)) return leave_packed<Element>(p, t);
-  turn_border<false>(
+  transpose_border<false>(
       p, t, [&](i64 offset, float& element) { store_caller(t, offset, element); },
       [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
         const Octet x = load_octet<Element>(p.arena, row, channel + c);

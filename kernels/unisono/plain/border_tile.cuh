@@ -76,8 +76,8 @@ UNISONO_DEVICE bool is_packed(const BorderParams& p, const CallerTensor& t) {
 // Calls outside(offset or kNowhere, element) for each element of a tile, and inside(row, first channel, pixel, channel
 // in the tile, tile) for each octet of the arena. Entering: outside first.
 template <bool kEnter, class Outside, class Inside>
-UNISONO_DEVICE void turn_border(const BorderParams& p, const CallerTensor& t, const Outside& outside,
-                                const Inside& inside) {
+UNISONO_DEVICE void transpose_border(const BorderParams& p, const CallerTensor& t, const Outside& outside,
+                                     const Inside& inside) {
   __shared__ float elements[kBorderElements + 64];
   __shared__ i64 lines[kBorderElements / 8], offsets[64];
   __shared__ int columns[kBorderElements / 8], shifts[64];

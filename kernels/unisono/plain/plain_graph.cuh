@@ -73,17 +73,17 @@ UNISONO_DEVICE float variance(const Domain& d, const Value& value) {
 // The rows of an image that a block has, and which of them and which octets of channels are this thread's: neighbouring
 // threads have neighbouring octets, and a thread keeps its octet from row to row, so that what depends on the channel
 // alone is loaded once.
-constexpr u32 kSlabThreads = 256;
+constexpr u32 kStripThreads = 256;
 UNISONO_DEVICE u32 least(u64 a, u64 b) { return u32(a < b ? a : b); }
-struct Slab {
+struct Strip {
   u32 image, first, last, octets, width, octet, lane, lanes;
-  UNISONO_DEVICE explicit Slab(const GraphParams& p) {
-    const u32 rows = (p.pixels - 1) / p.slabs + 1, slab = blockIdx.x % p.slabs;
-    image = blockIdx.x / p.slabs;
-    first = least(u64(slab) * rows, p.pixels), last = least(u64(first) + rows, p.pixels);
+  UNISONO_DEVICE explicit Strip(const GraphParams& p) {
+    const u32 rows = (p.pixels - 1) / p.strips + 1, strip = blockIdx.x % p.strips;
+    image = blockIdx.x / p.strips;
+    first = least(u64(strip) * rows, p.pixels), last = least(u64(first) + rows, p.pixels);
     first += image * p.pixels, last += image * p.pixels;
-    octets = (p.columns - 1) / 8 + 1, width = least(octets, kSlabThreads);
-    octet = threadIdx.x % width, lane = threadIdx.x / width, lanes = kSlabThreads / width;
+    octets = (p.columns - 1) / 8 + 1, width = least(octets, kStripThreads);
+    octet = threadIdx.x % width, lane = threadIdx.x / width, lanes = kStripThreads / width;
     if (lane >= lanes) first = last;
   }
 };
@@ -92,14 +92,14 @@ struct Slab {
 // stores; fix, load, element and store.
 template <class Values>
 UNISONO_DEVICE void elements(const GraphParams& p) {
-  const Slab slab(p);
-  for (u32 octet = slab.octet; octet < slab.octets; octet += slab.width) {
+  const Strip strip(p);
+  for (u32 octet = strip.octet; octet < strip.octets; octet += strip.width) {
     const u32 channel = 8 * octet;
     float fixed[8][Values::kFixed + 1];
 #pragma unroll
-    for (u32 k = 0; k < 8; ++k) Values::fix(p, slab.image, least(channel + k, p.columns - 1), fixed[k]);
+    for (u32 k = 0; k < 8; ++k) Values::fix(p, strip.image, least(channel + k, p.columns - 1), fixed[k]);
 #pragma unroll 2
-    for (u32 row = slab.first + slab.lane; row < slab.last; row += slab.lanes) {
+    for (u32 row = strip.first + strip.lane; row < strip.last; row += strip.lanes) {
       Octet inputs[Values::kInputs + 1], outputs[Values::kOutputs];
       Values::load(p, row, channel, inputs);
 #pragma unroll
@@ -107,7 +107,7 @@ UNISONO_DEVICE void elements(const GraphParams& p) {
         float given[Values::kInputs + 1], made[Values::kOutputs];
 #pragma unroll
         for (int j = 0; j < Values::kInputs; ++j) given[j] = inputs[j].of[k];
-        Values::element(p, slab.image, row, least(channel + k, p.columns - 1), fixed[k], given, made);
+        Values::element(p, strip.image, row, least(channel + k, p.columns - 1), fixed[k], given, made);
 #pragma unroll
         for (int j = 0; j < Values::kOutputs; ++j) outputs[j].of[k] = made[j];
       }
@@ -116,7 +116,7 @@ UNISONO_DEVICE void elements(const GraphParams& p) {
   }
 }
 
-// --- reductions over rows: a state a slab and result, then the states of a result joined; both in a fixed order ---
+// --- reductions over rows: a state a strip and result, then the states of a result joined; both in a fixed order ---
 
 // Number, mean and sum of the squares of the distances from it. What one thread takes goes to sums around its first
 // number, which lies close enough to the mean for nothing to cancel.
@@ -182,16 +182,16 @@ struct FoldSmallest : Smallest {
 // takes its state up again.
 template <class State, class Values>
 UNISONO_DEVICE void partials(const GraphParams& p, u32 results, const PlainTensor& to) {
-  __shared__ float states[8 * kSlabThreads * State::kFloats];  // [lane][column of the chunk]
-  const Slab slab(p);
-  const u32 width = p.columns / results, chunk = 8 * slab.width;
+  __shared__ float states[8 * kStripThreads * State::kFloats];  // [lane][column of the chunk]
+  const Strip strip(p);
+  const u32 width = p.columns / results, chunk = 8 * strip.width;
   float* const mine = static_cast<float*>(const_cast<void*>(to.memory)) + u64(blockIdx.x) * results * State::kFloats;
   for (u32 base = 0; base < p.columns; base += chunk) {
-    const u32 channel = base + 8 * slab.octet, columns = least(chunk, p.columns - base);
+    const u32 channel = base + 8 * strip.octet, columns = least(chunk, p.columns - base);
     typename State::Running running[8];
     if (channel < p.columns) {
 #pragma unroll 4
-      for (u32 row = slab.first + slab.lane; row < slab.last; row += slab.lanes) {
+      for (u32 row = strip.first + strip.lane; row < strip.last; row += strip.lanes) {
         Octet inputs[Values::kInputs + 1];
         Values::load(p, row, channel, inputs);
 #pragma unroll
@@ -199,19 +199,19 @@ UNISONO_DEVICE void partials(const GraphParams& p, u32 results, const PlainTenso
           float given[Values::kInputs + 1];
 #pragma unroll
           for (int j = 0; j < Values::kInputs; ++j) given[j] = inputs[j].of[k];
-          running[k].take(Values::input(p, slab.image, row, least(channel + k, p.columns - 1), given));
+          running[k].take(Values::input(p, strip.image, row, least(channel + k, p.columns - 1), given));
         }
       }
     }
-    if (slab.lane < slab.lanes)
+    if (strip.lane < strip.lanes)
 #pragma unroll
       for (u32 k = 0; k < 8; ++k)
-        running[k].state().put(states + (slab.lane * chunk + 8 * slab.octet + k) * State::kFloats);
+        running[k].state().put(states + (strip.lane * chunk + 8 * strip.octet + k) * State::kFloats);
     __syncthreads();
-    for (u32 column = threadIdx.x; column < columns; column += kSlabThreads) {
+    for (u32 column = threadIdx.x; column < columns; column += kStripThreads) {
       State all, other;
       all.get(states + column * State::kFloats);
-      for (u32 lane = 1; lane < slab.lanes; ++lane) {
+      for (u32 lane = 1; lane < strip.lanes; ++lane) {
         other.get(states + (lane * chunk + column) * State::kFloats);
         all.join(other);
       }
@@ -219,7 +219,7 @@ UNISONO_DEVICE void partials(const GraphParams& p, u32 results, const PlainTenso
     }
     __syncthreads();
     const u32 past = (base + columns - 1) / width + 1;
-    for (u32 result = threadIdx.x; result < past; result += kSlabThreads) {
+    for (u32 result = threadIdx.x; result < past; result += kStripThreads) {
       const u32 begin = result * width, end = begin + width;
       if (end <= base) continue;
       State all, other;
@@ -234,14 +234,14 @@ UNISONO_DEVICE void partials(const GraphParams& p, u32 results, const PlainTenso
   }
 }
 
-// Joins the states of each result, a warp each, and calls put(index, state): those of an image's slabs, or of all
+// Joins the states of each result, a warp each, and calls put(index, state): those of an image's strips, or of all
 // images'.
 template <class State, bool kPerImage, class Put>
 UNISONO_DEVICE void join_partials(const GraphParams& p, u32 results, const PlainTensor& from, const Put& put) {
   const u32 lane = threadIdx.x % 32, index = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   const u32 image = index / results, result = index % results, images = kPerImage ? p.images : 1u;
   if (image >= images) return;
-  const u32 parts = kPerImage ? p.slabs : p.slabs * p.images;
+  const u32 parts = kPerImage ? p.strips : p.strips * p.images;
   const float* first =
       static_cast<const float*>(from.memory) + (u64(image) * parts * results + result) * State::kFloats;
   State all, other;

@@ -8,7 +8,7 @@ namespace unisono {
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc,
                                                               u32 shared, const Barriers& barriers, u32 done, int loads,
-                                                              int rank, int member, int turn, bool first_tile,
+                                                              int rank, int member, int group, bool first_tile,
                                                               const At& at) {
   const ConvGeometry& g = p.geometry;
   const int first_row = member * Config::kWarpgroupRows;
@@ -16,10 +16,10 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_tile(const ConvParams& 
     Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
   else if constexpr (kSpread) {
     SpreadFetch<Tail> fetch(tail, at, loads * (kHaloTile ? g.taps_h * g.taps_w : 1));
-    multiply(acc, g, shared, barriers, done, loads, rank, first_row, turn ^ 1, first_tile, fetch);
+    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, fetch);
     fetch.finish();
   } else
-    multiply(acc, g, shared, barriers, done, loads, rank, first_row, turn ^ 1, first_tile, NothingBetween{});
+    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, NothingBetween{});
 }
 
 // Split-K: the first part of a tile adds up the others', which only hand theirs over. Whether this is the first.
@@ -28,22 +28,23 @@ UNISONO_DEVICE bool ConvFprop<Config, Visitor>::join_parts(const ConvParams& p, 
                                                            int member, u32 epoch) {
   const ConvGeometry& g = p.geometry;
   const int rest = part(g, item);
-  const size_t base = size_t(tile_of(g, item)) * (g.splits - 1) * kTeam + member;
+  const size_t base = size_t(tile_of(g, item)) * (g.splits - 1) * kTileWarpgroups + member;
   if (rest > 0) {
-    give_partial(p.split, base + (rest - 1) * kTeam, acc, epoch, tail.thread, tail.barrier);
+    give_partial(p.split, base + (rest - 1) * kTileWarpgroups, acc, epoch, tail.thread, tail.barrier);
     return false;
   }
   for (int other = 0; other < g.splits - 1; ++other)
-    add_partial(p.split, base + other * kTeam, acc, epoch, tail.thread, tail.barrier);
+    add_partial(p.split, base + other * kTileWarpgroups, acc, epoch, tail.thread, tail.barrier);
   return true;
 }
 
 // The epilogue of a tile whose accumulators are complete. Streamed: its tile waits, and earlier ones make room for it.
 template <class Config, class Visitor>
-template <class Place>
+template <class HeldTile>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_tile(Tail& tail, Trace& trace, Again& again,
-                                                            Backlog<kTurns>& backlog, const Place& place, int i,
-                                                            int turn, At& before, const At& at) {
+                                                            PendingTiles<kConsumerGroups>& pending,
+                                                            const HeldTile& held_tile, int i, int group, At& before,
+                                                            const At& at) {
   if constexpr (Config::kNorm == Norm::kNone) {
     tail.store_result(at);
     if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
@@ -60,7 +61,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_tile(Tail& tail, Trace& t
       trace.mark(4);
       tail.store_result(at);
     } else {
-      if (i > turn) backlog.template make_room<false>(again, place, i - kTurns, before, at.image);
+      if (i > group) pending.template make_room<false>(again, held_tile, i - kConsumerGroups, before, at.image);
       trace.mark(4);
       again.keep(at);
       before = at;
@@ -77,7 +78,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
   const ConvParams& p = params.fixed;
   const ConvGeometry& g = p.geometry;
   const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
-  const int member = consumer % kTeam, turn = consumer / kTeam;
+  const int member = consumer % kTileWarpgroups, group = consumer / kTileWarpgroups;
   Accumulators acc;
   Trace trace{p.timeline};
   Tail tail{p,
@@ -94,37 +95,38 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
             params.head_params(),
             params.further(),
             barriers.fetched(consumer)};
-  Again again{tail, team_memory(memory, turn), own_memory(memory, consumer), barriers.columns(turn)};
+  Again again{tail, consumer_group_memory(memory, group), own_memory(memory, consumer), barriers.columns(group)};
   const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
-  auto place = [&](int i) { return place_of(g, tile_of(g, first + i * step), rank, member); };
+  auto held_tile = [&](int i) { return warpgroup_tile(g, tile_of(g, first + i * step), rank, member); };
   auto loads = [&](int i) { return loads_of(g, first + i * step).count(); };
-  u32 done = turn ? loads(0) : 0;  // loads of this block ahead of the item
-  u32 turn_parity = turn == 0;     // the first turn is the first team's
-  Backlog<kTurns> backlog{turn, kTurns * step % g.tiles_n == 0};
-  At before{};  // streamed: the place of this team's tile before
+  u32 done = group ? loads(0) : 0;  // loads of this block ahead of the item
+  u32 order_parity = group == 0;    // the first is the first group's
+  PendingTiles<kConsumerGroups> pending{group, kConsumerGroups * step % g.tiles_n == 0};
+  At before{};  // streamed: this consumer group's tile before
 
-  for (int i = turn; first + i * step < items(g); done += loads(i) + (kTurns > 1 ? loads(i + 1) : 0), i += kTurns) {
-    const At at = place(i);
+  for (int i = group; first + i * step < items(g);
+       done += loads(i) + (kConsumerGroups > 1 ? loads(i + 1) : 0), i += kConsumerGroups) {
+    const At at = held_tile(i);
     trace.mark(0);
     if constexpr (Tail::kFetch > 0 && !kSpread)
       if (part(g, first + i * step) == 0) Fetch<Tail>{tail}.open(at);
     typename Tail::Columns columns;
     columns.load(tail, at);
-    if constexpr (kTurns > 1 && !kDirect) {
-      mbarrier_wait(barriers.turn(turn), turn_parity);
-      turn_parity ^= 1;
+    if constexpr (kConsumerGroups > 1 && !kDirect) {
+      mbarrier_wait(barriers.order(group), order_parity);
+      order_parity ^= 1;
     }
     trace.mark(1);
-    multiply_tile(p, tail, acc, shared, barriers, done, loads(i), rank, member, turn, i == turn, at);
+    multiply_tile(p, tail, acc, shared, barriers, done, loads(i), rank, member, group, i == group, at);
     trace.mark(2);
     if constexpr (kSplit)
       if (!join_parts(p, tail, acc, first + i * step, member, epoch)) continue;
     if constexpr (Tail::kLoaded > 0) columns.put(tail, at), tail.sync();  // on their way during the main loop
-    finish_tile(tail, trace, again, backlog, place, i, turn, before, at);
+    finish_tile(tail, trace, again, pending, held_tile, i, group, before, at);
   }
   if constexpr (kStreamed) {
-    const int mine = divide_up(divide_up(items(g) - first, step) - turn, kTurns);
-    if (mine > 0) backlog.template make_room<true>(again, place, turn + (mine - 1) * kTurns, before, -1);
+    const int mine = divide_up(divide_up(items(g) - first, step) - group, kConsumerGroups);
+    if (mine > 0) pending.template make_room<true>(again, held_tile, group + (mine - 1) * kConsumerGroups, before, -1);
   }
   if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
   __syncwarp();
@@ -135,29 +137,31 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::assist(const Params& params, u8*
                                                        int rank, int warp, u32 epoch) {
   const ConvParams& p = params.fixed;
   if constexpr (kStreamed) {
-    if (warp == 0) return merge_teams(p, rank, epoch, 0, 1);
-    const int turn = warp - 1;
-    if (turn >= kTurns) return;
+    if (warp == 0) return merge_segments(p, rank, epoch, 0, 1);
+    const int group = warp - 1;
+    if (group >= kConsumerGroups) return;
     const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
     typename Again::Preparer preparer{
-        p, params.visitor, uniform, team_memory(memory, turn), barriers.columns(turn), epoch, int(threadIdx.x) & 31};
+        p,     params.visitor,       uniform, consumer_group_memory(memory, group), barriers.columns(group),
+        epoch, int(threadIdx.x) & 31};
     const int step = gridDim.x / kClusterBlocks;
-    for (int item = blockIdx.x / kClusterBlocks + turn * step; item < items(p.geometry); item += kTurns * step)
-      preparer.prepare(place_of(p.geometry, item, rank, 0));
+    for (int item = blockIdx.x / kClusterBlocks + group * step; item < items(p.geometry);
+         item += kConsumerGroups * step)
+      preparer.prepare(warpgroup_tile(p.geometry, item, rank, 0));
   } else {
-    merge_teams(p, rank, epoch, warp, 4 - kProducers / 32);
+    merge_segments(p, rank, epoch, warp, 4 - kProducers / 32);
   }
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void ConvFprop<Config, Visitor>::merge_teams(const ConvParams& p, int rank, u32 epoch, int warp,
-                                                            int warps) {
-  if (p.norm.team_slots == 1) return;
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::merge_segments(const ConvParams& p, int rank, u32 epoch, int warp,
+                                                               int warps) {
+  if (p.norm.segment_slots == 1) return;
   const ConvGeometry& g = p.geometry;
   for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks)
-    for (int member = 0; member < kTeam; ++member) {
+    for (int member = 0; member < kTileWarpgroups; ++member) {
       if (part(g, item) > 0) break;
-      const At at = place_of(g, tile_of(g, item), rank, member);
+      const At at = warpgroup_tile(g, tile_of(g, item), rank, member);
       merge_share<typename Tail::Statistic, Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels,
                                                            epoch, warp, warps);
     }

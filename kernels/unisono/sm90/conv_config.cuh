@@ -3,7 +3,8 @@
 //
 //   using Element                     Bf16, F16 or Tf32: of the operands
 //   int kTileM, kTileN, kTileK        of a tile; kTileK: 128 bytes; of 16-bit elements 256 too, and for im2col tiles 64
-//   int kTileWarpgroups, kTurns       2, 1 cooperative; 1, 2 ping-pong; 2, 2 both: sm90/conv_fprop.cuh
+//   int kTileWarpgroups               of a consumer group, which shares a tile: 1 or 2
+//   int kConsumerGroups               1: cooperative; 2: ping-pong: sm90/conv_fprop.cuh
 //   int kWarpgroupRows                kTileM / kTileWarpgroups: 64, 128 or 256
 //   int kStages                       of filters; for im2col tiles of both operands; if kStationary a tile's k-steps
 //   int kStagesA                      of activations, for halo tiles and beside stationary filters; windows of

@@ -2,12 +2,13 @@
 //
 // One producer warp fills rings of shared-memory stages by TMA (load/sm90_producer.cuh); consumer warpgroups multiply
 // (sm90/main_loop.cuh) and then run the epilogue (sm90/consumer.cuh). One or two of them share a tile's rows
-// (kTileWarpgroups), and such teams work alone or take turns at the tensor cores (kTurns), so that one's epilogue runs
-// beside the other's main loop:
-//   kTileWarpgroups, kTurns = 2, 1   cooperative
-//   1, 2                             ping-pong
-//   2, 2                             ping-pong with twice the warps an epilogue, for tiles of up to 128 x 128, whose
-//                                    epilogues, of one warp a scheduler, would otherwise outlast a short main loop
+// (kTileWarpgroups), and such consumer groups work alone or take turns at the tensor cores (kConsumerGroups), so that
+// one's epilogue runs beside the other's main loop:
+//   kTileWarpgroups, kConsumerGroups = 2, 1   cooperative
+//   1, 2                                      ping-pong
+//   2, 2                                      ping-pong with twice the warps an epilogue, for tiles of up to
+//                                             128 x 128, whose epilogues, of one warp a scheduler, would otherwise
+//                                             outlast a short main loop
 //
 // Two ways to load the activations of a tile:
 //   im2col tiles  of consecutive output pixels by TMA's im2col mode, once for every filter tap: any stride, padding,

@@ -1,8 +1,8 @@
 // The kernel of sm90/conv_fprop.cuh: what a block holds where, and the members that the headers beside this one define.
 // What a configuration is: sm90/conv_config.cuh.
 #pragma once
-#include "unisono/epilogue/backlog.cuh"
 #include "unisono/epilogue/general.cuh"
+#include "unisono/epilogue/pending_tiles.cuh"
 #include "unisono/epilogue/sm90_second_pass.cuh"
 #include "unisono/load/direct.cuh"
 #include "unisono/load/sm90_producer.cuh"
@@ -32,9 +32,10 @@ struct ConvFprop {
   static constexpr int kReaders = kGrid ? kClusterBlocks : kClusterM + kClusterN - 1;  // blocks that release a stage
   static constexpr bool kSwap = Config::kSwap;
   static constexpr int kGroup = Config::kGroup;
-  static constexpr int kTeam = Config::kTileWarpgroups, kTurns = Config::kTurns, kConsumers = kTeam * kTurns;
+  static constexpr int kTileWarpgroups = Config::kTileWarpgroups, kConsumerGroups = Config::kConsumerGroups,
+                       kConsumers = kTileWarpgroups * kConsumerGroups;
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
-  static constexpr bool kByHand = kGather || kIm2colSmem;  // a warpgroup fills the stages
+  static constexpr bool kFilledByWarps = kGather || kIm2colSmem;  // of the stages, not by TMA
   using Gatherer = Gather<Config>;
   static constexpr bool kPhases = Operands::kPhases;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
@@ -61,12 +62,12 @@ struct ConvFprop {
   static constexpr int kThreads = 128 * (1 + kConsumers);
   static constexpr bool kGeneral = Config::kNorm == Norm::kGeneral, kAlone = Config::kNorm == Norm::kNone || kGeneral;
   // Ordinary loads take a producer more.
-  static constexpr int kProducerRegisters = kByHand           ? (kConsumers == 4 ? 64 : 88)
+  static constexpr int kProducerRegisters = kFilledByWarps    ? (kConsumers == 4 ? 64 : 88)
                                             : kConsumers == 4 ? (kStreamed ? 64 : 32)
                                             : kAlone          ? 40
                                             : kStreamed       ? 72
                                                               : 56;
-  static constexpr int kConsumerRegisters = kByHand           ? (kConsumers == 4 ? 104 : 208)
+  static constexpr int kConsumerRegisters = kFilledByWarps    ? (kConsumers == 4 ? 104 : 208)
                                             : kConsumers == 4 ? (kStreamed ? 104 : 112)
                                             : kAlone          ? 232
                                             : kStreamed       ? 216
@@ -78,10 +79,10 @@ struct ConvFprop {
                 "tiles that wait for one another are whole, and neighbours");
   template <int i>
   static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
-  static constexpr bool kSpread = Tail::kFetch > 0 && kTurns == 1 && !kSplit && !kDirect;
+  static constexpr bool kSpread = Tail::kFetch > 0 && kConsumerGroups == 1 && !kSplit && !kDirect;
   static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
-  static constexpr int kPrefetches = kByHand || kAllFetched || Tail::kStores != Stores::kTma ? 0
-                                     : kStreamed                                             ? Visitor::kTensorsBefore
+  static constexpr int kPrefetches = kFilledByWarps || kAllFetched || Tail::kStores != Stores::kTma ? 0
+                                     : kStreamed ? Visitor::kTensorsBefore
                                                  : Visitor::kTensors;  // the second pass comes much later
   static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
   static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
@@ -91,7 +92,8 @@ struct ConvFprop {
                                  kGroup == 0 && !Operands::kBatched),
                 "all tiles of a block have the same filters");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
-  static_assert(Config::kWarpgroupRows * kTeam == kM, "the warpgroups of a team divide the tile's rows");
+  static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
+                "the warpgroups of a consumer group divide the tile's rows");
 
   static constexpr int kLineBytes = int(kStage.line), kBoxBytes = int(kStage.box);
   static constexpr int kAtomBytesA = int(kStage.atom_a), kAtomBytesB = int(kStage.atom_b);
@@ -106,10 +108,10 @@ struct ConvFprop {
     s.stages_b = filter_stages<Config>(kStages);
     s.two_rings = kTwoRings;
     s.consumers = kConsumers;
-    s.turns = kTurns;
+    s.consumer_groups = kConsumerGroups;
     s.warpgroup = Tail::kWarpgroupBytes;
     s.second_pass = kStreamed;
-    s.team = Again::kTeamBytes;
+    s.per_consumer_group = Again::kConsumerGroupBytes;
     s.own = Again::kOwnBytes;
     s.fetch_barriers = Fetch<Tail>::kBarriers;
     s.windows = kIm2colSmem ? Config::kStagesA : 0;
@@ -136,9 +138,9 @@ struct ConvFprop {
   static_assert(!kPhases || kHaloTile, "consecutive pixels do not lie evenly in the output of a phase");
   static_assert(!kHaloTile || !Operands::kColumnsA, "halo tiles have their channels side by side");
 
-  static constexpr int kProducers = kByHand ? Gatherer::kThreads : 32;  // threads; the rest of their warpgroup assists
+  static constexpr int kProducers = kFilledByWarps ? Gatherer::kThreads : 32;  // the rest of their warpgroup assists
   static constexpr int kFillers =
-      kByHand ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
+      kFilledByWarps ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
   using Resample = typename Tail::Resample;
   using Params = KernelParams<Resample::kMaps + phase_maps<Config>() + Tail::kFetch, typename Tail::HeadTile::Params,
@@ -146,22 +148,22 @@ struct ConvFprop {
   static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
   // Full and empty barriers of the filters' ring (for im2col tiles, of both operands'), then of the activations' own;
-  // turns; handovers of columns.
+  // order of the consumer groups' main loops; handovers of columns.
   struct Barriers {
     u32 base;
     UNISONO_DEVICE u32 full(u32 stage) const { return base + 8 * stage; }
     UNISONO_DEVICE u32 empty(u32 stage) const { return base + 8 * (kStages + stage); }
     UNISONO_DEVICE u32 full_a(u32 stage) const { return base + 8 * (2 * kStages + stage); }
     UNISONO_DEVICE u32 empty_a(u32 stage) const { return base + 8 * (2 * kStages + kStagesA + stage); }
-    UNISONO_DEVICE u32 turn(int turn) const { return base + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + turn); }
+    UNISONO_DEVICE u32 order(int group) const {
+      return base + 8 * (2 * kStages + (kTwoRings ? 2 * kStagesA : 0) + group);
+    }
     UNISONO_DEVICE u32 fetched(int consumer) const {
-      return turn(2 + consumer * Fetch<Tail>::kBarriers);
+      return order(2 + consumer * Fetch<Tail>::kBarriers);
     }  // neither with columns
     UNISONO_DEVICE u32 window(u32 i) const { return base + kOffsetTable - kOffsetBarriers + 16 * i; }
     UNISONO_DEVICE u32 empty_window(u32 i) const { return window(i) + 8; }
-    UNISONO_DEVICE typename Again::Handover columns(int of_turn) const {
-      return {turn(2 + of_turn), turn(4 + of_turn)};
-    }
+    UNISONO_DEVICE typename Again::Handover columns(int group) const { return {order(2 + group), order(4 + group)}; }
   };
 
   static UNISONO_DEVICE void run(const Params& params);
@@ -210,58 +212,58 @@ struct ConvFprop {
   // step are under way.
   template <class Between>
   static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers,
-                                      u32 done, int loads, int rank, int first_row, int turn_to_give, bool first_tile,
+                                      u32 done, int loads, int rank, int first_row, int next_group, bool first_tile,
                                       Between&& between);
 
   template <class Between>
   static UNISONO_DEVICE void multiply_im2col_tiles(Accumulators& acc, u64 base_a, u64 base_b, const Barriers& barriers,
-                                                   u32 done, int loads, int rank, int turn_to_give, bool first_tile,
+                                                   u32 done, int loads, int rank, int next_group, bool first_tile,
                                                    Between&& between);
   template <class Between>
   static UNISONO_DEVICE void multiply_halo_tiles(Accumulators& acc, const ConvGeometry& g, u64 base_a, u64 base_b,
                                                  const Barriers& barriers, u32 done, int loads, int rank,
-                                                 int turn_to_give, bool first_tile, Between&& between);
+                                                 int next_group, bool first_tile, Between&& between);
 
   // The main loop of a tile, by which way the configuration says; fetches operands of its epilogue meanwhile.
   static UNISONO_DEVICE void multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc, u32 shared,
                                            const Barriers& barriers, u32 done, int loads, int rank, int member,
-                                           int turn, bool first_tile, const At& at);
+                                           int group, bool first_tile, const At& at);
 
-  static UNISONO_DEVICE void finish_multiply(Accumulators& acc, const Barriers& barriers, int turn_to_give);
+  static UNISONO_DEVICE void finish_multiply(Accumulators& acc, const Barriers& barriers, int next_group);
 
   // One arrival a warp, at every block whose loads reach this one's stage.
   static UNISONO_DEVICE void release(u32 barrier, int rank);
 
-  // What warpgroup `member` of a team holds of cluster tile `index`.
-  static UNISONO_DEVICE At place_of(const ConvGeometry& g, int index, int rank, int member) {
+  // What warpgroup `member` of a consumer group holds of cluster tile `index`.
+  static UNISONO_DEVICE At warpgroup_tile(const ConvGeometry& g, int index, int rank, int member) {
     const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, index, rank);
-    return {tile.image, (tile.phase * g.tiles_m * kClusterM + tile.tile_m) * kTeam + member, tile.tile_n * kN,
+    return {tile.image, (tile.phase * g.tiles_m * kClusterM + tile.tile_m) * kTileWarpgroups + member, tile.tile_n * kN,
             Rows::of(g, tile, kM, member * Config::kWarpgroupRows)};
   }
 
   static UNISONO_DEVICE void consume(const Params& params, u8* memory, u32 shared, const Barriers& barriers, int rank,
                                      int consumer, u32 epoch);
 
-  static UNISONO_DEVICE u8* team_memory(u8* memory, int turn) {
-    return memory + kOffsetSecond + turn * Again::kTeamBytes;
+  static UNISONO_DEVICE u8* consumer_group_memory(u8* memory, int group) {
+    return memory + kOffsetSecond + group * Again::kConsumerGroupBytes;
   }
   static UNISONO_DEVICE u8* own_memory(u8* memory, int consumer) {
-    return memory + kOffsetSecond + kTurns * Again::kTeamBytes + consumer * Again::kOwnBytes;
+    return memory + kOffsetSecond + kConsumerGroups * Again::kConsumerGroupBytes + consumer * Again::kOwnBytes;
   }
 
   static UNISONO_DEVICE bool join_parts(const ConvParams& p, Tail& tail, Accumulators& acc, int item, int member,
                                         u32 epoch);
-  template <class Place>
-  static UNISONO_DEVICE void finish_tile(Tail& tail, Trace& trace, Again& again, Backlog<kTurns>& backlog,
-                                         const Place& place, int i, int turn, At& before, const At& at);
+  template <class HeldTile>
+  static UNISONO_DEVICE void finish_tile(Tail& tail, Trace& trace, Again& again, PendingTiles<kConsumerGroups>& pending,
+                                         const HeldTile& held_tile, int i, int group, At& before, const At& at);
 
-  // The three spare warps of the producer's warpgroup: the block's share of merging teams; streamed, columns for the
+  // The three spare warps of the producer's warpgroup: the block's share of merging segments; streamed, columns for the
   // second pass.
   static UNISONO_DEVICE void assist(const Params& params, u8* memory, const Barriers& barriers, int rank, int warp,
                                     u32 epoch);
 
-  // Team work for each tile of this block, in order, by `warps` warps.
-  static UNISONO_DEVICE void merge_teams(const ConvParams& p, int rank, u32 epoch, int warp, int warps);
+  // The merges of segments for each tile of this block, in order, by `warps` warps.
+  static UNISONO_DEVICE void merge_segments(const ConvParams& p, int rank, u32 epoch, int warp, int warps);
 };
 
 }  // namespace unisono

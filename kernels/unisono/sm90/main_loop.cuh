@@ -28,7 +28,7 @@ template <class Config, class Visitor>
 template <class Between>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_halo_tiles(Accumulators& acc, const ConvGeometry& g,
                                                                     u64 base_a, u64 base_b, const Barriers& barriers,
-                                                                    u32 done, int loads, int rank, int turn_to_give,
+                                                                    u32 done, int loads, int rank, int next_group,
                                                                     bool first_tile, Between&& between) {
   RingPosition<kStages> at(kStationary ? 0 : done * g.taps_h * g.taps_w);
   u32 previous = 0;
@@ -54,7 +54,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_halo_tiles(Accumulators
     previous_a = at_a.stage;
     at_a.advance();
   }
-  finish_multiply(acc, barriers, turn_to_give);
+  finish_multiply(acc, barriers, next_group);
   release(barriers.empty_a(previous_a), rank);
   if constexpr (!kStationary) release(barriers.empty(previous), rank);
 }
@@ -64,7 +64,7 @@ template <class Config, class Visitor>
 template <class Between>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_im2col_tiles(Accumulators& acc, u64 base_a, u64 base_b,
                                                                       const Barriers& barriers, u32 done, int loads,
-                                                                      int rank, int turn_to_give, bool first_tile,
+                                                                      int rank, int next_group, bool first_tile,
                                                                       Between&& between) {
   RingPosition<kStages> at(kStationary ? 0 : done);
   u32 previous = 0;
@@ -82,7 +82,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_im2col_tiles(Accumulato
       previous = at_a.stage;
       at_a.advance();
     }
-    finish_multiply(acc, barriers, turn_to_give);
+    finish_multiply(acc, barriers, next_group);
     release(barriers.empty_a(previous), rank);
   } else {
     for (int block = 0; block < loads; ++block) {
@@ -97,7 +97,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_im2col_tiles(Accumulato
       previous = at.stage;
       at.advance();
     }
-    finish_multiply(acc, barriers, turn_to_give);
+    finish_multiply(acc, barriers, next_group);
   }
   if constexpr (!kStationary) release(barriers.empty(previous), rank);
 }
@@ -106,20 +106,20 @@ template <class Config, class Visitor>
 template <class Between>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply(Accumulators& acc, const ConvGeometry& g, u32 shared,
                                                          const Barriers& barriers, u32 done, int loads, int rank,
-                                                         int first_row, int turn_to_give, bool first_tile,
+                                                         int first_row, int next_group, bool first_tile,
                                                          Between&& between) {
   const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * (kRows64A / 8));
   const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
   if constexpr (kHaloTile)
-    multiply_halo_tiles(acc, g, base_a, base_b, barriers, done, loads, rank, turn_to_give, first_tile, between);
+    multiply_halo_tiles(acc, g, base_a, base_b, barriers, done, loads, rank, next_group, first_tile, between);
   else
-    multiply_im2col_tiles(acc, base_a, base_b, barriers, done, loads, rank, turn_to_give, first_tile, between);
+    multiply_im2col_tiles(acc, base_a, base_b, barriers, done, loads, rank, next_group, first_tile, between);
 }
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_multiply(Accumulators& acc, const Barriers& barriers,
-                                                                int turn_to_give) {
-  if (kTurns > 1 && (threadIdx.x & 31) == 0) mbarrier_arrive(barriers.turn(turn_to_give));
+                                                                int next_group) {
+  if (kConsumerGroups > 1 && (threadIdx.x & 31) == 0) mbarrier_arrive(barriers.order(next_group));
   wgmma_wait<0>();
 #pragma unroll
   for (int b = 0; b < Tail::kAccBlocks; ++b) wgmma_hold(acc[b]);

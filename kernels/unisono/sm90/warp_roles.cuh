@@ -43,7 +43,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster
     // of rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the
     // block across, and its arrivals would stand in for a slow one's.
-    const int readers = 4 * kTeam * kReaders;
+    const int readers = 4 * kTileWarpgroups * kReaders;
     for (int s = 0; s < kStages; ++s)
       mbarrier_init(barriers.full(s), kFillers), mbarrier_init(barriers.empty(s), readers);
     if (kTwoRings)
@@ -52,11 +52,11 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     if (kIm2colSmem)
       for (int w = 0; w < Config::kStagesA; ++w)
         mbarrier_init(barriers.window(w), 1), mbarrier_init(barriers.empty_window(w), kProducers / 32);
-    for (int t = 0; t < 2; ++t) mbarrier_init(barriers.turn(t), 4 * kTeam);
+    for (int t = 0; t < 2; ++t) mbarrier_init(barriers.order(t), 4 * kTileWarpgroups);
     if constexpr (kStreamed) {
       for (int c = 0; c < kConsumers; ++c) Again::init_barriers(own_memory(memory, c));
       for (int t = 0; t < 2; ++t)
-        mbarrier_init(barriers.columns(t).full, 32), mbarrier_init(barriers.columns(t).empty, 128 * kTeam);
+        mbarrier_init(barriers.columns(t).full, 32), mbarrier_init(barriers.columns(t).empty, 128 * kTileWarpgroups);
     }
     if constexpr (Tail::kFetch > 0) Fetch<Tail>::init_barriers(barriers.fetched(0), kConsumers);
     mbarrier_init_fence();

@@ -40,9 +40,9 @@ enum class Load : std::uint8_t { halo, im2col, gather, im2col_smem, depthwise };
 /// at the main loop; pingpong2: two cooperative pairs take turns.
 enum class Order : std::uint8_t { cooperative, pingpong, pingpong2 };
 
-/// Consumer warpgroups that share a tile, and teams that take turns.
+/// Consumer warpgroups that share a tile, and consumer groups, which take turns.
 constexpr int warpgroups_of(Order order) { return order == Order::pingpong ? 1 : 2; }
-constexpr int turns_of(Order order) { return order == Order::cooperative ? 1 : 2; }
+constexpr int consumer_groups_of(Order order) { return order == Order::cooperative ? 1 : 2; }
 
 struct FixedFields {
   std::optional<std::string> family;

@@ -39,7 +39,7 @@ struct Schedule {
   int group = 0;  ///< rows of (cluster) tiles that are worked on together, all their channels; 0: one after another
 
   int warpgroups() const { return warpgroups_of(order); }  ///< that share a tile
-  int turns() const { return turns_of(order); }
+  int consumer_groups() const { return consumer_groups_of(order); }
   bool operator==(const Schedule&) const = default;
 };
 

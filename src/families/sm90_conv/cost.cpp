@@ -58,7 +58,8 @@ struct Constants : sm90::LaunchConstants {
   double pingpong2_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
   double quiet = 0.70;                ///< times an epilogue without a main loop beside it
   // Waiting for the rest of the image, in main loops for each row of the grid that the image spans
-  double first_row_wait = 0.43, further_row_wait = 0.80;  ///< resident; a further row is the other team's tiles too
+  double first_row_wait = 0.43,
+         further_row_wait = 0.80;  ///< resident; a further row is the other consumer group's tiles too
   // What an epilogue adds to the main loop beside it, of its own length
   double beside = 0.15, beside_pingpong2 = 0.10, beside_second = 0.25;
   // Split-K: once, and for 128 channels from each partner
@@ -198,8 +199,8 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     } else {
       t.epilogue += k.publish_clk;
       element += k.keep + k.second;
-      element += k.reload * std::max(0.0, 1 - c.schedule.turns() / rows);
-      t.drain = k.exchange_clk + k.drain * elements * std::max(0.0, std::ceil(rows / c.schedule.turns()) - 1);
+      element += k.reload * std::max(0.0, 1 - c.schedule.consumer_groups() / rows);
+      t.drain = k.exchange_clk + k.drain * elements * std::max(0.0, std::ceil(rows / c.schedule.consumer_groups()) - 1);
     }
   }
   t.epilogue += element * elements;
@@ -208,7 +209,8 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   return t;
 }
 
-/// Clocks of the block with most tiles. Teams take turns at the main loop; a team's next tile waits for its epilogue.
+/// Clocks of the block with most tiles. Consumer groups take turns at the main loop; a group's next tile waits for its
+/// epilogue.
 double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
   const bool second = c.mode() == plan::NormMode::streamed;
@@ -216,7 +218,8 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const double beside = second ? k.beside_second : c.schedule.warpgroups() == 2 ? k.beside_pingpong2 : k.beside;
   const double quiet = exchanges(c.mode()) ? k.quiet : 1.0;
   if (tiles <= 1) return start + t.main + quiet * t.epilogue + t.drain;
-  if (c.schedule.turns() == 1) return start + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
+  if (c.schedule.consumer_groups() == 1)
+    return start + tiles * (t.main + k.drain_clk + quiet * t.epilogue + t.wait) + t.drain;
   // of the time that a main loop runs beside an epilogue
   const double share = std::min(1.0, 2 * t.main / (t.main + t.epilogue + t.wait));
   const double epilogue = t.epilogue * (quiet + (1 - quiet) * share), main = t.main + beside * share * t.epilogue;
@@ -228,7 +231,7 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
 bool measured(const ConvConfig& c) {
   const auto is = [&](int m, int n) { return c.tile.m == m && c.tile.n == n; };
   const bool pingpong2 = c.schedule.order == plan::Order::pingpong2;
-  if (c.schedule.turns() == 1)
+  if (c.schedule.consumer_groups() == 1)
     return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
   if (c.schedule.swap) return !pingpong2 && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
   return is(128, 128) || is(256, 64) || (is(128, 160) && !pingpong2) ||
@@ -244,7 +247,7 @@ double filters_clk(const ConvConfig& c) {
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p) {
   return p.config.mode() == plan::NormMode::streamed
-             ? 4.0 * std::max(0.0, 1 - p.config.schedule.turns() / rows_of_image(p))
+             ? 4.0 * std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p))
              : 0.0;
 }
 

@@ -114,7 +114,7 @@ std::string config_text(const ConvConfig& c) {
       "struct Config {{\n"
       "    using Element = {};\n"
       "    static constexpr int kTileM = {}, kTileN = {}, kTileK = {};\n"
-      "    static constexpr int kTileWarpgroups = {}, kTurns = {}, kWarpgroupRows = {};\n"
+      "    static constexpr int kTileWarpgroups = {}, kConsumerGroups = {}, kWarpgroupRows = {};\n"
       "    static constexpr int kStages = {}, kStagesA = {}, kHaloH = {}, kHaloW = {}, kStoreBuffers = {};\n"
       "    static constexpr int kClusterM = {}, kClusterN = {}, kGroup = {};\n"
       "    static constexpr bool kTwoDimensional = {}, kSplit = {}, kSwap = {}, kStationary = {};\n"
@@ -123,11 +123,11 @@ std::string config_text(const ConvConfig& c) {
       "    static constexpr bool kWide = {}, kMeets = {};\n"
       "    static constexpr Stores kStores = Stores::{};\n"
       "{}}};\n",
-      codegen::operand_tag(c.element), c.tile.m, c.tile.n, c.tile.k, c.schedule.warpgroups(), c.schedule.turns(),
-      c.tile.m / c.schedule.warpgroups(), c.schedule.stages, c.activation_stages(), halo.halo_h, halo.halo_w,
-      c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.group, c.two_dimensional(),
-      c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(), c.features.moments,
-      c.features.fetch.value_or(0), c.wide(), c.meets(), stores_name(c.features.stores),
+      codegen::operand_tag(c.element), c.tile.m, c.tile.n, c.tile.k, c.schedule.warpgroups(),
+      c.schedule.consumer_groups(), c.tile.m / c.schedule.warpgroups(), c.schedule.stages, c.activation_stages(),
+      halo.halo_h, halo.halo_w, c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.group,
+      c.two_dimensional(), c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(),
+      c.features.moments, c.features.fetch.value_or(0), c.wide(), c.meets(), stores_name(c.features.stores),
       operands_text(c) + resample_text(c.features.resampling) + head_text(c.features.head));
 }
 

@@ -59,14 +59,14 @@ void lay_out_tiles(ConvPlan& p, const sm90::ConvProblem& problem) {
 }
 
 /// Messages of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
-/// warpgroup, four of a warp. Else slots form teams, as few as there can be, each of which warps merge first.
+/// warpgroup, four of a warp. Else slots form segments, as few as there can be, each of which warps merge first.
 void lay_out_statistics(ConvPlan& p) {
   const int at_once = p.config.mode() == plan::NormMode::streamed ? 4 * 32 : 8 * 128,
             units = p.config.tile.n / p.config.unit();
-  p.team_slots = 1;
+  p.segment_slots = 1;
   if (std::int64_t{p.slots_per_image} * units > at_once)
-    p.team_slots = static_cast<int>(divide_up(p.slots_per_image, divide_up(p.slots_per_image, largest_team)));
-  p.teams_per_image = static_cast<int>(divide_up(p.slots_per_image, p.team_slots));
+    p.segment_slots = static_cast<int>(divide_up(p.slots_per_image, divide_up(p.slots_per_image, largest_segment)));
+  p.segments_per_image = static_cast<int>(divide_up(p.slots_per_image, p.segment_slots));
 }
 
 /// General: as FoldColumns of kernels/unisono/epilogue/fold_columns.cuh finds them.
@@ -99,7 +99,7 @@ Workspace lay_out_workspace(const ConvPlan& p, const sm90::ConvProblem& problem)
   if (exchanges(c.mode())) {
     const Checked row = product(p.images, problem.extents.cols / c.unit(), entries_of(c.floats()), entry_bytes);
     w.slots = take(w.bytes, row * p.slots_per_image);
-    w.teams = p.team_slots > 1 ? take(w.bytes, row * p.teams_per_image) : w.slots;
+    w.segments = p.segment_slots > 1 ? take(w.bytes, row * p.segments_per_image) : w.slots;
   }
   if (c.schedule.split) {
     const Checked parts = product(p.tiles, p.splits - 1, c.schedule.warpgroups());
@@ -140,7 +140,7 @@ ConvPlan lay_out(const ConvConfig& config, const sm90::ConvProblem& problem, con
   if (config.schedule.split)
     p.splits = static_cast<int>(std::max<std::int64_t>(
         1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
-  p.threads = 128 * (1 + config.schedule.warpgroups() * config.schedule.turns());
+  p.threads = 128 * (1 + config.schedule.warpgroups() * config.schedule.consumer_groups());
   // As few blocks as finish in the same number of rounds: the tiles of an image then fall into fewer of them
   const std::int64_t step = config.schedule.stationary ? p.tiles_n : 1,
                      clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused

@@ -22,7 +22,7 @@ std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::Con
                      .exceeding(plan.tiles, d.resident_blocks[1])
                : sm90::unfit("split-K: a tile is one load, there is nothing to split");
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits,
-                     held = clusters * c.schedule.turns();
+                     held = clusters * c.schedule.consumer_groups();
   const std::int64_t sharing = image * (p.visitor.returns_all ? plan.images : 1);
   if (p.visitor.returns && sharing > held && sharing > 1)
     return sm90::unfit(

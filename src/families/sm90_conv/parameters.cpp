@@ -252,10 +252,10 @@ void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilo
   const bool exchanges = w.bytes > 0;
   if (epilogue.norm) {
     params.norm = {.slots = exchanges ? reinterpret_cast<Entry*>(base + w.slots) : nullptr,
-                   .teams = exchanges ? reinterpret_cast<Entry*>(base + w.teams) : nullptr,
+                   .segments = exchanges ? reinterpret_cast<Entry*>(base + w.segments) : nullptr,
                    .slots_per_image = plan.slots_per_image,
-                   .team_slots = plan.team_slots,
-                   .teams_per_image = plan.teams_per_image,
+                   .segment_slots = plan.segment_slots,
+                   .segments_per_image = plan.segments_per_image,
                    .group_channels = static_cast<int>(epilogue.norm->group_channels),
                    .by_group_channels = divisor(static_cast<u64>(epilogue.norm->group_channels))};
   }

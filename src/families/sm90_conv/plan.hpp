@@ -10,7 +10,7 @@ namespace unisono::families::sm90_conv {
 
 /// Parts of the workspace, in bytes from its start; its memory must be zero before the first launch.
 struct Workspace {
-  std::size_t bytes = 0, exits = 0, slots = 0, teams = 0, flags = 0, partials = 0;
+  std::size_t bytes = 0, exits = 0, slots = 0, segments = 0, flags = 0, partials = 0;
   std::size_t folds = 0, fold_results = 0, fold_rows = 0, fold_counters = 0;  ///< general; floats, then counters
 };
 
@@ -18,7 +18,7 @@ struct Workspace {
 struct ConvPlan : families::Plan {
   ConvConfig config;
   int images = 0, rows = 0, tiles_m = 0, tiles_n = 0, tiles = 0, tiles_w = 0, channel_blocks = 0, splits = 1;
-  int slots_per_image = 0, team_slots = 1, teams_per_image = 0;
+  int slots_per_image = 0, segment_slots = 1, segments_per_image = 0;
   Workspace workspace;
 };
 

@@ -57,7 +57,8 @@ TEST_F(CudaLaunch, WorkspacesAreZeroAndLieWithinTheirMemory) {
   EXPECT_GE(state.memory.at(start), kernel.plan().workspace_bytes);
   const auto* bytes = reinterpret_cast<const char*>(start);
   EXPECT_TRUE(std::all_of(bytes, bytes + kernel.plan().workspace_bytes, [](char c) { return c == 0; }));
-  for (const void* part : {static_cast<const void*>(p.conv.norm.slots), static_cast<const void*>(p.conv.norm.teams)}) {
+  for (const void* part :
+       {static_cast<const void*>(p.conv.norm.slots), static_cast<const void*>(p.conv.norm.segments)}) {
     EXPECT_GE(reinterpret_cast<CUdeviceptr>(part), start);
     EXPECT_LT(reinterpret_cast<CUdeviceptr>(part), start + kernel.plan().workspace_bytes);
   }

@@ -25,7 +25,7 @@ bool sums_source(const Graph& g, const codegen::GraphKernel& kernel) {
 
 // Parts of an image's rows: a thread has some eight rows, or fewer where that leaves SMs without a block; at most
 // `most` blocks an SM
-std::int64_t slabs_of(const plan::Device& device, const Extents& space, std::int64_t most) {
+std::int64_t strips_of(const plan::Device& device, const Extents& space, std::int64_t most) {
   const std::int64_t octets = (space.cols + 7) / 8, lanes = 256 / std::min<std::int64_t>(octets, 256);
   const std::int64_t rows = space.rows_per_image(), images = space.images;
   const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
@@ -62,7 +62,7 @@ class GraphEmission {
                                     const std::optional<Refusal>& apart) const;
   void launch(const codegen::GraphKernel& k, const std::optional<Refusal>& why);
   Arguments arguments(const codegen::GraphKernel& k);
-  PlacedTensor place(const codegen::GraphTensor& t, const codegen::GraphKernel& k, std::int64_t slabs);
+  PlacedTensor place(const codegen::GraphTensor& t, const codegen::GraphKernel& k, std::int64_t strips);
   PlacedTensor& in_scratch(std::map<ValueId, PlacedTensor>& list, ValueId id, std::int64_t bytes, std::int64_t pitch);
   std::int64_t blocks(const codegen::GraphKernel& k, const Arguments& a) const;
 
@@ -130,8 +130,8 @@ PlacedTensor& GraphEmission::in_scratch(std::map<ValueId, PlacedTensor>& list, V
   return list.emplace(id, floats_in_scratch(e_, bytes, pitch)).first->second;
 }
 
-// A tensor of the kernel, which has so many slabs
-PlacedTensor GraphEmission::place(const codegen::GraphTensor& t, const codegen::GraphKernel& k, std::int64_t slabs) {
+// A tensor of the kernel, which has so many strips
+PlacedTensor GraphEmission::place(const codegen::GraphTensor& t, const codegen::GraphKernel& k, std::int64_t strips) {
   const ResultShape results = results_of(k.domain, space_);
   switch (t.kind) {
     case Kind::accumulator: return {*acc_, all_of(*acc_, {space_.rows(), space_.cols})};
@@ -144,7 +144,7 @@ PlacedTensor GraphEmission::place(const codegen::GraphTensor& t, const codegen::
     case Kind::reduction: return in_scratch(reduced_, t.value, results.rows * results.columns * 4, results.columns);
     case Kind::partials: break;
   }
-  const std::int64_t count = space_.images * slabs * results.columns * k.state_floats;
+  const std::int64_t count = space_.images * strips * results.columns * k.state_floats;
   return in_scratch(partials_, t.value, 4 * count, results.columns);
 }
 
@@ -152,10 +152,10 @@ GraphEmission::Arguments GraphEmission::arguments(const codegen::GraphKernel& k)
   Arguments a;
   a.fixed.images = count32(space_.images), a.fixed.pixels = count32(space_.rows_per_image());
   a.fixed.columns = count32(space_.cols);
-  a.fixed.slabs = count32(slabs_of(e_.in.device, space_, k.part == Part::elements ? 16 : 4));
+  a.fixed.strips = count32(strips_of(e_.in.device, space_, k.part == Part::elements ? 16 : 4));
   for (std::size_t i = 0; i < k.tensors.size(); ++i) {
     const codegen::GraphTensor& t = k.tensors[i];
-    const PlacedTensor x = place(t, k, a.fixed.slabs);
+    const PlacedTensor x = place(t, k, a.fixed.strips);
     const bool is_read = t.kind == Kind::accumulator || t.kind == Kind::operand;
     (is_read ? a.touched.reads : a.touched.writes).push_back(x.memory);
     a.fixed.tensors[i].pitch = x.tensor.pitch;
@@ -166,7 +166,7 @@ GraphEmission::Arguments GraphEmission::arguments(const codegen::GraphKernel& k)
 
 std::int64_t GraphEmission::blocks(const codegen::GraphKernel& k, const Arguments& a) const {
   const auto [rows, columns] = results_of(k.domain, space_);
-  std::int64_t blocks = space_.images * a.fixed.slabs;
+  std::int64_t blocks = space_.images * a.fixed.strips;
   if (k.part == Part::results) blocks = rows * columns;
   if (k.part == Part::join) blocks = (rows * columns + k.threads / 32 - 1) / (k.threads / 32);
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();

@@ -185,9 +185,9 @@ TEST(Parameters, EpochOfAnyCountOfExits) {
 TEST(Parameters, PlacesInTheWorkspace) {
   sm90_conv::ConvPlan p;
   p.config.schedule.split = true;
-  p.workspace = {.bytes = 4096, .exits = 256, .slots = 512, .teams = 1024, .flags = 2048, .partials = 2304};
+  p.workspace = {.bytes = 4096, .exits = 256, .slots = 512, .segments = 1024, .flags = 2048, .partials = 2304};
   p.blocks = 120;
-  p.slots_per_image = 7, p.team_slots = 3, p.teams_per_image = 3;
+  p.slots_per_image = 7, p.segment_slots = 3, p.segments_per_image = 3;
   plan::Epilogue epilogue;
   epilogue.norm.emplace().group_channels = 10;
   ConvParams params{};
@@ -198,12 +198,12 @@ TEST(Parameters, PlacesInTheWorkspace) {
   EXPECT_EQ(params.launch.last, 120u * 32768 - 1);
   EXPECT_EQ(params.launch.by_blocks.factor, divisor(120).factor);
   EXPECT_EQ(address(params.norm.slots), base + 512);
-  EXPECT_EQ(address(params.norm.teams), base + 1024);
+  EXPECT_EQ(address(params.norm.segments), base + 1024);
   EXPECT_EQ(address(params.split.flags), base + 2048);
   EXPECT_EQ(address(params.split.partials), base + 2304);
   EXPECT_EQ(params.norm.slots_per_image, 7);
-  EXPECT_EQ(params.norm.team_slots, 3);
-  EXPECT_EQ(params.norm.teams_per_image, 3);
+  EXPECT_EQ(params.norm.segment_slots, 3);
+  EXPECT_EQ(params.norm.segments_per_image, 3);
   EXPECT_EQ(params.norm.group_channels, 10);
 
   ConvParams none{};

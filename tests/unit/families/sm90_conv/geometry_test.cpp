@@ -28,8 +28,8 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.channel_blocks, 5);
   EXPECT_EQ(p.splits, 1);
   EXPECT_EQ(p.slots_per_image, 32);
-  EXPECT_EQ(p.team_slots, 1);
-  EXPECT_EQ(p.teams_per_image, 32);
+  EXPECT_EQ(p.segment_slots, 1);
+  EXPECT_EQ(p.segments_per_image, 32);
   EXPECT_EQ(p.threads, 384);
   EXPECT_EQ(p.blocks, 128);  // 512 tiles take four rounds of 128 as of 132
   EXPECT_TRUE(p.cooperative);
@@ -38,7 +38,7 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.config.unit(), 10);  // gcd(10 channels a group, 160)
   EXPECT_EQ(p.workspace.exits, 0u);
   EXPECT_EQ(p.workspace.slots, 256u);
-  EXPECT_EQ(p.workspace.teams, p.workspace.slots);
+  EXPECT_EQ(p.workspace.segments, p.workspace.slots);
   EXPECT_EQ(p.workspace.bytes, 256u + 8 * 32 * 32 * 16);  // images, units, slots, entry
   // stages: 3 halo tiles of 18 lines of 10 pixels, rounded up to 1024, 5 of 160 filters, 128 bytes each; a warpgroup:
   // staging of four warps, four columns (bias, mean, factor, shift) of 160 floats, rounded up to 1024; barriers;
@@ -77,17 +77,17 @@ TEST(Geometry, RunsCrossImagesUnlessTheEpilogueMayNot) {
   EXPECT_EQ(per_image.tiles, 32 * 25 * 2);  // the last tile of an image is half empty
 }
 
-TEST(Geometry, ManySlotsFormTeams) {
+TEST(Geometry, ManySlotsFormSegments) {
   const ConvPlan p = plan_of(test::conv_of(1, 512, 512, 128, 128, 3), test::block,
                              "tile=128x128 order=pingpong load=halo mode=streamed cluster=1x1");
   EXPECT_EQ(p.slots_per_image, 2048);
-  EXPECT_EQ(p.team_slots, 128);  // a warp loads the entries of 128 slots at once
-  EXPECT_EQ(p.teams_per_image, 16);
-  EXPECT_EQ(p.workspace.teams, 256u + 2048 * 32 * 16);
-  EXPECT_EQ(p.workspace.bytes, p.workspace.teams + 16 * 32 * 16);
+  EXPECT_EQ(p.segment_slots, 128);  // a warp loads the entries of 128 slots at once
+  EXPECT_EQ(p.segments_per_image, 16);
+  EXPECT_EQ(p.workspace.segments, 256u + 2048 * 32 * 16);
+  EXPECT_EQ(p.workspace.bytes, p.workspace.segments + 16 * 32 * 16);
 }
 
-// A statistic of more floats than an entry holds is a message of several, in every slot and team, and in the second
+// A statistic of more floats than an entry holds is a message of several, in every slot and segment, and in the second
 // pass's shared memory
 TEST(Geometry, StatisticsOfSeveralEntries) {
   const Conv2d conv = test::conv_of(1, 512, 512, 128, 128, 3);
@@ -100,14 +100,14 @@ TEST(Geometry, StatisticsOfSeveralEntries) {
     ConvConfig config = moments.config;
     config.statistics = StreamedStatistics{.unit = config.unit(), .floats = floats};
     const ConvPlan p = lay_out(config, problem, Device{});
-    EXPECT_EQ(p.team_slots, 128) << floats << " floats";
+    EXPECT_EQ(p.segment_slots, 128) << floats << " floats";
     EXPECT_EQ(p.workspace.slots, 256u);
-    EXPECT_EQ(p.workspace.teams, 256u + 2048 * 32 * 16 * entries) << floats << " floats";
-    EXPECT_EQ(p.workspace.bytes, p.workspace.teams + 16 * 32 * 16 * entries) << floats << " floats";
+    EXPECT_EQ(p.workspace.segments, 256u + 2048 * 32 * 16 * entries) << floats << " floats";
+    EXPECT_EQ(p.workspace.bytes, p.workspace.segments + 16 * 32 * 16 * entries) << floats << " floats";
     const auto room = [](int of) { return 2 * ((std::size_t{254} * 4 * of + 15) / 16 * 16); };  // two consumer groups
     EXPECT_EQ(p.shared_bytes + room(3), moments.shared_bytes + room(floats)) << floats << " floats";
     config.statistics = ResidentStatistics{.unit = config.unit(), .floats = floats};
-    EXPECT_EQ(lay_out(config, problem, Device{}).workspace.teams, p.workspace.teams) << floats << " floats";
+    EXPECT_EQ(lay_out(config, problem, Device{}).workspace.segments, p.workspace.segments) << floats << " floats";
   }
   EXPECT_EQ(plan_of(conv, test::bare, "tile=128x128").config.floats(), 0);
 }
@@ -146,7 +146,7 @@ TEST(Geometry, FewBlocksFit) {
     EXPECT_EQ(c.plan.config.schedule.cluster.ctas(), 1);
     EXPECT_LE(c.plan.blocks, 6);
     if (c.plan.config.mode() == NormMode::resident) {
-      EXPECT_LE(c.plan.tiles, 6 * c.plan.config.schedule.turns());
+      EXPECT_LE(c.plan.tiles, 6 * c.plan.config.schedule.consumer_groups());
     }
   }
 }

@@ -91,7 +91,8 @@ int accumulators(const ConvConfig& c) { return c.tile.m / c.schedule.warpgroups(
 
 /// The static assertions of kernels/unisono.
 void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
-  const int rows = c.tile.m / c.schedule.warpgroups(), consumers = c.schedule.warpgroups() * c.schedule.turns();
+  const int rows = c.tile.m / c.schedule.warpgroups(),
+            consumers = c.schedule.warpgroups() * c.schedule.consumer_groups();
   EXPECT_TRUE(rows == 64 || rows == 128 || rows == 256);
   EXPECT_EQ(rows * c.schedule.warpgroups(), c.tile.m);
   EXPECT_TRUE(consumers == 2 || consumers == 4);
@@ -220,16 +221,17 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   }
 }
 
-/// Deals the items to the teams as a kernel does; resident: a team has at most one item of an image.
+/// Deals the items to the consumer groups as a kernel does; resident: a consumer group has at most one item of an
+/// image.
 void check_in_flight(const ConvPlan& p) {
   const int image_items = p.tiles_m * p.tiles_n * p.splits;
   if (image_items == 1) return;
   const int clusters = p.blocks / (p.config.schedule.cluster.ctas());
-  std::map<std::tuple<int, int, int>, int> held;  // image, cluster, turn
+  std::map<std::tuple<int, int, int>, int> held;  // image, cluster, group
   const int images = std::min(p.images, 4);
   for (int item = 0; item < images * image_items; ++item) {
-    const int cluster = item % clusters, turn = item / clusters % p.config.schedule.turns();
-    const int count = ++held[{item / image_items, cluster, turn}];
+    const int cluster = item % clusters, group = item / clusters % p.config.schedule.consumer_groups();
+    const int count = ++held[{item / image_items, cluster, group}];
     ASSERT_LE(count, 1) << "image " << item / image_items << " of " << image_items << " items";
   }
 }
@@ -238,7 +240,7 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   const ConvConfig& c = p.config;
   const int cluster = c.schedule.cluster.ctas();
   EXPECT_LE(p.shared_bytes, d.shared_bytes);
-  EXPECT_EQ(p.threads, 128 * (1 + c.schedule.warpgroups() * c.schedule.turns()));
+  EXPECT_EQ(p.threads, 128 * (1 + c.schedule.warpgroups() * c.schedule.consumer_groups()));
   EXPECT_LE(p.threads, 640);
   EXPECT_GE(p.blocks, cluster);
   EXPECT_EQ(p.blocks % cluster, 0);
@@ -265,8 +267,8 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   }
   EXPECT_EQ(p.cooperative, c.schedule.split || c.meets() || exchanges(c.mode()));
   if (c.meets()) {
-    EXPECT_LE(p.tiles_n,
-              d.resident_blocks[c.schedule.cluster.ctas()] / (c.schedule.cluster.ctas()) * c.schedule.turns());
+    EXPECT_LE(p.tiles_n, d.resident_blocks[c.schedule.cluster.ctas()] / (c.schedule.cluster.ctas()) *
+                             c.schedule.consumer_groups());
     EXPECT_FALSE(c.schedule.split || c.schedule.group != 0);
   }
   if (c.mode() == NormMode::resident) check_in_flight(p);
@@ -316,13 +318,13 @@ void check_workspace(const ConvPlan& p, const Extents& e, const Epilogue& e_) {
   }
   if (exchanges(c.mode())) {
     EXPECT_EQ(p.slots_per_image, p.tiles_m * c.schedule.cluster.m * c.schedule.warpgroups());
-    EXPECT_EQ(p.teams_per_image, (p.slots_per_image + p.team_slots - 1) / p.team_slots);
+    EXPECT_EQ(p.segments_per_image, (p.slots_per_image + p.segment_slots - 1) / p.segment_slots);
     const std::size_t row = static_cast<std::size_t>(p.images * (e.cols / c.unit())) * 16;
     part(p.workspace.slots, row * p.slots_per_image);
-    if (p.team_slots > 1)
-      part(p.workspace.teams, row * p.teams_per_image);
+    if (p.segment_slots > 1)
+      part(p.workspace.segments, row * p.segments_per_image);
     else
-      EXPECT_EQ(p.workspace.teams, p.workspace.slots);
+      EXPECT_EQ(p.workspace.segments, p.workspace.slots);
   }
   if (c.schedule.split) {
     const std::size_t partials = static_cast<std::size_t>(p.tiles) * (p.splits - 1) * c.schedule.warpgroups();

@@ -64,7 +64,7 @@ std::string config_text(const ConvConfig& c, int number) {
   return fmt::format(
       "struct Config{} {{\n"
       "    using Element = {};\n"
-      "    static constexpr int kTileM = {}, kTileN = {}, kTileK = {}, kTileWarpgroups = {}, kTurns = {}, "
+      "    static constexpr int kTileM = {}, kTileN = {}, kTileK = {}, kTileWarpgroups = {}, kConsumerGroups = {}, "
       "kWarpgroupRows = {};\n"
       "    static constexpr int kStages = {}, kStagesA = {}, kHaloH = {}, kHaloW = {}, kStoreBuffers = {}, kClusterM = "
       "{}, kClusterN "
@@ -82,10 +82,11 @@ std::string config_text(const ConvConfig& c, int number) {
       c.element == DType::f16    ? "F16"
       : c.element == DType::tf32 ? "Tf32"
                                  : "Bf16",
-      c.tile.m, c.tile.n, c.tile.k, c.schedule.warpgroups(), c.schedule.turns(), c.tile.m / c.schedule.warpgroups(),
-      c.schedule.stages, c.activation_stages(), halo.halo_h, halo.halo_w, c.features.store_buffers,
-      c.schedule.cluster.m, c.schedule.cluster.n, c.unit(), c.two_dimensional(), c.schedule.split, c.schedule.swap,
-      norm(c.mode()), operands(c), c.features.fetch.value_or(0), c.features.moments, c.schedule.stationary);
+      c.tile.m, c.tile.n, c.tile.k, c.schedule.warpgroups(), c.schedule.consumer_groups(),
+      c.tile.m / c.schedule.warpgroups(), c.schedule.stages, c.activation_stages(), halo.halo_h, halo.halo_w,
+      c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.unit(), c.two_dimensional(),
+      c.schedule.split, c.schedule.swap, norm(c.mode()), operands(c), c.features.fetch.value_or(0), c.features.moments,
+      c.schedule.stationary);
 }
 
 std::string visitor_text(const plan::VisitorShape& v) {
