@@ -82,7 +82,7 @@ struct FormedValue {
 /// The largest of each 2x2 pixels of an image.
 inline FormedValue max_pool_2x2(Value image) { return {image, StoreForm::max_pool_2x2}; }
 /// An image of twice the height and width: each pixel four times.
-inline FormedValue enlarge_2x2(Value image) { return {image, StoreForm::enlarge_2x2}; }
+inline FormedValue upsample_2x2(Value image) { return {image, StoreForm::upsample_2x2}; }
 /// Memory for a value that only a head reads: bound, and its contents unspecified afterwards.
 inline FormedValue scratch(Value value) { return {value, StoreForm::scratch}; }
 /// A head of a value that another store writes whole or has as scratch.

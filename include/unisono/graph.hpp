@@ -123,12 +123,12 @@ struct Node {
 };
 
 /// What a store writes of its value. The forms beside `whole` are of [m,n] values, as floating-point numbers, and lie
-/// in memory as the whole would, channels last or first. Those that are pooled or enlarged are of a convolution, whose
+/// in memory as the whole would, channels last or first. Those that are pooled or upsampled are of a convolution, whose
 /// values are images; odd extents lose their last row or column when they are pooled.
 enum class StoreForm : std::uint8_t {
   whole,
   max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN if one is
-  enlarge_2x2,   ///< each pixel four times, (N, 2P, 2Q, K)
+  upsample_2x2,  ///< each pixel four times, (N, 2P, 2Q, K)
   scratch,       ///< of a head: the whole value's memory must be bound, and its contents are unspecified afterwards
   head,          ///< a second, small contraction of the value: Store::head
 };
@@ -139,8 +139,8 @@ std::string_view to_string(StoreForm form);
 struct Head;
 
 /// An output: what its form makes of the value, rounded to `dtype`. A whole value has its own axes ([m,n], [b,n], …).
-/// A graph may have one pooled and one enlarged store, of one value and one dtype. That value is stored whole too, in
-/// that dtype; an enlarged store may do without if there is neither a pooled one nor a whole one of another dtype. A
+/// A graph may have one pooled and one upsampled store, of one value and one dtype. That value is stored whole too, in
+/// that dtype; an upsampled store may do without if there is neither a pooled one nor a whole one of another dtype. A
 /// graph may have one head, of a value that exactly one store writes whole or has as scratch: that store's dtype, one
 /// of f32, tf32, f16 and bf16, is what the head multiplies, and `dtype` here is what its result is rounded to.
 struct Store {

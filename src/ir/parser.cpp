@@ -137,8 +137,9 @@ std::string_view Parser::name_of_expression(std::size_t begin) const {
 
 // FORM(expression), if that is what stands here
 std::optional<FormedValue> Parser::formed_value() {
-  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::enlarge_2x2, StoreForm::scratch}) {
-    if (!at_word(to_string(form)) || !at_symbol("(", 1)) continue;
+  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::upsample_2x2, StoreForm::scratch}) {
+    const bool former = form == StoreForm::upsample_2x2 && at_word("enlarge_2x2");  // its name at first
+    if ((!former && !at_word(to_string(form))) || !at_symbol("(", 1)) continue;
     const Token word = take(), open = take();
     const Value image = expression();
     close(open, ")");

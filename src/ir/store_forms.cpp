@@ -12,7 +12,7 @@ std::string_view to_string(StoreForm form) {
   switch (form) {
     case StoreForm::whole: return "";
     case StoreForm::max_pool_2x2: return "max_pool_2x2";
-    case StoreForm::enlarge_2x2: return "enlarge_2x2";
+    case StoreForm::upsample_2x2: return "upsample_2x2";
     case StoreForm::scratch: return "scratch";
     case StoreForm::head: return "head";
   }
@@ -34,7 +34,7 @@ std::string free_name(const Graph& g) {
   return name;
 }
 
-bool is_resampled(const Store& s) { return s.form == StoreForm::max_pool_2x2 || s.form == StoreForm::enlarge_2x2; }
+bool is_resampled(const Store& s) { return s.form == StoreForm::max_pool_2x2 || s.form == StoreForm::upsample_2x2; }
 
 // What the resampled stores of `from` are made of, in a graph without them
 void split_resampled(const Graph& from, SplitStores& split) {
@@ -43,15 +43,15 @@ void split_resampled(const Graph& from, SplitStores& split) {
   for (const Store& s : from.stores) {
     if (!is_resampled(s)) continue;
     made = &s;
-    (s.form == StoreForm::max_pool_2x2 ? split.pooled : split.enlarged) = s.name;
+    (s.form == StoreForm::max_pool_2x2 ? split.pooled : split.upsampled) = s.name;
   }
   if (made == nullptr) return;
-  // The last one, as kernels pool and enlarge the store that they write last
+  // The last one, as kernels pool and upsample the store that they write last
   const auto source = std::find_if(stores.rbegin(), stores.rend(),
                                    [&](const Store& s) { return s.value == made->value && s.dtype == made->dtype; });
-  split.only_enlarged = source == stores.rend();
-  split.source = split.only_enlarged ? free_name(from) : source->name;
-  if (split.only_enlarged) stores.push_back({made->value, made->dtype, split.source});
+  split.only_upsampled = source == stores.rend();
+  split.source = split.only_upsampled ? free_name(from) : source->name;
+  if (split.only_upsampled) stores.push_back({made->value, made->dtype, split.source});
 }
 
 // The store that the head of `from` multiplies
@@ -65,7 +65,7 @@ void split_head(const Graph& from, SplitStores& split) {
 }  // namespace
 
 bool is_store_form(std::string_view name) {
-  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::enlarge_2x2, StoreForm::scratch, StoreForm::head})
+  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::upsample_2x2, StoreForm::scratch, StoreForm::head})
     if (name == to_string(form)) return true;
   return false;
 }

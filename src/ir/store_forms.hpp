@@ -22,16 +22,16 @@ void verify_store_forms(const Graph& graph);
 /// A graph with whole stores only, and what the others were.
 struct SplitStores {
   Graph graph;
-  std::string source = {};                 ///< the store of `graph` of which they are made; empty: there were none
-  std::string pooled = {}, enlarged = {};  ///< their names; empty: not made
-  bool only_enlarged = false;              ///< the graph as it was written does not have `source`
-  std::shared_ptr<const Head> head = {};   ///< null: none
-  std::string head_source = {};            ///< the store of `graph` that the head multiplies
-  bool only_head = false;                  ///< that store was scratch
+  std::string source = {};                  ///< the store of `graph` of which they are made; empty: there were none
+  std::string pooled = {}, upsampled = {};  ///< their names; empty: not made
+  bool only_upsampled = false;              ///< the graph as it was written does not have `source`
+  std::shared_ptr<const Head> head = {};    ///< null: none
+  std::string head_source = {};             ///< the store of `graph` that the head multiplies
+  bool only_head = false;                   ///< that store was scratch
   bool any() const { return !source.empty() || head; }
 };
 
-/// Splits a graph that verify() accepts. A source of an enlarged store that the graph lacks gets a name of its own and
+/// Splits a graph that verify() accepts. A source of an upsampled store that the graph lacks gets a name of its own and
 /// stands last.
 SplitStores split_stores(const Graph& graph);
 
@@ -49,7 +49,7 @@ Layout image_layout(const Contraction& contraction);
 Contraction head_contraction(const Contraction& main, std::int64_t channels, DType type);
 
 /// Shape in memory of a store of an [m,n] value: of any form but a head, or of any form. Throws UserError unless the
-/// contraction has images, for what is pooled or enlarged.
+/// contraction has images, for what is pooled or upsampled.
 std::vector<std::int64_t> shape_of(StoreForm form, const Contraction& contraction);
 std::vector<std::int64_t> shape_of(const Store& store, const Contraction& contraction);
 

@@ -32,11 +32,11 @@ class StoreFormVerifier {
   }
 
  private:
-  // One pooled and one enlarged store at most, of one image, which is stored whole too or enlarged alone
+  // One pooled and one upsampled store at most, of one image, which is stored whole too or upsampled alone
   void resampled() const {
     const Store* first = nullptr;
     for (const Store& s : g_.stores) {
-      if (s.form != StoreForm::max_pool_2x2 && s.form != StoreForm::enlarge_2x2) continue;
+      if (s.form != StoreForm::max_pool_2x2 && s.form != StoreForm::upsample_2x2) continue;
       if (first != nullptr && first->form == s.form) refuse_second(s, *first);
       if (first != nullptr && (first->value != s.value || first->dtype != s.dtype))
         refuse(s, fmt::format("differs from {} in its value or dtype; expected the same of both", first->name));
@@ -54,7 +54,7 @@ class StoreFormVerifier {
     }
     if (other_type || pooled)
       refuse(made, fmt::format("needs a store of its value itself as {}; add it, or write {} alone",
-                               to_string(made.dtype), to_string(StoreForm::enlarge_2x2)));
+                               to_string(made.dtype), to_string(StoreForm::upsample_2x2)));
   }
 
   // The value of a head, which some other store has not written already

@@ -63,7 +63,7 @@ Problem analyse(const Contraction& contraction, const Graph& graph, const Compil
   const ir::SplitStores stores = ir::split_stores(graph);
   // plan: what is computed before, in and after a normalisation, and what is made of the main store
   plan::Epilogue epilogue = plan::analyse(optimised(stores.graph, options), e);
-  plan::resample(epilogue, {stores.pooled, stores.enlarged, stores.only_enlarged, stores.source}, contraction);
+  plan::resample(epilogue, {stores.pooled, stores.upsampled, stores.only_upsampled, stores.source}, contraction);
   epilogue.storage = options.storage;
   const plan::WantedHead head = wanted_head(stores);
   plan::add_head(epilogue, head, contraction);

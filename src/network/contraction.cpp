@@ -34,7 +34,7 @@ struct ContractionOf {
   }
 
   Contraction operator()(const operators::Conv2d& c) const { return convolution<Conv2d>(c); }
-  Contraction operator()(const operators::EnlargedConv2d& c) const {
+  Contraction operator()(const operators::UpsampledConv2d& c) const {
     auto to = convolution<Conv2d>(c);
     to.h *= 2, to.w *= 2;
     return to;

@@ -268,7 +268,7 @@ FusedNetwork Fuser::run() {
 }  // namespace
 
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
-  FusedNetwork f = Fuser(legalise(network, fuse && style.enlarges), fuse).run();
+  FusedNetwork f = Fuser(legalise(network, fuse && style.upsamples), fuse).run();
   if (fuse && style.column_ranges) {
     Stacked stacked = stack_products(f.network, f.regions, style);
     if (stacked.network) f = Fuser(std::move(*stacked.network), fuse).run();

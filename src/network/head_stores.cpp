@@ -67,9 +67,9 @@ class HeadFolder {
 
 std::optional<Refusal> HeadFolder::refuse(const Region& from, const Region& head) const {
   if (from.head) return because("it has another head");
-  if (!from.resampled.empty()) return because("it stores its result pooled or enlarged");
-  if (std::holds_alternative<operators::EnlargedConv2d>(n_.operators[from.operators[0]].kind))
-    return because("its own image is enlarged");
+  if (!from.resampled.empty()) return because("it stores its result pooled or upsampled");
+  if (std::holds_alternative<operators::UpsampledConv2d>(n_.operators[from.operators[0]].kind))
+    return because("its own image is upsampled");
   const Dim& channels = n_[n_.operators[from.operators[0]].output].shape[1];
   if (!channels.known() || channels.value() > widest_block)
     return because(fmt::format("it has more than {} channels", widest_block));

@@ -29,7 +29,7 @@ class Inference {
       : inputs_(inputs), where_(std::move(where)) {}
 
   Shape operator()(const operators::Conv2d& c) const { return (convolution(c, false), convolved(c, shape(0))); }
-  Shape operator()(const operators::EnlargedConv2d& c) const {
+  Shape operator()(const operators::UpsampledConv2d& c) const {
     convolution(c, false);
     const Shape& x = shape(0);
     return convolved(c, {x[0], x[1], affine(x[2], 2, 0), affine(x[3], 2, 0)});

@@ -19,8 +19,8 @@ namespace {
 
 class Legaliser {
  public:
-  Legaliser(const Network& network, bool enlarges)
-      : in_(network), out_(network), enlarges_(enlarges), alias_(network.tensors.size()) {
+  Legaliser(const Network& network, bool upsamples)
+      : in_(network), out_(network), upsamples_(upsamples), alias_(network.tensors.size()) {
     for (TensorId id = 0; id < alias_.size(); ++id) alias_[id] = id;
     out_.operators.clear();
   }
@@ -36,9 +36,9 @@ class Legaliser {
   void find_live();
   void rewrite(Operator op);
   bool compute(const Operator& op);
-  std::vector<Operator>::iterator enlargement(const Operator& op);
+  std::vector<Operator>::iterator upsampling_of(const Operator& op);
   bool convolve_before_resize(const Operator& op);
-  bool enlarge_in_convolution(const Operator& op);
+  bool upsample_in_convolution(const Operator& op);
   struct Affine {
     TensorId scale, shift;
   };
@@ -58,7 +58,7 @@ class Legaliser {
 
   const Network& in_;
   Network out_;
-  const bool enlarges_;
+  const bool upsamples_;
   std::vector<TensorId> alias_;  // by tensor of in_: what stands for it in out_
   std::vector<bool> live_;
   std::vector<int> readers_;  // by tensor of in_: how often live operators read it
@@ -87,7 +87,7 @@ void Legaliser::rewrite(Operator op) {
   }
   if (compute(op)) return;
   if (convolve_before_resize(op)) return;
-  if (enlarges_ && enlarge_in_convolution(op)) return;
+  if (upsamples_ && upsample_in_convolution(op)) return;
   if (std::holds_alternative<operators::BatchNorm>(op.kind)) return split_batch_norm(op);
   if (std::holds_alternative<operators::Elementwise>(op.kind)) expand_operands(op);
   out_.operators.push_back(std::move(op));
@@ -122,7 +122,7 @@ bool Legaliser::compute(const Operator& op) {
 
 namespace {
 
-bool enlarges(const operators::Resize& r) {
+bool upsamples(const operators::Resize& r) {
   return r.mode == ResizeMode::nearest && r.height == 0 && r.width == 0 && r.scale_h >= 1 && r.scale_w >= 1 &&
          r.scale_h * r.scale_w > 1;
 }
@@ -135,7 +135,7 @@ bool is_of_pixels(const OperatorKind& kind) {
 }  // namespace
 
 // The resize of one input that makes the operator's image for it alone; end() if there is none
-std::vector<Operator>::iterator Legaliser::enlargement(const Operator& op) {
+std::vector<Operator>::iterator Legaliser::upsampling_of(const Operator& op) {
   const TensorId id = op.inputs[0];
   const auto found =
       std::find_if(out_.operators.begin(), out_.operators.end(), [&](const Operator& o) { return o.output == id; });
@@ -148,27 +148,27 @@ std::vector<Operator>::iterator Legaliser::enlargement(const Operator& op) {
   return found;
 }
 
-// A convolution of single pixels of an image that was enlarged by repeating pixels: of the small image, and then
-// enlarged, which is the same bit for bit and less work. Not if what follows would become part of the convolution.
+// A convolution of single pixels of an image that was upsampled by repeating pixels: of the small image, and then
+// upsampled, which is the same bit for bit and less work. Not if what follows would become part of the convolution.
 bool Legaliser::convolve_before_resize(const Operator& op) {
   if (!is_of_pixels(op.kind)) return false;
   const Shape& filter = out_[op.inputs[1]].shape;
   if (!(filter[2] == Dim(1)) || !(filter[3] == Dim(1))) return false;
-  const auto resize = enlargement(op);
-  if (resize == out_.operators.end() || !enlarges(std::get<operators::Resize>(resize->kind))) return false;
+  const auto resize = upsampling_of(op);
+  if (resize == out_.operators.end() || !upsamples(std::get<operators::Resize>(resize->kind))) return false;
   for (const Operator& user : in_.operators)
     if (is_pointwise(user.kind) && std::find(user.inputs.begin(), user.inputs.end(), op.output) != user.inputs.end())
       return false;
   Shape small = out_[resize->inputs[0]].shape;
   small[1] = filter[0];
-  Operator enlarging = *resize, convolution = op;
+  Operator upsampling = *resize, convolution = op;
   out_.operators.erase(resize);
-  convolution.inputs[0] = enlarging.inputs[0];
+  convolution.inputs[0] = upsampling.inputs[0];
   convolution.output = add_tensor(in_[op.output].name + "_small", std::move(small));
-  enlarging.inputs[0] = convolution.output;
-  enlarging.output = op.output;
+  upsampling.inputs[0] = convolution.output;
+  upsampling.output = op.output;
   out_.operators.push_back(std::move(convolution));
-  out_.operators.push_back(std::move(enlarging));
+  out_.operators.push_back(std::move(upsampling));
   return true;
 }
 
@@ -193,7 +193,7 @@ bool doubles(const operators::Resize& r, const Shape& small, const Shape& large)
 
 // The convolution takes the small image. Only where it can be one of phases, which needs no less padding than pixels
 // that its filter's first tap sees at the edge, and channels that the kernels take as they are.
-bool Legaliser::enlarge_in_convolution(const Operator& op) {
+bool Legaliser::upsample_in_convolution(const Operator& op) {
   const auto* c = std::get_if<operators::Conv2d>(&op.kind);
   if (c == nullptr || !(c->stride == Pair(1)) || !(c->dilation == Pair(1)) || c->groups != 1) return false;
   const NetworkTensor& filter = out_[op.inputs[1]];
@@ -201,13 +201,13 @@ bool Legaliser::enlarge_in_convolution(const Operator& op) {
   const Sizes w = values(filter.shape);
   if (w[0] % 8 != 0 || w[1] % 8 != 0) return false;
   if (std::max(c->pad.top, c->pad.bottom) >= w[2] || std::max(c->pad.left, c->pad.right) >= w[3]) return false;
-  const auto resize = enlargement(op);
+  const auto resize = upsampling_of(op);
   if (resize == out_.operators.end()) return false;
   const Shape &small = out_[resize->inputs[0]].shape, &large = out_[op.inputs[0]].shape;
   if (!doubles(std::get<operators::Resize>(resize->kind), small, large)) return false;
   Operator convolution = op;
   convolution.inputs[0] = resize->inputs[0];
-  convolution.kind = operators::EnlargedConv2d{*c};
+  convolution.kind = operators::UpsampledConv2d{*c};
   out_.operators.erase(resize);
   out_.operators.push_back(std::move(convolution));
   return true;
@@ -289,6 +289,6 @@ void Legaliser::expand_operands(Operator& op) {
 
 }  // namespace
 
-Network legalise(const Network& network, bool enlarges) { return Legaliser(rows_of_pixels(network), enlarges).run(); }
+Network legalise(const Network& network, bool upsamples) { return Legaliser(rows_of_pixels(network), upsamples).run(); }
 
 }  // namespace unisono::network

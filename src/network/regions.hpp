@@ -32,12 +32,12 @@ struct RegionOutput {
   TensorId tensor;
 };
 
-/// A max-pool of 2x2 pixels, or an enlargement that repeats each pixel 2x2 times, of an output of a contraction, which
+/// A max-pool of 2x2 pixels, or an upsampling that repeats each pixel 2x2 times, of an output of a contraction, which
 /// the contraction's kernel may make as it stores that. If it cannot, it follows by itself.
 struct ResampledStore {
   std::size_t op{};  ///< its index
   TensorId from{}, to{};
-  bool pooled = false;  ///< else enlarged
+  bool pooled = false;  ///< else upsampled
 };
 
 /// A 1x1 convolution of few channels of an output of a contraction, whose own region is then free but keeps its graph;
@@ -56,10 +56,10 @@ struct Region {
   std::vector<RegionOperand> operands;
   std::vector<RegionOutput> outputs;
   std::vector<ResampledStore> resampled;  ///< contraction: of one of the outputs; their own regions are then free
-  /// The output of which only an enlargement in `resampled` is read: it needs no memory.
-  std::optional<TensorId> only_enlarged;
+  /// The output of which only an upsampling in `resampled` is read: it needs no memory.
+  std::optional<TensorId> only_upsampled;
   std::optional<HeadStore> head;  ///< contraction: of one of the outputs
-  /// Why another region's kernel does not compute it; single: a pool or an enlargement; contraction: a head
+  /// Why another region's kernel does not compute it; single: a pool or an upsampling; contraction: a head
   std::string unfused;
   std::string note;
 };
@@ -80,10 +80,10 @@ struct MemoryStyle {
   bool slices_beside = true;
   bool in_place = true;           ///< an elementwise region may write over what it reads
   bool repeats = true;            ///< operands may have strides of 0, for symbols that turn out to be 1
-  bool resampled_stores = false;  ///< contractions may store what is pooled or enlarged by 2 (Region::resampled)
+  bool resampled_stores = false;  ///< contractions may store what is pooled or upsampled by 2 (Region::resampled)
   bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
-  /// Convolutions may take the image before it is enlarged by 2 (operators::EnlargedConv2d).
-  bool enlarges = false;
+  /// Convolutions may take the image before it is upsampled by 2 (operators::UpsampledConv2d).
+  bool upsamples = false;
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
   /// by whatever is no contraction. Then products of one input may be stacked, too.
   bool column_ranges = false;
@@ -109,8 +109,8 @@ struct FusedNetwork {
 
 /// Rewrites that need no regions: drops dead operators and identities, reshapes and transposes constants, folds batch
 /// normalisations with constant statistics into scale and shift, and expands operands that no axes describe. If
-/// `enlarges`, enlargements by 2 become part of the convolution that alone reads them, where it may run by phases.
-Network legalise(const Network& network, bool enlarges = false);
+/// `upsamples`, upsamplings by 2 become part of the convolution that alone reads them, where it may run by phases.
+Network legalise(const Network& network, bool upsamples = false);
 
 /// Values between permutes from (N,C,H,W) to (N,H,W,C) and back become rows of matrices, which need no copies.
 Network rows_of_pixels(const Network& network);
@@ -136,7 +136,7 @@ FusedNetwork fuse(const Network& network, bool fuse = true, const MemoryStyle& s
 /// Decides which tensors need no memory of their own, and marks the regions that cost nothing.
 void place(FusedNetwork& fused);
 
-/// Gives pools and enlargements by 2 to the contractions that make what they read: Region::resampled.
+/// Gives pools and upsamplings by 2 to the contractions that make what they read: Region::resampled.
 void fold_resampling(FusedNetwork& fused);
 
 /// Gives 1x1 convolutions of few channels to the contractions that make what they read: Region::head.
@@ -145,9 +145,9 @@ void fold_heads(FusedNetwork& fused);
 /// Fills graph, operands and outputs of a region of kind contraction or epilogue. `stored` are the tensors to write.
 void write_epilogue(const Network& network, Region& region, const std::vector<TensorId>& stored);
 
-/// Whether the operator is a convolution that is not transposed, its image enlarged or not.
+/// Whether the operator is a convolution that is not transposed, its image upsampled or not.
 inline bool is_conv2d(const OperatorKind& kind) {
-  return std::holds_alternative<operators::Conv2d>(kind) || std::holds_alternative<operators::EnlargedConv2d>(kind);
+  return std::holds_alternative<operators::Conv2d>(kind) || std::holds_alternative<operators::UpsampledConv2d>(kind);
 }
 
 /// Whether the operator is a matrix product or convolution.

@@ -28,8 +28,8 @@ struct Describe {
   }
 
   std::string operator()(const operators::Conv2d& c) const { return convolution("conv2d", c); }
-  std::string operator()(const operators::EnlargedConv2d& c) const {
-    return convolution("conv2d", c) + ", image enlarged 2x2";
+  std::string operator()(const operators::UpsampledConv2d& c) const {
+    return convolution("conv2d", c) + ", image upsampled 2x2";
   }
   std::string operator()(const operators::ConvTranspose2d& c) const { return convolution("conv_transpose2d", c); }
   std::string operator()(const operators::Gemm&) const {
@@ -56,7 +56,7 @@ FusionReport report(const FusedNetwork& fused, std::size_t network_operators) {
     if (r.kind != RegionReport::Kind::epilogue)
       line.contraction = describe(fused.network, fused.network.operators[r.operators[0]]);
     const Operator& first = fused.network.operators[r.operators[0]];
-    if (std::holds_alternative<operators::EnlargedConv2d>(first.kind))
+    if (std::holds_alternative<operators::UpsampledConv2d>(first.kind))
       line.summed_filter = fused.network[first.inputs[1]].name;
     if (!r.graph.nodes.empty()) line.epilogue = print(r.graph);
     for (const RegionOutput& o : r.outputs) line.outputs.push_back(fused.network[o.tensor].name);

@@ -1,4 +1,4 @@
-/// Max-pools and enlargements by 2 that the kernel of the contraction ahead of them may store.
+/// Max-pools and upsamplings by 2 that the kernel of the contraction ahead of them may store.
 
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ class Folder {
   const Network& n_;
 };
 
-// One pool and one enlargement of one output
+// One pool and one upsampling of one output
 void Folder::fold(Region& r) {
   const std::size_t index = r.operators[0];
   const Operator& op = n_.operators[index];
@@ -90,7 +90,7 @@ void Folder::find_only(Region& r) const {
         std::find(r.operators.begin(), r.operators.end(), i) == r.operators.end())
       return;
   }
-  r.only_enlarged = s.from;
+  r.only_upsampled = s.from;
 }
 
 }  // namespace

@@ -228,7 +228,7 @@ void StoragePlanner::find_uses() {
     const int step = static_cast<int>(i) + 1;
     std::vector<TensorId> made;  // in the region; only those stored have memory
     for (const RegionOutput& o : r.outputs)
-      if (r.only_enlarged != o.tensor) uses_[o.tensor].at(step);
+      if (r.only_upsampled != o.tensor) uses_[o.tensor].at(step);
     for (const ResampledStore& s : r.resampled) uses_[s.to].at(step);
     if (r.head) uses_[r.head->to].at(step);
     for (const std::size_t m : r.operators) {

@@ -72,14 +72,14 @@ struct Output {
   } path{};
 };
 
-/// Tensors that stand beside the main store, by the names of the graph's pooled and enlarged stores; an empty name: not
-/// made. Their elements are those of the store, as it is rounded. Pixels may lie apart, as the store's may.
+/// Tensors that stand beside the main store, by the names of the graph's pooled and upsampled stores; an empty name:
+/// not made. Their elements are those of the store, as it is rounded. Pixels may lie apart, as the store's may.
 struct Resampled {
-  std::string pooled = {};     ///< StoreForm::max_pool_2x2
-  std::string enlarged = {};   ///< StoreForm::enlarge_2x2
-  bool only_enlarged = false;  ///< the store itself is not written, and not bound
-  std::string source = {};     ///< the store's name; empty: whichever is the main one
-  bool any() const { return !pooled.empty() || !enlarged.empty(); }
+  std::string pooled = {};      ///< StoreForm::max_pool_2x2
+  std::string upsampled = {};   ///< StoreForm::upsample_2x2
+  bool only_upsampled = false;  ///< the store itself is not written, and not bound
+  std::string source = {};      ///< the store's name; empty: whichever is the main one
+  bool any() const { return !pooled.empty() || !upsampled.empty(); }
   bool operator==(const Resampled&) const = default;
 };
 

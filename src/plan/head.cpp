@@ -33,7 +33,7 @@ const Store& source_of(const Epilogue& e, const WantedHead& wanted) {
   if (!wanted.source.empty() && wanted.source != store.name)
     throw Unsupported(fmt::format("head: the kernel writes '{}' last, and '{}' is a head of another store", store.name,
                                   wanted.head.graph.stores[0].name));
-  if (e.resampled.any()) throw Unsupported("head: the store is pooled or enlarged too; one of them by one kernel");
+  if (e.resampled.any()) throw Unsupported("head: the store is pooled or upsampled too; one of them by one kernel");
   return store;
 }
 

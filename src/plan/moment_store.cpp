@@ -29,7 +29,7 @@ void store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output
                                 wanted.channels, output_channels));
   if (wanted.name.empty() ||
       std::ranges::any_of(e.graph.stores, [&](const Store& s) { return s.name == wanted.name; }) ||
-      wanted.name == e.resampled.pooled || wanted.name == e.resampled.enlarged)
+      wanted.name == e.resampled.pooled || wanted.name == e.resampled.upsampled)
     throw UserError(fmt::format("statistics: the name '{}' is {}; expected one of their own", wanted.name,
                                 wanted.name.empty() ? "empty" : "that of another output"));
   if (auto refusal = refuse_moments(e)) throw Refused(*std::move(refusal));

@@ -8,7 +8,7 @@
 
 namespace unisono::plan {
 Resampling resampling_of(const Resampled& wanted) {
-  return {.only = wanted.only_enlarged, .pooled = !wanted.pooled.empty(), .enlarged = !wanted.enlarged.empty()};
+  return {.only = wanted.only_upsampled, .pooled = !wanted.pooled.empty(), .upsampled = !wanted.upsampled.empty()};
 }
 
 void resample(Epilogue& e, const Resampled& wanted, const Contraction& contraction) {
@@ -22,12 +22,12 @@ void resample(Epilogue& e, const Resampled& wanted, const Contraction& contracti
   if (!wanted.source.empty() && wanted.source != name)
     throw Unsupported(
         fmt::format("a pooled or upsampled store: the kernel writes '{}' last, and '{}' is made of another store", name,
-                    wanted.pooled.empty() ? wanted.enlarged : wanted.pooled));
+                    wanted.pooled.empty() ? wanted.upsampled : wanted.pooled));
   e.resampled = wanted;
 }
 
 std::string to_string(const Resampling& r) {
-  std::string text = r.enlarged ? r.only ? "enlarged only" : "enlarged" : "";
+  std::string text = r.upsampled ? r.only ? "upsampled only" : "upsampled" : "";
   if (r.pooled) text += text.empty() ? "pooled" : ", pooled";
   return text;
 }

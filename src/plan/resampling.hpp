@@ -10,11 +10,11 @@ namespace unisono::plan {
 
 /// Fields of a configuration.
 struct Resampling {
-  bool only = false;  ///< the store itself is not written; with `enlarged`
-  bool pooled = false, enlarged = false;
-  bool any() const { return pooled || enlarged; }
-  /// Tensor maps, or what stands in their place, behind ConvParams; of them, maps of the enlarged tensor.
-  int copies() const { return !enlarged ? 0 : only ? 3 : 4; }
+  bool only = false;  ///< the store itself is not written; with `upsampled`
+  bool pooled = false, upsampled = false;
+  bool any() const { return pooled || upsampled; }
+  /// Tensor maps, or what stands in their place, behind ConvParams; of them, maps of the upsampled tensor.
+  int copies() const { return !upsampled ? 0 : only ? 3 : 4; }
   int maps() const { return copies() + (pooled ? 1 : 0); }
   bool operator==(const Resampling&) const = default;
 };
@@ -25,7 +25,7 @@ Resampling resampling_of(const Resampled& wanted);
 /// store is not the one of which it is to be made, and for a product.
 void resample(Epilogue& epilogue, const Resampled& wanted, const Contraction& contraction);
 
-/// "pooled", "enlarged" and the like, for descriptions of a plan; empty for nothing.
+/// "pooled", "upsampled" and the like, for descriptions of a plan; empty for nothing.
 std::string to_string(const Resampling& resampling);
 
 }  // namespace unisono::plan

@@ -59,26 +59,26 @@ Values resampled(const Values& image, StoreForm form, const Extents& e) {
 }
 
 Sizes pooled_shape(const Sizes& image) { return {image[0], image[1] / 2, image[2] / 2, image[3]}; }
-Sizes enlarged_shape(const Sizes& image) { return {image[0], image[1] * 2, image[2] * 2, image[3]}; }
+Sizes upsampled_shape(const Sizes& image) { return {image[0], image[1] * 2, image[2] * 2, image[3]}; }
 
-std::vector<std::byte> shrunk(const ConstTensorView& enlarged) {
-  const Sizes& s = enlarged.shape;
+std::vector<std::byte> shrunk(const ConstTensorView& upsampled) {
+  const Sizes& s = upsampled.shape;
   const Sizes small{s[0], s[1] / 2, s[2] / 2, s[3]};
-  std::vector<std::byte> image(static_cast<std::size_t>(element_count(small)) * size_of(enlarged.dtype));
+  std::vector<std::byte> image(static_cast<std::size_t>(element_count(small)) * size_of(upsampled.dtype));
   find_element(small, [&](auto i, auto n, auto h, auto w, auto c) {
-    support::store(image.data(), i, enlarged.dtype, pixel(enlarged, n, 2 * h, 2 * w, c));
+    support::store(image.data(), i, upsampled.dtype, pixel(upsampled, n, 2 * h, 2 * w, c));
     return false;
   });
   return image;
 }
 
 std::optional<std::int64_t> first_other(const ConstTensorView& image, const ConstTensorView& made) {
-  const bool enlarged = made.shape == enlarged_shape(image.shape);
+  const bool upsampled = made.shape == upsampled_shape(image.shape);
   return find_element(made.shape, [&](std::int64_t i, auto n, auto h, auto w, auto c) {
     const auto at = [&](std::int64_t y, std::int64_t x) { return pixel(image, n, y, x, c); };
-    const double expected = enlarged ? at(h / 2, w / 2)
-                                     : std::max(std::max(at(2 * h, 2 * w), at(2 * h, 2 * w + 1)),
-                                                std::max(at(2 * h + 1, 2 * w), at(2 * h + 1, 2 * w + 1)));
+    const double expected = upsampled ? at(h / 2, w / 2)
+                                      : std::max(std::max(at(2 * h, 2 * w), at(2 * h, 2 * w + 1)),
+                                                 std::max(at(2 * h + 1, 2 * w), at(2 * h + 1, 2 * w + 1)));
     return support::load(made.data, i, made.dtype) != expected;  // NaN is never right
   });
 }

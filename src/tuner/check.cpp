@@ -216,7 +216,7 @@ void judge_resampled(const Evidence& e, const Sample& sample, const ConstTensorV
     verdict.elements += element_count(made.shape);
   };
   judge_one(e.resampled.pooled, reference::pooled_shape(store.shape));
-  judge_one(e.resampled.enlarged, reference::enlarged_shape(store.shape));
+  judge_one(e.resampled.upsampled, reference::upsampled_shape(store.shape));
 }
 
 /// The head's result: of the store as it is, or where that is not to be had, as it should be.
@@ -237,10 +237,10 @@ void judge_head(const Evidence& e, const Sample& sample, const reference::Values
   verdict.worst = std::max(verdict.worst, found.worst);
 }
 
-/// The main store where it is written enlarged only.
+/// The main store where it is written upsampled only.
 Bytes shrunk_store(const Evidence& e, const Sample& sample, DType type, const std::vector<std::int64_t>& shape) {
   return reference::shrunk(
-      {sample.outputs.at(e.resampled.enlarged).data(), type, reference::enlarged_shape(shape), {}});
+      {sample.outputs.at(e.resampled.upsampled).data(), type, reference::upsampled_shape(shape), {}});
 }
 
 Verdict judge(const Evidence& e) {

@@ -69,8 +69,8 @@ class RunEpilogue(Case):
             self.assertIn(says, out.lower())
             self.assertEqual(read_npy(self.folder / "y.npy")[0], extents)
 
-    def test_pooled_and_enlarged_stores(self):
-        text = "y = relu(acc); store y : f32; store max_pool_2x2(y) as p : f32; store enlarge_2x2(y) as e : f32"
+    def test_pooled_and_upsampled_stores(self):
+        text = "y = relu(acc); store y : f32; store max_pool_2x2(y) as p : f32; store upsample_2x2(y) as e : f32"
         out, _ = self.run_text(text, "--conv", "1,6,5,4->8,3x3,dtype=f32", "--random", "--check", "--out", "out")
         self.assertIn("agree with the float64 reference", out)
         self.assertEqual(read_npy(self.folder / "out" / "p.npy")[0], (1, 3, 2, 8))

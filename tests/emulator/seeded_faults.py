@@ -40,7 +40,7 @@ FAULTS = [
     ("an operand's barrier waits for one warp of four", "epilogue/sm90_fetch.cuh", "kSwap ? 4 : 1", "1", "fetch=1 tile=64x64 load=im2col split=off swap=on", 24, "arrivals at an mbarrier"),
     ("a window of four pixels takes two", "epilogue/sm90_epilogue_stores.cuh", "load(8 + 2 * window), load(9 + 2 * window)", "load(2 * window), load(2 * window + 1)",
      "tile=64x32", 24, "p: element"),
-    ("one of the parts of an enlarged tensor is not stored", "epilogue/sm90_epilogue_head.cuh", "i < Resample::kCopies", "i + 1 < Resample::kCopies",
+    ("one of the parts of an upsampled tensor is not stored", "epilogue/sm90_epilogue_head.cuh", "i < Resample::kCopies", "i + 1 < Resample::kCopies",
      "tile=64x40 load=im2col", 24, "e: element"),
     ("a head leaves out half of a slice's channels", "epilogue/sm90_head.cuh", "part < kParts", "part < 1", "tile=256x64 swap=on load=halo mode=streamed", 24,
      "heat:"),

@@ -65,7 +65,7 @@ TEST(Agreement, MomentsOfWhatIsStored) {
 }
 
 // Every element of what is made of a store is one of its elements
-TEST(Agreement, PooledAndEnlarged) {
+TEST(Agreement, PooledAndUpsampled) {
   const auto cases = resampled_cases(options().seed);
   EXPECT_EQ(cases.size(), 96u);
   expect_agreement(cases);

@@ -119,7 +119,7 @@ void draw_forms(Case& c, families::PlanPointer& plan, Random random, Refusals& r
   Case formed = c;
   if (!c.product && random.chance(0.6)) {
     if (random.chance(0.6)) formed.resampled.pooled = "pooled";
-    if (formed.resampled.pooled.empty() || random.chance(0.3)) formed.resampled.enlarged = "enlarged";
+    if (formed.resampled.pooled.empty() || random.chance(0.3)) formed.resampled.upsampled = "upsampled";
   } else {
     formed.head = {.head = {.channels = random.between(1, 32),
                             .filter = "hfilter",

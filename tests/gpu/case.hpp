@@ -86,7 +86,7 @@ std::vector<Case> small_depthwise_cases();
 /// Every kind of contraction and operand type by family `plain`; a few of them.
 std::vector<Case> plain_cases(std::uint64_t seed);
 std::vector<Case> small_plain_cases();
-/// What is stored pooled and enlarged as well, in every mode; `resampled_case`: one of them.
+/// What is stored pooled and upsampled as well, in every mode; `resampled_case`: one of them.
 std::vector<Case> resampled_cases(std::uint64_t seed);
 std::vector<Case> small_resampled_cases();
 Case resampled_case(const Conv2d& conv, std::string text, std::string plan, plan::Resampled resampled);

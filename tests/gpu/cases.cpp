@@ -26,8 +26,8 @@ std::string Case::describe() const {
   if (delays) more += ", delays";
   if (moments != 0) more += fmt::format(", moments of {} channels", moments);
   if (resampled.any())
-    more += fmt::format(", resampled '{}' '{}'{}", resampled.pooled, resampled.enlarged,
-                        resampled.only_enlarged ? " only" : "");
+    more += fmt::format(", resampled '{}' '{}'{}", resampled.pooled, resampled.upsampled,
+                        resampled.only_upsampled ? " only" : "");
   if (head.any()) more += fmt::format(", head of {} channels{}", head.head.channels, head.only ? " alone" : "");
   if (gaps.matrices != 0) more += fmt::format(", matrices {} elements apart", gaps.matrices);
   if (gaps.image != 0) more += fmt::format(", pixels {} elements apart", gaps.image);
@@ -80,12 +80,12 @@ Graph with_forms(Graph g, const Case& c) {
   const auto main = std::ranges::find(g.stores, e.graph.stores[plan::main_store(e).value()].name, &Store::name);
   if (c.head.only) main->form = StoreForm::scratch;
   const Store of = *main;
-  if (c.resampled.only_enlarged) g.stores.erase(main);
+  if (c.resampled.only_upsampled) g.stores.erase(main);
   const auto add = [&](const std::string& name, StoreForm form) {
     if (!name.empty()) g.stores.push_back({of.value, of.dtype, name, form});
   };
   add(c.resampled.pooled, StoreForm::max_pool_2x2);
-  add(c.resampled.enlarged, StoreForm::enlarge_2x2);
+  add(c.resampled.upsampled, StoreForm::upsample_2x2);
   if (c.head.any()) {
     const Store result = c.head.head.graph.stores.at(0);
     g.stores.push_back(

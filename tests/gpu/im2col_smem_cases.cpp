@@ -129,7 +129,7 @@ std::vector<Case> im2col_smem_cases(std::uint64_t seed) {
     if (pooled)
       resampled.pooled = "pooled";
     else
-      resampled.enlarged = "enlarged";
+      resampled.upsampled = "upsampled";
     add(resampled_case(case_of(shape_of(2, 40, 48, 3, 64, 7, 7, 2), 1, "").conv, filled(texts[1], DType::bf16, 1),
                        "load=im2col_smem", resampled));
   }

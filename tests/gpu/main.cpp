@@ -67,7 +67,7 @@ std::vector<jit::Request> all_requests() {
     if (f.schedule.split) ++kinds["split-K"];
     if (f.features.head.any()) ++kinds[f.features.head.only ? "head alone" : "head"];
     if (f.features.resampling.pooled) ++kinds["pooled"];
-    if (f.features.resampling.enlarged) ++kinds[f.features.resampling.only ? "enlarged only" : "enlarged"];
+    if (f.features.resampling.upsampled) ++kinds[f.features.resampling.only ? "upsampled only" : "upsampled"];
     if (f.features.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.features.fetch)];
     if (f.features.moments > 0) ++kinds["with moments"];
     if (f.schedule.swap) ++kinds["operands swapped"];

@@ -131,7 +131,7 @@ std::vector<Case> small_moment_cases() {
   cases[6].offset = -300, cases[6].deviation = 0.01;  // each channel one value
   cases[0].gaps.output = 24;
   cases.push_back(moment_case(conv(2, 10, 12, 16, 64, 3), linear, "load=halo tile=128x64", 4));
-  cases.back().resampled = {.enlarged = "e", .only_enlarged = true};
+  cases.back().resampled = {.upsampled = "e", .only_upsampled = true};
   return cases;
 }
 

@@ -36,9 +36,9 @@ TEST(NetworkSmall, ClassifierAgrees) { agrees(3); }
 TEST(NetworkSmall, NormalisationsAgree) { agrees(7); }
 TEST(NetworkSmall, NormalisationsOfLargerImagesAgree) { agrees(8); }
 TEST(NetworkSmall, StemsAgree) { agrees(9); }
-TEST(NetworkSmall, PoolsAndEnlargementsAgree) { agrees(10); }
-TEST(NetworkSmall, EnlargedImagesAgree) { agrees(11); }
-TEST(NetworkSmall, EnlargedImagesInF16Agree) { agrees(12); }
+TEST(NetworkSmall, PoolsAndUpsamplingsAgree) { agrees(10); }
+TEST(NetworkSmall, UpsampledImagesAgree) { agrees(11); }
+TEST(NetworkSmall, UpsampledImagesInF16Agree) { agrees(12); }
 TEST(NetworkSmall, EmbeddingsAgree) { agrees(15); }
 TEST(Network, EmbeddingsOfOneImageInF16) { agrees(16); }
 TEST(NetworkSmall, HeadsAgree) { agrees(17); }
@@ -84,11 +84,11 @@ TEST(NetworkSmall, StatisticsOfConcatenationsComeFromTheirProducers) {
   EXPECT_THAT(all, testing::HasSubstr("stores none: statistics: the same launch normalises"));
 }
 
-TEST(Network, EnlargedImageOf640Channels) { agrees(13); }
-TEST(Network, TwoEnlargedPixelsOf1280Channels) { agrees(14); }
+TEST(Network, UpsampledImageOf640Channels) { agrees(13); }
+TEST(Network, TwoUpsampledPixelsOf1280Channels) { agrees(14); }
 
 // By phases where that is predicted to be faster; filters of four times the taps are not worth it for two pixels
-TEST(NetworkSmall, EnlargedImagesByPhases) {
+TEST(NetworkSmall, UpsampledImagesByPhases) {
   const auto launches = [](std::size_t which, std::string_view text) {
     const NetworkCase& c = network_cases()[which];
     const DeviceReport report = explain_device(c.make(), on_gpu(), c.shapes);
@@ -98,12 +98,12 @@ TEST(NetworkSmall, EnlargedImagesByPhases) {
     return count;
   };
   EXPECT_EQ(launches(11, " by parity"), 6);
-  EXPECT_EQ(launches(11, "its image enlarged"), 0);
+  EXPECT_EQ(launches(11, "its image upsampled"), 0);
   EXPECT_EQ(launches(13, " by parity"), 1);
   // two pixels: by phases or not, as the machine's SMs make the one or the other faster
-  const auto enlarged_first = launches(14, "its image enlarged");
-  EXPECT_GE(launches(14, " by parity"), 1 - enlarged_first);
-  EXPECT_EQ(launches(14, " of an enlarged image: "), enlarged_first);
+  const auto upsampled_first = launches(14, "its image upsampled");
+  EXPECT_GE(launches(14, " by parity"), 1 - upsampled_first);
+  EXPECT_EQ(launches(14, " of an upsampled image: "), upsampled_first);
 }
 
 TEST(Network, UNetInF16) { agrees(4); }

@@ -199,8 +199,8 @@ Network stems() {
   return net.build();
 }
 
-Network enlarged_images() {
-  NetworkBuilder net("enlarged_images");
+Network upsampled_images() {
+  NetworkBuilder net("upsampled_images");
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
   const NetworkValue time = net.input("time", {"batch", 24});
@@ -275,7 +275,7 @@ Network joined_normalisations() {
   const NetworkValue small = conv(max_pool(x), 16, 3);
   const NetworkValue up = conv(upsample(small), 40, 3), skip = conv(x, 24, 3) + tanh(conv(x, 24, 1));
   net.output(conv(silu(norm(concat({up, skip}), 4)), 8, 3), "a");
-  // three parts, one of which is stored enlarged only; a channel a group; a common offset
+  // three parts, one of which is stored upsampled only; a channel a group; a common offset
   const NetworkValue parts = concat({conv(x, 24, 1, 4), upsample(conv(max_pool(x), 16, 1, 4)), relu(conv(x, 8, 3, 4))});
   net.output(conv(instance_norm(parts, {.eps = 1e-3}), 8, 1), "b");
   net.output(relu(norm(parts, 2)), "c");
@@ -285,8 +285,8 @@ Network joined_normalisations() {
   return net.build();
 }
 
-Network enlarged_image(std::int64_t channels) {
-  NetworkBuilder net("enlarged_image");
+Network upsampled_image(std::int64_t channels) {
+  NetworkBuilder net("upsampled_image");
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", channels, "height", "width"});
   net.output(silu(conv2d(upsample(x), weights.filter(channels, channels, 3), weights({channels}, 0.2), {.pad = 1})),

@@ -28,10 +28,10 @@ Network oddities();
 
 /// Pixels of few channels that widen, meet depthwise filters of every kind, and narrow: strides, 3x3 and 5x5, dilation,
 /// two outputs a channel, squeeze and excitation, a residual, a slice of a concatenation; those that other kernels
-/// compute: odd channels, an enlarged image. Input "x" (batch, 16, height, width), outputs "a" to "d".
+/// compute: odd channels, an upsampled image. Input "x" (batch, 16, height, width), outputs "a" to "d".
 Network inverted_bottlenecks();
 
-/// Pools and enlargements by 2 that kernels store, also into slices and beside other results, and those that they
+/// Pools and upsamplings by 2 that kernels store, also into slices and beside other results, and those that they
 /// cannot. Input "x" (batch, 16, height, width), outputs "y", "z" and "small".
 Network resampling();
 /// 1x1 convolutions of few channels after blocks: alone, beside the block's own result, of a slice, and one that stays
@@ -52,19 +52,19 @@ Network normalisations();
 /// outputs "a" to "d".
 Network stems();
 
-/// Images enlarged ahead of convolutions, and transposed convolutions: with an embedding, normalised, with a second
+/// Images upsampled ahead of convolutions, and transposed convolutions: with an embedding, normalised, with a second
 /// store, a residual, into a slice, of 2x2, 1x1, 5x3 and even filters. Inputs "x" (batch, 16, height, width), "time"
 /// (batch, 24) and "r" (batch, 24, rows, columns) of twice the extents, outputs "a" to "f".
-Network enlarged_images();
+Network upsampled_images();
 
 /// Normalisations over concatenations: groups across the boundary of a plain part and one by phases, a part that is
-/// enlarged, a channel a group, and parts whose kernels give no moments. Input "x" (batch, 16, height, width), outputs
+/// upsampled, a channel a group, and parts whose kernels give no moments. Input "x" (batch, 16, height, width), outputs
 /// "a" to "e".
 Network joined_normalisations();
 
-/// A convolution of an image that is enlarged ahead of it, by itself. Input "x" (batch, channels, height, width),
+/// A convolution of an image that is upsampled ahead of it, by itself. Input "x" (batch, channels, height, width),
 /// output "y".
-Network enlarged_image(std::int64_t channels);
+Network upsampled_image(std::int64_t channels);
 
 /// Small products of one input: embeddings of time that blocks add, whole or as scale and shift, with operators behind
 /// them, as the image of further products; some that stay by themselves. Inputs "x" (batch, 16, height, width) and

@@ -1,4 +1,4 @@
-// Convolutions whose kernels store what is pooled or enlarged by 2 as well.
+// Convolutions whose kernels store what is pooled or upsampled by 2 as well.
 
 #include <fmt/format.h>
 
@@ -52,10 +52,10 @@ std::string of_type(std::string text, DType type) {
 // One of these: both, a pooled tensor, an upsampled one, that alone
 plan::Resampled drawn(Random& random) {
   switch (random.between(0, 3)) {
-    case 0: return {.pooled = "p", .enlarged = "e"};
+    case 0: return {.pooled = "p", .upsampled = "e"};
     case 1: return {.pooled = "p"};
-    case 2: return {.enlarged = "e"};
-    default: return {.enlarged = "e", .only_enlarged = true};
+    case 2: return {.upsampled = "e"};
+    default: return {.upsampled = "e", .only_upsampled = true};
   }
 }
 
@@ -80,8 +80,8 @@ std::vector<Case> small_resampled_cases() {
     x.dtype_x = x.dtype_w = type;
     return x;
   };
-  const plan::Resampled both{.pooled = "p", .enlarged = "e"}, pooled{.pooled = "p"},
-      only{.enlarged = "e", .only_enlarged = true};
+  const plan::Resampled both{.pooled = "p", .upsampled = "e"}, pooled{.pooled = "p"},
+      only{.upsampled = "e", .only_upsampled = true};
   Conv2d halved = conv(2, 9, 15, 16, 40, 3);
   halved.stride = {2, 2};
   return {

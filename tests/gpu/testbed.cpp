@@ -87,12 +87,12 @@ Testbed::Testbed(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
   const std::string main = main_store();
   for (const Store& s : graph_.stores) {
     const auto shape = reference::shape_of(graph_[s.value].axes, contraction);
-    if (!made.only_enlarged || s.name != main) add_output(s.name, s.dtype, shape);
+    if (!made.only_upsampled || s.name != main) add_output(s.name, s.dtype, shape);
     if (c_.head.only && s.name == main) room_ = outputs_.back(), outputs_.pop_back();
-    for (const std::string& name : {made.pooled, made.enlarged})
+    for (const std::string& name : {made.pooled, made.upsampled})
       if (s.name == main && !name.empty())
         add_output(name, s.dtype,
-                   name == made.pooled ? reference::pooled_shape(shape) : reference::enlarged_shape(shape));
+                   name == made.pooled ? reference::pooled_shape(shape) : reference::upsampled_shape(shape));
   }
   if (c_.head.any()) add_head();
   if (c_.moments != 0)
@@ -330,7 +330,7 @@ namespace {
 // Exactly the store's elements
 std::string judge_resampled(const Outcome& o, const ConstTensorView& y) {
   std::string text;
-  for (const std::string& name : {o.c.resampled.enlarged, o.c.resampled.pooled}) {
+  for (const std::string& name : {o.c.resampled.upsampled, o.c.resampled.pooled}) {
     if (name.empty()) continue;
     const ConstTensorView made = o.tensors.at(name).on_host();
     if (const auto at = reference::first_other(y, made))
@@ -356,11 +356,11 @@ std::pair<reference::Values, Contraction> expected_head(const Outcome& o, const 
 
 std::string judge(const Outcome& o, Tally* tally) {
   const plan::Resampled& made = o.c.resampled;
-  std::vector<std::byte> alone;  // the main store, where it is written enlarged only
-  if (made.only_enlarged) alone = reference::shrunk(o.tensors.at(made.enlarged).on_host());
+  std::vector<std::byte> alone;  // the main store, where it is written upsampled only
+  if (made.only_upsampled) alone = reference::shrunk(o.tensors.at(made.upsampled).on_host());
   const auto tensor = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
-    return made.only_enlarged && name == o.main
-               ? ConstTensorView{alone.data(), o.tensors.at(made.enlarged).dtype, shape, {}}
+    return made.only_upsampled && name == o.main
+               ? ConstTensorView{alone.data(), o.tensors.at(made.upsampled).dtype, shape, {}}
                : o.tensors.at(name).on_host();
   };
   const auto expected =

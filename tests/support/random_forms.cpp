@@ -46,12 +46,13 @@ void add_random_forms(Graph& g, const Contraction& contraction, std::uint64_t se
   const auto* product = std::get_if<Gemm>(&contraction);
   const Extents e = extents(contraction);
   const bool pooled = product == nullptr && e.height > 1 && e.width > 1 && r.chance(0.5);
-  const bool enlarged = product == nullptr && r.chance(0.4);
+  const bool upsampled = product == nullptr && r.chance(0.4);
   const bool head = (product == nullptr || product->batch == 1) && of.dtype != DType::f64 && r.chance(0.6);
   if (head && !pooled && r.chance(0.3)) g.stores[at].form = StoreForm::scratch;
-  if (enlarged && !head && !pooled && r.chance(0.4)) g.stores.erase(g.stores.begin() + static_cast<std::ptrdiff_t>(at));
+  if (upsampled && !head && !pooled && r.chance(0.4))
+    g.stores.erase(g.stores.begin() + static_cast<std::ptrdiff_t>(at));
   if (pooled) g.stores.push_back({of.value, of.dtype, "pooled", StoreForm::max_pool_2x2});
-  if (enlarged) g.stores.push_back({of.value, of.dtype, "enlarged", StoreForm::enlarge_2x2});
+  if (upsampled) g.stores.push_back({of.value, of.dtype, "upsampled", StoreForm::upsample_2x2});
   if (head) {
     const auto what = std::make_shared<const Head>(
         Head{.channels = r.between(1, 9), .filter = "hfilter", .graph = head_graph(r, options.f16)});

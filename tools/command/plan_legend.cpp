@@ -38,7 +38,7 @@ constexpr PlanWord plan_words[] = {
     {"im2col_smem", "im2col in shared memory, for images of few channels"},
     {"fetch", "operands [m,n] loaded by TMA x their buffers"},
     {"pooled", "the maxima of 2x2 pixels of the result are stored, too"},
-    {"enlarged", "each pixel of the result is stored as 2x2 pixels, too (only: and not as it is)"},
+    {"upsampled", "each pixel of the result is stored as 2x2 pixels, too (only: and not as it is)"},
     {"head", "a head's product of the result in the same kernel, by its channels (alone: the result is not stored)"},
     {"statistics", "mean and M2 of the stored tensor are stored, too, by so many channels"}};
 

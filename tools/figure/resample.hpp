@@ -11,7 +11,7 @@ namespace unisono::figure {
 
 enum class Filter : std::uint8_t {
   nearest,  ///< shows pixels as squares
-  smooth,   ///< bilinear where it enlarges, and a triangle as wide as what a pixel covers where it shrinks
+  smooth,   ///< bilinear where it upsamples, and a triangle as wide as what a pixel covers where it shrinks
 };
 
 /// Scales `channels` interleaved planes of width × height floats. Pixel centres lie at half-integer coordinates; edges

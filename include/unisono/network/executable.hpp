@@ -27,7 +27,7 @@ struct RegionReport {
   std::string name;                    ///< of the tensor that it makes
   std::string contraction;             ///< "conv2d (batch,3,64,64) -> 16, 3x3, pad 1"; empty if there is none
   std::vector<std::string> operators;  ///< what was fused, in order
-  std::string summed_filter;  ///< of a convolution whose image is enlarged ahead of it, else empty: taps may be added
+  std::string summed_filter;  ///< of a convolution whose image is upsampled ahead of it, else empty: taps may be added
   std::string epilogue;       ///< text form (unisono::print); empty for single and free
   std::vector<std::string> outputs;  ///< tensors written
   std::string note;                  ///< why the region ends here, or why the operator stands alone
@@ -180,7 +180,7 @@ struct DeviceReport {
   std::vector<LaunchReport> launches;  ///< in order: the nodes of the graph
   MemoryReport memory;                 ///< without constants
   /// For people to read: what was decided for each region ahead of its launches, and why not otherwise. Kernels,
-  /// statistics from the producers of a tensor, heads, pooled and enlarged stores, gathered operands, plain kernels.
+  /// statistics from the producers of a tensor, heads, pooled and upsampled stores, gathered operands, plain kernels.
   std::string decisions;
 };
 std::string to_string(const DeviceReport& report);

@@ -137,8 +137,8 @@ struct Identity {
 
 /// A Conv2d that reads the image with each pixel repeated 2x2 times: what a resize ahead of a convolution becomes while
 /// a network is made ready for a GPU. NetworkBuilder::apply and verify() refuse it.
-struct EnlargedConv2d : ConvAttributes {
-  bool operator==(const EnlargedConv2d&) const = default;
+struct UpsampledConv2d : ConvAttributes {
+  bool operator==(const UpsampledConv2d&) const = default;
 };
 
 /// A Reshape to extents that are numbers, whose tensors of rank 4 are read and written pixel by pixel, channels last:
@@ -158,7 +158,7 @@ using OperatorKind = std::variant<
     operators::Tile, operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
     operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements, operators::GatherND,
     operators::ScatterElements, operators::ScatterND, operators::Range, operators::Triangle, operators::CumulativeSum,
-    operators::TopK, operators::GridSample, operators::EnlargedConv2d, operators::PixelReshape>;
+    operators::TopK, operators::GridSample, operators::UpsampledConv2d, operators::PixelReshape>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

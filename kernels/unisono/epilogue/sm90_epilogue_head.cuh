@@ -1,4 +1,4 @@
-// Where an epilogue writes a slice beside its own output: enlarged images, and a head's product.
+// Where an epilogue writes a slice beside its own output: upsampled images, and a head's product.
 #pragma once
 #include "unisono/epilogue/sm90_epilogue.cuh"
 

@@ -7,19 +7,19 @@
 namespace unisono {
 
 struct AsItIs {
-  static constexpr bool kOnly = false, kPooled = false, kEnlarged = false;
+  static constexpr bool kOnly = false, kPooled = false, kUpsampled = false;
   static constexpr int kCopies = 0, kMaps = 0;
 };
 
-// kEnlarged: each pixel four times, to a tensor of twice the lines and pixels: by four maps, the tensor of each of
+// kUpsampled: each pixel four times, to a tensor of twice the lines and pixels: by four maps, the tensor of each of
 // which has every second pixel of every second line. kOnly: to no other place; the first of the four maps is then
 // ConvParams::output. kPooled: the largest of each 2x2 pixels, of two-dimensional tiles. kCopies maps, and the
 // PooledOutput, follow ConvParams: kMaps in all.
-template <bool kOnlyThese, bool kPool, bool kEnlarge>
+template <bool kOnlyThese, bool kPool, bool kUpsample>
 struct Resampled {
-  static constexpr bool kOnly = kOnlyThese, kPooled = kPool, kEnlarged = kEnlarge;
-  static constexpr int kCopies = kEnlarged ? kOnly ? 3 : 4 : 0, kMaps = kCopies + kPooled;
-  static_assert(!kOnly || kEnlarged, "the main store is written, as it is or enlarged");
+  static constexpr bool kOnly = kOnlyThese, kPooled = kPool, kUpsampled = kUpsample;
+  static constexpr int kCopies = kUpsampled ? kOnly ? 3 : 4 : 0, kMaps = kCopies + kPooled;
+  static_assert(!kOnly || kUpsampled, "the main store is written, as it is or upsampled");
 };
 
 // Maps of the output's phases but the first.

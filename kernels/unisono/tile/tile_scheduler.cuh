@@ -117,7 +117,7 @@ struct RowsOf<true, false, true> {
   using Type = PhaseRows;
 };
 template <class Config>
-using RowsIn = typename RowsOf<Config::kTwoDimensional, Config::Resample::kEnlarged && !Config::kTwoDimensional,
+using RowsIn = typename RowsOf<Config::kTwoDimensional, Config::Resample::kUpsampled && !Config::kTwoDimensional,
                                Config::Operands::kPhases>::Type;
 
 // Position in a ring of kStages buffers; `block` counts everything that the ring has carried so far.

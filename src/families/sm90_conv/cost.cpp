@@ -41,8 +41,8 @@ struct Constants : sm90::LaunchConstants {
   double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
-  double enlarged = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
-  double head = 0.25;               ///< for each of the head's channels; not measured
+  double upsampled = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
+  double head = 0.25;                ///< for each of the head's channels; not measured
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
   double fetched = 3, refill_clk = 600;  ///< of fetched operands; a slice beyond the buffers waits; not measured
@@ -180,7 +180,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     element -= (k.tensor - k.fetched) * fetched;
     t.epilogue += k.refill_clk * (stores_per_tile(c) - c.features.store_buffers);
   }
-  element += (c.features.resampling.enlarged ? k.enlarged : 0.0) + (c.features.resampling.pooled ? k.pooled : 0.0) +
+  element += (c.features.resampling.upsampled ? k.upsampled : 0.0) + (c.features.resampling.pooled ? k.pooled : 0.0) +
              k.head * 8 * c.features.head.eights;
   if (c.mode() != plan::NormMode::none) {
     element += visit(problem.before) + k.statistics;

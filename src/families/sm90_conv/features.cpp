@@ -38,9 +38,9 @@ std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::
     return sm90::unfit(
         "pooled: im2col tiles; windows of 2x2 pixels lie in halo tiles only, which take stride 1 and "
         "TMA's loads");
-  if (r.enlarged && !c.two_dimensional() && !pixels_divide_image_rows(p.extents.width))
+  if (r.upsampled && !c.two_dimensional() && !pixels_divide_image_rows(p.extents.width))
     return sm90::unfit(
-        "enlarged: im2col tiles in image rows of {}; 16 neighbouring pixels are a part of one, or whole ones, at "
+        "upsampled: im2col tiles in image rows of {}; 16 neighbouring pixels are a part of one, or whole ones, at "
         "widths "
         "that are multiples or divisors of 16; else only halo tiles do",
         p.extents.width);

@@ -1,5 +1,6 @@
 #pragma once
-/// What a configuration can do for an epilogue beside its elements: a head, pooled and enlarged stores, stored moments.
+/// What a configuration can do for an epilogue beside its elements: a head, pooled and upsampled stores, stored
+/// moments.
 
 #include <optional>
 
@@ -14,7 +15,7 @@ std::optional<plan::Refusal> refuse_head(const ConvConfig& config, const sm90::C
 /// Whether 16 consecutive pixels are always a part of one image row, or whole image rows.
 constexpr bool pixels_divide_image_rows(std::int64_t width) { return width % 16 == 0 || 16 % width == 0; }
 
-/// Why a kernel of this configuration cannot pool or enlarge; nothing: it can.
+/// Why a kernel of this configuration cannot pool or upsample; nothing: it can.
 std::optional<plan::Refusal> refuse_resampling(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// EpilogueFeatures::moments for a tile of this width: channels that no boundary divides.

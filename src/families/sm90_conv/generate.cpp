@@ -84,8 +84,8 @@ std::string_view stores_name(sm90::Stores stores) {
 
 std::string resample_text(const plan::Resampling& r) {
   if (!r.any()) return "    using Resample = AsItIs;\n";
-  return fmt::format("    using Resample = Resampled<{}, {}, {}>;  // only these, pooled, enlarged\n", r.only, r.pooled,
-                     r.enlarged);
+  return fmt::format("    using Resample = Resampled<{}, {}, {}>;  // only these, pooled, upsampled\n", r.only,
+                     r.pooled, r.upsampled);
 }
 
 std::string head_text(const plan::HeadConfig& h) {

@@ -82,13 +82,13 @@ void Filling::phases(std::size_t first, std::size_t place, const MapShape& whole
     phase(i == 0 ? first : further(place + static_cast<std::size_t>(i) - 1), i, whole, base, what);
 }
 
-// The four phases of the enlarged tensor; with nothing else to write the first is the output itself
+// The four phases of the upsampled tensor; with nothing else to write the first is the output itself
 void Filling::resampled(const MapShape& output) {
   const plan::Resampling& r = plan_.config.features.resampling;
   std::size_t next = 0;
-  for (int i = 0; r.enlarged && i < 4; ++i)
-    phase(r.only && i == 0 ? at_output : further(next++), i, doubled(output, at_.enlarged_pitch), at_.enlarged,
-          "the enlarged output");
+  for (int i = 0; r.upsampled && i < 4; ++i)
+    phase(r.only && i == 0 ? at_output : further(next++), i, doubled(output, at_.upsampled_pitch), at_.upsampled,
+          "the upsampled output");
   if (!r.pooled) return;
   const auto pitch = at_.pooled_pitch == 0 ? output.extents[0] : static_cast<std::uint64_t>(at_.pooled_pitch);
   to_.put_struct(further(next), PooledOutput{const_cast<void*>(at_.pooled.data), pitch}, at_.pooled);

@@ -56,11 +56,11 @@ MapShape activation_shape(const Conv2d& c, const ConvPlan& plan) {
 }
 
 // A warp stores slices of 16 rows: 16 consecutive pixels, or, of a two-dimensional tile, 8 pixels of 2 image rows. What
-// hangs over an image's edge, or over the last channel, TMA leaves out. The map of what is enlarged knows image rows:
+// hangs over an image's edge, or over the last channel, TMA leaves out. The map of what is upsampled knows image rows:
 // 16 pixels are a part of one, or several of them.
 MapShape output_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
   const bool two_dimensional = plan.config.two_dimensional(),
-             lined = !two_dimensional && plan.config.features.resampling.enlarged;
+             lined = !two_dimensional && plan.config.features.resampling.upsampled;
   const std::int64_t across = two_dimensional || lined ? e.width : plan.rows;
   const std::int64_t lines = two_dimensional ? e.height : lined ? plan.rows / std::max<std::int64_t>(1, e.width) : 1;
   const std::uint32_t slice = u32(slice_channels(plan.config.tile.n));

@@ -93,7 +93,7 @@ std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {
   if (c.k % 2 != 0) return no(fmt::format("{} channels, which are loaded in pairs at least", c.k));
   if (p.visitor.normalises) return no("the epilogue has a normalisation, for which tiles meet");
   if (reduces(p.visitor)) return no("the epilogue has reductions, which are of tiles");
-  if (p.resampling.any()) return no("results pooled or enlarged, which are made of tiles in shared memory");
+  if (p.resampling.any()) return no("results pooled or upsampled, which are made of tiles in shared memory");
   if (p.head.any()) return no("a head, which multiplies tiles in shared memory");
   if (p.moments > 0) return no("statistics of the result, which are of tiles");
   if (const std::size_t bytes = filter_bytes(p, 4); bytes > most_filter_bytes)

@@ -32,7 +32,7 @@ class DeviceConstants {
                          bool transposed);
   /// The filter of a transposed convolution of the tensor cores: (c, r, s, k), of which the tensor has (channels, r, s,
   /// filters) and the rest is zero. `sums`: the tensor is the filter (filters, r - 1, s - 1, channels) of the
-  /// convolution that it computes of the enlarged image; up to four of its taps are added in float64 and rounded once.
+  /// convolution that it computes of the upsampled image; up to four of its taps are added in float64 and rounded once.
   Location transposed_filter(TensorId id, const ConvTranspose2d& padded, std::int64_t filters, std::int64_t channels,
                              bool sums);
   /// A filter for the direct kernel: (taps, channels of a group, filters).

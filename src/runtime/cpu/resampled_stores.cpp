@@ -78,7 +78,7 @@ class ResampledExecutable final : public ExecutableImpl {
         stores_(source.stores),
         operands_(runtime::operand_names(source)),
         source_(std::move(split.source)),
-        alone_(split.only_enlarged),
+        alone_(split.only_upsampled),
         threads_(threads) {
     for (const Store& s : stores_)
       if (s.form != StoreForm::whole) made_.push_back({s, ir::shape_of(s.form, contraction)});

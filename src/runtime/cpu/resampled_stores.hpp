@@ -1,5 +1,5 @@
 #pragma once
-/// Stores that are pooled or enlarged: made of a whole store as soon as that is complete.
+/// Stores that are pooled or upsampled: made of a whole store as soon as that is complete.
 
 #include <memory>
 
@@ -11,7 +11,7 @@
 namespace unisono::cpu {
 
 /// An executable of all stores of `source`; `whole` is that of ir::split_stores(source).graph. Gives `whole` itself if
-/// there are no others. A store of which only the enlarged one is there is computed into memory of the execution.
+/// there are no others. A store of which only the upsampled one is there is computed into memory of the execution.
 std::shared_ptr<const ExecutableImpl> with_resampled_stores(std::shared_ptr<const ExecutableImpl> whole,
                                                             const Contraction& contraction, const Graph& source,
                                                             const CompileOptions& options);

@@ -96,7 +96,7 @@ Address Binder::resampled(const std::string& name, std::int64_t num, std::int64_
   auto shape = shape_mn(s_.contraction);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) shape[i] = shape[i] * num / den;
   const Store& s = s_.stores[*s_.main_store];
-  const std::string what = fmt::format("output {} ({} {})", name, num > den ? "enlarged" : "pooled", s.name);
+  const std::string what = fmt::format("output {} ({} {})", name, num > den ? "upsampled" : "pooled", s.name);
   const auto given = arguments_.outputs.find(name);
   if (given == arguments_.outputs.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
@@ -258,8 +258,8 @@ Address Binder::matrix(const char* name, const ConstTensorView& view, const std:
 // What the caller binds
 std::vector<Store> bound_stores(const Signature& s) {
   std::vector<Store> all = s.stores;
-  if (s.resampled.only_enlarged) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*s.main_store));
-  for (const std::string& name : {s.resampled.enlarged, s.resampled.pooled, s.moments})
+  if (s.resampled.only_upsampled) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*s.main_store));
+  for (const std::string& name : {s.resampled.upsampled, s.resampled.pooled, s.moments})
     if (!name.empty()) all.push_back({.value = {}, .dtype = {}, .name = name});
   if (s.head) all.push_back(s.head->store);
   return all;
@@ -280,8 +280,8 @@ BoundArguments Binder::run() {
     bound_.a = matrix(factor.name_a, left, left_shape, factor.dtype_a, factor.a, bound_.step_a);
   }
   if (s_.reads_b) bound_.b = matrix(factor.name_b, right, right_shape, factor.dtype_b, factor.b, bound_.step_b);
-  if (s_.main_store && !s_.resampled.only_enlarged) bound_.output = output(*s_.main_store);
-  bound_.enlarged = resampled(s_.resampled.enlarged, 2, 1, bound_.enlarged_pitch);
+  if (s_.main_store && !s_.resampled.only_upsampled) bound_.output = output(*s_.main_store);
+  bound_.upsampled = resampled(s_.resampled.upsampled, 2, 1, bound_.upsampled_pitch);
   bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);
   bound_.moments = moments();
   if (s_.side_store) bound_.side = output(*s_.side_store);

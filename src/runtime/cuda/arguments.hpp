@@ -59,9 +59,9 @@ struct BoundArguments {
   std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
   Address output, side;
   std::int64_t a_pitch = 0, output_pitch = 0;  ///< elements from row to row, where they do not lie together; else 0
-  Address enlarged, pooled;
-  std::int64_t enlarged_pitch = 0, pooled_pitch = 0;  ///< as output_pitch
-  families::Fields fields;                            ///< by Signature::fields, as the kernel reads them
+  Address upsampled, pooled;
+  std::int64_t upsampled_pitch = 0, pooled_pitch = 0;  ///< as output_pitch
+  families::Fields fields;                             ///< by Signature::fields, as the kernel reads them
   Address head_filter, head;
   std::int64_t head_pitch = 0;  ///< never 0 with a head
   families::Fields head_fields;

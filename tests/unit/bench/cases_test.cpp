@@ -87,7 +87,7 @@ TEST(Cases, BytesCountEveryOperandAndOutputOnce) {
 TEST(Cases, StoresMayHaveAnyForm) {
   const std::string text =
       "suite forms\nepilogue forms\n  y = relu(acc)\n  store scratch(y) as y : {dtype}\n"
-      "  store enlarge_2x2(y) as e : {dtype}\n  store head(y, hw, channels=8) {\n"
+      "  store upsample_2x2(y) as e : {dtype}\n  store head(y, hw, channels=8) {\n"
       "    store acc + hb[n] as heat : {dtype}\n  }\n";
   const Case c = parse_suite(text + "case 2,16,12,64,32,3\n", "cases.txt").cases[0];
   const double pixels = 2 * 16 * 12, image = pixels * 64, filter = 32 * 9 * 64;
@@ -100,7 +100,7 @@ TEST(Cases, StoresMayHaveAnyForm) {
   EXPECT_EQ(operands[0].shape, (std::vector<std::int64_t>{8, 1, 1, 32}));
   EXPECT_EQ(operands[1].shape, std::vector<std::int64_t>{8});
   EXPECT_FALSE(c.is_bare());
-  EXPECT_THAT(error_of("suite s\nepilogue e\n  store enlarge_2x2(acc) as e : bf16\ncase 64,64,64\n"),
+  EXPECT_THAT(error_of("suite s\nepilogue e\n  store upsample_2x2(acc) as e : bf16\ncase 64,64,64\n"),
               HasSubstr("has no image; expected a convolution"));
 }
 

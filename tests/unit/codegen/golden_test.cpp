@@ -109,7 +109,7 @@ TEST(Golden, AConfigurationNamesWhatItResamples) {
   families::sm90_conv::ConvConfig config;
   plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Resample = AsItIs;"));
-  epilogue.resampled = {.pooled = "p", .enlarged = "e", .only_enlarged = true};
+  epilogue.resampled = {.pooled = "p", .upsampled = "e", .only_upsampled = true};
   EXPECT_THROW(generate(epilogue, config), InternalError);
   config.loader = families::sm90_conv::HaloTile{};
   config.features.resampling = plan::resampling_of(epilogue.resampled);

@@ -45,13 +45,13 @@ TEST(CpuHeadStore, OfAProductAgreesToo) {
     }
 }
 
-TEST(CpuHeadStore, BesidePooledAndEnlargedStores) {
+TEST(CpuHeadStore, BesidePooledAndUpsampledStores) {
   RandomCase c = problem(Conv2d{.n = 2, .h = 6, .w = 7, .c = 3, .k = 8},
                          "y = tanh(acc)\nstore y : bf16\nstore max_pool_2x2(y) as p : bf16\n"
-                         "store enlarge_2x2(y) as e : bf16\nstore head(y, hw, channels=5) as h : bf16\n");
+                         "store upsample_2x2(y) as e : bf16\nstore head(y, hw, channels=5) as h : bf16\n");
   expect_agreement(c, 2);
   RandomCase alone = problem(Conv2d{.n = 2, .h = 6, .w = 7, .c = 3, .k = 8},
-                             "y = tanh(acc)\nstore scratch(y) as y : f32\nstore enlarge_2x2(y) as e : f32\n"
+                             "y = tanh(acc)\nstore scratch(y) as y : f32\nstore upsample_2x2(y) as e : f32\n"
                              "store head(y, hw, channels=5) as h : bf16\n");
   expect_agreement(alone, 1);
 }

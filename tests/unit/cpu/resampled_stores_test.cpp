@@ -1,4 +1,4 @@
-// Stores that are pooled or enlarged, against the float64 reference and against the store of which they are made.
+// Stores that are pooled or upsampled, against the float64 reference and against the store of which they are made.
 
 #include <gmock/gmock.h>
 
@@ -16,11 +16,11 @@ namespace {
 using ::testing::HasSubstr;
 
 const std::string both =
-    "y = relu(acc + bias[n])\nstore y : {}\nstore max_pool_2x2(y) as p : {}\nstore enlarge_2x2(y) as e : {}\n";
+    "y = relu(acc + bias[n])\nstore y : {}\nstore max_pool_2x2(y) as p : {}\nstore upsample_2x2(y) as e : {}\n";
 
 TEST(CpuResampledStores, AgreeWithTheReference) {
   const std::string texts[] = {
-      both, "store enlarge_2x2(acc * 2 + r[m,n]) as e : {}\n",
+      both, "store upsample_2x2(acc * 2 + r[m,n]) as e : {}\n",
       "y = group_norm(acc, groups=2)\nstore acc as h : f32\nstore y : {}\nstore max_pool_2x2(y) as p : {}\n"};
   std::uint64_t seed = 0;
   for (const Layout layout : {Layout::nhwc, Layout::nchw})

@@ -76,20 +76,20 @@ class CudaArguments : public ::testing::Test {
 };
 
 TEST_F(CudaArguments, WhatIsMadeOfTheMainStore) {
-  s.resampled = {.pooled = "p", .enlarged = "e"};
-  expect_refusal([](Arguments&) {}, "output e (enlarged y) is not bound; give a tensor of shape (2,8,10,16)");
+  s.resampled = {.pooled = "p", .upsampled = "e"};
+  expect_refusal([](Arguments&) {}, "output e (upsampled y) is not bound; give a tensor of shape (2,8,10,16)");
   a.outputs["e"] = {at(20), DType::bf16, {2, 8, 10, 16}, {10 * 8 * 24, 10 * 24, 24, 1}};
   expect_refusal([](Arguments&) {}, "output p (pooled y) is not bound; give a tensor of shape (2,2,2,16)");
   a.outputs["p"] = {at(21), DType::bf16, {2, 2, 2, 16}, {}};
   const BoundArguments b = bind_arguments(s, a);
   EXPECT_EQ(b.output, at(6));
-  EXPECT_EQ(b.enlarged, at(20));
-  EXPECT_EQ(b.enlarged_pitch, 24);
+  EXPECT_EQ(b.upsampled, at(20));
+  EXPECT_EQ(b.upsampled_pitch, 24);
   EXPECT_EQ(b.pooled, at(21));
   EXPECT_EQ(b.pooled_pitch, 0);
   expect_refusal([](Arguments& x) { x.outputs["p"].shape[1] = 3; }, "output p (pooled y)");
   expect_refusal([](Arguments& x) { x.outputs["p"].data = x.outputs["y"].data; }, "share memory");
-  s.resampled = {.enlarged = "e", .only_enlarged = true};
+  s.resampled = {.upsampled = "e", .only_upsampled = true};
   expect_refusal([](Arguments& x) { x.outputs.erase("p"); }, "Arguments::outputs has y");
   a.outputs.erase("p"), a.outputs.erase("y");
   EXPECT_EQ(bind_arguments(s, a).output, nullptr);

@@ -73,8 +73,8 @@ std::vector<Kind> kinds() {
       {"odd channels", image(20, 36), bias},
       {"phases", transposed, bias, {}, "sm90_conv", [](const auto& c) { return c.by_parity(); }},
       {"pooled", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore max_pool_2x2(y) as p : bf16\n"},
-      {"enlarged", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore enlarge_2x2(y) as e : bf16\n"},
-      {"only enlarged", image(64, 64), "store enlarge_2x2(relu(acc + bias[n])) as e : bf16\n"},
+      {"upsampled", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore upsample_2x2(y) as e : bf16\n"},
+      {"only upsampled", image(64, 64), "store upsample_2x2(relu(acc + bias[n])) as e : bf16\n"},
       {"head", image(64, 64),
        "y = relu(acc + bias[n])\nstore y : bf16\n"
        "store head(y, hfilter, channels=3) {\n  store acc + hbias[n] as heat : bf16\n}\n"},

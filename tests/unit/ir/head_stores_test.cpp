@@ -140,7 +140,7 @@ TEST(HeadStores, RulesOfItsOwnGraph) {
   EXPECT_THAT(of_head("store softmax(acc) as h"), HasSubstr("has softmax; expected elementwise operations"));
   EXPECT_THAT(of_head("store acc + mean(acc, over=m) as h"), HasSubstr("has mean; expected elementwise operations"));
   EXPECT_THAT(of_head("store c[n] as h"), HasSubstr("stores a value with axes [n]; expected [m,n]"));
-  EXPECT_THAT(of_head("store enlarge_2x2(acc) as h"), HasSubstr("stores enlarge_2x2(h); expected a whole store"));
+  EXPECT_THAT(of_head("store upsample_2x2(acc) as h"), HasSubstr("stores upsample_2x2(h); expected a whole store"));
   EXPECT_THAT(of_head("store acc as h\nstore 2 * acc as g"), HasSubstr("graph with 2 stores; expected one"));
   EXPECT_THAT(of_head("store acc + bias[n] as h"), HasSubstr("has a name 'bias' of the main graph's"));
   EXPECT_THAT(of_head("store acc + y[n] as h"), HasSubstr("has a name 'y' of the main graph's"));
@@ -162,10 +162,10 @@ TEST(HeadStores, AreSplitFromTheOthers) {
   EXPECT_EQ(split.head->channels, 17);
   EXPECT_TRUE(structurally_equal(split.head->graph, parse("t = acc + hbias[n]\nstore t * sigmoid(t) as heat : f16")));
   const ir::SplitStores alone = ir::split_stores(parse(
-      "store scratch(acc) as y : f16\nstore enlarge_2x2(acc) as e : f16\nstore head(acc, w, channels=1) as h : f16"));
+      "store scratch(acc) as y : f16\nstore upsample_2x2(acc) as e : f16\nstore head(acc, w, channels=1) as h : f16"));
   EXPECT_TRUE(structurally_equal(alone.graph, parse("store acc as y : f16")));
   EXPECT_TRUE(alone.only_head);
-  EXPECT_FALSE(alone.only_enlarged);
+  EXPECT_FALSE(alone.only_upsampled);
   EXPECT_EQ(alone.source, "y");
 }
 

@@ -1,4 +1,4 @@
-// Stores that are pooled or enlarged: text, builder, rules, and what backends are given.
+// Stores that are pooled or upsampled: text, builder, rules, and what backends are given.
 
 #include "ir/store_forms.hpp"
 
@@ -20,30 +20,36 @@ constexpr const char* all =
     "y = relu(acc + bias[n])\n"
     "store y : bf16\n"
     "store max_pool_2x2(y) as p : bf16\n"
-    "store enlarge_2x2(y) as e : bf16\n";
+    "store upsample_2x2(y) as e : bf16\n";
 
 TEST(ResampledStores, TextAndBuilderSayTheSame) {
   GraphBuilder b;
   const Value y = relu(b.acc() + b.operand("bias", axes::n)).named("y");
   b.store(y, DType::bf16);
   b.store(max_pool_2x2(y), DType::bf16, "p");
-  b.store(enlarge_2x2(y), DType::bf16, "e");
+  b.store(upsample_2x2(y), DType::bf16, "e");
   const Graph g = b.build();
   EXPECT_TRUE(structurally_equal(g, parse(all)));
   EXPECT_EQ(print(g), all);
-  EXPECT_FALSE(structurally_equal(parse("store acc as y : f16\nstore enlarge_2x2(acc) as e : f16"),
+  EXPECT_FALSE(structurally_equal(parse("store acc as y : f16\nstore upsample_2x2(acc) as e : f16"),
                                   parse("store acc as y : f16\nstore max_pool_2x2(acc) as e : f16")));
 }
 
+TEST(ResampledStores, TheFormerNameIsRead) {
+  EXPECT_EQ(print(parse("store enlarge_2x2(acc) as e : f16")), "store upsample_2x2(acc) as e : f16\n");
+  EXPECT_EQ(print(parse("enlarge_2x2 = relu(acc)\nstore enlarge_2x2 : f16")),
+            print(parse("enlarge_2x2 = relu(acc)\nstore enlarge_2x2 as enlarge_2x2 : f16")));
+}
+
 TEST(ResampledStores, TextsRoundTrip) {
-  for (const std::string text : {"store enlarge_2x2(acc * 2) as e : f16\n", "store enlarge_2x2(acc) : f32\n",
+  for (const std::string text : {"store upsample_2x2(acc * 2) as e : f16\n", "store upsample_2x2(acc) : f32\n",
                                  "store acc : bf16\nstore max_pool_2x2(acc) : bf16\n", all}) {
     const Graph g = parse(text);
     EXPECT_TRUE(structurally_equal(g, parse(print(g)))) << text << print(g);
     EXPECT_EQ(print(parse(print(g))), print(g)) << text;
   }
-  EXPECT_EQ(parse("store enlarge_2x2(acc)").stores[0].name, "out0");
-  EXPECT_EQ(parse("store enlarge_2x2(cast(acc, bf16))").stores[0].dtype, DType::bf16);
+  EXPECT_EQ(parse("store upsample_2x2(acc)").stores[0].name, "out0");
+  EXPECT_EQ(parse("store upsample_2x2(cast(acc, bf16))").stores[0].dtype, DType::bf16);
 }
 
 TEST(ResampledStores, FormsStandAloneUnderAStore) {
@@ -55,18 +61,18 @@ TEST(ResampledStores, FormsStandAloneUnderAStore) {
 }
 
 TEST(ResampledStores, Rules) {
-  EXPECT_THAT(refusal("store mean(acc, over=m) as y\nstore enlarge_2x2(mean(acc, over=m)) as e"),
-              HasSubstr("store e (enlarge_2x2) is of a value with axes [n]; expected [m,n]"));
-  EXPECT_THAT(refusal("store enlarge_2x2(acc < 1) as e"), HasSubstr("has dtype bool; expected a floating-point type"));
-  EXPECT_THAT(refusal("store enlarge_2x2(acc) as e\nstore enlarge_2x2(acc) as f"),
-              HasSubstr("store f (enlarge_2x2) is the second enlarge_2x2 (the first is e); a graph has one"));
+  EXPECT_THAT(refusal("store mean(acc, over=m) as y\nstore upsample_2x2(mean(acc, over=m)) as e"),
+              HasSubstr("store e (upsample_2x2) is of a value with axes [n]; expected [m,n]"));
+  EXPECT_THAT(refusal("store upsample_2x2(acc < 1) as e"), HasSubstr("has dtype bool; expected a floating-point type"));
+  EXPECT_THAT(refusal("store upsample_2x2(acc) as e\nstore upsample_2x2(acc) as f"),
+              HasSubstr("store f (upsample_2x2) is the second upsample_2x2 (the first is e); a graph has one"));
   EXPECT_THAT(
-      refusal("y = relu(acc)\nstore y\nstore acc as h\nstore enlarge_2x2(acc) as e\nstore max_pool_2x2(y) as p"),
+      refusal("y = relu(acc)\nstore y\nstore acc as h\nstore upsample_2x2(acc) as e\nstore max_pool_2x2(y) as p"),
       HasSubstr("store p (max_pool_2x2) differs from e in its value or dtype"));
   EXPECT_THAT(refusal("store max_pool_2x2(acc) as p : bf16"), HasSubstr("needs a store of its value itself as bf16"));
-  EXPECT_THAT(refusal("store enlarge_2x2(acc) as e : bf16\nstore max_pool_2x2(acc) as p : bf16"),
+  EXPECT_THAT(refusal("store upsample_2x2(acc) as e : bf16\nstore max_pool_2x2(acc) as p : bf16"),
               HasSubstr("needs a store of its value itself as bf16"));
-  EXPECT_THAT(refusal("store acc as y : f32\nstore enlarge_2x2(acc) as e : bf16"),
+  EXPECT_THAT(refusal("store acc as y : f32\nstore upsample_2x2(acc) as e : bf16"),
               HasSubstr("needs a store of its value itself as bf16"));
   EXPECT_EQ(refusal(all), "none");
   EXPECT_THAT(refusal([] { ir::check_forms(parse(all), Gemm{.m = 4, .n = 4, .k = 4}); }),
@@ -78,24 +84,24 @@ TEST(ResampledStores, AreSplitFromWholeOnes) {
   EXPECT_TRUE(structurally_equal(split.graph, parse("y = relu(acc + bias[n])\nstore y : bf16")));
   EXPECT_EQ(split.source, "y");
   EXPECT_EQ(split.pooled, "p");
-  EXPECT_EQ(split.enlarged, "e");
-  EXPECT_FALSE(split.only_enlarged);
+  EXPECT_EQ(split.upsampled, "e");
+  EXPECT_FALSE(split.only_upsampled);
   EXPECT_FALSE(ir::split_stores(parse("store acc as y")).any());
 }
 
-TEST(ResampledStores, AnEnlargedOneAloneGetsASourceThatStandsLast) {
+TEST(ResampledStores, AnUpsampledOneAloneGetsASourceThatStandsLast) {
   const ir::SplitStores split =
-      ir::split_stores(parse("store enlarge_2x2(relu(acc)) as e : f16\nstore acc as small : f16"));
+      ir::split_stores(parse("store upsample_2x2(relu(acc)) as e : f16\nstore acc as small : f16"));
   EXPECT_TRUE(structurally_equal(split.graph, parse("store acc as small : f16\nstore relu(acc) as small2 : f16")));
   EXPECT_EQ(split.source, "small2");
-  EXPECT_EQ(split.enlarged, "e");
-  EXPECT_TRUE(split.only_enlarged);
+  EXPECT_EQ(split.upsampled, "e");
+  EXPECT_TRUE(split.only_upsampled);
 }
 
 TEST(ResampledStores, Shapes) {
   Conv2d c{.n = 2, .h = 9, .w = 7, .c = 3, .k = 5};
   EXPECT_THAT(ir::shape_of(StoreForm::max_pool_2x2, c), ElementsAre(2, 4, 3, 5));
-  EXPECT_THAT(ir::shape_of(StoreForm::enlarge_2x2, c), ElementsAre(2, 18, 14, 5));
+  EXPECT_THAT(ir::shape_of(StoreForm::upsample_2x2, c), ElementsAre(2, 18, 14, 5));
   c.layout = Layout::nchw;
   EXPECT_THAT(ir::shape_of(StoreForm::max_pool_2x2, c), ElementsAre(2, 5, 4, 3));
   EXPECT_THAT(ir::shape_of(StoreForm::whole, Gemm{.m = 4, .n = 4, .k = 4}), ElementsAre(1, 4, 4));

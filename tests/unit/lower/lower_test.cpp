@@ -58,14 +58,14 @@ TEST_F(Lower, TheArchitectureIsTheDevices) {
   EXPECT_EQ(lower(lowered.problem, lowered.chosen.plan, other).request().arch, "sm_120a");
 }
 
-TEST_F(Lower, PooledAndEnlargedStoresAreTheGraphs) {
+TEST_F(Lower, PooledAndUpsampledStoresAreTheGraphs) {
   const std::string y = "y = relu(acc + bias[n])\n";
-  const auto both = parse(y + "store y : bf16\nstore max_pool_2x2(y) as p : bf16\nstore enlarge_2x2(y) as e : bf16\n");
+  const auto both = parse(y + "store y : bf16\nstore max_pool_2x2(y) as p : bf16\nstore upsample_2x2(y) as e : bf16\n");
   const Problem problem = analyse(conv(), both, {});
-  EXPECT_EQ(problem.epilogue.resampled, (plan::Resampled{.pooled = "p", .enlarged = "e", .source = "y"}));
+  EXPECT_EQ(problem.epilogue.resampled, (plan::Resampled{.pooled = "p", .upsampled = "e", .source = "y"}));
   EXPECT_EQ(problem.epilogue.graph.stores.size(), 1u);
   EXPECT_THAT(lower(problem, device).kernel.source, HasSubstr("using Resample = Resampled<false, true, true>;"));
-  const Lowered alone = lower(conv(), parse(y + "store enlarge_2x2(y) as e : bf16\n"), {}, device);
+  const Lowered alone = lower(conv(), parse(y + "store upsample_2x2(y) as e : bf16\n"), {}, device);
   EXPECT_THAT(alone.kernel.source, HasSubstr("using Resample = Resampled<true, false, true>;"));
 }
 
@@ -99,12 +99,12 @@ TEST_F(Lower, OnlyTheMainStoreHasAHead) {
               HasSubstr("head: no result [m,n] of 16 bits"));
   EXPECT_THAT(refusal("store acc as y : bf16\nstore head(acc, w, channels=3) as heat : f32"),
               HasSubstr("head: its graph reduces, has values of rows, or stores something else than 16 bits"));
-  EXPECT_THAT(refusal("store acc as y : bf16\nstore enlarge_2x2(acc) as e : bf16\n"
+  EXPECT_THAT(refusal("store acc as y : bf16\nstore upsample_2x2(acc) as e : bf16\n"
                       "store head(acc, w, channels=3) as heat : bf16"),
-              HasSubstr("head: the store is pooled or enlarged too"));
+              HasSubstr("head: the store is pooled or upsampled too"));
 }
 
-TEST_F(Lower, OnlyTheMainStoreIsPooledOrEnlarged) {
+TEST_F(Lower, OnlyTheMainStoreIsPooledOrUpsampled) {
   const auto refusal = [&](const std::string& text, const Contraction& contraction) -> std::string {
     try {
       lower(contraction, parse(text), {}, device);
@@ -113,10 +113,11 @@ TEST_F(Lower, OnlyTheMainStoreIsPooledOrEnlarged) {
     }
     return "none";
   };
-  EXPECT_THAT(refusal("store acc as h : bf16\nstore enlarge_2x2(acc) as e : bf16\nstore relu(acc) as y : bf16", conv()),
-              HasSubstr("a pooled or upsampled store: the kernel writes 'y' last, and 'e' is made of another store"));
-  EXPECT_THAT(refusal("store enlarge_2x2(acc) as e : f32", conv()), HasSubstr("no result [m,n] of 16 bits"));
-  EXPECT_THAT(refusal("store enlarge_2x2(acc) as e : bf16", Gemm{.m = 64, .n = 64, .k = 64}),
+  EXPECT_THAT(
+      refusal("store acc as h : bf16\nstore upsample_2x2(acc) as e : bf16\nstore relu(acc) as y : bf16", conv()),
+      HasSubstr("a pooled or upsampled store: the kernel writes 'y' last, and 'e' is made of another store"));
+  EXPECT_THAT(refusal("store upsample_2x2(acc) as e : f32", conv()), HasSubstr("no result [m,n] of 16 bits"));
+  EXPECT_THAT(refusal("store upsample_2x2(acc) as e : bf16", Gemm{.m = 64, .n = 64, .k = 64}),
               HasSubstr("has no image; expected a convolution"));
 }
 

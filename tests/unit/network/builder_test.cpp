@@ -125,12 +125,12 @@ TEST_F(Builder, ConvolutionsAreCheckedAsContractionsAre) {
 
 TEST_F(Builder, WhatOnlyTheLibraryWritesIsRefused) {
   auto x = net.input("x", {1, 4, 8, 8});
-  const std::string enlarged = "EnlargedConv2d is made while a network is compiled; write Resize and Conv2d";
+  const std::string upsampled = "UpsampledConv2d is made while a network is compiled; write Resize and Conv2d";
   const std::string rows = "PixelReshape is made while a network is compiled; write Transpose and Reshape";
   EXPECT_EQ(user_error([&] {
-              net.apply(operators::EnlargedConv2d{}, {x, weights({4, 4, 1, 1})}, "c");
+              net.apply(operators::UpsampledConv2d{}, {x, weights({4, 4, 1, 1})}, "c");
             }),
-            "conv2d 'c': " + enlarged);
+            "conv2d 'c': " + upsampled);
   EXPECT_EQ(user_error([&] { net.apply(operators::PixelReshape{{64, 4}}, {x}, "r"); }), "reshape 'r': " + rows);
   net.output(reshape(x, {64, 4}), "y");
   Network n = net.build();

@@ -32,7 +32,7 @@ class Weights {
   int count_ = 0;
 };
 
-// Two Conv3x3, GroupNorm, Mish a level; enlarged, then 1x1; a heatmap a class
+// Two Conv3x3, GroupNorm, Mish a level; upsampled, then 1x1; a heatmap a class
 Network unet(std::int64_t inputs, const std::vector<std::int64_t>& widths, std::int64_t classes) {
   NetworkBuilder net("unet");
   Weights weights(net);
@@ -68,7 +68,7 @@ int count(const DeviceReport& report, const std::string& text) {
   }));
 }
 
-// GroupNorm ahead of its convolution; an enlarged image; a concatenation with a skip, of which groups straddle the
+// GroupNorm ahead of its convolution; an upsampled image; a concatenation with a skip, of which groups straddle the
 // border
 TEST(DeviceReport, StatisticsOfAConcatenationComeFromItsProducers) {
   NetworkBuilder net("diffusion");
@@ -99,7 +99,7 @@ TEST(DeviceReport, TheBaselineUNetIsItsConvolutionsAndItsBorder) {
     const DeviceReport report = report_of(network, shapes);
     EXPECT_LE(report.launches.size(), convolutions + 2) << to_string(report);
     EXPECT_EQ(count(report, "pooled"), 4) << to_string(report);
-    EXPECT_EQ(count(report, "enlarged only"), 4) << to_string(report);
+    EXPECT_EQ(count(report, "upsampled only"), 4) << to_string(report);
     EXPECT_EQ(count(report, "stores head"), 0) << to_string(report);
     ::setenv("UNISONO_HEADS", "on", 1);
     const DeviceReport headed = report_of(network, shapes);
@@ -135,7 +135,7 @@ TEST(DeviceReport, WhatIsNotFoldedSaysWhy) {
   EXPECT_THAT(report.launches[4].how, HasSubstr("store max-pools of 2x2 pixels")) << to_string(report);
 }
 
-// A skip that is pooled, enlarged and read as it is, and an output of the network
+// A skip that is pooled, upsampled and read as it is, and an output of the network
 TEST(DeviceReport, OneStoreInEveryForm) {
   NetworkBuilder net("forms");
   Weights weights(net);
@@ -146,7 +146,7 @@ TEST(DeviceReport, OneStoreInEveryForm) {
   net.output(upsample(y), "large");
   const DeviceReport report = report_of(net.build(), {{"x", {1, 16, 12, 12}}});
   EXPECT_EQ(report.launches.size(), 5u) << to_string(report);
-  EXPECT_EQ(count(report, "enlarged, pooled"), 1) << to_string(report);
+  EXPECT_EQ(count(report, "upsampled, pooled"), 1) << to_string(report);
 }
 
 // Extents fit a network's 64 bits and not a kernel's 32
@@ -257,7 +257,7 @@ TEST(DeviceReport, Heads) {
   why("stores head 'b' (1x1, 40 -> 24) alone");
   why(": it has another head");
   why(": it has more than 128 channels");
-  why(": it stores its result pooled or enlarged");
+  why(": it stores its result pooled or upsampled");
   why(": its epilogue has softmax");
   EXPECT_EQ(count(report, "not in the kernel that makes"), 4) << to_string(report);
 }

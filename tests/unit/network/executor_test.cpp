@@ -347,7 +347,7 @@ TEST_F(SmallNetwork, WrongArguments) {
   wrong.dtype = DType::f64;
   EXPECT_EQ(user_error([&] { run.run({{"x", wrong}}, {{"y", out}}); }), "input 'x' was given dtype f64; expected f32");
   wrong = in;
-  wrong.shape = {1, 3, 4, 5};  // the pooled and enlarged image has 4 columns, the other 5
+  wrong.shape = {1, 3, 4, 5};  // the pooled and upsampled image has 4 columns, the other 5
   EXPECT_NE(user_error([&] { run.run({{"x", wrong}}, {{"y", out}}); }).find("concat"), std::string::npos);
   auto small = out;
   small.shape = {1, 8, 4, 3};

@@ -51,14 +51,14 @@ TEST_F(Fuser, ConvolutionOfPixelsComesBeforeItsImageGrows) {
   EXPECT_EQ(r.regions[1].contraction, "resize nearest (n,4,6,6) -> (n,4,12,12)");
 }
 // A convolution takes the small image where it may run by phases, for a backend that can
-TEST_F(Fuser, ImagesAreEnlargedByTheConvolution) {
+TEST_F(Fuser, ImagesAreUpsampledByTheConvolution) {
   net.output(conv2d(upsample(x), weights({16, 8, 3, 3}), {.pad = 1}), "y");
   const Network given = net.build(), n = network::legalise(given, true);
   ASSERT_EQ(n.operators.size(), 1u);
-  EXPECT_EQ(network::describe(n, n.operators[0]), "conv2d (n,8,6,6) -> 16, 3x3, pad 1, image enlarged 2x2");
+  EXPECT_EQ(network::describe(n, n.operators[0]), "conv2d (n,8,6,6) -> 16, 3x3, pad 1, image upsampled 2x2");
   EXPECT_EQ(network::legalise(given).operators.size(), 2u);
 }
-TEST_F(Fuser, ImagesAreEnlargedAheadOfOtherConvolutions) {
+TEST_F(Fuser, ImagesAreUpsampledAheadOfOtherConvolutions) {
   const NetworkValue large = upsample(x);
   const std::vector<NetworkValue> all{
       conv2d(large, weights({8, 8, 3, 3}), {.pad = 1}) + large,

@@ -1,4 +1,4 @@
-// What stores make of an image: pooled by 2x2, or enlarged.
+// What stores make of an image: pooled by 2x2, or upsampled.
 
 #include "reference/resampled.hpp"
 
@@ -33,17 +33,17 @@ TEST(Resampled, EachPixelFourTimes) {
   const Extents e{.images = 2, .height = 1, .width = 2, .cols = 2};
   const Values image{.axes = axes::mn, .value = {1, 2, 3, 4, 5, 6, 7, 8}, .bound = {}};
   EXPECT_THAT(
-      resampled(image, StoreForm::enlarge_2x2, e).value,
+      resampled(image, StoreForm::upsample_2x2, e).value,
       ElementsAre(1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 7, 8, 7, 8, 5, 6, 5, 6, 7, 8, 7, 8));
 }
 
 TEST(Resampled, OfPixelsThatLieApart) {
   const float image[] = {1, 2, -9, 3, 4, -9, 5, 6, -9, 7, 8, -9};
-  const float enlarged[] = {1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4,
-                            5, 6, 5, 6, 7, 8, 7, 8, 5, 6, 5, 6, 7, 8, 7, 8};
+  const float upsampled[] = {1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4,
+                             5, 6, 5, 6, 7, 8, 7, 8, 5, 6, 5, 6, 7, 8, 7, 8};
   const float pooled[] = {7, 8}, wrong[] = {7, -9};
   const ConstTensorView x{image, DType::f32, {1, 2, 2, 2}, {12, 6, 3, 1}};
-  EXPECT_EQ(first_other(x, {enlarged, DType::f32, {1, 4, 4, 2}, {}}), std::nullopt);
+  EXPECT_EQ(first_other(x, {upsampled, DType::f32, {1, 4, 4, 2}, {}}), std::nullopt);
   EXPECT_EQ(first_other(x, {pooled, DType::f32, {1, 1, 1, 2}, {}}), std::nullopt);
   EXPECT_EQ(first_other(x, {wrong, DType::f32, {1, 1, 1, 2}, {}}), 1);
 }

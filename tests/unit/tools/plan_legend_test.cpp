@@ -19,8 +19,9 @@ TEST(PlanLegendTest, EachPartOfAPlanHasALine) {
 }
 
 TEST(PlanLegendTest, FormsOfStoresAreExplained) {
-  const std::string legend = legend_of("256x64/9+2 pingpong2 swap resident pooled enlarged only statistics/2, 4 tiles");
-  for (const char* part : {"pooled", "enlarged", "statistics"})
+  const std::string legend =
+      legend_of("256x64/9+2 pingpong2 swap resident pooled upsampled only statistics/2, 4 tiles");
+  for (const char* part : {"pooled", "upsampled", "statistics"})
     EXPECT_THAT(legend, HasSubstr(std::string("\n  ") + part + " ")) << part;
   EXPECT_THAT(legend_of("128x24/9 cooperative head 24 alone, 4 tiles"), HasSubstr("\n  head "));
 }

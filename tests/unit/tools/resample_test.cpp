@@ -38,7 +38,7 @@ TEST(Resample, NearestRepeatsPixels) {
   EXPECT_THAT(resample(std::vector<float>{1, 2, 3, 4, 5, 6}, 6, 1, 1, 2, 1, Filter::nearest), ElementsAre(2, 5));
 }
 
-TEST(Resample, SmoothEnlargesLinearly) {
+TEST(Resample, SmoothUpsamplesLinearly) {
   // centres of the four are at -0.25, 0.25, 0.75, 1.25 of the input
   EXPECT_THAT(resample(std::vector<float>{0, 1}, 2, 1, 1, 4, 1, Filter::smooth),
               Pointwise(FloatNear(1e-6f), {0.0f, 0.25f, 0.75f, 1.0f}));

@@ -34,12 +34,12 @@ TEST(Key, NamesAndNumbersDoNotCount) {
   EXPECT_EQ(one, key("store silu(group_norm(acc + b2[n], groups=32, eps=1e-6)) as out : bf16\n", conv));
 }
 
-TEST(Key, WhatIsStoredPooledOrEnlargedCounts) {
+TEST(Key, WhatIsStoredPooledOrUpsampledCounts) {
   std::set<std::string> keys{key(plan::test::bare, conv).epilogue};
   using plan::Resampled;
   for (const Resampled& made :
-       {Resampled{.pooled = "p"}, Resampled{.enlarged = "p"}, Resampled{.enlarged = "p", .only_enlarged = true},
-        Resampled{.pooled = "p", .enlarged = "e"}}) {
+       {Resampled{.pooled = "p"}, Resampled{.upsampled = "p"}, Resampled{.upsampled = "p", .only_upsampled = true},
+        Resampled{.pooled = "p", .upsampled = "e"}}) {
     plan::Epilogue e = epilogue_of(plan::test::bare, conv);
     plan::resample(e, made, conv);
     keys.insert(key_of(conv, e).epilogue);

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "network/cuda/decide/enlarged_images.hpp"
+#include "network/cuda/decide/upsampled_images.hpp"
 
 namespace unisono::network::gpu {
 
@@ -20,7 +20,7 @@ KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, cons
                           std::optional<Refusal>& no_moments);
 
 /// Where a store of the region goes unless the contraction's kernel makes something of it beside: a tensor that only
-/// its enlargement reads has no memory but scratch.
+/// its upsampling reads has no memory but scratch.
 PitchedTensor stored_tensor(const PlanningInput& in, const Region& r, TensorId id, Beside beside);
 
 }  // namespace unisono::network::gpu

@@ -47,7 +47,7 @@ RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::
 
 // The parts of kernels_of(), in their order
 
-/// Pools and enlargements that its kernel stores.
+/// Pools and upsamplings that its kernel stores.
 void store_resampled(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);
 /// The 1x1 head that its kernel computes.
 void compute_head(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);

@@ -41,7 +41,7 @@ void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& 
   if (p.contraction) print(to, *p.contraction, "contraction");
   if (p.beside == Beside::resampled)
     for (const ResampledStore& s : r.resampled)
-      fmt::format_to(to, "  stores '{}' {}\n", in.name(s.to), s.pooled ? "pooled" : "enlarged");
+      fmt::format_to(to, "  stores '{}' {}\n", in.name(s.to), s.pooled ? "pooled" : "upsampled");
   if (p.beside == Beside::head) fmt::format_to(to, "  stores head '{}'\n", in.name(r.head->to));
   if (p.apart) fmt::format_to(to, "  {} apart: {}\n", r.head ? "head" : "resampled stores", p.apart->first());
   if (p.head) print(to, *p.head, "head");

@@ -14,9 +14,9 @@
 
 namespace unisono::network::gpu {
 
-/// How a convolution of an image that is enlarged ahead of it is computed: by output-parity phases of the small image,
+/// How a convolution of an image that is upsampled ahead of it is computed: by output-parity phases of the small image,
 /// or of the large image, which a launch of its own makes. All others are computed as given.
-enum class Form : std::uint8_t { given, phases, enlarged };
+enum class Form : std::uint8_t { given, phases, upsampled };
 
 /// What a contraction's kernel makes of an output beside storing it: nothing, Region::resampled, Region::head.
 enum class Beside : std::uint8_t { nothing, resampled, head };
@@ -25,7 +25,7 @@ enum class Beside : std::uint8_t { nothing, resampled, head };
 struct TensorMoments {
   TensorId tensor{};
   std::int64_t slots = 0, unit = 0, bytes = 0;
-  bool enlarged = false;  ///< the kernel stores the tensor enlarged as well
+  bool upsampled = false;  ///< the kernel stores the tensor upsampled as well
 };
 
 /// A kernel of the tensor cores that serves a region, or its contraction. Arguments in scratch or kept memory have no
@@ -59,7 +59,7 @@ struct GatheredOperand {
 struct SourcePart {
   TensorId tensor{}, measured{};
   std::int64_t first = 0, channels = 0;
-  bool enlarged = false;  ///< each pixel of `measured` four times
+  bool upsampled = false;  ///< each pixel of `measured` four times
 };
 
 /// Where the statistics come from that a region without a contraction normalises its source by.
@@ -73,7 +73,7 @@ struct StatisticsPlan {
 struct RegionKernels {
   std::optional<ContractionPlan> contraction = {};
   Beside beside = Beside::nothing;           ///< what contraction->whole makes beside its stores
-  std::optional<Refusal> apart = {};         ///< why pooled or enlarged stores, or the head, are launches of their own
+  std::optional<Refusal> apart = {};         ///< why pooled or upsampled stores, or the head, are launches of their own
   std::optional<ContractionPlan> head = {};  ///< the head's own, if it is apart
   std::optional<Refusal> no_moments = {};    ///< why none of them stores the moments that were wanted
 

@@ -1,4 +1,4 @@
-/// What the kernels of contractions make of an output as they store it: pooled, or enlarged.
+/// What the kernels of contractions make of an output as they store it: pooled, or upsampled.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ std::optional<Refusal> refuse_store(const PlanningInput& in, const ResampledStor
 }
 
 std::optional<Refusal> refuse_stores(const PlanningInput& in, const Region& r) {
-  if (enlarges(in.first(r))) return because("its own image is enlarged");
+  if (upsamples(in.first(r))) return because("its own image is upsampled");
   for (const ResampledStore& s : r.resampled)
     if (auto refusal = refuse_store(in, s)) return refusal;
   return std::nullopt;

@@ -22,11 +22,11 @@ std::int64_t width_of(const ReduceDomain& d, std::int64_t columns) { return d.co
 
 namespace {
 
-// The tensor of this region whose moments are those of `id`: one that it stores, or stores enlarged as well
+// The tensor of this region whose moments are those of `id`: one that it stores, or stores upsampled as well
 std::optional<SourcePart> part_made_by(const Region& r, TensorId id) {
   if (r.kind != RegionReport::Kind::contraction) return std::nullopt;
   for (const ResampledStore& s : r.resampled)
-    if (s.to == id && !s.pooled) return SourcePart{.tensor = id, .measured = s.from, .enlarged = true};
+    if (s.to == id && !s.pooled) return SourcePart{.tensor = id, .measured = s.from, .upsampled = true};
   for (const RegionOutput& o : r.outputs)
     if (o.tensor == id) return SourcePart{.tensor = id, .measured = id};
   return std::nullopt;
@@ -104,8 +104,8 @@ std::optional<Refusal> refuse_part(const PlanningInput& in, const Answers& answe
       return because(fmt::format(
           "the kernel of '{}' stores none: {}", in.name(p.tensor),
           kernels.no_moments ? kernels.no_moments->first() : "statistics: it stores those of another output"));
-    if (p.enlarged && !stored->enlarged)
-      return because(fmt::format("'{}' is enlarged by a kernel of its own", in.name(p.tensor)));
+    if (p.upsampled && !stored->upsampled)
+      return because(fmt::format("'{}' is upsampled by a kernel of its own", in.name(p.tensor)));
     return std::nullopt;
   }
   return because(fmt::format("the kernel of '{}' stores none: it is no kernel of the tensor cores", in.name(p.tensor)));

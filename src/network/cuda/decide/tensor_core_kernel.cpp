@@ -88,7 +88,7 @@ class Choice {
   std::string main_store() const {
     const plan::Epilogue& e = k_.lowered.problem.epilogue;
     const auto store = plan::main_store(e);
-    if (e.resampled.only_enlarged) return source();  // there under another name
+    if (e.resampled.only_upsampled) return source();  // there under another name
     return store ? e.graph.stores[*store].name : "";
   }
   bool im2col() const { return plan_.im2col_inputs.contains(op_.inputs[0]); }
@@ -110,8 +110,8 @@ class Choice {
   Graph graph_;
   CompileOptions options_;
   lower::Further further_;
-  bool enlarges_ = false;       // the kernel stores the measured tensor enlarged as well
-  std::set<std::string> made_;  // stores that are pooled or enlarged
+  bool upsamples_ = false;      // the kernel stores the measured tensor upsampled as well
+  std::set<std::string> made_;  // stores that are pooled or upsampled
   HeadArguments head_;
   TensorCoreKernel k_;
 };
@@ -174,12 +174,12 @@ std::optional<Refusal> Choice::take_operand(const RegionOperand& o) {
 }
 
 std::optional<Refusal> Choice::take_outputs() {
-  const bool alone = q_.beside == Beside::resampled && r_.only_enlarged;
+  const bool alone = q_.beside == Beside::resampled && r_.only_upsampled;
   for (std::size_t i = 0; i < q_.outputs.size(); ++i) {
     const Destination& d = q_.outputs[i];
     const Axes& axes = graph_[graph_.stores[i].value].axes;
     if (!(axes == axes::mn)) return because(fmt::format("it stores '{}', which has axes {}", d.name, to_string(axes)));
-    if (alone && d.tensor == r_.only_enlarged) continue;
+    if (alone && d.tensor == r_.only_upsampled) continue;
     const Sizes shape = shape_mn(contraction_);
     k_.outputs.push_back({d.name, d.to.at, in_.element, shape, pitched(shape, d.to.pitch)});
   }
@@ -202,15 +202,15 @@ std::optional<Refusal> Choice::take_head() {
   return std::nullopt;
 }
 
-// The source, which stands last, is a store of the graph no more if only the enlarged one is read
+// The source, which stands last, is a store of the graph no more if only the upsampled one is read
 void Choice::take_resampled() {
   const Store of = graph_.stores.back();
-  if (r_.only_enlarged) graph_.stores.pop_back();
+  if (r_.only_upsampled) graph_.stores.pop_back();
   for (const ResampledStore& s : r_.resampled) {
-    const StoreForm form = s.pooled ? StoreForm::max_pool_2x2 : StoreForm::enlarge_2x2;
-    const std::string name = free_name(graph_, s.pooled ? "pooled" : "enlarged");
+    const StoreForm form = s.pooled ? StoreForm::max_pool_2x2 : StoreForm::upsample_2x2;
+    const std::string name = free_name(graph_, s.pooled ? "pooled" : "upsampled");
     graph_.stores.push_back({of.value, of.dtype, name, form});
-    made_.insert(name), enlarges_ = enlarges_ || !s.pooled;
+    made_.insert(name), upsamples_ = upsamples_ || !s.pooled;
     const Sizes shape = ir::shape_of(form, contraction_);
     const PitchedTensor to = in_.tensor(s.to);
     k_.outputs.push_back({name, to.at, in_.element, shape, pitched(shape, to.pitch)});
@@ -270,7 +270,7 @@ void Choice::store_moments() {
                              .slots = shape[1],
                              .unit = k_.lowered.plan().moments.unit,
                              .bytes = element_count(shape) * static_cast<std::int64_t>(sizeof(float)),
-                             .enlarged = enlarges_};
+                             .upsampled = upsamples_};
   Argument& moments = k_.outputs.emplace_back();
   moments.name = "/moments", moments.at.space = Location::Space::kept;
   moments.type = DType::f32, moments.shape = shape;
@@ -289,7 +289,7 @@ void Choice::describe() {
   if (conv_.k != filters()) k_.how += fmt::format(", output channels padded to {}", conv_.k);
   if (q_.beside == Beside::resampled)
     for (const ResampledStore& s : r_.resampled)
-      k_.how += fmt::format(", stores '{}' {}", in_.name(s.to), !s.pooled && r_.only_enlarged ? "alone" : "too");
+      k_.how += fmt::format(", stores '{}' {}", in_.name(s.to), !s.pooled && r_.only_upsampled ? "alone" : "too");
   k_.how += head_.about;
   if (q_.moments) k_.how += fmt::format(", statistics of '{}'", in_.name(*q_.moments));
 }

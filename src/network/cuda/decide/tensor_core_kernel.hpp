@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "network/cuda/decide/enlarged_images.hpp"
 #include "network/cuda/decide/region_plan.hpp"
+#include "network/cuda/decide/upsampled_images.hpp"
 
 namespace unisono::network::gpu {
 

@@ -9,9 +9,9 @@ namespace unisono::network::gpu {
 
 namespace {
 
-// A tensor that only an enlargement reads, while the region is emitted
-void place_only_enlarged(RegionEmission& e, const Region& r) {
-  const TensorId id = *r.only_enlarged;
+// A tensor that only an upsampling reads, while the region is emitted
+void place_only_upsampled(RegionEmission& e, const Region& r) {
+  const TensorId id = *r.only_upsampled;
   PitchedTensor tensor = stored_tensor(e.in, r, id, Beside::nothing);
   const std::int64_t rows = element_count(e.sizes(id)) / column_count(e.sizes(id));
   tensor.at = e.launches.scratch(2 * static_cast<std::size_t>(rows) * static_cast<std::size_t>(tensor.pitch));
@@ -66,7 +66,7 @@ void emit_head(RegionEmission& e, const Region& r, const RegionPlan& plan) {
 void emit_contraction(RegionEmission& e, const RegionPlan& plan) {
   const Region& r = e.in.region(e.index);
   const bool resampled_apart = !r.resampled.empty() && plan.beside != Beside::resampled;
-  if (resampled_apart && r.only_enlarged) place_only_enlarged(e, r);
+  if (resampled_apart && r.only_upsampled) place_only_upsampled(e, r);
   emit_parts(e, r, *plan.contraction);
   if (resampled_apart) emit_resampled(e, r, *plan.apart);
   if (plan.head) emit_head(e, r, plan);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "network/cuda/decide/enlarged_images.hpp"
+#include "network/cuda/decide/upsampled_images.hpp"
 #include "network/cuda/emit/emission.hpp"
 
 namespace unisono::network::gpu {
@@ -62,14 +62,14 @@ Location filter_of(const RegionEmission& e, const Contraction& problem, DirectPa
   return b.at;
 }
 
-// The image as it is, or enlarged by a launch of its own
+// The image as it is, or upsampled by a launch of its own
 PitchedTensor emit_direct_image(RegionEmission& e) {
   const auto im2col = e.plan.im2col_inputs.find(e.input());
   if (im2col != e.plan.im2col_inputs.end()) {  // for which there is no kernel after all
     RegionEmission border(e.in, e.plan, e.launches, e.index);
     emit_border(border, e.input(), im2col->second, true);
   }
-  return enlarges(*e.op) ? emit_enlarged_image(e) : e.tensor(e.input());
+  return upsamples(*e.op) ? emit_upsampled_image(e) : e.tensor(e.input());
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& wh
   const Extents space = extents(problem);
   DirectParams d = parameters(e, problem, image, sums);
   const Location filter = filter_of(e, problem, d);
-  const Sizes image_extents = image_sizes(e.in, *e.op, enlarges(*e.op) ? Form::enlarged : Form::given);
+  const Sizes image_extents = image_sizes(e.in, *e.op, upsamples(*e.op) ? Form::upsampled : Form::given);
   Touched touched{{all_of(image, image_extents)}, {all_of(sums, {space.rows(), space.cols})}};
   if (!e.in.is_constant(e.input(1))) touched.reads.push_back(e.all_of(e.input(1)));
   e.plain(codegen::PlainKernel::direct, space.rows() * space.cols, d, {image.at, filter}, touched,
@@ -90,12 +90,12 @@ void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& wh
           });
 }
 
-PitchedTensor emit_enlarged_image(RegionEmission& e) {
+PitchedTensor emit_upsampled_image(RegionEmission& e) {
   const Sizes& x = e.sizes(e.input());
-  PitchedTensor large = image_of(e.in, *e.op, Form::enlarged);
+  PitchedTensor large = image_of(e.in, *e.op, Form::upsampled);
   large.at = e.launches.scratch(static_cast<std::size_t>(2 * x[0] * 4 * x[2] * x[3] * large.pitch));
-  emit_resize(e, operators::Resize{.scale_h = 2, .scale_w = 2}, x, image_sizes(e.in, *e.op, Form::enlarged),
-              e.tensor(e.input()), large, "its image enlarged");
+  emit_resize(e, operators::Resize{.scale_h = 2, .scale_w = 2}, x, image_sizes(e.in, *e.op, Form::upsampled),
+              e.tensor(e.input()), large, "its image upsampled");
   return large;
 }
 

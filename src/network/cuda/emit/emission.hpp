@@ -24,8 +24,8 @@ void emit_contraction(RegionEmission& e, const RegionPlan& plan);
 void emit_kernel(RegionEmission& e, const TensorCoreKernel& kernel, const std::map<std::string, Location>& placed);
 /// The contraction by a plain kernel, one sum a thread.
 void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& why);
-/// The large image of a convolution that enlarges its own.
-PitchedTensor emit_enlarged_image(RegionEmission& e);
+/// The large image of a convolution that upsamples its own.
+PitchedTensor emit_upsampled_image(RegionEmission& e);
 
 /// An epilogue graph over the tensor `acc`; `apart`: why it is in no contraction's kernel, if there is one.
 void emit_graph(RegionEmission& e, const Region& r, const Extents& space, const std::optional<PitchedTensor>& acc,

@@ -35,7 +35,7 @@ MomentSource source_of(const SourcePart& p, const TensorMoments& stored) {
           .channels = count32(p.channels),
           .unit = count32(stored.unit),
           .slots = count32(stored.slots),
-          .weight = p.enlarged ? 4.0F : 1.0F};
+          .weight = p.upsampled ? 4.0F : 1.0F};
 }
 
 std::string text_of(const RegionEmission& e, const Region& r, const std::vector<SourcePart>& parts) {

@@ -61,7 +61,7 @@ class TensorCoreStep final : public Step {
 
 // The image that a launch ahead of the kernel makes for it; else where it is
 Location emit_image(RegionEmission& e, const TensorCoreKernel& kernel) {
-  if (kernel.form == Form::enlarged) return emit_enlarged_image(e).at;
+  if (kernel.form == Form::upsampled) return emit_upsampled_image(e).at;
   if (kernel.im2col) return emit_im2col(e, std::get<Conv2d>(e.in.contraction(*e.op)), *kernel.im2col);
   return kernel.image.at;
 }

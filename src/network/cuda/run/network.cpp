@@ -47,7 +47,7 @@ network::MemoryStyle memory_style() {
           .repeats = false,
           .resampled_stores = true,
           .heads = with_heads(),
-          .enlarges = true,
+          .upsamples = true,
           .column_ranges = true,
           .im2col_channels = 16,
           .kept_bytes = std::size_t{256} << 10};

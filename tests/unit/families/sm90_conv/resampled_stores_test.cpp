@@ -44,19 +44,19 @@ TEST(Resampling, StridesHaveNoHaloTiles) {
 }
 
 // 16 pixels of a run are parts of a line, or lines
-TEST(Resampling, EnlargedByRunsThatKnowLines) {
+TEST(Resampling, UpsampledByRunsThatKnowLines) {
   for (const std::int64_t width : {1, 2, 4, 8, 16, 32, 48, 3, 6, 12, 17, 24, 40}) {
     const bool fits = width % 16 == 0 || 16 % width == 0;
     bool runs = false;
-    for (const Answer& c : all(test::conv_of(2, 20, width, 64, 64, 3), {.enlarged = "e"})) {
+    for (const Answer& c : all(test::conv_of(2, 20, width, 64, 64, 3), {.upsampled = "e"})) {
       const ConvConfig& k = c.plan.config;
-      if (k.two_dimensional() || (!c.refusal.empty() && c.refusal.find("enlarged") == std::string::npos)) continue;
+      if (k.two_dimensional() || (!c.refusal.empty() && c.refusal.find("upsampled") == std::string::npos)) continue;
       runs = runs || c.refusal.empty();
       EXPECT_EQ(c.refusal.empty(), fits) << width << ": " << c.refusal;
     }
     EXPECT_EQ(runs, fits) << width;
     EXPECT_NO_THROW(choose(test::conv_of(2, 20, width, 64, 64, 3),
-                           resampled(test::bare, test::conv_of(2, 20, width, 64, 64, 3), {.enlarged = "e"}), {}));
+                           resampled(test::bare, test::conv_of(2, 20, width, 64, 64, 3), {.upsampled = "e"}), {}));
   }
 }
 
@@ -64,9 +64,9 @@ TEST(Resampling, IsPartOfThePlansText) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 64, 3);
   const auto text = [&](const Resampled& wanted) { return to_string(all(conv, wanted)[0].plan.config); };
   EXPECT_THAT(text({.pooled = "p"}), HasSubstr(" pooled"));
-  EXPECT_THAT(text({.pooled = "p", .enlarged = "e"}), HasSubstr(" enlarged, pooled"));
-  EXPECT_THAT(text({.enlarged = "e", .only_enlarged = true}), HasSubstr(" enlarged only"));
-  EXPECT_EQ(text({}).find("enlarged"), std::string::npos);
+  EXPECT_THAT(text({.pooled = "p", .upsampled = "e"}), HasSubstr(" upsampled, pooled"));
+  EXPECT_THAT(text({.upsampled = "e", .only_upsampled = true}), HasSubstr(" upsampled only"));
+  EXPECT_EQ(text({}).find("upsampled"), std::string::npos);
 }
 
 // Nothing but memory: what is written costs time
@@ -76,20 +76,20 @@ TEST(Resampling, CostsWhatItWrites) {
     return choose(conv, resampled(test::bare, conv, wanted), {}).predicted_us;
   };
   EXPECT_GT(predicted({.pooled = "p"}), predicted({}));
-  EXPECT_GT(predicted({.enlarged = "e", .only_enlarged = true}), predicted({.pooled = "p"}));
-  EXPECT_GT(predicted({.enlarged = "e"}), predicted({.enlarged = "e", .only_enlarged = true}));
+  EXPECT_GT(predicted({.upsampled = "e", .only_upsampled = true}), predicted({.pooled = "p"}));
+  EXPECT_GT(predicted({.upsampled = "e"}), predicted({.upsampled = "e", .only_upsampled = true}));
 }
 
 TEST(Resampling, SharedMemoryIsThatWithout) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 64, 3);
   const char* fixed = "tile=128x64 load=halo stages=4+3 order=pingpong swap=off cluster=1x1 split=off";
-  EXPECT_EQ(all(conv, {.pooled = "p", .enlarged = "e"}, fixed)[0].plan.shared_bytes,
+  EXPECT_EQ(all(conv, {.pooled = "p", .upsampled = "e"}, fixed)[0].plan.shared_bytes,
             all(conv, {}, fixed)[0].plan.shared_bytes);
 }
 
 std::string refusal(const Conv2d& conv) {
   try {
-    choose(conv, resampled(test::bare, conv, {.enlarged = "e"}), {});
+    choose(conv, resampled(test::bare, conv, {.upsampled = "e"}), {});
   } catch (const Unsupported& error) {
     return error.what();
   }

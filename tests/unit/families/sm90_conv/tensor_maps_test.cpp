@@ -100,12 +100,12 @@ TEST(TensorMaps, FilterOfATransposedConvolution) {
   EXPECT_EQ(m.output.extents, (std::array<std::uint64_t, 4>{40, 17, 9, 2}));
 }
 
-// Boxes of what is enlarged are parts of image rows, or image rows
-TEST(TensorMaps, LinesOfWhatIsEnlarged) {
+// Boxes of what is upsampled are parts of image rows, or image rows
+TEST(TensorMaps, LinesOfWhatIsUpsampled) {
   for (const auto& [width, pixels] : {std::pair{48, 16u}, {16, 16u}, {8, 8u}, {1, 1u}}) {
     const Conv2d conv{.n = 3, .h = 6, .w = width, .c = 24, .k = 40};
     ConvConfig config{.tile = {.m = 128, .n = 64}};
-    config.features.resampling = {.only = true, .enlarged = true};
+    config.features.resampling = {.only = true, .upsampled = true};
     for (const bool per_image : {false, true}) {
       const MapShape m = map_shapes(conv, plan_of(conv, config, per_image)).output;
       const auto across = static_cast<std::uint64_t>(width);

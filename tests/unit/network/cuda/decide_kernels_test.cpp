@@ -100,9 +100,9 @@ TEST(ComputeHead, InTheKernelOrApartWithTheReason) {
 }
 
 // Sums of taps are 16/9 of the filter's bytes, which two pixels of many channels do not make up for
-TEST(EnlargedImages, ByPhasesUnlessItIsFasterToEnlargeFirst) {
+TEST(UpsampledImages, ByPhasesUnlessItIsFasterToUpsampleFirst) {
   const auto form = [](std::int64_t channels, const Sizes& image) {
-    NetworkBuilder net("enlarged");
+    NetworkBuilder net("upsampled");
     Weights weights(net);
     const NetworkValue x = net.input("x", {image[0], image[1], image[2], image[3]});
     net.output(weights.conv(upsample(x), channels), "y");
@@ -113,7 +113,7 @@ TEST(EnlargedImages, ByPhasesUnlessItIsFasterToEnlargeFirst) {
   };
   EXPECT_EQ(form(64, {2, 64, 32, 32}).first, Form::phases);
   const auto [slow, how] = form(1280, {1, 1280, 1, 2});
-  EXPECT_EQ(slow, Form::enlarged);
+  EXPECT_EQ(slow, Form::upsampled);
   EXPECT_THAT(how, HasSubstr("us predicted"));
 }
 

@@ -1,4 +1,4 @@
-#include "network/cuda/decide/enlarged_images.hpp"
+#include "network/cuda/decide/upsampled_images.hpp"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@ namespace {
 
 constexpr double launch_us = 3;  ///< of a kernel that only moves memory: as the plans' cost model has it
 
-// A launch that enlarges the image: it reads a pixel and writes four
-double enlarging_us(const PlanningInput& in, const Operator& op) {
+// A launch that upsamples the image: it reads a pixel and writes four
+double upsampling_us(const PlanningInput& in, const Operator& op) {
   return launch_us + 2e-6 * 5 * static_cast<double>(element_count(in.sizes(op.inputs[0]))) / in.device.memory_tbps;
 }
 
 }  // namespace
 
-bool enlarges(const Operator& op) { return std::holds_alternative<operators::EnlargedConv2d>(op.kind); }
+bool upsamples(const Operator& op) { return std::holds_alternative<operators::UpsampledConv2d>(op.kind); }
 
 std::optional<ConvTranspose2d> transposed_form(const Contraction& given, Form form) {
   if (const auto* t = std::get_if<ConvTranspose2d>(&given)) return *t;
@@ -30,30 +30,30 @@ std::optional<ConvTranspose2d> transposed_form(const Contraction& given, Form fo
 }
 
 PitchedTensor image_of(const PlanningInput& in, const Operator& op, Form form) {
-  if (form != Form::enlarged) return in.tensor(op.inputs[0]);
+  if (form != Form::upsampled) return in.tensor(op.inputs[0]);
   return {{}, in.fused.style.pitch(column_count(in.sizes(op.inputs[0]))), in.element};
 }
 
 Sizes image_sizes(const PlanningInput& in, const Operator& op, Form form) {
   Sizes s = in.sizes(op.inputs[0]);
-  if (form == Form::enlarged) s[2] *= 2, s[3] *= 2;
+  if (form == Form::upsampled) s[2] *= 2, s[3] *= 2;
   return s;
 }
 
 KernelChoice faster_form(const PlanningInput& in, const Operator& op, const std::function<KernelChoice(Form)>& make) {
-  if (!enlarges(op)) return make(Form::given);
-  KernelChoice phases = make(Form::phases), enlarged = make(Form::enlarged);
-  if (!enlarged.kernel) return phases;
-  const double us = enlarged.kernel->lowered.plan().predicted_us + enlarging_us(in, op);
+  if (!upsamples(op)) return make(Form::given);
+  KernelChoice phases = make(Form::phases), upsampled = make(Form::upsampled);
+  if (!upsampled.kernel) return phases;
+  const double us = upsampled.kernel->lowered.plan().predicted_us + upsampling_us(in, op);
   if (!phases.kernel) {
-    enlarged.kernel->how += fmt::format(", of an enlarged image: not by parity phases: {}", phases.refusal->first());
-    return enlarged;
+    upsampled.kernel->how += fmt::format(", of an upsampled image: not by parity phases: {}", phases.refusal->first());
+    return upsampled;
   }
   const double by_phases = phases.kernel->lowered.plan().predicted_us;
   if (by_phases <= us) return phases;
-  enlarged.kernel->how +=
-      fmt::format(", of an enlarged image: {:.1f} us predicted, {:.1f} by parity phases", us, by_phases);
-  return enlarged;
+  upsampled.kernel->how +=
+      fmt::format(", of an upsampled image: {:.1f} us predicted, {:.1f} by parity phases", us, by_phases);
+  return upsampled;
 }
 
 }  // namespace unisono::network::gpu

@@ -1,5 +1,5 @@
 #pragma once
-/// Convolutions whose image is enlarged ahead of them. The image of twice the height and width has each pixel four
+/// Convolutions whose image is upsampled ahead of them. The image of twice the height and width has each pixel four
 /// times: what a filter's taps see of one pixel they see together, and their sums are the taps of a transposed
 /// convolution of stride 2 of the small image.
 
@@ -17,13 +17,13 @@ struct KernelChoice {
   std::optional<Refusal> refusal;
 };
 
-/// Whether it is a convolution of an image that is enlarged ahead of it.
-bool enlarges(const Operator& op);
+/// Whether it is a convolution of an image that is upsampled ahead of it.
+bool upsamples(const Operator& op);
 
 /// The transposed convolution that the kernels compute in this form, if they compute one.
 std::optional<ConvTranspose2d> transposed_form(const Contraction& given, Form form);
 
-/// The image as the kernel of this form reads it; the location of one that is enlarged is open.
+/// The image as the kernel of this form reads it; the location of one that is upsampled is open.
 PitchedTensor image_of(const PlanningInput& in, const Operator& op, Form form);
 Sizes image_sizes(const PlanningInput& in, const Operator& op, Form form);
 
