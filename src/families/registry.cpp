@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "families/plain/family.hpp"
+#include "families/sm90/problem.hpp"
 #include "families/sm90_conv/family.hpp"
 #include "families/sm90_depthwise/family.hpp"
 #include "ir/suggest.hpp"
@@ -53,6 +54,8 @@ std::string no_candidate(const Workload& w, const std::vector<std::string>& reas
 }  // namespace
 
 std::vector<const Family*> registry() { return families_in_order(); }
+
+plan::TileLimits tile_limits() { return sm90::tile_limits; }
 
 Registration::Registration(const Family& family, Rank rank) : family_(family) {
   auto& all = families_in_order();

@@ -6,11 +6,16 @@
 #include <vector>
 
 #include "families/interface/family.hpp"
+#include "plan/tile_limits.hpp"
 
 namespace unisono::families {
 
 /// In the order in which they are asked.
 std::vector<const Family*> registry();
+
+/// What epilogues are analysed for, before it is known which family serves them: tiles of the matrix instructions
+/// (sm90). The other families serve what that analysis gives.
+plan::TileLimits tile_limits();
 
 /// Adds a family for as long as this lives, ahead of the built-in ones or behind them. Not for use beside other
 /// threads.

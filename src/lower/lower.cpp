@@ -6,6 +6,7 @@
 
 #include "families/interface/family.hpp"
 #include "families/interface/typed_override.hpp"
+#include "families/registry.hpp"
 #include "ir/check_graph.hpp"
 #include "ir/store_forms.hpp"
 #include "lower/request.hpp"
@@ -62,7 +63,7 @@ Problem analyse(const Contraction& contraction, const Graph& graph, const Compil
   ir::check_graph(graph, contraction);
   const ir::SplitStores stores = ir::split_stores(graph);
   // plan: what is computed before, in and after a normalisation, and what is made of the main store
-  plan::Epilogue epilogue = plan::analyse(optimised(stores.graph, options), e);
+  plan::Epilogue epilogue = plan::analyse(optimised(stores.graph, options), e, families::tile_limits());
   plan::resample(epilogue, {stores.pooled, stores.upsampled, stores.only_upsampled, stores.source}, contraction);
   epilogue.storage = options.storage;
   const plan::WantedHead head = wanted_head(stores);

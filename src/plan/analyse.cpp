@@ -19,8 +19,6 @@ namespace {
 
 using StorePath = Output::StorePath;
 
-constexpr std::int64_t widest_tile = 256;  // channels of a matrix instruction
-
 bool is_full(const Node& x) { return x.axes == axes::mn; }
 
 // ---- What no kernel has
@@ -271,15 +269,15 @@ class Analysis {
 
 }  // namespace
 
-Epilogue analyse(const Graph& optimised, const Extents& extents) {
-  if (needs_general(optimised)) return analyse_general(optimised, extents);
+Epilogue analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+  if (needs_general(optimised)) return analyse_general(optimised, extents, limits);
   const bool rows_alone =
       std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
   const bool reduces = std::ranges::any_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op); });
-  if (reduces && rows_alone && extents.cols > widest_tile) return analyse_general(optimised, extents);
+  if (reduces && rows_alone && extents.cols > limits.channels) return analyse_general(optimised, extents, limits);
   auto found = Analysis(optimised, extents).run();  // normalisations have modes of their own
   if (auto* epilogue = std::get_if<Epilogue>(&found)) return std::move(*epilogue);
-  if (reduces) return analyse_general(optimised, extents);
+  if (reduces) return analyse_general(optimised, extents, limits);
   throw Refused(std::get<Refusal>(std::move(found)));
 }
 

@@ -3,7 +3,6 @@
 
 #include <optional>
 
-#include "plan/phases.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::plan {
@@ -27,8 +26,5 @@ struct ConvTask {
 /// convolution of images of one line of m pixels with k channels, each with n filters of its own. Results lie alike in
 /// memory.
 ConvTask as_convolution(const Contraction& contraction);
-
-/// The same by phases, if it is a transposed convolution that has them.
-std::optional<ConvTask> by_phases(const Contraction& contraction);
 
 }  // namespace unisono::plan

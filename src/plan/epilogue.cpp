@@ -14,6 +14,13 @@ bool General::returns() const {
   return std::ranges::any_of(returned, [](const auto& level) { return !level.empty(); });
 }
 
+DType storage_of(const Epilogue& e, ValueId operand) {
+  const Node& x = e.graph[operand];
+  if (x.attr.storage) return *x.attr.storage;
+  const auto bound = e.storage.find(x.attr.name);
+  return bound == e.storage.end() ? DType::f32 : bound->second;
+}
+
 bool Epilogue::side_before() const { return outputs.size() > 1 && outputs[1].path == Output::StorePath::before; }
 bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].path == Output::StorePath::after; }
 

@@ -112,6 +112,9 @@ struct Epilogue {
   bool per_image() const;  ///< what a tile computes depends on its image: tiles must not straddle images
 };
 
+/// An operand's dtype in memory: as the graph declares it, else as it is bound (f32 by default).
+DType storage_of(const Epilogue& epilogue, ValueId operand);
+
 /// The store of which other stores are made: the first that TMA writes.
 std::optional<std::size_t> main_store(const Epilogue& epilogue);
 

@@ -29,7 +29,8 @@ Graph split_row_variances(const Graph& graph) {
 
 }  // namespace
 
-GeneralAnalysis::GeneralAnalysis(const Graph& optimised, const Extents& extents) : extents_(extents) {
+GeneralAnalysis::GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits)
+    : extents_(extents), limits_(limits) {
   e_.graph = passes::common_subexpressions(split_row_variances(gather_columns(optimised)));
   e_.general.emplace().columns = extents.cols;
   const Graph& g = e_.graph;
@@ -105,10 +106,10 @@ void GeneralAnalysis::check_reduction(ValueId id) const {
         fmt::format("a reduction over {} groups of {} channels: the groups must divide the channels; "
                     "choose one of the divisors of {}",
                     d.groups, extents_.cols, extents_.cols));
-  if (!d.rows && d.groups != 1 && extents_.cols / d.groups > widest_group)
+  if (!d.rows && d.groups != 1 && extents_.cols / d.groups > limits_.channels)
     refuse(g, id,
            fmt::format("a reduction over each of {} groups of {} channels; a tile has all of a group, {} at most",
-                       d.groups, extents_.cols / d.groups, widest_group));
+                       d.groups, extents_.cols / d.groups, limits_.channels));
   if (!d.cols && is_row(in) && x.op == Op::variance && !returned_[id]) refuse(g, id, "a variance of a value per row");
 }
 
@@ -211,8 +212,8 @@ bool needs_general(const Graph& g) {
   return beyond || elements > 2;
 }
 
-Epilogue analyse_general(const Graph& optimised, const Extents& extents) {
-  return GeneralAnalysis(optimised, extents).run();
+Epilogue analyse_general(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+  return GeneralAnalysis(optimised, extents, limits).run();
 }
 
 }  // namespace unisono::plan

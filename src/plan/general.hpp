@@ -2,6 +2,7 @@
 /// Epilogues of the mode `general`: what kernels/unisono/epilogue/general.cuh serves.
 
 #include "plan/epilogue.hpp"
+#include "plan/tile_limits.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::plan {
@@ -13,6 +14,6 @@ bool needs_general(const Graph& optimised);
 
 /// Throws Refused with the value at fault, its text and the reason; UserError for groups that do not divide the
 /// columns.
-Epilogue analyse_general(const Graph& optimised, const Extents& extents);
+Epilogue analyse_general(const Graph& optimised, const Extents& extents, const TileLimits& limits);
 
 }  // namespace unisono::plan

@@ -7,6 +7,7 @@
 
 #include "ir/op_table.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/tile_limits.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::plan {
@@ -30,7 +31,7 @@ std::vector<bool> depending(const Graph& g, IsRoot is_root) {
 
 class GeneralAnalysis {
  public:
-  GeneralAnalysis(const Graph& optimised, const Extents& extents);
+  GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits);
   Epilogue run() &&;
 
  private:
@@ -55,9 +56,8 @@ class GeneralAnalysis {
   void read_leaves();
   void add_returned_columns(std::set<ValueId>& columns) const;
 
-  static constexpr std::int64_t widest_group = 256;  // channels of a tile
-
   Extents extents_;
+  TileLimits limits_;
   Epilogue e_;
   std::vector<bool> late_, returned_;
   std::set<ValueId> stored_;  // reductions over rows

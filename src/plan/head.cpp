@@ -52,7 +52,7 @@ void add_head(Epilogue& e, const WantedHead& wanted, const Contraction& contract
                    .only = wanted.only,
                    .contraction = ir::head_contraction(contraction, h.channels, source_of(e, wanted).dtype),
                    .epilogue = {}};
-  head.epilogue = analyse(passes::run_pipeline(h.graph), extents(head.contraction));
+  head.epilogue = analyse(passes::run_pipeline(h.graph), extents(head.contraction), {.channels = h.channels});
   check_graph(head.epilogue);
   e.head = std::make_shared<const PlannedHead>(std::move(head));
 }

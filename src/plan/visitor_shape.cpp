@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "plan/fetchable.hpp"
-
 namespace unisono::plan {
 namespace {
 
@@ -72,9 +70,10 @@ FoldCounts fold_counts(const Epilogue& epilogue) {
 VisitorShape visitor_shape(const Epilogue& epilogue) {
   VisitorShape shape;
   shape.normalises = epilogue.norm.has_value();
-  const auto fetched = fetchable_operands(epilogue);
-  shape.fetches_before =
-      shape.normalises && !fetched.empty() && std::ranges::count(epilogue.tensors_before, fetched[0]) != 0;
+  shape.short_tensors_before = shape.normalises && std::ranges::any_of(epilogue.tensors_before, [&](ValueId id) {
+                                 const DType t = storage_of(epilogue, id);
+                                 return t == DType::bf16 || t == DType::f16;
+                               });
   shape.general = epilogue.general.has_value();
   if (shape.general) {
     const FoldCounts counts = fold_counts(epilogue);

@@ -11,7 +11,7 @@ namespace unisono::plan {
 struct VisitorShape {
   enum class Side { none, before, after };
   bool normalises = false;
-  bool fetches_before = false;                ///< operands are fetched ahead of the normalisation, if at all
+  bool short_tensors_before = false;          ///< operands [m,n] of 16 bits are read ahead of the normalisation
   int columns_before = 0, columns_after = 0;  ///< floats a channel
   int late_words = 0;                         ///< operands of factor and shift, floats a channel
   Side side = Side::none;                     ///< the second [m,n] store

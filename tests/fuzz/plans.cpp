@@ -74,7 +74,8 @@ Contraction contraction(Draws& d) {
 
 void plan_it(const Contraction& problem, const char* text, std::string_view fixed) {
   const plan::ConvTask task = plan::as_convolution(problem);
-  const plan::Epilogue epilogue = plan::analyse(passes::run_pipeline(parse(text)), extents(problem));
+  const plan::Epilogue epilogue =
+      plan::analyse(passes::run_pipeline(parse(text)), extents(problem), families::tile_limits());
   const plan::Device device;
   const plan::Override override = plan::Override::parse(std::string(fixed));
   if (families::explain({task, epilogue, device}, override).empty()) std::abort();

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "families/registry.hpp"
 #include "gpu/case.hpp"
 #include "gpu/moments.hpp"
 #include "lower/lower.hpp"
@@ -76,7 +77,7 @@ namespace {
 // With what else is stored of the store that TMA writes
 Graph with_forms(Graph g, const Case& c) {
   if (!c.resampled.any() && !c.head.any()) return g;
-  const plan::Epilogue e = plan::analyse(passes::run_pipeline(g), extents(c.contraction()));
+  const plan::Epilogue e = plan::analyse(passes::run_pipeline(g), extents(c.contraction()), families::tile_limits());
   const auto main = std::ranges::find(g.stores, e.graph.stores[plan::main_store(e).value()].name, &Store::name);
   if (c.head.only) main->form = StoreForm::scratch;
   const Store of = *main;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "families/interface/family.hpp"
+#include "families/registry.hpp"
 #include "gpu/case.hpp"
 #include "passes/passes.hpp"
 #include "plan/analyse.hpp"
@@ -76,7 +77,8 @@ Case depthwise_case(const std::string& name, const Conv2d& conv, const Text& tex
 
 // Any plan of the kernel
 std::string draw_plan(const Case& c, Random& r) {
-  const plan::Epilogue e = plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()));
+  const plan::Epilogue e =
+      plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()), families::tile_limits());
   std::vector<std::string> plans;
   for (const families::Candidate& x : families::candidates({c.conv, e, planning_device()}))
     if (x.is_legal()) plans.push_back(plan::to_string(families::override_of(*x.plan)));

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "families/sm90/phases.hpp"
+
 namespace unisono::families::sm90 {
 namespace {
 
@@ -49,7 +51,7 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   if (t.phases) return std::nullopt;
   if (t.transposed) {
-    const auto refusal = plan::beyond_phases(*t.transposed);
+    const auto refusal = beyond_phases(*t.transposed);
     return because(refusal ? "a transposed convolution, not by parity phases: " + refusal->first()
                            : "a transposed convolution");
   }

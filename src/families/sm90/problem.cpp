@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <limits>
 
+#include "families/sm90/fetchable.hpp"
 #include "families/sm90/gathering.hpp"
 #include "ir/op_table.hpp"
-#include "plan/fetchable.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::sm90 {
 namespace {
 
 constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t widest_tile = 256;                         // channels of a matrix instruction
 constexpr std::int64_t map_stride_limit = std::int64_t{1} << 40;  // bytes, of a tensor map
 
 using Reasons = std::vector<std::string>;
@@ -141,11 +140,11 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
         "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
         "tiles are an image's. Take them for each image (per=b)");
   const bool per_pixel = epilogue.norm && epilogue.norm->per_pixel;
-  if (per_pixel && conv.k > widest_tile)
+  if (per_pixel && conv.k > tile_limits.channels)
     reasons.push_back(fmt::format(
         "channels: a normalisation over the {} channels of a pixel; a tile holds all of them, {} at most. Use "
         "the cpu device, or normalise groups of channels over an image's pixels (group_norm)",
-        conv.k, widest_tile));
+        conv.k, tile_limits.channels));
   constexpr std::int64_t widest_direct = 64;
   if (per_pixel && conv.groups > 1 && (!gathering_of(task).direct || conv.k > widest_direct))
     reasons.push_back(fmt::format(

@@ -9,11 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "families/sm90/phases.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
 #include "plan/head.hpp"
 #include "plan/refusal.hpp"
 #include "plan/resampling.hpp"
+#include "plan/tile_limits.hpp"
 #include "plan/visitor_shape.hpp"
 
 namespace unisono::families::sm90 {
@@ -45,15 +47,15 @@ struct ConvProblem {
   int stores = 1;                              ///< [m,n]
   std::int64_t store_bytes = 2;                ///< of them, an element of the output
   plan::Resampling resampling;                 ///< of the main one
-  int fetchable = 0;                           ///< operands that TMA could bring: fetching.hpp
+  int fetchable = 0;                           ///< operands that TMA could bring: fetchable.hpp
   plan::HeadConfig head;                       ///< a second product of it
   std::int64_t head_channels = 0;
   std::int64_t moments = 0;  ///< StoredMoments::channels
 
   /// 4 by phases, else 1; and the pixels of one, of which tiles are made.
   int phases() const { return task.phases ? 4 : 1; }
-  std::int64_t phase_height() const { return task.phases ? plan::phase_pixels(extents.height) : extents.height; }
-  std::int64_t phase_width() const { return task.phases ? plan::phase_pixels(extents.width) : extents.width; }
+  std::int64_t phase_height() const { return task.phases ? phase_pixels(extents.height) : extents.height; }
+  std::int64_t phase_width() const { return task.phases ? phase_pixels(extents.width) : extents.width; }
 
   /// The products of one output: taps times channels of a group.
   std::int64_t depth() const { return conv.r * conv.s * conv.c / conv.groups; }
@@ -62,6 +64,9 @@ struct ConvProblem {
   int line_depth() const { return static_cast<int>(128 / element_bytes()); }
   std::int64_t pixels() const { return extents.rows_per_image(); }
 };
+
+/// A matrix instruction has at most so many channels.
+inline constexpr plan::TileLimits tile_limits{.channels = 256};
 
 /// Why these kernels do not exist for a device: they are for compute capability 9.0; nothing: they do.
 std::optional<plan::Refusal> refuse_device(const plan::Device& device);

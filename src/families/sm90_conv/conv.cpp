@@ -42,7 +42,7 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
       all.push_back(examine(config, problem, device, fields));
   };
   const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
-  const auto phases = plan::by_phases(task.contraction());
+  const auto phases = sm90::by_phases(task.contraction());
   if (phases && fields.load != plan::Load::gather) add(*phases);
   if (std::ranges::none_of(all, legal)) add(task);
   const auto legal_end = std::stable_partition(all.begin(), all.end(), legal);
@@ -52,7 +52,7 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
 
 plan::ConvTask as_planned(const Contraction& contraction, const ConvConfig& config) {
   if (!config.by_parity()) return plan::as_convolution(contraction);
-  if (auto lowered = plan::by_phases(contraction)) return *std::move(lowered);
+  if (auto task = sm90::by_phases(contraction)) return *std::move(task);
   throw InternalError(fmt::format("a plan by parity phases of {}", to_string(contraction)));
 }
 

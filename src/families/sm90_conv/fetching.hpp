@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "families/sm90/fetchable.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
-#include "plan/fetchable.hpp"
 
 namespace unisono::families::sm90_conv {
 

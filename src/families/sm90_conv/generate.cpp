@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/frame.hpp"
-#include "plan/fetchable.hpp"
+#include "families/sm90/fetchable.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -25,11 +25,11 @@ std::string_view norm_name(plan::NormMode mode) {
 void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options& options) {
   plan::Epilogue bound = e;
   bound.storage = options.storage;
-  const auto fetched = plan::fetchable_operands(bound);
+  const auto fetched = sm90::fetchable_operands(bound);
   if (const int count = c.features.fetch.value_or(0);
-      count > std::ssize(fetched) || (count > 0 && fetched != plan::fetchable_operands(e)))
+      count > std::ssize(fetched) || (count > 0 && fetched != sm90::fetchable_operands(e)))
     throw InternalError(fmt::format("{} operands are fetched, planned for {} of 16 bits; {} are", count,
-                                    plan::fetchable_operands(e).size(), fetched.size()));
+                                    sm90::fetchable_operands(e).size(), fetched.size()));
   if (e.general.has_value() != (c.mode() == plan::NormMode::general))
     throw InternalError(
         fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", norm_name(c.mode())));

@@ -48,7 +48,7 @@ int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budg
   int registers = normalises ? 64 : pingpong2 ? 48 : 40;
   if (c.mode() == plan::NormMode::streamed) registers += pingpong2 ? 8 : 24;
   const int fetched = c.features.fetch.value_or(0);  // pairs of one ldmatrix each
-  const int before = p.visitor.fetches_before ? fetched : 0;
+  const int before = p.visitor.short_tensors_before ? fetched : 0;
   registers += loads(p.before.tensors - before) + loads(p.after.tensors - fetched + before) +
                (fetched == 0 ? 0
                 : pingpong2  ? 12 * (fetched - 1)

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "families/sm90/fetchable.hpp"
 #include "families/sm90/parameters.hpp"
 #include "families/sm90_conv/tensor_maps.hpp"
-#include "plan/fetchable.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -98,7 +98,7 @@ void Filling::resampled(const MapShape& output) {
 void Filling::fetched(const MapShape& output) {
   const auto first = static_cast<std::size_t>(plan_.config.features.resampling.maps());
   const auto count = static_cast<std::size_t>(plan_.config.features.fetch.value_or(0));
-  const std::vector<ValueId> operands = plan::fetchable_operands(epilogue_);
+  const std::vector<ValueId> operands = sm90::fetchable_operands(epilogue_);
   for (std::size_t i = 0; i < std::min(count, operands.size()); ++i) {
     const std::string& name = epilogue_.graph[operands[i]].attr.name;
     const auto field = std::ranges::find_if(kernel_.fields, [&](const codegen::Field& f) {

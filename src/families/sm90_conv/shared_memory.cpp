@@ -28,7 +28,7 @@ shared_layout::EpilogueLayout epilogue_of(const ConvConfig& c, const plan::Visit
                                          .second_pass = second_pass(c),
                                          .stores_moments = c.features.moments > 0,
                                          .fetch = fetched(c),
-                                         .fetches_before = v.fetches_before,
+                                         .fetches_before = v.short_tensors_before,
                                          .columns_before = v.columns_before,
                                          .columns_after = v.columns_after,
                                          .late_words = v.late_words,

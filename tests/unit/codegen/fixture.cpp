@@ -23,7 +23,8 @@ Graph graph_of(std::string_view text) {
 }
 
 plan::Epilogue epilogue_of(std::string_view text) {
-  return plan::analyse(passes::run_pipeline(graph_of(text)), {.images = 2, .height = 16, .width = 16, .cols = 64});
+  return plan::analyse(passes::run_pipeline(graph_of(text)), {.images = 2, .height = 16, .width = 16, .cols = 64},
+                       {.channels = 256});
 }
 
 families::sm90_conv::ConvConfig config_of(const plan::Epilogue& epilogue) {

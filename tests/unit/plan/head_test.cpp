@@ -21,7 +21,7 @@ WantedHead heatmaps(std::int64_t channels = 17, bool only = true,
 }
 
 Epilogue with_head(const std::string& text, const Contraction& contraction, const WantedHead& head) {
-  Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction));
+  Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction), {.channels = 256});
   add_head(e, head, contraction);
   return e;
 }

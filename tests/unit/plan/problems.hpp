@@ -25,7 +25,7 @@ inline Conv2d conv_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64
 }
 
 inline Epilogue epilogue_of(const std::string& text, const Conv2d& conv) {
-  return analyse(passes::run_pipeline(parse(text)), extents(conv));
+  return analyse(passes::run_pipeline(parse(text)), extents(conv), {.channels = 256});
 }
 
 }  // namespace unisono::plan::test

@@ -22,7 +22,8 @@ constexpr std::size_t random_cases = 40, drawn_texts = 80;
 
 std::optional<HostCase> prepared(HostCase c) {
   try {
-    c.epilogue = plan::analyse(passes::run_pipeline(c.problem.graph), extents(c.problem.contraction));
+    c.epilogue =
+        plan::analyse(passes::run_pipeline(c.problem.graph), extents(c.problem.contraction), {.channels = 256});
     if (c.epilogue.general) return {};  // the emulated GPU runs those
     c.options.storage = c.problem.storage;
     for (const auto& [name, view] : c.problem.arguments.operands)

@@ -6,6 +6,7 @@
 
 #include "families/plain/family.hpp"
 #include "families/plain/space.hpp"
+#include "families/registry.hpp"
 #include "jit/jit.hpp"
 #include "plan/analyse.hpp"
 #include "unisono/error.hpp"
@@ -54,7 +55,8 @@ TEST(PlainKernels, CompileForEveryArchitecture) {
   std::vector<jit::Request> requests;
   for (const Kernel& k : kernels) {
     const plan::ConvTask task = plan::as_convolution(k.contraction);
-    const plan::Epilogue e = plan::analyse(passes::run_pipeline(parse(k.text)), extents(k.contraction));
+    const plan::Epilogue e =
+        plan::analyse(passes::run_pipeline(parse(k.text)), extents(k.contraction), families::tile_limits());
     plan::Override fixed;
     fixed.fields["tile"] = k.tile;
     const auto plans = family().candidates({task, e, {}}, fixed);

@@ -26,7 +26,7 @@ using testing::Not;
 class PlainFamily : public testing::Test {
  protected:
   plan::Epilogue epilogue(const std::string& text) const {
-    return plan::analyse(passes::run_pipeline(parse(text)), extents(contraction));
+    return plan::analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits());
   }
   /// Its reasons; empty: served.
   std::string refused(const plan::Epilogue& e) const {

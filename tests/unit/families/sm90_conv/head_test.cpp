@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "families/registry.hpp"
 #include "unisono/error.hpp"
 #include "unit/families/sm90_conv/problems.hpp"
 
@@ -21,7 +22,7 @@ WantedHead heatmaps(std::int64_t channels = 17, bool only = true,
 }
 
 Epilogue with_head(const std::string& text, const Contraction& contraction, const WantedHead& head) {
-  Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction));
+  Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits());
   add_head(e, head, contraction);
   return e;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "families/registry.hpp"
 #include "unisono/error.hpp"
 #include "unit/families/sm90_conv/problems.hpp"
 
@@ -31,7 +32,7 @@ ConvTranspose2d transposed(std::int64_t taps, std::int64_t pad, std::int64_t out
 }
 
 Epilogue epilogue_of(const char* text, const Contraction& contraction) {
-  return analyse(passes::run_pipeline(parse(text)), extents(contraction));
+  return analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits());
 }
 
 ConvPlan plan_of(const ConvTranspose2d& t, const char* text, const std::string& fixed = "") {

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "families/registry.hpp"
+#include "families/sm90/fetchable.hpp"
+#include "families/sm90/phases.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/conv.hpp"
 #include "plan/as_convolution.hpp"
@@ -12,9 +14,9 @@
 
 namespace unisono::families::sm90_conv {
 
-using plan::analyse, plan::as_convolution, plan::by_phases, plan::ConvTask, plan::Device, plan::Epilogue,
-    plan::NormMode, plan::Order, plan::Override;
-using sm90::ConvProblem, sm90::make_problem, sm90::Stores;
+using plan::analyse, plan::as_convolution, plan::ConvTask, plan::Device, plan::Epilogue, plan::NormMode, plan::Order,
+    plan::Override;
+using sm90::by_phases, sm90::ConvProblem, sm90::fetchable_operands, sm90::make_problem, sm90::Stores;
 namespace test = plan::test;
 
 struct Answer {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "families/registry.hpp"
 #include "unisono/error.hpp"
 #include "unit/families/sm90_conv/problems.hpp"
 
@@ -100,7 +101,8 @@ TEST(Unsupported, ListsTheCandidatesReasons) {
 /// What TMA cannot load or store: by ordinary loads, or plain stores, and said so.
 TEST(Gathered, NamesWhatTmaCannotDo) {
   const auto plan_of = [](const Contraction& contraction) {
-    const Epilogue e = analyse(passes::run_pipeline(parse(test::bias_silu)), extents(contraction));
+    const Epilogue e =
+        analyse(passes::run_pipeline(parse(test::bias_silu)), extents(contraction), families::tile_limits());
     const ConvTask task = as_convolution(contraction);
     return std::pair(choose(task, e, Device{}).config, explain(task, e, Device{}));
   };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "families/registry.hpp"
 #include "plan/moment_store.hpp"
 #include "unisono/error.hpp"
 #include "unit/families/sm90_conv/problems.hpp"
@@ -40,7 +41,7 @@ TEST(MomentStore, UnitsDivideTheTileToo) {
 TEST(MomentStore, SlotsOfAllPhases) {
   ConvTranspose2d t{.n = 2, .h = 9, .w = 10, .c = 64, .k = 96, .r = 4, .s = 4, .stride = {2, 2}, .pad = {1, 1, 1, 1}};
   t.dtype_x = t.dtype_w = DType::bf16;
-  Epilogue e = analyse(passes::run_pipeline(parse(test::bias_silu)), extents(Contraction(t)));
+  Epilogue e = analyse(passes::run_pipeline(parse(test::bias_silu)), extents(Contraction(t)), families::tile_limits());
   store_moments(e, {"moments", 6}, t.k);
   const ConvPlan p = choose(as_convolution(t), e, Device{});
   EXPECT_TRUE(p.config.by_parity());

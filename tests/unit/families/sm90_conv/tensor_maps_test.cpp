@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "families/sm90/phases.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -86,7 +87,7 @@ TEST(TensorMaps, PhasesOfAnOddOutput) {
 TEST(TensorMaps, FilterOfATransposedConvolution) {
   ConvTranspose2d t{.n = 2, .h = 5, .w = 9, .c = 24, .k = 40, .r = 3, .s = 5, .stride = {2, 2}, .pad = {1, 2, 1, 2}};
   t.dtype_x = t.dtype_w = DType::bf16;
-  const auto phases = plan::by_phases(t);
+  const auto phases = sm90::by_phases(t);
   ASSERT_TRUE(phases);
   const plan::ConvTask& task = *phases;
   ConvPlan plan;

@@ -5,13 +5,10 @@
 
 #include "plan/epilogue.hpp"
 
-namespace unisono::plan {
-
-/// An operand's dtype in memory: as the graph declares it, else as it is bound (f32 by default).
-DType storage_of(const Epilogue& epilogue, ValueId operand);
+namespace unisono::families::sm90 {
 
 /// Those that have 16 bits in memory, in their order, ahead of a normalisation or, if these are none, of the others. A
 /// kernel fetches the first few of them.
-std::vector<ValueId> fetchable_operands(const Epilogue& epilogue);
+std::vector<ValueId> fetchable_operands(const plan::Epilogue& epilogue);
 
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90

@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <optional>
 
+#include "plan/as_convolution.hpp"
 #include "plan/refusal.hpp"
 #include "unisono/contraction.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 
 /// Why a transposed convolution does not run by phases.
-std::optional<Refusal> beyond_phases(const ConvTranspose2d& t);
+std::optional<plan::Refusal> beyond_phases(const ConvTranspose2d& t);
 
 /// Taps of a phase along an axis of the filter.
 constexpr std::int64_t phase_taps(std::int64_t taps) { return (taps + 1) / 2; }
@@ -20,4 +21,7 @@ constexpr std::int64_t phase_taps(std::int64_t taps) { return (taps + 1) / 2; }
 /// Pixels of the largest phase, phase 0, along an axis of the output.
 constexpr std::int64_t phase_pixels(std::int64_t pixels) { return (pixels + 1) / 2; }
 
-}  // namespace unisono::plan
+/// plan::as_convolution() by phases, if the contraction is a transposed convolution that has them.
+std::optional<plan::ConvTask> by_phases(const Contraction& contraction);
+
+}  // namespace unisono::families::sm90

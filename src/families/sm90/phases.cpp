@@ -1,10 +1,12 @@
-#include "plan/phases.hpp"
+#include "families/sm90/phases.hpp"
 
 #include <fmt/format.h>
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 
-std::optional<Refusal> beyond_phases(const ConvTranspose2d& t) {
+using plan::because;
+
+std::optional<plan::Refusal> beyond_phases(const ConvTranspose2d& t) {
   if (t.stride[0] != 2 || t.stride[1] != 2)
     return because(fmt::format("stride {}x{}; phases are 2x2", t.stride[0], t.stride[1]));
   if (t.dilation[0] != 1 || t.dilation[1] != 1)
@@ -21,4 +23,15 @@ std::optional<Refusal> beyond_phases(const ConvTranspose2d& t) {
   return std::nullopt;
 }
 
-}  // namespace unisono::plan
+std::optional<plan::ConvTask> by_phases(const Contraction& contraction) {
+  const auto* t = std::get_if<ConvTranspose2d>(&contraction);
+  if (t == nullptr || beyond_phases(*t)) return std::nullopt;
+  plan::ConvTask task = plan::as_convolution(contraction);
+  Conv2d& c = task.conv;
+  task.phases = true;
+  c.stride = {1, 1};
+  c.r = phase_taps(t->r), c.s = phase_taps(t->s);
+  return task;
+}
+
+}  // namespace unisono::families::sm90

@@ -1,6 +1,6 @@
 /// Transposed convolutions by phases: taps and pixels against the definition, what has none.
 
-#include "plan/phases.hpp"
+#include "families/sm90/phases.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,13 +8,10 @@
 #include <set>
 #include <tuple>
 
-#include "passes/passes.hpp"
-#include "plan/as_convolution.hpp"
-#include "problems.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
-namespace unisono::plan {
+namespace unisono::families::sm90 {
 namespace {
 
 using testing::HasSubstr;
@@ -91,4 +88,4 @@ TEST(Phases, WhatHasNone) {
 }
 
 }  // namespace
-}  // namespace unisono::plan
+}  // namespace unisono::families::sm90
