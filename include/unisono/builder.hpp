@@ -83,6 +83,7 @@ struct FormedValue {
 inline FormedValue max_pool_2x2(Value image) { return {image, StoreForm::max_pool_2x2}; }
 /// An image of twice the height and width: each pixel four times.
 inline FormedValue upsample_2x2(Value image) { return {image, StoreForm::upsample_2x2}; }
+[[deprecated("upsample_2x2")]] inline FormedValue enlarge_2x2(Value image) { return upsample_2x2(image); }
 /// Memory for a value that only a head reads: bound, and its contents unspecified afterwards.
 inline FormedValue scratch(Value value) { return {value, StoreForm::scratch}; }
 /// A head of a value that another store writes whole or has as scratch.

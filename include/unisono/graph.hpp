@@ -129,8 +129,9 @@ enum class StoreForm : std::uint8_t {
   whole,
   max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN if one is
   upsample_2x2,  ///< each pixel four times, (N, 2P, 2Q, K)
-  scratch,       ///< of a head: the whole value's memory must be bound, and its contents are unspecified afterwards
-  head,          ///< a second, small contraction of the value: Store::head
+  enlarge_2x2 [[deprecated("upsample_2x2")]] = upsample_2x2,
+  scratch,  ///< of a head: the whole value's memory must be bound, and its contents are unspecified afterwards
+  head,     ///< a second, small contraction of the value: Store::head
 };
 
 /// Name in the text form ("max_pool_2x2"); empty for whole.

@@ -140,6 +140,7 @@ struct Identity {
 struct UpsampledConv2d : ConvAttributes {
   bool operator==(const UpsampledConv2d&) const = default;
 };
+using EnlargedConv2d [[deprecated("UpsampledConv2d")]] = UpsampledConv2d;
 
 /// A Reshape to extents that are numbers, whose tensors of rank 4 are read and written pixel by pixel, channels last:
 /// what rows of pixels become while a network is made ready. NetworkBuilder::apply and verify() refuse it.
