@@ -8,6 +8,6 @@ trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/carried"
 cp "$program" "$folder/carried/"
 strip "$folder/carried/$(basename "$program")"
-ldd "$program" | awk '$2 == "=>" {print $3}' | grep -Ev '/(libc|libm|libpthread|libdl|librt)\.so' | xargs -I{} cp -L {} "$folder/carried/"
+ldd "$program" | awk '$2 == "=>" {print $3}' | { grep -Ev '/(libc|libm|libpthread|libdl|librt)\.so' || true; } | xargs -I{} cp -L {} "$folder/carried/"
 tar -C "$folder" -cJf "$archive" carried
 ls -l "$archive"
