@@ -52,7 +52,7 @@ unisono::jit::Request make_request(const Case& c) {
   unisono::Conv2d conv{.n = c.n, .h = c.h, .w = c.w, .c = c.c, .k = c.k, .r = c.r, .s = c.r};
   conv.pad = {c.r / 2, c.r / 2, c.r / 2, c.r / 2};
   conv.dtype_x = conv.dtype_w = unisono::DType::bf16;
-  return unisono::lower::lower(conv, unisono::parse(epilogue), {}, {}).request();
+  return unisono::lower::lower(conv, unisono::parse(epilogue), {}, {}).value().request();
 }
 
 unisono::jit::Settings settings_of(const std::string& compiler, const fs::path& cache) {

@@ -40,10 +40,10 @@ Executable compile_cpu(const Contraction& contraction, const Graph& graph, const
 
 Executable compile_cuda(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
   // lower: the passes, which plan, and the text of its kernel
-  lower::Problem problem = lower::analyse(contraction, graph, options);
+  lower::Problem problem = lower::analyse(contraction, graph, options).value();
   const plan::Device device =
       plan::with_spare_sms(cuda::open_device(options.device_index), options.spare_sms, "CompileOptions::spare_sms");
-  lower::Lowered lowered = lower::lower(std::move(problem), device);
+  lower::Lowered lowered = lower::lower(std::move(problem), device).value();
   // jit: a cubin, from the cache or compiled
   static jit::Jit compiler;
   jit::Binary binary = compiler.compile(lowered.request());

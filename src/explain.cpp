@@ -36,7 +36,7 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   e.contraction = to_string(contraction);
   const plan::Device device = planned_for(options, e.device_note);
   e.device = device.name;
-  const lower::Lowered k = lower::lower(contraction, graph, options, device);
+  const lower::Lowered k = lower::lower(contraction, graph, options, device).value();
   e.plan = families::describe(k.plan());
   e.origin = tuning::to_string(k.chosen);
   e.predicted_us = k.plan().predicted_us;

@@ -38,7 +38,7 @@ PackReport pack(const Contraction& contraction, const Graph& graph, const Compil
   extents(contraction);
   verify(graph);
   runtime::check_storage(options, runtime::operand_names(graph));
-  return pack_requests({lower::lower(contraction, graph, options, plan::Device{}).request()}, folder, how);
+  return pack_requests({lower::lower(contraction, graph, options, plan::Device{}).value().request()}, folder, how);
 }
 
 PackReport pack(const Network& network, const NetworkOptions& options,

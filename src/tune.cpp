@@ -17,7 +17,7 @@ TuningReport tune(const Contraction& contraction, const Graph& graph, const Comp
   if (!options.plan.empty() || options.plan_override.any())
     throw UserError(
         "CompileOptions::plan or plan_override is given, so there is nothing to choose; leave both empty to tune");
-  return tuner::tune({lower::analyse(contraction, graph, options)}, tuning);
+  return tuner::tune({lower::analyse(contraction, graph, options).value()}, tuning);
 }
 
 TuningReport tune(const Network& network, const NetworkOptions& options,

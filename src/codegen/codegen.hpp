@@ -3,6 +3,7 @@
 /// here. Pure: the same input gives the same text.
 
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "plan/epilogue.hpp"
+#include "plan/expected.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::codegen {
@@ -53,8 +55,12 @@ struct VisitorHeader {
   std::vector<std::size_t> named;  ///< stores of 16 bits that the kernel addresses itself: main, then side
 };
 
-/// Within `namespace unisono::name`. Throws Unsupported for a normalisation, and for reductions.
-VisitorHeader visitor_header(const plan::Epilogue& epilogue, std::string_view name, const Options& options = {});
+/// Why no visitor reads the epilogue's operands, its head's included, as they lie in memory.
+std::optional<plan::Refusal> refuse_operands(const plan::Epilogue& epilogue, const Options& options);
+
+/// Within `namespace unisono::name`. Refuses a normalisation, reductions and what refuse_operands() does.
+plan::Expected<VisitorHeader> visitor_header(const plan::Epilogue& epilogue, std::string_view name,
+                                             const Options& options = {});
 
 /// The device headers that generated code includes, by name ("unisono/sm90/conv_fprop.cuh"), with their text.
 struct Header {

@@ -19,8 +19,7 @@ std::string literal(double value, DType t);
 std::string converted(const std::string& text, DType from, DType to);
 
 /// An elementwise node or call over inputs that stand in `inputs` as names or literals; constants among the inputs are
-/// spelled from the graph. `accurate` chooses the form of functions that have two. Throws Unsupported for what device
-/// code does not have.
+/// spelled from the graph. `accurate` chooses the form of functions that have two.
 std::string expression(const Graph& graph, ValueId id, std::span<const std::string> inputs, bool accurate);
 
 }  // namespace unisono::codegen

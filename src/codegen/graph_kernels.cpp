@@ -13,7 +13,6 @@
 #include "codegen/scope.hpp"
 #include "ir/op_table.hpp"
 #include "plan/refusal.hpp"
-#include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::codegen {
@@ -37,6 +36,8 @@ class KernelWriter {
  public:
   KernelWriter(const Graph& g, const Names& names, const GraphStorage& storage) : g_(g), names_(names), s_(storage) {}
 
+  /// What a kernel that was made is not to be used for: the first value, or tensor, that it has no place for.
+  const std::optional<plan::Refusal>& refusal() const { return refusal_; }
   GraphKernel within_rows(const std::vector<ValueId>& values);
   GraphKernel partials(const std::vector<ValueId>& values);
   GraphKernel join(const std::vector<ValueId>& values);
@@ -47,33 +48,37 @@ class KernelWriter {
     const auto found = std::find(tensors_.begin(), tensors_.end(), tensor);
     if (found != tensors_.end()) return static_cast<std::size_t>(found - tensors_.begin());
     if (tensors_.size() == most_tensors)
-      throw Unsupported(fmt::format("the graph reads and writes more than {} tensors", most_tensors));
+      refuse(plan::because(fmt::format("the graph reads and writes more than {} tensors", most_tensors)));
     tensors_.push_back(tensor);
     return tensors_.size() - 1;
   }
-  std::string element_of(const GraphTensor& t, ValueId id) const;
+  void refuse(plan::Refusal refusal) {
+    if (!refusal_) refusal_ = std::move(refusal);
+  }
+  std::string element_of(const GraphTensor& t, ValueId id);
   std::string offset_of(const Axes& axes, std::size_t tensor) const;
   GraphTensor tensor_of(ValueId id) const;
   bool is_leaf(ValueId id) const { return g_[id].op == Op::acc || g_[id].op == Op::operand || is_reduction(g_[id].op); }
   std::string loaded(ValueId id);
   std::string octet_loads();
   std::string given(ValueId id);
-  void check(ValueId id) const;
+  void check(ValueId id);
   GraphKernel finish(const std::string& body, const std::string& run, int threads);
 
   const Graph& g_;
   const Names& names_;
   const GraphStorage& s_;
   std::vector<GraphTensor> tensors_;
+  std::optional<plan::Refusal> refusal_;
   bool by_octets_ = false;       // operands [m,n] come in octets
   std::vector<ValueId> octets_;  // these
 };
 
-void KernelWriter::check(ValueId id) const {
+void KernelWriter::check(ValueId id) {
   const Node& x = g_[id];
   if (x.op == Op::index || x.op == Op::one_hot || x.op == Op::extent)
-    plan::refuse(g_, id, "kernels over a tensor know no coordinates and extents");
-  if (x.dtype == DType::f64) plan::refuse(g_, id, "f64 arithmetic");
+    refuse(plan::refusal_at(g_, id, "kernels over a tensor know no coordinates and extents"));
+  if (x.dtype == DType::f64) refuse(plan::refusal_at(g_, id, "f64 arithmetic"));
 }
 
 GraphTensor KernelWriter::tensor_of(ValueId id) const {
@@ -83,7 +88,7 @@ GraphTensor KernelWriter::tensor_of(ValueId id) const {
   return {Kind::reduction, "", id};
 }
 
-std::string KernelWriter::element_of(const GraphTensor& t, ValueId id) const {
+std::string KernelWriter::element_of(const GraphTensor& t, ValueId id) {
   DType type = DType::f32;
   if (t.kind == Kind::accumulator) type = s_.accumulator;
   if (t.kind == Kind::store) type = s_.element;
@@ -92,8 +97,8 @@ std::string KernelWriter::element_of(const GraphTensor& t, ValueId id) const {
     type = g_[id].attr.storage.value_or(found == s_.operands.end() ? DType::f32 : found->second);
   }
   if (type != DType::f32 && type != DType::bf16 && type != DType::f16)
-    plan::refuse(g_, id,
-                 fmt::format("its storage is {}; kernels over a tensor read f32, bf16 and f16", to_string(type)));
+    refuse(plan::refusal_at(
+        g_, id, fmt::format("its storage is {}; kernels over a tensor read f32, bf16 and f16", to_string(type))));
   return std::string(element_name(type));
 }
 
@@ -114,7 +119,7 @@ std::string KernelWriter::loaded(ValueId id) {
 }
 
 std::string KernelWriter::given(ValueId id) {
-  check(id);
+  if (check(id); refusal_) return "0";  // the text is of no use any more
   if (!is_leaf(id)) return "";
   const Node& x = g_[id];
   if (by_octets_ && !is_reduction(x.op) && x.axes == axes::mn) {
@@ -272,20 +277,23 @@ std::vector<std::vector<ValueId>> joined_reductions(const Graph& g) {
 
 }  // namespace
 
-std::vector<GraphKernel> graph_kernels(const Graph& g, const GraphStorage& storage) {
-  if (!g.effects.empty()) throw Unsupported("calls that return nothing are in no kernel over a tensor");
+plan::Expected<std::vector<GraphKernel>> graph_kernels(const Graph& g, const GraphStorage& storage) {
+  if (!g.effects.empty()) return plan::because("calls that return nothing are in no kernel over a tensor");
   const Names names(g);
   std::vector<GraphKernel> kernels;
-  for (const auto& group : joined_reductions(g)) {
-    const auto writer = [&] { return KernelWriter(g, names, storage); };
-    if (!g[group[0]].attr.domain.rows) {
-      kernels.push_back(writer().within_rows(group));
-      continue;
-    }
-    kernels.push_back(writer().partials(group));
-    kernels.push_back(writer().join(group));
-  }
-  kernels.push_back(KernelWriter(g, names, storage).stores());
+  std::optional<plan::Refusal> refusal;
+  const auto add = [&](const auto& write) {
+    KernelWriter writer(g, names, storage);
+    kernels.push_back(write(writer));
+    if (!refusal) refusal = writer.refusal();
+  };
+  for (const auto& group : joined_reductions(g))
+    if (g[group[0]].attr.domain.rows)
+      add([&](KernelWriter& w) { return w.partials(group); }), add([&](KernelWriter& w) { return w.join(group); });
+    else
+      add([&](KernelWriter& w) { return w.within_rows(group); });
+  add([](KernelWriter& w) { return w.stores(); });
+  if (refusal) return *std::move(refusal);
   return kernels;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/expected.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::codegen {
@@ -40,8 +41,8 @@ struct GraphStorage {
   std::map<std::string, DType> operands = {};  ///< absent: f32
 };
 
-/// `optimised` has been through passes::run_pipeline. Throws Unsupported for what no kernel has.
-std::vector<GraphKernel> graph_kernels(const Graph& optimised, const GraphStorage& storage);
+/// `optimised` has been through passes::run_pipeline. Refuses what no kernel has.
+plan::Expected<std::vector<GraphKernel>> graph_kernels(const Graph& optimised, const GraphStorage& storage);
 
 /// The kernels of plain/plain.cuh for a 16-bit type; `name` is one of to_string(PlainKernel).
 enum class PlainKernel : std::uint8_t {

@@ -28,7 +28,6 @@ std::vector<bool> late_of(const plan::Epilogue& e) {
 VisitorWriter::VisitorWriter(const plan::Epilogue& epilogue, const Options& options)
     : e_(epilogue), g_(epilogue.graph), options_(options), names_(epilogue.graph) {
   add_fields();
-  check_tensors();
   late_ = late_of(e_);
   if (e_.general)
     precise_ = precise_elements(e_);

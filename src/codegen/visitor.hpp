@@ -34,11 +34,9 @@ class VisitorWriter {
     std::map<ValueId, std::string> values;
   };
 
-  DType storage_of(const Node& operand) const;
   std::string element_of(ValueId operand) const;
   bool lies_apart(ValueId id) const;
   void add_fields();
-  void check_tensors() const;
 
   Scope scope(const Bindings& bindings, bool accurate);
   std::string given(ValueId id, const Bindings& bindings);

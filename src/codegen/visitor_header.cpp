@@ -3,7 +3,6 @@
 #include "codegen/codegen.hpp"
 #include "codegen/frame.hpp"
 #include "codegen/visitor.hpp"
-#include "plan/refusal.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::codegen {
@@ -15,19 +14,20 @@ constexpr const char* why =
     "of compile()";
 
 // The first value that needs more than its own element
-void check(const plan::Epilogue& e) {
-  if (e.norm) plan::refuse(e.graph, e.norm->result, why);
-  if (!e.general) return;
+std::optional<ValueId> beyond_an_element(const plan::Epilogue& e) {
+  if (e.norm) return e.norm->result;
+  if (!e.general) return std::nullopt;
   for (const auto* levels : {&e.general->levels, &e.general->group_levels})
     for (const auto& level : *levels)
-      if (!level.empty()) plan::refuse(e.graph, level.front(), why);
+      if (!level.empty()) return level.front();
   for (const auto& domains : e.general->returned)
     for (const plan::General::Domain& d : domains)
       for (const auto* list : {&d.folds, &d.moments})
-        if (!list->empty()) plan::refuse(e.graph, list->front(), why);
+        if (!list->empty()) return list->front();
   for (const plan::General::Domain& d : e.general->domains)
     for (const auto* list : {&d.folds, &d.moments})
-      if (!list->empty()) plan::refuse(e.graph, list->front(), why);
+      if (!list->empty()) return list->front();
+  return std::nullopt;
 }
 
 // The stores that the kernel's own memory takes: the visitor's Output, and its Side
@@ -49,8 +49,10 @@ std::string about(const plan::Epilogue& e, const std::vector<std::size_t>& named
 
 }  // namespace
 
-VisitorHeader visitor_header(const plan::Epilogue& epilogue, std::string_view name, const Options& options) {
-  check(epilogue);
+plan::Expected<VisitorHeader> visitor_header(const plan::Epilogue& epilogue, std::string_view name,
+                                             const Options& options) {
+  if (const auto value = beyond_an_element(epilogue)) return plan::refusal_at(epilogue.graph, *value, why);
+  if (auto refusal = refuse_operands(epilogue, options)) return *std::move(refusal);
   VisitorWriter writer(epilogue, options);
   const std::string body = writer.text();
   VisitorHeader header{.source = {}, .fields = writer.fields(), .named = named_stores(epilogue)};

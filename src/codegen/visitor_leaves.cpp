@@ -7,6 +7,7 @@
 #include "codegen/pieces.hpp"
 #include "codegen/visitor.hpp"
 #include "ir/spelling.hpp"
+#include "plan/head.hpp"
 #include "plan/refusal.hpp"
 #include "unisono/error.hpp"
 
@@ -20,17 +21,35 @@ std::string extent_name(Coordinate c) {
 
 bool is_scalar(const Node& x) { return x.axes == axes::scalar; }
 
+bool is_passed_by_value(const Node& operand, const Options& options) {
+  return is_scalar(operand) && !options.scalar_pointers.contains(operand.attr.name);
+}
+
+DType storage_of(const Node& operand, const Options& options) {
+  if (operand.attr.storage) return *operand.attr.storage;
+  const auto bound = options.storage.find(operand.attr.name);
+  return bound == options.storage.end() ? DType::f32 : bound->second;
+}
+
 }  // namespace
 
-DType VisitorWriter::storage_of(const Node& operand) const {
-  if (operand.attr.storage) return *operand.attr.storage;
-  const auto bound = options_.storage.find(operand.attr.name);
-  return bound == options_.storage.end() ? DType::f32 : bound->second;
+std::optional<plan::Refusal> refuse_operands(const plan::Epilogue& e, const Options& options) {
+  for (const auto* list : {&e.tensors_before, &e.tensors_after})
+    for (const ValueId id : *list)
+      if (storage_of(e.graph[id], options) == DType::f64)
+        return plan::refusal_at(e.graph, id, "operands [m,n] are bf16, f16, f32, i32 or bool in memory, not f64");
+  for (ValueId id = 0; id < e.graph.nodes.size(); ++id) {
+    const Node& x = e.graph[id];
+    if (x.op == Op::operand && !is_passed_by_value(x, options) && storage_of(x, options) == DType::f64)
+      return plan::refusal_at(e.graph, id, "its storage is f64");
+  }
+  return e.head ? refuse_operands(e.head->epilogue, options) : std::nullopt;
 }
 
 std::string VisitorWriter::element_of(ValueId operand) const {
-  const DType t = storage_of(g_[operand]);
-  if (t == DType::f64) plan::refuse(g_, operand, "its storage is f64");
+  const DType t = storage_of(g_[operand], options_);
+  if (t == DType::f64)
+    throw InternalError(fmt::format("a visitor of '{}', which lies in memory as f64", g_[operand].attr.name));
   return std::string(element_name(t));
 }
 
@@ -49,11 +68,11 @@ void VisitorWriter::add_fields() {
   for (ValueId id = 0; id < g_.nodes.size(); ++id) {
     const Node& x = g_[id];
     if (x.op != Op::operand) continue;
-    const bool by_value = is_scalar(x) && !options_.scalar_pointers.contains(x.attr.name);
+    const bool by_value = is_passed_by_value(x, options_);
     const DType value = x.dtype == DType::i32 || x.dtype == DType::boolean ? DType::i32 : DType::f32;
     add({by_value ? Field::Kind::operand_value : Field::Kind::operand_pointer,
          x.attr.name,
-         by_value ? value : storage_of(x),
+         by_value ? value : storage_of(x, options_),
          x.axes,
          {}},
         names_.of(id));
@@ -91,14 +110,6 @@ std::string VisitorWriter::params() const {
   return structure("Params", text);
 }
 
-void VisitorWriter::check_tensors() const {
-  for (const auto* list : {&e_.tensors_before, &e_.tensors_after})
-    for (const ValueId id : *list) {
-      const DType t = storage_of(g_[id]);
-      if (t == DType::f64) plan::refuse(g_, id, "operands [m,n] are bf16, f16, f32, i32 or bool in memory, not f64");
-    }
-}
-
 std::string VisitorWriter::tensors() const {
   std::vector<ValueId> all = e_.tensors_before;
   all.insert(all.end(), e_.tensors_after.begin(), e_.tensors_after.end());
@@ -121,8 +132,8 @@ std::string VisitorWriter::tensors() const {
 std::string VisitorWriter::load_scalar(ValueId id) const {
   const Node& x = g_[id];
   if (x.op == Op::extent) return "p." + extent_name(x.attr.coordinate);
-  if (options_.scalar_pointers.contains(x.attr.name)) {
-    const DType t = storage_of(x);
+  if (!is_passed_by_value(x, options_)) {
+    const DType t = storage_of(x, options_);
     return converted(fmt::format("load<{}>(p.{}, 0)", element_of(id), names_.of(id)), t, x.dtype);
   }
   const DType passed = x.dtype == DType::boolean ? DType::i32 : x.dtype;
@@ -137,7 +148,8 @@ std::string VisitorWriter::load_column(ValueId id, const Bindings& bindings) con
                              ? "at.m"
                              : fmt::format("{} * p.{} + {}", bindings.image,
                                            lies_apart(id) ? names_.of_pitch(id) : "channels", bindings.channel);
-  return converted(fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at), storage_of(x), x.dtype);
+  return converted(fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at), storage_of(x, options_),
+                   x.dtype);
 }
 
 std::string VisitorWriter::coordinate(Coordinate c, const Bindings& bindings) const {
@@ -175,8 +187,9 @@ std::string VisitorWriter::given(ValueId id, const Bindings& bindings) {
   if (x.op != Op::operand) return "";
   if (const int i = index_in(bindings.tensors); i >= 0 && i < std::ssize(*bindings.tensors)) {
     const std::string tensor = fmt::format("tensor[{}]", i);
-    return storage_of(x) == DType::i32 ? converted(fmt::format("__float_as_int({})", tensor), DType::i32, x.dtype)
-                                       : converted(tensor, DType::f32, x.dtype);
+    return storage_of(x, options_) == DType::i32
+               ? converted(fmt::format("__float_as_int({})", tensor), DType::i32, x.dtype)
+               : converted(tensor, DType::f32, x.dtype);
   }
   return load_column(id, bindings);
 }

@@ -63,7 +63,7 @@ Registration::Registration(const Family& family, Rank rank) : family_(family) {
 }
 Registration::~Registration() { std::erase(families_in_order(), &family_); }
 
-std::vector<Candidate> candidates(const Workload& workload, const Override& given) {
+plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, const Override& given) {
   Override fixed = given;
   std::vector<Candidate> all;
   std::vector<std::string> reasons;
@@ -82,10 +82,11 @@ std::vector<Candidate> candidates(const Workload& workload, const Override& give
     for (Candidate& c : family->candidates(workload, fixed)) all.push_back(std::move(c));
     if (std::ranges::any_of(all, &Candidate::is_legal)) break;
   }
-  if (refused_by_all)
-    throw plan::Refused(
-        {Refusal::Scope::problem, reasons},
-        fmt::format("no kernel serves {}:\n  {}", to_string(workload.task.contraction()), fmt::join(reasons, "\n  ")));
+  if (refused_by_all) {
+    std::string message =
+        fmt::format("no kernel serves {}:\n  {}", to_string(workload.task.contraction()), fmt::join(reasons, "\n  "));
+    return Refusal{.scope = Refusal::Scope::problem, .reasons = std::move(reasons), .message = std::move(message)};
+  }
   std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.is_legal(); });
   return all;
 }
@@ -100,19 +101,18 @@ std::optional<Refusal> refused_ahead_of(const Family& taken, const Workload& wor
   return all.reasons.empty() ? std::nullopt : std::optional(std::move(all));
 }
 
-PlanPointer choose(const Workload& workload, const Override& fixed) {
-  const std::vector<Candidate> all = candidates(workload, fixed);
-  if (all.empty() || !all.front().is_legal()) {
-    Refusal refusal{Refusal::Scope::problem, refusals_by_reason(all)};
-    const std::string text = no_candidate(workload, refusal.reasons, fixed);
-    if (refusal.reasons.empty()) refusal.reasons.emplace_back("no family has such a plan");
-    throw plan::Refused(std::move(refusal), text);
-  }
-  return all.front().plan;
+plan::Expected<PlanPointer> choose(const Workload& workload, const Override& fixed) {
+  const auto all = candidates(workload, fixed);
+  if (!all) return all.refusal();
+  if (!all->empty() && all->front().is_legal()) return all->front().plan;
+  Refusal refusal{Refusal::Scope::problem, refusals_by_reason(*all)};
+  refusal.message = no_candidate(workload, refusal.reasons, fixed);
+  if (refusal.reasons.empty()) refusal.reasons.emplace_back("no family has such a plan");
+  return refusal;
 }
 
 std::string explain(const Workload& w, const Override& fixed, std::size_t alternatives, const PlanPointer& chosen) {
-  const std::vector<Candidate> all = candidates(w, fixed);
+  const std::vector<Candidate> all = candidates(w, fixed).value();
   const auto legal = static_cast<std::size_t>(std::ranges::count_if(all, &Candidate::is_legal));
   if (legal == 0) return no_candidate(w, refusals_by_reason(all), fixed) + "\n";
   const Plan& best = chosen ? *chosen : *all.front().plan;

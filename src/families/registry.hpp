@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "families/interface/family.hpp"
+#include "plan/expected.hpp"
 #include "plan/tile_limits.hpp"
 
 namespace unisono::families {
@@ -33,19 +34,19 @@ class Registration {
 
 /// The plans of the first family that has a legal one, the fastest predicted first; then what was refused, there and by
 /// the families before it. `family=NAME` in `fixed` asks that family alone; other fields without a name do not reach
-/// family `plain`. Throws UserError for a contraction or a
-/// name that is wrong, and Refused with every reason if no family can serve the workload whatever the plan.
-std::vector<Candidate> candidates(const Workload& workload, const Override& fixed = {});
+/// family `plain`. Refuses with every reason if no family can serve the workload whatever the plan. Throws UserError
+/// for a contraction or a name that is wrong.
+plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, const Override& fixed = {});
 
 /// Why the families that are asked ahead of `taken` do not serve a workload; nothing if none are.
 std::optional<Refusal> refused_ahead_of(const Family& taken, const Workload& workload);
 
-/// The best of them. Throws Refused that lists the refused candidates and their reasons.
-PlanPointer choose(const Workload& workload, const Override& fixed = {});
+/// The best of them, or the refused candidates and their reasons.
+plan::Expected<PlanPointer> choose(const Workload& workload, const Override& fixed = {});
 
 /// For `unisono explain --device cuda`: the plan that is taken (`chosen`, else the one that choose() takes), why it has
-/// its mode, the next `alternatives` best with their predicted times, and why the other candidates were refused. Throws
-/// what candidates() throws; if none is legal it says so.
+/// its mode, the next `alternatives` best with their predicted times, and why the other candidates were refused. If
+/// none is legal it says so; throws Refused if candidates() refuses.
 std::string explain(const Workload& workload, const Override& fixed = {}, std::size_t alternatives = 5,
                     const PlanPointer& chosen = {});
 

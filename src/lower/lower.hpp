@@ -10,8 +10,8 @@
 #include "families/interface/plan.hpp"
 #include "jit/jit.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/expected.hpp"
 #include "plan/head.hpp"
-#include "plan/refusal.hpp"
 #include "tuning/choose.hpp"
 #include "unisono/executable.hpp"
 
@@ -40,11 +40,10 @@ struct Problem {
 /// The graph after the passes; CompileOptions::on_pass hears of each.
 Graph optimised(const Graph& graph, const CompileOptions& options);
 
-/// Checks the contraction and the graph, runs the passes and analyses what they
-/// leave. Throws UserError for a contraction, graph or options that are wrong, and Unsupported with the value at fault
-/// if no kernel serves the graph.
-Problem analyse(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
-                const Further& further = {});
+/// Checks the contraction and the graph, runs the passes and analyses what they leave. Refuses, with the value at
+/// fault, a graph that no kernel serves. Throws UserError for a contraction, graph or options that are wrong.
+plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                                const Further& further = {});
 
 /// A kernel that can be compiled (request()) and then bound (cuda::build).
 struct Lowered {
@@ -58,26 +57,16 @@ struct Lowered {
 };
 
 /// By the plan that CompileOptions::plan and plan_override fix, else by a measured one unless CompileOptions::tuned is
-/// off, else by the cost model's. Throws Unsupported with the reasons where no plan serves the problem on this device,
-/// and UserError for a plan's text that is wrong.
-Lowered lower(Problem problem, const plan::Device& device);
-
-/// A kernel, or why there is none.
-struct Attempt {
-  std::optional<Lowered> lowered;
-  std::optional<plan::Refusal> refusal;
-};
-
-/// analyse() and lower() for callers to whom a refusal is an answer. Throws UserError as these do.
-Attempt attempt(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
-                const Further& further, const plan::Device& device);
+/// off, else by the cost model's. Refuses with the reasons where no plan serves the problem on this device. Throws
+/// UserError for a plan's text that is wrong.
+plan::Expected<Lowered> lower(Problem problem, const plan::Device& device);
 
 /// By a plan that was chosen already.
-Lowered lower(Problem problem, tuning::Chosen chosen, const plan::Device& device);
-Lowered lower(Problem problem, families::PlanPointer plan, const plan::Device& device);
+plan::Expected<Lowered> lower(Problem problem, tuning::Chosen chosen, const plan::Device& device);
+plan::Expected<Lowered> lower(Problem problem, families::PlanPointer plan, const plan::Device& device);
 
 /// All at once.
-Lowered lower(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
-              const plan::Device& device);
+plan::Expected<Lowered> lower(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                              const plan::Device& device, const Further& further = {});
 
 }  // namespace unisono::lower

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <set>
-#include <variant>
 
 #include "ir/op_table.hpp"
 #include "plan/columns.hpp"
@@ -105,7 +104,7 @@ class Analysis {
  public:
   Analysis(const Graph& optimised, const Extents& extents) : extents_(extents) { e_.graph = gather_columns(optimised); }
 
-  std::variant<Epilogue, Refusal> run() && {
+  Expected<Epilogue> run() && {
     for (const auto part : {&Analysis::find_statistics, &Analysis::place_full_stores, &Analysis::place_statistics})
       if (auto refusal = (this->*part)()) return *std::move(refusal);
     find_reads();
@@ -269,16 +268,15 @@ class Analysis {
 
 }  // namespace
 
-Epilogue analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
   if (needs_general(optimised)) return analyse_general(optimised, extents, limits);
   const bool rows_alone =
       std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
   const bool reduces = std::ranges::any_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op); });
   if (reduces && rows_alone && extents.cols > limits.channels) return analyse_general(optimised, extents, limits);
   auto found = Analysis(optimised, extents).run();  // normalisations have modes of their own
-  if (auto* epilogue = std::get_if<Epilogue>(&found)) return std::move(*epilogue);
-  if (reduces) return analyse_general(optimised, extents, limits);
-  throw Refused(std::get<Refusal>(std::move(found)));
+  if (found || !reduces) return found;
+  return analyse_general(optimised, extents, limits);
 }
 
 }  // namespace unisono::plan

@@ -36,19 +36,14 @@ GeneralAnalysis::GeneralAnalysis(const Graph& optimised, const Extents& extents,
   const Graph& g = e_.graph;
   late_ = depending(g, over_rows);
   find_returned();
-  level_.resize(g.nodes.size());
-  for (ValueId id = 0; id < g.nodes.size(); ++id) {
-    check(id);
-    for (const ValueId in : g[id].inputs) level_[id] = std::max(level_[id], level_[in]);
-    if (over_channels(g[id]) || returned_[id]) ++level_[id];
-  }
 }
 
-Epilogue GeneralAnalysis::run() && {
+Expected<Epilogue> GeneralAnalysis::run() && {
+  if (auto refusal = find_levels()) return *std::move(refusal);
   place_levels();
-  place_stores();
-  place_effects();
-  for (const ValueId id : stored_) place_fold(id);
+  for (const auto part :
+       {&GeneralAnalysis::place_stores, &GeneralAnalysis::place_effects, &GeneralAnalysis::place_folds})
+    if (auto refusal = (this->*part)()) return *std::move(refusal);
   read_leaves();
   General& general = *e_.general;
   const bool others = general.reduces_groups() || general.returns();
@@ -62,14 +57,25 @@ Epilogue GeneralAnalysis::run() && {
   return std::move(e_);
 }
 
-void GeneralAnalysis::check(ValueId id) const {
+std::optional<Refusal> GeneralAnalysis::find_levels() {
+  const Graph& g = e_.graph;
+  level_.resize(g.nodes.size());
+  for (ValueId id = 0; id < g.nodes.size(); ++id) {
+    if (auto refusal = refuse(id)) return refusal;
+    for (const ValueId in : g[id].inputs) level_[id] = std::max(level_[id], level_[in]);
+    if (over_channels(g[id]) || returned_[id]) ++level_[id];
+  }
+  return std::nullopt;
+}
+
+std::optional<Refusal> GeneralAnalysis::refuse(ValueId id) const {
   const Graph& g = e_.graph;
   const Node& x = g[id];
-  if (x.dtype == DType::f64) refuse(g, id, "f64 arithmetic");
+  if (x.dtype == DType::f64) return refusal_at(g, id, "f64 arithmetic");
   if (ir::is_normalisation(x.op) || x.op == Op::softmax)
     throw InternalError(
         fmt::format("{} has not been split: analyse() takes graphs that went through the passes", to_string(x.op)));
-  if (ir::is_reduction(x.op)) check_reduction(id);
+  return ir::is_reduction(x.op) ? refuse_reduction(id) : std::nullopt;
 }
 
 // The reductions over rows that values of elements or rows are computed from
@@ -92,25 +98,28 @@ void GeneralAnalysis::find_returned() {
   }
 }
 
-void GeneralAnalysis::check_reduction(ValueId id) const {
+std::optional<Refusal> GeneralAnalysis::refuse_reduction(ValueId id) const {
   const Graph& g = e_.graph;
   const Node &x = g[id], &in = g[x.inputs[0]];
   const ReduceDomain& d = x.attr.domain;
   const bool by_element = is_full(in) || is_grouped(in) || returned_[id];  // other rows are reduced as rows
   if (!has_rows(in) || (d.cols && !by_element) || (is_grouped(in) && d.rows && !d.cols && !returned_[id]))
-    refuse(g, id, fmt::format("a reduction of a value with axes {}", to_string(in.axes)));
+    return refusal_at(g, id, fmt::format("a reduction of a value with axes {}", to_string(in.axes)));
   if (x.dtype == DType::i32 || x.dtype == DType::boolean)
-    refuse(g, id, fmt::format("a reduction in {}: cast its input to f32", to_string(x.dtype)));
+    return refusal_at(g, id, fmt::format("a reduction in {}: cast its input to f32", to_string(x.dtype)));
   if (d.cols && extents_.cols % d.groups != 0)
     throw UserError(
         fmt::format("a reduction over {} groups of {} channels: the groups must divide the channels; "
                     "choose one of the divisors of {}",
                     d.groups, extents_.cols, extents_.cols));
   if (!d.rows && d.groups != 1 && extents_.cols / d.groups > limits_.channels)
-    refuse(g, id,
-           fmt::format("a reduction over each of {} groups of {} channels; a tile has all of a group, {} at most",
-                       d.groups, extents_.cols / d.groups, limits_.channels));
-  if (!d.cols && is_row(in) && x.op == Op::variance && !returned_[id]) refuse(g, id, "a variance of a value per row");
+    return refusal_at(
+        g, id,
+        fmt::format("a reduction over each of {} groups of {} channels; a tile has all of a group, {} at most",
+                    d.groups, extents_.cols / d.groups, limits_.channels));
+  if (!d.cols && is_row(in) && x.op == Op::variance && !returned_[id])
+    return refusal_at(g, id, "a variance of a value per row");
+  return std::nullopt;
 }
 
 void GeneralAnalysis::place_levels() {
@@ -212,7 +221,7 @@ bool needs_general(const Graph& g) {
   return beyond || elements > 2;
 }
 
-Epilogue analyse_general(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+Expected<Epilogue> analyse_general(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
   return GeneralAnalysis(optimised, extents, limits).run();
 }
 

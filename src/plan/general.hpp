@@ -2,6 +2,7 @@
 /// Epilogues of the mode `general`: what kernels/unisono/epilogue/general.cuh serves.
 
 #include "plan/epilogue.hpp"
+#include "plan/expected.hpp"
 #include "plan/tile_limits.hpp"
 #include "unisono/contraction.hpp"
 
@@ -12,8 +13,8 @@ namespace unisono::plan {
 /// reductions that are stored. What elements read of many rows only the normalisations of epilogue.hpp serve.
 bool needs_general(const Graph& optimised);
 
-/// Throws Refused with the value at fault, its text and the reason; UserError for groups that do not divide the
+/// Refuses with the value at fault, its text and the reason. Throws UserError for groups that do not divide the
 /// columns.
-Epilogue analyse_general(const Graph& optimised, const Extents& extents, const TileLimits& limits);
+Expected<Epilogue> analyse_general(const Graph& optimised, const Extents& extents, const TileLimits& limits);
 
 }  // namespace unisono::plan

@@ -2,11 +2,13 @@
 /// The analysis of an epilogue of the mode `general`: which values are known when, and where each result is stored.
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "ir/op_table.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/expected.hpp"
 #include "plan/tile_limits.hpp"
 #include "unisono/contraction.hpp"
 
@@ -32,25 +34,27 @@ std::vector<bool> depending(const Graph& g, IsRoot is_root) {
 class GeneralAnalysis {
  public:
   GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits);
-  Epilogue run() &&;
+  Expected<Epilogue> run() &&;
 
  private:
   using StorePath = Output::StorePath;
 
-  void check(ValueId id) const;
+  std::optional<Refusal> refuse(ValueId id) const;
+  std::optional<Refusal> find_levels();
   void find_returned();
-  void check_reduction(ValueId id) const;
+  std::optional<Refusal> refuse_reduction(ValueId id) const;
   void place_levels();
   void place_returned(ValueId id);
 
   // Results
-  void place_stores();
-  void place_grouped(std::size_t store);
-  void check_store(const Store& s) const;
+  std::optional<Refusal> place_stores();
+  std::optional<Refusal> place_grouped(std::size_t store);
+  std::optional<Refusal> refuse_type(const Store& s) const;
   General::Domain& domain_of(ValueId reduction);
-  void place_late(std::size_t store);
-  void place_fold(ValueId id);
-  void place_effects();
+  std::optional<Refusal> place_late(std::size_t store);
+  std::optional<Refusal> place_folds();
+  std::optional<Refusal> place_fold(ValueId id);
+  std::optional<Refusal> place_effects();
 
   // What elements read
   void read_leaves();

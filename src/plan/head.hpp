@@ -2,9 +2,11 @@
 /// The head of a kernel, a second product of what it stores: kernels/unisono/epilogue/sm90_head.cuh.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "plan/epilogue.hpp"
+#include "plan/refusal.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
 
@@ -39,9 +41,10 @@ struct PlannedHead {
 
 HeadConfig head_of(const Epilogue& epilogue);
 
-/// Adds a head to the epilogue, after resample(). Throws Unsupported for graphs, stores and contractions that no kernel
-/// follows by a head, and if the main store is not the one that it multiplies.
-void add_head(Epilogue& epilogue, const WantedHead& wanted, const Contraction& contraction);
+/// Adds a head to the epilogue, after resample(). Refuses graphs, stores and contractions that no kernel follows by a
+/// head, and to if the main store is not the one that it multiplies.
+[[nodiscard]] std::optional<Refusal> add_head(Epilogue& epilogue, const WantedHead& wanted,
+                                              const Contraction& contraction);
 
 /// "head 24 alone", for descriptions of a plan; empty for none.
 std::string to_string(const HeadConfig& head);

@@ -22,8 +22,8 @@ std::optional<Refusal> refuse_moments(const Epilogue& e) {
   return std::nullopt;
 }
 
-void store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output_channels) {
-  if (wanted.channels == 0) return;
+std::optional<Refusal> store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output_channels) {
+  if (wanted.channels == 0) return std::nullopt;
   if (wanted.channels < 0 || output_channels % wanted.channels != 0)
     throw UserError(fmt::format("statistics of every {} channels; expected a divisor of the {} output channels",
                                 wanted.channels, output_channels));
@@ -32,8 +32,9 @@ void store_moments(Epilogue& e, const StoredMoments& wanted, std::int64_t output
       wanted.name == e.resampled.pooled || wanted.name == e.resampled.upsampled)
     throw UserError(fmt::format("statistics: the name '{}' is {}; expected one of their own", wanted.name,
                                 wanted.name.empty() ? "empty" : "that of another output"));
-  if (auto refusal = refuse_moments(e)) throw Refused(*std::move(refusal));
+  if (auto refusal = refuse_moments(e)) return refusal;
   e.moments = wanted;
+  return std::nullopt;
 }
 
 }  // namespace unisono::plan

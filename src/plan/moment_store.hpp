@@ -13,8 +13,9 @@ namespace unisono::plan {
 /// Why no kernel stores moments of what this epilogue stores.
 std::optional<Refusal> refuse_moments(const Epilogue& epilogue);
 
-/// Adds them to the epilogue. Throws UserError for a name that is taken or a number of channels that does not divide
-/// the output's, Refused with what refuse_moments() answers.
-void store_moments(Epilogue& epilogue, const StoredMoments& wanted, std::int64_t output_channels);
+/// Adds them to the epilogue, unless refuse_moments() has a reason, which it returns. Throws UserError for a name that
+/// is taken or a number of channels that does not divide the output's.
+[[nodiscard]] std::optional<Refusal> store_moments(Epilogue& epilogue, const StoredMoments& wanted,
+                                                   std::int64_t output_channels);
 
 }  // namespace unisono::plan

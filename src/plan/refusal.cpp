@@ -17,11 +17,6 @@ Refusal Refusal::exceeding(double wanted, double available) && {
 
 Refusal because(std::string reason) { return {Refusal::Scope::problem, {std::move(reason)}}; }
 
-Refusal refusal_of(const Unsupported& error) {
-  const auto* refused = dynamic_cast<const Refused*>(&error);
-  return refused ? refused->refusal() : because(error.what());
-}
-
 // Prints a graph that stores nothing but the value, and takes its line
 std::string text_of(const Graph& graph, ValueId id) {
   Graph alone = graph;
@@ -46,7 +41,5 @@ Refusal refusal_at(const Graph& graph, ValueId id, const std::string& reason) {
   return because(
       fmt::format("'{}' is not yet in a GPU kernel: {}. It runs on the CPU device", text_of(graph, id), reason));
 }
-
-void refuse(const Graph& graph, ValueId id, const std::string& reason) { throw Refused(refusal_at(graph, id, reason)); }
 
 }  // namespace unisono::plan

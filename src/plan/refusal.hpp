@@ -30,10 +30,14 @@ struct Refusal {
     double excess() const { return available > 0 ? wanted / available : 0; }
   } rule = {};
 
+  std::string message = {};  ///< the same with what was asked for; empty: text()
+
   /// The same refusal, by a rule that limits something.
   Refusal exceeding(double wanted, double available) &&;
 
   std::string text() const;  ///< a line each
+  /// What a user is told where the refusal ends what was asked for.
+  std::string told() const { return message.empty() ? text() : message; }
   const std::string& first() const { return reasons.front(); }
 };
 
@@ -43,24 +47,18 @@ Refusal because(std::string reason);
 /// "h = acc + bias[n]": the value as the text form writes it.
 std::string text_of(const Graph& graph, ValueId id);
 
-/// What is thrown where a refusal ends an analysis or a choice: its text is for people, its refusal for callers to whom
-/// a refusal is an answer.
+/// What users of the library catch where a refusal ends what they asked for. Steps on the way down return theirs
+/// (expected.hpp); none is thrown to be caught again.
 class Refused : public Unsupported {
  public:
-  explicit Refused(Refusal refusal) : Refused(refusal, refusal.text()) {}
-  Refused(Refusal refusal, const std::string& text) : Unsupported(text), refusal_(std::move(refusal)) {}
+  explicit Refused(Refusal refusal) : Unsupported(refusal.told()), refusal_(std::move(refusal)) {}
   const Refusal& refusal() const { return refusal_; }
 
  private:
   Refusal refusal_;
 };
 
-/// What an error says no with: what a Refused carries, else the error's text as the one reason.
-Refusal refusal_of(const Unsupported& error);
-
 /// Why kernels do not have a value: the reason, with the value as text_of() writes it.
 Refusal refusal_at(const Graph& graph, ValueId id, const std::string& reason);
-/// Throws it, as Refused.
-[[noreturn]] void refuse(const Graph& graph, ValueId id, const std::string& reason);
 
 }  // namespace unisono::plan

@@ -2,28 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "unisono/error.hpp"
-
 namespace unisono::plan {
 Resampling resampling_of(const Resampled& wanted) {
   return {.only = wanted.only_upsampled, .pooled = !wanted.pooled.empty(), .upsampled = !wanted.upsampled.empty()};
 }
 
-void resample(Epilogue& e, const Resampled& wanted, const Contraction& contraction) {
-  if (!wanted.any()) return;
+std::optional<Refusal> resample(Epilogue& e, const Resampled& wanted, const Contraction& contraction) {
+  if (!wanted.any()) return std::nullopt;
   if (std::holds_alternative<Gemm>(contraction))
-    throw Unsupported(fmt::format("a pooled or upsampled store: {} has no image", to_string(contraction)));
+    return because(fmt::format("a pooled or upsampled store: {} has no image", to_string(contraction)));
   const auto main = main_store(e);
   if (!main)
-    throw Unsupported("a pooled or upsampled store: no result [m,n] of 16 bits is written by TMA, of which to make it");
+    return because("a pooled or upsampled store: no result [m,n] of 16 bits is written by TMA, of which to make it");
   const std::string& name = e.graph.stores[*main].name;
   if (!wanted.source.empty() && wanted.source != name)
-    throw Unsupported(
+    return because(
         fmt::format("a pooled or upsampled store: the kernel writes '{}' last, and '{}' is made of another store", name,
                     wanted.pooled.empty() ? wanted.upsampled : wanted.pooled));
   e.resampled = wanted;
+  return std::nullopt;
 }
 
 std::string to_string(const Resampling& r) {

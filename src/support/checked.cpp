@@ -6,9 +6,11 @@
 
 namespace unisono::support {
 
-void throw_beyond(const char* what, int bits) {
-  throw Unsupported(fmt::format(
-      "{}: the number does not fit {} bits; give smaller extents, or split the problem into several", what, bits));
+std::string beyond_text(const char* what, int bits) {
+  return fmt::format("{}: the number does not fit {} bits; give smaller extents, or split the problem into several",
+                     what, bits);
 }
+
+void throw_beyond(const char* what, int bits) { throw Unsupported(beyond_text(what, bits)); }
 
 }  // namespace unisono::support

@@ -24,9 +24,9 @@ bool has(const Plans& list, const families::Plan& plan) {
 
 Plans plans_of(const Problem& p, const plan::Device& device, std::size_t count) {
   Plans legal;
-  for (const families::Candidate& c : families::candidates({p.task, p.epilogue, device}))
+  for (const families::Candidate& c : families::candidates({p.task, p.epilogue, device}).value())
     if (c.is_legal()) legal.push_back(c.plan);
-  Plans list{tuning::choose(p.task, p.epilogue, device).plan};
+  Plans list{tuning::choose(p.task, p.epilogue, device).value().plan};
   const double most_us = hopeless * legal.front()->predicted_us;
   std::set<std::string> kinds;
   const auto take = [&](const families::PlanPointer& c) {
@@ -48,7 +48,7 @@ Plans plans_of(const Problem& p, const plan::Device& device, std::size_t count) 
 std::vector<Trial> trials_of(const Problem& p, const plan::Device& device, std::size_t count) {
   std::vector<Trial> trials;
   for (const families::PlanPointer& plan : plans_of(p, device, count)) {
-    lower::Lowered lowered = lower::lower(p, plan, device);
+    lower::Lowered lowered = lower::lower(p, plan, device).value();
     jit::Request request = lowered.request();
     trials.push_back({std::move(lowered), std::move(request)});
   }

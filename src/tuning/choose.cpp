@@ -67,42 +67,45 @@ std::optional<Row> tuned_row(const Platform& platform, const Key& key) {
   if (!file || !std::filesystem::exists(*file, failed) || given_up.contains(*file)) return std::nullopt;
   try {
     return Database(*file, Database::Access::read, patience_of_a_lookup).find(platform, key);
-  } catch (const DatabaseLocked& error) {
+  } catch (const DatabaseLocked& error) {  // a lock of somebody else's: no measured plan is worth waiting for it
     given_up.add(*file);
     warn_once(fmt::format("measured plans are not used in this process: {}", error.what()));
     return std::nullopt;
-  } catch (const UserError& error) {
+  } catch (const UserError& error) {  // a damaged file, which the user is told: whatever asks for a kernel gets one
     warn_once(fmt::format("measured plans are not used: {}", error.what()));
     return std::nullopt;
   }
 }
 
-/// The plan that a row gives, if it is one for this problem.
-families::PlanPointer plan_of(const Row& row, const std::string& source, const plan::ConvTask& task,
-                              const plan::Epilogue& epilogue, const plan::Device& device, bool warns) {
+/// The plan that a row's text gives, if it is one for this problem.
+plan::Expected<families::PlanPointer> plan_of(const std::string& text, const families::Workload& workload) {
   try {
-    const auto fixed = plan::Override::parse(row.plan);
-    if (fixed.fields.empty()) throw UserError("it fixes nothing");
-    return families::choose({task, epilogue, device}, fixed);
-  } catch (const Error& error) {
-    const std::string text = error.what();
-    if (warns)
-      warn_once(
-          fmt::format("a plan of {} is not used: '{}': {}", source, to_line(row), text.substr(0, text.find('\n'))));
-    return nullptr;
+    const auto fixed = plan::Override::parse(text);
+    if (fixed.fields.empty()) return plan::because("it fixes nothing");
+    return families::choose(workload, fixed);
+  } catch (const UserError& error) {  // rows come from files, which hold texts that are no plan's
+    return plan::because(error.what());
   }
 }
 
+families::PlanPointer plan_of(const Row& row, const std::string& source, const families::Workload& workload,
+                              bool warns) {
+  auto plan = plan_of(row.plan, workload);
+  if (plan) return *plan;
+  const std::string text = plan.refusal().told();
+  if (warns)
+    warn_once(fmt::format("a plan of {} is not used: '{}': {}", source, to_line(row), text.substr(0, text.find('\n'))));
+  return nullptr;
+}
+
 /// The user's row of this key, else a shipped one; `own`: it is this problem's, and has to serve it.
-std::optional<Chosen> measured_plan(const Key& key, bool own, const plan::ConvTask& task,
-                                    const plan::Epilogue& epilogue, const plan::Device& device) {
-  const Platform platform = platform_of(device);
+std::optional<Chosen> measured_plan(const Key& key, bool own, const families::Workload& workload) {
+  const Platform platform = platform_of(workload.device);
   if (const auto row = tuned_row(platform, key))
-    if (const auto plan = plan_of(*row, support::tuning_file()->string(), task, epilogue, device, own))
+    if (const auto plan = plan_of(*row, support::tuning_file()->string(), workload, own))
       return Chosen{plan, Origin::tuned, row};
   if (const auto row = shipped_row(platform, key))
-    if (const auto plan = plan_of(*row, "the library", task, epilogue, device, own))
-      return Chosen{plan, Origin::shipped, row};
+    if (const auto plan = plan_of(*row, "the library", workload, own)) return Chosen{plan, Origin::shipped, row};
   return std::nullopt;
 }
 
@@ -114,19 +117,21 @@ Key without_head(const plan::ConvTask& task, plan::Epilogue epilogue) {
 
 }  // namespace
 
-Chosen choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
-              const plan::Override& fixed, bool measured) {
-  if (!fixed.fields.empty()) return {families::choose({task, epilogue, device}, fixed), Origin::fixed};
-  if (measured && !support::tuning_is_off()) {
+plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
+                              const plan::Override& fixed, bool measured) {
+  const families::Workload workload{task, epilogue, device};
+  if (fixed.fields.empty() && measured && !support::tuning_is_off()) {
     const Key key = key_of(task, epilogue);
-    if (auto chosen = measured_plan(key, true, task, epilogue, device)) return *chosen;
+    if (auto chosen = measured_plan(key, true, workload)) return *chosen;
     if (epilogue.head)
-      if (auto chosen = measured_plan(without_head(task, epilogue), false, task, epilogue, device)) {
+      if (auto chosen = measured_plan(without_head(task, epilogue), false, workload)) {
         chosen->without_head = true;
         return *chosen;
       }
   }
-  return {families::choose({task, epilogue, device}), Origin::cost_model};
+  auto plan = families::choose(workload, fixed);
+  if (!plan) return std::move(plan).refusal();
+  return Chosen{*std::move(plan), fixed.fields.empty() ? Origin::cost_model : Origin::fixed};
 }
 
 std::string to_string(const Chosen& c) {

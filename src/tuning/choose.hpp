@@ -27,9 +27,9 @@ struct Chosen {
 /// (UNISONO_TUNING, see support/environment.hpp), then one that is shipped for the device. `measured` = false: the cost
 /// model's. A row that cannot be read or is not legal for the problem, and a database that cannot be read, is a warning
 /// on standard error, each once, and the next in line is taken. A problem with a head (plan/head.hpp) for which there
-/// is no row takes that of the same without it, if the plan serves it. Throws what families::choose throws.
-Chosen choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
-              const plan::Override& fixed = {}, bool measured = true);
+/// is no row takes that of the same without it, if the plan serves it. Refuses and throws as families::choose does.
+plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
+                              const plan::Override& fixed = {}, bool measured = true);
 
 /// "tuned on this GPU, 61.3 us measured"; for people.
 std::string to_string(const Chosen& chosen);

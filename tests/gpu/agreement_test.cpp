@@ -271,10 +271,10 @@ TEST(Agreement, ManyPlans) {
   std::size_t plans = 0;
   for (const Case& c : plan_cases()) {
     Testbed testbed(c);
-    const lower::Problem wanted = lower::analyse(c.contraction(), testbed.graph(), c.options);
+    const lower::Problem wanted = lower::analyse(c.contraction(), testbed.graph(), c.options).value();
     std::vector<lower::Lowered> kernels;
     for (const families::PlanPointer& p : sample_of_plans(c, wanted.epilogue))
-      kernels.push_back(lower::lower(wanted, p, planning_device()));
+      kernels.push_back(lower::lower(wanted, p, planning_device()).value());
     std::vector<jit::Request> requests;
     for (const lower::Lowered& k : kernels) requests.push_back(k.request());
     const auto binaries = compiler().compile(requests);

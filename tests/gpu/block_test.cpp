@@ -110,7 +110,7 @@ TEST(Block, ElevenShapesInOneLaunchEach) {
     EXPECT_EQ(graph_of_launch.kernel_nodes(), 1u);
     graph_of_launch.replay(stream.get());
     wait(stream.get(), c.describe());
-    const lower::Lowered lowered = lower::lower(c.conv, graph, c.options, device().device);
+    const lower::Lowered lowered = lower::lower(c.conv, graph, c.options, device().device).value();
     const Verdict v = block.verdict(lowered.plan().numerics);
     EXPECT_EQ(v.poisoned, 0u);
     EXPECT_EQ(v.wrong, 0u) << "of " << block.outputs << ", the first at " << v.worst_index;

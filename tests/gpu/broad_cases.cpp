@@ -56,7 +56,7 @@ bool has_pixels_to_pool(const Case& c) {
 bool is_served_there(Case& c, families::PlanPointer& taken, Random& random, Refusals& refusals) {
   if (!has_pixels_to_pool(c)) return false;
   try {
-    const lower::Lowered k = lower::lower(c.contraction(), graph_of(c), c.options, drawing_device());
+    const lower::Lowered k = lower::lower(c.contraction(), graph_of(c), c.options, drawing_device()).value();
     taken = k.chosen.plan;
     settle_gaps(random, k, c);
     return true;
@@ -88,9 +88,9 @@ std::string override_of(const families::Plan& plan, bool stages) {
 
 // Any legal plan, not the best
 std::string draw_plan(const Case& c, Random& random) {
-  const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options);
+  const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options).value();
   std::vector<families::PlanPointer> legal;
-  for (const families::Candidate& x : families::candidates({problem.task, problem.epilogue, drawing_device()}))
+  for (const families::Candidate& x : families::candidates({problem.task, problem.epilogue, drawing_device()}).value())
     if (x.is_legal()) legal.push_back(x.plan);
   return legal.empty() ? "" : override_of(*random.one_of(legal), true);
 }
@@ -111,7 +111,7 @@ constexpr const char* texts_of_heads[] = {"store acc as heat : bf16", "store acc
 // Other forms of the store that TMA writes, if a kernel makes them. Draws nothing from the other cases' numbers
 void draw_forms(Case& c, families::PlanPointer& plan, Random random, Refusals& refusals) {
   if (!random.chance(0.2) || !c.witnessed.empty()) return;
-  const plan::Epilogue e = lower::analyse(c.contraction(), graph_of(c), c.options).epilogue;
+  const plan::Epilogue e = lower::analyse(c.contraction(), graph_of(c), c.options).value().epilogue;
   const auto main = plan::main_store(e);
   if (!main) return;
   const auto of_its_value = [&](const Store& s) { return s.value == e.graph.stores[*main].value; };

@@ -77,7 +77,8 @@ namespace {
 // With what else is stored of the store that TMA writes
 Graph with_forms(Graph g, const Case& c) {
   if (!c.resampled.any() && !c.head.any()) return g;
-  const plan::Epilogue e = plan::analyse(passes::run_pipeline(g), extents(c.contraction()), families::tile_limits());
+  const plan::Epilogue e =
+      plan::analyse(passes::run_pipeline(g), extents(c.contraction()), families::tile_limits()).value();
   const auto main = std::ranges::find(g.stores, e.graph.stores[plan::main_store(e).value()].name, &Store::name);
   if (c.head.only) main->form = StoreForm::scratch;
   const Store of = *main;

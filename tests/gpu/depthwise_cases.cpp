@@ -78,9 +78,9 @@ Case depthwise_case(const std::string& name, const Conv2d& conv, const Text& tex
 // Any plan of the kernel
 std::string draw_plan(const Case& c, Random& r) {
   const plan::Epilogue e =
-      plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()), families::tile_limits());
+      plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()), families::tile_limits()).value();
   std::vector<std::string> plans;
-  for (const families::Candidate& x : families::candidates({c.conv, e, planning_device()}))
+  for (const families::Candidate& x : families::candidates({c.conv, e, planning_device()}).value())
     if (x.is_legal()) plans.push_back(plan::to_string(families::override_of(*x.plan)));
   return plans[static_cast<std::size_t>(r.below(static_cast<int>(plans.size())))];
 }

@@ -323,7 +323,7 @@ std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Ep
   constexpr std::size_t wanted = 48;
   std::vector<families::PlanPointer> legal, sample;
   const plan::ConvTask task = plan::as_convolution(c.contraction());
-  for (const families::Candidate& x : families::candidates({task, epilogue, planning_device()}))
+  for (const families::Candidate& x : families::candidates({task, epilogue, planning_device()}).value())
     if (x.is_legal()) legal.push_back(x.plan);
   std::map<std::string, int> seen;
   const auto features = [](const families::sm90_conv::ConvConfig& k) {

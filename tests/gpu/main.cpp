@@ -77,9 +77,9 @@ std::vector<jit::Request> all_requests() {
     ++problems;
   }
   for (const Case& c : plan_cases()) {
-    const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options);
+    const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options).value();
     for (const families::PlanPointer& p : sample_of_plans(c, problem.epilogue))
-      add(lower::lower(problem, p, planning_device()).request()), ++problems;
+      add(lower::lower(problem, p, planning_device()).value().request()), ++problems;
   }
 #ifdef UNISONO_NETWORK_TESTS
   for (jit::Request& r : network_requests()) add(std::move(r)), ++problems;

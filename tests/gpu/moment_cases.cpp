@@ -18,7 +18,7 @@ lower::Lowered kernel_of(const Case& c, const plan::Device& device) {
   lower::Further further;
   further.delays = c.delays;
   if (c.moments != 0) further.moments = {moments_name, c.moments};
-  return lower::lower(lower::analyse(c.contraction(), graph_of(c), c.options, further), device);
+  return lower::lower(lower::analyse(c.contraction(), graph_of(c), c.options, further).value(), device).value();
 }
 
 Executable compile_case(const Case& c) {

@@ -81,9 +81,10 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   Outcome outcome = testbed.run(testbed.compile(), problems);
   ASSERT_EQ(problems, "");
 
-  const lower::Problem analysed = lower::analyse(c.contraction(), graph_of(c), c.options);
+  const lower::Problem analysed = lower::analyse(c.contraction(), graph_of(c), c.options).value();
   const codegen::VisitorHeader header =
-      codegen::visitor_header(analysed.epilogue, "own", {.accurate = c.options.accurate, .storage = c.options.storage});
+      codegen::visitor_header(analysed.epilogue, "own", {.accurate = c.options.accurate, .storage = c.options.storage})
+          .value();
   const jit::Binary binary = compiler().compile({.source = header.source + own_kernel,
                                                  .headers = lower::device_headers(),
                                                  .entry = "own_product",

@@ -60,7 +60,8 @@ ConvTranspose2d draw(int i, Random& random) {
 }
 
 bool runs_by_phases(const Case& c) {
-  return conv_config(lower::lower(c.contraction(), graph_of(c), c.options, planning_device()).plan()).by_parity();
+  return conv_config(lower::lower(c.contraction(), graph_of(c), c.options, planning_device()).value().plan())
+      .by_parity();
 }
 
 }  // namespace

@@ -128,7 +128,7 @@ class ScalarGemm final : public Family {
          .minimum = "1"});
   }
 
-  std::size_t parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
+  plan::Expected<std::size_t> parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
     return sizeof(Fixed) + 8 * std::max<std::size_t>(1, kernel.fields.size());  // an empty struct has a size too
   }
   ParameterBytes constants(const Plan&, const Launched& what) const override {

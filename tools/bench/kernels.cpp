@@ -18,16 +18,16 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
   CompileOptions options;
   options.device = Device::cuda;
   options.plan = fixed;
-  Variants v{.problem = lower::analyse(contraction, graph, options), .list = {}};
+  Variants v{.problem = lower::analyse(contraction, graph, options).value(), .list = {}};
   const families::Workload workload{v.problem.task, v.problem.epilogue, device};
   const auto override = plan::Override::parse(fixed);
   std::vector<families::PlanPointer> plans;
   if (count != 1)
-    for (const families::Candidate& c : families::candidates(workload, override))
+    for (const families::Candidate& c : families::candidates(workload, override).value())
       if (c.is_legal() && (count == 0 || static_cast<int>(plans.size()) < count)) plans.push_back(c.plan);
-  if (plans.empty()) plans.push_back(families::choose(workload, override));  // or throws the reasons
+  if (plans.empty()) plans.push_back(families::choose(workload, override).value());  // or throws the reasons
   for (const families::PlanPointer& p : plans) {
-    lower::Lowered lowered = lower::lower(v.problem, p, device);
+    lower::Lowered lowered = lower::lower(v.problem, p, device).value();
     jit::Request request = lowered.request();
     v.list.push_back({std::move(lowered), std::move(request)});
   }

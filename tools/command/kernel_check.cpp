@@ -35,7 +35,8 @@ reference::Values device_accumulators(const KernelProblem& p, const unisono::Arg
 
 Expected expected_on_device(const KernelProblem& p, const unisono::Arguments& arguments,
                             const CompileOptions& options) {
-  const lower::Lowered kernel = lower::lower(p.contraction, p.graph, options, cuda::open_device(options.device_index));
+  const lower::Lowered kernel =
+      lower::lower(p.contraction, p.graph, options, cuda::open_device(options.device_index)).value();
   return reference::evaluate(p.graph, p.contraction, device_accumulators(p, arguments), arguments,
                              tuner::error_model(p.contraction, p.graph, options.accurate, kernel.plan().numerics));
 }

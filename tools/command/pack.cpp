@@ -22,7 +22,7 @@ jit::Request request_of(const Contraction& contraction, const Graph& graph, cons
   CompileOptions options;
   options.device = Device::cuda;
   options.plan = plan;
-  return lower::lower(contraction, graph, options, plan::Device{}).request();
+  return lower::lower(contraction, graph, options, plan::Device{}).value().request();
 }
 
 Requests requests_of(const PackOptions& options, const std::string& subject) {

@@ -66,7 +66,7 @@ std::vector<lower::Problem> problems_of(const TuneOptions& options) {
               problems.push_back(std::move(p));
           },
       .kernel = [&](const Contraction& contraction, const Graph& graph,
-                    const std::string&) { problems.push_back(lower::analyse(contraction, graph, {})); }};
+                    const std::string&) { problems.push_back(lower::analyse(contraction, graph, {}).value()); }};
   const KernelSubjects subjects{options.dims, options.shapes,   options.precision, options.conv, options.gemm,
                                 "",           options.functions};
   for (const std::string& s : options.subjects) visit_subject(s, subjects, visitor);

@@ -13,6 +13,7 @@
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
 #include "plan/epilogue.hpp"
+#include "plan/expected.hpp"
 #include "plan/refusal.hpp"
 
 namespace unisono::families {
@@ -58,12 +59,13 @@ class Family {
   virtual std::vector<Candidate> candidates(const Workload& workload, const Override& fixed) const = 0;
   /// Predicted microseconds of a launch by graph replay, with operands that are in no cache.
   virtual double cost(const Plan& plan, const Workload& workload) const = 0;
-  /// The kernel's text. Throws as codegen::generate does.
+  /// The kernel's text, of an epilogue whose operands codegen::refuse_operands() does not refuse. Throws UserError for
+  /// a user function without text.
   virtual codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                                    const codegen::Options& options) const = 0;
 
-  /// Bytes of the kernel's one parameter. Throws Unsupported for an epilogue that reads more than fits there.
-  virtual std::size_t parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const = 0;
+  /// Bytes of the kernel's one parameter; refuses an epilogue that reads more than fits there.
+  virtual plan::Expected<std::size_t> parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const = 0;
   /// What the parameter of every launch holds, whatever memory it is bound to.
   virtual ParameterBytes constants(const Plan& plan, const Launched& what) const = 0;
   /// Fills in what depends on memory, but for the workspace. Throws Unsupported for tensors that the plan does not

@@ -49,7 +49,7 @@ class Plain final : public Family {
     return plain::generate(epilogue, own(plan).config, options);
   }
 
-  std::size_t parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
+  plan::Expected<std::size_t> parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
     return plain::parameter_bytes(kernel.fields.size());
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {

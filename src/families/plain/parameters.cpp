@@ -60,9 +60,9 @@ void set_extents(PlainConvGeometry& g, const plan::ConvTask& t) {
 
 }  // namespace
 
-std::size_t parameter_bytes(std::size_t fields) {
+plan::Expected<std::size_t> parameter_bytes(std::size_t fields) {
   if (fields > most_fields)
-    throw Unsupported(
+    return plan::because(
         fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields, most_fields));
   return sizeof(PlainConvParams) + 8 * std::max<std::size_t>(1, fields);  // an empty struct has a size too
 }

@@ -7,7 +7,7 @@
 
 namespace unisono::families::plain {
 
-std::size_t parameter_bytes(std::size_t fields);
+plan::Expected<std::size_t> parameter_bytes(std::size_t fields);
 
 PlainConvGeometry geometry(const plan::ConvTask& task, const PlainPlan& plan);
 PlainNormParams norm(const Launched& what);

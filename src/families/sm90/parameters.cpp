@@ -4,14 +4,12 @@
 
 #include <algorithm>
 
-#include "unisono/error.hpp"
-
 namespace unisono::families::sm90 {
 
-std::size_t checked_parameter_bytes(std::size_t fields, const Between& between) {
+plan::Expected<std::size_t> checked_parameter_bytes(std::size_t fields, const Between& between) {
   const std::size_t taken = between.bytes() / 8, room = most_fields - std::min(taken, most_fields);
   if (fields > room || taken > most_fields)
-    throw Unsupported(fmt::format(
+    return plan::because(fmt::format(
         "the epilogue reads {} operands{}; a kernel's parameters hold {}", fields,
         between.head_fields.value_or(0) > 0 ? fmt::format(", and its head {}", *between.head_fields) : "", room));
   return parameter_bytes(fields, between);

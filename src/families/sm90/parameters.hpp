@@ -9,6 +9,7 @@
 
 #include "families/interface/parameters.hpp"
 #include "plan/as_convolution.hpp"
+#include "plan/expected.hpp"
 #include "unisono/params/params.cuh"
 
 namespace unisono::families::sm90 {
@@ -48,8 +49,8 @@ constexpr std::size_t parameter_bytes(std::size_t fields, const Between& between
   return (sizeof(ConvParams) + between.bytes() + visitor + 63) / 64 * 64;
 }
 
-/// The same, checked. Throws Unsupported for more than there is room for.
-std::size_t checked_parameter_bytes(std::size_t fields, const Between& between = {});
+/// The same, checked: refuses more than there is room for.
+plan::Expected<std::size_t> checked_parameter_bytes(std::size_t fields, const Between& between = {});
 
 /// What does not depend on how a tile is loaded.
 ConvGeometry common_geometry(const plan::ConvTask& task);

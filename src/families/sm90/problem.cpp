@@ -155,13 +155,12 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   return plan::Refusal{plan::Refusal::Scope::problem, std::move(reasons)};
 }
 
-ConvProblem make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device) {
+plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                         const plan::Device& device) {
   ConvProblem p;
   const Conv2d& conv = task.conv;
   p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = plan::visitor_shape(epilogue);
-  if (const auto refusal = refuse_problem(task, epilogue, device))
-    throw plan::Refused(*refusal,
-                        fmt::format("no kernel serves {}:\n  {}", to_string(task.contraction()), refusal->text()));
+  if (auto refusal = refuse_problem(task, epilogue, device)) return *std::move(refusal);
   p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
   p.batch = epilogue.norm && epilogue.norm->batch;
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);

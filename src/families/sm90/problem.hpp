@@ -12,6 +12,7 @@
 #include "families/sm90/phases.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
+#include "plan/expected.hpp"
 #include "plan/head.hpp"
 #include "plan/refusal.hpp"
 #include "plan/resampling.hpp"
@@ -86,8 +87,8 @@ plan::Refusal unfit(fmt::format_string<Values...> rule, Values&&... values) {
 std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
                                             const plan::Device& device);
 
-/// Throws UserError for a wrong contraction or group width, and Refused, with every reason at once, for what no
-/// kernel of this device serves whatever the plan.
-ConvProblem make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device);
+/// Refuses as refuse_problem() does. Throws UserError for a wrong contraction or group width.
+plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                         const plan::Device& device);
 
 }  // namespace unisono::families::sm90

@@ -19,12 +19,10 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
   c.refusal = refuse_config(config, problem, device);
   if (!c.refusal) c.refusal = refuse_fields(config, fixed);
   if (c.refusal) return c;
-  try {
-    c.plan = lay_out(config, problem, device);
-    c.refusal = refuse_launch(c.plan, problem, device);
-  } catch (const Unsupported& error) {  // a number that does not fit
-    c.refusal = sm90::unfit("size: {}", error.what());
-  }
+  auto plan = lay_out(config, problem, device);
+  if (!plan) return c.refusal = std::move(plan).refusal(), c;
+  c.plan = *std::move(plan);
+  c.refusal = refuse_launch(c.plan, problem, device);
   if (!c.refusal) c.plan.predicted_us = predict_us(c.plan, problem, device);
   return c;
 }
@@ -37,9 +35,10 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
   std::vector<ConvCandidate> all;
   if (fields.load == plan::Load::depthwise || fields.thread) return all;
   const auto add = [&](const plan::ConvTask& form) {
-    const sm90::ConvProblem problem = sm90::make_problem(form, epilogue, device);
-    for (const ConvConfig& config : configurations(problem, device, fields))
-      all.push_back(examine(config, problem, device, fields));
+    const auto problem = sm90::make_problem(form, epilogue, device);
+    if (!problem) return;
+    for (const ConvConfig& config : configurations(*problem, device, fields))
+      all.push_back(examine(config, *problem, device, fields));
   };
   const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
   const auto phases = sm90::by_phases(task.contraction());

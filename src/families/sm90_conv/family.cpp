@@ -41,14 +41,14 @@ class Sm90Conv final : public Family {
   }
   double cost(const Plan& plan, const Workload& w) const override {
     const ConvPlan& p = own(plan);
-    return predict_us(p, sm90::make_problem(planned(p, w.task), w.epilogue, w.device), w.device);
+    return predict_us(p, sm90::make_problem(planned(p, w.task), w.epilogue, w.device).value(), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
     return sm90_conv::generate(epilogue, own(plan).config, options);
   }
 
-  std::size_t parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const override {
+  plan::Expected<std::size_t> parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const override {
     return sm90::checked_parameter_bytes(kernel.fields.size(), between(own(plan).config, kernel.head_fields.size()));
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {

@@ -6,10 +6,9 @@
 
 namespace unisono::families::sm90_conv {
 
-/// Throws Unsupported for an operation or dtype that the device functions lack (says which value), UserError for a user
-/// function without `cuda_source`, and InternalError for a configuration that is not one of this epilogue. A scalar
-/// operand's field is `operand_value` unless Options::scalar_pointers names it; a default value is the caller's to put
-/// there.
+/// Throws UserError for a user function without `cuda_source`, and InternalError for a configuration that is not one of
+/// this epilogue. A scalar operand's field is `operand_value` unless Options::scalar_pointers names it; a default value
+/// is the caller's to put there.
 codegen::Kernel generate(const plan::Epilogue& epilogue, const ConvConfig& config,
                          const codegen::Options& options = {});
 

@@ -10,7 +10,7 @@ namespace unisono::families::sm90_conv {
 namespace {
 
 using support::Checked;
-using support::narrow;
+using support::Narrowing;
 
 constexpr std::size_t entry_bytes = sizeof(Entry);
 
@@ -18,15 +18,15 @@ std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / 
 
 int cluster_blocks(const ConvConfig& c) { return c.schedule.cluster.ctas(); }
 
-std::int64_t items_of(const ConvPlan& p) { return (Checked("tiles and their parts", p.tiles) * p.splits).value(); }
+std::int64_t items_of(const ConvPlan& p) { return std::int64_t{p.tiles} * p.splits; }
 
 constexpr const char* workspace = "bytes of the workspace";
 
 /// Parts start at multiples of 256 bytes.
-std::size_t take(std::size_t& used, const Checked& bytes) {
+std::size_t take(Narrowing& to, std::size_t& used, const Checked& bytes) {
   const Checked at = Checked(workspace, used).rounded_up(256);
-  used = (at + bytes).to<std::size_t>();
-  return at.to<std::size_t>();
+  used = to.as<std::size_t>(at + bytes);
+  return to.as<std::size_t>(at);
 }
 
 Checked product(const auto&... factors) {
@@ -35,27 +35,28 @@ Checked product(const auto&... factors) {
   return bytes;
 }
 
-void lay_out_tiles(ConvPlan& p, const sm90::ConvProblem& problem) {
+void lay_out_tiles(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const Extents& e = problem.extents;
   const bool per_image = c.two_dimensional() || problem.per_image;
-  p.images = narrow<int>("images", per_image ? e.images : 1);
-  p.rows = narrow<int>("rows", per_image ? e.rows_per_image() : e.rows());
-  p.tiles_w = narrow<int>("tiles across an image", divide_up(problem.phase_width(), 8));
+  p.images = to.as<int>("images", per_image ? e.images : 1);
+  p.rows = to.as<int>("rows", per_image ? e.rows_per_image() : e.rows());
+  p.tiles_w = to.as<int>("tiles across an image", divide_up(problem.phase_width(), 8));
   const std::int64_t tiles_m =
       c.two_dimensional()
-          ? (Checked("tiles of an image", divide_up(problem.phase_height(), c.tile.m / 8)) * p.tiles_w).value()
+          ? to.as<std::int64_t>(Checked("tiles of an image", divide_up(problem.phase_height(), c.tile.m / 8)) *
+                                p.tiles_w)
           : divide_up(p.rows, c.tile.m);
-  p.tiles_m = narrow<int>("tiles along the pixels", divide_up(tiles_m, c.schedule.cluster.m));
+  p.tiles_m = to.as<int>("tiles along the pixels", divide_up(tiles_m, c.schedule.cluster.m));
   const Checked across("tiles across the channels", divide_up(divide_up(e.cols, c.tile.n), c.schedule.cluster.n));
-  p.tiles_n = (across * problem.phases()).to<int>();
-  const std::int64_t tiles = (Checked("tiles", p.tiles_m) * p.tiles_n * p.images).value();
+  p.tiles_n = to.as<int>(across * problem.phases());
+  const auto tiles = to.as<std::int64_t>(Checked("tiles", p.tiles_m) * p.tiles_n * p.images);
   p.tiles = static_cast<int>(std::min(tiles, largest_tile_count));  // as many are refused
   p.channel_blocks = c.window() ? c.window()->steps(c.tile.k)
-                                : narrow<int>("blocks of input channels",
-                                              c.gathered()          ? divide_up(problem.depth(), c.tile.k)
-                                              : c.two_dimensional() ? divide_up(problem.conv.c, c.tile.k)
-                                                                    : divide_up(problem.conv.c, c.atom_k()));
+                                : to.as<int>("blocks of input channels",
+                                             c.gathered()          ? divide_up(problem.depth(), c.tile.k)
+                                             : c.two_dimensional() ? divide_up(problem.conv.c, c.tile.k)
+                                                                   : divide_up(problem.conv.c, c.atom_k()));
 }
 
 /// Messages of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
@@ -70,7 +71,7 @@ void lay_out_statistics(ConvPlan& p) {
 }
 
 /// General: as FoldColumns of kernels/unisono/epilogue/fold_columns.cuh finds them.
-void lay_out_folds(Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
+void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const plan::VisitorShape& v = problem.visitor;
   const bool reduces = v.own_words + v.tile_folds > 0;
@@ -79,34 +80,52 @@ void lay_out_folds(Workspace& w, const ConvPlan& p, const sm90::ConvProblem& pro
              across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.schedule.cluster.n;
   const Checked slots = product(images, p.slots_per_image), wide = product(across, c.tile.n);
   const std::size_t planes = v.fold_planes + v.returned_planes, tiles = v.tile_folds;
-  w.folds = take(w.bytes, (product(planes, slots, wide) + product(tiles, slots, across)) * 4);
-  w.fold_results = take(w.bytes, (product(planes, wide) + product(tiles, across)) * images * 4);
+  w.folds = take(to, w.bytes, (product(planes, slots, wide) + product(tiles, slots, across)) * 4);
+  w.fold_results = take(to, w.bytes, (product(planes, wide) + product(tiles, across)) * images * 4);
   const Checked cells = product(slots, across, c.tile.m / c.schedule.warpgroups());
   const Checked rows = cells * (c.wide() ? c.meets() ? entry_bytes * v.row_entries : 4 * v.row_folds : 0);
   const Checked returned = product(entry_bytes, v.returned_entries, images, wide);
-  if ((rows + returned).value() > 0) w.fold_rows = take(w.bytes, rows + returned);
+  if (to.as<std::int64_t>(rows + returned) > 0) w.fold_rows = take(to, w.bytes, rows + returned);
   const Checked counters = (product(images, across + 1) + 1) * (v.returns ? v.returned_levels : 0);
-  w.fold_counters = take(w.bytes, (product(images, across) + slots + counters + 1) * 4);
+  w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
-Workspace lay_out_workspace(const ConvPlan& p, const sm90::ConvProblem& problem) {
+Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
-  if (c.mode() == plan::NormMode::general) lay_out_folds(w, p, problem);
+  if (c.mode() == plan::NormMode::general) lay_out_folds(to, w, p, problem);
   if (w.bytes == 0 && !p.cooperative) return w;
-  w.exits = take(w.bytes, product(8));  // blocks that left; in checked builds those that came, too
+  w.exits = take(to, w.bytes, product(8));  // blocks that left; in checked builds those that came, too
   if (!p.cooperative) return w;
   if (exchanges(c.mode())) {
     const Checked row = product(p.images, problem.extents.cols / c.unit(), entries_of(c.floats()), entry_bytes);
-    w.slots = take(w.bytes, row * p.slots_per_image);
-    w.segments = p.segment_slots > 1 ? take(w.bytes, row * p.segments_per_image) : w.slots;
+    w.slots = take(to, w.bytes, row * p.slots_per_image);
+    w.segments = p.segment_slots > 1 ? take(to, w.bytes, row * p.segments_per_image) : w.slots;
   }
   if (c.schedule.split) {
     const Checked parts = product(p.tiles, p.splits - 1, c.schedule.warpgroups());
-    w.flags = take(w.bytes, parts * 4);
-    w.partials = take(w.bytes, product(parts, c.tile.m / c.schedule.warpgroups(), c.tile.n, 4));
+    w.flags = take(to, w.bytes, parts * 4);
+    w.partials = take(to, w.bytes, product(parts, c.tile.m / c.schedule.warpgroups(), c.tile.n, 4));
   }
   return w;
+}
+
+/// CTAs, threads and splits, once the tiles are known.
+void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
+  const ConvConfig& config = p.config;
+  if (exchanges(config.mode())) lay_out_statistics(p);
+  const int resident = device.resident_blocks[cluster_blocks(config)];
+  if (config.schedule.split)
+    p.splits = static_cast<int>(std::max<std::int64_t>(
+        1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
+  p.threads = 128 * (1 + config.schedule.warpgroups() * config.schedule.consumer_groups());
+  // As few blocks as finish in the same number of rounds: the tiles of an image then fall into fewer of them
+  const std::int64_t step = config.schedule.stationary ? p.tiles_n : 1,
+                     clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused
+      rounds = divide_up(items_of(p), clusters);
+  p.blocks =
+      to.as<int>(Checked("blocks", divide_up(divide_up(items_of(p), rounds), step)) * step * cluster_blocks(config));
+  p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode());
 }
 
 }  // namespace
@@ -127,29 +146,20 @@ std::int64_t steps_per_tile(const ConvConfig& config, const sm90::ConvProblem& p
   return loads_per_tile(config, problem) * (config.two_dimensional() ? problem.conv.r * problem.conv.s : 1);
 }
 
-ConvPlan lay_out(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device) {
+plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProblem& problem,
+                                 const plan::Device& device) {
   ConvPlan p;
   p.config = config;
-  lay_out_tiles(p, problem);
+  Narrowing to;
+  lay_out_tiles(to, p, problem);
   if (exchanges(config.mode()) || config.mode() == plan::NormMode::general || config.features.moments > 0)
-    p.slots_per_image = (Checked("slots of statistics", p.tiles_m) * config.schedule.cluster.m *
-                         config.schedule.warpgroups() * problem.phases())
-                            .to<int>();
-  if (exchanges(config.mode())) lay_out_statistics(p);
-  const int resident = device.resident_blocks[cluster_blocks(config)];
-  if (config.schedule.split)
-    p.splits = static_cast<int>(std::max<std::int64_t>(
-        1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
-  p.threads = 128 * (1 + config.schedule.warpgroups() * config.schedule.consumer_groups());
-  // As few blocks as finish in the same number of rounds: the tiles of an image then fall into fewer of them
-  const std::int64_t step = config.schedule.stationary ? p.tiles_n : 1,
-                     clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused
-      rounds = divide_up(items_of(p), clusters);
-  p.blocks =
-      (Checked("blocks", divide_up(divide_up(items_of(p), rounds), step)) * step * cluster_blocks(config)).to<int>();
+    p.slots_per_image = to.as<int>(Checked("slots of statistics", p.tiles_m) * config.schedule.cluster.m *
+                                   config.schedule.warpgroups() * problem.phases());
+  if (to.beyond()) return sm90::unfit("size: {}", *to.beyond());  // before anything is divided by these numbers
+  lay_out_launch(to, p, problem, device);
   p.shared_bytes = shared_bytes(config, problem.visitor);
-  p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode());
-  p.workspace = lay_out_workspace(p, problem);
+  p.workspace = lay_out_workspace(to, p, problem);
+  if (to.beyond()) return sm90::unfit("size: {}", *to.beyond());
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_blocks(config);
   p.pitched_image = !config.gathered(), p.pitched_output = config.features.stores == sm90::Stores::tma;
@@ -158,5 +168,4 @@ ConvPlan lay_out(const ConvConfig& config, const sm90::ConvProblem& problem, con
                 .kept_columns = config.mode() == plan::NormMode::streamed ? config.unit() : 0};
   return p;
 }
-
 }  // namespace unisono::families::sm90_conv

@@ -7,6 +7,7 @@
 #include "families/interface/override.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/plan.hpp"
+#include "plan/expected.hpp"
 
 namespace unisono::families::sm90_conv {
 
@@ -25,8 +26,10 @@ std::int64_t loads_per_tile(const ConvConfig& config, const sm90::ConvProblem& p
 /// K-steps of a tile.
 std::int64_t steps_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem);
 
-/// Fills everything but predicted_us from `config`, which the static rules below must have accepted.
-ConvPlan lay_out(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device);
+/// Fills everything but predicted_us from `config`, which the static rules below must have accepted. Refuses a launch
+/// with a number that does not fit its type.
+plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProblem& problem,
+                                 const plan::Device& device);
 
 /// Why no kernel of this configuration can serve the problem, whatever its launch; nothing: one can.
 std::optional<plan::Refusal> refuse_config(const ConvConfig& config, const sm90::ConvProblem& problem,

@@ -144,7 +144,8 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
       : c.loads(Im2colTile::Box::rows) ? std::string("boxes of rows")
                                        : std::string("im2col tiles, one for every filter tap"));
   text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue));
-  if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue, device)); !operands.empty())
+  if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue, device).value());
+      !operands.empty())
     text += fmt::format("operands [m,n]: {}\n", operands);
   return text;
 }

@@ -9,7 +9,6 @@
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/stages.hpp"
-#include "support/checked.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -22,7 +21,7 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
 /// Widths of a tile that divide the channels into t equal parts with little waste, in multiples of 32, 16 or 8.
 std::vector<int> widths(const sm90::ConvProblem& p) {
   std::set<int> found;
-  const auto channels = support::narrow<int>("output channels", p.extents.cols);
+  const auto channels = static_cast<int>(p.extents.cols);  // refuse_problem() bounds them
   const int fewest = (channels + 255) / 256;
   for (int parts = fewest; parts < fewest + 4; ++parts) {
     const int least = (channels + parts - 1) / parts;

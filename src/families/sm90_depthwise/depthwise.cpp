@@ -278,9 +278,10 @@ std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, cons
                                                 const plan::Device& device, const plan::Override& fixed) {
   std::vector<DepthwisePlan> all;
   if (!is_depthwise(task)) return all;
-  const sm90::ConvProblem problem = sm90::make_problem(task, epilogue, device);
-  for (const DepthwiseConfig& config : depthwise_configurations(problem, device, plan::resolve(fixed)))
-    all.push_back(lay_out_depthwise(config, problem, device));
+  const auto problem = sm90::make_problem(task, epilogue, device);
+  if (!problem) return all;
+  for (const DepthwiseConfig& config : depthwise_configurations(*problem, device, plan::resolve(fixed)))
+    all.push_back(lay_out_depthwise(config, *problem, device));
   std::ranges::stable_sort(all, {}, &DepthwisePlan::predicted_us);
   return all;
 }

@@ -30,8 +30,8 @@ class Sm90Depthwise final : public Family {
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (!is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;
-    if (auto refusal = sm90::refuse_problem(w.task, w.epilogue, w.device)) return refusal;
-    return refuse_depthwise(sm90::make_problem(w.task, w.epilogue, w.device));
+    const auto problem = sm90::make_problem(w.task, w.epilogue, w.device);
+    return problem ? refuse_depthwise(*problem) : problem.refusal();
   }
   std::vector<Candidate> candidates(const Workload& w, const plan::Override& fixed) const override {
     std::vector<Candidate> all;
@@ -42,14 +42,14 @@ class Sm90Depthwise final : public Family {
     return all;
   }
   double cost(const Plan& plan, const Workload& w) const override {
-    return predict_depthwise_us(own(plan), sm90::make_problem(w.task, w.epilogue, w.device), w.device);
+    return predict_depthwise_us(own(plan), sm90::make_problem(w.task, w.epilogue, w.device).value(), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
     return sm90_depthwise::generate(epilogue, own(plan).config, options);
   }
 
-  std::size_t parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
+  plan::Expected<std::size_t> parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
     return sm90_depthwise::parameter_bytes(kernel.fields.size());
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {

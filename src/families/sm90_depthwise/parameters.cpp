@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "families/sm90/parameters.hpp"
-#include "unisono/error.hpp"
 
 namespace unisono::families::sm90_depthwise {
 namespace {
@@ -45,9 +44,9 @@ ConvGeometry geometry(const plan::ConvTask& task, const DepthwisePlan& p) {
   return g;
 }
 
-std::size_t parameter_bytes(std::size_t fields) {
+plan::Expected<std::size_t> parameter_bytes(std::size_t fields) {
   if (fields > most_fields)
-    throw Unsupported(
+    return plan::because(
         fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields, most_fields));
   const std::size_t visitor = 8 * std::max<std::size_t>(fields, 1);  // an empty struct has a size, too
   return (sizeof(DepthwiseParams) + visitor + 63) / 64 * 64;

@@ -7,6 +7,7 @@
 #include "families/interface/parameters.hpp"
 #include "families/sm90_depthwise/depthwise.hpp"
 #include "plan/as_convolution.hpp"
+#include "plan/expected.hpp"
 #include "unisono/params/params.cuh"
 
 namespace unisono::families::sm90_depthwise {
@@ -17,8 +18,8 @@ ConvGeometry geometry(const plan::ConvTask& task, const DepthwisePlan& plan);
 DepthwiseImage depthwise_image(const plan::ConvTask& task, const DepthwisePlan& plan, const void* memory,
                                std::int64_t pitch = 0);
 
-/// Bytes that a kernel with so many fields declares. Throws Unsupported for more than there is room for.
-std::size_t parameter_bytes(std::size_t fields);
+/// Bytes that a kernel with so many fields declares; refuses more than there is room for.
+plan::Expected<std::size_t> parameter_bytes(std::size_t fields);
 
 /// Fills all that depends on memory.
 void fill(Parameter& to, const plan::ConvTask& task, const DepthwisePlan& plan, const Tensors& tensors);

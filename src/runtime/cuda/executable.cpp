@@ -46,7 +46,7 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Bina
       signature_(signature(lowered_.problem.contraction, lowered_.problem.graph, lowered_.problem.epilogue,
                            lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_filter.has_value())),
       kernel_(load(gpu, binary_, lowered_.kernel.entry), lowered_.plan(),
-              family().parameter_bytes(lowered_.plan(), lowered_.kernel)) {
+              family().parameter_bytes(lowered_.plan(), lowered_.kernel).value()) {
   if (lowered_.problem.options.constant_filter) upload_filter(*lowered_.problem.options.constant_filter);
   lowered_.problem.options.constant_filter.reset();  // the caller's memory, which may go now
   binary_.cubin = {};

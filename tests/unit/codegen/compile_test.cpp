@@ -222,7 +222,7 @@ TEST_F(Compiles, AHeadOfManyOperands) {
     plan::Epilogue epilogue = epilogue_of("store silu(acc + bias[n]) as y : bf16");
     std::string head = "store acc";
     for (std::size_t i = 0; i < operands; ++i) head += fmt::format(" + c{}[n] * acc", i);
-    plan::add_head(epilogue, {.head = {.channels = 17, .graph = parse(head + " as heat : bf16")}}, conv);
+    ASSERT_FALSE(plan::add_head(epilogue, {.head = {.channels = 17, .graph = parse(head + " as heat : bf16")}}, conv));
     config.features.head = plan::head_of(epilogue);
     Kernel kernel = generate(epilogue, config);
     ASSERT_EQ(kernel.head_fields.size(), operands);

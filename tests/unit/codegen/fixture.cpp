@@ -24,7 +24,8 @@ Graph graph_of(std::string_view text) {
 
 plan::Epilogue epilogue_of(std::string_view text) {
   return plan::analyse(passes::run_pipeline(graph_of(text)), {.images = 2, .height = 16, .width = 16, .cols = 64},
-                       {.channels = 256});
+                       {.channels = 256})
+      .value();
 }
 
 families::sm90_conv::ConvConfig config_of(const plan::Epilogue& epilogue) {

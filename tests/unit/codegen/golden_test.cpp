@@ -138,10 +138,10 @@ TEST(Golden, AHeadIsAsRecorded) {
   families::sm90_conv::ConvConfig config;
   config.tile.n = 64;
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Head = NoHead;"));
-  plan::add_head(
+  ASSERT_FALSE(plan::add_head(
       epilogue,
       {.head = {.channels = 17, .graph = parse("store sigmoid(acc * gain[] + hbias[n]) as heat : bf16")}, .only = true},
-      conv);
+      conv));
   EXPECT_THROW(generate(epilogue, config), InternalError);
   config.features.head = plan::head_of(epilogue);
   const Kernel kernel = generate(epilogue, config);
@@ -181,7 +181,7 @@ TEST(Golden, AConfigurationNamesTheMomentsItStores) {
   families::sm90_conv::ConvConfig config;
   plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("kMoments = 0,"));
-  plan::store_moments(epilogue, {"moments", 6}, 96);
+  ASSERT_FALSE(plan::store_moments(epilogue, {"moments", 6}, 96));
   EXPECT_THROW(generate(epilogue, config), InternalError);
   config.features.moments = 2;
   EXPECT_THAT(generate(epilogue, config).source, HasSubstr("kMoments = 2,"));

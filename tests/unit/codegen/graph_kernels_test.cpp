@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using Kind = GraphTensor::Kind;
 
 std::vector<GraphKernel> kernels_of(const char* text, const GraphStorage& storage = {}) {
-  return graph_kernels(passes::run_pipeline(parse(text)), storage);
+  return graph_kernels(passes::run_pipeline(parse(text)), storage).value();
 }
 
 using Part = GraphKernel::Part;

@@ -19,6 +19,11 @@ std::string message(std::string_view text, const Options& options = {}) {
   return "(no error)";
 }
 
+std::string refusal(std::string_view text, const Options& options) {
+  const auto refused = refuse_operands(epilogue_of(text), options);
+  return refused ? refused->text() : "(no refusal)";
+}
+
 TEST(Refusal, AFunctionWithoutCudaText) {
   EXPECT_EQ(message<UserError>("store host_only(acc) as y : bf16"),
             "function host_only has no cuda_source: expected C++ text that defines __device__ float host_only(…); give "
@@ -29,7 +34,7 @@ TEST(Refusal, AFunctionWithoutCudaText) {
 TEST(Refusal, TensorsOfOtherDtypes) {
   Options options;
   options.storage = {{"r", DType::f64}};
-  EXPECT_EQ(message<Unsupported>("store acc + r[m,n] as y : bf16", options),
+  EXPECT_EQ(refusal("store acc + r[m,n] as y : bf16", options),
             "'r[m,n]' is not yet in a GPU kernel: operands [m,n] are bf16, f16, f32, i32 or bool in memory, not f64. "
             "It runs on the CPU device");
 }
@@ -37,8 +42,25 @@ TEST(Refusal, TensorsOfOtherDtypes) {
 TEST(Refusal, ColumnsOfF64) {
   Options options;
   options.storage = {{"bias", DType::f64}};
-  EXPECT_EQ(message<Unsupported>("store acc + bias[n] as y : bf16", options),
+  EXPECT_EQ(refusal("store acc + bias[n] as y : bf16", options),
             "'bias[n]' is not yet in a GPU kernel: its storage is f64. It runs on the CPU device");
+}
+
+// What is passed by value has no memory of that type
+TEST(Refusal, ScalarsOfF64) {
+  Options options;
+  options.storage = {{"factor", DType::f64}};
+  EXPECT_EQ(refusal("store acc * factor[] as y : bf16", options), "(no refusal)");
+  options.scalar_pointers = {"factor"};
+  EXPECT_EQ(refusal("store acc * factor[] as y : bf16", options),
+            "'factor[]' is not yet in a GPU kernel: its storage is f64. It runs on the CPU device");
+}
+
+// Whoever generates has asked first
+TEST(Refusal, OperandsThatNobodyHasJudged) {
+  Options options;
+  options.storage = {{"bias", DType::f64}};
+  EXPECT_THROW(kernel_of("store acc + bias[n] as y : bf16", options), InternalError);
 }
 
 // What only a planner could get wrong

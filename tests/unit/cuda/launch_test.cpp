@@ -207,7 +207,7 @@ TEST_F(CudaLaunch, SparesSms) {
   EXPECT_EQ(fewer.resident_blocks[1], all.resident_blocks[1] - 116);
   EXPECT_EQ(fewer.resident_blocks[2], 0);
   options.plan.clear();
-  const lower::Lowered k = lower::lower(conv, parse(text), options, fewer);
+  const lower::Lowered k = lower::lower(conv, parse(text), options, fewer).value();
   EXPECT_LE(k.plan().blocks, 16);
   EXPECT_GT(kernel.plan().blocks, 16);
   EXPECT_THAT(refusal<UserError>([&] { plan::with_spare_sms(all, 132, "CompileOptions::spare_sms"); }),

@@ -59,7 +59,7 @@ class CudaLaunch : public ::testing::Test {
       : text(epilogue) {
     options.device = Device::cuda;
     options.plan = plan;
-    kernel = lower::lower(conv, parse(text), options, open_device(0));
+    kernel = lower::lower(conv, parse(text), options, open_device(0)).value();
     state.parameter_bytes = parameter_bytes(kernel.kernel.fields.size());
     a.image = {memory(conv.n * conv.h * conv.w * conv.c * 2), DType::bf16, {4, 32, 32, 64}, {}};
     a.filter = {memory(64 * 9 * 64 * 2), DType::bf16, {64, 3, 3, 64}, {}};

@@ -119,12 +119,12 @@ class Slots : public CudaLaunch {
     CompileOptions o = kind.options;
     o.device = Device::cuda;
     const Graph graph = parse(kind.text);
-    const lower::Lowered k = lower::lower(kind.contraction, graph, o, open_device(0));
+    const lower::Lowered k = lower::lower(kind.contraction, graph, o, open_device(0)).value();
     const auto* conv = dynamic_cast<const families::sm90_conv::ConvPlan*>(&k.plan());
     EXPECT_EQ(k.plan().family->name(), kind.family) << kind.name;
     EXPECT_TRUE(conv == nullptr || kind.is_meant(conv->config)) << kind.name << ": " << families::describe(k.plan());
     state.parameter_bytes =
-        conv == nullptr ? families::sm90_depthwise::parameter_bytes(k.kernel.fields.size())
+        conv == nullptr ? families::sm90_depthwise::parameter_bytes(k.kernel.fields.size()).value()
                         : parameter_bytes(k.kernel.fields.size(),
                                           families::sm90_conv::between(conv->config, k.kernel.head_fields.size()));
     const Executable made(build(k, {.cubin = {}, .resources = {.registers = 168}, .key = kind.name, .entry = {}}));

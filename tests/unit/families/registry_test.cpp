@@ -31,7 +31,7 @@ class AnyContraction : public Family {
   }
   double cost(const Plan&, const Workload&) const override { return 1; }
   codegen::Kernel generate(const Plan&, const plan::Epilogue&, const codegen::Options&) const override { return {}; }
-  std::size_t parameter_bytes(const Plan&, const codegen::Kernel&) const override { return 8; }
+  plan::Expected<std::size_t> parameter_bytes(const Plan&, const codegen::Kernel&) const override { return 8; }
   ParameterBytes constants(const Plan&, const Launched&) const override { return {}; }
   void fill(Parameter&, const Plan&, const Launched&, const Tensors&) const override {}
   void place_workspace(ParameterBytes&, const Plan&, const plan::Epilogue&, std::uint64_t) const override {}
@@ -60,7 +60,7 @@ class Registry : public testing::Test {
   Registry() { depthwise.groups = 256; }
   std::string served_by(const Conv2d& conv, const std::string& fixed = "") const {
     const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, conv);
-    return std::string(choose({conv, epilogue, device}, Override::parse(fixed))->family->name());
+    return std::string(choose({conv, epilogue, device}, Override::parse(fixed)).value()->family->name());
   }
 
   plan::Device device;
@@ -112,7 +112,7 @@ TEST_F(Registry, SaysWhyThoseAheadDoNotServe) {
   const auto reasons = [&](const Conv2d& conv) {
     const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, conv);
     const Workload workload{conv, epilogue, device};
-    const PlanPointer best = choose(workload);
+    const PlanPointer best = choose(workload).value();
     EXPECT_EQ(best->made_for_groups, best->family->name() == "sm90_depthwise");
     const auto refusal = refused_ahead_of(*best->family, workload);
     return refusal ? refusal->reasons : std::vector<std::string>{};
@@ -128,14 +128,14 @@ TEST_F(Registry, PlansNameTheirFamily) {
   const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::block, dense);
   for (const Conv2d& conv : {dense, depthwise}) {
     const plan::Epilogue own = conv.groups == 1 ? epilogue : plan::test::epilogue_of(plan::test::bias_silu, conv);
-    const PlanPointer best = choose({conv, own, device});
+    const PlanPointer best = choose({conv, own, device}).value();
     const std::string text = plan::to_string(override_of(*best));
     EXPECT_THAT(text, testing::StartsWith("family=" + std::string(best->family->name()) + " tile="));
     // Plans that were kept before there were families name none
     Override before = Override::parse(text);
     before.fields.erase("family");
     for (const Override& fixed : {Override::parse(text), before}) {
-      const PlanPointer again = choose({conv, own, device}, fixed);
+      const PlanPointer again = choose({conv, own, device}, fixed).value();
       EXPECT_EQ(again->family, best->family);
       EXPECT_EQ(plan::to_string(override_of(*again)), text);
     }

@@ -17,7 +17,8 @@ constexpr Extents extents{.images = 2, .height = 16, .width = 16, .cols = 64};
 
 Epilogue analysed(std::string_view text) {
   const auto nothing = [](std::span<const double>) { return 0.0; };
-  return analyse(passes::run_pipeline(parse(text, {{"observe", 1, false, "", nothing}})), extents, {.channels = 256});
+  return analyse(passes::run_pipeline(parse(text, {{"observe", 1, false, "", nothing}})), extents, {.channels = 256})
+      .value();
 }
 
 std::string texts(const Epilogue& e, const std::vector<ValueId>& values) {

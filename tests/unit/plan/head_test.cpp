@@ -21,8 +21,8 @@ WantedHead heatmaps(std::int64_t channels = 17, bool only = true,
 }
 
 Epilogue with_head(const std::string& text, const Contraction& contraction, const WantedHead& head) {
-  Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction), {.channels = 256});
-  add_head(e, head, contraction);
+  Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction), {.channels = 256}).value();
+  test::require(add_head(e, head, contraction));
   return e;
 }
 
@@ -70,8 +70,11 @@ TEST(HeadPlan, OfTheMainStoreOnly) {
 TEST(HeadPlan, RefusedBesideResampledStores) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 64, 3);
   Epilogue e = test::epilogue_of(test::bare, conv);
-  resample(e, {.pooled = "p"}, conv);
-  EXPECT_THROW(add_head(e, heatmaps(), conv), Unsupported);
+  test::require(resample(e, {.pooled = "p"}, conv));
+  const auto refusal = add_head(e, heatmaps(), conv);
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->text(), "head: the store is pooled or upsampled too; one of them by one kernel");
+  EXPECT_EQ(e.head, nullptr);
 }
 
 }  // namespace

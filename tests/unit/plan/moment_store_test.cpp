@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 Epilogue with_moments(const char* text, const Conv2d& conv, std::int64_t channels) {
   Epilogue e = test::epilogue_of(text, conv);
-  store_moments(e, {"moments", channels}, conv.k);
+  test::require(store_moments(e, {"moments", channels}, conv.k));
   return e;
 }
 
@@ -33,8 +33,8 @@ TEST(MomentStore, Refused) {
   EXPECT_THROW(with_moments(test::bare, conv, 3), UserError);
   EXPECT_THROW(with_moments(test::bare, conv, -4), UserError);
   Epilogue e = test::epilogue_of(test::bare, conv);
-  EXPECT_THROW(store_moments(e, {"y", 4}, conv.k), UserError);
-  EXPECT_THROW(store_moments(e, {"", 4}, conv.k), UserError);
+  EXPECT_THROW(test::require(store_moments(e, {"y", 4}, conv.k)), UserError);
+  EXPECT_THROW(test::require(store_moments(e, {"", 4}, conv.k)), UserError);
 }
 
 }  // namespace

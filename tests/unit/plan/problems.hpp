@@ -25,7 +25,12 @@ inline Conv2d conv_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64
 }
 
 inline Epilogue epilogue_of(const std::string& text, const Conv2d& conv) {
-  return analyse(passes::run_pipeline(parse(text)), extents(conv), {.channels = 256});
+  return analyse(passes::run_pipeline(parse(text)), extents(conv), {.channels = 256}).value();
+}
+
+/// Throws what was refused.
+inline void require(const std::optional<Refusal>& refusal) {
+  if (refusal) throw Refused(*refusal);
 }
 
 }  // namespace unisono::plan::test

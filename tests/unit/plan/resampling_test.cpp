@@ -16,8 +16,8 @@ using testing::HasSubstr;
 
 std::string refusal(const char* text, const Resampled& wanted, const Contraction& contraction) {
   try {
-    Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction), {.channels = 256});
-    resample(e, wanted, contraction);
+    Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction), {.channels = 256}).value();
+    test::require(resample(e, wanted, contraction));
   } catch (const Error& error) {
     return error.what();
   }

@@ -37,12 +37,13 @@ TEST(Checked, ComputesWhatFits) {
 }
 
 TEST(Checked, SaysWhatDidNotFit) {
-  EXPECT_THAT(error_of([] { Checked("bytes of the arena", largest) * 2; }),
+  EXPECT_THAT(error_of([] { (Checked("bytes of the arena", largest) * 2).value(); }),
               testing::HasSubstr("bytes of the arena: the number does not fit 64 bits"));
-  EXPECT_THAT(error_of([] { Checked("n", largest) + 1; }), testing::HasSubstr("n: the number"));
-  EXPECT_THAT(error_of([] { Checked("n", largest).rounded_up(16); }), testing::HasSubstr("64 bits"));
-  EXPECT_THAT(error_of([] { Checked("n", std::numeric_limits<std::uint64_t>::max()); }), testing::HasSubstr("64 bits"));
-  EXPECT_THAT(error_of([] { Checked("n", 2) * std::numeric_limits<std::uint64_t>::max(); }),
+  EXPECT_THAT(error_of([] { (Checked("n", largest) + 1).value(); }), testing::HasSubstr("n: the number"));
+  EXPECT_THAT(error_of([] { Checked("n", largest).rounded_up(16).value(); }), testing::HasSubstr("64 bits"));
+  EXPECT_THAT(error_of([] { Checked("n", std::numeric_limits<std::uint64_t>::max()).value(); }),
+              testing::HasSubstr("64 bits"));
+  EXPECT_THAT(error_of([] { (Checked("n", 2) * std::numeric_limits<std::uint64_t>::max()).value(); }),
               testing::HasSubstr("64 bits"));
   EXPECT_THAT(error_of([] { Checked("tiles", 1 << 30).to<std::int16_t>(); }),
               testing::HasSubstr("tiles: the number does not fit 16 bits"));
@@ -50,6 +51,24 @@ TEST(Checked, SaysWhatDidNotFit) {
   EXPECT_THAT(error_of([] { narrow<std::int32_t>("pad", std::int64_t{1} << 31); }),
               testing::HasSubstr("pad: the number does not fit 32 bits"));
   EXPECT_EQ(narrow<std::int32_t>("pad", (std::int64_t{1} << 31) - 1), std::numeric_limits<std::int32_t>::max());
+}
+
+TEST(Checked, WhatIsBeyondStaysBeyond) {
+  const Checked beyond = Checked("bytes", largest) * 4;
+  EXPECT_THAT(error_of([&] { (beyond * 0 + 1).value(); }), testing::HasSubstr("bytes: the number"));
+  EXPECT_THAT(error_of([&] { (Checked("sum", 1) + beyond).to<int>(); }), testing::HasSubstr("bytes: the number"));
+  EXPECT_THAT(error_of([&] { (Checked("product", 0) * beyond).value(); }), testing::HasSubstr("bytes: the number"));
+}
+
+TEST(Narrowing, KeepsTheFirstThatDoesNotFit) {
+  Narrowing to;
+  EXPECT_EQ(to.as<int>("rows", std::int64_t{7}), 7);
+  EXPECT_EQ(to.as<std::size_t>(Checked("bytes", 6) * 7), 42u);
+  EXPECT_EQ(to.beyond(), std::nullopt);
+  EXPECT_EQ(to.as<int>("tiles", largest), 0);
+  EXPECT_EQ(to.as<std::int64_t>(Checked("bytes", largest) * 2), 0);
+  EXPECT_EQ(to.as<int>("rows", std::int64_t{7}), 7);
+  EXPECT_EQ(to.beyond(), error_of([] { narrow<int>("tiles", largest); }));
 }
 
 // Every product of three factors about the limits, against 128 bits

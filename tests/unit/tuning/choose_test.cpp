@@ -31,7 +31,7 @@ class Choose : public testing::Test {
   }
   Chosen chosen(const std::string& fixed = "", bool measured = true) {
     testing::internal::CaptureStderr();
-    Chosen c = choose(conv, epilogue, device, plan::Override::parse(fixed), measured);
+    Chosen c = choose(conv, epilogue, device, plan::Override::parse(fixed), measured).value();
     said = testing::internal::GetCapturedStderr();
     return c;
   }
@@ -51,13 +51,13 @@ class Choose : public testing::Test {
 TEST_F(Choose, TheCostModelWhereNothingWasMeasured) {
   const Chosen c = chosen();
   EXPECT_EQ(c.origin, Origin::cost_model);
-  EXPECT_EQ(families::override_of(*c.plan), families::override_of(*families::choose({conv, epilogue, device})));
+  EXPECT_EQ(families::override_of(*c.plan), families::override_of(*families::choose({conv, epilogue, device}).value()));
   EXPECT_EQ(said, "");
   EXPECT_FALSE(std::filesystem::exists(file));  // nothing is made by looking
 }
 
 TEST_F(Choose, WhatWasMeasured) {
-  const auto all = families::candidates({conv, epilogue, device});
+  const auto all = families::candidates({conv, epilogue, device}).value();
   const families::Plan& other = *all[7].plan;
   ASSERT_TRUE(all[7].is_legal());
   keep(plan::to_string(families::override_of(other)));
@@ -115,7 +115,7 @@ TEST_F(Choose, SoIsADamagedFile) {
 }
 
 TEST_F(Choose, ALockedFileIsWaitedForOnce) {
-  const auto all = families::candidates({conv, epilogue, device});
+  const auto all = families::candidates({conv, epilogue, device}).value();
   keep(plan::to_string(families::override_of(*all[7].plan)));
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open(file.c_str(), &other), SQLITE_OK);
@@ -134,7 +134,7 @@ TEST_F(Choose, ALockedFileIsWaitedForOnce) {
 }
 
 TEST_F(Choose, PlansThatOthersMayHaveWrittenAreNotUsed) {
-  const auto all = families::candidates({conv, epilogue, device});
+  const auto all = families::candidates({conv, epilogue, device}).value();
   keep(plan::to_string(families::override_of(*all[7].plan)));
   std::filesystem::permissions(file, std::filesystem::perms::all);
   EXPECT_EQ(chosen().origin, Origin::cost_model);

@@ -226,9 +226,9 @@ std::optional<Refusal> Choice::take_moments() {
 }
 
 std::optional<Refusal> Choice::lower() {
-  lower::Attempt attempt = lower::attempt(contraction_, graph_, options_, further_, in_.device);
-  if (!attempt.lowered) return attempt.refusal;
-  k_.lowered = *std::move(attempt.lowered);
+  auto lowered = lower::lower(contraction_, graph_, options_, in_.device, further_);
+  if (!lowered) return std::move(lowered).refusal();
+  k_.lowered = *std::move(lowered);
   if (q_.moments && main_store() != measured_store())
     return because(fmt::format("statistics: its kernel writes '{}' second", in_.name(*q_.moments)));
   return std::nullopt;

@@ -7,7 +7,6 @@
 
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/emit/emission.hpp"
-#include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
 
@@ -88,11 +87,9 @@ void GraphEmission::place_operands() {
 }
 
 const GraphKernelCache::Entry& GraphEmission::kernels() {
-  try {
-    return e_.launches.graph_kernels.of(r_.graph, storage_);
-  } catch (const Unsupported& error) {
-    e_.refuse(error.what());
-  }
+  const auto& found = e_.launches.graph_kernels.of(r_.graph, storage_);
+  if (!found) e_.refuse(found.refusal().text());
+  return *found;
 }
 
 // Whether producers' moments stand in for the kernel

@@ -29,13 +29,15 @@ std::string waits(const std::vector<std::size_t>& after) {
 
 }  // namespace
 
-const GraphKernelCache::Entry& GraphKernelCache::of(const Graph& graph, const codegen::GraphStorage& storage) {
+const plan::Expected<GraphKernelCache::Entry>& GraphKernelCache::of(const Graph& graph,
+                                                                    const codegen::GraphStorage& storage) {
   std::string key = fmt::format("{} {}\n{}", to_string(storage.element), to_string(storage.accumulator), print(graph));
   for (const auto& [name, type] : storage.operands) key += fmt::format("{} {}\n", name, to_string(type));
   if (const auto found = entries_.find(key); found != entries_.end()) return found->second;
-  Entry entry{.optimised = passes::run_pipeline(graph), .kernels = {}};
-  entry.kernels = codegen::graph_kernels(entry.optimised, storage);
-  return entries_.emplace(std::move(key), std::move(entry)).first->second;
+  Graph optimised = passes::run_pipeline(graph);
+  auto kernels = codegen::graph_kernels(optimised, storage);
+  if (!kernels) return entries_.emplace(std::move(key), std::move(kernels).refusal()).first->second;
+  return entries_.emplace(std::move(key), Entry{std::move(optimised), *std::move(kernels)}).first->second;
 }
 
 Location LaunchList::scratch(std::size_t bytes) {

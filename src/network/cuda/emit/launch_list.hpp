@@ -19,11 +19,11 @@ class GraphKernelCache {
     Graph optimised;
     std::vector<codegen::GraphKernel> kernels;
   };
-  /// Throws Unsupported for a graph that no kernel has.
-  const Entry& of(const Graph& graph, const codegen::GraphStorage& storage);
+  /// Refuses a graph that no kernel has.
+  const plan::Expected<Entry>& of(const Graph& graph, const codegen::GraphStorage& storage);
 
  private:
-  std::map<std::string, Entry> entries_;  // by the text of graph and storage
+  std::map<std::string, plan::Expected<Entry>> entries_;  // by the text of graph and storage
 };
 
 /// Moments of a tensor, and where its kernel stores them.

@@ -21,17 +21,16 @@ namespace {
 constexpr std::size_t random_cases = 40, drawn_texts = 80;
 
 std::optional<HostCase> prepared(HostCase c) {
-  try {
-    c.epilogue =
-        plan::analyse(passes::run_pipeline(c.problem.graph), extents(c.problem.contraction), {.channels = 256});
-    if (c.epilogue.general) return {};  // the emulated GPU runs those
-    c.options.storage = c.problem.storage;
-    for (const auto& [name, view] : c.problem.arguments.operands)
-      if (view.shape.empty()) c.options.scalar_pointers.insert(name);
-    c.kernel = generate(c.epilogue, config_of(c.epilogue), c.options);
-  } catch (const Unsupported&) {
-    return {};
-  }
+  auto epilogue =
+      plan::analyse(passes::run_pipeline(c.problem.graph), extents(c.problem.contraction), {.channels = 256});
+  if (!epilogue) return {};
+  c.epilogue = *std::move(epilogue);
+  if (c.epilogue.general) return {};  // the emulated GPU runs those
+  c.options.storage = c.problem.storage;
+  for (const auto& [name, view] : c.problem.arguments.operands)
+    if (view.shape.empty()) c.options.scalar_pointers.insert(name);
+  if (refuse_operands(c.epilogue, c.options)) return {};
+  c.kernel = generate(c.epilogue, config_of(c.epilogue), c.options);
   return c;
 }
 

@@ -56,7 +56,7 @@ TEST(PlainKernels, CompileForEveryArchitecture) {
   for (const Kernel& k : kernels) {
     const plan::ConvTask task = plan::as_convolution(k.contraction);
     const plan::Epilogue e =
-        plan::analyse(passes::run_pipeline(parse(k.text)), extents(k.contraction), families::tile_limits());
+        plan::analyse(passes::run_pipeline(parse(k.text)), extents(k.contraction), families::tile_limits()).value();
     plan::Override fixed;
     fixed.fields["tile"] = k.tile;
     const auto plans = family().candidates({task, e, {}}, fixed);

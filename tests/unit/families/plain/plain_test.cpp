@@ -26,7 +26,7 @@ using testing::Not;
 class PlainFamily : public testing::Test {
  protected:
   plan::Epilogue epilogue(const std::string& text) const {
-    return plan::analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits());
+    return plan::analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits()).value();
   }
   /// Its reasons; empty: served.
   std::string refused(const plan::Epilogue& e) const {
@@ -38,7 +38,7 @@ class PlainFamily : public testing::Test {
   /// The first plan that the registry gives.
   PlanPointer chosen(const std::string& text, const std::string& fixed = "") const {
     const plan::ConvTask task = plan::as_convolution(contraction);
-    return choose({task, epilogue(text), device}, Override::parse(fixed));
+    return choose({task, epilogue(text), device}, Override::parse(fixed)).value();
   }
   std::string served_by(const std::string& text, const std::string& fixed = "") const {
     return std::string(chosen(text, fixed)->family->name());
@@ -148,13 +148,14 @@ TEST_F(PlainFamily, RefusesWithReasons) {
                                      HasSubstr("Family plain serves values of elements")))
         << text;
   plan::Epilogue made = epilogue(plan::test::bare);
-  plan::resample(made, {.pooled = "small"}, contraction);
+  plan::test::require(plan::resample(made, {.pooled = "small"}, contraction));
   EXPECT_THAT(refused(made), HasSubstr("epilogue: pooled or upsampled stores"));
   made = epilogue(plan::test::bare);
-  plan::add_head(made, {.head = {.channels = 8, .graph = parse("store acc as heat : bf16")}}, contraction);
+  plan::test::require(
+      plan::add_head(made, {.head = {.channels = 8, .graph = parse("store acc as heat : bf16")}}, contraction));
   EXPECT_THAT(refused(made), HasSubstr("epilogue: a head"));
   made = epilogue(plan::test::bare);
-  plan::store_moments(made, {"moments", 8}, 96);
+  plan::test::require(plan::store_moments(made, {"moments", 8}, 96));
   EXPECT_THAT(refused(made), HasSubstr("epilogue: stored statistics"));
 }
 
@@ -199,10 +200,10 @@ TEST_F(PlainFamily, PlansAreNamedByTheirFields) {
   const plan::ConvTask task = plan::as_convolution(contraction);
   const plan::Epilogue e = epilogue(plan::test::block);
   std::set<std::string> texts;
-  for (const Candidate& c : candidates({task, e, device}, Override::parse("family=plain"))) {
+  for (const Candidate& c : candidates({task, e, device}, Override::parse("family=plain")).value()) {
     const std::string text = plan::to_string(override_of(*c.plan));
     EXPECT_TRUE(texts.insert(text).second) << text;
-    EXPECT_EQ(plan::to_string(override_of(*choose({task, e, device}, Override::parse(text)))), text);
+    EXPECT_EQ(plan::to_string(override_of(*choose({task, e, device}, Override::parse(text)).value())), text);
   }
   EXPECT_EQ(texts.size(), 7u);
 }

@@ -76,7 +76,7 @@ TEST(Fetching, TradesBuffersAgainstStages) {
                                 Override::parse("tile=256x64 order=pingpong swap=on load=halo cluster=1x1 fetch=1"));
   EXPECT_EQ(whole.config.features.store_buffers, stores_per_tile(whole.config));
   const Gemm g{.m = 4096, .n = 4096, .k = 4096, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
-  const Epilogue e = analyse(passes::run_pipeline(parse(three)), extents(g), families::tile_limits());
+  const Epilogue e = analyse(passes::run_pipeline(parse(three)), extents(g), families::tile_limits()).value();
   const ConvPlan some = choose(as_convolution(g), e, Device{},
                                Override::parse("tile=128x128 order=pingpong cluster=1x1 swap=off fetch=3"));
   EXPECT_EQ(some.config.features.store_buffers, 1);
@@ -114,7 +114,8 @@ TEST(Fetching, IsPartOfThePlansText) {
 
 std::string refusal(const ConvTask& task, const char* text, const char* fixed) {
   try {
-    choose(task, analyse(passes::run_pipeline(parse(text)), extents(task.contraction()), families::tile_limits()),
+    choose(task,
+           analyse(passes::run_pipeline(parse(text)), extents(task.contraction()), families::tile_limits()).value(),
            Device{}, Override::parse(fixed));
   } catch (const Error& error) {
     return error.what();

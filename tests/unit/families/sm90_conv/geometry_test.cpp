@@ -50,7 +50,7 @@ TEST(Geometry, PatchesResident) {
 // each tap
 TEST(Geometry, StepsOf128) {
   const Conv2d conv = test::conv_of(2, 16, 16, 320, 320, 3);
-  const auto problem = make_problem(conv, test::epilogue_of(test::bare, conv), Device{});
+  const auto problem = make_problem(conv, test::epilogue_of(test::bare, conv), Device{}).value();
   const ConvPlan im2col = plan_of(conv, test::bare, "tile=128x80 depth=128 load=im2col split=off cluster=1x1 stages=3");
   EXPECT_EQ(im2col.channel_blocks, 5);
   EXPECT_EQ(loads_per_tile(im2col.config, problem), 23);
@@ -87,6 +87,21 @@ TEST(Geometry, ManySlotsFormSegments) {
   EXPECT_EQ(p.workspace.bytes, p.workspace.segments + 16 * 32 * 16);
 }
 
+// What an extent makes too large is a reason against the plan, as every other
+TEST(Geometry, ANumberThatDoesNotFitRefusesTheLaunch) {
+  const Conv2d conv = test::conv_of(2, 16, 16, 64, 64, 3);
+  ConvProblem problem = make_problem(conv, test::epilogue_of(test::bare, conv), Device{}).value();
+  ASSERT_TRUE(lay_out(ConvConfig{}, problem, Device{}));
+  problem.extents.cols = std::int64_t{1} << 50;
+  const auto plan = lay_out(ConvConfig{}, problem, Device{});
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.refusal().scope, plan::Refusal::Scope::plan);
+  EXPECT_EQ(plan.refusal().rule.text, "size: {}");
+  EXPECT_EQ(plan.refusal().text(),
+            "size: tiles across the channels: the number does not fit 32 bits; give smaller extents, or split the "
+            "problem into several");
+}
+
 // A statistic of more floats than an entry holds is a message of several, in every slot and segment, and in the second
 // pass's shared memory
 TEST(Geometry, StatisticsOfSeveralEntries) {
@@ -94,12 +109,12 @@ TEST(Geometry, StatisticsOfSeveralEntries) {
   const ConvPlan moments =
       plan_of(conv, test::block, "tile=128x128 order=pingpong load=halo mode=streamed cluster=1x1 stages=2+2");
   EXPECT_EQ(moments.config.floats(), 3);
-  const ConvProblem problem = make_problem(conv, test::epilogue_of(test::block, conv), Device{});
+  const ConvProblem problem = make_problem(conv, test::epilogue_of(test::block, conv), Device{}).value();
   for (const auto& [floats, entries] :
        std::initializer_list<std::pair<int, std::size_t>>{{2, 1}, {3, 1}, {4, 2}, {6, 2}, {7, 3}}) {
     ConvConfig config = moments.config;
     config.statistics = StreamedStatistics{.unit = config.unit(), .floats = floats};
-    const ConvPlan p = lay_out(config, problem, Device{});
+    const ConvPlan p = lay_out(config, problem, Device{}).value();
     EXPECT_EQ(p.segment_slots, 128) << floats << " floats";
     EXPECT_EQ(p.workspace.slots, 256u);
     EXPECT_EQ(p.workspace.segments, 256u + 2048 * 32 * 16 * entries) << floats << " floats";
@@ -107,7 +122,8 @@ TEST(Geometry, StatisticsOfSeveralEntries) {
     const auto room = [](int of) { return 2 * ((std::size_t{254} * 4 * of + 15) / 16 * 16); };  // two consumer groups
     EXPECT_EQ(p.shared_bytes + room(3), moments.shared_bytes + room(floats)) << floats << " floats";
     config.statistics = ResidentStatistics{.unit = config.unit(), .floats = floats};
-    EXPECT_EQ(lay_out(config, problem, Device{}).workspace.segments, p.workspace.segments) << floats << " floats";
+    EXPECT_EQ(lay_out(config, problem, Device{}).value().workspace.segments, p.workspace.segments)
+        << floats << " floats";
   }
   EXPECT_EQ(plan_of(conv, test::bare, "tile=128x128").config.floats(), 0);
 }

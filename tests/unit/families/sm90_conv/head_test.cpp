@@ -22,8 +22,8 @@ WantedHead heatmaps(std::int64_t channels = 17, bool only = true,
 }
 
 Epilogue with_head(const std::string& text, const Contraction& contraction, const WantedHead& head) {
-  Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits());
-  add_head(e, head, contraction);
+  Epilogue e = analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits()).value();
+  test::require(add_head(e, head, contraction));
   return e;
 }
 

@@ -32,7 +32,7 @@ ConvTranspose2d transposed(std::int64_t taps, std::int64_t pad, std::int64_t out
 }
 
 Epilogue epilogue_of(const char* text, const Contraction& contraction) {
-  return analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits());
+  return analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits()).value();
 }
 
 ConvPlan plan_of(const ConvTranspose2d& t, const char* text, const std::string& fixed = "") {

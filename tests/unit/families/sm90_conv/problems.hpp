@@ -33,15 +33,15 @@ inline Override without_plain(Override fixed) {
 inline bool is_plain(const families::PlanPointer& plan) { return plan && plan->family->name() == "plain"; }
 
 inline families::PlanPointer chosen(const families::Workload& workload, const Override& fixed) {
-  const families::PlanPointer plan = families::choose(workload, fixed);
-  return is_plain(plan) ? families::choose(workload, without_plain(fixed)) : plan;
+  const families::PlanPointer plan = families::choose(workload, fixed).value();
+  return is_plain(plan) ? families::choose(workload, without_plain(fixed)).value() : plan;
 }
 
 inline std::vector<Answer> candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
                                       const Override& fixed = {}) {
-  std::vector<families::Candidate> all = families::candidates({task, epilogue, device}, fixed);
+  std::vector<families::Candidate> all = families::candidates({task, epilogue, device}, fixed).value();
   if (!all.empty() && is_plain(all.front().plan))
-    all = families::candidates({task, epilogue, device}, without_plain(fixed));
+    all = families::candidates({task, epilogue, device}, without_plain(fixed)).value();
   std::vector<Answer> list;
   for (const families::Candidate& c : all) {
     const auto* conv = dynamic_cast<const ConvPlan*>(c.plan.get());

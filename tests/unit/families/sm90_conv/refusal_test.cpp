@@ -102,7 +102,7 @@ TEST(Unsupported, ListsTheCandidatesReasons) {
 TEST(Gathered, NamesWhatTmaCannotDo) {
   const auto plan_of = [](const Contraction& contraction) {
     const Epilogue e =
-        analyse(passes::run_pipeline(parse(test::bias_silu)), extents(contraction), families::tile_limits());
+        analyse(passes::run_pipeline(parse(test::bias_silu)), extents(contraction), families::tile_limits()).value();
     const ConvTask task = as_convolution(contraction);
     return std::pair(choose(task, e, Device{}).config, explain(task, e, Device{}));
   };

@@ -15,7 +15,7 @@ using testing::HasSubstr;
 
 Epilogue resampled(const char* text, const Conv2d& conv, const Resampled& wanted) {
   Epilogue e = test::epilogue_of(text, conv);
-  resample(e, wanted, conv);
+  test::require(resample(e, wanted, conv));
   return e;
 }
 

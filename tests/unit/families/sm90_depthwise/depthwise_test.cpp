@@ -36,7 +36,7 @@ std::vector<DepthwisePlan> all(const Conv2d& conv, const char* text = test::bias
 // The configuration that the registry chooses, if it is one of this family
 std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
   const Epilogue epilogue = test::epilogue_of(text, conv);
-  const auto plan = families::choose({conv, epilogue, Device{}}, Override::parse(fixed));
+  const auto plan = families::choose({conv, epilogue, Device{}}, Override::parse(fixed)).value();
   const auto* own = dynamic_cast<const DepthwisePlan*>(plan.get());
   return own ? std::optional(own->config) : std::nullopt;
 }
@@ -44,7 +44,7 @@ std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = tes
 TEST(Depthwise, HasAKernelOfItsOwn) {
   const Conv2d first = depthwise(256, 3);
   const Epilogue epilogue = test::epilogue_of(test::bias_silu, first);
-  for (const families::Candidate& c : families::candidates({first, epilogue, Device{}})) {
+  for (const families::Candidate& c : families::candidates({first, epilogue, Device{}}).value()) {
     EXPECT_TRUE(c.is_legal());
     EXPECT_EQ(c.plan->family->name(), "sm90_depthwise");
     EXPECT_EQ(c.plan->family->cost(*c.plan, {first, epilogue, Device{}}), c.plan->predicted_us);
@@ -93,7 +93,7 @@ TEST(Depthwise, TakesAnOverride) {
   EXPECT_EQ(c->strip.channels, 8);
   EXPECT_EQ(chosen(conv, test::bias_silu, "load=depthwise thread=4x4x4 tile=128x64")->tile_n, 64);
   const Epilogue epilogue = test::epilogue_of(test::bias_silu, conv);
-  for (const families::Candidate& x : families::candidates({conv, epilogue, Device{}})) {
+  for (const families::Candidate& x : families::candidates({conv, epilogue, Device{}}).value()) {
     const Override fields = families::override_of(*x.plan);
     const auto one = depthwise_candidates(conv, epilogue, Device{}, fields);
     ASSERT_EQ(one.size(), 1u) << to_string(fields);
@@ -162,7 +162,7 @@ TEST(Depthwise, StripsCoverTheOutputOnce) {
         c.w + c.pad[1] + c.pad[3] <= (c.s - 1) * c.dilation[1])
       continue;
     SCOPED_TRACE(to_string(Contraction(c)));
-    const ConvProblem problem = make_problem(c, test::epilogue_of(test::bias_silu, c), Device{});
+    const ConvProblem problem = make_problem(c, test::epilogue_of(test::bias_silu, c), Device{}).value();
     const auto found = all(c);
     for (int k = 0; k < 6; ++k) {
       const DepthwisePlan& p = found[static_cast<std::size_t>(r.below(static_cast<int>(found.size())))];
