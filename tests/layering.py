@@ -68,7 +68,7 @@ KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90
 MOST_LINES, MOST_COLUMNS = 300, 120
 
 # What is included outside src/families
-OF_ALL_FAMILIES = re.compile(r"families/(interface/\w+|registry|\w+/family)\.hpp")
+OF_ALL_FAMILIES = re.compile(r"families/(interface/\w+|registry|override|typed_override|\w+/family)\.hpp")
 
 
 def includes(path):

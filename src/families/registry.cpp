@@ -5,20 +5,12 @@
 
 #include <algorithm>
 
-#include "families/plain/family.hpp"
 #include "families/sm90/problem.hpp"
-#include "families/sm90_conv/family.hpp"
-#include "families/sm90_depthwise/family.hpp"
 #include "ir/suggest.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families {
 namespace {
-
-std::vector<const Family*>& families_in_order() {
-  static std::vector<const Family*> list{&sm90_depthwise::family(), &sm90_conv::family(), &plain::family()};
-  return list;
-}
 
 /// Those that `family=` leaves, and `fixed` without it.
 std::vector<const Family*> asked(Override& fixed) {
@@ -53,15 +45,7 @@ std::string no_candidate(const Workload& w, const std::vector<std::string>& reas
 
 }  // namespace
 
-std::vector<const Family*> registry() { return families_in_order(); }
-
 plan::TileLimits tile_limits() { return sm90::tile_limits; }
-
-Registration::Registration(const Family& family, Rank rank) : family_(family) {
-  auto& all = families_in_order();
-  all.insert(rank == Rank::first ? all.begin() : all.end(), &family);
-}
-Registration::~Registration() { std::erase(families_in_order(), &family_); }
 
 plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, const Override& given) {
   Override fixed = given;
@@ -69,6 +53,7 @@ plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, cons
   std::vector<std::string> reasons;
   bool refused_by_all = true;
   const std::vector<const Family*> families = asked(fixed);
+  plan::check_override(fixed);
   for (const Family* family : families) {
     if (has_to_be_named(*family, given)) continue;
     if (auto refusal = family->can_implement(workload)) {
@@ -79,6 +64,7 @@ plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, cons
       continue;
     }
     refused_by_all = false;
+    if (!has_fields(*family, fixed)) continue;
     for (Candidate& c : family->candidates(workload, fixed)) all.push_back(std::move(c));
     if (std::ranges::any_of(all, &Candidate::is_legal)) break;
   }

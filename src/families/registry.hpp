@@ -1,36 +1,21 @@
 #pragma once
-/// The families of kernels, the best first, and the plan that a workload gets.
+/// The plan that a workload gets, of the first family that serves it.
 
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "families/interface/family.hpp"
+#include "families/list.hpp"
+#include "families/override.hpp"
 #include "plan/expected.hpp"
 #include "plan/tile_limits.hpp"
 
 namespace unisono::families {
 
-/// In the order in which they are asked.
-std::vector<const Family*> registry();
-
 /// What epilogues are analysed for, before it is known which family serves them: tiles of the matrix instructions
 /// (sm90). The other families serve what that analysis gives.
 plan::TileLimits tile_limits();
-
-/// Adds a family for as long as this lives, ahead of the built-in ones or behind them. Not for use beside other
-/// threads.
-class Registration {
- public:
-  enum class Rank : std::uint8_t { first, last };
-  explicit Registration(const Family& family, Rank rank = Rank::last);
-  ~Registration();
-  Registration(const Registration&) = delete;
-  Registration& operator=(const Registration&) = delete;
-
- private:
-  const Family& family_;
-};
 
 /// The plans of the first family that has a legal one, the fastest predicted first; then what was refused, there and by
 /// the families before it. `family=NAME` in `fixed` asks that family alone; other fields without a name do not reach

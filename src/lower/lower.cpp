@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "families/interface/family.hpp"
-#include "families/interface/typed_override.hpp"
 #include "families/registry.hpp"
+#include "families/typed_override.hpp"
 #include "ir/check_graph.hpp"
 #include "ir/store_forms.hpp"
 #include "lower/request.hpp"

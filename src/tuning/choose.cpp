@@ -80,7 +80,7 @@ std::optional<Row> tuned_row(const Platform& platform, const Key& key) {
 /// The plan that a row's text gives, if it is one for this problem.
 plan::Expected<families::PlanPointer> plan_of(const std::string& text, const families::Workload& workload) {
   try {
-    const auto fixed = plan::Override::parse(text);
+    const auto fixed = plan::parse_override(text);
     if (fixed.fields.empty()) return plan::because("it fixes nothing");
     return families::choose(workload, fixed);
   } catch (const UserError& error) {  // rows come from files, which hold texts that are no plan's

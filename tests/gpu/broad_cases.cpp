@@ -73,12 +73,12 @@ std::string override_of(const families::Plan& plan, bool stages) {
   if (conv == nullptr) return plan::to_string(families::override_of(plan));
   const families::sm90_conv::ConvConfig& c = conv->config;
   std::string text = fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}",
-                                 c.tile.m, c.tile.n, c.tile.k, plan::to_string(c.schedule.order),
+                                 c.tile.m, c.tile.n, c.tile.k, families::sm90::to_string(c.schedule.order),
                                  c.gathered()          ? "gather"
                                  : c.two_dimensional() ? "halo"
                                                        : "runs",
                                  c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.split ? "on" : "off",
-                                 c.schedule.swap ? "on" : "off", plan::to_string(c.mode()));
+                                 c.schedule.swap ? "on" : "off", families::sm90::to_string(c.mode()));
   if (stages && c.two_dimensional()) text += fmt::format(" stages={}+{}", c.schedule.stages, c.activation_stages());
   if (stages && !c.two_dimensional()) text += fmt::format(" stages={}", c.schedule.stages);
   if (stages) text += fmt::format(" buffers={}", c.features.store_buffers);

@@ -54,7 +54,7 @@ std::vector<jit::Request> all_requests() {
     static constexpr const char* modes[] = {"not normalised", "resident", "streamed", "rows", "general"};
     ++kinds[static_cast<std::size_t>(f.mode()) < std::size(modes) ? modes[static_cast<std::size_t>(f.mode())]
                                                                   : "another mode"];
-    if (strips == nullptr) ++kinds[std::string(plan::to_string(f.schedule.order))];
+    if (strips == nullptr) ++kinds[std::string(families::sm90::to_string(f.schedule.order))];
     ++kinds[strips         ? strips->config.strip.taps_h > 0 ? "depthwise" : "depthwise, of any filter"
             : f.gathered() ? "by ordinary loads"
             : f.loads(families::sm90_conv::Im2colTile::Box::columns) ? "by boxes"

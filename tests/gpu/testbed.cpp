@@ -295,7 +295,7 @@ Outcome Testbed::run(const Executable& executable, std::string& problems) {
     problems += "something was written between the rows of " + names[i] + "\n";
   }
   if (witness_) problems += take_witness(first.back(), o);
-  if (!room_.empty() && o.config.mode() != plan::NormMode::streamed) {
+  if (!room_.empty() && o.config.mode() != families::sm90::NormMode::streamed) {
     const auto left = tensors_.at(room_).device->contents();
     if (std::any_of(left.begin(), left.end(), [](std::byte b) { return b != std::byte{0xff}; }))
       problems += "something was written to " + room_ + ", where no tile waits\n";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -14,7 +15,10 @@ namespace {
 
 using namespace families;
 
-constexpr int threads_of_block = 128;
+/// What an override may fix of a plan: `threads`, a block's.
+constexpr std::array<int, 3> block_sizes{128, 64, 256};
+const std::array<plan::PlanField, 1> plan_fields{
+    {{.name = "threads", .form = "128, 64 or 256", .words = {"128", "64", "256"}}}};
 constexpr std::int64_t most_blocks = 1024;  // a thread has several elements of larger results
 
 /// What the kernel reads ahead of the visitor's fields: struct Fixed of its text.
@@ -94,22 +98,18 @@ std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e) {
 class ScalarGemm final : public Family {
  public:
   std::string_view name() const override { return "scalar_gemm"; }
+  std::span<const plan::PlanField> fields() const override { return plan_fields; }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (auto refusal = refuse_contraction(w.task)) return refusal;
     return refuse_epilogue(w.epilogue);
   }
   std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
-    if (!fixed.fields.empty()) return {};
-    auto plan = std::make_shared<ScalarPlan>();
-    const Extents e = extents(w.task.contraction());
-    plan->family = this;
-    plan->element = w.task.conv.dtype_x;
-    plan->threads = threads_of_block;
-    plan->blocks = static_cast<int>(std::clamp<std::int64_t>(e.rows() * e.cols / threads_of_block, 1, most_blocks));
-    plan->exclusive = false;
-    plan->predicted_us = cost(*plan, w);
-    return {{plan}};
+    const auto threads = fixed.fields.find("threads");
+    std::vector<Candidate> all;
+    for (const int size : block_sizes)
+      if (threads == fixed.fields.end() || threads->second == std::to_string(size)) all.push_back({planned(w, size)});
+    return all;
   }
   double cost(const Plan&, const Workload& w) const override {
     const Extents e = extents(w.task.contraction());
@@ -122,7 +122,7 @@ class ScalarGemm final : public Family {
         {.header = "unisono/plain/plain.cuh",
          .config =
              fmt::format("struct Config {{\n    using Element = {};\n    static constexpr int kThreads = {};\n}};\n",
-                         codegen::operand_tag(own(plan).element), threads_of_block) +
+                         codegen::operand_tag(own(plan).element), plan.threads) +
              kernel_text,
          .kernel = "ScalarGemm",
          .minimum = "1"});
@@ -157,8 +157,21 @@ class ScalarGemm final : public Family {
     return fmt::format("scalar, {} CTAs of {} threads", plan.blocks, plan.threads);
   }
   std::string reasons(const Plan&, const Workload&) const override { return "loads: each element by itself\n"; }
-  Override override_of(const Plan&) const override { return {}; }
+  Override override_of(const Plan& plan) const override { return {{{"threads", std::to_string(plan.threads)}}}; }
   std::string kind(const Plan&) const override { return "scalar"; }
+
+ private:
+  PlanPointer planned(const Workload& w, int threads) const {
+    auto plan = std::make_shared<ScalarPlan>();
+    const Extents e = extents(w.task.contraction());
+    plan->family = this;
+    plan->element = w.task.conv.dtype_x;
+    plan->threads = threads;
+    plan->blocks = static_cast<int>(std::clamp<std::int64_t>(e.rows() * e.cols / threads, 1, most_blocks));
+    plan->exclusive = false;
+    plan->predicted_us = cost(*plan, w);
+    return plan;
+  }
 };
 
 }  // namespace

@@ -43,6 +43,16 @@ class ToyFamily(Case):
         self.assertIn("loads: each element by itself\n", text)
         self.assertNotIn("plan: scalar", self.explained(TEXT, *SHAPE, "--plan", "family=sm90_conv"))
 
+    def test_has_fields_of_its_own(self):
+        self.assertIn("fixed again by: family=scalar_gemm threads=128\n", self.explained(TEXT, *SHAPE))
+        text = self.explained(TEXT, *SHAPE, "--plan", "threads=64")
+        self.assertIn("plan: scalar, 6 CTAs of 64 threads\n", text)
+        self.assertIn("fixed again by: family=scalar_gemm threads=64\n", text)
+        self.refused("explain", TEXT, *SHAPE, "--device", "cuda", "--plan", "threads=65", env=self.env,
+                     says="plan override: threads=65: expected 128, 64 or 256")
+        self.refused("explain", TEXT, *SHAPE, "--device", "cuda", "--plan", "thread=64", env=self.env, says="thread=64: expected ROWSxPIXELSxCHANNELS")
+        self.refused("explain", TEXT, *SHAPE, "--device", "cuda", "--plan", "threats=64", env=self.env, says=("known are family, threads, tile", "did you mean 'threads'?"))
+
     def test_refuses_with_reasons(self):
         text = self.explained("store acc as y : bf16", *CONVOLUTION)
         self.assertNotIn("plan: scalar", text)
@@ -59,7 +69,8 @@ class ToyFamily(Case):
     def test_is_tuned(self):
         report = self.json("tune", TEXT, *SHAPE, "--candidates", 2, "--rotate", 0, "--jobs", 2, env=self.env)
         (problem,) = report["problems"]
-        self.assertEqual((problem["plan"], problem["error"], problem["rejected"]), ("family=scalar_gemm", "", []))
+        self.assertRegex(problem["plan"], "^family=scalar_gemm threads=(128|64|256)$")
+        self.assertEqual((problem["error"], problem["rejected"]), ("", []))
         self.assertIn("plan chosen by: tuned", self.explained(TEXT, *SHAPE))
 
     def test_serves_regions_of_a_network(self):

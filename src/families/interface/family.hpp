@@ -2,6 +2,7 @@
 /// A family of kernels: what it serves, by which plans, how fast, and by which text.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,10 +53,15 @@ class Family {
   /// epilogue are faster. Who fixes a field means a plan of the families ahead of it, unless they name this one.
   virtual bool is_last_resort() const { return false; }
 
+  /// The fields of its plans as text, in the order in which they are written; `family` is everybody's.
+  virtual std::span<const plan::PlanField> fields() const { return {}; }
+  /// Throws UserError for values of its fields that contradict each other, whatever the workload.
+  virtual void check(const Override&) const {}
+
   /// Why no plan of the family serves the workload; nothing: some may. Throws UserError for a workload that is wrong.
   virtual std::optional<Refusal> can_implement(const Workload& workload) const = 0;
-  /// The plans that `fixed` leaves, legal ones first, the fastest predicted first; none if it names what the family's
-  /// plans do not have. For workloads that can_implement() does not refuse.
+  /// The plans that `fixed`, whose fields are among fields(), leaves: legal ones first, the fastest predicted first.
+  /// For workloads that can_implement() does not refuse.
   virtual std::vector<Candidate> candidates(const Workload& workload, const Override& fixed) const = 0;
   /// Predicted microseconds of a launch by graph replay, with operands that are in no cache.
   virtual double cost(const Plan& plan, const Workload& workload) const = 0;

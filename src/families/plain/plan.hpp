@@ -2,6 +2,7 @@
 /// A plan of this family: what its kernel is compiled for, and the tiles of a launch.
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 #include "families/interface/plan.hpp"
@@ -39,5 +40,8 @@ struct PlainPlan final : Plan {
 
 /// As `mode=` of a plan's text names it.
 std::string_view to_string(Config::Mode mode);
+
+/// What an override may fix of these plans.
+std::span<const plan::PlanField> plan_fields();
 
 }  // namespace unisono::families::plain

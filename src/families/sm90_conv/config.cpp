@@ -4,13 +4,13 @@
 
 namespace unisono::families::sm90_conv {
 
-Statistics statistics_of(plan::NormMode mode) {
+Statistics statistics_of(sm90::NormMode mode) {
   switch (mode) {
-    case plan::NormMode::none: return NoStatistics{};
-    case plan::NormMode::resident: return ResidentStatistics{};
-    case plan::NormMode::streamed: return StreamedStatistics{};
-    case plan::NormMode::rows: return RowStatistics{};
-    case plan::NormMode::general: return GeneralReductions{};
+    case sm90::NormMode::none: return NoStatistics{};
+    case sm90::NormMode::resident: return ResidentStatistics{};
+    case sm90::NormMode::streamed: return StreamedStatistics{};
+    case sm90::NormMode::rows: return RowStatistics{};
+    case sm90::NormMode::general: return GeneralReductions{};
   }
   throw InternalError("a mode of normalising without statistics");
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "families/interface/override.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90/gathering.hpp"
 #include "families/sm90_conv/loader.hpp"
 #include "families/sm90_conv/statistics.hpp"
@@ -30,7 +30,7 @@ struct Cluster {
 
 /// Which warpgroups and CTAs work on which tiles, and how far loads run ahead of them.
 struct Schedule {
-  plan::Order order = plan::Order::pingpong;
+  sm90::Order order = sm90::Order::pingpong;
   Cluster cluster = {};
   int stages = 4;           ///< of filters, and of activations too where these have no ring of their own
   bool split = false;       ///< split-K
@@ -92,7 +92,7 @@ struct ConvConfig {
   int activation_stages() const;
   void set_activation_stages(int stages);
 
-  plan::NormMode mode() const { return mode_of(statistics); }
+  sm90::NormMode mode() const { return mode_of(statistics); }
   int unit() const;    ///< channels of a message of the exchanged statistics; 1 without an exchange
   int floats() const;  ///< of such a message; 0 without an exchange
   bool wide() const;

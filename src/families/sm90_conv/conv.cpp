@@ -13,7 +13,7 @@ namespace unisono::families::sm90_conv {
 namespace {
 
 ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device,
-                      const plan::FixedFields& fixed) {
+                      const sm90::FixedFields& fixed) {
   ConvCandidate c;
   c.plan.config = config;
   c.refusal = refuse_config(config, problem, device);
@@ -31,9 +31,9 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
 
 std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
                                            const plan::Device& device, const plan::Override& fixed) {
-  const plan::FixedFields fields = plan::resolve(fixed);
+  const sm90::FixedFields fields = sm90::resolve(fixed);
   std::vector<ConvCandidate> all;
-  if (fields.load == plan::Load::depthwise || fields.thread) return all;
+  if (fields.load == sm90::Load::depthwise || fields.thread) return all;
   const auto add = [&](const plan::ConvTask& form) {
     const auto problem = sm90::make_problem(form, epilogue, device);
     if (!problem) return;
@@ -42,7 +42,7 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
   };
   const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
   const auto phases = sm90::by_phases(task.contraction());
-  if (phases && fields.load != plan::Load::gather) add(*phases);
+  if (phases && fields.load != sm90::Load::gather) add(*phases);
   if (std::ranges::none_of(all, legal)) add(task);
   const auto legal_end = std::stable_partition(all.begin(), all.end(), legal);
   std::ranges::stable_sort(all.begin(), legal_end, {}, [](const ConvCandidate& c) { return c.plan.predicted_us; });

@@ -75,7 +75,7 @@ double steps_of(const ConvPlan& p, const sm90::ConvProblem& problem) {
 /// Clocks in which a warp on each scheduler loads a stage in pieces of 16 bytes.
 double gather_clk(const ConvConfig& c) {
   if (!c.gathered()) return 0;
-  const double threads = exchanges(c.mode()) ? c.mode() == plan::NormMode::streamed ? 32 : 96 : 128,
+  const double threads = exchanges(c.mode()) ? c.mode() == sm90::NormMode::streamed ? 32 : 96 : 128,
                pieces = static_cast<double>(c.tile.k * size_of(c.element) / 16) / threads;
   return pieces * (c.tile.m * (c.gathered()->vectors ? k.vector : k.elements) +
                    c.tile.n * (c.gathered()->filters ? k.elements : 0));
@@ -87,7 +87,7 @@ int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.schedule.cluste
 /// chunk, 32 rows at a time.
 double im2col_clk(const ConvConfig& c) {
   if (!c.window()) return 0;
-  const double warps = !exchanges(c.mode()) ? 4 : c.mode() == plan::NormMode::streamed ? 1 : 3;
+  const double warps = !exchanges(c.mode()) ? 4 : c.mode() == sm90::NormMode::streamed ? 1 : 3;
   return std::ceil(c.tile.m / 32 / warps) * k.im2col_rows_clk + 4.0 * c.tile.m * c.tile.k / k.shared_bytes +
          k.im2col_tile_clk / c.window()->steps(c.tile.k);
 }
@@ -130,7 +130,7 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const double waits =
       c.window() ? im2col_clk(c) : std::max(k.load_clk / lead, c.atoms() > 1 ? k.deep_step_clk : k.step_clk);
   const double busy = std::max({tensor, shared, l2, waits, gather_clk(c), rows_clk(c, problem, taps)});
-  const bool pingpong2 = c.schedule.order == plan::Order::pingpong2;
+  const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
   return busy * (c.halo() && taps == 1 ? k.single_box : 1.0) * (c.schedule.cluster.ctas() > 1 ? k.cluster : 1.0) *
          (pingpong2 ? k.pingpong2 : 1.0) *
          (c.window() ? (c.schedule.swap ? 1.0 : k.im2col_pixels_first) * (pingpong2 ? k.im2col_pingpong2 : 1.0) : 1.0);
@@ -182,7 +182,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   }
   element += (c.features.resampling.upsampled ? k.upsampled : 0.0) + (c.features.resampling.pooled ? k.pooled : 0.0) +
              k.head * 8 * c.features.head.eights;
-  if (c.mode() != plan::NormMode::none) {
+  if (c.mode() != sm90::NormMode::none) {
     element += visit(problem.before) + k.statistics;
   }
   if (c.features.moments > 0) {  // as the sums of a normalisation, and the values once more: rounded, then packed
@@ -193,7 +193,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   if (exchanges(c.mode())) {
     const double rows = rows_of_image(p);
     t.epilogue += columns_clk(c, c.unit());
-    if (c.mode() == plan::NormMode::resident) {
+    if (c.mode() == sm90::NormMode::resident) {
       t.epilogue += k.exchange_clk;
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     } else {
@@ -204,7 +204,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     }
   }
   t.epilogue += element * elements;
-  if (exchanges(c.mode()) && c.schedule.order == plan::Order::pingpong2) t.epilogue *= k.pingpong2_statistics;
+  if (exchanges(c.mode()) && c.schedule.order == sm90::Order::pingpong2) t.epilogue *= k.pingpong2_statistics;
   if (c.schedule.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile.n / 128;
   return t;
 }
@@ -213,7 +213,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
 /// epilogue.
 double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
-  const bool second = c.mode() == plan::NormMode::streamed;
+  const bool second = c.mode() == sm90::NormMode::streamed;
   const double start = k.start_clk + fill_clk(c);
   const double beside = second ? k.beside_second : c.schedule.warpgroups() == 2 ? k.beside_pingpong2 : k.beside;
   const double quiet = exchanges(c.mode()) ? k.quiet : 1.0;
@@ -230,7 +230,7 @@ double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
 /// Tiles and orders that have been timed; the others bear the risk of what the model does not know.
 bool measured(const ConvConfig& c) {
   const auto is = [&](int m, int n) { return c.tile.m == m && c.tile.n == n; };
-  const bool pingpong2 = c.schedule.order == plan::Order::pingpong2;
+  const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
   if (c.schedule.consumer_groups() == 1)
     return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
   if (c.schedule.swap) return !pingpong2 && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
@@ -246,7 +246,7 @@ double filters_clk(const ConvConfig& c) {
 
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p) {
-  return p.config.mode() == plan::NormMode::streamed
+  return p.config.mode() == sm90::NormMode::streamed
              ? 4.0 * std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p))
              : 0.0;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "families/sm90/fields.hpp"
 #include "families/sm90/parameters.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/conv.hpp"
@@ -25,6 +26,8 @@ plan::ConvTask planned(const ConvPlan& p, const plan::ConvTask& task) {
 class Sm90Conv final : public Family {
  public:
   std::string_view name() const override { return "sm90_conv"; }
+  std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
+  void check(const Override& fixed) const override { sm90::resolve(fixed); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;

@@ -11,7 +11,7 @@ namespace unisono::families::sm90_conv {
 std::optional<plan::Refusal> refuse_head(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.head != p.head) return sm90::unfit("head: not as the epilogue says");
   if (!c.features.head.any()) return {};
-  if (c.mode() == plan::NormMode::general)
+  if (c.mode() == sm90::NormMode::general)
     return sm90::unfit("head: mode general, whose elements do not all go through TMA");
   if (c.by_parity()) return sm90::unfit("head: pixels of a phase; only tiles of whole pixels are multiplied again");
   if (c.features.stores != sm90::Stores::tma)

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "families/interface/override.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
@@ -19,7 +19,7 @@ std::string beyond_fetching(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.stores != sm90::Stores::tma)
     return "results leave by ordinary stores, operands come by ordinary loads";
   if (c.by_parity()) return "rows of a parity phase are every second pixel of every second image row";
-  if (c.mode() == plan::NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
+  if (c.mode() == sm90::NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
   if (p.row_levels > 0)
     return "a general epilogue with reductions over rows' channels passes over a tile several times";
   if (p.visitor.fold_words > 0 && c.tile.m / c.schedule.warpgroups() > 64)

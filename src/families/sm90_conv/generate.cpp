@@ -10,13 +10,13 @@ namespace unisono::families::sm90_conv {
 
 namespace {
 
-std::string_view norm_name(plan::NormMode mode) {
+std::string_view norm_name(sm90::NormMode mode) {
   switch (mode) {
-    case plan::NormMode::none: return "kNone";
-    case plan::NormMode::resident: return "kResident";
-    case plan::NormMode::streamed: return "kStreamed";
-    case plan::NormMode::rows: return "kRows";
-    case plan::NormMode::general: return "kGeneral";
+    case sm90::NormMode::none: return "kNone";
+    case sm90::NormMode::resident: return "kResident";
+    case sm90::NormMode::streamed: return "kStreamed";
+    case sm90::NormMode::rows: return "kRows";
+    case sm90::NormMode::general: return "kGeneral";
   }
   throw InternalError("a mode of normalising without a name");
 }
@@ -30,17 +30,17 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
       count > std::ssize(fetched) || (count > 0 && fetched != sm90::fetchable_operands(e)))
     throw InternalError(fmt::format("{} operands are fetched, planned for {} of 16 bits; {} are", count,
                                     sm90::fetchable_operands(e).size(), fetched.size()));
-  if (e.general.has_value() != (c.mode() == plan::NormMode::general))
+  if (e.general.has_value() != (c.mode() == sm90::NormMode::general))
     throw InternalError(
         fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", norm_name(c.mode())));
-  if (e.norm.has_value() != (plan::normalises(c.mode())) && !e.general)
+  if (e.norm.has_value() != (sm90::normalises(c.mode())) && !e.general)
     throw InternalError(
         fmt::format("an epilogue {} a normalisation, and mode {}", e.norm ? "with" : "without", norm_name(c.mode())));
-  if (e.norm && e.norm->per_pixel != (c.mode() == plan::NormMode::rows))
+  if (e.norm && e.norm->per_pixel != (c.mode() == sm90::NormMode::rows))
     throw InternalError(fmt::format("statistics over {}, and mode {}",
                                     e.norm->per_pixel ? "the channels of a pixel" : "an image's pixels",
                                     norm_name(c.mode())));
-  if (e.uses_raw && c.mode() != plan::NormMode::resident)
+  if (e.uses_raw && c.mode() != sm90::NormMode::resident)
     throw InternalError(
         fmt::format("an epilogue that reads the normalisation's input again, and mode {}", norm_name(c.mode())));
   if (plan::resampling_of(e.resampled) != c.features.resampling)
@@ -50,7 +50,7 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
     throw InternalError(fmt::format("an epilogue with the head '{}', and a configuration with '{}'",
                                     to_string(plan::head_of(e)), to_string(c.features.head)));
   if ((e.moments.channels > 0) != (c.features.moments > 0) ||
-      (c.features.moments > 0 && c.mode() != plan::NormMode::none))
+      (c.features.moments > 0 && c.mode() != sm90::NormMode::none))
     throw InternalError(
         fmt::format("an epilogue that stores statistics of every {} channels, and one of every {}, mode {}",
                     e.moments.channels, c.features.moments, norm_name(c.mode())));

@@ -62,7 +62,7 @@ void lay_out_tiles(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem)
 /// Messages of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
 /// warpgroup, four of a warp. Else slots form segments, as few as there can be, each of which warps merge first.
 void lay_out_statistics(ConvPlan& p) {
-  const int at_once = p.config.mode() == plan::NormMode::streamed ? 4 * 32 : 8 * 128,
+  const int at_once = p.config.mode() == sm90::NormMode::streamed ? 4 * 32 : 8 * 128,
             units = p.config.tile.n / p.config.unit();
   p.segment_slots = 1;
   if (std::int64_t{p.slots_per_image} * units > at_once)
@@ -93,7 +93,7 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
 Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
-  if (c.mode() == plan::NormMode::general) lay_out_folds(to, w, p, problem);
+  if (c.mode() == sm90::NormMode::general) lay_out_folds(to, w, p, problem);
   if (w.bytes == 0 && !p.cooperative) return w;
   w.exits = take(to, w.bytes, product(8));  // blocks that left; in checked builds those that came, too
   if (!p.cooperative) return w;
@@ -152,7 +152,7 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.config = config;
   Narrowing to;
   lay_out_tiles(to, p, problem);
-  if (exchanges(config.mode()) || config.mode() == plan::NormMode::general || config.features.moments > 0)
+  if (exchanges(config.mode()) || config.mode() == sm90::NormMode::general || config.features.moments > 0)
     p.slots_per_image = to.as<int>(Checked("slots of statistics", p.tiles_m) * config.schedule.cluster.m *
                                    config.schedule.warpgroups() * problem.phases());
   if (to.beyond()) return sm90::unfit("size: {}", *to.beyond());  // before anything is divided by these numbers
@@ -164,8 +164,8 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.cluster = cluster_blocks(config);
   p.pitched_image = !config.gathered(), p.pitched_output = config.features.stores == sm90::Stores::tma;
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
-  p.numerics = {.folds = config.mode() == plan::NormMode::general,
-                .kept_columns = config.mode() == plan::NormMode::streamed ? config.unit() : 0};
+  p.numerics = {.folds = config.mode() == sm90::NormMode::general,
+                .kept_columns = config.mode() == sm90::NormMode::streamed ? config.unit() : 0};
   return p;
 }
 }  // namespace unisono::families::sm90_conv

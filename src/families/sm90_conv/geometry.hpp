@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "families/interface/override.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/plan.hpp"
 #include "plan/expected.hpp"
@@ -36,7 +36,7 @@ std::optional<plan::Refusal> refuse_config(const ConvConfig& config, const sm90:
                                            const plan::Device& device);
 
 /// Why a configuration has no place for a field that an override fixes; nothing: it has, for all.
-std::optional<plan::Refusal> refuse_fields(const ConvConfig& config, const plan::FixedFields& fixed);
+std::optional<plan::Refusal> refuse_fields(const ConvConfig& config, const sm90::FixedFields& fixed);
 
 /// Why this launch may not run (the statistics of an image do not fit in flight, nothing to split); nothing: it may.
 std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::ConvProblem& problem,

@@ -34,7 +34,7 @@ std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::Con
   if (c.meets() && plan.tiles_n > held)
     return sm90::unfit("general: a row has {} tiles that wait for one another, {} fit in flight", plan.tiles_n, held)
         .exceeding(plan.tiles_n, static_cast<double>(held));
-  if (c.mode() == plan::NormMode::resident && image > held && image > 1)
+  if (c.mode() == sm90::NormMode::resident && image > held && image > 1)
     return sm90::unfit("resident: an image has {} tiles, {} fit in flight", image, held)
         .exceeding(static_cast<double>(image), static_cast<double>(held));
   return {};

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "families/interface/override.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90_conv/features.hpp"
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
@@ -41,12 +41,12 @@ int general_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
 /// its reports: 192 accumulators bare and 160 with a resident GroupNorm need none; loads of an operand [m,n] that run
 /// ahead take some thirty. Small tiles are never refused: an epilogue that spills is slow, not wrong.
 int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budget) {
-  const bool normalises = plan::normalises(c.mode()), pingpong2 = c.schedule.order == plan::Order::pingpong2;
+  const bool normalises = sm90::normalises(c.mode()), pingpong2 = c.schedule.order == sm90::Order::pingpong2;
   const auto loads = [&](int tensors) {
     return tensors == 0 ? 0 : (pingpong2 ? 16 : normalises ? 32 : 36) + 12 * (tensors - 1);
   };
   int registers = normalises ? 64 : pingpong2 ? 48 : 40;
-  if (c.mode() == plan::NormMode::streamed) registers += pingpong2 ? 8 : 24;
+  if (c.mode() == sm90::NormMode::streamed) registers += pingpong2 ? 8 : 24;
   const int fetched = c.features.fetch.value_or(0);  // pairs of one ldmatrix each
   const int before = p.visitor.short_tensors_before ? fetched : 0;
   registers += loads(p.before.tensors - before) + loads(p.after.tensors - fetched + before) +
@@ -54,13 +54,13 @@ int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budg
                 : pingpong2  ? 12 * (fetched - 1)
                              : 8 + 4 * fetched);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
-  if (c.mode() == plan::NormMode::general) registers += general_registers(c, p);
+  if (c.mode() == sm90::NormMode::general) registers += general_registers(c, p);
   if (p.stores > 1) registers += slice_channels(c.tile.n) / 4;
   return std::min(registers, budget - 32);
 }
 
 std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
-  const int budget = c.schedule.order == plan::Order::pingpong2 ? (c.filled_by_warps() ? 104 : 112)
+  const int budget = c.schedule.order == sm90::Order::pingpong2 ? (c.filled_by_warps() ? 104 : 112)
                      : c.filled_by_warps()                      ? 208
                      : normalises(c.mode())                     ? 224
                                                                 : 232;
@@ -111,7 +111,7 @@ std::optional<plan::Refusal> check_explicit_im2col(const ConvConfig& c, const sm
   if (c.schedule.cluster.ctas() > 1)
     return unfit("im2col_smem: a cluster of CTAs; each makes the im2col matrix of its own pixels");
   if (c.schedule.split) return unfit("split-K: a CTA has the filters of all k-steps, and tiles have few");
-  if (c.mode() == plan::NormMode::streamed && c.schedule.order == plan::Order::pingpong2)
+  if (c.mode() == sm90::NormMode::streamed && c.schedule.order == sm90::Order::pingpong2)
     return unfit(
         "im2col_smem: pingpong2, streamed; what registers four consumer warpgroups leave is too little for it");
   if (c.tile.n < p.extents.cols)
@@ -145,7 +145,7 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     } else if (p.conv.groups > 1 && group % c.tile.n != 0)
       return unfit("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group);
   }
-  if (c.mode() == plan::NormMode::streamed && c.features.stores != sm90::Stores::tma)
+  if (c.mode() == sm90::NormMode::streamed && c.features.stores != sm90::Stores::tma)
     return unfit("streamed: values wait in the output, which only rows of a multiple of 8 channels have room for");
   return {};
 }
@@ -153,7 +153,7 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
 std::optional<plan::Refusal> check_split(const ConvConfig& c) {
   if (!c.schedule.split) return {};
   if (c.schedule.cluster.ctas() > 1) return unfit("split-K: goes without clusters");
-  if (c.mode() == plan::NormMode::streamed) return unfit("split-K: serves small outputs, which are resident");
+  if (c.mode() == sm90::NormMode::streamed) return unfit("split-K: serves small outputs, which are resident");
   if (c.tile.n % 32 != 0) return unfit("split-K: {} channels; partial tiles move in multiples of 32", c.tile.n);
   return {};
 }
@@ -174,7 +174,7 @@ std::optional<plan::Refusal> check_stationary(const ConvConfig& c, const sm90::C
 }
 
 std::optional<plan::Refusal> check_general(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (c.mode() != plan::NormMode::general)
+  if (c.mode() != sm90::NormMode::general)
     return unfit("mode: {}; only `general` serves the epilogue", to_string(c.mode()));
   if (c.schedule.swap)
     return unfit("swap: threads have whole rows only if pixels are the rows of a matrix instruction");
@@ -191,26 +191,26 @@ std::optional<plan::Refusal> check_general(const ConvConfig& c, const sm90::Conv
 std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.moments != moments_unit(p, c.tile.n)) return unfit("statistics: not as the epilogue says");
   if (p.visitor.general) return check_general(c, p);
-  if (c.mode() == plan::NormMode::general) return unfit("mode: general; the epilogue does with less");
+  if (c.mode() == sm90::NormMode::general) return unfit("mode: general; the epilogue does with less");
   const bool normalises = p.visitor.normalises;
-  if (normalises != (c.mode() != plan::NormMode::none))
+  if (normalises != (c.mode() != sm90::NormMode::none))
     return normalises ? unfit("mode: none; the epilogue has a normalisation")
                       : unfit("mode: the epilogue has no normalisation, only `none` serves it");
-  if (p.per_pixel != (c.mode() == plan::NormMode::rows))
+  if (p.per_pixel != (c.mode() == sm90::NormMode::rows))
     return p.per_pixel ? unfit("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode()))
                        : unfit("mode: rows; it is for statistics over the channels of a pixel, these are an image's");
   if (exchanges(c.mode()) && c.schedule.group != 0)
     return unfit("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
                  c.schedule.group);
   if (!normalises) return {};
-  if (c.mode() == plan::NormMode::rows && c.schedule.swap)
+  if (c.mode() == sm90::NormMode::rows && c.schedule.swap)
     return unfit("swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
-  if (c.mode() == plan::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
+  if (c.mode() == sm90::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
     return unfit("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile.n,
                  c.schedule.cluster.n, p.extents.cols);
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
     return unfit("halo tiles: statistics run over all images, and halo tiles are an image's");
-  if (p.uses_raw && c.mode() != plan::NormMode::resident)
+  if (p.uses_raw && c.mode() != sm90::NormMode::resident)
     return unfit(
         "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
         to_string(c.mode()));
@@ -222,7 +222,7 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
 
 std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   const int stores = stores_per_tile(c);
-  if (c.mode() == plan::NormMode::streamed && c.features.store_buffers != stores)
+  if (c.mode() == sm90::NormMode::streamed && c.features.store_buffers != stores)
     return unfit("streamed: {} store buffers; all {} slices of a tile wait in them", c.features.store_buffers, stores);
   if (c.schedule.swap && c.features.store_buffers < std::min(2, stores))
     return unfit(
@@ -256,7 +256,7 @@ std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::Conv
   return check_memory(c, p, d);
 }
 
-std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const plan::FixedFields& fixed) {
+std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const sm90::FixedFields& fixed) {
   if (fixed.unit.value_or(c.unit()) != c.unit())
     return unfit("unit: {} channels; without statistics of an image there are no entries", *fixed.unit);
   return {};

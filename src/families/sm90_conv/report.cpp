@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "families/interface/override.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90/gathering.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/conv.hpp"
@@ -65,22 +65,22 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue)
 std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
   const int image = p.tiles_m * p.tiles_n;
   switch (p.config.mode()) {
-    case plan::NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
-    case plan::NormMode::resident:
+    case sm90::NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
+    case sm90::NormMode::resident:
       return fmt::format(
           "resident: {} together in flight, accumulators wait in registers for the image's statistics; stored once",
           image * p.splits == 1 ? "the one tile of an image is"
           : p.splits == 1       ? fmt::format("all {} tiles of an image are", image)
                                 : fmt::format("all {} parts of an image's {} tiles are", image * p.splits, image));
-    case plan::NormMode::streamed:
+    case sm90::NormMode::streamed:
       return fmt::format(
           "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in "
           "memory if their image is not complete by then",
           image);
-    case plan::NormMode::rows:
+    case sm90::NormMode::rows:
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
              "once";
-    case plan::NormMode::general: return reason_of_general(p, epilogue);
+    case sm90::NormMode::general: return reason_of_general(p, epilogue);
   }
   return {};
 }
@@ -98,7 +98,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.schedule.group > 0) text += fmt::format(" group {}", c.schedule.group);
   if (c.schedule.swap) text += " swap";
   if (c.schedule.stationary) text += " stationary";
-  if (c.mode() != plan::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
+  if (c.mode() != sm90::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
   if (c.element == DType::tf32) text += " tf32";
   if (c.loads(Im2colTile::Box::columns)) text += " A(k,m)";
   if (c.by_parity())

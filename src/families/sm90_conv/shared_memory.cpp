@@ -5,13 +5,13 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
-bool second_pass(const ConvConfig& c) { return c.mode() == plan::NormMode::streamed; }
+bool second_pass(const ConvConfig& c) { return c.mode() == sm90::NormMode::streamed; }
 
 int fetched(const ConvConfig& c) { return c.features.fetch.value_or(0); }
 
 /// Bytes for the reductions of a general epilogue.
 shared_layout::Bytes fold_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
-  if (c.mode() != plan::NormMode::general) return 0;
+  if (c.mode() != sm90::NormMode::general) return 0;
   int places = 0;
   for (const int width : v.group_widths) places += (c.tile.n + width - 1) / width;
   const shared_layout::Bytes groups =
@@ -24,7 +24,7 @@ shared_layout::EpilogueLayout epilogue_of(const ConvConfig& c, const plan::Visit
                                          .rows = c.tile.m / c.schedule.warpgroups(),
                                          .store_buffers = c.features.store_buffers,
                                          .exchanges = exchanges(c.mode()),
-                                         .by_rows = c.mode() == plan::NormMode::rows,
+                                         .by_rows = c.mode() == sm90::NormMode::rows,
                                          .second_pass = second_pass(c),
                                          .stores_moments = c.features.moments > 0,
                                          .fetch = fetched(c),

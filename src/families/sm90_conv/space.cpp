@@ -48,21 +48,21 @@ std::vector<int> widths(const sm90::ConvProblem& p) {
 
 /// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less. 128 deep where that leaves four
 /// steps.
-std::vector<int> depths(const sm90::ConvProblem& p, plan::Load load, const Im2colWindow& window) {
+std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2colWindow& window) {
   if (p.element_bytes() == 4) return {p.line_depth()};
   std::int64_t c = p.gathered ? p.depth() : p.conv.c;
-  if (load == plan::Load::im2col_smem) c = 8 * window.steps(8);
+  if (load == sm90::Load::im2col_smem) c = 8 * window.steps(8);
   std::vector<int> list{64};
   if ((c + 31) / 32 * 32 < (c + 63) / 64 * 64) list.push_back(32);
-  if (load != plan::Load::im2col_smem && !p.gathered && p.depth() >= 512) list.push_back(128);
+  if (load != sm90::Load::im2col_smem && !p.gathered && p.depth() >= 512) list.push_back(128);
   return list;
 }
 
-std::vector<plan::Load> loads(const sm90::ConvProblem& p) {
-  if (p.task.phases) return {plan::Load::halo};
-  std::vector<plan::Load> list =
-      p.gathered ? std::vector{plan::Load::gather} : std::vector{plan::Load::halo, plan::Load::im2col};
-  if (!beyond_explicit_im2col(p.task)) list.push_back(plan::Load::im2col_smem);
+std::vector<sm90::Load> loads(const sm90::ConvProblem& p) {
+  if (p.task.phases) return {sm90::Load::halo};
+  std::vector<sm90::Load> list =
+      p.gathered ? std::vector{sm90::Load::gather} : std::vector{sm90::Load::halo, sm90::Load::im2col};
+  if (!beyond_explicit_im2col(p.task)) list.push_back(sm90::Load::im2col_smem);
   return list;
 }
 
@@ -72,17 +72,17 @@ std::vector<std::pair<int, int>> clusters(const sm90::ConvProblem& p, const Conv
   const std::int64_t tiles =
       across * ((p.extents.rows() + c.tile.m - 1) / c.tile.m);  // by phases: of a quarter each, four times
   // Small products wait for L2: a square of four blocks reads half as much
-  if (c.mode() == plan::NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
+  if (c.mode() == sm90::NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
   for (const int n : {2, 4, 5})
     if (across % n == 0) list.emplace_back(1, n);
   return list;
 }
 
-std::vector<plan::NormMode> modes(const sm90::ConvProblem& p) {
-  if (p.visitor.general) return {plan::NormMode::general};
-  if (!p.visitor.normalises) return {plan::NormMode::none};
-  if (p.per_pixel) return {plan::NormMode::rows};
-  return {plan::NormMode::resident, plan::NormMode::streamed};
+std::vector<sm90::NormMode> modes(const sm90::ConvProblem& p) {
+  if (p.visitor.general) return {sm90::NormMode::general};
+  if (!p.visitor.normalises) return {sm90::NormMode::none};
+  if (p.per_pixel) return {sm90::NormMode::rows};
+  return {sm90::NormMode::resident, sm90::NormMode::streamed};
 }
 
 /// Filters beyond this leave too little for activations and the epilogue.
@@ -92,7 +92,7 @@ constexpr std::int64_t most_stationary_bytes = 128 << 10;
 constexpr std::int64_t longest_deep_clk = 1280;
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
-bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const plan::FixedFields& fixed) {
+bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
   if (c.schedule.stationary && !fixed.stationary &&
       (c.filled_by_warps() || c.schedule.split || c.atoms() > 1 || p.task.phases || p.task.batched))
     return false;
@@ -108,19 +108,19 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Fixed
   if (c.gathered() && c.gathered()->direct && (c.schedule.swap || c.schedule.split || c.tile.k != p.line_depth()) &&
       !(fixed.swap || fixed.split || fixed.tile_k))
     return false;
-  if (c.mode() == plan::NormMode::streamed && sm90::stores_of(p.task) != sm90::Stores::tma && !fixed.mode) return false;
+  if (c.mode() == sm90::NormMode::streamed && sm90::stores_of(p.task) != sm90::Stores::tma && !fixed.mode) return false;
   if (c.tile.m / c.schedule.warpgroups() < 64 && !(fixed.tile_m && fixed.order)) return false;
   if (c.schedule.swap &&
-      (c.tile.n % 64 != 0 || c.mode() == plan::NormMode::rows || c.mode() == plan::NormMode::general) &&
+      (c.tile.n % 64 != 0 || c.mode() == sm90::NormMode::rows || c.mode() == sm90::NormMode::general) &&
       !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
   if (c.halo() && c.tile.k < p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
   // Two steps of 64 hide their barriers behind matrix instructions of so many clocks; kept tiles need the memory
   if (c.tile.k == 128 && !fixed.tile_k &&
-      (step_clk_of(c, p) > longest_deep_clk || c.mode() == plan::NormMode::streamed))
+      (step_clk_of(c, p) > longest_deep_clk || c.mode() == sm90::NormMode::streamed))
     return false;
   if (c.schedule.split && c.schedule.cluster.ctas() > 1 && !(fixed.split && fixed.cluster_m)) return false;
-  if (c.schedule.split && c.mode() == plan::NormMode::streamed && !(fixed.split && fixed.mode)) return false;
+  if (c.schedule.split && c.mode() == sm90::NormMode::streamed && !(fixed.split && fixed.mode)) return false;
   return true;
 }
 
@@ -157,21 +157,21 @@ void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
 }
 
 /// Those of the configuration's mode, for its tile.
-Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, const plan::FixedFields& fixed) {
+Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
   const int whole = p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile.n) : 1;
   const int unit = fixed.unit.value_or(whole);
   const bool wide = p.reduces_rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1);
   switch (c.mode()) {
-    case plan::NormMode::resident: return ResidentStatistics{unit};
-    case plan::NormMode::streamed: return StreamedStatistics{unit};
-    case plan::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns};
-    case plan::NormMode::none:
-    case plan::NormMode::rows: break;
+    case sm90::NormMode::resident: return ResidentStatistics{unit};
+    case sm90::NormMode::streamed: return StreamedStatistics{unit};
+    case sm90::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns};
+    case sm90::NormMode::none:
+    case sm90::NormMode::rows: break;
   }
   return c.statistics;
 }
 
-void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const plan::FixedFields& fixed) {
+void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed) {
   c.element = p.element_bytes() == 4 ? DType::tf32 : p.conv.dtype_x;
   finish_loader(c.loader, p);
   c.operands = {.columns_b = p.task.columns_b && !(c.gathered() && c.gathered()->filters), .batched = p.task.batched};
@@ -185,7 +185,7 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
 
 /// A candidate for each number of operands that TMA may bring.
 void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
-                  const plan::FixedFields& fixed) {
+                  const sm90::FixedFields& fixed) {
   ConvConfig base = c;
   finish(base, p, d, fixed);
   if (c.tile.k == 128 && !fixed.tile_k && lead(base, p) < 2) return;  // as much as four steps of 64
@@ -201,20 +201,20 @@ void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const sm90
 }
 
 /// Which operand comes first, and whether filters stay.
-std::vector<std::pair<bool, bool>> operand_choices(const plan::FixedFields& fixed) {
+std::vector<std::pair<bool, bool>> operand_choices(const sm90::FixedFields& fixed) {
   std::vector<std::pair<bool, bool>> list;
   for (const bool swap : either(fixed.swap, {false, true}))
     for (const bool stationary : either(fixed.stationary, {false, true})) list.emplace_back(swap, stationary);
   return list;
 }
 
-Loader loader_of(plan::Load load, const sm90::ConvProblem& p, const Im2colWindow& window) {
+Loader loader_of(sm90::Load load, const sm90::ConvProblem& p, const Im2colWindow& window) {
   switch (load) {
-    case plan::Load::halo: return HaloTile{};
-    case plan::Load::gather: return sm90::gathering_of(p.task);
-    case plan::Load::im2col_smem: return ExplicitIm2col{.window = window};
-    case plan::Load::im2col:
-    case plan::Load::depthwise: break;  // these kernels have no candidates for the latter
+    case sm90::Load::halo: return HaloTile{};
+    case sm90::Load::gather: return sm90::gathering_of(p.task);
+    case sm90::Load::im2col_smem: return ExplicitIm2col{.window = window};
+    case sm90::Load::im2col:
+    case sm90::Load::depthwise: break;  // these kernels have no candidates for the latter
   }
   return Im2colTile{};
 }
@@ -222,20 +222,20 @@ Loader loader_of(plan::Load load, const sm90::ConvProblem& p, const Im2colWindow
 }  // namespace
 
 std::vector<ConvConfig> configurations(const sm90::ConvProblem& p, const plan::Device& d,
-                                       const plan::FixedFields& fixed) {
+                                       const sm90::FixedFields& fixed) {
   std::vector<ConvConfig> list;
   ConvConfig c;
   const bool explicit_im2col = !beyond_explicit_im2col(p.task);
   for (const int m : either(fixed.tile_m, {128, 256, 64})) {
     const Im2colWindow window = explicit_im2col ? im2col_window_of(p.conv) : Im2colWindow{.pitch = 16};
     for (const int n : either(fixed.tile_n, widths(p)))
-      for (const plan::Order order :
-           either(fixed.order, {plan::Order::pingpong, plan::Order::cooperative, plan::Order::pingpong2}))
-        for (const plan::Load load : either(fixed.load, loads(p)))
+      for (const sm90::Order order :
+           either(fixed.order, {sm90::Order::pingpong, sm90::Order::cooperative, sm90::Order::pingpong2}))
+        for (const sm90::Load load : either(fixed.load, loads(p)))
           for (const int depth : either(fixed.tile_k, depths(p, load, window)))
             for (const bool split : either(fixed.split, {false, true}))
               for (const auto& [swap, stationary] : operand_choices(fixed))
-                for (const plan::NormMode mode : either(fixed.mode, modes(p))) {
+                for (const sm90::NormMode mode : either(fixed.mode, modes(p))) {
                   c = {.tile = {m, n, depth},
                        .schedule = {.order = order, .split = split, .swap = swap, .stationary = stationary},
                        .loader = loader_of(load, p, window),

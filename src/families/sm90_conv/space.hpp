@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "families/interface/override.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
 
@@ -12,6 +12,6 @@ namespace unisono::families::sm90_conv {
 /// All combinations of tile, order, loads, cluster, split and mode that could suit the problem, with as many stages as
 /// fit; what `fixed` names stands as it says in every one. Not all are legal.
 std::vector<ConvConfig> configurations(const sm90::ConvProblem& problem, const plan::Device& device,
-                                       const plan::FixedFields& fixed);
+                                       const sm90::FixedFields& fixed);
 
 }  // namespace unisono::families::sm90_conv

@@ -25,7 +25,7 @@ int most_that_fit(ConvConfig c, const sm90::ConvProblem& p, std::size_t bytes) {
 
 /// Stationary: stages for all filters of a tile, and as many of activations as fit in so many bytes.
 ConvConfig with_all_filters(ConvConfig c, const sm90::ConvProblem& p, std::size_t bytes,
-                            const plan::FixedFields& fixed) {
+                            const sm90::FixedFields& fixed) {
   c.schedule.stages = fixed.stages.value_or(static_cast<int>(std::min<std::int64_t>(steps_per_tile(c, p), 1 << 12)));
   int activations = fixed.stages_a.value_or(most_stages);
   c.set_activation_stages(activations);
@@ -41,7 +41,7 @@ constexpr int windows_ahead = 3;
 int rows_ahead(const ConvConfig& c) { return std::max(4, 2 * c.window()->steps(c.tile.k)); }
 
 /// As many stages as fit in so many bytes; of halo tiles and filters, as many of each as make the lead longest.
-ConvConfig with_stages(ConvConfig c, const sm90::ConvProblem& p, std::size_t bytes, const plan::FixedFields& fixed) {
+ConvConfig with_stages(ConvConfig c, const sm90::ConvProblem& p, std::size_t bytes, const sm90::FixedFields& fixed) {
   if (c.schedule.stationary) return with_all_filters(c, p, bytes, fixed);
   ConvConfig best = c;
   best.set_activation_stages(c.window() ? fixed.stages_a.value_or(windows_ahead) : c.halo() ? 2 : 0);
@@ -64,7 +64,7 @@ std::int64_t enough_clk(const ConvConfig& c, const sm90::ConvProblem& p) {
                                         : lead_clk;
 }
 
-void set_stages(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const plan::FixedFields& fixed,
+void set_stages(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed,
                 std::size_t preferred_bytes) {
   if (c.gathered() && c.gathered()->direct) {  // of nothing
     c.schedule.stages = fixed.stages.value_or(2);
@@ -87,11 +87,11 @@ constexpr std::int64_t least_lead = 3;
 
 int buffers(const ConvConfig& c) {
   const int stores = stores_per_tile(c);
-  if (c.mode() == plan::NormMode::streamed) return stores;
-  const int least = c.schedule.swap || c.schedule.order == plan::Order::pingpong ? 2 : 1,
+  if (c.mode() == sm90::NormMode::streamed) return stores;
+  const int least = c.schedule.swap || c.schedule.order == sm90::Order::pingpong ? 2 : 1,
             slice = slice_channels(c.tile.n);
   // Narrow slices of resident tiles leave as many at a time as have 64 channels, while as many are written
-  const bool together = c.mode() == plan::NormMode::resident && !c.schedule.swap && slice < 64;
+  const bool together = c.mode() == sm90::NormMode::resident && !c.schedule.swap && slice < 64;
   return std::min(stores, together ? std::max(least, 128 / slice) : least);
 }
 
@@ -105,11 +105,11 @@ std::int64_t step_clk_of(const ConvConfig& c, const sm90::ConvProblem& p) {
   return std::int64_t{c.tile.m} * c.tile.n * c.tile.k / (p.element_bytes() == 4 ? 1024 : 2048);
 }
 
-void choose_stages(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const plan::FixedFields& fixed) {
+void choose_stages(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed) {
   set_stages(c, p, d, fixed, roomy_bytes);
 }
 
-bool choose_buffers(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const plan::FixedFields& fixed) {
+bool choose_buffers(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed) {
   const int least = c.schedule.swap ? std::min(2, stores_per_tile(c)) : 1;
   bool enough = false;
   for (int buffers = std::min(32, stores_per_tile(c)); buffers >= least && !enough; --buffers) {

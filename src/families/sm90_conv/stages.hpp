@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "families/interface/override.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
 
@@ -22,11 +22,11 @@ std::int64_t step_clk_of(const ConvConfig& config, const sm90::ConvProblem& prob
 
 /// Sets the stages that `fixed` leaves open.
 void choose_stages(ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device,
-                   const plan::FixedFields& fixed);
+                   const sm90::FixedFields& fixed);
 
 /// Gives fetched operands as many staging buffers, up to a tile's, as leave the stages the lead that covers their
 /// loads; two at least if four warps write one. False if not even these leave one.
 bool choose_buffers(ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device,
-                    const plan::FixedFields& fixed);
+                    const sm90::FixedFields& fixed);
 
 }  // namespace unisono::families::sm90_conv

@@ -3,7 +3,7 @@
 
 #include <variant>
 
-#include "families/interface/override.hpp"
+#include "families/sm90/fields.hpp"
 
 namespace unisono::families::sm90_conv {
 
@@ -44,9 +44,9 @@ struct GeneralReductions {
 /// In the order of NormMode.
 using Statistics = std::variant<NoStatistics, ResidentStatistics, StreamedStatistics, RowStatistics, GeneralReductions>;
 
-constexpr plan::NormMode mode_of(const Statistics& s) { return static_cast<plan::NormMode>(s.index()); }
+constexpr sm90::NormMode mode_of(const Statistics& s) { return static_cast<sm90::NormMode>(s.index()); }
 
 /// Those of a mode, of units of one channel.
-Statistics statistics_of(plan::NormMode mode);
+Statistics statistics_of(sm90::NormMode mode);
 
 }  // namespace unisono::families::sm90_conv

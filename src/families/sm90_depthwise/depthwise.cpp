@@ -70,9 +70,9 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
 }
 
 /// Fields of an override that belong to kernels with matrix instructions.
-bool names_others(const plan::FixedFields& f) {
+bool names_others(const sm90::FixedFields& f) {
   return f.tile_k || f.cluster_m || f.stages || f.store_buffers || f.unit || f.group || f.fetch || f.order || f.split ||
-         f.swap || (f.load && *f.load != plan::Load::depthwise);
+         f.swap || (f.load && *f.load != sm90::Load::depthwise);
 }
 
 }  // namespace
@@ -214,7 +214,7 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvP
   plan.shared_bytes = filter_bytes(p, config.tile_n);
   plan.exclusive = false;
   plan.made_for_groups = true;
-  plan.numerics.folds = config.mode == plan::NormMode::general;
+  plan.numerics.folds = config.mode == sm90::NormMode::general;
   plan.predicted_us = predict_depthwise_us(plan, p, device);
   return plan;
 }
@@ -223,12 +223,12 @@ namespace {
 
 /// Strips of these taps; none where filters leave no registers for any.
 std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem& p, const plan::Device& d,
-                                       const plan::FixedFields& fixed) {
+                                       const sm90::FixedFields& fixed) {
   std::vector<DepthwiseConfig> list;
   const Conv2d& c = p.conv;
   DepthwiseConfig config;
   config.element = p.element_bytes() == 4 ? DType::tf32 : c.dtype_x;
-  config.mode = p.visitor.general ? plan::NormMode::general : plan::NormMode::none;
+  config.mode = p.visitor.general ? sm90::NormMode::general : sm90::NormMode::none;
   if (fixed.mode && *fixed.mode != config.mode) return list;
   const auto thread = [&](std::size_t i) { return fixed.thread ? std::optional((*fixed.thread)[i]) : std::nullopt; };
   const std::int64_t lattice_lines = divide_up(p.extents.height, depthwise_layout(s, c, p.extents).lattice_h);
@@ -258,7 +258,7 @@ std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem
 }  // namespace
 
 std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& p, const plan::Device& d,
-                                                      const plan::FixedFields& fixed) {
+                                                      const sm90::FixedFields& fixed) {
   if (names_others(fixed) || refuse_depthwise(p)) return {};
   const Conv2d& c = p.conv;
   const DepthwiseStrip any{.multiplier = static_cast<int>(c.k / c.groups)};
@@ -280,7 +280,7 @@ std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, cons
   if (!is_depthwise(task)) return all;
   const auto problem = sm90::make_problem(task, epilogue, device);
   if (!problem) return all;
-  for (const DepthwiseConfig& config : depthwise_configurations(*problem, device, plan::resolve(fixed)))
+  for (const DepthwiseConfig& config : depthwise_configurations(*problem, device, sm90::resolve(fixed)))
     all.push_back(lay_out_depthwise(config, *problem, device));
   std::ranges::stable_sort(all, {}, &DepthwisePlan::predicted_us);
   return all;
@@ -288,7 +288,7 @@ std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, cons
 
 std::string to_string(const DepthwiseConfig& c) {
   return fmt::format("depthwise {}x{} in {}{}{}", c.tile_m, c.tile_n, to_string(c.strip),
-                     c.mode != plan::NormMode::none ? fmt::format(", {}", to_string(c.mode)) : "",
+                     c.mode != sm90::NormMode::none ? fmt::format(", {}", to_string(c.mode)) : "",
                      c.element == DType::tf32 ? ", f32" : "");
 }
 

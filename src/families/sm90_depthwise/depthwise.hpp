@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "families/interface/override.hpp"
 #include "families/interface/plan.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90/problem.hpp"
 #include "plan/device.hpp"
 #include "unisono/contraction.hpp"
@@ -32,7 +32,7 @@ struct DepthwiseConfig {
   DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
   int tile_m = 0, tile_n = 0;   ///< pixels and channels of a block
   DepthwiseStrip strip = {};
-  plan::NormMode mode = plan::NormMode::none;  ///< none or general
+  sm90::NormMode mode = sm90::NormMode::none;  ///< none or general
 
   bool operator==(const DepthwiseConfig&) const = default;
 };
@@ -51,7 +51,7 @@ std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& problem);
 
 /// The candidates that `fixed` leaves, all of them legal; none if it fixes anything that such a kernel does not have.
 std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& problem, const plan::Device& device,
-                                                      const plan::FixedFields& fixed);
+                                                      const sm90::FixedFields& fixed);
 
 /// Threads of a CTA of such a configuration.
 int depthwise_threads(const DepthwiseConfig& config);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "families/sm90/fields.hpp"
 #include "families/sm90/gathering.hpp"
 #include "families/sm90/parameters.hpp"
 #include "families/sm90_depthwise/depthwise.hpp"
@@ -26,6 +27,8 @@ std::string loads(const plan::ConvTask& task, const DepthwiseStrip& s) {
 class Sm90Depthwise final : public Family {
  public:
   std::string_view name() const override { return "sm90_depthwise"; }
+  std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
+  void check(const Override& fixed) const override { sm90::resolve(fixed); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (!is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
@@ -68,7 +71,7 @@ class Sm90Depthwise final : public Family {
     const DepthwiseConfig& c = own(plan).config;
     return fmt::format("{}loads: {}\nmode: {}\n", c.element == DType::tf32 ? "products: of f32, added in f32\n" : "",
                        loads(w.task, c.strip),
-                       c.mode == plan::NormMode::general
+                       c.mode == sm90::NormMode::general
                            ? "general: rows have values of their own, elements know where they are"
                            : "none: no normalisation, tiles are stored as they are finished") +
            (w.epilogue.tensors_before.empty() && w.epilogue.tensors_after.empty()

@@ -11,9 +11,9 @@ namespace {
 
 // An epilogue that refuse_depthwise() refuses
 void check(const plan::Epilogue& e, const DepthwiseConfig& c) {
-  if (e.general.has_value() != (c.mode == plan::NormMode::general))
+  if (e.general.has_value() != (c.mode == sm90::NormMode::general))
     throw InternalError(
-        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", plan::to_string(c.mode)));
+        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", sm90::to_string(c.mode)));
   if (e.norm || e.head || e.resampled.any() || e.moments.channels > 0)
     throw InternalError("a depthwise kernel for an epilogue that normalises, or makes more of its main store");
 }
@@ -28,7 +28,7 @@ std::string depthwise_text(const DepthwiseConfig& c) {
       "    static constexpr bool kGeneral = {};\n"
       "}};\n",
       codegen::operand_tag(c.element), s.pixels, s.channels, c.tile_n, depthwise_threads(c), s.blocks, s.taps_h,
-      s.taps_w, s.stride_h, s.stride_w, s.multiplier, c.mode == plan::NormMode::general);
+      s.taps_w, s.stride_h, s.stride_w, s.multiplier, c.mode == sm90::NormMode::general);
 }
 
 }  // namespace

@@ -143,7 +143,7 @@ TEST_F(Compiles, WithoutNormalisation) {
   families::sm90_conv::ConvConfig config;
   config.element = DType::f16;
   config.tile = {.m = 256, .n = 160};
-  config.schedule = {.order = plan::Order::cooperative, .cluster = {1, 2}, .stages = 3};
+  config.schedule = {.order = families::sm90::Order::cooperative, .cluster = {1, 2}, .stages = 3};
   compile("h = acc + bias[n] + temb[b,n]\nstore silu(h) + r[m,n] as y : f16\nstore h : bf16", config);
 }
 
@@ -153,7 +153,7 @@ TEST_F(Compiles, Depthwise) {
   config.strip = {.taps_h = 3, .taps_w = 3, .blocks = 3};
   compile("operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : f16\nstore hardswish(h) + r as y : bf16", config);
   config.strip.taps_h = config.strip.taps_w = 0, config.strip.multiplier = 4;
-  config.mode = plan::NormMode::general;
+  config.mode = families::sm90::NormMode::general;
   compile("operand keep[m,n] : bool\nstore select(keep, acc * s[m], index(h)) as y : f32\nstore acc > 0 as z : bool",
           config);
 }
@@ -186,13 +186,14 @@ TEST_F(Compiles, BitsOfAccumulators) {
   constexpr const char* text = "h = odd(acc + bias[n])\nstore h : bf16\nstore {} as y : bf16";
   const std::string pixel = fmt::format(fmt::runtime(text), "layer_norm(h)"),
                     image = fmt::format(fmt::runtime(text), "group_norm(h, groups=32)");
-  for (const auto mode : {plan::NormMode::rows, plan::NormMode::resident, plan::NormMode::streamed}) {
-    const std::string& chosen = mode == plan::NormMode::rows ? pixel : image;
+  for (const auto mode :
+       {families::sm90::NormMode::rows, families::sm90::NormMode::resident, families::sm90::NormMode::streamed}) {
+    const std::string& chosen = mode == families::sm90::NormMode::rows ? pixel : image;
     families::sm90_conv::ConvConfig config = config_of(epilogue_of(chosen));
-    if (mode == plan::NormMode::streamed)
+    if (mode == families::sm90::NormMode::streamed)
       config.statistics = families::sm90_conv::StreamedStatistics{.unit = config.unit()};
     config.tile = {.m = 256, .n = 64};
-    config.schedule = {.order = plan::Order::cooperative, .stages = 3};
+    config.schedule = {.order = families::sm90::Order::cooperative, .stages = 3};
     compile(chosen, config);
   }
   compile("store odd(acc) as y : bf16", small_tile());
@@ -201,12 +202,12 @@ TEST_F(Compiles, BitsOfAccumulators) {
 TEST_F(Compiles, ExplicitIm2col) {
   Conv2d conv{.n = 1, .h = 64, .w = 64, .c = 3, .k = 64, .r = 3, .s = 3};
   families::sm90_conv::ConvConfig config{.tile = {.n = 64},
-                                         .schedule = {.order = plan::Order::pingpong2},
+                                         .schedule = {.order = families::sm90::Order::pingpong2},
                                          .loader = families::sm90_conv::ExplicitIm2col{
                                              .window = families::sm90_conv::im2col_window_of(conv), .stages = 3}};
   compile("store relu(acc + bias[n]) as y : bf16", config);
   conv.c = 16;
-  config.tile.k = 32, config.schedule.order = plan::Order::cooperative;
+  config.tile.k = 32, config.schedule.order = families::sm90::Order::cooperative;
   config.loader =
       families::sm90_conv::ExplicitIm2col{.window = families::sm90_conv::im2col_window_of(conv), .stages = 3};
   Options options;

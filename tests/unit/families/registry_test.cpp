@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "families/sm90/fields.hpp"
 #include "families/sm90_conv/family.hpp"
 #include "families/sm90_depthwise/family.hpp"
 #include "unisono/error.hpp"
@@ -47,6 +48,7 @@ class AnyOverride final : public AnyContraction {
  public:
   explicit AnyOverride(bool last_resort) : last_resort_(last_resort) {}
   bool is_last_resort() const override { return last_resort_; }
+  std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
   std::vector<Candidate> candidates(const Workload& workload, const Override&) const override {
     return AnyContraction::candidates(workload, {});
   }
@@ -55,12 +57,26 @@ class AnyOverride final : public AnyContraction {
   bool last_resort_;
 };
 
+/// Has a field of its own, a word of which was another before, and one that others have too.
+class OwnFields final : public AnyContraction {
+ public:
+  std::span<const plan::PlanField> fields() const override { return list; }
+  std::vector<Candidate> candidates(const Workload& workload, const Override&) const override {
+    return AnyContraction::candidates(workload, {});
+  }
+
+ private:
+  const std::vector<plan::PlanField> list{
+      {.name = "lanes", .form = "few or all", .words = {"few", "all"}, .former = {{"some", "few"}}},
+      {.name = "mode", .form = "alone", .words = {"alone"}}};
+};
+
 class Registry : public testing::Test {
  protected:
   Registry() { depthwise.groups = 256; }
   std::string served_by(const Conv2d& conv, const std::string& fixed = "") const {
     const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, conv);
-    return std::string(choose({conv, epilogue, device}, Override::parse(fixed)).value()->family->name());
+    return std::string(choose({conv, epilogue, device}, plan::parse_override(fixed)).value()->family->name());
   }
 
   plan::Device device;
@@ -132,9 +148,9 @@ TEST_F(Registry, PlansNameTheirFamily) {
     const std::string text = plan::to_string(override_of(*best));
     EXPECT_THAT(text, testing::StartsWith("family=" + std::string(best->family->name()) + " tile="));
     // Plans that were kept before there were families name none
-    Override before = Override::parse(text);
+    Override before = plan::parse_override(text);
     before.fields.erase("family");
-    for (const Override& fixed : {Override::parse(text), before}) {
+    for (const Override& fixed : {plan::parse_override(text), before}) {
       const PlanPointer again = choose({conv, own, device}, fixed).value();
       EXPECT_EQ(again->family, best->family);
       EXPECT_EQ(plan::to_string(override_of(*again)), text);
@@ -157,6 +173,21 @@ TEST_F(Registry, TakesFurtherFamilies) {
     EXPECT_THROW(served_by(dense, "family=any_contraction tile=128x128"), Unsupported);
   }
   EXPECT_THROW(other(), UserError);
+}
+
+TEST_F(Registry, AFamilyHasFieldsOfItsOwn) {
+  EXPECT_THROW(plan::parse_override("lanes=few"), UserError);
+  const OwnFields own;
+  const Registration registration(own);
+  EXPECT_EQ(plan::to_string(plan::parse_override("lanes=some mode=alone tile=64x64")),
+            "tile=64x64 mode=alone lanes=few");
+  EXPECT_EQ(plan::parse_override("mode=resident").fields.at("mode"), "resident");
+  EXPECT_THROW(plan::parse_override("lanes=none"), UserError);
+  EXPECT_THROW(plan::parse_override("mode=lanes"), UserError);
+  EXPECT_EQ(served_by(dense, "lanes=all"), "any_contraction");
+  EXPECT_EQ(served_by(dense, "mode=alone"), "any_contraction");
+  EXPECT_EQ(served_by(dense, "mode=none"), "sm90_conv");
+  EXPECT_THROW(served_by(dense, "lanes=all tile=64x64"), Unsupported);
 }
 
 TEST_F(Registry, ALastResortHasToBeNamedWhereAFieldIsFixed) {

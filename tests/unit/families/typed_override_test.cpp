@@ -1,10 +1,11 @@
 // A plan's fields with types say what their text says.
 
-#include "families/interface/typed_override.hpp"
+#include "families/typed_override.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "families/override.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {

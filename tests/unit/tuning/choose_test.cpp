@@ -31,7 +31,7 @@ class Choose : public testing::Test {
   }
   Chosen chosen(const std::string& fixed = "", bool measured = true) {
     testing::internal::CaptureStderr();
-    Chosen c = choose(conv, epilogue, device, plan::Override::parse(fixed), measured).value();
+    Chosen c = choose(conv, epilogue, device, plan::parse_override(fixed), measured).value();
     said = testing::internal::GetCapturedStderr();
     return c;
   }

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "families/interface/override.hpp"
+#include "families/override.hpp"
 #include "rows.hpp"
 #include "unisono/error.hpp"
 
@@ -85,7 +85,7 @@ TEST(Row, PlansAreReadWithTheirRow) {
 
 TEST(Row, WhatTravelsInTheLibraryCanBeRead) {
   for (const Row& r : parse_rows(shipped_text(), "the library"))
-    EXPECT_FALSE(plan::Override::parse(r.plan).fields.empty()) << to_line(r);
+    EXPECT_FALSE(plan::parse_override(r.plan).fields.empty()) << to_line(r);
 }
 
 }  // namespace

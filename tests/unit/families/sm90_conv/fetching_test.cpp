@@ -21,7 +21,7 @@ constexpr const char* three =
 constexpr const char* words = "operand r[m,n] : f32\nstore acc + r as y : bf16";
 
 std::vector<Answer> all(const Conv2d& conv, const Epilogue& e, const char* fixed = "") {
-  return candidates(conv, e, Device{}, Override::parse(fixed));
+  return candidates(conv, e, Device{}, plan::parse_override(fixed));
 }
 
 std::vector<Answer> all(const char* text, const char* fixed = "") {
@@ -49,7 +49,7 @@ TEST(Fetching, KnowsHowOperandsAreBound) {
   e.storage = {{"q", DType::f16}};
   ASSERT_EQ(fetchable_operands(e).size(), 1u);
   EXPECT_EQ(e.graph[fetchable_operands(e)[0]].attr.name, "q");
-  EXPECT_EQ(choose(conv, e, Device{}, Override::parse("fetch=1")).config.features.fetch, 1);
+  EXPECT_EQ(choose(conv, e, Device{}, plan::parse_override("fetch=1")).config.features.fetch, 1);
   e.storage = {{"q", DType::f16}, {"r", DType::boolean}};
   EXPECT_EQ(fetchable_operands(e).size(), 1u);
 }
@@ -72,13 +72,14 @@ TEST(Fetching, AheadOfANormalisationFirst) {
 // A tile's slices all have a buffer where the stages keep their lead; four warps that write one slice need two
 TEST(Fetching, TradesBuffersAgainstStages) {
   const Conv2d narrow = test::conv_of(8, 256, 256, 64, 64, 3);
-  const ConvPlan whole = choose(narrow, test::epilogue_of(residual, narrow), Device{},
-                                Override::parse("tile=256x64 order=pingpong swap=on load=halo cluster=1x1 fetch=1"));
+  const ConvPlan whole =
+      choose(narrow, test::epilogue_of(residual, narrow), Device{},
+             plan::parse_override("tile=256x64 order=pingpong swap=on load=halo cluster=1x1 fetch=1"));
   EXPECT_EQ(whole.config.features.store_buffers, stores_per_tile(whole.config));
   const Gemm g{.m = 4096, .n = 4096, .k = 4096, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
   const Epilogue e = analyse(passes::run_pipeline(parse(three)), extents(g), families::tile_limits()).value();
   const ConvPlan some = choose(as_convolution(g), e, Device{},
-                               Override::parse("tile=128x128 order=pingpong cluster=1x1 swap=off fetch=3"));
+                               plan::parse_override("tile=128x128 order=pingpong cluster=1x1 swap=off fetch=3"));
   EXPECT_EQ(some.config.features.store_buffers, 1);
   EXPECT_EQ(some.config.schedule.stages, 5);
   for (const Answer& c : all(residual, "fetch=1"))
@@ -102,7 +103,7 @@ TEST(Fetching, IsPartOfThePlansText) {
   EXPECT_EQ(to_string(override_of(all(test::bare)[0].plan.config)).find("fetch"), std::string::npos);
   const Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
   const auto said = [&](const char* text, const char* fixed) {
-    return explain(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed));
+    return explain(conv, test::epilogue_of(text, conv), Device{}, plan::parse_override(fixed));
   };
   EXPECT_THAT(said(residual, "tile=128x128 order=pingpong fetch=1 buffers=3"),
               HasSubstr("operands [m,n]: by TMA into the staging buffers, 3 of the 4 slices"));
@@ -116,7 +117,7 @@ std::string refusal(const ConvTask& task, const char* text, const char* fixed) {
   try {
     choose(task,
            analyse(passes::run_pipeline(parse(text)), extents(task.contraction()), families::tile_limits()).value(),
-           Device{}, Override::parse(fixed));
+           Device{}, plan::parse_override(fixed));
   } catch (const Error& error) {
     return error.what();
   }

@@ -15,7 +15,7 @@ TEST(General, ReductionsOverManyChannels) {
   const ConvPlan wide = choose(conv, test::epilogue_of("store sum(acc, over=n) as s : f32", conv), Device{});
   EXPECT_TRUE(wide.config.wide());
   EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 64, 1), test::epilogue_of("store sum(acc, over=n) as s : f32", conv),
-                      Device{}, Override::parse("tile=128x64 cluster=1x1"))
+                      Device{}, plan::parse_override("tile=128x64 cluster=1x1"))
                    .config.wide());
   // What reads them waits, in a launch whose blocks are all resident
   const Epilogue softmax = test::epilogue_of("store softmax(acc, over=n) as y : bf16", conv);
@@ -25,10 +25,10 @@ TEST(General, ReductionsOverManyChannels) {
   EXPECT_EQ(meets.config.schedule.group, 0);
   EXPECT_NE(explain(conv, softmax, Device{}).find("in 2 passes over a tile, exchanged by the "), std::string::npos);
   for (const char* plan : {"split=on", "swap=on"})
-    EXPECT_THROW(choose(conv, softmax, Device{}, Override::parse(plan)), Unsupported);
+    EXPECT_THROW(choose(conv, softmax, Device{}, plan::parse_override(plan)), Unsupported);
   const Conv2d huge = test::conv_of(1, 8, 8, 64, 32768, 1);
   EXPECT_THROW(choose(huge, test::epilogue_of("store softmax(acc, over=n) as y : bf16", huge), Device{},
-                      Override::parse("tile=64x64")),
+                      plan::parse_override("tile=64x64")),
                Unsupported);
   EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 256, 1), softmax, Device{}).config.meets());
 }
@@ -40,7 +40,7 @@ TEST(General, AGroupIsInOneTile) {
   const ConvPlan plan = choose(conv, e, Device{});
   EXPECT_EQ(plan.config.tile.n % 48, 0);
   EXPECT_FALSE(plan.config.wide() || plan.config.meets() || plan.cooperative);
-  EXPECT_THROW(choose(conv, e, Device{}, Override::parse("tile=128x64")), Unsupported);
+  EXPECT_THROW(choose(conv, e, Device{}, plan::parse_override("tile=128x64")), Unsupported);
 }
 
 // All tiles that share a result are in flight at once

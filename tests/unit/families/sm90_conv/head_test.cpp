@@ -42,7 +42,7 @@ TEST(HeadPlan, EveryTileHasAllChannels) {
   }
   EXPECT_GT(legal, 10);
   const auto narrow = candidates(conv, with_head(test::bias_silu, conv, heatmaps()), Device{},
-                                 Override::parse("tile=128x64 order=pingpong load=halo split=off swap=off"));
+                                 plan::parse_override("tile=128x64 order=pingpong load=halo split=off swap=off"));
   ASSERT_FALSE(narrow.empty());
   EXPECT_THAT(narrow[0].refusal, HasSubstr("head: 64 channels a tile, 1 tiles across a cluster; one tile has all 128"));
 }
@@ -72,7 +72,7 @@ TEST(HeadPlan, CostsWhatItWritesAndSavesWhatItDoesNot) {
 TEST(HeadPlan, ColumnsOfAnImage) {
   const Conv2d conv = test::conv_of(4, 9, 9, 64, 64, 3);
   const auto images = [&](const char* head) {
-    return choose(conv, with_head(test::bare, conv, heatmaps(8, true, head)), {}, Override::parse("load=im2col"))
+    return choose(conv, with_head(test::bare, conv, heatmaps(8, true, head)), {}, plan::parse_override("load=im2col"))
         .images;
   };
   EXPECT_EQ(images("store acc + hbias[n] as heat : bf16"), 1);
@@ -82,7 +82,7 @@ TEST(HeadPlan, ColumnsOfAnImage) {
 std::string refusal(const std::string& text, const Contraction& contraction, const WantedHead& head,
                     const char* fixed = "") {
   try {
-    choose(as_convolution(contraction), with_head(text, contraction, head), {}, Override::parse(fixed));
+    choose(as_convolution(contraction), with_head(text, contraction, head), {}, plan::parse_override(fixed));
   } catch (const Error& error) {
     return error.what();
   }

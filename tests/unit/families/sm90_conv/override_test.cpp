@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 std::string error_of(const std::string& text) {
   try {
-    Override::parse(text);
+    plan::parse_override(text);
   } catch (const UserError& e) {
     return e.what();
   }
@@ -22,22 +22,22 @@ std::string error_of(const std::string& text) {
 
 TEST(Override, ReadsFields) {
   const Override o =
-      Override::parse(" tile=128x160  cluster=1x2,stages=5+3\norder=pingpong mode=resident load=halo split=off");
+      plan::parse_override(" tile=128x160  cluster=1x2,stages=5+3\norder=pingpong mode=resident load=halo split=off");
   EXPECT_EQ(o.fields.size(), 7u);
   EXPECT_EQ(o.fields.at("tile"), "128x160");
   EXPECT_EQ(o.fields.at("stages"), "5+3");
-  EXPECT_TRUE(Override::parse("").fields.empty());
+  EXPECT_TRUE(plan::parse_override("").fields.empty());
 }
 
 // Rows that are stored, and texts that somebody has written down
 TEST(Override, WordsOfEarlierPlansAreRead) {
-  EXPECT_EQ(to_string(Override::parse("load=patch order=pairs")), "order=pingpong2 load=halo");
-  EXPECT_EQ(to_string(Override::parse("load=runs")), "load=im2col");
-  EXPECT_EQ(to_string(Override::parse("load=unfold")), "load=im2col_smem");
+  EXPECT_EQ(to_string(plan::parse_override("load=patch order=pairs")), "order=pingpong2 load=halo");
+  EXPECT_EQ(to_string(plan::parse_override("load=runs")), "load=im2col");
+  EXPECT_EQ(to_string(plan::parse_override("load=unfold")), "load=im2col_smem");
   Override before;
   before.fields = {{"load", "unfold"}, {"order", "pairs"}};
-  EXPECT_EQ(plan::resolve(before).load, plan::Load::im2col_smem);
-  EXPECT_EQ(plan::resolve(before).order, plan::Order::pingpong2);
+  EXPECT_EQ(sm90::resolve(before).load, sm90::Load::im2col_smem);
+  EXPECT_EQ(sm90::resolve(before).order, sm90::Order::pingpong2);
 }
 
 TEST(Override, UnknownFieldsAndValues) {
@@ -96,7 +96,7 @@ TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
         for (std::size_t j = i; j < extremes.size(); j += 5) {
           const std::string both = i == j ? extremes[i] : extremes[i] + " " + extremes[j];
           try {
-            for (const Answer& c : candidates(conv, epilogue, Device{}, Override::parse(both)))
+            for (const Answer& c : candidates(conv, epilogue, Device{}, plan::parse_override(both)))
               ++(c.refusal.empty() ? legal : refused);
           } catch (const Error& error) {  // twice the same field; stages that do not go together; sizes
             EXPECT_EQ(dynamic_cast<const InternalError*>(&error), nullptr) << both << ": " << error.what();
@@ -117,18 +117,18 @@ TEST(Override, FieldsThatWereNotParsedAreCheckedToo) {
 TEST(Override, StagesOfHaloTilesNeedHaloTiles) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
-  EXPECT_THROW(choose(conv, epilogue, Device{}, Override::parse("stages=5+3 load=im2col")), UserError);
-  EXPECT_TRUE(choose(conv, epilogue, Device{}, Override::parse("stages=5+3")).config.two_dimensional());
+  EXPECT_THROW(choose(conv, epilogue, Device{}, plan::parse_override("stages=5+3 load=im2col")), UserError);
+  EXPECT_TRUE(choose(conv, epilogue, Device{}, plan::parse_override("stages=5+3")).config.two_dimensional());
   const Conv2d few = test::conv_of(1, 32, 32, 16, 64, 3);
-  EXPECT_TRUE(choose(few, epilogue, Device{}, Override::parse("stages=5+2 load=im2col_smem")).config.window());
-  EXPECT_FALSE(choose(few, epilogue, Device{}, Override::parse("stages=5+2")).config.window());
+  EXPECT_TRUE(choose(few, epilogue, Device{}, plan::parse_override("stages=5+2 load=im2col_smem")).config.window());
+  EXPECT_FALSE(choose(few, epilogue, Device{}, plan::parse_override("stages=5+2")).config.window());
 }
 
 TEST(Override, EveryCandidateHasWhatIsFixed) {
   const Conv2d conv = test::conv_of(4, 32, 32, 128, 256, 3);
   const Epilogue epilogue = test::epilogue_of(test::block, conv);
   const auto each = [&](const char* fixed, auto&& holds) {
-    const auto all = candidates(conv, epilogue, Device{}, Override::parse(fixed));
+    const auto all = candidates(conv, epilogue, Device{}, plan::parse_override(fixed));
     ASSERT_FALSE(all.empty()) << fixed;
     EXPECT_TRUE(all.front().refusal.empty()) << fixed << ": " << all.front().refusal;
     for (const Answer& c : all) EXPECT_TRUE(holds(c.plan.config)) << fixed << ": " << to_string(c.plan.config);
@@ -156,7 +156,7 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   const Epilogue epilogue = test::epilogue_of(test::block, conv);
   const auto refusal = [&](const char* fixed) -> std::string {
     try {
-      return "legal: " + to_string(choose(conv, epilogue, Device{}, Override::parse(fixed)).config);
+      return "legal: " + to_string(choose(conv, epilogue, Device{}, plan::parse_override(fixed)).config);
     } catch (const Unsupported& e) {
       return e.what();
     }
@@ -188,7 +188,7 @@ TEST(Override, StepsOf128AreOf16Bits) {
   Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   conv.dtype_x = conv.dtype_w = DType::f32;
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
-  const auto all = candidates(conv, epilogue, Device{}, Override::parse("depth=128"));
+  const auto all = candidates(conv, epilogue, Device{}, plan::parse_override("depth=128"));
   ASSERT_FALSE(all.empty());
   for (const Answer& c : all) EXPECT_EQ(c.refusal, "tile: 128 deep; 32 of tf32");
 }
@@ -206,7 +206,7 @@ TEST(Override, OfAConfigurationLeavesThatOne) {
     for (const Answer& c : candidates(conv, epilogue, Device{})) {
       if (!c.refusal.empty() || tried++ % 5 != 0) continue;
       const std::string fixed = to_string(override_of(c.plan.config));
-      const auto found = candidates(conv, epilogue, Device{}, Override::parse(fixed));
+      const auto found = candidates(conv, epilogue, Device{}, plan::parse_override(fixed));
       ASSERT_EQ(found.size(), 1u) << fixed;
       EXPECT_EQ(found[0].refusal, "") << fixed;
       EXPECT_TRUE(found[0].plan.config == c.plan.config) << fixed;

@@ -14,9 +14,9 @@
 
 namespace unisono::families::sm90_conv {
 
-using plan::analyse, plan::as_convolution, plan::ConvTask, plan::Device, plan::Epilogue, plan::NormMode, plan::Order,
-    plan::Override;
-using sm90::by_phases, sm90::ConvProblem, sm90::fetchable_operands, sm90::make_problem, sm90::Stores;
+using plan::analyse, plan::as_convolution, plan::ConvTask, plan::Device, plan::Epilogue, plan::Override;
+using sm90::by_phases, sm90::ConvProblem, sm90::fetchable_operands, sm90::make_problem, sm90::NormMode, sm90::Order,
+    sm90::Stores;
 namespace test = plan::test;
 
 struct Answer {

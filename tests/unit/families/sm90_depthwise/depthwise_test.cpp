@@ -30,13 +30,13 @@ Conv2d depthwise(std::int64_t channels, std::int64_t taps, std::int64_t stride =
 }
 
 std::vector<DepthwisePlan> all(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
-  return depthwise_candidates(conv, test::epilogue_of(text, conv), Device{}, Override::parse(fixed));
+  return depthwise_candidates(conv, test::epilogue_of(text, conv), Device{}, plan::parse_override(fixed));
 }
 
 // The configuration that the registry chooses, if it is one of this family
 std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
   const Epilogue epilogue = test::epilogue_of(text, conv);
-  const auto plan = families::choose({conv, epilogue, Device{}}, Override::parse(fixed)).value();
+  const auto plan = families::choose({conv, epilogue, Device{}}, plan::parse_override(fixed)).value();
   const auto* own = dynamic_cast<const DepthwisePlan*>(plan.get());
   return own ? std::optional(own->config) : std::nullopt;
 }
@@ -106,13 +106,13 @@ TEST(Depthwise, TakesAnOverride) {
     EXPECT_THROW(chosen(conv, test::bias_silu, fixed), Unsupported) << fixed;
   EXPECT_THROW(chosen(test::conv_of(8, 64, 64, 256, 256, 3), test::bias_silu, "load=depthwise"), Unsupported);
   for (const char* wrong : {"thread=8x4", "thread=8x4x", "thread=0x4x4", "load=depth"})
-    EXPECT_THROW(Override::parse(wrong), UserError) << wrong;
+    EXPECT_THROW(plan::parse_override(wrong), UserError) << wrong;
 }
 
 TEST(Depthwise, IsExplained) {
   const Conv2d conv = depthwise(256, 3);
-  const std::string text =
-      explain({conv, test::epilogue_of(test::bias_silu, conv), Device{}}, Override::parse("thread=8x4x4 tile=256x64"));
+  const std::string text = explain({conv, test::epilogue_of(test::bias_silu, conv), Device{}},
+                                   plan::parse_override("thread=8x4x4 tile=256x64"));
   EXPECT_THAT(text, HasSubstr("plan: depthwise 256x64 in strips of 8x4 pixels by 4 channels of 3x3 taps, 512 tiles, "
                               "512 CTAs of 128 threads, 2 KB\n"));
   EXPECT_THAT(text,

@@ -1,10 +1,12 @@
-#include "families/interface/typed_override.hpp"
+#include "families/typed_override.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <string_view>
 
+#include "families/override.hpp"
+#include "families/sm90/fields.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {
@@ -16,9 +18,9 @@ using P = PlanOverride;
 constexpr std::array<std::string_view, 3> schedules{"cooperative", "pingpong", "pingpong2"};
 constexpr std::array<std::string_view, 5> loads{"halo", "im2col", "gather", "im2col_smem", "depthwise"};
 constexpr std::array<std::string_view, 5> modes{"none", "resident", "streamed", "rows", "general"};
-static_assert(static_cast<int>(P::Schedule::pingpong2) == static_cast<int>(Order::pingpong2));
-static_assert(static_cast<int>(P::Loads::depthwise) == static_cast<int>(Load::depthwise));
-static_assert(static_cast<int>(P::Mode::general) == static_cast<int>(NormMode::general));
+static_assert(static_cast<int>(P::Schedule::pingpong2) == static_cast<int>(families::sm90::Order::pingpong2));
+static_assert(static_cast<int>(P::Loads::depthwise) == static_cast<int>(families::sm90::Load::depthwise));
+static_assert(static_cast<int>(P::Mode::general) == static_cast<int>(families::sm90::NormMode::general));
 
 template <class Enum, std::size_t n>
 std::string word(Enum value, const std::array<std::string_view, n>& words, std::string_view field) {
@@ -52,14 +54,14 @@ Override to_text_fields(const PlanOverride& fixed) {
   put("cluster", fixed.cluster), put("split", fixed.split), put("swap", fixed.swap);
   put("stationary", fixed.stationary), put("mode", fixed.mode), put("unit", fixed.unit), put("group", fixed.group);
   put("fetch", fixed.fetch), put("thread", fixed.strip);
-  resolve(all);  // refuses what no plan has
+  check_override(all);
   return all;
 }
 
 PlanOverride to_typed_fields(const Override& fixed) {
-  const FixedFields f = resolve(fixed);
+  const families::sm90::FixedFields f = families::sm90::resolve(fixed);
   PlanOverride typed;
-  typed.family = f.family;
+  if (const auto family = fixed.fields.find("family"); family != fixed.fields.end()) typed.family = family->second;
   if (f.tile_m) typed.tile = P::Tile{*f.tile_m, *f.tile_n};
   typed.depth = f.tile_k;
   if (f.order) typed.schedule = static_cast<P::Schedule>(*f.order);
@@ -75,13 +77,13 @@ PlanOverride to_typed_fields(const Override& fixed) {
 }
 
 Override fixed_by(const std::string& text, const PlanOverride& typed) {
-  Override all = Override::parse(text);
+  Override all = parse_override(text);
   for (const auto& [key, value] : to_text_fields(typed).fields)
     if (const auto [there, added] = all.fields.emplace(key, value); !added)
       throw UserError(fmt::format(
           "CompileOptions::plan says {}={} and CompileOptions::plan_override {}; fix each field in one of them", key,
           there->second, value));
-  resolve(all);
+  check_override(all);
   return all;
 }
 
@@ -91,6 +93,6 @@ namespace unisono {
 
 std::string to_string(const PlanOverride& fixed) { return plan::to_string(plan::to_text_fields(fixed)); }
 
-PlanOverride parse_plan(const std::string& text) { return plan::to_typed_fields(plan::Override::parse(text)); }
+PlanOverride parse_plan(const std::string& text) { return plan::to_typed_fields(plan::parse_override(text)); }
 
 }  // namespace unisono
