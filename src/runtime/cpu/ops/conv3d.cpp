@@ -118,7 +118,7 @@ struct Conv3d::State {
   const Conv3dPart& part(std::int64_t number, std::int64_t range = 0) const {
     return (number == parts - 1 ? cut.lasts : cut.firsts)[cut.kernel_of[static_cast<std::size_t>(range)]];
   }
-  // of a part and summand
+  // What the filter of one part takes for one summand
   std::size_t filter_bytes() const { return aligned_size(cut.firsts.front().filter.get_size()); }
   std::int64_t source_elements() const { return in_channels * x.shape[2] * x.shape[3] * x.shape[4]; }
 
