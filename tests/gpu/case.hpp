@@ -69,6 +69,9 @@ const plan::Device& planning_device();
 /// True if the device serves the case; the reason otherwise.
 bool is_served(const Case& c, std::string* reason = nullptr);
 
+/// A text with its placeholders {T} and {G}: the dtype of the stores, the groups of a normalisation.
+std::string filled(std::string text, DType type, std::int64_t groups = 1);
+
 // ---- The cases of each test
 
 std::vector<Case> random_cases(std::uint64_t seed, int families, int shapes);

@@ -136,6 +136,16 @@ bool is_served(const Case& c, std::string* reason) {
   }
 }
 
+std::string filled(std::string text, DType type, std::int64_t groups) {
+  const auto replace = [&](std::string_view from, const std::string& to) {
+    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  };
+  replace("{T}", std::string(to_string(type)));
+  replace("{G}", std::to_string(groups));
+  return text;
+}
+
 namespace {
 
 // ---- Random families: graphs and configurations, each with several shapes that share kernels
@@ -191,16 +201,6 @@ constexpr const char* overrides_norm[] = {
     "mode=streamed order=cooperative",  "mode=resident split=on",          "mode=resident cluster=1x2",
     "mode=streamed cluster=2x1",        "mode=resident load=im2col",       "mode=streamed order=pingpong2",
     "mode=streamed swap=on load=im2col"};
-
-std::string filled(std::string text, DType type, std::int64_t groups) {
-  const auto replace = [&](std::string_view from, const std::string& to) {
-    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-      text.replace(at, from.size(), to);
-  };
-  replace("{T}", std::string(to_string(type)));
-  replace("{G}", std::to_string(groups));
-  return text;
-}
 
 // Channels and group width: any width of 1 to 64, the odd ones more often
 std::pair<std::int64_t, std::int64_t> draw_channels(Random& random) {

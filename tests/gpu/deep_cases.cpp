@@ -37,8 +37,7 @@ constexpr std::array kinds{
           "tile=64x64"}}};
 
 void fill(Case& c, DType type, const char* plan, std::uint64_t seed) {
-  for (std::size_t at = c.text.find("{T}"); at != std::string::npos; at = c.text.find("{T}", at))
-    c.text.replace(at, 3, std::string(to_string(type)));
+  c.text = filled(c.text, type);
   c.options.device = Device::cuda;
   c.options.plan = fmt::format("depth=128 {}", plan);
   c.seed = seed;

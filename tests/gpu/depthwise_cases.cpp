@@ -40,12 +40,6 @@ constexpr Text texts[] = {
     {"store acc + s[m] as y : {T}", "s[m] + index(h)", "m"},
 };
 
-std::string filled(std::string text, DType type) {
-  const std::string name(to_string(type == DType::f32 ? DType::bf16 : type));
-  for (std::size_t at = text.find("{T}"); at != std::string::npos; at = text.find("{T}", at)) text.replace(at, 3, name);
-  return text;
-}
-
 Conv2d draw_convolution(int kind, Random& r) {
   Conv2d c;
   c.c = kind % 3 == 0 ? 2 * r.between(1, 70) : 8 * r.between(1, 17);
@@ -66,7 +60,7 @@ Conv2d draw_convolution(int kind, Random& r) {
 }
 
 Case depthwise_case(const std::string& name, const Conv2d& conv, const Text& text, DType type) {
-  Case c{.name = name, .conv = conv, .text = filled(text.text, type), .options = {}};
+  Case c{.name = name, .conv = conv, .text = filled(text.text, type == DType::f32 ? DType::bf16 : type), .options = {}};
   c.witnessed = text.witnessed, c.witness_axes = text.axes;
   c.conv.dtype_x = c.conv.dtype_w = type;
   c.options.device = Device::cuda;

@@ -29,12 +29,6 @@ constexpr std::array plans{"",           "",           "order=cooperative", "swa
                            "split=on",   "tile=64x64", "order=pingpong2",   "mode=streamed", "mode=resident",
                            "tile=128x96"};
 
-std::string filled(std::string text, DType type) {
-  for (std::size_t at = text.find("{T}"); at != std::string::npos; at = text.find("{T}", at))
-    text.replace(at, 3, std::string(to_string(type)));
-  return text;
-}
-
 std::int64_t padded_for(std::int64_t extent, std::int64_t pad, std::int64_t taps, std::int64_t dilation) {
   return std::max(extent, (taps - 1) * dilation + 1 - 2 * pad);
 }

@@ -38,16 +38,6 @@ constexpr std::array plans{"",
                            "mode=resident order=cooperative",
                            "buffers=1"};
 
-std::string filled(std::string text, DType type, std::int64_t groups) {
-  const auto replace = [&](std::string_view from, const std::string& to) {
-    for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-      text.replace(at, from.size(), to);
-  };
-  replace("{T}", std::string(to_string(type)));
-  replace("{G}", std::to_string(groups));
-  return text;
-}
-
 // Lines of a multiple of 16 bytes, unless pixels are that already
 std::int64_t width_of(std::int64_t least, std::int64_t channels) {
   const std::int64_t step = channels % 8 == 0 ? 1 : 8 / std::gcd(8, channels);
