@@ -33,17 +33,20 @@ def run_unisono(unisono, model, inputs, repeat=0, threads=2, limit_s=900):
             return dict(arrays), json.loads(done.stdout)["time"]["median_ms"]
 
 
-def open_session(model, threads):
+def open_session(model, threads, rewritten=True):
+    """rewritten: by its own passes over the graph, some of which lose a value inside it that is an output, too."""
     import onnxruntime
     options = onnxruntime.SessionOptions()
+    if not rewritten:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     return onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
 
 
-def run_onnxruntime(model, inputs, outputs=None, threads=2):
+def run_onnxruntime(model, inputs, outputs=None, threads=2, rewritten=True):
     """The outputs, in the model's order."""
-    session = open_session(model, threads)
+    session = open_session(model, threads, rewritten)
     with np.load(inputs) as arrays:
         return session.run(outputs, {i.name: arrays[i.name] for i in session.get_inputs()})
 
