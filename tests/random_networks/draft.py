@@ -13,7 +13,9 @@ CHANNELS = (1, 2, 3, 5, 7, 8, 8, 16, 16, 17, 24, 31, 32, 33)
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 9, 16, 17)
 MOST_ELEMENTS = 12000
 MOST_PRODUCTS = 1500000  # of one contraction
+IR_VERSIONS = ((25, 13), (24, 12), (23, 11), (21, 10), (19, 9), (0, 8))  # from which opset on
 OPSETS = (11, 12, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 20, 21, 21, 22)
+NEWER_OPSETS = (23, 24, 25, 26, 27, 28, 28)
 
 NUMPY = {"f": numpy.float32, "i": numpy.int64, "j": numpy.int32, "b": numpy.bool_, "d": numpy.float64, "h": numpy.float16,
          "u": numpy.uint32}
@@ -47,6 +49,11 @@ class Draft:
         self.numbers = numpy.random.Generator(numpy.random.PCG64(seed))
         self.gpu = gpu
         self.opset = 20 if gpu and self.chance(0.5) else self.pick(OPSETS)
+        age = random.Random(f"age {seed}")  # a stream of its own: what is drawn for the other opsets stays as it was
+        if age.random() < 0.2:
+            self.opset = age.choice(NEWER_OPSETS)
+        elif not gpu and age.random() < 0.03:
+            self.opset = 9
         self.nodes, self.constants, self.inputs = [], [], {}
         self.values = []  # computed or given, in order
         self.used = set()
@@ -129,7 +136,7 @@ class Draft:
         infos = [i for i in infos if i.name in used]
         graph = helper.make_graph(self.nodes, "network", infos, results, [c for c in self.constants if c.name in used])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], producer_name="random networks")
-        model.ir_version = 8 if self.opset < 19 else 9 if self.opset < 21 else 10
+        model.ir_version = next(version for first, version in IR_VERSIONS if self.opset >= first)
         return model, {n: a for n, a in self.inputs.items() if n in used}
 
     # what others are made of

@@ -40,6 +40,8 @@ def bits(d, x):
     shape = tuple(e if d.chance(0.5) else 1 for e in x.shape)
     if d.opset >= 18 and d.chance(0.6):
         other = d.constant(d.numbers.integers(0, 255, shape).astype(numpy.uint32))
+        if d.chance(0.3):
+            y = d.emit("BitwiseAnd", [d.emit("BitwiseNot", [y], x.shape, "u"), d.constant(numpy.uint32(255))], x.shape, "u")
         y = d.emit(d.pick(("BitwiseAnd", "BitwiseOr", "BitwiseXor")), [y, other], x.shape, "u")
     else:
         other = d.constant(d.numbers.integers(0, 4, shape).astype(numpy.uint32))
@@ -50,7 +52,7 @@ def bits(d, x):
 
 def classes(d, x):
     """OneHot, EyeLike, IsNaN, IsInf, ReverseSequence."""
-    op = d.pick(("OneHot", "EyeLike", "IsNaN", "IsInf", "ReverseSequence"))
+    op = d.pick(("OneHot", "IsNaN", "IsInf", "ReverseSequence", *(("EyeLike",) * 3 if x.rank == 2 else ())))
     if op in ("IsNaN", "IsInf"):
         return d.emit("Cast", [d.emit(op, [x], x.shape, "b")], x.shape, to=1, mag=1.0)
     if op == "EyeLike" and x.rank == 2:
@@ -70,13 +72,14 @@ def classes(d, x):
 
 
 def other_pools(d, x):
-    op = d.pick(("LpPool", "GlobalLpPool", "CenterCropPad", "Col2Im"))
+    op = d.pick(("LpPool", "LpPool", "GlobalLpPool", "CenterCropPad") if x.rank == 4 else ("CenterCropPad", "Col2Im"))
     if op == "CenterCropPad" and d.opset >= 18 and x.rank >= 2:
         shape = tuple(max(1, e + d.pick((-2, -1, 0, 1, 3))) for e in x.shape)
         return d.emit(op, [x, d.integers(shape)], shape) if d.fits(shape) else None
-    if op == "Col2Im" and d.opset >= 18 and x.rank == 3 and x.shape[1] % 4 == 0 and x.shape[2] > 1:
-        side = x.shape[2] + 1  # windows of 2x2, all in two rows of the image
-        return d.emit(op, [x, d.integers([2, side]), d.integers([2, 2])], (x.shape[0], x.shape[1] // 4, 2, side), mag=4 * x.mag)
+    if op == "Col2Im" and d.opset >= 18 and x.rank == 3:  # windows beside each other, as high as the image
+        h, w = d.pick([(h, w) for h in (1, 2, 3) for w in (1, 2, 3) if x.shape[1] % (h * w) == 0])
+        side = x.shape[2] + w - 1
+        return d.emit(op, [x, d.integers([h, side]), d.integers([h, w])], (x.shape[0], x.shape[1] // (h * w), h, side), mag=w * x.mag)
     if x.rank != 4:
         return None
     p = d.pick((1, 2))
@@ -89,4 +92,18 @@ def other_pools(d, x):
     return None
 
 
-MOTIFS = {function: (2, 0), normalisation: (1, 0), bits: (0.5, 0), classes: (0.7, 0), other_pools: (0.7, 0)}
+def window(d, x):
+    """x times a window along its last axis. The window is a constant without bounds, of which runtimes differ in the last bits:
+    float16 has none of these."""
+    if d.opset < 17 or x.rank == 0 or x.shape[-1] < 2:
+        return None
+    e = x.shape[-1]
+    y = d.emit(d.pick(("BlackmanWindow", "HammingWindow", "HannWindow")), [d.integers(e)], (e,), mag=1.0, periodic=d.pick((None, 0, 1)),
+               output_datatype=d.pick((None, 1)))
+    d.values.remove(y)
+    y = d.emit("Cast", [d.emit("Cast", [y], (e,), "h", to=10)], (e,), to=1, mag=1.0)
+    return d.emit("Mul", [x, y], x.shape)
+
+
+MOTIFS = {function: (2, 0), normalisation: (1, 0), bits: (0.5, 0), classes: (0.7, 0), other_pools: (0.7, 0),
+          window: (0.5, 0)}

@@ -53,6 +53,16 @@ def pool(d, x):
     return d.emit("MaxPool", [x], shape, **attributes)
 
 
+def upsample(d, x):
+    """Resize as opset 9 has it."""
+    if d.opset != 9 or x.rank not in (3, 4):
+        return None
+    mode = d.pick(("nearest", "nearest", None) if x.rank == 3 else ("nearest", "linear", None))
+    scales = [1.0, 1.0] + [d.pick((2.0, 2.0, 3.0, 1.5, 1.0)) for _ in x.shape[2:]]
+    shape = tuple(int(e * s) for e, s in zip(x.shape, scales))
+    return d.emit("Upsample", [x, d.constant(numpy.array(scales, numpy.float32))], shape, mode=mode) if d.fits(shape) else None
+
+
 def resize(d, x):
     if x.rank != 4 and (x.rank != 3 or d.gpu):
         return None

@@ -177,10 +177,11 @@ def sequences(d, x):
         k = d.random.randint(1, x.shape[axis])
         shape = x.shape[:axis] + (k,) + x.shape[axis + 1:]
         return d.emit(op, [x, d.integers([k])], [shape, shape], "fi", axis=d.axis(x, axis), largest=d.pick((0, 1)), sorted=1)[0]
-    if op == "Einsum" and d.opset >= 12 and x.rank == 3:
-        n = d.pick((1, 3, 8))
-        w = d.constant(d.draw((x.shape[2], n)) / max(1, x.shape[2]) ** 0.5)
-        equation, shape = d.pick((("bij,jk->bik", (x.shape[0], x.shape[1], n)), ("bij,jk->bki", (x.shape[0], n, x.shape[1]))))
+    if op == "Einsum" and d.opset >= 12 and 2 <= x.rank <= 3:
+        n, k = d.pick((1, 3, 8)), x.shape[-1]
+        w = d.constant(d.draw((k, n)) / max(1, k) ** 0.5)
+        b = "b" if x.rank == 3 else ""
+        equation, shape = d.pick(((f"{b}ij,jk->{b}ik", x.shape[:-1] + (n,)), (f"{b}ij,jk->{b}ki", x.shape[:-2] + (n, x.shape[-2]))))
         return d.emit(op, [x, w], shape, equation=equation, mag=2 * x.mag)
     if op == "Range" and x.rank >= 1:
         e = x.shape[-1]
@@ -190,12 +191,23 @@ def sequences(d, x):
     return None
 
 
+def affine_grid(d, size):
+    """A little turned and moved, by a matrix for each image."""
+    n, _, h, w = size
+    theta = numpy.array([[1, 0, 0], [0, 1, 0]], numpy.float32) * 0.8 + d.draw((n, 2, 3), -0.3, 0.3)
+    given = d.constant(theta)
+    if d.chance(0.4):
+        given = d.emit("Add", [given, d.emit("Tanh", [d.input((n, 1, 3), -0.2, 0.2)], (n, 1, 3), mag=0.2)], (n, 2, 3), mag=1.3)
+    return d.emit("AffineGrid", [given, d.integers(size)], (n, h, w, 2), mag=2.0,
+                  align_corners=d.pick((None, 0, 1)) if min(h, w) > 1 else 0)
+
+
 def grid_sample(d, x):
     if x.rank != 4 or d.opset < 16:
         return None
     n, c = x.shape[:2]
     h, w = d.pick((1, 3, 5)), d.pick((2, 4, 7))
-    grid = d.constant(d.draw((n, h, w, 2), -1.2, 1.2))
+    grid = affine_grid(d, (n, c, h, w)) if d.opset >= 20 and d.chance(0.6) else d.constant(d.draw((n, h, w, 2), -1.2, 1.2))
     mode = "linear" if d.opset >= 20 else "bilinear"
     return d.emit("GridSample", [x, grid], (n, c, h, w), mode=mode, padding_mode=d.pick(("zeros", "border", None)),
                   align_corners=d.pick((0, 1)))

@@ -24,6 +24,16 @@ def batch_norm(d, x):
     return d.emit("BatchNormalization", [x, scale, shift, mean, variance], x.shape, mag=2 * x.mag + 1, epsilon=epsilon(d))
 
 
+def batch_statistics(d, x):
+    """BatchNormalization by the statistics of this batch, and the running ones that follow from it."""
+    if d.opset < 14 or x.rank < 2 or x.elements // x.shape[1] < 4:
+        return None
+    c = (x.shape[1],)
+    mean, variance = d.constant(d.draw(c, -0.5, 0.5)), d.constant(d.draw(c, 0.5, 2.0))
+    return d.emit("BatchNormalization", [x, *scale_and_shift(d, c), mean, variance], [x.shape, c, c], "f", mag=4.0, training_mode=1,
+                  epsilon=d.pick((None, 1e-3, 0.1)), momentum=d.pick((None, 0.5, 0.99)))[0]
+
+
 def group_norm(d, x):
     """By its own operator, or InstanceNormalization between Reshapes; with a scale and a shift behind it, too."""
     if x.rank < 3:
