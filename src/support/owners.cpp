@@ -37,29 +37,43 @@ std::string host_digits() {
   return h.digest().substr(0, 12);
 }
 
-/// When a process was started, in the kernel's ticks since boot; nothing if there is none.
-std::optional<std::uint64_t> start_of(long pid) {
-  std::array<char, 1024> text{};
-  std::FILE* file = std::fopen(fmt::format("/proc/{}/stat", pid).c_str(), "re");
-  if (file == nullptr) return std::nullopt;
-  const std::size_t n = std::fread(text.data(), 1, text.size(), file);
-  std::fclose(file);
-  std::string_view line(text.data(), n);
+/// What /proc says of a process. A process that has no descriptor left cannot tell whether another one runs.
+struct Running {
+  enum class State { ended, runs, unknown } state = State::unknown;
+  std::uint64_t start = 0;  ///< in the kernel's ticks since boot
+};
+
+Running read_line(std::string_view line) {
   // "1234 (any name) S …": the start is field 22, the state field 3
   const std::size_t close = line.rfind(')');
-  if (close == std::string_view::npos || close + 2 >= line.size()) return std::nullopt;
+  if (close == std::string_view::npos || close + 2 >= line.size()) return {};
   line.remove_prefix(close + 2);
   if (line.starts_with('Z') || line.starts_with('X'))
-    return std::nullopt;  // it has ended, nobody has asked for its status
+    return {Running::State::ended};  // nobody has asked for its status yet
   for (int field = 3; field < 22; ++field) {
     const std::size_t blank = line.find(' ');
-    if (blank == std::string_view::npos) return std::nullopt;
+    if (blank == std::string_view::npos) return {};
     line.remove_prefix(blank + 1);
   }
-  std::uint64_t start = 0;
-  if (std::from_chars(line.data(), line.data() + line.size(), start).ec != std::errc{}) return std::nullopt;
-  return start;
+  Running process{Running::State::runs};
+  if (std::from_chars(line.data(), line.data() + line.size(), process.start).ec != std::errc{}) return {};
+  return process;
 }
+
+Running running(long pid) {
+  std::array<char, 1024> text{};
+  std::FILE* file = std::fopen(fmt::format("/proc/{}/stat", pid).c_str(), "re");
+  const auto ended = [] { return errno == ENOENT || errno == ESRCH; };
+  if (file == nullptr) return {ended() ? Running::State::ended : Running::State::unknown};
+  errno = 0;
+  const std::size_t n = std::fread(text.data(), 1, text.size(), file);
+  const bool gone = n == 0 && ended();  // since it was opened
+  std::fclose(file);
+  return gone ? Running{Running::State::ended} : read_line({text.data(), n});
+}
+
+/// There is none, as far as signals tell.
+bool takes_no_signal(long pid) { return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH; }
 
 struct Owner {
   std::string_view host;
@@ -91,7 +105,7 @@ const std::string& host() {
 std::string unique_name() {
   static std::atomic<unsigned> counter{0};
   const long pid = ::getpid();  // not kept: a fork changes it
-  return fmt::format("{}-{}-{}-{}", host(), pid, start_of(pid).value_or(0), counter.fetch_add(1));
+  return fmt::format("{}-{}-{}-{}", host(), pid, running(pid).start, counter.fetch_add(1));
 }
 
 bool is_unique_name(std::string_view name) {
@@ -105,9 +119,10 @@ bool owner_is_gone(std::string_view name, double age_seconds) {
   const auto owner = parse(name);
   if (!owner) return false;
   if (owner->host != host()) return age_seconds > day;
-  const auto start = start_of(owner->pid);
-  if (!start && owner->start == 0) return ::kill(static_cast<pid_t>(owner->pid), 0) != 0 && errno == ESRCH;  // no /proc
-  return !start || *start != owner->start;
+  const Running process = running(owner->pid);
+  // without /proc now, or when the name was made
+  if (process.state == Running::State::unknown || owner->start == 0) return takes_no_signal(owner->pid);
+  return process.state == Running::State::ended || process.start != owner->start;
 }
 
 std::size_t sweep(const std::filesystem::path& folder) {

@@ -29,10 +29,14 @@ struct Pipe {
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
     out = ends[0], in = ends[1];
   }
-  ~Pipe() { close_in(), ::close(out); }
-  void close_in() {
-    if (in >= 0) ::close(in);
-    in = -1;
+  ~Pipe() { close_in(), close_out(); }
+  void close_in() { close(in); }
+  void close_out() { close(out); }
+
+ private:
+  static void close(int& end) {
+    if (end >= 0) ::close(end);
+    end = -1;
   }
 };
 
@@ -67,6 +71,20 @@ void default_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
+/// No lock, socket or file of the parent stays open, unless this fails: then its end of the report does, for one.
+bool only_own_files(const Plan& plan) {
+  const int output = ::fcntl(plan.output, F_DUPFD, 16),
+            report = ::fcntl(plan.report, F_DUPFD, 16);  // above those below
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (output < 0 || report < 0 || nothing < 0) return false;
+  if (::dup2(nothing, STDIN_FILENO) < 0 || ::dup2(output, STDOUT_FILENO) < 0 || ::dup2(output, STDERR_FILENO) < 0)
+    return false;
+  if (plan.report != 3 && ::dup2(report, 3) < 0) return false;
+  if (::fcntl(3, F_SETFD, FD_CLOEXEC) != 0) return false;
+  ::close_range(4, ~0U, 0);
+  return true;
+}
+
 /// The process between this one and the program. It stands at the head of the group, is told when its parent ends, and
 /// then kills the group; without it only the program itself, not what that has started, would be ended.
 [[noreturn]] void supervise(const Plan& plan) {
@@ -77,15 +95,11 @@ void default_signals() {
   ::sigaction(SIGTERM, &action, nullptr);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != plan.parent) ::_exit(0);  // it ended before the line above
-  // no lock, socket or file of the parent stays open here
-  const int output = ::fcntl(plan.output, F_DUPFD, 16),
-            report = ::fcntl(plan.report, F_DUPFD, 16);  // above those below
-  ::dup2(output, STDOUT_FILENO), ::dup2(output, STDERR_FILENO);
-  ::dup2(report, 3);
-  ::close_range(4, ~0U, 0);
-  ::fcntl(3, F_SETFD, FD_CLOEXEC);
-  const int nothing = ::open("/dev/null", O_RDONLY);
-  if (nothing >= 0) ::dup2(nothing, STDIN_FILENO), ::close(nothing);
+  if (!only_own_files(plan)) {                 // file 3 may be the parent's
+    const Report what{errno, 0};
+    [[maybe_unused]] const auto written = ::write(plan.report, &what, sizeof what);
+    ::_exit(0);
+  }
 
   const pid_t child = ::vfork();
   if (child == 0) {
@@ -95,8 +109,8 @@ void default_signals() {
   }
   if (child < 0) end({errno, 0});
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  while (::waitpid(child, &status, 0) < 0)
+    if (errno != EINTR) end({errno, 0});
   end({0, status});
 }
 
@@ -118,14 +132,15 @@ std::vector<std::string> merged_environment(const Command& command) {
   return result;
 }
 
-/// Until all writers have closed their end.
+/// Until all writers have closed their end. Throws std::system_error.
 std::string read_all(int file) {
   std::string text;
   std::array<char, 16384> buffer{};
   while (true) {
     const ssize_t n = ::read(file, buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return text;
+    if (n < 0) throw std::system_error(errno, std::generic_category(), "reading what a program says");
+    if (n == 0) return text;
     text.append(buffer.data(), std::min(static_cast<std::size_t>(n), output_limit - text.size()));
   }
 }
@@ -150,6 +165,30 @@ pid_t start(const Plan& plan) {
   return supervisor;
 }
 
+/// The supervisor, until it has ended; if nobody waits for that, it is told to end with all that it has started.
+class Supervisor {
+ public:
+  explicit Supervisor(const Plan& plan) : process_(start(plan)), error_(errno) {}
+  ~Supervisor() {
+    if (process_ < 0) return;
+    ::kill(process_, SIGTERM);
+    wait();
+  }
+  Supervisor(const Supervisor&) = delete;
+  Supervisor& operator=(const Supervisor&) = delete;
+
+  int error() const { return process_ < 0 ? error_ : 0; }
+  void wait() {
+    while (::waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    process_ = -1;
+  }
+
+ private:
+  pid_t process_;
+  int error_;
+};
+
 }  // namespace
 
 Outcome run(const Command& command) {
@@ -162,14 +201,13 @@ Outcome run(const Command& command) {
   plan.folder = command.folder.empty() ? nullptr : command.folder.c_str();
   plan.output = output.in, plan.report = report.in, plan.parent = ::getpid();
 
-  const pid_t supervisor = start(plan);
-  const int error = errno;
+  Supervisor supervisor(plan);
   output.close_in(), report.close_in();
-  if (supervisor < 0) throw std::system_error(error, std::generic_category(), "cannot start a process");
+  if (const int error = supervisor.error(); error != 0)
+    throw std::system_error(error, std::generic_category(), "cannot start a process");
   Outcome outcome{.output = read_all(output.out)};
   const std::string said = read_all(report.out);
-  while (::waitpid(supervisor, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  supervisor.wait();
   Report what;
   if (said.size() < sizeof what) return outcome.exit_code = -1, outcome.signal = SIGKILL, outcome;
   std::memcpy(&what, said.data(), sizeof what);

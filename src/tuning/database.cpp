@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <limits>
+#include <new>
 #include <system_error>
 
 #include "support/files.hpp"
@@ -96,15 +97,14 @@ class Statement {
   int step() { return bound_ == SQLITE_OK ? sqlite3_step(statement_) : bound_; }
   void reset() { sqlite3_reset(statement_), next_ = 0, bound_ = SQLITE_OK; }
   Statement& bind(const std::string& text) {
-    const int code =
-        sqlite3_bind_text(statement_, ++next_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT);
-    if (code != SQLITE_OK) bound_ = code;  // out of memory: a row of nothing would be looked for
-    return *this;
+    return bound(sqlite3_bind_text(statement_, ++next_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
   }
-  Statement& bind(int number) { return sqlite3_bind_int(statement_, ++next_, number), *this; }
-  Statement& bind(double number) { return sqlite3_bind_double(statement_, ++next_, number), *this; }
+  Statement& bind(int number) { return bound(sqlite3_bind_int(statement_, ++next_, number)); }
+  Statement& bind(double number) { return bound(sqlite3_bind_double(statement_, ++next_, number)); }
+  /// Throws std::bad_alloc for a text that SQLite has no memory for: an empty plan would be taken for one.
   std::string text(int column) const {
     const unsigned char* const bytes = sqlite3_column_text(statement_, column);
+    if (bytes == nullptr && sqlite3_column_type(statement_, column) != SQLITE_NULL) throw std::bad_alloc();
     return bytes == nullptr ? "" : reinterpret_cast<const char*>(bytes);
   }
   /// Bytes of a text; characters beyond the limit are never copied.
@@ -113,6 +113,11 @@ class Statement {
   double number(int column) const { return sqlite3_column_double(statement_, column); }
 
  private:
+  Statement& bound(int code) {
+    if (code != SQLITE_OK) bound_ = code;  // out of memory: a row of nothing would be looked for
+    return *this;
+  }
+
   sqlite3_stmt* statement_ = nullptr;
   int prepared_;
   int bound_ = SQLITE_OK;

@@ -1,14 +1,16 @@
 #pragma once
-/// What a system may refuse, refused on purpose: the n-th allocation of our own code, the n-th call for a file, of
-/// SQLite, of oneDNN. Calls are counted while a Counting lives; what other libraries call is neither counted nor
-/// refused.
+/// What a system may refuse, refused on purpose: the n-th allocation of our own code, the n-th call for a file or a
+/// process, of SQLite, of oneDNN. Calls are counted while a Counting lives; what other libraries call is neither
+/// counted nor refused.
 
 #include <atomic>
 #include <cstddef>
+#include <string>
 
 namespace unisono::faults {
 
-enum class Kind { allocation, file, database, primitive };
+/// child: calls for files of a process that was forked; removal: of what a failure has left.
+enum class Kind { allocation, file, child, removal, database, primitive };
 
 /// Calls of a kind so far; since the last Counting began.
 long seen(Kind kind);
@@ -23,12 +25,18 @@ class Counting {
   ~Counting();
   Counting(const Counting&) = delete;
   Counting& operator=(const Counting&) = delete;
+
+ private:
+  Kind kind_;
 };
+
+/// The name of the call that failed since the last Counting of this kind began; empty if none has.
+std::string failed_call(Kind kind);
 
 /// Whether the allocation that should have failed since the last Counting began was another library's, and did not.
 bool passed_over();
 
 /// Counts a call; whether it is the one that fails.
-bool fails_now(Kind kind);
+bool fails_now(Kind kind, const char* name);
 
 }  // namespace unisono::faults

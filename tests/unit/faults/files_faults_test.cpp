@@ -102,8 +102,7 @@ TEST_F(Import, Allocations) {
   each_fails_once(Kind::allocation, [&] { return imported(); });
 }
 TEST_F(Import, Files) {
-  each_fails_once(
-      Kind::file, [&] { return imported(); }, true);  // a file that was read is closed in any case
+  each_fails_once(Kind::file, [&] { return imported(); }, {"*"});  // a limit of memory that cannot be read is none
 }
 
 class Weights : public FilesThatFail {
@@ -127,14 +126,22 @@ TEST_F(Weights, Allocations) {
   each_fails_once(Kind::allocation, [&] { return read(); });
 }
 TEST_F(Weights, Files) {
-  each_fails_once(
-      Kind::file, [&] { return read(); }, true);
+  each_fails_once(Kind::file, [&] { return read(); }, {"close"});
 }
 
-// A run's outputs as files of a folder and as an archive, each over an earlier one
+// A run's outputs as files of a folder and as an archive, each over an earlier one. An owner that cannot be kept is
+// none.
 class Results : public FilesThatFail {
  protected:
   static constexpr int count = 3;
+
+  // What failures whose files could not be removed either have left; none of them is in the way
+  std::ptrdiff_t remove_leftovers() {
+    std::ptrdiff_t removed = 0;
+    for (const fs::path& path : std::vector<fs::path>(fs::directory_iterator(folder.path()), {}))
+      if (path.filename().string().starts_with('.')) removed += fs::remove(path) ? 1 : 0;
+    return removed;
+  }
 
   bool write() {
     if (!each_is_whole()) return false;
@@ -176,8 +183,36 @@ TEST_F(Results, Allocations) {
   each_fails_once(Kind::allocation, [&] { return write(); });
 }
 TEST_F(Results, Files) {
-  each_fails_once(
-      Kind::file, [&] { return write(); }, true);
+  each_fails_once(Kind::file, [&] { return write(); }, {"fchown", "fopen", "fread"});
+}
+
+TEST_F(Results, FilesThatCannotBeRemovedEither) {
+  std::string what;
+  ASSERT_EQ(ending_of(
+                Kind::file, -1, [&] { return write(); }, what),
+            Ending::right)
+      << what;
+  ASSERT_EQ(ending_of(
+                Kind::file, -1, [&] { return write(); }, what),
+            Ending::right)
+      << what;
+  const long calls = seen(Kind::file);
+  std::ptrdiff_t left = 0;
+  for (long n = 0; n < calls; ++n) {
+    {
+      const Counting removals(Kind::removal, 0);
+      ASSERT_NE(ending_of(
+                    Kind::file, n, [&] { return write(); }, what),
+                Ending::wrong)
+          << "call " << n << ": " << what;
+    }
+    left += remove_leftovers();
+    ASSERT_EQ(ending_of(
+                  Kind::file, -1, [&] { return write(); }, what),
+              Ending::right)
+        << "call " << n << ": " << what;
+  }
+  EXPECT_GT(left, 3);
 }
 
 }  // namespace

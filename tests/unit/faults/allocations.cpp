@@ -1,17 +1,12 @@
 #include "faults.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <link.h>
-#include <sqlite3.h>
-#include <sys/file.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <unwind.h>
 
 #include <array>
-#include <cerrno>
-#include <cstdarg>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -22,12 +17,26 @@ namespace {
 struct Calls {
   std::atomic<bool> counted{false};
   std::atomic<long> seen{0}, fails{-1};
+  std::atomic<const char*> failed{nullptr};
 };
-std::array<Calls, 4> all;
+struct Counts {
+  std::array<Calls, 6> kinds;
+  std::atomic<pid_t> process{0};  // that of the last Counting
+};
+
+// Memory that processes which are forked share
+Counts& counts() {
+  static Counts* const shared = [] {
+    void* const memory = ::mmap(nullptr, sizeof(Counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    return new (memory) Counts;
+  }();
+  return *shared;
+}
 std::atomic<long> blocks{0};
 std::atomic<bool> passed{false};
 
-Calls& of(Kind kind) { return all[static_cast<std::size_t>(kind)]; }
+Calls& of(Kind kind) { return counts().kinds[static_cast<std::size_t>(kind)]; }
 
 // The code of this program, which our own libraries are linked into; other libraries are files of their own
 struct Text {
@@ -97,7 +106,7 @@ bool is_of_another_library(const void* caller) {
 
 // Whether this allocation is the one that fails
 bool is_refused(const void* caller) {
-  if (!of(Kind::allocation).counted || !is_own(caller) || !fails_now(Kind::allocation)) return false;
+  if (!of(Kind::allocation).counted || !is_own(caller) || !fails_now(Kind::allocation, "new")) return false;
   passed = is_of_another_library(caller);
   return !passed;
 }
@@ -128,19 +137,25 @@ void give_back(void* memory) {
 long seen(Kind kind) { return of(kind).seen; }
 long live_blocks() { return blocks; }
 bool passed_over() { return passed; }
+std::string failed_call(Kind kind) {
+  const char* const name = of(kind).failed;
+  return name == nullptr ? "" : name;
+}
 
-Counting::Counting(Kind kind, long fails) {
+Counting::Counting(Kind kind, long fails) : kind_(kind) {
   own_text();
   passed = false;
-  of(kind).seen = 0, of(kind).fails = fails, of(kind).counted = true;
+  counts().process = ::getpid();
+  of(kind).seen = 0, of(kind).fails = fails, of(kind).failed = nullptr, of(kind).counted = true;
 }
-Counting::~Counting() {
-  for (Calls& calls : all) calls.counted = false;
-}
+Counting::~Counting() { of(kind_).counted = false; }
 
-bool fails_now(Kind kind) {
+bool fails_now(Kind kind, const char* name) {
+  if (kind == Kind::file && counts().process != ::getpid()) kind = Kind::child;
   Calls& calls = of(kind);
-  return calls.counted && calls.seen++ == calls.fails;
+  if (!calls.counted || calls.seen++ != calls.fails) return false;
+  calls.failed = name;
+  return true;
 }
 
 }  // namespace unisono::faults
@@ -166,79 +181,3 @@ void operator delete(void* p, std::align_val_t) noexcept { unisono::faults::give
 void operator delete[](void* p, std::align_val_t) noexcept { unisono::faults::give_back(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { unisono::faults::give_back(p); }
 void operator delete[](void* p, std::size_t, std::align_val_t) noexcept { unisono::faults::give_back(p); }
-
-// The linker sends the calls of this program here (--wrap)
-extern "C" {
-
-#define UNISONO_WRAP(result, name, parameters, arguments, failure) \
-  result __real_##name parameters;                                 \
-  result __wrap_##name parameters {                                \
-    if (unisono::faults::fails_now(Kind::file)) return failure;    \
-    return __real_##name arguments;                                \
-  }
-#define UNISONO_FAIL(number, value) (errno = (number), (value))
-
-int __real_open(const char* path, int flags, ...);
-int __wrap_open(const char* path, int flags, ...) {
-  va_list more;
-  va_start(more, flags);
-  const auto mode = (flags & O_CREAT) != 0 ? va_arg(more, mode_t) : mode_t{0};
-  va_end(more);
-  if (unisono::faults::fails_now(Kind::file)) return UNISONO_FAIL(EMFILE, -1);
-  return __real_open(path, flags, mode);
-}
-UNISONO_WRAP(ssize_t, read, (int file, void* to, std::size_t n), (file, to, n), UNISONO_FAIL(EIO, -1))
-UNISONO_WRAP(ssize_t, pread, (int file, void* to, std::size_t n, off_t at), (file, to, n, at), UNISONO_FAIL(EIO, -1))
-UNISONO_WRAP(ssize_t, write, (int file, const void* from, std::size_t n), (file, from, n), UNISONO_FAIL(ENOSPC, -1))
-UNISONO_WRAP(int, fsync, (int file), (file), UNISONO_FAIL(EIO, -1))
-UNISONO_WRAP(int, syncfs, (int file), (file), UNISONO_FAIL(EIO, -1))
-UNISONO_WRAP(int, stat, (const char* path, struct stat* info), (path, info), UNISONO_FAIL(EIO, -1))
-UNISONO_WRAP(int, lstat, (const char* path, struct stat* info), (path, info), UNISONO_FAIL(EIO, -1))
-UNISONO_WRAP(int, fchmod, (int file, mode_t mode), (file, mode), UNISONO_FAIL(EIO, -1))
-UNISONO_WRAP(int, faccessat, (int folder, const char* path, int mode, int flags), (folder, path, mode, flags),
-             UNISONO_FAIL(EACCES, -1))
-int __real_close(int file);
-int __wrap_close(int file) {  // the file is closed all the same
-  const int result = __real_close(file);
-  return unisono::faults::fails_now(Kind::file) ? UNISONO_FAIL(EIO, -1) : result;
-}
-UNISONO_WRAP(int, rename, (const char* from, const char* to), (from, to), UNISONO_FAIL(EACCES, -1))
-UNISONO_WRAP(int, mkdir, (const char* path, mode_t mode), (path, mode), UNISONO_FAIL(ENOSPC, -1))
-UNISONO_WRAP(int, flock, (int file, int operation), (file, operation), UNISONO_FAIL(ENOLCK, -1))
-UNISONO_WRAP(int, fstat, (int file, struct stat* info), (file, info), UNISONO_FAIL(EIO, -1))
-
-// oneDNN's, by the types that they have in C: of pointers to what only oneDNN knows
-constexpr int dnnl_out_of_memory = 1;
-#define UNISONO_WRAP_DNNL(name, parameters, arguments)                          \
-  int __real_##name parameters;                                                 \
-  int __wrap_##name parameters {                                                \
-    if (unisono::faults::fails_now(Kind::primitive)) return dnnl_out_of_memory; \
-    return __real_##name arguments;                                             \
-  }
-UNISONO_WRAP_DNNL(dnnl_primitive_create, (void** to, const void* description), (to, description))
-UNISONO_WRAP_DNNL(dnnl_primitive_execute, (const void* primitive, void* stream, int n, const void* arguments),
-                  (primitive, stream, n, arguments))
-
-#define UNISONO_WRAP_SQLITE(name, parameters, arguments)                 \
-  int __real_##name parameters;                                          \
-  int __wrap_##name parameters {                                         \
-    if (unisono::faults::fails_now(Kind::database)) return SQLITE_IOERR; \
-    return __real_##name arguments;                                      \
-  }
-int __real_sqlite3_open_v2(const char* file, sqlite3** db, int flags, const char* vfs);
-int __wrap_sqlite3_open_v2(const char* file, sqlite3** db, int flags, const char* vfs) {
-  if (unisono::faults::fails_now(Kind::database)) return *db = nullptr, SQLITE_NOMEM;
-  return __real_sqlite3_open_v2(file, db, flags, vfs);
-}
-int __real_sqlite3_prepare_v2(sqlite3* db, const char* sql, int n, sqlite3_stmt** to, const char** rest);
-int __wrap_sqlite3_prepare_v2(sqlite3* db, const char* sql, int n, sqlite3_stmt** to, const char** rest) {
-  if (unisono::faults::fails_now(Kind::database)) return *to = nullptr, SQLITE_NOMEM;
-  return __real_sqlite3_prepare_v2(db, sql, n, to, rest);
-}
-UNISONO_WRAP_SQLITE(sqlite3_bind_text, (sqlite3_stmt * s, int at, const char* text, int n, void (*destroy)(void*)),
-                    (s, at, text, n, destroy))
-UNISONO_WRAP_SQLITE(sqlite3_step, (sqlite3_stmt * s), (s))
-UNISONO_WRAP_SQLITE(sqlite3_exec,
-                    (sqlite3 * db, const char* sql, int (*f)(void*, int, char**, char**), void* x, char** why),
-                    (db, sql, f, x, why))
-}
