@@ -163,7 +163,8 @@ Memory::Memory(const Gpu& gpu, std::size_t bytes, const std::string& what) : gpu
   check_alive(gpu);
   const Current current(gpu);
   const BesideCapture beside;
-  check(driver().cuMemAlloc(&address_, bytes), fmt::format("allocating {} bytes of GPU memory for {}", bytes, what));
+  if (const CUresult result = driver().cuMemAlloc(&address_, bytes); result != CUDA_SUCCESS)
+    check(result, fmt::format("allocating {} bytes of GPU memory for {}", bytes, what));
   gpu.held.add(bytes);
 }
 

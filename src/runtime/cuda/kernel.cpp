@@ -16,7 +16,9 @@ namespace unisono::cuda {
 Module::Module(const Gpu& gpu, std::span<const std::byte> cubin, const std::string& entry) : gpu_(gpu) {
   const Current current(gpu);
   const BesideCapture beside;
-  check(driver().cuModuleLoadData(&module_, cubin.data()), "loading the kernel " + entry);
+  // the message takes memory, which may be missing: none is made once there is a module
+  if (const CUresult result = driver().cuModuleLoadData(&module_, cubin.data()); result != CUDA_SUCCESS)
+    check(result, "loading the kernel " + entry);
   if (const CUresult result = driver().cuModuleGetFunction(&function_, module_, entry.c_str());
       result != CUDA_SUCCESS) {
     driver().cuModuleUnload(module_);
