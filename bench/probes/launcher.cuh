@@ -69,23 +69,22 @@ inline int sms() {
 
 // Blocks that fit at once, in whole clusters.
 template <class Conv>
-int resident_blocks() {
+int resident_ctas() {
   static int blocks = [] {
     CHECK_CUDA(
         cudaFuncSetAttribute(conv_kernel<Conv>, cudaFuncAttributeMaxDynamicSharedMemorySize, Conv::kSharedBytes));
-    if (Conv::kClusterBlocks == 1) return sms();
-    if (Conv::kClusterBlocks > 8)
+    if (Conv::kClusterCtas == 1) return sms();
+    if (Conv::kClusterCtas > 8)
       CHECK_CUDA(cudaFuncSetAttribute(conv_kernel<Conv>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1));
     cudaLaunchConfig_t config{};
-    config.gridDim = dim3(Conv::kClusterBlocks * 32), config.blockDim = dim3(Conv::kThreads),
+    config.gridDim = dim3(Conv::kClusterCtas * 32), config.blockDim = dim3(Conv::kThreads),
     config.dynamicSmemBytes = Conv::kSharedBytes;
     cudaLaunchAttribute attribute{};
-    attribute.id = cudaLaunchAttributeClusterDimension,
-    attribute.val.clusterDim = {unsigned(Conv::kClusterBlocks), 1, 1};
+    attribute.id = cudaLaunchAttributeClusterDimension, attribute.val.clusterDim = {unsigned(Conv::kClusterCtas), 1, 1};
     config.attrs = &attribute, config.numAttrs = 1;
     int clusters = 0;
     CHECK_CUDA(cudaOccupancyMaxActiveClusters(&clusters, conv_kernel<Conv>, &config));
-    return clusters * Conv::kClusterBlocks;
+    return clusters * Conv::kClusterCtas;
   }();
   return blocks;
 }
@@ -138,15 +137,14 @@ Launch prepare(const ConvShape& p, const Operands& o, Workspace workspace, std::
                     {uint32_t(Conv::Tail::kSlice), kTwoDimensional ? 8u : 16u, kTwoDimensional ? 2u : 1u, 1}, type))
     return reason = "output map refused", nullptr;
 
-  const int resident = resident_blocks<Conv>(),
-            tiles_in_flight = resident / Conv::kClusterBlocks * Config::kConsumerGroups;
+  const int resident = resident_ctas<Conv>(), tiles_in_flight = resident / Conv::kClusterCtas * Config::kConsumerGroups;
   const int loads = (kTwoDimensional ? 1 : p.r * p.s) * g.channel_blocks;
   g.splits = 1;
   if (Conv::kSplit) g.splits = smaller(smaller(resident / g.tiles, loads), kLargestSplit);
   set_divisors(g, 0);
   if (Conv::kSplit && g.splits < 2) return reason = "enough tiles without split-K", nullptr;
-  const int clusters = resident / Conv::kClusterBlocks, rounds = divide_up(g.tiles * g.splits, clusters),
-            blocks = divide_up(g.tiles * g.splits, rounds) * Conv::kClusterBlocks;
+  const int clusters = resident / Conv::kClusterCtas, rounds = divide_up(g.tiles * g.splits, clusters),
+            blocks = divide_up(g.tiles * g.splits, rounds) * Conv::kClusterCtas;
   size_t used = 0;
   if constexpr (Conv::kWorkspace) {
     const size_t exits = take(used, 8);
@@ -184,9 +182,9 @@ Launch prepare(const ConvShape& p, const Operands& o, Workspace workspace, std::
     config.stream = stream;
     cudaLaunchAttribute attributes[2]{};
     int count = 0;
-    if (Conv::kClusterBlocks > 1)
+    if (Conv::kClusterCtas > 1)
       attributes[count].id = cudaLaunchAttributeClusterDimension,
-      attributes[count++].val.clusterDim = {unsigned(Conv::kClusterBlocks), 1, 1};
+      attributes[count++].val.clusterDim = {unsigned(Conv::kClusterCtas), 1, 1};
     if (Conv::kWorkspace)
       attributes[count].id = cudaLaunchAttributeCooperative, attributes[count++].val.cooperative = 1;
     config.attrs = attributes, config.numAttrs = count;

@@ -52,7 +52,7 @@ struct CompileOptions {
   /// SMs that kernels of the tensor cores leave to others: communication, another process under MPS, a green context.
   /// The plan is made for a GPU that has so many fewer; each of the others' SMs may cost a whole cluster.
   int spare_sms = 0;
-  /// To find errors of one's own: a kernel whose blocks wait for one another ends with an error where its workspace is
+  /// To find errors of one's own: a kernel whose CTAs wait for one another ends with an error where its workspace is
   /// in use already, and where a wait lasts some seconds.
   bool watchdog = false;
 };
@@ -83,7 +83,7 @@ struct Arguments {
   }
 };
 
-/// Device memory of the caller in which an execution's blocks meet, in place of an allocation of Unisono's own.
+/// Device memory of the caller in which an execution's CTAs meet, in place of an allocation of Unisono's own.
 /// One execution at a time may use it.
 struct WorkspaceMemory {
   void* memory = nullptr;  ///< of the GPU, aligned to 256 bytes; null: Unisono allocates

@@ -13,7 +13,7 @@ struct Frame {
   std::string header;   ///< of the device code: "unisono/sm90/depthwise.cuh"
   std::string config;   ///< the struct `Config`
   std::string kernel;   ///< the class template over Config and Visitor
-  std::string minimum;  ///< blocks on an SM that registers must leave room for, an expression
+  std::string minimum;  ///< CTAs on an SM that registers must leave room for, an expression
 };
 
 /// Throws as codegen::generate does.

@@ -21,7 +21,7 @@ struct GraphTensor {
 };
 
 struct GraphKernel {
-  /// Which blocks it has, and what they make:
+  /// Which CTAs it has, and what they make:
   /// elements: one a strip of an image's rows (GraphParams::strips), the stores;
   /// results: one a result of reductions within rows, f32, dense, with the axes reduced_axes(domain);
   /// partials: one a strip, the states of reductions over rows: f32, dense, [images, strips, columns of results,
@@ -30,7 +30,7 @@ struct GraphKernel {
   std::string source, entry;
   std::vector<GraphTensor> tensors;
   ReduceDomain domain;   ///< of reductions
-  int threads = 256;     ///< of a block
+  int threads = 256;     ///< of a CTA
   int state_floats = 0;  ///< of partials and join
   bool reduces() const { return part != Part::elements; }
 };

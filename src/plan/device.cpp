@@ -61,7 +61,7 @@ Device described(const DeviceAttributes& a) {
   d.name = a.name;
   d.major = a.major, d.minor = a.minor, d.sms = a.sms;
   d.shared_bytes = a.shared_bytes, d.l2_bytes = a.l2_bytes;
-  d.resident_blocks = {0, a.sms};
+  d.resident_ctas = {0, a.sms};
   d.threads = chip.threads, d.lanes = chip.lanes;
   d.clock_ghz = chip.shares.clock * ghz;
   d.tensor_tflops =

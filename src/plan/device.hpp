@@ -12,10 +12,10 @@ struct Device {
   std::string name = "NVIDIA H200";
   int major = 9, minor = 0;
   int sms = 132;
-  std::size_t shared_bytes = 232448;  ///< that a block may have
+  std::size_t shared_bytes = 232448;  ///< that a CTA may have
   std::size_t l2_bytes = std::size_t{60} << 20;
-  /// Blocks that are resident at once in clusters of 1 to 8 blocks, one block an SM: blocks[size].
-  std::array<int, 9> resident_blocks{0, 132, 132, 126, 120, 110, 120, 105, 112};
+  /// CTAs that are resident at once in clusters of 1 to 8 CTAs, one CTA an SM: resident_ctas[size].
+  std::array<int, 9> resident_ctas{0, 132, 132, 126, 120, 110, 120, 105, 112};
   int threads = 2048;          ///< that an SM holds at once
   int lanes = 128;             ///< multiply-adds of f32 that an SM makes in a clock, without tensor cores
   double clock_ghz = 1.755;    ///< what SMs keep where power does not bound them

@@ -35,7 +35,7 @@ ValueId append(Graph& g, Op op, std::vector<ValueId> inputs) {
 
 // ---- Statistics
 
-// Refuses a reduction that the blocks of a kernel do not share
+// Refuses a reduction that the CTAs of a kernel do not share
 std::optional<Refusal> refuse_reduction(const Graph& g, ValueId id) {
   const Node& x = g[id];
   const ReduceDomain& d = x.attr.domain;

@@ -14,9 +14,9 @@ Device with_spare_sms(Device device, int spare, const char* option) {
                                 device.name, device.sms));
   device.tensor_tflops *= static_cast<double>(device.sms - spare) / device.sms;
   device.sms -= spare;
-  for (std::size_t size = 1; size < device.resident_blocks.size(); ++size) {
-    const int blocks = static_cast<int>(size), clusters = device.resident_blocks[size] / blocks;
-    device.resident_blocks[size] = std::max(0, clusters - spare) * blocks;
+  for (std::size_t size = 1; size < device.resident_ctas.size(); ++size) {
+    const int ctas = static_cast<int>(size), clusters = device.resident_ctas[size] / ctas;
+    device.resident_ctas[size] = std::max(0, clusters - spare) * ctas;
   }
   return device;
 }

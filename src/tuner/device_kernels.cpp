@@ -31,8 +31,8 @@ unisono_check_sums(const __grid_constant__ unisono::SumsParams p) {
 template <class P>
 void launch(const std::shared_ptr<const cuda::PlainKernel>& kernel, std::uint64_t threads, const P& parameters,
             const char* what, Stream stream) {
-  const auto blocks = static_cast<std::uint32_t>(std::clamp<std::uint64_t>((threads + 255) / 256, 1, 4096));
-  cuda::bind_plain(kernel, {blocks, 256}, std::as_bytes(std::span(&parameters, 1)), what).enqueue(stream);
+  const auto ctas = static_cast<std::uint32_t>(std::clamp<std::uint64_t>((threads + 255) / 256, 1, 4096));
+  cuda::bind_plain(kernel, {ctas, 256}, std::as_bytes(std::span(&parameters, 1)), what).enqueue(stream);
 }
 
 int type_of(DType t) { return t == DType::bf16 ? 0 : t == DType::f16 ? 1 : 2; }

@@ -205,7 +205,7 @@ class ExchangeSmall : public testing::TestWithParam<ExchangeCase> {
                      .by_group_channels = divisor(group_channels)},
         .launch = {.exits = static_cast<u32*>(exits_.data()),
                    .last = kEpochs * blocks - 1,
-                   .by_blocks = divisor(blocks),
+                   .by_ctas = divisor(blocks),
                    .unused = 0},
         .x = x_.data(),
         .y = y_.data(),

@@ -25,7 +25,7 @@ static_assert(offsetof(unisono::Entry, tag) == 12);
 static_assert(offsetof(unisono::ExchangeParams, slots_per_image) == 16);
 static_assert(offsetof(unisono::ExchangeParams, group_channels) == 28);
 static_assert(offsetof(unisono::SplitParams, flags) == 8);
-static_assert(offsetof(unisono::EpochParams, by_blocks) == 12);
+static_assert(offsetof(unisono::EpochParams, by_ctas) == 12);
 static_assert(offsetof(unisono::ConvParams, filter) == 128);
 static_assert(offsetof(unisono::ConvParams, output) == 256);
 static_assert(offsetof(unisono::ConvParams, side) == 384);

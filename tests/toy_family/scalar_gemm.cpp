@@ -19,7 +19,7 @@ using namespace families;
 constexpr std::array<int, 3> block_sizes{128, 64, 256};
 const std::array<plan::PlanField, 1> plan_fields{
     {{.name = "threads", .form = "128, 64 or 256", .words = {"128", "64", "256"}}}};
-constexpr std::int64_t most_blocks = 1024;  // a thread has several elements of larger results
+constexpr std::int64_t most_ctas = 1024;  // a thread has several elements of larger results
 
 /// What the kernel reads ahead of the visitor's fields: struct Fixed of its text.
 struct Fixed {
@@ -154,7 +154,7 @@ class ScalarGemm final : public Family {
 
   std::string title(const Plan&) const override { return "scalar"; }
   std::string describe(const Plan& plan) const override {
-    return fmt::format("scalar, {} CTAs of {} threads", plan.blocks, plan.threads);
+    return fmt::format("scalar, {} CTAs of {} threads", plan.ctas, plan.threads);
   }
   std::string reasons(const Plan&, const Workload&) const override { return "loads: each element by itself\n"; }
   Override override_of(const Plan& plan) const override { return {{{"threads", std::to_string(plan.threads)}}}; }
@@ -167,7 +167,7 @@ class ScalarGemm final : public Family {
     plan->family = this;
     plan->element = w.task.conv.dtype_x;
     plan->threads = threads;
-    plan->blocks = static_cast<int>(std::clamp<std::int64_t>(e.rows() * e.cols / threads, 1, most_blocks));
+    plan->ctas = static_cast<int>(std::clamp<std::int64_t>(e.rows() * e.cols / threads, 1, most_ctas));
     plan->exclusive = false;
     plan->predicted_us = cost(*plan, w);
     return plan;

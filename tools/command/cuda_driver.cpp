@@ -25,7 +25,7 @@ enum Attribute {
   l2_cache_size = 38,
   compute_capability_major = 75,
   compute_capability_minor = 76,
-  shared_memory_of_a_block = 97
+  shared_memory_of_a_cta = 97
 };
 
 struct Driver {
@@ -63,7 +63,7 @@ plan::DeviceAttributes ask_attributes(const Driver& driver, int device) {
           .major = ask(compute_capability_major),
           .minor = ask(compute_capability_minor),
           .sms = ask(sm_count),
-          .shared_bytes = static_cast<std::size_t>(ask(shared_memory_of_a_block)),
+          .shared_bytes = static_cast<std::size_t>(ask(shared_memory_of_a_cta)),
           .l2_bytes = static_cast<std::size_t>(ask(l2_cache_size)),
           .clock_khz = ask(clock_rate),
           .memory_clock_khz = ask(memory_clock_rate),

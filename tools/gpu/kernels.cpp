@@ -82,10 +82,10 @@ CUfunction function(const std::string& name) {
 
 }  // namespace
 
-void detail::launch(const char* name, std::uint64_t blocks, CUstream stream, void** arguments) {
+void detail::launch(const char* name, std::uint64_t ctas, CUstream stream, void** arguments) {
   device();
-  if (blocks == 0 || blocks > 0x7fffffff) throw InternalError(std::string("a grid without a size for ") + name);
-  check(driver().cuLaunchKernel(function(name), static_cast<unsigned>(blocks), 1, 1, 256, 1, 1, 0, stream, arguments,
+  if (ctas == 0 || ctas > 0x7fffffff) throw InternalError(std::string("a grid without a size for ") + name);
+  check(driver().cuLaunchKernel(function(name), static_cast<unsigned>(ctas), 1, 1, 256, 1, 1, 0, stream, arguments,
                                 nullptr),
         std::string("launching ") + name);
 }

@@ -134,7 +134,7 @@ extern "C" __global__ void unisono_reference_general(General g, const void* x, c
   sum[item] = total, absolute[item] = size;
 }
 
-// statistics (n, groups): mean and 1/sqrt(variance + eps) of acc + bias; a block computes one group.
+// statistics (n, groups): mean and 1/sqrt(variance + eps) of acc + bias; a CTA computes one group.
 extern "C" __global__ void unisono_statistics(Shape z, int groups, double eps, const double* acc, const float* bias,
                                               double2* statistics) {
   __shared__ double shared[256];
@@ -250,7 +250,7 @@ extern "C" __global__ void unisono_differences(const u32* a, const u32* b, u64 c
   if (mine) atomicAdd(result, mine);
 }
 
-// Keeps its blocks' SMs at work for a while.
+// Keeps its CTAs' SMs at work for a while.
 extern "C" __global__ void unisono_busy(long long clocks, float* out) {
   const long long start = clock64();
   float x = threadIdx.x;

@@ -43,13 +43,13 @@ jit::Jit& compiler();
 /// What compiling kernels.cuh asks for, for --precompile.
 jit::Request kernels_request(const plan::Device& device);
 
-/// Launches the kernel `name` of kernels.cuh over `threads` threads in blocks of 256 (at most 4096 blocks if it
+/// Launches the kernel `name` of kernels.cuh over `threads` threads in CTAs of 256 (at most 4096 CTAs if it
 /// strides).
 template <class... Arguments>
 void launch(const char* name, std::uint64_t threads, CUstream stream, Arguments... arguments);
 
 namespace detail {
-void launch(const char* name, std::uint64_t blocks, CUstream stream, void** arguments);
+void launch(const char* name, std::uint64_t ctas, CUstream stream, void** arguments);
 }
 
 template <class... Arguments>

@@ -88,7 +88,7 @@ class NetworkLaunchImpl;
 
 /// One run of a network on a GPU with its tensors in place, and a workspace of its own or the caller's: *one* run in
 /// flight. Enqueue it on one stream at a time, and bind another for a stream beside it; two at once are undefined, and
-/// an error where NetworkOptions::watchdog is set and the network has kernels whose blocks wait for one another.
+/// an error where NetworkOptions::watchdog is set and the network has kernels whose CTAs wait for one another.
 /// Copies are the same launch.
 ///
 /// It may be enqueued while its stream is captured into a CUDA graph: its kernels then become nodes of that graph, in

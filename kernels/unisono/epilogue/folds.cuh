@@ -5,7 +5,7 @@
 // Each warpgroup writes what its tile adds up to, to a place of its own in the workspace, and counts itself in. Whoever
 // comes last to a column of tiles (an image's tiles of the same channels) merges what lies there, in the order of the
 // places; whoever finishes the last column merges the columns. So the order of every sum is fixed, whoever performs it:
-// the same bits each run. Nobody waits: no block has to be resident, and a counter that is full is back at zero for the
+// the same bits each run. Nobody waits: no CTA has to be resident, and a counter that is full is back at zero for the
 // next launch.
 #pragma once
 #include "unisono/epilogue/visitor.cuh"

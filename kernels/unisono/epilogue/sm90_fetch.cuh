@@ -96,7 +96,7 @@ struct Fetch {
     return tail.fetch_barriers + 8 * (kSwap ? place : warp() * kBuffers + place);
   }
 
-  // By one thread of the block, of all of its warpgroups.
+  // By one thread of the CTA, of all of its warpgroups.
   static UNISONO_DEVICE void init_barriers(u32 first, int warpgroups) {
     for (int i = 0; i < warpgroups * kBarriers; ++i) mbarrier_init(first + 8 * i, kSwap ? 4 : 1);
   }

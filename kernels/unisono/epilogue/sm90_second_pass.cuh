@@ -3,7 +3,7 @@
 // multiplied and its statistics are published. If that one is of another image, the first one's image is complete or
 // about to be: the tile is normalised where it lies, and stored. If not, it is spilled: stored as it is where its
 // result will be, and loaded back when the consumer group is done with the image. Either way the same values are
-// normalised. A warp works on 16 rows x kSlice channels at a time. A spare warp of the block waits for the image's
+// normalised. A warp works on 16 rows x kSlice channels at a time. A spare warp of the CTA waits for the image's
 // statistics and computes the columns from them.
 #pragma once
 #include "unisono/epilogue/octets.cuh"
@@ -57,7 +57,7 @@ struct SecondPass {
     return shared_address(own + 5 * kN * 4) + (first.thread / 32 * kBuffers + i) * 8;
   }
 
-  // By one thread of the block, ahead of a fence and a barrier of the block.
+  // By one thread of the CTA, ahead of a fence and a barrier of the CTA.
   static UNISONO_DEVICE void init_barriers(u8* own) {
     for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(own + 5 * kN * 4) + 8 * i, 1);
   }

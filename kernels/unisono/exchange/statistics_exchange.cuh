@@ -1,4 +1,4 @@
-// Statistics (exchange/statistic.cuh) of groups of channels, merged over an image by the blocks of one launch.
+// Statistics (exchange/statistic.cuh) of groups of channels, merged over an image by the CTAs of one launch.
 //
 // Every warpgroup writes the statistic of its rows to a slot of its own, a message a unit (exchange/message.cuh). A
 // unit is the largest run of channels (kUnit) that crosses neither a group's border nor a tile's, gcd(channels of a
@@ -151,19 +151,19 @@ struct GroupStatistics {
 };
 
 UNISONO_DEVICE u32 epoch_of(const EpochParams& p) {
-  return u32(divided(int(*static_cast<const volatile u32*>(p.exits)), p.by_blocks));
+  return u32(divided(int(*static_cast<const volatile u32*>(p.exits)), p.by_ctas));
 }
 
-// Called by one thread of each block ahead of all else. In a checked build blocks that come are counted, too, behind
+// Called by one thread of each CTA ahead of all else. In a checked build CTAs that come are counted, too, behind
 // those that left: both counts name the same launch, unless two launches with this workspace are in flight at once.
 UNISONO_DEVICE void enter_launch(const EpochParams& p) {
   if constexpr (kChecked) {
     const u32 came = increment_wrapping(p.exits + 1, p.last);
-    if (u32(divided(int(came), p.by_blocks)) != epoch_of(p)) end_with_workspace_in_use();
+    if (u32(divided(int(came), p.by_ctas)) != epoch_of(p)) end_with_workspace_in_use();
   }
 }
 
-// Called by one thread of each block once all its warps have the epoch and are done with the workspace. Nobody waits
+// Called by one thread of each CTA once all its warps have the epoch and are done with the workspace. Nobody waits
 // for it.
 UNISONO_DEVICE void leave_launch(const EpochParams& p) {
   delay_point();

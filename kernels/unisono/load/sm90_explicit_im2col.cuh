@@ -159,7 +159,7 @@ struct ExplicitIm2col {
   }
 };
 
-// What a block holds of filters, in k-steps, and a window's bytes; without windows as many as there are stages, and
+// What a CTA holds of filters, in k-steps, and a window's bytes; without windows as many as there are stages, and
 // none.
 template <class Config>
 constexpr int filter_stages(int stages) {

@@ -24,32 +24,27 @@ struct Producer {
   static constexpr int kBoxBytes = Kernel::kBoxBytes, kLineBytes = Kernel::kLineBytes, kOffsetB = Kernel::kOffsetB,
                        kOffsetTable = Kernel::kOffsetTable;
   static constexpr int kClusterM = Kernel::kClusterM, kClusterN = Kernel::kClusterN,
-                       kClusterBlocks = Kernel::kClusterBlocks;
+                       kClusterCtas = Kernel::kClusterCtas;
   static constexpr int kPrefetches = Kernel::kPrefetches;
   static constexpr bool kStationary = Kernel::kStationary, kHaloTile = Kernel::kHaloTile, kSplit = Kernel::kSplit,
                         kPhases = Kernel::kPhases;
 
-  // What a block's loads share with the rest of its cluster; its blocks take turns at issuing them.
+  // What a CTA's loads share with the rest of its cluster; its CTAs take turns at issuing them.
   struct Sharing {
     int rank_m, rank_n;
-    u16 row_blocks, column_blocks;  // the blocks that share this one's activations, and its filters
-    u32 issuer_a, issuer_b;         // whose turn it is
+    u16 row_ctas, column_ctas;  // the CTAs that share this one's activations, and its filters
+    u32 issuer_a, issuer_b;     // whose turn it is
     UNISONO_DEVICE explicit Sharing(int rank)
-        : rank_m(rank / kClusterN),
-          rank_n(rank % kClusterN),
-          row_blocks(0),
-          column_blocks(0),
-          issuer_a(0),
-          issuer_b(0) {
-      for (int i = 0; i < kClusterN; ++i) row_blocks |= 1 << (rank_m * kClusterN + i);
-      for (int i = 0; i < kClusterM; ++i) column_blocks |= 1 << (i * kClusterN + rank_n);
+        : rank_m(rank / kClusterN), rank_n(rank % kClusterN), row_ctas(0), column_ctas(0), issuer_a(0), issuer_b(0) {
+      for (int i = 0; i < kClusterN; ++i) row_ctas |= 1 << (rank_m * kClusterN + i);
+      for (int i = 0; i < kClusterM; ++i) column_ctas |= 1 << (i * kClusterN + rank_n);
     }
   };
 
   template <bool kShared>
-  static UNISONO_DEVICE void load_box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, u16 blocks) {
+  static UNISONO_DEVICE void load_box(const TensorMap& map, u32 to, u32 full, int x, int y, int z, u16 ctas) {
     if constexpr (kShared)
-      tma_load_3d_multicast(to, map, full, x, y, z, blocks);
+      tma_load_3d_multicast(to, map, full, x, y, z, ctas);
     else
       tma_load_3d(to, map, full, x, y, z);
   }
@@ -63,11 +58,11 @@ struct Producer {
       if constexpr (Operands::kColumnsB) {
 #pragma unroll
         for (int i = 0; i < divide_up(kN, 64) && atom == 0; ++i)
-          load_box<kShared>(p.filter, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_blocks);
+          load_box<kShared>(p.filter, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_ctas);
       } else if constexpr (Operands::kBatched) {
-        load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, k, image, sharing.column_blocks);
+        load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, k, image, sharing.column_ctas);
       } else {
-        load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, tap, k, sharing.column_blocks);
+        load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, tap, k, sharing.column_ctas);
       }
     }
     if (atom == kAtoms - 1 && ++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
@@ -83,7 +78,7 @@ struct Producer {
 #pragma unroll
       for (int i = 0; i < divide_up(kN, 64); ++i)
         if constexpr (kClusterM > 1)
-          tma_load_4d_multicast(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c, sharing.column_blocks);
+          tma_load_4d_multicast(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c, sharing.column_ctas);
         else
           tma_load_4d(to + i * kBoxBytes, p.filter, full, k + 64 * i, s, r, c);
     }
@@ -98,11 +93,11 @@ struct Producer {
       if constexpr (Operands::kColumnsA) {
 #pragma unroll
         for (int i = 0; i < kM / 64 && atom == 0; ++i)
-          load_box<kShared>(p.activation, to + i * kBoxBytes, full, row + 64 * i, from.c, from.n, sharing.row_blocks);
+          load_box<kShared>(p.activation, to + i * kBoxBytes, full, row + 64 * i, from.c, from.n, sharing.row_ctas);
       } else if constexpr (Operands::kRowsA) {
-        load_box<kShared>(p.activation, to + atom * kAtomBytesA, full, from.c, row, image, sharing.row_blocks);
+        load_box<kShared>(p.activation, to + atom * kAtomBytesA, full, from.c, row, image, sharing.row_ctas);
       } else if constexpr (kShared) {
-        tma_load_im2col_multicast(to + atom * kAtomBytesA, p.activation, full, from, sharing.row_blocks);
+        tma_load_im2col_multicast(to + atom * kAtomBytesA, p.activation, full, from, sharing.row_ctas);
       } else {
         tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from);
       }
@@ -150,7 +145,7 @@ struct Producer {
           tma_load_4d(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image);
         else if (sharing.issuer_a == u32(sharing.rank_n))
           tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image,
-                                sharing.row_blocks);
+                                sharing.row_ctas);
       if (++sharing.issuer_a == kClusterN) sharing.issuer_a = 0;
       at_a.advance();
       if (!filters) continue;
@@ -230,7 +225,7 @@ struct Producer {
     Sharing sharing(rank);
     RingPosition<kStages> at(0);
     RingPosition<kStagesA> at_a(0);
-    for (int item = blockIdx.x / kClusterBlocks; item < Kernel::items(g); item += gridDim.x / kClusterBlocks) {
+    for (int item = blockIdx.x / kClusterCtas; item < Kernel::items(g); item += gridDim.x / kClusterCtas) {
       const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
       if constexpr (kPrefetches > 0) {
         if (!kSplit || Kernel::part(g, item) == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
@@ -239,7 +234,7 @@ struct Producer {
       }
       const Range range = Kernel::loads_of(g, item);
       const int k = tile.tile_n * kN;
-      const bool filters = !kStationary || item == int(blockIdx.x / kClusterBlocks);  // else they are there
+      const bool filters = !kStationary || item == int(blockIdx.x / kClusterCtas);  // else they are there
       if constexpr (kHaloTile)
         load_halo_tiles(p, sharing, shared, barriers, tile, range, k, filters, at, at_a);
       else

@@ -1,4 +1,4 @@
-// Split-K: where an output has fewer tiles than the chip has blocks, several blocks share a tile, each over a part of
+// Split-K: where an output has fewer tiles than the chip has CTAs, several CTAs share a tile, each over a part of
 // the k-blocks. The first of them adds the others' accumulators, in order, and runs the epilogue. The others write
 // theirs to the workspace in the order of their registers and raise a flag to the launch's epoch plus one.
 #pragma once

@@ -34,7 +34,7 @@ struct ConvGeometry {
   int height, width;                   // output pixels of an image: P, Q
   int tiles_w;                         // two-dimensional tiles across an image: ceil(Q / 8)
   int taps_h, taps_w, channel_blocks;  // R, S, ceil(C / kTileK)
-  int splits;                          // blocks that share a tile, each over a part of the k-blocks; 1: none
+  int splits;                          // CTAs that share a tile, each over a part of the k-blocks; 1: none
   int stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;  // pad: top and left
   // Where tiles and pixels lie is known by multiplication: a division takes 100 clocks, and the first load of a launch
   // waits for four of them.
@@ -112,7 +112,7 @@ struct alignas(16) Entry {
 // Entries that a value of so many floats fills.
 constexpr int entries_of(int floats) { return (floats + kFloatsOfEntry - 1) / kFloatsOfEntry; }
 
-// Statistics shared by the blocks of one launch, see exchange/statistics_exchange.cuh; or moments that are stored,
+// Statistics shared by the CTAs of one launch, see exchange/statistics_exchange.cuh; or moments that are stored,
 // `slots` alone: exchange/moment_store.cuh. Each statistic is a message of entries_of(its floats) entries.
 struct ExchangeParams {
   Entry* slots;     // (images, slots, units, entries of a message)
@@ -132,14 +132,14 @@ struct FoldParams {
   u32* counters;                     // of columns of tiles: all in one; a column each; then of rows of tiles
 };
 
-// `exits` counts the blocks that left launches with this workspace; divided by those of a launch it is the number of
-// launches before this one, the epoch, whichever blocks of this launch have left. It goes back to 0 from `last`, after
-// kEpochs launches. In a checked build (UNISONO_WATCHDOG) the word behind it counts the blocks that came.
+// `exits` counts the CTAs that left launches with this workspace; divided by those of a launch it is the number of
+// launches before this one, the epoch, whichever CTAs of this launch have left. It goes back to 0 from `last`, after
+// kEpochs launches. In a checked build (UNISONO_WATCHDOG) the word behind it counts the CTAs that came.
 constexpr u32 kEpochs = 1 << 15;
 struct EpochParams {
   u32* exits;
   u32 last;
-  Divisor by_blocks;
+  Divisor by_ctas;
   u32 unused;
 };
 

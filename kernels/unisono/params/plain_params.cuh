@@ -106,7 +106,7 @@ struct JoinMomentsParams {
 constexpr int kGraphTensors = 48;
 struct GraphParams {
   u32 images, pixels, columns;  // pixels: rows of an image
-  u32 strips;                   // parts of an image's rows, a block each
+  u32 strips;                   // parts of an image's rows, a CTA each
   PlainTensor tensors[kGraphTensors];
 };
 

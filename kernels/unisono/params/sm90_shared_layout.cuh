@@ -1,4 +1,4 @@
-// What lies where in the shared memory of a block of sm90/conv_kernel.cuh, in bytes: one computation, by which the host
+// What lies where in the shared memory of a CTA of sm90/conv_kernel.cuh, in bytes: one computation, by which the host
 // plans a launch and the device's compiler places everything.
 #pragma once
 
@@ -122,8 +122,8 @@ constexpr Bytes window_bytes(int lines, int pitch) { return up_to(Bytes{lines} *
 // An entry of the table of gathered rows: load/sm90_gather.cuh.
 inline constexpr int kGatheredRow = 16;
 
-// A block.
-struct BlockShape {
+// A CTA.
+struct CtaShape {
   StageLayout stage;
   int stages, stages_a, stages_b;  // stages: pairs of barriers; of activations; of filters
   bool two_rings;                  // activations have barriers of their own
@@ -136,12 +136,12 @@ struct BlockShape {
   Bytes window;
   Bytes table;  // of the rows that are gathered; 0: none are
 };
-struct BlockLayout {
+struct CtaLayout {
   Bytes warpgroup;  // from one epilogue to the next
   Bytes at_b, at_epilogues, at_second_pass, at_barriers, at_table, at_windows, bytes;
 };
-constexpr BlockLayout block_layout(const BlockShape& s) {
-  BlockLayout l{};
+constexpr CtaLayout cta_layout(const CtaShape& s) {
+  CtaLayout l{};
   l.warpgroup = up_to(s.warpgroup, kSwizzle);
   l.at_b = Bytes{s.stages_a} * s.stage.a;
   l.at_epilogues = l.at_b + s.stages_b * s.stage.b;
@@ -155,7 +155,7 @@ constexpr BlockLayout block_layout(const BlockShape& s) {
   const Bytes end = s.windows > 0 ? l.at_windows + s.windows * s.window
                     : s.table > 0 ? l.at_table + s.table
                                   : l.at_barriers + 8 * barriers;
-  l.bytes = end + kSwizzle;  // the block aligns its memory itself
+  l.bytes = end + kSwizzle;  // the CTA aligns its memory itself
   return l;
 }
 

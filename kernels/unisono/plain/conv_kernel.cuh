@@ -156,7 +156,7 @@ struct PlainConv {
   UNISONO_DEVICE void normalise() const;
   UNISONO_DEVICE void meet() const;
   UNISONO_DEVICE void make_statistics() const;
-  UNISONO_DEVICE float sum_of_block(float x) const;
+  UNISONO_DEVICE float sum_of_cta(float x) const;
   template <class Value>
   UNISONO_DEVICE float sum_over(int row, int rows, int channel, int channels, const Value& value) const;
   UNISONO_DEVICE void normalise_elements() const;

@@ -40,7 +40,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::meet() const {
 
 // The same in every thread, in a fixed order.
 template <class Config, class Visitor>
-UNISONO_DEVICE float PlainConv<Config, Visitor>::sum_of_block(float x) const {
+UNISONO_DEVICE float PlainConv<Config, Visitor>::sum_of_cta(float x) const {
   shared[threadIdx.x] = x;
   __syncthreads();
   for (int half = kThreads / 2; half > 0; half /= 2) {
@@ -72,7 +72,7 @@ UNISONO_DEVICE float PlainConv<Config, Visitor>::sum_over(int row, int rows, int
     for (i64 m = share.row; m < rows; m += share.down)
       for (int n = share.channel; n < channels; n += share.lanes)
         sum += value(load_l2(norm().values + (row + m) * u64(geometry().channels) + channel + n));
-  return sum_of_block(sum);
+  return sum_of_cta(sum);
 }
 
 template <class Config, class Visitor>

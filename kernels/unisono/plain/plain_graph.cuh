@@ -1,5 +1,5 @@
 // What kernels that are generated from an epilogue graph without a contraction are made of: elements, and reductions by
-// one block each.
+// one CTA each.
 #pragma once
 #include "unisono/exchange/moments.cuh"
 #include "unisono/plain/plain.cuh"
@@ -18,7 +18,7 @@ UNISONO_DEVICE float element<float>(const PlainTensor& tensor, i64 offset) {
 
 // The sum or the largest of one number a thread, the same in every thread. In a fixed order, so that results repeat.
 template <int kThreads, class Join>
-UNISONO_DEVICE float join_block(float x, const Join& join) {
+UNISONO_DEVICE float join_cta(float x, const Join& join) {
   __shared__ float scratch[kThreads];
   scratch[threadIdx.x] = x;
   __syncthreads();
@@ -43,7 +43,7 @@ UNISONO_DEVICE float reduce(const Domain& d, float start, const Value& value, co
   float x = start;
   for (u64 i = threadIdx.x; i < d.count(); i += kThreads)
     x = join(x, value(d.row + u32(i / d.columns), d.column + u32(i % d.columns)));
-  return join_block<kThreads>(x, join);
+  return join_cta<kThreads>(x, join);
 }
 
 struct Sum {
@@ -70,7 +70,7 @@ UNISONO_DEVICE float variance(const Domain& d, const Value& value) {
   });
 }
 
-// The rows of an image that a block has, and which of them and which octets of channels are this thread's: neighbouring
+// The rows of an image that a CTA has, and which of them and which octets of channels are this thread's: neighbouring
 // threads have neighbouring octets, and a thread keeps its octet from row to row, so that what depends on the channel
 // alone is loaded once.
 constexpr u32 kStripThreads = 256;
@@ -177,7 +177,7 @@ struct FoldSmallest : Smallest {
   UNISONO_DEVICE static float term(float x) { return x; }
 };
 
-// States of a block's rows, one for each of `results` groups of neighbouring columns: to[block][result], kFloats each.
+// States of a CTA's rows, one for each of `results` groups of neighbouring columns: to[CTA][result], kFloats each.
 // Values: kInputs operands [m,n], load and input. A group may reach over several chunks of columns; then its thread
 // takes its state up again.
 template <class State, class Values>

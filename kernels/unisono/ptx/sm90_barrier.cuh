@@ -4,7 +4,7 @@
 
 namespace unisono {
 
-// Declares all of the block's dynamic shared memory, aligned to 16 bytes only.
+// Declares all of the CTA's dynamic shared memory, aligned to 16 bytes only.
 #define UNISONO_DYNAMIC_SHARED(name) extern __shared__ u8 name[]
 
 UNISONO_DEVICE u32 shared_address(const void* pointer) { return static_cast<u32>(__cvta_generic_to_shared(pointer)); }
@@ -52,7 +52,7 @@ UNISONO_DEVICE void delay_point() {
 #endif
 }
 
-// With UNISONO_TRACE, warpgroups 1 to 4 write the clock at marked events: timeline[block][warpgroup - 1][tile][event].
+// With UNISONO_TRACE, warpgroups 1 to 4 write the clock at marked events: timeline[CTA][warpgroup - 1][tile][event].
 constexpr int kTraceTiles = 64, kTraceEvents = 16;
 #ifdef UNISONO_TRACE
 struct Trace {
@@ -83,7 +83,7 @@ UNISONO_DEVICE void mbarrier_arrive(u32 barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives at the barrier of the same offset in block `rank` of the cluster. Without .release.cluster: that puts a
+// Arrives at the barrier of the same offset in CTA `rank` of the cluster. Without .release.cluster: that puts a
 // memory barrier into the main loop; what is released here was read by the tensor cores, not written.
 UNISONO_DEVICE void mbarrier_arrive_cluster(u32 barrier, u32 rank) {
   asm volatile(
@@ -97,7 +97,7 @@ UNISONO_DEVICE void mbarrier_arrive_expect(u32 barrier, u32 bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 
-// Without a suspend-time hint: with one of 10 ms, waits took longer to end and a block 10 to 15 % more time.
+// Without a suspend-time hint: with one of 10 ms, waits took longer to end and a CTA 10 to 15 % more time.
 UNISONO_DEVICE bool mbarrier_try_wait(u32 barrier, u32 parity) {
   u32 done;
   asm volatile("{.reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p;}"
@@ -121,7 +121,7 @@ UNISONO_DEVICE void mbarrier_wait(u32 barrier, u32 parity) {
   while (!mbarrier_try_wait(barrier, parity)) watchdog.tick();
 }
 
-// Makes initialised barriers visible to TMA and to the other blocks of the cluster.
+// Makes initialised barriers visible to TMA and to the other CTAs of the cluster.
 UNISONO_DEVICE void mbarrier_init_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 // --- warpgroups, proxies, clusters -----------------------------------------------------------------------
@@ -146,12 +146,12 @@ UNISONO_DEVICE void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-// Programmatic dependent launch. Blocks may start while the launches ahead in the stream still run; nothing in global
+// Programmatic dependent launch. CTAs may start while the launches ahead in the stream still run; nothing in global
 // memory is read or written before this wait, after which those have ended and all that they wrote is visible.
 // Architectures before sm_90 have none: there the launches ahead have ended when a kernel starts.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 UNISONO_DEVICE void await_launches_ahead() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-// Once every block has said so, the next launch's blocks may start wherever there is room.
+// Once every CTA has said so, the next launch's CTAs may start wherever there is room.
 UNISONO_DEVICE void admit_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 #else
 UNISONO_DEVICE void await_launches_ahead() {}

@@ -23,14 +23,13 @@ UNISONO_DEVICE void tma_load_im2col(u32 destination, const TensorMap& map, u32 b
       : "memory");
 }
 
-// Delivers to the same offsets (data and barrier) in every block whose bit is set in `blocks`.
+// Delivers to the same offsets (data and barrier) in every CTA whose bit is set in `ctas`.
 UNISONO_DEVICE void tma_load_im2col_multicast(u32 destination, const TensorMap& map, u32 barrier, Im2colCoordinates at,
-                                              u16 blocks) {
+                                              u16 ctas) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster"
       " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(destination),
-      "l"(&map), "r"(barrier), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.n), "h"(at.offset_w), "h"(at.offset_h),
-      "h"(blocks)
+      "l"(&map), "r"(barrier), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.n), "h"(at.offset_w), "h"(at.offset_h), "h"(ctas)
       : "memory");
 }
 
@@ -43,11 +42,11 @@ UNISONO_DEVICE void tma_load_3d(u32 destination, const TensorMap& map, u32 barri
 }
 
 UNISONO_DEVICE void tma_load_3d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z,
-                                          u16 blocks) {
+                                          u16 ctas) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
       " [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(destination),
-      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(blocks)
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "h"(ctas)
       : "memory");
 }
 
@@ -60,11 +59,11 @@ UNISONO_DEVICE void tma_load_4d(u32 destination, const TensorMap& map, u32 barri
 }
 
 UNISONO_DEVICE void tma_load_4d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z,
-                                          int w, u16 blocks) {
+                                          int w, u16 ctas) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
       " [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(destination),
-      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "h"(blocks)
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "h"(ctas)
       : "memory");
 }
 

@@ -96,10 +96,10 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
             params.further(),
             barriers.fetched(consumer)};
   Again again{tail, consumer_group_memory(memory, group), own_memory(memory, consumer), barriers.columns(group)};
-  const int first = blockIdx.x / kClusterBlocks, step = gridDim.x / kClusterBlocks;
+  const int first = blockIdx.x / kClusterCtas, step = gridDim.x / kClusterCtas;
   auto held_tile = [&](int i) { return warpgroup_tile(g, tile_of(g, first + i * step), rank, member); };
   auto loads = [&](int i) { return loads_of(g, first + i * step).count(); };
-  u32 done = group ? loads(0) : 0;  // loads of this block ahead of the item
+  u32 done = group ? loads(0) : 0;  // loads of this CTA ahead of the item
   u32 order_parity = group == 0;    // the first is the first group's
   PendingTiles<kConsumerGroups> pending{group, kConsumerGroups * step % g.tiles_n == 0};
   At before{};  // streamed: this consumer group's tile before
@@ -144,9 +144,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::assist(const Params& params, u8*
     typename Again::Preparer preparer{
         p,     params.visitor,       uniform, consumer_group_memory(memory, group), barriers.columns(group),
         epoch, int(threadIdx.x) & 31};
-    const int step = gridDim.x / kClusterBlocks;
-    for (int item = blockIdx.x / kClusterBlocks + group * step; item < items(p.geometry);
-         item += kConsumerGroups * step)
+    const int step = gridDim.x / kClusterCtas;
+    for (int item = blockIdx.x / kClusterCtas + group * step; item < items(p.geometry); item += kConsumerGroups * step)
       preparer.prepare(warpgroup_tile(p.geometry, item, rank, 0));
   } else {
     merge_segments(p, rank, epoch, warp, 4 - kProducers / 32);
@@ -158,7 +157,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::merge_segments(const ConvParams&
                                                                int warps) {
   if (p.norm.segment_slots == 1) return;
   const ConvGeometry& g = p.geometry;
-  for (int item = blockIdx.x / kClusterBlocks; item < items(g); item += gridDim.x / kClusterBlocks)
+  for (int item = blockIdx.x / kClusterCtas; item < items(g); item += gridDim.x / kClusterCtas)
     for (int member = 0; member < kTileWarpgroups; ++member) {
       if (part(g, item) > 0) break;
       const At at = warpgroup_tile(g, tile_of(g, item), rank, member);

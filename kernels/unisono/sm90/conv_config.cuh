@@ -11,7 +11,7 @@
 //                                     load/sm90_explicit_im2col.cuh
 //   int kHaloH, kHaloW                halo tiles: (R - 1) * dilation at most; (S - 1) * dilation
 //   int kStoreBuffers                 staging buffers of a warp, of a slice each
-//   int kClusterM, kClusterN          blocks of a cluster
+//   int kClusterM, kClusterN          CTAs of a cluster
 //   bool kTwoDimensional              a tile is 8 pixels of each of kTileM / 8 image rows: halo tiles, Im2colSmem; not
 //                                     consecutive pixels
 //   bool kSplit                       ConvGeometry::splits may exceed 1; without clusters

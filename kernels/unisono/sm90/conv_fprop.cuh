@@ -18,12 +18,12 @@
 //                 takes beside the matrix instructions' reads, bounds these kernels, so halo tiles win wherever they
 //                 cover the image well.
 //
-// Where a block's tiles all have the same channels and their filters fit, these stay in shared memory for the whole
+// Where a CTA's tiles all have the same channels and their filters fit, these stay in shared memory for the whole
 // launch (kStationary): the TMA then brings activations alone, and what it writes no longer competes with the matrix
 // instructions' reads.
 //
 // Where to look: tiles and their order in tile/tile_scheduler.cuh, the producer in load/, the main loop and the warps'
-// roles in sm90/, the epilogue in epilogue/, the statistics that blocks exchange in exchange/.
+// roles in sm90/, the epilogue in epilogue/, the statistics that CTAs exchange in exchange/.
 #pragma once
 #include "unisono/epilogue/fold_results.cuh"
 #include "unisono/epilogue/general_elements.cuh"

@@ -1,4 +1,4 @@
-// The kernel of sm90/conv_fprop.cuh: what a block holds where, and the members that the headers beside this one define.
+// The kernel of sm90/conv_fprop.cuh: what a CTA holds where, and the members that the headers beside this one define.
 // What a configuration is: sm90/conv_config.cuh.
 #pragma once
 #include "unisono/epilogue/general.cuh"
@@ -27,9 +27,9 @@ struct ConvFprop {
   static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK,
                        kStepBytes = kK * int(sizeof(typename Element::Word));
   static constexpr int kClusterM = Config::kClusterM, kClusterN = Config::kClusterN,
-                       kClusterBlocks = kClusterM * kClusterN;
-  static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;                        // a cluster of rows and columns
-  static constexpr int kReaders = kGrid ? kClusterBlocks : kClusterM + kClusterN - 1;  // blocks that release a stage
+                       kClusterCtas = kClusterM * kClusterN;
+  static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;                      // a cluster of rows and columns
+  static constexpr int kReaders = kGrid ? kClusterCtas : kClusterM + kClusterN - 1;  // CTAs that release a stage
   static constexpr bool kSwap = Config::kSwap;
   static constexpr int kGroup = Config::kGroup;
   static constexpr int kTileWarpgroups = Config::kTileWarpgroups, kConsumerGroups = Config::kConsumerGroups,
@@ -56,7 +56,7 @@ struct ConvFprop {
   }();
   static constexpr int kAtoms = kStage.atoms, kRowBytes = int(kStage.row), kAtomK = kK / kAtoms;
 
-  // A producer warpgroup and the consumers. What a block holds at its start is 168 registers a thread of 384, or 96 of
+  // A producer warpgroup and the consumers. What a CTA holds at its start is 168 registers a thread of 384, or 96 of
   // 640; setmaxnreg moves them: 56 + 2 * 224 = 3 * 168, 32 + 4 * 112 = 5 * 96. Streamed, spare warps of the producer's
   // warpgroup merge statistics.
   static constexpr int kThreads = 128 * (1 + kConsumers);
@@ -74,7 +74,7 @@ struct ConvFprop {
                                                               : 224;
   static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
   static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
-  static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // blocks are, that come and leave
+  static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // CTAs that come and leave are counted
   static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0),
                 "tiles that wait for one another are whole, and neighbours");
   template <int i>
@@ -86,11 +86,11 @@ struct ConvFprop {
                                                  : Visitor::kTensors;  // the second pass comes much later
   static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
   static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
-  static_assert(!kSplit || kClusterBlocks == 1, "split-K goes without clusters");
-  static_assert(kClusterBlocks <= 8, "a cluster has up to eight blocks");
+  static_assert(!kSplit || kClusterCtas == 1, "split-K goes without clusters");
+  static_assert(kClusterCtas <= 8, "a cluster has up to eight CTAs");
   static_assert(!kStationary || (kAtoms == 1 && !kIm2colSmem && !kSplit && !kGather && !kDirect && !kPhases &&
                                  kGroup == 0 && !Operands::kBatched),
-                "all tiles of a block have the same filters");
+                "all tiles of a CTA have the same filters");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
                 "the warpgroups of a consumer group divide the tile's rows");
@@ -100,8 +100,8 @@ struct ConvFprop {
   static constexpr int kBytesA = int(kStage.a), kBytesB = int(kStage.b);
   static constexpr int kRows64A = Operands::kColumnsA ? kBoxBytes : 8 * kLineBytes,
                        kRows64B = Operands::kColumnsB ? kBoxBytes : 64 * kRowBytes;  // from 64 rows to the next
-  static constexpr shared_layout::BlockLayout kBlock = [] {
-    shared_layout::BlockShape s{};
+  static constexpr shared_layout::CtaLayout kLayout = [] {
+    shared_layout::CtaShape s{};
     s.stage = kStage;
     s.stages = kStages;
     s.stages_a = kStagesA;
@@ -117,14 +117,14 @@ struct ConvFprop {
     s.windows = kIm2colSmem ? Config::kStagesA : 0;
     s.window = window_bytes<Config>();
     s.table = kGather ? Gatherer::kTableBytes : 0;
-    return shared_layout::block_layout(s);
+    return shared_layout::cta_layout(s);
   }();
-  static constexpr int kWarpgroupBytes = int(kBlock.warpgroup);
-  static constexpr int kOffsetB = int(kBlock.at_b), kOffsetTail = int(kBlock.at_epilogues),
-                       kOffsetSecond = int(kBlock.at_second_pass), kOffsetBarriers = int(kBlock.at_barriers),
-                       kOffsetTable = int(kBlock.at_table), kOffsetWindows = int(kBlock.at_windows);
-  static constexpr int kSharedBytes = int(kBlock.bytes);
-  static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a block's shared memory");
+  static constexpr int kWarpgroupBytes = int(kLayout.warpgroup);
+  static constexpr int kOffsetB = int(kLayout.at_b), kOffsetTail = int(kLayout.at_epilogues),
+                       kOffsetSecond = int(kLayout.at_second_pass), kOffsetBarriers = int(kLayout.at_barriers),
+                       kOffsetTable = int(kLayout.at_table), kOffsetWindows = int(kLayout.at_windows);
+  static constexpr int kSharedBytes = int(kLayout.bytes);
+  static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a CTA's shared memory");
   static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0,
                 "stages and atoms keep the swizzle's alignment");
   static_assert(kAtoms <= 2 && (kAtoms == 1 || (!kGather && sizeof(typename Element::Word) == 2)),
@@ -134,7 +134,7 @@ struct ConvFprop {
   static_assert(!kHaloTile || kRowBytes == 128, "a pixel of a halo tile is 128 bytes");
   static_assert(!kIm2colSmem || sizeof(typename Element::Word) == 2, "im2col moves pieces of two elements and more");
   static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
-  static_assert(!kGather || (!kHaloTile && kClusterBlocks == 1), "ordinary loads go without halo tiles and clusters");
+  static_assert(!kGather || (!kHaloTile && kClusterCtas == 1), "ordinary loads go without halo tiles and clusters");
   static_assert(!kPhases || kHaloTile, "consecutive pixels do not lie evenly in the output of a phase");
   static_assert(!kHaloTile || !Operands::kColumnsA, "halo tiles have their channels side by side");
 
@@ -168,7 +168,7 @@ struct ConvFprop {
 
   static UNISONO_DEVICE void run(const Params& params);
   static UNISONO_DEVICE void sync_cluster() {
-    if constexpr (kClusterBlocks > 1)
+    if constexpr (kClusterCtas > 1)
       cluster_sync();
     else
       __syncthreads();
@@ -207,7 +207,7 @@ struct ConvFprop {
       return operand_descriptor<kRowBytes, kGroupBytes>(address);
   }
 
-  // acc = the product over `loads` loads, the first of which is number `done` of this block; releases each stage once
+  // acc = the product over `loads` loads, the first of which is number `done` of this CTA; releases each stage once
   // read. Stationary filters are waited for in a warpgroup's first tile. `between` is called once the instructions of a
   // step are under way.
   template <class Between>
@@ -231,7 +231,7 @@ struct ConvFprop {
 
   static UNISONO_DEVICE void finish_multiply(Accumulators& acc, const Barriers& barriers, int next_group);
 
-  // One arrival a warp, at every block whose loads reach this one's stage.
+  // One arrival a warp, at every CTA whose loads reach this one's stage.
   static UNISONO_DEVICE void release(u32 barrier, int rank);
 
   // What warpgroup `member` of a consumer group holds of cluster tile `index`.
@@ -257,12 +257,12 @@ struct ConvFprop {
   static UNISONO_DEVICE void finish_tile(Tail& tail, Trace& trace, Again& again, PendingTiles<kConsumerGroups>& pending,
                                          const HeldTile& held_tile, int i, int group, At& before, const At& at);
 
-  // The three spare warps of the producer's warpgroup: the block's share of merging segments; streamed, columns for the
+  // The three spare warps of the producer's warpgroup: the CTA's share of merging segments; streamed, columns for the
   // second pass.
   static UNISONO_DEVICE void assist(const Params& params, u8* memory, const Barriers& barriers, int rank, int warp,
                                     u32 epoch);
 
-  // The merges of segments for each tile of this block, in order, by `warps` warps.
+  // The merges of segments for each tile of this CTA, in order, by `warps` warps.
   static UNISONO_DEVICE void merge_segments(const ConvParams& p, int rank, u32 epoch, int warp, int warps);
 };
 

@@ -10,7 +10,7 @@
 // meet, mostly from L1. Of dilation d a strip's pixels are d apart, and d x d such lattices fill the image: the taps of
 // one meet again in the same inputs.
 //
-// A block has kTileN channels, of which its filters lie in shared memory as f32, [tap][channel]; threads that differ by
+// A CTA has kTileN channels, of which its filters lie in shared memory as f32, [tap][channel]; threads that differ by
 // one have neighbouring vectors of channels, then neighbouring strips. Those of a size that is known stay in registers.
 // The order of every sum is that of the taps: the same bits each run.
 #pragma once

@@ -30,7 +30,7 @@ struct Depthwise {
                        kStrideW = Config::kStrideW;
   static constexpr int kInputs = kVector / Config::kMultiplier, kBytes = kInputs * int(sizeof(Word));  // of a load
   static constexpr int kVectors = kTileN / kVector,
-                       kStrips = kThreads / kVectors;  // of a block: across, along the pixels
+                       kStrips = kThreads / kVectors;  // of a CTA: across, along the pixels
   static constexpr bool kAnyFilter = kR == 0;
   static constexpr int kTaps = larger(1, kR* kS);
   static constexpr int kColumnsIn = (kWide - 1) * kStrideW + kS,
@@ -78,7 +78,7 @@ struct Depthwise {
     const int vector = int(threadIdx.x) % kVectors, channel = first_channel + vector * kVector;
     const u32 strip = group * kStrips + threadIdx.x / kVectors;
     if (channel >= g.channels || strip >= image.strips) return;
-    // Images, bands of neighbouring lines of strips, columns, lines: so that a block's strips share most of their edges
+    // Images, bands of neighbouring lines of strips, columns, lines: so that a CTA's strips share most of their edges
     const u32 n = divided(strip, image.by_image), of_image = strip - n * image.image_strips;
     const u32 band = divided(of_image, image.by_band), of_band = of_image - band * image.band_strips;
     const u32 column = divided(of_band, image.by_lines),

@@ -128,10 +128,10 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_multiply(Accumulators& ac
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::release(u32 barrier, int rank) {
   const int lane = threadIdx.x & 31;
-  if constexpr (kClusterBlocks == 1) {
+  if constexpr (kClusterCtas == 1) {
     if (lane == 0) mbarrier_arrive(barrier);
   } else if constexpr (kGrid) {
-    if (lane < kClusterBlocks) mbarrier_arrive_cluster(barrier, lane);
+    if (lane < kClusterCtas) mbarrier_arrive_cluster(barrier, lane);
   } else {
     const int rank_m = rank / kClusterN, rank_n = rank % kClusterN;
     if (lane < kClusterN)

@@ -1,4 +1,4 @@
-// How a block begins, which of its warps load, multiply and assist, and how it ends.
+// How a CTA begins, which of its warps load, multiply and assist, and how it ends.
 #pragma once
 #include "unisono/sm90/conv_kernel.cuh"
 
@@ -30,7 +30,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   const Barriers barriers{shared + kOffsetBarriers};
   // By a shuffle, so that the compiler knows it is uniform in a warp: descriptors then live in uniform registers.
   const int warpgroup = __shfl_sync(~0u, int(threadIdx.x / 128), 0);
-  const int rank = kClusterBlocks > 1 ? int(cluster_rank()) : 0;
+  const int rank = kClusterCtas > 1 ? int(cluster_rank()) : 0;
   if (threadIdx.x == 0) {  // as a function of its own it would change the order of instructions elsewhere
     if (!kGather) tma_prefetch(p.activation);
     if (!Operands::kGatherFilters) tma_prefetch(p.filter);
@@ -40,9 +40,9 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.further()[i]);
 #pragma unroll
     for (int i = 0; i < Tail::kFetch; ++i) tma_prefetch(params.further()[Resample::kMaps + i]);
-    // A stage is free once the consumers of every block that shares a tile with this one have read it. In a cluster
-    // of rows and columns, of every block: one that loads both of its operands itself could run a round ahead of the
-    // block across, and its arrivals would stand in for a slow one's.
+    // A stage is free once the consumers of every CTA that shares a tile with this one have read it. In a cluster
+    // of rows and columns, of every CTA: one that loads both of its operands itself could run a round ahead of the
+    // CTA across, and its arrivals would stand in for a slow one's.
     const int readers = 4 * kTileWarpgroups * kReaders;
     for (int s = 0; s < kStages; ++s)
       mbarrier_init(barriers.full(s), kFillers), mbarrier_init(barriers.empty(s), readers);
@@ -72,9 +72,9 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     register_acquire<kConsumerRegisters>();
     consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch_of(p));
   }
-  if constexpr (kClusterBlocks > 1) {
+  if constexpr (kClusterCtas > 1) {
     __syncwarp();
-    cluster_sync();  // no block leaves while another may still signal it or deliver to it
+    cluster_sync();  // no CTA leaves while another may still signal it or deliver to it
   } else {
     __syncthreads();
   }

@@ -1,4 +1,4 @@
-// The convolution as a matrix product, and which tile of it a block computes when.
+// The convolution as a matrix product, and which tile of it a CTA computes when.
 //   M = output pixels, N = output channels, K = filter taps x input channels (see ConvGeometry).
 // The pixels of a tile are consecutive, or (kTwoDimensional) 8 of each of kTileM / 8 image rows.
 #pragma once
@@ -7,7 +7,7 @@
 namespace unisono {
 
 struct Tile {
-  int image, tile_m, tile_n;  // this block's tile, in tiles
+  int image, tile_m, tile_n;  // this CTA's tile, in tiles
   int phase = 0;              // by phases: 2 * (which of two lines) + which of two pixels
 };
 

@@ -21,18 +21,18 @@ struct Plan {
   const Family* family = nullptr;  ///< whose plan it is; set by Family::candidates
 
   // The launch
-  int threads = 0, blocks = 0;   ///< whole clusters
-  int cluster = 1;               ///< blocks of one
-  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a block
+  int threads = 0, ctas = 0;     ///< whole clusters
+  int cluster = 1;               ///< CTAs of one
+  std::size_t shared_bytes = 0;  ///< dynamic shared memory of a CTA
   std::size_t workspace_bytes = 0;
-  bool cooperative = false;  ///< its blocks wait for one another
+  bool cooperative = false;  ///< its CTAs wait for one another
   double predicted_us = 0;
 
   /// Tensors whose pixels may lie apart.
   bool pitched_image = true, pitched_output = true;
   /// Its kernel is made for convolutions of several groups; what else serves them goes element by element.
   bool made_for_groups = false;
-  bool exclusive = true;  ///< its blocks leave no room on their SMs for those of another kernel
+  bool exclusive = true;  ///< its CTAs leave no room on their SMs for those of another kernel
 
   /// The moments that it stores: channels of an entry (0: none are stored), and entries.
   struct Moments {

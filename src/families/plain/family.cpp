@@ -74,7 +74,7 @@ class Plain final : public Family {
                        name_in_memory(c.image), name_in_memory(c.filter));
   }
   std::string describe(const Plan& plan) const override {
-    return fmt::format("{}, {} CTAs of {} threads, {} KB", title(plan), plan.blocks, plan.threads,
+    return fmt::format("{}, {} CTAs of {} threads, {} KB", title(plan), plan.ctas, plan.threads,
                        (plan.shared_bytes + 512) / 1024);
   }
   std::string reasons(const Plan& plan, const Workload& w) const override;

@@ -48,7 +48,7 @@ std::int64_t statistics_of(const plan::Epilogue& e, const Extents& space) {
 void lay_out_phases(PlainPlan& p, const Workload& w, const Extents& space) {
   const std::int64_t results = statistics_of(w.epilogue, space);
   p.cooperative = true;
-  p.blocks = static_cast<int>(std::min<std::int64_t>(w.device.sms, std::max<std::int64_t>(p.tiles, results)));
+  p.ctas = static_cast<int>(std::min<std::int64_t>(w.device.sms, std::max<std::int64_t>(p.tiles, results)));
   p.workspace.statistics = barrier_bytes;
   p.workspace.values = aligned(barrier_bytes + 2 * sizeof(float) * static_cast<std::size_t>(results));
   p.workspace_bytes = p.workspace.values + sizeof(float) * static_cast<std::size_t>(space.rows() * space.cols);
@@ -71,7 +71,7 @@ std::optional<PlainPlan> lay_out(const Tiling& tiling, const Workload& w) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - 65535;
   if (across * groups > most / down || down * across * groups > most / (space.rows() / range)) return std::nullopt;
   p.tiles_m = static_cast<int>(down), p.tiles_n = static_cast<int>(across);
-  p.tiles = p.blocks = static_cast<int>(space.rows() / range * down * across * groups);
+  p.tiles = p.ctas = static_cast<int>(space.rows() / range * down * across * groups);
   p.threads = tiling.threads();
   p.shared_bytes = shared_bytes(p.config);
   p.exclusive = false;

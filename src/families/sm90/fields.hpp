@@ -12,10 +12,10 @@
 namespace unisono::families::sm90 {
 
 /// rows: over the channels of each pixel, all of which are in one tile; resident and streamed exchange statistics
-/// between blocks; general: none of these, Epilogue::general.
+/// between CTAs; general: none of these, Epilogue::general.
 enum class NormMode : std::uint8_t { none, resident, streamed, rows, general };
 
-/// Whether blocks exchange statistics, through a workspace.
+/// Whether CTAs exchange statistics, through a workspace.
 constexpr bool exchanges(NormMode mode) { return mode == NormMode::resident || mode == NormMode::streamed; }
 /// Whether a tile's elements wait for statistics.
 constexpr bool normalises(NormMode mode) { return exchanges(mode) || mode == NormMode::rows; }

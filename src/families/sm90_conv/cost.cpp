@@ -20,7 +20,7 @@ struct Constants : sm90::LaunchConstants {
   double shared_bytes = 130;   ///< a clk: the instructions' operands and the loads' writes
   double l2_bytes = 53;        ///< a clk, all SMs at work
   double halo_l2_bytes = 60;   ///< the same of halo tiles for several taps: mostly filters, which all read at once
-  double cold_bytes = 44;      ///< the same where each block has one tile: everything comes from memory first
+  double cold_bytes = 44;      ///< the same where each CTA has one tile: everything comes from memory first
   double step_clk = 150;       ///< the shortest k-step: barrier, issue, release
   double deep_step_clk = 260;  ///< the same of 128 elements; not measured
   double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
@@ -81,7 +81,7 @@ double gather_clk(const ConvConfig& c) {
                    c.tile.n * (c.gathered()->filters ? k.elements : 0));
 }
 
-int clusters_of(const ConvPlan& p) { return p.blocks / (p.config.schedule.cluster.ctas()); }
+int clusters_of(const ConvPlan& p) { return p.ctas / (p.config.schedule.cluster.ctas()); }
 
 /// Clocks in which the producer's warps make a stage of rows out of a window: 16 bytes read and written for every
 /// chunk, 32 rows at a time.
@@ -111,9 +111,9 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
                b = c.window() ? 0 : static_cast<double>(filter_stage_bytes(c));
   const double across = c.schedule.swap ? m / c.schedule.warpgroups() : n;  // columns of a matrix instruction
   const double operands = depth * (m * n / 64 / across) * (64 + across) * bytes;
-  // Products with one tile a block: loads run ahead as far as the ring reaches, and hardly compete with the
+  // Products with one tile a CTA: loads run ahead as far as the ring reaches, and hardly compete with the
   // instructions
-  const bool once = c.loads(Im2colTile::Box::rows) && p.tiles * p.splits * c.schedule.cluster.ctas() <= p.blocks;
+  const bool once = c.loads(Im2colTile::Box::rows) && p.tiles * p.splits * c.schedule.cluster.ctas() <= p.ctas;
   const double filters = c.schedule.stationary && clusters_of(p) < p.tiles ? 0 : b;
   const double shared = (operands + (once ? 0.0 : a + filters)) / k.shared_bytes;
   const double loaded =
@@ -157,7 +157,7 @@ struct TileClocks {
   double drain = 0;  ///< once: streamed, from the last statistics to the image's, and what was spilled of it
 };
 
-/// Rows of the grid (a tile for each block) over which the items of an image spread.
+/// Rows of the grid (a tile for each CTA) over which the items of an image spread.
 double rows_of_image(const ConvPlan& p) {
   return static_cast<double>(p.tiles_m) * p.tiles_n * p.splits / clusters_of(p);
 }
@@ -209,9 +209,9 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   return t;
 }
 
-/// Clocks of the block with most tiles. Consumer groups take turns at the main loop; a group's next tile waits for its
+/// Clocks of the CTA with most tiles. Consumer groups take turns at the main loop; a group's next tile waits for its
 /// epilogue.
-double block_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
+double cta_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   const ConvConfig& c = p.config;
   const bool second = c.mode() == sm90::NormMode::streamed;
   const double start = k.start_clk + fill_clk(c);
@@ -257,7 +257,7 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const ConvConfig& c = p.config;
   const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
   const TileClocks t = tile_clocks(p, problem);
-  const double clk = block_clk(p, t, std::ceil(items / clusters)) + filters_clk(c);
+  const double clk = cta_clk(p, t, std::ceil(items / clusters)) + filters_clk(c);
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *
                           c.tile.n * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;

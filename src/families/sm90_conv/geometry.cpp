@@ -16,7 +16,7 @@ constexpr std::size_t entry_bytes = sizeof(Entry);
 
 std::int64_t divide_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 
-int cluster_blocks(const ConvConfig& c) { return c.schedule.cluster.ctas(); }
+int cluster_ctas(const ConvConfig& c) { return c.schedule.cluster.ctas(); }
 
 std::int64_t items_of(const ConvPlan& p) { return std::int64_t{p.tiles} * p.splits; }
 
@@ -95,7 +95,7 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
   const ConvConfig& c = p.config;
   if (c.mode() == sm90::NormMode::general) lay_out_folds(to, w, p, problem);
   if (w.bytes == 0 && !p.cooperative) return w;
-  w.exits = take(to, w.bytes, product(8));  // blocks that left; in checked builds those that came, too
+  w.exits = take(to, w.bytes, product(8));  // CTAs that left; in checked builds those that came, too
   if (!p.cooperative) return w;
   if (exchanges(c.mode())) {
     const Checked row = product(p.images, problem.extents.cols / c.unit(), entries_of(c.floats()), entry_bytes);
@@ -114,24 +114,23 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
 void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const ConvConfig& config = p.config;
   if (exchanges(config.mode())) lay_out_statistics(p);
-  const int resident = device.resident_blocks[cluster_blocks(config)];
+  const int resident = device.resident_ctas[cluster_ctas(config)];
   if (config.schedule.split)
     p.splits = static_cast<int>(std::max<std::int64_t>(
         1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
   p.threads = 128 * (1 + config.schedule.warpgroups() * config.schedule.consumer_groups());
-  // As few blocks as finish in the same number of rounds: the tiles of an image then fall into fewer of them
+  // As few CTAs as finish in the same number of rounds: the tiles of an image then fall into fewer of them
   const std::int64_t step = config.schedule.stationary ? p.tiles_n : 1,
                      clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused
       rounds = divide_up(items_of(p), clusters);
-  p.blocks =
-      to.as<int>(Checked("blocks", divide_up(divide_up(items_of(p), rounds), step)) * step * cluster_blocks(config));
+  p.ctas = to.as<int>(Checked("CTAs", divide_up(divide_up(items_of(p), rounds), step)) * step * cluster_ctas(config));
   p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode());
 }
 
 }  // namespace
 
 std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const plan::Device& device) {
-  const std::int64_t all = device.resident_blocks[cluster_blocks(config)] / cluster_blocks(config);
+  const std::int64_t all = device.resident_ctas[cluster_ctas(config)] / cluster_ctas(config);
   return config.schedule.stationary ? all / tiles_n * tiles_n : all;
 }
 
@@ -161,7 +160,7 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.workspace = lay_out_workspace(to, p, problem);
   if (to.beyond()) return sm90::unfit("size: {}", *to.beyond());
   p.workspace_bytes = p.workspace.bytes;
-  p.cluster = cluster_blocks(config);
+  p.cluster = cluster_ctas(config);
   p.pitched_image = !config.gathered(), p.pitched_output = config.features.stores == sm90::Stores::tma;
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
   p.numerics = {.folds = config.mode() == sm90::NormMode::general,

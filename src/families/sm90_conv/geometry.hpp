@@ -16,7 +16,7 @@ inline constexpr int largest_segment = 128;  ///< slots whose messages a warp lo
 inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
                                                    << 28;  ///< of a launch: tile numbers times splits stay below 2^31
 
-/// Clusters that run at once; with stationary filters so many that a block's tiles, as far apart, have the same
+/// Clusters that run at once; with stationary filters so many that a CTA's tiles, as far apart, have the same
 /// channels: a multiple of the `tiles_n` across, 0 if not even these fit.
 std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const plan::Device& device);
 

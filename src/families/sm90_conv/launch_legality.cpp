@@ -7,19 +7,19 @@ namespace unisono::families::sm90_conv {
 std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::ConvProblem& p, const plan::Device& d) {
   const ConvConfig& c = plan.config;
   if (plan.tiles >= largest_tile_count) return sm90::unfit("tiles: more than {}; split the batch", largest_tile_count);
-  const std::int64_t blocks_m = c.two_dimensional() ? 0 : (plan.rows + c.tile.m - 1) / c.tile.m;
+  const std::int64_t tiles_m = c.two_dimensional() ? 0 : (plan.rows + c.tile.m - 1) / c.tile.m;
   if (c.schedule.cluster.n > 1 && (p.extents.cols + c.tile.n - 1) / c.tile.n < c.schedule.cluster.n)
     return sm90::unfit("cluster: {} tiles across the channels do not fill {} CTAs",
                        (p.extents.cols + c.tile.n - 1) / c.tile.n, c.schedule.cluster.n);
-  if (c.schedule.cluster.m > 1 && !c.two_dimensional() && blocks_m < c.schedule.cluster.m)
-    return sm90::unfit("cluster: {} tiles along the pixels do not fill {} CTAs", blocks_m, c.schedule.cluster.m);
+  if (c.schedule.cluster.m > 1 && !c.two_dimensional() && tiles_m < c.schedule.cluster.m)
+    return sm90::unfit("cluster: {} tiles along the pixels do not fill {} CTAs", tiles_m, c.schedule.cluster.m);
   const std::int64_t clusters = clusters_in_flight(c, plan.tiles_n, d);
   if (clusters == 0)
     return sm90::unfit("stationary: {} tiles across the channels; so many clusters do not run at once", plan.tiles_n);
   if (c.schedule.split && plan.splits < 2)
-    return 2 * plan.tiles > d.resident_blocks[1]
-               ? sm90::unfit("split-K: {} tiles keep {} CTAs busy without", plan.tiles, d.resident_blocks[1])
-                     .exceeding(plan.tiles, d.resident_blocks[1])
+    return 2 * plan.tiles > d.resident_ctas[1]
+               ? sm90::unfit("split-K: {} tiles keep {} CTAs busy without", plan.tiles, d.resident_ctas[1])
+                     .exceeding(plan.tiles, d.resident_ctas[1])
                : sm90::unfit("split-K: a tile is one load, there is nothing to split");
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits,
                      held = clusters * c.schedule.consumer_groups();

@@ -74,10 +74,10 @@ std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::Co
 }
 
 std::optional<plan::Refusal> check_cluster(const ConvConfig& c, const plan::Device& d) {
-  const int blocks = c.schedule.cluster.ctas();  // an override names up to 16 along either
-  if (c.schedule.cluster.m < 1 || c.schedule.cluster.n < 1 || blocks > 8)
+  const int ctas = c.schedule.cluster.ctas();  // an override names up to 16 along either
+  if (c.schedule.cluster.m < 1 || c.schedule.cluster.n < 1 || ctas > 8)
     return unfit("cluster: {}x{}; 1 to 8 CTAs", c.schedule.cluster.m, c.schedule.cluster.n);
-  if (d.resident_blocks[blocks] < blocks) return unfit("cluster: none of {} CTAs fits on {}", blocks, d.name);
+  if (d.resident_ctas[ctas] < ctas) return unfit("cluster: none of {} CTAs fits on {}", ctas, d.name);
   return {};
 }
 

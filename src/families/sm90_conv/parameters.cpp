@@ -265,8 +265,8 @@ void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilo
     params.folds = {floats(w.folds), floats(w.fold_results), floats(w.fold_rows),
                     reinterpret_cast<u32*>(base + w.fold_counters)};
   }
-  const auto blocks = static_cast<u32>(plan.blocks);
-  params.launch = {reinterpret_cast<u32*>(base + w.exits), blocks * kEpochs - 1, divisor(blocks), 0};
+  const auto ctas = static_cast<u32>(plan.ctas);
+  params.launch = {reinterpret_cast<u32*>(base + w.exits), ctas * kEpochs - 1, divisor(ctas), 0};
   if (plan.config.schedule.split)
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
 }

@@ -123,7 +123,7 @@ std::string to_string(const ConvConfig& c) {
 
 std::string describe(const ConvPlan& p) {
   return fmt::format("{}, {} {}, {} CTAs of {} threads, {}", to_string(p.config), p.tiles,
-                     p.splits > 1 ? fmt::format("tiles in {} parts", p.splits) : "tiles", p.blocks, p.threads,
+                     p.splits > 1 ? fmt::format("tiles in {} parts", p.splits) : "tiles", p.ctas, p.threads,
                      kilobytes(p.shared_bytes));
 }
 

@@ -49,7 +49,7 @@ shared_layout::StageLayout stage_of(const ConvConfig& c) {
                                       .direct = c.gathered() && c.gathered()->direct});
 }
 
-shared_layout::BlockShape block_of(const ConvConfig& c, const plan::VisitorShape& v) {
+shared_layout::CtaShape cta_of(const ConvConfig& c, const plan::VisitorShape& v) {
   const Im2colWindow* window = c.window();
   return {.stage = stage_of(c),
           .stages = c.schedule.stages,
@@ -81,7 +81,7 @@ std::size_t activation_stage_bytes(const ConvConfig& c) { return static_cast<std
 std::size_t filter_stage_bytes(const ConvConfig& c) { return static_cast<std::size_t>(stage_of(c).b); }
 
 std::size_t shared_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
-  return static_cast<std::size_t>(shared_layout::block_layout(block_of(c, v)).bytes);
+  return static_cast<std::size_t>(shared_layout::cta_layout(cta_of(c, v)).bytes);
 }
 
 }  // namespace unisono::families::sm90_conv

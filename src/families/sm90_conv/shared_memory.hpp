@@ -19,7 +19,7 @@ int stores_per_tile(const ConvConfig& config);
 std::size_t activation_stage_bytes(const ConvConfig& config);
 std::size_t filter_stage_bytes(const ConvConfig& config);
 
-/// Dynamic shared memory of a block.
+/// Dynamic shared memory of a CTA.
 std::size_t shared_bytes(const ConvConfig& config, const plan::VisitorShape& visitor);
 
 }  // namespace unisono::families::sm90_conv

@@ -71,7 +71,7 @@ std::vector<std::pair<int, int>> clusters(const sm90::ConvProblem& p, const Conv
   const std::int64_t across = (p.extents.cols + c.tile.n - 1) / c.tile.n;
   const std::int64_t tiles =
       across * ((p.extents.rows() + c.tile.m - 1) / c.tile.m);  // by phases: of a quarter each, four times
-  // Small products wait for L2: a square of four blocks reads half as much
+  // Small products wait for L2: a square of four CTAs reads half as much
   if (c.mode() == sm90::NormMode::none && across > 1 && tiles <= 128) list.emplace_back(2, 2);
   for (const int n : {2, 4, 5})
     if (across % n == 0) list.emplace_back(1, n);
@@ -127,7 +127,7 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::Fixed
 /// Filters beyond this share of L2 are read from memory again by every row of tiles.
 std::int64_t filters_that_stay(const plan::Device& d) { return static_cast<std::int64_t>(d.l2_bytes / 3); }
 
-/// So many rows of tiles that what all blocks work on at a time is a square of the output: it then reads least.
+/// So many rows of tiles that what all CTAs work on at a time is a square of the output: it then reads least.
 int rows_in_a_group(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * p.element_bytes();
   if (exchanges(c.mode()) || c.meets() || filters <= filters_that_stay(d)) return 0;

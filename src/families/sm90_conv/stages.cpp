@@ -10,7 +10,7 @@ namespace {
 
 constexpr int most_stages = 12;
 
-/// Up to 195 KB of shared memory leave a block 60 KB of L1, more leave it 28: there, what an epilogue
+/// Up to 195 KB of shared memory leave a CTA 60 KB of L1, more leave it 28: there, what an epilogue
 /// spills or reads from global memory takes a trip to the second level each time.
 constexpr std::size_t roomy_bytes = 195 * 1024;
 

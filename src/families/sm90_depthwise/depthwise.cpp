@@ -13,7 +13,7 @@
 namespace unisono::families::sm90_depthwise {
 namespace {
 
-constexpr int threads_of_block = 128;
+constexpr int threads_of_cta = 128;
 constexpr int sm_registers = 65536, most_registers = 220;  // the assembler needs some more now and then
 constexpr std::int64_t most_taps = 7;                      // along an axis, that are unrolled
 constexpr std::size_t most_filter_bytes = 96 * 1024;       // of shared memory
@@ -45,7 +45,7 @@ bool reduces(const plan::VisitorShape& v) {
   return v.own_words + v.fold_words + v.tile_folds + v.row_folds > 0 || v.returns || !v.group_widths.empty();
 }
 
-/// Widths of a block in vectors: the largest divisors of all of them, so that none is idle.
+/// Widths of a CTA in vectors: the largest divisors of all of them, so that none is idle.
 std::vector<int> widths(std::int64_t vectors) {
   std::set<int> found;
   for (const int most : {8, 16, 32}) {
@@ -104,7 +104,7 @@ std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {
 
 int depthwise_threads(const DepthwiseConfig& c) {
   const int vectors = c.tile_n / c.strip.channels;
-  return vectors * std::max(1, threads_of_block / vectors);
+  return vectors * std::max(1, threads_of_cta / vectors);
 }
 
 DepthwiseLayout depthwise_layout(const DepthwiseStrip& s, const Conv2d& c, const Extents& e) {
@@ -172,16 +172,16 @@ constexpr Constants k;
 double predict_depthwise_us(const DepthwisePlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const DepthwiseStrip& s = p.config.strip;
   const DepthwiseLayout l = depthwise_layout(s, problem.conv, problem.extents);
-  const double instructions = depthwise_instructions(s, problem), warps = p.threads / 128.0;  // of a scheduler, a block
+  const double instructions = depthwise_instructions(s, problem), warps = p.threads / 128.0;  // of a scheduler, a CTA
   const double lines_in =
       (s.lines - 1) * static_cast<double>(problem.conv.stride[0]) + static_cast<double>(problem.conv.r);
   const double waits = lines_in * k.load_clk / depthwise_lines_ahead(s, problem) + k.start_clk;
   double clocks = 0;
-  for (double left = std::ceil(static_cast<double>(p.blocks) / device.sms); left > 0; left -= s.blocks) {
-    const double here = std::min<double>(left, s.blocks) * warps;
+  for (double left = std::ceil(static_cast<double>(p.ctas) / device.sms); left > 0; left -= s.ctas) {
+    const double here = std::min<double>(left, s.ctas) * warps;
     clocks += std::max(here * instructions / std::min(k.issue, k.warp_issue * here), waits);
   }
-  // What a block reads from L2: its strips' edges are read by others too
+  // What a CTA reads from L2: its strips' edges are read by others too
   const double strips = p.config.tile_m / static_cast<double>(s.lines * s.pixels),
                high = std::min<double>(l.band, strips);
   const auto side = [](double outputs, std::int64_t stride, std::int64_t taps) {
@@ -209,7 +209,7 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvP
   plan.images = static_cast<int>(p.extents.images), plan.rows = static_cast<int>(p.extents.rows_per_image());
   plan.tiles_m = static_cast<int>(divide_up(l.strips, strips));
   plan.tiles_n = static_cast<int>(divide_up(p.extents.cols, config.tile_n));
-  plan.tiles = plan.blocks =
+  plan.tiles = plan.ctas =
       static_cast<int>(std::min<std::int64_t>(std::int64_t{plan.tiles_m} * plan.tiles_n, most_strips));
   plan.shared_bytes = filter_bytes(p, config.tile_n);
   plan.exclusive = false;
@@ -240,11 +240,11 @@ std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem
         if (!powers || c.k % channels != 0 || channels % s.multiplier != 0 || load_bytes(s, p) > 32) continue;
         const int registers = depthwise_registers(s, p);
         if (registers > most_registers || depthwise_layout(s, c, p.extents).strips > most_strips / 2) continue;
-        s.blocks = std::min(5, sm_registers / threads_of_block / ((registers + 7) / 8 * 8));
+        s.ctas = std::min(5, sm_registers / threads_of_cta / ((registers + 7) / 8 * 8));
         const auto width = fixed.tile_n ? std::optional(*fixed.tile_n / channels) : std::nullopt;
         for (const int vectors : either(width, widths(c.k / channels))) {
           config.tile_n = vectors * channels, config.strip = s;
-          if (vectors < 1 || vectors > threads_of_block) continue;
+          if (vectors < 1 || vectors > threads_of_cta) continue;
           config.tile_m = depthwise_threads(config) / vectors * lines * pixels;
           if (fixed.tile_m.value_or(config.tile_m) != config.tile_m ||
               fixed.tile_n.value_or(config.tile_n) != config.tile_n)
@@ -293,7 +293,7 @@ std::string to_string(const DepthwiseConfig& c) {
 }
 
 std::string describe(const DepthwisePlan& p) {
-  return fmt::format("{}, {} tiles, {} CTAs of {} threads, {} KB", to_string(p.config), p.tiles, p.blocks, p.threads,
+  return fmt::format("{}, {} tiles, {} CTAs of {} threads, {} KB", to_string(p.config), p.tiles, p.ctas, p.threads,
                      (p.shared_bytes + 512) / 1024);
 }
 

@@ -22,7 +22,7 @@ struct DepthwiseStrip {
   int taps_h = 0, taps_w = 0;      ///< 0: any filter, stride and dilation, tap by tap
   int stride_h = 1, stride_w = 1;  ///< compiled with the taps; else 1
   int multiplier = 1;              ///< output channels of an input channel
-  int blocks = 1;                  ///< that an SM has registers for
+  int ctas = 1;                    ///< that an SM has registers for
 
   bool operator==(const DepthwiseStrip&) const = default;
 };
@@ -30,7 +30,7 @@ struct DepthwiseStrip {
 /// What a kernel is compiled for.
 struct DepthwiseConfig {
   DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
-  int tile_m = 0, tile_n = 0;   ///< pixels and channels of a block
+  int tile_m = 0, tile_n = 0;   ///< pixels and channels of a CTA
   DepthwiseStrip strip = {};
   sm90::NormMode mode = sm90::NormMode::none;  ///< none or general
 

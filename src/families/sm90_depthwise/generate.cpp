@@ -27,8 +27,8 @@ std::string depthwise_text(const DepthwiseConfig& c) {
       "    static constexpr int kTapsH = {}, kTapsW = {}, kStrideH = {}, kStrideW = {}, kMultiplier = {};\n"
       "    static constexpr bool kGeneral = {};\n"
       "}};\n",
-      codegen::operand_tag(c.element), s.pixels, s.channels, c.tile_n, depthwise_threads(c), s.blocks, s.taps_h,
-      s.taps_w, s.stride_h, s.stride_w, s.multiplier, c.mode == sm90::NormMode::general);
+      codegen::operand_tag(c.element), s.pixels, s.channels, c.tile_n, depthwise_threads(c), s.ctas, s.taps_h, s.taps_w,
+      s.stride_h, s.stride_w, s.multiplier, c.mode == sm90::NormMode::general);
 }
 
 }  // namespace

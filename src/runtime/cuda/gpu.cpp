@@ -20,7 +20,7 @@ int attribute(CUdevice device, CUdevice_attribute which, const char* what) {
   return value;
 }
 
-// An empty kernel. How many clusters of it fit at once, each block with all of an SM's shared memory, is
+// An empty kernel. How many clusters of it fit at once, each CTA with all of an SM's shared memory, is
 // what fits of the real ones.
 constexpr const char* empty_kernel = R"(
 .version 7.8
@@ -31,8 +31,8 @@ constexpr const char* empty_kernel = R"(
 
 bool has_clusters(const plan::Device& device) { return device.major >= 9; }
 
-// Largest number of blocks that are resident at once in clusters of `size`.
-int resident_blocks(CUfunction kernel, int size, std::size_t shared_bytes) {
+// Largest number of CTAs that are resident at once in clusters of `size`.
+int resident_ctas(CUfunction kernel, int size, std::size_t shared_bytes) {
   CUlaunchAttribute cluster{};
   cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
   cluster.value.clusterDim.x = static_cast<unsigned>(size);
@@ -47,7 +47,7 @@ int resident_blocks(CUfunction kernel, int size, std::size_t shared_bytes) {
   config.numAttrs = 1;
   int clusters = 0;
   check(driver().cuOccupancyMaxActiveClusters(&clusters, kernel, &config),
-        fmt::format("asking how many clusters of {} blocks fit on the GPU", size));
+        fmt::format("asking how many clusters of {} CTAs fit on the GPU", size));
   return clusters * size;
 }
 
@@ -59,9 +59,9 @@ void measure_residency(plan::Device& device) {
   check(driver().cuFuncSetAttribute(kernel, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                     static_cast<int>(device.shared_bytes)),
         "allowing all shared memory");
-  for (std::size_t size = 1; size < device.resident_blocks.size(); ++size)
-    device.resident_blocks[size] =
-        size == 1 ? device.sms : resident_blocks(kernel, static_cast<int>(size), device.shared_bytes);
+  for (std::size_t size = 1; size < device.resident_ctas.size(); ++size)
+    device.resident_ctas[size] =
+        size == 1 ? device.sms : resident_ctas(kernel, static_cast<int>(size), device.shared_bytes);
   driver().cuModuleUnload(module);
 }
 

@@ -42,7 +42,7 @@ CUgraphNode add_node(CUgraph graph, const NodeForm& form) {
   CUDA_KERNEL_NODE_PARAMS p{};
   void* parameters[] = {const_cast<void*>(form.parameters)};  // copied by the call
   p.func = form.function;
-  p.gridDimX = form.blocks, p.gridDimY = p.gridDimZ = 1;
+  p.gridDimX = form.ctas, p.gridDimY = p.gridDimZ = 1;
   p.blockDimX = form.threads, p.blockDimY = p.blockDimZ = 1;
   p.sharedMemBytes = form.shared_bytes;
   p.kernelParams = parameters;
@@ -55,7 +55,7 @@ CUgraphNode add_node(CUgraph graph, const NodeForm& form) {
 }
 
 #if CUDA_VERSION >= 12030
-// After the whole node ahead, or from when its blocks have let the next one in
+// After the whole node ahead, or from when its CTAs have let the next one in
 void add_edge(CUgraph graph, CUgraphNode from, CUgraphNode to, bool programmatic) {
   CUgraphEdgeData edge{};
   if (programmatic) {

@@ -13,7 +13,7 @@ namespace unisono::cuda {
 /// How a launch looks as a node; `parameters` and `attributes` live as long as the launch.
 struct NodeForm {
   CUfunction function = nullptr;
-  unsigned blocks = 1, threads = 1, shared_bytes = 0;
+  unsigned ctas = 1, threads = 1, shared_bytes = 0;
   const void* parameters = nullptr;
   std::vector<CUlaunchAttribute> attributes;  ///< also the programmatic dependence on the launch ahead
 };
@@ -53,7 +53,7 @@ CUgraph graph_of_nodes(const Gpu& gpu, const std::vector<Launch>& launches, cons
 /// Whether graph_of_nodes can be called.
 bool has_edges_with_data();
 
-/// A line a node, each behind those that it waits for: blocks, threads, shared memory, clusters, cooperation, and how
+/// A line a node, each behind those that it waits for: CTAs, threads, shared memory, clusters, cooperation, and how
 /// it depends on others: "; port 1 type 1" on that of the line above, "; after line 2, port 0 type 0" else. For tests;
 /// needs a driver of CUDA 12.3.
 std::string describe(CUgraph graph);

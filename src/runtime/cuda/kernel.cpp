@@ -86,13 +86,13 @@ Kernel::Kernel(std::shared_ptr<const Module> module, const families::Plan& plan,
     attributes_[count].value.cooperative = 1;
     ++count;
   }
-  // Its blocks may start, and wait, while the launch ahead in the stream ends: kernels wait before they touch memory
+  // Its CTAs may start, and wait, while the launch ahead in the stream ends: kernels wait before they touch memory
   if (has_dependent_launches(gpu())) {
     attributes_[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes_[count].value.programmaticStreamSerializationAllowed = 1;
     ++count;
   }
-  config_.gridDimX = static_cast<unsigned>(plan.blocks);
+  config_.gridDimX = static_cast<unsigned>(plan.ctas);
   config_.blockDimX = static_cast<unsigned>(plan.threads);
   config_.gridDimY = config_.gridDimZ = config_.blockDimY = config_.blockDimZ = 1;
   config_.sharedMemBytes = static_cast<unsigned>(plan.shared_bytes);
@@ -113,11 +113,11 @@ void Kernel::check_residency(const families::Plan& plan) const {
           "asking how many CTAs fit");
     fit *= gpu().device.sms;
   }
-  if (fit < plan.blocks)
+  if (fit < plan.ctas)
     throw DeviceError(
         fmt::format("{}: {} CTAs exchange statistics while they run, so all must be resident at once, but only {} fit "
                     "on the {}; does another process hold a part of it (MPS)?",
-                    families::describe(plan), plan.blocks, fit, gpu().device.name));
+                    families::describe(plan), plan.ctas, fit, gpu().device.name));
 }
 
 // What the kernel declares must be what is handed to it: the driver copies as many bytes as the kernel says.

@@ -32,7 +32,7 @@ class Module {
 /// Loads a binary, or shares it with the executables that have it loaded.
 std::shared_ptr<const Module> load(const Gpu& gpu, const jit::Binary& binary, const std::string& entry);
 
-/// How one plan launches a kernel, whose parameter has `parameter_bytes`. Throws DeviceError if its blocks do not fit
+/// How one plan launches a kernel, whose parameter has `parameter_bytes`. Throws DeviceError if its CTAs do not fit
 /// on the GPU at once although the plan needs them to.
 class Kernel {
  public:

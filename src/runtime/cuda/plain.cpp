@@ -30,14 +30,14 @@ class PlainKernel {
     void* list[] = {const_cast<void*>(parameters)};
     CUlaunchAttribute ahead = after_launches_ahead();
     CUlaunchConfig config{};
-    config.gridDimX = grid.blocks, config.gridDimY = config.gridDimZ = 1;
+    config.gridDimX = grid.ctas, config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = grid.threads, config.blockDimY = config.blockDimZ = 1;
     config.hStream = stream;
     config.attrs = &ahead, config.numAttrs = has_dependent_launches(module_.gpu()) ? 1 : 0;
     return driver().cuLaunchKernelEx(&config, module_.function(), list, nullptr);
   }
   NodeForm form(const PlainGrid& grid, const void* parameters) const {
-    NodeForm form{module_.function(), grid.blocks, grid.threads, 0, parameters, {}};
+    NodeForm form{module_.function(), grid.ctas, grid.threads, 0, parameters, {}};
     if (has_dependent_launches(module_.gpu())) form.attributes.push_back(after_launches_ahead());
     return form;
   }

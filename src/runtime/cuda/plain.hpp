@@ -19,7 +19,7 @@ std::shared_ptr<const PlainKernel> load_plain(int device_index, const jit::Binar
                                               std::size_t parameter_bytes);
 
 struct PlainGrid {
-  std::uint32_t blocks = 1, threads = 256;
+  std::uint32_t ctas = 1, threads = 256;
 };
 
 /// A launch with these parameters, which are copied. `what` names it in errors.

@@ -150,7 +150,7 @@ TEST_F(Compiles, WithoutNormalisation) {
 TEST_F(Compiles, Depthwise) {
   families::sm90_depthwise::DepthwiseConfig config;
   config.tile_n = 64;
-  config.strip = {.taps_h = 3, .taps_w = 3, .blocks = 3};
+  config.strip = {.taps_h = 3, .taps_w = 3, .ctas = 3};
   compile("operand r[m,n] : bf16\nh = acc + bias[n]\nstore h : f16\nstore hardswish(h) + r as y : bf16", config);
   config.strip.taps_h = config.strip.taps_w = 0, config.strip.multiplier = 4;
   config.mode = families::sm90::NormMode::general;

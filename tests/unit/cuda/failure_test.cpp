@@ -223,8 +223,8 @@ TEST(CudaDevice, IsMeasured) {
   const plan::Device d = open_device(1);
   EXPECT_EQ(d.name, "Fake H200");
   EXPECT_EQ(d.sms, 132);
-  EXPECT_EQ(d.resident_blocks[1], 132);
-  EXPECT_EQ(d.resident_blocks[5], 130) << "26 clusters";
+  EXPECT_EQ(d.resident_ctas[1], 132);
+  EXPECT_EQ(d.resident_ctas[5], 130) << "26 clusters";
   EXPECT_EQ(d.shared_bytes, 232448u);
   EXPECT_EQ(d.l2_bytes, 62914560u);
   EXPECT_DOUBLE_EQ(d.tensor_tflops, 800);

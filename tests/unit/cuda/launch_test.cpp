@@ -19,7 +19,7 @@ TEST_F(CudaLaunch, IsWhatThePlanSays) {
   ASSERT_EQ(state.launches.size(), 1u);
   const fake::RecordedLaunch& launch = state.launches[0];
   const auto& plan = dynamic_cast<const families::sm90_conv::ConvPlan&>(kernel.plan());
-  EXPECT_EQ(launch.grid, static_cast<unsigned>(plan.blocks));
+  EXPECT_EQ(launch.grid, static_cast<unsigned>(plan.ctas));
   EXPECT_EQ(launch.block, static_cast<unsigned>(plan.threads));
   EXPECT_EQ(launch.shared, plan.shared_bytes);
   EXPECT_EQ(launch.cluster, 2);
@@ -148,7 +148,7 @@ TEST_F(CudaLaunch, GraphsWithBranches) {
   std::vector<Launch> launches;
   for (int i = 0; i < 4; ++i) launches.push_back(built().bind(a));
   const std::string node = fmt::format("{} CTAs of {} threads, {} bytes, clusters of 2, cooperative",
-                                       kernel.plan().blocks, kernel.plan().threads, kernel.plan().shared_bytes);
+                                       kernel.plan().ctas, kernel.plan().threads, kernel.plan().shared_bytes);
   const LaunchOrder after{{}, {0}, {0}, {1, 2}};
   {
     const Replay branches(0, launches, {}, GraphBy::nodes, after);
@@ -204,12 +204,12 @@ TEST_F(CudaLaunch, FromManyThreads) {
 TEST_F(CudaLaunch, SparesSms) {
   const plan::Device all = open_device(0), fewer = plan::with_spare_sms(all, 116, "an option");
   EXPECT_EQ(fewer.sms, all.sms - 116);
-  EXPECT_EQ(fewer.resident_blocks[1], all.resident_blocks[1] - 116);
-  EXPECT_EQ(fewer.resident_blocks[2], 0);
+  EXPECT_EQ(fewer.resident_ctas[1], all.resident_ctas[1] - 116);
+  EXPECT_EQ(fewer.resident_ctas[2], 0);
   options.plan.clear();
   const lower::Lowered k = lower::lower(conv, parse(text), options, fewer).value();
-  EXPECT_LE(k.plan().blocks, 16);
-  EXPECT_GT(kernel.plan().blocks, 16);
+  EXPECT_LE(k.plan().ctas, 16);
+  EXPECT_GT(kernel.plan().ctas, 16);
   EXPECT_THAT(refusal<UserError>([&] { plan::with_spare_sms(all, 132, "CompileOptions::spare_sms"); }),
               HasSubstr("CompileOptions::spare_sms is 132; expected 0 to 131, as the Fake H200 has 132 SMs"));
   EXPECT_THAT(refusal<UserError>([&] { plan::with_spare_sms(all, -1, "x"); }), HasSubstr("x is -1"));

@@ -64,7 +64,7 @@ TEST_F(Choose, WhatWasMeasured) {
   const Chosen c = chosen();
   EXPECT_EQ(c.origin, Origin::tuned);
   EXPECT_EQ(families::override_of(*c.plan), families::override_of(other));
-  EXPECT_EQ(c.plan->blocks, other.blocks);
+  EXPECT_EQ(c.plan->ctas, other.ctas);
   EXPECT_THAT(to_string(c), HasSubstr("12.5 us measured"));
   EXPECT_EQ(chosen("", false).origin, Origin::cost_model);
   EXPECT_EQ(chosen("order=pingpong").origin, Origin::fixed);

@@ -47,7 +47,7 @@ class TensorCoreStep final : public Step {
  private:
   void use_memory() {
     const families::Plan& plan = lowered_.plan();
-    uses = {.exchanges = plan.cooperative, .exclusive = plan.exclusive, .blocks = plan.blocks, .threads = plan.threads};
+    uses = {.exchanges = plan.cooperative, .exclusive = plan.exclusive, .blocks = plan.ctas, .threads = plan.threads};
     uses.reads = {image_.memory(), filter_.memory()};
     for (const Argument& x : operands_) uses.reads.push_back(x.memory());
     for (const Argument& x : outputs_) uses.writes.push_back(x.memory());

@@ -102,7 +102,7 @@ Step& RegionEmission::add(std::unique_ptr<PlainStep> step, LaunchText text, cons
       throw InternalError(fmt::format("'{}' ({}) touches memory that it does not name", name, text.what));
   step->what = std::move(text.what), step->how = std::move(text.how);
   step->uses = {.reads = std::move(touched.reads), .writes = std::move(touched.writes)};
-  step->uses.blocks = step->grid().blocks, step->uses.threads = step->grid().threads;
+  step->uses.blocks = step->grid().ctas, step->uses.threads = step->grid().threads;
   add(std::unique_ptr<Step>(std::move(step)), used);
   return launches.last();
 }

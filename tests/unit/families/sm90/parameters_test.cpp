@@ -170,11 +170,11 @@ TEST(Parameters, EpochOfAnyCountOfExits) {
   for (const int blocks : {1, 2, 66, 120, 131, 132, 264, 65535}) {
     sm90_conv::ConvPlan p;
     p.workspace = {.bytes = 256};
-    p.blocks = blocks;
+    p.ctas = blocks;
     ConvParams params{};
     place_workspace(params, p, {}, 0x7f0000000000);
     const EpochParams& e = params.launch;
-    const auto epoch = [&](u64 exits) { return exits * e.by_blocks.factor >> e.by_blocks.shift; };
+    const auto epoch = [&](u64 exits) { return exits * e.by_ctas.factor >> e.by_ctas.shift; };
     EXPECT_EQ(u64{e.last} + 1, u64{kEpochs} * static_cast<u64>(blocks));
     EXPECT_LT(e.last, u64{1} << 31);
     for (const u64 launch : {u64{0}, u64{1}, u64{2}, u64{kEpochs / 2 - 1}, u64{kEpochs - 2}, u64{kEpochs - 1}})
@@ -187,7 +187,7 @@ TEST(Parameters, PlacesInTheWorkspace) {
   sm90_conv::ConvPlan p;
   p.config.schedule.split = true;
   p.workspace = {.bytes = 4096, .exits = 256, .slots = 512, .segments = 1024, .flags = 2048, .partials = 2304};
-  p.blocks = 120;
+  p.ctas = 120;
   p.slots_per_image = 7, p.segment_slots = 3, p.segments_per_image = 3;
   plan::Epilogue epilogue;
   epilogue.norm.emplace().group_channels = 10;
@@ -197,7 +197,7 @@ TEST(Parameters, PlacesInTheWorkspace) {
   place_workspace(params, p, epilogue, base);
   EXPECT_EQ(address(params.launch.exits), base + 256);
   EXPECT_EQ(params.launch.last, 120u * 32768 - 1);
-  EXPECT_EQ(params.launch.by_blocks.factor, divisor(120).factor);
+  EXPECT_EQ(params.launch.by_ctas.factor, divisor(120).factor);
   EXPECT_EQ(address(params.norm.slots), base + 512);
   EXPECT_EQ(address(params.norm.segments), base + 1024);
   EXPECT_EQ(address(params.split.flags), base + 2048);

@@ -31,7 +31,7 @@ TEST(Geometry, PatchesResident) {
   EXPECT_EQ(p.segment_slots, 1);
   EXPECT_EQ(p.segments_per_image, 32);
   EXPECT_EQ(p.threads, 384);
-  EXPECT_EQ(p.blocks, 128);  // 512 tiles take four rounds of 128 as of 132
+  EXPECT_EQ(p.ctas, 128);  // 512 tiles take four rounds of 128 as of 132
   EXPECT_TRUE(p.cooperative);
   EXPECT_EQ(p.config.halo()->halo_h, 2);
   EXPECT_EQ(p.config.halo()->halo_w, 2);
@@ -134,7 +134,7 @@ TEST(Geometry, SplitK) {
       plan_of(test::conv_of(2, 32, 32, 640, 640, 3), test::bare, "tile=128x160 order=cooperative load=halo split=on");
   EXPECT_EQ(p.tiles, 64);
   EXPECT_EQ(p.splits, 2);
-  EXPECT_EQ(p.blocks, 128);
+  EXPECT_EQ(p.ctas, 128);
   EXPECT_TRUE(p.cooperative);
   EXPECT_EQ(p.workspace.flags, 256u);
   EXPECT_EQ(p.workspace.partials, 768u);                           // 64 tiles, one partner, two warpgroups: 512 bytes
@@ -148,19 +148,19 @@ TEST(Geometry, ClustersRoundUp) {
   EXPECT_EQ(p.tiles_n, 3);
   EXPECT_EQ(p.tiles, 27);
   EXPECT_EQ(p.slots_per_image, 6);
-  EXPECT_EQ(p.blocks, 54);
+  EXPECT_EQ(p.ctas, 54);
 }
 
 TEST(Geometry, FewBlocksFit) {
   Device small;
-  small.resident_blocks.fill(0);
-  small.resident_blocks[1] = 6;
+  small.resident_ctas.fill(0);
+  small.resident_ctas[1] = 6;
   const Conv2d conv = test::conv_of(1, 64, 64, 64, 64, 3);
   const Epilogue epilogue = test::epilogue_of(test::block, conv);
   for (const Answer& c : candidates(conv, epilogue, small)) {
     if (!c.refusal.empty()) continue;
     EXPECT_EQ(c.plan.config.schedule.cluster.ctas(), 1);
-    EXPECT_LE(c.plan.blocks, 6);
+    EXPECT_LE(c.plan.ctas, 6);
     if (c.plan.config.mode() == NormMode::resident) {
       EXPECT_LE(c.plan.tiles, 6 * c.plan.config.schedule.consumer_groups());
     }

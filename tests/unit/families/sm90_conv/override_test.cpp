@@ -210,7 +210,7 @@ TEST(Override, OfAConfigurationLeavesThatOne) {
       ASSERT_EQ(found.size(), 1u) << fixed;
       EXPECT_EQ(found[0].refusal, "") << fixed;
       EXPECT_TRUE(found[0].plan.config == c.plan.config) << fixed;
-      EXPECT_EQ(found[0].plan.blocks, c.plan.blocks);
+      EXPECT_EQ(found[0].plan.ctas, c.plan.ctas);
     }
     EXPECT_GT(tried, 10u);
   }

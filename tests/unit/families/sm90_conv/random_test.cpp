@@ -226,7 +226,7 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
 void check_in_flight(const ConvPlan& p) {
   const int image_items = p.tiles_m * p.tiles_n * p.splits;
   if (image_items == 1) return;
-  const int clusters = p.blocks / (p.config.schedule.cluster.ctas());
+  const int clusters = p.ctas / (p.config.schedule.cluster.ctas());
   std::map<std::tuple<int, int, int>, int> held;  // image, cluster, group
   const int images = std::min(p.images, 4);
   for (int item = 0; item < images * image_items; ++item) {
@@ -242,10 +242,10 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   EXPECT_LE(p.shared_bytes, d.shared_bytes);
   EXPECT_EQ(p.threads, 128 * (1 + c.schedule.warpgroups() * c.schedule.consumer_groups()));
   EXPECT_LE(p.threads, 640);
-  EXPECT_GE(p.blocks, cluster);
-  EXPECT_EQ(p.blocks % cluster, 0);
-  EXPECT_LE(p.blocks, d.resident_blocks[cluster]);
-  EXPECT_LE(p.blocks, p.tiles * p.splits * cluster);
+  EXPECT_GE(p.ctas, cluster);
+  EXPECT_EQ(p.ctas % cluster, 0);
+  EXPECT_LE(p.ctas, d.resident_ctas[cluster]);
+  EXPECT_LE(p.ctas, p.tiles * p.splits * cluster);
   EXPECT_EQ(p.tiles, p.tiles_m * p.tiles_n * p.images);
   EXPECT_EQ(std::int64_t{p.images} * p.rows, e.rows());
   EXPECT_GE(std::int64_t{p.tiles_n} * c.schedule.cluster.n * c.tile.n, e.cols);
@@ -263,12 +263,12 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   EXPECT_LE(p.splits, std::min<std::int64_t>(8, loads));
   EXPECT_EQ(c.schedule.split, p.splits > 1);
   if (c.schedule.split) {
-    EXPECT_LE(p.tiles * p.splits, d.resident_blocks[1]);
+    EXPECT_LE(p.tiles * p.splits, d.resident_ctas[1]);
   }
   EXPECT_EQ(p.cooperative, c.schedule.split || c.meets() || exchanges(c.mode()));
   if (c.meets()) {
-    EXPECT_LE(p.tiles_n, d.resident_blocks[c.schedule.cluster.ctas()] / (c.schedule.cluster.ctas()) *
-                             c.schedule.consumer_groups());
+    EXPECT_LE(p.tiles_n,
+              d.resident_ctas[c.schedule.cluster.ctas()] / (c.schedule.cluster.ctas()) * c.schedule.consumer_groups());
     EXPECT_FALSE(c.schedule.split || c.schedule.group != 0);
   }
   if (c.mode() == NormMode::resident) check_in_flight(p);

@@ -145,9 +145,9 @@ void expect_cover(const DepthwisePlan& p, const ConvProblem& problem) {
   EXPECT_LE(p.threads, 128);
   EXPECT_GE(std::int64_t{p.tiles_m} * (p.threads / vectors), l.strips);
   EXPECT_GE(std::int64_t{p.tiles_n} * p.config.tile_n, problem.conv.k);
-  EXPECT_EQ(p.blocks, p.tiles_m * p.tiles_n);
+  EXPECT_EQ(p.ctas, p.tiles_m * p.tiles_n);
   EXPECT_LE(p.shared_bytes, std::size_t{96} * 1024);
-  EXPECT_LE(p.threads * s.blocks * depthwise_registers(s, problem), 65536);
+  EXPECT_LE(p.threads * s.ctas * depthwise_registers(s, problem), 65536);
   EXPECT_GT(p.predicted_us, 3);
 }
 
