@@ -4,8 +4,8 @@
 usage: lengths.py ROOT [--list N], or lengths.py --self-test
 
 A function counts from the first line of its declaration to its closing brace; a lambda belongs to the function around
-it. A function has MOST_LINES lines at most, one that EXCEPTIONS or KERNELS names LONGEST, one that
-LONG_KERNELS names what stands there; half of all functions have MEDIAN at most.
+it. A function has MOST_LINES lines at most, one that EXCEPTIONS or KERNELS names LONGEST; half of all functions
+have MEDIAN at most.
 A file of src/, kernels/ or tools/ has FILE_LINES lines at most, one of SHORT_FOLDERS SHORT_FILE_LINES. An exception
 that is not needed any more is a complaint too. --list shows the N longest functions.
 """
@@ -39,6 +39,7 @@ KERNELS = {
     "kernels/unisono/load/sm90_producer.cuh": {"load_im2col_tiles": ROLE},
     "kernels/unisono/load/sm90_producer_warps.cuh": {"Producer<Kernel>::explicit_im2col": ROLE},
     "kernels/unisono/load/direct.cuh": {"multiply": UNROLLED},
+    "kernels/unisono/exchange/sm90_fragment_moments.cuh": {"warp_moments": UNROLLED},
     "kernels/unisono/exchange/sm90_publish_moments.cuh": {"publish_rows": UNROLLED},
     "kernels/unisono/epilogue/sm90_epilogue_stores.cuh": {"Epilogue<Config, Visitor>::store": UNROLLED},
     "kernels/unisono/epilogue/sm90_second_pass.cuh": {"prepare": UNROLLED},
@@ -58,13 +59,6 @@ KERNELS = {
     },
     "kernels/unisono/plain/border_tile.cuh": {"transpose_border": "a tile read, turned in shared memory and written"},
     "kernels/unisono/plain/plain_graph.cuh": {"partials": "a CTA's rows folded, its warps joined, the state written"},
-}
-
-# {file: {function: (lines, what was measured when it was cut)}}: more than LONGEST
-LONG_KERNELS = {
-    "kernels/unisono/exchange/sm90_fragment_moments.cuh": {
-        "warp_moments": (92, "a lane's values and the steps of the butterfly as functions: other SASS at 128x128, resident")
-    },
 }
 
 # What is blanked before braces are counted: comments, raw strings, strings, characters and directives
@@ -188,10 +182,10 @@ def complaints(root):
         yield f"no functions in {root}: wrong root?"
         return
     yield from long_files(root)
-    unneeded, left = excepted(EXCEPTIONS | KERNELS | LONG_KERNELS, everything)
+    unneeded, left = excepted(EXCEPTIONS | KERNELS, everything)
     yield from unneeded
     for length, name, function, line in sorted(everything, reverse=True):
-        most, _ = LONG_KERNELS.get(name, {}).get(function, (LONGEST if (name, function) in left else MOST_LINES, ""))
+        most = LONGEST if (name, function) in left else MOST_LINES
         if length <= most:
             continue
         yield f"{name}:{line}: {function} has {length} lines; at most {most}: take a part out that has a name"

@@ -4,6 +4,44 @@
 
 namespace unisono {
 
+// (mean, M2) of a lane's kValues values of an entry, kRows of a channel. kMasked: those that do not exist are left out.
+// Else `mean` is the sum, for now.
+template <int kRows, int kValues, bool kMasked, class Value, class Valid>
+UNISONO_DEVICE void lane_moments(const Value& value, const Valid& valid, float inverse, float& mean, float& m2) {
+  if constexpr (kMasked) {
+    const float pivot = valid(0) ? value(0) : 0.f;  // the reciprocal's error meets only differences
+    float sum = 0.f;
+#pragma unroll
+    for (int i = 0; i < kValues; ++i)
+      if (valid(i % kRows)) sum += value(i) - pivot;
+    mean = fmaf(sum, inverse, pivot);
+#pragma unroll
+    for (int i = 0; i < kValues; ++i)
+      if (valid(i % kRows)) {
+        const float deviation = value(i) - mean;
+        m2 = fmaf(deviation, deviation, m2);
+      }
+  } else {
+    static_assert((kRows & (kRows - 1)) == 0, "the tree of sums needs a power of two of rows");
+    // Equal counts: a tree of sums, with M2 += (difference of sums)^2 / (2 n), n the values of each
+    float sums[kValues];
+#pragma unroll
+    for (int i = 0; i < kValues; ++i) sums[i] = value(i);
+#pragma unroll
+    for (int n = 1; n < kValues; n *= 2) {
+      float squares = 0.f;
+#pragma unroll
+      for (int i = 0; i < kValues; i += 2 * n) {
+        const float difference = sums[i + n] - sums[i];
+        squares = fmaf(difference, difference, squares);
+        sums[i] += sums[i + n];
+      }
+      m2 = fmaf(squares, 0.5f / n, m2);
+    }
+    mean = sums[0];
+  }
+}
+
 // One warp's (mean, M2) over its rows, from accumulators in the matrix instruction's layout, for every kWidth
 // neighbouring channels together: moments[kColumns / kWidth] in shared memory, kWidth 1 or 2. kMasked: rows that do not
 // exist are left out. Shared memory is what the main loop of the other consumer group is short of, and a shuffle costs
@@ -11,8 +49,7 @@ namespace unisono {
 template <int kBlocks, int kColumns, int kWidth, bool kMasked, class Rows>
 UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], float2* moments, const Rows& rows,
                                  int warp) {
-  constexpr int kRows = 2 * kBlocks, kValues = kRows * kWidth;  // of a lane: rows, and values in an entry
-  static_assert((kRows & (kRows - 1)) == 0, "the tree of sums needs a power of two of rows");
+  constexpr int kRows = 2 * kBlocks, kValues = kRows * kWidth;  // a lane's rows, and its values in an entry
   const int lane = threadIdx.x & 31;
   auto valid = [&](int i) { return !kMasked || rows.valid(64 * (i / 2) + 16 * warp + (lane >> 2) + 8 * (i & 1)); };
   float count = 0.f;
@@ -20,7 +57,7 @@ UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], floa
   for (int i = 0; i < kRows; ++i) count += valid(i) ? float(kWidth) : 0.f;
   const float inverse = count > 0.f ? __fdividef(1.f, count) : 0.f;
 
-  // Butterfly over the eight lanes that hold an entry's rows; each step halves the entries a lane keeps.
+  // A butterfly over the eight lanes of an entry's rows, each step of which halves the entries that a lane keeps.
   // share: the partner's part of the joint count; weight: the factor of the squared difference.
   float share[3], weight[3], own = count;
 #pragma unroll
@@ -32,7 +69,7 @@ UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], floa
   }
 
   constexpr int kBatch = 8;                        // entries a lane reduces at once
-  constexpr int kEntries = kColumns / 4 / kWidth;  // of a lane: entry e is pair e * kWidth / 2 of its channels
+  constexpr int kEntries = kColumns / 4 / kWidth;  // a lane's: entry e is pair e * kWidth / 2 of its channels
 #pragma unroll
   for (int batch = 0; batch < divide_up(kEntries, kBatch); ++batch) {
     float mean[kBatch], m2[kBatch];
@@ -42,40 +79,10 @@ UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], floa
       const int entry = kBatch * batch + k;
       if (entry >= kEntries) continue;
       auto value = [&](int i) {  // rows first, then the second channel's
-        const int pair = kWidth == 2 ? entry : entry / 2, channel = kWidth == 2 ? i / kRows : entry & 1,
-                  row = i % kRows;
+        const int row = i % kRows, pair = entry * kWidth / 2, channel = kWidth == 2 ? i / kRows : entry & 1;
         return acc[row / 2][4 * pair + 2 * (row & 1) + channel];
       };
-      if constexpr (kMasked) {
-        const float pivot = valid(0) ? value(0) : 0.f;  // the reciprocal's error meets only differences
-        float sum = 0.f;
-#pragma unroll
-        for (int i = 0; i < kValues; ++i)
-          if (valid(i % kRows)) sum += value(i) - pivot;
-        mean[k] = fmaf(sum, inverse, pivot);
-#pragma unroll
-        for (int i = 0; i < kValues; ++i)
-          if (valid(i % kRows)) {
-            const float deviation = value(i) - mean[k];
-            m2[k] = fmaf(deviation, deviation, m2[k]);
-          }
-      } else {  // equal counts: a tree of sums, with M2 += (difference of sums)^2 / (2 n), n the values of each
-        float sums[kValues];
-#pragma unroll
-        for (int i = 0; i < kValues; ++i) sums[i] = value(i);
-#pragma unroll
-        for (int n = 1; n < kValues; n *= 2) {
-          float squares = 0.f;
-#pragma unroll
-          for (int i = 0; i < kValues; i += 2 * n) {
-            const float difference = sums[i + n] - sums[i];
-            squares = fmaf(difference, difference, squares);
-            sums[i] += sums[i + n];
-          }
-          m2[k] = fmaf(squares, 0.5f / n, m2[k]);
-        }
-        mean[k] = sums[0];  // the sum, for now
-      }
+      lane_moments<kRows, kValues, kMasked>(value, valid, inverse, mean[k], m2[k]);
     }
 #pragma unroll
     for (int step = 0; step < 3; ++step) {
@@ -95,9 +102,8 @@ UNISONO_DEVICE void warp_moments(const float (&acc)[kBlocks][kColumns / 2], floa
     if (!kMasked) mean[0] *= 1.f / (8 * kValues);
     // This lane now holds k = 4*bit4 + 2*bit3 + bit2 of its batch.
     const int entry = kBatch * batch + (lane >> 4 & 1) * 4 + (lane >> 3 & 1) * 2 + (lane >> 2 & 1);
-    if (entry < kEntries)
-      moments[kWidth == 2 ? 4 * entry + (lane & 3) : 8 * (entry >> 1) + 2 * (lane & 3) + (entry & 1)] = {mean[0],
-                                                                                                         m2[0]};
+    const int place = kWidth == 2 ? 4 * entry + (lane & 3) : 8 * (entry >> 1) + 2 * (lane & 3) + (entry & 1);
+    if (entry < kEntries) moments[place] = {mean[0], m2[0]};
   }
 }
 
