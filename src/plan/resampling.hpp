@@ -15,9 +15,6 @@ struct Resampling {
   bool only = false;  ///< the store itself is not written; with `upsampled`
   bool pooled = false, upsampled = false;
   bool any() const { return pooled || upsampled; }
-  /// Tensor maps, or what stands in their place, behind ConvParams; of them, maps of the upsampled tensor.
-  int copies() const { return !upsampled ? 0 : only ? 3 : 4; }
-  int maps() const { return copies() + (pooled ? 1 : 0); }
   bool operator==(const Resampling&) const = default;
 };
 

@@ -29,6 +29,8 @@ struct FusedHead {
 // What a head reads, behind all further maps.
 template <class Visitor>
 struct alignas(64) HeadParams {
+  static constexpr bool kAny = true;
+  static constexpr u64 kFields = params_layout::fields_of_bytes(sizeof(typename Visitor::Params));
   HeadOutput to;
   typename Visitor::Params visitor;
 };

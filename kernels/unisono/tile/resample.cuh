@@ -1,6 +1,7 @@
 // What a kernel makes of its main store beside writing it as it is: what a network has between its convolutions. A
 // configuration says so by a type `Resample`.
 #pragma once
+#include "unisono/params/sm90_kernel_params.cuh"
 #include "unisono/ptx/types.cuh"
 #include "unisono/tile/layout.cuh"
 
@@ -11,28 +12,32 @@ struct AsItIs {
   static constexpr int kCopies = 0, kMaps = 0;
 };
 
-// kUpsampled: each pixel four times, to a tensor of twice the lines and pixels: by four maps, the tensor of each of
-// which has every second pixel of every second line. kOnly: to no other place; the first of the four maps is then
+// kUpsampled: each pixel four times, to a tensor of twice the height and width: by four maps, the tensor of each of
+// which has every second pixel of every second image row. kOnly: to no other place; the first of the four maps is then
 // ConvParams::output. kPooled: the largest of each 2x2 pixels, of two-dimensional tiles. kCopies maps, and the
 // PooledOutput, follow ConvParams: kMaps in all.
 template <bool kOnlyThese, bool kPool, bool kUpsample>
 struct Resampled {
   static constexpr bool kOnly = kOnlyThese, kPooled = kPool, kUpsampled = kUpsample;
-  static constexpr int kCopies = kUpsampled ? kOnly ? 3 : 4 : 0, kMaps = kCopies + kPooled;
+  static constexpr int kCopies = params_layout::upsampled_maps(kUpsampled, kOnly),
+                       kMaps = params_layout::resampled_maps(kUpsampled, kOnly, kPooled);
   static_assert(!kOnly || kUpsampled, "the main store is written, as it is or upsampled");
 };
 
 // Maps of the output's phases but the first.
 template <class Config>
 constexpr int phase_maps() {
-  return Config::Operands::kPhases ? 6 : 0;
+  return Config::Operands::kPhases ? params_layout::kPhaseMaps : 0;
 }
 
 // What a kernel without a head has for one.
-struct NoHeadParams {};
+struct NoHeadParams {
+  static constexpr bool kAny = false;
+  static constexpr u64 kFields = 0;
+};
 
 // The parameter of a convolution's kernel: ConvParams, further maps and a head's parameters if there are any, the
-// visitor's fields of 8 bytes. What there is none of takes no room.
+// visitor's fields of 8 bytes. What there is none of takes no room. The host fills it by params_layout::layout.
 template <int kMaps, class Head, class Visitor>
 struct KernelParams {
   ConvParams fixed;
@@ -66,7 +71,7 @@ struct KernelParams<0, NoHeadParams, Visitor> {
   UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
 };
 
-// The largest of each of eight elements, in their own type: NaN if any is.
+// The largest of each of eight elements, in their own type: NaN propagates.
 template <class Element>
 UNISONO_DEVICE uint4 largest(const uint4& a, const uint4& b) {
   return {Element::max(a.x, b.x), Element::max(a.y, b.y), Element::max(a.z, b.z), Element::max(a.w, b.w)};

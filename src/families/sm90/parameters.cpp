@@ -29,7 +29,7 @@ ConvGeometry common_geometry(const plan::ConvTask& task) {
 
 void put_common(Parameter& to, const Tensors& tensors, const Between& between) {
   to.put_address(offsetof(ConvParams, side_memory), tensors.side);
-  to.put_fields(offsetof(Parameters, fields) + between.bytes(), tensors.fields);
+  to.put_fields(between.layout().fields, tensors.fields);
 }
 
 }  // namespace unisono::families::sm90

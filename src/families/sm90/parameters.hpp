@@ -11,6 +11,7 @@
 #include "plan/as_convolution.hpp"
 #include "plan/expected.hpp"
 #include "unisono/params/params.cuh"
+#include "unisono/params/sm90_kernel_params.cuh"
 
 namespace unisono::families::sm90 {
 
@@ -30,23 +31,21 @@ static_assert(offsetof(Parameters, fields) == sizeof(ConvParams), "what is behin
 static_assert(sizeof(ConvParams) % alignof(TensorMap) == 0);
 static_assert(sizeof(Parameters) <= sizeof(ParameterBytes), "what every driver takes as a kernel's parameters");
 
-/// What stands between ConvParams and the visitor's fields: KernelParams of kernels/unisono/tile/resample.cuh.
+/// What stands between ConvParams and the visitor's fields, see kernels/unisono/params/sm90_kernel_params.cuh.
 struct Between {
   std::size_t maps = 0;                         ///< further maps
   std::optional<std::size_t> head_fields = {};  ///< of a head's visitor; absent: there is no head
 
-  constexpr std::size_t map_bytes() const { return maps * sizeof(TensorMap); }
-  /// alignas(64) struct { HeadOutput; struct { fields }; }, where an empty struct has a size too.
-  constexpr std::size_t bytes() const {
-    if (!head_fields) return map_bytes();
-    return map_bytes() + (sizeof(HeadOutput) + (*head_fields == 0 ? 1 : 8 * *head_fields) + 63) / 64 * 64;
+  /// The parameter of a kernel whose visitor has so many fields.
+  constexpr params_layout::Layout layout(std::size_t fields = 0) const {
+    return params_layout::layout({maps, head_fields.has_value(), head_fields.value_or(0), fields});
   }
+  constexpr std::size_t bytes() const { return layout().fields - sizeof(ConvParams); }
 };
 
 /// Bytes that a kernel with so many fields declares.
 constexpr std::size_t parameter_bytes(std::size_t fields, const Between& between = {}) {
-  const std::size_t visitor = fields == 0 ? 1 : 8 * fields;
-  return (sizeof(ConvParams) + between.bytes() + visitor + 63) / 64 * 64;
+  return between.layout(fields).bytes;
 }
 
 /// The same, checked: refuses more than there is room for.

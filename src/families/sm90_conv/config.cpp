@@ -1,6 +1,7 @@
 #include "families/sm90_conv/config.hpp"
 
 #include "unisono/error.hpp"
+#include "unisono/params/sm90_kernel_params.cuh"
 
 namespace unisono::families::sm90_conv {
 
@@ -65,8 +66,13 @@ bool ConvConfig::meets() const {
   return general && general->meets;
 }
 
+int ConvConfig::resampled_maps() const {
+  const plan::Resampling& r = features.resampling;
+  return params_layout::resampled_maps(r.upsampled, r.only, r.pooled);
+}
+
 int ConvConfig::further_maps() const {
-  return (by_parity() ? 6 : features.resampling.maps()) + features.fetch.value_or(0);
+  return (by_parity() ? params_layout::kPhaseMaps : resampled_maps()) + features.fetch.value_or(0);
 }
 
 }  // namespace unisono::families::sm90_conv

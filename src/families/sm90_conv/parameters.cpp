@@ -17,7 +17,7 @@ constexpr std::size_t at_image = offsetof(ConvParams, activation), at_filter = o
                       at_output = offsetof(ConvParams, output), at_side = offsetof(ConvParams, side);
 
 /// The i-th map behind ConvParams.
-std::size_t further(std::size_t i) { return offsetof(sm90::Parameters, fields) + i * sizeof(TensorMap); }
+std::size_t further(std::size_t i) { return params_layout::map_offset(i); }
 
 // Elements from one to the next along each axis
 struct Steps {
@@ -96,7 +96,7 @@ void Filling::resampled(const MapShape& output) {
 
 // The operands that TMA loads, behind the maps of what is resampled
 void Filling::fetched(const MapShape& output) {
-  const auto first = static_cast<std::size_t>(plan_.config.features.resampling.maps());
+  const auto first = static_cast<std::size_t>(plan_.config.resampled_maps());
   const auto count = static_cast<std::size_t>(plan_.config.features.fetch.value_or(0));
   const std::vector<ValueId> operands = sm90::fetchable_operands(epilogue_);
   for (std::size_t i = 0; i < std::min(count, operands.size()); ++i) {
@@ -114,13 +114,13 @@ void Filling::fetched(const MapShape& output) {
 void Filling::head() {
   const ConvConfig& c = plan_.config;
   if (!c.features.head.any()) return;
-  const std::size_t place = further(static_cast<std::size_t>(c.further_maps()));
-  to_.put_struct(place,
+  const params_layout::Layout place = between(c, at_.head_fields.bits.size()).layout();
+  to_.put_struct(place.head,
                  HeadOutput{const_cast<void*>(at_.head.data), static_cast<std::uint64_t>(at_.head_pitch),
                             at_.head_filter.data, static_cast<std::uint64_t>(epilogue_.head->channels)},
                  at_.head);
-  to_.put_address(place + offsetof(HeadOutput, filter), at_.head_filter);
-  to_.put_fields(place + sizeof(HeadOutput), at_.head_fields);
+  to_.put_address(place.head + offsetof(HeadOutput, filter), at_.head_filter);
+  to_.put_fields(place.head_fields, at_.head_fields);
 }
 
 void Filling::check_pitches() const {

@@ -1,0 +1,44 @@
+// What lies where in the one parameter of sm90/conv_fprop.cuh, in bytes: one computation, by which the host fills it
+// and the kernel's struct (KernelParams of tile/resample.cuh) is checked. No device code.
+#pragma once
+#include "unisono/params/params.cuh"
+
+namespace unisono::params_layout {
+
+// Maps that the stores take behind ConvParams: those of the phases of the upsampled tensor, the first of which is
+// ConvParams::output where nothing else is stored (`only`); and the PooledOutput, in the room of one.
+constexpr int upsampled_maps(bool upsampled, bool only) { return upsampled ? only ? 3 : 4 : 0; }
+constexpr int resampled_maps(bool upsampled, bool only, bool pooled) {
+  return upsampled_maps(upsampled, only) + (pooled ? 1 : 0);
+}
+// The same of an output by its phases (tile/layout.cuh): phases 1 to 3 of the main store, then of the second.
+constexpr int kPhaseMaps = 6;
+
+// Fields are those of a visitor, of 8 bytes each; a struct without any has a size too.
+constexpr u64 bytes_of_fields(u64 fields) { return fields == 0 ? 1 : 8 * fields; }
+constexpr u64 fields_of_bytes(u64 bytes) { return bytes / 8; }
+constexpr u64 up_to_64(u64 bytes) { return (bytes + 63) / 64 * 64; }
+
+struct Shape {
+  u64 maps;  // behind ConvParams: of the stores above, then of operands that TMA loads
+  bool head;
+  u64 head_fields, fields;
+};
+// From the beginning of the parameter.
+struct Layout {
+  u64 maps, head, head_fields, fields, bytes;  // head: the HeadOutput, if there is a head
+};
+// alignas(64) struct { ConvParams; maps; alignas(64) struct { HeadOutput; fields of the head }; fields }, of which what
+// there is none of takes no room.
+constexpr Layout layout(const Shape& s) {
+  Layout l{};
+  l.maps = sizeof(ConvParams);
+  l.head = l.maps + s.maps * sizeof(TensorMap);
+  l.head_fields = l.head + sizeof(HeadOutput);
+  l.fields = s.head ? l.head + up_to_64(sizeof(HeadOutput) + bytes_of_fields(s.head_fields)) : l.head;
+  l.bytes = up_to_64(l.fields + bytes_of_fields(s.fields));
+  return l;
+}
+constexpr u64 map_offset(u64 i) { return sizeof(ConvParams) + i * sizeof(TensorMap); }
+
+}  // namespace unisono::params_layout
