@@ -81,9 +81,9 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_pooled(const u8* buffer, co
   if constexpr (Resample::kPooled) {
     constexpr int kChunks = kSlice / 8;
     const int lane = thread & 31, chunk = lane % kChunks, window = lane / kChunks;
-    const int line = (at.rows.top + m / 8) / 2, pixel = at.rows.left / 2 + window,
+    const int image_row = (at.rows.top + m / 8) / 2, pixel = at.rows.left / 2 + window,
               channel = at.first_channel + slice + 8 * chunk;
-    if (window >= 4 || line >= geometry.height / 2 || pixel >= geometry.width / 2 || channel >= geometry.channels)
+    if (window >= 4 || image_row >= geometry.height / 2 || pixel >= geometry.width / 2 || channel >= geometry.channels)
       return;
     auto load = [&](int row) {
       return *reinterpret_cast<const uint4*>(buffer + SliceSwizzle<kSlice>::offset(row, chunk));
@@ -92,7 +92,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_pooled(const u8* buffer, co
     const uint4 upper = largest<Element>(load(2 * window), load(2 * window + 1)),
                 lower = largest<Element>(load(8 + 2 * window), load(9 + 2 * window));
     const PooledOutput& to = reinterpret_cast<const PooledOutput&>(further[Resample::kCopies]);
-    const u64 row = (u64(at.image) * (geometry.height / 2) + line) * (geometry.width / 2) + pixel;
+    const u64 row = (u64(at.image) * (geometry.height / 2) + image_row) * (geometry.width / 2) + pixel;
     delay_point();
     *reinterpret_cast<uint4*>(static_cast<u16*>(to.memory) + row * to.pitch + channel) = largest<Element>(upper, lower);
   }

@@ -2,13 +2,14 @@
 // and the producer's warps do im2col of it in shared memory: rows of k, swizzled, as a stage of the ring holds them.
 // Filters stay in shared memory for the whole launch.
 //
-// k counts lines of the filter; of a line the taps and their channels lie side by side, in the window as in the filter
-// (K, R, S, C), and are padded to chunks of eight elements: 7 lines of 3 chunks for 7x7 taps of 3 channels. So a chunk
-// of a row is 16 bytes of the window, from pixel x's first tap on: the element kShift + x * kPixel + 8 * chunk of a
-// line: TMA begins at multiples of 16 bytes (elsewhere it stops with an illegal instruction, which its documentation
-// does not say), kShift elements ahead of the first tap. Where an element is an odd one, words are put together of
-// halves of two. The window's lines and pixels outside the image are zero, and so are the elements that pad a line,
-// whatever lies there: a product with a zero of the filter would not be zero for an infinity.
+// k counts rows of the filter; the taps of a filter row and their channels lie side by side, in the window as in the
+// filter (K, R, S, C), and are padded to chunks of eight elements: 7 filter rows of 3 chunks for 7x7 taps of 3
+// channels. So a chunk of a row of the tile is 16 bytes of the window, from pixel x's first tap on: the element kShift
+// + x * kPixel + 8 * chunk of an image row: TMA begins at multiples of 16 bytes (elsewhere it stops with an illegal
+// instruction, which its documentation does not say), kShift elements ahead of the first tap. Where an element is an
+// odd one, words are put together of halves of two. The window's image rows and pixels outside the image are zero, and
+// so are the elements that pad a filter row, whatever lies there: a product with a zero of the filter would not be zero
+// for an infinity.
 #pragma once
 #include "unisono/epilogue/sm90_epilogue.cuh"
 #include "unisono/params/sm90_shared_layout.cuh"
@@ -25,7 +26,8 @@ struct ExplicitIm2col {
   static constexpr int kM = Config::kTileM, kN = Config::kTileN, kK = Config::kTileK, kRowBytes = 2 * kK,
                        kChunks = kK / 8, kBytesB = kN * kRowBytes;
   static constexpr int kPitch = Operands::kPitch,
-                       kPixel = Operands::kStrideW * Operands::kChannels;  // bytes of a line; elements of a step in it
+                       kPixel =
+                           Operands::kStrideW * Operands::kChannels;  // bytes of an image row; elements of a step in it
   static constexpr int kLine = Operands::kTaps * Operands::kChannels, kLineChunks = divide_up(kLine, 8),
                        kDepth = Operands::kLines * kLineChunks;
   static constexpr int kSteps = divide_up(kDepth, kChunks);
@@ -62,7 +64,7 @@ struct ExplicitIm2col {
     return reinterpret_cast<const Im2colFilter&>(p.filter);
   }
 
-  // By one thread. A box of lines is quicker than one of pixels, each of which is a row of TMA's.
+  // By one thread. A box of image rows is quicker than one of pixels, each of which is a row of TMA's.
   static UNISONO_DEVICE void load_window(const ConvParams& p, const Tile& tile, u32 to, u32 full) {
     const Rows2d rows = Rows2d::of(p.geometry, tile, kM, 0);
     const int h = rows.top * Operands::kStrideH - p.geometry.pad_h,
@@ -100,7 +102,7 @@ struct ExplicitIm2col {
     }
   }
 
-  // Chunk `at` of a row, whose lines begin `odd` (0 or 1) elements behind `from`.
+  // Chunk `at` of a row, whose image rows begin `odd` (0 or 1) elements behind `from`.
   static UNISONO_DEVICE uint4 chunk_at(const u8* from, int at, int odd) {
     const int valid = kLine - at % kLineChunks * 8;  // elements, of eight
     u32 x[5] = {0, 0, 0, 0, 0};
@@ -120,7 +122,7 @@ struct ExplicitIm2col {
       }
     }
     if constexpr (kOdd) {
-      const int last = valid < 8 ? valid / 2 : 4;  // the word of an odd line's last element
+      const int last = valid < 8 ? valid / 2 : 4;  // the word of an odd image row's last element
       if (valid >= 8 || valid % 2 == 0) x[last] = *reinterpret_cast<const u32*>(from + 4 * last);
 #pragma unroll
       for (int word = 0; word < 4; ++word) x[word] = u32((u64(x[word + 1]) << 32 | x[word]) >> (16 * odd));

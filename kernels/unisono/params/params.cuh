@@ -74,8 +74,8 @@ struct GatheredFilter {
 // Filters beside im2col in shared memory (load/sm90_explicit_im2col.cuh).
 struct Im2colFilter {
   const void* memory;
-  int whole_lines;  // the image's map has (elements of a line, lines, images); else (channels, pixels, lines, images),
-                    // which may lie apart
+  int whole_lines;  // the image's map has (elements of an image row, image rows, images); else (channels, pixels, image
+                    // rows, images), which may lie apart
   int unused;
 };
 struct PlainOutput {
@@ -165,9 +165,9 @@ struct DepthwiseImage {
   u64 step_image;
   i64 step_h, step_w;
   int height, width;         // of the input
-  int lattice_h, lattice_w;  // output pixels from a strip's line, and column, to its next
+  int lattice_h, lattice_w;  // output pixels from a strip's image row, and column, to its next
   int strip_lines;
-  u32 strips, image_strips, band_strips, band_lines;      // in all; of an image; of a band of so many lines of strips
+  u32 strips, image_strips, band_strips, band_lines;      // in all; of an image; of a band of so many rows of strips
   Divisor by_channel_tiles, by_image, by_band, by_lines;  // tiles_n, image_strips, band_strips, band_lines
   u32 unused;
 };

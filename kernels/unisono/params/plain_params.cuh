@@ -16,7 +16,7 @@ struct PlainTensor {
 // A tensor of the caller's, in a table in device memory: a replay finds there what it is to read and write.
 struct CallerTensor {
   void* memory;
-  i64 strides[4];  // of image, line, pixel, channel; elements
+  i64 strides[4];  // of image, image row, pixel, channel; elements
   int type;        // 0: f32, 1: bf16, 2: f16
   int unused;
 };

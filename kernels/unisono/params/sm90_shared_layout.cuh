@@ -23,7 +23,8 @@ struct StageShape {
 };
 struct StageLayout {
   int atoms;
-  Bytes row, line, box;        // row: of an atom; line: from 8 pixels of a tile to the next 8; box: of 64 columns
+  Bytes row, line,
+      box;  // row: of an atom; line: from an image row of a tile, 8 pixels, to the next; box: of 64 columns
   Bytes atom_a, atom_b, a, b;  // of activations and filters
 };
 constexpr StageLayout stage_layout(const StageShape& s) {

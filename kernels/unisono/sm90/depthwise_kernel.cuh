@@ -34,7 +34,7 @@ struct Depthwise {
   static constexpr bool kAnyFilter = kR == 0;
   static constexpr int kTaps = larger(1, kR* kS);
   static constexpr int kColumnsIn = (kWide - 1) * kStrideW + kS,
-                       kOverlap = larger(1, divide_up(kR, kStrideH));  // lines of outputs that read an input's
+                       kOverlap = larger(1, divide_up(kR, kStrideH));  // image rows of outputs that read an input's
   static constexpr int kAhead = kColumnsIn * kBytes > 48 ? 1 : 2;
   static constexpr int kFilterPitch = kTileN + 4;  // floats from tap to tap
   static constexpr int kTensors = Visitor::kTensors, kColumns = Visitor::kColumnsAfter;
@@ -44,7 +44,7 @@ struct Depthwise {
                 "nothing is normalised");
 
   using Line = Bundle<kBytes>[larger(1, kColumnsIn)];
-  using Sums = float[kWide][kVector];  // of a line of outputs
+  using Sums = float[kWide][kVector];  // sums of an image row of outputs
   using Columns = float[kVector][larger(1, kColumns)];
   using Tensors = float[kVector][larger(1, kTensors)];
   using Uniform = typename Visitor::Uniform;
@@ -78,7 +78,7 @@ struct Depthwise {
     const int vector = int(threadIdx.x) % kVectors, channel = first_channel + vector * kVector;
     const u32 strip = group * kStrips + threadIdx.x / kVectors;
     if (channel >= g.channels || strip >= image.strips) return;
-    // Images, bands of neighbouring lines of strips, columns, lines: so that a CTA's strips share most of their edges
+    // Images, bands of neighbouring rows of strips, columns, rows: so that a CTA's strips share most of their edges
     const u32 n = divided(strip, image.by_image), of_image = strip - n * image.image_strips;
     const u32 band = divided(of_image, image.by_band), of_band = of_image - band * image.band_strips;
     const u32 column = divided(of_band, image.by_lines),
@@ -106,14 +106,14 @@ struct Depthwise {
     return exists ? Bundle<kBytes>::load(from) : Bundle<kBytes>{};
   }
 
-  // Where the columns of the next line under this thread's pixels lie, and which are in the image.
+  // Where the columns of the next image row under this thread's pixels lie, and which are in the image.
   struct Lines {
     const Word* at[larger(1, kColumnsIn)];
-    i64 step;  // from line to line, in elements
+    i64 step;  // from image row to image row, in elements
     int y, step_y;
-    int end[larger(1, kColumnsIn)];  // of the lines that are read; of columns outside 0
+    int end[larger(1, kColumnsIn)];  // behind the last image row that is read; 0 for columns outside
 
-    // The next line; outside the image zeros.
+    // The next image row; outside the image zeros.
     UNISONO_DEVICE void load(Line& line) {
 #pragma unroll
       for (int j = 0; j < kColumnsIn; ++j) {
@@ -142,8 +142,8 @@ struct Depthwise {
 
   // Filters of a size that is known: each input is widened once, and multiplied by all taps that meet it.
   UNISONO_DEVICE void slide() const;
-  // So many output lines that the registers have changed round: t = first, first + 1, … The first lines of a strip have
-  // none ahead of them; lines behind the last are computed, and not stored. Whether the strip is complete.
+  // So many output rows that the registers have changed round: t = first, first + 1, … The first rows of a strip have
+  // none ahead of them; rows behind the last are computed, and not stored. Whether the strip is complete.
   template <bool kFirst>
   UNISONO_DEVICE bool group(int first, Lines& next, Line (&line)[kAhead + 1], const float (&kept)[kTaps][kVector],
                             Sums (&sums)[kOverlap], const Finish& finish) const;
@@ -173,8 +173,8 @@ struct Depthwise {
     for (int v = 0; v < kVector; ++v) sum[v] = fmaf(x[v / Config::kMultiplier], f[v], sum[v]);
   }
 
-  // Line u of the step of output line t, to which it is under tap u; it is under tap u + k·stride of output line t - k,
-  // if k is at most `most`.
+  // Image row u of the step of output row t, to which it is under tap u; it is under tap u + k·stride of output row
+  // t - k, if k is at most `most`.
   UNISONO_DEVICE void add_line(int most, int u, const Line& line, const float (&kept)[kTaps][kVector],
                                Sums (&sums)[kOverlap]) const;
 
@@ -187,7 +187,7 @@ struct Depthwise {
     return reinterpret_cast<const PitchedOutput&>(params.fixed.output);
   }
 
-  // What the lines of a strip share.
+  // What the image rows of a strip share.
   struct Finish {
     const Depthwise& of;
     const Uniform uniform;

@@ -1,4 +1,4 @@
-// The products of a depthwise convolution: filters of a known size by lines that slide, others tap by tap.
+// The products of a depthwise convolution: filters of a known size by image rows that slide, others tap by tap.
 #pragma once
 #include "unisono/sm90/depthwise_kernel.cuh"
 
@@ -58,7 +58,7 @@ UNISONO_DEVICE void Depthwise<Config, Visitor>::slide() const {
   Line line[kAhead + 1];
 #pragma unroll
   for (int i = 0; i < kAhead; ++i) next.load(line[i]);
-  Sums sums[kOverlap];  // of output lines t, t - 1, …
+  Sums sums[kOverlap];  // those of output rows t, t - 1, …
 #pragma unroll
   for (int k = 0; k < kOverlap; ++k) clear(sums[k]);
   if (group<true>(0, next, line, kept, sums, finish)) return;

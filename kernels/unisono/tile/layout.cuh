@@ -16,12 +16,12 @@ struct Matrices : Images {
   static constexpr bool kColumnsA = kOfA, kColumnsB = kOfB, kBatched = kEach, kRowsA = !kOfA;
 };
 
-// A transposed convolution of stride 2 by its output's four phases: of each two lines, and pixels of a line, one
-// (tile/tile_scheduler.cuh). A phase is a convolution of stride 1 with its own taps, every other one of the filter (C,
-// R, S, K), whose channels k lie together. Halo tiles only. Along an axis output pixel 2 y + i takes tap f of input
-// pixel y + (i + pad - f) / 2, where that is whole: taps of the parity of i + pad. All phases run as many taps, those
-// of the largest f first; what is beyond the filter is zero. Six maps stand behind ConvParams: of phases 1 to 3 of the
-// main store, then of the second.
+// A transposed convolution of stride 2 by its output's four phases: one of each two image rows, and of each two pixels
+// of an image row (tile/tile_scheduler.cuh). A phase is a convolution of stride 1 with its own taps, every other one of
+// the filter (C, R, S, K), whose channels k lie together. Halo tiles only. Along an axis output pixel 2 y + i takes tap
+// f of input pixel y + (i + pad - f) / 2, where that is whole: taps of the parity of i + pad. All phases run as many
+// taps, the largest f first; what is beyond the filter is zero. Six maps stand behind ConvParams: phases 1 to 3 of the
+// main store, then those of the second.
 struct Phases : Images {
   static constexpr bool kColumnsB = true, kPhases = true;
 };
@@ -40,8 +40,9 @@ struct Gathered : Matrices<false, kOfB, kEach> {
 // Images of few channels, by im2col in shared memory (load/sm90_explicit_im2col.cuh); filters by ordinary loads. A
 // configuration adds
 //   kLines, kTaps, kChannels           of a filter: R, S, C
-//   kStrideH, kStrideW, kDilationH     taps of a line are neighbours
-//   kPitch, kShift                     bytes from a line of the window to the next; elements of it ahead of the first
+//   kStrideH, kStrideW, kDilationH     taps of a filter row are neighbours
+//   kPitch, kShift                     bytes from an image row of the window to the next; elements of it ahead of the
+//   first
 //                                      tap
 // and says by kStagesA how many windows there are. Its tiles are two-dimensional (kTwoDimensional), whatever the
 // stride.

@@ -8,7 +8,7 @@ namespace unisono {
 
 struct Tile {
   int image, tile_m, tile_n;  // this CTA's tile, in tiles
-  int phase = 0;              // by phases: 2 * (which of two lines) + which of two pixels
+  int phase = 0;              // by phases: 2 * (which of two image rows) + which of two pixels
 };
 
 // Loads [begin, end) of a tile.

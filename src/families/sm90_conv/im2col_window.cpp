@@ -18,18 +18,18 @@ constexpr int chunk_bytes = 16;
 
 int padded_to(std::int64_t x, int to) { return static_cast<int>((x + to - 1) / to * to); }
 
-/// Elements of a line ahead of the first that 8 neighbouring pixels see: these begin `pad` pixels left of a multiple
-/// of 8.
+/// Elements of an image row ahead of the first that 8 neighbouring pixels see: these begin `pad` pixels left of a
+/// multiple of 8.
 int shift_of(const Conv2d& c) { return static_cast<int>(((-c.pad[1] * c.c) % 8 + 8) % 8); }
 
-/// Elements of a window's line: what 8 neighbouring pixels see, and what is read with it.
+/// Elements of a window's image row: what 8 neighbouring pixels see, and what is read with it.
 std::int64_t elements_of_8(const Conv2d& c) {
   const std::int64_t seen = (7 * c.stride[1] + c.s) * c.c;
   return c.c % 8 == 0 ? seen : shift_of(c) + seen + (c.c * c.stride[1] % 2 != 0 || shift_of(c) % 2 != 0 ? 1 : 0);
 }
 
-/// Passes over shared memory that a warp's load of one chunk's first bytes takes: lanes are pixels, 8 a line. A load of
-/// 4, 8 or 16 bytes is served for 32, 16 or 8 lanes at a time.
+/// Passes over shared memory that a warp's load of one chunk's first bytes takes: lanes are pixels, 8 an image row. A
+/// load of 4, 8 or 16 bytes is served for 32, 16 or 8 lanes at a time.
 int bank_passes(const Im2colWindow& u) {
   const int pixel = u.stride_w * u.channels, even = pixel | u.shift, bytes = even % 8 == 0 ? 16 : even % 4 == 0 ? 8 : 4;
   std::array<std::set<int>, 32> banks;  // words of each
@@ -90,7 +90,7 @@ Im2colWindow im2col_window_of(const Conv2d& c) {
                  .pitch = padded_to(2 * elements_of_8(c), chunk_bytes),
                  .shift = shift_of(c)};
   if (u.by_pixels()) return u;
-  // A few elements more, so that lines lie in other banks
+  // A few elements more, so that image rows lie in other banks
   Im2colWindow best = u;
   for (int more = 1; more < 8; ++more) {
     u.pitch += chunk_bytes;

@@ -57,7 +57,7 @@ std::vector<int> widths(std::int64_t vectors) {
   return {found.begin(), found.end()};
 }
 
-/// Lines of a strip, of so many output lines of a lattice.
+/// Image rows of a strip, for a lattice of so many output rows.
 std::vector<int> heights(std::int64_t lines) {
   std::set<int> found;
   for (const int about : {4, 8, 16, 32}) found.insert(static_cast<int>(divide_up(lines, divide_up(lines, about))));

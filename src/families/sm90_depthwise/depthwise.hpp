@@ -15,7 +15,7 @@
 
 namespace unisono::families::sm90_depthwise {
 
-/// What a thread computes: a strip of so many lines of so many pixels of neighbouring channels. The lines are the
+/// What a thread computes: a strip of so many image rows of so many pixels of neighbouring channels. The rows are the
 /// launch's alone, all else is compiled.
 struct DepthwiseStrip {
   int lines = 8, pixels = 4, channels = 4;
@@ -56,11 +56,11 @@ std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& p
 /// Threads of a CTA of such a configuration.
 int depthwise_threads(const DepthwiseConfig& config);
 
-/// How the strips of an output follow one another: images, bands of neighbouring lines of strips, columns, lines.
+/// How the strips of an output follow one another: images, bands of neighbouring rows of strips, columns, rows.
 struct DepthwiseLayout {
-  int lattice_h = 1, lattice_w = 1;  ///< output pixels from a strip's line, and column, to its next
+  int lattice_h = 1, lattice_w = 1;  ///< output pixels from a strip's image row, and column, to its next
   std::int64_t across = 0, down = 0, strips = 0;
-  int band = 1;  ///< lines of strips; divides `down`
+  int band = 1;  ///< rows of strips; divides `down`
 };
 DepthwiseLayout depthwise_layout(const DepthwiseStrip& strip, const Conv2d& conv, const Extents& output);
 
@@ -69,7 +69,7 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvP
                                 const plan::Device& device);
 
 /// Instructions that a warp issues for a strip, and the registers of a thread: docs/notes/hopper-conv.md.
-/// It loads so many lines ahead of their use.
+/// It loads so many image rows ahead of their use.
 int depthwise_lines_ahead(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
 double depthwise_instructions(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
 int depthwise_registers(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
