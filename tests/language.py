@@ -22,6 +22,8 @@ WORDS = [
     (r"patches[ _]across|\bkPatch|\bPatchRows|Load::patch", "halo tile, or two-dimensional tile"),
     (r"Load::runs|\bRunRows", "im2col tile, or consecutive pixels"),
     (r"(?:Order|Schedule)::pairs", "pingpong2"),
+    (r"equal in power", "that it expresses everything the other can"),
+    (r"NaN if one (?:is|of)\b", "NaN propagates"),
 ]
 CUDA = re.compile(r"\bcudaDevAttr\w*|\bCU_DEVICE_ATTRIBUTE_\w+|\bcu(?:da)?Occupancy\w+|\bmultiProcessorCount\b")
 # (file, text): a format that is stored keeps its words, and those that it had are still read
@@ -102,7 +104,8 @@ def self_test():
     assert private_words("Load::unfold, a patch of the image") == ["im2col in shared memory"]
     assert private_words("g.patches_across") == private_words("Load::patch") != []
     assert private_words("case Order::pairs:") == ["pingpong2"] and private_words("loaded in pairs") == []
-    assert private_words("132 SMs, L2, TMA") == []
+    assert private_words("132 SMs, L2, TMA") == [] == private_words("NaN if either is")
+    assert private_words("the largest; NaN if one is") == ["NaN propagates"]
     assert begins_with_of("  /// Of a tile.", ".hpp") and begins_with_of("int n;  ///< Of a tile.", ".cuh")
     assert begins_with_of("# Of a case", ".py") and not begins_with_of("# Of a case", ".md")
     assert not begins_with_of("// Offsets of a tile", ".cpp") and not begins_with_of('text = "#Of"', ".cpp")

@@ -1,5 +1,5 @@
 #pragma once
-/// Builds epilogue graphs in C++. Equal in power to the text form (unisono/text.hpp), which is parsed by means of it.
+/// Builds epilogue graphs in C++. Expresses everything the text form (unisono/text.hpp) can; the parser is built on it.
 ///
 ///     unisono::GraphBuilder g;
 ///     auto h = g.acc() + g.operand("bias", unisono::axes::n);

@@ -127,7 +127,7 @@ struct Node {
 /// values are images; odd extents lose their last row or column when they are pooled.
 enum class StoreForm : std::uint8_t {
   whole,
-  max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN if one is
+  max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN propagates
   upsample_2x2,  ///< each pixel four times, (N, 2P, 2Q, K)
   enlarge_2x2 [[deprecated("upsample_2x2")]] = upsample_2x2,
   scratch,  ///< of a head: the whole value's memory must be bound, and its contents are unspecified afterwards

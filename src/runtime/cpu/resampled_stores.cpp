@@ -46,7 +46,7 @@ ImageView image_view(const TensorView& t, const Sizes& strides, Layout layout) {
 
 Sizes strides_of(const ConstTensorView& t) { return t.strides.empty() ? row_major_strides(t.shape) : t.strides; }
 
-double larger_or_nan(double x, double y) { return std::isnan(x) || x > y ? x : y; }  // NaN if one is
+double larger_or_nan(double x, double y) { return std::isnan(x) || x > y ? x : y; }  // NaN propagates
 
 double pooled(const ImageView& from, std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c) {
   const auto pixel = [&](std::int64_t i, std::int64_t j) { return from.load(from.at(n, 2 * h + i, 2 * w + j, c)); };

@@ -1,4 +1,4 @@
-// The builder and the text form are equal in power: every operation of the table, built both ways, is the same graph.
+// The builder expresses everything the text form can: every operation of the table, built both ways, is the same graph.
 
 #include <gtest/gtest.h>
 
