@@ -40,6 +40,9 @@ ALLOWED = [
 SKIPPED = ("docs/notes/", "bench/results/", "tests/golden/", "tests/fuzz/corpus/", "tests/language.py")
 SOURCES = {".cpp", ".hpp", ".h", ".cuh", ".cu", ".inc", ".py", ".sh", ".cmake", ".txt", ".yml", ".toml"}
 COMMENT = {"//": re.compile(r"//[/!]?<?\s*Of\b"), "#": re.compile(r"(?:^|\s)#+\s*Of\b")}
+# Where a comment behind a member does not begin with a lower-case "of" either
+MEMBERS = ("include/", "kernels/", "src/codegen/", "src/families/", "src/plan/")
+MEMBER = re.compile(r"///<\s*of\b", re.IGNORECASE)
 COLUMNS = 100
 
 
@@ -49,12 +52,12 @@ def private_words(line):
     return [field for word, field in WORDS if re.search(word, rest, re.IGNORECASE)]
 
 
-def begins_with_of(line, suffix):
-    """Whether a comment of the line begins with "Of"."""
+def begins_with_of(line, suffix, name=""):
+    """Whether a comment of the line begins with "Of", or in file `name` of MEMBERS with "of" behind a member."""
     if suffix not in SOURCES:
         return False
     mark = "//" if suffix in {".cpp", ".hpp", ".h", ".cuh", ".cu", ".inc"} else "#"
-    return bool(COMMENT[mark].search(line))
+    return bool(COMMENT[mark].search(line)) or (name.startswith(MEMBERS) and bool(MEMBER.search(line)))
 
 
 def wide_lines(text):
@@ -88,7 +91,7 @@ def complaints(root):
                 line = line.replace(part, "")
             for field in private_words(line):
                 yield f"{name}:{number}: a private word; the field says {field}"
-            if begins_with_of(line, path.suffix):
+            if begins_with_of(line, path.suffix, name):
                 yield f"{name}:{number}: a comment begins with \"Of\"; say what the thing is"
         if path.suffix == ".md" and (name == "README.md" or path.parent == root / "docs"):
             for number in wide_lines(text):
@@ -107,6 +110,8 @@ def self_test():
     assert private_words("132 SMs, L2, TMA") == [] == private_words("NaN if either is")
     assert private_words("the largest; NaN if one is") == ["NaN propagates"]
     assert begins_with_of("  /// Of a tile.", ".hpp") and begins_with_of("int n;  ///< Of a tile.", ".cuh")
+    assert begins_with_of("int n;  ///< of a tile", ".hpp", "src/plan/a.hpp")
+    assert not begins_with_of("int n;  ///< of a tile", ".hpp", "tools/a.hpp")
     assert begins_with_of("# Of a case", ".py") and not begins_with_of("# Of a case", ".md")
     assert not begins_with_of("// Offsets of a tile", ".cpp") and not begins_with_of('text = "#Of"', ".cpp")
     words = "word " * 25

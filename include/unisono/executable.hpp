@@ -62,8 +62,8 @@ struct CompileOptions {
 /// store), in that GPU's memory, aligned to 16 bytes ([m,n] and what is multiplied) or to their element; scalars are
 /// given by value unless CompileOptions::device_scalars names them; no output shares memory with anything else.
 struct Arguments {
-  ConstTensorView image = {}, filter = {};               ///< of a convolution; of a product they stay empty
-  ConstTensorView left = {}, right = {};                 ///< of a product; of a convolution they stay empty
+  ConstTensorView image = {}, filter = {};               ///< a convolution's; a product leaves them empty
+  ConstTensorView left = {}, right = {};                 ///< a product's; a convolution leaves them empty
   std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
   std::map<std::string, double> scalars = {};            ///< scalars by value
   std::map<std::string, TensorView> outputs = {};        ///< by the name of the store
@@ -86,7 +86,7 @@ struct Arguments {
 /// Device memory of the caller in which an execution's CTAs meet, in place of an allocation of Unisono's own.
 /// One execution at a time may use it.
 struct WorkspaceMemory {
-  void* memory = nullptr;  ///< of the GPU, aligned to 256 bytes; null: Unisono allocates
+  void* memory = nullptr;  ///< on the GPU, aligned to 256 bytes; null: Unisono allocates
   std::size_t bytes = 0;   ///< at least Executable::workspace_bytes(), or that of the network
   /// Where it is cleared before its first use: what is enqueued must come behind that. Only the part that is needed.
   Stream stream = nullptr;

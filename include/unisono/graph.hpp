@@ -130,7 +130,7 @@ enum class StoreForm : std::uint8_t {
   max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN propagates
   upsample_2x2,  ///< each pixel four times, (N, 2P, 2Q, K)
   enlarge_2x2 [[deprecated("upsample_2x2")]] = upsample_2x2,
-  scratch,  ///< of a head: the whole value's memory must be bound, and its contents are unspecified afterwards
+  scratch,  ///< with a head: the whole value's memory must be bound, and its contents are unspecified afterwards
   head,     ///< a second, small contraction of the value: Store::head
 };
 
@@ -177,7 +177,7 @@ inline constexpr std::int64_t most_head_channels = 32;
 /// A 1x1 convolution of an [m,n] value (of a product: a product with its rows), in the dtype in which the value is
 /// stored. Sums are f32.
 struct Head {
-  std::int64_t channels = 0;  ///< of its result, 1 to most_head_channels
+  std::int64_t channels = 0;  ///< its result's, 1 to most_head_channels
   /// Operand (channels, 1, 1, K), with channels first (channels, K, 1, 1), of a product (channels, N): of the dtype of
   /// the store that it multiplies.
   std::string filter = {};

@@ -17,8 +17,8 @@ struct OnnxLimits {
   std::uint64_t file_bytes = std::uint64_t{2} << 30;
   std::uint64_t constant_elements = ~std::uint64_t{0};  ///< in all constants together
   int nodes = 100'000;                                  ///< with those of functions, each time they are called
-  std::uint64_t constant_bytes = 0;  ///< of the constants that the model stores; 0: half of the machine's memory
-  std::uint64_t computed_bytes = std::uint64_t{1} << 30;  ///< of those that are computed from them while reading
+  std::uint64_t constant_bytes = 0;  ///< most that the model's stored constants take; 0: half of the machine's memory
+  std::uint64_t computed_bytes = std::uint64_t{1} << 30;  ///< most for those that are computed from them while reading
 };
 
 /// How to read a model.

@@ -25,7 +25,7 @@ struct PackOptions {
 struct PackReport {
   std::filesystem::path folder;                          ///< absolute
   std::size_t requested = 0, compiled = 0, entries = 0;  ///< kernels asked for, not there before, and in the folder now
-  std::uint64_t bytes = 0;                               ///< of all entries
+  std::uint64_t bytes = 0;                               ///< all entries together
 };
 
 /// Compiles the kernel that compile() would, for an H200. The folder is absent, empty or a pack already, which keeps

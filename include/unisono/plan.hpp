@@ -27,8 +27,8 @@ struct PlanOverride {
   };
   /// Shared memory is divided into these.
   struct Stages {
-    int filters = 0;  ///< of one ring for both operands, if `others` is 0
-    int others = 0;   ///< of halo tiles, of activations beside stationary filters, or of im2col_smem's windows
+    int filters = 0;  ///< stages of one ring for both operands, if `others` is 0
+    int others = 0;   ///< halo tiles, activations beside stationary filters, or im2col_smem's windows
     bool operator==(const Stages&) const = default;
   };
   /// What a thread of a depthwise kernel computes.
@@ -41,9 +41,9 @@ struct PlanOverride {
   enum class Schedule : std::uint8_t { cooperative, pingpong, pingpong2 };
   /// How the image comes to shared memory; in the text halo, im2col, gather, im2col_smem and depthwise.
   enum class Loads : std::uint8_t { halo_tiles, im2col_tiles, gathered, im2col_smem, depthwise };
-  enum class Mode : std::uint8_t { none, resident, streamed, rows, general };  ///< of normalising
+  enum class Mode : std::uint8_t { none, resident, streamed, rows, general };  ///< how a kernel normalises
 
-  std::optional<std::string> family = {};  ///< of kernels
+  std::optional<std::string> family = {};  ///< a family of kernels
   std::optional<Tile> tile = {};
   std::optional<int> depth = {};  ///< elements of k in a step
   std::optional<Schedule> schedule = {};

@@ -12,7 +12,7 @@
 namespace unisono {
 
 struct VisitorOptions {
-  std::string name = "epilogue";              ///< of the namespace within `unisono` that holds it: an identifier
+  std::string name = "epilogue";              ///< names the namespace within `unisono` that holds it: an identifier
   bool accurate = false;                      ///< as CompileOptions::accurate
   std::map<std::string, DType> storage = {};  ///< as CompileOptions::storage
   std::set<std::string> device_scalars = {};  ///< as CompileOptions::device_scalars

@@ -25,7 +25,7 @@ struct Field {
     extent,           ///< the extent of `coordinate`, as int in the low four bytes; of n: the channels of the output
     pitch,            ///< elements from image to image of an operand [b,n] of Options::apart, as int
   } kind{};
-  std::string name;  ///< of the operand or the store; empty for an extent
+  std::string name;  ///< the operand's or the store's; empty for an extent
   DType dtype{};     ///< in memory
   Axes axes;
   Coordinate coordinate{};  ///< extent: which
@@ -35,7 +35,7 @@ struct Kernel {
   std::string source;  ///< a whole translation unit; includes <unisono/…> headers only
   std::string entry;   ///< name of the kernel, extern "C"
   std::vector<Field> fields;
-  std::vector<Field> head_fields = {};  ///< of the head's visitor; columns are the head's channels
+  std::vector<Field> head_fields = {};  ///< the head's visitor's; columns are the head's channels
 };
 
 struct Options {
@@ -51,7 +51,7 @@ struct Options {
 /// A header that holds an epilogue for a kernel of somebody else's (kernels/unisono/epilogue/element.cuh).
 struct VisitorHeader {
   std::string source;
-  std::vector<Field> fields;       ///< of Params, in order
+  std::vector<Field> fields;       ///< those of Params, in order
   std::vector<std::size_t> named;  ///< stores of 16 bits that the kernel addresses itself: main, then side
 };
 

@@ -10,7 +10,7 @@ namespace unisono::codegen {
 
 /// What a family adds.
 struct Frame {
-  std::string header;   ///< of the device code: "unisono/sm90/depthwise.cuh"
+  std::string header;   ///< device code: "unisono/sm90/depthwise.cuh"
   std::string config;   ///< the struct `Config`
   std::string kernel;   ///< the class template over Config and Visitor
   std::string minimum;  ///< CTAs on an SM that registers must leave room for, an expression

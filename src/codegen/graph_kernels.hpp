@@ -15,8 +15,8 @@ namespace unisono::codegen {
 /// A row of GraphParams::tensors (kernels/unisono/params/plain_params.cuh).
 struct GraphTensor {
   enum class Kind : std::uint8_t { accumulator, operand, reduction, partials, store } kind{};
-  std::string name;   ///< of the operand or the store
-  ValueId value = 0;  ///< of the reduction; of partials, the first that they are for
+  std::string name;   ///< the operand's or the store's
+  ValueId value = 0;  ///< the reduction; with partials, the first that they are for
   bool operator==(const GraphTensor&) const = default;
 };
 
@@ -29,15 +29,15 @@ struct GraphKernel {
   enum class Part : std::uint8_t { elements, results, partials, join } part{};
   std::string source, entry;
   std::vector<GraphTensor> tensors;
-  ReduceDomain domain;   ///< of reductions
-  int threads = 256;     ///< of a CTA
-  int state_floats = 0;  ///< of partials and join
+  ReduceDomain domain;   ///< what reductions run over
+  int threads = 256;     ///< in a CTA
+  int state_floats = 0;  ///< in partials and join
   bool reduces() const { return part != Part::elements; }
 };
 
 struct GraphStorage {
-  DType element = DType::bf16;                 ///< of the stores, all of which are written with axes [m,n]
-  DType accumulator = DType::bf16;             ///< of acc in memory
+  DType element = DType::bf16;                 ///< the stores', all of which are written with axes [m,n]
+  DType accumulator = DType::bf16;             ///< acc's in memory
   std::map<std::string, DType> operands = {};  ///< absent: f32
 };
 

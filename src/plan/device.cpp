@@ -5,9 +5,9 @@ namespace {
 
 /// What chips keep under load of the rates that their reported clocks stand for.
 struct Shares {
-  double clock;   ///< of SMs that power does not bound
-  double tensor;  ///< of products of matrices
-  double memory;  ///< of reads and writes
+  double clock;   ///< the SMs' where power does not bound them
+  double tensor;  ///< products of matrices
+  double memory;  ///< reads and writes
 };
 
 // An H200 reports SMs at 1.98 GHz, where they would make 1070 TFLOP/s, and memory at 3.201 GHz on 6016 wires, 4.81
@@ -21,8 +21,8 @@ struct Architecture {
   int capability;           ///< compute capability times 10
   int threads;              ///< that an SM holds at once
   int lanes;                ///< multiply-adds of f32
-  int tensor_flop;          ///< of bf16 and f16 with sums in f32
-  double share_of_geforce;  ///< of tensor_flop: products for games have half of it
+  int tensor_flop;          ///< bf16 and f16 with sums in f32
+  double share_of_geforce;  ///< a part of tensor_flop: products for games have half of it
   Shares shares;
 };
 

@@ -19,8 +19,8 @@ struct Device {
   int threads = 2048;          ///< that an SM holds at once
   int lanes = 128;             ///< multiply-adds of f32 that an SM makes in a clock, without tensor cores
   double clock_ghz = 1.755;    ///< what SMs keep where power does not bound them
-  double tensor_tflops = 800;  ///< of bf16 and f16 with sums in f32, by all SMs, at the clock that power leaves
-  double memory_tbps = 4.2;    ///< of reads and writes together
+  double tensor_tflops = 800;  ///< bf16 and f16 with sums in f32, by all SMs, at the clock that power leaves
+  double memory_tbps = 4.2;    ///< reads and writes together
   std::string driver = {};     ///< its version; empty where there is none
 
   /// What kernels for it are compiled for. From compute capability 9.0 on that is the architecture with the features

@@ -35,10 +35,10 @@ struct General {
   /// Reductions over rows with the same axes, and the stores of functions of them.
   struct Domain {
     bool per_image = false;
-    int groups = 1;                       ///< of channels; 1: all together; 0: a result for each channel
+    int groups = 1;                       ///< groups of channels; 1: all together; 0: a result for each channel
     std::vector<ValueId> folds, moments;  ///< the reductions; moments: the variances
     std::vector<std::size_t> stores;
-    std::vector<ValueId> means = {};  ///< of what elements read again: means that go with the moments of this place, or
+    std::vector<ValueId> means = {};  ///< what elements read again: means that go with the moments of this place, or
                                       ///< the variance there once more
   };
   /// Reductions whose results rows and elements read: over a row's channels, over each group of these, over rows. Each
@@ -46,12 +46,12 @@ struct General {
   std::vector<std::vector<ValueId>> levels, group_levels;
   std::vector<std::vector<Domain>> returned;
   std::vector<Domain> domains;
-  std::int64_t columns = 0;   ///< of which groups are made
+  std::int64_t columns = 0;   ///< columns that groups are made of
   bool row_waits = false;     ///< something reads a reduction over a row's channels: they are in one tile, or its
                               ///< tiles wait for one another
   bool per_image = false;     ///< a value knows images
-  std::vector<int> level_of;  ///< of each value of the graph: levels that are complete before it
-  std::vector<bool> late;     ///< of each value: computed from a reduction over rows
+  std::vector<int> level_of;  ///< for each value of the graph: levels that are complete before it
+  std::vector<bool> late;     ///< for each value: computed from a reduction over rows
 
   bool reduces_rows() const;    ///< over all of a row's channels
   bool reduces_groups() const;  ///< over groups of a row's channels
@@ -105,7 +105,7 @@ struct Epilogue {
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
   std::shared_ptr<const PlannedHead> head = {};  ///< a second product of it (head.hpp); set by add_head()
-  StoredMoments moments = {};                    ///< of the main store; set by store_moments() (moment_store.hpp)
+  StoredMoments moments = {};                    ///< the main store's; set by store_moments() (moment_store.hpp)
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;

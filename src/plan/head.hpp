@@ -14,7 +14,7 @@ namespace unisono::plan {
 
 /// Fields of a configuration.
 struct HeadConfig {
-  int eights = 0;     ///< of the head's channels; 0: no head
+  int eights = 0;     ///< eights of the head's channels; 0: no head
   bool only = false;  ///< the main store is not written
   bool any() const { return eights != 0; }
   bool operator==(const HeadConfig&) const = default;
@@ -35,7 +35,7 @@ struct PlannedHead {
   std::int64_t channels = 0;
   std::string filter;  ///< name of its operand
   bool only = false;
-  Contraction contraction;  ///< of the main store's tensor with the filter
+  Contraction contraction;  ///< the main store's tensor with the filter
   Epilogue epilogue;
 };
 

@@ -6,7 +6,7 @@
 namespace unisono::plan {
 
 struct TileLimits {
-  std::int64_t channels = 0;  ///< of a row, at most
+  std::int64_t channels = 0;  ///< in a row, at most
 };
 
 }  // namespace unisono::plan

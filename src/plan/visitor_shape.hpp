@@ -23,7 +23,7 @@ struct VisitorShape {
   /// levels of all kinds; and the most floats of a channel and warp at a time, stored reductions included.
   int returned_planes = 0, returned_entries = 0, returned_levels = 0, own_words = 0;
   bool returns = false, returns_all = false;  ///< there are such; some over the rows of all images
-  std::vector<int> group_widths = {};         ///< of reductions over groups of a row's channels
+  std::vector<int> group_widths = {};         ///< those of reductions over groups of a row's channels
 };
 
 /// Floats of a result that elements read again.

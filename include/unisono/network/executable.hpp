@@ -24,10 +24,10 @@ struct RegionReport {
     free,         ///< an operator that costs nothing: a view, or a concatenation that its producers write into
   };
   Kind kind = Kind::single;
-  std::string name;                    ///< of the tensor that it makes
+  std::string name;                    ///< the tensor's that it makes
   std::string contraction;             ///< "conv2d (batch,3,64,64) -> 16, 3x3, pad 1"; empty if there is none
   std::vector<std::string> operators;  ///< what was fused, in order
-  std::string summed_filter;  ///< of a convolution whose image is upsampled ahead of it, else empty: taps may be added
+  std::string summed_filter;  ///< a convolution's whose image is upsampled ahead of it, else empty: taps may be added
   std::string epilogue;       ///< text form (unisono::print); empty for single and free
   std::vector<std::string> outputs;  ///< tensors written
   std::string note;                  ///< why the region ends here, or why the operator stands alone
@@ -78,7 +78,7 @@ struct StepTime {
   double milliseconds = 0;
   // On a GPU
   std::string how = {};  ///< LaunchReport::how
-  double flop = 0;       ///< of its contraction
+  double flop = 0;       ///< its contraction's
   double bytes = 0;      ///< tensors that it reads and writes, each once; 0: not known
   double floor_ms = 0;   ///< what the GPU's peaks allow: the longer of arithmetic and memory; 0: not known
 };

@@ -32,7 +32,7 @@ enum class ResizeCoordinates : std::uint8_t {
   align_corners,       ///< i·(input − 1)/(output − 1); 0 if the output has one element
   // operators::Resample only
   half_pixel_symmetric,  ///< half_pixel, centred where the output's extent is not input·scale
-  crop_and_resize,       ///< of the region of interest
+  crop_and_resize,       ///< within the region of interest
 };
 
 /// How nearest rounds a coordinate.
@@ -43,7 +43,7 @@ namespace operators {
 /// Elementwise over operands of any type, which broadcast as in NumPy.
 struct Map {
   MapOp op = MapOp::add;
-  DType to = DType::f32;  ///< of cast
+  DType to = DType::f32;  ///< the target of a cast
   bool operator==(const Map&) const = default;
 };
 

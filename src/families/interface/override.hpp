@@ -32,7 +32,7 @@ struct PlanField {
   };
 
   std::string_view name;
-  std::string_view form;                     ///< of its values, for people: "on or off"
+  std::string_view form;                     ///< its values', for people: "on or off"
   std::vector<std::string_view> words = {};  ///< its values
   Numbers numbers = {};
   std::vector<Former> former = {};

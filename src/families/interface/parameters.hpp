@@ -69,7 +69,7 @@ struct MapShape {
   std::uint32_t channels = 0, pixels = 0;
   std::array<std::uint32_t, 4> steps{1, 1, 1, 1};
   std::uint64_t element_bytes = 2;
-  int swizzle_bytes = 0;  ///< of a row of the box: 128, 64, 32, or less for none
+  int swizzle_bytes = 0;  ///< a row of the box: 128, 64, 32, or less for none
 
   bool operator==(const MapShape&) const = default;
 };
@@ -88,9 +88,9 @@ struct alignas(64) ParameterBytes {
 struct Parameter {
   /// A tensor map that the driver has yet to encode.
   struct Map {
-    std::size_t offset = 0;  ///< of its 128 bytes
+    std::size_t offset = 0;  ///< where its 128 bytes begin
     MapShape shape;
-    const void* base = nullptr;  ///< of its first element
+    const void* base = nullptr;  ///< its first element
     DType element{};
     const char* what = "";  ///< "the image": in the driver's refusal
   };

@@ -32,7 +32,7 @@ struct Config {
 
 struct PlainPlan final : Plan {
   Config config;
-  int tiles_m = 0, tiles_n = 0, tiles = 0;  ///< of a range of rows; of a group, or all channels; in all
+  int tiles_m = 0, tiles_n = 0, tiles = 0;  ///< in a range of rows; across a group, or all channels; in all
   struct Workspace {
     std::size_t statistics = 0, values = 0;  ///< offsets; the barrier is ahead of them
   } workspace;

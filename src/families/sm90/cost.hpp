@@ -9,10 +9,10 @@ namespace unisono::families::sm90 {
 
 /// A clk is a clock of an SM.
 struct LaunchConstants {
-  double launch_us = 3.0;   ///< of a graph's node, from the end of the one before
+  double launch_us = 3.0;   ///< a graph's node, from the end of the one before
   double ramp_us = 1.0;     ///< until a launch that memory bounds is at full speed
   double start_clk = 1500;  ///< barriers, descriptors, a CTA's first loads
-  double sharpness = 10;    ///< of the maximum over clocks, power and memory
+  double sharpness = 10;    ///< exponent of the maximum over clocks, power and memory
   double load_clk = 900;    ///< from a load's issue to its data
 };
 

@@ -15,7 +15,7 @@
 
 namespace unisono::families::sm90 {
 
-inline constexpr std::size_t most_fields = 384;  ///< of a visitor: with them a parameter stays below 4 KB
+inline constexpr std::size_t most_fields = 384;  ///< a visitor's: with them a parameter stays below 4 KB
 
 /// ConvParams, and behind it what else the plan has, and the visitor's fields of 8 bytes each.
 struct alignas(64) Parameters {
@@ -34,7 +34,7 @@ static_assert(sizeof(Parameters) <= sizeof(ParameterBytes), "what every driver t
 /// What stands between ConvParams and the visitor's fields, see kernels/unisono/params/sm90_kernel_params.cuh.
 struct Between {
   std::size_t maps = 0;                         ///< further maps
-  std::optional<std::size_t> head_fields = {};  ///< of a head's visitor; absent: there is no head
+  std::optional<std::size_t> head_fields = {};  ///< those of a head's visitor; absent: there is no head
 
   /// The parameter of a kernel whose visitor has so many fields.
   constexpr params_layout::Layout layout(std::size_t fields = 0) const {

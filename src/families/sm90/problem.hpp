@@ -27,7 +27,7 @@ struct Work {
   int special = 0;                ///< operations that use the special-function unit, or a polynomial
   int columns = 0;                ///< column values read
   int tensors = 0;                ///< operands [m,n] read
-  std::int64_t tensor_bytes = 0;  ///< of these operands, an element of the output
+  std::int64_t tensor_bytes = 0;  ///< these operands' bytes, an element of the output
 };
 
 struct ConvProblem {
@@ -46,8 +46,8 @@ struct ConvProblem {
   bool reduces_rows = false;                   ///< general: there are reductions over the channels of a row
   bool per_image = false;                      ///< what a tile computes depends on its image
   int stores = 1;                              ///< [m,n]
-  std::int64_t store_bytes = 2;                ///< of them, an element of the output
-  plan::Resampling resampling;                 ///< of the main one
+  std::int64_t store_bytes = 2;                ///< their bytes, an element of the output
+  plan::Resampling resampling;                 ///< the main one's
   int fetchable = 0;                           ///< operands that TMA could bring: fetchable.hpp
   plan::HeadConfig head;                       ///< a second product of it
   std::int64_t head_channels = 0;

@@ -32,7 +32,7 @@ struct Cluster {
 struct Schedule {
   sm90::Order order = sm90::Order::pingpong;
   Cluster cluster = {};
-  int stages = 4;           ///< of filters, and of activations too where these have no ring of their own
+  int stages = 4;           ///< for filters, and for activations too where these have no ring of their own
   bool split = false;       ///< split-K
   bool swap = false;        ///< filters are the first operand: channels are the rows of a matrix instruction
   bool stationary = false;  ///< all tiles of a CTA have the same filters, which stay; `stages` is a tile's k-steps
@@ -64,7 +64,7 @@ struct EpilogueFeatures {
 
 /// Two problems with the same configuration and the same visitor share a kernel.
 struct ConvConfig {
-  DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
+  DType element = DType::bf16;  ///< both operands': bf16, f16, or tf32, which lies in memory as f32
   Tile tile = {};
   Schedule schedule = {};
   Loader loader = {};
@@ -94,7 +94,7 @@ struct ConvConfig {
 
   sm90::NormMode mode() const { return mode_of(statistics); }
   int unit() const;    ///< channels of a message of the exchanged statistics; 1 without an exchange
-  int floats() const;  ///< of such a message; 0 without an exchange
+  int floats() const;  ///< in such a message; 0 without an exchange
   bool wide() const;
   bool meets() const;
 

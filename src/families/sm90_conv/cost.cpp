@@ -13,7 +13,7 @@ namespace {
 /// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of an SM.
 struct Constants : sm90::LaunchConstants {
   // Launch
-  double sustained = 0.90;   ///< of Device::tensor_tflops: what the power limit leaves of it
+  double sustained = 0.90;   ///< what the power limit leaves of Device::tensor_tflops
   double unmeasured = 1.04;  ///< for a tile that nobody has timed: what the model does not know of it
   // Main loop
   double tensor_ops = 4096;    ///< multiplications and additions a clk
@@ -31,7 +31,7 @@ struct Constants : sm90::LaunchConstants {
   double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
   double vector = 120;         ///< gathered: eight channels at once; not measured
   double elements = 1900;      ///< or one after another: 200 instructions and a trip to memory
-  double row_clk = 4.5;        ///< of TMA, a row of a box of up to 128 bytes, where there are few channels
+  double row_clk = 4.5;        ///< TMA's, a row of a box of up to 128 bytes, where there are few channels
   double im2col_rows_clk =
       120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
   double im2col_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
@@ -44,8 +44,8 @@ struct Constants : sm90::LaunchConstants {
   double upsampled = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
   double head = 0.25;                ///< for each of the head's channels; not measured
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
-  double simple = 4, special = 15, column = 3, tensor = 12;  ///< of the visitors: operations, values read
-  double fetched = 3, refill_clk = 600;  ///< of fetched operands; a slice beyond the buffers waits; not measured
+  double simple = 4, special = 15, column = 3, tensor = 12;  ///< the visitors': operations, values read
+  double fetched = 3, refill_clk = 600;  ///< fetched operands; a slice beyond the buffers waits; not measured
   double statistics = 5;                 ///< sums
   double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
   double reload = 12;                    ///< spilled, loaded back

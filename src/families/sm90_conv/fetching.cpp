@@ -12,7 +12,7 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
-constexpr int most_buffers = 32;  ///< of a warp: a bit of a word holds each one's parity
+constexpr int most_buffers = 32;  ///< a warp's: a bit of a word holds each one's parity
 
 /// What keeps a configuration from fetching anything, whatever the operands.
 std::string beyond_fetching(const ConvConfig& c, const sm90::ConvProblem& p) {

@@ -14,7 +14,7 @@ namespace unisono::families::sm90_conv {
 inline constexpr int largest_split = 8;
 inline constexpr int largest_segment = 128;  ///< slots whose messages a warp loads at once
 inline constexpr std::int64_t largest_tile_count = std::int64_t{1}
-                                                   << 28;  ///< of a launch: tile numbers times splits stay below 2^31
+                                                   << 28;  ///< in a launch: tile numbers times splits stay below 2^31
 
 /// Clusters that run at once; with stationary filters so many that a CTA's tiles, as far apart, have the same
 /// channels: a multiple of the `tiles_n` across, 0 if not even these fit.

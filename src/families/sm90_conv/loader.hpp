@@ -17,14 +17,14 @@ struct Im2colTile {
     columns,  ///< boxes of 64 columns of A (k, m)
   };
   Box box = Box::pixels;
-  int stages = 0;  ///< of activations beside stationary filters; otherwise a stage holds both operands
+  int stages = 0;  ///< for activations beside stationary filters; otherwise a stage holds both operands
 
   bool operator==(const Im2colTile&) const = default;
 };
 
 /// TMA loads a tile of 8 pixels by some image rows with its halo, once for all filter taps.
 struct HaloTile {
-  int stages = 2;  ///< of halo tiles
+  int stages = 2;  ///< for halo tiles
   int halo_h = 0;  ///< (R - 1)·dilation image rows
   int halo_w = 0;  ///< (S - 1)·dilation pixels
   /// ConvTask::phases: tiles across the channels are those of each output-parity phase, one phase after another.
@@ -38,7 +38,7 @@ struct HaloTile {
 /// tile lie as in a halo tile, at any stride, and filters stay in shared memory.
 struct ExplicitIm2col {
   Im2colWindow window = {};
-  int stages = 2;  ///< of windows
+  int stages = 2;  ///< for windows
 
   bool operator==(const ExplicitIm2col&) const = default;
 };

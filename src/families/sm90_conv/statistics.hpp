@@ -19,7 +19,7 @@ inline constexpr int floats_of_moments = 3;
 /// Accumulators wait in registers for the statistics of their image, which CTAs exchange.
 struct ResidentStatistics {
   int unit = 1;                    ///< channels of a message: a divisor of the group's width and of the tile's
-  int floats = floats_of_moments;  ///< of a message: kFloats of the statistic (kernels/unisono/exchange/statistic.cuh)
+  int floats = floats_of_moments;  ///< in a message: kFloats of the statistic (kernels/unisono/exchange/statistic.cuh)
   bool operator==(const ResidentStatistics&) const = default;
 };
 

@@ -29,7 +29,7 @@ struct DepthwiseStrip {
 
 /// What a kernel is compiled for.
 struct DepthwiseConfig {
-  DType element = DType::bf16;  ///< of both operands: bf16, f16, or tf32, which lies in memory as f32
+  DType element = DType::bf16;  ///< both operands': bf16, f16, or tf32, which lies in memory as f32
   int tile_m = 0, tile_n = 0;   ///< pixels and channels of a CTA
   DepthwiseStrip strip = {};
   sm90::NormMode mode = sm90::NormMode::none;  ///< none or general
