@@ -8,15 +8,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "families/sm90/parameters.hpp"
 #include "gpu/device.hpp"
 #include "gpu/options.hpp"
+#include "gpu/own_process.hpp"
 #include "gpu/testbed.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/graph.hpp"
-#include "support/subprocess.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::gpu {
@@ -68,6 +67,50 @@ TEST(GraphsSmall, TwoCapturesReplayAtOnce) {
   }
 }
 
+// Two graphs, of a workspace each, on two streams beside eager calls on a third; `replays` of each
+void replay_beside_each_other(int replays) {
+  const Case c = exchanging();
+  Testbed one(c), two(c), eager(c);
+  const Executable executable = one.compile();
+  executable.run(one.arguments());
+  const auto expected = one.outputs();
+  ASSERT_GT(executable.workspace_bytes(), 0u) << "a case without a workspace shows nothing";
+  const TestStream stream, other, third;
+  const TestGraph first(stream.get(), [&] { executable.enqueue(one.arguments(), stream); });
+  const Launch launch = executable.bind(two.arguments());
+  const TestGraph second(other.get(), [&] { launch.enqueue(other); });
+  const Arguments arguments = eager.arguments();
+  for (int i = 0; i < replays; ++i) {
+    if (i % 100 == 0) one.poison(stream.get()), two.poison(other.get()), eager.poison(third.get());
+    first.replay(stream.get()), second.replay(other.get());
+    executable.enqueue(arguments, third);
+    if (i % 100 != 99 && i + 1 != replays) continue;
+    wait(stream.get(), "the first graph"), wait(other.get(), "the second graph"), wait(third.get(), "eager calls");
+    for (const Testbed* x : {&one, &two, &eager}) ASSERT_EQ(x->outputs() == expected, true) << i;
+  }
+}
+TEST(GraphsSmall, CapturesRunBesideEachOther) { replay_beside_each_other(3); }
+TEST(Graphs, ManyReplaysOfTwoCaptures) { replay_beside_each_other(options().replays); }
+
+// Two instances of one capture share the launch's workspace: one after the other they are right
+TEST(GraphsSmall, InstancesOfALaunch) {
+  Testbed testbed(exchanging());
+  const Executable executable = testbed.compile();
+  executable.run(testbed.arguments());
+  const auto expected = testbed.outputs();
+  const TestStream stream;
+  const Launch launch = executable.bind(testbed.arguments());
+  const TestGraph graph(
+      stream.get(), [&] { launch.enqueue(stream); }, CU_STREAM_CAPTURE_MODE_GLOBAL, 2);
+  for (int round = 0; round < 3; ++round)
+    for (const std::size_t instance : {0u, 1u}) {
+      testbed.poison(stream.get());
+      graph.replay(stream.get(), instance);
+      wait(stream.get(), "an instance");
+      EXPECT_EQ(testbed.outputs() == expected, true) << "round " << round << ", instance " << instance;
+    }
+}
+
 Case checked(bool delays) {
   Case c = exchanging();
   c.options.watchdog = true, c.delays = delays;
@@ -92,15 +135,10 @@ TEST(GraphsSmall, DISABLED_AWorkspaceInUse) {
   ASSERT_GT(came, 0u);
   came *= 2;  // as many as the first launch had have come, and none has left
   check(driver().cuMemcpy(count, reinterpret_cast<CUdeviceptr>(&came), sizeof came), "writing a count");
-  try {
+  say_what_ends([&] {
     launch.enqueue(nullptr);
     wait(nullptr, "a launch beside another");
-    std::printf("not found\n");
-  } catch (const DeviceError& e) {
-    std::printf("found: %s\n", e.what());
-  }
-  std::fflush(stdout);
-  std::_Exit(0);  // nothing can be given back
+  });
 }
 
 // Two streams, or two instances of one graph, that really run at once
@@ -108,33 +146,19 @@ void run_twice_at_once(bool by_graphs) {
   Testbed testbed(checked(true));
   const Launch launch = testbed.compile().bind(testbed.arguments());
   const TestStream one, two;
-  const auto enqueue = [&] { launch.enqueue(one); };
-  const TestGraph first(one.get(), enqueue), second(one.get(), enqueue);  // not given back: their context is lost
-  try {
+  const TestGraph graph(
+      one.get(), [&] { launch.enqueue(one); }, CU_STREAM_CAPTURE_MODE_GLOBAL, 2);
+  say_what_ends([&] {
     for (int i = 0; i < 3000; ++i) {
-      by_graphs ? first.replay(one.get()) : launch.enqueue(one);
-      by_graphs ? second.replay(two.get()) : launch.enqueue(two);
+      by_graphs ? graph.replay(one.get(), 0) : launch.enqueue(one);
+      by_graphs ? graph.replay(two.get(), 1) : launch.enqueue(two);
       // the driver does not survive a graph's launch into a context that an earlier one has just ended
       if (i % 4 == 3) wait(one.get(), "one stream"), wait(two.get(), "the other stream");
     }
-    std::printf("not found\n");
-  } catch (const DeviceError& e) {
-    std::printf("found: %s\n", e.what());
-  }
-  std::fflush(stdout);
-  std::_Exit(0);
+  });
 }
 TEST(Graphs, DISABLED_ALaunchOnTwoStreams) { run_twice_at_once(false); }
 TEST(Graphs, DISABLED_TwoInstancesOfAGraph) { run_twice_at_once(true); }
-
-// In a process of its own, whose context goes with it
-std::string said_by(const std::string& test) {
-  const auto own = std::filesystem::read_symlink("/proc/self/exe").string();
-  return support::run({.arguments = {own, "--device", std::to_string(options().device), "--gtest_filter=" + test,
-                                     "--gtest_also_run_disabled_tests"},
-                       .folder = {}})
-      .output;
-}
 
 TEST(GraphsSmall, AWorkspaceInUseIsFound) {
   const std::string said = said_by("GraphsSmall.DISABLED_AWorkspaceInUse");

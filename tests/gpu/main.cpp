@@ -177,7 +177,7 @@ int act(int argc, char** argv) {
                "unisono_gpu_tests");
   app.add_option("--seed", parsed.seed, "Of everything that is random")->capture_default_str();
   app.add_option("--families", parsed.families, "Of random problems, with 8 shapes each")->capture_default_str();
-  app.add_option("--replays", parsed.replays, "Of the test of a network's replays")
+  app.add_option("--replays", parsed.replays, "Of the tests of many replays")
       ->check(CLI::Range(200, 100'000'000))
       ->capture_default_str();
   app.add_option("--device", parsed.device, "Which GPU")->capture_default_str();

@@ -9,7 +9,7 @@ namespace unisono::gpu {
 struct Options {
   std::uint64_t seed = 20261;  ///< --seed N: of everything that is random
   int families = 40;           ///< --families N: of the random test, with 8 shapes each
-  int replays = 1000;          ///< --replays N: of the test of a network's replays
+  int replays = 10000;         ///< --replays N: of the tests of many replays
   int device = 0;              ///< --device N
   long long endurance = 0;     ///< --endurance N: launches, instead of the tests
   bool delays = false;         ///< --delays: the endurance run takes kernels with random delays

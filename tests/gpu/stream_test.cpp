@@ -1,12 +1,18 @@
 // Several threads and streams, graph capture and replay, other users of the context.
 
+#include <dlfcn.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
 #include <thread>
 
 #include "gpu/kernels.hpp"
 #include "gpu/options.hpp"
+#include "gpu/own_process.hpp"
 #include "gpu/testbed.hpp"
 #include "runtime/cuda/driver.hpp"
 #include "runtime/cuda/replay.hpp"
@@ -217,6 +223,55 @@ TEST(Contexts, AreLeftAsTheyWere) {
   }).join();
   wait(nullptr, "a launch from a thread without a context");
   r.expect_same("without a context");
+}
+
+// The driver's function, which the library does not call; null where the driver lacks it
+using Reset = CUresult (*)(CUdevice);
+Reset reset_of_the_driver() {
+  void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  return library ? reinterpret_cast<Reset>(::dlsym(library, "cuDevicePrimaryCtxReset_v2")) : nullptr;
+}
+
+// How many of the ways to use a GPU say that it was reset
+int refusals_of(const std::vector<std::function<void()>>& ways) {
+  int refused = 0;
+  for (const auto& way : ways) try {
+      way();
+      std::printf("no error\n");
+    } catch (const DeviceError& e) {
+      const bool says = std::string(e.what()).find("was reset after it was first used here") != std::string::npos;
+      if (!says) std::printf("another error: %s\n", e.what());
+      refused += says;
+    }
+  return refused;
+}
+
+// The context is gone, and then there is another in its place; what is gone is not given back to that one
+TEST(Contexts, DISABLED_AReset) {
+  int refused = 0;
+  {
+    Testbed testbed(mixed_cases()[4]);
+    const Executable executable = testbed.compile();
+    const Arguments arguments = testbed.arguments();
+    const Launch launch = executable.bind(arguments);
+    executable.run(arguments);
+    const std::vector<std::function<void()>> ways{
+        [&] { executable.run(arguments); }, [&] { executable.enqueue(arguments, nullptr); },
+        [&] { executable.bind(arguments); }, [&] { const cuda::Memory few(device(), 16, "sixteen bytes"); }};
+    check(reset_of_the_driver()(device().handle), "resetting the GPU");
+    refused += refusals_of(ways);
+    CUcontext other = nullptr;
+    check(driver().cuDevicePrimaryCtxRetain(&other, device().handle), "making another context");
+    refused += refusals_of(ways);
+  }
+  std::printf("refused: %d of 8\n", refused);
+  std::fflush(stdout);
+  std::_Exit(0);
+}
+
+TEST(Contexts, AResetIsFound) {
+  if (reset_of_the_driver() == nullptr) GTEST_SKIP() << "this driver has no reset";
+  EXPECT_THAT(said_by("Contexts.DISABLED_AReset"), ::testing::HasSubstr("refused: 8 of 8"));
 }
 
 }  // namespace

@@ -76,7 +76,9 @@ TestStream::TestStream() {
 }
 TestStream::~TestStream() { driver().cuStreamDestroy(stream_); }
 
-TestGraph::TestGraph(CUstream stream, const std::function<void()>& enqueue, CUstreamCaptureMode mode) {
+TestGraph::TestGraph(CUstream stream, const std::function<void()>& enqueue, CUstreamCaptureMode mode,
+                     std::size_t instances)
+    : instances_(instances) {
   check(driver().cuStreamBeginCapture(stream, mode), "beginning a capture");
   try {
     enqueue();
@@ -85,16 +87,16 @@ TestGraph::TestGraph(CUstream stream, const std::function<void()>& enqueue, CUst
     throw;
   }
   check(driver().cuStreamEndCapture(stream, &graph_), "ending a capture");
-  check(driver().cuGraphInstantiate(&executable_, graph_, 0), "making a graph");
+  for (CUgraphExec& x : instances_) check(driver().cuGraphInstantiate(&x, graph_, 0), "making a graph");
 }
 
 TestGraph::~TestGraph() {
-  driver().cuGraphExecDestroy(executable_);
+  for (CUgraphExec x : instances_) driver().cuGraphExecDestroy(x);
   driver().cuGraphDestroy(graph_);
 }
 
-void TestGraph::replay(CUstream stream) const {
-  check(driver().cuGraphLaunch(executable_, stream), "replaying a graph");
+void TestGraph::replay(CUstream stream, std::size_t instance) const {
+  check(driver().cuGraphLaunch(instances_.at(instance), stream), "replaying a graph");
 }
 
 std::size_t TestGraph::nodes() const {

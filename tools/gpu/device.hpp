@@ -54,22 +54,22 @@ class TestStream {
   CUstream stream_ = nullptr;
 };
 
-/// What `enqueue` puts on the stream, as a graph. In the global mode of capturing no thread may do what might
-/// synchronise.
+/// What `enqueue` puts on the stream, as a graph, with as many instances as are asked for. In the global mode of
+/// capturing no thread may do what might synchronise.
 class TestGraph {
  public:
   TestGraph(CUstream stream, const std::function<void()>& enqueue,
-            CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL);
+            CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL, std::size_t instances = 1);
   ~TestGraph();
   TestGraph(const TestGraph&) = delete;
   TestGraph& operator=(const TestGraph&) = delete;
-  void replay(CUstream stream) const;
+  void replay(CUstream stream, std::size_t instance = 0) const;
   std::size_t nodes() const;
   std::size_t kernel_nodes() const;
 
  private:
   CUgraph graph_ = nullptr;
-  CUgraphExec executable_ = nullptr;
+  std::vector<CUgraphExec> instances_;
 };
 
 }  // namespace unisono::gpu
