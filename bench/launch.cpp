@@ -3,10 +3,16 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "gpu/device.hpp"
@@ -64,8 +70,23 @@ struct Empty {
   }
 };
 
-int run() {
-  const cuda::Current current(gpu::device());
+std::string now() {
+  const std::time_t time = std::time(nullptr);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&time));
+  return text;
+}
+
+double median(const std::vector<double>& sorted) { return sorted[sorted.size() / 2]; }
+double rounded(double us) { return std::round(us * 1e3) / 1e3; }
+
+// By each way to launch, in order of size
+struct Times {
+  std::vector<double> plain, bound, checked;
+};
+
+// A convolution whose blocks exchange statistics
+Times measure() {
   const Conv2d conv{.n = 8,
                     .h = 32,
                     .w = 32,
@@ -92,26 +113,38 @@ int run() {
   const gpu::TestStream stream;
   const Launch launch = executable.bind(a);
   Empty empty;
-  const auto plain = times(stream.get(), [&] { empty.enqueue(stream.get()); });
-  const auto bound = times(stream.get(), [&] { launch.enqueue(stream); });
-  const auto checked = times(stream.get(), [&] { executable.enqueue(a, stream); });
-  const auto median = [](const std::vector<double>& t) { return t[t.size() / 2]; };
-  std::printf("%s\n",
-              fmt::format("{{\"suite\": \"launch\", \"gpu\": \"{}\", \"what\": \"host time of one launch, us, medians "
-                          "of {} batches of {}\", "
-                          "\"cuLaunchKernelEx_us\": {:.3f}, \"Launch_enqueue_us\": {:.3f}, \"over_us\": {:.3f}, "
-                          "\"Executable_enqueue_us\": {:.3f}}}",
-                          gpu::device().device.name, batches, batch, median(plain), median(bound),
-                          median(bound) - median(plain), median(checked))
-                  .c_str());
+  return {.plain = times(stream.get(), [&] { empty.enqueue(stream.get()); }),
+          .bound = times(stream.get(), [&] { launch.enqueue(stream); }),
+          .checked = times(stream.get(), [&] { executable.enqueue(a, stream); })};
+}
+
+int run(const std::string& commit) {
+  const cuda::Current current(gpu::device());
+  const Times t = measure();
+  const nlohmann::ordered_json result{
+      {"suite", "launch"},
+      {"gpu", gpu::device().device.name},
+      {"driver", gpu::device().device.driver},
+      {"commit", commit},
+      {"date", now()},
+      {"what", fmt::format("host time of one launch, us, medians of {} batches of {}", batches, batch)},
+      {"cuLaunchKernelEx_us", rounded(median(t.plain))},
+      {"Launch_enqueue_us", rounded(median(t.bound))},
+      {"over_us", rounded(median(t.bound) - median(t.plain))},
+      {"Executable_enqueue_us", rounded(median(t.checked))}};
+  std::printf("%s\n", result.dump(1).c_str());
   return 0;
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  CLI::App app("Measures what a launch costs the host. Prints JSON.", "unisono_bench_launch");
+  std::string commit;
+  app.add_option("--commit", commit, "Recorded with the results");
+  CLI11_PARSE(app, argc, argv);
   try {
-    return run();
+    return run(commit);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "unisono_bench_launch: %s\n", error.what());
     return 1;
