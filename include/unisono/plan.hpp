@@ -2,6 +2,7 @@
 /// Parts of a GPU kernel's plan that the caller fixes, with their types. CompileOptions::plan says the same as text.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -59,6 +60,8 @@ struct PlanOverride {
   std::optional<int> group = {};  ///< rows of tiles that are processed at a time
   std::optional<int> fetch = {};  ///< operands [m,n] that TMA loads
   std::optional<Strip> strip = {};
+  /// Fields that have no type here, as text, by the key that they have there: those of families that are not built in.
+  std::map<std::string, std::string> others = {};
 
   bool operator==(const PlanOverride&) const = default;
   /// Whether anything is fixed.

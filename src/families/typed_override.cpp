@@ -42,9 +42,8 @@ std::string text(P::Schedule x) { return word(x, schedules, "schedule"); }
 std::string text(P::Loads x) { return word(x, loads, "loads"); }
 std::string text(P::Mode x) { return word(x, modes, "mode"); }
 
-}  // namespace
-
-Override to_text_fields(const PlanOverride& fixed) {
+// The fields with a type, whatever their values
+Override typed_as_text(const PlanOverride& fixed) {
   Override all;
   const auto put = [&all](const char* key, const auto& field) {
     if (field) all.fields.emplace(key, text(*field));
@@ -54,6 +53,17 @@ Override to_text_fields(const PlanOverride& fixed) {
   put("cluster", fixed.cluster), put("split", fixed.split), put("swap", fixed.swap);
   put("stationary", fixed.stationary), put("mode", fixed.mode), put("unit", fixed.unit), put("group", fixed.group);
   put("fetch", fixed.fetch), put("thread", fixed.strip);
+  return all;
+}
+
+}  // namespace
+
+Override to_text_fields(const PlanOverride& fixed) {
+  Override all = typed_as_text(fixed);
+  for (const auto& [key, value] : fixed.others)
+    if (const auto [there, added] = all.fields.emplace(key, value); !added)
+      throw UserError(fmt::format("PlanOverride::others says {}={}, and the field with a type {}; fix it once", key,
+                                  value, there->second));
   check_override(all);
   return all;
 }
@@ -73,6 +83,9 @@ PlanOverride to_typed_fields(const Override& fixed) {
   if (f.mode) typed.mode = static_cast<P::Mode>(*f.mode);
   typed.unit = f.unit, typed.group = f.group, typed.fetch = f.fetch;
   if (f.thread) typed.strip = P::Strip{(*f.thread)[0], (*f.thread)[1], (*f.thread)[2]};
+  const Override has_types = typed_as_text(typed);
+  for (const auto& field : fixed.fields)
+    if (!has_types.fields.contains(field.first)) typed.others.insert(field);
   return typed;
 }
 

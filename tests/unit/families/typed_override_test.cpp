@@ -45,6 +45,7 @@ TEST(TypedOverride, EveryFieldOfTheTextHasAType) {
                            "load=halo stages=5+3"}) {
     const PlanOverride typed = parse_plan(text);
     EXPECT_TRUE(typed.any()) << text;
+    EXPECT_TRUE(typed.others.empty()) << text;
     EXPECT_EQ(to_string(typed), text);
   }
   EXPECT_FALSE(parse_plan("").any());
@@ -86,6 +87,16 @@ TEST(TypedOverride, NoKeyIsLeftOut) {
   }
   EXPECT_GE(keys, 15u);
   EXPECT_EQ(to_string(parse_plan(all)), all);
+}
+
+TEST(TypedOverride, FieldsByName) {
+  const PlanOverride by_name{.others = {{"tile", "128x64"}}};
+  EXPECT_TRUE(by_name.any());
+  EXPECT_EQ(to_string(by_name), "tile=128x64");
+  EXPECT_EQ(parse_plan(to_string(by_name)), (PlanOverride{.tile = {{128, 64}}})) << "what has a type is read with it";
+  EXPECT_THROW(to_string(PlanOverride{.tile = {{128, 64}}, .others = {{"tile", "128x64"}}}), UserError);
+  EXPECT_THROW(to_string(PlanOverride{.others = {{"threats", "64"}}}), UserError);
+  EXPECT_THROW(to_string(PlanOverride{.others = {{"tile", "0x64"}}}), UserError);
 }
 
 TEST(TypedOverride, TextAndTypesTogether) {
