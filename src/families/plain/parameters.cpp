@@ -6,7 +6,7 @@
 #include <cstddef>
 
 #include "families/plain/problem.hpp"
-#include "unisono/error.hpp"
+#include "plan/refusal.hpp"
 
 namespace unisono::families::plain {
 namespace {
@@ -95,10 +95,10 @@ PlainNormParams norm(const Launched& what) {
 
 void fill(Parameter& to, const PlainPlan& plan, const Launched& what, const Tensors& at) {
   if (plan.config.planes && (at.activation_pitch != 0 || at.output_pitch != 0))
-    throw Unsupported(fmt::format(
+    throw plan::Refused(plan::because(fmt::format(
         "the {} was given pixels {} elements apart; channels first, they lie together: make "
         "a dense copy",
-        at.output_pitch != 0 ? "output" : "image", at.output_pitch != 0 ? at.output_pitch : at.activation_pitch));
+        at.output_pitch != 0 ? "output" : "image", at.output_pitch != 0 ? at.output_pitch : at.activation_pitch)));
   PlainConvParams& p = to.bytes.at<PlainConvParams>();
   set_image_steps(p.geometry, what.task, at.activation_pitch, at.step_a);
   set_filter_steps(p.geometry, what.task, at.step_b);

@@ -14,30 +14,31 @@ namespace {
 
 constexpr int most_buffers = 32;  ///< a warp's: a bit of a word holds each one's parity
 
-/// What keeps a configuration from fetching anything, whatever the operands.
-std::string beyond_fetching(const ConvConfig& c, const sm90::ConvProblem& p) {
+/// What keeps a configuration from fetching anything, whatever the operands; nothing: it can.
+std::optional<plan::Refusal> beyond_fetching(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.stores != sm90::Stores::tma)
-    return "results leave by ordinary stores, operands come by ordinary loads";
-  if (c.by_parity()) return "rows of a parity phase are every second pixel of every second image row";
-  if (c.mode() == sm90::NormMode::streamed) return "streamed, the staging buffers hold tiles that wait";
+    return plan::because("results leave by ordinary stores, operands come by ordinary loads");
+  if (c.by_parity()) return plan::because("rows of a parity phase are every second pixel of every second image row");
+  if (c.mode() == sm90::NormMode::streamed) return plan::because("streamed, the staging buffers hold tiles that wait");
   if (p.row_levels > 0)
-    return "a general epilogue with reductions over rows' channels passes over a tile several times";
+    return plan::because("a general epilogue with reductions over rows' channels passes over a tile several times");
   if (p.visitor.fold_words > 0 && c.tile.m / c.schedule.warpgroups() > 64)
-    return "a general epilogue that reduces channels goes through 128 rows of a warpgroup, or more, in another order";
+    return plan::because(
+        "a general epilogue that reduces channels goes through 128 rows of a warpgroup, or more, in another order");
   return {};
 }
 
 }  // namespace
 
 int fetchable(const ConvConfig& c, const sm90::ConvProblem& p) {
-  return beyond_fetching(c, p).empty() ? std::min(p.fetchable, most_fetched) : 0;
+  return beyond_fetching(c, p) ? 0 : std::min(p.fetchable, most_fetched);
 }
 
 std::optional<plan::Refusal> refuse_fetch(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int count = c.features.fetch.value_or(0);
   if (count == 0) return {};
-  if (const std::string reason = beyond_fetching(c, p); !reason.empty())
-    return sm90::unfit("fetch: {} operands by TMA; {}", count, reason);
+  if (const auto beyond = beyond_fetching(c, p))
+    return sm90::unfit("fetch: {} operands by TMA; {}", count, beyond->first());
   if (count > fetchable(c, p))
     return sm90::unfit("fetch: {} operands; {} [m,n] of 16 bits on one side of a normalisation, and up to {}", count,
                        p.fetchable, most_fetched);
@@ -49,8 +50,8 @@ std::optional<plan::Refusal> refuse_fetch(const ConvConfig& c, const sm90::ConvP
 std::string describe_operands(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int all = p.before.tensors + p.after.tensors, fetched = c.features.fetch.value_or(0);
   if (all == 0) return {};
-  const std::string by_loads =
-      "by ordinary loads, ahead of their use" + (beyond_fetching(c, p).empty() ? "" : ": " + beyond_fetching(c, p));
+  const auto beyond = beyond_fetching(c, p);
+  const std::string by_loads = "by ordinary loads, ahead of their use" + (beyond ? ": " + beyond->first() : "");
   const std::string by_tma =
       fmt::format("by TMA into the staging buffers, {} of the {} slices of a warp's tile ahead of it",
                   c.features.store_buffers, stores_per_tile(c));

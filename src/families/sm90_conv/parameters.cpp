@@ -8,7 +8,7 @@
 #include "families/sm90/fetchable.hpp"
 #include "families/sm90/parameters.hpp"
 #include "families/sm90_conv/tensor_maps.hpp"
-#include "unisono/error.hpp"
+#include "plan/refusal.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -128,11 +128,11 @@ void Filling::check_pitches() const {
   const bool image = (c.gathered() || windows_by_lines(c)) && at_.activation_pitch != 0,
              output = stores_plainly(c) && at_.output_pitch != 0;
   if (!image && !output) return;
-  throw Unsupported(fmt::format(
+  throw plan::Refused(plan::because(fmt::format(
       "the {} was given pixels {} elements apart, and {}: make a dense copy", output ? "output" : "image",
       output ? at_.output_pitch : at_.activation_pitch,
       windows_by_lines(c) ? "this kernel, which makes an im2col matrix of whole image rows, takes dense tensors"
-                          : "this kernel, which goes without TMA there, takes dense tensors"));
+                          : "this kernel, which goes without TMA there, takes dense tensors")));
 }
 
 void Filling::operands() {
