@@ -5,7 +5,8 @@ set_property(CACHE UNISONO_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 set(UNISONO_WITH_CUDA OFF)
 if(NOT UNISONO_CUDA STREQUAL "OFF")
-  find_program(UNISONO_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+  file(GLOB unisono_pip_cuda ${UNISONO_DEPS_DIR}/lib/python*/site-packages/nvidia/cu13/bin)  # as scripts/setup.sh installs it
+  find_program(UNISONO_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin PATHS ${unisono_pip_cuda})
   if(UNISONO_NVCC)
     execute_process(COMMAND ${UNISONO_NVCC} --version OUTPUT_VARIABLE nvcc_version)
     string(REGEX MATCH "release ([0-9]+)\\.([0-9]+)" nvcc_version "${nvcc_version}")

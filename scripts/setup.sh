@@ -6,10 +6,13 @@
 # UNISONO_DEPS_DIR: where the virtual environment goes (default: ~/.cache/unisono/deps/venv). What networks needs (PyTorch with
 # all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks. So does the
 # package onnx that the table of operators is made of: it is newer than the last one that ships the node tests.
+# For test, where no nvcc is found: NVIDIA's compiler and runtime from PyPI (100 MB to download), so that the CUDA backend is
+# built, the device headers and the CUDA examples are compiled, and the emulated GPU runs.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 deps=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}
 want=("${@:-build}")
+has_nvcc() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-}/bin/nvcc" ] || [ -x /usr/local/cuda/bin/nvcc ]; }
 
 packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
           libxxhash-dev libpng-dev libjpeg-dev libzip-dev libsqlite3-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
@@ -17,7 +20,10 @@ requirements=("$here/scripts/requirements-build.txt") schemas=() networks=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
-    test) packages+=(libgtest-dev libboost-context-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy); requirements+=("$here/scripts/requirements-test.txt"); schemas=("$here/scripts/requirements-schemas.txt") ;;
+    test)
+      has_nvcc || requirements+=("$here/scripts/requirements-cuda.txt")
+      packages+=(libgtest-dev libboost-context-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy)
+      requirements+=("$here/scripts/requirements-test.txt"); schemas=("$here/scripts/requirements-schemas.txt") ;;
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
     networks) networks=("$here/scripts/requirements-networks.txt") ;;
     *) echo "setup.sh: unknown part '$part'; expected build, test, bench or networks" >&2; exit 2 ;;

@@ -41,4 +41,6 @@ step "fuzzers, of what reads input and of what that makes run: $fuzz_seconds s e
 rm -rf build/fuzz/corpus  # the seeds alone: the same run as on any clean clone
 scripts/fuzz.sh build/fuzz "$fuzz_seconds" "$jobs" 1
 
-printf '\nall tests passed in %d s\n' $((SECONDS - started))
+printf '\n'
+sed -n 's/^-- \(not compiled: .*\)/\1/p' build/ci-configure.log
+printf 'all tests passed in %d s\n' $((SECONDS - started))
