@@ -35,27 +35,26 @@ Attributes read_by(Op op, const Attributes& a) {
   return r;
 }
 
-void check_domain(Op op, const ReduceDomain& d) {
-  if (!d.rows && !d.cols)
-    throw UserError(fmt::format("{} runs over nothing; say over=m, over=n or over=all", to_string(op)));
+std::optional<std::string> wrong_domain(Op op, const ReduceDomain& d) {
+  if (!d.rows && !d.cols) return fmt::format("{} runs over nothing; say over=m, over=n or over=all", to_string(op));
   if (d.per_image && !d.rows)
-    throw UserError(fmt::format("{} per image runs over rows; say over=m or over=all with per=b", to_string(op)));
+    return fmt::format("{} per image runs over rows; say over=m or over=all with per=b", to_string(op));
   if (d.groups < 1 || d.groups > most_groups)
-    throw UserError(fmt::format("{} was given groups={}; expected 1 to {}", to_string(op), d.groups, most_groups));
+    return fmt::format("{} was given groups={}; expected 1 to {}", to_string(op), d.groups, most_groups);
   if (d.groups > 1 && !d.cols)
-    throw UserError(
-        fmt::format("{} with groups={} runs over columns; say over=n or over=all", to_string(op), d.groups));
+    return fmt::format("{} with groups={} runs over columns; say over=n or over=all", to_string(op), d.groups);
+  return {};
 }
 
-void check_normalisation(Op op, const Attributes& a) {
+std::optional<std::string> wrong_normalisation(Op op, const Attributes& a) {
   if (a.domain.groups != 1 && op != Op::group_norm)
-    throw UserError(fmt::format("{} takes no groups; only group_norm does", to_string(op)));
+    return fmt::format("{} takes no groups; only group_norm does", to_string(op));
   if (a.domain != normalisation_domain(op, a.domain.groups))
-    throw UserError(fmt::format("{} was given a domain of its own; its op fixes the domain", to_string(op)));
+    return fmt::format("{} was given a domain of its own; its op fixes the domain", to_string(op));
   if (!(a.eps >= 0))
-    throw UserError(
-        fmt::format("{} was given eps={}; expected a number of at least 0", to_string(op), number_text(a.eps)));
-  if (op == Op::rms_norm && a.has_shift) throw UserError("rms_norm takes no shift; add it after");
+    return fmt::format("{} was given eps={}; expected a number of at least 0", to_string(op), number_text(a.eps));
+  if (op == Op::rms_norm && a.has_shift) return "rms_norm takes no shift; add it after";
+  return {};
 }
 
 }  // namespace
@@ -85,18 +84,25 @@ bool is_exact_in(double value, DType t) {
   return value == std::trunc(value) && value >= -0x1p31 && value < 0x1p31;
 }
 
-void check_attributes(Op op, const Attributes& a) {
+std::optional<std::string> wrong_attributes(Op op, const Attributes& a) {
   if (!same_attributes(a, read_by(op, a)))
-    throw UserError(fmt::format("{} was given an attribute that it does not read", to_string(op)));
-  if (is_reduction(op) || is_normalisation(op) || op == Op::softmax) check_domain(op, a.domain);
-  if (is_normalisation(op)) check_normalisation(op, a);
+    return fmt::format("{} was given an attribute that it does not read", to_string(op));
+  if (is_reduction(op) || is_normalisation(op) || op == Op::softmax)
+    if (auto wrong = wrong_domain(op, a.domain)) return wrong;
+  if (is_normalisation(op))
+    if (auto wrong = wrong_normalisation(op, a)) return wrong;
   if (op == Op::clamp && !(a.lower <= a.upper))
-    throw UserError(fmt::format("clamp was given lower={} and upper={}; expected lower <= upper", number_text(a.lower),
-                                number_text(a.upper)));
+    return fmt::format("clamp was given lower={} and upper={}; expected lower <= upper", number_text(a.lower),
+                       number_text(a.upper));
   for (const Parameter& p : info(op).parameters)
     if (op != Op::clamp && !std::isfinite(a.*p.field))
-      throw UserError(
-          fmt::format("{} was given {}={}; expected a finite number", to_string(op), p.name, number_text(a.*p.field)));
+      return fmt::format("{} was given {}={}; expected a finite number", to_string(op), p.name,
+                         number_text(a.*p.field));
+  return {};
+}
+
+void check_attributes(Op op, const Attributes& a) {
+  if (const auto wrong = wrong_attributes(op, a)) throw UserError(*wrong);
 }
 
 }  // namespace unisono::ir

@@ -2,6 +2,8 @@
 /// Which attributes an operation reads, what values they may have, and when two sets are the same.
 
 #include <cstddef>
+#include <optional>
+#include <string>
 
 #include "unisono/graph.hpp"
 
@@ -16,6 +18,8 @@ std::size_t hash_of(const Attributes& attributes);
 /// True if `value` is one of the values of i32 or bool.
 bool is_exact_in(double value, DType integer_or_bool);
 
+/// What is wrong with `attr`; nothing: it holds what `op` reads within its ranges and nothing else.
+std::optional<std::string> wrong_attributes(Op op, const Attributes& attr);
 /// Throws UserError unless `attr` holds what `op` reads within its ranges and nothing else.
 void check_attributes(Op op, const Attributes& attr);
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "unisono/graph.hpp"
 
@@ -22,8 +23,14 @@ struct Inferred {
   Axes axes;
 };
 
+/// A type, or why there is none: "clamp takes 1 input and was given 2".
+using InferredOrReason = std::variant<Inferred, std::string>;
+
 /// Infers a non-leaf node's type, after checking arity, attributes and the dtypes of the inputs. A constant takes the
-/// dtype of what it meets. `requested` is the dtype of a cast. Throws UserError.
+/// dtype of what it meets. `requested` is the dtype of a cast.
+InferredOrReason try_infer(Op op, std::span<const Node* const> inputs, const Attributes& attr,
+                           std::optional<DType> requested);
+/// The same for whoever has no answer but the type: throws UserError if there is none.
 Inferred infer(Op op, std::span<const Node* const> inputs, const Attributes& attr, std::optional<DType> requested);
 
 /// "mish takes 1 input and was given 2".

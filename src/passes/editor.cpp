@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
-#include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "unisono/error.hpp"
 
@@ -76,11 +76,22 @@ ValueId Editor::append(Node node) {
 }
 
 ValueId Editor::add(Op op, std::vector<ValueId> inputs, Attributes attr, std::optional<DType> requested) {
-  const auto inferred = ir::infer(op, nodes_of(graph_, inputs), attr, requested);
+  const ir::Inferred type = ir::infer(op, nodes_of(graph_, inputs), attr, requested);
+  return append(op, type, std::move(inputs), std::move(attr));
+}
+
+std::optional<ValueId> Editor::try_add(Op op, std::vector<ValueId> inputs, Attributes attr,
+                                       std::optional<DType> requested) {
+  const auto type = ir::try_infer(op, nodes_of(graph_, inputs), attr, requested);
+  if (!std::holds_alternative<ir::Inferred>(type)) return {};
+  return append(op, std::get<ir::Inferred>(type), std::move(inputs), std::move(attr));
+}
+
+ValueId Editor::append(Op op, const ir::Inferred& type, std::vector<ValueId> inputs, Attributes attr) {
   Node node;
   node.op = op;
-  node.dtype = inferred.dtype;
-  node.axes = inferred.axes;
+  node.dtype = type.dtype;
+  node.axes = type.axes;
   node.inputs = std::move(inputs);
   node.attr = std::move(attr);
   return append(std::move(node));
@@ -162,12 +173,9 @@ bool Editor::constant_fits(ValueId old, double value) const {
     for (std::size_t i = 0; i < after.size(); ++i)
       if (x.inputs[i] == old) after[i] = &constant;
     if (meeting_dtype(before, x.op) != meeting_dtype(after, x.op)) return false;
-    try {
-      const auto inferred = ir::infer(x.op, after, x.attr, x.dtype);
-      if (inferred.dtype != x.dtype || !(inferred.axes == x.axes)) return false;
-    } catch (const UserError&) {  // a condition must be a bool, which no constant is
-      return false;
-    }
+    const auto type = ir::try_infer(x.op, after, x.attr, x.dtype);
+    const auto* inferred = std::get_if<ir::Inferred>(&type);  // a condition must be a bool, which no constant is
+    if (inferred == nullptr || inferred->dtype != x.dtype || !(inferred->axes == x.axes)) return false;
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/infer.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::passes {
@@ -27,7 +28,10 @@ class Editor {
   /// The nodes that read the value, once for each input, dead ones included.
   const std::vector<ValueId>& users(ValueId id) const { return users_[id]; }
 
-  /// Appends a node after inferring its type; `requested` is the dtype of a cast. Throws what ir::infer throws.
+  /// Appends a node after inferring its type, if it has one; `requested` is the dtype of a cast.
+  std::optional<ValueId> try_add(Op op, std::vector<ValueId> inputs, Attributes attr = {},
+                                 std::optional<DType> requested = {});
+  /// The same. Throws what ir::infer throws.
   ValueId add(Op op, std::vector<ValueId> inputs, Attributes attr = {}, std::optional<DType> requested = {});
   ValueId constant(double value);
   ValueId extent(Coordinate c);
@@ -53,6 +57,7 @@ class Editor {
 
  private:
   ValueId append(Node node);
+  ValueId append(Op op, const ir::Inferred& type, std::vector<ValueId> inputs, Attributes attr);
   void use(ValueId id, int times);
   void release(ValueId id, int times);
 

@@ -173,7 +173,7 @@ class Matcher {
 
 std::optional<Match> match(const Editor& graph, ValueId root, const Row& row) { return Matcher(graph, row).run(root); }
 
-ValueId instantiate(Editor& graph, const Pattern& pattern, const Match& m) {
+std::optional<ValueId> instantiate(Editor& graph, const Pattern& pattern, const Match& m) {
   const Term& term = *pattern;
   switch (term.kind) {
     case Term::Kind::any:
@@ -184,11 +184,15 @@ ValueId instantiate(Editor& graph, const Pattern& pattern, const Match& m) {
     case Term::Kind::operation: break;
   }
   std::vector<ValueId> inputs;
-  for (const Pattern& in : term.inputs) inputs.push_back(instantiate(graph, in, m));
+  for (const Pattern& in : term.inputs) {
+    const auto made = instantiate(graph, in, m);
+    if (!made) return {};
+    inputs.push_back(*made);
+  }
   Attributes attr;
   if (term.attributes >= 0) attr = m.attributes(term.attributes);
   if (term.make) attr = term.make(m);
-  return graph.add(term.op, std::move(inputs), std::move(attr));
+  return graph.try_add(term.op, std::move(inputs), std::move(attr));
 }
 
 RowTable::RowTable(std::initializer_list<std::vector<Row>> groups) : by_op_(op_count) {
@@ -218,13 +222,10 @@ bool try_row(Editor& graph, ValueId root, const Row& row) {
   const auto m = match(graph, root, row);
   if (!m) return false;
   const ValueId first = graph.size();
-  try {
-    const ValueId result = instantiate(graph, row.to, *m);
-    if (fits(graph, root, first, result)) {
-      graph.replace(root, result);
-      return true;
-    }
-  } catch (const UserError&) {  // the replacement is not legal here: a slope that is not finite, …
+  const auto result = instantiate(graph, row.to, *m);
+  if (result && fits(graph, root, first, *result)) {
+    graph.replace(root, *result);
+    return true;
   }
   graph.roll_back(first);
   return false;

@@ -147,8 +147,9 @@ struct Row {
 /// must not be needed elsewhere, unless marked as shared: they would be computed twice.
 std::optional<Match> match(const Editor& graph, ValueId root, const Row& row);
 
-/// Adds the nodes of the replacement.
-ValueId instantiate(Editor& graph, const Pattern& pattern, const Match& match);
+/// Adds the nodes of the replacement. Nothing if it is not legal here, as with a slope that is not finite: what was
+/// added till then is for roll_back().
+std::optional<ValueId> instantiate(Editor& graph, const Pattern& pattern, const Match& match);
 
 /// Rows by the operation at their root.
 class RowTable {

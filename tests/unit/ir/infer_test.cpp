@@ -166,6 +166,21 @@ TEST(Infer, PromotionIsCommutativeAndIdempotent) {
     }
 }
 
+// The reason is what infer() throws
+TEST(Infer, ATypeOrAReason) {
+  Node acc;
+  const Node* const one[] = {&acc};
+  Attributes clamped;
+  clamped.lower = 2, clamped.upper = 1;
+  const auto type = ir::try_infer(Op::exp, one, {}, {});
+  ASSERT_TRUE(std::holds_alternative<ir::Inferred>(type));
+  EXPECT_EQ(std::get<ir::Inferred>(type).dtype, DType::f32);
+  const auto reason = ir::try_infer(Op::clamp, one, clamped, {});
+  ASSERT_TRUE(std::holds_alternative<std::string>(reason));
+  EXPECT_EQ(std::get<std::string>(reason), "clamp was given lower=2 and upper=1; expected lower <= upper");
+  EXPECT_THROW(ir::infer(Op::clamp, one, clamped, {}), UserError);
+}
+
 TEST(Infer, LeavesHaveNoInference) {
   EXPECT_THROW(ir::infer(Op::acc, {}, {}, {}), InternalError);
   EXPECT_THROW(ir::normalisation_domain(Op::softmax, 1), InternalError);

@@ -72,6 +72,15 @@ TEST(Editor, ConstantsFitWhereNoTypeChanges) {
   EXPECT_FALSE(condition.constant_fits(find(condition, Op::less), 1));
 }
 
+TEST(Editor, AddsWhatHasAType) {
+  Editor g(graph_of("exp(acc)"));
+  const ValueId size = g.size(), e = find(g, Op::exp);
+  EXPECT_EQ(g.try_add(Op::sin, {e}), size);
+  EXPECT_EQ(g.try_add(Op::select, {e, e, e}), std::nullopt);
+  EXPECT_EQ(g.size(), size + 1);
+  EXPECT_THROW(g.add(Op::select, {e, e, e}), UserError);
+}
+
 TEST(Editor, RollsBack) {
   const Graph source = graph_of("exp(acc)");
   Editor g(source);

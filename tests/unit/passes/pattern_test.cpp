@@ -42,6 +42,26 @@ TEST(Pattern, Numbers) {
   EXPECT_FALSE(fires(Row{"", x * c, x}, "acc * c[m,n]"));
 }
 
+Attributes reciprocal_slope(const Match& m) {
+  Attributes a;
+  a.alpha = 1 / m.number(3);
+  return a;
+}
+
+// The root of the replacement, or a part of it, has an attribute that is not legal: the graph stays as it is
+TEST(Pattern, ReplacementsThatAreNotLegalDoNotFire) {
+  const Pattern leaky = with(reciprocal_slope, Op::leaky_relu, {x});
+  for (const Row& row : {Row{"", exp(x) * c, leaky}, Row{"", exp(x) * c, tanh(leaky) + sin(x)}}) {
+    EXPECT_TRUE(fires(row, "exp(acc) * 4"));
+    EXPECT_FALSE(fires(row, "exp(acc) * 0"));
+    const Graph source = graph_of("exp(acc) * 0");
+    Editor g(source);
+    apply(RowTable({{row}}), g);
+    EXPECT_FALSE(g.changed());
+    EXPECT_EQ(g.size(), source.nodes.size());
+  }
+}
+
 TEST(Pattern, InnerValuesMustNotBeReadElsewhere) {
   const Row strict{"", exp(sin(x)), tanh(x)}, tolerant{"", exp(shared(sin(x))), tanh(x)};
   const char* text = "s = sin(acc)\nstore exp(s) : f32\nstore s : f32";
