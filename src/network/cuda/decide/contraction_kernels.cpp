@@ -1,7 +1,7 @@
 #include "network/cuda/decide/contraction_kernels.hpp"
 
 #include "network/cuda/decide/passes.hpp"
-#include "network/cuda/decide/tensor_core_kernel.hpp"
+#include "network/cuda/decide/family_kernel.hpp"
 #include "unisono/builder.hpp"
 
 namespace unisono::network::gpu {
@@ -21,7 +21,7 @@ KernelChoice bare_kernel(const PlanningInput& in, const NetworkPlan& plan, const
                         .form = form});
 }
 
-bool is_last_resort(const std::optional<TensorCoreKernel>& kernel) {
+bool is_last_resort(const std::optional<FamilyKernel>& kernel) {
   return kernel && kernel->lowered.plan().family->is_last_resort();
 }
 

@@ -28,9 +28,9 @@ struct TensorMoments {
   bool upsampled = false;  ///< the kernel stores the tensor upsampled as well
 };
 
-/// A kernel of the tensor cores that serves a region, or its contraction. Arguments in scratch or kept memory have no
+/// A kernel of a family that serves a region, or its contraction. Arguments in scratch or kept memory have no
 /// location yet.
-struct TensorCoreKernel {
+struct FamilyKernel {
   lower::Lowered lowered = {};
   Form form = Form::given;
   std::optional<Conv2d> im2col = {};  ///< the convolution of the image whose filter taps are channels; see Im2colInputs
@@ -44,7 +44,7 @@ struct TensorCoreKernel {
 /// How a contraction and its epilogue are computed: by one kernel; else the contraction by a kernel and the epilogue by
 /// itself; else, with neither, the contraction by a plain kernel, one sum a thread.
 struct ContractionPlan {
-  std::optional<TensorCoreKernel> whole = {}, bare = {};
+  std::optional<FamilyKernel> whole = {}, bare = {};
   std::optional<Refusal> not_whole = {}, not_bare = {};
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Contractions of a network as the kernels of the tensor cores are asked for them: channels padded with zeros where
+/// Contractions of a network as families are asked for them: channels padded with zeros where
 /// nobody sees them.
 
 #include <optional>

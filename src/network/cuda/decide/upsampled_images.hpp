@@ -13,7 +13,7 @@ namespace unisono::network::gpu {
 
 /// A kernel, or why there is none.
 struct KernelChoice {
-  std::optional<TensorCoreKernel> kernel;
+  std::optional<FamilyKernel> kernel;
   std::optional<Refusal> refusal;
 };
 

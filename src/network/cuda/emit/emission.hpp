@@ -21,7 +21,7 @@ Location emit_im2col(RegionEmission& e, const Conv2d& given, const Conv2d& im2co
 /// A contraction, its epilogue, and what is made of its output.
 void emit_contraction(RegionEmission& e, const RegionPlan& plan);
 /// A kernel of the tensor cores. `placed`: where outputs in scratch lie, by name.
-void emit_kernel(RegionEmission& e, const TensorCoreKernel& kernel, const std::map<std::string, Location>& placed);
+void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed);
 /// The contraction by a plain kernel, one sum a thread.
 void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& why);
 /// The large image of a convolution that upsamples its own.

@@ -1,4 +1,4 @@
-/// Regions of one contraction as one kernel of the tensor cores.
+/// Regions of one contraction as one kernel of a family.
 
 #include "network/cuda/emit/emission.hpp"
 #include "network/regions.hpp"
@@ -7,10 +7,10 @@ namespace unisono::network::gpu {
 
 namespace {
 
-class TensorCoreStep final : public Step {
+class FamilyStep final : public Step {
  public:
-  TensorCoreStep(lower::Lowered lowered, Argument image, Argument filter, std::vector<Argument> operands,
-                 std::vector<Argument> outputs)
+  FamilyStep(lower::Lowered lowered, Argument image, Argument filter, std::vector<Argument> operands,
+             std::vector<Argument> outputs)
       : lowered_(std::move(lowered)),
         image_(std::move(image)),
         filter_(std::move(filter)),
@@ -60,7 +60,7 @@ class TensorCoreStep final : public Step {
 };
 
 // The image that a launch ahead of the kernel makes for it; else where it is
-Location emit_image(RegionEmission& e, const TensorCoreKernel& kernel) {
+Location emit_image(RegionEmission& e, const FamilyKernel& kernel) {
   if (kernel.form == Form::upsampled) return emit_upsampled_image(e).at;
   if (kernel.im2col) return emit_im2col(e, std::get<Conv2d>(e.in.contraction(*e.op)), *kernel.im2col);
   return kernel.image.at;
@@ -72,7 +72,7 @@ std::vector<Argument> place_operands(const RegionEmission& e, std::vector<Argume
   return operands;
 }
 
-std::vector<Argument> place_outputs(RegionEmission& e, const TensorCoreKernel& kernel,
+std::vector<Argument> place_outputs(RegionEmission& e, const FamilyKernel& kernel,
                                     const std::map<std::string, Location>& placed) {
   std::vector<Argument> outputs = kernel.outputs;
   for (Argument& o : outputs)
@@ -86,11 +86,11 @@ std::vector<Argument> place_outputs(RegionEmission& e, const TensorCoreKernel& k
 
 }  // namespace
 
-void emit_kernel(RegionEmission& e, const TensorCoreKernel& kernel, const std::map<std::string, Location>& placed) {
+void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed) {
   Argument image = kernel.image;
   image.at = emit_image(e, kernel);
-  auto step = std::make_unique<TensorCoreStep>(kernel.lowered, std::move(image), kernel.filter,
-                                               place_operands(e, kernel.operands), place_outputs(e, kernel, placed));
+  auto step = std::make_unique<FamilyStep>(kernel.lowered, std::move(image), kernel.filter,
+                                           place_operands(e, kernel.operands), place_outputs(e, kernel, placed));
   step->what = describe(e.net(), *e.op);
   step->how = kernel.how;
   step->flop = kernel.flop, step->bytes = kernel.bytes;

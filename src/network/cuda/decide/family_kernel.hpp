@@ -1,5 +1,5 @@
 #pragma once
-/// One question to the planner: is there a kernel of the tensor cores for this contraction, with this graph behind it,
+/// One question to the planner: is there a kernel of some family for this contraction, with this graph behind it,
 /// of tensors that lie so?
 
 #include <span>

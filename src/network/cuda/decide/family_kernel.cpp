@@ -1,4 +1,4 @@
-#include "network/cuda/decide/tensor_core_kernel.hpp"
+#include "network/cuda/decide/family_kernel.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -84,7 +84,7 @@ class Choice {
   // The store of which the kernel makes something beside writing it
   std::string source() const { return store_of(r_, r_.head ? r_.head->from : r_.resampled[0].from); }
   std::string measured_store() const { return store_of(r_, *q_.moments); }
-  // The store that TMA writes
+  // The store of plan::main_store(), by its name in the network
   std::string main_store() const {
     const plan::Epilogue& e = k_.lowered.problem.epilogue;
     const auto store = plan::main_store(e);
@@ -113,7 +113,7 @@ class Choice {
   bool upsamples_ = false;      // the kernel stores the measured tensor upsampled as well
   std::set<std::string> made_;  // stores that are pooled or upsampled
   HeadArguments head_;
-  TensorCoreKernel k_;
+  FamilyKernel k_;
 };
 
 std::optional<Refusal> Choice::serve_contraction() {
@@ -243,13 +243,13 @@ std::optional<Refusal> Choice::refuse_groups_unserved() {
                              refusal ? fmt::format("{}", fmt::join(refusal->reasons, "; ")) : families::title(plan)));
 }
 
-// Only the store that TMA writes, and what is made of it, may be a slice of a wider tensor
+// Only the main store, and what is made of it, may be a slice of a wider tensor
 std::optional<Refusal> Choice::refuse_slices() {
   const families::Plan& plan = k_.lowered.plan();
   const auto is_apart = [](const Argument& x) { return x.is_apart(); };
   if ((!plan.pitched_image && k_.image.is_apart()) ||
       (!plan.pitched_output && std::any_of(k_.outputs.begin(), k_.outputs.end(), is_apart)))
-    return because("without TMA its kernel takes no slices of concatenations");
+    return because(fmt::format("the kernel ({}) takes no slices of concatenations", families::title(plan)));
   std::set<std::string> may{main_store(), head_.result.name};
   may.insert(made_.begin(), made_.end());
   for (const Argument& o : k_.outputs)
