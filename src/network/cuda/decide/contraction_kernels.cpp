@@ -1,7 +1,7 @@
 #include "network/cuda/decide/contraction_kernels.hpp"
 
-#include "network/cuda/decide/passes.hpp"
 #include "network/cuda/decide/family_kernel.hpp"
+#include "network/cuda/decide/passes.hpp"
 #include "unisono/builder.hpp"
 
 namespace unisono::network::gpu {
