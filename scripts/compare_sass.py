@@ -83,7 +83,7 @@ def read_kernel(cubin, nvdisasm):
     if not sass:
         raise Unreadable(f"'{cubin}' holds no instructions")
     if cubin.name == "kernel.cubin":  # an entry of a cache
-        entry = json.loads(text_of(cubin.parent / "entry.json") or "{}")
+        entry = json.loads(text_of(cubin.parent / "entry.json") or "{}").get("entry", {})
         title, log = entry.get("title") or cubin.parent.name, text_of(cubin.parent / "compile.log")
     else:
         title, log = cubin.stem, text_of(cubin.with_suffix(".log"))

@@ -59,7 +59,7 @@ class Folders(unittest.TestCase):
         folder.mkdir(parents=True)
         (folder / "kernel.cubin").write_text(code)
         (folder / "compile.log").write_text(LOG.format(spills))
-        (folder / "entry.json").write_text(json.dumps({"title": title}))
+        (folder / "entry.json").write_text(json.dumps({"entry": {"title": title}}))
 
     def compare(self, *options, exit_code):
         done = subprocess.run([sys.executable, SCRIPT, self.root / "old", self.root / "new", "--nvdisasm", self.nvdisasm,
