@@ -1,4 +1,6 @@
 // Entries that cannot be used are moved aside and made again.
+#include <nlohmann/json.hpp>
+
 #include "fixture.hpp"
 #include "jit/maintenance.hpp"
 
@@ -101,7 +103,8 @@ TEST_F(DamageTest, EveryChangedByteOfTheDescriptionIsFound) {
     changed[i] = static_cast<char>(changed[i] ^ 1);  // 168 registers become 169
     const auto parsed = parse_entry(changed);
     if (!std::holds_alternative<EntryInfo>(parsed)) continue;
-    EXPECT_TRUE(text[i] == '\n' || text[i] == ' ') << "byte " << i << ", '" << text[i] << "'";
+    // blanks, and a last digit of the seconds that makes no other number: it says what it said
+    EXPECT_EQ(nlohmann::json::parse(changed), nlohmann::json::parse(text)) << "byte " << i << ", '" << text[i] << "'";
   }
 }
 
