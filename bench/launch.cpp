@@ -85,7 +85,7 @@ struct Times {
   std::vector<double> plain, bound, checked;
 };
 
-// A convolution whose blocks exchange statistics
+// A convolution whose CTAs exchange statistics
 Times measure() {
   const Conv2d conv{.n = 8,
                     .h = 32,

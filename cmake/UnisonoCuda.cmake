@@ -5,7 +5,8 @@ set_property(CACHE UNISONO_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 set(UNISONO_WITH_CUDA OFF)
 if(NOT UNISONO_CUDA STREQUAL "OFF")
-  file(GLOB unisono_pip_cuda ${UNISONO_DEPS_DIR}/lib/python*/site-packages/nvidia/cu13/bin)  # as scripts/setup.sh installs it
+  # as scripts/setup.sh installs it
+  file(GLOB unisono_pip_cuda ${UNISONO_DEPS_DIR}/lib/python*/site-packages/nvidia/cu13/bin)
   find_program(UNISONO_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin PATHS ${unisono_pip_cuda})
   if(UNISONO_NVCC)
     execute_process(COMMAND ${UNISONO_NVCC} --version OUTPUT_VARIABLE nvcc_version)

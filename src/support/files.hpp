@@ -30,8 +30,8 @@ std::string unique_name();
 bool is_unique_name(std::string_view name);
 
 /// Whether the process that made a unique_name() has ended. A name of another host (or boot, or process namespace)
-/// cannot be asked about: it counts as gone once `age_seconds` exceeds a day. Other names are never gone, nor are those
-/// of processes of which nothing can be learnt (no descriptor is left to read /proc by).
+/// cannot be asked about: it counts as gone once `age_seconds` exceeds a day. Other names are never gone; nor is a
+/// name whose process cannot be asked about, because no descriptor is left to read /proc by.
 bool owner_is_gone(std::string_view name, double age_seconds);
 
 /// Removes what ended processes have left in a folder of unique names. Returns how many; errors are ignored.
