@@ -34,7 +34,7 @@ struct PlanOverride {
   };
   /// What a thread of a depthwise kernel computes.
   struct Strip {
-    int lines = 0, pixels = 0, channels = 0;
+    int rows = 0, pixels = 0, channels = 0;  ///< rows of the image, each of so many pixels
     bool operator==(const Strip&) const = default;
   };
   /// How consumer warpgroups share the work. cooperative: two share a tile; pingpong: two have a tile each and take

@@ -34,7 +34,7 @@ std::string text(bool on) { return on ? "on" : "off"; }
 std::string text(const std::string& x) { return x; }
 std::string text(const P::Tile& x) { return fmt::format("{}x{}", x.rows, x.channels); }
 std::string text(const P::Cluster& x) { return fmt::format("{}x{}", x.rows, x.channels); }
-std::string text(const P::Strip& x) { return fmt::format("{}x{}x{}", x.lines, x.pixels, x.channels); }
+std::string text(const P::Strip& x) { return fmt::format("{}x{}x{}", x.rows, x.pixels, x.channels); }
 std::string text(const P::Stages& x) {
   return x.others == 0 ? std::to_string(x.filters) : fmt::format("{}+{}", x.filters, x.others);
 }

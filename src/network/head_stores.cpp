@@ -94,7 +94,7 @@ void HeadFolder::fold(std::size_t index) {
   Region* from = maker(source);
   if (from == nullptr || from == &head) return;
   if (const auto refusal = refuse(*from, head)) {
-    head.unfused = fmt::format("not in the kernel that makes '{}': {}", n_[source].name, refusal->first());
+    head.unfused = because(fmt::format("not in the kernel that makes '{}': {}", n_[source].name, refusal->first()));
     return;
   }
   from->head = HeadStore{

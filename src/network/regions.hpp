@@ -60,7 +60,7 @@ struct Region {
   std::optional<TensorId> only_upsampled;
   std::optional<HeadStore> head;  ///< contraction: of one of the outputs
   /// Why another region's kernel does not compute it; single: a pool or an upsampling; contraction: a head
-  std::string unfused;
+  std::optional<plan::Refusal> unfused;
   std::string note;
 };
 

@@ -63,20 +63,20 @@ void Folder::fold(Region& r) {
   if (!pool && !std::holds_alternative<operators::Resize>(op.kind)) return;
   const bool pooled = halves(op.kind);
   if (!pooled && !doubles(n_, op)) {
-    r.unfused = pool ? "kernels of convolutions store max-pools of 2x2 pixels, without padding"
-                     : "kernels of convolutions store what repeats each pixel 2x2 times";
+    r.unfused = because(pool ? "kernels of convolutions store max-pools of 2x2 pixels, without padding"
+                             : "kernels of convolutions store what repeats each pixel 2x2 times");
     return;
   }
   const std::string& source = n_[op.inputs[0]].name;
   Region* from = maker(op.inputs[0]);
-  r.unfused = fmt::format("no kernel of a convolution makes '{}'", source);
+  r.unfused = because(fmt::format("no kernel of a convolution makes '{}'", source));
   if (from == nullptr) return;
-  r.unfused = fmt::format("the kernel that makes '{}' stores another like it", source);
+  r.unfused = because(fmt::format("the kernel that makes '{}' stores another like it", source));
   for (const ResampledStore& other : from->resampled)
     if (other.from != op.inputs[0] || other.pooled == pooled) return;
   from->resampled.push_back({.op = index, .from = op.inputs[0], .to = op.output, .pooled = pooled});
   r.kind = RegionKind::free;
-  r.unfused.clear();
+  r.unfused.reset();
   r.note = fmt::format("made where '{}' is stored", source);
 }
 

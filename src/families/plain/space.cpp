@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "families/plain/cost.hpp"
 #include "families/plain/problem.hpp"
+#include "support/checked.hpp"
 
 namespace unisono::families::plain {
 namespace {
@@ -50,8 +50,9 @@ void lay_out_phases(PlainPlan& p, const Workload& w, const Extents& space) {
   p.cooperative = true;
   p.ctas = static_cast<int>(std::min<std::int64_t>(w.device.sms, std::max<std::int64_t>(p.tiles, results)));
   p.workspace.statistics = barrier_bytes;
+  const support::Checked values = support::Checked("bytes of kept values", space.rows()) * space.cols * sizeof(float);
   p.workspace.values = aligned(barrier_bytes + 2 * sizeof(float) * static_cast<std::size_t>(results));
-  p.workspace_bytes = p.workspace.values + sizeof(float) * static_cast<std::size_t>(space.rows() * space.cols);
+  p.workspace_bytes = p.workspace.values + values.to<std::size_t>();
 }
 
 std::optional<PlainPlan> lay_out(const Tiling& tiling, const Workload& w) {
@@ -68,10 +69,12 @@ std::optional<PlainPlan> lay_out(const Tiling& tiling, const Workload& w) {
               .mode = mode_of(w.epilogue)};
   const std::int64_t range = range_rows(w.task), groups = tiling.direct ? 1 : c.groups;
   const std::int64_t down = divided_up(range, tiling.tile_m), across = divided_up(c.k / groups, tiling.tile_n);
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max() - 65535;
-  if (across * groups > most / down || down * across * groups > most / (space.rows() / range)) return std::nullopt;
-  p.tiles_m = static_cast<int>(down), p.tiles_n = static_cast<int>(across);
-  p.tiles = p.ctas = static_cast<int>(space.rows() / range * down * across * groups);
+  constexpr int beyond_last = 65535;  // a tile past the end still counts
+  support::Narrowing to;
+  p.tiles_m = to.as<int>("tiles of rows", down), p.tiles_n = to.as<int>("tiles of columns", across);
+  const auto tiles = support::Checked("tiles", space.rows() / range) * down * across * groups;
+  p.tiles = p.ctas = to.as<int>(tiles + beyond_last) - beyond_last;
+  if (to.beyond()) return std::nullopt;
   p.threads = tiling.threads();
   p.shared_bytes = shared_bytes(p.config);
   p.exclusive = false;

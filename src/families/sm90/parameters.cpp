@@ -3,8 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+
+#include "support/checked.hpp"
 
 namespace unisono::families::sm90 {
+namespace {
+
+// A stride or dilation that no 32 bits hold is beyond any image: there is one output pixel, or one tap, and it is not
+// used
+int as_far_as_it_matters(std::int64_t x) {
+  return static_cast<int>(std::min<std::int64_t>(x, std::numeric_limits<std::int32_t>::max()));
+}
+
+}  // namespace
 
 plan::Expected<std::size_t> checked_parameter_bytes(std::size_t fields, const Between& between) {
   const std::size_t taken = between.bytes() / 8, room = most_fields - std::min(taken, most_fields);
@@ -19,11 +31,12 @@ ConvGeometry common_geometry(const plan::ConvTask& task) {
   const Conv2d& c = task.conv;
   const Extents e = extents(task.contraction());
   ConvGeometry g{};
-  g.channels = static_cast<int>(c.k);
-  g.height = static_cast<int>(e.height), g.width = static_cast<int>(e.width);
-  g.stride_h = static_cast<int>(c.stride[0]), g.stride_w = static_cast<int>(c.stride[1]);
-  g.pad_h = static_cast<int>(c.pad[0]), g.pad_w = static_cast<int>(c.pad[1]);
-  g.dilation_h = static_cast<int>(c.dilation[0]), g.dilation_w = static_cast<int>(c.dilation[1]);
+  const auto number = [](const char* what, std::int64_t x) { return support::narrow<int>(what, x); };
+  g.channels = number("output channels", c.k);
+  g.height = number("output height", e.height), g.width = number("output width", e.width);
+  g.stride_h = as_far_as_it_matters(c.stride[0]), g.stride_w = as_far_as_it_matters(c.stride[1]);
+  g.pad_h = number("padding", c.pad[0]), g.pad_w = number("padding", c.pad[1]);
+  g.dilation_h = as_far_as_it_matters(c.dilation[0]), g.dilation_w = as_far_as_it_matters(c.dilation[1]);
   return g;
 }
 

@@ -9,6 +9,7 @@
 
 #include "families/sm90/cost.hpp"
 #include "families/sm90/gathering.hpp"
+#include "support/checked.hpp"
 
 namespace unisono::families::sm90_depthwise {
 namespace {
@@ -58,9 +59,9 @@ std::vector<int> widths(std::int64_t vectors) {
 }
 
 /// Image rows of a strip, for a lattice of so many output rows.
-std::vector<int> heights(std::int64_t lines) {
+std::vector<int> heights(std::int64_t rows) {
   std::set<int> found;
-  for (const int about : {4, 8, 16, 32}) found.insert(static_cast<int>(divide_up(lines, divide_up(lines, about))));
+  for (const int about : {4, 8, 16, 32}) found.insert(static_cast<int>(divide_up(rows, divide_up(rows, about))));
   return {found.begin(), found.end()};
 }
 
@@ -117,14 +118,14 @@ DepthwiseLayout depthwise_layout(const DepthwiseStrip& s, const Conv2d& c, const
   l.lattice_h = static_cast<int>(std::min<std::int64_t>(l.lattice_h, e.height));
   l.lattice_w = static_cast<int>(std::min<std::int64_t>(l.lattice_w, e.width));
   l.across = divide_up(e.width, std::int64_t{s.pixels} * l.lattice_w) * l.lattice_w;
-  l.down = divide_up(e.height, std::int64_t{s.lines} * l.lattice_h) * l.lattice_h;
+  l.down = divide_up(e.height, std::int64_t{s.rows} * l.lattice_h) * l.lattice_h;
   l.strips = l.across * l.down * e.images;
   for (int band = 1; band <= 8; ++band)
     if (l.down % band == 0) l.band = band;
   return l;
 }
 
-int depthwise_lines_ahead(const DepthwiseStrip& s, const sm90::ConvProblem& p) {
+int depthwise_rows_ahead(const DepthwiseStrip& s, const sm90::ConvProblem& p) {
   return s.taps_h == 0 || columns_in(s) * load_bytes(s, p) > 48 ? 1 : 2;  // Depthwise::kAhead
 }
 
@@ -136,7 +137,7 @@ int depthwise_registers(const DepthwiseStrip& s, const sm90::ConvProblem& p) {
   if (s.taps_h == 0) return 40 + 2 * s.channels + s.pixels * (2 * s.channels + 4) + epilogue;
   const int in = columns_in(s), kept = s.taps_h * s.taps_w * s.channels;
   return kept + overlap(s) * s.pixels * s.channels +
-         (depthwise_lines_ahead(s, p) + 1) * in * static_cast<int>(divide_up(load_bytes(s, p), 4)) +
+         (depthwise_rows_ahead(s, p) + 1) * in * static_cast<int>(divide_up(load_bytes(s, p), 4)) +
          in * (s.channels / s.multiplier) / 2 + 2 * in + 24 + epilogue;
 }
 
@@ -144,17 +145,17 @@ double depthwise_instructions(const DepthwiseStrip& s, const sm90::ConvProblem& 
   const double elements = s.pixels * s.channels, taps = static_cast<double>(p.conv.r * p.conv.s);
   const double widen = p.element_bytes() == 2 ? s.channels / s.multiplier : 0.0;
   const double loads = 5 + std::max(1.0, static_cast<double>(load_bytes(s, p)) / 16) + widen;
-  double lines_in = 0, multiplications = 0, sum_lines = s.lines;
+  double rows_in = 0, multiplications = 0, sum_rows = s.rows;
   if (s.taps_h > 0) {
-    lines_in = (s.lines - 1) * s.stride_h + s.taps_h;
-    sum_lines += (overlap(s) - 1) / 2.0;
-    multiplications = sum_lines * taps * elements;
-    multiplications += lines_in * columns_in(s) * loads;
+    rows_in = (s.rows - 1) * s.stride_h + s.taps_h;
+    sum_rows += (overlap(s) - 1) / 2.0;
+    multiplications = sum_rows * taps * elements;
+    multiplications += rows_in * columns_in(s) * loads;
   } else {
-    multiplications = s.lines * taps * (elements + s.pixels * (loads + 4) + 12);
+    multiplications = s.rows * taps * (elements + s.pixels * (loads + 4) + 12);
   }
   const double epilogue = 1.5 + p.after.simple + 5.0 * p.after.special + 1.0 * p.after.tensors;
-  return 280 + multiplications + s.lines * (s.pixels * 6.0 + elements * epilogue);
+  return 280 + multiplications + s.rows * (s.pixels * 6.0 + elements * epilogue);
 }
 
 namespace {
@@ -173,22 +174,22 @@ double predict_depthwise_us(const DepthwisePlan& p, const sm90::ConvProblem& pro
   const DepthwiseStrip& s = p.config.strip;
   const DepthwiseLayout l = depthwise_layout(s, problem.conv, problem.extents);
   const double instructions = depthwise_instructions(s, problem), warps = p.threads / 128.0;  // of a scheduler, a CTA
-  const double lines_in =
-      (s.lines - 1) * static_cast<double>(problem.conv.stride[0]) + static_cast<double>(problem.conv.r);
-  const double waits = lines_in * k.load_clk / depthwise_lines_ahead(s, problem) + k.start_clk;
+  const double rows_in =
+      (s.rows - 1) * static_cast<double>(problem.conv.stride[0]) + static_cast<double>(problem.conv.r);
+  const double waits = rows_in * k.load_clk / depthwise_rows_ahead(s, problem) + k.start_clk;
   double clocks = 0;
   for (double left = std::ceil(static_cast<double>(p.ctas) / device.sms); left > 0; left -= s.ctas) {
     const double here = std::min<double>(left, s.ctas) * warps;
     clocks += std::max(here * instructions / std::min(k.issue, k.warp_issue * here), waits);
   }
   // What a CTA reads from L2: its strips' edges are read by others too
-  const double strips = p.config.tile_m / static_cast<double>(s.lines * s.pixels),
+  const double strips = p.config.tile_m / static_cast<double>(s.rows * s.pixels),
                high = std::min<double>(l.band, strips);
   const auto side = [](double outputs, std::int64_t stride, std::int64_t taps) {
     return ((outputs - 1) * static_cast<double>(stride) + static_cast<double>(taps)) /
            (outputs * static_cast<double>(stride));
   };
-  const double again = side(high * s.lines, problem.conv.stride[0], problem.conv.r) *
+  const double again = side(high * s.rows, problem.conv.stride[0], problem.conv.r) *
                        side(strips / high * s.pixels, problem.conv.stride[1], problem.conv.s);
   const double in = static_cast<double>(problem.conv.n * problem.conv.c) *
                     static_cast<double>(problem.conv.h * problem.conv.w * problem.element_bytes());
@@ -206,11 +207,11 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvP
   const DepthwiseLayout l = depthwise_layout(config.strip, p.conv, p.extents);
   plan.threads = depthwise_threads(config);
   const std::int64_t strips = plan.threads / (config.tile_n / config.strip.channels);
-  plan.images = static_cast<int>(p.extents.images), plan.rows = static_cast<int>(p.extents.rows_per_image());
-  plan.tiles_m = static_cast<int>(divide_up(l.strips, strips));
-  plan.tiles_n = static_cast<int>(divide_up(p.extents.cols, config.tile_n));
-  plan.tiles = plan.ctas =
-      static_cast<int>(std::min<std::int64_t>(std::int64_t{plan.tiles_m} * plan.tiles_n, most_strips));
+  const auto to_int = [](const char* what, std::int64_t x) { return support::narrow<int>(what, x); };
+  plan.images = to_int("images", p.extents.images), plan.rows = to_int("pixels", p.extents.rows_per_image());
+  plan.tiles_m = to_int("tiles of pixels", divide_up(l.strips, strips));
+  plan.tiles_n = to_int("tiles of channels", divide_up(p.extents.cols, config.tile_n));
+  plan.tiles = plan.ctas = static_cast<int>(std::min(std::int64_t{plan.tiles_m} * plan.tiles_n, most_strips));
   plan.shared_bytes = filter_bytes(p, config.tile_n);
   plan.exclusive = false;
   plan.made_for_groups = true;
@@ -226,16 +227,15 @@ std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem
                                        const sm90::FixedFields& fixed) {
   std::vector<DepthwiseConfig> list;
   const Conv2d& c = p.conv;
-  DepthwiseConfig config;
-  config.element = p.element_bytes() == 4 ? DType::tf32 : c.dtype_x;
-  config.mode = p.visitor.general ? sm90::NormMode::general : sm90::NormMode::none;
+  DepthwiseConfig config{.element = p.element_bytes() == 4 ? DType::tf32 : c.dtype_x,
+                         .mode = p.visitor.general ? sm90::NormMode::general : sm90::NormMode::none};
   if (fixed.mode && *fixed.mode != config.mode) return list;
   const auto thread = [&](std::size_t i) { return fixed.thread ? std::optional((*fixed.thread)[i]) : std::nullopt; };
-  const std::int64_t lattice_lines = divide_up(p.extents.height, depthwise_layout(s, c, p.extents).lattice_h);
+  const std::int64_t lattice_rows = divide_up(p.extents.height, depthwise_layout(s, c, p.extents).lattice_h);
   for (const int channels : either(thread(2), {4, 2, 8}))
     for (const int pixels : either(thread(1), {4, 2, 8, 1}))
-      for (const int lines : either(thread(0), heights(lattice_lines))) {
-        s.lines = lines, s.pixels = pixels, s.channels = channels;
+      for (const int rows : either(thread(0), heights(lattice_rows))) {
+        s.rows = rows, s.pixels = pixels, s.channels = channels;
         const bool powers = (channels == 2 || channels == 4 || channels == 8) && pixels <= 16;
         if (!powers || c.k % channels != 0 || channels % s.multiplier != 0 || load_bytes(s, p) > 32) continue;
         const int registers = depthwise_registers(s, p);
@@ -245,7 +245,7 @@ std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem
         for (const int vectors : either(width, widths(c.k / channels))) {
           config.tile_n = vectors * channels, config.strip = s;
           if (vectors < 1 || vectors > threads_of_cta) continue;
-          config.tile_m = depthwise_threads(config) / vectors * lines * pixels;
+          config.tile_m = depthwise_threads(config) / vectors * rows * pixels;
           if (fixed.tile_m.value_or(config.tile_m) != config.tile_m ||
               fixed.tile_n.value_or(config.tile_n) != config.tile_n)
             continue;
@@ -262,7 +262,7 @@ std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& p
   if (names_others(fixed) || refuse_depthwise(p)) return {};
   const Conv2d& c = p.conv;
   const DepthwiseStrip any{.multiplier = static_cast<int>(c.k / c.groups)};
-  DepthwiseStrip strip = any;
+  DepthwiseStrip strip = any;  // small numbers where it is used: is_unrolled() has limits
   strip.taps_h = static_cast<int>(c.r), strip.taps_w = static_cast<int>(c.s);
   strip.stride_h = static_cast<int>(c.stride[0]), strip.stride_w = static_cast<int>(c.stride[1]);
   auto list = is_unrolled(c) ? with_taps(strip, p, d, fixed) : std::vector<DepthwiseConfig>{};
@@ -270,7 +270,7 @@ std::vector<DepthwiseConfig> depthwise_configurations(const sm90::ConvProblem& p
 }
 
 std::string to_string(const DepthwiseStrip& s) {
-  return fmt::format("strips of {}x{} pixels by {} channels{}", s.lines, s.pixels, s.channels,
+  return fmt::format("strips of {}x{} pixels by {} channels{}", s.rows, s.pixels, s.channels,
                      s.taps_h > 0 ? fmt::format(" of {}x{} taps", s.taps_h, s.taps_w) : ", tap by tap");
 }
 

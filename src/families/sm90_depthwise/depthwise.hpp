@@ -18,7 +18,7 @@ namespace unisono::families::sm90_depthwise {
 /// What a thread computes: a strip of so many image rows of so many pixels of neighbouring channels. The rows are the
 /// launch's alone, all else is compiled.
 struct DepthwiseStrip {
-  int lines = 8, pixels = 4, channels = 4;
+  int rows = 8, pixels = 4, channels = 4;
   int taps_h = 0, taps_w = 0;      ///< 0: any filter, stride and dilation, tap by tap
   int stride_h = 1, stride_w = 1;  ///< compiled with the taps; else 1
   int multiplier = 1;              ///< output channels of an input channel
@@ -70,7 +70,7 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvP
 
 /// Instructions that a warp issues for a strip, and the registers of a thread: docs/notes/hopper-conv.md.
 /// It loads so many image rows ahead of their use.
-int depthwise_lines_ahead(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
+int depthwise_rows_ahead(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
 double depthwise_instructions(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
 int depthwise_registers(const DepthwiseStrip& strip, const sm90::ConvProblem& problem);
 

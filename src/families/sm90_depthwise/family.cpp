@@ -83,7 +83,7 @@ class Sm90Depthwise final : public Family {
     plan::Override all;
     all.fields = {{"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
                   {"load", "depthwise"},
-                  {"thread", fmt::format("{}x{}x{}", c.strip.lines, c.strip.pixels, c.strip.channels)},
+                  {"thread", fmt::format("{}x{}x{}", c.strip.rows, c.strip.pixels, c.strip.channels)},
                   {"mode", std::string(to_string(c.mode))}};
     return all;
   }

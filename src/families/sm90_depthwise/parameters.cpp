@@ -5,14 +5,15 @@
 #include <algorithm>
 
 #include "families/sm90/parameters.hpp"
+#include "support/checked.hpp"
 
 namespace unisono::families::sm90_depthwise {
 namespace {
 
+using support::narrow;
+
 constexpr std::size_t most_fields = sm90::most_fields;
 static_assert(sizeof(DepthwiseParams) + 8 * most_fields <= sizeof(ParameterBytes));
-
-int narrow(std::int64_t x) { return static_cast<int>(x); }
 
 }  // namespace
 
@@ -25,11 +26,11 @@ DepthwiseImage depthwise_image(const plan::ConvTask& t, const DepthwisePlan& pla
   d.memory = memory;
   d.step_image = static_cast<u64>(c.h * c.w * pitch);
   d.step_h = c.w * pitch, d.step_w = pitch;
-  d.height = narrow(c.h), d.width = narrow(c.w);
-  d.lattice_h = l.lattice_h, d.lattice_w = l.lattice_w, d.strip_lines = plan.config.strip.lines;
+  d.height = narrow<int>("height of the image", c.h), d.width = narrow<int>("width of the image", c.w);
+  d.lattice_h = l.lattice_h, d.lattice_w = l.lattice_w, d.strip_lines = plan.config.strip.rows;
   const std::int64_t of_image = l.across * l.down, of_band = l.across * l.band;
-  d.strips = static_cast<u32>(l.strips), d.image_strips = static_cast<u32>(of_image);
-  d.band_strips = static_cast<u32>(of_band), d.band_lines = static_cast<u32>(l.band);
+  d.strips = narrow<u32>("strips", l.strips), d.image_strips = narrow<u32>("strips of an image", of_image);
+  d.band_strips = narrow<u32>("strips of a band", of_band), d.band_lines = narrow<u32>("rows of a band", l.band);
   const auto by = [](std::int64_t x) { return divisor(static_cast<u64>(x)); };
   d.by_channel_tiles = by(plan.tiles_n), d.by_image = by(of_image), d.by_band = by(of_band), d.by_lines = by(l.band);
   return d;
@@ -39,7 +40,8 @@ ConvGeometry geometry(const plan::ConvTask& task, const DepthwisePlan& p) {
   ConvGeometry g = sm90::common_geometry(task);
   g.images = p.images, g.rows = p.rows;
   g.tiles_m = p.tiles_m, g.tiles_n = p.tiles_n, g.tiles = p.tiles;
-  g.taps_h = narrow(task.conv.r), g.taps_w = narrow(task.conv.s), g.splits = 1;
+  g.taps_h = narrow<int>("height of the filter", task.conv.r);
+  g.taps_w = narrow<int>("width of the filter", task.conv.s), g.splits = 1;
   set_divisors(g, 0);
   return g;
 }

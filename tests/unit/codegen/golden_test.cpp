@@ -157,10 +157,10 @@ TEST(Golden, ADepthwiseConvolutionIsAsRecorded) {
   const plan::Epilogue epilogue = epilogue_of("operand r[m,n] : bf16\nstore hardswish(acc + bias[n]) + r as y : bf16");
   families::sm90_depthwise::DepthwiseConfig config;
   config.tile_n = 64;
-  config.strip = {.lines = 8, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3, .ctas = 3};
+  config.strip = {.rows = 8, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3, .ctas = 3};
   const Kernel kernel = generate(epilogue, config);
   test::expect_golden(std::string(UNISONO_GOLDEN_DIR) + "/codegen/depthwise.cu", kernel.source);
-  config.strip.lines = 16;
+  config.strip.rows = 16;
   EXPECT_EQ(generate(epilogue, config).source, kernel.source);
 }
 

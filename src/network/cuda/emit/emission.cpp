@@ -26,7 +26,7 @@ void emit_region(RegionEmission& e, const Region& r, const RegionPlan& plan) {
   e.launches.free_scratch();
   emit_gathered_operands(e, r, plan);
   emit_by_kind(e, r, plan);
-  if (r.kind != RegionReport::Kind::epilogue && !r.unfused.empty()) e.launches.last().how += ": " + r.unfused;
+  if (r.kind != RegionReport::Kind::epilogue && r.unfused) e.launches.last().how += ": " + r.unfused->first();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/emit/emission.hpp"
+#include "support/checked.hpp"
 
 namespace unisono::network::gpu {
 
@@ -23,7 +24,7 @@ bool sums_source(const Graph& g, const codegen::GraphKernel& kernel) {
 }
 
 // Parts of an image's rows: a thread has some eight rows, or fewer where that leaves SMs without a block; at most
-// `most` blocks an SM
+// `most` CTAs an SM
 std::int64_t strips_of(const plan::Device& device, const Extents& space, std::int64_t most) {
   const std::int64_t octets = (space.cols + 7) / 8, lanes = 256 / std::min<std::int64_t>(octets, 256);
   const std::int64_t rows = space.rows_per_image(), images = space.images;
@@ -63,7 +64,7 @@ class GraphEmission {
   Arguments arguments(const codegen::GraphKernel& k);
   PlacedTensor place(const codegen::GraphTensor& t, const codegen::GraphKernel& k, std::int64_t strips);
   PlacedTensor& in_scratch(std::map<ValueId, PlacedTensor>& list, ValueId id, std::int64_t bytes, std::int64_t pitch);
-  std::int64_t blocks(const codegen::GraphKernel& k, const Arguments& a) const;
+  int ctas(const codegen::GraphKernel& k, const Arguments& a) const;
 
   RegionEmission& e_;
   const Region& r_;
@@ -161,19 +162,21 @@ GraphEmission::Arguments GraphEmission::arguments(const codegen::GraphKernel& k)
   return a;
 }
 
-std::int64_t GraphEmission::blocks(const codegen::GraphKernel& k, const Arguments& a) const {
+int GraphEmission::ctas(const codegen::GraphKernel& k, const Arguments& a) const {
   const auto [rows, columns] = results_of(k.domain, space_);
-  std::int64_t blocks = space_.images * a.fixed.strips;
-  if (k.part == Part::results) blocks = rows * columns;
-  if (k.part == Part::join) blocks = (rows * columns + k.threads / 32 - 1) / (k.threads / 32);
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (blocks > most) e_.refuse(fmt::format("{} CTAs for '{}'; a launch has at most {}", blocks, e_.name, most));
-  return blocks;
+  support::Checked ctas("CTAs", space_.images);
+  ctas *= a.fixed.strips;
+  if (k.part == Part::results) ctas = support::Checked("CTAs", rows) * columns;
+  if (k.part == Part::join) ctas = (support::Checked("CTAs", rows) * columns).divided_up(k.threads / 32);
+  support::Narrowing to;
+  const int number = to.as<int>(ctas);
+  if (to.beyond()) e_.refuse(fmt::format("the launch for '{}': {}", e_.name, *to.beyond()));
+  return number;
 }
 
 void GraphEmission::launch(const codegen::GraphKernel& k, const std::optional<Refusal>& why) {
   Arguments a = arguments(k);
-  const cuda::PlainGrid grid{count32(blocks(k, a)), count32(k.threads)};
+  const cuda::PlainGrid grid{count32(ctas(k, a)), count32(k.threads)};
   const char* part = k.part == Part::join ? "joined statistics" : k.reduces() ? "statistics" : "elements";
   const auto parameters = [fixed = a.fixed, locations = a.locations](const Bases& bases) {
     GraphParams p = fixed;

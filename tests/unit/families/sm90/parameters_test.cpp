@@ -92,7 +92,7 @@ TEST(Parameters, OfDepthwiseConvolutions) {
                     .groups = 24};
   sm90_depthwise::DepthwisePlan p;
   p.tiles_n = 3;
-  p.config.strip = {.lines = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
+  p.config.strip = {.rows = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
   int memory = 0;
   const DepthwiseImage d = sm90_depthwise::depthwise_image(conv, p, &memory, 32);
   EXPECT_EQ(d.memory, &memory);
@@ -114,7 +114,7 @@ TEST(Parameters, OfDepthwiseConvolutionsAreTheirOwn) {
   const Conv2d conv{.n = 1, .h = 8, .w = 8, .c = 24, .k = 24, .r = 3, .s = 3, .pad = {1, 1, 1, 1}, .groups = 24};
   sm90_depthwise::DepthwisePlan p;
   p.images = 1, p.rows = 64, p.tiles_m = 2, p.tiles_n = 3, p.tiles = 6;
-  p.config.strip = {.lines = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
+  p.config.strip = {.rows = 5, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3};
   const std::array<int, 5> memory{};
   Tensors at{
       .activation = {&memory[0], 0}, .filter = {&memory[1], 1}, .output = {&memory[2], 2}, .side = {&memory[3], 3}};
