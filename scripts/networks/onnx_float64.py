@@ -5,6 +5,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops.op_grid_sample import GridSample as GridSampleOfOpset20
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16)
 
@@ -63,4 +64,21 @@ class BatchNormalization(OpRun):
         return (((x - mean) * scale + b).astype(x.dtype),)
 
 
-CORRECTED = [Softmax, LogSoftmax, BatchNormalization]
+class MeanVarianceNormalization(OpRun):
+    """Its function's body, with the variance as the mean square of deviations: E[x²] - E[x]² of equal elements may be a
+    little below 0, and its root no number."""
+
+    def _run(self, x, axes=(0, 2, 3)):
+        d = x - x.mean(axis=tuple(axes), keepdims=True)
+        return (d / (np.sqrt((d * d).mean(axis=tuple(axes), keepdims=True)) + 1e-9),)
+
+
+class GridSample(GridSampleOfOpset20):
+    """With the names of modes that opset 16 has."""
+
+    def _run(self, x, grid, mode=None, padding_mode=None, align_corners=None):
+        mode = {None: "linear", "bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+        return super()._run(x, grid, mode=mode, padding_mode=padding_mode or "zeros", align_corners=align_corners or 0)
+
+
+CORRECTED = [Softmax, LogSoftmax, BatchNormalization, MeanVarianceNormalization, GridSample]
