@@ -4,6 +4,7 @@
 #include <cstddef>
 #include "../../kernels/unisono/params/params.cuh"
 #include "../../kernels/unisono/params/plain_conv_params.cuh"
+#include "../../kernels/unisono/params/tensor_params.cuh"
 
 static_assert(sizeof(unisono::TensorMap) == 128 && alignof(unisono::TensorMap) == 64);
 static_assert(sizeof(unisono::HeadOutput) == 32);
@@ -51,3 +52,20 @@ static_assert(sizeof(unisono::PlainNormParams) == 56 && alignof(unisono::PlainNo
 static_assert(sizeof(unisono::PlainConvParams) == 336 && alignof(unisono::PlainConvParams) == 8);
 static_assert(offsetof(unisono::PlainConvParams, geometry) == 40);
 static_assert(offsetof(unisono::PlainConvParams, norm) == 280);
+static_assert(sizeof(unisono::IndexSpace) == 104 && alignof(unisono::IndexSpace) == 4);
+static_assert(sizeof(unisono::TensorStatus) == 24 && alignof(unisono::TensorStatus) == 8);
+static_assert(sizeof(unisono::MapHead) == 128 && alignof(unisono::MapHead) == 8);
+static_assert(sizeof(unisono::MapTensor) == 80);
+static_assert(sizeof(unisono::MapParams<3>) == 128 + 3 * 80 && offsetof(unisono::MapParams<3>, tensors) == 128);
+static_assert(sizeof(unisono::MoveParams) == 320 && offsetof(unisono::MoveParams, fill) == 312);
+static_assert(sizeof(unisono::GatherParams) == 544 && offsetof(unisono::GatherParams, faults) == 528);
+static_assert(sizeof(unisono::ScatterParams) == 688 && offsetof(unisono::ScatterParams, faults) == 672);
+static_assert(sizeof(unisono::ScatterLinesParams) == 784 && offsetof(unisono::ScatterLinesParams, owners) == 776);
+static_assert(sizeof(unisono::ReduceParams) == 440 && offsetof(unisono::ReduceParams, partials) == 424);
+static_assert(sizeof(unisono::ScanParams) == 280 && offsetof(unisono::ScanParams, length) == 264);
+static_assert(sizeof(unisono::TopParams) == 280 && offsetof(unisono::TopParams, kept) == 268);
+static_assert(sizeof(unisono::ProductParams) == 344 && offsetof(unisono::ProductParams, depth) == 336);
+static_assert(sizeof(unisono::WindowParams) == 680 && offsetof(unisono::WindowParams, axes) == 672);
+static_assert(sizeof(unisono::ResampleParams) == 544 && offsetof(unisono::ResampleParams, axes) == 536);
+static_assert(sizeof(unisono::GridParams) == 392 && offsetof(unisono::GridParams, extents) == 352);
+static_assert(sizeof(unisono::VolumeParams) == 472 && offsetof(unisono::VolumeParams, axis) == 304);

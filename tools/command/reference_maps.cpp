@@ -87,9 +87,9 @@ double map(const operators::Map& o, const double* operands, DType t) {
   const double x = operands[0], y = operands[1], z = operands[2];
   const DType to = o.to;
   switch (o.op) {
-#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, REFERENCE, ROUNDINGS, ...) \
-  case MapOp::NAME: {                                                      \
-    return REFERENCE;                                                      \
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, CUDA, REFERENCE, ROUNDINGS, ...) \
+  case MapOp::NAME: {                                                            \
+    return REFERENCE;                                                            \
   }
 #define UNISONO_MAP_OTHER(NAME, OPERANDS, TYPES, REFERENCE, ROUNDINGS, ...) \
   case MapOp::NAME: {                                                       \
@@ -104,9 +104,9 @@ double map(const operators::Map& o, const double* operands, DType t) {
 double roundings(const operators::Map& o, DType t) {
   const DType to = o.to;
   switch (o.op) {
-#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, REFERENCE, ROUNDINGS, ...) \
-  case MapOp::NAME: {                                                      \
-    return ROUNDINGS;                                                      \
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, CUDA, REFERENCE, ROUNDINGS, ...) \
+  case MapOp::NAME: {                                                            \
+    return ROUNDINGS;                                                            \
   }
 #define UNISONO_MAP_OTHER(NAME, OPERANDS, TYPES, REFERENCE, ROUNDINGS, ...) \
   case MapOp::NAME: {                                                       \

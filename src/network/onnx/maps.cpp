@@ -60,7 +60,7 @@ void import_cast_like(const NodeReader& node) { cast_to(node, node.type(1)); }
 constexpr OperatorRow map_table[] = {
     {"Mod", 10, import_mod},
 #define ONNX(...) __VA_OPT__(__VA_ARGS__, )
-#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, REFERENCE, ROUNDINGS, ...) __VA_ARGS__
+#define UNISONO_MAP(NAME, OPERANDS, TYPES, CPU, CUDA, REFERENCE, ROUNDINGS, ...) __VA_ARGS__
 #define UNISONO_MAP_OTHER(NAME, OPERANDS, TYPES, REFERENCE, ROUNDINGS, ...) __VA_ARGS__
 #include "unisono/network/maps.def"
 #undef ONNX

@@ -1,0 +1,217 @@
+// Parameters of the kernels of tensor/, which know tensors of any rank and element type. Plain structs, the same to the
+// host's compiler.
+#pragma once
+#include "unisono/params/params.cuh"
+
+namespace unisono {
+
+// An index space in row-major order: axes[0] is the outermost. It has at least one axis; indices are numbered from 0.
+constexpr int kTensorAxes = 8;
+struct IndexSpace {
+  u32 axes, count;  // count: of all indices, below 2^31
+  u32 extents[kTensorAxes];
+  Divisor by[kTensorAxes];
+};
+
+// A tensor as an index space walks over it. Strides count elements, or the words that are moved.
+struct StridedView {
+  void* memory;
+  i64 strides[kTensorAxes];
+};
+
+// The first fault that a kernel met in a run; all zero: none.
+enum TensorFault : u32 { kNoFault, kIndexOutside, kDivisionByZero };
+struct TensorStatus {
+  u32 launch;  // which told it, counted from 1
+  u32 fault;   // TensorFault
+  i64 index, extent;
+};
+// Where a launch tells its faults, and as which. Of null memory nothing is told.
+struct FaultReport {
+  TensorStatus* status;
+  u32 launch;
+  u32 unused;
+};
+
+// An elementwise computation. The innermost axis of the space counts chunks of elements, a thread each, of which the
+// last may be shorter.
+struct MapHead {
+  IndexSpace space;
+  FaultReport faults;
+  u32 length;  // elements of the innermost axis
+  u32 unused;
+};
+struct MapTensor {
+  StridedView view;
+  i64 step;  // from element to element of a chunk
+};
+template <int kTensors>
+struct MapParams {
+  MapHead head;
+  MapTensor tensors[kTensors];
+};
+
+// to[i] = from[i]. An axis with a table reads at table[place] instead of place, or `fill` where that is negative.
+struct MoveParams {
+  IndexSpace space;
+  StridedView from, to;
+  const int* tables[kTensorAxes];  // null: places as they are
+  u64 fill;                        // eight bytes of equal elements
+};
+
+// The same elements, counted row-major in two shapes.
+struct ReorderParams {
+  IndexSpace from_space, to_space;
+  StridedView from, to;
+};
+
+// A part of matrices, zero elsewhere.
+struct TriangleParams {
+  IndexSpace space;
+  StridedView from, to;
+  i64 diagonal;
+  int row_axis, column_axis;  // of the space
+  int upper, unused;
+};
+
+// to[i] = i, as i64.
+struct RangeParams {
+  i64* to;
+  i64 stride;
+  u64 count;
+};
+
+// Axes of a tensor whose places are named by a tuple of indices, which lie `step` elements apart.
+struct NamedAxes {
+  u32 count;
+  u32 wide;  // indices are i64, else i32
+  i64 step;
+  i64 extents[kTensorAxes], strides[kTensorAxes];
+  i64 slots[kTensorAxes];  // strides that number the places; scatters only
+};
+
+struct GatherParams {
+  IndexSpace space;  // of `to`
+  StridedView from, indices, to;
+  NamedAxes named;  // of `from`
+  FaultReport faults;
+};
+
+// Updates that replace elements. Of those for one place the last wins: `numbers` counts updates in their order, and
+// slots.memory has for each place one more than the largest number that wants it.
+struct ScatterParams {
+  IndexSpace space;  // of what claims places, or of all updates
+  StridedView indices, updates, to, slots, numbers;
+  NamedAxes named;  // of `to`
+  FaultReport faults;
+};
+struct ClearParams {
+  u32* memory;
+  u64 count;
+};
+
+// Updates that are joined with elements, in their order: a thread takes the steps of a line one by one, those for the
+// places of which it is one of `owners`.
+struct ScatterLinesParams {
+  IndexSpace lines, steps;
+  StridedView indices, updates, to;                         // by lines
+  i64 index_steps[kTensorAxes], update_steps[kTensorAxes];  // strides by steps
+  NamedAxes named;
+  FaultReport faults;
+  u32 owners, unused;
+};
+
+// Elements that become one result. With several parts, each makes a state in `partials`, (results, parts).
+struct ReduceParams {
+  IndexSpace results, elements;
+  StridedView from, to;              // by results
+  i64 element_strides[kTensorAxes];  // of `from`
+  u32 parts, part_length;            // elements of a part; the last may have fewer
+  void* partials;
+  double count;  // of elements
+};
+
+// Running sums along lines of a tensor.
+struct ScanParams {
+  IndexSpace lines;
+  StridedView from, to;
+  i64 from_step, to_step;
+  u32 length;
+  int exclusive, reverse, unused;
+};
+
+// Places of the most extreme elements of lines, in their order.
+struct TopParams {
+  IndexSpace lines;
+  StridedView from, to;
+  i64 from_step, to_step;
+  u32 length, kept;  // elements of a line; results
+  int smallest, unused;
+};
+
+// Sums of products: matrices of a batch. Along columns `a` does not move, along rows `b` does not.
+struct ProductParams {
+  IndexSpace space;  // of `to`
+  StridedView a, b, to;
+  i64 a_step, b_step;  // along the depth
+  u32 depth, unused;
+};
+
+// Pooling over windows. Some axes of the space are those of a window, along which `from` and `places` do not move.
+struct WindowAxis {
+  int taps, stride, dilation, before, after, extent;  // extent: of `from`
+  i64 step, place_step;                               // of `from`, and of its elements' numbers
+};
+struct WindowParams {
+  IndexSpace space;  // of `to`
+  StridedView from, to, places;
+  int window_of[kTensorAxes];  // by axis of the space: which of the window's it is; below 0: none
+  WindowAxis window[kTensorAxes];
+  u32 axes;  // of the window
+  int count_pad;
+};
+
+// Sums of weighted elements: along some axes output i is made of taps first[i] to before first[i + 1]. One whose place
+// is below 0 makes the output `outside`.
+struct ResampleAxis {
+  const int *first, *places;
+  const double* weights;
+  i64 step;  // of `from`, which does not move along the axis otherwise
+};
+struct ResampleParams {
+  IndexSpace space;  // of `to`
+  StridedView from, to;
+  int resampled[kTensorAxes];  // by axis of the space: which of `axis` it is; below 0: none
+  ResampleAxis axis[kTensorAxes];
+  u32 axes;
+  float outside;
+};
+
+// Images, or volumes, at the places that a grid names.
+constexpr int kGridAxes = 3;
+struct GridParams {
+  IndexSpace space;            // of `to`
+  StridedView from, grid, to;  // `from` and `grid`: by image and channel, by image and place
+  i64 grid_step, steps[kGridAxes];
+  int extents[kGridAxes];  // of `from`
+  int axes, nearest, cubic, reflection, zeros, align_corners, unused;
+};
+
+// Convolutions of volumes, and their transposes, one sum a thread.
+struct VolumeAxis {
+  int taps, stride, dilation, before, extent, unused;  // extent: of `from`
+  i64 step, tap_step;                                  // of `from`, of the filter
+};
+struct VolumeParams {
+  IndexSpace space;  // of `to`
+  StridedView from, to;
+  const void *filter, *bias;  // bias: dense; may be null
+  i64 from_channel, filter_channel, filter_output;
+  i64 from_group, filter_group;  // from one group's first channel, or filter, to the next one's
+  VolumeAxis axis[3];
+  int channel_axis, axis_of[kTensorAxes];  // of the space: the output channels; which of `axis` one is, below 0: none
+  u32 group_channels, group_outputs;
+  int transposed;
+};
+
+}  // namespace unisono

@@ -1,0 +1,195 @@
+// Launches as data: addresses, scratch, tables. What they compute is tested on the emulated GPU
+// (tests/gpu/tensor_*_test.cpp).
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tensors/indexed.hpp"
+#include "tensors/lines.hpp"
+#include "tensors/moves.hpp"
+#include "tensors/reduce.hpp"
+#include "tensors/text.hpp"
+#include "tensors/windows.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::tensors {
+namespace {
+
+using Of = Address::Of;
+
+StridedTensor dense(DType t, const Extents& shape) { return {stored(t), shape, row_major_strides(shape), 0, 16}; }
+
+// Every address has a place of its own in the parameters, tables and tensors exist, the entry is in the text
+void expect_whole(const Launches& launches, std::size_t tensors) {
+  for (const Launch& l : launches.list) {
+    EXPECT_THAT(l.source, testing::HasSubstr(l.entry + "(const __grid_constant__ unisono::"));
+    EXPECT_GT(l.threads, 0);
+    EXPECT_FALSE(l.how.empty());
+    std::set<std::size_t> places;
+    for (const Address& a : l.addresses) {
+      EXPECT_TRUE(places.insert(a.place).second) << l.entry << ": two addresses at " << a.place;
+      EXPECT_LE(a.place + 8, l.parameters.size());
+      EXPECT_EQ(a.place % 8, 0u);
+      EXPECT_TRUE(a.read || a.written);
+      if (a.of == Of::tensor) {
+        EXPECT_LT(a.number, tensors);
+      }
+      if (a.of == Of::table) {
+        EXPECT_LT(a.number, launches.tables.size());
+      }
+      if (a.of == Of::scratch) {
+        EXPECT_GT(launches.scratch_bytes, 0u);
+      }
+    }
+  }
+}
+
+std::vector<std::string> entries(const Launches& launches) {
+  std::vector<std::string> list;
+  for (const Launch& l : launches.list) list.push_back(l.entry);
+  return list;
+}
+
+TEST(Launches, AddressesAndTheirNumberAreFilledIn) {
+  const StridedTensor x = dense(DType::f32, {9}), indices = dense(DType::i64, {3});
+  StridedTensor to = dense(DType::f32, {3});
+  to.offset = 5;
+  const Launches launches = gather(0, x, indices, to).value();
+  expect_whole(launches, 3);
+  ASSERT_TRUE(launches.list[0].reports());
+  std::byte memory[64];
+  const auto parameters = complete(
+      launches.list[0], [&](const Address& a) { return a.of == Of::status ? memory + 32 : memory + a.number; }, 7);
+  GatherParams p{};
+  ASSERT_EQ(parameters.size(), sizeof p);
+  std::memcpy(&p, parameters.data(), sizeof p);
+  EXPECT_EQ(p.from.memory, memory);
+  EXPECT_EQ(p.indices.memory, memory + 1);
+  EXPECT_EQ(p.to.memory, memory + 2 + 5 * sizeof(float));
+  EXPECT_EQ(static_cast<void*>(p.faults.status), memory + 32);
+  EXPECT_EQ(p.faults.launch, 7u);
+}
+
+TEST(Launches, FillsAreRepeated) {
+  EXPECT_EQ(filled_with(1, DType::boolean), 0x0101010101010101u);
+  EXPECT_EQ(filled_with(-2, DType::i16), 0xfffefffefffefffeu);
+  EXPECT_EQ(filled_with(1, DType::bf16), 0x3f803f803f803f80u);
+  EXPECT_EQ(filled_with(1, DType::f16), 0x3c003c003c003c00u);
+  EXPECT_EQ(filled_with(1, DType::f32), 0x3f8000003f800000u);
+  EXPECT_EQ(filled_with(-1, DType::i64), ~std::uint64_t{0});
+  EXPECT_EQ(filled_with(0.5, DType::f64), 0x3fe0000000000000u);
+}
+
+TEST(Launches, TablesGoWithTheirAxes) {
+  const StridedTensor x = dense(DType::i32, {2, 3, 4}), to = dense(DType::i32, {2, 5, 4});
+  const Launches launches = take(x, to, {{}, {-1, 0, 1, 2, -1}, {}}, filled_with(3, DType::i32)).value();
+  expect_whole(launches, 2);
+  ASSERT_EQ(launches.tables.size(), 1u);
+  EXPECT_EQ(entries(launches), std::vector<std::string>{"unisono_move_16"});
+  MoveParams p{};
+  std::memcpy(&p, launches.list[0].parameters.data(), sizeof p);
+  EXPECT_EQ(p.fill, 0x0000000300000003u);
+  EXPECT_EQ(p.space.extents[1], 5u);
+  EXPECT_EQ(launches.list[0].addresses[2].place, offsetof(MoveParams, tables) + sizeof(void*));
+}
+
+// x is copied, places are cleared and claimed, winners written; or sums are kept in float32 until the end
+TEST(Launches, ScattersHaveTheirSteps) {
+  const StridedTensor indices = dense(DType::i64, {5, 1});
+  Scattered s{dense(DType::f32, {9, 4}), indices, dense(DType::f32, {5, 4}), dense(DType::f32, {9, 4})};
+  const Launches replaced = scatter_nd({ScatterReduction::none}, s).value();
+  expect_whole(replaced, 4);
+  EXPECT_THAT(entries(replaced),
+              testing::ElementsAre("unisono_move_16", "unisono_clear", "unisono_claim", "unisono_scatter_16"));
+  EXPECT_EQ(replaced.scratch_bytes, 9 * sizeof(u32));
+  s.in_place = true;
+  EXPECT_THAT(entries(scatter_nd({ScatterReduction::add}, s).value()), testing::ElementsAre("unisono_scatter_lines"));
+  s.in_place = false;
+  for (StridedTensor* t : {&s.x, &s.updates, &s.to}) t->type = {DType::f32, DType::bf16};
+  const Launches summed = scatter_nd({ScatterReduction::add}, s).value();
+  expect_whole(summed, 4);
+  EXPECT_THAT(entries(summed), testing::ElementsAre("unisono_map", "unisono_scatter_lines", "unisono_map"));
+  EXPECT_EQ(summed.scratch_bytes, 36 * sizeof(float));
+  EXPECT_THAT(summed.list[1].source, testing::HasSubstr("scatter_lines<float, Bf16, JoinSum>(p)"));
+  s.updates.shape = {0, 4}, s.indices.shape = {0, 1};
+  EXPECT_THAT(entries(scatter_nd({ScatterReduction::add}, s).value()), testing::ElementsAre("unisono_move_8"));
+}
+
+TEST(Launches, PartsOfReductionsMeetInScratch) {
+  const StridedTensor x = dense(DType::f32, {1000, 8});
+  const Launches parts = reduce({ReduceOp::sum, {0}, true}, x, dense(DType::f32, {1, 8})).value();
+  expect_whole(parts, 2);
+  EXPECT_THAT(entries(parts), testing::ElementsAre("unisono_reduce", "unisono_join_parts"));
+  EXPECT_EQ(parts.scratch_bytes, 8u * 15 * 16);
+  EXPECT_EQ(parts.list[0].how, "a thread a part of a result, 15 parts");
+  const Launches rows = reduce({ReduceOp::sum, {1}, false}, x, dense(DType::f32, {1000})).value();
+  EXPECT_THAT(entries(rows), testing::ElementsAre("unisono_reduce"));
+  EXPECT_EQ(rows.scratch_bytes, 0u);
+}
+
+TEST(Launches, OutputsOfWindowsHaveAThreadEach) {
+  const StridedTensor x = dense(DType::f32, {2, 4, 6, 5}), to = dense(DType::f32, {2, 4, 3, 5});
+  const Launches product =
+      matmul(dense(DType::f32, {2, 6, 7}), dense(DType::f32, {7, 5}), dense(DType::f32, {2, 6, 5})).value();
+  expect_whole(product, 3);
+  EXPECT_EQ(product.list[0].threads, 60);
+  EXPECT_EQ(product.list[0].how, "sums of 7 products, one output a thread");
+  operators::PoolNd window{.kernel = {2, 1}, .stride = {2, 1}, .dilation = {1, 1}, .before = {0, 0}, .after = {0, 0}};
+  expect_whole(pool(window, x, to).value(), 2);
+  const Launches resampled = resample({{}, {}, {{0, 1, 2, 3}, {0, 2, 4}, {1, 1, 1}}, {}}, 0, x, to).value();
+  expect_whole(resampled, 2);
+  ASSERT_EQ(resampled.tables.size(), 3u);
+  EXPECT_EQ(resampled.tables[2].size(), 6u);  // float64
+  window.stride[0] = std::int64_t{1} << 30;
+  EXPECT_THAT(pool(window, x, to).refusal().text(), testing::HasSubstr("kernels count places to"));
+}
+
+TEST(Launches, VolumesMayHaveABias) {
+  operators::Conv3d op{{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 2, false};
+  const StridedTensor x = dense(DType::f32, {2, 4, 3, 3, 3}), to = dense(DType::f32, {2, 6, 2, 2, 2});
+  const StridedTensor filter = dense(DType::f32, {6, 2, 2, 2, 2}), bias = dense(DType::f32, {6});
+  for (const StridedTensor* b : {static_cast<const StridedTensor*>(nullptr), &bias}) {
+    const Launches launches = convolve(op, x, filter, b, to).value();
+    expect_whole(launches, 4);
+    EXPECT_EQ(launches.list[0].addresses.size(), b == nullptr ? 3u : 4u);
+    VolumeParams p{};
+    std::memcpy(&p, launches.list[0].parameters.data(), sizeof p);
+    EXPECT_EQ(p.group_channels, 2u);
+    EXPECT_EQ(p.group_outputs, 3u);
+    EXPECT_EQ(p.filter_group, 3 * 16);
+    EXPECT_EQ(p.channel_axis, 1);
+    EXPECT_EQ(p.axis_of[1], -1);
+    EXPECT_EQ(p.axis_of[4], 2);
+  }
+}
+
+TEST(Launches, EmptyResultsHaveNone) {
+  const StridedTensor x = dense(DType::f32, {0, 4}), indices = dense(DType::i64, {0, 4});
+  EXPECT_TRUE(move(x, x)->list.empty());
+  EXPECT_TRUE(reorder(x, dense(DType::f32, {4, 0}))->list.empty());
+  EXPECT_TRUE(gather_elements(0, dense(DType::f32, {3, 4}), indices, x)->list.empty());
+  EXPECT_TRUE(reduce({ReduceOp::sum, {1}, true}, x, dense(DType::f32, {0, 1}))->list.empty());
+  EXPECT_TRUE(cumulative_sum({}, x, x)->list.empty());
+  EXPECT_TRUE(range(dense(DType::i64, {0}))->list.empty());
+}
+
+TEST(Launches, RefusesLinesThatAreTooLongToCompare) {
+  const StridedTensor x = dense(DType::f32, {1 << 21}), to = dense(DType::i64, {5});
+  EXPECT_THAT(top_k({0, 5, false}, x, to).refusal().text(),
+              testing::HasSubstr("1 lines of 2097152 elements, each of which is compared with all others"));
+  EXPECT_TRUE(top_k({0, 5, false}, dense(DType::f32, {1 << 18}), to));
+}
+
+TEST(Types, WordsAndTags) {
+  EXPECT_EQ(tag_of(DType::bf16), "Bf16");
+  EXPECT_EQ(number_of(DType::f16), "float");
+  EXPECT_EQ(number_of(DType::u16), "u16");
+  EXPECT_EQ(word_of(16), "uint4");
+  EXPECT_THROW(tag_of(DType::tf32), InternalError);
+  EXPECT_THROW(word_of(3), InternalError);
+}
+
+}  // namespace
+}  // namespace unisono::tensors
