@@ -67,6 +67,8 @@ inline float __uint_as_float(unsigned x) { return unisono_emulator::bits_as<floa
 inline unsigned __float_as_uint(float x) { return unisono_emulator::bits_as<unsigned>(x); }
 inline float __int_as_float(int x) { return unisono_emulator::bits_as<float>(x); }
 inline int __float_as_int(float x) { return unisono_emulator::bits_as<int>(x); }
+inline double __longlong_as_double(long long x) { return unisono_emulator::bits_as<double>(x); }
+inline long long __double_as_longlong(double x) { return unisono_emulator::bits_as<long long>(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline float __sinf(float x) { return std::sin(x); }
@@ -101,6 +103,10 @@ T atomicAdd(T* address, std::type_identity_t<T> value) {
 template <class T>
 T atomicMax(T* address, std::type_identity_t<T> value) {
   return std::exchange(*address, std::max(*address, value));
+}
+template <class T>
+T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  return std::exchange(*address, *address == expected ? value : *address);
 }
 inline long long clock64() { return static_cast<long long>(unisono_emulator::ticks()); }
 
