@@ -1,43 +1,19 @@
 // The path of a launch allocates nothing. Calls of operator new from this program's own code are counted; those of the
 // tests' driver, which writes everything down, are not.
 
-#include <link.h>
-
 #include <cstdlib>
 #include <new>
 
 #include "network_recorded.hpp"
+#include "support/own_text.hpp"
 
 namespace {
 
 thread_local bool is_counting = false;
 thread_local long allocations = 0;
 
-struct Text {
-  std::uintptr_t begin = 0, end = 0;
-};
-
-// The code of this program, into which the library is linked
-Text own_text() {
-  Text found;
-  ::dl_iterate_phdr(
-      [](dl_phdr_info* info, std::size_t, void* to) {
-        for (int i = 0; i < info->dlpi_phnum; ++i) {
-          const auto& part = info->dlpi_phdr[i];
-          if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-          const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
-          *static_cast<Text*>(to) = {begin, begin + part.p_memsz};
-        }
-        return 1;  // the program is the first
-      },
-      &found);
-  return found;
-}
-
 void* take(std::size_t size, const void* caller) {
-  static const Text own = own_text();
-  const auto at = reinterpret_cast<std::uintptr_t>(caller);
-  if (is_counting && at >= own.begin && at < own.end) ++allocations;
+  if (is_counting && unisono::test::is_own_code(caller)) ++allocations;
   if (void* const memory = std::malloc(size == 0 ? 1 : size)) return memory;
   throw std::bad_alloc();
 }

@@ -1,7 +1,6 @@
 #include "faults.hpp"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -10,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+
+#include "support/own_text.hpp"
 
 namespace unisono::faults {
 namespace {
@@ -38,34 +39,6 @@ std::atomic<bool> passed{false};
 
 Calls& of(Kind kind) { return counts().kinds[static_cast<std::size_t>(kind)]; }
 
-// The code of this program, which our own libraries are linked into; other libraries are files of their own
-struct Text {
-  ElfW(Addr) begin = 0, end = 0;
-};
-const Text& own_text() {
-  static const Text text = [] {
-    Text found;
-    ::dl_iterate_phdr(
-        [](dl_phdr_info* info, std::size_t, void* to) {
-          for (int i = 0; i < info->dlpi_phnum; ++i) {
-            const auto& part = info->dlpi_phdr[i];
-            if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
-            const ElfW(Addr) begin = info->dlpi_addr + part.p_vaddr;
-            *static_cast<Text*>(to) = {begin, begin + part.p_memsz};
-          }
-          return 1;  // the program is the first
-        },
-        &found);
-    return found;
-  }();
-  return text;
-}
-
-bool is_own(const void* caller) {
-  const auto at = reinterpret_cast<ElfW(Addr)>(caller);
-  return at >= own_text().begin && at < own_text().end;
-}
-
 // Code of other libraries within this program. JSON's values take memory while they are destroyed; the messages of ONNX
 // are read by protobuf's code, some of which its compiler writes.
 bool is_foreign(const char* function) {
@@ -93,7 +66,7 @@ _Unwind_Reason_Code judge(_Unwind_Context* context, void* to) {
   if (!frames.begun) return _URC_NO_REASON;
   Dl_info info{};
   const bool named = ::dladdr(at, &info) != 0 && info.dli_sname != nullptr;
-  frames.foreign = !is_own(at) || (named && is_foreign(info.dli_sname));
+  frames.foreign = !test::is_own_code(at) || (named && is_foreign(info.dli_sname));
   const bool undecided = !frames.foreign && named && is_of_the_standard_library(info.dli_sname);
   return undecided ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
@@ -106,7 +79,7 @@ bool is_of_another_library(const void* caller) {
 
 // Whether this allocation is the one that fails
 bool is_refused(const void* caller) {
-  if (!of(Kind::allocation).counted || !is_own(caller) || !fails_now(Kind::allocation, "new")) return false;
+  if (!of(Kind::allocation).counted || !test::is_own_code(caller) || !fails_now(Kind::allocation, "new")) return false;
   passed = is_of_another_library(caller);
   return !passed;
 }
@@ -143,7 +116,7 @@ std::string failed_call(Kind kind) {
 }
 
 Counting::Counting(Kind kind, long fails) : kind_(kind) {
-  own_text();
+  test::own_text();
   passed = false;
   counts().process = ::getpid();
   of(kind).seen = 0, of(kind).fails = fails, of(kind).failed = nullptr, of(kind).counted = true;
