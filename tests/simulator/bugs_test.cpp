@@ -8,7 +8,7 @@ Case resident() { return on_one_stream(kernel_of(kResident, kCooperative, 2, 2, 
 Case streamed() { return on_one_stream(kernel_of(kStreamed, kCooperative, 2, 2, 3)); }
 
 TEST(Bugs, TileThatStraddlesTwoImages) {
-  // 2.75 tiles an image: whole tiles are 3; cut through the borders, image 1 touches 4, more than there are blocks.
+  // 2.75 tiles an image: whole tiles are 3; cut through the borders, image 1 touches 4, more than there are CTAs.
   Kernel k = kernel_of(kResident, kCooperative, 3, 2, 11);
   k.tile_rows = 4;
   ASSERT_TRUE(resident_is_legal(k));
@@ -27,7 +27,7 @@ TEST(Bugs, TurnToStoreBeforePublish) {
   expect_catches(Bug::kStoreOrderBeforePublish, FailureKind::kDeadlock, on_one_stream(k));
 }
 
-TEST(Bugs, TwoTilesOfAnImageForOneBlock) {
+TEST(Bugs, TwoTilesOfAnImageForOneCta) {
   expect_passes(on_one_stream(kernel_of(kResident, kCooperative, 2, 2, 2)));
   expect_fails(on_one_stream(kernel_of(kResident, kCooperative, 2, 2, 3)), FailureKind::kDeadlock);
   expect_passes(on_one_stream(kernel_of(kStreamed, kCooperative, 2, 2, 3)));
@@ -44,7 +44,7 @@ TEST(Bugs, WorkspaceSharedByConcurrentLaunches) {
   }
 }
 
-TEST(Bugs, MoreBlocksThanFitWithoutCooperativeLaunch) {
+TEST(Bugs, MoreCtasThanFitWithoutCooperativeLaunch) {
   for (const Mode mode : {kResident, kStreamed}) {
     Case c = on_one_stream(kernel_of(mode, kCooperative, 3, 1, 3));
     c.launches[0].cooperative = false;
@@ -58,7 +58,7 @@ TEST(Bugs, MoreBlocksThanFitWithoutCooperativeLaunch) {
   }
 }
 
-TEST(Bugs, TwoGridsThatFitAloneStartedBlockByBlock) {
+TEST(Bugs, TwoGridsThatFitAloneStartedCtaByCta) {
   Case c = on_two_streams(kernel_of(kResident, kCooperative, 2, 1, 2), 2);
   expect_passes(c);
   for (Launch& launch : c.launches) launch.cooperative = false;
@@ -113,8 +113,8 @@ TEST(Bugs, EpochReadBeforeThePredecessorHasEnded) {
   expect_catches(Bug::kEpochBeforeGridWait, FailureKind::kStale, c, Reduction::kPrivate);
 }
 
-// Block 2 has no tile and may leave before the others start.
-TEST(Bugs, EpochThatChangesAsBlocksLeave) {
+// CTA 2 has no tile and may leave before the others start.
+TEST(Bugs, EpochThatChangesAsCtasLeave) {
   for (const Exchange exchange : {Exchange::kCounters, Exchange::kTags}) {
     Kernel k = kernel_of(kResident, kCooperative, 3, 1, 2);
     k.exchange = exchange;
@@ -123,7 +123,7 @@ TEST(Bugs, EpochThatChangesAsBlocksLeave) {
 }
 
 // By its producer, which has loaded all while no consumer has the epoch: some take the next launch's.
-TEST(Bugs, BlockCountedOutBeforeItsWarpsHaveTheEpoch) {
+TEST(Bugs, CtaCountedOutBeforeItsWarpsHaveTheEpoch) {
   for (const Exchange exchange : {Exchange::kCounters, Exchange::kTags}) {
     Kernel k = kernel_of(kResident, kCooperative, 2, 1, 2);
     k.exchange = exchange, k.k_blocks = 1;

@@ -33,7 +33,7 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
   const bool ping_pong = k.schedule == Schedule::kPingPong;
   const bool straddling = k.bug == Bug::kStraddlingTile;
   if (first_epoch >= epochs) throw std::invalid_argument("the first epoch is none");
-  if (k.blocks < 1 || k.blocks % k.cluster_blocks() != 0) throw std::invalid_argument("the grid is not whole clusters");
+  if (k.ctas < 1 || k.ctas % k.cluster_ctas() != 0) throw std::invalid_argument("the grid is not whole clusters");
   if (ping_pong && k.warpgroups != 2 && (k.warpgroups != 4 || k.mode == Mode::kStreamed))
     throw std::invalid_argument("ping-pong has two consumers, or four");
   if (k.ordered_store && (!ping_pong || k.split_k > 1 || k.mode == Mode::kStreamed || k.mode == Mode::kKept))
@@ -44,7 +44,7 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
     throw std::invalid_argument("rows are exchanged by tags, whole and without segments");
   if (by_tags() && k.split_k > 1 && k.mode != Mode::kResident)
     throw std::invalid_argument("split-K by tags is modelled in resident mode");
-  if (straddling && (k.cluster_blocks() > 1 || k.split_k > 1 || k.segment_slots > 1 || k.tiles_n > 1))
+  if (straddling && (k.cluster_ctas() > 1 || k.split_k > 1 || k.segment_slots > 1 || k.tiles_n > 1))
     throw std::invalid_argument("straddling tiles are modelled one block wide");
 
   if ((int64_t(k.images) * k.items_per_image() - 1) / k.clusters() / k.consumer_groups() >= 32)
@@ -69,7 +69,7 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
         tiles.push_back({int(tiles.size()), n, {{image, m * k.cluster_m * halves()}}});
   slots.assign(k.images, k.tiles_m() * k.cluster_m * halves());
   for (const Tile& tile : tiles)
-    for (int rank = 0; rank < k.cluster_blocks(); ++rank)
+    for (int rank = 0; rank < k.cluster_ctas(); ++rank)
       for (int half = 0; half < halves(); ++half)
         slot_owner[{tile.parts[0].image, tile.parts[0].slot + rank / k.cluster_n * halves() + half,
                     tile.n * k.cluster_n + rank % k.cluster_n}] = share_of(tile, rank, half);
@@ -84,52 +84,44 @@ int LaunchBuilder::workspace_location(const std::string& name) {
 }
 
 int LaunchBuilder::flag(int image) { return counter(fmt::format("flag of image {}", image), 1); }
-int LaunchBuilder::exits() { return counter("exits", kernel.blocks); }
+int LaunchBuilder::exits() { return counter("exits", kernel.ctas); }
 
-uint16_t LaunchBuilder::row_blocks(int rank) const {
+uint16_t LaunchBuilder::row_ctas(int rank) const {
   uint16_t mask = 0;
   for (int i = 0; i < kernel.cluster_n; ++i)
     mask = uint16_t(mask | 1 << (rank / kernel.cluster_n * kernel.cluster_n + i));
   return mask;
 }
 
-uint16_t LaunchBuilder::column_blocks(int rank) const {
+uint16_t LaunchBuilder::column_ctas(int rank) const {
   uint16_t mask = 0;
   for (int i = 0; i < kernel.cluster_m; ++i)
     mask = uint16_t(mask | 1 << (i * kernel.cluster_n + rank % kernel.cluster_n));
   return mask;
 }
 
-// In a cluster of rows and columns a block that is told of its row and column only may find its count complete by a
-// neighbour that is a round ahead, while a block of its column is still reading: so all tell all.
+// In a cluster of rows and columns a CTA that is told of its row and column only may find its count complete by a
+// neighbour that is a round ahead, while a CTA of its column is still reading: so all tell all.
 uint16_t LaunchBuilder::readers_of(int rank) const {
   if (kernel.bug == Bug::kLocalRelease) return uint16_t(1 << rank);
-  if (kernel.bug == Bug::kRowColumnRelease) return uint16_t(row_blocks(rank) | column_blocks(rank));
-  return uint16_t((1 << kernel.cluster_blocks()) - 1);
+  if (kernel.bug == Bug::kRowColumnRelease) return uint16_t(row_ctas(rank) | column_ctas(rank));
+  return uint16_t((1 << kernel.cluster_ctas()) - 1);
 }
 
-// Barriers of a block: full[stages], empty[stages], order[2], order of stores[2]; kept: full and empty columns[2] of
+// Barriers of a CTA: full[stages], empty[stages], order[2], order of stores[2]; kept: full and empty columns[2] of
 // the consumer groups, loaded[consumers].
-BlockSpec LaunchBuilder::block(int index) const {
+CtaSpec LaunchBuilder::cta(int index) const {
   const Kernel& k = kernel;
   const int readers = halves();
-  BlockSpec b{number,
-              int(system.blocks.size()) - index % k.cluster_blocks(),
-              index % k.cluster_blocks(),
-              0,
-              0,
-              {},
-              0,
-              1,
-              readers,
-              0,
-              0};
-  const int sharers = std::popcount(readers_of(index % k.cluster_blocks()));
+  CtaSpec b{
+      number, int(system.ctas.size()) - index % k.cluster_ctas(), index % k.cluster_ctas(), 0, 0, {}, 0, 1, readers, 0,
+      0};
+  const int sharers = std::popcount(readers_of(index % k.cluster_ctas()));
   for (int s = 0; s < k.stages; ++s) b.barriers.push_back({fmt::format("full[{}]", s), 1});
   for (int s = 0; s < k.stages; ++s) b.barriers.push_back({fmt::format("empty[{}]", s), readers * sharers});
   for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("order[{}]", w), readers});
   for (int w = 0; w < 2; ++w) b.barriers.push_back({fmt::format("store order[{}]", w), readers});
-  b.parts = k.cluster_blocks() > 1 ? 2 : 1;
+  b.parts = k.cluster_ctas() > 1 ? 2 : 1;
   b.buffers = b.columns = b.staging = k.stages * b.parts;
   if (k.mode != Mode::kKept) return b;
   for (int t = 0; t < 2; ++t) b.barriers.push_back({fmt::format("columns full[{}]", t), 1});
@@ -152,7 +144,7 @@ bool LaunchBuilder::has_main_loop(int cluster) const {
 
 void LaunchBuilder::begin(AgentSpec& agent) {
   const bool early = kernel.bug == Bug::kEpochBeforeGridWait;
-  const uint32_t by = kernel.bug == Bug::kExitsAsEpoch ? 1 : uint32_t(kernel.blocks);
+  const uint32_t by = kernel.bug == Bug::kExitsAsEpoch ? 1 : uint32_t(kernel.ctas);
   auto read_epoch = [&] {
     if (uses_workspace()) agent.code.push_back({Op::kReadEpoch, Order::kRelaxed, uint16_t(exits()), 1, 0, by});
   };
@@ -161,14 +153,14 @@ void LaunchBuilder::begin(AgentSpec& agent) {
   if (!early) read_epoch();
 }
 
-// The block's way out: it is counted once all of its agents have the epoch.
+// The CTA's way out: it is counted once all of its agents have the epoch.
 void LaunchBuilder::leave(AgentSpec& agent) {
   if (!agent.last_out) return;
   const bool early = kernel.bug == Bug::kCountedOutEarly;
-  const bool uncounted = kernel.bug == Bug::kEpochNotAdvanced && agent.block == system.launches[number].first_block;
+  const bool uncounted = kernel.bug == Bug::kEpochNotAdvanced && agent.cta == system.launches[number].first_cta;
   auto count_out = [&] {
     if (uses_workspace() && !uncounted)
-      agent.code.push_back({Op::kExit, Order::kRelaxed, uint16_t(exits()), 1, 0, uint32_t(kernel.blocks)});
+      agent.code.push_back({Op::kExit, Order::kRelaxed, uint16_t(exits()), 1, 0, uint32_t(kernel.ctas)});
   };
   if (early) count_out();
   agent.sync = int(agent.code.size());
@@ -176,10 +168,10 @@ void LaunchBuilder::leave(AgentSpec& agent) {
   if (!early) count_out();
 }
 
-// One thread: waits for a free stage, expects its bytes, loads. Blocks of a cluster take turns at what they share.
+// One thread: waits for a free stage, expects its bytes, loads. CTAs of a cluster take turns at what they share.
 void LaunchBuilder::produce(AgentSpec& agent, int cluster, int rank) {
   const Kernel& k = kernel;
-  const int parts = k.cluster_blocks() > 1 ? 2 : 1;
+  const int parts = k.cluster_ctas() > 1 ? 2 : 1;
   for (int b = 0; b < items_of(cluster) * k.k_blocks; ++b) {
     const int stage = b % k.stages;
     const uint32_t parity = k.bug == Bug::kProducerParity ? 1 : uint32_t(b / k.stages & 1) ^ 1;
@@ -188,18 +180,18 @@ void LaunchBuilder::produce(AgentSpec& agent, int cluster, int rank) {
     agent.code.push_back({Op::kExpect, Order::kRelease, full, uint16_t(1 << rank), 0, uint32_t(parts)});
     const auto buffer = uint16_t(stage * parts);
     if (b % k.cluster_n == rank % k.cluster_n)
-      agent.code.push_back({Op::kLoad, Order::kRelaxed, buffer, row_blocks(rank), full, uint32_t(b + 1)});
+      agent.code.push_back({Op::kLoad, Order::kRelaxed, buffer, row_ctas(rank), full, uint32_t(b + 1)});
     if (parts == 2 && b % k.cluster_m == rank / k.cluster_n)
       agent.code.push_back(
-          {Op::kLoad, Order::kRelaxed, uint16_t(buffer + 1), column_blocks(rank), full, uint32_t(b + 1)});
+          {Op::kLoad, Order::kRelaxed, uint16_t(buffer + 1), column_ctas(rank), full, uint32_t(b + 1)});
   }
 }
 
-AgentSpec LaunchBuilder::agent(const std::string& name, Role role, int block, int cluster, int rank, int warpgroup) {
+AgentSpec LaunchBuilder::agent(const std::string& name, Role role, int cta, int cluster, int rank, int warpgroup) {
   AgentSpec a;
   a.name = name;
   a.launch = number;
-  a.block = block;
+  a.cta = cta;
   a.last_out = role == (has_main_loop(cluster) ? Role::kProducer : Role::kConsumer) && warpgroup == 0;
   begin(a);
   std::vector<TileShare> again;
@@ -217,10 +209,9 @@ AgentSpec LaunchBuilder::agent(const std::string& name, Role role, int block, in
   return a;
 }
 
-void LaunchBuilder::add_block(int index) {
-  const int cluster = index / kernel.cluster_blocks(), rank = index % kernel.cluster_blocks(),
-            id = int(system.blocks.size());
-  BlockSpec b = block(index);
+void LaunchBuilder::add_cta(int index) {
+  const int cluster = index / kernel.cluster_ctas(), rank = index % kernel.cluster_ctas(), id = int(system.ctas.size());
+  CtaSpec b = cta(index);
   b.first_agent = int(system.agents.size());
   auto add_agent = [&](const std::string& name, Role role, int warpgroup) {
     AgentSpec a = agent(fmt::format("launch {} block {} {}", number, index, name), role, id, cluster, rank, warpgroup);
@@ -233,40 +224,40 @@ void LaunchBuilder::add_block(int index) {
   for (int t = 0; kernel.mode == Mode::kKept && t < kernel.consumer_groups(); ++t)
     add_agent(fmt::format("preparer {}", t), Role::kPreparer, t);
   b.agents = int(system.agents.size()) - b.first_agent;
-  system.blocks.push_back(std::move(b));
+  system.ctas.push_back(std::move(b));
 }
 
 void LaunchBuilder::add_memset() {
   AgentSpec a;
   a.name = fmt::format("launch {} memset", number);
   a.launch = number;
-  a.block = int(system.blocks.size());
+  a.cta = int(system.ctas.size());
   for (size_t i = 0; i < system.atomics.size(); ++i)
     if (system.atomics[i].name.starts_with(fmt::format("ws{} counter", launch.workspace)))
       a.code.push_back({Op::kReset, Order::kRelaxed, uint16_t(i)});
   a.end = int(a.code.size());
   a.code.push_back({Op::kReturn});
-  BlockSpec b = block(0);
+  CtaSpec b = cta(0);
   b.first_agent = int(system.agents.size());
   b.agents = 1;
   system.agents.push_back(std::move(a));
-  system.blocks.push_back(std::move(b));
+  system.ctas.push_back(std::move(b));
 }
 
 void LaunchBuilder::add() {
   int previous = number - 1;
   while (previous >= 0 && system.launches[previous].stream != launch.stream) --previous;
-  const int blocks = launch.memset ? 1 : kernel.blocks, cluster_blocks = launch.memset ? 1 : kernel.cluster_blocks();
+  const int ctas = launch.memset ? 1 : kernel.ctas, cluster_ctas = launch.memset ? 1 : kernel.cluster_ctas();
   system.launches.push_back({launch.stream,
                              previous,
-                             int(system.blocks.size()),
-                             blocks,
-                             cluster_blocks,
+                             int(system.ctas.size()),
+                             ctas,
+                             cluster_ctas,
                              launch.cooperative,
                              launch.programmatic,
                              {}});
   if (launch.memset) return add_memset();
-  for (int index = 0; index < blocks; ++index) add_block(index);
+  for (int index = 0; index < ctas; ++index) add_cta(index);
   expect_counters();
 }
 
@@ -277,8 +268,8 @@ void LaunchBuilder::expect_counters() {
     uint32_t& final = system.atomics[atomic].final;
     final = (final + arrivals) % (arrivals * epochs);
   };
-  const uint32_t next_epoch = system.atomics[exits()].final / uint32_t(kernel.blocks) + 1;
-  add(exits(), uint32_t(kernel.blocks));
+  const uint32_t next_epoch = system.atomics[exits()].final / uint32_t(kernel.ctas) + 1;
+  add(exits(), uint32_t(kernel.ctas));
   for (const auto& [atomic, arrivals] : arrivals_of) add(atomic, uint32_t(arrivals));
   for (int tagged : tags_written) system.atomics[tagged].final = next_epoch;
   for (int image = 0; kernel.mode != Mode::kPlain && !by_tags() && image < kernel.images; ++image)

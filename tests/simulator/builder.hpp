@@ -13,7 +13,7 @@ class LaunchBuilder {
 
  private:
   struct Part {
-    int image, slot;  // slot: of the cluster's first block and first consumer
+    int image, slot;  // slot: of the cluster's first CTA and first consumer
   };
   struct Tile {
     int number = 0, n = 0;
@@ -21,7 +21,7 @@ class LaunchBuilder {
   };
   // A consumer's share of a tile.
   struct TileShare {
-    int number, rank, n;      // of the share; of the block in its cluster; of the channel tile, in blocks
+    int number, rank, n;      // of the share; of the CTA in its cluster; of the channel tile, in CTAs
     std::vector<Part> parts;  // with this share's slots
     int k_part;
     int output;  // location
@@ -30,26 +30,26 @@ class LaunchBuilder {
   int halves() const { return kernel.warpgroups / kernel.consumer_groups(); }  // warpgroups of a consumer group
   int group_of(int warpgroup) const { return warpgroup / halves(); }
   int share_of(const Tile& tile, int rank, int half) const {
-    return (tile.number * kernel.cluster_blocks() + rank) * halves() + half;
+    return (tile.number * kernel.cluster_ctas() + rank) * halves() + half;
   }
   bool uses_workspace() const { return kernel.mode != Mode::kPlain || kernel.split_k > 1; }
   int items_of(int cluster) const;
   bool has_main_loop(int cluster) const;
-  uint16_t row_blocks(int rank) const;     // share this block's activations
-  uint16_t column_blocks(int rank) const;  // share its filters
-  uint16_t readers_of(int rank) const;     // are told when this block's warpgroups have read a stage
+  uint16_t row_ctas(int rank) const;     // share this CTA's activations
+  uint16_t column_ctas(int rank) const;  // share its filters
+  uint16_t readers_of(int rank) const;   // are told when this CTA's warpgroups have read a stage
   bool by_tags() const { return kernel.exchange == Exchange::kTags && kernel.mode != Mode::kPlain; }
   int counter(const std::string& name, int arrivals);
   int flag(int image);
   int exits();
   int workspace_location(const std::string& name);
   int slot_location(int image, int slot, int n);
-  BlockSpec block(int index) const;
+  CtaSpec cta(int index) const;
   void expect_counters();
 
   enum class Role { kProducer, kConsumer, kMerger, kSecondPass, kPreparer };
-  AgentSpec agent(const std::string& name, Role role, int block, int cluster, int rank, int warpgroup);
-  void add_block(int index);
+  AgentSpec agent(const std::string& name, Role role, int cta, int cluster, int rank, int warpgroup);
+  void add_cta(int index);
   void add_memset();
   void begin(AgentSpec& agent);
   void leave(AgentSpec& agent);

@@ -17,9 +17,9 @@ constexpr auto kResident = Mode::kResident, kStreamed = Mode::kStreamed, kKept =
 constexpr auto kCooperative = Schedule::kCooperative, kPingPong = Schedule::kPingPong;
 
 // An image of `tiles` tiles of one row each.
-inline Kernel kernel_of(Mode mode, Schedule schedule, int blocks, int images, int tiles) {
+inline Kernel kernel_of(Mode mode, Schedule schedule, int ctas, int images, int tiles) {
   Kernel k;
-  k.mode = mode, k.schedule = schedule, k.blocks = blocks, k.images = images, k.rows = tiles;
+  k.mode = mode, k.schedule = schedule, k.ctas = ctas, k.images = images, k.rows = tiles;
   k.warpgroups = schedule == kPingPong ? 2 : 1;
   return k;
 }
@@ -27,12 +27,12 @@ inline Kernel kernel_of(Mode mode, Schedule schedule, int blocks, int images, in
 // The same launch `launches` times on one stream: back to back, or replays of a graph.
 inline Case on_one_stream(const Kernel& kernel, int launches = 1) {
   Case c;
-  c.processors = kernel.blocks;
+  c.processors = kernel.ctas;
   c.launches.assign(launches, Launch{kernel});
   return c;
 }
 
-// Two streams, each with its own workspace and output; `processors` blocks fit.
+// Two streams, each with its own workspace and output; `processors` CTAs fit.
 inline Case on_two_streams(const Kernel& kernel, int processors) {
   Case c = on_one_stream(kernel, 2);
   c.processors = processors;
@@ -40,14 +40,14 @@ inline Case on_two_streams(const Kernel& kernel, int processors) {
   return c;
 }
 
-inline void expect_passes(const Case& c, Reduction reduction = Reduction::kBlock) {
+inline void expect_passes(const Case& c, Reduction reduction = Reduction::kCta) {
   const Report report = explore_all(build(c), {.reduction = reduction});
   EXPECT_FALSE(report.failure) << to_string(c) << '\n' << report.trace;
   EXPECT_TRUE(report.complete) << to_string(c) << "\nmore than " << report.states << " states";
   EXPECT_GT(report.schedules, 0u) << to_string(c);
 }
 
-inline void expect_fails(const Case& c, FailureKind kind, Reduction reduction = Reduction::kBlock) {
+inline void expect_fails(const Case& c, FailureKind kind, Reduction reduction = Reduction::kCta) {
   const Report report = explore_all(build(c), {.reduction = reduction});
   ASSERT_TRUE(report.failure) << to_string(c) << "\nexpected: " << to_string(kind) << ", explored " << report.states
                               << " states";
@@ -64,14 +64,14 @@ inline void expect_needs_two_epochs(const Kernel& kernel, FailureKind of_one = F
 }
 
 // The case passes as it is; with the bug in its launches the same exploration finds the failure.
-inline void expect_catches(Bug bug, FailureKind kind, Case c, Reduction reduction = Reduction::kBlock) {
+inline void expect_catches(Bug bug, FailureKind kind, Case c, Reduction reduction = Reduction::kCta) {
   expect_passes(c, reduction);
   for (Launch& launch : c.launches) launch.kernel.bug = bug;
   expect_fails(c, kind, reduction);
 }
 
 // The same, with all kinds of failures that the bug causes.
-inline std::set<FailureKind> failures(Case c, Bug bug, Reduction reduction = Reduction::kBlock) {
+inline std::set<FailureKind> failures(Case c, Bug bug, Reduction reduction = Reduction::kCta) {
   expect_passes(c, reduction);
   for (Launch& launch : c.launches) launch.kernel.bug = bug;
   return explore_all(build(c), {.reduction = reduction, .to_the_end = true}).kinds;
@@ -81,7 +81,7 @@ inline std::set<FailureKind> failures(Case c, Bug bug, Reduction reduction = Red
 inline void expect_reductions_agree(const Case& c) {
   const Report all = explore_all(build(c), {.reduction = Reduction::kNone}),
                fewer = explore_all(build(c), {.reduction = Reduction::kPrivate}),
-               fewest = explore_all(build(c), {.reduction = Reduction::kBlock});
+               fewest = explore_all(build(c), {.reduction = Reduction::kCta});
   ASSERT_TRUE(all.complete && !all.failure && !fewer.failure && !fewest.failure) << to_string(c);
   EXPECT_EQ(all.ends, fewer.ends) << to_string(c);
   EXPECT_EQ(all.ends, fewest.ends) << to_string(c);

@@ -34,7 +34,7 @@ LaunchBuilder::TileShare LaunchBuilder::place_of(int cluster, int rank, int warp
 void LaunchBuilder::multiply(AgentSpec& agent, int item, int rank, int warpgroup) {
   const Kernel& k = kernel;
   const bool ping_pong = k.schedule == Schedule::kPingPong;
-  const int parts = k.cluster_blocks() > 1 ? 2 : 1;
+  const int parts = k.cluster_ctas() > 1 ? 2 : 1;
   const uint16_t mask = readers_of(rank);
   const int first = k.bug == Bug::kConsumerPosition && ping_pong ? item / 2 * k.k_blocks : item * k.k_blocks;
   const int group = group_of(warpgroup), order = 2 * k.stages;

@@ -12,32 +12,31 @@ std::string describe_tag(uint32_t value) {
   return fmt::format("{} {} of launch {}", kNames[value >> 16 & 15], value & 0xffff, (value >> 20) - 1);
 }
 
-std::string describe_buffer(const BlockSpec& block, int buffer) {
-  if (buffer < block.columns) return fmt::format("buffer {}", buffer);
-  if (buffer < block.staging)
-    return fmt::format("the columns of consumer group {}", (buffer - block.columns) / block.parts);
-  return fmt::format("the staging buffers of consumer {}", (buffer - block.staging) / block.parts);
+std::string describe_buffer(const CtaSpec& cta, int buffer) {
+  if (buffer < cta.columns) return fmt::format("buffer {}", buffer);
+  if (buffer < cta.staging) return fmt::format("the columns of consumer group {}", (buffer - cta.columns) / cta.parts);
+  return fmt::format("the staging buffers of consumer {}", (buffer - cta.staging) / cta.parts);
 }
 
-std::string describe_content(const BlockSpec& block, int buffer, uint32_t value) {
+std::string describe_content(const CtaSpec& cta, int buffer, uint32_t value) {
   if (value == 0) return "nothing";
-  if (buffer < block.columns) return fmt::format("ring block {}", value - 1);
-  if (buffer < block.staging) return fmt::format("columns {}", value - 1);
+  if (buffer < cta.columns) return fmt::format("ring block {}", value - 1);
+  if (buffer < cta.staging) return fmt::format("columns {}", value - 1);
   return fmt::format("{} tile {}", value & 1 ? "centred" : "final", (value - 1) / 2);
 }
 
 std::string describe(const System& system, int agent, int step) {
   const AgentSpec& spec = system.agents[agent];
   const Instruction& i = spec.code[step];
-  const auto& barriers = system.blocks[spec.block].barriers;
+  const auto& barriers = system.ctas[spec.cta].barriers;
   static constexpr const char* kOrders[] = {"relaxed", "acquire", "release", "acquire and release"};
   const char* order = kOrders[int(i.order)];
   auto barrier = [&](int b) { return fmt::format("{}", barriers[b].name); };
-  auto buffer = [&] { return describe_buffer(system.blocks[spec.block], i.object); };
-  auto content = [&] { return describe_content(system.blocks[spec.block], i.object, i.value); };
+  auto buffer = [&] { return describe_buffer(system.ctas[spec.cta], i.object); };
+  auto content = [&] { return describe_content(system.ctas[spec.cta], i.object, i.value); };
   auto atomic = [&] { return system.atomics[i.object].name; };
   auto others = [&] {
-    return system.launches[spec.launch].cluster_blocks > 1 ? fmt::format(" of blocks {:#b}", i.mask) : std::string();
+    return system.launches[spec.launch].cluster_ctas > 1 ? fmt::format(" of blocks {:#b}", i.mask) : std::string();
   };
   switch (i.op) {
     case Op::kWaitBarrier: return fmt::format("waits for {}, parity {}", barrier(i.object), i.value);
@@ -48,7 +47,7 @@ std::string describe(const System& system, int agent, int step) {
     case Op::kFill: return fmt::format("{} <- {}", buffer(), content());
     case Op::kRelease:
       return fmt::format("releases {}: arrives at {}{}",
-                         describe_buffer(system.blocks[spec.block], i.extra * system.blocks[spec.block].parts),
+                         describe_buffer(system.ctas[spec.cta], i.extra * system.ctas[spec.cta].parts),
                          barrier(i.object), others());
     case Op::kWrite: return fmt::format("{} <- {}", system.locations[i.object], describe_tag(i.value));
     case Op::kRead: return fmt::format("reads {}", system.locations[i.object]);
@@ -110,9 +109,9 @@ std::string to_string(const Case& c) {
         "buffers, order at storing {}, bug {}",
         l.stream, kModes[int(k.mode)], k.schedule == Schedule::kPingPong ? "ping-pong" : "cooperative",
         k.exchange == Exchange::kTags ? "tags" : "counters", l.cooperative ? "" : ", started block by block",
-        l.programmatic ? ", programmatic" : "", l.workspace, l.output, k.blocks, k.cluster_m, k.cluster_n,
-        k.consumers(), k.images, k.rows, k.tile_rows, k.tiles_n, k.split_k, k.levels, k.segment_slots, k.k_blocks,
-        k.stages, k.store_buffers, k.ordered_store, int(k.bug));
+        l.programmatic ? ", programmatic" : "", l.workspace, l.output, k.ctas, k.cluster_m, k.cluster_n, k.consumers(),
+        k.images, k.rows, k.tile_rows, k.tiles_n, k.split_k, k.levels, k.segment_slots, k.k_blocks, k.stages,
+        k.store_buffers, k.ordered_store, int(k.bug));
   }
   return text;
 }

@@ -43,8 +43,7 @@ void reduce(const Machine& machine, const State& s, Reduction reduction, std::ve
   };
   if (reduction == Reduction::kNone || actions.size() < 2) return;
   keep_one([&](Action a) { return machine.is_private(s, a); });
-  if (reduction == Reduction::kBlock && actions.size() > 1)
-    keep_one([&](Action a) { return machine.is_of_block(s, a); });
+  if (reduction == Reduction::kCta && actions.size() > 1) keep_one([&](Action a) { return machine.is_of_cta(s, a); });
 }
 
 // Fingerprints of the states seen. Two of n states collide with probability n^2 / 2^65: 4e-7 for four million.

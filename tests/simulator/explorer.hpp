@@ -10,11 +10,11 @@ namespace unisono::simulator {
 enum class Reduction {
   kNone,
   kPrivate,  // steps that nobody else can influence or notice (docs/one-launch-protocol.md says why that loses nothing)
-  kBlock,    // also barriers and the ring of a block, and the epoch's reading: other cases explore those without it
+  kCta,      // also barriers and the ring of a CTA, and the epoch's reading: other cases explore those without it
 };
 
 struct Options {
-  Reduction reduction = Reduction::kBlock;
+  Reduction reduction = Reduction::kCta;
   uint64_t max_states = 4'000'000;
   bool to_the_end = false;  // go on after a failure, to find what else can happen
 };

@@ -26,7 +26,7 @@ uint32_t staged(int tile, Kind kind) { return uint32_t(2 * tile + (kind == Kind:
 
 }  // namespace
 
-int LaunchBuilder::columns(int group) const { return (kernel.stages + group) * (kernel.cluster_blocks() > 1 ? 2 : 1); }
+int LaunchBuilder::columns(int group) const { return (kernel.stages + group) * (kernel.cluster_ctas() > 1 ? 2 : 1); }
 int LaunchBuilder::staging(int warpgroup) const { return columns(2 + warpgroup); }
 
 uint32_t LaunchBuilder::columns_value(const TileShare& at) const {
@@ -106,7 +106,7 @@ void LaunchBuilder::release_columns(ConsumerGroup& group) {
   if (group.image < 0) return;
   group.image = -1;
   if (kernel.bug == Bug::kColumnsNotReturned) return;
-  const int parts = kernel.cluster_blocks() > 1 ? 2 : 1;
+  const int parts = kernel.cluster_ctas() > 1 ? 2 : 1;
   group.agent.code.push_back({Op::kRelease, Order::kRelease, uint16_t(empty_columns(group.index)),
                               uint16_t(1 << group.rank), uint16_t(columns(group.index) / parts), 0});
 }

@@ -6,8 +6,8 @@
 namespace unisono::simulator {
 namespace {
 
-Kernel kept(Schedule schedule, int blocks, int images, int tiles, int segment = 1) {
-  Kernel k = kernel_of(kKept, schedule, blocks, images, tiles);
+Kernel kept(Schedule schedule, int ctas, int images, int tiles, int segment = 1) {
+  Kernel k = kernel_of(kKept, schedule, ctas, images, tiles);
   k.exchange = Exchange::kTags, k.segment_slots = segment;
   return k;
 }
@@ -44,10 +44,10 @@ TEST(Kept, WhichTilesAreSpilled) {
 
 TEST(Kept, Cooperative) {
   for (const int segment : {1, 2})
-    for (const int blocks : {1, 2, 3})
+    for (const int ctas : {1, 2, 3})
       for (const int images : {1, 2, 3})
-        for (int tiles = 1; tiles * images <= (blocks == 1 ? 12 : 6); ++tiles)
-          expect_passes(on_one_stream(kept(kCooperative, blocks, images, tiles, segment)));
+        for (int tiles = 1; tiles * images <= (ctas == 1 ? 12 : 6); ++tiles)
+          expect_passes(on_one_stream(kept(kCooperative, ctas, images, tiles, segment)));
   expect_passes(on_one_stream(kept(kCooperative, 3, 2, 4, 2)));
 }
 
@@ -74,13 +74,13 @@ TEST(Kept, PingPong) {
     Kernel k = kept(kPingPong, 2, 2, 2, segment);
     k.warpgroups = 4, k.k_blocks = 2;
     expect_passes(on_one_stream(k));
-    k.blocks = 1, k.rows = 4;
+    k.ctas = 1, k.rows = 4;
     expect_passes(on_one_stream(k));
   }
 }
 
 // With all orders of barrier operations, of handovers and of what TMA brings.
-TEST(Kept, InsideABlock) {
+TEST(Kept, InsideACta) {
   Kernel k = kept(kCooperative, 1, 2, 3);
   k.k_blocks = 2;
   expect_passes(on_one_stream(k), Reduction::kPrivate);
@@ -100,7 +100,7 @@ TEST(Kept, InsideABlock) {
   expect_passes(on_one_stream(k), Reduction::kPrivate);
 }
 
-TEST(Kept, BesideOtherBlocksWithoutMuchReduction) {
+TEST(Kept, BesideOtherCtasWithoutMuchReduction) {
   if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(on_one_stream(kept(kCooperative, 2, 2, 3, 2)), Reduction::kPrivate);
   expect_passes(on_one_stream(kept(kCooperative, 3, 2, 2)), Reduction::kPrivate);
@@ -112,9 +112,9 @@ TEST(Kept, BesideOtherBlocksWithoutMuchReduction) {
 }
 
 TEST(Kept, HalvesChannelTilesAndClusters) {
-  for (const int blocks : {1, 2})
+  for (const int ctas : {1, 2})
     for (const int channel_tiles : {2, 3}) {
-      Kernel k = kept(kCooperative, blocks, 2, blocks == 1 ? 2 : 1);
+      Kernel k = kept(kCooperative, ctas, 2, ctas == 1 ? 2 : 1);
       k.tiles_n = channel_tiles;
       expect_passes(on_one_stream(k));
     }
@@ -165,7 +165,7 @@ TEST(Kept, SharesAWorkspaceWithOtherShapesAndModesInTurn) {
   expect_passes(c);
 }
 
-TEST(Kept, FewerBlocksThanAskedFor) {
+TEST(Kept, FewerCtasThanAskedFor) {
   for (const Schedule schedule : {kCooperative, kPingPong})
     for (const int processors : {1, 2, 3}) {
       Case c = on_one_stream(fit(kept(schedule, 4, 2, 3), processors));
@@ -187,15 +187,15 @@ TEST(Kept, FewerBlocksThanAskedFor) {
 TEST(Kept, EveryShapeEnds) {
   int shapes = 0;
   for (const Schedule schedule : {kCooperative, kPingPong})
-    for (const int blocks : {1, 2, 3, 4, 6, 8})
+    for (const int ctas : {1, 2, 3, 4, 6, 8})
       for (const auto& [cluster_m, cluster_n] : {std::pair(1, 1), std::pair(1, 2), std::pair(2, 1)})
         for (const int images : {1, 2, 3, 5})
           for (const int tiles : {1, 2, 3, 4, 5, 7, 9, 16})
             for (const int channel_tiles : {1, 2, 3}) {
-              Kernel k = kept(schedule, blocks, images, tiles, 1 + tiles / 3);
+              Kernel k = kept(schedule, ctas, images, tiles, 1 + tiles / 3);
               k.cluster_m = cluster_m, k.cluster_n = cluster_n, k.tiles_n = channel_tiles, k.k_blocks = 2;
               const int items = images * tiles * channel_tiles;
-              if (blocks % k.cluster_blocks() != 0 || items > 40 || items > 30 * k.clusters()) continue;
+              if (ctas % k.cluster_ctas() != 0 || items > 40 || items > 30 * k.clusters()) continue;
               const Report report = explore_random(build(on_one_stream(k)), uint64_t(++shapes), 1);
               ASSERT_FALSE(report.failure) << to_string(on_one_stream(k)) << '\n' << report.trace;
             }
@@ -205,12 +205,12 @@ TEST(Kept, EveryShapeEnds) {
 // A consumer group that has two tiles of an image has published both when it waits; one that has three has not.
 TEST(Kept, WaitingForTheImageOfTheTileJustPublishedDeadlocks) {
   for (const Schedule schedule : {kCooperative, kPingPong})
-    for (const int blocks : {1, 2})
+    for (const int ctas : {1, 2})
       for (const int tiles : {1, 2, 3, 4, 5}) {
-        Case c = on_one_stream(kept(schedule, blocks, 1, tiles));
+        Case c = on_one_stream(kept(schedule, ctas, 1, tiles));
         expect_passes(c);
         c.launches[0].kernel.bug = Bug::kWaitForOwnImage;
-        tiles > 2 * blocks*(schedule == kPingPong ? 2 : 1) ? expect_fails(c, FailureKind::kDeadlock) : expect_passes(c);
+        tiles > 2 * ctas*(schedule == kPingPong ? 2 : 1) ? expect_fails(c, FailureKind::kDeadlock) : expect_passes(c);
       }
 }
 

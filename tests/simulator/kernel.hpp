@@ -7,7 +7,7 @@
 namespace unisono::simulator {
 
 enum class Mode {
-  kPlain,     // no normalisation: nothing waits for another block
+  kPlain,     // no normalisation: nothing waits for another CTA
   kResident,  // accumulators wait for the image's statistics, one store
   kStreamed,  // raw store, next tile; later re-read, normalise, store
   kKept,      // centred values stay in shared memory until the next tile is published; then normalised there if that
@@ -16,7 +16,7 @@ enum class Mode {
 };
 enum class Schedule { kCooperative, kPingPong };
 
-// How blocks learn of each other's statistics (docs/one-launch-protocol.md).
+// How CTAs learn of each other's statistics (docs/one-launch-protocol.md).
 enum class Exchange {
   kCounters,  // slots, then arrivals at counters; the last to arrive merges and raises the image's flag
   kTags,      // slots whose entries carry the epoch; whoever needs one waits for its tag. Streamed: the second passes
@@ -39,18 +39,18 @@ enum class Bug {
   kNoProxyFence,             // re-read without fence.proxy.async
   kWrongGroup,               // re-read after a full wait that leaves one group too many pending
   kStagingReused,            // a staging buffer is written again without wait_group.read
-  kLeaveEarly,               // a block ends while TMA may still read its shared memory
-  kEpochNotAdvanced,         // a block does not count itself out
-  kExitsAsEpoch,             // the epoch is what blocks have counted, undivided: more for those that start late
-  kCountedOutEarly,          // a block is counted out by a warp that is done, though others may not have the epoch yet
+  kLeaveEarly,               // a CTA ends while TMA may still read its shared memory
+  kEpochNotAdvanced,         // a CTA does not count itself out
+  kExitsAsEpoch,             // the epoch is what CTAs have counted, undivided: more for those that start late
+  kCountedOutEarly,          // a CTA is counted out by a warp that is done, though others may not have the epoch yet
   kEpochBeforeGridWait,      // programmatic launch: the epoch is read before griddepcontrol.wait
   kProducerParity,           // the producer's parity does not change when the ring wraps
-  kConsumerPosition,         // ping-pong: a consumer's ring position does not count the other's blocks
+  kConsumerPosition,         // ping-pong: a consumer's ring position does not count the other's k-blocks
   kNoTurn,                   // ping-pong: no order between the two main loops
   kReleaseBeforeRead,        // a stage is released before the matrix instruction that reads it has ended
   kLocalRelease,             // cluster: a stage is released to the own producer only
   kRowColumnRelease,         // cluster of rows and columns: a stage is released to the own row and column only
-  kNoClusterSync,            // cluster: blocks leave one by one
+  kNoClusterSync,            // cluster: CTAs leave one by one
   kPartialUnpublished,       // split-K: the partial sum is written after the arrival
   kOneStoreLater,    // split-K: the re-read leaves one group pending, though the item just done may have stored nothing
   kWaitForOwnImage,  // kept: waits for the image of the tile just published too
@@ -64,13 +64,13 @@ enum class Bug {
   kNextLevelFirst,         // rows: waits for a level's entries before its own are written
 };
 
-// A grid of `blocks` blocks, of a producer and consumer warpgroups each, that walks over
+// A grid of `ctas` CTAs, of a producer and consumer warpgroups each, that walks over
 // images x tiles_m() x tiles_n x split_k work items in that order.
 struct Kernel {
   Mode mode = Mode::kResident;
   Schedule schedule = Schedule::kCooperative;
   Exchange exchange = Exchange::kCounters;
-  int blocks = 1;  // the grid; in clusters of cluster_m * cluster_n
+  int ctas = 1;  // the grid; in clusters of cluster_m * cluster_n
   int images = 1;
   int rows = 1, tile_rows = 1;  // rows of an image, and rows of a cluster's tile
   int tiles_n = 1;              // cluster tiles across the channels
@@ -88,8 +88,8 @@ struct Kernel {
   int main_loops = -1;         // clusters whose main loop is modelled (the others' take no time); -1: all
   Bug bug = Bug::kNone;
 
-  int cluster_blocks() const { return cluster_m * cluster_n; }
-  int clusters() const { return blocks / cluster_blocks(); }
+  int cluster_ctas() const { return cluster_m * cluster_n; }
+  int clusters() const { return ctas / cluster_ctas(); }
   int consumers() const { return warpgroups; }
   int consumer_groups() const { return schedule == Schedule::kPingPong ? 2 : 1; }  // that take every other item
   int tiles_m() const { return (rows + tile_rows - 1) / tile_rows; }
@@ -101,8 +101,8 @@ struct Launch {
   int stream = 0;
   int workspace = 0;  // slots, counters, flags, exits
   int output = 0;
-  bool cooperative = true;    // all blocks start together or none does
-  bool programmatic = false;  // may start once all blocks of its predecessor on the stream have started
+  bool cooperative = true;    // all CTAs start together or none does
+  bool programmatic = false;  // may start once all CTAs of its predecessor on the stream have started
   bool memset = false;        // not a kernel: sets the workspace's counters to zero
 };
 
@@ -111,7 +111,7 @@ constexpr uint32_t kEpochs = 1 << 15;
 
 struct Case {
   std::vector<Launch> launches;  // those of one stream in order
-  int processors = 1;            // blocks that fit on the chip at once
+  int processors = 1;            // CTAs that fit on the chip at once
   uint32_t first_epoch = 0;      // of every workspace, as if so many launches had gone before; less than `epochs`
   uint32_t epochs = kEpochs;
 };
@@ -129,11 +129,11 @@ inline bool rows_are_legal(const Kernel& kernel) {
   return kernel.tiles_n <= kernel.clusters() * kernel.consumer_groups() || kernel.tiles_n == 1;
 }
 
-// What the runtime launches where only `processors` blocks fit: whole clusters, streamed (by tags: kept) if resident is
+// What the runtime launches where only `processors` CTAs fit: whole clusters, streamed (by tags: kept) if resident is
 // not legal any more.
 inline Kernel fit(Kernel kernel, int processors) {
-  const int fitting = processors / kernel.cluster_blocks() * kernel.cluster_blocks();
-  if (kernel.blocks > fitting) kernel.blocks = fitting;
+  const int fitting = processors / kernel.cluster_ctas() * kernel.cluster_ctas();
+  if (kernel.ctas > fitting) kernel.ctas = fitting;
   if (kernel.mode == Mode::kResident && !resident_is_legal(kernel)) {
     kernel.mode = kernel.exchange == Exchange::kTags ? Mode::kKept : Mode::kStreamed;
     kernel.ordered_store = false;

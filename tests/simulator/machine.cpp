@@ -1,4 +1,4 @@
-// Scheduling: which actions are possible, the life of blocks and launches. Steps are in steps.cpp.
+// Scheduling: which actions are possible, the life of CTAs and launches. Steps are in steps.cpp.
 #include "machine.hpp"
 
 #include <fmt/format.h>
@@ -11,25 +11,25 @@ namespace unisono::simulator {
 Machine::Machine(const System& system_) : system(system_) {
   words = (bit_of_launch(int(system.launches.size())) + 63) / 64;
   int barriers = 0, buffers = 0;
-  for (const BlockSpec& block : system.blocks) {
+  for (const CtaSpec& cta : system.ctas) {
     first_barrier.push_back(barriers);
     first_buffer.push_back(buffers);
-    barriers += int(block.barriers.size());
-    buffers += block.buffers;
+    barriers += int(cta.barriers.size());
+    buffers += cta.buffers;
   }
 }
 
 State Machine::initial() const {
   State s;
   s.agents.resize(system.agents.size());
-  for (const BlockSpec& block : system.blocks) {
-    for (const BarrierSpec& b : block.barriers) s.barriers.push_back({0, uint8_t(b.arrivals), 0});
-    s.buffers.resize(s.buffers.size() + block.buffers);
+  for (const CtaSpec& cta : system.ctas) {
+    for (const BarrierSpec& b : cta.barriers) s.barriers.push_back({0, uint8_t(b.arrivals), 0});
+    s.buffers.resize(s.buffers.size() + cta.buffers);
   }
   s.locations.resize(system.locations.size());
   s.aware.assign(system.locations.size() * words, ~uint64_t(0));  // what lay there before, all know
   for (const Atomic& a : system.atomics) s.atomics.push_back(a.initial);
-  s.blocks.assign(system.blocks.size(), 0);
+  s.ctas.assign(system.ctas.size(), 0);
   s.launches.assign(system.launches.size(), 0);
   return s;
 }
@@ -49,52 +49,52 @@ uint64_t State::fingerprint() const {
     if (size > whole) std::memcpy(&w, bytes + whole, size - whole);
     word(w ^ uint64_t(size) << 40);
   };
-  mix(agents), mix(barriers), mix(buffers), mix(locations), mix(atomics), mix(aware), mix(deliveries), mix(blocks),
+  mix(agents), mix(barriers), mix(buffers), mix(locations), mix(atomics), mix(aware), mix(deliveries), mix(ctas),
       mix(launches);
   return h;
 }
 
 bool Machine::can_start(const State& s, int launch) const {
   const LaunchSpec& l = system.launches[launch];
-  auto blocks = [&](int of, int state) {
+  auto ctas = [&](int of, int state) {
     const LaunchSpec& spec = system.launches[of];
-    return std::count(s.blocks.begin() + spec.first_block, s.blocks.begin() + spec.first_block + spec.blocks, state);
+    return std::count(s.ctas.begin() + spec.first_cta, s.ctas.begin() + spec.first_cta + spec.ctas, state);
   };
-  if (blocks(launch, 0) == 0) return false;
-  if (l.previous >= 0 && !s.launches[l.previous] && !(l.programmatic && blocks(l.previous, 0) == 0)) return false;
-  const int busy = int(std::count(s.blocks.begin(), s.blocks.end(), 1));
-  if (l.cooperative && l.blocks > system.processors) return true;  // to be refused
-  return busy + (l.cooperative ? l.blocks : l.cluster_blocks) <= system.processors;
+  if (ctas(launch, 0) == 0) return false;
+  if (l.previous >= 0 && !s.launches[l.previous] && !(l.programmatic && ctas(l.previous, 0) == 0)) return false;
+  const int busy = int(std::count(s.ctas.begin(), s.ctas.end(), 1));
+  if (l.cooperative && l.ctas > system.processors) return true;  // to be refused
+  return busy + (l.cooperative ? l.ctas : l.cluster_ctas) <= system.processors;
 }
 
 // A cooperative launch starts whole; another one cluster by cluster.
 std::optional<Failure> Machine::start(State& s, int launch) const {
   const LaunchSpec& l = system.launches[launch];
-  if (l.cooperative && l.blocks > system.processors)
+  if (l.cooperative && l.ctas > system.processors)
     return Failure{FailureKind::kRefused,
-                   fmt::format("launch {} asks for {} blocks at once; {} fit", launch, l.blocks, system.processors)};
-  int block = l.first_block;
-  while (s.blocks[block] != 0) ++block;
-  const int end = l.cooperative ? l.first_block + l.blocks : block + l.cluster_blocks;
-  for (; block < end; ++block) {
-    s.blocks[block] = 1;
-    const BlockSpec& spec = system.blocks[block];
+                   fmt::format("launch {} asks for {} blocks at once; {} fit", launch, l.ctas, system.processors)};
+  int cta = l.first_cta;
+  while (s.ctas[cta] != 0) ++cta;
+  const int end = l.cooperative ? l.first_cta + l.ctas : cta + l.cluster_ctas;
+  for (; cta < end; ++cta) {
+    s.ctas[cta] = 1;
+    const CtaSpec& spec = system.ctas[cta];
     for (int a = spec.first_agent; a < spec.first_agent + spec.agents; ++a)
       if (l.previous >= 0 && s.launches[l.previous]) pass_on(s, bit_of_launch(l.previous), a);
   }
-  for (block = l.first_block; block < end; ++block)
-    if (s.blocks[block] == 1)
-      if (auto failure = block_done(s, block)) return failure;
+  for (cta = l.first_cta; cta < end; ++cta)
+    if (s.ctas[cta] == 1)
+      if (auto failure = cta_done(s, cta)) return failure;
   return {};
 }
 
 bool Machine::can_step(const State& s, int agent) const {
   const AgentSpec& spec = system.agents[agent];
-  if (s.blocks[spec.block] != 1 || done(s, agent)) return false;
+  if (s.ctas[spec.cta] != 1 || done(s, agent)) return false;
   const Instruction& i = next(s, agent);
   const AgentState& a = s.agents[agent];
   switch (i.op) {
-    case Op::kWaitBarrier: return s.barriers[first_barrier[spec.block] + i.object].parity != i.value;
+    case Op::kWaitBarrier: return s.barriers[first_barrier[spec.cta] + i.object].parity != i.value;
     case Op::kWaitFlag:
     case Op::kWaitEntry: return s.atomics[i.object] == a.epoch + 1;
     case Op::kWaitCount: return s.atomics[i.object] >= i.value;
@@ -125,11 +125,11 @@ bool Machine::flags_up(const State& s, int agent, int tile) const {
 }
 
 bool Machine::cluster_is_done(const State& s, int agent, bool whole_cluster) const {
-  const int own = system.agents[agent].block;
+  const int own = system.agents[agent].cta;
   const LaunchSpec& l = system.launches[system.agents[agent].launch];
-  const int first = whole_cluster ? system.blocks[own].first_of_cluster : own;
-  for (int block = first; block < first + (whole_cluster ? l.cluster_blocks : 1); ++block) {
-    const BlockSpec& spec = system.blocks[block];
+  const int first = whole_cluster ? system.ctas[own].first_of_cluster : own;
+  for (int cta = first; cta < first + (whole_cluster ? l.cluster_ctas : 1); ++cta) {
+    const CtaSpec& spec = system.ctas[cta];
     for (int a = spec.first_agent; a < spec.first_agent + spec.agents; ++a) {
       const AgentSpec& other = system.agents[a];
       const bool arrived = other.last_out && s.agents[a].step >= other.sync && s.agents[a].step < other.end;
@@ -138,7 +138,7 @@ bool Machine::cluster_is_done(const State& s, int agent, bool whole_cluster) con
   }
   // A barrier of the cluster also waits for arrivals that are on their way.
   return !whole_cluster || std::none_of(s.deliveries.begin(), s.deliveries.end(), [&](const Delivery& d) {
-    return d.buffer == kSignal && d.block >= first && d.block < first + l.cluster_blocks;
+    return d.buffer == kSignal && d.cta >= first && d.cta < first + l.cluster_ctas;
   });
 }
 
@@ -173,7 +173,7 @@ bool Machine::is_private(const State& s, Action action) const {
     case Op::kWaitGrid:
     case Op::kClusterSync: return true;
     case Op::kReadBuffer:  // staging buffers are the agent's own; a load into them that has not landed is a failure
-    case Op::kFill: return i.object >= system.blocks[system.agents[action.index].block].staging;
+    case Op::kFill: return i.object >= system.ctas[system.agents[action.index].cta].staging;
     case Op::kPoll:
     case Op::kDrain: return next_tile(s, action.index, int(i.value)) == int(i.value);
     default: return false;
@@ -185,7 +185,7 @@ bool Machine::goes_on_alone(const State& s, Action before) const {
          is_private(s, {Action::Kind::kStep, 0, before.index});
 }
 
-bool Machine::is_of_block(const State& s, Action action) const {
+bool Machine::is_of_cta(const State& s, Action action) const {
   if (action.kind == Action::Kind::kDeliver) return true;
   if (action.kind == Action::Kind::kStart) return false;
   const Op op = next(s, action.index).op;
@@ -205,15 +205,14 @@ bool Machine::ended(const State& s) const {
   return std::all_of(s.launches.begin(), s.launches.end(), [](uint8_t ended) { return ended != 0; });
 }
 
-// The block leaves its processor once all of its agents are done; the last block ends the launch.
-std::optional<Failure> Machine::block_done(State& s, int block) const {
-  const BlockSpec& spec = system.blocks[block];
+// The CTA leaves its processor once all of its agents are done; the last CTA ends the launch.
+std::optional<Failure> Machine::cta_done(State& s, int cta) const {
+  const CtaSpec& spec = system.ctas[cta];
   for (int a = spec.first_agent; a < spec.first_agent + spec.agents; ++a)
     if (!done(s, a)) return {};
-  s.blocks[block] = 2;
+  s.ctas[cta] = 2;
   const LaunchSpec& l = system.launches[spec.launch];
-  if (std::count(s.blocks.begin() + l.first_block, s.blocks.begin() + l.first_block + l.blocks, 2) < l.blocks)
-    return {};
+  if (std::count(s.ctas.begin() + l.first_cta, s.ctas.begin() + l.first_cta + l.ctas, 2) < l.ctas) return {};
   return end_launch(s, spec.launch);
 }
 
@@ -221,8 +220,8 @@ std::optional<Failure> Machine::block_done(State& s, int block) const {
 std::optional<Failure> Machine::end_launch(State& s, int launch) const {
   s.launches[launch] = 1;
   const LaunchSpec& l = system.launches[launch];
-  const BlockSpec& last = system.blocks[l.first_block + l.blocks - 1];
-  const int first_agent = system.blocks[l.first_block].first_agent, end_agent = last.first_agent + last.agents;
+  const CtaSpec& last = system.ctas[l.first_cta + l.ctas - 1];
+  const int first_agent = system.ctas[l.first_cta].first_agent, end_agent = last.first_agent + last.agents;
   auto is_of_launch = [&](int agent_plus_one) { return agent_plus_one > first_agent && agent_plus_one <= end_agent; };
   for (size_t x = 0; x < s.locations.size(); ++x) {
     LocationState& location = s.locations[x];
@@ -256,11 +255,11 @@ std::string Machine::describe(const State& s, Action action) const {
       const Delivery& d = s.deliveries[action.index];
       if (d.buffer == kSignal)
         return fmt::format("{}'s arrival at {} of block {} lands", system.agents[d.value].name,
-                           system.blocks[d.block].barriers[d.barrier].name,
-                           d.block - system.launches[system.blocks[d.block].launch].first_block);
-      const BlockSpec& block = system.blocks[d.block];
-      return fmt::format("TMA: block {} of the grid, {} <- {}", d.block - system.launches[block.launch].first_block,
-                         describe_buffer(block, d.buffer), describe_content(block, d.buffer, d.value));
+                           system.ctas[d.cta].barriers[d.barrier].name,
+                           d.cta - system.launches[system.ctas[d.cta].launch].first_cta);
+      const CtaSpec& cta = system.ctas[d.cta];
+      return fmt::format("TMA: block {} of the grid, {} <- {}", d.cta - system.launches[cta.launch].first_cta,
+                         describe_buffer(cta, d.buffer), describe_content(cta, d.buffer, d.value));
     }
     case Action::Kind::kStart:
       return fmt::format("launch {} starts {}", action.index,
@@ -277,15 +276,14 @@ std::string Machine::describe(const State& s, Action action) const {
 std::string Machine::describe_blocked(const State& s) const {
   std::string text;
   for (size_t a = 0; a < system.agents.size(); ++a) {
-    if (s.blocks[system.agents[a].block] == 1 && !done(s, int(a)))
+    if (s.ctas[system.agents[a].cta] == 1 && !done(s, int(a)))
       text += fmt::format("  {} stands at: {}\n", system.agents[a].name,
                           simulator::describe(system, int(a), s.agents[a].step));
   }
   for (size_t l = 0; l < system.launches.size(); ++l) {
     const LaunchSpec& spec = system.launches[l];
-    const auto waiting =
-        std::count(s.blocks.begin() + spec.first_block, s.blocks.begin() + spec.first_block + spec.blocks, 0);
-    if (waiting > 0) text += fmt::format("  launch {}: {} of {} blocks have not started\n", l, waiting, spec.blocks);
+    const auto waiting = std::count(s.ctas.begin() + spec.first_cta, s.ctas.begin() + spec.first_cta + spec.ctas, 0);
+    if (waiting > 0) text += fmt::format("  launch {}: {} of {} blocks have not started\n", l, waiting, spec.ctas);
   }
   return text;
 }

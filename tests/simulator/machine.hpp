@@ -11,11 +11,11 @@ enum class FailureKind {
   kDeadlock,     // nothing can happen and a launch has not ended
   kStale,        // a location holds another value than the one to be read: too early, or overwritten
   kUnordered,    // the right value, but nothing makes it visible to this reader; or a write that races
-  kWrongStage,   // a buffer does not hold what is to be used: a block of the ring, an image's columns, a staged tile
+  kWrongStage,   // a buffer does not hold what is to be used: a k-block of the ring, an image's columns, a staged tile
   kOverwritten,  // a buffer is filled while somebody still reads it
   kOutput,       // an output is not written exactly once with its final value
   kBookkeeping,  // counters, flags or epoch are wrong after the last launch
-  kAfterExit,    // a block is signalled, or delivered to, after it has left
+  kAfterExit,    // a CTA is signalled, or delivered to, after it has left
   kRefused,      // a cooperative launch that does not fit
 };
 std::string to_string(FailureKind kind);
@@ -44,9 +44,9 @@ struct BufferState {
   uint8_t readers = 0, filling = 0;  // readers: warpgroups that have not read it yet
 };
 
-// On its way: a ring block to a buffer, or an arrival at another block's barrier (`buffer` kSignal, `value` its agent).
+// On its way: a k-block to a buffer, or an arrival at another CTA's barrier (`buffer` kSignal, `value` its agent).
 struct Delivery {
-  uint16_t block, buffer, barrier, value;
+  uint16_t cta, buffer, barrier, value;
 };
 constexpr uint16_t kSignal = 0xffff;
 
@@ -69,7 +69,7 @@ struct State {
   std::vector<uint32_t> atomics;
   std::vector<uint64_t> aware;  // (locations, words)
   std::vector<Delivery> deliveries;
-  std::vector<uint8_t> blocks;    // 0: waits for a processor, 1: runs, 2: has left
+  std::vector<uint8_t> ctas;      // 0: waits for a processor, 1: runs, 2: has left
   std::vector<uint8_t> launches;  // 1: has ended
 
   uint64_t fingerprint() const;
@@ -103,9 +103,9 @@ class Machine {
   bool is_private(const State& s, Action action) const;
   // Whether the agent of the action before can go on at once with a private step.
   bool goes_on_alone(const State& s, Action before) const;
-  // It touches only the block's shared memory; or reads the epoch, which stays the same, whoever has left, until all
+  // It touches only the CTA's shared memory; or reads the epoch, which stays the same, whoever has left, until all
   // agents have it.
-  bool is_of_block(const State& s, Action action) const;
+  bool is_of_cta(const State& s, Action action) const;
 
  private:
   using Result = std::optional<Failure>;
@@ -123,9 +123,9 @@ class Machine {
   void pass_step(State& s, int agent, const Instruction& i, int choice) const;
   Result start(State& s, int launch) const;
   Result deliver(State& s, size_t index) const;
-  Result block_done(State& s, int block) const;
+  Result cta_done(State& s, int cta) const;
   Result end_launch(State& s, int launch) const;
-  Result arrive(State& s, int block, int barrier, int arrivals, int deliveries) const;
+  Result arrive(State& s, int cta, int barrier, int arrivals, int deliveries) const;
   Result signal(State& s, int agent, const Instruction& i) const;
   void post(State& s, const Delivery& d) const;
   Result load(State& s, int agent, const Instruction& i) const;
@@ -150,7 +150,7 @@ class Machine {
 
   const System& system;
   int words;                                     // of a location's awareness
-  std::vector<int> first_barrier, first_buffer;  // by block
+  std::vector<int> first_barrier, first_buffer;  // by CTA
 };
 
 }  // namespace unisono::simulator

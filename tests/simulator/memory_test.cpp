@@ -18,7 +18,7 @@ Instruction unless_last(uint32_t to) { return {Op::kSkipUnlessLast, Order::kRela
 Instruction store() { return {Op::kStore, Order::kRelaxed, kX, 1, 0, kValue}; }
 Instruction simple(Op op) { return {op}; }
 
-// One agent a block, all blocks of one launch; or one launch each, one after the other.
+// One agent a CTA, all CTAs of one launch; or one launch each, one after the other.
 System system_of(const std::vector<Program>& programs, bool in_sequence = false) {
   System system;
   system.locations = {"x", "y"};
@@ -28,10 +28,10 @@ System system_of(const std::vector<Program>& programs, bool in_sequence = false)
     const int launch = in_sequence ? int(i) : 0;
     if (i == 0 || in_sequence)
       system.launches.push_back({0, launch - 1, int(i), in_sequence ? 1 : int(programs.size()), 1, true, false, {}});
-    system.blocks.push_back({launch, int(i), 0, int(i), 1, {}, 0, 1, 1});
+    system.ctas.push_back({launch, int(i), 0, int(i), 1, {}, 0, 1, 1});
     AgentSpec agent;
     agent.name = "agent " + std::to_string(i);
-    agent.launch = launch, agent.block = int(i), agent.end = int(programs[i].size());
+    agent.launch = launch, agent.cta = int(i), agent.end = int(programs[i].size());
     agent.code = programs[i];
     agent.code.push_back({Op::kReturn});
     system.agents.push_back(agent);

@@ -1,5 +1,5 @@
-// Inside a block or a cluster: the ring, its barriers' phases, the order of ping-pong's main loops, multicast. Explored
-// with all orders of barrier operations and deliveries. The image waits end at any time: other blocks, without main
+// Inside a CTA or a cluster: the ring, its barriers' phases, the order of ping-pong's main loops, multicast. Explored
+// with all orders of barrier operations and deliveries. The image waits end at any time: other CTAs, without main
 // loops, publish.
 #include "cases.hpp"
 
@@ -84,14 +84,14 @@ TEST(Pipeline, CatchesAMissingOrderOfMainLoops) {  // the parity of a phase two 
   expect_catches(Bug::kNoTurn, FailureKind::kWrongStage, c, Reduction::kPrivate);
 }
 
-// Row and column clusters, small enough for all orders in which arrivals at other blocks may land.
+// Row and column clusters, small enough for all orders in which arrivals at other CTAs may land.
 Case tiny_cluster(int m, int n, int tiles) {
   Kernel k = with_ring(kernel_of(Mode::kPlain, kCooperative, m * n, 1, tiles), 1, 1);
   k.cluster_m = m, k.cluster_n = n;
   return on_one_stream(k);
 }
 
-TEST(Pipeline, ArrivalsAtOtherBlocksLandInAnyOrder) {
+TEST(Pipeline, ArrivalsAtOtherCtasLandInAnyOrder) {
   if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(tiny_cluster(1, 2, 5), Reduction::kPrivate);
   expect_passes(tiny_cluster(1, 3, 3), Reduction::kPrivate);
@@ -102,12 +102,12 @@ TEST(Pipeline, ArrivalsAtOtherBlocksLandInAnyOrder) {
 TEST(Pipeline, CatchesClusterBugs) {
   const Case c = on_one_stream(clustered(kResident, kCooperative, 1, 2, 2));
   expect_catches(Bug::kLocalRelease, FailureKind::kOverwritten, c, Reduction::kPrivate);
-  // With statistics the image's flag happens to hold the first block back until the other is done with the ring.
+  // With statistics the image's flag happens to hold the first CTA back until the other is done with the ring.
   const Case plain = on_one_stream(clustered(Mode::kPlain, kCooperative, 1, 2, 1));
   expect_catches(Bug::kNoClusterSync, FailureKind::kAfterExit, plain, Reduction::kPrivate);
 }
 
-// Told of its row and column only, a block's count may be completed by a neighbour a round ahead of a third block.
+// Told of its row and column only, a CTA's count may be completed by a neighbour a round ahead of a third CTA.
 TEST(Pipeline, CatchesReleaseToRowAndColumnOnly) {
   Case c = tiny_cluster(2, 2, 2);
   c.launches[0].kernel.bug = Bug::kRowColumnRelease;

@@ -1,4 +1,4 @@
-// The protocol between blocks, explored exhaustively for small grids.
+// The protocol between CTAs, explored exhaustively for small grids.
 #include "cases.hpp"
 
 namespace unisono::simulator {
@@ -10,10 +10,10 @@ Case with_epoch(Case c, uint32_t epoch) {
 }
 
 TEST(Protocol, ResidentCooperative) {
-  for (const int blocks : {1, 2, 3})
-    for (int tiles = 1; tiles <= blocks; ++tiles)
+  for (const int ctas : {1, 2, 3})
+    for (int tiles = 1; tiles <= ctas; ++tiles)
       for (const int images : {1, 2, 3})
-        expect_passes(on_one_stream(kernel_of(kResident, kCooperative, blocks, images, tiles), 2));
+        expect_passes(on_one_stream(kernel_of(kResident, kCooperative, ctas, images, tiles), 2));
 }
 
 TEST(Protocol, LargerGrids) {
@@ -26,9 +26,9 @@ TEST(Protocol, LargerGrids) {
 
 TEST(Protocol, ResidentPingPong) {
   for (const int k_blocks : {0, 1, 2})
-    for (const int blocks : {1, 2})
-      for (int tiles = 1; tiles <= 2 * blocks; ++tiles) {
-        Kernel k = kernel_of(kResident, kPingPong, blocks, 3, tiles);
+    for (const int ctas : {1, 2})
+      for (int tiles = 1; tiles <= 2 * ctas; ++tiles) {
+        Kernel k = kernel_of(kResident, kPingPong, ctas, 3, tiles);
         k.k_blocks = k_blocks;
         expect_passes(on_one_stream(k));
         k.ordered_store = true;
@@ -78,11 +78,11 @@ TEST(Protocol, SplitK) {
 TEST(Protocol, TheConditionForResidentIsExact) {
   int legal = 0, illegal = 0;
   for (const Schedule schedule : {kCooperative, kPingPong})
-    for (const int blocks : {1, 2, 3})
+    for (const int ctas : {1, 2, 3})
       for (const int tiles : {1, 2, 3, 4, 5})
         for (const int split_k : {1, 2})
           for (const int images : {1, 2}) {
-            Kernel k = kernel_of(kResident, schedule, blocks, images, tiles);
+            Kernel k = kernel_of(kResident, schedule, ctas, images, tiles);
             k.split_k = split_k;
             if (k.items_per_image() > 6 || images * k.items_per_image() > 8) continue;
             const bool is_legal = resident_is_legal(k);
@@ -119,7 +119,7 @@ TEST(Protocol, TwoEpochsAreEnough) {
   }
 }
 
-// Blocks without a tile leave while others have not started; or have not begun to read, which is explored without the
+// CTAs without a tile leave while others have not started; or have not begun to read, which is explored without the
 // reduction that lets them read at once.
 TEST(Protocol, TheEpochIsTheSameWhoeverHasLeft) {
   for (const Mode mode : {kResident, kStreamed})
@@ -149,7 +149,7 @@ TEST(Protocol, ShapesDoNotShareAWorkspace) {
   expect_passes(c);
 }
 
-TEST(Protocol, FewerBlocksThanAskedFor) {
+TEST(Protocol, FewerCtasThanAskedFor) {
   for (const Schedule schedule : {kCooperative, kPingPong})
     for (const int tiles : {1, 2, 4}) {
       const Kernel asked = kernel_of(kResident, schedule, 4, 2, tiles);
@@ -163,7 +163,7 @@ TEST(Protocol, FewerBlocksThanAskedFor) {
     }
   Kernel pairs = kernel_of(kResident, kCooperative, 4, 2, 2);
   pairs.cluster_n = 2;
-  EXPECT_EQ(fit(pairs, 3).blocks, 2);
+  EXPECT_EQ(fit(pairs, 3).ctas, 2);
   EXPECT_EQ(fit(pairs, 3).mode, kStreamed);
   Case c = on_one_stream(fit(pairs, 3));
   c.processors = 3;

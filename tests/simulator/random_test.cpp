@@ -25,7 +25,7 @@ Kernel random_kernel(Draw& draw) {
                          draw.from(1, 6), 0);
     k.cluster_n = draw.one_in(3) ? draw.from(2, 5) : 1;
     k.cluster_m = draw.one_in(4) && k.cluster_n < 3 ? 2 : 1;
-    k.blocks = draw.from(1, 12 / k.cluster_blocks()) * k.cluster_blocks();
+    k.ctas = draw.from(1, 12 / k.cluster_ctas()) * k.cluster_ctas();
     k.rows = draw.from(1, 60), k.tile_rows = draw.from(1, 9);  // the last tile of an image may be partly empty
     k.tiles_n = draw.from(1, 3);
     k.split_k = draw.one_in(4) ? draw.from(2, 4) : 1;
@@ -39,13 +39,13 @@ Kernel random_kernel(Draw& draw) {
     k.store_buffers = draw.from(1, 3);
     k.ordered_store = k.schedule == kPingPong && k.mode == kResident && k.split_k == 1 && draw.one_in(2);
     const int items = k.images * k.items_per_image(), holders = k.clusters() * (k.schedule == kPingPong ? 2 : 1);
-    if (items > 30 * holders || items * k.cluster_blocks() > 150) continue;
+    if (items > 30 * holders || items * k.cluster_ctas() > 150) continue;
     if (k.mode == kResident && !resident_is_legal(k)) continue;
     return k;
   }
 }
 
-// Up to three streams of up to three replays each; one may be of plain kernels that are started block by block.
+// Up to three streams of up to three replays each; one may be of plain kernels that are started CTA by CTA.
 Case random_case(Draw& draw) {
   Case c;
   c.first_epoch = draw.one_in(2) ? 0 : kEpochs - uint32_t(draw.from(1, 4));
@@ -59,8 +59,8 @@ Case random_case(Draw& draw) {
     }
     launch.programmatic = launch.cooperative && draw.one_in(4);
     c.launches.insert(c.launches.end(), size_t(draw.from(1, 3)), launch);
-    largest = std::max(largest, launch.kernel.blocks);
-    all += launch.kernel.blocks;
+    largest = std::max(largest, launch.kernel.ctas);
+    all += launch.kernel.ctas;
   }
   c.processors = draw.from(largest, all + largest);
   if (draw.one_in(4)) c.epochs = 2, c.first_epoch %= 2;
@@ -105,8 +105,7 @@ TEST(Random, FindsBugsInLargeCases) {
   expect_sampled(large(kStreamed, kPingPong, Exchange::kTags), Bug::kReadWaitOnly, {kUnordered});
   for (const Schedule schedule : {kCooperative, kPingPong}) {
     Case kept = large(kKept, schedule, Exchange::kTags);
-    for (Launch& launch : kept.launches)
-      launch.kernel.blocks = schedule == kPingPong ? 2 : 5;  // three tiles of an image
+    for (Launch& launch : kept.launches) launch.kernel.ctas = schedule == kPingPong ? 2 : 5;  // three tiles of an image
     expect_sampled(kept, Bug::kWaitForOwnImage, {kDeadlock});
     expect_sampled(kept, Bug::kColumnsOfAnotherImage, {kWrongStage});
     expect_sampled(kept, Bug::kColumnsOverwritten, {kOverwritten});

@@ -5,8 +5,8 @@ namespace unisono::simulator {
 namespace {
 
 // Images of `tiles_m` rows of `tiles_n` tiles.
-Kernel rows_of(Schedule schedule, int blocks, int images, int tiles_m, int tiles_n, int levels) {
-  Kernel k = kernel_of(Mode::kRows, schedule, blocks, images, tiles_m);
+Kernel rows_of(Schedule schedule, int ctas, int images, int tiles_m, int tiles_n, int levels) {
+  Kernel k = kernel_of(Mode::kRows, schedule, ctas, images, tiles_m);
   k.exchange = Exchange::kTags, k.tiles_n = tiles_n, k.levels = levels;
   return k;
 }
@@ -39,11 +39,11 @@ TEST(Rows, HalvesAndClusters) {
 TEST(Rows, TheCondition) {
   int legal = 0, illegal = 0;
   for (const Schedule schedule : {kCooperative, kPingPong})
-    for (const int blocks : {1, 2, 3})
+    for (const int ctas : {1, 2, 3})
       for (const int across : {1, 2, 3, 4, 5})
         for (const int levels : {1, 2}) {
-          if (schedule == kPingPong && blocks * across > 8) continue;
-          const Kernel k = rows_of(schedule, blocks, 1, 2, across, levels);
+          if (schedule == kPingPong && ctas * across > 8) continue;
+          const Kernel k = rows_of(schedule, ctas, 1, 2, across, levels);
           const bool is_legal = rows_are_legal(k);
           ++(is_legal ? legal : illegal);
           is_legal ? expect_passes(on_one_stream(k)) : expect_fails(on_one_stream(k), FailureKind::kDeadlock);

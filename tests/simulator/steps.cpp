@@ -63,17 +63,17 @@ std::optional<Failure> Machine::step(State& s, int agent, int choice) const {
   if (failure || !done(s, agent)) return failure;
   if (a.stores_read < a.stores)
     return Failure{FailureKind::kOverwritten, "shared memory is given up while TMA may read it"};
-  return block_done(s, system.agents[agent].block);
+  return cta_done(s, system.agents[agent].cta);
 }
 
 std::optional<Failure> Machine::shared_step(State& s, int agent, const Instruction& i) const {
-  const int block = system.agents[agent].block;
-  const BlockSpec& spec = system.blocks[block];
+  const int cta = system.agents[agent].cta;
+  const CtaSpec& spec = system.ctas[cta];
   switch (i.op) {
-    case Op::kExpect: return arrive(s, block, i.object, 1, int(i.value));
+    case Op::kExpect: return arrive(s, cta, i.object, 1, int(i.value));
     case Op::kLoad: return load(s, agent, i);
     case Op::kReadBuffer: {
-      const BufferState& buffer = s.buffers[first_buffer[block] + i.object];
+      const BufferState& buffer = s.buffers[first_buffer[cta] + i.object];
       if (buffer.value == i.value && !buffer.filling) return {};
       return Failure{FailureKind::kWrongStage, fmt::format("{} holds {}{}, not {}", describe_buffer(spec, i.object),
                                                            describe_content(spec, i.object, buffer.value),
@@ -81,7 +81,7 @@ std::optional<Failure> Machine::shared_step(State& s, int agent, const Instructi
                                                            describe_content(spec, i.object, i.value))};
     }
     case Op::kFill: {
-      BufferState& buffer = s.buffers[first_buffer[block] + i.object];
+      BufferState& buffer = s.buffers[first_buffer[cta] + i.object];
       if (buffer.readers > 0 || buffer.filling)
         return Failure{
             FailureKind::kOverwritten,
@@ -92,7 +92,7 @@ std::optional<Failure> Machine::shared_step(State& s, int agent, const Instructi
     }
     case Op::kRelease:
       for (int p = 0; p < spec.parts; ++p) {
-        uint8_t& readers = s.buffers[first_buffer[block] + i.extra * spec.parts + p].readers;
+        uint8_t& readers = s.buffers[first_buffer[cta] + i.extra * spec.parts + p].readers;
         if (readers > 0) --readers;
       }
       [[fallthrough]];
@@ -101,10 +101,10 @@ std::optional<Failure> Machine::shared_step(State& s, int agent, const Instructi
   }
 }
 
-// An arrival at another block's barrier is on its way for a while; those of one warpgroup at several blocks land in any
+// An arrival at another CTA's barrier is on its way for a while; those of one warpgroup at several CTAs land in any
 // order.
 std::optional<Failure> Machine::signal(State& s, int agent, const Instruction& i) const {
-  const int own = system.agents[agent].block, first = system.blocks[own].first_of_cluster;
+  const int own = system.agents[agent].cta, first = system.ctas[own].first_of_cluster;
   for (int rank = 0; rank < 16; ++rank) {
     if (!(i.mask >> rank & 1)) continue;
     if (first + rank != own)
@@ -116,17 +116,17 @@ std::optional<Failure> Machine::signal(State& s, int agent, const Instruction& i
 }
 
 void Machine::post(State& s, const Delivery& d) const {
-  auto key = [](const Delivery& x) { return std::tuple(x.block, x.buffer, x.barrier, x.value); };
+  auto key = [](const Delivery& x) { return std::tuple(x.cta, x.buffer, x.barrier, x.value); };
   s.deliveries.insert(std::upper_bound(s.deliveries.begin(), s.deliveries.end(), d,
                                        [&](const Delivery& x, const Delivery& y) { return key(x) < key(y); }),
                       d);
 }
 
-std::optional<Failure> Machine::arrive(State& s, int block, int barrier, int arrivals, int deliveries) const {
-  const BarrierSpec& spec = system.blocks[block].barriers[barrier];
-  if (s.blocks[block] != 1)
+std::optional<Failure> Machine::arrive(State& s, int cta, int barrier, int arrivals, int deliveries) const {
+  const BarrierSpec& spec = system.ctas[cta].barriers[barrier];
+  if (s.ctas[cta] != 1)
     return Failure{FailureKind::kAfterExit, fmt::format("{} of a block that has left is signalled", spec.name)};
-  BarrierState& b = s.barriers[first_barrier[block] + barrier];
+  BarrierState& b = s.barriers[first_barrier[cta] + barrier];
   if (b.pending < arrivals)
     return Failure{FailureKind::kOverwritten,
                    fmt::format("{} gets more arrivals in a phase than it counts", spec.name)};
@@ -137,7 +137,7 @@ std::optional<Failure> Machine::arrive(State& s, int block, int barrier, int arr
 }
 
 std::optional<Failure> Machine::load(State& s, int agent, const Instruction& i) const {
-  const BlockSpec& spec = system.blocks[system.agents[agent].block];
+  const CtaSpec& spec = system.ctas[system.agents[agent].cta];
   const int first = spec.first_of_cluster;
   for (int rank = 0; rank < 16; ++rank) {
     if (!(i.mask >> rank & 1)) continue;
@@ -156,10 +156,10 @@ std::optional<Failure> Machine::load(State& s, int agent, const Instruction& i) 
 std::optional<Failure> Machine::deliver(State& s, size_t index) const {
   const Delivery d = s.deliveries[index];
   s.deliveries.erase(s.deliveries.begin() + std::ptrdiff_t(index));
-  if (d.buffer == kSignal) return arrive(s, d.block, d.barrier, 1, 0);
-  const BlockSpec& spec = system.blocks[d.block];
-  s.buffers[first_buffer[d.block] + d.buffer] = {d.value, uint8_t(d.buffer < spec.staging ? spec.readers : 0), 0};
-  return arrive(s, d.block, d.barrier, 0, -1);
+  if (d.buffer == kSignal) return arrive(s, d.cta, d.barrier, 1, 0);
+  const CtaSpec& spec = system.ctas[d.cta];
+  s.buffers[first_buffer[d.cta] + d.buffer] = {d.value, uint8_t(d.buffer < spec.staging ? spec.readers : 0), 0};
+  return arrive(s, d.cta, d.barrier, 0, -1);
 }
 
 std::optional<Failure> Machine::atomic_step(State& s, int agent, const Instruction& i) const {

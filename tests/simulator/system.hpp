@@ -7,11 +7,11 @@
 namespace unisono::simulator {
 
 enum class Op : uint8_t {
-  // Shared memory of a block; `mask` names blocks of the cluster.
+  // Shared memory of a CTA; `mask` names CTAs of the cluster.
   kWaitBarrier,  // barrier `object`, parity `value`
-  kArrive,       // at barrier `object` of the blocks in `mask`
+  kArrive,       // at barrier `object` of the CTAs in `mask`
   kExpect,       // arrives at barrier `object` and expects `value` deliveries
-  kLoad,         // by TMA: `value` into buffer `object` of the blocks in `mask`; delivers to barrier `extra`
+  kLoad,         // by TMA: `value` into buffer `object` of the CTAs in `mask`; delivers to barrier `extra`
   kReadBuffer,   // buffer `object` must hold `value`
   kFill,         // `value` into buffer `object`, by this agent's own stores
   kRelease,      // this warpgroup has read the buffers of stage `extra`; arrives at barrier `object` of `mask`
@@ -44,9 +44,9 @@ enum class Op : uint8_t {
   kWaitGroup,      // until at most `value` groups, and as many as the second pass was told, are not yet written
   kWaitGroupRead,  // until at most `value` groups still read shared memory
   kProxyFence,
-  // The block and the grid.
+  // The CTA and the grid.
   kWaitGrid,     // griddepcontrol.wait: until the predecessor on the stream has ended
-  kClusterSync,  // until all other warpgroups of the cluster (of the block if `value` is 0) are done
+  kClusterSync,  // until all other warpgroups of the cluster (of the CTA if `value` is 0) are done
 };
 
 enum class Order : uint8_t { kRelaxed, kAcquire, kRelease, kAcquireRelease };
@@ -67,8 +67,8 @@ struct SecondPass {
 
 struct AgentSpec {
   std::string name;
-  int launch = 0, block = 0;
-  bool last_out = false;  // runs the block's way out
+  int launch = 0, cta = 0;
+  bool last_out = false;  // runs the CTA's way out
   int sync = 0;           // its step kClusterSync, if it is the last out
   int end = 0;            // the step that is none any more; second passes come behind it
   std::vector<Instruction> code;
@@ -80,7 +80,7 @@ struct BarrierSpec {
   int arrivals;
 };
 
-struct BlockSpec {
+struct CtaSpec {
   int launch, first_of_cluster, rank;
   int first_agent = 0, agents = 0;
   std::vector<BarrierSpec> barriers;
@@ -92,7 +92,7 @@ struct BlockSpec {
 
 struct LaunchSpec {
   int stream, previous;  // previous: launch on the same stream, or -1
-  int first_block, blocks, cluster_blocks;
+  int first_cta, ctas, cluster_ctas;
   bool cooperative, programmatic;
   std::map<int, uint32_t> outputs;  // location -> tag once the launch has ended
 };
@@ -104,7 +104,7 @@ struct Atomic {
 
 struct System {
   std::vector<AgentSpec> agents;
-  std::vector<BlockSpec> blocks;
+  std::vector<CtaSpec> ctas;
   std::vector<LaunchSpec> launches;
   std::vector<std::string> locations;
   std::vector<Atomic> atomics;
@@ -120,8 +120,8 @@ System build(const Case& c);
 // Text of an agent's step, for traces.
 std::string describe(const System& system, int agent, int step);
 std::string describe_tag(uint32_t tag);
-std::string describe_buffer(const BlockSpec& block, int buffer);
-std::string describe_content(const BlockSpec& block, int buffer, uint32_t value);
+std::string describe_buffer(const CtaSpec& cta, int buffer);
+std::string describe_content(const CtaSpec& cta, int buffer, uint32_t value);
 
 // Tags: which launch wrote what. Zero is what memory held before.
 enum class Kind : uint32_t { kSlot = 1, kSegment, kStatistics, kPartial, kRaw, kFinal };

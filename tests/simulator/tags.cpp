@@ -90,7 +90,7 @@ bool LaunchBuilder::add_partials(AgentSpec& agent, const TileShare& at) {
   return false;
 }
 
-// For each of the block's tiles, in order: merges its share of the segment's slots.
+// For each of the CTA's tiles, in order: merges its share of the segment's slots.
 void LaunchBuilder::merge_segments(AgentSpec& agent, int cluster, int rank) {
   for (int item = 0; item < items_of(cluster); ++item)
     for (int half = 0; half < halves(); ++half) {
@@ -106,10 +106,10 @@ void LaunchBuilder::merge_segments(AgentSpec& agent, int cluster, int rank) {
     }
 }
 
-// A word of the block's shared memory: the tiles of a consumer whose raw stores are written.
+// A word of the CTA's shared memory: the tiles of a consumer whose raw stores are written.
 int LaunchBuilder::stored_count(const AgentSpec& agent, int warpgroup) {
   return system.atomic(fmt::format("launch {} block {} consumer {}'s tiles stored", number,
-                                   agent.block - system.launches[number].first_block, warpgroup),
+                                   agent.cta - system.launches[number].first_cta, warpgroup),
                        0);
 }
 
@@ -125,7 +125,7 @@ void LaunchBuilder::tell_stored(AgentSpec& agent, int warpgroup, int count, int 
   system.atomics[atomic].final = uint32_t(count);
 }
 
-// The block's tiles in order, whichever consumer stored them.
+// The CTA's tiles in order, whichever consumer stored them.
 void LaunchBuilder::normalise_again(AgentSpec& agent, int cluster, int rank) {
   const bool ping_pong = kernel.schedule == Schedule::kPingPong;
   for (int item = 0; item < items_of(cluster); ++item)

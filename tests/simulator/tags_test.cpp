@@ -4,16 +4,16 @@
 namespace unisono::simulator {
 namespace {
 
-Kernel tagged(Mode mode, Schedule schedule, int blocks, int images, int tiles, int segment = 1) {
-  Kernel k = kernel_of(mode, schedule, blocks, images, tiles);
+Kernel tagged(Mode mode, Schedule schedule, int ctas, int images, int tiles, int segment = 1) {
+  Kernel k = kernel_of(mode, schedule, ctas, images, tiles);
   k.exchange = Exchange::kTags, k.segment_slots = segment;
   return k;
 }
 
 TEST(Tags, Resident) {
-  for (const int blocks : {1, 2, 3})
-    for (int tiles = 1; tiles <= blocks; ++tiles)
-      expect_passes(on_one_stream(tagged(kResident, kCooperative, blocks, 2, tiles), 2));
+  for (const int ctas : {1, 2, 3})
+    for (int tiles = 1; tiles <= ctas; ++tiles)
+      expect_passes(on_one_stream(tagged(kResident, kCooperative, ctas, 2, tiles), 2));
   for (const int tiles : {1, 2, 3, 4}) {
     Kernel k = tagged(kResident, kPingPong, 2, 2, tiles);
     expect_passes(on_one_stream(k));
@@ -42,10 +42,10 @@ TEST(Tags, SegmentsHalvesAndChannelTiles) {
 
 TEST(Tags, TheConditionForResidentIsTheSame) {
   for (const Schedule schedule : {kCooperative, kPingPong})
-    for (const int blocks : {1, 2})
+    for (const int ctas : {1, 2})
       for (const int segment : {1, 2})
         for (const int tiles : {1, 2, 3, 4, 5}) {
-          const Kernel k = tagged(kResident, schedule, blocks, 1, tiles, segment);
+          const Kernel k = tagged(kResident, schedule, ctas, 1, tiles, segment);
           resident_is_legal(k) ? expect_passes(on_one_stream(k))
                                : expect_fails(on_one_stream(k), FailureKind::kDeadlock);
         }
@@ -55,11 +55,11 @@ TEST(Tags, TheConditionForResidentIsTheSame) {
 TEST(Tags, SplitK) {
   int legal = 0, illegal = 0;
   for (const Schedule schedule : {kCooperative, kPingPong})
-    for (const int blocks : {1, 2, 3})
+    for (const int ctas : {1, 2, 3})
       for (const int tiles : {1, 2, 3})
         for (const int split_k : {2, 3})
           for (const int images : {1, 2}) {
-            Kernel k = tagged(kResident, schedule, blocks, images, tiles, 2);
+            Kernel k = tagged(kResident, schedule, ctas, images, tiles, 2);
             k.split_k = split_k;
             const bool is_legal = resident_is_legal(k);
             ++(is_legal ? legal : illegal);
@@ -109,7 +109,7 @@ TEST(Tags, ShapesMayShareAWorkspaceInTurn) {
   expect_fails(c, FailureKind::kStale);
 }
 
-TEST(Tags, AnotherNumberOfBlocksNeedsAnotherWorkspace) {
+TEST(Tags, AnotherNumberOfCtasNeedsAnotherWorkspace) {
   Case c = on_one_stream(tagged(kResident, kPingPong, 1, 1, 2), 2);
   c.launches[1].kernel = tagged(kResident, kCooperative, 2, 1, 2);
   c.processors = 2;
@@ -118,7 +118,7 @@ TEST(Tags, AnotherNumberOfBlocksNeedsAnotherWorkspace) {
   expect_passes(c);
 }
 
-TEST(Tags, FewerBlocksThanAskedFor) {
+TEST(Tags, FewerCtasThanAskedFor) {
   for (const int processors : {1, 2, 3}) {
     Case c = on_one_stream(fit(tagged(kResident, kPingPong, 4, 1, 4), processors));
     c.processors = processors;
