@@ -129,10 +129,10 @@ void set_attribute(Launch& launch, CUlaunchAttributeID id, const CUlaunchAttribu
     launch.dependent = value.programmaticStreamSerializationAllowed != 0;
 }
 
-// Others have blocks of up to 256 threads, one after the other
+// Others have CTAs of up to 256 threads, one after the other
 bool is_persistent(unsigned shared_bytes, unsigned threads) { return shared_bytes != 0 && threads > 256; }
 
-// Persistent kernels, and cooperative launches, have all their blocks at once
+// Persistent kernels, and cooperative launches, have all their CTAs at once
 bool fits(const Launch& launch) {
   const auto most = static_cast<unsigned>(fake_state()->sms);
   return !launch.shape.together ||
@@ -238,8 +238,8 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchC
   *clusters = fake_state()->sms / static_cast<int>(config->attrs[0].value.clusterDim.x);
   return CUDA_SUCCESS;
 }
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction, int, std::size_t) {
-  return *blocks = 1, CUDA_SUCCESS;
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, CUfunction, int, std::size_t) {
+  return *ctas = 1, CUDA_SUCCESS;
 }
 
 CUresult cuTensorMapEncodeTiled(CUtensorMap* to, CUtensorMapDataType type, cuuint32_t rank, void* address,
@@ -281,7 +281,7 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap* to, void* address) {
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** parameters, void**) {
   Launch launch = make_launch(f, parameters);
   launch.shape.grid = {config->gridDimX, config->gridDimY, config->gridDimZ};
-  launch.shape.block = {config->blockDimX, config->blockDimY, config->blockDimZ};
+  launch.shape.cta = {config->blockDimX, config->blockDimY, config->blockDimZ};
   launch.shape.shared_bytes = config->sharedMemBytes;
   launch.shape.together = is_persistent(config->sharedMemBytes, config->blockDimX);
   for (unsigned i = 0; i < config->numAttrs; ++i) set_attribute(launch, config->attrs[i].id, config->attrs[i].value);
@@ -291,7 +291,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction f, void** par
 CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned,
                         unsigned shared, CUstream stream, void** parameters, void**) {
   Launch launch = make_launch(f, parameters);
-  launch.shape.grid = {x, y, z}, launch.shape.block = {threads, 1, 1}, launch.shape.shared_bytes = shared;
+  launch.shape.grid = {x, y, z}, launch.shape.cta = {threads, 1, 1}, launch.shape.shared_bytes = shared;
   return submit(stream, std::move(launch));
 }
 
@@ -342,7 +342,7 @@ CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, 
   if (dependencies != 0) return CUDA_ERROR_NOT_SUPPORTED;
   auto launch = std::make_shared<Launch>(make_launch(p->func, p->kernelParams));
   launch->shape.grid = {p->gridDimX, p->gridDimY, p->gridDimZ};
-  launch->shape.block = {p->blockDimX, p->blockDimY, p->blockDimZ};
+  launch->shape.cta = {p->blockDimX, p->blockDimY, p->blockDimZ};
   launch->shape.shared_bytes = p->sharedMemBytes;
   launch->shape.together = is_persistent(p->sharedMemBytes, p->blockDimX);
   *node = reinterpret_cast<CUgraphNode>(launch.get());
@@ -364,8 +364,7 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, 
 }
 CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
   const auto& shape = reinterpret_cast<const Launch*>(node)->shape;
-  p->gridDimX = shape.grid.x, p->blockDimX = shape.block.x,
-  p->sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
+  p->gridDimX = shape.grid.x, p->blockDimX = shape.cta.x, p->sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
   return CUDA_SUCCESS;
 }
 CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,

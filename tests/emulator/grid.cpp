@@ -52,7 +52,7 @@ context::fiber make_fiber(Thread& thread, const Entry& entry, void** parameters)
       entry.call(parameters);
     } catch (const std::exception& e) {
       if (grid->error.empty())
-        grid->error = fmt::format("block {}, thread {}: {}", thread.block->index, thread.index, e.what());
+        grid->error = fmt::format("block {}, thread {}: {}", thread.cta->index, thread.index, e.what());
     }
     thread.finished = thread.advanced = true;
     return std::move(scheduler);
@@ -82,13 +82,13 @@ bool copy_something() {
 }
 
 // Lets the lanes of a warp run until all of them wait, or for some rounds. True if any got on.
-bool run_warp(Block& block, std::size_t warp) {
-  const std::size_t first = warp * 32, last = std::min(first + 32, block.threads.size());
+bool run_warp(Cta& cta, std::size_t warp) {
+  const std::size_t first = warp * 32, last = std::min(first + 32, cta.threads.size());
   bool any = false;
   for (unsigned rounds = chance(4) ? 1 + grid->random() % 8 : ~0u; rounds > 0; --rounds) {
     bool advanced = false;
     for (std::size_t i = first; i < last; ++i) {
-      Thread& thread = block.threads[i];
+      Thread& thread = cta.threads[i];
       if (thread.finished) continue;
       thread.advanced = false;
       resume(thread);
@@ -103,9 +103,9 @@ bool run_warp(Block& block, std::size_t warp) {
 
 std::string deadlock() {
   std::map<std::string, std::string> waiting;
-  for (const auto& block : grid->blocks)
-    for (const Thread& t : block->threads)
-      if (!t.finished && t.index % 32 == 0) waiting[t.waits_for] += fmt::format(" {}:{}", block->index, t.index / 32);
+  for (const auto& cta : grid->ctas)
+    for (const Thread& t : cta->threads)
+      if (!t.finished && t.index % 32 == 0) waiting[t.waits_for] += fmt::format(" {}:{}", cta->index, t.index / 32);
   std::string text = "deadlock; warps (block:warp) wait for";
   for (const auto& [what, warps] : waiting) text += fmt::format("\n  {}:{}", what, warps.substr(0, 400));
   return text;
@@ -118,27 +118,27 @@ void end_launches_ahead() {
 // A launch behind this one may rely on those ahead of it only if this one has waited for them
 void check_waits(std::size_t begin, std::size_t end) {
   for (std::size_t b = begin; b < end && grid->error.empty(); ++b)
-    if (std::none_of(grid->blocks[b]->threads.begin(), grid->blocks[b]->threads.end(),
+    if (std::none_of(grid->ctas[b]->threads.begin(), grid->ctas[b]->threads.end(),
                      [](const Thread& t) { return t.has_waited; }))
       grid->error = fmt::format("block {} ended without griddepcontrol.wait", b);
 }
 
 void schedule(std::size_t begin, std::size_t end) {
-  std::vector<std::pair<Block*, std::size_t>> warps;
+  std::vector<std::pair<Cta*, std::size_t>> warps;
   for (std::size_t b = begin; b < end; ++b)
-    for (std::size_t w = 0; w < grid->blocks[b]->warps.size(); ++w) warps.emplace_back(grid->blocks[b].get(), w);
+    for (std::size_t w = 0; w < grid->ctas[b]->warps.size(); ++w) warps.emplace_back(grid->ctas[b].get(), w);
   for (int idle = 0; idle < 4;) {
     std::shuffle(warps.begin(), warps.end(), grid->random);
     bool advanced = false, running = false;
-    for (const auto& [block, warp] : warps) {
-      advanced |= run_warp(*block, warp);
+    for (const auto& [cta, warp] : warps) {
+      advanced |= run_warp(*cta, warp);
       if (!grid->error.empty()) return;
       while (chance(2) && copy_something()) advanced = true;
     }
-    for (const auto& [block, warp] : warps)
-      running = running || !std::all_of(block->threads.begin() + static_cast<std::ptrdiff_t>(warp * 32),
-                                        block->threads.begin() + static_cast<std::ptrdiff_t>(
-                                                                     std::min(warp * 32 + 32, block->threads.size())),
+    for (const auto& [cta, warp] : warps)
+      running = running || !std::all_of(cta->threads.begin() + static_cast<std::ptrdiff_t>(warp * 32),
+                                        cta->threads.begin() +
+                                            static_cast<std::ptrdiff_t>(std::min(warp * 32 + 32, cta->threads.size())),
                                         [](const Thread& t) { return t.finished; });
     if (!running) {
       while (copy_something()) {
@@ -168,17 +168,17 @@ class Window {
 };
 
 void build(Grid& g, const LaunchShape& shape, const std::vector<std::unique_ptr<Window>>& windows) {
-  g.extent = shape.grid, g.block_extent = shape.block;
+  g.extent = shape.grid, g.cta_extent = shape.cta;
   g.random.seed(shape.seed);
-  const unsigned threads = shape.block.x * shape.block.y * shape.block.z;
+  const unsigned threads = shape.cta.x * shape.cta.y * shape.cta.z;
   for (unsigned b = 0; b < shape.grid.x; ++b) {
     if (b % shape.cluster == 0) g.clusters.push_back(std::make_unique<Cluster>());
-    auto block = std::make_unique<Block>();
-    block->index = b, block->rank = b % shape.cluster, block->cluster = g.clusters.back().get();
-    block->cluster->blocks.push_back(block.get());
-    block->shared = windows[b % windows.size()]->get();
-    block->warps.resize((threads + 31) / 32);
-    g.blocks.push_back(std::move(block));
+    auto cta = std::make_unique<Cta>();
+    cta->index = b, cta->rank = b % shape.cluster, cta->cluster = g.clusters.back().get();
+    cta->cluster->ctas.push_back(cta.get());
+    cta->shared = windows[b % windows.size()]->get();
+    cta->warps.resize((threads + 31) / 32);
+    g.ctas.push_back(std::move(cta));
   }
 }
 
@@ -186,14 +186,14 @@ void build(Grid& g, const LaunchShape& shape, const std::vector<std::unique_ptr<
 
 void switch_out() { scheduler = std::move(scheduler).resume(); }
 
-std::uint8_t* Block::memory(std::uint32_t address, std::size_t bytes) const {
+std::uint8_t* Cta::memory(std::uint32_t address, std::size_t bytes) const {
   if (address + bytes > window_bytes || address < reserved_bytes)
     throw std::runtime_error(fmt::format("shared memory [{}, {}) is outside the window", address, address + bytes));
   return shared + address;
 }
 
 std::string run(const LaunchShape& shape, const Entry& entry, void** parameters) {
-  if (shape.grid.y != 1 || shape.grid.z != 1 || shape.block.y != 1 || shape.block.z != 1)
+  if (shape.grid.y != 1 || shape.grid.z != 1 || shape.cta.y != 1 || shape.cta.z != 1)
     return "the emulator knows grids and blocks of one dimension";
   Grid g;
   const std::size_t at_once = shape.together ? shape.grid.x : shape.cluster;
@@ -201,22 +201,22 @@ std::string run(const LaunchShape& shape, const Entry& entry, void** parameters)
   for (std::size_t i = 0; i < at_once; ++i) windows.push_back(std::make_unique<Window>());
   build(g, shape, windows);
   grid = &g;
-  for (std::size_t first = 0; first < g.blocks.size() && g.error.empty(); first += at_once) {
-    const std::size_t last = std::min(first + at_once, g.blocks.size());
+  for (std::size_t first = 0; first < g.ctas.size() && g.error.empty(); first += at_once) {
+    const std::size_t last = std::min(first + at_once, g.ctas.size());
     for (std::size_t b = first; b < last; ++b) {
-      Block& block = *g.blocks[b];
-      block.threads.resize(shape.block.x);
-      for (unsigned t = 0; t < shape.block.x; ++t) {
-        block.threads[t].block = &block, block.threads[t].index = t;
-        block.threads[t].fiber = make_fiber(block.threads[t], entry, parameters);
+      Cta& cta = *g.ctas[b];
+      cta.threads.resize(shape.cta.x);
+      for (unsigned t = 0; t < shape.cta.x; ++t) {
+        cta.threads[t].cta = &cta, cta.threads[t].index = t;
+        cta.threads[t].fiber = make_fiber(cta.threads[t], entry, parameters);
       }
     }
-    // Where blocks come one after another, the first and the last
-    if (shape.dependent && (first == 0 || last == g.blocks.size())) g.launches_ahead = true, hide_memory();
+    // Where CTAs come one after another, the first and the last
+    if (shape.dependent && (first == 0 || last == g.ctas.size())) g.launches_ahead = true, hide_memory();
     schedule(first, last);
     end_launches_ahead();
     if (shape.dependent) check_waits(first, last);
-    for (std::size_t b = first; b < last; ++b) g.blocks[b]->threads.clear();  // unwinds what has not finished
+    for (std::size_t b = first; b < last; ++b) g.ctas[b]->threads.clear();  // unwinds what has not finished
   }
   grid = nullptr;
   return g.error;
@@ -225,10 +225,10 @@ std::string run(const LaunchShape& shape, const Entry& entry, void** parameters)
 // --- the running thread -------------------------------------------------------------------------------------------
 
 Index thread_index() { return {current->index, 0, 0}; }
-Index block_index() { return {current->block->index, 0, 0}; }
-Index block_extent() { return grid->block_extent; }
+Index cta_index() { return {current->cta->index, 0, 0}; }
+Index cta_extent() { return grid->cta_extent; }
 Index grid_extent() { return grid->extent; }
-unsigned cluster_rank() { return current->block->rank; }
+unsigned cluster_rank() { return current->cta->rank; }
 
 void await_launches_ahead() {
   current->has_waited = true;
@@ -247,10 +247,10 @@ void delay() {
 
 std::uint64_t ticks() { return grid->random(); }
 
-std::uint8_t* dynamic_shared() { return current->block->shared + reserved_bytes; }
+std::uint8_t* dynamic_shared() { return current->cta->shared + reserved_bytes; }
 
 std::uint32_t shared_address(const void* pointer) {
-  const auto offset = static_cast<const std::uint8_t*>(pointer) - current->block->shared;
+  const auto offset = static_cast<const std::uint8_t*>(pointer) - current->cta->shared;
   if (offset < 0 || offset >= static_cast<std::ptrdiff_t>(window_bytes))
     fail("the address of a pointer that is not to the block's shared memory");
   return static_cast<std::uint32_t>(offset);
@@ -275,14 +275,14 @@ void arrive_and_wait(Barrier& barrier, unsigned threads, const char* what) {
 }  // namespace
 
 void sync_warp() { arrive_and_wait(current->warp().sync, 32, "the lanes of its warp"); }
-void sync_block() { arrive_and_wait(current->block->all, grid->block_extent.x, "its block"); }
+void sync_cta() { arrive_and_wait(current->cta->all, grid->cta_extent.x, "its block"); }
 void sync_cluster() {
-  Cluster& cluster = *current->block->cluster;
-  arrive_and_wait(cluster.sync, static_cast<unsigned>(cluster.blocks.size()) * grid->block_extent.x, "its cluster");
+  Cluster& cluster = *current->cta->cluster;
+  arrive_and_wait(cluster.sync, static_cast<unsigned>(cluster.ctas.size()) * grid->cta_extent.x, "its cluster");
 }
 void sync_named(int id, int threads) {
   if (id < 0 || id > 15) fail("a named barrier's number is 0 to 15");
-  arrive_and_wait(id == 0 ? current->block->all : current->block->named[id], static_cast<unsigned>(threads),
+  arrive_and_wait(id == 0 ? current->cta->all : current->cta->named[id], static_cast<unsigned>(threads),
                   "a named barrier");
 }
 
@@ -305,9 +305,9 @@ struct Mbarrier {
 };
 static_assert(sizeof(Mbarrier) == 8);
 
-Mbarrier& at(Block& block, std::uint32_t address) {
+Mbarrier& at(Cta& cta, std::uint32_t address) {
   if (address % 8 != 0) fail("an mbarrier is not aligned to 8 bytes");
-  return *reinterpret_cast<Mbarrier*>(block.memory(address, 8));
+  return *reinterpret_cast<Mbarrier*>(cta.memory(address, 8));
 }
 
 void settle(Mbarrier& b) {
@@ -324,24 +324,24 @@ void arrive(Mbarrier& b) {
 }  // namespace
 
 void mbarrier_init(std::uint32_t barrier, unsigned arrivals) {
-  Mbarrier& b = at(*current->block, barrier);
+  Mbarrier& b = at(*current->cta, barrier);
   b.bytes = 0, b.phase = 0, b.pending = static_cast<std::uint16_t>(arrivals), b.arrivals = arrivals & 0x7fff;
 }
 
 void mbarrier_arrive(std::uint32_t barrier, std::int32_t expected_bytes) {
-  Mbarrier& b = at(*current->block, barrier);
+  Mbarrier& b = at(*current->cta, barrier);
   b.bytes += expected_bytes;
   arrive(b);
 }
 
 void mbarrier_arrive_cluster(std::uint32_t barrier, unsigned rank) {
-  const auto& blocks = current->block->cluster->blocks;
-  if (rank >= blocks.size()) fail("an arrival at a block that the cluster does not have");
-  arrive(at(*blocks[rank], barrier));
+  const auto& ctas = current->cta->cluster->ctas;
+  if (rank >= ctas.size()) fail("an arrival at a block that the cluster does not have");
+  arrive(at(*ctas[rank], barrier));
 }
 
 bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait) {
-  const Mbarrier& b = at(*current->block, barrier);
+  const Mbarrier& b = at(*current->cta, barrier);
   if (b.phase == (parity & 1) && wait) {
     current->waits_for = "an mbarrier";
     switch_out();
@@ -351,8 +351,8 @@ bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait) {
   return done;
 }
 
-void complete_bytes(Block& block, std::uint32_t barrier, std::int32_t bytes) {
-  Mbarrier& b = at(block, barrier);
+void complete_bytes(Cta& cta, std::uint32_t barrier, std::int32_t bytes) {
+  Mbarrier& b = at(cta, barrier);
   b.bytes -= bytes;
   settle(b);
 }

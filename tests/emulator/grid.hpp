@@ -13,7 +13,7 @@
 
 namespace unisono_emulator {
 
-inline constexpr std::size_t window_bytes = 256 * 1024;  ///< of a block's shared memory, aligned to as much
+inline constexpr std::size_t window_bytes = 256 * 1024;  ///< a CTA's shared memory, aligned to as much
 inline constexpr std::size_t reserved_bytes = 1040;      ///< ahead of what a kernel asks for: not a multiple of 1024
 
 struct Barrier {
@@ -34,10 +34,10 @@ struct Product {
   bool accumulate;
 };
 
-struct Block;
+struct Cta;
 
 struct Thread {
-  Block* block = nullptr;
+  Cta* cta = nullptr;
   unsigned index = 0;
   boost::context::fiber fiber;
   bool finished = false, advanced = false, has_waited = false;
@@ -50,11 +50,11 @@ struct Thread {
 };
 
 struct Cluster {
-  std::vector<Block*> blocks;
+  std::vector<Cta*> ctas;
   Barrier sync;
 };
 
-struct Block {
+struct Cta {
   unsigned index = 0, rank = 0;
   Cluster* cluster = nullptr;
   std::uint8_t* shared = nullptr;
@@ -65,12 +65,12 @@ struct Block {
   std::uint8_t* memory(std::uint32_t address, std::size_t bytes) const;
 };
 
-inline Warp& Thread::warp() const { return block->warps[index / 32]; }
+inline Warp& Thread::warp() const { return cta->warps[index / 32]; }
 
 struct Grid {
-  Index extent{}, block_extent{};
+  Index extent{}, cta_extent{};
   std::vector<std::unique_ptr<Cluster>> clusters;
-  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<std::unique_ptr<Cta>> ctas;
   std::vector<std::function<void()>> copies;  ///< that TMA has yet to do, in any order
   std::mt19937 random;
   std::string error;
@@ -94,13 +94,13 @@ void wait_until(const char* what, Ready&& ready) {
 }
 
 /// As many bytes of transfers as `bytes` have arrived at a barrier.
-void complete_bytes(Block& block, std::uint32_t barrier, std::int32_t bytes);
+void complete_bytes(Cta& cta, std::uint32_t barrier, std::int32_t bytes);
 
 struct LaunchShape {
-  Index grid{}, block{};
+  Index grid{}, cta{};
   unsigned cluster = 1;
   std::size_t shared_bytes = 0;
-  bool together = false;   ///< all blocks are resident at once
+  bool together = false;   ///< all CTAs are resident at once
   bool dependent = false;  ///< programmatically, on launches ahead
   unsigned seed = 0;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// A GPU of a few SMs, in one thread of the host: what a kernel's instructions do to blocks, warps, shared
+/// A GPU of a few SMs, in one thread of the host: what a kernel's instructions do to CTAs, warps, shared
 /// memory and barriers. Kernels are compiled for the host (compiler.cpp) with device/*.cuh in place of the headers of
 /// kernels/unisono that hold instructions; those call the functions below.
 ///
@@ -22,8 +22,8 @@ struct Index {
 // --- the running thread -------------------------------------------------------------------------------------------
 
 UNISONO_EMULATOR_API Index thread_index();
-UNISONO_EMULATOR_API Index block_index();
-UNISONO_EMULATOR_API Index block_extent();
+UNISONO_EMULATOR_API Index cta_index();
+UNISONO_EMULATOR_API Index cta_extent();
 UNISONO_EMULATOR_API Index grid_extent();
 UNISONO_EMULATOR_API unsigned cluster_rank();
 
@@ -34,17 +34,17 @@ UNISONO_EMULATOR_API void delay();
 /// A number that differs from call to call, for clocks.
 UNISONO_EMULATOR_API std::uint64_t ticks();
 
-// --- shared memory: addresses count from the start of the block's window
+// --- shared memory: addresses count from the start of the CTA's window
 // ----------------------------------------------
 
 UNISONO_EMULATOR_API std::uint8_t* dynamic_shared();
 UNISONO_EMULATOR_API std::uint32_t shared_address(const void* pointer);
 
-// --- barriers. All lanes of a warp, all threads of a block, all of a cluster
+// --- barriers. All lanes of a warp, all threads of a CTA, all of a cluster
 // ------------------------------------------
 
 UNISONO_EMULATOR_API void sync_warp();
-UNISONO_EMULATOR_API void sync_block();
+UNISONO_EMULATOR_API void sync_cta();
 UNISONO_EMULATOR_API void sync_cluster();
 UNISONO_EMULATOR_API void sync_named(int id, int threads);
 /// The value that lane `source` of the warp gave; by all lanes.
@@ -56,7 +56,7 @@ UNISONO_EMULATOR_API void mbarrier_arrive_cluster(std::uint32_t barrier, unsigne
 /// Whether the phase of this parity is complete; `wait`: lets others run once if not.
 UNISONO_EMULATOR_API bool mbarrier_test(std::uint32_t barrier, unsigned parity, bool wait);
 
-// --- TMA. `map`: a CUtensorMap of this emulator; `blocks`: bits of the cluster's blocks, 0: this one
+// --- TMA. `map`: a CUtensorMap of this emulator; `ctas`: bits of the cluster's CTAs, 0: this one
 // --------
 
 struct Coordinates {
@@ -64,7 +64,7 @@ struct Coordinates {
   std::uint16_t offset[2];  ///< im2col: of w and h
 };
 UNISONO_EMULATOR_API void copy_load(std::uint32_t to, const void* map, std::uint32_t barrier, const Coordinates& from,
-                                    unsigned blocks);
+                                    unsigned ctas);
 UNISONO_EMULATOR_API void copy_store(const void* map, std::uint32_t from, const Coordinates& to);
 UNISONO_EMULATOR_API void copy_commit();
 /// Until at most `pending` of this thread's groups of stores are outstanding.

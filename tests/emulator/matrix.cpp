@@ -25,8 +25,8 @@ float widened(std::uint16_t bits, MatrixElement element) {
 //   MN-major  ((span / element, m), (8, 2)) with byte strides ((element, leading), (span, stride))
 class Operand {
  public:
-  Operand(const Block& block, const MatrixOperand& operand)
-      : block_(block),
+  Operand(const Cta& cta, const MatrixOperand& operand)
+      : cta_(cta),
         columns_(operand.columns),
         address_(field(operand.descriptor, 0)),
         leading_(field(operand.descriptor, 16)),
@@ -42,7 +42,7 @@ class Operand {
     for (int k = 0; k < 16; ++k) {
       const std::uint32_t at = columns_ ? of_columns(row, k) : of_rows(row, k);
       std::uint16_t bits;
-      std::memcpy(&bits, block_.memory(swizzled(address_ + at, span_), 2), 2);
+      std::memcpy(&bits, cta_.memory(swizzled(address_ + at, span_), 2), 2);
       values[k] = widened(bits, element);
     }
   }
@@ -52,7 +52,7 @@ class Operand {
     if (columns_) fail("a matrix operand of tf32 that is MN-major");
     for (int k = 0; k < 16; ++k) {
       std::uint32_t bits = 0;
-      if (k < 8) std::memcpy(&bits, block_.memory(swizzled(address_ + of_rows(row, 2 * k), span_), 4), 4);
+      if (k < 8) std::memcpy(&bits, cta_.memory(swizzled(address_ + of_rows(row, 2 * k), span_), 4), 4);
       bits &= 0xffffe000u;
       std::memcpy(&values[k], &bits, 4);
     }
@@ -69,7 +69,7 @@ class Operand {
            static_cast<std::uint32_t>(k % 8 * span_ + 2 * (row % wide));
   }
 
-  const Block& block_;
+  const Cta& cta_;
   bool columns_;
   std::uint32_t address_, leading_, stride_;
   int span_;
@@ -83,7 +83,7 @@ double dot(const float (&a)[16], const float (&b)[16]) {
 
 // This thread's share of a product: rows 16 warp + lane / 4 (+ 8), columns 8 j + 2 (lane % 4) + {0, 1}
 void perform(const Product& p) {
-  const Operand a(*current->block, p.a), b(*current->block, p.b);
+  const Operand a(*current->cta, p.a), b(*current->cta, p.b);
   const int warp = static_cast<int>(current->index / 32 % 4), lane = static_cast<int>(current->index % 32);
   float rows[2][16], column[16];
   for (int half = 0; half < 2; ++half) a.read(16 * warp + lane / 4 + 8 * half, p.element, rows[half]);
@@ -157,10 +157,10 @@ void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count
     if (transposed)
       for (unsigned e = 0; e < 2; ++e) {
         const auto value = static_cast<std::uint16_t>(pair >> 16 * e);
-        std::memcpy(current->block->memory(rows[lane % 4 * 2 + e] + lane / 4 * 2, 2), &value, 2);
+        std::memcpy(current->cta->memory(rows[lane % 4 * 2 + e] + lane / 4 * 2, 2), &value, 2);
       }
     else
-      std::memcpy(current->block->memory(rows[lane / 4] + lane % 4 * 4, 4), &pair, 4);
+      std::memcpy(current->cta->memory(rows[lane / 4] + lane % 4 * 4, 4), &pair, 4);
   }
   sync_warp();
 }
@@ -173,10 +173,10 @@ void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool 
   for (int m = 0; m < count; ++m) {
     const std::uint32_t* rows = warp.exchanged + 8 * m;
     std::uint32_t pair = 0;
-    if (!transposed) std::memcpy(&pair, current->block->memory(rows[lane / 4] + lane % 4 * 4, 4), 4);
+    if (!transposed) std::memcpy(&pair, current->cta->memory(rows[lane / 4] + lane % 4 * 4, 4), 4);
     for (unsigned e = 0; transposed && e < 2; ++e) {
       std::uint16_t value;
-      std::memcpy(&value, current->block->memory(rows[lane % 4 * 2 + e] + lane / 4 * 2, 2), 2);
+      std::memcpy(&value, current->cta->memory(rows[lane % 4 * 2 + e] + lane / 4 * 2, 2), 2);
       pair |= std::uint32_t{value} << 16 * e;
     }
     registers[m] = pair;

@@ -69,14 +69,14 @@ std::uint32_t bytes_of(const TensorMap& map) {
   return count;
 }
 
-void load(Block& block, std::uint32_t to, const TensorMap& map, std::uint32_t barrier, const Coordinates& from) {
+void load(Cta& cta, std::uint32_t to, const TensorMap& map, std::uint32_t barrier, const Coordinates& from) {
   const std::uint32_t bytes = bytes_of(map);
   if (to % 128 != 0) throw std::runtime_error("a load to shared memory that is not aligned to 128 bytes");
   if (from.at[0] * map.element_bytes % 16 != 0)  // seen on an H200: an illegal instruction
     throw std::runtime_error("a load from an innermost coordinate that is no multiple of 16 bytes");
-  block.memory(to, bytes);
+  cta.memory(to, bytes);
   const auto put = [&](const std::uint8_t* source, std::uint32_t offset) {
-    std::uint8_t* target = block.shared + swizzled(to + offset, std::max<int>(16, map.swizzle_bytes));
+    std::uint8_t* target = cta.shared + swizzled(to + offset, std::max<int>(16, map.swizzle_bytes));
     if (source == nullptr)
       std::memset(target, 0, map.element_bytes);
     else
@@ -86,33 +86,33 @@ void load(Block& block, std::uint32_t to, const TensorMap& map, std::uint32_t ba
     for_pixels(map, from, put);
   else
     for_box(map, from, put);
-  complete_bytes(block, barrier, static_cast<std::int32_t>(bytes));
+  complete_bytes(cta, barrier, static_cast<std::int32_t>(bytes));
 }
 
 }  // namespace
 
-void copy_load(std::uint32_t to, const void* memory, std::uint32_t barrier, const Coordinates& from, unsigned blocks) {
+void copy_load(std::uint32_t to, const void* memory, std::uint32_t barrier, const Coordinates& from, unsigned ctas) {
   const TensorMap map = map_at(memory);
-  Block* own = current->block;
-  for (std::size_t i = 0; i < own->cluster->blocks.size(); ++i) {
-    Block* target = own->cluster->blocks[i];
-    if (blocks == 0 ? target != own : (blocks >> i & 1) == 0) continue;
+  Cta* own = current->cta;
+  for (std::size_t i = 0; i < own->cluster->ctas.size(); ++i) {
+    Cta* target = own->cluster->ctas[i];
+    if (ctas == 0 ? target != own : (ctas >> i & 1) == 0) continue;
     grid->copies.emplace_back([=] { load(*target, to, map, barrier, from); });
   }
-  if (blocks >> own->cluster->blocks.size() != 0) fail("a load for a block that the cluster does not have");
+  if (ctas >> own->cluster->ctas.size() != 0) fail("a load for a block that the cluster does not have");
 }
 
 void copy_store(const void* memory, std::uint32_t from, const Coordinates& to) {
   const TensorMap map = map_at(memory);
   if (map.im2col) fail("a store by an im2col map");
-  Block* block = current->block;
-  block->memory(from, bytes_of(map));
+  Cta* cta = current->cta;
+  cta->memory(from, bytes_of(map));
   auto done = std::make_shared<bool>(false);
   current->open_copies.push_back(done);
   grid->copies.emplace_back([=] {
     for_box(map, to, [&](std::uint8_t* target, std::uint32_t offset) {
       if (target != nullptr)
-        std::memcpy(target, block->shared + swizzled(from + offset, std::max<int>(16, map.swizzle_bytes)),
+        std::memcpy(target, cta->shared + swizzled(from + offset, std::max<int>(16, map.swizzle_bytes)),
                     map.element_bytes);
     });
     *done = true;

@@ -40,8 +40,8 @@ struct alignas(16) double2 {
 };
 
 #define threadIdx (::unisono_emulator::thread_index())
-#define blockIdx (::unisono_emulator::block_index())
-#define blockDim (::unisono_emulator::block_extent())
+#define blockIdx (::unisono_emulator::cta_index())
+#define blockDim (::unisono_emulator::cta_extent())
 #define gridDim (::unisono_emulator::grid_extent())
 
 namespace unisono_emulator {
@@ -53,7 +53,7 @@ To bits_as(From from) {
 }
 }  // namespace unisono_emulator
 
-inline void __syncthreads() { unisono_emulator::sync_block(); }
+inline void __syncthreads() { unisono_emulator::sync_cta(); }
 inline void __syncwarp() { unisono_emulator::sync_warp(); }
 inline void __threadfence() {}
 inline void __nanosleep(unsigned) { unisono_emulator::pause(); }

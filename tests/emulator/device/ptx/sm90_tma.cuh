@@ -13,22 +13,22 @@ struct Im2colCoordinates {
 };
 
 inline void tma_load_im2col_multicast(u32 destination, const TensorMap& map, u32 barrier, Im2colCoordinates at,
-                                      u16 blocks) {
+                                      u16 ctas) {
   unisono_emulator::copy_load(destination, &map, barrier, {{at.c, at.w, at.h, at.n, 0}, {at.offset_w, at.offset_h}},
-                              blocks);
+                              ctas);
 }
 inline void tma_load_im2col(u32 destination, const TensorMap& map, u32 barrier, Im2colCoordinates at) {
   tma_load_im2col_multicast(destination, map, barrier, at, 0);
 }
-inline void tma_load_3d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, u16 blocks) {
-  unisono_emulator::copy_load(destination, &map, barrier, {{x, y, z, 0, 0}, {}}, blocks);
+inline void tma_load_3d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, u16 ctas) {
+  unisono_emulator::copy_load(destination, &map, barrier, {{x, y, z, 0, 0}, {}}, ctas);
 }
 inline void tma_load_3d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z) {
   tma_load_3d_multicast(destination, map, barrier, x, y, z, 0);
 }
 inline void tma_load_4d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w,
-                                  u16 blocks) {
-  unisono_emulator::copy_load(destination, &map, barrier, {{x, y, z, w, 0}, {}}, blocks);
+                                  u16 ctas) {
+  unisono_emulator::copy_load(destination, &map, barrier, {{x, y, z, w, 0}, {}}, ctas);
 }
 inline void tma_load_4d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w) {
   tma_load_4d_multicast(destination, map, barrier, x, y, z, w, 0);
