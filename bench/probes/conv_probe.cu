@@ -204,7 +204,7 @@ Row time_problem(const ConvShape& p, const std::string& only, uint64_t seed, boo
     return row;
 }
 
-// Clocks between events of the tiles of a few blocks: one line a tile.
+// Clocks between events of the tiles of a few CTAs: one line a tile.
 void print_timeline(const ConvShape& p, const std::string& only, uint64_t seed) {
     Memory memory;
     const Operands o = make_operands(p, memory, Type::kBf16, seed, true);
@@ -220,13 +220,13 @@ void print_timeline(const ConvShape& p, const std::string& only, uint64_t seed) 
         std::vector<uint64_t> t(kTraceWords);
         CHECK_CUDA(cudaMemcpy(t.data(), trace_buffer(), kTraceWords * 8, cudaMemcpyDeviceToHost));
         std::printf("timeline %s %s %s\n", p.name().c_str(), v.name.c_str(), kWorkNames[int(v.work)]);
-        for (int block : {0, 77}) {
-            const uint64_t start = t[size_t(block) * 4 * unisono::kTraceTiles * unisono::kTraceEvents];
+        for (int cta : {0, 77}) {
+            const uint64_t start = t[size_t(cta) * 4 * unisono::kTraceTiles * unisono::kTraceEvents];
             for (int tile = 0; tile < 12; ++tile)
                 for (int w = 0; w < 4; ++w) {
-                    const uint64_t* e = &t[((size_t(block) * 4 + w) * unisono::kTraceTiles + tile) * unisono::kTraceEvents];
+                    const uint64_t* e = &t[((size_t(cta) * 4 + w) * unisono::kTraceTiles + tile) * unisono::kTraceEvents];
                     if (!e[0]) continue;
-                    std::printf("  block %3d warpgroup %d tile %2d at %7lld:", block, w, tile, (long long)(e[0] - start));
+                    std::printf("  block %3d warpgroup %d tile %2d at %7lld:", cta, w, tile, (long long)(e[0] - start));
                     for (int i = 1; i < unisono::kTraceEvents; ++i) if (e[i]) std::printf("  %d:%+6lld", i, (long long)(e[i] - e[0]));
                     std::printf("\n");
                 }

@@ -67,10 +67,10 @@ inline int sms() {
   return count;
 }
 
-// Blocks that fit at once, in whole clusters.
+// CTAs that fit at once, in whole clusters.
 template <class Conv>
 int resident_ctas() {
-  static int blocks = [] {
+  static int ctas = [] {
     CHECK_CUDA(
         cudaFuncSetAttribute(conv_kernel<Conv>, cudaFuncAttributeMaxDynamicSharedMemorySize, Conv::kSharedBytes));
     if (Conv::kClusterCtas == 1) return sms();
@@ -86,7 +86,7 @@ int resident_ctas() {
     CHECK_CUDA(cudaOccupancyMaxActiveClusters(&clusters, conv_kernel<Conv>, &config));
     return clusters * Conv::kClusterCtas;
   }();
-  return blocks;
+  return ctas;
 }
 
 inline size_t take(size_t& used, size_t bytes) {
@@ -144,11 +144,11 @@ Launch prepare(const ConvShape& p, const Operands& o, Workspace workspace, std::
   set_divisors(g, 0);
   if (Conv::kSplit && g.splits < 2) return reason = "enough tiles without split-K", nullptr;
   const int clusters = resident / Conv::kClusterCtas, rounds = divide_up(g.tiles * g.splits, clusters),
-            blocks = divide_up(g.tiles * g.splits, rounds) * Conv::kClusterCtas;
+            ctas = divide_up(g.tiles * g.splits, rounds) * Conv::kClusterCtas;
   size_t used = 0;
   if constexpr (Conv::kWorkspace) {
     const size_t exits = take(used, 8);
-    fixed.launch = {reinterpret_cast<u32*>(workspace.memory + exits), u32(blocks) * kEpochs - 1, divisor(u64(blocks))};
+    fixed.launch = {reinterpret_cast<u32*>(workspace.memory + exits), u32(ctas) * kEpochs - 1, divisor(u64(ctas))};
   }
   if constexpr (kNorm) {
     auto& n = fixed.norm;
@@ -176,9 +176,9 @@ Launch prepare(const ConvShape& p, const Operands& o, Workspace workspace, std::
   params->visitor = {o.bias, o.gamma, o.beta, o.residual};
   fixed.timeline = reinterpret_cast<u64*>(trace_buffer());
 
-  return [params, blocks](cudaStream_t stream) {
+  return [params, ctas](cudaStream_t stream) {
     cudaLaunchConfig_t config{};
-    config.gridDim = dim3(blocks), config.blockDim = dim3(Conv::kThreads), config.dynamicSmemBytes = Conv::kSharedBytes,
+    config.gridDim = dim3(ctas), config.blockDim = dim3(Conv::kThreads), config.dynamicSmemBytes = Conv::kSharedBytes,
     config.stream = stream;
     cudaLaunchAttribute attributes[2]{};
     int count = 0;

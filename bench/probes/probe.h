@@ -63,7 +63,7 @@ struct Variant {
 
 std::vector<Variant>& variants();
 
-// Device memory for a timeline of every block (see Trace), or null without UNISONO_TRACE.
+// Device memory for a timeline of every CTA (see Trace), or null without UNISONO_TRACE.
 uint64_t* trace_buffer();
 
 // cuDNN, bare convolution: the best of its proposed engines on this problem, or null.

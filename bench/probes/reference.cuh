@@ -52,7 +52,7 @@ __global__ void reference_conv(ConvShape p, Operands o, double* out, bool bias, 
   for (int i = 0; i < 8; ++i) out[pixel * p.k + k0 + i] = sum[i] + (bias ? double(o.bias[k0 + i]) : 0.0);
 }
 
-// stats (n, groups) = mean and 1/sqrt(variance + eps); a block computes one group.
+// stats (n, groups) = mean and 1/sqrt(variance + eps); a CTA computes one group.
 __global__ void reference_stats(ConvShape p, const double* conv, double2* stats) {
   __shared__ double shared[256];
   const int width = p.k / p.groups, image = blockIdx.x / p.groups, group = blockIdx.x % p.groups;

@@ -163,17 +163,17 @@ def exchange():
 
 
 def dealt(mode, tiles):
-    """Spans (group, start, length, colour) of a block's first tiles, by the turns of ping-pong."""
+    """Spans (group, start, length, colour) of a CTA's first tiles: ping-pong's main loops take the tensor cores one after the other."""
     after = {"resident": [("statistics", STATISTICS), ("exchange", WAIT), ("from registers", FINISH)],
              "kept": [("statistics", STATISTICS), ("columns", WAIT), ("again", FINISH), ("keep", KEEP)],
              "spilled": [("statistics", STATISTICS), ("spill", OTHER), ("keep", KEEP)]}[mode]
-    spans, free, turn = [], [0, 0], 0
+    spans, free, cores_free = [], [0, 0], 0
     for tile in range(tiles):
         group = tile % 2
-        start = max(free[group], turn)
-        turn = start + CLOCKS["main"]
+        start = max(free[group], cores_free)
+        cores_free = start + CLOCKS["main"]
         spans.append((group, start, CLOCKS["main"], MAIN, str(tile)))
-        now = turn
+        now = cores_free
         for name, fill in after:
             if tile < 2 and name in ("columns", "again", "spill"):
                 continue  # nothing is kept yet
@@ -213,7 +213,7 @@ def timeline():
         page.text(x0 + us * scale, 276, str(us) if us < 280 else "280 µs", 12, SOFT, "middle")
 
     page.text(24, 322, "Inside one CTA: tiles of 256 pixels × 64 channels, 128 input channels, 3×3", 17, bold=True)
-    page.text(24, 344, "To scale, phases as traced; the two rows of a mode are the two consumer groups, the numbers the CTA's tiles; white: waiting for the turn.", 13, SOFT)
+    page.text(24, 344, "To scale, phases as traced; the two rows of a mode are the two consumer groups, the numbers the CTA's tiles; white: waiting for the tensor cores.", 13, SOFT)
     names = [(MAIN, "main loop"), (STATISTICS, "visitors, statistics"), (WAIT, "wait for the image"), (FINISH, "normalise, SiLU, store"), (KEEP, "keep centred values"), (OTHER, "spill")]
     for x, (fill, name) in zip((132, 236, 396, 546, 716, 880), names):
         page.rect(x, 358, 14, 14, fill)
