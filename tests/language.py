@@ -41,7 +41,8 @@ SKIPPED = ("docs/notes/", "bench/results/", "tests/golden/", "tests/fuzz/corpus/
 SOURCES = {".cpp", ".hpp", ".h", ".cuh", ".cu", ".inc", ".py", ".sh", ".cmake", ".txt", ".yml", ".toml"}
 COMMENT = {"//": re.compile(r"//[/!]?<?\s*Of\b"), "#": re.compile(r"(?:^|\s)#+\s*Of\b")}
 # Where a comment behind a member does not begin with a lower-case "of" either
-MEMBERS = ("include/", "kernels/", "src/codegen/", "src/families/", "src/plan/")
+MEMBERS = ("include/", "kernels/", "src/codegen/", "src/families/", "src/jit/", "src/plan/", "src/runtime/", "src/tensors/",
+           "src/tuner/", "tools/")
 MEMBER = re.compile(r"///<\s*of\b", re.IGNORECASE)
 COLUMNS = 100
 
@@ -111,7 +112,8 @@ def self_test():
     assert private_words("the largest; NaN if one is") == ["NaN propagates"]
     assert begins_with_of("  /// Of a tile.", ".hpp") and begins_with_of("int n;  ///< Of a tile.", ".cuh")
     assert begins_with_of("int n;  ///< of a tile", ".hpp", "src/plan/a.hpp")
-    assert not begins_with_of("int n;  ///< of a tile", ".hpp", "tools/a.hpp")
+    assert begins_with_of("int n;  ///< of a tile", ".hpp", "tools/bench/a.hpp")
+    assert not begins_with_of("int n;  ///< of a tile", ".hpp", "tests/a.hpp")
     assert begins_with_of("# Of a case", ".py") and not begins_with_of("# Of a case", ".md")
     assert not begins_with_of("// Offsets of a tile", ".cpp") and not begins_with_of('text = "#Of"', ".cpp")
     words = "word " * 25

@@ -21,7 +21,7 @@ struct Ready {
   std::string key;
   std::vector<std::byte> cubin;
   std::map<std::string, Resources> kernels;
-  std::filesystem::path folder;  ///< of the entry; empty if there is none
+  std::filesystem::path folder;  ///< folder of the entry; empty if there is none
   bool cached = false;           ///< it was there before
 };
 using ReadyPointer = std::shared_ptr<const Ready>;

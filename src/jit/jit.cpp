@@ -31,7 +31,7 @@ Binary binary_of(const Task& task, const Ready& ready) {
 /// Requests with one key: one compilation, as many binaries.
 struct Group {
   std::vector<std::size_t> members;  ///< indices into the batch
-  Task task;                         ///< of the first
+  Task task;                         ///< what the first member asks for
   bool busy_elsewhere = false;       ///< another process was at it when it was last tried
 };
 
@@ -90,7 +90,7 @@ class Batch {
       }
       try {
         report(*group);
-      } catch (...) {  // of the caller's function
+      } catch (...) {  // the caller's function threw
         fail(requests_.size(), std::current_exception());
       }
     }

@@ -86,7 +86,7 @@ void claim(const fs::path& folder) {
   support::write_file(making.path() / marker_file, marker_text);
   if (::rename((making.path() / marker_file).c_str(), (folder / marker_file).c_str()) != 0)
     throw std::system_error(errno, std::generic_category(), (folder / marker_file).string());
-  support::sweep(folder / making_folder);  // of a process that was killed in here
+  support::sweep(folder / making_folder);  // what a process that was killed here has left
 }
 
 }  // namespace unisono::jit

@@ -22,7 +22,7 @@ class Layers {
 
   struct Found {
     std::optional<Loaded> entry;
-    std::optional<Broken> broken;  ///< of the user's cache
+    std::optional<Broken> broken;  ///< a broken entry of the user's cache
   };
   /// In the user's cache.
   Found find(const std::string& key);

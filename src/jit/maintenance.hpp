@@ -17,7 +17,7 @@ struct Listed {
   std::filesystem::path folder;
   std::optional<EntryInfo> info;  ///< nothing if its description cannot be read
   std::string problem;            ///< empty: nothing found wrong
-  std::uint64_t bytes = 0;        ///< of all its files
+  std::uint64_t bytes = 0;        ///< size of all its files
   std::int64_t used = 0;          ///< last use, to the hour, in seconds since 1970
 };
 
@@ -37,7 +37,7 @@ struct PruneRule {
 
 struct Pruned {
   std::vector<Listed> removed;
-  std::uint64_t bytes = 0;  ///< of all that was removed
+  std::uint64_t bytes = 0;  ///< size of all that was removed
   std::uint64_t kept_bytes = 0;
   std::size_t kept = 0,
               leftovers = 0;  ///< leftovers: broken entries set aside, failed sources, folders of ended processes

@@ -37,7 +37,7 @@ bool are_apart(const Graph& graph, bool rows) {
 /// What a problem can be cut into: images, rows of a product, or nothing (one piece).
 struct Pieces {
   const Contraction& whole;
-  bool rows = false;       ///< of a product
+  bool rows = false;       ///< pieces are rows of a product
   std::int64_t count = 1;  ///< 1: the whole
 
   Contraction some(std::int64_t n) const {
@@ -83,7 +83,7 @@ using Bytes = std::vector<std::byte>;
 struct Sample {
   Contraction contraction;
   reference::Values acc;
-  std::map<std::string, Bytes> memory;  ///< of operands
+  std::map<std::string, Bytes> memory;  ///< memory of the operands, by name
   std::map<std::string, Bytes> outputs;
   Arguments arguments;
 };

@@ -18,7 +18,7 @@ namespace unisono::tuner {
 class CompileQueue {
  public:
   struct Done {
-    std::size_t index = 0;  ///< of the request
+    std::size_t index = 0;  ///< which request
     std::optional<jit::Binary> binary;
     std::exception_ptr error;
   };

@@ -12,7 +12,7 @@
 namespace unisono::tuner {
 namespace {
 
-constexpr std::size_t most_sets = 24;  // of operands; each has a workspace and tensor maps of its own
+constexpr std::size_t most_sets = 24;  // sets of operands; each has a workspace and tensor maps of its own
 constexpr double near = 1.06, noise = 1.01;
 constexpr std::size_t most_finalists = 4;
 

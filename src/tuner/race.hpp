@@ -16,14 +16,14 @@ namespace unisono::tuner {
 struct Runner {
   std::size_t trial = 0;  ///< index into the problem's trials
   Executable executable;
-  double us = 0;    ///< of a launch
+  double us = 0;    ///< time of one launch
   std::string out;  ///< why it cannot win any more; empty: it can
 };
 
 struct Timing {
   std::size_t rotating_bytes = std::size_t{160} << 20;  ///< operands of one replay, beyond L2
   int glances = 3;                                      ///< replays of which the median is taken
-  int rounds = 3, replays = 4;                          ///< of those near the best: in turn, so many replays each
+  int rounds = 3, replays = 4;  ///< those near the best take turns: rounds, and replays of each in a round
 };
 
 class Stopwatch {

@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double compiling_share = 0.8;  // of the time that is allowed; the rest is for finals and checks
+constexpr double compiling_share = 0.8;  // share of the time that is allowed; the rest is for finals and checks
 constexpr std::size_t most_checks = 4;   // at once: each holds up to some gigabytes
 
 struct Task {
@@ -237,7 +237,7 @@ class Search {
   tuning::Database database_;
   std::vector<Task> tasks_;
   std::vector<const jit::Request*> requests_;
-  std::vector<std::pair<Task*, std::size_t>> owners_;  // of the requests
+  std::vector<std::pair<Task*, std::size_t>> owners_;  // who waits for each request
   std::vector<Check> checks_;
   std::size_t entered_ = 0;
 };

@@ -30,7 +30,7 @@ struct Options {
   double matmul_tflops = 0;  ///< given ceilings; 0: measured
   double copy_tbps = 0;
   std::filesystem::path libraries;  ///< folder of cuDNN and cuBLAS, if the linker does not know them
-  std::string commit;               ///< of the sources; empty: as git says
+  std::string commit;               ///< commit of the sources; empty: as git says
 };
 
 /// Runs the suites, prints a table for each, writes the JSON after each case. Returns 0; 1 if a case failed or

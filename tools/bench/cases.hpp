@@ -18,7 +18,7 @@ struct Case {
   std::string shape;     ///< as it was written: "8,64,64,320,320,3", or of a product "4096,4096,4096"
   Conv2d conv;           ///< NHWC, square padding of half the filter unless said otherwise; of a product its rows'
   std::string epilogue;  ///< its title
-  std::string text;      ///< of the epilogue, docs/text-form.md
+  std::string text;      ///< the epilogue in the text form, see docs/text-form.md
   Graph graph;           ///< what the text says
   std::string plan;      ///< CompileOptions::plan
   int line = 0;          ///< in the file
@@ -59,7 +59,7 @@ DType storage_of(const Node& operand);
 /// A tensor that a kernel reads beside what its contraction multiplies.
 struct OperandTensor {
   std::string name;
-  Axes axes;  ///< of a head's filter: none
+  Axes axes;  ///< none for a head's filter
   DType dtype{};
   std::vector<std::int64_t> shape;
 };

@@ -145,7 +145,7 @@ template <class Library>
 struct Plan {
   std::unique_ptr<Descriptor<Library>> config, plan;
   std::int64_t workspace_bytes = 0;
-  std::unique_ptr<gpu::Buffer> scratch;  // of all its executions, which follow one another; made with the first
+  std::unique_ptr<gpu::Buffer> scratch;  // for all its executions, which follow one another; made with the first
 };
 
 // The plans that one heuristic proposes; configurations that cannot be finished are left out

@@ -44,7 +44,7 @@ std::unique_ptr<Replays> replays_of(const std::vector<Enqueue>& sets, const std:
 /// Under a long load the chip lowers its clock, by how much depends on who ran before: so each turn starts from rest.
 struct Protocol {
   int rounds = 5;      ///< in which the contenders take turns
-  int replays = 8;     ///< of a contender in a turn, after two that do not count
+  int replays = 8;     ///< replays in a contender's turn, after two that do not count
   double rest = 0.5;   ///< seconds without work before the first round: a search for a plan is a load, too
   double pause = 0.1;  ///< seconds without work before each turn
   int hot_rounds = 3;  ///< more rounds, without pauses, of which the first does not count; Timing::hot

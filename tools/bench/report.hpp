@@ -15,7 +15,7 @@ namespace unisono::bench {
 struct Tried {
   std::string plan;
   double predicted_us = 0;
-  double us = 0;      ///< of a short measurement; 0 if it failed
+  double us = 0;      ///< time in a short measurement; 0 if it failed
   std::string error;  ///< why
 };
 

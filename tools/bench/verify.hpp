@@ -13,9 +13,9 @@ namespace unisono::bench {
 struct Verdict {
   std::int64_t elements = 0, outside = 0, unclaimed = 0;
   double worst = 0;          ///< largest error over its tolerance
-  double error = 0;          ///< of the element that comes nearest to its tolerance, or passes it by most
-  double tolerance = 0;      ///< of the same element
-  double largest_error = 0;  ///< of any element, absolute
+  double error = 0;          ///< error of the element that comes nearest to its tolerance, or passes it by most
+  double tolerance = 0;      ///< tolerance of the same element
+  double largest_error = 0;  ///< largest absolute error of all elements
   bool repeats = true;       ///< a second run gave the same bits
 
   bool ok() const { return outside == 0 && unclaimed == 0 && repeats && elements > 0; }

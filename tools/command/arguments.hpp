@@ -16,23 +16,23 @@ namespace unisono::command {
 
 /// One --input.
 struct InputFile {
-  std::string name;            ///< of the input; empty if the option has none
+  std::string name;            ///< which input; empty if the option has none
   std::filesystem::path path;  ///< with a name it may be a number: see number_of
   bool operator==(const InputFile&) const = default;
 };
 
 struct RunOptions {
   std::filesystem::path model;  ///< an ONNX file, or a folder with a model.json; or an epilogue, as in ExplainOptions
-  std::string conv, gemm;       ///< of an epilogue: what it runs over, see parse_convolution and parse_product
-  std::string plan;             ///< of an epilogue with cuda: CompileOptions::plan
-  std::vector<std::filesystem::path> functions;  ///< of an epilogue, see read_function
+  std::string conv, gemm;       ///< what an epilogue runs over, see parse_convolution and parse_product
+  std::string plan;             ///< for an epilogue with cuda: CompileOptions::plan
+  std::vector<std::filesystem::path> functions;  ///< for an epilogue, see read_function
   std::vector<std::filesystem::path> images;
   std::vector<InputFile> inputs;        ///< .npy and .npz files, and numbers
-  std::vector<double> mean, deviation;  ///< of images: one, or one a channel
+  std::vector<double> mean, deviation;  ///< for images: one, or one a channel
   bool random = false;
   std::uint64_t seed = 0;
   std::map<std::string, std::int64_t> dims;                 ///< extents of symbols such as "batch"
-  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of inputs, instead of `dims`
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< shapes of inputs, instead of `dims`
   std::filesystem::path out = "out";
   int threads = 0;
   bool cuda = false;
@@ -43,25 +43,25 @@ struct RunOptions {
   bool batch = false;
   bool check = false;
   bool profile = false;
-  std::filesystem::path trace, svg;  ///< of the profile
+  std::filesystem::path trace, svg;  ///< where the profile is written
   bool json = false;
 };
 
 struct ExplainOptions {
   std::string subject;  ///< an ONNX file, a model's folder, a text file, "-" or the text itself
-  std::string region;   ///< of a model: a number from 1 on, or a name; its epilogue is explained
+  std::string region;   ///< region of a model: a number from 1 on, or a name; its epilogue is explained
   std::map<std::string, std::int64_t> dims;
-  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of a model's inputs, instead of `dims`
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< shapes of a model's inputs, instead of `dims`
   std::optional<std::uint64_t> memory_limit;                ///< bytes of a model's constants
   std::filesystem::path dot, svg;
-  bool cuda = false;              ///< of a text: the plan and the source of the GPU's kernel; of a model: its kernels
-  DType precision = DType::bf16;  ///< of a model with cuda
+  bool cuda = false;              ///< show a text's plan and source for a GPU, or a model's kernels
+  DType precision = DType::bf16;  ///< for a model with cuda
   std::string conv;               ///< with cuda: the convolution, see parse_convolution
   std::string gemm;               ///< with cuda: the product, see parse_product
   std::string plan;               ///< with cuda: CompileOptions::plan
   bool accurate = false;          ///< with cuda: CompileOptions::accurate
-  std::string visitor;            ///< of a text: VisitorOptions::name; the header for a kernel of one's own is printed
-  std::vector<std::filesystem::path> functions;  ///< of a text, see read_function
+  std::string visitor;            ///< for a text: VisitorOptions::name; the header for a kernel of one's own is printed
+  std::vector<std::filesystem::path> functions;  ///< for a text, see read_function
   bool json = false;
 };
 
@@ -90,11 +90,11 @@ struct CacheOptions {
 
 struct PackOptions {
   std::vector<std::string> subjects;                        ///< models, files of cases, epilogues
-  std::map<std::string, std::int64_t> dims;                 ///< of models
-  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of models' inputs, instead of `dims`
-  DType precision = DType::bf16;                            ///< of models
-  std::string conv, gemm, plan;                             ///< of epilogues, as in ExplainOptions
-  std::vector<std::filesystem::path> functions;             ///< of epilogues, as in ExplainOptions
+  std::map<std::string, std::int64_t> dims;                 ///< for models
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< shapes of models' inputs, instead of `dims`
+  DType precision = DType::bf16;                            ///< for models
+  std::string conv, gemm, plan;                             ///< for epilogues, as in ExplainOptions
+  std::vector<std::filesystem::path> functions;             ///< for epilogues, as in ExplainOptions
   std::filesystem::path out;
   int jobs = 0;  ///< compilations at once; 0: one a core
   bool json = false;
@@ -102,11 +102,11 @@ struct PackOptions {
 
 struct TuneOptions {
   std::vector<std::string> subjects;                        ///< as in PackOptions
-  std::map<std::string, std::int64_t> dims;                 ///< of models
-  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of models' inputs, instead of `dims`
-  DType precision = DType::bf16;                            ///< of models
-  std::string conv, gemm;                                   ///< of epilogues, as in ExplainOptions
-  std::vector<std::filesystem::path> functions;             ///< of epilogues, as in ExplainOptions
+  std::map<std::string, std::int64_t> dims;                 ///< for models
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< shapes of models' inputs, instead of `dims`
+  DType precision = DType::bf16;                            ///< for models
+  std::string conv, gemm;                                   ///< for epilogues, as in ExplainOptions
+  std::vector<std::filesystem::path> functions;             ///< for epilogues, as in ExplainOptions
   std::filesystem::path database;                           ///< empty: as the environment says
   std::filesystem::path import_from, export_to;
   int device_index = 0;

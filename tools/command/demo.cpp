@@ -63,7 +63,7 @@ struct Demo {
   std::vector<Detections> detections;
   Timing timing;  ///< first: of the first scene's first run; median: over the scenes
   Score score;
-  NetworkAgreement agreement;  ///< of the first scene
+  NetworkAgreement agreement;  ///< agreement of the first scene
   std::optional<Comparison> cpu;
 };
 

@@ -27,7 +27,7 @@ Tensor32 to_tensor32(const media::Array& array, const std::string& name);
 
 struct Timing {
   double first_ms = 0;   ///< the first run, which plans
-  double median_ms = 0;  ///< of the others; the first if there are no others
+  double median_ms = 0;  ///< median of the other runs; the first if there are none
   int runs = 0;          ///< after the first
 };
 

@@ -33,7 +33,7 @@ std::string kind_of(const codegen::Field& f) {
 /// What the predicted time means for this contraction.
 struct Prediction {
   double us = 0, tflops = 0;
-  double peak_tflops = 0, peak_tbps = 0;  ///< of tensor cores for these operands, and of memory
+  double peak_tflops = 0, peak_tbps = 0;  ///< peaks of tensor cores for these operands, and of memory
   double roofline_us = 0;                 ///< the longer of what these two need
   double percent() const { return 100 * roofline_us / us; }
 };

@@ -23,7 +23,7 @@ struct StageText {
 struct GraphExplanation {
   std::string written;  ///< the graph as parsed
   std::vector<passes::LogEntry> passes;
-  Graph result;  ///< of the passes, which see whole stores only
+  Graph result;  ///< result of the passes, which see whole stores only
   std::string result_text;
   passes::Partition partition;
   std::vector<std::string> once;  ///< values that are computed before all tiles

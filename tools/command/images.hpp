@@ -18,7 +18,7 @@ struct ImageInput {
   std::int64_t height = 0, width = 0;    ///< 0: the image's own
   double scale = 1.0 / 255, offset = 0;  ///< value = byte·scale + offset
   std::vector<double> mean, deviation;   ///< by channel or empty: after that, (value − mean)/deviation
-  DType dtype = DType::f32;              ///< of the tensor; u8 takes the bytes as they are
+  DType dtype = DType::f32;              ///< dtype of the tensor; u8 takes the bytes as they are
 };
 
 /// The input that images go into: that of the description, or the only one, if it has the shape (batch, 1 or 3, height,
@@ -26,7 +26,7 @@ struct ImageInput {
 ImageInput image_input(const Model& model, const std::map<std::string, std::int64_t>& dims);
 
 struct LoadedImage {
-  std::string name;    ///< of the file, without its folder
+  std::string name;    ///< name of the file, without its folder
   media::Image image;  ///< as the network sees it
   std::int64_t original_width = 0, original_height = 0;
   bool scaled() const { return image.width != original_width || image.height != original_height; }

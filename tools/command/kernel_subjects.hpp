@@ -14,11 +14,11 @@
 namespace unisono::command {
 
 struct KernelSubjects {
-  std::map<std::string, std::int64_t> dims;                 ///< of models
-  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< of models' inputs, see dims_of
-  DType precision = DType::bf16;                            ///< of models
-  std::string conv, gemm, plan;                             ///< of epilogues, as in ExplainOptions
-  std::vector<std::filesystem::path> functions = {};        ///< of epilogues, see read_function
+  std::map<std::string, std::int64_t> dims;                 ///< for models
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< shapes of models' inputs, see dims_of
+  DType precision = DType::bf16;                            ///< for models
+  std::string conv, gemm, plan;                             ///< for epilogues, as in ExplainOptions
+  std::vector<std::filesystem::path> functions = {};        ///< for epilogues, see read_function
 };
 
 struct KernelVisitor {

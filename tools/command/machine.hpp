@@ -16,12 +16,12 @@ struct CpuInfo {
   int logical = 0;                    ///< processors that the system has
   int usable = 0;                     ///< those that this process may run on
   std::optional<double> quota;        ///< CPU time a control group grants, in processors
-  std::vector<std::string> features;  ///< of those that matter here: "avx2", "avx512f", "amx_bf16", …
+  std::vector<std::string> features;  ///< those that matter here: "avx2", "avx512f", "amx_bf16", …
 };
 
 struct MemoryInfo {
   std::uint64_t bytes = 0, available = 0;
-  std::optional<std::uint64_t> limit;  ///< of the control group
+  std::optional<std::uint64_t> limit;  ///< most that the control group allows
 };
 
 struct Gpu {

@@ -83,7 +83,7 @@ json description_beside(const std::filesystem::path& sidecar, const std::filesys
     const std::filesystem::path file = description.at("file").get<std::string>();
     if (file.filename() == model.filename()) return description;
   } catch (const UserError&) {        // no JSON, or far too large
-  } catch (const json::exception&) {  // of other content
+  } catch (const json::exception&) {  // JSON of other content
   }
   return nullptr;
 }

@@ -17,7 +17,7 @@ struct Tensor64 {
   std::vector<std::int64_t> shape;
   std::vector<double> value;
   std::vector<double> bound;  ///< how far an implementation in f32 may be off, for inputs that are exact
-  DType dtype = DType::f32;   ///< of the network's tensor
+  DType dtype = DType::f32;   ///< dtype of the network's tensor
 };
 
 using Tensors64 = std::map<std::string, Tensor64>;
@@ -31,7 +31,7 @@ using TensorObserver = std::function<void(const Operator& op, Tensor64& result)>
 
 /// What an implementation rounds beside the arithmetic of f32.
 struct Rounding {
-  DType tensors = DType::f32;      ///< of inputs, constants that are no vectors, and the tensors that are stored
+  DType tensors = DType::f32;      ///< type of inputs, of constants that are no vectors, and of stored tensors
   std::set<std::string> stored{};  ///< names of tensors that operators make
   std::set<std::string> summed{};  ///< constants: filters of which taps may be added before they are rounded
   bool fast = false;               ///< elementwise functions in their forms for 16-bit outputs: docs/numerics.md
@@ -52,7 +52,7 @@ struct NetworkAgreement {
   std::int64_t elements = 0;
   double largest_error = 0;    ///< absolute; infinite where one is a number and the other is not
   double tolerance = 0;        ///< absolute
-  double largest_value = 0;    ///< of the reference, absolute
+  double largest_value = 0;    ///< largest absolute value of the reference
   std::int64_t outside = 0;    ///< elements with an error above the tolerance
   std::int64_t undecided = 0;  ///< integers and bool: elements that rounding alone may change; they are not compared
   bool ok() const { return outside == 0; }

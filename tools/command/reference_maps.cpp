@@ -168,7 +168,7 @@ std::vector<bool> reduced_axes(const std::vector<int>& axes, std::size_t rank) {
 
 /// The elements of x that make each element of a reduced tensor, in order.
 struct Groups {
-  Extents64 shape;                           ///< of the result
+  Extents64 shape;                           ///< shape of the result
   std::vector<std::vector<std::size_t>> of;  ///< places in x
 };
 

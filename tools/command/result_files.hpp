@@ -12,7 +12,7 @@ namespace unisono::command {
 
 /// What --out asks for; one of these is set.
 struct Targets {
-  std::filesystem::path folder;   ///< of everything
+  std::filesystem::path folder;   ///< folder for all of it
   std::filesystem::path array;    ///< .npy, for the only output
   std::filesystem::path archive;  ///< .npz, for all outputs by name
   std::filesystem::path picture;  ///< .png

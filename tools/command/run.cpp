@@ -39,8 +39,8 @@ struct Work {
 };
 
 struct Result {
-  Tensors outputs;  ///< of all batches, along the first axis
-  Timing timing;    ///< of the first batch
+  Tensors outputs;  ///< outputs of all batches, joined along the first axis
+  Timing timing;    ///< timing of the first batch
   std::vector<StepTime> profile;
   std::vector<NetworkAgreement> agreements;  ///< by output, over all batches
   std::vector<Detections> detections;        ///< by image

@@ -91,7 +91,7 @@ int run_epilogue(const RunOptions& options) {
     progress.step("computing the float64 reference");
     report.agreements = check_kernel(problem, how);
   }
-  for (const Store& s : problem.graph.stores)  // of which nothing is said
+  for (const Store& s : problem.graph.stores)  // nothing is said of these
     if (s.form == StoreForm::scratch) problem.outputs.erase(s.name);
   report.files = write_arrays(problem.outputs, targets);
   progress.finish();

@@ -227,8 +227,8 @@ class Layering {
   const LayeredSpacing& spacing_;
   std::vector<Item> items_;
   std::vector<std::vector<std::size_t>> layers_;  // items in order
-  std::vector<std::vector<std::size_t>> paths_;   // of each edge, through its bends
-  std::vector<std::size_t> rank_;                 // of each item within its layer
+  std::vector<std::vector<std::size_t>> paths_;   // by edge: the items that it passes through
+  std::vector<std::size_t> rank_;                 // by item: its place within its layer
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 /// The input positions that one output position mixes.
 struct Taps {
   std::int64_t first = 0;
-  std::vector<float> weights;  // of first, first + 1, …; their sum is 1
+  std::vector<float> weights;  // for positions first, first + 1, …; their sum is 1
 };
 
 std::vector<Taps> taps(std::int64_t from, std::int64_t to, Filter filter) {

@@ -93,7 +93,7 @@ class Painter {
   }
   double header_height() const { return margin + 40 + 22 * static_cast<double>(figure_.lines.size()) + 76; }
   double header_width() const {
-    double legend = 260;  // of the colour bar
+    double legend = 260;  // width of the colour bar
     for (const LegendItem& item : legend_items()) legend += item_width(item);
     double width = std::max(bold_.width(figure_.title, 26), legend);
     for (const std::string& line : figure_.lines) width = std::max(width, regular_.width(line, 15));

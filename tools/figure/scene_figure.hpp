@@ -23,7 +23,7 @@ struct Mark {
   Kind kind = Kind::plain;
   double x = 0, y = 0;
   int class_index = 0;
-  double score = 0;  ///< of a peak: the heatmap's value
+  double score = 0;  ///< the heatmap's value at a peak
 };
 
 struct Scene {
@@ -39,7 +39,7 @@ struct SceneFigure {
   std::string title;
   std::vector<std::string> lines;    ///< below the title
   std::vector<std::string> classes;  ///< names
-  double threshold = 0;              ///< of a peak; shown on the colour bar
+  double threshold = 0;              ///< least score of a peak; shown on the colour bar
   double match_radius = 0;           ///< in pixels of the image: radius of the circles around truth
   std::vector<Scene> scenes;
 };

@@ -121,8 +121,8 @@ std::string_view glyph(char32_t c) {
   }
 }
 
-constexpr double cap_height = 0.73;      // of the size
-constexpr double unit = cap_height / 7;  // of the grid
+constexpr double cap_height = 0.73;      // relative to the size
+constexpr double unit = cap_height / 7;  // side of a cell of the grid
 constexpr double gap = 1.9;              // between glyphs, in units
 
 class StrokeFont final : public Font {
@@ -158,7 +158,7 @@ class StrokeFont final : public Font {
  private:
   static double advance(std::string_view shape) { return shape[0] - '0' + gap; }
 
-  double thickness_;  // of the size
+  double thickness_;  // relative to the size
 };
 
 }  // namespace

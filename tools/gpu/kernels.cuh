@@ -6,7 +6,7 @@ typedef unsigned long long u64;
 
 struct Shape {
   int n, h, w, c, k, r, s, p, q, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
-  int type;  // of elements: 0 bf16, 1 f16, 2 f32
+  int type;  // element type: 0 bf16, 1 f16, 2 f32
 };
 
 __device__ float widen(u32 bits, int half) {
@@ -178,9 +178,9 @@ extern "C" __global__ void unisono_range(Shape z, int unit, const double* acc, c
 struct BlockCheck {
   int groups;
   double accumulate;                 // error of the accumulator, relative to the sum of absolute values
-  double half_step;                  // of the output type, relative
+  double half_step;                  // half a step of the output type, relative
   double kept;                       // half a step of the type in which values wait for the statistics; 0: in float32
-  double fast_slope, fast_constant;  // of silu at v: |v| * slope + constant
+  double fast_slope, fast_constant;  // error of silu at v: |v| * slope + constant
 };
 struct Verdict {
   u64 wrong, poisoned;
@@ -229,7 +229,7 @@ extern "C" __global__ void unisono_fill32(float* out, u64 count, float scale, fl
   for (u64 i = blockIdx.x * u64(blockDim.x) + threadIdx.x; i < count; i += u64(gridDim.x) * blockDim.x)
     out[i] = offset + scale * uniform(seed, i);
 }
-__device__ float normal(u64 seed, u64 index) {  // of deviation 1, by Box and Muller
+__device__ float normal(u64 seed, u64 index) {  // deviation 1, by Box and Muller
   const float radius = 0.5f + 0.5f * uniform(seed, 2 * index), turn = uniform(seed, 2 * index + 1);
   return sqrtf(-2.f * logf(fmaxf(radius, 1e-7f))) * cosf(3.14159265f * turn);
 }

@@ -14,8 +14,8 @@ namespace unisono::media {
 
 /// What a reader accepts. A file beyond it is refused before memory is taken for it.
 struct Limits {
-  std::int64_t pixels = std::int64_t{64} << 20;  ///< of one image
-  std::int64_t bytes = std::int64_t{1} << 30;    ///< of a file, and of what it decodes to
+  std::int64_t pixels = std::int64_t{64} << 20;  ///< most pixels of one image
+  std::int64_t bytes = std::int64_t{1} << 30;    ///< most bytes of a file, and of what it decodes to
 };
 
 /// The bytes of `path`, a regular file: pipes, sockets and devices are refused, as their reader may wait for ever.

@@ -26,7 +26,7 @@ struct Stream {
   std::size_t size = 0;
   std::size_t position = 0;
   std::vector<std::uint8_t>* sink = nullptr;  // writing: the file
-  char message[160] = "";                     // of the error, empty if there was none
+  char message[160] = "";                     // what went wrong; empty: nothing
 
   explicit Stream(bool read) : reading(read) {
     const auto create = read ? png_create_read_struct : png_create_write_struct;

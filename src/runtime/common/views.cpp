@@ -85,7 +85,7 @@ bool disjoint_slices(const ConstTensorView& x, const std::vector<std::int64_t>& 
   const auto size = static_cast<std::int64_t>(size_of(x.dtype));
   const std::int64_t bytes = static_cast<const std::byte*>(y.data) - static_cast<const std::byte*>(x.data);
   if (bytes % size != 0) return false;
-  const std::int64_t offset = ((bytes / size) % pitch + pitch) % pitch;  // of y's first column within x's pixel
+  const std::int64_t offset = ((bytes / size) % pitch + pitch) % pitch;  // y's first column within x's pixel
   return offset >= x_width && offset + y_width <= pitch;
 }
 

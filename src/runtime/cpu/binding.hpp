@@ -34,7 +34,7 @@ struct BoundArguments {
 
 /// How tensors with axes [m,n] stand in memory, and what else a run reads.
 struct Space {
-  std::vector<std::int64_t> shape_mn;  ///< of rank 3: (batch, m, n)
+  std::vector<std::int64_t> shape_mn;  ///< (batch, m, n)
   Layout layout = Layout::nhwc;
   bool reads_a = true, reads_b = true;
   bool is_product = false;

@@ -19,7 +19,7 @@ using dnnl::memory;
 
 constexpr std::int64_t most_rows = 64;
 constexpr std::int64_t part_floats =
-    32 << 10;                             // of the right operand in a part, about: parts follow from extents alone
+    32 << 10;                             // about so much of the right operand a part: parts follow from extents alone
 constexpr std::int64_t column_step = 64;  // what a kernel computes at once
 constexpr std::int64_t vector_floats = 16;
 
@@ -76,7 +76,7 @@ class ColumnContraction final : public AccumulatorSource {
 
   Gemm g_;
   bool with_bias_;
-  std::int64_t width_ = 0;  // of the widest part
+  std::int64_t width_ = 0;  // columns of the widest part
   std::int64_t chain_;      // terms that a kernel adds up one after the other
   std::vector<Part> parts_;
   std::string implementation_;

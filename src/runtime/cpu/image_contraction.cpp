@@ -48,13 +48,13 @@ class ImageContraction final : public AccumulatorSource {
 
   C c_;
   C part_;                  // the convolution of one part of the input channels
-  std::int64_t parts_ = 1;  // of the input channels
+  std::int64_t parts_ = 1;  // how many parts the input channels have
   bool with_bias_;
   Tiling tiling_;
   std::int64_t width_;
   DType compute_ = DType::f32;
   struct Pair {
-    ImagePrimitive first, next;  // of the first part of the channels, of every other one, which adds
+    ImagePrimitive first, next;  // for the first part of the channels, and for the others, which add to it
   };
   std::map<decltype(Window().geometry()), Pair> primitives_;
   struct Filter {

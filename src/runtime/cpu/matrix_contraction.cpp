@@ -64,7 +64,7 @@ class MatrixContraction final : public AccumulatorSource {
   Tiling tiling_;
   DType compute_ = DType::f32;
   std::vector<Chain> chains_;
-  std::size_t matrix_bytes_ = 0;  // of a packed right operand
+  std::size_t matrix_bytes_ = 0;  // size of a packed right operand
   AlignedBuffer constant_;
   std::size_t scratchpad_bytes_ = 0, packed_input_bytes_ = 0;
   const VectorUnit& unit_;

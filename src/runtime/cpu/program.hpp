@@ -78,7 +78,7 @@ struct Program {
   std::vector<Register> registers;
   std::vector<Instruction> instructions;
   std::vector<double> constants;  ///< scalar_lanes copies each, as doubles or floats
-  std::size_t scratch_bytes = 0;  ///< of one worker
+  std::size_t scratch_bytes = 0;  ///< scratch memory of one worker
 };
 
 /// Operand of the graph, by node.
@@ -97,7 +97,7 @@ struct Accumulation {
   Collect collect{};
   bool wide = false;         ///< double lanes
   bool integer = false;      ///< modulo 2^32
-  std::int64_t cols = 1;     ///< of the lanes that are accumulated
+  std::int64_t cols = 1;     ///< columns of the lanes that are accumulated
   std::int64_t results = 1;  ///< columns of the result: cols, or groups
   struct Result {
     Op op{};

@@ -122,7 +122,7 @@ namespace {
 
 double final_value(Op op, Partial p, double count) {
   switch (op) {
-    case Op::mean: return p.first;                             // of moments; sums are divided by the caller
+    case Op::mean: return p.first;                             // the moments' mean; sums are divided by the caller
     case Op::variance: return p.second / count + 0 * p.first;  // NaN where the mean is: a lone NaN has no deviation
     default: return p.first;
   }

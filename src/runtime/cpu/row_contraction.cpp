@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto tile = static_cast<std::int64_t>(row_product_columns);
 constexpr std::int64_t least_columns = 16;           // fewer would waste most of a tile
-constexpr std::int64_t floats_of_a_part = 16 << 10;  // of the matrix, about: parts follow from extents alone
+constexpr std::int64_t floats_of_a_part = 16 << 10;  // about so much of the matrix: parts follow from extents alone
 
 bool is_single(DType t) { return t == DType::f32 || t == DType::tf32; }
 

@@ -25,7 +25,7 @@ struct TiledExecutable::Run {
   const Arguments& arguments;
   BoundArguments bound;
   std::byte* memory;
-  RegisterMemory accumulator;   // of the whole space; base null: each worker has a tile
+  RegisterMemory accumulator;   // for the whole space; base null: each worker has a tile
   bool computes = false;        // the source still has to fill it
   const float* bias = nullptr;  // that the source adds
   int accumulator_output = -1;  // the store in whose memory it stands

@@ -29,7 +29,7 @@ class TiledExecutable final : public ExecutableImpl, public RegionKernel {
     std::unique_ptr<AccumulatorSource> source;
     int bias = -1;  ///< value that the source adds; -1: none
     Space space;
-    std::vector<std::string> operand_names;  ///< of the graph before the passes
+    std::vector<std::string> operand_names;  ///< names in the graph before the passes
     int threads = 1;
     const VectorUnit* unit = nullptr;
   };

@@ -235,7 +235,7 @@ void Binder::head(const HeadSignature& h) {
 struct Factors {
   DType dtype_a, dtype_b;
   const char *a, *b;            // in messages
-  const char *name_a, *name_b;  // of their slots
+  const char *name_a, *name_b;  // names of their slots
 };
 
 Factors factors(const Contraction& contraction) {

@@ -18,7 +18,7 @@ namespace unisono::cuda {
 
 /// What a head's filter, operands and result are checked against.
 struct HeadSignature {
-  Contraction contraction;  ///< of the main store's tensor with the filter
+  Contraction contraction;  ///< the main store's tensor times the filter
   std::string filter;       ///< its name
   DType filter_type{};
   Store store;
@@ -29,8 +29,8 @@ struct HeadSignature {
 struct Signature {
   Contraction contraction;
   std::vector<std::string> operands;       ///< names in the graph as it was written
-  std::map<std::string, double> defaults;  ///< of scalar operands
-  std::vector<Store> stores;               ///< of the graph
+  std::map<std::string, double> defaults;  ///< values of scalar operands, by name
+  std::vector<Store> stores;               ///< stores of the graph
   std::vector<Axes> store_axes;
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
   plan::Resampled resampled;                          ///< what is made of the main store

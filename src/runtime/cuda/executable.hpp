@@ -47,13 +47,13 @@ class CudaExecutable final : public ExecutableImpl,
   const Gpu& gpu_;
   lower::Lowered lowered_;
   jit::Binary binary_;                        ///< without the cubin
-  const families::ParameterBytes constants_;  ///< of every launch
+  const families::ParameterBytes constants_;  ///< parameters that all launches share
   Signature signature_;
   Kernel kernel_;
   Memory filter_;  ///< constant_filter
   mutable std::mutex pool_mutex_;
   mutable std::map<unsigned long long, Memory> pool_;  ///< by the stream's number, which is never used again
-  mutable CapturedWorkspaces captured_;                ///< of nodes of graphs
+  mutable CapturedWorkspaces captured_;                ///< workspaces that nodes of captured graphs hold
 };
 
 }  // namespace unisono::cuda

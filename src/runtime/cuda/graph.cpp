@@ -14,7 +14,7 @@ namespace unisono::cuda {
 
 namespace {
 
-constexpr int most_tries = 16;  // of a capture
+constexpr int most_tries = 16;  // how often a capture is tried
 
 // Nothing if another thread has broken it, unless that is the last try
 CUgraph try_to_capture(const Gpu& gpu, const std::vector<Launch>& launches, bool last) {

@@ -21,10 +21,10 @@ using families::Site;
 struct Slot {
   std::string name;           ///< by which the caller asks for it
   std::string what;           ///< in messages: "operand bias[n]"
-  ConstTensorView view = {};  ///< of a tensor, strides included; of a scalar the dtype alone
-  std::size_t alignment = 0;  ///< of a tensor's address, in bytes; 0: a scalar
+  ConstTensorView view = {};  ///< a tensor with its strides; for a scalar the dtype alone
+  std::size_t alignment = 0;  ///< bytes to which a tensor's address is aligned; 0: a scalar
   enum class Kind : std::uint8_t { factor, operand, output } kind = Kind::operand;  ///< factor: of the contraction
-  std::size_t field = no_slot;  ///< of a scalar: which of the fields it is
+  std::size_t field = no_slot;  ///< for a scalar: which of the fields of the launch it is
 
   bool is_tensor() const { return alignment != 0; }
   bool is_written() const { return kind == Kind::output; }

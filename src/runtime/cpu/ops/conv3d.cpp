@@ -124,11 +124,11 @@ struct Conv3d::State {
 
   Strided x, w, y;
   bool is_constant;
-  std::int64_t groups, channels;           // of a part; the last one may have fewer channels
-  std::int64_t parts;                      // of an image
+  std::int64_t groups, channels;           // groups and channels in a part; the last one may have fewer channels
+  std::int64_t parts;                      // parts of an image
   std::int64_t summands;                   // parts of a sum
   std::int64_t sources;                    // parts of an image that is read: one a summand, or one a part of the result
-  std::int64_t in_channels;                // of a source
+  std::int64_t in_channels;                // channels of a source
   std::int64_t filter_step, summand_step;  // elements from one's filter to the next one's
   Depth cut;
   Reordering read_slice;

@@ -71,7 +71,7 @@ void gather_nd(int batch, const Strided& x, const Strided& indices, const Stride
   const Extents64 outer(indices.shape.begin(), indices.shape.end() - 1);
   const Extents64 slice = behind(x.shape, b + named), slice_from = behind(x.strides, b + named),
                   slice_to = behind(to.strides, tuples);
-  Extents64 batch_strides(tuples, 0);  // of x, as the tuples are walked over
+  Extents64 batch_strides(tuples, 0);  // strides of x along the axes of the tuples
   std::copy_n(x.strides.begin(), b, batch_strides.begin());
   if (count_of(slice) == 0) return;
   with_word(size_of(x.dtype), [&]<class T>() {

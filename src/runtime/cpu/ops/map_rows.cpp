@@ -72,7 +72,7 @@ T remainder(T x, T y) {
   } else {
     require_divisor(y);
     if constexpr (std::is_signed_v<T>)
-      if (y == -1) return 0;  // of the lowest, the processor's division overflows
+      if (y == -1) return 0;  // the processor's division of the lowest number overflows
     return static_cast<T>(x % y);
   }
 }

@@ -46,7 +46,7 @@ void multiply(const Strided& a, const Strided& b, const Strided& y) {
 
 // Multiplications and additions of a task: a few times what calling oneDNN costs
 constexpr std::int64_t task_work = 1 << 19;
-constexpr std::int64_t least_rows = 16;  // of a task: what a kernel computes at once
+constexpr std::int64_t least_rows = 16;  // fewest rows of a task: what a kernel computes at once
 
 // One matrix of a batch as oneDNN reads it: in place if rows or columns are contiguous, else from a dense copy
 class Side {

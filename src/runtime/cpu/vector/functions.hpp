@@ -87,7 +87,7 @@ inline F error_function(F x) {
   q = multiply_add(q, t, splat<F>(1.1295784711837769));
   q = multiply_add(q, t, splat<F>(-0.00018804031424224377));
   const F far = with_sign(1.0f - exponential_in_range(-q), sign_of(x));
-  return size >= 1.0f ? far : multiply_add(x, p, x);  // of NaN the latter, NaN
+  return size >= 1.0f ? far : multiply_add(x, p, x);  // NaN takes the latter, which is NaN
 }
 
 template <class V>

@@ -129,7 +129,7 @@ void transpose(const float* from, ptrdiff_t from_pitch, float* to, ptrdiff_t to_
       transpose_square<false>(source, from_pitch, target, to_pitch);
   };
   const size_t whole_cols = cols - cols % n;
-  const auto edge = [&](size_t i, size_t j, size_t first, size_t last) {  // of the square (i, j)
+  const auto edge = [&](size_t i, size_t j, size_t first, size_t last) {  // a part of the square (i, j)
     if (first < last)
       transpose_square_part(from + at(i) * from_pitch + at(j), from_pitch, to + at(j) * to_pitch + at(i), to_pitch,
                             first, last);

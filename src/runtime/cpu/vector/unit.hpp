@@ -81,7 +81,7 @@ struct WindowArgs {
   std::size_t rows = 0, cols = 0;
   std::ptrdiff_t row_pitch = 0, col_pitch = 0;  ///< floats from pixel to pixel of the window
   std::size_t channels = 0;
-  double divisor = 1;  ///< of the mean
+  double divisor = 1;  ///< the mean is the sum divided by this
   float* result = nullptr;
 };
 
@@ -91,7 +91,7 @@ inline constexpr std::size_t row_product_columns = 64;
 /// The machine for one instruction set.
 struct VectorUnit {
   const char* name;
-  int float_lanes;  ///< of one vector
+  int float_lanes;  ///< floats in one vector
   void (*float_lane[code_count])(const LaneArgs&);
   void (*double_lane[code_count])(const LaneArgs&);
   /// end((a [+ e] - b)·c + d), each operation rounded as by itself: by Code of the end, null but for normalise_ends; e
