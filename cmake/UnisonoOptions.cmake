@@ -26,7 +26,8 @@ if(UNISONO_SANITIZE)
   target_link_options(unisono_options INTERFACE -fsanitize=${UNISONO_SANITIZE})
 endif()
 if(UNISONO_FUZZ)
-  target_compile_options(unisono_options INTERFACE -fsanitize=fuzzer-no-link)  # coverage of the libraries under test
+  # coverage of the libraries under test, none of the tests themselves
+  target_compile_options(unisono_options INTERFACE $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-fsanitize=fuzzer-no-link>)
 endif()
 
 # UNISONO_JOIN compiles the sources of src/ and tools/ some at a time, as one: much less work from nothing, more after an edit.

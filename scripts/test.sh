@@ -12,13 +12,10 @@ mkdir -p build
 step "format"
 scripts/lint.sh --format-only
 
-step "fuzzers: build"
-configure fuzz
-cmake --build build/fuzz -j "$jobs" --target fuzzers
-
 # Nothing is compiled or run twice without a reason. The library and the command are built as users build them (ci). The
 # unit tests run once, under the sanitizers, on sources that are compiled many at a time (UNISONO_JOIN); those whose subject
-# depends on the optimiser or that the sanitizers shorten (OPTIMISED in unisono_test()) run in both builds.
+# depends on the optimiser or that the sanitizers shorten (OPTIMISED in unisono_test()) run in both builds. The fuzzers are
+# built with the unit tests, on the same libraries.
 step "release: build"
 configure ci
 cmake --build build/ci -j "$jobs"
@@ -27,19 +24,19 @@ step "release: property, CLI and package tests, unit tests that depend on the op
 ctest --test-dir build/ci --output-on-failure --no-tests=error -j "$jobs" -LE "^sanitized_only$"
 ctest --test-dir build/ci -R "^onnx_node_tests$" -V | sed -n 's/^[0-9]*: \(node tests\|the same with symbols\)/\1/p'  # how many
 
-step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests"
+step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests, fuzzers' build"
 configure asan
-cmake --build build/asan -j "$jobs" --target unit_tests
+cmake --build build/asan -j "$jobs" --target unit_tests fuzzers
 ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$jobs" -L "^unit$"
 
 step "ThreadSanitizer: CPU and CUDA backends, JIT"
 configure tsan
 cmake --build build/tsan -j "$jobs" --target thread_tests
-ctest --test-dir build/tsan --output-on-failure --no-tests=error -L "^threads$"
+ctest --test-dir build/tsan --output-on-failure --no-tests=error -j "$jobs" -L "^threads$"
 
 step "fuzzers, of what reads input and of what that makes run: $fuzz_seconds s each"
-rm -rf build/fuzz/corpus  # the seeds alone: the same run as on any clean clone
-scripts/fuzz.sh build/fuzz "$fuzz_seconds" "$jobs" 1
+rm -rf build/asan/corpus  # the seeds alone: the same run as on any clean clone
+scripts/fuzz.sh build/asan "$fuzz_seconds" "$jobs" 1
 
 printf '\n'
 sed -n 's/^-- \(not compiled: .*\)/\1/p' build/ci-configure.log
