@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -65,20 +66,12 @@ int compile(Program& program, std::vector<std::string> definitions) {
   const TemporaryFolder folder(*parent);
   const auto kernels = kernels_of(program.source);
   write_sources(folder.path(), program, kernels);
-  std::vector<std::string> command{UNISONO_EMULATOR_COMPILER,
-                                   "-std=c++20",
-                                   "-O1",
-                                   "-fPIC",
-                                   "-shared",
-                                   "-w",
-                                   "-fvisibility=hidden",
-                                   "-ffp-contract=off",
-                                   "-I",
-                                   UNISONO_EMULATOR_INCLUDE,
-                                   "-I",
-                                   folder.path().string(),
-                                   "-include",
-                                   std::string(UNISONO_EMULATOR_DEVICE) + "/prelude.hpp"};
+  std::vector<std::string> command{UNISONO_EMULATOR_COMPILER, "-shared"};
+  std::istringstream flags(UNISONO_EMULATOR_FLAGS);
+  for (std::string flag; flags >> flag;) command.push_back(flag);
+  for (const std::string& s : {std::string("-I"), std::string(UNISONO_EMULATOR_INCLUDE), std::string("-I"),
+                               folder.path().string(), std::string("-include"), std::string(UNISONO_EMULATOR_PRELUDE)})
+    command.push_back(s);
   command.insert(command.end(), definitions.begin(), definitions.end());
   for (const std::string& s : {std::string("source.cpp"), std::string("-o"), std::string("kernel.so"),
                                (own_folder() / "libcuda.so.1").string()})
