@@ -37,24 +37,29 @@ class Operand {
     span_ = mode == 1 ? 128 : mode == 2 ? 64 : 32;
   }
   // Elements [row, 0 to 15]; of tf32 [row, 0 to 7], cut off below their tenth fractional bit, and zeros
-  void read(int row, MatrixElement element, float (&values)[16]) const {
+  void read(int row, MatrixElement element, double (&values)[16]) const {
     if (element == MatrixElement::tf32) return read_words(row, values);
-    for (int k = 0; k < 16; ++k) {
-      const std::uint32_t at = columns_ ? of_columns(row, k) : of_rows(row, k);
-      std::uint16_t bits;
-      std::memcpy(&bits, cta_.memory(swizzled(address_ + at, span_), 2), 2);
-      values[k] = widened(bits, element);
-    }
+    std::uint16_t bits[16];
+    if (columns_)
+      for (int k = 0; k < 16; ++k) copy(of_columns(row, k), bits + k, 2);
+    else
+      for (int k = 0; k < 16; k += 8) copy(of_rows(row, k), bits + k, 16);  // swizzled by 16 bytes
+    for (int k = 0; k < 16; ++k) values[k] = widened(bits[k], element);
   }
 
  private:
-  void read_words(int row, float (&values)[16]) const {
+  void copy(std::uint32_t at, void* to, std::size_t bytes) const {
+    std::memcpy(to, cta_.memory(swizzled(address_ + at, span_), bytes), bytes);
+  }
+  void read_words(int row, double (&values)[16]) const {
     if (columns_) fail("a matrix operand of tf32 that is MN-major");
     for (int k = 0; k < 16; ++k) {
       std::uint32_t bits = 0;
-      if (k < 8) std::memcpy(&bits, cta_.memory(swizzled(address_ + of_rows(row, 2 * k), span_), 4), 4);
+      if (k < 8) copy(of_rows(row, 2 * k), &bits, 4);
       bits &= 0xffffe000u;
-      std::memcpy(&values[k], &bits, 4);
+      float value;
+      std::memcpy(&value, &bits, 4);
+      values[k] = value;
     }
   }
   static std::uint32_t field(std::uint64_t descriptor, int bit) {
@@ -75,26 +80,24 @@ class Operand {
   int span_;
 };
 
-double dot(const float (&a)[16], const float (&b)[16]) {
-  double sum = 0;
-  for (int k = 0; k < 16; ++k) sum += static_cast<double>(a[k]) * static_cast<double>(b[k]);
-  return sum;
-}
-
 // This thread's share of a product: rows 16 warp + lane / 4 (+ 8), columns 8 j + 2 (lane % 4) + {0, 1}
 void perform(const Product& p) {
   const Operand a(*current->cta, p.a), b(*current->cta, p.b);
   const int warp = static_cast<int>(current->index / 32 % 4), lane = static_cast<int>(current->index % 32);
-  float rows[2][16], column[16];
+  double rows[2][16], columns[2][16];
   for (int half = 0; half < 2; ++half) a.read(16 * warp + lane / 4 + 8 * half, p.element, rows[half]);
-  for (int j = 0; j < p.n / 8; ++j)
-    for (int e = 0; e < 2; ++e) {
-      b.read(8 * j + 2 * (lane % 4) + e, p.element, column);
-      for (int half = 0; half < 2; ++half) {
+  for (int j = 0; j < p.n / 8; ++j) {
+    for (int e = 0; e < 2; ++e) b.read(8 * j + 2 * (lane % 4) + e, p.element, columns[e]);
+    double sums[2][2] = {};  // four beside one another, since each waits for its last addition
+    for (int k = 0; k < 16; ++k)
+      for (int half = 0; half < 2; ++half)
+        for (int e = 0; e < 2; ++e) sums[half][e] += rows[half][k] * columns[e][k];
+    for (int half = 0; half < 2; ++half)
+      for (int e = 0; e < 2; ++e) {
         float& d = p.d[4 * j + 2 * half + e];
-        d = static_cast<float>((p.accumulate ? static_cast<double>(d) : 0) + dot(rows[half], column));
+        d = static_cast<float>((p.accumulate ? static_cast<double>(d) : 0) + sums[half][e]);
       }
-    }
+  }
 }
 
 }  // namespace
