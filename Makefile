@@ -2,7 +2,7 @@
 #
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
 #   make test      all tests that need no GPU: unit, CLI, package, sanitizers, each fuzzer for half a minute
-#   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… runs a program that was built elsewhere
+#   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… and HOST_STEP_TESTS=… run programs that were built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
 #   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
 #                  and, with NETWORKS=--times on an idle machine, beside ONNX Runtime's time
@@ -40,17 +40,19 @@ test:
 	@scripts/test.sh $(JOBS) $(FUZZ_SECONDS)
 
 GPU_TESTS ?= $(BUILD)/cuda/tests/gpu/unisono_gpu_tests
+HOST_STEP_TESTS ?= $(BUILD)/cuda/tests/host_steps/unisono_host_step_tests
 ENDURANCE ?= 20000
 
 $(BUILD)/cuda/tests/gpu/unisono_gpu_tests:
 	@scripts/setup.sh build test
-	@cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target unisono_gpu_tests
+	@cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target unisono_gpu_tests unisono_host_step_tests
 
 # GPU_TESTS may name a program that was built elsewhere
 test-gpu:
 	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make test-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
 	@if [ "$(GPU_TESTS)" = "$(BUILD)/cuda/tests/gpu/unisono_gpu_tests" ]; then $(MAKE) -B $(GPU_TESTS); fi
 	@$(GPU_TESTS)
+	@$(HOST_STEP_TESTS)
 	@$(GPU_TESTS) --endurance $(ENDURANCE)
 	@$(GPU_TESTS) --endurance $$(( $(ENDURANCE) / 4 )) --delays --processes 4
 

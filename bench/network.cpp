@@ -74,6 +74,7 @@ NetworkOptions network_options(const Options& o) {
   n.device_index = o.device;
   n.precision = o.precision == "f16" ? DType::f16 : DType::bf16;
   n.layout = Layout::nhwc;
+  n.strict = true;  // what the host computes is no time of a GPU
   return n;
 }
 

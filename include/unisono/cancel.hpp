@@ -15,8 +15,9 @@ class Cancelled : public Error {
 };
 
 /// While one lives, runs that this thread begins end with Cancelled once `requested` is true: on the CPU between two
-/// strips of output rows, on a GPU before they begin. What a GPU has been given it finishes. Several may be nested;
-/// each of them ends runs. The flag may be set by another thread or by a signal handler, and is only read here.
+/// strips of output rows, on a GPU before they begin and at what the host computes between launches. What a GPU has
+/// been given it finishes. Several may be nested; each of them ends runs. The flag may be set by another thread or by a
+/// signal handler, and is only read here.
 class Cancellation {
  public:
   explicit Cancellation(const std::atomic<bool>& requested);

@@ -29,6 +29,8 @@ std::size_t NetworkImpl::workspace_bytes(const NamedSizes&) {
       "allocates its own; memory() says how much");
 }
 
+std::vector<std::string> NetworkImpl::host_steps(const NamedSizes&) { return {}; }
+
 void NetworkExecutable::run(const std::map<std::string, ConstTensorView>& inputs,
                             const std::map<std::string, TensorView>& outputs, std::vector<StepTime>* profile) const {
   impl_->run(inputs, outputs, profile);
@@ -60,6 +62,10 @@ std::map<std::string, std::vector<std::int64_t>> NetworkExecutable::output_shape
 }
 MemoryReport NetworkExecutable::memory(const std::map<std::string, std::vector<std::int64_t>>& inputs) const {
   return impl_->memory(inputs);
+}
+std::vector<std::string> NetworkExecutable::host_steps(
+    const std::map<std::string, std::vector<std::int64_t>>& inputs) const {
+  return impl_->host_steps(inputs);
 }
 const Network& NetworkExecutable::network() const { return impl_->given(); }
 const FusionReport& NetworkExecutable::report() const { return impl_->report(); }

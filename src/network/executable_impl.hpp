@@ -37,6 +37,8 @@ class NetworkImpl {
   virtual std::size_t workspace_bytes(const NamedSizes& inputs);
   virtual NamedSizes output_shapes(const NamedSizes& inputs) const = 0;
   virtual MemoryReport memory(const NamedSizes& inputs) = 0;
+  /// None, but for backends that have some.
+  virtual std::vector<std::string> host_steps(const NamedSizes& inputs);
   virtual const Network& given() const = 0;
   virtual const FusionReport& report() const = 0;
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "network/dim.hpp"
 #include "network/joined_convolutions.hpp"
 #include "network/regions.hpp"
@@ -92,13 +94,16 @@ std::string to_string(const FusionReport& report) {
 }
 
 std::string to_string(const DeviceReport& report) {
+  const auto host = static_cast<std::size_t>(std::ranges::count(report.launches, true, &LaunchReport::on_host));
   std::string text = fmt::format(
-      "{} launches for {}{}\n", report.launches.size(), report.device,
+      "{} launches{} for {}{}\n", report.launches.size() - host,
+      host == 0 ? "" : fmt::format(" and {} host step{}", host, host == 1 ? "" : "s"), report.device,
       report.device_note.empty() ? "" : fmt::format(", which this machine does not have ({})", report.device_note));
   int number = 0;
   for (const LaunchReport& l : report.launches)
-    text += fmt::format("{:5}  {}\n         {}{}\n       -> {}\n", ++number, l.what, l.how,
-                        l.predicted_us > 0 ? fmt::format(", {:.1f} us predicted", l.predicted_us) : "", l.name);
+    text += fmt::format("{}  {}\n         {}{}\n       -> {}\n", l.on_host ? " host" : fmt::format("{:5}", ++number),
+                        l.what, l.how, l.predicted_us > 0 ? fmt::format(", {:.1f} us predicted", l.predicted_us) : "",
+                        l.name);
   return text;
 }
 

@@ -8,16 +8,15 @@
 
 namespace unisono::network {
 
-/// Elements of `size` bytes; strides count elements.
-inline void copy_strided(std::size_t size, const Sizes& shape, const void* from, const Sizes& from_strides, void* to,
-                         const Sizes& to_strides) {
+/// Calls visit(source, target) for each element, with its place in two tensors of this shape; strides and places count
+/// elements.
+template <class Visit>
+void walk_strided(const Sizes& shape, const Sizes& from_strides, const Sizes& to_strides, const Visit& visit) {
   const std::int64_t count = element_count(shape);
   Sizes index(shape.size(), 0);
   std::int64_t source = 0, target = 0;
-  const auto bytes = static_cast<std::int64_t>(size);
   for (std::int64_t i = 0; i < count; ++i) {
-    std::memcpy(static_cast<std::byte*>(to) + target * bytes, static_cast<const std::byte*>(from) + source * bytes,
-                size);
+    visit(source, target);
     for (std::size_t d = shape.size(); d-- > 0;) {
       source += from_strides[d], target += to_strides[d];
       if (++index[d] < shape[d]) break;
@@ -25,6 +24,16 @@ inline void copy_strided(std::size_t size, const Sizes& shape, const void* from,
       index[d] = 0;
     }
   }
+}
+
+/// Elements of `size` bytes; strides count elements.
+inline void copy_strided(std::size_t size, const Sizes& shape, const void* from, const Sizes& from_strides, void* to,
+                         const Sizes& to_strides) {
+  const auto bytes = static_cast<std::int64_t>(size);
+  walk_strided(shape, from_strides, to_strides, [&](std::int64_t source, std::int64_t target) {
+    std::memcpy(static_cast<std::byte*>(to) + target * bytes, static_cast<const std::byte*>(from) + source * bytes,
+                size);
+  });
 }
 
 }  // namespace unisono::network

@@ -156,7 +156,7 @@ class OperatorsOfAGpu(Case):
         table = page[page.index("| On a GPU | Operators |"):page.index("Numbers that are known")]
         self.assertIn("elementwise, fused", families)
         fused = operators(families["elementwise, fused"] + families["activations, fused"])
-        return fused | operators(table[:table.index("| refused |")])
+        return fused | operators(table[:table.index("| the host, ")])
 
     def test_the_table(self):
         served, found = self.served(), set()
@@ -166,10 +166,24 @@ class OperatorsOfAGpu(Case):
             (self.folder / "m.onnx").write_bytes(f.model([f.node(op, ["x"], ["y"])], [f.value_info("x", f.FLOAT, [1, 4, 8, 8])],
                                                          [f.value_info("y", kind, ["a", "b", "c", "d"])], opset=20))
             self.unisono("explain", "m.onnx")
-            out, _ = self.unisono("explain", "m.onnx", "--device", "cuda", code=None)
+            out, _ = self.unisono("explain", "m.onnx", "--device", "cuda", "--strict", code=None)
             if out:
                 found.add(op)
+            else:
+                self.assertIn("host step: ", self.unisono("explain", "m.onnx", "--device", "cuda")[0], op)
         self.assertEqual(found, served & self.UNARY)
+
+    def test_host_steps(self):
+        f = onnx_file
+        nodes = [f.node("Relu", ["x"], ["a"]), f.node("Floor", ["a"], ["b"]), f.node("Trilu", ["b"], ["c"]), f.node("Relu", ["c"], ["y"])]
+        (self.folder / "m.onnx").write_bytes(f.model(nodes, [f.value_info("x", f.FLOAT, [2, 8])], [f.value_info("y", f.FLOAT, [2, 8])]))
+        launches = self.json("explain", "m.onnx", "--device", "cuda")["cuda"]["launches"]
+        self.assertEqual([l["on_host"] for l in launches], [False, False, False, True, False, False, False])
+        out, _ = self.unisono("explain", "m.onnx", "--device", "cuda")
+        for words in ("6 launches and 1 host step for ", "floor (2,8) -> (2,8) and 1 more operator", "64 bytes there, 64 bytes back",
+                      "host step of 2 operators: reads 'a'; makes 'c'"):
+            self.assertIn(words, out)
+        self.refused("explain", "m.onnx", "--device", "cuda", "--strict", code=UNSUPPORTED, says=("NetworkOptions::strict", "  floor '", "  upper_triangle '"))
 
 
 class ExplainModel(Case):

@@ -77,14 +77,18 @@ command::Tensors64 in_float64(const Tensors& tensors) {
 }
 
 // How the results of a GPU, with 16 bits between kernels, differ from the reference
-std::string off_reference(const NetworkExecutable& run, const NetworkOptions& options, const Tensors& inputs,
-                          const Tensors& actual) {
+Outcome judged(const NetworkExecutable& run, const NetworkOptions& options, const Tensors& inputs,
+               const Tensors& actual) {
   const command::NetworkAnswer answer(run.network(), in_float64(inputs), {}, command::rounding_of(run, options), 4);
-  for (const auto& a : answer.compare(in_float64(actual)))
+  Outcome outcome;
+  for (const auto& a : answer.compare(in_float64(actual))) {
     if (!a.ok())
-      return fmt::format("output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g})", a.output,
-                         a.outside, a.elements, a.largest_error, a.tolerance);
-  return "";
+      return {Outcome::Kind::failed,
+              fmt::format("output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g})", a.output,
+                          a.outside, a.elements, a.largest_error, a.tolerance)};
+    outcome.compared = outcome.compared && a.compared();
+  }
+  return outcome;
 }
 
 Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& folder, const NetworkOptions& wanted) {
@@ -118,8 +122,9 @@ Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& f
   }
   run.run(bound, out);
   if (wanted.device == Device::cuda) {
-    const std::string text = off_reference(run, wanted, given, actual);
-    return text.empty() ? Outcome{} : Outcome{Outcome::Kind::failed, text};
+    Outcome outcome = judged(run, wanted, given, actual);
+    outcome.on_host = !run.host_steps(shapes).empty();
+    return outcome;
   }
   for (const auto& [name, t] : expected) {
     if (!actual.contains(name)) return {Outcome::Kind::failed, fmt::format("no output '{}'", name)};
@@ -135,9 +140,14 @@ Outcome run_data(const NodeCase& c, bool symbols, const std::filesystem::path& f
 Outcome run_case(const NodeCase& c, bool symbols, const NetworkOptions& options) {
   if (c.data.empty()) return {Outcome::Kind::failed, "has no data"};
   try {
-    for (const auto& folder : c.data)
-      if (const Outcome o = run_data(c, symbols, folder, options); o.kind != Outcome::Kind::passed) return o;
-    return {};
+    Outcome all;
+    for (const auto& folder : c.data) {
+      const Outcome o = run_data(c, symbols, folder, options);
+      if (o.kind != Outcome::Kind::passed) return o;
+      all.on_host = all.on_host || o.on_host;
+      all.compared = all.compared && o.compared;
+    }
+    return all;
   } catch (const UserError& error) {
     return {Outcome::Kind::refused, error.what()};
   } catch (const Unsupported& error) {

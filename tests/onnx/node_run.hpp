@@ -10,7 +10,9 @@ namespace unisono::test {
 
 struct Outcome {
   enum class Kind { passed, refused, failed } kind = Kind::passed;
-  std::string text;  ///< why it was refused, or what is wrong
+  std::string text = {};  ///< why it was refused, or what is wrong
+  bool on_host = false;   ///< it passed on a GPU, in part on the host
+  bool compared = true;   ///< false: rounding leaves nothing to compare of one of its outputs
 };
 
 /// Loads, runs and compares. `symbols`: with symbols in place of the extents of all inputs that are not parameters. On

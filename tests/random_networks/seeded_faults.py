@@ -31,8 +31,8 @@ def ninja(build, *arguments):
     return subprocess.run(["ninja", "-C", str(build), *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def faulty_judge(build, judge, source, text, folder, compilations):
-    """A judge with this text in place of the source."""
+def with_fault(build, program, first, source, text, folder, compilations):
+    """The program with this text in place of the source. `first`: how the name of one of its own objects ends."""
     command = next(c["command"] for c in compilations if pathlib.Path(c["file"]) == source and " -c " in c["command"])
     changed, built = folder / source.name, folder / "faulty.o"
     changed.write_text('#include <algorithm>\n' + text)
@@ -45,13 +45,13 @@ def faulty_judge(build, judge, source, text, folder, compilations):
         elif word not in ("-MD", "-c", str(source)):
             words.append(word)
     subprocess.run(" ".join(words) + f" -O0 -w -I{source.parent} -o {built} -c {changed}", shell=True, check=True, cwd=build)
-    target = judge.relative_to(build)
+    target = program.relative_to(build)
     link = ninja(build, "-t", "commands", "-s", str(target)).strip().splitlines()[-1]
-    program = folder / "judge"
-    first = next(w for w in link.split() if w.endswith("main.cpp.o"))
-    link = link.replace(first, f"{built} {first}", 1).replace(f"-o {target}", f"-o {program}", 1)
+    faulty = folder / program.name
+    own = next(w for w in link.split() if w.endswith(first))
+    link = link.replace(own, f"{built} {own}", 1).replace(f"-o {target}", f"-o {faulty}", 1)
     subprocess.run(link, shell=True, check=True, cwd=build)
-    return program
+    return faulty
 
 
 def missed(build, judge, root, fault, compilations):
@@ -62,7 +62,7 @@ def missed(build, judge, root, fault, compilations):
     if text.count(good) != 1:
         return f"{what}: {file} does not have '{good}' once any more; put the fault elsewhere"
     with tempfile.TemporaryDirectory() as folder:
-        program = faulty_judge(build, judge, source, text.replace(good, bad), pathlib.Path(folder), compilations)
+        program = with_fault(build, judge, "main.cpp.o", source, text.replace(good, bad), pathlib.Path(folder), compilations)
         done = subprocess.run([sys.executable, str(HERE / "run.py"), "--judge", str(program), "--count", "400", "--jobs", "1", "--work",
                                folder + "/work", "--no-shrinking", "--until-bad"], capture_output=True, text=True)
     if done.returncode == 1 and ("wrong" in done.stdout or "disputed" in done.stdout):

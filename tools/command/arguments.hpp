@@ -38,6 +38,7 @@ struct RunOptions {
   bool cuda = false;
   DType precision = DType::bf16;  ///< with cuda
   bool precision_given = false;
+  bool strict = false;  ///< for a model with cuda: NetworkOptions::strict
   int repeat = 5;
   std::optional<std::uint64_t> memory_limit;  ///< bytes of the model's constants
   bool batch = false;
@@ -56,6 +57,7 @@ struct ExplainOptions {
   std::filesystem::path dot, svg;
   bool cuda = false;              ///< show a text's plan and source for a GPU, or a model's kernels
   DType precision = DType::bf16;  ///< for a model with cuda
+  bool strict = false;            ///< for a model with cuda: NetworkOptions::strict
   std::string conv;               ///< with cuda: the convolution, see parse_convolution
   std::string gemm;               ///< with cuda: the product, see parse_product
   std::string plan;               ///< with cuda: CompileOptions::plan

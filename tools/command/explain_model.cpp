@@ -69,7 +69,8 @@ nlohmann::json launches_json(const DeviceReport& report) {
                         {"flop", l.flop},
                         {"bytes", l.bytes},
                         {"floor_us", l.floor_us},
-                        {"predicted_us", l.predicted_us}});
+                        {"predicted_us", l.predicted_us},
+                        {"on_host", l.on_host}});
   return {{"device", report.device},
           {"device_note", report.device_note},
           {"launches", launches},
@@ -95,6 +96,7 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
   NetworkOptions network;
   network.device = Device::cuda;
   network.precision = options.precision;
+  network.strict = options.strict;
   const DeviceReport report = explain_device(model.network, network, shapes);
   progress.finish();
   double predicted_us = 0;

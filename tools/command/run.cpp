@@ -114,8 +114,10 @@ void merge(std::vector<NetworkAgreement>& all, const std::vector<NetworkAgreemen
 }
 
 NetworkOptions network_options(const RunOptions& options) {
-  return {
-      .device = options.cuda ? Device::cuda : Device::cpu, .threads = options.threads, .precision = options.precision};
+  return {.device = options.cuda ? Device::cuda : Device::cpu,
+          .threads = options.threads,
+          .precision = options.precision,
+          .strict = options.strict};
 }
 
 bool profiles(const RunOptions& options) { return options.profile || !options.trace.empty() || !options.svg.empty(); }
@@ -249,6 +251,7 @@ struct Summary {
   const Result& result;
   const FusionReport& fusion;
   MemoryReport memory;
+  std::vector<std::string> host_steps;  ///< NetworkExecutable::host_steps
   int threads;
 
   nlohmann::json json() const;
@@ -278,7 +281,7 @@ nlohmann::json Summary::json() const {
                            {"notes", work.notes},
                            {"files", result.files}};
   object["memory"]["peak_process_bytes"] = peak_memory();
-  if (options.cuda) object["precision"] = to_string(options.precision);
+  if (options.cuda) object["precision"] = to_string(options.precision), object["host_steps"] = host_steps;
   if (options.check) object["check"] = check;
   if (options.profile) object["profile"] = to_json(result.profile);
   if (!result.detections.empty()) object["detections"] = detections_json(model, work, result);
@@ -322,8 +325,12 @@ std::string Summary::text() const {
   return out;
 }
 
-void print_notes(const Work& work) {
+void print_notes(const Work& work, const std::vector<std::string>& host_steps) {
   for (const std::string& note : work.notes) warn("unisono: " + note);
+  if (!host_steps.empty())
+    warn(fmt::format(
+        "unisono: the host computes what no kernel of the GPU serves ({} in all; --strict refuses it)\n  {}",
+        host_steps.size(), fmt::join(host_steps, "\n  ")));
   for (const LoadedImage& i : work.images) {
     if (i.scaled()) {
       warn(fmt::format("unisono: '{}' is scaled from {} x {} to {} x {}, the model's size", i.name, i.original_width,
@@ -362,9 +369,10 @@ int run(const RunOptions& given) {
   Shapes shapes;
   for (const auto& [name, tensor] : work.batches[0]) shapes[name] = tensor.shape;
   const int threads = options.threads > 0 ? options.threads : static_cast<int>(std::thread::hardware_concurrency());
-  const Summary summary{options, model, work, result, network.report(), network.memory(shapes), threads};
+  const Summary summary{
+      options, model, work, result, network.report(), network.memory(shapes), network.host_steps(shapes), threads};
   progress.finish();
-  print_notes(work);
+  print_notes(work, summary.host_steps);
   print(options.json ? dump(summary.json()) : summary.text());
   return result.ok() ? 0 : 1;
 }

@@ -60,6 +60,7 @@ class RunSubcommand : public Subcommand {
     add_threads(*app_, options_.threads);
     app_->add_option("--device", device_, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
     precision_.add(*app_);
+    add_strict(*app_, options_.strict);
     memory_limit_.add(*app_);
     add_measurements();
   }

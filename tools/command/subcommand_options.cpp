@@ -67,6 +67,10 @@ void add_jobs(CLI::App& app, int& jobs) {
       ->capture_default_str();
 }
 
+void add_strict(CLI::App& app, bool& strict) {
+  app.add_flag("--strict", strict, "Refuse a model's operators that have no kernel on cuda, and would run on the host");
+}
+
 void SymbolOptions::add(CLI::App& app, const std::string& description) {
   app.add_option("--dim", dims_, description)->type_name("NAME=N");
   app.add_option("--shape", shapes_, "Shape of an input of the model, such as image=1x3x256x256")

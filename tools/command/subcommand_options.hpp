@@ -39,6 +39,9 @@ class SymbolOptions {
   std::vector<std::string> dims_, shapes_;
 };
 
+/// --strict.
+void add_strict(CLI::App& app, bool& strict);
+
 /// --precision.
 class PrecisionOption {
  public:

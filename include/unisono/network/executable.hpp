@@ -59,6 +59,7 @@ struct NetworkOptions {
   bool tuned = true;              ///< plans that were measured come before the cost model's (unisono/tuning.hpp)
   int spare_sms = 0;              ///< CompileOptions::spare_sms, for all kernels of the tensor cores
   bool watchdog = false;          ///< CompileOptions::watchdog, for the same
+  bool strict = false;            ///< operators without a kernel are refused, and not computed on the host
 };
 
 /// What the memory planner did for one set of input shapes. Bytes.
@@ -73,7 +74,7 @@ struct MemoryReport {
 
 /// Time of one step of a run.
 struct StepTime {
-  std::string name;  ///< RegionReport::name, or "input …", "output …" for changes of layout
+  std::string name;  ///< RegionReport::name, or "input …", "output …", "to host …", "from host …": changes of layout
   std::string what;  ///< contraction or operator
   double milliseconds = 0;
   // On a GPU
@@ -111,8 +112,10 @@ class NetworkLaunch {
   std::size_t workspace_bytes() const;
 
   /// One launch of a CUDA graph, behind a copy of the table if tensors were bound anew: no allocation, no lock, no
-  /// synchronisation. Asks whether the stream is being captured; what a capture adds may allocate. Throws DeviceError,
-  /// and UserError for the legacy default stream while another stream is captured.
+  /// synchronisation. Asks whether the stream is being captured; what a capture adds may allocate. A network with host
+  /// steps is several graphs: the caller waits for each but the last, and computes on the host between them, which may
+  /// throw what run() does there; captures of it are Unsupported. Throws DeviceError, and UserError for the legacy
+  /// default stream while another stream is captured.
   void enqueue(Stream stream) const;
 
  private:
@@ -131,11 +134,12 @@ class NetworkExecutable {
   void run(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
            std::vector<StepTime>* profile = nullptr) const;
 
-  /// On a GPU: puts one run on the stream and does not wait. All tensors are in the GPU's memory, and stay until the
-  /// run is over. Runs on one stream share an arena, those on different streams do not. While the stream is captured
+  /// On a GPU: puts one run on the stream and does not wait, but for what is ahead of host steps, if there are any. All
+  /// tensors are in the GPU's memory, and stay until the run is over. Runs on one stream share an arena, those on
+  /// different streams do not; those of a network with host steps take turns. While the stream is captured
   /// into a CUDA graph the network's kernels become nodes of it, with a workspace of their own, which the graph and its
   /// instances keep as long as they live; the network must outlive them, and instances of one capture must not run at
-  /// once. Throws as run does; on the CPU UserError.
+  /// once; a network with host steps is Unsupported there. Throws as run does; on the CPU UserError.
   void enqueue(const std::map<std::string, ConstTensorView>& inputs, const std::map<std::string, TensorView>& outputs,
                Stream stream) const;
 
@@ -156,6 +160,11 @@ class NetworkExecutable {
   /// Plans for these input shapes, if that was not done, and says what memory they take.
   MemoryReport memory(const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
 
+  /// On a GPU: the operators that no kernel serves for inputs of these shapes, each with the reason; they run on the
+  /// host, between launches (docs/networks.md#host-steps). Plans and compiles for them, if that was not done. On the
+  /// CPU there are none. Throws as memory() does.
+  std::vector<std::string> host_steps(const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
+
   const Network& network() const;
   const FusionReport& report() const;
 
@@ -163,13 +172,14 @@ class NetworkExecutable {
   std::shared_ptr<NetworkImpl> impl_;
 };
 
-/// One kernel launch of a network on a GPU.
+/// One kernel launch of a network on a GPU, or what the host computes between two.
 struct LaunchReport {
-  std::string name;                          ///< RegionReport::name, or "input …", "output …"
+  std::string name;                          ///< StepTime::name
   std::string what;                          ///< the contraction or operator, and which part of it
-  std::string how;                           ///< the kernel's plan; or that it is a plain one, and why
+  std::string how;                           ///< the kernel's plan; or that it is a plain one, or a host step, and why
   double flop = 0, bytes = 0, floor_us = 0;  ///< as in StepTime
   double predicted_us = 0;                   ///< by the cost model; 0: it has no plan
+  bool on_host = false;                      ///< it is a host step
 };
 
 /// What runs on a GPU for one set of input shapes.
@@ -177,7 +187,7 @@ struct DeviceReport {
   std::string device;       ///< "NVIDIA H200"
   std::string device_note;  ///< why it is not the GPU of this machine; empty if it is
   FusionReport fusion;
-  std::vector<LaunchReport> launches;  ///< in order: the nodes of the graph
+  std::vector<LaunchReport> launches;  ///< in order: the nodes of the graph, and host steps between graphs
   MemoryReport memory;                 ///< without constants
   /// For people to read: what was decided for each region ahead of its launches, and why not otherwise. Kernels,
   /// statistics from the producers of a tensor, heads, pooled and upsampled stores, gathered operands, plain kernels.

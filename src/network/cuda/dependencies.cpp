@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "network/cuda/hazards.hpp"
 
@@ -161,6 +162,15 @@ Order dependencies(std::span<const Uses> launches, const Capacity& capacity) {
     reduction.next(candidates);
   }
   return reduction.result();
+}
+
+Order within_segments(Order order, std::span<const std::size_t> cuts) {
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (; !cuts.empty() && cuts.front() <= i; cuts = cuts.subspan(1)) begin = cuts.front();
+    std::erase_if(order[i], [&](std::size_t j) { return j < begin; });
+  }
+  return order;
 }
 
 }  // namespace unisono::network::gpu

@@ -31,4 +31,8 @@ using Order = cuda::LaunchOrder;
 /// The order that the three rules ask for; the launches are given in an order that is right.
 Order dependencies(std::span<const Uses> launches, const Capacity& capacity);
 
+/// The same of launches in segments, each of which begins when the one ahead is over: without what is waited for in
+/// another segment. `cuts`: the first launches of all segments but the first, ascending.
+Order within_segments(Order order, std::span<const std::size_t> cuts);
+
 }  // namespace unisono::network::gpu

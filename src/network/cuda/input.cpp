@@ -28,9 +28,13 @@ OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Opera
   return view_of(in, o, first, logical_strides(in.sizes(o.tensor), in.tensor(o.tensor).pitch));
 }
 
+DType operand_type(const PlanningInput& in, const RegionOperand& o) {
+  return in.is_constant(o.tensor) && !(o.axes == axes::mn) ? DType::f32 : in.element;
+}
+
 std::optional<PitchedTensor> operand_tensor(const PlanningInput& in, const RegionOperand& o, const Operator& first,
                                             std::int64_t padded_columns) {
-  if (in.is_constant(o.tensor) && !(o.axes == axes::mn)) {
+  if (operand_type(in, o) == DType::f32) {
     const Sizes& s = in.sizes(o.tensor);
     const OperandView v = view_of(in, o, first, logical_strides(s, column_count(s)));
     return PitchedTensor{in.constants.operand(o.tensor, v, o.axes, padded_columns),

@@ -5,6 +5,7 @@
 
 #include "network/contraction.hpp"
 #include "network/cuda/constants.hpp"
+#include "network/cuda/graph_kernel_cache.hpp"
 #include "network/cuda/memory.hpp"
 #include "network/operand_view.hpp"
 #include "network/regions.hpp"
@@ -19,6 +20,7 @@ struct PlanningInput {
   const StoragePlan& storage;
   const plan::Device& device;
   DeviceConstants& constants;
+  GraphKernelCache& graph_kernels;
   DType element = DType::bf16;
   bool tuned = true;      ///< NetworkOptions::tuned
   bool watchdog = false;  ///< NetworkOptions::watchdog
@@ -43,6 +45,9 @@ struct PlanningInput {
 OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Operator& first, const Sizes& strides);
 /// The same of the tensor as it lies in memory.
 OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Operator& first);
+
+/// How the elements of an operand are stored: vectors and scalars that are constants as f32.
+DType operand_type(const PlanningInput& in, const RegionOperand& o);
 
 /// An operand as kernels read it: constants that are no full tensors are f32, with rows of `padded_columns`. Nothing if
 /// its columns do not lie together.

@@ -79,8 +79,8 @@ struct Argument {
 /// Strides of a tensor whose pixels lie `pitch` elements apart; empty if they lie together.
 Sizes pitched(const Sizes& shape, std::int64_t pitch);
 
-/// The table of the caller's tensors as memory. Any of them may be read where any is, for all that is known; each is
-/// written by itself.
+/// The table of the caller's tensors, and of those of host steps behind them, as memory. Any of them may be read where
+/// any is, for all that is known; each is written by itself.
 Interval callers_tensors(std::size_t count);
 Interval callers_tensor(std::size_t position);
 

@@ -22,4 +22,24 @@ Launch PlainStep::bind(const Bases& bases) const {
   return cuda::bind_plain(kernel_, grid_, parameters_(bases), fmt::format("{} ({})", name, what));
 }
 
+std::vector<const StepText*> LaunchSequence::in_order() const {
+  std::vector<const StepText*> all;
+  std::size_t begin = 0;
+  const auto add_launches = [&](std::size_t end) {
+    for (; begin < end; ++begin) all.push_back(steps[begin].get());
+  };
+  for (std::size_t k = 0; k < host.size(); ++k) {
+    add_launches(cuts[k]);
+    all.push_back(&host[k]);
+  }
+  add_launches(steps.size());
+  return all;
+}
+
+std::vector<std::string> LaunchSequence::unserved() const {
+  std::vector<std::string> all;
+  for (const HostStep& step : host) all.insert(all.end(), step.unserved.begin(), step.unserved.end());
+  return all;
+}
+
 }  // namespace unisono::network::gpu

@@ -12,6 +12,7 @@
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
 #include "network/cuda/dependencies.hpp"
+#include "network/cuda/host_step.hpp"
 #include "network/cuda/memory.hpp"
 #include "network/cuda/uses.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -21,19 +22,14 @@
 
 namespace unisono::network::gpu {
 
-class Step {
+class Step : public StepText {
  public:
   Step() = default;
   virtual ~Step() = default;
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  std::string name;            ///< of the tensor that its region makes, or "input …", "output …"
-  std::string what;            ///< the contraction or operator, and which part of it
-  std::string how;             ///< the kernel: a plan, or a plain kernel and why
-  double flop = 0, bytes = 0;  ///< StepTime
-  double predicted_us = 0;     ///< by the cost model; 0: it has no plan
-  Uses uses;                   ///< what it asks of memory and of the GPU
+  Uses uses;  ///< what it asks of memory and of the GPU
   std::vector<std::shared_ptr<Constant>> constants;
 
   virtual jit::Request request() const = 0;
@@ -73,13 +69,22 @@ class PlainStep final : public Step {
   std::shared_ptr<const cuda::PlainKernel> kernel_;
 };
 
-/// All launches of a network, for one set of input shapes.
+/// All launches of a network, for one set of input shapes, and what the host computes between them.
 struct LaunchSequence {
   std::vector<std::unique_ptr<Step>> steps;  ///< in order
   std::vector<std::size_t> region;           ///< by step: index of its region, or the number of regions at the border
-  Order after;                               ///< by step: those that it waits for
+  Order after;                               ///< by step: those of its segment that it waits for
+  std::vector<HostStep> host;                ///< each stands between two segments
+  std::vector<std::size_t> cuts;             ///< by host step: the first launch of the segment behind it
   std::size_t scratch_bytes = 0;             ///< Location::Space::scratch
   std::size_t kept_bytes = 0;                ///< Location::Space::kept
+  std::size_t staging_bytes = 0;             ///< Staged
+  std::size_t host_bytes = 0;                ///< memory of the host: all tensors of host steps
+
+  /// Launches and host steps in the order in which they run.
+  std::vector<const StepText*> in_order() const;
+  /// HostStep::unserved of all host steps.
+  std::vector<std::string> unserved() const;
 };
 
 }  // namespace unisono::network::gpu

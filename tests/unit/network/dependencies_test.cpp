@@ -237,5 +237,13 @@ TEST(Dependencies, WhatRunsBesideWhat) {
   EXPECT_EQ(dependencies(three, of_an_h200), (Order{{}, {}, {0}})) << "two that exchange are never beside each other";
 }
 
+// Two segments end at the same launch: the one between them is empty
+TEST(Dependencies, WithinSegmentsNothingIsWaitedForAcrossACut) {
+  const Order all{{}, {0}, {0, 1}, {1}, {2, 3}, {0}};
+  EXPECT_EQ(within_segments(all, {}), all);
+  EXPECT_EQ(within_segments(all, std::vector<std::size_t>{2, 2, 5}), (Order{{}, {0}, {}, {}, {2, 3}, {}}));
+  EXPECT_EQ(within_segments(all, std::vector<std::size_t>{0, 6}), all);
+}
+
 }  // namespace
 }  // namespace unisono::network::gpu

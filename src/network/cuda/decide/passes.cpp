@@ -5,12 +5,15 @@
 namespace unisono::network::gpu {
 
 std::span<const DecisionPass> decision_passes() {
-  static constexpr DecisionPass all[] = {{"refuse types", refuse_types},
+  static constexpr DecisionPass all[] = {{"unserved regions", find_unserved},
+                                         {"exact integers", keep_integers_exact},
                                          {"im2col inputs", find_im2col_inputs},
                                          {"gathered operands", find_gathered_operands},
                                          {"wanted statistics", want_statistics},
                                          {"merged statistics", merge_statistics},
-                                         {"kernels", choose_kernels}};
+                                         {"kernels", choose_kernels},
+                                         {"unserved epilogues", find_unserved_epilogues},
+                                         {"host groups", group_host_regions}};
   return all;
 }
 
@@ -21,9 +24,12 @@ NetworkPlan decide(const PlanningInput& in) {
   return plan;
 }
 
+bool has_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
+  return in.is_launched(in.region(region)) && !plan.regions[region].host;
+}
+
 bool needs_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
-  const Region& r = in.region(region);
-  return r.kind == RegionReport::Kind::contraction && in.is_launched(r) && !plan.regions[region].refusal;
+  return in.region(region).kind == RegionReport::Kind::contraction && has_kernels(in, plan, region);
 }
 
 RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {

@@ -23,8 +23,10 @@ NetworkPlan decide(const PlanningInput& in);
 
 // Over the network
 
-/// Refuses regions with tensors that are not f32.
-void refuse_types(const PlanningInput& in, NetworkPlan& plan);
+/// Regions that no kernel serves, whatever is decided of the others: they run on the host.
+void find_unserved(const PlanningInput& in, NetworkPlan& plan);
+/// Regions of values that descend from integers alone, which kernels would round to 16 bits: they run on the host, too.
+void keep_integers_exact(const PlanningInput& in, NetworkPlan& plan);
 /// Inputs of few channels (MemoryStyle::im2col_channels) that reach their only convolution with the filter taps of an
 /// image row as channels.
 void find_im2col_inputs(const PlanningInput& in, NetworkPlan& plan);
@@ -39,8 +41,14 @@ void want_statistics(const PlanningInput& in, NetworkPlan& plan);
 void merge_statistics(const PlanningInput& in, NetworkPlan& plan);
 /// The kernels of all other contractions.
 void choose_kernels(const PlanningInput& in, NetworkPlan& plan);
+/// Contractions whose epilogue is not in their kernel, and in none of its own either: they run on the host.
+void find_unserved_epilogues(const PlanningInput& in, NetworkPlan& plan);
+/// Which neighbours among the regions on the host are one step, and which tensors cross.
+void group_host_regions(const PlanningInput& in, NetworkPlan& plan);
 
-/// Whether a region has a contraction that is launched.
+/// Whether a region is launched, and by kernels.
+bool has_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region);
+/// The same of one with a contraction.
 bool needs_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region);
 /// The kernels of such a region, with the moments that are wanted of it if they can be stored.
 RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region);

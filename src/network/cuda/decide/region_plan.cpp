@@ -33,8 +33,18 @@ void print(Lines to, const StatisticsPlan& s, const PlanningInput& in) {
   fmt::format_to(to, "  statistics: from the kernels of {}\n", fmt::join(parts, ", "));
 }
 
+void print(Lines to, const HostGroup& g, const PlanningInput& in) {
+  const auto names = [&](const std::vector<TensorId>& ids) {
+    std::vector<std::string> quoted;
+    for (const TensorId id : ids) quoted.push_back(fmt::format("'{}'", in.name(id)));
+    return fmt::format("{}", fmt::join(quoted, ", "));
+  };
+  fmt::format_to(to, "host step of {} operators: reads {}; makes {}\n", g.operators.size(), names(g.inputs),
+                 names(g.outputs));
+}
+
 void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& in) {
-  if (p.refusal) fmt::format_to(to, "  refused: {}\n", p.refusal->first());
+  if (p.host) fmt::format_to(to, "  on the host: {}\n", p.host->why.first());
   for (const GatheredOperand& g : p.gathered)
     fmt::format_to(to, "  operand '{}' is gathered: rows of {} columns\n", r.operands[g.operand].name,
                    g.packed.columns);
@@ -67,6 +77,7 @@ std::string to_string(const NetworkPlan& plan, const PlanningInput& in) {
     fmt::format_to(to, "region {} '{}'\n", i, r.outputs.empty() ? "" : in.name(r.outputs[0].tensor));
     print(to, plan.regions[i], r, in);
   }
+  for (const HostGroup& g : plan.host_groups) print(to, g, in);
   return text;
 }
 

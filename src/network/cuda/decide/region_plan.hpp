@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -83,8 +84,14 @@ struct RegionKernels {
   }
 };
 
+/// An operator, and why no kernel serves it.
+struct Unserved {
+  std::size_t op{};  ///< its index
+  Refusal why;
+};
+
 struct RegionPlan : RegionKernels {
-  std::optional<Refusal> refusal = {};  ///< why nothing serves it
+  std::optional<Unserved> host = {};  ///< why it runs on the host
   std::vector<GatheredOperand> gathered = {};
   std::optional<StatisticsPlan> statistics = {};
 };
@@ -92,9 +99,22 @@ struct RegionPlan : RegionKernels {
 /// Inputs that only one convolution reads, in the form of im2col along an image row: positions of the inputs.
 using Im2colInputs = std::map<TensorId, std::size_t>;
 
+/// Neighbouring regions that run on the host, as one network: a host step.
+struct HostGroup {
+  std::size_t first = 0, last = 0;          ///< its regions; between them are no launches
+  std::vector<std::size_t> operators = {};  ///< those of its regions, and views and concatenations of what they make
+  std::vector<TensorId> inputs = {};        ///< read here, and made elsewhere
+  std::vector<TensorId> outputs = {};       ///< made here, and read elsewhere
+  /// Those of them that kernels make, and read; all others come from the caller or another step, and go there.
+  std::vector<TensorId> from_kernels = {}, to_kernels = {};
+  std::vector<TensorId> shapes = {};  ///< made elsewhere; here only their extents are read
+};
+
 struct NetworkPlan {
   Im2colInputs im2col_inputs;
-  std::vector<RegionPlan> regions;  ///< by region
+  std::vector<RegionPlan> regions;     ///< by region
+  std::vector<HostGroup> host_groups;  ///< in the order of their regions
+  std::set<TensorId> host_only;        ///< inputs that no kernel reads, and outputs that none makes
   /// Channels of which moments of a tensor are wanted together. All are stored, once it is decided which are merged.
   std::map<TensorId, std::int64_t> wanted_moments;
 };

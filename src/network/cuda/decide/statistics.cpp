@@ -122,7 +122,7 @@ std::optional<TensorId> wanted_output(const NetworkPlan& plan, const Region& r) 
 void want_statistics(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     const Region& r = in.region(i);
-    if (r.kind != RegionReport::Kind::epilogue || !r.source || !in.is_launched(r)) continue;
+    if (r.kind != RegionReport::Kind::epilogue || !r.source || !has_kernels(in, plan, i)) continue;
     StatisticsPlan s{.width = width_of_statistics(in, r)};
     if (s.width == 0) continue;
     s.refusal = find_parts(in, *r.source, 0, s.parts);

@@ -6,16 +6,16 @@
 #include <utility>
 
 #include "network/cuda/emit/emission.hpp"
-#include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
 
 namespace {
 
-// A tensor outside as images, image rows, pixels and channels
+// A tensor outside as images, image rows, pixels and channels; of a rank above 4 as its rows
 Sizes as_image(const Sizes& s) {
   if (s.size() == 4) return {s[0], s[2], s[3], s[1]};
-  Sizes image(4 - std::min<std::size_t>(s.size(), 4), 1);
+  if (s.size() > 4) return {1, 1, element_count(s) / std::max<std::int64_t>(s.back(), 1), s.back()};
+  Sizes image(4 - s.size(), 1);
   image.insert(image.end(), s.begin(), s.end());
   return image;
 }
@@ -26,15 +26,6 @@ std::int64_t border_threads(std::int64_t rows, std::int64_t channels) {
   while (width < 64 && width < channels) width *= 2;
   const std::int64_t height = 4096 / width;
   return (rows + height - 1) / height * ((channels + width - 1) / width) * 256;
-}
-
-void check_border(const RegionEmission& e, TensorId id) {
-  const DType type = e.net()[id].dtype;
-  if (!is_float(type) || type == DType::f64)
-    throw Unsupported(
-        fmt::format("{} is of {}; networks on a GPU take and give f32, bf16 and f16", e.name, to_string(type)));
-  if (e.sizes(id).size() > 4)
-    throw Unsupported(fmt::format("{} has rank {}; at most 4 on a GPU", e.name, e.sizes(id).size()));
 }
 
 Interval all_callers(const RegionEmission& e) {
@@ -51,9 +42,10 @@ auto border_addresses(const Location& at, std::size_t position) {
 
 }  // namespace
 
-void emit_border(RegionEmission& e, TensorId id, std::size_t position, bool input) {
-  e.name = fmt::format("{} {}", input ? "input" : "output", e.in.name(id));
-  check_border(e, id);
+void emit_border(RegionEmission& e, const BorderTensor& tensor) {
+  static constexpr const char* ways[] = {"input", "output", "to host", "from host"};
+  const auto& [id, position, way] = tensor;
+  e.name = fmt::format("{} {}", ways[static_cast<std::size_t>(way)], e.in.name(id));
   if (e.in.is_empty(id)) return;
   const Sizes s = as_image(e.sizes(id));
   const PitchedTensor at = e.tensor(id);
@@ -62,13 +54,14 @@ void emit_border(RegionEmission& e, TensorId id, std::size_t position, bool inpu
   fixed.channels = count32(s[3]);
   fixed.taps = 1, fixed.stride = 1;
   fixed.arena.pitch = at.pitch;
-  const Interval own = all_of(at, e.sizes(id));
-  Step& step = e.plain(input ? codegen::PlainKernel::enter : codegen::PlainKernel::leave,
-                       border_threads(s[0] * s[1] * s[2], s[3]), fixed, {at.at},
-                       input ? Touched{{all_callers(e)}, {own}} : Touched{{own}, {callers_tensor(position)}},
-                       {"change of layout and type"}, border_addresses(at.at, position));
-  // tensors of 16 bits outside, as frameworks have them
-  step.bytes = 4 * static_cast<double>(element_count(s));
+  const Interval own = all_of(at, e.sizes(id)), outside = callers_tensor(position);
+  Step& step = e.plain(
+      tensor.enters() ? codegen::PlainKernel::enter : codegen::PlainKernel::leave,
+      border_threads(s[0] * s[1] * s[2], s[3]), fixed, {at.at},
+      tensor.enters() ? Touched{{tensor.is_callers() ? all_callers(e) : outside}, {own}} : Touched{{own}, {outside}},
+      {"change of layout and type"}, border_addresses(at.at, position));
+  // the caller's tensors of 16 bits, as frameworks have them; a host step's are f32
+  step.bytes = (tensor.is_callers() ? 4 : 6) * static_cast<double>(element_count(s));
 }
 
 Location emit_im2col(RegionEmission& e, const Conv2d& given, const Conv2d& im2col) {

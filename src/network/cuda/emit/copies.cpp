@@ -56,8 +56,6 @@ CopyParams parameters(const RegionEmission& e, const Copy& c, const std::vector<
 }  // namespace
 
 void emit_copy(RegionEmission& e, const Copy& c) {
-  if (c.extents.size() > kCopyRank)
-    e.refuse(fmt::format("tensors of rank {}; at most {}", c.extents.size(), kCopyRank));
   const std::vector<std::size_t> order = order_of(c);
   const bool octets = is_in_octets(c, order);
   const CopyParams fixed = parameters(e, c, order, octets);

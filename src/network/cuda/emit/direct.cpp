@@ -53,7 +53,6 @@ Location filter_of(const RegionEmission& e, const Contraction& problem, DirectPa
     d.filter_output = 1, d.filter_channel = d.outputs, d.filter_tap = i64{d.group_channels} * d.outputs;
     return e.in.constants.direct_filter(*e.op, problem);
   }
-  if (d.transposed != 0) e.refuse("its filter is no constant");
   const PitchedTensor b = e.tensor(filter);
   const auto* g = std::get_if<Gemm>(&problem);
   const bool rows = g == nullptr || g->transpose_b;  // a filter's channels lie together
@@ -67,7 +66,7 @@ PitchedTensor emit_direct_image(RegionEmission& e) {
   const auto im2col = e.plan.im2col_inputs.find(e.input());
   if (im2col != e.plan.im2col_inputs.end()) {  // for which there is no kernel after all
     RegionEmission border(e.in, e.plan, e.launches, e.index);
-    emit_border(border, e.input(), im2col->second, true);
+    emit_border(border, {e.input(), im2col->second, BorderTensor::Way::input});
   }
   return upsamples(*e.op) ? emit_upsampled_image(e) : e.tensor(e.input());
 }

@@ -1,7 +1,7 @@
 #include "network/cuda/emit/emission.hpp"
 
+#include "network/cuda/decide/passes.hpp"
 #include "network/space.hpp"
-#include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
 
@@ -20,13 +20,22 @@ void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
 }
 
 void emit_region(RegionEmission& e, const Region& r, const RegionPlan& plan) {
-  if (plan.refusal) throw Unsupported(plan.refusal->text());
   e.op = &e.in.first(r);
   e.name = e.in.name(r.outputs[0].tensor);
   e.launches.free_scratch();
   emit_gathered_operands(e, r, plan);
   emit_by_kind(e, r, plan);
   if (r.kind != RegionReport::Kind::epilogue && r.unfused) e.launches.last().how += ": " + r.unfused->first();
+}
+
+void emit_regions(RegionEmission& border, const NetworkPlan& plan) {
+  auto group = plan.host_groups.begin();
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    if (group != plan.host_groups.end() && group->first == i) emit_host(border, *group++);
+    if (!has_kernels(border.in, plan, i)) continue;
+    RegionEmission e(border.in, plan, border.launches, i);
+    emit_region(e, border.in.region(i), plan.regions[i]);
+  }
 }
 
 }  // namespace
@@ -36,14 +45,13 @@ LaunchSequence emit(const PlanningInput& in, const NetworkPlan& plan) {
   const Network& n = in.net();
   RegionEmission border(in, plan, launches, in.fused.regions.size());
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
-    if (!in.storage.memory[n.inputs[i]].unused && !plan.im2col_inputs.contains(n.inputs[i]))
-      emit_border(border, n.inputs[i], i, true);
-  for (std::size_t i = 0; i < in.fused.regions.size(); ++i) {
-    if (!in.is_launched(in.region(i))) continue;
-    RegionEmission e(in, plan, launches, i);
-    emit_region(e, in.region(i), plan.regions[i]);
-  }
-  for (std::size_t i = 0; i < n.outputs.size(); ++i) emit_border(border, n.outputs[i], n.inputs.size() + i, false);
+    if (!in.storage.memory[n.inputs[i]].unused && !plan.im2col_inputs.contains(n.inputs[i]) &&
+        !plan.host_only.contains(n.inputs[i]))
+      emit_border(border, {n.inputs[i], i, BorderTensor::Way::input});
+  emit_regions(border, plan);
+  for (std::size_t i = 0; i < n.outputs.size(); ++i)
+    if (!plan.host_only.contains(n.outputs[i]))
+      emit_border(border, {n.outputs[i], n.inputs.size() + i, BorderTensor::Way::output});
   return launches.finish(in.device);
 }
 

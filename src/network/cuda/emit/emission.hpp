@@ -10,11 +10,24 @@
 
 namespace unisono::network::gpu {
 
-/// All launches of the network. Throws Unsupported, with the operator's node and why, for what no kernel serves.
+/// All launches of the network, and what runs on the host.
 LaunchSequence emit(const PlanningInput& in, const NetworkPlan& plan);
 
-/// The change of layout and type of an input (else an output) of the network, the caller's tensor at `position`.
-void emit_border(RegionEmission& e, TensorId id, std::size_t position, bool input);
+/// A tensor that enters or leaves the memory of the kernels.
+struct BorderTensor {
+  TensorId id{};
+  std::size_t position = 0;  ///< its row of the table of the caller's tensors
+  enum class Way : std::uint8_t { input, output, to_host, from_host } way{};
+
+  bool enters() const { return way == Way::input || way == Way::from_host; }
+  bool is_callers() const { return way == Way::input || way == Way::output; }
+};
+/// Its change of layout and type.
+void emit_border(RegionEmission& e, const BorderTensor& tensor);
+
+/// Regions without kernels, and the changes of layout and type of what they read and make.
+void emit_host(RegionEmission& border, const HostGroup& group);
+
 /// The change of layout of an input for one convolution: its filter taps of an image row become channels. Where it is.
 Location emit_im2col(RegionEmission& e, const Conv2d& given, const Conv2d& im2col);
 

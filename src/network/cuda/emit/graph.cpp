@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "network/cuda/decide/passes.hpp"
+#include "network/cuda/decide/served_graph.hpp"
 #include "network/cuda/emit/emission.hpp"
 #include "support/checked.hpp"
 
@@ -70,27 +71,22 @@ class GraphEmission {
   const Region& r_;
   const Extents& space_;
   const std::optional<PitchedTensor>& acc_;
-  codegen::GraphStorage storage_;
   std::map<std::string, PlacedTensor> operands_;
   std::map<ValueId, PlacedTensor> reduced_, partials_;
 };
 
 void GraphEmission::place_operands() {
-  storage_ = {.element = e_.in.element, .accumulator = acc_ ? acc_->type : e_.in.element, .operands = {}};
   for (const RegionOperand& o : r_.operands) {
     const auto gathered = e_.gathered.find(o.name);
     if (gathered != e_.gathered.end())
       operands_[o.name] = gathered->second;
     else
       operands_[o.name] = {*operand_tensor(e_.in, o, *e_.op, space_.cols), e_.all_of(o.tensor)};
-    storage_.operands[o.name] = operands_[o.name].tensor.type;
   }
 }
 
 const GraphKernelCache::Entry& GraphEmission::kernels() {
-  const auto& found = e_.launches.graph_kernels.of(r_.graph, storage_);
-  if (!found) e_.refuse(found.refusal().text());
-  return *found;
+  return e_.in.graph_kernels.of(r_.graph, storage_of(e_.in, r_, acc_ ? acc_->type : e_.in.element)).value();
 }
 
 // Whether producers' moments stand in for the kernel

@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "passes/passes.hpp"
-#include "unisono/text.hpp"
-
 namespace unisono::network::gpu {
 
 namespace {
@@ -20,25 +17,14 @@ std::size_t up_to_alignment(std::size_t bytes) {
 }
 
 // Those that do not just wait for the launch ahead of them say so
-std::string waits(const std::vector<std::size_t>& after) {
-  if (after.empty()) return "; waits for no launch";
+std::string waits(const std::vector<std::size_t>& after, bool is_behind_host) {
+  if (after.empty()) return is_behind_host ? "; waits for the host step alone" : "; waits for no launch";
   std::vector<std::size_t> numbers;
   for (const std::size_t j : after) numbers.push_back(j + 1);
   return fmt::format("; waits for launch {}", fmt::join(numbers, " and "));
 }
 
 }  // namespace
-
-const plan::Expected<GraphKernelCache::Entry>& GraphKernelCache::of(const Graph& graph,
-                                                                    const codegen::GraphStorage& storage) {
-  std::string key = fmt::format("{} {}\n{}", to_string(storage.element), to_string(storage.accumulator), print(graph));
-  for (const auto& [name, type] : storage.operands) key += fmt::format("{} {}\n", name, to_string(type));
-  if (const auto found = entries_.find(key); found != entries_.end()) return found->second;
-  Graph optimised = passes::run_pipeline(graph);
-  auto kernels = codegen::graph_kernels(optimised, storage);
-  if (!kernels) return entries_.emplace(std::move(key), std::move(kernels).refusal()).first->second;
-  return entries_.emplace(std::move(key), Entry{std::move(optimised), *std::move(kernels)}).first->second;
-}
 
 Location LaunchList::scratch(std::size_t bytes) {
   const Location at{Location::Space::scratch, scratch_used_, {}};
@@ -53,12 +39,23 @@ Location LaunchList::kept(std::size_t bytes) {
   return at;
 }
 
+void LaunchList::add(HostStep step) {
+  places.next();
+  sequence_.host.push_back(std::move(step));
+  sequence_.cuts.push_back(sequence_.steps.size());
+}
+
 LaunchSequence LaunchList::finish(const plan::Device& device) {
+  places.finish(sequence_.host);
+  sequence_.staging_bytes = places.staging_bytes(), sequence_.host_bytes = places.host_bytes();
   std::vector<Uses> uses;
   for (const auto& step : sequence_.steps) uses.push_back(step->uses);
-  sequence_.after = dependencies(uses, {.sms = device.sms, .threads = device.threads});
-  for (std::size_t i = 1; i < uses.size(); ++i)
-    if (sequence_.after[i] != std::vector<std::size_t>{i - 1}) sequence_.steps[i]->how += waits(sequence_.after[i]);
+  const std::vector<std::size_t>& cuts = sequence_.cuts;
+  sequence_.after = within_segments(dependencies(uses, {.sms = device.sms, .threads = device.threads}), cuts);
+  for (std::size_t i = 1; i < uses.size(); ++i) {
+    if (std::ranges::find(cuts, i) != cuts.end() || sequence_.after[i] == std::vector<std::size_t>{i - 1}) continue;
+    sequence_.steps[i]->how += waits(sequence_.after[i], !cuts.empty() && cuts.front() < i);
+  }
   return std::move(sequence_);
 }
 

@@ -7,24 +7,11 @@
 #include <vector>
 
 #include "network/cuda/decide/region_plan.hpp"
+#include "network/cuda/emit/host_places.hpp"
 #include "network/cuda/input.hpp"
 #include "network/cuda/step.hpp"
 
 namespace unisono::network::gpu {
-
-/// The kernels of an epilogue graph that stands by itself. Networks have the same graphs many times.
-class GraphKernelCache {
- public:
-  struct Entry {
-    Graph optimised;
-    std::vector<codegen::GraphKernel> kernels;
-  };
-  /// Refuses a graph that no kernel has.
-  const plan::Expected<Entry>& of(const Graph& graph, const codegen::GraphStorage& storage);
-
- private:
-  std::map<std::string, plan::Expected<Entry>> entries_;  // by the text of graph and storage
-};
 
 /// Moments of a tensor, and where its kernel stores them.
 struct StoredMoments {
@@ -34,13 +21,17 @@ struct StoredMoments {
 
 class LaunchList {
  public:
-  explicit LaunchList(const PlanningInput& in) : plain_source(codegen::plain_source(in.element)) {}
+  explicit LaunchList(const PlanningInput& in)
+      : plain_source(codegen::plain_source(in.element)), places(in.net().inputs.size() + in.net().outputs.size()) {}
 
   void add(std::unique_ptr<Step> step, std::size_t region) {
     sequence_.steps.push_back(std::move(step));
     sequence_.region.push_back(region);
   }
   Step& last() { return *sequence_.steps.back(); }
+
+  /// A host step behind all launches so far. A segment begins.
+  void add(HostStep step);
 
   /// Memory until the region's last launch.
   Location scratch(std::size_t bytes);
@@ -51,9 +42,9 @@ class LaunchList {
   /// All of them, with their order.
   LaunchSequence finish(const plan::Device& device);
 
-  const std::string plain_source;  ///< of the kernels of plain/plain.cuh
-  GraphKernelCache graph_kernels;
+  const std::string plain_source;             ///< of the kernels of plain/plain.cuh
   std::map<TensorId, StoredMoments> moments;  ///< of kernels so far
+  HostPlaces places;                          ///< where the tensors of host steps lie
 
  private:
   LaunchSequence sequence_;

@@ -1,13 +1,13 @@
 /// Operators that run by themselves.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "network/cuda/emit/emission.hpp"
 #include "network/infer_tensors.hpp"
+#include "network/names.hpp"
 #include "network/resize_tables.hpp"
 #include "network/space.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
 
@@ -47,11 +47,12 @@ class SingleOperator {
   void operator()(const operators::Expand&);
   void operator()(const operators::Slice& s);
   void operator()(const operators::Identity&) { emit_copy(e_, whole_copy()); }
+  void operator()(const operators::Map&) { emit_copy(e_, whole_copy()); }  // a cast: kernels have both in 16 bits
   void operator()(const operators::Reshape&) { reshape(); }
   void operator()(const operators::PixelReshape&) { reshape(); }
   void operator()(const operators::Flatten&) { reshape(); }
   void operator()(const operators::ReshapeLike&) { reshape(); }
-  void operator()(const auto&) { e_.refuse("no kernel of a GPU serves it"); }
+  void operator()(const auto&) { throw InternalError(where(*e_.op) + ": no kernel was found to serve it"); }
 
  private:
   void pool(const Window& w);
@@ -132,7 +133,6 @@ void SingleOperator::operator()(const operators::Concat& c) {
 }
 
 void SingleOperator::operator()(const operators::Pad& p) {
-  if (p.mode != PadMode::constant) e_.refuse("pads of other modes than constant have no kernel of a GPU");
   Copy c = whole_copy();
   c.source = x(), c.before = p.before, c.value = p.value;
   emit_copy(e_, c);
@@ -176,8 +176,6 @@ void set_axes(const Sizes& s, const Sizes& along, std::uint32_t (&extents)[kCopy
 }
 
 void SingleOperator::reshape() {
-  if (std::max(x().size(), y().size()) > kCopyRank)
-    e_.refuse(fmt::format("tensors of rank {}; at most {}", std::max(x().size(), y().size()), kCopyRank));
   const PitchedTensor from = e_.tensor(e_.input()), to = e_.tensor(e_.output());
   ReshapeParams p{};
   const bool pixels = walks_pixels(e_.op->kind);

@@ -1,9 +1,27 @@
 #include "network/cuda/run/captured_runs.hpp"
-#include "runtime/cuda/stream.hpp"
+
+#include <fmt/format.h>
 
 #include <utility>
 
+#include "runtime/cuda/stream.hpp"
+#include "unisono/error.hpp"
+
 namespace unisono::network::gpu {
+
+namespace {
+
+// A graph cannot wait for the host
+void refuse_capture(const Plan& plan) {
+  const std::vector<std::string> unserved = plan.launches.unserved();
+  if (unserved.empty()) return;
+  throw Unsupported(
+      fmt::format("a network that is computed in part on the host cannot be captured: {}{}; NetworkOptions::strict "
+                  "refuses it when it is planned",
+                  unserved[0], unserved.size() == 1 ? "" : fmt::format(" (and {} more)", unserved.size() - 1)));
+}
+
+}  // namespace
 
 CapturedRuns::Run* CapturedRuns::free_run(const Plan& plan) {
   Run* found = nullptr;
@@ -16,6 +34,7 @@ CapturedRuns::Run* CapturedRuns::free_run(const Plan& plan) {
 }
 
 Workspace& CapturedRuns::take(std::shared_ptr<const Plan> plan, Stream stream, const Make& make) {
+  refuse_capture(*plan);
   const std::lock_guard lock(mutex_);
   Run* run = free_run(*plan);
   if (run == nullptr) {

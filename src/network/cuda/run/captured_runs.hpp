@@ -17,7 +17,8 @@ namespace unisono::network::gpu {
 class CapturedRuns {
  public:
   using Make = std::function<std::unique_ptr<Workspace>()>;
-  /// For the capture on the stream: a workspace that is free, or one that `make` makes. Throws DeviceError.
+  /// For the capture on the stream: a workspace that is free, or one that `make` makes. Throws DeviceError, and
+  /// Unsupported for a plan with host steps, before anything is recorded.
   Workspace& take(std::shared_ptr<const Plan> plan, Stream stream, const Make& make);
 
  private:

@@ -92,6 +92,9 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
   std::size_t workspace_bytes(const NamedSizes& inputs) override { return plan(logical_sizes(inputs))->plan()->bytes; }
   NamedSizes output_shapes(const NamedSizes& inputs) const override;
   MemoryReport memory(const NamedSizes& inputs) override;
+  std::vector<std::string> host_steps(const NamedSizes& inputs) override {
+    return plan(logical_sizes(inputs))->plan()->launches.unserved();
+  }
   const Network& given() const override { return given_; }
   const FusionReport& report() const override { return report_; }
 
@@ -190,7 +193,8 @@ std::shared_ptr<WorkspacePool> CudaNetwork::checked(const std::map<std::string, 
 }
 
 // What the peaks of a GPU allow
-double floor_us(const network::gpu::Step& s, const plan::Device& device) {
+double floor_us(const network::gpu::StepText& s, const plan::Device& device) {
+  if (s.on_host) return 0;
   return std::max(s.flop / device.tensor_tflops, s.bytes / device.memory_tbps) / 1e6;
 }
 
@@ -205,9 +209,10 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
   const std::size_t given = net().inputs.size();
   if (profile) {
     const std::vector<double> times = workspace->enqueue_timed(views, given, workspace->stream());
+    const auto steps = p->plan()->launches.in_order();
     profile->clear();
     for (std::size_t i = 0; i < times.size(); ++i) {
-      const network::gpu::Step& s = *p->plan()->launches.steps[i];
+      const network::gpu::StepText& s = *steps[i];
       profile->push_back({s.name, s.what, times[i], s.how, s.flop, s.bytes, floor_us(s, device_) / 1000});
     }
   } else {
@@ -342,9 +347,9 @@ DeviceReport explain_device(const Network& given, const NetworkOptions& options,
   device = usable_device(options, device);
   const network::gpu::Unloaded u(given, options, inputs, device);
   report.fusion = network::report(u.fused, given.operators.size());
-  for (const auto& step : u.plan->launches.steps)
+  for (const network::gpu::StepText* s : u.plan->launches.in_order())
     report.launches.push_back(
-        {step->name, step->what, step->how, step->flop, step->bytes, floor_us(*step, device), step->predicted_us});
+        {s->name, s->what, s->how, s->flop, s->bytes, floor_us(*s, device), s->predicted_us, s->on_host});
   report.memory = memory_of(*u.plan);
   report.decisions = u.plan->decisions;
   return report;

@@ -1,10 +1,14 @@
 #include "network/cuda/run/plan.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/emit/emission.hpp"
+#include "network/executable_impl.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
@@ -14,6 +18,35 @@ namespace {
 constexpr std::size_t alignment = 256;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+void refuse_host_steps(const LaunchSequence& launches) {
+  const std::vector<std::string> unserved = launches.unserved();
+  if (unserved.empty()) return;
+  throw Unsupported(fmt::format("NetworkOptions::strict is set, and the host would have to compute\n  {}",
+                                fmt::join(unserved, "\n  ")));
+}
+
+std::set<std::size_t> host_only_positions(const Network& n, const NetworkPlan& decided) {
+  std::vector<TensorId> callers = n.inputs;
+  callers.insert(callers.end(), n.outputs.begin(), n.outputs.end());
+  std::set<std::size_t> positions;
+  for (std::size_t i = 0; i < callers.size(); ++i)
+    if (decided.host_only.contains(callers[i])) positions.insert(i);
+  return positions;
+}
+
+// Where the parts of a workspace begin
+void lay_out(Plan& plan) {
+  plan.scratch_offset = aligned(plan.storage.arena_bytes);
+  plan.kept_offset = plan.scratch_offset + aligned(plan.launches.scratch_bytes);
+  plan.staging_offset = plan.kept_offset + aligned(plan.launches.kept_bytes);
+  plan.workspaces_offset = plan.staging_offset + aligned(plan.launches.staging_bytes);
+  plan.bytes = plan.workspaces_offset;
+  for (const auto& step : plan.launches.steps) {
+    plan.workspace_offsets.push_back(plan.bytes);
+    plan.bytes += aligned(step->workspace_bytes());
+  }
+}
 
 }  // namespace
 
@@ -27,18 +60,21 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
   for (const TensorId id : n.outputs) plan->callers.push_back("output " + n[id].name);
   const std::vector<bool> none_in(n.inputs.size(), false), none_out(n.outputs.size(), false);
   plan->storage = plan_storage(fused, {plan->inputs, none_in, none_out, none_in, none_out}, options.reuse_memory);
-  const PlanningInput in{fused, plan->storage, device, constants, options.precision, options.tuned, options.watchdog};
+  GraphKernelCache graph_kernels;
+  const PlanningInput in{.fused = fused,
+                         .storage = plan->storage,
+                         .device = device,
+                         .constants = constants,
+                         .graph_kernels = graph_kernels,
+                         .element = options.precision,
+                         .tuned = options.tuned,
+                         .watchdog = options.watchdog};
   const NetworkPlan decided = decide(in);
   plan->decisions = to_string(decided, in);
   plan->launches = emit(in, decided);
-  plan->scratch_offset = aligned(plan->storage.arena_bytes);
-  plan->kept_offset = plan->scratch_offset + aligned(plan->launches.scratch_bytes);
-  plan->workspaces_offset = plan->kept_offset + aligned(plan->launches.kept_bytes);
-  plan->bytes = plan->workspaces_offset;
-  for (const auto& step : plan->launches.steps) {
-    plan->workspace_offsets.push_back(plan->bytes);
-    plan->bytes += aligned(step->workspace_bytes());
-  }
+  plan->host_only = host_only_positions(n, decided);
+  if (options.strict) refuse_host_steps(plan->launches);
+  lay_out(*plan);
   return plan;
 }
 
@@ -54,6 +90,9 @@ void load(Plan& plan, const NetworkOptions& options) {
     plan.launches.steps[i]->load(plan.device_index, std::move(binaries[i]));
     for (const auto& constant : plan.launches.steps[i]->constants) constant->load(plan.device_index);
   }
+  for (HostStep& step : plan.launches.host)
+    step.run = [network = build_cpu(step.network, {.fuse = options.fuse, .reuse_memory = options.reuse_memory})](
+                   const auto& inputs, const auto& outputs) { network->run(inputs, outputs, nullptr); };
 }
 
 }  // namespace unisono::network::gpu

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,14 +20,17 @@ struct Plan {
   std::vector<Sizes> inputs;  ///< logical
   StoragePlan storage;
   LaunchSequence launches;
-  std::size_t scratch_offset = 0, kept_offset = 0, workspaces_offset = 0, bytes = 0;  ///< of a workspace's memory
+  /// Where the parts of a workspace begin, and all of it.
+  std::size_t scratch_offset = 0, kept_offset = 0, staging_offset = 0, workspaces_offset = 0, bytes = 0;
   std::vector<std::size_t> workspace_offsets;  ///< by step, in the same: where its blocks meet
   std::vector<std::string> callers;            ///< names of inputs and outputs: "input x"
+  std::set<std::size_t> host_only;             ///< positions of those that no kernel reads or writes
   int device_index = 0;
   std::string decisions;  ///< to_string(NetworkPlan)
 };
 
-/// Plans; nothing is compiled. Throws UserError for sizes that do not fit, Unsupported for what no kernel serves.
+/// Plans; nothing is compiled. Throws UserError for sizes that do not fit, Unsupported for extents that kernels cannot
+/// count, and with NetworkOptions::strict for what no kernel serves.
 std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& constants, const plan::Device& device,
                                 std::vector<Sizes> inputs, const NetworkOptions& options);
 
@@ -41,7 +45,8 @@ FusedNetwork fuse_for_gpu(const Network& network);
 std::vector<lower::Problem> tuning_problems(const Network& network, const NetworkOptions& options,
                                             const std::map<std::string, Sizes>& inputs, const plan::Device& device);
 
-/// Compiles all kernels, those that are not in the cache in parallel, and loads them. Throws CompileError, DeviceError.
+/// Compiles all kernels, those that are not in the cache in parallel, and loads them; makes the networks of host steps
+/// ready. Throws CompileError, DeviceError.
 void load(Plan& plan, const NetworkOptions& options);
 
 }  // namespace unisono::network::gpu

@@ -1,10 +1,11 @@
 #include "network/cuda/run/workspace.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "network/cuda/run/host_copies.hpp"
 #include "network/strided_copy.hpp"
 #include "unisono/error.hpp"
 
@@ -24,29 +25,56 @@ void set_strides(CallerTensor& t, const Sizes& strides) {
   for (std::size_t i = 0; i < strides.size(); ++i) t.strides[4 - strides.size() + i] = strides[i];
 }
 
+// A tensor on the GPU as kernels find it; of a rank above 4 as its rows
+CallerTensor row_of(const ConstTensorView& v) {
+  CallerTensor row{};
+  row.memory = const_cast<void*>(v.data);
+  row.type = type_number(v.dtype);
+  set_strides(row, v.shape.size() > 4 ? Sizes{v.shape.back(), 1} : v.strides);
+  return row;
+}
+
+std::size_t rows_of_table(const Plan& plan) {
+  std::size_t rows = plan.callers.size();
+  for (const HostStep& step : plan.launches.host)
+    for (const auto* list : {&step.inputs, &step.outputs})
+      for (const HostTensor& t : *list) rows += t.staged ? 1 : 0;
+  return rows;
+}
+
+bool is_row_major(const ConstTensorView& v) {
+  const Sizes rows = row_major_strides(v.shape);
+  for (std::size_t i = 0; i < v.shape.size(); ++i)
+    if (v.shape[i] != 1 && v.strides[i] != rows[i]) return false;
+  return true;
+}
+
+// Whether kernels can read or write a copy of the memory as it is
+bool is_copied_whole(const ConstTensorView& v) { return is_dense(v) && (v.shape.size() <= 4 || is_row_major(v)); }
+
+bool is_same_place(const ConstTensorView& a, const ConstTensorView& b) {
+  return a.data == b.data && a.dtype == b.dtype && a.strides == b.strides;
+}
+
 std::size_t bytes_of_view(const ConstTensorView& v) {
   return static_cast<std::size_t>(element_count(v.shape)) * size_of(v.dtype);
 }
 
-// Whether the elements fill their memory, in whichever order: then they can be copied as they are
-bool is_dense(const ConstTensorView& v) {
-  std::int64_t last = 0;
-  for (std::size_t i = 0; i < v.shape.size(); ++i) {
-    if (v.strides[i] < 0) return false;
-    last += (v.shape[i] - 1) * v.strides[i];
-  }
-  return last + 1 == element_count(v.shape);
-}
-
-// All bytes of a device's tensor are the caller's. Strides of any sign
+// All bytes of a device's tensor are the caller's
 void check_extent(int device_index, const ConstTensorView& v, const std::string& name) {
   if (element_count(v.shape) == 0) return;
-  std::int64_t lowest = 0, highest = 0;
-  for (std::size_t i = 0; i < v.shape.size(); ++i)
-    (v.strides[i] < 0 ? lowest : highest) += (v.shape[i] - 1) * v.strides[i];
+  const ViewExtent extent = extent_of(v);
   const auto bytes = static_cast<std::int64_t>(size_of(v.dtype));
-  cuda::check_lies_on(device_index, static_cast<const std::byte*>(v.data) + lowest * bytes,
-                      static_cast<std::size_t>((highest - lowest + 1) * bytes), name);
+  cuda::check_lies_on(device_index, static_cast<const std::byte*>(v.data) + extent.lowest * bytes,
+                      static_cast<std::size_t>(extent.count * bytes), name);
+}
+
+void check_rows(const ConstTensorView& v, const std::string& name) {
+  if (v.shape.size() > 4 && !is_row_major(v))
+    throw UserError(
+        fmt::format("{} has {} axes and strides ({}); kernels take tensors of more than four axes row-major "
+                    "and without gaps, ({})",
+                    name, v.shape.size(), fmt::join(v.strides, ","), fmt::join(row_major_strides(v.shape), ",")));
 }
 
 void copy_view(const ConstTensorView& from, const Sizes& from_strides, void* to, const Sizes& to_strides) {
@@ -58,10 +86,11 @@ void copy_view(const ConstTensorView& from, const Sizes& from_strides, void* to,
 Workspace::Workspace(const Plan& plan, Way way, void* memory)
     : device_index_(plan.device_index),
       table_(std::make_unique<cuda::DeviceBuffer>(device_index_,
-                                                  std::max<std::size_t>(1, plan.callers.size() * sizeof(CallerTensor)),
+                                                  std::max<std::size_t>(1, rows_of_table(plan) * sizeof(CallerTensor)),
                                                   "the table of a network's tensors")),
       names_(plan.callers),
-      callers_(plan.callers.size()),
+      host_only_(plan.host_only),
+      callers_(rows_of_table(plan)),
       staging_(plan.callers.size()),
       on_host_(plan.callers.size(), false) {
   if (memory == nullptr) {
@@ -71,14 +100,20 @@ Workspace::Workspace(const Plan& plan, Way way, void* memory)
   }
   auto* const base = static_cast<std::byte*>(memory);
   bases_ = {base, base + plan.scratch_offset, base + plan.kept_offset, static_cast<std::byte*>(table_->data())};
+  place_host_tensors(plan);
   make_launches(plan);
   if (way == Way::recorded) return;
   stream_.emplace(device_index_);
-  std::vector<std::string> names;
-  for (const auto& step : plan.launches.steps) names.push_back(fmt::format("{}: {}", step->name, step->what));
-  if (!launches_.empty())
-    replay_ = std::make_unique<cuda::Replay>(device_index_, launches_, std::move(names), cuda::graph_by(),
-                                             plan.launches.after);
+  segments_.emplace(plan, launches_, base + plan.staging_offset);
+}
+
+void Workspace::place_host_tensors(const Plan& plan) {
+  std::byte* const staging = bases_.arena + plan.staging_offset;
+  for (const HostStep& step : plan.launches.host)
+    for (const auto* list : {&step.inputs, &step.outputs})
+      for (const HostTensor& t : *list)
+        if (t.staged)
+          callers_.at(t.staged->position) = row_of({staging + t.staged->offset, t.type, t.shape, t.strides});
 }
 
 void Workspace::make_launches(const Plan& plan) {
@@ -95,52 +130,57 @@ void check_element_alignment(const void* data, DType dtype, const std::string& w
                                 what, address, size_of(dtype), to_string(dtype)));
 }
 
-CallerTensor Workspace::staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream) {
-  CallerTensor t{};
-  t.type = type_number(view.dtype);
-  set_strides(t, view.strides);
+ConstTensorView Workspace::staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream) {
+  ConstTensorView there = view;
   on_host_[position] = false;
-  if (element_count(view.shape) == 0) return t;
-  t.memory = const_cast<void*>(view.data);
+  if (element_count(view.shape) == 0) {
+    there.data = nullptr;
+    return there;
+  }
+  const bool by_kernels = !host_only_.contains(position);
   if (cuda::is_device_memory(device_index_, view.data)) {
     check_element_alignment(view.data, view.dtype, names_.at(position));
-    return t;
+    if (by_kernels) check_rows(view, names_.at(position));
+    return there;
   }
   on_host_[position] = true;
+  if (!by_kernels) return there;
   const std::size_t bytes = bytes_of_view(view);
   auto& buffer = staging_[position];
   if (!buffer || buffer->bytes() < bytes) {
     buffer.reset();
     buffer = std::make_unique<cuda::DeviceBuffer>(device_index_, bytes, "a tensor of the host");
   }
-  t.memory = buffer->data();
-  const bool dense = is_dense(view);
-  if (!dense) set_strides(t, row_major_strides(view.shape));
-  if (!input) return t;
-  if (dense) {
-    cuda::copy(device_index_, t.memory, view.data, bytes, stream);
-  } else {
-    std::vector<std::byte> packed(bytes);
-    copy_view(view, view.strides, packed.data(), row_major_strides(view.shape));
-    cuda::copy(device_index_, t.memory, packed.data(), bytes, stream);
-    cuda::wait(device_index_, stream);
-  }
-  return t;
+  there.data = buffer->data();
+  if (!is_copied_whole(view)) there.strides = row_major_strides(view.shape);
+  if (input) copy_there(view, there, stream);
+  return there;
+}
+
+void Workspace::copy_there(const ConstTensorView& view, const ConstTensorView& there, Stream stream) {
+  void* const to = const_cast<void*>(there.data);
+  const std::size_t bytes = bytes_of_view(view);
+  if (is_copied_whole(view)) return cuda::copy(device_index_, to, view.data, bytes, stream);
+  std::vector<std::byte> packed(bytes);
+  copy_view(view, view.strides, packed.data(), there.strides);
+  cuda::copy(device_index_, to, packed.data(), bytes, stream);
+  cuda::wait(device_index_, stream);
 }
 
 void Workspace::stage(const CallerViews& views, std::size_t inputs, Stream stream) {
-  std::vector<CallerTensor> callers;
-  for (std::size_t i = 0; i < views.size(); ++i) callers.push_back(staged(views[i], i, i < inputs, stream));
-  if (callers.empty() || (written_ && std::memcmp(callers.data(), callers_.data(), table_bytes()) == 0)) return;
+  CallerViews there;
+  for (std::size_t i = 0; i < views.size(); ++i) there.push_back(staged(views[i], i, i < inputs, stream));
+  if (there.empty() || (written_ && std::ranges::equal(there, views_, is_same_place))) return;
   for (std::size_t i = 0; i < views.size(); ++i)
     if (!on_host_[i]) check_extent(device_index_, views[i], names_.at(i));
-  callers_ = std::move(callers);
+  std::ranges::transform(there, callers_.begin(), row_of);
+  views_ = std::move(there);
   written_ = false;
 }
 
 void Workspace::write_table(Stream stream) {
   if (written_ || callers_.empty()) return;
-  replay_->copy_ahead(bases_.callers, callers_.data(), table_bytes(), stream);
+  segments_->copy_ahead(bases_.callers, callers_.data(), table_bytes(), stream);
   written_ = true;
 }
 
@@ -151,24 +191,23 @@ void Workspace::enqueue(const CallerViews& views, std::size_t inputs, Stream str
 
 std::vector<double> Workspace::enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream) {
   stage(views, inputs, stream);
-  if (!replay_) return {};
   write_table(stream);
-  return replay_->time_each(stream);
+  return segments_->time_each(views_, stream);
 }
 
 void Workspace::bind(const CallerViews& views, std::size_t inputs) { stage(views, inputs, nullptr); }
 
 void Workspace::rebind(std::size_t position, const void* data) {
-  CallerTensor& t = callers_.at(position);
-  if (t.memory == nullptr || t.memory == data) return;  // null: without elements
-  t.memory = const_cast<void*>(data);
+  ConstTensorView& view = views_.at(position);
+  if (view.data == nullptr || view.data == data) return;  // null: without elements
+  view.data = data;
+  callers_.at(position).memory = const_cast<void*>(data);
   written_ = false;
 }
 
 void Workspace::replay(Stream stream) {
-  if (!replay_) return;
   write_table(stream);
-  replay_->enqueue(stream);
+  segments_->replay(views_, stream);
 }
 
 void Workspace::record(Stream stream) {
@@ -178,16 +217,16 @@ void Workspace::record(Stream stream) {
 
 void Workspace::collect(const CallerViews& views, std::size_t inputs, Stream stream) {
   for (std::size_t i = inputs; i < views.size(); ++i) {
-    if (!on_host_[i]) continue;
+    if (!on_host_[i] || host_only_.contains(i)) continue;
     const ConstTensorView& v = views[i];
     const std::size_t bytes = bytes_of_view(v);
     void* const to = const_cast<void*>(v.data);
-    if (is_dense(v)) {
-      cuda::copy(device_index_, to, callers_[i].memory, bytes, stream);
+    if (is_copied_whole(v)) {
+      cuda::copy(device_index_, to, views_[i].data, bytes, stream);
       continue;
     }
     std::vector<std::byte> packed(bytes);
-    cuda::copy(device_index_, packed.data(), callers_[i].memory, bytes, stream);
+    cuda::copy(device_index_, packed.data(), views_[i].data, bytes, stream);
     cuda::wait(device_index_, stream);
     copy_view({packed.data(), v.dtype, v.shape, {}}, row_major_strides(v.shape), to, v.strides);
   }

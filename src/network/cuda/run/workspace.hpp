@@ -9,14 +9,10 @@
 #include <vector>
 
 #include "network/cuda/parameters.hpp"
-#include "network/cuda/run/plan.hpp"
-#include "runtime/cuda/replay.hpp"
+#include "network/cuda/run/segments.hpp"
 #include "runtime/cuda/stream.hpp"
 
 namespace unisono::network::gpu {
-
-/// What a run reads and writes, by position: inputs, then outputs. Shapes and strides in logical order.
-using CallerViews = std::vector<ConstTensorView>;
 
 /// Throws UserError, in the name of `what`, unless the address is a multiple of the element's size.
 void check_element_alignment(const void* data, DType dtype, const std::string& what);
@@ -25,7 +21,7 @@ void check_element_alignment(const void* data, DType dtype, const std::string& w
 /// workspace's own; all other memory may be another's.
 class Workspace {
  public:
-  /// replayed: as a graph of its own, eagerly; recorded: kernel by kernel, into a graph that is captured.
+  /// replayed: as graphs of its own, eagerly; recorded: kernel by kernel, into a graph that is captured.
   enum class Way : std::uint8_t { replayed, recorded };
   /// `memory`: Plan::bytes of another, which are zero or were left by an execution of the plan; null: its own. Throws
   /// DeviceError.
@@ -35,19 +31,20 @@ class Workspace {
   void enqueue(const CallerViews& views, std::size_t inputs, Stream stream);
   /// Copies outputs to the host's memory, and waits.
   void collect(const CallerViews& views, std::size_t inputs, Stream stream);
-  /// The same as enqueue with the kernels one by one: milliseconds of each.
+  /// The same as enqueue with the kernels one by one: milliseconds of each, and of each host step, in their order.
   std::vector<double> enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream);
 
   /// The tensors of the executions that follow, all of which lie on the device.
   void bind(const CallerViews& views, std::size_t inputs);
   /// Another address for one of them; strides stay.
   void rebind(std::size_t position, const void* data);
-  /// One execution with these tensors. Allocates nothing.
+  /// One execution with these tensors. Allocates nothing and waits for nothing, but at host steps.
   void replay(Stream stream);
   /// Adds the kernels to the graph that the stream is captured into, in their order; the table is written beside it.
+  /// The plan has no host steps.
   void record(Stream stream);
-  /// Whether the graph that is replayed was captured; false if there is nothing to launch.
-  bool is_captured(Stream stream) const { return replay_ && replay_->is_captured(stream); }
+  /// Whether what is replayed would be captured; false if there is nothing to launch.
+  bool is_captured(Stream stream) const { return segments_ && segments_->is_captured(stream); }
   bool is_empty() const { return launches_.empty(); }
 
   Stream stream() const { return stream_->get(); }
@@ -55,9 +52,13 @@ class Workspace {
 
  private:
   void make_launches(const Plan& plan);
+  /// Rows of the table that stay: the tensors of host steps.
+  void place_host_tensors(const Plan& plan);
   /// Where the device finds the caller's tensors. The table is written when it is next read.
   void stage(const CallerViews& views, std::size_t inputs, Stream stream);
-  CallerTensor staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream);
+  /// The view where this workspace has the tensor: on the GPU, but for tensors of the host that only the host reads.
+  ConstTensorView staged(const ConstTensorView& view, std::size_t position, bool input, Stream stream);
+  void copy_there(const ConstTensorView& view, const ConstTensorView& there, Stream stream);
   std::size_t table_bytes() const { return callers_.size() * sizeof(CallerTensor); }
   void write_table(Stream stream);
 
@@ -65,13 +66,15 @@ class Workspace {
   std::unique_ptr<cuda::DeviceBuffer> memory_, table_;
   Bases bases_;
   std::vector<std::string> names_;     ///< of the caller's tensors, for messages
-  std::vector<CallerTensor> callers_;  ///< as on the device
+  std::set<std::size_t> host_only_;    ///< Plan::host_only
+  CallerViews views_;                  ///< the caller's tensors, where this workspace has them
+  std::vector<CallerTensor> callers_;  ///< as on the device; behind them the tensors of host steps
   bool written_ = false;               ///< the table holds them
   std::vector<std::unique_ptr<cuda::DeviceBuffer>> staging_;
   std::vector<bool> on_host_;
   std::optional<cuda::OwnStream> stream_;
   std::vector<Launch> launches_;
-  std::unique_ptr<cuda::Replay> replay_;
+  std::optional<Segments> segments_;  ///< none of one that is recorded
 };
 
 }  // namespace unisono::network::gpu

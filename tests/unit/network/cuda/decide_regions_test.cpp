@@ -14,17 +14,96 @@ using testing::HasSubstr;
 TEST(DecisionPasses, EachHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (const DecisionPass& pass : decision_passes()) EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
-  EXPECT_EQ(names.size(), 6u);
+  EXPECT_EQ(names.size(), 9u);
 }
 
-TEST(RefuseTypes, SaysWhichTensorIsNoF32AndRefusesThatRegionAlone) {
+TEST(UnservedRegions, SayWhichTensorIsNoF32) {
   NetworkBuilder net("types");
   net.output(relu(net.input("x", {2, 8, 6, 6})), "y");
   net.output(transpose(net.input("i", {3, 5}, DType::i32), {1, 0}), "z");
-  Decided d(net.build(), {{2, 8, 6, 6}, {3, 5}}, "refuse types");
-  EXPECT_FALSE(d.of("y").refusal);
-  ASSERT_TRUE(d.of("z").refusal);
-  EXPECT_THAT(d.of("z").refusal->text(), HasSubstr("is of i32; kernels of a GPU compute f32 networks only"));
+  Decided d(net.build(), {{2, 8, 6, 6}, {3, 5}}, "unserved regions");
+  EXPECT_FALSE(d.of("y").host);
+  ASSERT_TRUE(d.of("z").host);
+  EXPECT_EQ(d.of("z").host->why.text(), "tensor 'i' is of i32");
+}
+
+// As models of 16-bit floats have them: the border's kernels convert
+TEST(UnservedRegions, AreNotCastsFromTheCallersTensorsOf16BitsAndBack) {
+  NetworkBuilder net("casts");
+  const auto cast = [&](NetworkValue v, DType to) {
+    return net.apply(operators::Map{.op = MapOp::cast, .to = to}, {v});
+  };
+  const NetworkValue x = cast(net.input("x", {2, 8}, DType::f16), DType::f32);
+  net.output(cast(relu(x).named("between"), DType::f16), "y");
+  net.output(relu(cast(cast(relu(x * 2.0), DType::f16).named("rounded"), DType::f32)), "z");
+  Decided d(net.build(), {{2, 8}}, "unserved regions");
+  EXPECT_FALSE(d.of("y").host) << to_string(d.plan, d.input);
+  EXPECT_TRUE(d.of("rounded").host) << "a rounding of the network's own";
+}
+
+// The sum of so many inputs, which are added to x
+NetworkValue sum_of_inputs(NetworkBuilder& net, NetworkValue x, int count) {
+  const Shape shape = x.shape();
+  for (int i = 0; i < count; ++i) x = x + net.input("in" + std::to_string(i), shape);
+  return x;
+}
+
+TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
+  NetworkBuilder net("operators");
+  const NetworkValue x = net.input("x", {2, 8, 6, 6}), f = net.input("f", {8, 4, 3, 3}),
+                     r = net.input("r", {1, 2, 1, 2, 1, 2});
+  net.output(net.apply(operators::Reduce{.axes = {2}}, {x}, "reduced"), "a");
+  net.output(net.apply(operators::Pad{.before = {0, 0, 1, 1}, .after = {0, 0, 1, 1}, .mode = PadMode::edge}, {x}), "b");
+  net.output(transpose(r, {5, 4, 3, 2, 1, 0}), "c");
+  net.output(conv_transpose2d(x, f), "d");
+  net.output(max_pool(x), "e");
+  Decided d(net.build(), {{2, 8, 6, 6}, {8, 4, 3, 3}, {1, 2, 1, 2, 1, 2}}, "unserved regions");
+  const auto why = [&](const char* name) { return d.of(name).host ? d.of(name).host->why.text() : ""; };
+  EXPECT_EQ(why("a"), "no kernel of a GPU serves it");
+  EXPECT_EQ(why("b"), "pads of other modes than constant have no kernel of a GPU");
+  EXPECT_EQ(why("c"), "tensors of rank 6; at most 5");
+  EXPECT_EQ(why("d"), "its filter is no constant");
+  EXPECT_EQ(why("e"), "");
+}
+
+TEST(UnservedRegions, AGraphOfTooManyTensorsByItselfOrBehindAContraction) {
+  std::vector<Sizes> sizes(51, Sizes{1, 16, 4, 4});
+  NetworkBuilder epilogue("epilogue");
+  epilogue.output(sum_of_inputs(epilogue, epilogue.input("x", {1, 16, 4, 4}), 50), "y");
+  const Decided alone(epilogue.build(), sizes, "unserved regions");
+  ASSERT_TRUE(alone.of("y").host);
+  EXPECT_EQ(alone.of("y").host->why.text(), "the graph reads and writes more than 48 tensors");
+
+  NetworkBuilder contraction("contraction");
+  Weights weights(contraction);
+  const NetworkValue x = contraction.input("x", {1, 16, 4, 4});
+  const NetworkValue sums = conv2d(x, weights({16, 8, 3, 3}), {.pad = 1, .groups = 2});
+  contraction.output(sum_of_inputs(contraction, sums, 50), "y");
+  Decided behind(contraction.build(), sizes, "kernels");
+  EXPECT_TRUE(behind.of("y").contraction && !behind.of("y").host);
+  find_unserved_epilogues(behind.input, behind.plan);
+  ASSERT_TRUE(behind.of("y").host) << to_string(behind.plan, behind.input);
+  EXPECT_EQ(behind.of("y").host->why.text(), "the graph reads and writes more than 48 tensors");
+  EXPECT_FALSE(behind.of("y").contraction);
+}
+
+// A step's sines, and not what reads them beside other tensors; nor bytes, which 16 bits hold
+TEST(ExactIntegers, StayOnTheHostUntilSomethingElseJoinsThem) {
+  NetworkBuilder net("embedding");
+  Weights weights(net);
+  const auto cast = [&](NetworkValue v) { return net.apply(operators::Map{.op = MapOp::cast, .to = DType::f32}, {v}); };
+  const NetworkValue t = cast(net.input("t", {2}, DType::i64)), x = net.input("x", {2, 8});
+  const NetworkValue angle = reshape(t, {2, 1}) * weights({1, 8});
+  net.output(gemm(elementwise(Op::sin, {angle}).named("sine"), weights({8, 16})), "a");
+  net.output(relu(cast(net.input("n", {2, 8}, DType::i64)) + x), "b");
+  net.output(relu(cast(net.input("pixels", {2, 8}, DType::u8))), "c");
+  Decided d(net.build(), {{2}, {2, 8}, {2, 8}, {2, 8}}, "exact integers");
+  const auto on_host = [&](const char* name) { return d.of(name).host.has_value(); };
+  ASSERT_TRUE(on_host("sine")) << to_string(d.plan, d.input);
+  EXPECT_THAT(d.of("sine").host->why.text(), HasSubstr("descends from integers, of which 16 bits hold too few digits"));
+  EXPECT_FALSE(on_host("a"));
+  EXPECT_FALSE(on_host("b")) << "x is no integer";
+  EXPECT_FALSE(on_host("c")) << "a byte is exact";
 }
 
 TEST(Im2colInputs, AreThoseOfFewChannelsThatOneConvolutionReads) {

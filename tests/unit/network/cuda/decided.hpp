@@ -69,9 +69,10 @@ class Decided {
   DeviceConstants constants_{fused_.network, data_, DType::bf16};
   StoragePlan storage_;
   plan::Device device_;
+  GraphKernelCache graph_kernels_;
 
  public:
-  PlanningInput input{fused_, storage_, device_, constants_, DType::bf16, false};
+  PlanningInput input{fused_, storage_, device_, constants_, graph_kernels_, DType::bf16, false};
   NetworkPlan plan;
 };
 
