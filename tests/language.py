@@ -41,8 +41,7 @@ SKIPPED = ("docs/notes/", "bench/results/", "tests/golden/", "tests/fuzz/corpus/
 SOURCES = {".cpp", ".hpp", ".h", ".cuh", ".cu", ".inc", ".py", ".sh", ".cmake", ".txt", ".yml", ".toml"}
 COMMENT = {"//": re.compile(r"//[/!]?<?\s*Of\b"), "#": re.compile(r"(?:^|\s)#+\s*Of\b")}
 # Where a comment behind a member does not begin with a lower-case "of" either
-MEMBERS = ("include/", "kernels/", "src/codegen/", "src/families/", "src/jit/", "src/plan/", "src/runtime/", "src/tensors/",
-           "src/tuner/", "tools/")
+MEMBERS = ("include/", "kernels/", "src/", "tools/")
 MEMBER = re.compile(r"///<\s*of\b", re.IGNORECASE)
 COLUMNS = 100
 

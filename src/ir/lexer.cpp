@@ -115,7 +115,7 @@ class Lexer {
   const Source& source_;
   std::string_view text_;
   std::size_t at_ = 0;
-  std::size_t depth_ = 0;  // of open parentheses and brackets
+  std::size_t depth_ = 0;  // open parentheses and brackets
   std::vector<Token> tokens_;
 };
 

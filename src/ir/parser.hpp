@@ -40,7 +40,7 @@ class Parser {
   void store_statement();
   std::optional<FormedValue> formed_value();
   struct StoredAs {
-    Token place;  // of the name, or of the statement
+    Token place;  // where the name is, or the statement
     std::string name;
     DType type{};
   };
@@ -137,7 +137,7 @@ class Parser {
 
   struct Named {
     Value value;
-    Span place;  // of its first appearance
+    Span place;  // where it appears first
   };
   // A graph and the names in it
   struct Scope {

@@ -166,7 +166,7 @@ class Printer {
 
   const Graph& g_;
   ir::ValueNames names_;
-  std::vector<Text> texts_;  // of each value, where it is used
+  std::vector<Text> texts_;  // by value: its text where it is used
   std::vector<std::size_t> uses_;
   std::string out_;
 };

@@ -12,7 +12,7 @@ namespace unisono::ir {
 namespace {
 
 constexpr std::size_t shown = 120;        // characters of a line, at most
-constexpr std::size_t shown_before = 80;  // of them before the place
+constexpr std::size_t shown_before = 80;  // columns ahead of the place
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0u) == 0x80u; }
 

@@ -32,7 +32,7 @@ struct Problem {
   plan::ConvTask task = Conv2d{};  ///< the contraction as the kernels see it
   plan::Epilogue
       epilogue;  ///< the graph after the passes, analysed, with its forms of stores and what Further asks of it
-  plan::WantedHead head = {};  ///< of the graph
+  plan::WantedHead head = {};  ///< the graph's
   std::set<std::string> apart = {};
   bool delays = false;  ///< Further::delays
 };

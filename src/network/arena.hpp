@@ -15,7 +15,7 @@ struct Lifetime {
 
 struct ArenaPlan {
   std::vector<std::size_t> offsets;  ///< by buffer, multiples of arena_alignment
-  std::size_t bytes = 0;             ///< of the arena
+  std::size_t bytes = 0;             ///< the arena's size
 };
 
 inline constexpr std::size_t arena_alignment = 64;

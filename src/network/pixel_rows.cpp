@@ -153,7 +153,7 @@ std::optional<TensorId> PixelRows::row_operand(TensorId id, const Shape& space, 
     return make ? pixels_of_image(id) : id;
   }
   const std::int64_t count = element_count(values(t.shape));
-  const std::size_t column = order == Order::axes ? 3 : 1;  // of the space
+  const std::size_t column = order == Order::axes ? 3 : 1;  // the space's
   const bool is_vector =
       count == space[column].value() && rank + column >= 4 && t.shape[rank + column - 4] == space[column];
   if (count != 1 && !is_vector) return std::nullopt;

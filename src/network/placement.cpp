@@ -142,7 +142,7 @@ void Placer::place_view(Region& r) {
     r.note = fmt::format("copied: rows are padded to multiples of {} elements", f_.style.column_multiple);
     return;
   }
-  // of a slice, whose rows stay rows, where readers take such
+  // that of a slice, whose rows stay rows, where readers take such
   const bool rows =
       is_slice(from) && f_.style.column_ranges && from_columns == to_columns && !needs_dense(n_, f_.regions, to);
   const bool dense = made_[from] && (!is_slice(from) || rows);

@@ -73,7 +73,7 @@ struct Placement {
 
 /// How a backend lays out tensors.
 struct MemoryStyle {
-  std::size_t element_bytes = 0;     ///< of every element; 0: as its dtype says
+  std::size_t element_bytes = 0;     ///< every element has so many; 0: as its dtype says
   std::int64_t column_multiple = 1;  ///< pixels lie a multiple of so many elements apart
   /// Whether contractions with several outputs may write one into a slice of a concatenation, and read slices as
   /// operands of their epilogues. The image and the only output may be slices in any case.

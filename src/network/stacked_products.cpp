@@ -16,7 +16,7 @@ namespace unisono::network {
 
 namespace {
 
-constexpr std::int64_t most_rows = 256;  // of a product that leaves a GPU idle by itself
+constexpr std::int64_t most_rows = 256;  // a product of at most so many leaves a GPU idle by itself
 
 bool is_constant(const Network& n, TensorId id) { return n[id].constant != nullptr; }
 
@@ -163,7 +163,7 @@ void Stacker::write(const Class& c) {
   std::int64_t total = 0;
   std::vector<std::string> names;
   for (const Region* r : c) total += columns_of(*r), names.push_back(in_[made(*r)].name);
-  std::map<TensorId, TensorId> wide;  // of the first product's
+  std::map<TensorId, TensorId> wide;  // by tensor of the first product
   for (std::size_t i = 0; i < c[0]->operators.size(); ++i) {
     Operator o = op(*c[0], i);
     for (std::size_t k = 0; k < o.inputs.size(); ++k) {

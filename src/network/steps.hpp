@@ -46,7 +46,7 @@ class Tensors {
   Tensors(const Plan& plan, const Bindings& bindings) : plan_(plan), bindings_(bindings) {}
   float* write(TensorId id) const { return const_cast<float*>(read(id)); }
   const float* read(TensorId id) const { return static_cast<const float*>(data(id)); }
-  const void* data(TensorId id) const;  ///< of any dtype
+  const void* data(TensorId id) const;  ///< whatever the dtype
   const Bindings& bindings() const { return bindings_; }
 
  private:
@@ -67,13 +67,13 @@ struct OperatorStep {
   OperatorStep(F body) : run(std::move(body)) {}
 
   std::function<void(const Tensors&)> run;
-  std::size_t bytes = 0;         ///< of memory that it takes while it runs, beside its tensors
+  std::size_t bytes = 0;         ///< taken while it runs, beside its tensors
   std::size_t thread_bytes = 0;  ///< the same for each thread
 };
 
 struct Step {
   std::string name, what;
-  std::function<void(const Tensors&)> run;  ///< of operators that run by themselves; empty for regions
+  std::function<void(const Tensors&)> run;  ///< what an operator by itself does; empty for regions
   RegionStep region;
 };
 

@@ -93,7 +93,7 @@ std::vector<Row> identity_rows() {
        with(both_clamps, Op::clamp, {x}), floats, clamps_meet_or_miss_zero},
       {"relu6(relu6(x)) -> relu6(x)", relu6(relu6(x)), relu6(x), floats},
   };
-  for (const Op op : {Op::abs, Op::relu})  // of what has no sign
+  for (const Op op : {Op::abs, Op::relu})  // which do nothing to what has no sign
     for (const Op inner : {Op::abs, Op::relu, Op::exp, Op::square, Op::sigmoid})
       rows.push_back({"abs(x) -> x and relu(x) -> x, of abs, relu, exp, square, sigmoid",
                       operation(op, {shared(with_attributes(0, inner, {x}))}), with_attributes(0, inner, {x}), floats});

@@ -183,7 +183,7 @@ bool try_rewrite(Editor& g, ValueId id, const Rewrite& rewrite) {
 }
 
 bool rewrite_all(Editor& g) {
-  Companions companions;  // of this sweep: the next begins anew, as inputs change
+  Companions companions;  // this sweep's: the next begins anew, as inputs change
   const auto by_sum = [&](Editor& e, ValueId id) { return mean_by_sum(e, id, companions); };
   bool changed = false;
   for (ValueId id = 0; id < g.size(); ++id) {

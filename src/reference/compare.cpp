@@ -104,7 +104,7 @@ Agreement compare(const Values& expected, const Store& store, const Contraction&
   const Layout layout = ir::image_layout(contraction);
   const std::size_t h = layout == Layout::nhwc ? 1 : 2, k = layout == Layout::nhwc ? 3 : 1;
   const Conv2d image{
-      .n = shape[0], .h = shape[h], .w = shape[h + 1], .c = 1, .k = shape[k], .layout = layout};  // of as many results
+      .n = shape[0], .h = shape[h], .w = shape[h + 1], .c = 1, .k = shape[k], .layout = layout};  // as many results
   return compare(expected, Contraction(image), actual);
 }
 

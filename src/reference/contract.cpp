@@ -29,7 +29,7 @@ struct Float64Contraction {
   std::vector<double> x, w;
   Extents out;
   std::int64_t groups = 1;
-  std::int64_t channels = 0;  // of one group
+  std::int64_t channels = 0;  // in one group
   std::int64_t most_taps = 1;
   double operand_error = 0;  // relative error of a product by the rounding of tf32 operands
   bool integers = false;     // all elements of x and w are integers

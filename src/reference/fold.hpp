@@ -18,8 +18,8 @@ class Fold {
   Fold(const Fold&) = delete;  // may point into itself
   Fold& operator=(const Fold&) = delete;
 
-  Axes axes;                        ///< of the distinct results
-  std::int64_t rows = 1, cols = 1;  ///< of the distinct results
+  Axes axes;                        ///< the distinct results'
+  std::int64_t rows = 1, cols = 1;  ///< the distinct results'
   double points = 1;                ///< (m, n) points in each result
   double elements = 1;              ///< elements in memory in each result
   double weight() const { return points / elements; }

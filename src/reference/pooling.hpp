@@ -24,7 +24,7 @@ struct Pool2d {
   std::array<std::int64_t, 2> dilation{1, 1};
   bool ceil_mode = false;
   bool count_pad = false;
-  Layout layout = Layout::nhwc;  ///< of the input
+  Layout layout = Layout::nhwc;  ///< the input's
 };
 
 /// {P, Q} for an image of h·w pixels. Throws UserError for a field out of range or an empty output.

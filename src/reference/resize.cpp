@@ -19,7 +19,7 @@ struct Taps {
   std::array<std::int64_t, 4> at{};
   std::array<double, 4> weight{};
   bool outside = false;     // tf_crop_and_resize: extrapolated
-  double weight_error = 0;  // of coordinates and weights in f32, per weight
+  double weight_error = 0;  // by coordinates and weights in f32, per weight
 
   void add(std::int64_t position, double w, std::int64_t extent) {
     at[count] = std::clamp<std::int64_t>(position, 0, extent - 1);

@@ -33,7 +33,7 @@ struct Resize {
   bool exclude_outside = false;           ///< cubic: taps outside the image weigh nothing, the others are scaled to 1
   std::array<double, 4> roi{0, 0, 1, 1};  ///< tf_crop_and_resize: top, left, bottom, right, relative
   double extrapolation_value = 0;
-  Layout layout = Layout::nhwc;  ///< of the input
+  Layout layout = Layout::nhwc;  ///< the input's
 };
 
 /// Resizes `x`, (N,H,W,C) or (N,C,H,W) after resize.layout. The result has axes [m,n]: rows (N,P,Q), columns C.

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int most_links = 40;
-constexpr std::size_t longest_part = 64;  // of the target's name in that of the file beside it
+constexpr std::size_t longest_part = 64;  // so much of the target's name has the file beside it
 
 class Output {
  public:

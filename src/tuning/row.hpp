@@ -16,7 +16,7 @@ struct Row {
   Platform platform;
   Key key;
   std::string plan;         ///< an override: plan::to_string(plan::override_of(…))
-  double measured_us = 0;   ///< of one launch, operands not in L2
+  double measured_us = 0;   ///< one launch, operands not in L2
   double predicted_us = 0;  ///< by the cost model
   std::string when;         ///< "2026-11-21T20:40:12Z"
 };

@@ -12,7 +12,7 @@ namespace unisono {
 
 namespace {
 
-constexpr std::uint64_t length_bytes = 8;  // of the header's length, little endian
+constexpr std::uint64_t length_bytes = 8;  // the header's length, little endian
 
 std::uint64_t header_length(const weights::ByteSource& source, const std::string& name,
                             const SafetensorsLimits& limits) {

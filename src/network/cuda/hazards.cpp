@@ -93,7 +93,7 @@ class Family {
   }
 
   std::size_t pitch_;
-  std::vector<IndexRange> bytes_, columns_;  // of all that will come, in their order
+  std::vector<IndexRange> bytes_, columns_;  // all that will come, in their order
   std::unique_ptr<IntervalIndex> by_bytes_, by_columns_;
   std::vector<Access> accesses_;
   std::vector<std::size_t> meeting_;

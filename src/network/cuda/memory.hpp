@@ -44,7 +44,7 @@ struct Location {
 /// The memory of one execution.
 struct Bases {
   std::byte *arena = nullptr, *scratch = nullptr, *kept = nullptr, *callers = nullptr;
-  std::byte* workspace = nullptr;  ///< of the step that is bound: Step::workspace_bytes()
+  std::byte* workspace = nullptr;  ///< that of the step that is bound: Step::workspace_bytes()
 };
 
 void* address(const Location& at, const Bases& bases);

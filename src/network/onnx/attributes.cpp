@@ -14,7 +14,7 @@
 namespace unisono::network::onnx_import {
 
 namespace {
-constexpr std::int64_t most_types = 1000;  // of TensorProto, known or not
+constexpr std::int64_t most_types = 1000;  // TensorProto's types, known or not
 }
 
 NodeReader::NodeReader(Importer& importer, const schema::NodeProto& node) : importer_(importer), node_(node) {

@@ -9,7 +9,7 @@
 namespace unisono::network::onnx_import {
 
 namespace {
-constexpr double most_elements = 0x1p20;  // of a result, unless it is a cast
+constexpr double most_elements = 0x1p20;  // a result has at most so many, unless it is a cast
 
 double elements(const Shape& shape) {
   double n = 1;

@@ -262,7 +262,7 @@ class Importer {
     const schema::FunctionProto* function = nullptr;
     std::map<std::string, const schema::AttributeProto*> attributes;  // that the function's call gives
     std::int64_t opset = 0;
-    std::string prefix;                          // of the names of nodes and tensors
+    std::string prefix;                          // ahead of the names of nodes and tensors
     std::vector<std::string>* branch = nullptr;  // names that a branch of an If has defined
   };
 

@@ -89,7 +89,7 @@ void read_proportional_sizes(const NodeReader& node, const Shape& x, const std::
     node.fail("keep_aspect_ratio_policy is '{}'; expected stretch, not_larger or not_smaller", policy);
   if (r.coordinates == ResizeCoordinates::crop_and_resize)
     node.fail("keep_aspect_ratio_policy {} is not supported with tf_crop_and_resize", policy);
-  std::int64_t size = 0, extent = 0;  // of the axis that has the scale of all
+  std::int64_t size = 0, extent = 0;  // those of the axis that has the scale of all
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Dim& n = x[axes[i]];
     if (!sizes[i].known()) node.fail("sizes must be numbers with keep_aspect_ratio_policy {}", policy);

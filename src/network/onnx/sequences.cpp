@@ -12,7 +12,7 @@ namespace unisono::network::onnx_import {
 
 namespace {
 
-constexpr std::int64_t most_counted = std::int64_t{1} << 22;  // of a constant that is made here
+constexpr std::int64_t most_counted = std::int64_t{1} << 22;  // elements of a constant that is made here
 
 // A constant vector (or another shape of as many elements) of f(0), f(1), …
 template <class T, class F>

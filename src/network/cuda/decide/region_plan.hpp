@@ -65,7 +65,7 @@ struct SourcePart {
 
 /// Where the statistics come from that a region without a contraction normalises its source by.
 struct StatisticsPlan {
-  std::vector<SourcePart> parts = {};   ///< of the source, whose kernels store moments
+  std::vector<SourcePart> parts = {};   ///< the source's, whose kernels store moments
   std::int64_t width = 0;               ///< channels of a group; the greatest common divisor of several
   std::optional<Refusal> refusal = {};  ///< why a pass over the source computes them instead
 };

@@ -10,7 +10,7 @@
 namespace unisono::network::gpu {
 
 struct ServedConvolution {
-  std::optional<Conv2d> conv;  ///< of a transposed convolution: channels only
+  std::optional<Conv2d> conv;  ///< a transposed convolution has channels only
   std::optional<Refusal> refusal;
 };
 

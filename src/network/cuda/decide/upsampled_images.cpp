@@ -8,7 +8,7 @@ namespace unisono::network::gpu {
 
 namespace {
 
-constexpr double launch_us = 3;  ///< of a kernel that only moves memory: as the plans' cost model has it
+constexpr double launch_us = 3;  ///< what a kernel costs that only moves memory: as the plans' cost model has it
 
 // A launch that upsamples the image: it reads a pixel and writes four
 double upsampling_us(const PlanningInput& in, const Operator& op) {

@@ -42,8 +42,8 @@ class LaunchList {
   /// All of them, with their order.
   LaunchSequence finish(const plan::Device& device);
 
-  const std::string plain_source;             ///< of the kernels of plain/plain.cuh
-  std::map<TensorId, StoredMoments> moments;  ///< of kernels so far
+  const std::string plain_source;             ///< where the kernels of plain/plain.cuh are
+  std::map<TensorId, StoredMoments> moments;  ///< what kernels so far store
   HostPlaces places;                          ///< where the tensors of host steps lie
 
  private:

@@ -37,7 +37,7 @@ class RegionEmission {
   const PlanningInput& in;
   const NetworkPlan& plan;
   LaunchList& launches;
-  const std::size_t index;       ///< of the region; their number at the border
+  const std::size_t index;       ///< the region's; at the border the number of regions
   const Operator* op = nullptr;  ///< whose launches follow; none at the border
   std::string name;              ///< Step::name
 

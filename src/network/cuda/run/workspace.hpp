@@ -65,7 +65,7 @@ class Workspace {
   int device_index_;
   std::unique_ptr<cuda::DeviceBuffer> memory_, table_;
   Bases bases_;
-  std::vector<std::string> names_;     ///< of the caller's tensors, for messages
+  std::vector<std::string> names_;     ///< the caller's tensors', for messages
   std::set<std::size_t> host_only_;    ///< Plan::host_only
   CallerViews views_;                  ///< the caller's tensors, where this workspace has them
   std::vector<CallerTensor> callers_;  ///< as on the device; behind them the tensors of host steps
