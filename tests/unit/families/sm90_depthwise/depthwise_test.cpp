@@ -88,7 +88,7 @@ TEST(Depthwise, TakesAnOverride) {
   const Conv2d conv = depthwise(256, 3);
   const auto c = chosen(conv, test::bias_silu, "thread=16x2x8");
   ASSERT_TRUE(c);
-  EXPECT_EQ(c->strip.lines, 16);
+  EXPECT_EQ(c->strip.rows, 16);
   EXPECT_EQ(c->strip.pixels, 2);
   EXPECT_EQ(c->strip.channels, 8);
   EXPECT_EQ(chosen(conv, test::bias_silu, "load=depthwise thread=4x4x4 tile=128x64")->tile_n, 64);
@@ -131,9 +131,9 @@ void expect_cover(const DepthwisePlan& p, const ConvProblem& problem) {
   ASSERT_EQ(l.down % l.band, 0);
   for (std::int64_t strip = 0; strip < l.across * l.down; ++strip) {
     const std::int64_t band = strip / (l.across * l.band), of_band = strip % (l.across * l.band);
-    const std::int64_t h = first(band * l.band + of_band % l.band, s.lines, l.lattice_h),
+    const std::int64_t h = first(band * l.band + of_band % l.band, s.rows, l.lattice_h),
                        w = first(of_band / l.band, s.pixels, l.lattice_w);
-    for (int i = 0; i < s.lines; ++i)
+    for (int i = 0; i < s.rows; ++i)
       for (int j = 0; j < s.pixels; ++j)
         if (h + i * l.lattice_h < problem.extents.height && w + j * l.lattice_w < problem.extents.width)
           ++times[{h + i * l.lattice_h, w + j * l.lattice_w}];
