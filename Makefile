@@ -23,7 +23,7 @@ FUZZ_SECONDS ?= 30
 
 build:
 	@scripts/setup.sh build
-	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_JOIN=ON -B $(BUILD)/demo >$(BUILD)-configure.log 2>&1 || (cat $(BUILD)-configure.log; false)
+	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_EXAMPLES=OFF -DUNISONO_JOIN=ON -B $(BUILD)/demo >$(BUILD)-configure.log 2>&1 || (cat $(BUILD)-configure.log; false)
 	@rm -f $(BUILD)-configure.log
 	@cmake --build $(BUILD)/demo -j $(JOBS)
 
@@ -69,7 +69,7 @@ long-gpu:
 # NETWORKS: options, such as --only REGEX. NETWORKS_PYTHON may name a Python that has the packages of scripts/requirements-networks.txt
 networks:
 	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
-	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_JOIN=ON -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
+	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_EXAMPLES=OFF -DUNISONO_JOIN=ON -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
 	@scripts/networks.sh $(BUILD)/demo/tools/unisono/unisono $(BUILD)/networks $(NETWORKS)
 
 RANDOM_NETWORKS ?= 100000
