@@ -224,9 +224,10 @@ void print_timeline(const ConvShape& p, const std::string& only, uint64_t seed) 
             const uint64_t start = t[size_t(cta) * 4 * unisono::kTraceTiles * unisono::kTraceEvents];
             for (int tile = 0; tile < 12; ++tile)
                 for (int w = 0; w < 4; ++w) {
-                    const uint64_t* e = &t[((size_t(cta) * 4 + w) * unisono::kTraceTiles + tile) * unisono::kTraceEvents];
+                    const size_t at = (size_t(cta) * 4 + w) * unisono::kTraceTiles + tile;
+                    const uint64_t* e = &t[at * unisono::kTraceEvents];
                     if (!e[0]) continue;
-                    std::printf("  block %3d warpgroup %d tile %2d at %7lld:", cta, w, tile, (long long)(e[0] - start));
+                    std::printf("  CTA %3d warpgroup %d tile %2d at %7lld:", cta, w, tile, (long long)(e[0] - start));
                     for (int i = 1; i < unisono::kTraceEvents; ++i) if (e[i]) std::printf("  %d:%+6lld", i, (long long)(e[i] - e[0]));
                     std::printf("\n");
                 }

@@ -120,6 +120,7 @@ def arguments():
     parser.add_argument("--export-limit", type=int, default=1800, help="seconds for one network")
     parser.add_argument("--keep-below", type=float, default=1000, help="megabytes of a network that are kept")
     parser.add_argument("--json", type=pathlib.Path, help="a file for the results")
+    parser.add_argument("--commit", default="", help="which builds the rows are of, for the JSON (default: what it says already)")
     parser.add_argument("--docs", type=pathlib.Path, help="a page whose tables are replaced")
     options = parser.parse_args()
     options.faults = 0 if options.quick else options.faults
@@ -157,9 +158,17 @@ def found(row):
     return {"faults": {"drawn": len(faults["drawn"]), "missed": faults["blind"]}} if faults else {}
 
 
+def commits(options):
+    """Which builds the rows are of: as given, or as the file that is written anew says."""
+    said = options.commit
+    if not said and options.json and options.json.is_file():
+        said = json.loads(options.json.read_text()).get("commit", "")
+    return {"commit": said} if said else {}
+
+
 def write_results(rows, options):
     shown = [r | {"reason": first_line(r["reason"])} | found(r) for r in rows]
-    whole = summary(rows) | {"suite": "networks", "threads": options.threads, "rows": shown}
+    whole = summary(rows) | {"suite": "networks", "threads": options.threads, "rows": shown} | commits(options)
     for file in (options.folder / "results.json", options.json):
         if file:
             file.write_text(json.dumps(whole, indent=1) + "\n")

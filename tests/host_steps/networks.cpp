@@ -200,7 +200,7 @@ Network few_channels() {
 
 NetworkValue reversed(NetworkValue x, int axis, const std::string& name) {
   const Dim& extent = x.shape()[static_cast<std::size_t>(axis)];
-  // of a symbol the last four
+  // An axis whose extent is a symbol gives its last four elements
   std::vector<std::int64_t> places;
   for (std::int64_t i = extent.known() ? extent.value() : 4; i-- > 0;) places.push_back(extent.known() ? i : i - 4);
   std::vector<std::byte> bytes(places.size() * sizeof(std::int64_t));

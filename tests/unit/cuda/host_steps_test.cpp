@@ -129,7 +129,7 @@ TEST_F(HostSteps, TakeTheCallersTensors) {
   EXPECT_THAT(run_into({1, 2}), ElementsAre(2, 5, 3, 6, 4, 7, -1, -1, -1, -1, -1, -1));
   EXPECT_THAT(run_into({6, 2}), ElementsAre(2, -1, 3, -1, 4, -1, 5, -1, 6, -1, 7, -1));
   EXPECT_THAT(run_into({4, 1}), ElementsAre(2, 3, 4, -1, 5, 6, 7, -1, -1, -1, -1, -1));
-  // of 16 bits, from the end
+  // Elements of 16 bits that are read from the end
   auto* const half_precise = static_cast<std::uint16_t*>(memory(12));
   for (int i = 0; i < 6; ++i) half_precise[i] = support::float_to_bf16(static_cast<float>(i));
   views[0] = {half_precise + 5, DType::bf16, {2, 3}, {-3, -1}};
