@@ -6,6 +6,7 @@
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
 #   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
 #                  and, with NETWORKS=--times on an idle machine, beside ONNX Runtime's time
+#   make networks-gpu  the same on a GPU (Hopper): right by PyTorch's own error in bf16 and f16, and timed beside it
 #   make long-networks  100,000 random networks: Unisono on the CPU beside its float64 reference and ONNX Runtime; goes on where it stopped
 #   make long-networks-gpu  3,000 of them, with at least 3,000 kernels, on a GPU (Hopper)
 #   make bench     Unisono beside its peers on this machine's CPU, into bench/results/cpu.json
@@ -19,7 +20,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 30
 
-.PHONY: pack demo test test-gpu long-gpu long-networks long-networks-gpu networks bench bench-gpu lint long build clean
+.PHONY: pack demo test test-gpu long-gpu long-networks long-networks-gpu networks networks-gpu bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -71,6 +72,13 @@ networks:
 	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
 	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_EXAMPLES=OFF -DUNISONO_JOIN=ON -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
 	@scripts/networks.sh $(BUILD)/demo/tools/unisono/unisono $(BUILD)/networks $(NETWORKS)
+
+# NETWORKS: as above, for python -m networks.gpu. NETWORKS_PYTHON must have a PyTorch that finds the GPU
+networks-gpu:
+	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make networks-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
+	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
+	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_EXAMPLES=OFF -B $(BUILD)/release >/dev/null && cmake --build $(BUILD)/release -j $(JOBS) --target tools/unisono/unisono unisono_bench_onnx
+	@NETWORKS_MODULE=networks.gpu scripts/networks.sh $(BUILD)/release/tools/unisono/unisono $(BUILD)/networks-gpu --times $(BUILD)/release/bench/unisono_bench_onnx --commit "$$(git rev-parse --short=8 HEAD)" $(NETWORKS)
 
 RANDOM_NETWORKS ?= 100000
 RANDOM_NETWORKS_GPU ?= 3000

@@ -20,6 +20,7 @@
 #include "network/contraction.hpp"
 #include "network/cuda/run/plan.hpp"
 #include "network_check.hpp"
+#include "network_times.hpp"
 #include "networks.hpp"
 #include "support/float_convert.hpp"
 #include "support/replace_file.hpp"
@@ -30,11 +31,11 @@
 namespace {
 
 using namespace unisono;
+using bench::Clock;
+using bench::Shapes;
 using cuda::check;
 using cuda::driver;
 using nlohmann::json;
-using Clock = std::chrono::steady_clock;
-using Shapes = std::map<std::string, std::vector<std::int64_t>>;
 
 struct Options {
   std::vector<std::filesystem::path> cases;
@@ -46,13 +47,6 @@ struct Options {
   double seconds = 0;
   int candidates = 10;
 };
-
-double median(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return x[x.size() / 2];
-}
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 std::vector<bench::NetworkCase> read_cases(const Options& o) {
   std::vector<bench::NetworkCase> all;
@@ -78,112 +72,6 @@ NetworkOptions network_options(const Options& o) {
   return n;
 }
 
-// As NetworkOptions::layout wants shapes
-Shapes channels_last(Shapes shapes) {
-  for (auto& [name, s] : shapes)
-    if (s.size() == 4) s = {s[0], s[2], s[3], s[1]};
-  return shapes;
-}
-
-// Tensors of 16 bits in the GPU's memory, channels last, as a training framework hands them over
-struct Tensors {
-  std::vector<std::unique_ptr<gpu::Buffer>> memory;
-  std::map<std::string, ConstTensorView> inputs;
-  std::map<std::string, TensorView> outputs;
-
-  void* add(std::size_t elements) {
-    memory.push_back(std::make_unique<gpu::Buffer>(2 * elements));
-    return memory.back()->data();
-  }
-  Tensors(const NetworkExecutable& network, const Shapes& shapes, DType type) {
-    std::uint64_t state = 1;
-    for (const auto& [name, shape] : shapes) {
-      std::vector<std::uint16_t> x(static_cast<std::size_t>(element_count(shape)));
-      for (auto& v : x) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        const float value = static_cast<float>(state >> 40) * 0x1p-23f - 1;
-        v = type == DType::bf16 ? support::float_to_bf16(value) : support::float_to_f16(value);
-      }
-      inputs[name] = {add(x.size()), type, shape, {}};
-      memory.back()->upload(x.data());
-    }
-    for (const auto& [name, shape] : network.output_shapes(shapes))
-      outputs[name] = {add(static_cast<std::size_t>(element_count(shape))), type, shape, {}};
-  }
-  std::vector<std::vector<std::byte>> results() const {
-    std::vector<std::vector<std::byte>> all;
-    for (std::size_t i = inputs.size(); i < memory.size(); ++i) all.push_back(memory[i]->contents());
-    return all;
-  }
-};
-
-// Microseconds of one replay: the median over rounds, each of so many replays that they last some milliseconds
-struct Times {
-  double us = 0, spread = 0;
-  double host_us = 0;              // of putting one replay on an idle stream, by a thread that polled for its end
-  double host_after_sleep_us = 0;  // the same, by a thread that slept while it waited
-  double launch_host_us = 0;       // of a bound launch, whose first input is bound anew before each
-  int inner = 1;
-};
-
-Times time_replays(const NetworkExecutable& network, const Tensors& t, int rounds) {
-  const gpu::TestStream stream;
-  const auto enqueue = [&] { network.enqueue(t.inputs, t.outputs, stream); };
-  CUevent first{}, last{};
-  check(driver().cuEventCreate(&first, CU_EVENT_DEFAULT), "making an event");
-  check(driver().cuEventCreate(&last, CU_EVENT_DEFAULT), "making an event");
-  const auto round = [&](int inner) {
-    check(driver().cuEventRecord(first, stream.get()), "recording an event");
-    for (int i = 0; i < inner; ++i) enqueue();
-    check(driver().cuEventRecord(last, stream.get()), "recording an event");
-    gpu::wait(stream.get(), "replays of a network", 300);
-    float ms = 0;
-    check(driver().cuEventElapsedTime(&ms, first, last), "reading an event");
-    return 1000.0 * static_cast<double>(ms) / inner;
-  };
-  for (int i = 0; i < 3; ++i) enqueue();
-  Times times;
-  times.inner = static_cast<int>(std::clamp(5000 / std::max(round(3), 1.0), 1.0, 200.0));
-  std::vector<double> us;
-  for (int r = 0; r < rounds; ++r) us.push_back(round(times.inner));
-  const auto host = [&](bool awake, const auto& put) {  // one at a time: the stream never holds the host up
-    std::vector<double> each;
-    for (int r = 0; r < 3 * rounds; ++r) {
-      const auto start = Clock::now();
-      put();
-      each.push_back(1e6 * seconds_since(start));
-      gpu::wait(stream.get(), "a replay of a network", 300, awake);
-    }
-    return median(each);
-  };
-  times.host_us = host(true, enqueue), times.host_after_sleep_us = host(false, enqueue);
-  NetworkLaunch launch = network.bind(t.inputs, t.outputs);
-  const auto& [name, view] = *t.inputs.begin();
-  const std::size_t input = launch.slot("input " + name);
-  times.launch_host_us = host(true, [&, data = view.data] {
-    launch.rebind(input, data);
-    launch.enqueue(stream);
-  });
-  driver().cuEventDestroy(first);
-  driver().cuEventDestroy(last);
-  times.us = median(us);
-  times.spread = (*std::max_element(us.begin(), us.end()) - *std::min_element(us.begin(), us.end())) / times.us;
-  return times;
-}
-
-// Each kernel by itself between events: the median of so many runs
-std::vector<StepTime> time_kernels(const NetworkExecutable& network, const Tensors& t, int runs) {
-  std::vector<StepTime> steps;
-  std::vector<std::vector<double>> all;
-  for (int r = 0; r < runs; ++r) {
-    network.run(t.inputs, t.outputs, &steps);
-    all.resize(steps.size());
-    for (std::size_t i = 0; i < steps.size(); ++i) all[i].push_back(steps[i].milliseconds);
-  }
-  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].milliseconds = median(all[i]);
-  return steps;
-}
-
 double flop_of(const Network& network, const Shapes& shapes) {
   std::vector<network::Sizes> sizes;
   for (const TensorId id : network.inputs) sizes.push_back(shapes.at(network[id].name));
@@ -192,25 +80,6 @@ double flop_of(const Network& network, const Shapes& shapes) {
   for (const Operator& op : network.operators)
     if (network::is_contraction(op.kind)) sum += flop(network::contraction_of(op, all));
   return sum;
-}
-
-json kernels_json(const std::vector<StepTime>& steps, const DeviceReport& report) {
-  json list = json::array();
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    list.push_back({{"us", std::round(steps[i].milliseconds * 1e6) / 1000},
-                    {"name", steps[i].name},
-                    {"what", steps[i].what},
-                    {"how", report.launches.at(i).how}});
-  return list;
-}
-
-void print_kernels(const std::vector<StepTime>& steps, const DeviceReport& report) {
-  double sum = 0;
-  for (const StepTime& s : steps) sum += s.milliseconds;
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    fmt::print("  {:8.2f} us  {:4.1f} %  {}\n                       {}\n", 1000 * steps[i].milliseconds,
-               100 * steps[i].milliseconds / sum, steps[i].what, report.launches.at(i).how);
-  fmt::print("  {:8.2f} us  one by one\n", 1000 * sum);
 }
 
 // What the check of outputs against float64 found
@@ -239,15 +108,15 @@ bool is_right(const json& result) {
 json run_case(const bench::NetworkCase& c, const Options& o) {
   const NetworkOptions options = network_options(o);
   const Network network = c.make();
-  const Shapes shapes = channels_last(c.shapes());
+  const Shapes shapes = bench::channels_last(c.shapes());
   const double flop = flop_of(network, c.shapes());
   const DeviceReport report = explain_device(network, options, shapes);
   const auto start = Clock::now();
   const NetworkExecutable executable = compile(network, options);
   const MemoryReport memory = executable.memory(shapes);
-  const double compile_s = seconds_since(start);
-  const Tensors tensors(executable, shapes, options.precision);
-  const Times times = time_replays(executable, tensors, o.rounds);
+  const double compile_s = bench::seconds_since(start);
+  const bench::NetworkTensors tensors(executable, shapes, options.precision);
+  const bench::ReplayTimes times = bench::time_replays(executable, tensors, o.rounds);
   const auto first = tensors.results();
   const gpu::TestStream stream;
   executable.enqueue(tensors.inputs, tensors.outputs, stream);
@@ -278,9 +147,9 @@ json run_case(const bench::NetworkCase& c, const Options& o) {
          {"compile_s", compile_s},
          {"repeats", repeats}};
   if (o.kernels) {
-    const auto steps = time_kernels(executable, tensors, 11);
-    print_kernels(steps, report);
-    j["kernels"] = kernels_json(steps, report);
+    const auto steps = bench::time_kernels(executable, tensors, 11);
+    bench::print_kernels(steps, report);
+    j["kernels"] = bench::kernels_json(steps, report);
   }
   const auto is_meant = [&](const std::string& text) { return c.name.find(text) != std::string::npos; };
   if (std::any_of(o.verified.begin(), o.verified.end(), is_meant))
@@ -324,7 +193,7 @@ int run_all(const Options& o) {
 int tune(const Options& o) {
   std::vector<lower::Problem> problems;
   for (const bench::NetworkCase& c : read_cases(o))
-    for (auto& p : network::gpu::tuning_problems(c.make(), network_options(o), channels_last(c.shapes()),
+    for (auto& p : network::gpu::tuning_problems(c.make(), network_options(o), bench::channels_last(c.shapes()),
                                                  cuda::open_device(o.device)))
       problems.push_back(std::move(p));
   TuningOptions options;
@@ -355,7 +224,7 @@ int prepare(const Options& o) {
   std::vector<jit::Request> requests;
   for (const bench::NetworkCase& c : read_cases(o)) {
     const Network network = c.make();
-    const Shapes shapes = channels_last(c.shapes());
+    const Shapes shapes = bench::channels_last(c.shapes());
     if (o.explain) fmt::print("{}\n{}\n", c.name, to_string(explain_device(network, network_options(o), shapes)));
     if (!o.precompile) continue;
     for (jit::Request& r : network::gpu::requests(network, network_options(o), shapes, {}))
@@ -366,7 +235,7 @@ int prepare(const Options& o) {
   gpu::compiler().compile(requests, [](std::size_t done, std::size_t total, const std::string& title) {
     if (done % 10 == 0 || done == total) std::fprintf(stderr, "%zu of %zu: %s\n", done, total, title.c_str());
   });
-  fmt::print("kernels of {} launches in {:.1f} s\n", requests.size(), seconds_since(start));
+  fmt::print("kernels of {} launches in {:.1f} s\n", requests.size(), bench::seconds_since(start));
   return 0;
 }
 

@@ -78,9 +78,15 @@ void Legaliser::find_live() {
   }
 }
 
+// Networks that concatenate all of their layers begin with one
+bool moves_nothing(const Operator& op) {
+  const bool concat = std::holds_alternative<operators::Concat>(op.kind);
+  return std::holds_alternative<operators::Identity>(op.kind) || (concat && op.inputs.size() == 1);
+}
+
 void Legaliser::rewrite(Operator op) {
   for (TensorId& id : op.inputs) id = alias_[id];
-  if (std::holds_alternative<operators::Identity>(op.kind) && !is_output(op.output)) {
+  if (moves_nothing(op) && !is_output(op.output)) {
     alias_[op.output] = op.inputs[0];
     if (const auto at = left_.find(op.inputs[0]); at != left_.end()) at->second += readers_[op.output] - 1;
     return;

@@ -14,6 +14,12 @@ namespace unisono::network {
 
 namespace {
 
+// Where the inputs of a concatenation stand in a row among those of another
+struct Run {
+  std::size_t whole = 0;  // the other's region
+  std::size_t place = 0;  // of the first of them among its inputs
+};
+
 class Placer {
  public:
   explicit Placer(FusedNetwork& fused) : f_(fused), n_(fused.network) {
@@ -46,8 +52,10 @@ class Placer {
         if (!(o.axes == axes::mn) || (!f_.style.slices_beside && r.kind == RegionReport::Kind::contraction))
           pinned_[o.tensor] = true;
     // views first in mind, slices first in deed: a view needs a dense base
-    for (Region& r : f_.regions)
-      if (const auto* c = kind<operators::Concat>(r)) place_concat(r, *c);
+    const std::vector<bool> wide = place_runs();
+    for (std::size_t i = 0; i < f_.regions.size(); ++i)
+      if (const auto* c = kind<operators::Concat>(f_.regions[i]); c != nullptr && !wide[i])
+        place_concat(f_.regions[i], *c);
     for (Region& r : f_.regions) {
       if (const auto* s = kind<operators::Slice>(r); s != nullptr && f_.style.column_ranges) place_range(r, *s);
       if (r.kind == RegionReport::Kind::single && is_reshape(n_.operators[r.operators[0]].kind)) place_view(r);
@@ -59,6 +67,11 @@ class Placer {
   const K* kind(const Region& r) const {
     return r.kind == RegionReport::Kind::single ? std::get_if<K>(&n_.operators[r.operators[0]].kind) : nullptr;
   }
+  const Operator& first(const Region& r) const { return n_.operators[r.operators[0]]; }
+  bool joins_columns(const Region& r) const;
+  std::map<std::size_t, Run> find_runs() const;
+  std::vector<bool> place_runs();
+  void place_run(Region& r, const Region& whole);
   void place_concat(Region& r, const operators::Concat& c);
   void place_range(Region& r, const operators::Slice& s);
   void place_view(Region& r);
@@ -74,6 +87,68 @@ class Placer {
   std::vector<bool> beside_;  // by tensor: one of several outputs of a contraction
   std::vector<int> depth_;    // by tensor: how deep the slices in it nest
 };
+
+bool Placer::joins_columns(const Region& r) const {
+  const auto* c = kind<operators::Concat>(r);
+  const Shape& shape = n_[first(r).output].shape;
+  return c != nullptr && !shape.empty() && c->axis == static_cast<int>(column_axis(shape.size()));
+}
+
+// By region: a network that concatenates all that it has so far, layer by layer, does so in runs of its last
+// concatenation. Of those with the same first two inputs the widest is asked.
+std::map<std::size_t, Run> Placer::find_runs() const {
+  std::map<std::pair<TensorId, TensorId>, Run> widest;
+  const auto inputs = [&](std::size_t i) -> const std::vector<TensorId>& { return first(f_.regions[i]).inputs; };
+  for (std::size_t i = 0; i < f_.regions.size(); ++i) {
+    if (!joins_columns(f_.regions[i])) continue;
+    for (std::size_t k = 0; k + 1 < inputs(i).size(); ++k) {
+      const auto [known, is_new] = widest.try_emplace({inputs(i)[k], inputs(i)[k + 1]}, Run{i, k});
+      if (!is_new && inputs(known->second.whole).size() < inputs(i).size()) known->second = {i, k};
+    }
+  }
+  std::map<std::size_t, Run> runs;
+  for (std::size_t i = 0; i < f_.regions.size(); ++i) {
+    if (!joins_columns(f_.regions[i]) || inputs(i).size() < 2) continue;
+    const Run found = widest.at({inputs(i)[0], inputs(i)[1]});
+    const auto& all = inputs(found.whole);
+    if (all.size() - found.place >= inputs(i).size() && all.size() > inputs(i).size() &&
+        std::equal(inputs(i).begin(), inputs(i).end(), all.begin() + static_cast<std::ptrdiff_t>(found.place)))
+      runs.emplace(i, found);
+  }
+  return runs;
+}
+
+// The wide ones first, so that everything lies in them; by region: whether it is placed
+std::vector<bool> Placer::place_runs() {
+  std::vector<bool> placed(f_.regions.size(), false);
+  if (!f_.style.column_ranges) return placed;
+  const std::map<std::size_t, Run> runs = find_runs();
+  for (const auto& [region, run] : runs) {
+    if (placed[run.whole] || runs.contains(run.whole)) continue;
+    place_concat(f_.regions[run.whole], *kind<operators::Concat>(f_.regions[run.whole]));
+    placed[run.whole] = true;
+  }
+  for (const auto& [region, run] : runs)
+    if (placed[run.whole]) {
+      place_run(f_.regions[region], f_.regions[run.whole]);
+      placed[region] = f_.regions[region].kind == RegionReport::Kind::free;
+    }
+  return placed;
+}
+
+// Columns of the wide one, which the inputs' producers write
+void Placer::place_run(Region& r, const Region& whole) {
+  const Operator &op = first(r), &wide = first(whole);
+  const auto lies_there = [&](TensorId id) { return is_slice(id) && f_.placement[id]->base == wide.output; };
+  if (given_[op.output] || pinned_[op.output] || f_.placement[op.output]) return;
+  if (!std::all_of(op.inputs.begin(), op.inputs.end(), lies_there)) return;
+  if (needs_dense(n_, f_.regions, op.output)) return;
+  const std::int64_t column = f_.placement[op.inputs[0]]->column;
+  f_.placement[op.output] = Placement{.base = wide.output, .column = column, .slice = true};
+  depth_[wide.output] = std::max(depth_[wide.output], depth_[op.output] + 1);
+  r.kind = RegionReport::Kind::free;
+  r.note = fmt::format("columns of '{}', into which its producers write", n_[wide.output].name);
+}
 
 void Placer::place_concat(Region& r, const operators::Concat& c) {
   const Operator& op = n_.operators[r.operators[0]];

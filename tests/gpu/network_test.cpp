@@ -47,6 +47,8 @@ TEST(NetworkSmall, NormalisationsOfConcatenationsAgree) { agrees(19); }
 TEST(Network, NormalisationsOfConcatenationsInF16Agree) { agrees(20); }
 
 TEST(NetworkSmall, ExportedNormalisationsAgree) { agrees(23); }
+TEST(NetworkSmall, DenseLayersAgree) { agrees(24); }
+TEST(Network, DenseLayersInF16Agree) { agrees(25); }
 TEST(NetworkSmall, InvertedBottlenecksAgree) { agrees(21); }
 TEST(Network, InvertedBottlenecksInF16Agree) { agrees(22); }
 

@@ -76,6 +76,11 @@ Network embeddings();
 /// and "pixels" (1, 40, 1, 1), outputs "y" (batch, 32, height, width) and "z" (1, 40, 1, 1).
 Network exported_normalisations();
 
+/// Layers that each read a concatenation of all before them: a run of the last concatenation, one from its middle, one
+/// with another order, one that is a residual, one that is an output. Input "x" (batch, 16, height, width), outputs "a"
+/// to "d".
+Network dense_layers();
+
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 

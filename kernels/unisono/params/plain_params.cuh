@@ -40,6 +40,12 @@ struct PoolParams {
   int average, count_pad;
 };
 
+// The mean over all pixels of an image. `width` neighbouring threads have neighbouring octets: a power of two up to 4.
+struct PoolImagesParams {
+  PlainTensor from, to;
+  u32 images, pixels, octets, width;
+};
+
 // Output (p, q) = (1 - w) x[low] + w x[high] along either axis; without weights x[low].
 struct ResizeParams {
   PlainTensor from, to;

@@ -53,19 +53,33 @@ TEST(GraphKernels, StatisticsOfSeveralKindsHaveKernelsEach) {
   EXPECT_EQ(kernels[2].state_floats, 1);
 }
 
-TEST(GraphKernels, AReductionThatNeedsAnotherComesAfterIt) {
-  const auto kernels = kernels_of("y = softmax(acc, over=n); store y : bf16");
-  ASSERT_EQ(kernels.size(), 3u);
-  EXPECT_THAT(kernels[0].source, HasSubstr("plain::Largest()"));
-  EXPECT_THAT(kernels[1].source, HasSubstr("plain::Sum()"));
-  EXPECT_EQ(kernels[1].threads, 32);
+// Softmax, a layer norm: one kernel, whose threads keep what they reduce
+TEST(GraphKernels, ReductionsAlongRowsAreInTheKernelOfTheStores) {
+  const auto softmax = kernels_of("y = softmax(acc, over=n); store y : bf16");
+  ASSERT_EQ(softmax.size(), 1u);
+  EXPECT_EQ(softmax[0].part, Part::rows);
+  EXPECT_THAT(softmax[0].source, HasSubstr("plain::rows<Values, Values::Pass0, Values::Pass1>(p);"));
+  EXPECT_LT(softmax[0].source.find("FoldLargest"), softmax[0].source.find("FoldSum"));
+  const auto norm = kernels_of("y = layer_norm(acc, scale=g[n], shift=b[n]); store y : bf16");
+  ASSERT_EQ(norm.size(), 1u);
+  EXPECT_THAT(norm[0].source, HasSubstr("plain::rows<Values, Values::Pass0>(p);"));  // mean and variance by one state
+  EXPECT_THAT(kinds_of(norm[0]),
+              testing::UnorderedElementsAre(Kind::accumulator, Kind::operand, Kind::operand, Kind::store));
+}
+
+// Beside others, or in groups of columns, they have kernels of their own
+TEST(GraphKernels, OtherReductionsWithinRowsAreApart) {
+  const auto kernels = kernels_of("y = softmax(acc, over=n) + sum(acc, over=m); store y : bf16");
+  ASSERT_EQ(kernels.size(), 5u);
+  EXPECT_THAT(kernels[0].source + kernels[1].source + kernels[2].source + kernels[3].source,
+              HasSubstr("plain::Largest()"));
 }
 
 // Such results lie by row, so that a thread cannot load them once for an image
 TEST(GraphKernels, ReductionsWithinRowsOfVectorsAreLoadedByRow) {
-  const auto kernels = kernels_of("y = acc + sum(w[n] * u[n], over=n) * w[n]; store y : bf16");
-  ASSERT_EQ(kernels.size(), 2u);
-  const std::string& source = kernels[1].source;
+  const auto kernels = kernels_of("y = acc + sum(w[n] * u[n], over=n) * w[n] + sum(acc, over=m); store y : bf16");
+  ASSERT_EQ(kernels.size(), 4u);
+  const std::string& source = kernels[3].source;
   const auto fix = source.find("void fix("), element = source.find("void element("), load = source.find("row * p.");
   ASSERT_NE(fix, std::string::npos);
   ASSERT_NE(load, std::string::npos);
@@ -97,9 +111,9 @@ TEST(GraphKernels, RefusesWhatTheyLack) {
 
 TEST(PlainKernels, OneSourceWithAllOfThem) {
   const std::string source = plain_source(DType::f16);
-  for (const auto kernel :
-       {PlainKernel::enter, PlainKernel::leave, PlainKernel::pool, PlainKernel::resize, PlainKernel::copy_elements,
-        PlainKernel::copy_octets, PlainKernel::reshape, PlainKernel::direct, PlainKernel::join_moments})
+  for (const auto kernel : {PlainKernel::enter, PlainKernel::leave, PlainKernel::pool, PlainKernel::pool_images,
+                            PlainKernel::resize, PlainKernel::copy_elements, PlainKernel::copy_octets,
+                            PlainKernel::reshape, PlainKernel::direct, PlainKernel::join_moments})
     EXPECT_THAT(source, HasSubstr(plain_entry(kernel) + "(const __grid_constant__ unisono::"));
   EXPECT_THAT(source, HasSubstr("pool<F16>"));
 }

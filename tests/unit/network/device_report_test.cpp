@@ -228,6 +228,24 @@ TEST(DeviceReport, RangesOfColumnsAreViews) {
   EXPECT_THAT(text, HasSubstr("reads 'slice_3' as [m,n]"));
 }
 
+// What layers concatenate so far are columns of the last concatenation; not where a reader needs them dense
+TEST(DeviceReport, GrowingConcatenationsAreNotCopied) {
+  NetworkBuilder net("growing");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 32, "height", "width"});
+  const auto layer = [&](NetworkValue v) { return conv2d(v, weights.filter(v, 16, 3), {.pad = 1}); };
+  const NetworkValue a = layer(x), b = layer(a), c = layer(concat({a, b})), d = layer(concat({b, c}));
+  const NetworkValue residual = concat({c, d});
+  net.output(conv2d(a, weights.filter(a, 32, 1)) + residual, "y");
+  net.output(layer(concat({a, b, c, d})), "z");
+  const DeviceReport report = report_of(net.build(), {{"x", {2, 32, 12, 12}}});
+  const std::string text = to_string(report.fusion);
+  EXPECT_THAT(text, HasSubstr("columns of 'concat_"));
+  const auto copies =
+      std::ranges::count_if(report.launches, [](const LaunchReport& l) { return l.what.starts_with("concat"); });
+  EXPECT_EQ(copies, 2) << text;  // the two parts of the residual, which a contraction's epilogue reads
+}
+
 // A head in its block's kernel, with the store where something else reads it; else why not
 TEST(DeviceReport, Heads) {
   NetworkBuilder net("heads");

@@ -207,6 +207,12 @@ TEST_F(Fuser, ConcatenationCopiesWhatItCannotPlace) {
   EXPECT_EQ(r.regions[1].note, "0 of 3 inputs are written in place");
 }
 
+TEST_F(Fuser, ConcatenationOfOneTensorIsThatTensor) {
+  const auto r = fused(relu(concat({conv(x)})));
+  ASSERT_EQ(r.regions.size(), 1u);
+  EXPECT_EQ(r.regions[0].kind, Kind::contraction);
+}
+
 TEST_F(Fuser, DeadOperatorsAndIdentitiesGo) {
   (void)conv(x);
   const auto r = fused(relu(identity(identity(x))));

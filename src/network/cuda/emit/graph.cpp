@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "network/cuda/decide/passes.hpp"
@@ -33,6 +34,19 @@ std::int64_t strips_of(const plan::Device& device, const Extents& space, std::in
   const std::int64_t filled = up(2 * device.sms, images);
   const std::int64_t wanted = std::max(up(rows, 8 * lanes), std::min(up(rows, lanes), filled));
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, most * device.sms / images));
+}
+
+// Threads that have a row of the kernel Part::rows: those that have an octet, or all of a CTA's where a warp would go
+// round more than four times
+std::uint32_t lanes_of_rows(const Extents& space) {
+  const auto octets = static_cast<std::uint64_t>((space.cols + 7) / 8);
+  return octets > 128 ? 256 : static_cast<std::uint32_t>(std::bit_ceil(std::min<std::uint64_t>(octets, 32)));
+}
+
+// CTAs of that kernel: each has some rows at a time, and goes on where there are more than fill the GPU
+std::int64_t ctas_of_rows(const plan::Device& device, const Extents& space) {
+  const std::int64_t at_a_time = 256 / lanes_of_rows(space);
+  return std::clamp<std::int64_t>((space.rows() + at_a_time - 1) / at_a_time, 1, 16 * device.sms);
 }
 
 // Results of a reduction: rows and columns of its axes
@@ -146,7 +160,8 @@ GraphEmission::Arguments GraphEmission::arguments(const codegen::GraphKernel& k)
   Arguments a;
   a.fixed.images = count32(space_.images), a.fixed.pixels = count32(space_.rows_per_image());
   a.fixed.columns = count32(space_.cols);
-  a.fixed.strips = count32(strips_of(e_.in.device, space_, k.part == Part::elements ? 16 : 4));
+  a.fixed.strips = k.part == Part::rows ? lanes_of_rows(space_)
+                                        : count32(strips_of(e_.in.device, space_, k.part == Part::elements ? 16 : 4));
   for (std::size_t i = 0; i < k.tensors.size(); ++i) {
     const codegen::GraphTensor& t = k.tensors[i];
     const PlacedTensor x = place(t, k, a.fixed.strips);
@@ -163,6 +178,7 @@ int GraphEmission::ctas(const codegen::GraphKernel& k, const Arguments& a) const
   support::Checked ctas("CTAs", space_.images);
   ctas *= a.fixed.strips;
   if (k.part == Part::results) ctas = support::Checked("CTAs", rows) * columns;
+  if (k.part == Part::rows) ctas = support::Checked("CTAs", ctas_of_rows(e_.in.device, space_));
   if (k.part == Part::join) ctas = (support::Checked("CTAs", rows) * columns).divided_up(k.threads / 32);
   support::Narrowing to;
   const int number = to.as<int>(ctas);
@@ -173,7 +189,10 @@ int GraphEmission::ctas(const codegen::GraphKernel& k, const Arguments& a) const
 void GraphEmission::launch(const codegen::GraphKernel& k, const std::optional<Refusal>& why) {
   Arguments a = arguments(k);
   const cuda::PlainGrid grid{count32(ctas(k, a)), count32(k.threads)};
-  const char* part = k.part == Part::join ? "joined statistics" : k.reduces() ? "statistics" : "elements";
+  const char* part = k.part == Part::join   ? "joined statistics"
+                     : k.reduces()          ? "statistics"
+                     : k.part == Part::rows ? "rows"
+                                            : "elements";
   const auto parameters = [fixed = a.fixed, locations = a.locations](const Bases& bases) {
     GraphParams p = fixed;
     for (std::size_t i = 0; i < locations.size(); ++i) p.tensors[i].memory = address(locations[i], bases);

@@ -35,9 +35,7 @@ class SingleOperator {
           p.average,
           p.count_pad});
   }
-  void operator()(const operators::GlobalAveragePool&) {
-    pool({{x()[2], x()[3]}, {1, 1}, {0, 0, 0, 0}, {1, 1}, true, false});
-  }
+  void operator()(const operators::GlobalAveragePool&);
   void operator()(const operators::Resize& r) {
     emit_resize(e_, r, x(), y(), e_.tensor(e_.input()), e_.tensor(e_.output()), what());
   }
@@ -91,6 +89,22 @@ void SingleOperator::pool(const Window& w) {
   e_.plain(codegen::PlainKernel::pool, y()[0] * y()[2] * y()[3] * octets(y()), p, {from.at, to.at},
            Touched{{all_of(from, x())}, {all_of(to, y())}}, {what()},
            [from = from.at, to = to.at](PoolParams& q, const Bases& bases) {
+             q.from.memory = address(from, bases), q.to.memory = address(to, bases);
+           });
+}
+
+// A CTA has a few octets of an image: as many as make as many CTAs as the GPU has SMs
+void SingleOperator::operator()(const operators::GlobalAveragePool&) {
+  const PitchedTensor from = e_.tensor(e_.input()), to = e_.tensor(e_.output());
+  PoolImagesParams p{};
+  p.from.pitch = from.pitch, p.to.pitch = to.pitch;
+  p.images = count32(x()[0]), p.pixels = count32(x()[2] * x()[3]), p.octets = octets(x());
+  const auto chunks = [&](std::uint32_t width) { return (p.octets + width - 1) / width; };
+  p.width = 4;
+  while (p.width > 1 && std::int64_t{p.images} * chunks(p.width) < e_.in.device.sms) p.width /= 2;
+  e_.plain(codegen::PlainKernel::pool_images, std::int64_t{256} * p.images * chunks(p.width), p, {from.at, to.at},
+           Touched{{all_of(from, x())}, {all_of(to, y())}}, {what()},
+           [from = from.at, to = to.at](PoolImagesParams& q, const Bases& bases) {
              q.from.memory = address(from, bases), q.to.memory = address(to, bases);
            });
 }

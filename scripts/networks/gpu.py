@@ -1,0 +1,232 @@
+"""Judges and times what unisono computes on a GPU for the networks of others, beside PyTorch there.
+
+usage: python -m networks.gpu UNISONO FOLDER [--only REGEX] [--times BENCH] [--json FILE] [--docs FILE] …
+
+Networks are made, exported and evaluated as those of the CPU's list are, some at a time, at a larger batch. A row, a network
+by one exporter in one precision, is right if the error of every output against PyTorch's float64 is at most 1.5 times the one
+that PyTorch's eager mode makes in the same precision. Rows are kept in FOLDER, and in the JSON, where those of other
+runs stay. The exit code is 1 if a row is wrong or broken. docs/notes/networks-gpu.md has the results.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from .catalogue import ENTRIES
+from .errors import relative_error
+from .gpu_table import write_page
+from .judge import output_names, read_row
+from .gpu_times import PROCESSES, add_times
+from .making import EXPORTERS
+from .runs import Broken, Refused
+
+MARGIN = 1.5  # over PyTorch's own error in the precision
+UNITS = {"bf16": 2.0 ** -8, "f16": 2.0 ** -11}
+SHIPPED = 8  # units of rounding, for a model without a PyTorch to compare with
+
+
+def export_network(name, batch, folder, exporters):
+    from .gpu_row import make
+    make(name, batch, folder, exporters)
+
+
+def made(name, folder, options):
+    """about.json of a network, which is made first if need be; a reason in "unmade" if that fails."""
+    batch = 1 if ENTRIES[name].library == "diffusers" else options.batch
+    about = read_row(folder / "about.json")
+    if about and about["batch"] == batch and about["exporters"] == options.exporters:
+        return about
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    process = PROCESSES.Process(target=export_network, args=(name, batch, str(folder), options.exporters))
+    process.start()
+    process.join(options.export_limit)
+    failure = f"exit code {process.exitcode}" if process.exitcode else ""
+    if process.is_alive():
+        process.kill()
+        process.join()
+        failure = f"took more than {options.export_limit} s"
+    if not failure:
+        return read_row(folder / "about.json")
+    log = folder / "export.log"
+    tail = log.read_text().strip().splitlines()[-1:] if log.exists() else []
+    return {"unmade": " ".join([failure, *tail]), "batch": batch}
+
+
+def run_unisono(command, limit_s):
+    """What the command printed, as JSON."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s)
+    except subprocess.TimeoutExpired:
+        raise Broken(f"ran for more than {limit_s} s") from None
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.strip().splitlines() if not line.endswith(" s so far")]
+        text = "\n".join(lines) or f"exit code {done.returncode}"
+        raise Refused(text) if done.returncode in (2, 3) else Broken(f"exit code {done.returncode}: {text}")
+    return json.loads(done.stdout)
+
+
+def outputs_of(model, folder, precision, options):
+    """{output: array} by unisono on the GPU"""
+    out = folder / f"out.{precision}.npz"
+    run_unisono([options.unisono, "run", str(model), "--device", "cuda", "--precision", precision, "--input",
+                 str(folder / "inputs.npz"), "--out", str(out), "--repeat", "0", "--json"], options.run_limit)
+    with np.load(out) as arrays:
+        return dict(arrays)
+
+
+def launches_of(model, precision, options):
+    """(launches, what the host computes)"""
+    explained = run_unisono([options.unisono, "explain", str(model), "--device", "cuda", "--precision", precision,
+                             "--json"], options.run_limit)
+    on_host = [f"{step['what']}: {step['how']}" for step in explained["cuda"]["launches"] if step["on_host"]]
+    return len(explained["cuda"]["launches"]) - len(on_host), on_host
+
+
+def judged(model, folder, about, precision, options):
+    """{status, reason, errors, tolerances, launches, on_host}"""
+    try:
+        launches, on_host = launches_of(model, precision, options)
+        ours = outputs_of(model, folder, precision, options)
+    except Refused as error:
+        return {"status": "refused", "reason": str(error)}
+    except Broken as error:
+        return {"status": "broken", "reason": str(error)}
+    with np.load(folder / "exact.npz") as arrays:
+        exact = [arrays[f"out{i}"] for i in range(len(arrays))]
+    names = output_names(model)
+    errors = [relative_error(ours.get(name), e) for name, e in zip(names, exact, strict=True)]
+    theirs = about["errors"].get(precision)
+    tolerances = [MARGIN * e for e in theirs] if theirs else [SHIPPED * UNITS[precision]] * len(errors)
+    right = all(e <= t for e, t in zip(errors, tolerances, strict=True))
+    return {"status": "right" if right else "wrong", "reason": "", "errors": errors, "tolerances": tolerances,
+            "launches": launches, "on_host": on_host}
+
+
+def rows_of(name, options):
+    """The rows of one network; what is there for this build is kept."""
+    entry, folder = ENTRIES[name], options.folder / name
+    about = made(name, folder, options)
+    rows = []
+    for exporter in ("as shipped",) if entry.library == "rapidocr" else options.exporters:
+        for precision in options.precisions:
+            head = {"network": name, "library": entry.library, "exporter": exporter, "precision": precision,
+                    "batch": about["batch"], "convolutional": entry.convolutional}
+            failure = about.get("unmade") or about["failures"].get(exporter)
+            model = pathlib.Path(about.get("file") or folder / exporter / "model.onnx")
+            row = {"status": "not exported", "reason": failure} if failure else \
+                judged(model, folder, about, precision, options)
+            rows.append(head | row | {"gpu": options.gpu, "commit": options.commit, "model": str(model)})
+    return rows
+
+
+def key_of(row):
+    return row["network"], row["exporter"], row["precision"]
+
+
+def describe(row):
+    text = f"{row['network']} ({row['exporter']}, {row['precision']}): {row['status']}"
+    if row.get("errors"):
+        worst = max(range(len(row["errors"])), key=lambda i: row["errors"][i] / max(row["tolerances"][i], 1e-300))
+        text += f", error {row['errors'][worst]:.1e} of {row['tolerances'][worst]:.1e}, {row['launches']} launches"
+        text += f", {len(row['on_host'])} host steps" if row["on_host"] else ""
+    for peer in ("unisono", "eager", "compile"):
+        text += f", {peer} {row[f'{peer}_us']:.0f} us" if f"{peer}_us" in row else ""
+    return text + (f": {row['reason'].strip().splitlines()[-1][:200]}" if row["reason"] else "")
+
+
+def merge(rows, file):
+    """Adds rows to those of earlier runs in the file. A row that was not timed again keeps no times of another build."""
+    old = read_row(file) if file and file.is_file() else None
+    known = {key_of(r): r for r in (old["rows"] if old else [])}
+    known |= {key_of(r): {k: v for k, v in r.items() if k != "model"} for r in rows}
+    order = {name: i for i, name in enumerate(ENTRIES)}
+    merged = sorted(known.values(), key=lambda r: (order.get(r["network"], len(order)), r["exporter"], r["precision"]))
+    if file:
+        file.write_text(json.dumps({"suite": "networks-gpu", "rows": merged}, indent=1) + "\n")
+    return merged
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("unisono", type=os.path.abspath)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--only", default="", help="a regular expression: networks that have it in their name")
+    parser.add_argument("--library", default="", help="a regular expression for the library")
+    parser.add_argument("--exporters", default="torchscript", help=f"of {','.join(EXPORTERS)}")
+    parser.add_argument("--precisions", default="bf16,f16")
+    parser.add_argument("--batch", type=int, default=8, help="times the batch of the CPU's list; diffusion stays")
+    parser.add_argument("--large", action="store_true", help="networks with gigabytes of weights, too")
+    parser.add_argument("--processes", type=int, default=4, help="networks at a time")
+    parser.add_argument("--export-limit", type=int, default=600, help="seconds for one network")
+    parser.add_argument("--run-limit", type=int, default=600, help="seconds for one run")
+    parser.add_argument("--seconds", type=float, default=0, help="begin no network after so long; 0: no limit")
+    parser.add_argument("--times", help="unisono_bench_onnx: time what came out right, beside PyTorch")
+    parser.add_argument("--peers", default="eager,compile", help="of PyTorch; none: empty")
+    parser.add_argument("--judge", action=argparse.BooleanOptionalAction, default=True,
+                        help="judge anew, or time what was judged")
+    parser.add_argument("--json", type=pathlib.Path, help="a file for the results, to which rows are added")
+    parser.add_argument("--commit", default="", help="of the sources, for the rows")
+    parser.add_argument("--docs", type=pathlib.Path, help="a page whose tables are replaced")
+    options = parser.parse_args()
+    options.exporters = options.exporters.split(",")
+    options.precisions = options.precisions.split(",")
+    return options
+
+
+def gpu_name():
+    import torch
+    return torch.cuda.get_device_name()
+
+
+def judge_all(chosen, options):
+    """Rows of all networks, some networks at a time."""
+    rows, start = [], time.monotonic()
+
+    def one(name):
+        late = options.seconds and time.monotonic() - start > options.seconds
+        return [] if late else rows_of(name, options)
+    with concurrent.futures.ThreadPoolExecutor(options.processes) as pool:
+        work = {pool.submit(one, name): name for name in chosen}
+        for number, done in enumerate(concurrent.futures.as_completed(work), 1):
+            mine = done.result()
+            (options.folder / f"{work[done]}.rows.json").write_text(json.dumps(mine))
+            for row in mine:
+                print(f"[{number}/{len(chosen)}, {time.monotonic() - start:.0f} s] {describe(row)}", flush=True)
+            rows += mine
+    return rows
+
+
+def main():
+    options = arguments()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    chosen = [n for n, e in ENTRIES.items() if re.search(options.only, n) and re.search(options.library, e.library)
+              and (options.large or not e.large)]
+    options.gpu = gpu_name()
+    if options.judge:
+        rows = judge_all(chosen, options)
+    else:
+        rows = [r for n in chosen for r in read_row(options.folder / f"{n}.rows.json") or []]
+    if options.times:
+        add_times(rows, options)
+    merged = merge(rows, options.json)
+    if options.docs:
+        write_page(merged, options.docs)
+    counts = {}
+    for row in rows:
+        counts[row["status"]] = counts.get(row["status"], 0) + 1
+    print(f"{len(rows)} rows: " + ", ".join(f"{n} {s}" for s, n in counts.items())
+          + f"; {sum(bool(r.get('on_host')) for r in rows)} with host steps")
+    return 0 if rows and not (counts.get("wrong") or counts.get("broken")) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""One network on a GPU: made, exported, and what PyTorch is off by in float32, bfloat16 and float16.
+
+Runs in a process of its own. The weights are those of the CPU's rows (by the seed of the name); the batch is larger.
+"""
+import json
+import logging
+import os
+import pathlib
+import shutil
+import sys
+import traceback
+import warnings
+import zlib
+
+import numpy as np
+import torch
+
+from . import onnx_reference
+from .catalogue import ENTRIES
+from .errors import relative_error
+from .export import OPSETS
+from .randomise import randomise
+from .widened import evaluate
+
+PRECISIONS = {"bf16": torch.bfloat16, "f16": torch.float16}
+
+
+def enlarged(inputs, batch):
+    """`batch` times as many along the first axis: floats drawn anew, integers repeated."""
+    def more(x):
+        if x.is_floating_point():
+            return torch.cat([x] + [torch.randn_like(x) * x.std() + x.mean() for _ in range(batch - 1)])
+        return torch.cat([x] * batch)
+    return {k: more(x) if x.ndim else x for k, x in inputs.items()}
+
+
+def make_network(entry, batch):
+    """(the module in float32 on the CPU, its inputs)"""
+    torch.manual_seed(zlib.crc32(entry.name.encode()))
+    net, inputs = entry.maker(*entry.arguments)
+    randomise(net, inputs)
+    return net, enlarged(inputs, batch)
+
+
+def moved(inputs, dtype):
+    """On the GPU, floats in `dtype` and images channels last."""
+    def move(x):
+        x = x.cuda().to(dtype) if x.is_floating_point() else x.cuda()
+        return x.to(memory_format=torch.channels_last) if x.ndim == 4 else x
+    return [move(x) for x in inputs.values()]
+
+
+def outputs_in(net, inputs, dtype):
+    """What PyTorch's eager mode computes in `dtype` on the GPU."""
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    net = net.to("cuda", dtype).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        return [y.double().cpu().numpy() for y in net(*moved(inputs, dtype))]
+
+
+def references(entry, batch, folder):
+    """Keeps inputs and float64 outputs; {precision: error of each output}."""
+    singles = {}
+    for name, dtype in {"f32": torch.float32, **PRECISIONS}.items():
+        try:
+            singles[name] = outputs_in(*make_network(entry, batch), dtype)
+        except Exception as error:  # an operator that PyTorch lacks in this precision
+            print(f"{name}: {type(error).__name__}: {error}", flush=True)
+    net, inputs = make_network(entry, batch)
+    exact = [y.cpu().numpy() for y in evaluate(net.cuda(), [x.cuda() for x in inputs.values()])]
+    np.savez(folder / "inputs.npz", **{k: v.numpy() for k, v in inputs.items()})
+    np.savez(folder / "exact.npz", **{f"out{k}": e for k, e in enumerate(exact)})
+    return {name: [relative_error(y, e) for y, e in zip(all_of, exact)] for name, all_of in singles.items()}
+
+
+def export(entry, batch, exporter, folder):
+    net, inputs = make_network(entry, batch)
+    with torch.no_grad():
+        outputs = [f"out{i}" for i in range(len(net(*inputs.values())))]
+    (folder / exporter).mkdir()
+    dynamo = exporter == "dynamo"
+    torch.onnx.export(net, tuple(inputs.values()), str(folder / exporter / "model.onnx"), dynamo=dynamo,
+                      opset_version=OPSETS[exporter], input_names=list(inputs), output_names=outputs,
+                      **({"external_data": True, "verbose": False} if dynamo else {}))
+
+
+def make_exported(entry, batch, folder, exporters):
+    failures = {}
+    for exporter in exporters:
+        try:
+            export(entry, batch, exporter, folder)
+        except Exception as error:  # exporters raise anything
+            failures[exporter] = f"{type(error).__name__}: {error}"
+            shutil.rmtree(folder / exporter, ignore_errors=True)
+    return {"failures": failures, "errors": references(entry, batch, folder)}
+
+
+def make_shipped(entry, folder):
+    """A model that exists as a file alone has no PyTorch to be compared with: the bound is that of its precision."""
+    file, inputs = entry.maker(*entry.arguments)
+    exact = onnx_reference.evaluate(file, inputs, np.float64)
+    np.savez(folder / "inputs.npz", **inputs)
+    np.savez(folder / "exact.npz", **{f"out{k}": e for k, e in enumerate(exact)})
+    return {"file": str(file), "failures": {}, "errors": {}}
+
+
+def make(name, batch, folder, exporters):
+    """about.json of a network's folder."""
+    folder = pathlib.Path(folder)
+    with open(folder / "export.log", "w") as log:
+        os.dup2(log.fileno(), 1)  # the TorchScript exporter prints its graph from C++
+        os.dup2(log.fileno(), 2)
+        try:
+            warnings.filterwarnings("ignore")
+            logging.disable(logging.WARNING)
+            torch.set_num_threads(2)
+            torch.backends.mha.set_fastpath_enabled(False)  # the TorchScript exporter has no name for its operator
+            entry = ENTRIES[name]
+            shipped = entry.library == "rapidocr"
+            made = make_shipped(entry, folder) if shipped else make_exported(entry, batch, folder, exporters)
+            (folder / "about.json").write_text(json.dumps({"exporters": exporters, "batch": batch} | made) + "\n")
+        except Exception:
+            traceback.print_exc()
+            sys.exit(1)

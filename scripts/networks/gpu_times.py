@@ -1,0 +1,136 @@
+"""Times of networks on a GPU: unisono, PyTorch eager and torch.compile, each in a CUDA graph, within one turn.
+
+Some networks at a time are compiled by PyTorch, each in a process of its own; then they take turns on the idle GPU.
+"""
+import json
+import multiprocessing
+import os
+import statistics
+import subprocess
+import time
+
+from .catalogue import ENTRIES
+
+# a library that is imported may touch the GPU, which no fork survives
+PROCESSES = multiprocessing.get_context("spawn")
+ROUNDS = 7
+TOGETHER = 8  # networks that are compiled at a time
+
+
+def captured(torch, call):
+    """A CUDA graph of one call."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph
+
+
+def microseconds(torch, graph):
+    """The median of rounds of some milliseconds each."""
+    def one_round(replays):
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        first.record()
+        for _ in range(replays):
+            graph.replay()
+        last.record()
+        torch.cuda.synchronize()
+        return 1000 * first.elapsed_time(last) / replays
+    one_round(3)
+    replays = int(min(200, max(1, 5000 / one_round(3))))
+    times = []
+    for _ in range(ROUNDS):
+        time.sleep(0.05)
+        times.append(one_round(replays))
+    return statistics.median(times)
+
+
+def graphs_of(row, peers):
+    """({peer: graph}, {peer: why there is none}) in the row's precision."""
+    import torch
+    from .gpu_row import PRECISIONS, make_network, moved
+    torch.backends.cudnn.benchmark = True
+    entry = ENTRIES[row["network"]]
+    dtype = PRECISIONS[row["precision"]]
+    net, inputs = make_network(entry, row["batch"])
+    net = net.to("cuda", dtype).to(memory_format=torch.channels_last)
+    inputs = moved(inputs, dtype)
+    graphs, failures = {}, {}
+    for peer in peers:
+        try:
+            call = torch.compile(net) if peer == "compile" else net
+            with torch.no_grad():
+                graphs[peer] = captured(torch, lambda: call(*inputs))
+        except Exception as error:  # a peer that cannot run a network is a finding
+            failures[peer] = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else ''}"
+    return graphs, failures
+
+
+def ours(row, bench):
+    done = subprocess.run([bench, row["model"], "--precision", row["precision"], "--rounds", str(ROUNDS)],
+                          capture_output=True, text=True, timeout=600)
+    if done.returncode:
+        return {"times_error": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]}
+    times = json.loads(done.stdout)
+    return {"unisono_us": times["us"], "unisono_spread": times["spread"]}
+
+
+def take_turn(row, peers, bench, turn, connection):
+    """A process: says that it is ready, waits for its turn, times, and sends what it found."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    import torch
+    found = {}
+    try:
+        graphs, failures = graphs_of(row, peers) if peers else ({}, {})
+        found = {f"{peer}_error": why for peer, why in failures.items()}
+        connection.send("ready")
+        turn.wait()
+        found |= ours(row, bench)
+        for peer, graph in graphs.items():
+            found[f"{peer}_us"] = microseconds(torch, graph)
+        again = ours(row, bench)
+        if "unisono_us" in found and "unisono_us" in again:
+            found["unisono_again_us"] = again["unisono_us"]
+    except Exception as error:
+        found["times_error"] = f"{type(error).__name__}: {str(error)[:300]}"
+    connection.send(found)
+
+
+def time_some(rows, peers, bench):
+    context, waiting = PROCESSES, []
+    for row in rows:
+        here, there = context.Pipe()
+        turn = context.Event()
+        process = context.Process(target=take_turn, args=(row, peers, bench, turn, there))
+        process.start()
+        there.close()
+        waiting.append((row, process, turn, here))
+
+    def received(connection):
+        try:
+            return connection.recv()
+        except EOFError:
+            return {"times_error": "the process ended early"}
+    started = [received(here) for *_, here in waiting]
+    for (row, process, turn, here), first in zip(waiting, started):
+        turn.set()
+        row |= received(here) if first == "ready" else first
+        process.join()
+
+
+def add_times(rows, options):
+    """unisono_us, eager_us, compile_us (or …_error) in those rows that are right and run wholly on the GPU."""
+    from .gpu import describe
+    timed = [r for r in rows if r["status"] == "right" and not r["on_host"]]
+    peers = [p for p in options.peers.split(",") if p]
+    for first in range(0, len(timed), TOGETHER):
+        some = timed[first:first + TOGETHER]
+        time_some(some, peers, os.path.abspath(options.times))
+        for row in some:
+            print(f"[{first + len(some)}/{len(timed)}] {describe(row)}", flush=True)
