@@ -5,6 +5,7 @@
 #include "unisono/epilogue/pending_tiles.cuh"
 #include "unisono/epilogue/sm90_second_pass.cuh"
 #include "unisono/load/direct.cuh"
+#include "unisono/load/sm90_group_filters.cuh"
 #include "unisono/load/sm90_producer.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/mma/split_k.cuh"
@@ -37,7 +38,7 @@ struct ConvFprop {
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
   static constexpr bool kFilledByWarps = kGather || kIm2colSmem;  // of the stages, not by TMA
   using Gatherer = Gather<Config>;
-  static constexpr bool kPhases = Operands::kPhases;
+  static constexpr bool kPhases = Operands::kPhases, kGrouped = Operands::kGrouped;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
                         kStreamed = Config::kNorm == Norm::kStreamed;
   static constexpr bool kStationary = Config::kStationary, kTwoRings = kHaloTile || kStationary;
@@ -91,6 +92,8 @@ struct ConvFprop {
   static_assert(!kStationary || (kAtoms == 1 && !kIm2colSmem && !kSplit && !kGather && !kDirect && !kPhases &&
                                  kGroup == 0 && !Operands::kBatched),
                 "all tiles of a CTA have the same filters");
+  static_assert(!kGrouped || (kStationary && kClusterCtas == 1 && kStepBytes == 128),
+                "filters of groups stay, and the channels of a tile are its own");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
                 "the warpgroups of a consumer group divide the tile's rows");

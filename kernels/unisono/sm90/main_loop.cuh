@@ -40,7 +40,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_halo_tiles(Accumulators
     u64 a = base_a + at_a.stage * (kBytesA >> 4);
     for (int r = 0; r < g.taps_h; ++r, a += line)
       for (int s = 0; s < g.taps_w; ++s, a += pixel) {
-        if (!kStationary || first_tile) mbarrier_wait(barriers.full(at.stage), at.parity);
+        if (!kStationary || (first_tile && !kGrouped)) mbarrier_wait(barriers.full(at.stage), at.parity);
         multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
         between();
         if (load | r | s) {
@@ -71,7 +71,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_im2col_tiles(Accumulato
   if constexpr (kStationary) {
     RingPosition<kStagesA> at_a(done);
     for (int block = 0; block < loads; ++block) {
-      if (first_tile) mbarrier_wait(barriers.full(block), 0);
+      if (first_tile && !kGrouped) mbarrier_wait(barriers.full(block), 0);
       mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
       multiply_stage(acc, base_a + at_a.stage * (kBytesA >> 4), base_b + block * (kBytesB >> 4), block);
       between();

@@ -63,6 +63,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   }
   await_launches_ahead();
   if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
+  if constexpr (kGrouped) GroupFiltersLoad<ConvFprop>::fill(p, memory + kOffsetB);
   sync_cluster();
   admit_next_launch();
 

@@ -108,7 +108,7 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const double tensor = m * n * depth * bytes / k.tensor_ops;
   // Im2col in shared memory: read, written, and read by the instructions; from L2 a window alone
   const double a = static_cast<double>(activation_stage_bytes(c)) * (c.window() ? 2 : 1) / taps,
-               b = c.window() ? 0 : static_cast<double>(filter_stage_bytes(c));
+               b = c.window() || c.operands.grouped() ? 0 : static_cast<double>(filter_stage_bytes(c));
   const double across = c.schedule.swap ? m / c.schedule.warpgroups() : n;  // columns of a matrix instruction
   const double operands = depth * (m * n / 64 / across) * (64 + across) * bytes;
   // Products with one tile a CTA: loads run ahead as far as the ring reaches, and hardly compete with the
@@ -238,8 +238,9 @@ bool measured(const ConvConfig& c) {
          (is(64, 256) && !pingpong2 && c.two_dimensional());
 }
 
-/// Im2col in shared memory: of the filters, which come once, ahead of the first tile.
+/// Im2col in shared memory, and tiles of several groups: of the filters, which come once, ahead of the first tile.
 double filters_clk(const ConvConfig& c) {
+  if (c.operands.grouped()) return std::ceil(c.tile.n * c.schedule.stages * 8 / 384.0 / 4) * k.filters_clk;
   if (!c.window()) return 0;
   return std::ceil(c.tile.n * c.window()->steps(c.tile.k) * c.tile.k / 8 / 128.0 / 4) * k.filters_clk;
 }
