@@ -49,7 +49,8 @@ std::vector<Case> small_group_cases() {
           group_case(conv(2, 29, 31, 3, 2), {5, 16, 24}, residual, "load=im2col order=cooperative"),
           group_case(conv(9, 21, 23, 3), {20, 2, 4}, block, "load=halo mode=streamed"),
           group_case(conv(3, 13, 11, 1), {6, 32, 32}, residual, "load=im2col swap=on tile=128x64"),
-          group_case(conv(3, 15, 9, 5), {3, 24, 16}, bare, "load=halo")};
+          group_case(conv(3, 15, 9, 5), {3, 24, 16}, bare, "load=halo"),
+          group_case(conv(2, 9, 13, 1), {8, 8, 8}, bare, "load=im2col tile=64x16")};  // fewer filters than threads
 }
 
 std::vector<Case> group_cases(std::uint64_t seed) {

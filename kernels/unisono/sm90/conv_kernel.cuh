@@ -9,6 +9,7 @@
 #include "unisono/load/sm90_producer.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/mma/split_k.cuh"
+#include "unisono/params/sm90_group_slices.cuh"
 #include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/sm90/conv_config.cuh"
 
@@ -208,6 +209,8 @@ struct ConvFprop {
 
   // Issues one stage's matrix instructions: acc += activations (from `a`) * filters (from `b`)^T, or its transpose.
   static UNISONO_DEVICE void multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate);
+  static UNISONO_DEVICE void multiply_step(Accumulators& acc, u64 a, u64 b, int accumulate);
+  static UNISONO_DEVICE void multiply_groups(Accumulators& acc, u64 a, u64 b, int accumulate);
 
   template <bool kColumns, int kGroupBytes = 8 * kRowBytes>
   static UNISONO_DEVICE u64 stage_descriptor(u32 address) {

@@ -7,6 +7,36 @@ namespace unisono {
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate) {
   wgmma_fence();
+  if constexpr (kGrouped)
+    multiply_groups(acc, a, b, accumulate);
+  else
+    multiply_step(acc, a, b, accumulate);
+  wgmma_commit();
+}
+
+// Each slice of the filters by the channels of its own groups: beside those there are only zeros. Filters that are the
+// first operand are not sliced, as that has 64 rows.
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_groups(Accumulators& acc, u64 a, u64 b, int accumulate) {
+  constexpr GroupSlices kSlices = group_slices(kN, Operands::kGroupChannels, Operands::kGroupFilters);
+#pragma unroll
+  for (int k = 0; k < kSlices.steps; ++k)
+#pragma unroll
+    for (int block = 0; block < Tail::kAccBlocks; ++block) {
+      const u64 at_a = a + (k * 32 >> 4), at_b = b + (k * 32 >> 4);
+      const int slice = k / kSlices.together;
+      if constexpr (kSwap)
+        wgmma<Element, Config::kWarpgroupRows>(acc[block], at_b + (block * kRows64B >> 4), at_a, accumulate | k);
+      else
+        wgmma<Element, kSlices.filters>(
+            reinterpret_cast<float(&)[kSlices.filters / 2]>(acc[block][slice * kSlices.filters / 2]),
+            at_a + (block * kRows64A >> 4), at_b + (slice * kSlices.filters * kRowBytes >> 4),
+            accumulate | k % kSlices.together);
+    }
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_step(Accumulators& acc, u64 a, u64 b, int accumulate) {
 #pragma unroll
   for (int k = 0; k < kStepBytes / 32; ++k)
 #pragma unroll
@@ -20,7 +50,6 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_stage(Accumulators& acc
         wgmma<Element, kN, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * kRows64A >> 4), at_b,
                                                                      accumulate | k);
     }
-  wgmma_commit();
 }
 
 // A load of activations serves all filter taps.

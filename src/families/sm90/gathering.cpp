@@ -78,7 +78,10 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   return std::nullopt;
 }
 
-std::int64_t narrowest_group_tile(const Conv2d& c) { return std::lcm<std::int64_t>(8, c.k / c.groups); }
+std::int64_t narrowest_group_tile(const Conv2d& c) {
+  const auto for_whole_octets = [](std::int64_t each) { return 8 / std::gcd<std::int64_t>(8, each); };
+  return std::max(for_whole_octets(c.c / c.groups), for_whole_octets(c.k / c.groups)) * (c.k / c.groups);
+}
 
 std::int64_t widest_group_tile(const Conv2d& c) {
   const std::int64_t groups = narrowest_group_tile(c) / (c.k / c.groups);  // of the narrowest

@@ -37,7 +37,9 @@ std::optional<plan::Refusal> beyond_im2col(const Conv2d& conv, int axis);
 /// (kernels/unisono/load/sm90_group_filters.cuh); nothing: it can.
 std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& task);
 
-/// Output channels of the narrowest such tile, and of the widest. The task is none that is beyond_group_tiles().
+/// Output channels of the narrowest such tile, of which all widths are multiples, and of the widest. Its groups have
+/// multiples of 8 channels and of 8 filters together, so that every tile begins at 16 bytes of a pixel. The task is
+/// none that is beyond_group_tiles().
 std::int64_t narrowest_group_tile(const Conv2d& conv);
 std::int64_t widest_group_tile(const Conv2d& conv);
 

@@ -126,9 +126,10 @@ std::optional<plan::Refusal> check_explicit_im2col(const ConvConfig& c, const sm
 std::optional<plan::Refusal> check_groups(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (const auto refusal = sm90::beyond_group_tiles(p.task)) return unfit("groups: {}", refusal->first());
   if (c.tile.k != 64) return unfit("groups: {} deep; a tap of a tile's groups is one step of 64 channels", c.tile.k);
-  if (c.tile.n % c.operands.group_filters != 0 || c.tile.n > sm90::widest_group_tile(p.conv))
-    return unfit("groups: {} channels a tile; a multiple of a group's {} up to {}", c.tile.n, c.operands.group_filters,
-                 sm90::widest_group_tile(p.conv));
+  const std::int64_t narrowest = sm90::narrowest_group_tile(p.conv), widest = sm90::widest_group_tile(p.conv);
+  if (c.tile.n % narrowest != 0 || c.tile.n > widest)
+    return unfit("groups: {} channels a tile; a multiple of {} up to {}, which are whole groups", c.tile.n, narrowest,
+                 widest);
   if (!c.schedule.stationary) return unfit("groups: filters that come with each tile; those of groups are stationary");
   if (c.schedule.cluster.ctas() > 1)
     return unfit("groups: a cluster of CTAs; each has channels and filters of its own");
