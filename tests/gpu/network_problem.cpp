@@ -105,7 +105,9 @@ const std::vector<NetworkCase>& network_cases() {
       {"normalisations of concatenations in f16", joined_normalisations, {{"x", {3, 16, 34, 18}}}, DType::f16},
       {"inverted bottlenecks", inverted_bottlenecks, {{"x", {2, 16, 14, 22}}}},
       {"inverted bottlenecks in f16", inverted_bottlenecks, {{"x", {3, 16, 56, 40}}}, DType::f16},
-      {"exported normalisations", exported_normalisations, {{"x", {2, 16, 9, 11}}, {"pixels", {1, 40, 1, 1}}}}};
+      {"exported normalisations", exported_normalisations, {{"x", {2, 16, 9, 11}}, {"pixels", {1, 40, 1, 1}}}},
+      {"grouped bottlenecks", grouped_bottlenecks, {{"x", {2, 16, 14, 22}}}},
+      {"grouped bottlenecks in f16", grouped_bottlenecks, {{"x", {3, 16, 30, 26}}}, DType::f16}};
   return cases;
 }
 
