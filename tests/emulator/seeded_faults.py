@@ -62,6 +62,12 @@ FAULTS = [
     ("columns beside the image are read", "sm90/depthwise_kernel.cuh", "< unsigned(image.width) ? end : 0", "< ~0u ? end : 0", "thread=5x4x4", 24, "outside"),
     ("a row's reduction leaves out lanes", "epilogue/general_rows.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
      "mode=general tile=128x160", 24, "outside"),
+    ("a group's filters lie beside the diagonal", "load/sm90_group_filters.cuh", "n / kFilters * kChannels", "n / (2 * kFilters) * kChannels", "family=sm90_conv load=halo tile=64x64", 24,
+     "outside"),
+    ("what lies beside the diagonal is not cleared", "load/sm90_group_filters.cuh", "if (begin == thread) clear(to, taps, thread);", ";", "family=sm90_conv load=halo tile=64x64", 24,
+     "outside"),
+    ("a tile's groups are looked for in the first tile's channels", "load/sm90_producer.cuh", "return k / Operands::kGroupFilters * Operands::kGroupChannels;", "return 0;",
+     "family=sm90_conv load=im2col swap=on", 24, "outside"),
     # Terms of statistics that are three percent off, in every place where parts are merged
     ("between tiles squares count for too few rows", "exchange/moments.cuh", "m2 += fmaf(delta * delta, m.count",
      "m2 += fmaf(delta * delta, 0.97f * m.count", "mode=resident load=im2col", 24, "outside"),

@@ -84,6 +84,12 @@ TEST(Agreement, StationaryFilters) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, TilesOfSeveralGroups) {
+  const auto cases = group_cases(options().seed);
+  EXPECT_EQ(cases.size(), 72u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, Heads) {
   const auto cases = head_cases(options().seed);
   EXPECT_EQ(cases.size(), 96u);

@@ -111,6 +111,9 @@ std::vector<Case> small_moment_cases();
 /// Kernels whose filters stay in shared memory.
 std::vector<Case> stationary_cases(std::uint64_t seed);
 std::vector<Case> small_stationary_cases();
+/// Convolutions of groups, of which a tile has several.
+std::vector<Case> group_cases(std::uint64_t seed);
+std::vector<Case> small_group_cases();
 /// Images of few channels, by im2col in shared memory, with epilogues of every mode.
 std::vector<Case> im2col_smem_cases(std::uint64_t seed);
 std::vector<Case> small_im2col_smem_cases();

@@ -107,7 +107,9 @@ const std::vector<NetworkCase>& network_cases() {
       {"inverted bottlenecks in f16", inverted_bottlenecks, {{"x", {3, 16, 56, 40}}}, DType::f16},
       {"exported normalisations", exported_normalisations, {{"x", {2, 16, 9, 11}}, {"pixels", {1, 40, 1, 1}}}},
       {"dense layers", dense_layers, {{"x", {2, 16, 10, 14}}}},
-      {"dense layers in f16", dense_layers, {{"x", {3, 16, 34, 46}}}, DType::f16}};
+      {"dense layers in f16", dense_layers, {{"x", {3, 16, 34, 46}}}, DType::f16},
+      {"grouped bottlenecks", grouped_bottlenecks, {{"x", {2, 16, 14, 22}}}},
+      {"grouped bottlenecks in f16", grouped_bottlenecks, {{"x", {3, 16, 30, 26}}}, DType::f16}};
   return cases;
 }
 

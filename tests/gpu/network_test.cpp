@@ -51,6 +51,23 @@ TEST(NetworkSmall, DenseLayersAgree) { agrees(24); }
 TEST(Network, DenseLayersInF16Agree) { agrees(25); }
 TEST(NetworkSmall, InvertedBottlenecksAgree) { agrees(21); }
 TEST(Network, InvertedBottlenecksInF16Agree) { agrees(22); }
+TEST(NetworkSmall, GroupedBottlenecksAgree) { agrees(26); }
+TEST(Network, GroupedBottlenecksInF16Agree) { agrees(27); }
+
+// With what follows them, but for odd channels
+TEST(NetworkSmall, ConvolutionsOfGroupsAreOnTheTensorCores) {
+  const NetworkCase& c = network_cases()[24];
+  std::string all;
+  int tiles = 0, sums = 0;
+  for (const LaunchReport& l : explain_device(c.make(), on_gpu(), c.shapes).launches) {
+    all += l.name + ": " + l.what + ": " + l.how + "\n";
+    tiles += l.what.find(", groups ") != std::string::npos && l.how.find("CTAs of") != std::string::npos ? 1 : 0;
+    sums += l.how.find("one sum a thread") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(tiles, 4) << all;
+  EXPECT_EQ(sums, 1) << all;
+  EXPECT_THAT(all, testing::HasSubstr(" stationary groups 4x4, "));
+}
 
 // But for odd channels by kernels of their own, with what follows unless that reduces
 TEST(NetworkSmall, DepthwiseConvolutionsHaveKernelsOfTheirOwn) {

@@ -82,6 +82,27 @@ Network inverted_bottlenecks() {
   return net.build();
 }
 
+Network grouped_bottlenecks() {
+  NetworkBuilder net("grouped_bottlenecks");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const auto conv = [&](NetworkValue v, std::int64_t to) {
+    return conv2d(v, weights.filter(to, channels_of(v), 1), weights({to}, 0.2));
+  };
+  const auto grouped = [&](NetworkValue v, std::int64_t to, std::int64_t groups, std::int64_t stride = 1) {
+    const NetworkValue filter = weights.filter(to, channels_of(v) / groups, 3);
+    return conv2d(v, filter, weights({to}, 0.2), {.stride = stride, .pad = 1, .groups = groups});
+  };
+  const NetworkValue residual = relu(conv(x, 64));
+  const NetworkValue wide = relu(residual + conv(relu(grouped(conv(residual, 128), 128, 32)), 64));
+  net.output(conv(relu(grouped(wide, 96, 4, 2)), 24), "a");  // 16 channels and 24 filters a group
+  const NetworkValue share = sigmoid(conv(global_average_pool(wide), 64));
+  net.output(group_norm(grouped(wide * share, 64, 2), {.groups = 8, .scale = weights({64}, 0.3, 1)}), "b");
+  net.output(max_pool(silu(grouped(wide, 128, 8))), "c");
+  net.output(grouped(conv(x, 60), 20, 5), "d");  // neither is a multiple of 8
+  return net.build();
+}
+
 Network exported_normalisations() {
   NetworkBuilder net("exported_normalisations");
   Weights weights(net);

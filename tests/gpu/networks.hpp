@@ -31,6 +31,11 @@ Network oddities();
 /// compute: odd channels, an upsampled image. Input "x" (batch, 16, height, width), outputs "a" to "d".
 Network inverted_bottlenecks();
 
+/// Convolutions of groups: of 4, 16, 32 and 8 channels a group, with a residual, a stride, a normalisation, a pooled
+/// store; and one of odd channels, which tiles of several groups do not serve. Input "x" (batch, 16, height, width),
+/// outputs "a" to "d".
+Network grouped_bottlenecks();
+
 /// Pools and upsamplings by 2 that kernels store, also into slices and beside other results, and those that they
 /// cannot. Input "x" (batch, 16, height, width), outputs "y", "z" and "small".
 Network resampling();

@@ -27,7 +27,7 @@ struct Producer {
                        kClusterCtas = Kernel::kClusterCtas;
   static constexpr int kPrefetches = Kernel::kPrefetches;
   static constexpr bool kStationary = Kernel::kStationary, kHaloTile = Kernel::kHaloTile, kSplit = Kernel::kSplit,
-                        kPhases = Kernel::kPhases;
+                        kPhases = Kernel::kPhases, kGrouped = Kernel::kGrouped;
 
   // What a CTA's loads share with the rest of its cluster; its CTAs take turns at issuing them.
   struct Sharing {
@@ -124,6 +124,14 @@ struct Producer {
     }
   }
 
+  // The first channel of the image that filters from k on read.
+  static UNISONO_DEVICE int first_channel(int k) {
+    if constexpr (kGrouped)
+      return k / Operands::kGroupFilters * Operands::kGroupChannels;
+    else
+      return 0;
+  }
+
   // A tile's halo tiles, and for each the filters of all taps, if `filters`.
   static UNISONO_DEVICE void load_halo_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
                                              const Barriers& barriers, const Tile& tile, const Range& range, int k,
@@ -131,7 +139,7 @@ struct Producer {
     const ConvGeometry& g = p.geometry;
     const Rows rows = Rows::of(g, tile, kM, 0);
     const u32 bytes = kAtoms * (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
-    int w = rows.left - g.pad_w, h = rows.top - g.pad_h;
+    int w = rows.left - g.pad_w, h = rows.top - g.pad_h, first = first_channel(k);
     if constexpr (kPhases)
       w = rows.left + (tile.phase % 2 + g.pad_w) / 2 - g.taps_w + 1,
       h = rows.top + (tile.phase / 2 + g.pad_h) / 2 - g.taps_h + 1;
@@ -142,7 +150,7 @@ struct Producer {
 #pragma unroll
       for (int atom = 0; atom < kAtoms; ++atom)
         if constexpr (kClusterN == 1)
-          tma_load_4d(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image);
+          tma_load_4d(to + atom * kAtomBytesA, p.activation, full, first + c * kK + atom * kAtomK, w, h, tile.image);
         else if (sharing.issuer_a == u32(sharing.rank_n))
           tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image,
                                 sharing.row_ctas);
@@ -177,7 +185,7 @@ struct Producer {
     const int first = range.begin * kAtoms;
     int c = first % g.channel_blocks, r = first / g.channel_blocks / g.taps_w, s = first / g.channel_blocks % g.taps_w;
     for (int load = range.begin; load < range.end; ++load) {
-      const Im2colCoordinates from{c * kAtomK,           w, h, tile.image + of_image, u16(s * g.dilation_w),
+      const Im2colCoordinates from{first_channel(k) + c * kAtomK, w, h, tile.image + of_image, u16(s * g.dilation_w),
                                    u16(r * g.dilation_h)};
       if constexpr (kStationary) {
         if (filters) {
@@ -234,7 +242,8 @@ struct Producer {
       }
       const Range range = Kernel::loads_of(g, item);
       const int k = tile.tile_n * kN;
-      const bool filters = !kStationary || item == int(blockIdx.x / kClusterCtas);  // else they are there
+      const bool filters =
+          !kStationary || (!kGrouped && item == int(blockIdx.x / kClusterCtas));  // else they are there
       if constexpr (kHaloTile)
         load_halo_tiles(p, sharing, shared, barriers, tile, range, k, filters, at, at_a);
       else

@@ -78,6 +78,10 @@ struct Im2colFilter {
                     // rows, images), which may lie apart
   int unused;
 };
+// Filters of groups (load/sm90_group_filters.cuh): (K, R, S, C/G).
+struct GroupFilters {
+  const void* memory;
+};
 struct PlainOutput {
   void* memory;
 };
@@ -147,7 +151,7 @@ struct EpochParams {
 // and by the visitor's Params.
 struct alignas(64) ConvParams {
   MapOr<GatheredImage> activation;
-  MapOr<GatheredFilter, Im2colFilter> filter;
+  MapOr<GatheredFilter, Im2colFilter, GroupFilters> filter;
   MapOr<PlainOutput> output, side;  // side: the second store; unused without one
   ConvGeometry geometry;
   ExchangeParams norm;

@@ -5,9 +5,11 @@
 #include "unisono/epilogue/pending_tiles.cuh"
 #include "unisono/epilogue/sm90_second_pass.cuh"
 #include "unisono/load/direct.cuh"
+#include "unisono/load/sm90_group_filters.cuh"
 #include "unisono/load/sm90_producer.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/mma/split_k.cuh"
+#include "unisono/params/sm90_group_slices.cuh"
 #include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/sm90/conv_config.cuh"
 
@@ -37,7 +39,7 @@ struct ConvFprop {
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
   static constexpr bool kFilledByWarps = kGather || kIm2colSmem;  // of the stages, not by TMA
   using Gatherer = Gather<Config>;
-  static constexpr bool kPhases = Operands::kPhases;
+  static constexpr bool kPhases = Operands::kPhases, kGrouped = Operands::kGrouped;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
                         kStreamed = Config::kNorm == Norm::kStreamed;
   static constexpr bool kStationary = Config::kStationary, kTwoRings = kHaloTile || kStationary;
@@ -91,6 +93,8 @@ struct ConvFprop {
   static_assert(!kStationary || (kAtoms == 1 && !kIm2colSmem && !kSplit && !kGather && !kDirect && !kPhases &&
                                  kGroup == 0 && !Operands::kBatched),
                 "all tiles of a CTA have the same filters");
+  static_assert(!kGrouped || (kStationary && kClusterCtas == 1 && kStepBytes == 128),
+                "filters of groups stay, and the channels of a tile are its own");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
                 "the warpgroups of a consumer group divide the tile's rows");
@@ -205,6 +209,8 @@ struct ConvFprop {
 
   // Issues one stage's matrix instructions: acc += activations (from `a`) * filters (from `b`)^T, or its transpose.
   static UNISONO_DEVICE void multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate);
+  static UNISONO_DEVICE void multiply_step(Accumulators& acc, u64 a, u64 b, int accumulate);
+  static UNISONO_DEVICE void multiply_groups(Accumulators& acc, u64 a, u64 b, int accumulate);
 
   template <bool kColumns, int kGroupBytes = 8 * kRowBytes>
   static UNISONO_DEVICE u64 stage_descriptor(u32 address) {

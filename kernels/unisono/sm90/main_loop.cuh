@@ -7,6 +7,36 @@ namespace unisono {
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_stage(Accumulators& acc, u64 a, u64 b, int accumulate) {
   wgmma_fence();
+  if constexpr (kGrouped)
+    multiply_groups(acc, a, b, accumulate);
+  else
+    multiply_step(acc, a, b, accumulate);
+  wgmma_commit();
+}
+
+// Each slice of the filters by the channels of its own groups: beside those there are only zeros. Filters that are the
+// first operand are not sliced, as that has 64 rows.
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_groups(Accumulators& acc, u64 a, u64 b, int accumulate) {
+  constexpr GroupSlices kSlices = group_slices(kN, Operands::kGroupChannels, Operands::kGroupFilters);
+#pragma unroll
+  for (int k = 0; k < kSlices.steps; ++k)
+#pragma unroll
+    for (int block = 0; block < Tail::kAccBlocks; ++block) {
+      const u64 at_a = a + (k * 32 >> 4), at_b = b + (k * 32 >> 4);
+      const int slice = k / kSlices.together;
+      if constexpr (kSwap)
+        wgmma<Element, Config::kWarpgroupRows>(acc[block], at_b + (block * kRows64B >> 4), at_a, accumulate | k);
+      else
+        wgmma<Element, kSlices.filters>(
+            reinterpret_cast<float(&)[kSlices.filters / 2]>(acc[block][slice * kSlices.filters / 2]),
+            at_a + (block * kRows64A >> 4), at_b + (slice * kSlices.filters * kRowBytes >> 4),
+            accumulate | k % kSlices.together);
+    }
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_step(Accumulators& acc, u64 a, u64 b, int accumulate) {
 #pragma unroll
   for (int k = 0; k < kStepBytes / 32; ++k)
 #pragma unroll
@@ -20,7 +50,6 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_stage(Accumulators& acc
         wgmma<Element, kN, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * kRows64A >> 4), at_b,
                                                                      accumulate | k);
     }
-  wgmma_commit();
 }
 
 // A load of activations serves all filter taps.
@@ -40,7 +69,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_halo_tiles(Accumulators
     u64 a = base_a + at_a.stage * (kBytesA >> 4);
     for (int r = 0; r < g.taps_h; ++r, a += line)
       for (int s = 0; s < g.taps_w; ++s, a += pixel) {
-        if (!kStationary || first_tile) mbarrier_wait(barriers.full(at.stage), at.parity);
+        if (!kStationary || (first_tile && !kGrouped)) mbarrier_wait(barriers.full(at.stage), at.parity);
         multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
         between();
         if (load | r | s) {
@@ -71,7 +100,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_im2col_tiles(Accumulato
   if constexpr (kStationary) {
     RingPosition<kStagesA> at_a(done);
     for (int block = 0; block < loads; ++block) {
-      if (first_tile) mbarrier_wait(barriers.full(block), 0);
+      if (first_tile && !kGrouped) mbarrier_wait(barriers.full(block), 0);
       mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
       multiply_stage(acc, base_a + at_a.stage * (kBytesA >> 4), base_b + block * (kBytesB >> 4), block);
       between();

@@ -70,6 +70,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     produce(params, memory, shared, barriers, rank);
   } else {
     register_acquire<kConsumerRegisters>();
+    if constexpr (kGrouped) GroupFiltersLoad<ConvFprop>::fill(p, memory + kOffsetB, int(threadIdx.x) - 128);
     consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch_of(p));
   }
   if constexpr (kClusterCtas > 1) {

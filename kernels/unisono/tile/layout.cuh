@@ -5,7 +5,7 @@ namespace unisono {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
-                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false;
+                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false;
 };
 
 // The loads of products, and of 1x1 convolutions that are products. kColumnsA: A is (k, m), kColumnsB: B is (k, n);
@@ -48,6 +48,15 @@ struct Gathered : Matrices<false, kOfB, kEach> {
 // stride.
 struct Im2colSmem : Images {
   static constexpr bool kIm2colSmem = true, kGatherFilters = true;
+};
+
+// Convolutions of groups: kChannels of C are multiplied by kFilters of K. A tile across the channels is several groups,
+// whose channels of the image TMA loads together, and whose filters are blocks along a diagonal in shared memory, zeros
+// beside them (load/sm90_group_filters.cuh).
+template <int kChannels, int kFilters>
+struct Groups : Images {
+  static constexpr bool kGrouped = true, kGatherFilters = true;
+  static constexpr int kGroupChannels = kChannels, kGroupFilters = kFilters;
 };
 
 }  // namespace unisono

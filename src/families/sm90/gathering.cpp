@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "families/sm90/phases.hpp"
 
@@ -25,6 +26,8 @@ bool filters_have_a_map(const plan::ConvTask& t) {
   if (t.columns_b) return t.conv.k % 8 == 0 && !is_tf32(t);
   return depth_of(t) % unit_of(t) == 0 && (t.conv.layout == Layout::nhwc || t.conv.r * t.conv.s == 1);
 }
+
+constexpr std::int64_t group_step = 64;  // channels of the one k-step of a tile of several groups
 
 /// A TMA box has 256 image rows and pixels; two stages of the smallest halo tile leave room for filters.
 bool halo_tiles_reach(const Conv2d& c) {
@@ -72,6 +75,34 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   if (t.columns_b && c.k % 8 != 0) return odd("columns n of B (k, n)", c.k);
   for (int i = 0; i < 2; ++i)
     if (auto refusal = beyond_im2col(c, i); refusal && !halo_tiles_reach(c)) return refusal;
+  return std::nullopt;
+}
+
+std::int64_t narrowest_group_tile(const Conv2d& c) {
+  const auto for_whole_octets = [](std::int64_t each) { return 8 / std::gcd<std::int64_t>(8, each); };
+  return std::max(for_whole_octets(c.c / c.groups), for_whole_octets(c.k / c.groups)) * (c.k / c.groups);
+}
+
+std::int64_t widest_group_tile(const Conv2d& c) {
+  const std::int64_t groups = narrowest_group_tile(c) / (c.k / c.groups);  // of the narrowest
+  const std::int64_t most = std::min(group_step / (groups * (c.c / c.groups)), 256 / narrowest_group_tile(c));
+  return most * narrowest_group_tile(c);
+}
+
+std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& t) {
+  using plan::because;
+  const Conv2d& c = t.conv;
+  if (c.groups == 1) return because("one group");
+  if (t.transposed) return because("a transposed convolution");
+  if (c.layout == Layout::nchw) return because("channels first");
+  if (is_tf32(t)) return because("filters of f32");
+  if (c.c % unit_of(t) != 0) return because(fmt::format("{} input channels; strides of TMA are multiples of 8", c.c));
+  if (widest_group_tile(c) == 0)
+    return because(fmt::format("groups of {} channels and {} filters; a tile has {} channels and 256 filters at most",
+                               c.c / c.groups, c.k / c.groups, group_step));
+  if (!halo_tiles_reach(c))
+    for (int i = 0; i < 2; ++i)
+      if (auto refusal = beyond_im2col(c, i)) return refusal;
   return std::nullopt;
 }
 

@@ -33,6 +33,16 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& task);
 /// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); nothing: they can.
 std::optional<plan::Refusal> beyond_im2col(const Conv2d& conv, int axis);
 
+/// Why a tile across the channels cannot be several groups, whose filters lie along a diagonal in shared memory
+/// (kernels/unisono/load/sm90_group_filters.cuh); nothing: it can.
+std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& task);
+
+/// Output channels of the narrowest such tile, of which all widths are multiples, and of the widest. Its groups have
+/// multiples of 8 channels and of 8 filters together, so that every tile begins at 16 bytes of a pixel. The task is
+/// none that is beyond_group_tiles().
+std::int64_t narrowest_group_tile(const Conv2d& conv);
+std::int64_t widest_group_tile(const Conv2d& conv);
+
 Gathering gathering_of(const plan::ConvTask& task);
 
 Stores stores_of(const plan::ConvTask& task);

@@ -146,11 +146,13 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
         "the cpu device, or normalise groups of channels over an image's pixels (group_norm)",
         conv.k, tile_limits.channels));
   constexpr std::int64_t widest_direct = 64;
-  if (per_pixel && conv.groups > 1 && (!gathering_of(task).direct || conv.k > widest_direct))
+  const std::int64_t widest = std::max(gathering_of(task).direct ? widest_direct : conv.k / conv.groups,
+                                       beyond_group_tiles(task) ? 0 : widest_group_tile(conv));
+  if (per_pixel && conv.groups > 1 && conv.k > widest)
     reasons.push_back(fmt::format(
-        "groups: a normalisation over the {} channels of a pixel, which come of {} groups; a tile is of one group, or "
-        "without matrix instructions has {} channels at most. Use the cpu device, or normalise in a kernel of its own",
-        conv.k, conv.groups, widest_direct));
+        "groups: a normalisation over the {} channels of a pixel, which come of {} groups; a tile of them has {} "
+        "channels at most. Use the cpu device, or normalise in a kernel of its own",
+        conv.k, conv.groups, widest));
   if (reasons.empty()) return std::nullopt;
   return plan::Refusal{plan::Refusal::Scope::problem, std::move(reasons)};
 }
@@ -176,6 +178,7 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   count_all(epilogue, p);
   p.uses_raw = epilogue.uses_raw;
   p.gathered = why_gathered(task);
+  p.group_tiles = !beyond_group_tiles(task);
   p.moments = epilogue.moments.channels;
   p.per_image = epilogue.per_image() || (epilogue.head && epilogue.head->epilogue.per_image()) || task.batched ||
                 stores_of(task) == Stores::planes || p.moments > 0;

@@ -39,6 +39,7 @@ struct ConvProblem {
   bool uses_raw = false;
   plan::ConvTask task = Conv2d{};
   std::optional<plan::Refusal> gathered = {};  ///< why TMA cannot load the operands; nothing: it can
+  bool group_tiles = false;                    ///< but a tile may be several groups, of which it loads the image
   bool per_pixel = false;                      ///< the normalisation is over the channels of a pixel
   bool batch = false;                          ///< the normalisation is over the pixels of all images
   bool row_waits = false;                      ///< a row's channels are in one tile, or its tiles wait for one another

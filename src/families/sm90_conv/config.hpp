@@ -47,6 +47,9 @@ struct Schedule {
 struct Operands {
   bool columns_b = false;  ///< B is (k, n)
   bool batched = false;    ///< there are as many filters as images
+  /// Channels and filters of a group, of which a tile has several; 0: there is one group, or a tile is of one.
+  int group_channels = 0, group_filters = 0;
+  bool grouped() const { return group_channels > 0; }
   bool operator==(const Operands&) const = default;
 };
 

@@ -44,6 +44,10 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
   const auto phases = sm90::by_phases(task.contraction());
   if (phases && fields.load != sm90::Load::gather) add(*phases);
   if (std::ranges::none_of(all, legal)) add(task);
+  // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
+  const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
+  if (!fields.load && std::ranges::any_of(all, grouped))
+    std::erase_if(all, [](const ConvCandidate& c) { return c.plan.config.gathered() != nullptr; });
   const auto legal_end = std::stable_partition(all.begin(), all.end(), legal);
   std::ranges::stable_sort(all.begin(), legal_end, {}, [](const ConvCandidate& c) { return c.plan.predicted_us; });
   return all;

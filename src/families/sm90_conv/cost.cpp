@@ -6,6 +6,7 @@
 #include "families/sm90/cost.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
+#include "unisono/params/sm90_group_slices.cuh"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -99,16 +100,26 @@ double rows_clk(const ConvConfig& c, const sm90::ConvProblem& p, double taps) {
   return k.row_clk * (pixels / c.schedule.cluster.n + static_cast<double>(c.tile.n) / c.schedule.cluster.m);
 }
 
+/// Columns of a matrix instruction, and how many instructions multiply a k-step's channels.
+GroupSlices slices_of(const ConvConfig& c) {
+  const Operands& o = c.operands;
+  if (!o.grouped()) return {.filters = c.tile.n, .together = 0, .steps = c.tile.k / 16};
+  GroupSlices s = group_slices(c.tile.n, o.group_channels, o.group_filters);
+  if (c.schedule.swap) s.filters = c.tile.n;
+  return s;
+}
+
 /// Clocks of a k-step: the slowest of tensor cores, shared memory, L2 and the loads' latency.
 double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
-  const double m = c.tile.m, n = c.tile.n, depth = c.tile.k,
+  const GroupSlices slices = slices_of(c);
+  const double m = c.tile.m, n = slices.filters, depth = c.operands.grouped() ? 16 * slices.steps : c.tile.k,
                taps = c.halo() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0;
   const double bytes = static_cast<double>(size_of(c.element));
   const double tensor = m * n * depth * bytes / k.tensor_ops;
   // Im2col in shared memory: read, written, and read by the instructions; from L2 a window alone
   const double a = static_cast<double>(activation_stage_bytes(c)) * (c.window() ? 2 : 1) / taps,
-               b = c.window() ? 0 : static_cast<double>(filter_stage_bytes(c));
+               b = c.window() || c.operands.grouped() ? 0 : static_cast<double>(filter_stage_bytes(c));
   const double across = c.schedule.swap ? m / c.schedule.warpgroups() : n;  // columns of a matrix instruction
   const double operands = depth * (m * n / 64 / across) * (64 + across) * bytes;
   // Products with one tile a CTA: loads run ahead as far as the ring reaches, and hardly compete with the
@@ -238,8 +249,11 @@ bool measured(const ConvConfig& c) {
          (is(64, 256) && !pingpong2 && c.two_dimensional());
 }
 
-/// Im2col in shared memory: of the filters, which come once, ahead of the first tile.
+/// Im2col in shared memory, and tiles of several groups: of the filters, which come once, ahead of the first tile.
 double filters_clk(const ConvConfig& c) {
+  if (c.operands.grouped())
+    return std::ceil(c.tile.n * c.schedule.stages * std::ceil(c.operands.group_channels / 8.0) / 256 / 9) *
+           k.filters_clk;
   if (!c.window()) return 0;
   return std::ceil(c.tile.n * c.window()->steps(c.tile.k) * c.tile.k / 8 / 128.0 / 4) * k.filters_clk;
 }

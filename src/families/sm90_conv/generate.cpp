@@ -99,6 +99,9 @@ std::string operands_text(const ConvConfig& c) {
   if (c.gathered()) return gathered_text(c);
   if (c.window()) return im2col_smem_text(*c.window());
   if (c.by_parity()) return "    using Operands = Phases;\n";
+  if (c.operands.grouped())
+    return fmt::format("    using Operands = Groups<{}, {}>;  // channels and filters of a group\n",
+                       c.operands.group_channels, c.operands.group_filters);
   using Box = Im2colTile::Box;
   const bool columns_a = c.loads(Box::columns);
   if (!columns_a && !c.columns_b() && !c.operands.batched && !c.loads(Box::rows))

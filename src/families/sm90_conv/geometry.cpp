@@ -35,6 +35,12 @@ Checked product(const auto&... factors) {
   return bytes;
 }
 
+/// Input channels that are multiplied for a tile: all, or those of its groups.
+std::int64_t channels_of(const ConvConfig& c, const sm90::ConvProblem& problem) {
+  const Operands& o = c.operands;
+  return o.grouped() ? std::max<std::int64_t>(1, c.tile.n / o.group_filters) * o.group_channels : problem.conv.c;
+}
+
 void lay_out_tiles(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const Extents& e = problem.extents;
@@ -55,8 +61,8 @@ void lay_out_tiles(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem)
   p.channel_blocks = c.window() ? c.window()->steps(c.tile.k)
                                 : to.as<int>("blocks of input channels",
                                              c.gathered()          ? divide_up(problem.depth(), c.tile.k)
-                                             : c.two_dimensional() ? divide_up(problem.conv.c, c.tile.k)
-                                                                   : divide_up(problem.conv.c, c.atom_k()));
+                                             : c.two_dimensional() ? divide_up(channels_of(c, problem), c.tile.k)
+                                                                   : divide_up(channels_of(c, problem), c.atom_k()));
 }
 
 /// Messages of an image pass from all slots to all tiles in one step if a crew loads them at once, eight a thread of a
@@ -137,8 +143,9 @@ std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, 
 std::int64_t loads_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem) {
   if (config.window()) return config.window()->steps(config.tile.k);
   if (config.gathered()) return divide_up(problem.depth(), config.tile.k);
-  if (config.two_dimensional()) return divide_up(problem.conv.c, config.tile.k);
-  return divide_up(problem.conv.r * problem.conv.s * divide_up(problem.conv.c, config.atom_k()), config.atoms());
+  const std::int64_t channels = channels_of(config, problem);
+  if (config.two_dimensional()) return divide_up(channels, config.tile.k);
+  return divide_up(problem.conv.r * problem.conv.s * divide_up(channels, config.atom_k()), config.atoms());
 }
 
 std::int64_t steps_per_tile(const ConvConfig& config, const sm90::ConvProblem& problem) {
@@ -162,6 +169,8 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_ctas(config);
   p.pitched_image = !config.gathered(), p.pitched_output = config.features.stores == sm90::Stores::tma;
+  p.made_for_groups = config.operands.grouped() || (problem.conv.groups > 1 && config.gathered() &&
+                                                    config.gathered()->vectors && !config.gathered()->direct);
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
   p.numerics = {.folds = config.mode() == sm90::NormMode::general,
                 .kept_columns = config.mode() == sm90::NormMode::streamed ? config.unit() : 0};

@@ -122,6 +122,20 @@ std::optional<plan::Refusal> check_explicit_im2col(const ConvConfig& c, const sm
   return {};
 }
 
+/// Tiles of several groups: kernels/unisono/load/sm90_group_filters.cuh.
+std::optional<plan::Refusal> check_groups(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (const auto refusal = sm90::beyond_group_tiles(p.task)) return unfit("groups: {}", refusal->first());
+  if (c.tile.k != 64) return unfit("groups: {} deep; a tap of a tile's groups is one step of 64 channels", c.tile.k);
+  const std::int64_t narrowest = sm90::narrowest_group_tile(p.conv), widest = sm90::widest_group_tile(p.conv);
+  if (c.tile.n % narrowest != 0 || c.tile.n > widest)
+    return unfit("groups: {} channels a tile; a multiple of {} up to {}, which are whole groups", c.tile.n, narrowest,
+                 widest);
+  if (!c.schedule.stationary) return unfit("groups: filters that come with each tile; those of groups are stationary");
+  if (c.schedule.cluster.ctas() > 1)
+    return unfit("groups: a cluster of CTAs; each has channels and filters of its own");
+  return {};
+}
+
 /// What loads go with which operands, and outputs.
 std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (p.task.phases && !c.two_dimensional())
@@ -131,8 +145,11 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     if (auto refusal = check_explicit_im2col(c, p)) return refusal;
   } else if (!c.gathered()) {
     if (auto refusal = c.halo() ? check_halo(c, p) : check_im2col(p.conv)) return refusal;
-    if (p.gathered)
+    if (c.operands.grouped()) {
+      if (auto refusal = check_groups(c, p)) return refusal;
+    } else if (p.gathered) {
       return unfit("{}: {}; only `gather` serves that", c.halo() ? "halo tiles" : "im2col tiles", p.gathered->first());
+    }
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
     if (c.schedule.cluster.ctas() > 1) return unfit("gather: a cluster of CTAs; ordinary loads serve one");

@@ -150,6 +150,8 @@ void Filling::operands() {
     map(at_image, with_pitch(shapes.activation, at_.activation_pitch), at_.activation, "the image");
   if (c.window())
     instead(&ConvParams::filter, Im2colFilter{at_.filter, whole_lines, 0}, at_.filter);
+  else if (c.operands.grouped())
+    instead(&ConvParams::filter, GroupFilters{at_.filter.data}, at_.filter);
   else if (c.gathered() && c.gathered()->filters)
     instead(&ConvParams::filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
   else

@@ -106,6 +106,7 @@ std::string to_string(const ConvConfig& c) {
   else if (c.columns_b())
     text += " B(k,n)";
   if (c.operands.batched) text += " batched";
+  if (c.operands.grouped()) text += fmt::format(" groups {}x{}", c.operands.group_channels, c.operands.group_filters);
   if (c.gathered() && c.gathered()->direct)
     text += " direct";
   else if (c.gathered())
@@ -143,6 +144,9 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
                 (c.by_parity() ? std::string(", in each of the four parity phases of the output") : std::string())
       : c.loads(Im2colTile::Box::rows) ? std::string("boxes of rows")
                                        : std::string("im2col tiles, one for every filter tap"));
+  if (const Operands& o = c.operands; o.grouped())
+    text += fmt::format("groups: {} of {} channels in a tile; their filters stay in shared memory, along a diagonal\n",
+                        c.tile.n / o.group_filters, o.group_channels);
   text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue));
   if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue, device).value());
       !operands.empty())

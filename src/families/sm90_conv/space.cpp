@@ -1,6 +1,7 @@
 #include "families/sm90_conv/space.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -16,6 +17,14 @@ namespace {
 template <class T>
 std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
   return fixed ? std::vector<T>{*fixed} : std::move(choices);
+}
+
+/// The widest tile of several groups, and, for few channels or many CTAs, narrower ones.
+void add_group_tiles(const Conv2d& c, std::set<int>& found) {
+  const std::int64_t least = sm90::narrowest_group_tile(c);
+  std::int64_t most = sm90::widest_group_tile(c);
+  while (most - least >= c.k) most -= least;
+  for (std::int64_t n = most; n >= least; n = n / 2 / least * least) found.insert(static_cast<int>(n));
 }
 
 /// Widths of a tile that divide the channels into t equal parts with little waste, in multiples of 32, 16 or 8.
@@ -41,15 +50,22 @@ std::vector<int> widths(const sm90::ConvProblem& p) {
     for (int n = 8; n <= std::min<std::int64_t>(group, 256); n += 8) found.insert(n);
     std::erase_if(found, [&](int n) { return group % n != 0; });
   }
+  if (p.group_tiles) add_group_tiles(p.conv, found);
   if (p.per_pixel || (p.row_waits && channels <= 256 && p.conv.groups == 1))
     std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};
+}
+
+/// Whether tiles that TMA loads are several groups.
+bool is_grouped(const sm90::ConvProblem& p, sm90::Load load) {
+  return p.group_tiles && (load == sm90::Load::halo || load == sm90::Load::im2col);
 }
 
 /// Half a k-step is wasted on few or odd channels: 32 deep where that multiplies less. 128 deep where that leaves four
 /// steps.
 std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2colWindow& window) {
   if (p.element_bytes() == 4) return {p.line_depth()};
+  if (is_grouped(p, load)) return {64};
   std::int64_t c = p.gathered ? p.depth() : p.conv.c;
   if (load == sm90::Load::im2col_smem) c = 8 * window.steps(8);
   std::vector<int> list{64};
@@ -60,8 +76,9 @@ std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2co
 
 std::vector<sm90::Load> loads(const sm90::ConvProblem& p) {
   if (p.task.phases) return {sm90::Load::halo};
-  std::vector<sm90::Load> list =
-      p.gathered ? std::vector{sm90::Load::gather} : std::vector{sm90::Load::halo, sm90::Load::im2col};
+  std::vector<sm90::Load> list;
+  if (p.gathered) list.push_back(sm90::Load::gather);
+  if (!p.gathered || p.group_tiles) list.insert(list.end(), {sm90::Load::halo, sm90::Load::im2col});
   if (!beyond_explicit_im2col(p.task)) list.push_back(sm90::Load::im2col_smem);
   return list;
 }
@@ -91,8 +108,19 @@ constexpr std::int64_t most_stationary_bytes = 128 << 10;
 /// Clocks of the longest step of 128 elements that is worth a candidate: 128x160.
 constexpr std::int64_t longest_deep_clk = 1280;
 
+/// Tiles of several groups have some of the widths, and tiles of one group others.
+bool sensible_groups(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
+  if (!c.operands.grouped())
+    return fixed.tile_n || (c.gathered() && c.gathered()->direct ? std::has_single_bit(unsigned(c.tile.n))
+                                                                 : p.conv.k / p.conv.groups % c.tile.n == 0);
+  if (c.tile.n % sm90::narrowest_group_tile(p.conv) != 0 && !fixed.tile_n) return false;
+  if (c.schedule.split && !fixed.split) return false;
+  return (c.schedule.stationary || fixed.stationary) && (c.schedule.cluster.ctas() == 1 || fixed.cluster_m);
+}
+
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
+  if (p.group_tiles && !sensible_groups(c, p, fixed)) return false;
   if (c.schedule.stationary && !fixed.stationary &&
       (c.filled_by_warps() || c.schedule.split || c.atoms() > 1 || p.task.phases || p.task.batched))
     return false;
@@ -100,7 +128,7 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::Fixed
       steps_per_tile(c, p) * c.tile.n * c.tile.k * p.element_bytes() > most_stationary_bytes)
     return false;
   if (c.two_dimensional() && p.task.columns_a && !fixed.load) return false;
-  if (!c.two_dimensional() && p.resampling.pooled && p.conv.stride[0] == 1 && p.conv.stride[1] == 1 && !p.gathered &&
+  if (!c.two_dimensional() && p.resampling.pooled && p.conv.stride[0] == 1 && p.conv.stride[1] == 1 && !c.gathered() &&
       !fixed.load)
     return false;
   if (c.filled_by_warps() && c.schedule.cluster.ctas() > 1 && !fixed.cluster_m) return false;
@@ -152,8 +180,19 @@ void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
     halo->halo_h = reach(p.conv.r, p.conv.dilation[0]), halo->halo_w = reach(p.conv.s, p.conv.dilation[1]);
     halo->by_parity = p.task.phases;
   } else if (auto* im2col = std::get_if<Im2colTile>(&loader)) {
-    im2col->box = p.task.columns_a ? Box::columns : is_product(p.conv) ? Box::rows : Box::pixels;
+    im2col->box = p.task.columns_a ? Box::columns : is_product(p.conv) && !p.group_tiles ? Box::rows : Box::pixels;
   }
+}
+
+Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
+  const auto* gathered = std::get_if<sm90::Gathering>(&loader);
+  Operands o{.columns_b = p.task.columns_b && !(gathered && gathered->filters), .batched = p.task.batched};
+  const bool by_tma = std::holds_alternative<HaloTile>(loader) || std::holds_alternative<Im2colTile>(loader);
+  if (p.group_tiles && by_tma) {
+    o.group_channels = static_cast<int>(p.conv.c / p.conv.groups);
+    o.group_filters = static_cast<int>(p.conv.k / p.conv.groups);
+  }
+  return o;
 }
 
 /// Those of the configuration's mode, for its tile.
@@ -174,7 +213,6 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
 void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed) {
   c.element = p.element_bytes() == 4 ? DType::tf32 : p.conv.dtype_x;
   finish_loader(c.loader, p);
-  c.operands = {.columns_b = p.task.columns_b && !(c.gathered() && c.gathered()->filters), .batched = p.task.batched};
   c.statistics = finished_statistics(c, p, fixed);
   c.features.stores = sm90::stores_of(p.task), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);
@@ -239,6 +277,7 @@ std::vector<ConvConfig> configurations(const sm90::ConvProblem& p, const plan::D
                   c = {.tile = {m, n, depth},
                        .schedule = {.order = order, .split = split, .swap = swap, .stationary = stationary},
                        .loader = loader_of(load, p, window),
+                       .operands = operands_of(loader_of(load, p, window), p),
                        .statistics = statistics_of(mode)};
                   const bool one = fixed.cluster_m.has_value();
                   for (const auto& [cm, cn] :

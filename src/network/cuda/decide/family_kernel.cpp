@@ -143,8 +143,8 @@ Location Choice::filter_of(const std::optional<ConvTranspose2d>& transposed) {
   if (transposed)
     return in_.constants.transposed_filter(filter, *transposed, filters(), channels(), q_.form == Form::phases);
   const auto* product = std::get_if<Gemm>(&given_);
-  return in_.constants.packed_filter(filter, one_group(conv_), filters(), conv_.groups == 1 ? channels() : 1,
-                                     product != nullptr, product != nullptr && product->transpose_b);
+  return in_.constants.packed_filter(filter, one_group(conv_), filters(), channels() / conv_.groups, product != nullptr,
+                                     product != nullptr && product->transpose_b);
 }
 
 std::optional<Refusal> Choice::take_operands() {

@@ -18,8 +18,12 @@ bool has_reductions(const Graph& g) {
   });
 }
 
-// Which a kernel without matrix instructions may serve; not those with sums over several input channels
-bool is_depthwise(const Conv2d& c) { return c.groups > 1 && c.groups == c.c; }
+// Which a kernel made for groups may serve: one without matrix instructions, or tiles of several groups. Its plan says
+// whether it is.
+bool may_have_groups(const Conv2d& c, const MemoryStyle& style) {
+  const bool depthwise = c.groups == c.c;
+  return c.groups > 1 && (depthwise || (c.c % style.column_multiple == 0 && c.k % style.column_multiple == 0));
+}
 
 // Whether what lies between the last column and the pitch is zero: an input's change of layout leaves zeros there
 bool is_padded_with_zeros(const PlanningInput& in, const NetworkPlan& plan, TensorId id) {
@@ -64,7 +68,8 @@ ServedConvolution as_served(const PlanningInput& in, const NetworkPlan& plan, co
   c.dtype_x = c.dtype_w = in.element;
   if (c.groups == 1 && (im2col || is_padded_with_zeros(in, plan, op.inputs[0]))) c.c = style.pitch(c.c);
   if (c.groups == 1 && !has_reductions(graph)) c.k = style.pitch(c.k);
-  if (is_depthwise(c) && std::holds_alternative<Conv2d>(given) && form != Form::phases) return {c, std::nullopt};
+  if (may_have_groups(c, style) && std::holds_alternative<Conv2d>(given) && form != Form::phases)
+    return {c, std::nullopt};
   if (c.groups != 1) return {std::nullopt, refuse_groups(c.groups)};
   if (c.c % style.column_multiple != 0 || c.k % style.column_multiple != 0)
     return {

@@ -167,6 +167,16 @@ void check_windows(const ConvConfig& c, const Conv2d& conv) {
   EXPECT_LT((u.steps(c.tile.k) - 1) * c.tile.k, conv.r * ((conv.s * conv.c + 7) / 8 * 8));
 }
 
+/// A tile of whole groups, whose channels are one step, and all of whose filters stay.
+void check_groups(const ConvConfig& c, const Conv2d& conv) {
+  EXPECT_EQ(c.operands.group_channels * conv.groups, conv.c);
+  EXPECT_EQ(c.operands.group_filters * conv.groups, conv.k);
+  EXPECT_EQ(c.tile.n % c.operands.group_filters, 0);
+  EXPECT_LE(c.tile.n / c.operands.group_filters * c.operands.group_channels, 64);
+  EXPECT_TRUE(c.schedule.stationary && c.tile.k == 64 && c.schedule.cluster.ctas() == 1 && !c.schedule.split);
+  EXPECT_EQ(c.schedule.stages, conv.r * conv.s);
+}
+
 /// Boxes, corners and strides that the driver accepts for a tensor map; what has none.
 void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   const Conv2d& conv = problem.conv;
@@ -194,7 +204,8 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
     return;
   }
   EXPECT_EQ(conv.layout, Layout::nhwc);
-  EXPECT_EQ(conv.groups, 1);
+  EXPECT_EQ(c.operands.grouped(), conv.groups > 1);
+  if (c.operands.grouped()) check_groups(c, conv);
   EXPECT_EQ(c.loads(Im2colTile::Box::columns), problem.columns_a);
   EXPECT_EQ(c.columns_b(), problem.columns_b);
   EXPECT_TRUE(!c.columns_b() || conv.k % 8 == 0);

@@ -38,13 +38,14 @@ TEST(Unsupported, NamesEveryReasonAtOnce) {
 }
 
 TEST(Unsupported, ARowOfSeveralGroups) {
-  Conv2d conv = test::conv_of(2, 16, 16, 64, 96, 3);
+  Conv2d conv = test::conv_of(2, 16, 16, 128, 192, 3);
   conv.groups = 2;
   try {
     choose(conv, test::epilogue_of("store layer_norm(acc) as y : bf16", conv), Device{});
     ADD_FAILURE() << "was served";
   } catch (const Unsupported& e) {
-    EXPECT_THAT(e.what(), HasSubstr("groups: a normalisation over the 96 channels of a pixel, which come of 2 groups"));
+    EXPECT_THAT(e.what(),
+                HasSubstr("groups: a normalisation over the 192 channels of a pixel, which come of 2 groups"));
   }
 }
 
@@ -110,8 +111,8 @@ TEST(Gathered, NamesWhatTmaCannotDo) {
     g.dtype_a = g.dtype_b = DType::bf16;
     return g;
   };
-  Conv2d depthwise = test::conv_of(1, 32, 32, 63, 63, 3), pairs = test::conv_of(1, 32, 32, 64, 32, 3);
-  depthwise.groups = 63, pairs.groups = 32;
+  Conv2d depthwise = test::conv_of(1, 32, 32, 63, 63, 3), wide = test::conv_of(1, 32, 32, 512, 32, 3);
+  depthwise.groups = 63, wide.groups = 32;  // 8 groups, for an octet of filters, are 128 channels
   struct {
     Contraction contraction;
     bool gather, filters;
@@ -122,7 +123,7 @@ TEST(Gathered, NamesWhatTmaCannotDo) {
       {test::conv_of(1, 32, 33, 3, 64, 3), true, true, Stores::tma, "single elements, of the filters too: 3 input"},
       {test::conv_of(1, 32, 32, 64, 10, 3), false, false, Stores::plain, "halo tiles 8 pixels wide"},
       {depthwise, true, true, Stores::plain, "without matrix instructions: 63 groups of channels of 1 output"},
-      {pairs, true, true, Stores::tma, "without matrix instructions: 32 groups of channels of 1 output"},
+      {wide, true, true, Stores::tma, "without matrix instructions: 32 groups of channels of 1 output"},
       {product({.m = 99, .n = 64, .k = 60, .transpose_b = true}), true, true, Stores::tma, "60 input channels"},
       {product({.m = 99, .n = 64, .k = 64, .transpose_a = true}), true, false, Stores::tma, "99 rows m of A (k, m)"},
       {product({.m = 96, .n = 60, .k = 64, .transpose_a = true}), true, true, Stores::plain,

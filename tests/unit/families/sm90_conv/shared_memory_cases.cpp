@@ -51,6 +51,8 @@ std::string operands(const ConvConfig& c) {
         "struct Operands : Im2colSmem {{ static constexpr int kLines = {}, kTaps = {}, kChannels = {}, kStrideH = {}, "
         "kStrideW = {}, kDilationH = {}, kPitch = {}; }};",
         u->lines, u->taps, u->channels, u->stride_h, u->stride_w, u->dilation_h, u->pitch);
+  if (const Operands& o = c.operands; o.grouped())
+    return fmt::format("using Operands = Groups<{}, {}>;", o.group_channels, o.group_filters);
   if (!c.gathered())
     return fmt::format("using Operands = Matrices<{}, {}, {}>;", c.loads(Im2colTile::Box::columns), c.columns_b(),
                        c.operands.batched);
@@ -126,6 +128,17 @@ std::vector<ConvConfig> configurations() {
                   .loader = HaloTile{.stages = 2, .halo_h = 2, .halo_w = 2},
                   .statistics = StreamedStatistics{.unit = 2},
                   .features = {.store_buffers = 8}});
+  for (const NormMode mode : {NormMode::none, NormMode::resident, NormMode::streamed, NormMode::rows})
+    for (const bool halo : {false, true}) {  // tiles of several groups
+      ConvConfig c{.tile = {.m = 128, .n = halo ? 56 : 64},
+                   .schedule = {.stages = 9, .stationary = true},
+                   .operands = {.group_channels = 5, .group_filters = halo ? 7 : 8},
+                   .statistics = of_units(mode, halo ? 7 : 8)};
+      if (halo) c.loader = HaloTile{.stages = 3, .halo_h = 2, .halo_w = 2};
+      if (!halo) c.loader = Im2colTile{.stages = 4};
+      c.features.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
+      list.push_back(c);
+    }
   list.push_back({.tile = {.m = 64, .n = 160},
                   .schedule = {.stages = 4},
                   .features = {.moments = 20}});  // more moments than a slice

@@ -41,15 +41,28 @@ TEST(ChooseKernels, WithoutAKernelForItsEpilogueTheContractionStandsAlone) {
 TEST(ChooseKernels, WithoutAnyAPlainKernelSumsAndSaysWhy) {
   NetworkBuilder net("direct");
   Weights weights(net);
-  const NetworkValue x = net.input("x", {2, 16, 8, 8});
-  net.output(conv2d(x, weights({16, 8, 3, 3}), {.pad = 1, .groups = 2}), "y");
-  const Decided d(net.build(), {{2, 16, 8, 8}}, "kernels");
+  const NetworkValue x = net.input("x", {2, 144, 8, 8});  // 72 channels a group, more than tiles of several have
+  net.output(conv2d(x, weights({20, 72, 3, 3}), {.pad = 1, .groups = 2}), "y");
+  const Decided d(net.build(), {{2, 144, 8, 8}}, "kernels");
   const auto& c = d.of("y").contraction;
   ASSERT_TRUE(c);
   EXPECT_FALSE(c->whole || c->bare) << to_string(d.plan, d.input);
   ASSERT_TRUE(c->not_bare);
   EXPECT_THAT(c->not_bare->text(), HasSubstr("its filters are in 2 groups"));
   EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("one sum a thread: its filters are in 2 groups"));
+}
+
+// A convolution of groups is whole, with what follows, where a tile may be several of them
+TEST(ChooseKernels, TilesOfSeveralGroups) {
+  NetworkBuilder net("groups");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 128, 56, 56});
+  net.output(relu(conv2d(x, weights({128, 8, 3, 3}), {.pad = 1, .groups = 16})), "y");
+  const Decided d(net.build(), {{2, 128, 56, 56}}, "kernels");
+  const auto& c = d.of("y").contraction;
+  ASSERT_TRUE(c && c->whole) << to_string(d.plan, d.input);
+  EXPECT_TRUE(c->whole->lowered.plan().made_for_groups);
+  EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("groups 8x8"));
 }
 
 TEST(StoreResampled, InTheKernelOrApartWithTheReason) {
@@ -122,8 +135,8 @@ TEST(Emission, FollowsThePlan) {
   NetworkBuilder net("emission");
   Weights weights(net);
   const NetworkValue x = net.input("x", {2, 16, 8, 8});
-  const NetworkValue y = relu(weights.conv(x, 16));
-  net.output(conv2d(y, weights({16, 8, 3, 3}), {.pad = 1, .groups = 2}), "z");
+  const NetworkValue y = relu(weights.conv(x, 144));
+  net.output(conv2d(y, weights({20, 72, 3, 3}), {.pad = 1, .groups = 2}), "z");
   Decided d(net.build(), {{2, 16, 8, 8}}, "kernels");
   const LaunchSequence launches = emit(d.input, d.plan);
   std::vector<std::string> how;
@@ -132,7 +145,7 @@ TEST(Emission, FollowsThePlan) {
                                         HasSubstr("plain kernel, one sum a thread: its filters are in 2 groups"),
                                         HasSubstr("plain kernel over the tensor: "), "plain kernel"));
   EXPECT_EQ(launches.kept_bytes, 0u);
-  EXPECT_GE(launches.scratch_bytes, std::size_t{4 * 2 * 8 * 8 * 16}) << "the sums";
+  EXPECT_GE(launches.scratch_bytes, std::size_t{4 * 2 * 8 * 8 * 20}) << "the sums";
 }
 
 }  // namespace

@@ -76,8 +76,9 @@ TEST(UnservedRegions, AGraphOfTooManyTensorsByItselfOrBehindAContraction) {
 
   NetworkBuilder contraction("contraction");
   Weights weights(contraction);
-  const NetworkValue x = contraction.input("x", {1, 16, 4, 4});
-  const NetworkValue sums = conv2d(x, weights({16, 8, 3, 3}), {.pad = 1, .groups = 2});
+  const NetworkValue x = contraction.input("x", {1, 12, 4, 4});
+  sizes[0] = {1, 12, 4, 4};
+  const NetworkValue sums = conv2d(x, weights({16, 6, 3, 3}), {.pad = 1, .groups = 2});
   contraction.output(sum_of_inputs(contraction, sums, 50), "y");
   Decided behind(contraction.build(), sizes, "kernels");
   EXPECT_TRUE(behind.of("y").contraction && !behind.of("y").host);
