@@ -28,6 +28,15 @@ struct OnRank5 {
     for (int& axis : s.axes) axis = moved(axis);
     return s;
   }
+  std::optional<OperatorKind> operator()(operators::Reduce r) const {
+    if (!r.keep || r.axes.empty()) return std::nullopt;
+    for (int& axis : r.axes) axis = moved(axis);
+    return r;
+  }
+  std::optional<OperatorKind> operator()(operators::Tile t) const {
+    t.repeats.insert(t.repeats.begin() + 1, 1);
+    return t;
+  }
   std::optional<OperatorKind> operator()(const operators::Transpose& t) const {
     operators::Transpose r{{moved(t.order[0]), 1}};
     for (std::size_t i = 1; i < t.order.size(); ++i) r.order.push_back(moved(t.order[i]));
@@ -39,10 +48,12 @@ struct OnRank5 {
 }  // namespace
 
 bool works_in_order(const OperatorKind& kind) {
-  return std::holds_alternative<operators::MatMul>(kind) || std::holds_alternative<operators::Elementwise>(kind) ||
-         std::holds_alternative<operators::Map>(kind) || std::holds_alternative<operators::Concat>(kind) ||
-         std::holds_alternative<operators::Slice>(kind) || std::holds_alternative<operators::Transpose>(kind) ||
-         std::holds_alternative<operators::Reshape>(kind) || std::holds_alternative<operators::Flatten>(kind);
+  if (const auto* r = std::get_if<operators::Reduce>(&kind)) return r->keep && !r->axes.empty();
+  return std::holds_alternative<operators::Tile>(kind) || std::holds_alternative<operators::MatMul>(kind) ||
+         std::holds_alternative<operators::Elementwise>(kind) || std::holds_alternative<operators::Map>(kind) ||
+         std::holds_alternative<operators::Concat>(kind) || std::holds_alternative<operators::Slice>(kind) ||
+         std::holds_alternative<operators::Transpose>(kind) || std::holds_alternative<operators::Reshape>(kind) ||
+         std::holds_alternative<operators::Flatten>(kind);
 }
 
 // Whether the tensor's elements already lie in memory in the order of its axes

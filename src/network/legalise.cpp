@@ -17,6 +17,8 @@ namespace unisono::network {
 
 namespace {
 
+constexpr std::int64_t small_constant = 1 << 16;  // elements: a table of positions that is gathered from a smaller one
+
 class Legaliser {
  public:
   Legaliser(const Network& network, bool upsamples)
@@ -36,6 +38,7 @@ class Legaliser {
   void find_live();
   void rewrite(Operator op);
   bool compute(const Operator& op);
+  bool is_small_product(const Operator& op) const;
   std::vector<Operator>::iterator upsampling_of(const Operator& op);
   bool convolve_before_resize(const Operator& op);
   bool upsample_in_convolution(const Operator& op);
@@ -48,6 +51,7 @@ class Legaliser {
   Affine computed_batch_norm(const Operator& op, const Shape& vector);
   void split_batch_norm(const Operator& op);
   void expand_operands(Operator& op);
+  TensorId expanded_constant(TensorId id, const Shape& space);
   bool is_output(TensorId id) const {
     return std::find(in_.outputs.begin(), in_.outputs.end(), id) != in_.outputs.end();
   }
@@ -99,8 +103,16 @@ void Legaliser::rewrite(Operator op) {
   out_.operators.push_back(std::move(op));
 }
 
+// A product of constants that costs less than planning it
+bool Legaliser::is_small_product(const Operator& op) const {
+  if (!std::holds_alternative<operators::Gemm>(op.kind) && !std::holds_alternative<operators::MatMul>(op.kind))
+    return false;
+  const Shape &left = out_[op.inputs[0]].shape, &result = in_[op.output].shape;
+  return !result.empty() && element_count(values(left)) * result.back().value() <= 1 << 22;
+}
+
 // An operator on constants alone, such as exporters write for weights that are standardised or stored in another order,
-// is computed now, so that a filter is a constant. Not if it makes constants larger: they take memory.
+// is computed now, so that a filter is a constant. Not if it makes constants much larger: they take memory.
 bool Legaliser::compute(const Operator& op) {
   std::vector<const NetworkTensor*> inputs;
   std::int64_t most = 0;
@@ -112,8 +124,9 @@ bool Legaliser::compute(const Operator& op) {
   }
   const Shape& shape = in_[op.output].shape;
   const bool known = std::all_of(shape.begin(), shape.end(), [](const Dim& d) { return d.known(); });
-  if (inputs.empty() || is_output(op.output) || !known || !is_elementary(op.kind)) return false;
-  if (element_count(values(shape)) > most) return false;
+  if (inputs.empty() || is_output(op.output) || !known || !(is_elementary(op.kind) || is_small_product(op)))
+    return false;
+  if (element_count(values(shape)) > std::max(most, small_constant)) return false;
   NetworkTensor result = computed(op.kind, inputs, in_[op.output].name);
   for (const TensorId id : op.inputs)
     if (const auto at = left_.find(id); at != left_.end() && --at->second == 0) {
@@ -275,9 +288,32 @@ void Legaliser::split_batch_norm(const Operator& op) {
   add_elementwise(op, Op::add, {product, affine.shift}, op.output, "_shift");
 }
 
+// A small constant that no axes describe, expanded; one of a single column, such as a factor of each head, along the
+// rows alone. The tensor itself for any other.
+TensorId Legaliser::expanded_constant(TensorId id, const Shape& space) {
+  const NetworkTensor& t = out_[id];
+  const bool known = std::all_of(space.begin(), space.end(), [](const Dim& d) { return d.known() && d.value() > 0; });
+  if (!t.constant || !known || t.shape.empty() || t.shape.size() > space.size()) return id;
+  if (axes_of(t.shape, space, true)) return id;
+  const bool by_rows = space.size() != 4 && t.shape.back() == Dim(1);
+  NetworkTensor lifted = t;
+  lifted.shape.insert(lifted.shape.begin(), space.size() - t.shape.size(), Dim(1));
+  operators::Tile tile;
+  std::int64_t count = 1;
+  for (std::size_t i = 0; i < space.size(); ++i) {
+    const bool repeats = lifted.shape[i] == Dim(1) && !(by_rows && i + 1 == space.size());
+    tile.repeats.push_back(repeats ? space[i].value() : 1);
+    count *= lifted.shape[i].value() * tile.repeats.back();
+  }
+  if (count > small_constant) return id;
+  out_.tensors.push_back(computed(tile, {&lifted}, t.name + (by_rows ? "_rows" : "_expanded")));
+  return static_cast<TensorId>(out_.tensors.size() - 1);
+}
+
 void Legaliser::expand_operands(Operator& op) {
   const Shape space = out_[op.output].shape;
   for (TensorId& id : op.inputs) {
+    id = expanded_constant(id, space);
     if (axes_of(out_[id].shape, space, true)) continue;
     const std::string name = out_[id].name + "_expanded";
     // any other input of the full shape serves as the model; else expand against each of the others in turn
@@ -295,6 +331,8 @@ void Legaliser::expand_operands(Operator& op) {
 
 }  // namespace
 
-Network legalise(const Network& network, bool upsamples) { return Legaliser(rows_of_pixels(network), upsamples).run(); }
+Network legalise(const Network& network, bool upsamples) {
+  return Legaliser(rows_of_pixels(broadcast_operands(network)), upsamples).run();
+}
 
 }  // namespace unisono::network

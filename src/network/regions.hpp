@@ -112,6 +112,10 @@ struct FusedNetwork {
 /// `upsamples`, upsamplings by 2 become part of the convolution that alone reads them, where it may run by phases.
 Network legalise(const Network& network, bool upsamples = false);
 
+/// Operands that are repeated for one elementwise operator, which broadcasts by itself, are read as they are, and
+/// gathers of one constant index become ranges.
+Network broadcast_operands(const Network& network);
+
 /// Values between permutes from (N,C,H,W) to (N,H,W,C) and back become rows of matrices, which need no copies.
 Network rows_of_pixels(const Network& network);
 

@@ -19,15 +19,16 @@ using dnnl::memory;
 
 constexpr std::int64_t most_rows = 64;
 constexpr std::int64_t part_floats =
-    32 << 10;                             // about so much of the right operand a part: parts follow from extents alone
-constexpr std::int64_t column_step = 64;  // what a kernel computes at once
+    32 << 10;                              // about so much of the right operand a part: parts follow from extents alone
+constexpr std::int64_t column_step = 64;   // what a kernel computes at once
+constexpr std::int64_t widest_part = 384;  // 64 to 256 columns cost 10 % more at 50 rows
 constexpr std::int64_t vector_floats = 16;
 
 // How many parts: what is read for one chain of products should be worth a call, and parts that two threads share
 // should take the same time
 std::int64_t part_count(const Gemm& g) {
   const std::int64_t whole = part_floats / g.k / column_step * column_step;
-  const std::int64_t chain = std::min(2 * column_step, g.n / 2 / column_step * column_step);
+  const std::int64_t chain = std::min(widest_part, g.n / 2 / column_step * column_step);
   const std::int64_t parts = g.n / std::max({column_step, whole, chain});
   return parts < 2 ? 2 : parts - parts % 2;
 }

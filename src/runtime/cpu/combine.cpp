@@ -6,6 +6,8 @@ namespace unisono::cpu {
 
 namespace {
 
+constexpr std::int64_t least_columns = 32;  // a call for each row costs about as much as two vectors
+
 class Combiner {
  public:
   explicit Combiner(Program& p) : p_(p), readers_(p.registers.size(), 0), gone_(p.instructions.size(), false) {
@@ -15,6 +17,7 @@ class Combiner {
 
   void run() {
     for (std::size_t at = 0; at < p_.instructions.size(); ++at) {
+      if (p_.instructions[at].kind == Kind::expand) read_by_rows(at);
       if (is_lanes(p_.instructions[at], Code::sub_fma)) combine(at);
       if (is_lanes(p_.instructions[at], Code::add)) join_relu(at);
     }
@@ -33,6 +36,7 @@ class Combiner {
   bool passes_by(int r) const { return reg(r).home == Home::scratch && readers_[static_cast<std::size_t>(r)] == 1; }
   bool same_shape(int r, int s) const { return reg(r).shape == reg(s).shape; }
 
+  void read_by_rows(std::size_t at);
   void combine(std::size_t at);
   void join_relu(std::size_t at);
   void take_bias(std::size_t at);
@@ -42,6 +46,25 @@ class Combiner {
   std::vector<int> readers_;  // by register
   std::vector<bool> gone_;    // by instruction
 };
+
+// A value of each row that is repeated over the columns for lane-wise instructions alone
+void Combiner::read_by_rows(std::size_t at) {
+  const Instruction repeat = p_.instructions[at];
+  const Register &from = reg(repeat.source[0]), &to = reg(repeat.result);
+  const bool of_rows = from.shape == LaneShape{LaneShape::block, 1} && to.shape.rows == LaneShape::block;
+  if (!of_rows || to.shape.cols < least_columns || to.wide || to.home != Home::scratch) return;
+  const auto reads = [&](const Instruction& i) {
+    return std::find(i.source.begin(), i.source.end(), repeat.result) != i.source.end();
+  };
+  for (const Instruction& i : p_.instructions)
+    if (reads(i) && (i.kind != Kind::lanes || !same_shape(i.result, repeat.result) || reg(i.result).wide)) return;
+  for (Instruction& i : p_.instructions) {
+    if (!reads(i)) continue;
+    std::replace(i.source.begin(), i.source.end(), repeat.result, repeat.source[0]);
+    i.by_rows = true;
+  }
+  gone_[at] = true;
+}
 
 // The sum that is normalised
 void Combiner::take_bias(std::size_t at) {
@@ -54,6 +77,7 @@ void Combiner::take_bias(std::size_t at) {
     if (!is_lanes(add, Code::add)) return;
     i.source[0] = add.source[0];
     i.source.push_back(add.source[1]);
+    i.by_rows = i.by_rows || add.by_rows;
     gone_[before] = true;
     return;
   }

@@ -155,7 +155,8 @@ PackedWeights::PackedWeights(std::vector<std::int64_t> shape, DType compute, dnn
       plain_(std::move(plain)),
       wanted_(std::move(wanted)),
       unit_(&unit),
-      offset_(offset) {
+      offset_(offset),
+      is_part_(element_count(plain_.get_dims()) != element_count(shape_)) {
   const SingleThreaded single;
   if (needs_reorder())
     reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(dnnl_engine(), plain_, dnnl_engine(), wanted_));

@@ -106,7 +106,7 @@ class PackedWeights {
   std::size_t packed_bytes() const { return aligned_size(wanted_.get_size()); }
   /// Scratch for pack(): the dense copy.
   std::size_t dense_bytes() const;
-  bool needs_reorder() const { return plain_ != wanted_; }
+  bool needs_reorder() const { return plain_ != wanted_ || is_part_; }
 
   void pack(const ConstTensorView& view, std::byte* dense, std::byte* packed) const;
 
@@ -117,6 +117,7 @@ class PackedWeights {
   dnnl::reorder reorder_;
   const VectorUnit* unit_ = nullptr;
   std::int64_t offset_ = 0;
+  bool is_part_ = false;  // of the operand: it is taken out of the whole even where the format stays
 };
 
 }  // namespace unisono::cpu

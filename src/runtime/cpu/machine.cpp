@@ -1,7 +1,9 @@
 #include "runtime/cpu/machine.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <type_traits>
 
 #include "runtime/cpu/elements.hpp"
 #include "runtime/cpu/registers.hpp"
@@ -87,11 +89,41 @@ void Machine::lane_wise(const Instruction& i) const {
   }
   args.immediate[0] = i.immediate[0];
   args.immediate[1] = i.immediate[1];
+  if (i.by_rows) return lane_wise_by_rows(i, args);
+  call_unit(i, args);
+}
+
+void Machine::call_unit(const Instruction& i, const LaneArgs& args) const {
   const bool wide = program_.registers[static_cast<std::size_t>(i.source[0])].wide;
   if (i.kind == Kind::normalise) return unit_.normalise[static_cast<int>(i.code)](args);
   if (i.kind == Kind::widen) return unit_.widen(args);
   if (i.kind == Kind::narrow) return unit_.narrow(args);
   (wide ? unit_.double_lane : unit_.float_lane)[static_cast<int>(i.code)](args);
+}
+
+// A call for each row of float lanes, for which a source of one column is a scalar
+void Machine::lane_wise_by_rows(const Instruction& i, LaneArgs args) const {
+  const LaneShape all = shape(i.result);
+  constexpr std::size_t most = std::extent_v<decltype(LaneArgs::source)>;
+  std::array<std::array<float, scalar_lanes>, most> scalars;
+  std::array<const float*, most> source{};
+  std::array<std::ptrdiff_t, most> pitch{};  // from row to row
+  for (std::size_t k = 0; k < i.source.size(); ++k) {
+    source[k] = static_cast<const float*>(args.source[k]);
+    const bool of_rows = shape(i.source[k]).cols == 1 && args.step[k] != 0;
+    pitch[k] = args.step[k] == 0 ? 0 : of_rows ? 1 : all.cols;
+    if (of_rows) args.source[k] = scalars[k].data(), args.step[k] = 0;
+  }
+  args.lanes = static_cast<std::size_t>(all.cols);
+  auto* result = static_cast<float*>(args.result);
+  for (std::int64_t r = 0; r < all.rows; ++r) {
+    for (std::size_t k = 0; k < i.source.size(); ++k) {
+      if (pitch[k] == 1) scalars[k].fill(source[k][r]);
+      if (pitch[k] > 1) args.source[k] = source[k] + r * pitch[k];
+    }
+    args.result = result + r * all.cols;
+    call_unit(i, args);
+  }
 }
 
 void Machine::integer(const Instruction& i) const {

@@ -55,6 +55,8 @@ class Machine {
   bool is_scalar(int reg) const { return program_.registers[static_cast<std::size_t>(reg)].shape.scalar(); }
   void prefetch_next() const;
   void lane_wise(const Instruction& i) const;
+  void lane_wise_by_rows(const Instruction& i, LaneArgs args) const;
+  void call_unit(const Instruction& i, const LaneArgs& args) const;
   void integer(const Instruction& i) const;
   void round(const Instruction& i) const;
   void expand(const Instruction& i) const;

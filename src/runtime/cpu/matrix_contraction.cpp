@@ -19,6 +19,10 @@ namespace {
 
 using dnnl::memory;
 
+// From so many rows of a strip on, a part of the left operand's columns is read where it stands: oneDNN's kernel for
+// that packs the right operand at each call, which costs more than packing the left one if rows are few.
+constexpr std::int64_t least_rows_in_place = 64;
+
 struct Primitive {
   Callable call;  // a, b, bias, destination, scratchpad
   memory::desc b;
@@ -49,6 +53,7 @@ class MatrixContraction final : public AccumulatorSource {
   // Terms [from, from + count) of the sums, by primitives for each height of a strip
   struct Chain {
     std::int64_t from = 0, count = 0;
+    std::int64_t pitch = 0;  // elements from row to row of the left operand
     std::map<std::int64_t, Primitive> primitives;
     PackedWeights weights;
     std::size_t offset = 0;  // in a packed matrix
@@ -101,13 +106,15 @@ void MatrixContraction::build(DType compute) {
   const bool divides = compute == DType::f32 && tiling_.strip_height() > 1;
   const std::int64_t length = divides ? chain_length(g_.k) : g_.k;
   for (std::int64_t from = 0; from < g_.k; from += length) add_chain(from, std::min(length, g_.k - from));
-  packed_input_bytes_ = aligned_size(static_cast<std::size_t>(tiling_.strip_height() * length) * size_of(compute));
+  packed_input_bytes_ = aligned_size(static_cast<std::size_t>(tiling_.strip_height() * g_.k) * size_of(compute));
 }
 
 void MatrixContraction::add_chain(std::int64_t from, std::int64_t count) {
-  Chain c{from, count, {}, {}, matrix_bytes_};
+  Chain c{.from = from, .count = count, .pitch = 0, .primitives = {}, .weights = {}, .offset = matrix_bytes_};
   const memory::dims dims{count, g_.n};
   const memory::desc any(dims, dnnl_type(compute_), memory::format_tag::any);
+  const bool in_place = compute_ == DType::f32 && !g_.transpose_a && tiling_.strip_height() >= least_rows_in_place;
+  c.pitch = in_place ? g_.k : count;
   const memory::dims strides = g_.transpose_b ? memory::dims{1, g_.k} : memory::dims{g_.n, 1};
   // the highest strips choose the format of the right operand
   c.primitives.emplace(tiling_.strip_height(), make_primitive(tiling_.strip_height(), c, any));
@@ -133,8 +140,8 @@ Primitive MatrixContraction::make_primitive(std::int64_t rows, const Chain& chai
                                 ? memory::desc({1, g_.n}, memory::data_type::f32, memory::format_tag::ab)
                                 : memory::desc();
   const dnnl::matmul::primitive_desc d(
-      dnnl_engine(), memory::desc({rows, chain.count}, dnnl_type(compute_), memory::format_tag::ab), weights, bias,
-      memory::desc({rows, g_.n}, memory::data_type::f32, memory::format_tag::ab), attr);
+      dnnl_engine(), memory::desc({rows, chain.count}, dnnl_type(compute_), memory::dims{chain.pitch, 1}), weights,
+      bias, memory::desc({rows, g_.n}, memory::data_type::f32, memory::format_tag::ab), attr);
   return {Callable(dnnl::matmul(d), {{DNNL_ARG_SRC, d.src_desc()},
                                      {DNNL_ARG_WEIGHTS, d.weights_desc()},
                                      {DNNL_ARG_BIAS, bias},
@@ -163,27 +170,28 @@ void MatrixContraction::pack_all(const ConstTensorView& b, std::byte* dense, std
   }
 }
 
-// A chain's columns of the strip's rows as dense (rows, count) in the compute type: in place if they stand so in memory
+// A chain's columns of the strip's rows in the compute type: in place if they stand in memory as the primitive reads
+// them
 const void* MatrixContraction::source_rows(const ConstTensorView& a, const Strip& strip, const Chain& chain,
                                            std::byte* packed) const {
   const auto strides = a.strides.empty() ? row_major_strides(a.shape) : a.strides;
   const std::int64_t row = strides[g_.transpose_a ? 2 : 1], depth = strides[g_.transpose_a ? 1 : 2];
   const auto* base = element(a.data, strip.image * strides[0] + strip.first * row + chain.from * depth, a.dtype);
   const bool same_type = size_of(a.dtype) == size_of(compute_) && (a.dtype == DType::bf16) == (compute_ == DType::bf16);
-  if (same_type && (chain.count == 1 || depth == 1) && (strip.height == 1 || row == chain.count)) return base;
+  if (same_type && (chain.count == 1 || depth == 1) && (strip.height == 1 || row == chain.pitch)) return base;
   const auto k = static_cast<std::size_t>(chain.count), rows = static_cast<std::size_t>(strip.height);
   if (compute_ == DType::f32 && size_of(a.dtype) == sizeof(float) && (row == 1 || depth == 1)) {
     const auto* from = reinterpret_cast<const float*>(base);
     auto* to = reinterpret_cast<float*>(packed);
     if (depth == 1)
-      unit_.copy_rows(from, row, to, chain.count, rows, k);
+      unit_.copy_rows(from, row, to, chain.pitch, rows, k);
     else
-      unit_.transpose(from, depth, to, chain.count, k, rows);
+      unit_.transpose(from, depth, to, chain.pitch, k, rows);
     return packed;
   }
   for (std::int64_t i = 0; i < strip.height; ++i)
     convert_run(unit_, element(base, i * row, a.dtype), a.dtype, depth, k,
-                element(static_cast<void*>(packed), i * chain.count, compute_), compute_);
+                element(static_cast<void*>(packed), i * chain.pitch, compute_), compute_);
   return packed;
 }
 

@@ -72,6 +72,7 @@ struct Instruction {
   int result = -1;
   std::vector<int> source;
   std::array<double, 2> immediate{};
+  bool by_rows = false;  ///< lanes, normalise: a source may have one column, which stands for all columns of its row
 };
 
 struct Program {

@@ -98,6 +98,28 @@ TEST(CpuAgreement, OperandsOfAllAxesAndOutputsOfAllAxes) {
   }
 }
 
+// Lane-wise instructions read values of rows as scalars; with few columns these are repeated first
+TEST(CpuAgreement, ValuesOfRowsBesideColumns) {
+  for (const std::int64_t columns : {1, 31, 32, 49, 96, 197, 1031}) {
+    RandomCase c = problem(Gemm{.batch = 2, .m = 37, .n = columns, .k = 8},
+                           "h = layer_norm(acc + bias[n] + row[m], scale=s[n], shift=t[n])\n"
+                           "store gelu(h) as y : f32\nstore softmax(h * row[m], over=n) as z : f32\n"
+                           "store rms_norm(h) + image[b] as w : f32\nstore h - max(h, over=n) as v : f32\n",
+                           static_cast<std::uint64_t>(columns));
+    expect_agreement(c, 2);
+  }
+}
+
+TEST(CpuAgreement, ValuesOfRowsAreNotRepeated) {
+  const auto instructions = [](std::int64_t columns) {
+    RandomCase c = problem(Gemm{.m = 37, .n = columns, .k = 8}, "store softmax(acc, over=n) as y : f32\n", 5);
+    const std::string text = compile(c.contraction, c.graph, options_of(c, 1)).describe();
+    const std::size_t at = text.find("stage 1: ");
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + 9));
+  };
+  EXPECT_EQ(instructions(96) + 2, instructions(24));  // the largest element and the sum
+}
+
 TEST(CpuAgreement, EveryNormalisation) {
   for (const std::string norm :
        {"instance_norm(acc, scale=s[n])", "layer_norm(acc, scale=s[n], shift=t[n])", "rms_norm(acc, scale=s[n])",

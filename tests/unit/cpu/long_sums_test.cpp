@@ -75,6 +75,20 @@ TEST(CpuLongSums, ProductsOfManyRows) {
     }
 }
 
+// Strips of 64 rows or more read the left operand where it stands, whose rows may lie further apart; parts of the right
+// one are taken out of the whole
+TEST(CpuLongSums, StripsOfManyRows) {
+  for (const std::int64_t rows : {64, 197, 512})
+    for (const bool transposed : {false, true}) {
+      RandomCase c = problem(Gemm{.m = rows, .n = 48, .k = 772, .transpose_b = transposed},
+                             "store layer_norm(acc + bias[n] + r[m,n], scale=s[n], shift=t[n]) as y : f32\n", 21);
+      CompileOptions constant = options_of(c, 2);
+      constant.constant_filter = c.arguments.b(c.contraction);
+      EXPECT_LT(largest_error(c, constant), 2.3e-6) << to_string(c.contraction);
+      expect_agreement(c, 1);
+    }
+}
+
 // Classifiers and squeeze-and-excite: within two roundings of the largest of 1,000 sums
 TEST(CpuLongSums, OneRow) {
   Conv2d pixel{.n = 2, .h = 1, .w = 1, .c = 1152, .k = 48};

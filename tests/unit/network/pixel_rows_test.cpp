@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "cases.hpp"
 #include "network/regions.hpp"
 
@@ -14,6 +16,11 @@ struct PixelRows : testing::Test {
 
   NetworkValue weights(std::vector<std::int64_t> shape) {
     return net.constant("w", Shape(shape.begin(), shape.end()), test::random_elements(random, element_count(shape)));
+  }
+  NetworkValue integers(std::vector<std::int64_t> x, Shape shape) {
+    std::vector<std::byte> bytes(x.size() * sizeof(std::int64_t));
+    std::memcpy(bytes.data(), x.data(), bytes.size());
+    return net.constant("i", std::move(shape), DType::i64, std::move(bytes));
   }
   NetworkValue multiply(NetworkValue a, NetworkValue b) { return net.apply(operators::MatMul{}, {a, b}); }
   NetworkValue slice(NetworkValue x, int axis, std::int64_t from, std::int64_t to) {
@@ -86,6 +93,52 @@ TEST_F(PixelRows, AttentionWorksOnMatricesInOrder) {
     EXPECT_TRUE(op.kind != OperatorKind(operators::MatMul{}) || n[op.output].shape.size() == 5);
 }
 
+// As torch writes attention by cosine (Swin V2): the three parts of a product by indices, each divided by its lengths,
+// which are repeated along the columns first
+TEST_F(PixelRows, AttentionByCosineIsNeitherRepeatedNorTurned) {
+  const NetworkValue x = net.apply(operators::Pad{{0, 0, 0}, {0, 0, 0}}, {net.input("x", {3, 6, 8})});
+  const NetworkValue parts =
+      transpose(reshape(gemm(reshape(x, {18, 8}), weights({8, 24})), {3, 6, 3, 4, 2}), {2, 0, 3, 1, 4});
+  const auto part = [&](std::int64_t i) {
+    const NetworkValue at = integers({i}, Shape{});
+    return net.apply(operators::Gather{0}, {parts, at});
+  };
+  const auto direction = [&](const NetworkValue& v) {
+    const NetworkValue length = net.apply(operators::Reduce{ReduceOp::l2, {3}, true}, {v});
+    return v / net.apply(operators::Tile{{1, 1, 1, 2}}, {length + weights({1})});
+  };
+  const NetworkValue keys = transpose(direction(part(1)), {0, 1, 3, 2});
+  const NetworkValue scores = multiply(direction(part(0)), keys) * weights({4, 1, 1});
+  const NetworkValue shares = reshape(softmax(reshape(scores, {72, 6})), {3, 4, 6, 6});
+  net.output(reshape(transpose(multiply(shares, part(-1)), {0, 2, 1, 3}), {18, 8}), "y");
+  operators_of({3, 6, 8});
+  const Network n = network::legalise(net.build());
+  for (const Operator& op : n.operators) {
+    EXPECT_FALSE(std::holds_alternative<operators::Tile>(op.kind));
+    EXPECT_FALSE(std::holds_alternative<operators::Gather>(op.kind));
+    EXPECT_FALSE(std::holds_alternative<operators::Expand>(op.kind));  // a factor of each head
+    EXPECT_FALSE(std::holds_alternative<operators::Pad>(op.kind));
+    EXPECT_NE(n[op.output].shape.size(), 4u) << op.name;
+  }
+}
+
+// What another operator reads, or gives the result its shape, is repeated all the same; an index outside is an error
+TEST_F(PixelRows, RepeatedOperandsThatAreNeeded) {
+  const NetworkValue x = net.input("x", {2, 3, 1});
+  const NetworkValue wide = net.apply(operators::Tile{{1, 1, 4}}, {relu(x)});
+  net.output(wide + weights({3, 1}), "lone");
+  const NetworkValue twice = net.apply(operators::Tile{{1, 2, 1}}, {x});
+  net.output(twice * weights({6, 1}), "not broadcast");
+  const NetworkValue other = net.apply(operators::Tile{{1, 1, 4}}, {mish(x)});
+  net.output(other * weights({2, 3, 4}), "sum");
+  net.output(other, "other");
+  operators_of({2, 3, 1});
+  const NetworkValue at = integers({3}, Shape{});
+  net.output(net.apply(operators::Gather{1}, {x, at}), "outside");
+  const test::HostTensors inputs{{"x", test::random_tensor(random, {2, 3, 1})}};
+  EXPECT_THROW(test::run(compile(net.build(), {.threads = 1}), inputs), UserError);
+}
+
 // An output, an image and a reduction read the tensor itself
 TEST_F(PixelRows, ProductsThatOthersReadInAnotherOrder) {
   const NetworkValue x = net.input("x", {2, 3, 4, 4});
@@ -105,6 +158,15 @@ TEST_F(PixelRows, OperatorsOnConstantsAreComputedAhead) {
   net.output(conv2d(x, reshape(rows * weights({4, 1}), {4, 3, 3, 3}), {.pad = 1}), "y");
   net.output(relu(x) + transpose(reshape(weights({36, 3}), {1, 6, 6, 3}), {0, 3, 1, 2}), "sum");
   EXPECT_EQ(operators_of({1, 3, 6, 6}), 3u);
+}
+
+// A table of positions: a small product whose rows are gathered more often than there are
+TEST_F(PixelRows, SmallProductsOfConstantsAreComputedAhead) {
+  const NetworkValue x = net.input("x", {1, 9, 16});
+  const NetworkValue table = gemm(weights({5, 7}), weights({7, 16}));
+  const NetworkValue at = integers({0, 1, 2, 3, 4, -1, 1, 0, 3}, Shape{9});
+  net.output(relu(x) + net.apply(operators::Gather{0}, {table, at}), "y");
+  EXPECT_EQ(operators_of({1, 9, 16}), 2u);
 }
 
 }  // namespace

@@ -135,6 +135,30 @@ inline V gelu_of(V x) {
   return x * 0.5f * (error_function(x * splat<V>(0.70710678118654752440)) + 1);
 }
 
+// x·Φ(x) with Φ(-|x|) = 2^-Q(|x|), which no float tells from 0 beside x from 5.6 on. 2^r for |r| <= ½ and Q are
+// near-minimax (relative error 2^-29; absolute error of Φ 2^-27); at most 2.0·u·|x| in all.
+inline F gelu_of(F x) {
+  const F size = magnitude(x), t = at_most(size, 5.6f);
+  F q = splat<F>(2.7720492258762484e-06);
+  q = multiply_add(q, t, splat<F>(-3.8620746731975746e-05));
+  q = multiply_add(q, t, splat<F>(0.00018254759418061137));
+  q = multiply_add(q, t, splat<F>(0.00014587016425770763));
+  q = multiply_add(q, t, splat<F>(-0.007075471824648407));
+  q = multiply_add(q, t, splat<F>(0.052505028737517515));
+  q = multiply_add(q, t, splat<F>(0.45920490724212254));
+  q = multiply_add(q, t, splat<F>(1.1511057235277555));
+  q = multiply_add(q, t, splat<F>(0.9999999782823611));
+  const F n = to_integer(-q), r = -q - n;
+  F p = splat<F>(0.00015476293146058888);
+  p = multiply_add(p, r, splat<F>(0.001340026999623689));
+  p = multiply_add(p, r, splat<F>(0.009618003915707513));
+  p = multiply_add(p, r, splat<F>(0.05550327790020084));
+  p = multiply_add(p, r, splat<F>(0.24022651345700655));
+  p = multiply_add(p, r, splat<F>(0.6931472062491423));
+  const F tail = scale(multiply_add(p, r, splat<F>(1.0)), n), below = size >= 5.6f ? F{} : tail;
+  return x * (x > 0 ? 1.0f - below : below);
+}
+
 // ½·x·(1 + tanh(g)) = x/(1 + e^-2g), g = √(2/π)·(x + 0.044715·x³)
 template <class V>
 inline V gelu_tanh_of(V x) {

@@ -61,17 +61,59 @@ inline void store(LaneOf<V>* p, V v) {
 // The first n lanes; the others are 0
 template <class V>
 inline V load_part(const LaneOf<V>* p, size_t n) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(LaneOf<V>) == sizeof(float))
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), p);
+#endif
   V v = {};
   for (size_t i = 0; i < n; ++i) v[i] = p[i];
   return v;
 }
 template <class V>
 inline void store_part(LaneOf<V>* p, V v, size_t n) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(LaneOf<V>) == sizeof(float)) {
+    _mm512_mask_storeu_ps(p, static_cast<__mmask16>((1u << n) - 1), v);
+    return;
+  }
+#endif
   for (size_t i = 0; i < n; ++i) p[i] = v[i];
 }
 template <class V>
 inline V splat(double x) {
   return static_cast<LaneOf<V>>(x) - V{};  // keeps the sign of -0, which a sum with 0 loses
+}
+
+// The first n lanes; the others are `rest`
+inline F load_part_or(const float* p, size_t n, F rest) {
+#if defined(__AVX512F__)
+  return _mm512_mask_loadu_ps(rest, static_cast<__mmask16>((1u << n) - 1), p);
+#else
+  for (size_t i = 0; i < n; ++i) rest[i] = p[i];
+  return rest;
+#endif
+}
+
+// All lanes joined to one, by halves: of 16 lanes in four steps
+template <auto join>
+inline float joined(F v) {
+#if defined(__AVX512F__)
+  v = join(v, (F)_mm512_shuffle_f32x4(v, v, 0x4e));
+  v = join(v, (F)_mm512_shuffle_f32x4(v, v, 0xb1));
+  v = join(v, (F)_mm512_permute_ps(v, 0x4e));
+  v = join(v, (F)_mm512_permute_ps(v, 0xb1));
+#elif defined(__AVX2__)
+  v = join(v, (F)_mm256_permute2f128_ps(v, v, 1));
+  v = join(v, (F)_mm256_permute_ps(v, 0x4e));
+  v = join(v, (F)_mm256_permute_ps(v, 0xb1));
+#else
+  for (size_t half = lanes_of<F> / 2; half > 0; half /= 2) {
+    F upper = v;
+    for (size_t i = 0; i < half; ++i) upper[i] = v[i + half];
+    v = join(v, upper);
+  }
+#endif
+  return v[0];
 }
 
 // The lanes [first, last)

@@ -64,30 +64,33 @@ void accumulate_extreme(const AccumulateArgs& a) {
 
 // ---- Reductions of rows ----
 
+constexpr auto added = [](F x, F y) { return x + y; };
+
+// Σ term(x - shift); four chains, so that one addition need not wait for the one before
 template <auto term>
 inline float row_sum(const float* x, size_t width, float shift) {
-  F sum = {};
+  constexpr size_t lanes = lanes_of<F>;
+  const F s = splat<F>(static_cast<double>(shift));
+  F sum[4] = {};
   size_t i = 0;
-  for (; i + lanes_of<F> <= width; i += lanes_of<F>) sum += term(load<F>(x + i) - shift);
-  float total = 0;
-  if (i > 0)
-    for (size_t k = 0; k < lanes_of<F>; ++k) total += sum[k];
-  for (; i < width; ++i) total += term(splat<F>(static_cast<double>(x[i] - shift)))[0];
-  return total;
+  for (; i + 4 * lanes <= width; i += 4 * lanes)
+    for (size_t k = 0; k < 4; ++k) sum[k] += term(load<F>(x + i + k * lanes) - s);
+  for (size_t k = 0; i + lanes <= width; i += lanes, ++k) sum[k] += term(load<F>(x + i) - s);
+  if (i < width) sum[3] += term(load_part_or(x + i, width - i, s) - s);
+  return joined<added>((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
 template <auto choose>
 inline float row_extreme(const float* x, size_t width) {
+  constexpr size_t lanes = lanes_of<F>;
+  const F first = splat<F>(static_cast<double>(x[0]));
+  F best[2] = {first, first};
   size_t i = 0;
-  float best = x[0];
-  if (width >= lanes_of<F>) {
-    F v = load<F>(x);
-    for (i = lanes_of<F>; i + lanes_of<F> <= width; i += lanes_of<F>) v = choose(v, load<F>(x + i));
-    best = v[0];
-    for (size_t k = 1; k < lanes_of<F>; ++k) best = choose(splat<F>(v[k]), splat<F>(best))[0];
-  }
-  for (; i < width; ++i) best = choose(splat<F>(x[i]), splat<F>(best))[0];
-  return best;
+  for (; i + 2 * lanes <= width; i += 2 * lanes)
+    for (size_t k = 0; k < 2; ++k) best[k] = choose(best[k], load<F>(x + i + k * lanes));
+  if (i + lanes <= width) best[0] = choose(best[0], load<F>(x + i)), i += lanes;
+  if (i < width) best[1] = choose(best[1], load_part_or(x + i, width - i, first));
+  return joined<choose>(choose(best[0], best[1]));
 }
 
 template <class Row>
