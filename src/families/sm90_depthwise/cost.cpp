@@ -1,9 +1,9 @@
-#include "families/sm90/cost.hpp"
+#include "families/sm90_depthwise/cost.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "families/sm90_depthwise/strip.hpp"
+#include "families/sm90/cost.hpp"
 
 namespace unisono::families::sm90_depthwise {
 
@@ -46,8 +46,7 @@ namespace {
 /// less than a line of a cache; not measured.
 struct Constants : sm90::LaunchConstants {
   double issue = 0.8, warp_issue = 0.35, narrow_line = 0.04;
-  double l2_tbps = 5.5;
-  double filter_loads = 16;  ///< of a thread, in one trip to memory ahead of all else
+  double l2_tbps = 5.5, filter_loads = 16;  ///< the latter: by a thread, in one trip to memory ahead of all else
 };
 constexpr Constants k;
 

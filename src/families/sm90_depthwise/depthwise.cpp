@@ -3,18 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <set>
 
 #include "families/sm90/gathering.hpp"
-#include "families/sm90_depthwise/strip.hpp"
 #include "support/checked.hpp"
 
 namespace unisono::families::sm90_depthwise {
 namespace {
 
-constexpr std::array threads_of_cta{128, 64};
+constexpr int threads_of_cta = 128;  // of 64, the two warps of every CTA share two of an SM's four schedulers
 constexpr int sm_registers = 65536, most_registers = 220;  // the assembler needs some more now and then
 constexpr std::int64_t most_taps = 7;                      // along an axis, that are unrolled
 constexpr std::size_t most_filter_bytes = 96 * 1024;       // of shared memory
@@ -95,24 +93,8 @@ std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {
 }
 
 int depthwise_threads(const DepthwiseConfig& c) {
-  return c.tile_m / (c.strip.rows * c.strip.pixels) * (c.tile_n / c.strip.channels);
-}
-
-DepthwiseLayout depthwise_layout(const DepthwiseStrip& s, const Conv2d& c, const Extents& e) {
-  DepthwiseLayout l;
-  if (s.taps_h > 0) {
-    if (s.stride_h == 1) l.lattice_h = static_cast<int>(c.dilation[0]);
-    if (s.stride_w == 1) l.lattice_w = static_cast<int>(c.dilation[1]);
-  }
-  // A lattice that is coarser than the image has one pixel
-  l.lattice_h = static_cast<int>(std::min<std::int64_t>(l.lattice_h, e.height));
-  l.lattice_w = static_cast<int>(std::min<std::int64_t>(l.lattice_w, e.width));
-  l.across = divide_up(e.width, std::int64_t{s.pixels} * l.lattice_w) * l.lattice_w;
-  l.down = divide_up(e.height, std::int64_t{s.rows} * l.lattice_h) * l.lattice_h;
-  l.strips = l.across * l.down * e.images;
-  for (int band = 1; band <= 8; ++band)
-    if (l.down % band == 0) l.band = band;
-  return l;
+  const int vectors = c.tile_n / c.strip.channels;
+  return vectors * std::max(1, threads_of_cta / vectors);
 }
 
 DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvProblem& p, const plan::Device& device) {
@@ -136,23 +118,19 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvP
 
 namespace {
 
-/// CTAs of such strips, of all widths and numbers of threads.
-void add_tiles(std::vector<DepthwiseConfig>& list, DepthwiseConfig config, DepthwiseStrip s, const sm90::ConvProblem& p,
+/// CTAs of such strips, of all widths.
+void add_tiles(std::vector<DepthwiseConfig>& list, DepthwiseConfig config, const sm90::ConvProblem& p,
                const plan::Device& d, const sm90::FixedFields& fixed) {
-  const int registers = (depthwise_registers(s, p) + 7) / 8 * 8;
-  const std::vector<int> across =
-      fixed.tile_n ? std::vector<int>(1, *fixed.tile_n / s.channels) : widths(p.conv.k / s.channels);
-  for (const int threads : threads_of_cta)
-    for (const int vectors : across) {
-      if (vectors < 1 || vectors > threads) continue;
-      s.ctas = std::min(640 / threads, sm_registers / threads / registers);
-      config.tile_n = vectors * s.channels, config.strip = s;
-      config.tile_m = threads / vectors * s.rows * s.pixels;
-      if (fixed.tile_m.value_or(config.tile_m) != config.tile_m ||
-          fixed.tile_n.value_or(config.tile_n) != config.tile_n)
-        continue;
-      if (filter_bytes(p, config.tile_n) <= std::min(most_filter_bytes, d.shared_bytes)) list.push_back(config);
-    }
+  const DepthwiseStrip& s = config.strip;
+  for (const int vectors :
+       fixed.tile_n ? std::vector<int>(1, *fixed.tile_n / s.channels) : widths(p.conv.k / s.channels)) {
+    config.tile_n = vectors * s.channels;
+    if (vectors < 1 || vectors > threads_of_cta) continue;
+    config.tile_m = depthwise_threads(config) / vectors * s.rows * s.pixels;
+    if (fixed.tile_m.value_or(config.tile_m) != config.tile_m || fixed.tile_n.value_or(config.tile_n) != config.tile_n)
+      continue;
+    if (filter_bytes(p, config.tile_n) <= std::min(most_filter_bytes, d.shared_bytes)) list.push_back(config);
+  }
 }
 
 /// Strips of these taps; none where filters leave no registers for any.
@@ -173,7 +151,8 @@ std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem
         if (!powers || c.k % channels != 0 || channels % s.multiplier != 0 || load_bytes(s, p) > 32) continue;
         const int registers = depthwise_registers(s, p);
         if (registers > most_registers || depthwise_layout(s, c, p.extents).strips > most_strips / 2) continue;
-        add_tiles(list, config, s, p, d, fixed);
+        s.ctas = std::min(5, sm_registers / threads_of_cta / ((registers + 7) / 8 * 8)), config.strip = s;
+        add_tiles(list, config, p, d, fixed);
       }
   return list;
 }
