@@ -99,7 +99,7 @@ bench:
 	@bench/run.sh
 
 GPU_BENCH ?= $(BUILD)/cuda/bench/unisono_gpu_bench
-SUITES ?= conv block epilogue gemm breadth
+SUITES ?= conv block epilogue gemm breadth groups depthwise
 PLANS ?= 8
 
 # GPU_BENCH may name a program that was built elsewhere; of PyTorch's python, PYTHON

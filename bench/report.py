@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 import roofline
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SUITES = ("conv", "block", "epilogue", "gemm", "breadth")
+SUITES = ("conv", "block", "epilogue", "gemm", "breadth", "groups", "depthwise")
 BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
 PEER_NAMES = {"cudnn": "cuDNN, bare", "cublaslt": "cuBLASLt", "cublaslt_bare": "cuBLASLt, bare", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
 
@@ -60,6 +60,8 @@ def columns(suite):
     us, times = show("{:.1f}"), show("{:.2f}")
     result = [("M,N,K" if suite["suite"] == "gemm" else "N,H,W,C,K,R", lambda c: c["name"]), ("Unisono", lambda c: us(c["coda_us"])),
               ("spread", lambda c: show("{:.1%}")(c["spread"])), ("kernels", lambda c: show("{:g}")(c.get("launches")))]
+    if all(c.get("conv", {}).get("groups", 1) > 1 for c in ran(suite)):
+        result[1:1] = [("groups", lambda c: str(c["conv"]["groups"])), ("stride", lambda c: str(c["conv"]["stride"][0]))]
     if any("coda_bare_us" in c and not c.get("bare") for c in ran(suite)):
         result.append(("Unisono, bare", lambda c: us(c.get("coda_bare_us"))))
     result += [(PEER_NAMES[p], lambda c, p=p: us(c["peers"].get(p))) for p in peers]

@@ -7,7 +7,7 @@ is started again behind the case at fault. The peers have limits of time; what t
 
 usage: bench/run_gpu.py [SUITE…] [--binary FILE] [--plans N] [--peers eager,compile,max_autotune] [--limit SECONDS]
                         [--results FOLDER] [--docs FOLDER] [--commit TEXT] [-- options of unisono_gpu_bench]
-SUITE: conv, block, epilogue or gemm (bench/cases/SUITE.txt); default conv and block.
+SUITE: one of bench/cases/SUITE.txt that bench/report.py shows; default conv and block.
 """
 import argparse
 import json
@@ -133,7 +133,7 @@ def main():
     peers = [p for p in args.peers.split(",") if p]
     # What must be searched for comes last and alone, so that its limit costs the others nothing; blocks ahead of bare
     # convolutions, which PyTorch leaves to cuDNN anyway
-    files = [args.results / f"{name}.json" for name in ("block", "breadth", "gemm", "epilogue", "conv") if name in measured]
+    files = [args.results / f"{name}.json" for name in ("block", "breadth", "gemm", "epilogue", "conv", "groups", "depthwise") if name in measured]
     for group in ([p for p in peers if p != "max_autotune"], [p for p in peers if p == "max_autotune"]):
         if not group:
             continue

@@ -73,11 +73,9 @@ struct Depthwise {
     const DepthwiseImage& image = reinterpret_cast<const DepthwiseImage&>(params.fixed.image);
     const u32 group = divided(blockIdx.x, image.by_channel_tiles);
     const int first_channel = int(blockIdx.x - group * g.tiles_n) * kTileN;
-    load_filters(params, filters, first_channel);
-    __syncthreads();
     const int vector = int(threadIdx.x) % kVectors, channel = first_channel + vector * kVector;
     const u32 strip = group * kStrips + threadIdx.x / kVectors;
-    if (channel >= g.channels || strip >= image.strips) return;
+    const bool exists = channel < g.channels && strip < image.strips;
     // Images, bands of neighbouring rows of strips, columns, rows: so that a CTA's strips share most of their edges
     const u32 n = divided(strip, image.by_image), of_image = strip - n * image.image_strips;
     const u32 band = divided(of_image, image.by_band), of_band = of_image - band * image.band_strips;
@@ -88,10 +86,17 @@ struct Depthwise {
     const int h = first_pixel(line, image.strip_lines, image.lattice_h),
               w = first_pixel(column, kWide, image.lattice_w);
     const Depthwise thread{params, image, filters + vector * kVector, base, channel, int(n), h, w};
-    if constexpr (kAnyFilter)
-      thread.multiply_taps();
-    else
-      thread.slide();
+    if constexpr (kAnyFilter) {
+      load_filters(params, filters, first_channel);
+      __syncthreads();
+      if (exists) thread.multiply_taps();
+    } else {
+      Ahead ahead;
+      if (exists) thread.load_ahead(ahead);  // beside the filters
+      load_filters(params, filters, first_channel);
+      __syncthreads();
+      if (exists) thread.slide(ahead);
+    }
   }
 
   // (K, R, S) as [tap][channel]; zero for channels that do not exist.
@@ -140,13 +145,24 @@ struct Depthwise {
     return all;
   }
 
+  // The image rows that are loaded ahead of their use, and where the next one lies.
+  struct Ahead {
+    Lines next;
+    Line line[kAhead + 1];
+  };
+  UNISONO_DEVICE void load_ahead(Ahead& ahead) const {
+    ahead.next = first_lines();
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i) ahead.next.load(ahead.line[i]);
+  }
+
   // Filters of a size that is known: each input is widened once, and multiplied by all taps that meet it.
-  UNISONO_DEVICE void slide() const;
+  UNISONO_DEVICE void slide(Ahead& ahead) const;
   // So many output rows that the registers have changed round: t = first, first + 1, … The first rows of a strip have
   // none ahead of them; rows behind the last are computed, and not stored. Whether the strip is complete.
   template <bool kFirst>
-  UNISONO_DEVICE bool group(int first, Lines& next, Line (&line)[kAhead + 1], const float (&kept)[kTaps][kVector],
-                            Sums (&sums)[kOverlap], const Finish& finish) const;
+  UNISONO_DEVICE bool group(int first, Ahead& ahead, const float (&kept)[kTaps][kVector], Sums (&sums)[kOverlap],
+                            const Finish& finish) const;
 
   static UNISONO_DEVICE void clear(Sums& sums) {
 #pragma unroll

@@ -9,11 +9,19 @@ UNISONO_DEVICE void Depthwise<Config, Visitor>::load_filters(const Params& param
   const ConvGeometry& g = params.fixed.geometry;
   const Word* const from =
       static_cast<const Word*>(reinterpret_cast<const DepthwiseFilter&>(params.fixed.filter).memory);
-  const int taps = kAnyFilter ? g.taps_h * g.taps_w : kR * kS;
-  for (int i = int(threadIdx.x); i < taps * kTileN; i += kThreads) {
-    const int c = i / taps, tap = i - c * taps;
-    filters[tap * kFilterPitch + c] =
-        first_channel + c < g.channels ? widened(Element(), __ldg(from + size_t(first_channel) * taps + i)) : 0.f;
+  const int taps = kAnyFilter ? g.taps_h * g.taps_w : kR * kS, count = taps * kTileN;
+  const int exist = taps * smaller(kTileN, g.channels - first_channel);
+  constexpr int kAtOnce = kAnyFilter ? 4 : smaller(16, divide_up(kTaps * kTileN, kThreads));  // loads on their way
+  for (int begin = int(threadIdx.x); begin < count; begin += kAtOnce * kThreads) {
+    Word words[kAtOnce]{};
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      if (const int i = begin + j * kThreads; i < exist) words[j] = __ldg(from + size_t(first_channel) * taps + i);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int i = begin + j * kThreads, c = i / taps, tap = i - c * taps;
+      if (i < count) filters[tap * kFilterPitch + c] = widened(Element(), words[j]);
+    }
   }
 }
 
@@ -49,37 +57,32 @@ UNISONO_DEVICE void Depthwise<Config, Visitor>::widen(const Bundle<kBytes>& from
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void Depthwise<Config, Visitor>::slide() const {
+UNISONO_DEVICE void Depthwise<Config, Visitor>::slide(Ahead& ahead) const {
   const Finish finish(*this);
   float kept[kTaps][kVector];
 #pragma unroll
   for (int tap = 0; tap < kTaps; ++tap) load_tap(tap, kept[tap]);
-  Lines next = first_lines();
-  Line line[kAhead + 1];
-#pragma unroll
-  for (int i = 0; i < kAhead; ++i) next.load(line[i]);
   Sums sums[kOverlap];  // those of output rows t, t - 1, …
 #pragma unroll
   for (int k = 0; k < kOverlap; ++k) clear(sums[k]);
-  if (group<true>(0, next, line, kept, sums, finish)) return;
+  if (group<true>(0, ahead, kept, sums, finish)) return;
 #pragma unroll 1
   for (int first = kOverlap;; first += kOverlap)
-    if (group<false>(first, next, line, kept, sums, finish)) return;
+    if (group<false>(first, ahead, kept, sums, finish)) return;
 }
 
 template <class Config, class Visitor>
 template <bool kFirst>
-UNISONO_DEVICE bool Depthwise<Config, Visitor>::group(int first, Lines& next, Line (&line)[kAhead + 1],
-                                                      const float (&kept)[kTaps][kVector], Sums (&sums)[kOverlap],
-                                                      const Finish& finish) const {
+UNISONO_DEVICE bool Depthwise<Config, Visitor>::group(int first, Ahead& ahead, const float (&kept)[kTaps][kVector],
+                                                      Sums (&sums)[kOverlap], const Finish& finish) const {
 #pragma unroll
   for (int i = 0; i < kOverlap; ++i) {
 #pragma unroll
     for (int u = 0; u < kStrideH; ++u) {
-      next.load(line[kAhead]);
-      add_line(kFirst ? i : kOverlap - 1, u, line[0], kept, sums);
+      ahead.next.load(ahead.line[kAhead]);
+      add_line(kFirst ? i : kOverlap - 1, u, ahead.line[0], kept, sums);
 #pragma unroll
-      for (int a = 0; a < kAhead; ++a) copy(line[a], line[a + 1]);
+      for (int a = 0; a < kAhead; ++a) copy(ahead.line[a], ahead.line[a + 1]);
     }
     const int done = first + i - kOverlap + 1;
     if (!kFirst || i == kOverlap - 1) {

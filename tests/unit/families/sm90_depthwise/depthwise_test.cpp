@@ -64,6 +64,15 @@ TEST(Depthwise, HasAKernelOfItsOwn) {
   EXPECT_FALSE(chosen(test::conv_of(8, 64, 64, 256, 256, 3)));
 }
 
+// Two rounds of strips of 19 rows on 132 SMs, and not two of 28
+TEST(Depthwise, SpreadsStripsEvenly) {
+  Conv2d conv = depthwise(96, 7);
+  conv.h = conv.w = 56;
+  const auto config = chosen(conv);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->strip.rows, 19) << to_string(*config);
+}
+
 // By the kernels with tiles, and the plan says why
 TEST(Depthwise, SaysWhyNot) {
   Conv2d planes = depthwise(64, 3), grouped = depthwise(64, 3);
