@@ -117,9 +117,9 @@ bool PixelRows::reshape(const Operator& op) {
   const TensorId from = op.inputs[0], to = op.output;
   const bool rows = same_[from] && same_[from]->order == Order::axes;
   if (!rows && (in_[from].shape.size() == 4 || in_[to].shape.size() != 4 || in_[from].is_constant())) return false;
+  if (in_[to].shape.empty()) return false;
   const bool same_rows = !in_[from].shape.empty() && in_[from].shape.back() == in_[to].shape.back();
   if (!rows && !same_rows && leaves_order_[to]) return false;
-  if (in_[to].shape.empty()) return false;
   const TensorId source = rows ? same_[from]->tensor : from;
   if (!rows) write(from);
   if (in_[to].shape.size() == 4) {

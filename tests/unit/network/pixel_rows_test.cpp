@@ -122,6 +122,15 @@ TEST_F(PixelRows, AttentionByCosineIsNeitherRepeatedNorTurned) {
   }
 }
 
+TEST_F(PixelRows, AReductionOfMatricesAsANumber) {
+  const NetworkValue x = net.input("x", {2, 7, 56});
+  const NetworkValue images = reshape(x, {2, 7, 8, 7});
+  const NetworkValue largest = net.apply(operators::Reduce{ReduceOp::max, {0, 1, 2, 3}, true}, {images});
+  net.output(relu(images) * net.apply(operators::Reshape{.shape = {}, .literal = true}, {largest}), "y");
+  net.output(net.apply(operators::Reshape{.shape = {}, .literal = true}, {largest}), "largest");
+  operators_of({2, 7, 56});
+}
+
 // What another operator reads, or gives the result its shape, is repeated all the same; an index outside is an error
 TEST_F(PixelRows, RepeatedOperandsThatAreNeeded) {
   const NetworkValue x = net.input("x", {2, 3, 1});
