@@ -73,6 +73,13 @@ Location DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t p
   });
 }
 
+Location DeviceConstants::typed(TensorId id) {
+  return made(fmt::format("typed {}", id), [data = data_[id]] {
+    const auto* first = static_cast<const std::byte*>(data.data.get());
+    return std::vector<std::byte>(first, first + data.bytes);
+  });
+}
+
 Location DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels,
                                         bool product, bool transposed) {
   const float* x = floats(id);

@@ -9,6 +9,7 @@ namespace unisono::network::gpu {
 
 PitchedTensor PlanningInput::tensor(TensorId id) const {
   const std::int64_t columns = column_count(sizes(id)), pitch = fused.style.pitch(columns);
+  if (is_constant(id) && net()[id].dtype != DType::f32) return {constants.typed(id), columns, net()[id].dtype};
   if (is_constant(id)) return {constants.rows(id, columns, pitch), pitch, element};
   const Memory& m = storage.memory[id];
   return {{Location::Space::arena, m.index + m.offset, {}}, m.row_stride, element};

@@ -2,6 +2,7 @@
 /// What is planned for a GPU: the regions of a network for one set of input shapes, and the tensors between them.
 
 #include <string>
+#include <vector>
 
 #include "network/contraction.hpp"
 #include "network/cuda/constants.hpp"
@@ -24,6 +25,7 @@ struct PlanningInput {
   DType element = DType::bf16;
   bool tuned = true;      ///< NetworkOptions::tuned
   bool watchdog = false;  ///< NetworkOptions::watchdog
+  std::vector<std::string> on_host = {};  ///< operators that are to run on the host, whatever serves them: "gather"
 
   const Network& net() const { return fused.network; }
   const Region& region(std::size_t index) const { return fused.regions[index]; }

@@ -11,6 +11,7 @@
 
 #include "lower/lower.hpp"
 #include "network/cuda/input.hpp"
+#include "network/cuda/tensor/launches.hpp"
 #include "network/operand_view.hpp"
 
 namespace unisono::network::gpu {
@@ -92,6 +93,7 @@ struct Unserved {
 
 struct RegionPlan : RegionKernels {
   std::optional<Unserved> host = {};  ///< why it runs on the host
+  std::optional<TensorLaunches> tensors = {};  ///< of an operator by itself that no plain kernel serves
   std::vector<GatheredOperand> gathered = {};
   std::optional<StatisticsPlan> statistics = {};
 };

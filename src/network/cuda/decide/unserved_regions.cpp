@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/decide/served_graph.hpp"
@@ -41,26 +42,38 @@ std::optional<Refusal> refuse_types(const PlanningInput& in, const Operator& op)
   return refuse(op.output);
 }
 
-// The plain kernel that computes one sum a thread reads other filters where they are
-std::optional<Refusal> refuse_filter(const PlanningInput& in, const Operator& op) {
-  if (!std::holds_alternative<operators::ConvTranspose2d>(op.kind) || in.is_constant(op.inputs[1])) return std::nullopt;
-  return because("its filter is no constant");
+// Of an operator by itself its kernels are planned
+std::optional<Refusal> refuse_single(const PlanningInput& in, const Operator& op, RegionPlan& plan) {
+  if (has_plain_kernel(in, op)) return std::nullopt;
+  auto made = tensor_launches(in, op);
+  if (!made) return std::move(made).refusal();
+  plan.tensors = *std::move(made);
+  return std::nullopt;
 }
 
-std::optional<Refusal> refuse_first(const PlanningInput& in, const Region& r) {
+std::optional<Refusal> refuse_first(const PlanningInput& in, const Region& r, RegionPlan& plan) {
   switch (r.kind) {
-    case RegionReport::Kind::contraction: return refuse_filter(in, in.first(r));
+    case RegionReport::Kind::contraction: return std::nullopt;
     case RegionReport::Kind::epilogue: return refuse_graph(in, r, in.element);
-    default: return refuse_single(in, in.first(r));
+    default: return refuse_single(in, in.first(r), plan);
   }
 }
 
+std::optional<Unserved> wanted_on_host(const PlanningInput& in, const Region& r) {
+  for (const std::size_t i : r.operators)
+    if (const std::string kind = to_string(in.net().operators[i].kind);
+        std::ranges::find(in.on_host, kind) != in.on_host.end())
+      return Unserved{i, because(fmt::format("UNISONO_HOST_STEPS names {}", kind))};
+  return std::nullopt;
+}
+
 // What is free in the memory of kernels is so with f32 alone
-std::optional<Unserved> unserved(const PlanningInput& in, const Region& r) {
+std::optional<Unserved> unserved(const PlanningInput& in, const Region& r, RegionPlan& plan) {
   for (const std::size_t i : r.operators)
     if (auto why = refuse_types(in, in.net().operators[i])) return Unserved{i, *std::move(why)};
   if (!in.is_launched(r)) return std::nullopt;
-  if (auto why = refuse_first(in, r)) return Unserved{r.operators[0], *std::move(why)};
+  if (auto wanted = wanted_on_host(in, r)) return wanted;
+  if (auto why = refuse_first(in, r, plan)) return Unserved{r.operators[0], *std::move(why)};
   return std::nullopt;
 }
 
@@ -77,7 +90,7 @@ std::optional<Unserved> unserved_apart(const PlanningInput& in, const Region& r,
 
 void find_unserved(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < plan.regions.size(); ++i)
-    if (!in.is_empty(in.first(in.region(i)).output)) plan.regions[i].host = unserved(in, in.region(i));
+    if (!in.is_empty(in.first(in.region(i)).output)) plan.regions[i].host = unserved(in, in.region(i), plan.regions[i]);
 }
 
 void find_unserved_epilogues(const PlanningInput& in, NetworkPlan& plan) {

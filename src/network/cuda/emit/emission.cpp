@@ -15,7 +15,7 @@ void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
       if (r.source) acc = e.tensor(*r.source);
       return emit_graph(e, r, extents_of(e.sizes(e.output())), acc, std::nullopt);
     }
-    default: return emit_single(e);
+    default: return plan.tensors ? emit_tensor_kernels(e, *plan.tensors, describe(e.net(), *e.op)) : emit_single(e);
   }
 }
 

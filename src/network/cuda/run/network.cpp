@@ -218,6 +218,7 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
   } else {
     workspace->enqueue(views, given, workspace->stream());
   }
+  workspace->check_faults(p->plan()->launches, workspace->stream());
   workspace->collect(views, given, workspace->stream());
   p->give_back(std::move(workspace));  // after an exception it is freed instead
 }

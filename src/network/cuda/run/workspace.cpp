@@ -7,6 +7,7 @@
 
 #include "network/cuda/run/host_copies.hpp"
 #include "network/strided_copy.hpp"
+#include "tensors/fault.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
@@ -213,6 +214,15 @@ void Workspace::replay(Stream stream) {
 void Workspace::record(Stream stream) {
   if (!callers_.empty()) table_->upload(callers_.data());
   for (const Launch& l : launches_) l.enqueue(stream);
+}
+
+void Workspace::check_faults(const LaunchSequence& launches, Stream stream) const {
+  if (!launches.status) return;
+  TensorStatus status{};
+  cuda::copy(device_index_, &status, address(*launches.status, bases_), sizeof status, stream);
+  cuda::wait(device_index_, stream);
+  if (const std::string fault = tensors::text_of(status); !fault.empty())
+    throw UserError(fmt::format("{}: {}", launches.may_fail.at(status.launch), fault));
 }
 
 void Workspace::collect(const CallerViews& views, std::size_t inputs, Stream stream) {
