@@ -108,6 +108,8 @@ struct FusedNetwork {
   std::vector<std::optional<Placement>> placement;  ///< by tensor
   MemoryStyle style;
   std::vector<bool> own_type;  ///< by tensor: it lies in memory in its own dtype, else in MemoryStyle's element
+  /// By tensor: it is made of integers alone, and what reads it must find all of their digits.
+  std::vector<bool> exact;
 
   std::size_t element_bytes(TensorId id) const {
     return own_type[id] ? size_of(network[id].dtype) : style.element_bytes;
@@ -143,7 +145,7 @@ std::optional<Refusal> needs_dense(const Network& network, const std::vector<Reg
 /// Cuts a network into regions. With fuse == false every operator is a region of its own.
 FusedNetwork fuse(const Network& network, bool fuse = true, const MemoryStyle& style = {});
 
-/// Decides in which type each tensor lies in memory: FusedNetwork::own_type.
+/// Decides in which type each tensor lies in memory: FusedNetwork::own_type and FusedNetwork::exact.
 void choose_memory_types(FusedNetwork& fused);
 
 /// Decides which tensors need no memory of their own, and marks the regions that cost nothing.

@@ -18,7 +18,6 @@ PitchedTensor in_arena(const Memory& m, DType type) {
 PitchedTensor PlanningInput::tensor(TensorId id) const {
   if (fused.own_type[id]) return typed_tensor(id);
   const std::int64_t columns = column_count(sizes(id)), pitch = fused.style.pitch(columns);
-  if (is_constant(id) && net()[id].dtype != DType::f32) return {constants.typed(id), columns, net()[id].dtype};
   if (is_constant(id)) return {constants.rows(id, columns, pitch), pitch, element};
   return in_arena(storage.memory[id], element);
 }
