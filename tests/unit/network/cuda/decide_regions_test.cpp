@@ -48,7 +48,7 @@ NetworkValue sum_of_inputs(NetworkBuilder& net, NetworkValue x, int count) {
   return x;
 }
 
-TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
+TEST(UnservedRegions, AreNoneWhereTensorKernelsServe) {
   NetworkBuilder net("operators");
   const NetworkValue x = net.input("x", {2, 8, 6, 6}), f = net.input("f", {8, 4, 3, 3}),
                      r = net.input("r", {1, 2, 1, 2, 1, 2});
@@ -57,13 +57,33 @@ TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
   net.output(transpose(r, {5, 4, 3, 2, 1, 0}), "c");
   net.output(conv_transpose2d(x, f), "d");
   net.output(max_pool(x), "e");
-  Decided d(net.build(), {{2, 8, 6, 6}, {8, 4, 3, 3}, {1, 2, 1, 2, 1, 2}}, "unserved regions");
-  const auto why = [&](const char* name) { return d.of(name).host ? d.of(name).host->why.text() : ""; };
-  EXPECT_EQ(why("a"), "no kernel of a GPU serves it");
-  EXPECT_EQ(why("b"), "pads of other modes than constant have no kernel of a GPU");
-  EXPECT_EQ(why("c"), "tensors of rank 6; at most 5");
-  EXPECT_EQ(why("d"), "its filter is no constant");
-  EXPECT_EQ(why("e"), "");
+  const Network network = net.build();
+  const std::vector<Sizes> sizes{{2, 8, 6, 6}, {8, 4, 3, 3}, {1, 2, 1, 2, 1, 2}};
+  const Decided d(network, sizes, "unserved regions");
+  const auto how = [&](const char* name) {
+    EXPECT_FALSE(d.of(name).host) << name;
+    return d.of(name).tensors ? d.of(name).tensors->how() : "";
+  };
+  EXPECT_EQ(how("a"), "a thread a result");
+  EXPECT_EQ(how("b"), "moved, words of 16 bytes");
+  EXPECT_EQ(how("c"), "moved, words of 2 bytes");
+  EXPECT_EQ(how("d"), "") << "a contraction";
+  EXPECT_EQ(how("e"), "") << "a plain kernel's";
+  EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("tensor kernels: moved, words of 16 bytes"));
+
+  const Decided wanted(network, sizes, "unserved regions", {"pad", "conv_transpose2d"});
+  ASSERT_TRUE(wanted.of("b").host && wanted.of("d").host);
+  EXPECT_EQ(wanted.of("b").host->why.text(), "UNISONO_HOST_STEPS names pad");
+  EXPECT_FALSE(wanted.of("a").host);
+}
+
+// Not of more elements than they count
+TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
+  NetworkBuilder net("a long line");
+  net.output(net.apply(operators::CumulativeSum{.axis = 0}, {net.input("x", {std::int64_t{1} << 32})}), "y");
+  const Decided d(net.build(), {{std::int64_t{1} << 32}}, "unserved regions");
+  ASSERT_TRUE(d.of("y").host);
+  EXPECT_THAT(d.of("y").host->why.text(), HasSubstr("size: 4294967296 elements; kernels count to"));
 }
 
 TEST(UnservedRegions, AGraphOfTooManyTensorsByItselfOrBehindAContraction) {
