@@ -282,6 +282,7 @@ FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   f.style = style;
   if (fuse && style.resampled_stores) fold_resampling(f);
   if (fuse && style.heads) fold_heads(f);
+  choose_memory_types(f);
   place(f);
   return f;
 }

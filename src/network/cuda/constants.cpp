@@ -146,6 +146,9 @@ Location DeviceConstants::direct_filter(const Operator& op, const Contraction& c
 Location DeviceConstants::table(const std::vector<int>& numbers) {
   return made(fmt::format("i32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
 }
+Location DeviceConstants::table(const std::vector<std::int64_t>& numbers) {
+  return made(fmt::format("i64 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
+}
 Location DeviceConstants::table(const std::vector<float>& numbers) {
   return made(fmt::format("f32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
 }

@@ -41,6 +41,7 @@ class DeviceConstants {
   Location direct_filter(const Operator& op, const Contraction& contraction);
   /// Numbers that are no tensor of the network.
   Location table(const std::vector<int>& numbers);
+  Location table(const std::vector<std::int64_t>& numbers);
   Location table(const std::vector<float>& numbers);
 
   /// Device memory of those that are loaded.

@@ -37,8 +37,12 @@ struct PlanningInput {
   bool is_empty(TensorId id) const { return element_count(sizes(id)) == 0; }
   Contraction contraction(const Operator& op) const { return contraction_of(op, storage.shapes); }
 
-  /// Where a constant, or a tensor with memory in the arena, lies.
+  /// Where a constant, or a tensor with memory in the arena, lies, in its own type or in the element.
   PitchedTensor tensor(TensorId id) const;
+  /// The same of a tensor in the element, for kernels that know no other. Throws InternalError for any else.
+  PitchedTensor element_tensor(TensorId id) const;
+  /// The same of a tensor in its own type or, of one that is computed, in the element: constants are as they are.
+  PitchedTensor typed_tensor(TensorId id) const;
   /// Whether the region is launched at all: it is not free, and computes at least one element.
   bool is_launched(const Region& r) const;
 };

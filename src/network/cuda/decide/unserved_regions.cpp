@@ -8,47 +8,51 @@
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/decide/served_graph.hpp"
 #include "network/cuda/decide/served_single.hpp"
+#include "network/cuda/parameters.hpp"
 
 namespace unisono::network::gpu {
 
 namespace {
 
-// Whether the operator is a cast between f32 and a tensor of 16 bits that the caller gives or takes: kernels have
-// either in their own 16 bits
-bool is_cast_at_border(const PlanningInput& in, const Operator& op) {
-  const auto* map = std::get_if<operators::Map>(&op.kind);
-  if (map == nullptr || map->op != MapOp::cast) return false;
-  const auto is_one_of = [](const std::vector<TensorId>& list, TensorId id) {
-    return std::ranges::find(list, id) != list.end();
+// A tensor of a region that does not lie in memory in the element, which is all that plain kernels know
+std::optional<TensorId> typed_tensor(const PlanningInput& in, const Region& r) {
+  const auto is_typed = [&](TensorId id) {
+    return in.is_constant(id) ? in.net()[id].dtype != DType::f32 : bool{in.fused.own_type[id]};
   };
-  const auto is_of_16_bits = [&](TensorId id) {
-    return is_float(in.net()[id].dtype) && size_of(in.net()[id].dtype) == 2;
-  };
-  const auto is_f32 = [&](TensorId id) { return in.net()[id].dtype == DType::f32; };
-  const TensorId from = op.inputs[0], to = op.output;
-  return (is_f32(to) && is_of_16_bits(from) && is_one_of(in.net().inputs, from)) ||
-         (is_f32(from) && is_of_16_bits(to) && is_one_of(in.net().outputs, to));
+  std::vector<TensorId> made;
+  for (const std::size_t i : r.operators) {
+    for (const TensorId id : data_inputs(in.net().operators[i]))
+      if (std::ranges::find(made, id) == made.end() && is_typed(id)) return id;
+    made.push_back(in.net().operators[i].output);
+  }
+  for (const RegionOutput& o : r.outputs)
+    if (is_typed(o.tensor)) return o.tensor;
+  return std::nullopt;
 }
 
-// Constants of other types are read by operators without a kernel alone
-std::optional<Refusal> refuse_types(const PlanningInput& in, const Operator& op) {
-  if (is_cast_at_border(in, op)) return std::nullopt;
-  const auto refuse = [&](TensorId id) -> std::optional<Refusal> {
-    if (in.net()[id].dtype == DType::f32) return std::nullopt;
-    return because(fmt::format("tensor '{}' is of {}", in.name(id), to_string(in.net()[id].dtype)));
-  };
-  for (const TensorId id : data_inputs(op))
-    if (auto refusal = refuse(id); refusal && !in.is_constant(id)) return refusal;
-  return refuse(op.output);
+std::optional<Refusal> plan_tensors(plan::Expected<TensorLaunches> made, RegionPlan& plan) {
+  if (!made) return std::move(made).refusal();
+  plan.tensors = *std::move(made);
+  return std::nullopt;
+}
+
+// Only tensor kernels know other types than the element
+std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, TensorId typed, RegionPlan& plan) {
+  if (in.sizes(typed).size() > kCallerAxes)
+    return because(fmt::format("'{}' has {} axes; kernels have {}", in.name(typed), in.sizes(typed).size(),
+                               kCallerAxes));
+  switch (r.kind) {
+    case RegionReport::Kind::contraction:
+      return because(fmt::format("tensor '{}' is of {}", in.name(typed), to_string(in.net()[typed].dtype)));
+    case RegionReport::Kind::epilogue: return plan_tensors(tensor_launches(in, r), plan);
+    default: return plan_tensors(tensor_launches(in, in.first(r)), plan);
+  }
 }
 
 // Of an operator by itself its kernels are planned
 std::optional<Refusal> refuse_single(const PlanningInput& in, const Operator& op, RegionPlan& plan) {
   if (has_plain_kernel(in, op)) return std::nullopt;
-  auto made = tensor_launches(in, op);
-  if (!made) return std::move(made).refusal();
-  plan.tensors = *std::move(made);
-  return std::nullopt;
+  return plan_tensors(tensor_launches(in, op), plan);
 }
 
 std::optional<Refusal> refuse_first(const PlanningInput& in, const Region& r, RegionPlan& plan) {
@@ -67,13 +71,11 @@ std::optional<Unserved> wanted_on_host(const PlanningInput& in, const Region& r)
   return std::nullopt;
 }
 
-// What is free in the memory of kernels is so with f32 alone
 std::optional<Unserved> unserved(const PlanningInput& in, const Region& r, RegionPlan& plan) {
-  for (const std::size_t i : r.operators)
-    if (auto why = refuse_types(in, in.net().operators[i])) return Unserved{i, *std::move(why)};
   if (!in.is_launched(r)) return std::nullopt;
   if (auto wanted = wanted_on_host(in, r)) return wanted;
-  if (auto why = refuse_first(in, r, plan)) return Unserved{r.operators[0], *std::move(why)};
+  const auto typed = typed_tensor(in, r);
+  if (auto why = typed ? refuse_typed(in, r, *typed, plan) : refuse_first(in, r, plan)) return Unserved{r.operators[0], *std::move(why)};
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@ namespace unisono::network::gpu {
 namespace {
 
 void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
+  if (plan.tensors) return emit_tensor_kernels(e, *plan.tensors, describe(e.net(), *e.op));
   switch (r.kind) {
     case RegionReport::Kind::contraction: return emit_contraction(e, plan);
     case RegionReport::Kind::epilogue: {
@@ -15,7 +16,7 @@ void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
       if (r.source) acc = e.tensor(*r.source);
       return emit_graph(e, r, extents_of(e.sizes(e.output())), acc, std::nullopt);
     }
-    default: return plan.tensors ? emit_tensor_kernels(e, *plan.tensors, describe(e.net(), *e.op)) : emit_single(e);
+    default: return emit_single(e);
   }
 }
 

@@ -34,15 +34,12 @@ WholeTensor whole_tensor(const PitchedTensor& tensor, const Sizes& sizes, DType 
   return whole;
 }
 
-WholeTensor TensorOperands::tensor(TensorId id) const {
+WholeTensor TensorOperands::whole(const PlanningInput& in, TensorId id) {
   return whole_tensor(in.tensor(id), in.sizes(id), in.net()[id].dtype);
 }
 
-WholeTensor TensorOperands::exact(std::size_t i) const {
-  const TensorId id = op.inputs[i];
-  if (!in.is_constant(id)) return tensor(id);
-  const DType type = in.net()[id].dtype;
-  return whole_tensor({in.constants.typed(id), column_count(in.sizes(id)), type}, in.sizes(id), type);
+WholeTensor TensorOperands::exact(const PlanningInput& in, TensorId id) {
+  return whole_tensor(in.typed_tensor(id), in.sizes(id), in.net()[id].dtype);
 }
 
 plan::Expected<TensorLaunches> TensorOperands::over(plan::Expected<tensors::Launches> launches,

@@ -1,5 +1,5 @@
 #pragma once
-/// Operators that run by themselves, on tensors of any rank and element type, by the kernels of src/tensors/.
+/// Operators that run by themselves, and regions of elementwise operators, on tensors of any rank and element type, by the kernels of src/tensors/.
 
 #include <string>
 #include <vector>
@@ -37,5 +37,7 @@ WholeTensor whole_tensor(const PitchedTensor& tensor, const Sizes& sizes, DType 
 
 /// The launches of an operator, or why there are none.
 plan::Expected<TensorLaunches> tensor_launches(const PlanningInput& in, const Operator& op);
+/// The one launch of a region of elementwise operators; refuses others.
+plan::Expected<TensorLaunches> tensor_launches(const PlanningInput& in, const Region& r);
 
 }  // namespace unisono::network::gpu

@@ -35,6 +35,15 @@ class Movement {
   TensorAnswer operator()(const operators::PixelReshape&) const { return reordered(); }
   TensorAnswer operator()(const operators::Flatten&) const { return reordered(); }
   TensorAnswer operator()(const operators::ReshapeLike&) const { return reordered(); }
+  // A copy of numbers that are known
+  TensorAnswer operator()(const operators::ShapeOf& s) const {
+    const Sizes& x = o_.in.sizes(o_.op.inputs[0]);
+    const WholeTensor to = o_.result();
+    const Sizes extents(x.begin() + s.begin, x.begin() + s.end);
+    return moved(whole_tensor({o_.in.constants.table(extents), s.end - s.begin, DType::i64}, to.strided.shape,
+                              DType::i64),
+                 to);
+  }
   TensorAnswer operator()(const operators::Range&) const {
     const WholeTensor to = o_.result();
     return o_.over(tensors::range(to.strided), {to});

@@ -20,9 +20,12 @@ class TensorOperands {
   /// An input as it lies in memory: constants of f32 in the 16 bits of the network's tensors.
   WholeTensor input(std::size_t i) const { return tensor(op.inputs[i]); }
   /// The same with constants of f32 as they are.
-  WholeTensor exact(std::size_t i) const;
+  WholeTensor exact(std::size_t i) const { return exact(in, op.inputs[i]); }
   WholeTensor result() const { return tensor(op.output); }
-  WholeTensor tensor(TensorId id) const;
+  WholeTensor tensor(TensorId id) const { return whole(in, id); }
+
+  static WholeTensor whole(const PlanningInput& in, TensorId id);
+  static WholeTensor exact(const PlanningInput& in, TensorId id);
 
   /// Launches whose tensors are these, in this order.
   static plan::Expected<TensorLaunches> over(plan::Expected<tensors::Launches> launches,
