@@ -8,6 +8,7 @@
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/decide/served_graph.hpp"
 #include "network/cuda/decide/served_single.hpp"
+#include "network/cuda/tensor/operators.hpp"
 #include "network/cuda/parameters.hpp"
 
 namespace unisono::network::gpu {
@@ -36,30 +37,35 @@ std::optional<Refusal> plan_tensors(plan::Expected<TensorLaunches> made, RegionP
   return std::nullopt;
 }
 
+// An operator, or several that compute element by element
+plan::Expected<TensorLaunches> launches_alone(const PlanningInput& in, const Region& r) {
+  return r.operators.size() == 1 ? tensor_launches(in, in.first(r)) : tensor_launches(in, r);
+}
+
 // Only tensor kernels know other types than the element
 std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, TensorId typed, RegionPlan& plan) {
   if (in.sizes(typed).size() > kCallerAxes)
-    return because(fmt::format("'{}' has {} axes; kernels have {}", in.name(typed), in.sizes(typed).size(),
-                               kCallerAxes));
+    return because(
+        fmt::format("'{}' has {} axes; kernels have {}", in.name(typed), in.sizes(typed).size(), kCallerAxes));
   switch (r.kind) {
     case RegionReport::Kind::contraction:
       return because(fmt::format("tensor '{}' is of {}", in.name(typed), to_string(in.net()[typed].dtype)));
     case RegionReport::Kind::epilogue: return plan_tensors(tensor_launches(in, r), plan);
-    default: return plan_tensors(tensor_launches(in, in.first(r)), plan);
+    default: return plan_tensors(launches_alone(in, r), plan);
   }
 }
 
-// Of an operator by itself its kernels are planned
-std::optional<Refusal> refuse_single(const PlanningInput& in, const Operator& op, RegionPlan& plan) {
-  if (has_plain_kernel(in, op)) return std::nullopt;
-  return plan_tensors(tensor_launches(in, op), plan);
+// Of what runs by itself the kernels are planned
+std::optional<Refusal> refuse_single(const PlanningInput& in, const Region& r, RegionPlan& plan) {
+  if (r.operators.size() == 1 && has_plain_kernel(in, in.first(r))) return std::nullopt;
+  return plan_tensors(launches_alone(in, r), plan);
 }
 
 std::optional<Refusal> refuse_first(const PlanningInput& in, const Region& r, RegionPlan& plan) {
   switch (r.kind) {
     case RegionReport::Kind::contraction: return std::nullopt;
     case RegionReport::Kind::epilogue: return refuse_graph(in, r, in.element);
-    default: return refuse_single(in, in.first(r), plan);
+    default: return refuse_single(in, r, plan);
   }
 }
 
@@ -75,7 +81,8 @@ std::optional<Unserved> unserved(const PlanningInput& in, const Region& r, Regio
   if (!in.is_launched(r)) return std::nullopt;
   if (auto wanted = wanted_on_host(in, r)) return wanted;
   const auto typed = typed_tensor(in, r);
-  if (auto why = typed ? refuse_typed(in, r, *typed, plan) : refuse_first(in, r, plan)) return Unserved{r.operators[0], *std::move(why)};
+  if (auto why = typed ? refuse_typed(in, r, *typed, plan) : refuse_first(in, r, plan))
+    return Unserved{r.operators[0], *std::move(why)};
   return std::nullopt;
 }
 
