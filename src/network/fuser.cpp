@@ -209,18 +209,18 @@ void Fuser::join(std::size_t candidate, std::size_t seed, std::set<std::size_t>&
 std::vector<std::size_t> Fuser::with_conditions(std::size_t candidate, std::size_t seed) const {
   if (!maps_ || !fuse_ || may_map(seed) || !is_map_of(MapOp::select, op(candidate))) return {};
   std::vector<std::size_t> all{candidate};
-  for (std::size_t k = 0; k < all.size(); ++k)
+  for (std::size_t k = 0; k < all.size(); ++k) {
+    if (all[k] == none) return {};  // the caller's
     for (const TensorId id : op(all[k]).inputs)
       if (network_[id].dtype == DType::boolean && std::ranges::find(all, producer_[id]) == all.end())
         all.push_back(producer_[id]);
+  }
   const auto is_here = [&](std::size_t i) { return std::ranges::find(all, i) != all.end(); };
   bool reads = false;
   for (const std::size_t i : all) {
-    if (i == none || unit_[i] != i || members_[i].size() != 1 || !graph_operation(op(i).kind) ||
-        !(shape(i) == shape(seed)))
+    if (unit_[i] != i || members_[i].size() != 1 || !graph_operation(op(i).kind) || !(shape(i) == shape(seed)))
       return {};
-    const TensorId to = op(i).output;
-    if (i != candidate && (is_output_[to] || !std::ranges::all_of(users_[to], is_here))) return {};
+    if (i != candidate && (is_output_[op(i).output] || !std::ranges::all_of(users_[op(i).output], is_here))) return {};
     for (std::size_t k = 0; k < op(i).inputs.size(); ++k) {
       const TensorId id = op(i).inputs[k];
       if (network_[id].dtype == DType::boolean) continue;  // made here
@@ -235,7 +235,6 @@ std::vector<std::size_t> Fuser::with_conditions(std::size_t candidate, std::size
 
 // An elementwise operator of inputs and constants that the region, but not its contraction, alone reads
 std::vector<std::size_t> Fuser::made_for(std::size_t reader, std::size_t seed) const {
-  constexpr std::size_t most = 4;
   std::vector<std::size_t> all{reader};
   const auto takes = [&](std::size_t u) {
     const bool inside = (unit_[u] == seed && u != seed) || std::ranges::find(all, u) != all.end();
@@ -243,8 +242,9 @@ std::vector<std::size_t> Fuser::made_for(std::size_t reader, std::size_t seed) c
   };
   for (std::size_t k = 0; k < all.size(); ++k) {
     const Operator& o = op(all[k]);
-    if (all.size() > most || unit_[all[k]] != all[k] || !std::holds_alternative<operators::Elementwise>(o.kind) ||
-        members_[all[k]].size() != 1 || is_output_[o.output] || !std::ranges::all_of(users_[o.output], takes))
+    if (all.size() > 4 || unit_[all[k]] != all[k] || !std::holds_alternative<operators::Elementwise>(o.kind) ||
+        members_[all[k]].size() != 1 || is_output_[o.output] || !std::ranges::all_of(users_[o.output], takes) ||
+        !(shape(all[k]) == shape(seed)))
       return {};
     for (const TensorId id : o.inputs) {
       const std::size_t p = producer_[id];

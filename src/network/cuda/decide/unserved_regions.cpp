@@ -55,7 +55,7 @@ std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, Te
   }
 }
 
-// Of what runs by itself the kernels are planned
+// Plans the kernels of what runs by itself
 std::optional<Refusal> refuse_single(const PlanningInput& in, const Region& r, RegionPlan& plan) {
   if (r.operators.size() == 1 && has_plain_kernel(in, in.first(r))) return std::nullopt;
   return plan_tensors(launches_alone(in, r), plan);

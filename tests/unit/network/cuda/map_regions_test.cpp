@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "decided.hpp"
 #include "network/cuda/emit/emission.hpp"
 
@@ -12,6 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 NetworkValue mapped(MapOp op, const std::vector<NetworkValue>& x, DType to = DType::f32) {
   return x[0].builder().apply(operators::Map{.op = op, .to = to}, x);
@@ -51,8 +54,7 @@ TEST(MapRegions, AreOneLaunchOfAllNeighbours) {
 TEST(MapRegions, AreSinglesOfTheCpu) {
   const FusedNetwork f = fuse(chosen());
   EXPECT_THAT(kinds(f, "z"), ElementsAre("mul"));
-  for (const Region& r : f.regions)
-    if (r.kind == RegionReport::Kind::single) EXPECT_EQ(r.operators.size(), 1u);
+  for (const Region& r : f.regions) EXPECT_TRUE(r.kind != RegionReport::Kind::single || r.operators.size() == 1);
 }
 
 // A contraction keeps its epilogue, and a normalisation its region
@@ -67,15 +69,16 @@ TEST(MapRegions, TakeNothingFromContractionsAndNormalisations) {
   EXPECT_THAT(kinds(fused, "c"), ElementsAre("conv2d", "relu", "layer_norm"));
   EXPECT_THAT(kinds(fused, "f"), ElementsAre("floor", "add"));
   EXPECT_THAT(kinds(fused, "s"), ElementsAre("sign"));
-  for (const Region& r : fused.regions)
-    if (fused.network[r.outputs[0].tensor].name == "f") EXPECT_THAT(r.note, HasSubstr("normalises"));
+  const auto f_is_made = [&](const Region& r) { return fused.network[r.outputs[0].tensor].name == "f"; };
+  EXPECT_THAT(std::ranges::find_if(fused.regions, f_is_made)->note, HasSubstr("normalises"));
 }
 
-// Of tensors that kernels have, and with several results
+// A kernel has so many tensors
 TEST(MapRegions, EndAtAsManyOperatorsAsAKernelHasTensorsFor) {
   NetworkBuilder net("long");
   NetworkValue x = mapped(MapOp::floor, {net.input("x", {4, 16})});
-  for (int i = 0; i < 20; ++i) x = mapped(MapOp::select, {mapped(MapOp::less, {x, net.input("a" + std::to_string(i), {4, 16})}), x, x * 2.0});
+  for (int i = 0; i < 20; ++i)
+    x = mapped(MapOp::select, {mapped(MapOp::less, {x, net.input("a" + std::to_string(i), {4, 16})}), x, x * 2.0});
   net.output(x, "y");
   const Network network = net.build();
   std::size_t longest = 0;
@@ -94,6 +97,50 @@ TEST(MapRegions, MakeNoCircle) {
   const FusedNetwork fused = fuse_for_gpu(net.build());
   EXPECT_THAT(kinds(fused, "f"), ElementsAre("floor"));
   EXPECT_THAT(kinds(fused, "y"), ElementsAre("fmod"));
+}
+
+// A choice by comparisons that are made for it alone is in the kernel, and no bool in memory
+TEST(ContractionRegions, TakeInChoicesByComparisons) {
+  NetworkBuilder net("choices");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 16, 6, 6}), limit = net.input("limit", {16, 1, 1});
+  const NetworkValue c = weights.conv(x, 16);
+  const NetworkValue inside =
+      mapped(MapOp::logical_and,
+             {mapped(MapOp::less, {c, limit}), mapped(MapOp::logical_not, {mapped(MapOp::greater, {c * 2.0, limit})})});
+  net.output(relu(mapped(MapOp::select, {inside, c, c * 0.5})), "y");
+  const NetworkValue d = weights.conv(x, 16), small = mapped(MapOp::less, {d, limit});
+  net.output(mapped(MapOp::select, {small, d, limit}), "z");
+  net.output(small, "small");
+  const Network network = net.build();
+  const FusedNetwork fused = fuse_for_gpu(network);
+  EXPECT_THAT(kinds(fused, "y"),
+              ElementsAre("conv2d", "less", "mul", "greater", "logical_not", "logical_and", "mul", "select", "relu"));
+  EXPECT_THAT(kinds(fused, "z"), ElementsAre("less", "select")) << "the comparison is an output";
+  const Decided decided(network, {{2, 16, 6, 6}, {16, 1, 1}}, "unserved epilogues");
+  ASSERT_TRUE(decided.of("y").contraction);
+  EXPECT_TRUE(decided.of("y").contraction->whole) << to_string(decided.plan, decided.input);
+  for (const Region& r : fuse(network).regions)
+    EXPECT_TRUE(r.kind == RegionReport::Kind::contraction || r.operators.size() == 1);
+}
+
+// As a loss has them: t·log p + (1 − t)·log(1 − p)
+TEST(ContractionRegions, AbsorbWhatTheirSideOperandsAreMadeOf) {
+  NetworkBuilder net("loss");
+  Weights weights(net);
+  const NetworkValue t = net.input("t", {8, 16}), u = net.input("u", {8, 16});
+  const NetworkValue other = 1.0 - t, shared = 1.0 - u;
+  const NetworkValue p = sigmoid(gemm(net.input("x", {8, 32}), weights({32, 16})));
+  net.output(t * log(p) + other * log(1.0 - p) + shared, "y");
+  net.output(relu(shared), "z");
+  const Network network = net.build();
+  const FusedNetwork fused = fuse_for_gpu(network);
+  EXPECT_EQ(kinds(fused, "y").front(), "gemm");
+  EXPECT_THAT(kinds(fused, "y"),
+              UnorderedElementsAre("gemm", "sub", "sigmoid", "log", "mul", "sub", "log", "mul", "add", "add"));
+  EXPECT_THAT(kinds(fused, "z"), ElementsAre("sub", "relu")) << "another region reads it, too";
+  const Decided decided(network, {{8, 16}, {8, 16}, {8, 32}}, "unserved epilogues");
+  EXPECT_TRUE(decided.of("y").contraction->whole) << to_string(decided.plan, decided.input);
 }
 
 }  // namespace
