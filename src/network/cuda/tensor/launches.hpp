@@ -1,5 +1,6 @@
 #pragma once
-/// Operators that run by themselves, and regions of elementwise operators, on tensors of any rank and element type, by the kernels of src/tensors/.
+/// Operators that run by themselves, and regions of elementwise operators, on tensors of any rank and element type, by
+/// the kernels of src/tensors/.
 
 #include <string>
 #include <vector>

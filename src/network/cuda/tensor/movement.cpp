@@ -40,9 +40,8 @@ class Movement {
     const Sizes& x = o_.in.sizes(o_.op.inputs[0]);
     const WholeTensor to = o_.result();
     const Sizes extents(x.begin() + s.begin, x.begin() + s.end);
-    return moved(whole_tensor({o_.in.constants.table(extents), s.end - s.begin, DType::i64}, to.strided.shape,
-                              DType::i64),
-                 to);
+    return moved(
+        whole_tensor({o_.in.constants.table(extents), s.end - s.begin, DType::i64}, to.strided.shape, DType::i64), to);
   }
   TensorAnswer operator()(const operators::Range&) const {
     const WholeTensor to = o_.result();
