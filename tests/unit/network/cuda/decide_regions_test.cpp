@@ -80,9 +80,9 @@ TEST(UnservedRegions, AreNoneWhereTensorKernelsServe) {
 
 // Not of more elements than they count
 TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
-  NetworkBuilder net("a long line");
-  net.output(net.apply(operators::CumulativeSum{.axis = 0}, {net.input("x", {std::int64_t{1} << 32})}), "y");
-  const Decided d(net.build(), {{std::int64_t{1} << 32}}, "unserved regions");
+  NetworkBuilder net("a large matrix");
+  net.output(net.apply(operators::Triangle{}, {net.input("x", {65536, 65536})}), "y");
+  const Decided d(net.build(), {{65536, 65536}}, "unserved regions");
   ASSERT_TRUE(d.of("y").host);
   EXPECT_THAT(d.of("y").host->why.text(), HasSubstr("size: 4294967296 elements; kernels count to"));
 }
