@@ -17,8 +17,8 @@ namespace {
 bool is_move(const OperatorKind& k) {
   using namespace operators;
   return is_reshape(k) || std::holds_alternative<Concat>(k) || std::holds_alternative<Pad>(k) ||
-         std::holds_alternative<Transpose>(k) || std::holds_alternative<Expand>(k) || std::holds_alternative<Slice>(k) ||
-         std::holds_alternative<Identity>(k) || std::holds_alternative<Tile>(k) ||
+         std::holds_alternative<Transpose>(k) || std::holds_alternative<Expand>(k) ||
+         std::holds_alternative<Slice>(k) || std::holds_alternative<Identity>(k) || std::holds_alternative<Tile>(k) ||
          std::holds_alternative<DepthToSpace>(k) || std::holds_alternative<Triangle>(k) ||
          std::holds_alternative<Gather>(k) || std::holds_alternative<GatherElements>(k) ||
          std::holds_alternative<GatherND>(k);
@@ -40,7 +40,8 @@ bool knows_f32(const Network& n, const Region& r) {
       return std::holds_alternative<operators::Elementwise>(n.operators[i].kind);
     });
   return r.kind == RegionReport::Kind::single && !std::holds_alternative<operators::Pool2d>(kind) &&
-         !std::holds_alternative<operators::GlobalAveragePool>(kind) && !std::holds_alternative<operators::Resize>(kind);
+         !std::holds_alternative<operators::GlobalAveragePool>(kind) &&
+         !std::holds_alternative<operators::Resize>(kind);
 }
 
 class MemoryTypes {
@@ -60,11 +61,12 @@ class MemoryTypes {
   void run() {
     f_.own_type.assign(n_.tensors.size(), true);
     f_.exact.assign(n_.tensors.size(), false);
+    wished_ = f_.exact;
     if (f_.style.element_bytes == 0) return;
     find_descendants();
     find_exact();
     for (TensorId id = 0; id < n_.tensors.size(); ++id)
-      f_.own_type[id] = is_f32(id) ? f_.exact[id] && all_know_f32(id) : !is_float_at_border(id);
+      f_.own_type[id] = is_f32(id) ? wished_[id] && all_know_f32(id) : !is_float_at_border(id);
   }
 
  private:
@@ -81,7 +83,7 @@ class MemoryTypes {
 
   bool reads_descendants(const Operator& o) const;
   void find_descendants();
-  bool must_be_exact(TensorId id) const;
+  bool is_computed_with(TensorId id, const std::vector<bool>& moved) const;
   void find_exact();
   bool reads_descendants_alone(const Region& r) const;
   bool all_know_f32(TensorId id) const;
@@ -91,6 +93,7 @@ class MemoryTypes {
   const Network& n_;
   std::vector<Tensor> tensors_;      // by id
   std::vector<std::size_t> region_;  // by operator
+  std::vector<bool> wished_;         // by tensor: it is to be exact if it can be
 };
 
 // Whether the operator's result is made of integers, or of floats that are. Indices say where a value lies, and not
@@ -118,22 +121,25 @@ bool MemoryTypes::reads_descendants_alone(const Region& r) const {
   return true;
 }
 
-// Whether what reads it beside contractions computes, and does not just move what contractions then read
-bool MemoryTypes::must_be_exact(TensorId id) const {
+// Whether what reads it beside contractions computes, or moves it to tensors of which `moved` is true
+bool MemoryTypes::is_computed_with(TensorId id, const std::vector<bool>& moved) const {
   const Tensor& t = tensors_[id];
-  if (!t.descends) return false;
-  if (t.is_output) return true;
   return std::ranges::any_of(t.readers, [&](std::size_t i) {
     if (t.maker && region_[*t.maker] == region_[i]) return false;
     if (region(i).kind == RegionReport::Kind::contraction) return false;
-    if (is_move(op(i).kind)) return bool{f_.exact[op(i).output]};
+    if (is_move(op(i).kind)) return bool{moved[op(i).output]};
     return knows_f32(n_, region(i)) || reads_descendants_alone(region(i));
   });
 }
 
-// Whoever reads a tensor stands behind its maker
+// Whoever reads a tensor stands behind its maker. The caller gets all digits where that costs nothing
 void MemoryTypes::find_exact() {
-  for (std::size_t i = n_.operators.size(); i-- > 0;) f_.exact[op(i).output] = must_be_exact(op(i).output);
+  for (std::size_t i = n_.operators.size(); i-- > 0;) {
+    const TensorId id = op(i).output;
+    if (!tensors_[id].descends) continue;
+    f_.exact[id] = is_computed_with(id, f_.exact);
+    wished_[id] = tensors_[id].is_output || is_computed_with(id, wished_);
+  }
 }
 
 // What reads nothing but descendants can be computed on the host, and knows f32 there

@@ -94,7 +94,8 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
     const std::int64_t unit = f_.column_multiple(op.output);
     const bool aligned = (f_.style.slices_beside || !beside_[id]) && column % unit == 0 && width.value() % unit == 0;
     const bool one_type = f_.own_type[id] == f_.own_type[op.output];
-    if (aligned && one_type && made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] && depth_[id] < deepest) {
+    if (aligned && one_type && made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] &&
+        depth_[id] < deepest) {
       f_.placement[id] = Placement{.base = op.output, .column = column, .slice = true};
       depth_[op.output] = std::max(depth_[op.output], depth_[id] + 1);
       ++placed;

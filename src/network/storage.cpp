@@ -119,7 +119,8 @@ class StoragePlanner {
   std::size_t bytes_of(TensorId id) const {
     const std::int64_t columns = column_count(plan_.shapes[id]), elements = element_count(plan_.shapes[id]);
     const std::int64_t rows = columns == 0 ? 0 : elements / columns;
-    return (support::Checked("bytes of a tensor", rows) * f_.pitch(id, columns) * f_.element_bytes(id)).to<std::size_t>();
+    return (support::Checked("bytes of a tensor", rows) * f_.pitch(id, columns) * f_.element_bytes(id))
+        .to<std::size_t>();
   }
   int last_step() const { return static_cast<int>(f_.regions.size()) + 1; }
 

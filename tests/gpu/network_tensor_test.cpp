@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <ostream>
+#include <string>
 
 #include "gpu/device.hpp"
 #include "gpu/network_problem.hpp"
@@ -67,7 +69,7 @@ void make_reductions(NetworkBuilder& net, const Inputs& in) {
   net.output(relu(apply(Reduce{.axes = {2}}, {x})), "rows");
   net.output(apply(Reduce{.op = ReduceOp::mean, .axes = {0, 3}, .keep = false}, {x}), "mean");
   net.output(apply(Reduce{.op = ReduceOp::max, .axes = {1}}, {x}), "channels");
-  net.output(apply(Reduce{.op = ReduceOp::log_sum_exp, .keep = false}, {x}), "all");
+  net.output(apply(Reduce{.op = ReduceOp::log_sum_exp, .axes = {}, .keep = false}, {x}), "all");
   net.output(apply(Reduce{.op = ReduceOp::l2, .axes = {1, 2, 3}, .keep = false}, {in.at("x")}), "l2");
 }
 
@@ -82,8 +84,9 @@ void make_moves(NetworkBuilder& net, const Inputs& in) {
   net.output(apply(operators::DepthToSpace{.block = 2}, {x}), "space");
   net.output(apply(operators::DepthToSpace{.block = 2, .column_row_depth = true}, {x}), "space of columns");
   net.output(apply(operators::DepthToSpace{.block = 2, .inverse = true}, {x}), "depth");
-  for (const auto& [name, mode] :
-       {std::pair{"edge", PadMode::edge}, {"reflect", PadMode::reflect}, {"wrap", PadMode::wrap}})
+  const std::map<std::string, PadMode> modes{
+      {"edge", PadMode::edge}, {"reflect", PadMode::reflect}, {"wrap", PadMode::wrap}};
+  for (const auto& [name, mode] : modes)
     net.output(relu(apply(operators::Pad{.before = {0, 1, 2, 3}, .after = {0, 0, 1, -1}, .mode = mode}, {x})), name);
   net.output(apply(operators::Triangle{.upper = false, .diagonal = 1}, {x}), "triangle");
   net.output(apply(operators::CumulativeSum{.axis = 2, .exclusive = true}, {x}), "sums");
@@ -118,9 +121,13 @@ void make_windows(NetworkBuilder& net, const Inputs& in) {
                                           .groups = 2},
                         {v, numbers(net, "w", {6, 2, 2, 3, 3}), numbers(net, "bias", {6})})),
              "volumes");
-  net.output(
-      apply(operators::Resample{.mode = ResizeMode::cubic, .scales = {1, 1, 1.5, 0.7}, .sizes = {0, 0, 0, 0}}, {x}),
-      "cubic");
+  net.output(apply(operators::Resample{.mode = ResizeMode::cubic,
+                                       .scales = {1, 1, 1.5, 0.7},
+                                       .sizes = {0, 0, 0, 0},
+                                       .roi_begin = {},
+                                       .roi_end = {}},
+                   {x}),
+             "cubic");
   net.output(relu(apply(operators::GridSample{.padding = GridPadding::border}, {relu(x), in.at("grid")})), "sampled");
 }
 
@@ -131,11 +138,11 @@ void make_indexed(NetworkBuilder& net, const Inputs& in) {
       apply(operators::GatherElements{.axis = 0}, {x, indices(net, "e", {2, 5}, {0, 2, 1, 2, 0, -3, 1, 1, 0, 2})}),
       "elements");
   net.output(apply(operators::GatherND{}, {x, indices(net, "t", {2, 2}, {2, 4, -3, 0})}), "tuples");
-  for (const auto& [name, reduction] : {std::pair{"replaced", ScatterReduction::none},
-                                        {"added", ScatterReduction::add},
-                                        {"greatest", ScatterReduction::max}})
+  const std::map<std::string, ScatterReduction> reductions{
+      {"replaced", ScatterReduction::none}, {"added", ScatterReduction::add}, {"greatest", ScatterReduction::max}};
+  for (const auto& [name, reduction] : reductions)
     net.output(relu(apply(operators::ScatterND{.reduction = reduction},
-                          {x, indices(net, std::string(name) + " at", {3, 1}, {1, 1, 0}), u})),
+                          {x, indices(net, name + " at", {3, 1}, {1, 1, 0}), u})),
                name);
   net.output(apply(operators::ScatterElements{.axis = 1},
                    {x, indices(net, "s", {3, 5}, {0, 1, 2, 3, 4, 4, 3, 2, 1, 0, 1, 0, 2, 4, 3}), u}),

@@ -21,16 +21,14 @@ UNISONO_DEVICE void for_caller(const CallerParams& p, const CallerTensor& t, con
 template <class Word>
 UNISONO_DEVICE void enter(const CallerParams& p) {
   const CallerTensor& t = *p.caller;
-  for_caller(p, t, [&](i64 from, i64 to) {
-    words<Word>(p.own)[to] = __ldg(static_cast<const Word*>(t.memory) + from);
-  });
+  for_caller(p, t,
+             [&](i64 from, i64 to) { words<Word>(p.own)[to] = __ldg(static_cast<const Word*>(t.memory) + from); });
 }
 template <class Word>
 UNISONO_DEVICE void leave(const CallerParams& p) {
   const CallerTensor& t = *p.caller;
-  for_caller(p, t, [&](i64 to, i64 from) {
-    static_cast<Word*>(t.memory)[to] = __ldg(words<const Word>(p.own) + from);
-  });
+  for_caller(p, t,
+             [&](i64 to, i64 from) { static_cast<Word*>(t.memory)[to] = __ldg(words<const Word>(p.own) + from); });
 }
 
 // What is f32 in the network: of any float type of at most 32 bits outside, in memory as `Element`.

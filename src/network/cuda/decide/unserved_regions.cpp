@@ -8,8 +8,8 @@
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/decide/served_graph.hpp"
 #include "network/cuda/decide/served_single.hpp"
-#include "network/cuda/tensor/operators.hpp"
 #include "network/cuda/parameters.hpp"
+#include "network/cuda/tensor/operators.hpp"
 
 namespace unisono::network::gpu {
 
@@ -42,6 +42,26 @@ plan::Expected<TensorLaunches> launches_alone(const PlanningInput& in, const Reg
   return r.operators.size() == 1 ? tensor_launches(in, in.first(r)) : tensor_launches(in, r);
 }
 
+// Whether kernels of the operator read one type and write another
+bool converts(const OperatorKind& k) {
+  using namespace operators;
+  return std::holds_alternative<Map>(k) || std::holds_alternative<Concat>(k) || std::holds_alternative<Transpose>(k) ||
+         std::holds_alternative<Expand>(k) || std::holds_alternative<Slice>(k) || std::holds_alternative<Identity>(k) ||
+         std::holds_alternative<Tile>(k) || std::holds_alternative<DepthToSpace>(k) ||
+         std::holds_alternative<Reduce>(k) || std::holds_alternative<ArgReduce>(k) || std::holds_alternative<TopK>(k) ||
+         std::holds_alternative<MatMul>(k);
+}
+
+// Tensors of f32, some of which lie in memory in the element and some as they are
+std::optional<Refusal> refuse_two_types(const PlanningInput& in, const Operator& op) {
+  if (converts(op.kind)) return std::nullopt;
+  const auto is_f32 = [&](TensorId id) { return in.net()[id].dtype == DType::f32; };
+  for (const TensorId id : data_inputs(op))
+    if (is_f32(id) && is_f32(op.output) && in.fused.own_type[id] != in.fused.own_type[op.output])
+      return because(fmt::format("'{}' and '{}' lie in memory in two types", in.name(id), in.name(op.output)));
+  return std::nullopt;
+}
+
 // Only tensor kernels know other types than the element
 std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, TensorId typed, RegionPlan& plan) {
   if (in.sizes(typed).size() > kCallerAxes)
@@ -51,7 +71,9 @@ std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, Te
     case RegionReport::Kind::contraction:
       return because(fmt::format("tensor '{}' is of {}", in.name(typed), to_string(in.net()[typed].dtype)));
     case RegionReport::Kind::epilogue: return plan_tensors(tensor_launches(in, r), plan);
-    default: return plan_tensors(launches_alone(in, r), plan);
+    default:
+      if (auto why = r.operators.size() == 1 ? refuse_two_types(in, in.first(r)) : std::nullopt) return why;
+      return plan_tensors(launches_alone(in, r), plan);
   }
 }
 

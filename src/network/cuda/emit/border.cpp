@@ -44,7 +44,7 @@ auto border_addresses(const Location& at, std::size_t position) {
 // Strides of a tensor of the network along the axes of CallerTensor::strides, which have these extents
 Sizes strides_as_outside(const Sizes& extents, std::int64_t pitch) {
   Sizes strides(extents.size(), 1);
-  for (std::size_t i = extents.size() - 1; i-- > 0; pitch *= extents[i + 1]) strides[i] = pitch;
+  for (std::size_t i = extents.size() - 1; i-- > 0; pitch *= extents[i]) strides[i] = pitch;
   return strides;
 }
 
@@ -70,8 +70,7 @@ Step& emit_typed(RegionEmission& e, const BorderTensor& tensor, const PitchedTen
   };
   return e.add(std::make_unique<PlainStep>(launch.source, launch.entry, e.in.device.arch(), e.grid(launch.threads),
                                            launch.parameters.size(), parameters),
-               {"change of layout", "plain kernel, " + launch.how}, {at.at},
-               touched_by(e, tensor, all_of(at, sizes)));
+               {"change of layout", "plain kernel, " + launch.how}, {at.at}, touched_by(e, tensor, all_of(at, sizes)));
 }
 
 // Floats, which become elements or were such

@@ -185,7 +185,8 @@ TEST(HostGroups, AreSegmentsOfTheLaunchSequence) {
   const auto order = launches.in_order();
   ASSERT_EQ(order.size(), launches.steps.size() + 3);
   EXPECT_TRUE(order[3]->on_host && order[7]->on_host && order[11]->on_host);
-  EXPECT_THAT(order[3]->how, HasSubstr("host step: UNISONO_HOST_STEPS names upper_triangle; 4608 bytes there, 4608 bytes back"));
+  EXPECT_THAT(order[3]->how,
+              HasSubstr("host step: UNISONO_HOST_STEPS names upper_triangle; 4608 bytes there, 4608 bytes back"));
   EXPECT_THAT(launches.unserved(), testing::Each(HasSubstr("UNISONO_HOST_STEPS names upper_triangle")));
 }
 

@@ -38,7 +38,8 @@ TEST(UnservedRegions, AreNotCastsFromTheCallersTensorsOf16BitsAndBack) {
   net.output(relu(cast(cast(relu(x * 2.0), DType::f16).named("rounded"), DType::f32)), "z");
   Decided d(net.build(), {{2, 8}}, "unserved regions");
   EXPECT_FALSE(d.of("y").host) << to_string(d.plan, d.input);
-  EXPECT_TRUE(d.of("rounded").host) << "a rounding of the network's own";
+  EXPECT_FALSE(d.of("y").tensors);
+  EXPECT_TRUE(d.of("rounded").tensors) << "a rounding of the network's own";
 }
 
 // The sum of so many inputs, which are added to x
@@ -107,22 +108,24 @@ TEST(UnservedRegions, AGraphOfTooManyTensorsByItselfOrBehindAContraction) {
   EXPECT_FALSE(behind.of("y").contraction);
 }
 
-// A step's sines, and not what reads them beside other tensors; nor bytes, which 16 bits hold
-TEST(ExactIntegers, StayOnTheHostUntilSomethingElseJoinsThem) {
+// A step's number where a product reads it as well: memory has it in 16 bits then, and its sine is made on the host.
+// Not of bytes, which 16 bits hold, nor where what reads it knows f32.
+TEST(ExactIntegers, AreOnTheHostWhereAProductReadsThemToo) {
   NetworkBuilder net("embedding");
   Weights weights(net);
   const auto cast = [&](NetworkValue v) { return net.apply(operators::Map{.op = MapOp::cast, .to = DType::f32}, {v}); };
-  const NetworkValue t = cast(net.input("t", {2}, DType::i64)), x = net.input("x", {2, 8});
-  const NetworkValue angle = reshape(t, {2, 1}) * weights({1, 8});
-  net.output(gemm(elementwise(Op::sin, {angle}).named("sine"), weights({8, 16})), "a");
+  const NetworkValue t = cast(net.input("t", {2, 8}, DType::i64)).named("step"), x = net.input("x", {2, 8});
+  net.output(gemm(t, weights({8, 16})), "a");
+  net.output(elementwise(Op::sin, {t}), "sine");
   net.output(relu(cast(net.input("n", {2, 8}, DType::i64)) + x), "b");
   net.output(relu(cast(net.input("pixels", {2, 8}, DType::u8))), "c");
-  Decided d(net.build(), {{2}, {2, 8}, {2, 8}, {2, 8}}, "exact integers");
+  Decided d(net.build(), {{2, 8}, {2, 8}, {2, 8}, {2, 8}}, "exact integers");
   const auto on_host = [&](const char* name) { return d.of(name).host.has_value(); };
-  ASSERT_TRUE(on_host("sine")) << to_string(d.plan, d.input);
+  ASSERT_TRUE(on_host("step") && on_host("sine")) << to_string(d.plan, d.input);
   EXPECT_THAT(d.of("sine").host->why.text(), HasSubstr("descends from integers, of which 16 bits hold too few digits"));
   EXPECT_FALSE(on_host("a"));
-  EXPECT_FALSE(on_host("b")) << "x is no integer";
+  EXPECT_FALSE(on_host("b"));
+  EXPECT_TRUE(d.of("b").tensors) << "x is no integer, but the other is";
   EXPECT_FALSE(on_host("c")) << "a byte is exact";
 }
 
