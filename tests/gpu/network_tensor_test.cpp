@@ -160,7 +160,7 @@ void make_map_regions(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue less = mapped(MapOp::less, {y, x});
   net.output(mapped(MapOp::select, {less, y, x}), "chosen");
   const NetworkValue there = applied(operators::Transpose{{0, 1, 3, 2}}, {less}), z = transpose(x, {0, 1, 3, 2});
-  net.output(mapped(MapOp::select, {mapped(MapOp::logical_not, {there}), z, z * 2.0}), "turned");
+  net.output(mapped(MapOp::select, {mapped(MapOp::logical_not, {there}), z, transpose(y, {0, 1, 3, 2})}), "turned");
 }
 
 void make_epilogues(NetworkBuilder& net, const Inputs& in) {
