@@ -38,7 +38,9 @@ TEST(MemoryTypes, AreTheNetworksButForF32) {
   const Interval all = all_of(d.input.tensor(d.id("i")), {3, 5});
   EXPECT_EQ(all.end() - all.begin, 3u * 5 * 8);
   for (const auto& step : emit(d.input, d.plan).steps)
-    if (step->name == "input i") EXPECT_EQ(step->bytes, 2 * 15 * 8) << step->how;
+    if (step->name == "input i") {
+      EXPECT_EQ(step->bytes, 2 * 15 * 8) << step->how;
+    }
 }
 
 // The caller's 16 bits become the element on their way, as floats of the network's own do not
