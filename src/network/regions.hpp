@@ -84,6 +84,9 @@ struct MemoryStyle {
   bool repeats = true;            ///< operands may have strides of 0, for symbols that turn out to be 1
   bool resampled_stores = false;  ///< contractions may store what is pooled or upsampled by 2 (Region::resampled)
   bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
+  /// Operators on elements of any type (operators::Map) may be one region, with elementwise ones beside them;
+  /// contractions take in choices by comparisons, and elementwise operators on inputs that they alone read.
+  bool maps = false;
   /// Convolutions may take the image before it is upsampled by 2 (operators::UpsampledConv2d).
   bool upsamples = false;
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
@@ -170,6 +173,9 @@ bool is_contraction(const OperatorKind& kind);
 
 /// Whether the operator can be part of an epilogue.
 bool is_pointwise(const OperatorKind& kind);
+
+/// The operation of epilogue graphs that a Map of f32 and bool is, if there is one: comparisons, logic, choices.
+std::optional<Op> graph_operation(const OperatorKind& kind);
 
 /// The inputs whose elements an operator reads; of the second input of expand, reshape_like and
 /// resize, and of what shape reads, only the shape counts.

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <ostream>
+#include <string>
 
 #include "gpu/device.hpp"
 #include "gpu/network_problem.hpp"
@@ -67,7 +69,7 @@ void make_reductions(NetworkBuilder& net, const Inputs& in) {
   net.output(relu(apply(Reduce{.axes = {2}}, {x})), "rows");
   net.output(apply(Reduce{.op = ReduceOp::mean, .axes = {0, 3}, .keep = false}, {x}), "mean");
   net.output(apply(Reduce{.op = ReduceOp::max, .axes = {1}}, {x}), "channels");
-  net.output(apply(Reduce{.op = ReduceOp::log_sum_exp, .keep = false}, {x}), "all");
+  net.output(apply(Reduce{.op = ReduceOp::log_sum_exp, .axes = {}, .keep = false}, {x}), "all");
   net.output(apply(Reduce{.op = ReduceOp::l2, .axes = {1, 2, 3}, .keep = false}, {in.at("x")}), "l2");
 }
 
@@ -82,7 +84,9 @@ void make_moves(NetworkBuilder& net, const Inputs& in) {
   net.output(apply(operators::DepthToSpace{.block = 2}, {x}), "space");
   net.output(apply(operators::DepthToSpace{.block = 2, .column_row_depth = true}, {x}), "space of columns");
   net.output(apply(operators::DepthToSpace{.block = 2, .inverse = true}, {x}), "depth");
-  for (const auto& [name, mode] : {std::pair{"edge", PadMode::edge}, {"reflect", PadMode::reflect}, {"wrap", PadMode::wrap}})
+  const std::map<std::string, PadMode> modes{
+      {"edge", PadMode::edge}, {"reflect", PadMode::reflect}, {"wrap", PadMode::wrap}};
+  for (const auto& [name, mode] : modes)
     net.output(relu(apply(operators::Pad{.before = {0, 1, 2, 3}, .after = {0, 0, 1, -1}, .mode = mode}, {x})), name);
   net.output(apply(operators::Triangle{.upper = false, .diagonal = 1}, {x}), "triangle");
   net.output(apply(operators::CumulativeSum{.axis = 2, .exclusive = true}, {x}), "sums");
@@ -92,25 +96,37 @@ void make_many_axes(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue x = reshape(relu(in.at("x")), {2, 3, 2, 2, 4, 5});
   const NetworkValue t = transpose(x, {5, 0, 3, 1, 2, 4});
   net.output(relu(reshape(t, {10, 48})), "transposed");
-  net.output(relu(reshape(apply(operators::Pad{.before = {1, 0, 0, 0, 0, 2}, .after = {0, 0, 1, 0, -1, 0}, .value = 0.5},
-                                {x}),
-                          {3, 3, 3, 2, 21})),
-             "padded");
+  net.output(
+      relu(reshape(apply(operators::Pad{.before = {1, 0, 0, 0, 0, 2}, .after = {0, 0, 1, 0, -1, 0}, .value = 0.5}, {x}),
+                   {3, 3, 3, 2, 21})),
+      "padded");
   net.output(reshape(concat({x, x * 2.0}, 2), {2, 3, -1}), "joined");
-  net.output(reshape(apply(operators::Slice{.starts = {1, 3}, .ends = {3, 0}, .steps = {1, -2}, .axes = {1, 4}}, {x}), {-1}), "sliced");
+  net.output(
+      reshape(apply(operators::Slice{.starts = {1, 3}, .ends = {3, 0}, .steps = {1, -2}, .axes = {1, 4}}, {x}), {-1}),
+      "sliced");
 }
 
 void make_windows(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue v = relu(in.at("v")), x = in.at("x");
-  operators::PoolNd pool{.kernel = {2, 3, 2}, .stride = {1, 2, 2}, .dilation = {1, 1, 1}, .before = {0, 1, 0}, .after = {1, 1, 0}};
+  operators::PoolNd pool{
+      .kernel = {2, 3, 2}, .stride = {1, 2, 2}, .dilation = {1, 1, 1}, .before = {0, 1, 0}, .after = {1, 1, 0}};
   net.output(relu(apply(pool, {v})), "largest");
   pool.average = true, pool.count_pad = true;
   net.output(apply(pool, {v}), "average");
-  net.output(relu(apply(operators::Conv3d{.stride = {1, 2, 1}, .dilation = {1, 1, 2}, .before = {1, 1, 1}, .after = {1, 1, 1},
-                                          .output_pad = {0, 0, 0}, .groups = 2},
+  net.output(relu(apply(operators::Conv3d{.stride = {1, 2, 1},
+                                          .dilation = {1, 1, 2},
+                                          .before = {1, 1, 1},
+                                          .after = {1, 1, 1},
+                                          .output_pad = {0, 0, 0},
+                                          .groups = 2},
                         {v, numbers(net, "w", {6, 2, 2, 3, 3}), numbers(net, "bias", {6})})),
              "volumes");
-  net.output(apply(operators::Resample{.mode = ResizeMode::cubic, .scales = {1, 1, 1.5, 0.7}, .sizes = {0, 0, 0, 0}}, {x}),
+  net.output(apply(operators::Resample{.mode = ResizeMode::cubic,
+                                       .scales = {1, 1, 1.5, 0.7},
+                                       .sizes = {0, 0, 0, 0},
+                                       .roi_begin = {},
+                                       .roi_end = {}},
+                   {x}),
              "cubic");
   net.output(relu(apply(operators::GridSample{.padding = GridPadding::border}, {relu(x), in.at("grid")})), "sampled");
 }
@@ -118,11 +134,15 @@ void make_windows(NetworkBuilder& net, const Inputs& in) {
 void make_indexed(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue x = relu(in.at("x")), u = in.at("u");
   net.output(relu(apply(operators::Gather{.axis = 1}, {x, indices(net, "i", {2, 2}, {4, 0, -1, 1})})), "rows");
-  net.output(apply(operators::GatherElements{.axis = 0}, {x, indices(net, "e", {2, 5}, {0, 2, 1, 2, 0, -3, 1, 1, 0, 2})}),
-             "elements");
+  net.output(
+      apply(operators::GatherElements{.axis = 0}, {x, indices(net, "e", {2, 5}, {0, 2, 1, 2, 0, -3, 1, 1, 0, 2})}),
+      "elements");
   net.output(apply(operators::GatherND{}, {x, indices(net, "t", {2, 2}, {2, 4, -3, 0})}), "tuples");
-  for (const auto& [name, reduction] : {std::pair{"replaced", ScatterReduction::none}, {"added", ScatterReduction::add}, {"greatest", ScatterReduction::max}})
-    net.output(relu(apply(operators::ScatterND{.reduction = reduction}, {x, indices(net, std::string(name) + " at", {3, 1}, {1, 1, 0}), u})),
+  const std::map<std::string, ScatterReduction> reductions{
+      {"replaced", ScatterReduction::none}, {"added", ScatterReduction::add}, {"greatest", ScatterReduction::max}};
+  for (const auto& [name, reduction] : reductions)
+    net.output(relu(apply(operators::ScatterND{.reduction = reduction},
+                          {x, indices(net, name + " at", {3, 1}, {1, 1, 0}), u})),
                name);
   net.output(apply(operators::ScatterElements{.axis = 1},
                    {x, indices(net, "s", {3, 5}, {0, 1, 2, 3, 4, 4, 3, 2, 1, 0, 1, 0, 2, 4, 3}), u}),
@@ -130,7 +150,25 @@ void make_indexed(NetworkBuilder& net, const Inputs& in) {
 }
 
 void make_filters(NetworkBuilder& net, const Inputs& in) {
-  net.output(relu(conv_transpose2d(relu(in.at("x")), in.at("f") * 0.25, {.stride = {2, 1}, .pad = 1, .groups = 2})), "y");
+  net.output(relu(conv_transpose2d(relu(in.at("x")), in.at("f") * 0.25, {.stride = {2, 1}, .pad = 1, .groups = 2})),
+             "y");
+}
+
+// Neighbours are one launch; bool is stored where another region reads it
+void make_map_regions(NetworkBuilder& net, const Inputs& in) {
+  const NetworkValue x = in.at("x"), y = mapped(MapOp::floor, {relu(x) * 3.0}) * in.at("s");
+  const NetworkValue less = mapped(MapOp::less, {y, x});
+  net.output(mapped(MapOp::select, {less, y, x * 0.5}), "chosen");
+  const NetworkValue there = apply(operators::Transpose{{0, 1, 3, 2}}, {less}), z = transpose(x, {0, 1, 3, 2});
+  net.output(mapped(MapOp::select, {mapped(MapOp::logical_not, {there}), z, z * 2.0}), "turned");
+}
+
+void make_epilogues(NetworkBuilder& net, const Inputs& in) {
+  const NetworkValue c = conv2d(in.at("x"), numbers(net, "w", {16, 16, 3, 3}), {.pad = 1}) * 0.1;
+  const NetworkValue less = mapped(MapOp::less, {c, in.at("s")});
+  net.output(mapped(MapOp::select, {less, c, c * c}), "bent");
+  const NetworkValue t = in.at("t"), p = sigmoid(gemm(in.at("a"), numbers(net, "v", {32, 16})));
+  net.output(t * log(p) + (1.0 - t) * log(1.0 - p), "loss");
 }
 
 const std::vector<TensorCase>& tensor_cases() {
@@ -142,6 +180,8 @@ const std::vector<TensorCase>& tensor_cases() {
       {"many axes", {{"x", {6, 80}}}, make_many_axes},
       {"windows", {{"v", {2, 4, 3, 7, 6}}, {"x", {2, 3, 5, 6}}, {"grid", {2, 4, 3, 2}}}, make_windows},
       {"indices", {{"x", {3, 5}}, {"u", {3, 5}}}, make_indexed},
+      {"map regions", {{"x", {2, 16, 5, 6}}, {"s", {16, 1, 1}}}, make_map_regions},
+      {"epilogues", {{"x", {2, 16, 5, 6}}, {"s", {16, 1, 1}}, {"t", {8, 16}}, {"a", {8, 32}}}, make_epilogues},
       {"a computed filter", {{"x", {2, 8, 5, 5}}, {"f", {8, 6, 3, 2}}}, make_filters}};
   return cases;
 }

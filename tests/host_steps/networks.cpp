@@ -239,7 +239,7 @@ const std::vector<HostCase>& host_cases() {
       {"a view", view_inside, {{"x", {4, 16}}}, 1, 2},
       {"a slice of a concatenation", into_a_slice, {{"x", {2, 16, 6, 5}}}, 1, 1},
       {"first and last", first_and_last, {{"x", {2, 12, 5, 7}}}, 2, 3},
-      {"choices", choices, {{"x", {3, 24}}, {"y", {3, 24}}}, 1, 4},
+      {"choices", choices, {{"x", {3, 24}}, {"y", {3, 24}}}, 1, 1},
       {"extents", extents, {{"x", {3, 24}}, {"z", {3, 24}}, {"a", {3, 1}}, {"b", {3, 1}}}, 1, 3},
       {"ranks", ranks, {{"x", {2, 4, 6, 8}}}, 2, 2},
       {"five axes", five_axes, {{"x", {2, 3, 2, 4, 5}}}, 1, 1},

@@ -9,6 +9,7 @@
 #include "network/cuda/decide/served_graph.hpp"
 #include "network/cuda/decide/served_single.hpp"
 #include "network/cuda/parameters.hpp"
+#include "network/cuda/tensor/operators.hpp"
 
 namespace unisono::network::gpu {
 
@@ -34,6 +35,11 @@ std::optional<Refusal> plan_tensors(plan::Expected<TensorLaunches> made, RegionP
   if (!made) return std::move(made).refusal();
   plan.tensors = *std::move(made);
   return std::nullopt;
+}
+
+// An operator, or several that compute element by element
+plan::Expected<TensorLaunches> launches_alone(const PlanningInput& in, const Region& r) {
+  return r.operators.size() == 1 ? tensor_launches(in, in.first(r)) : tensor_launches(in, r);
 }
 
 // Whether kernels of the operator read one type and write another
@@ -66,22 +72,22 @@ std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, Te
       return because(fmt::format("tensor '{}' is of {}", in.name(typed), to_string(in.net()[typed].dtype)));
     case RegionReport::Kind::epilogue: return plan_tensors(tensor_launches(in, r), plan);
     default:
-      if (auto why = refuse_two_types(in, in.first(r))) return why;
-      return plan_tensors(tensor_launches(in, in.first(r)), plan);
+      if (auto why = r.operators.size() == 1 ? refuse_two_types(in, in.first(r)) : std::nullopt) return why;
+      return plan_tensors(launches_alone(in, r), plan);
   }
 }
 
-// Of an operator by itself its kernels are planned
-std::optional<Refusal> refuse_single(const PlanningInput& in, const Operator& op, RegionPlan& plan) {
-  if (has_plain_kernel(in, op)) return std::nullopt;
-  return plan_tensors(tensor_launches(in, op), plan);
+// Plans the kernels of what runs by itself
+std::optional<Refusal> refuse_single(const PlanningInput& in, const Region& r, RegionPlan& plan) {
+  if (r.operators.size() == 1 && has_plain_kernel(in, in.first(r))) return std::nullopt;
+  return plan_tensors(launches_alone(in, r), plan);
 }
 
 std::optional<Refusal> refuse_first(const PlanningInput& in, const Region& r, RegionPlan& plan) {
   switch (r.kind) {
     case RegionReport::Kind::contraction: return std::nullopt;
     case RegionReport::Kind::epilogue: return refuse_graph(in, r, in.element);
-    default: return refuse_single(in, in.first(r), plan);
+    default: return refuse_single(in, r, plan);
   }
 }
 

@@ -47,6 +47,7 @@ network::MemoryStyle memory_style() {
           .repeats = false,
           .resampled_stores = true,
           .heads = with_heads(),
+          .maps = true,
           .upsamples = true,
           .column_ranges = true,
           .im2col_channels = 16,

@@ -1,6 +1,5 @@
 #pragma once
-/// Operators that run by themselves, and regions of elementwise operators, on tensors of any rank and element type, by
-/// the kernels of src/tensors/.
+/// Launches of the kernels of src/tensors/, for tensors of any rank and element type.
 
 #include <string>
 #include <vector>
@@ -16,7 +15,7 @@ namespace unisono::network::gpu {
 struct TensorArgument {
   Location at;
   Interval memory;
-  double bytes = 0;  ///< of its elements
+  double bytes = 0;  ///< taken by its elements
 };
 
 /// Launches, and their tensors by number.
@@ -35,10 +34,5 @@ struct WholeTensor {
 };
 /// `value`: the network's dtype of a tensor of these sizes.
 WholeTensor whole_tensor(const PitchedTensor& tensor, const Sizes& sizes, DType value);
-
-/// The launches of an operator, or why there are none.
-plan::Expected<TensorLaunches> tensor_launches(const PlanningInput& in, const Operator& op);
-/// The one launch of a region of elementwise operators; refuses others.
-plan::Expected<TensorLaunches> tensor_launches(const PlanningInput& in, const Region& r);
 
 }  // namespace unisono::network::gpu

@@ -1,9 +1,10 @@
-/// Regions of elementwise operators, one launch each.
+/// Regions of elementwise operators and maps, one launch each.
 
 #include <algorithm>
 #include <map>
 
 #include "network/cuda/tensor/operands.hpp"
+#include "network/cuda/tensor/operators.hpp"
 #include "tensors/map.hpp"
 
 namespace unisono::network::gpu {
@@ -11,6 +12,7 @@ namespace unisono::network::gpu {
 namespace {
 
 using operators::Elementwise;
+using operators::Map;
 
 class ElementwiseRegion {
  public:
@@ -18,7 +20,7 @@ class ElementwiseRegion {
 
   plan::Expected<TensorLaunches> launches() {
     for (const std::size_t i : r_.operators)
-      if (!std::holds_alternative<Elementwise>(op(i).kind))
+      if (!std::holds_alternative<Elementwise>(op(i).kind) && !std::holds_alternative<Map>(op(i).kind))
         return because("kernels that read and write f32 know elementwise operators alone");
     read_inputs();
     for (const std::size_t i : r_.operators) add_node(op(i));
@@ -49,7 +51,12 @@ class ElementwiseRegion {
   }
 
   void add_node(const Operator& o) {
-    tensors::MapNode node{std::get<Elementwise>(o.kind), {}};
+    tensors::MapNode node{};
+    if (const auto* map = std::get_if<Map>(&o.kind)) {
+      node.op = *map;
+    } else {
+      node.op = std::get<Elementwise>(o.kind);
+    }
     for (const TensorId id : o.inputs) node.operands.push_back(values_.at(id));
     program_.nodes.push_back(std::move(node));
     values_.emplace(o.output, values_.size());

@@ -36,8 +36,7 @@ class Weights {
 /// PlanningInput::on_host.
 class Decided {
  public:
-  Decided(const Network& given, std::vector<Sizes> inputs, std::string_view last,
-          std::vector<std::string> on_host = {})
+  Decided(const Network& given, std::vector<Sizes> inputs, std::string_view last, std::vector<std::string> on_host = {})
       : fused_(fuse_for_gpu(given)) {
     input.on_host = std::move(on_host);
     for (const NetworkTensor& t : fused_.network.tensors) data_.push_back(in_memory_order(t));
