@@ -14,7 +14,7 @@ namespace {
 class HostStepCases : public testing::TestWithParam<HostCase> {
   const OperatorsOnHost on_host_;
 };
-class HostSteps : public testing::Test {
+class HostStepResults : public testing::Test {
   const OperatorsOnHost on_host_;
 };
 
@@ -58,7 +58,7 @@ struct GraphWay {
   GraphWay& operator=(const GraphWay&) = delete;
 };
 
-TEST_F(HostSteps, GraphsOfEveryKindGiveTheSame) {
+TEST_F(HostStepResults, GraphsOfEveryKindGiveTheSame) {
   const HostCase& c = host_cases()[1];
   const HostTensors inputs = random_inputs(c.shapes, 5);
   std::vector<HostTensors> results;
@@ -72,7 +72,7 @@ TEST_F(HostSteps, GraphsOfEveryKindGiveTheSame) {
 }
 
 // Another set of shapes has steps of its own
-TEST_F(HostSteps, ByInputShapes) {
+TEST_F(HostStepResults, ByInputShapes) {
   const HostCase& c = host_cases()[1];
   const NetworkExecutable executable = compile(c.make(), on_gpu());
   for (const std::int64_t batch : {1, 3, 1}) {
@@ -82,7 +82,7 @@ TEST_F(HostSteps, ByInputShapes) {
 }
 
 // With every operator by itself: what is pointwise is a kernel still
-TEST_F(HostSteps, WithoutFusion) {
+TEST_F(HostStepResults, WithoutFusion) {
   NetworkOptions options = on_gpu();
   options.fuse = false;
   const NetworkExecutable executable = compile(reversed_between_convolutions(), options);
@@ -90,7 +90,7 @@ TEST_F(HostSteps, WithoutFusion) {
   expect_agreement(executable, options, inputs, run(executable, inputs));
 }
 
-TEST_F(HostSteps, OfTensorsWithoutElements) {
+TEST_F(HostStepResults, OfTensorsWithoutElements) {
   NetworkBuilder net("empty");
   net.output(relu(reversed(relu(net.input("x", {0, 8})), 1, "columns")), "y");
   const NetworkExecutable executable = compile(net.build(), on_gpu());

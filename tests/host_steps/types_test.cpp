@@ -30,7 +30,7 @@ void with_type(DType t, const Visit& visit) {
   }
 }
 
-// Of any type, with strides of its own
+// A tensor of any type, with strides of its own
 struct Typed {
   DType type{};
   Sizes shape, strides;

@@ -23,8 +23,8 @@ struct PlanningInput {
   DeviceConstants& constants;
   GraphKernelCache& graph_kernels;
   DType element = DType::bf16;
-  bool tuned = true;      ///< NetworkOptions::tuned
-  bool watchdog = false;  ///< NetworkOptions::watchdog
+  bool tuned = true;                      ///< NetworkOptions::tuned
+  bool watchdog = false;                  ///< NetworkOptions::watchdog
   std::vector<std::string> on_host = {};  ///< operators that are to run on the host, whatever serves them: "gather"
 
   const Network& net() const { return fused.network; }

@@ -93,7 +93,7 @@ struct Unserved {
 
 struct RegionPlan : RegionKernels {
   std::optional<Unserved> host = {};           ///< why it runs on the host
-  std::optional<TensorLaunches> tensors = {};  ///< of what no plain kernel and no epilogue graph serves
+  std::optional<TensorLaunches> tensors = {};  ///< where no plain kernel and no epilogue graph serves
   std::vector<GatheredOperand> gathered = {};
   std::optional<StatisticsPlan> statistics = {};
 };

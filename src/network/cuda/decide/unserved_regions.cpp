@@ -8,7 +8,6 @@
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/decide/served_graph.hpp"
 #include "network/cuda/decide/served_single.hpp"
-#include "network/cuda/parameters.hpp"
 #include "network/cuda/tensor/operators.hpp"
 
 namespace unisono::network::gpu {
@@ -64,9 +63,6 @@ std::optional<Refusal> refuse_two_types(const PlanningInput& in, const Operator&
 
 // Only tensor kernels know other types than the element
 std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, TensorId typed, RegionPlan& plan) {
-  if (in.sizes(typed).size() > kCallerAxes)
-    return because(
-        fmt::format("'{}' has {} axes; kernels have {}", in.name(typed), in.sizes(typed).size(), kCallerAxes));
   switch (r.kind) {
     case RegionReport::Kind::contraction:
       return because(fmt::format("tensor '{}' is of {}", in.name(typed), to_string(in.net()[typed].dtype)));

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "network/cuda/emit/emission.hpp"
+#include "network/shape_limits.hpp"
 #include "tensors/caller.hpp"
 
 namespace unisono::network::gpu {
@@ -54,7 +55,8 @@ Touched touched_by(const RegionEmission& e, const BorderTensor& tensor, const In
   return {{tensor.is_callers() ? all_callers(e) : outside}, {own}};
 }
 
-// Of a type that plain kernels do not know
+// A tensor of a type that plain kernels do not know
+static_assert(largest_rank <= kCallerAxes);
 Step& emit_typed(RegionEmission& e, const BorderTensor& tensor, const PitchedTensor& at) {
   const Sizes& sizes = e.sizes(tensor.id);
   const Sizes s = has_own_axes(sizes.size(), e.net()[tensor.id].dtype) ? sizes : as_image(sizes);

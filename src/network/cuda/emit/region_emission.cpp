@@ -65,7 +65,7 @@ double RegionEmission::bytes_of_inputs() {
   return bytes;
 }
 
-// Of its elements; constants are counted as what is computed
+// The size of its elements; constants are counted as what is computed
 double RegionEmission::bytes_of(TensorId id) const {
   return static_cast<double>(element_count(sizes(id))) *
          static_cast<double>(in.fused.own_type[id] ? size_of(net()[id].dtype) : size_of(in.element));

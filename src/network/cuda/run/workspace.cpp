@@ -30,14 +30,13 @@ void set_strides(CallerTensor& t, const Sizes& strides) {
   for (std::size_t i = 0; i < strides.size(); ++i) t.strides[4 - strides.size() + i] = strides[i];
 }
 
-// A tensor on the GPU as kernels find it. Of floats with more than four axes the rows; of others with more than kernels
-// know nothing but the address, for the host's use
+// A tensor on the GPU as kernels find it. Floats with more than four axes are their rows
 CallerTensor row_of(const ConstTensorView& v) {
   CallerTensor row{};
   row.memory = const_cast<void*>(v.data);
   row.type = type_number(v.dtype);
   const bool as_rows = v.shape.size() > 4 && !has_own_axes(v.shape.size(), v.dtype);
-  if (as_rows || v.strides.size() <= kCallerAxes) set_strides(row, as_rows ? Sizes{v.shape.back(), 1} : v.strides);
+  set_strides(row, as_rows ? Sizes{v.shape.back(), 1} : v.strides);
   return row;
 }
 
