@@ -82,9 +82,9 @@ struct LaunchSequence {
   std::optional<Location> status;
   std::map<std::uint32_t, std::string> may_fail;  ///< by the number under which a launch does: its operator, for errors
   std::size_t scratch_bytes = 0;                  ///< Location::Space::scratch
-  std::size_t kept_bytes = 0;                ///< Location::Space::kept
-  std::size_t staging_bytes = 0;             ///< Staged
-  std::size_t host_bytes = 0;                ///< memory of the host: all tensors of host steps
+  std::size_t kept_bytes = 0;                     ///< Location::Space::kept
+  std::size_t staging_bytes = 0;                  ///< Staged
+  std::size_t host_bytes = 0;                     ///< memory of the host: all tensors of host steps
 
   /// Launches and host steps in the order in which they run.
   std::vector<const StepText*> in_order() const;
