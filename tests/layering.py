@@ -60,7 +60,7 @@ FORBIDDEN = {
 # family includes another: their DEPENDS say that.
 SUB_FOLDERS = {
     "families": ["interface", "sm90", "plain", "sm90_depthwise", "sm90_conv", "."],
-    "network": [".", "onnx", "cuda", "cuda/decide", "cuda/emit", "cuda/run"],
+    "network": [".", "onnx", "cuda", "cuda/tensor", "cuda/decide", "cuda/emit", "cuda/run"],
     "runtime": ["common", "cpu/vector", "cpu", "cpu/ops", "cuda"],
 }
 

@@ -29,6 +29,7 @@ class EpilogueWriter {
  private:
   Value contraction(const Operator& op);
   Value elementwise(const Operator& op);
+  Value map(const Operator& op);
   Value normalisation(const Operator& op, const operators::Normalisation& n);
   Value softmax(const Operator& op);
   Value value(const Operator& op);
@@ -92,6 +93,12 @@ Value EpilogueWriter::elementwise(const Operator& op) {
   return graph_.node(e.op, inputs, e.attr);
 }
 
+Value EpilogueWriter::map(const Operator& op) {
+  std::vector<Value> inputs;
+  for (const TensorId id : op.inputs) inputs.push_back(read(id, ""));
+  return graph_.node(graph_operation(op.kind).value(), inputs);
+}
+
 Value EpilogueWriter::normalisation(const Operator& op, const operators::Normalisation& n) {
   NormOptions options{.groups = n.groups, .scale = {}, .shift = {}, .eps = n.eps};
   const Value x = read(op.inputs[0], "");
@@ -111,6 +118,7 @@ Value EpilogueWriter::value(const Operator& op) {
   if (const auto* n = std::get_if<operators::Normalisation>(&op.kind)) return normalisation(op, *n);
   if (std::holds_alternative<operators::Softmax>(op.kind)) return unisono::softmax(read(op.inputs[0], ""), over_n);
   if (std::holds_alternative<operators::Elementwise>(op.kind)) return elementwise(op);
+  if (graph_operation(op.kind)) return map(op);
   throw InternalError(fmt::format("{} is no part of an epilogue", where(op)));
 }
 

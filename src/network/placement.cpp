@@ -166,9 +166,11 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
     const bool once = times[id] == 1;
     const Dim width = columns(n_[id].shape);
     if (!width.known()) break;
-    const std::int64_t unit = f_.style.column_multiple;
+    const std::int64_t unit = f_.column_multiple(op.output);
     const bool aligned = (f_.style.slices_beside || !beside_[id]) && column % unit == 0 && width.value() % unit == 0;
-    if (aligned && made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] && depth_[id] < deepest) {
+    const bool one_type = f_.own_type[id] == f_.own_type[op.output];
+    if (aligned && one_type && made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] &&
+        depth_[id] < deepest) {
       f_.placement[id] = Placement{.base = op.output, .column = column, .slice = true};
       depth_[op.output] = std::max(depth_[op.output], depth_[id] + 1);
       ++placed;
@@ -195,7 +197,8 @@ void Placer::place_range(Region& r, const operators::Slice& s) {
       s.steps != std::vector<std::int64_t>{1} || !whole.known())
     return refuse("no range of columns");
   const SliceRange range = slice_range(whole.value(), s.starts[0], s.ends[0], 1);
-  const std::int64_t unit = f_.style.column_multiple;
+  const std::int64_t unit = f_.column_multiple(from);
+  if (f_.own_type[from] != f_.own_type[to]) return refuse("another type in memory");
   if (range.begin % unit != 0 || range.count % unit != 0 || range.count == 0)
     return refuse(fmt::format("its columns begin or end at no multiple of {}", unit));
   if (!made_[from] || f_.placement[to] || given_[from] || given_[to])
@@ -212,9 +215,14 @@ void Placer::place_view(Region& r) {
   const Operator& op = n_.operators[r.operators[0]];
   const TensorId from = op.inputs[0], to = op.output;
   const Dim &from_columns = columns(n_[from].shape), &to_columns = columns(n_[to].shape);
-  const auto whole = [&](const Dim& d) { return d.known() && d.value() % f_.style.column_multiple == 0; };
-  if (f_.style.column_multiple > 1 && !(from_columns == to_columns) && !(whole(from_columns) && whole(to_columns))) {
-    r.note = fmt::format("copied: rows are padded to multiples of {} elements", f_.style.column_multiple);
+  const std::int64_t unit = f_.column_multiple(from);
+  const auto whole = [&](const Dim& d) { return d.known() && d.value() % unit == 0; };
+  if (f_.own_type[from] != f_.own_type[to]) {
+    r.note = "copied: another type in memory";
+    return;
+  }
+  if (unit > 1 && !(from_columns == to_columns) && !(whole(from_columns) && whole(to_columns))) {
+    r.note = fmt::format("copied: rows are padded to multiples of {} elements", unit);
     return;
   }
   // that of a slice, whose rows stay rows, where readers take such

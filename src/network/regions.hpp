@@ -73,8 +73,10 @@ struct Placement {
 
 /// How a backend lays out tensors.
 struct MemoryStyle {
-  std::size_t element_bytes = 0;     ///< every element has so many; 0: as its dtype says
-  std::int64_t column_multiple = 1;  ///< pixels lie a multiple of so many elements apart
+  /// Bytes of an f32 tensor's elements where kernels have these in a type of their own, its *element*; 0: they lie in
+  /// memory as f32. See FusedNetwork::own_type.
+  std::size_t element_bytes = 0;
+  std::int64_t column_multiple = 1;  ///< pixels of such tensors lie a multiple of so many elements apart
   /// Whether contractions with several outputs may write one into a slice of a concatenation, and read slices as
   /// operands of their epilogues. The image and the only output may be slices in any case.
   bool slices_beside = true;
@@ -82,6 +84,9 @@ struct MemoryStyle {
   bool repeats = true;            ///< operands may have strides of 0, for symbols that turn out to be 1
   bool resampled_stores = false;  ///< contractions may store what is pooled or upsampled by 2 (Region::resampled)
   bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
+  /// Operators on elements of any type (operators::Map) may be one region, with elementwise ones beside them;
+  /// contractions take in choices by comparisons, and elementwise operators on inputs that they alone read.
+  bool maps = false;
   /// Convolutions may take the image before it is upsampled by 2 (operators::UpsampledConv2d).
   bool upsamples = false;
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
@@ -105,6 +110,16 @@ struct FusedNetwork {
   std::vector<Region> regions;
   std::vector<std::optional<Placement>> placement;  ///< by tensor
   MemoryStyle style;
+  std::vector<bool> own_type;  ///< by tensor: it lies in memory in its own dtype, else in MemoryStyle's element
+  /// By tensor: it is made of integers alone, and what reads it must find all of their digits.
+  std::vector<bool> exact;
+
+  std::size_t element_bytes(TensorId id) const {
+    return own_type[id] ? size_of(network[id].dtype) : style.element_bytes;
+  }
+  std::int64_t column_multiple(TensorId id) const { return own_type[id] ? 1 : style.column_multiple; }
+  /// Elements from pixel to pixel of the tensor, dense, with so many columns.
+  std::int64_t pitch(TensorId id, std::int64_t columns) const { return own_type[id] ? columns : style.pitch(columns); }
 };
 
 /// Rewrites that need no regions: drops dead operators and identities, reshapes and transposes constants, folds batch
@@ -137,6 +152,9 @@ std::optional<Refusal> needs_dense(const Network& network, const std::vector<Reg
 /// Cuts a network into regions. With fuse == false every operator is a region of its own.
 FusedNetwork fuse(const Network& network, bool fuse = true, const MemoryStyle& style = {});
 
+/// Decides in which type each tensor lies in memory: FusedNetwork::own_type and FusedNetwork::exact.
+void choose_memory_types(FusedNetwork& fused);
+
 /// Decides which tensors need no memory of their own, and marks the regions that cost nothing.
 void place(FusedNetwork& fused);
 
@@ -159,6 +177,9 @@ bool is_contraction(const OperatorKind& kind);
 
 /// Whether the operator can be part of an epilogue.
 bool is_pointwise(const OperatorKind& kind);
+
+/// The operation of epilogue graphs that a Map of f32 and bool is, if there is one: comparisons, logic, choices.
+std::optional<Op> graph_operation(const OperatorKind& kind);
 
 /// The inputs whose elements an operator reads; of the second input of expand, reshape_like and
 /// resize, and of what shape reads, only the shape counts.

@@ -116,13 +116,11 @@ class StoragePlanner {
   std::optional<Memory> given_memory(TensorId id) const;
   void assign();
   void place_within_root(TensorId id);
-  std::size_t element_size(TensorId id) const {
-    return f_.style.element_bytes == 0 ? size_of(n_[id].dtype) : f_.style.element_bytes;
-  }
   std::size_t bytes_of(TensorId id) const {
     const std::int64_t columns = column_count(plan_.shapes[id]), elements = element_count(plan_.shapes[id]);
     const std::int64_t rows = columns == 0 ? 0 : elements / columns;
-    return (support::Checked("bytes of a tensor", rows) * f_.style.pitch(columns) * element_size(id)).to<std::size_t>();
+    return (support::Checked("bytes of a tensor", rows) * f_.pitch(id, columns) * f_.element_bytes(id))
+        .to<std::size_t>();
   }
   int last_step() const { return static_cast<int>(f_.regions.size()) + 1; }
 
@@ -203,7 +201,7 @@ void StoragePlanner::find_roots() {
       const TensorId x = way.back();
       const Placement& p = *f_.placement[x];
       root_[x] = root_[p.base], known[x] = true;
-      at_[x] = at_[p.base] + static_cast<std::size_t>(p.column) * element_size(x);
+      at_[x] = at_[p.base] + static_cast<std::size_t>(p.column) * f_.element_bytes(x);
     }
     if (f_.placement[id]) shared_[root_[id]] = true;
   }
@@ -343,13 +341,13 @@ void StoragePlanner::assign() {
 // The memory of its root, at the offset and with the strides of a slice if it is one
 void StoragePlanner::place_within_root(TensorId id) {
   Memory& m = plan_.memory[id] = plan_.memory[root_[id]];
-  const std::int64_t columns = f_.style.pitch(column_count(plan_.shapes[id]));
+  const std::int64_t columns = f_.pitch(id, column_count(plan_.shapes[id]));
   m.row_stride = columns;
   m.unused = uses_[id].last < 1;
   if (!f_.placement[id] || !f_.placement[id]->slice) return;
   m.offset = at_[id];
   m.row_stride =  // as far apart as in the outermost
-      f_.style.pitch(column_count(plan_.shapes[root_[id]]));
+      f_.pitch(root_[id], column_count(plan_.shapes[root_[id]]));
   m.dense = m.row_stride == columns;
 }
 

@@ -16,13 +16,17 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::vector<std::filesystem::path> folders_in(const char* name) {
-  std::vector<std::filesystem::path> folders;
+std::vector<std::string> items_of(const char* name, char separator) {
+  std::vector<std::string> items;
   std::istringstream list(variable(name));
-  for (std::string folder; std::getline(list, folder, ':');) {
-    if (!folder.empty()) folders.emplace_back(folder);
-  }
-  return folders;
+  for (std::string item; std::getline(list, item, separator);)
+    if (!item.empty()) items.push_back(item);
+  return items;
+}
+
+std::vector<std::filesystem::path> folders_in(const char* name) {
+  const std::vector<std::string> folders = items_of(name, ':');
+  return {folders.begin(), folders.end()};
 }
 
 }  // namespace
@@ -45,6 +49,7 @@ std::optional<std::filesystem::path> kernel_cache_folder() {
 }
 
 std::string graph_way() { return variable("UNISONO_GRAPH"); }
+std::vector<std::string> host_operators() { return items_of("UNISONO_HOST_STEPS", ','); }
 std::string heads_wanted() { return variable("UNISONO_HEADS"); }
 
 bool tuning_is_off() { return variable("UNISONO_TUNING") == "off"; }

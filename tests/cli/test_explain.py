@@ -1,6 +1,7 @@
 """unisono explain, of epilogues and of models."""
 
 import json
+import os
 import re
 
 import onnx_file
@@ -175,15 +176,16 @@ class OperatorsOfAGpu(Case):
 
     def test_host_steps(self):
         f = onnx_file
-        nodes = [f.node("Relu", ["x"], ["a"]), f.node("Floor", ["a"], ["b"]), f.node("Trilu", ["b"], ["c"]), f.node("Relu", ["c"], ["y"])]
+        nodes = [f.node("Relu", ["x"], ["a"]), f.node("Trilu", ["a"], ["b"]), f.node("Trilu", ["b"], ["c"], upper=0), f.node("Relu", ["c"], ["y"])]
         (self.folder / "m.onnx").write_bytes(f.model(nodes, [f.value_info("x", f.FLOAT, [2, 8])], [f.value_info("y", f.FLOAT, [2, 8])]))
-        launches = self.json("explain", "m.onnx", "--device", "cuda")["cuda"]["launches"]
+        env = dict(os.environ, UNISONO_HOST_STEPS="lower_triangle,upper_triangle")
+        launches = self.json("explain", "m.onnx", "--device", "cuda", env=env)["cuda"]["launches"]
         self.assertEqual([l["on_host"] for l in launches], [False, False, False, True, False, False, False])
-        out, _ = self.unisono("explain", "m.onnx", "--device", "cuda")
-        for words in ("6 launches and 1 host step for ", "floor (2,8) -> (2,8) and 1 more operator", "64 bytes there, 64 bytes back",
+        out, _ = self.unisono("explain", "m.onnx", "--device", "cuda", env=env)
+        for words in ("6 launches and 1 host step for ", "upper_triangle (2,8) -> (2,8) and 1 more operator", "64 bytes there, 64 bytes back",
                       "host step of 2 operators: reads 'a'; makes 'c'"):
             self.assertIn(words, out)
-        self.refused("explain", "m.onnx", "--device", "cuda", "--strict", code=UNSUPPORTED, says=("NetworkOptions::strict", "  floor '", "  upper_triangle '"))
+        self.refused("explain", "m.onnx", "--device", "cuda", "--strict", env=env, code=UNSUPPORTED, says=("NetworkOptions::strict", "  lower_triangle '", "  upper_triangle '"))
 
 
 class ExplainModel(Case):

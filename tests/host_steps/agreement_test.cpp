@@ -11,7 +11,12 @@
 namespace unisono::gpu {
 namespace {
 
-class HostStepCases : public testing::TestWithParam<HostCase> {};
+class HostStepCases : public testing::TestWithParam<HostCase> {
+  const OperatorsOnHost on_host_;
+};
+class HostStepResults : public testing::Test {
+  const OperatorsOnHost on_host_;
+};
 
 TEST_P(HostStepCases, AgreeWithTheReferenceTwice) {
   const HostCase& c = GetParam();
@@ -53,7 +58,7 @@ struct GraphWay {
   GraphWay& operator=(const GraphWay&) = delete;
 };
 
-TEST(HostSteps, GraphsOfEveryKindGiveTheSame) {
+TEST_F(HostStepResults, GraphsOfEveryKindGiveTheSame) {
   const HostCase& c = host_cases()[1];
   const HostTensors inputs = random_inputs(c.shapes, 5);
   std::vector<HostTensors> results;
@@ -67,7 +72,7 @@ TEST(HostSteps, GraphsOfEveryKindGiveTheSame) {
 }
 
 // Another set of shapes has steps of its own
-TEST(HostSteps, ByInputShapes) {
+TEST_F(HostStepResults, ByInputShapes) {
   const HostCase& c = host_cases()[1];
   const NetworkExecutable executable = compile(c.make(), on_gpu());
   for (const std::int64_t batch : {1, 3, 1}) {
@@ -77,7 +82,7 @@ TEST(HostSteps, ByInputShapes) {
 }
 
 // With every operator by itself: what is pointwise is a kernel still
-TEST(HostSteps, WithoutFusion) {
+TEST_F(HostStepResults, WithoutFusion) {
   NetworkOptions options = on_gpu();
   options.fuse = false;
   const NetworkExecutable executable = compile(reversed_between_convolutions(), options);
@@ -85,7 +90,7 @@ TEST(HostSteps, WithoutFusion) {
   expect_agreement(executable, options, inputs, run(executable, inputs));
 }
 
-TEST(HostSteps, OfTensorsWithoutElements) {
+TEST_F(HostStepResults, OfTensorsWithoutElements) {
   NetworkBuilder net("empty");
   net.output(relu(reversed(relu(net.input("x", {0, 8})), 1, "columns")), "y");
   const NetworkExecutable executable = compile(net.build(), on_gpu());

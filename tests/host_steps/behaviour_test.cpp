@@ -21,6 +21,10 @@ using testing::HasSubstr;
 
 const Sizes image{2, 16, 6, 10};
 
+class HostSteps : public testing::Test {
+  const OperatorsOnHost on_host_;
+};
+
 // A network of one step with its tensors in the GPU's memory
 struct OnDevice {
   NetworkExecutable executable = compile(reversed_between_convolutions(), on_gpu());
@@ -68,8 +72,8 @@ void run_beside_each_other(int rounds) {
     });
   for (auto& t : threads) t.join();
 }
-TEST(HostSteps, StreamsAndThreads) { run_beside_each_other(2); }
-TEST(HostSteps, ManyStreamsAndThreads) { run_beside_each_other(500); }
+TEST_F(HostSteps, StreamsAndThreads) { run_beside_each_other(2); }
+TEST_F(HostSteps, ManyStreamsAndThreads) { run_beside_each_other(500); }
 
 // One behind the other on one stream, with tensors that move: each result is that of its inputs
 void run_behind_each_other(int rounds) {
@@ -90,11 +94,11 @@ void run_behind_each_other(int rounds) {
     ASSERT_EQ(n.result_in(to), expected.at("y").data) << round;
   }
 }
-TEST(HostSteps, BehindEachOther) { run_behind_each_other(3); }
-TEST(HostSteps, ManyBehindEachOther) { run_behind_each_other(5000); }
+TEST_F(HostSteps, BehindEachOther) { run_behind_each_other(3); }
+TEST_F(HostSteps, ManyBehindEachOther) { run_behind_each_other(5000); }
 
 // The tensors of host steps lie in the workspace, of which workspace_bytes() says all
-TEST(HostSteps, InAWorkspaceOfTheCallers) {
+TEST_F(HostSteps, InAWorkspaceOfTheCallers) {
   OnDevice n;
   const std::size_t bytes = n.executable.workspace_bytes({{"x", image}});
   EXPECT_GE(bytes, 2 * 2 * 24 * 60 * sizeof(float)) << "what crosses there and back";
@@ -112,7 +116,7 @@ TEST(HostSteps, InAWorkspaceOfTheCallers) {
 }
 
 // An index outside is an error of the run that has it; the next run is right. All numbers are such that 16 bits hold
-TEST(HostSteps, ThatFail) {
+TEST_F(HostSteps, ThatFail) {
   const NetworkExecutable executable = compile(gathered_rows(), on_gpu());
   const std::vector<std::size_t> places{7, 0, 3, 3};
   HostTensors inputs{{"data", {{8, 16}, {}}}, {"places", {{4}, {places.begin(), places.end()}}}};
@@ -129,7 +133,7 @@ TEST(HostSteps, ThatFail) {
 }
 
 // Integers and bool from the caller, from step to step past kernels, and back: exactly, with numbers that 16 bits hold
-TEST(HostSteps, OfIntegersAndBool) {
+TEST_F(HostSteps, OfIntegersAndBool) {
   NetworkBuilder net("integers");
   const NetworkValue data = net.input("data", {8, 16}), places = net.input("places", {4}, DType::i64);
   const NetworkValue rows = relu(net.apply(operators::Gather{.axis = 0}, {relu(data), places}));
@@ -156,7 +160,7 @@ TEST(HostSteps, OfIntegersAndBool) {
 }
 
 // 999 is 1000 in bf16, and its sine another
-TEST(HostSteps, SinesOfADiffusionProcessesStep) {
+TEST_F(HostSteps, SinesOfADiffusionProcessesStep) {
   NetworkBuilder net("embedding");
   const NetworkValue t =
       net.apply(operators::Map{.op = MapOp::cast, .to = DType::f32}, {net.input("t", {2}, DType::i64)});
@@ -178,7 +182,7 @@ TEST(HostSteps, SinesOfADiffusionProcessesStep) {
 }
 
 // A tensor of five axes that kernels read lies in the GPU's memory row by row
-TEST(HostSteps, TensorsOfManyAxesWithGaps) {
+TEST_F(HostSteps, TensorsOfManyAxesWithGaps) {
   NetworkBuilder net("axes");
   net.output(relu(net.input("x", {2, 1, 2, 2, 3})), "y");
   const NetworkExecutable executable = compile(net.build(), on_gpu());
@@ -198,7 +202,7 @@ TEST(HostSteps, TensorsOfManyAxesWithGaps) {
 }
 
 // A run that is enqueued ends at its first step, if it is to end; the next one is right
-TEST(HostSteps, ThatAreCancelled) {
+TEST_F(HostSteps, ThatAreCancelled) {
   OnDevice n;
   {
     const std::atomic<bool> requested = true;
@@ -210,7 +214,7 @@ TEST(HostSteps, ThatAreCancelled) {
   EXPECT_EQ(n.result_in(n.y), n.expected.at("y").data);
 }
 
-TEST(HostSteps, AreRefusedByNameWhereTheyCannotBe) {
+TEST_F(HostSteps, AreRefusedByNameWhereTheyCannotBe) {
   NetworkOptions strict = on_gpu();
   strict.strict = true;
   const NetworkExecutable refused = compile(reversed_between_convolutions(), strict);
@@ -218,13 +222,13 @@ TEST(HostSteps, AreRefusedByNameWhereTheyCannotBe) {
                 refused.memory({{"x", image}});
               }),
               HasSubstr("unsupported: NetworkOptions::strict is set, and the host would have to compute\n"
-                        "  gather 'reversed': no kernel of a GPU serves it"));
+                        "  gather 'reversed': UNISONO_HOST_STEPS names gather"));
   NetworkBuilder net("kernels");
   net.output(relu(net.input("x", {2, 8})), "y");
   EXPECT_EQ(refusal([&, served = compile(net.build(), strict)] { served.memory({{"x", {2, 8}}}); }), "accepted");
 }
 
-TEST(HostSteps, AreInNoCapture) {
+TEST_F(HostSteps, AreInNoCapture) {
   OnDevice n;
   const NetworkLaunch launch = n.executable.bind(n.in(), n.out(n.y));
   const auto enqueues = {std::function<void()>([&] { n.executable.enqueue(n.in(), n.out(n.y), n.stream); }),

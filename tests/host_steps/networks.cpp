@@ -1,6 +1,7 @@
 #include "host_steps/networks.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "support/random.hpp"
@@ -90,14 +91,14 @@ Network extents() {
   return net.build();
 }
 
-// Tensors of rank 5 cross, and of rank 6 stay within
+// Tensors of rank 5 and of rank 6 cross
 Network ranks() {
   NetworkBuilder net("ranks");
   const NetworkValue x = relu(net.input("x", {2, 4, 6, 8}));
   const NetworkValue five = transpose(reshape(x, {2, 4, 3, 2, 8}), {0, 2, 1, 4, 3});
   net.output(reshape(reversed(five, 2, "five"), {6, 64}), "y");
   const NetworkValue six = transpose(reshape(x, {2, 2, 2, 6, 4, 2}), {0, 1, 3, 2, 4, 5});
-  net.output(relu(reshape(six, {2, 4, 6, 8})), "z");
+  net.output(relu(reshape(reversed(six, 3, "six"), {2, 4, 6, 8})), "z");
   return net.build();
 }
 
@@ -198,6 +199,11 @@ Network few_channels() {
 
 }  // namespace
 
+OperatorsOnHost::OperatorsOnHost() {
+  ::setenv("UNISONO_HOST_STEPS", "gather,less,logical_not,select,expand,conv_transpose2d,cast,arg_max", 1);
+}
+OperatorsOnHost::~OperatorsOnHost() { ::unsetenv("UNISONO_HOST_STEPS"); }
+
 NetworkValue reversed(NetworkValue x, int axis, const std::string& name) {
   const Dim& extent = x.shape()[static_cast<std::size_t>(axis)];
   // An axis whose extent is a symbol gives its last four elements
@@ -233,9 +239,9 @@ const std::vector<HostCase>& host_cases() {
       {"a view", view_inside, {{"x", {4, 16}}}, 1, 2},
       {"a slice of a concatenation", into_a_slice, {{"x", {2, 16, 6, 5}}}, 1, 1},
       {"first and last", first_and_last, {{"x", {2, 12, 5, 7}}}, 2, 3},
-      {"choices", choices, {{"x", {3, 24}}, {"y", {3, 24}}}, 1, 4},
+      {"choices", choices, {{"x", {3, 24}}, {"y", {3, 24}}}, 1, 1},
       {"extents", extents, {{"x", {3, 24}}, {"z", {3, 24}}, {"a", {3, 1}}, {"b", {3, 1}}}, 1, 3},
-      {"ranks", ranks, {{"x", {2, 4, 6, 8}}}, 2, 4},
+      {"ranks", ranks, {{"x", {2, 4, 6, 8}}}, 2, 2},
       {"five axes", five_axes, {{"x", {2, 3, 2, 4, 5}}}, 1, 1},
       {"a computed filter", computed_filter, {{"x", {2, 8, 5, 5}}, {"f", {8, 6, 2, 2}}}, 1, 1},
       {"many operands", [] { return many_operands(false); }, many_shapes(), 1, 1},

@@ -1,5 +1,5 @@
 #pragma once
-/// Networks with operators that no kernel of a GPU serves.
+/// Networks with operators that the host computes.
 
 #include <functional>
 #include <ostream>
@@ -15,12 +15,20 @@ struct HostCase {
   std::function<Network()> make;
   Shapes shapes;
   std::size_t steps;     ///< host steps
-  std::size_t unserved;  ///< operators without a kernel
+  std::size_t unserved;  ///< operators that the host computes
 };
 const std::vector<HostCase>& host_cases();
 inline void PrintTo(const HostCase& c, std::ostream* out) { *out << c.name; }
 
-/// x along an axis in reverse: a gather, which no kernel serves and which rounds nothing.
+/// While this lives, the host computes these operators, whichever kernels there are.
+struct OperatorsOnHost {
+  OperatorsOnHost();
+  ~OperatorsOnHost();
+  OperatorsOnHost(const OperatorsOnHost&) = delete;
+  OperatorsOnHost& operator=(const OperatorsOnHost&) = delete;
+};
+
+/// x along an axis in reverse: a gather, which rounds nothing, on the host.
 NetworkValue reversed(NetworkValue x, int axis, const std::string& name);
 
 /// Two convolutions with a reversal between them.

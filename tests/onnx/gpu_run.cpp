@@ -81,6 +81,8 @@ bool run_on_gpu(const std::vector<std::filesystem::path>& folders, const GpuRun&
     if (what.only.empty() && what.every == 1 && p.used == 0)
       fail(p.message, "is listed as refused, but no test needs that");
   if (agreed < what.at_least) fail("all", fmt::format("only {} agree; expected at least {}", agreed, what.at_least));
+  if (on_host > what.on_host)
+    fail("all", fmt::format("{} are computed in part on the host; expected at most {}", on_host, what.on_host));
   fmt::print(
       "node tests on a GPU: {} agree, {} of them in part on the host, {} with an output of which rounding leaves "
       "nothing to compare; {} refused with a listed reason, {} failed\n",

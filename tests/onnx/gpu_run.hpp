@@ -13,6 +13,7 @@ struct GpuRun {
   std::string precision;  ///< bf16 or f16
   int every = 1;          ///< the first of each so many tests
   int at_least = 0;       ///< so many have to agree
+  int on_host = 1 << 30;  ///< at most so many may have host steps
 };
 
 /// What passes on the CPU agrees on the GPU, or is refused with a message that has a pattern. Prints what does not, and

@@ -1,8 +1,8 @@
 /// Runs ONNX's backend node tests.
 ///
 /// usage: onnx_node_tests --data FOLDER[:FOLDER] --refusals FILE [--docs networks.md] [--only PATTERN]
-///        onnx_node_tests --data FOLDER[:FOLDER] --gpu bf16|f16 --refusals FILE --at-least N [--every N] [--only
-///        PATTERN]
+///        onnx_node_tests --data FOLDER[:FOLDER] --gpu bf16|f16 --refusals FILE --at-least N [--on-host N]
+///        [--every N] [--only PATTERN]
 ///
 /// A FOLDER is that of the package, onnx/backend/test/data, whose models that came from PyTorch are run too, or what
 /// make_node_cases.py wrote. Every test all of whose operators the importer knows is run twice: with the extents that
@@ -11,7 +11,8 @@
 /// an operator that the page does not list.
 ///
 /// With --gpu: what passes on the CPU runs on the GPU and agrees with the float64 reference, or is refused with a
-/// message that FILE has a pattern for; at least so many tests (of every Nth) agree.
+/// message that FILE has a pattern for; at least so many tests (of every Nth) agree, and at most so many
+/// have host steps.
 
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -194,8 +195,8 @@ class Runner {
 using Options = std::map<std::string, std::string>;
 
 Options read_options(int argc, char** argv) {
-  Options options{{"--data", ""}, {"--refusals", ""},  {"--docs", ""},  {"--only", ""},
-                  {"--gpu", ""},  {"--at-least", "0"}, {"--every", "1"}};
+  Options options{{"--data", ""}, {"--refusals", ""},  {"--docs", ""},   {"--only", ""},
+                  {"--gpu", ""},  {"--at-least", "0"}, {"--every", "1"}, {"--on-host", "1000000"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!options.contains(argv[i])) throw UserError(fmt::format("unknown option {}", argv[i]));
     options[argv[i]] = argv[i + 1];
@@ -231,8 +232,12 @@ int run(int argc, char** argv) {
   Options options = read_options(argc, argv);
   const auto folders = all_case_folders(options["--data"]);
   if (!options["--gpu"].empty()) {
-    const test::GpuRun what{options["--refusals"], options["--only"], options["--gpu"], std::stoi(options["--every"]),
-                            std::stoi(options["--at-least"])};
+    const test::GpuRun what{options["--refusals"],
+                            options["--only"],
+                            options["--gpu"],
+                            std::stoi(options["--every"]),
+                            std::stoi(options["--at-least"]),
+                            std::stoi(options["--on-host"])};
     return test::run_on_gpu(folders, what) ? 0 : 1;
   }
   Runner runner(read_refusals(options["--refusals"]), options["--only"]);

@@ -1,6 +1,7 @@
 // Parameters of the kernels of plain/plain.cuh and of those that are generated beside them. Plain structs, the same to
 // the host's compiler.
 #pragma once
+#include "unisono/params/caller_tensor.cuh"
 #include "unisono/params/params.cuh"
 
 namespace unisono {
@@ -11,14 +12,6 @@ namespace unisono {
 struct PlainTensor {
   const void* memory;
   i64 pitch;
-};
-
-// A tensor of the caller's, in a table in device memory: a replay finds there what it is to read and write.
-struct CallerTensor {
-  void* memory;
-  i64 strides[4];  // of image, image row, pixel, channel; elements
-  int type;        // 0: f32, 1: bf16, 2: f16
-  int unused;
 };
 
 // The change between a tensor of the caller's and one of the network's. With `taps` > 1, which only goes inwards,

@@ -1,6 +1,7 @@
 // Parameters of the kernels of tensor/, which know tensors of any rank and element type. Plain structs, the same to the
 // host's compiler.
 #pragma once
+#include "unisono/params/caller_tensor.cuh"
 #include "unisono/params/params.cuh"
 
 namespace unisono {
@@ -57,6 +58,13 @@ struct MoveParams {
   StridedView from, to;
   const int* tables[kTensorAxes];  // null: places as they are
   u64 fill;                        // eight bytes of equal elements
+};
+
+// The change between a tensor of the caller's and one of the network's: the space has the axes of the former's strides.
+struct CallerParams {
+  const CallerTensor* caller;
+  IndexSpace space;
+  StridedView own;
 };
 
 // The same elements, counted row-major in two shapes.

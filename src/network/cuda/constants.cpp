@@ -73,6 +73,13 @@ Location DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t p
   });
 }
 
+Location DeviceConstants::typed(TensorId id) {
+  return made(fmt::format("typed {}", id), [data = data_[id]] {
+    const auto* first = static_cast<const std::byte*>(data.data.get());
+    return std::vector<std::byte>(first, first + data.bytes);
+  });
+}
+
 Location DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels,
                                         bool product, bool transposed) {
   const float* x = floats(id);
@@ -138,6 +145,9 @@ Location DeviceConstants::direct_filter(const Operator& op, const Contraction& c
 
 Location DeviceConstants::table(const std::vector<int>& numbers) {
   return made(fmt::format("i32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
+}
+Location DeviceConstants::table(const std::vector<std::int64_t>& numbers) {
+  return made(fmt::format("i64 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
 }
 Location DeviceConstants::table(const std::vector<float>& numbers) {
   return made(fmt::format("f32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });

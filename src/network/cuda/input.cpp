@@ -7,11 +7,32 @@
 
 namespace unisono::network::gpu {
 
+namespace {
+
+PitchedTensor in_arena(const Memory& m, DType type) {
+  return {{Location::Space::arena, m.index + m.offset, {}}, m.row_stride, type};
+}
+
+}  // namespace
+
 PitchedTensor PlanningInput::tensor(TensorId id) const {
+  if (fused.own_type[id]) return typed_tensor(id);
   const std::int64_t columns = column_count(sizes(id)), pitch = fused.style.pitch(columns);
   if (is_constant(id)) return {constants.rows(id, columns, pitch), pitch, element};
-  const Memory& m = storage.memory[id];
-  return {{Location::Space::arena, m.index + m.offset, {}}, m.row_stride, element};
+  return in_arena(storage.memory[id], element);
+}
+
+PitchedTensor PlanningInput::typed_tensor(TensorId id) const {
+  const DType own = net()[id].dtype;
+  if (is_constant(id)) return {constants.typed(id), column_count(sizes(id)), own};
+  return in_arena(storage.memory[id], fused.own_type[id] ? own : element);
+}
+
+PitchedTensor PlanningInput::element_tensor(TensorId id) const {
+  if (fused.own_type[id])
+    throw InternalError(fmt::format("'{}' lies in memory as {}, and a kernel takes it for {}", name(id),
+                                    to_string(net()[id].dtype), to_string(element)));
+  return tensor(id);
 }
 
 bool PlanningInput::is_launched(const Region& r) const {
@@ -25,7 +46,7 @@ OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Opera
 }
 
 OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Operator& first) {
-  return view_of(in, o, first, logical_strides(in.sizes(o.tensor), in.tensor(o.tensor).pitch));
+  return view_of(in, o, first, logical_strides(in.sizes(o.tensor), in.element_tensor(o.tensor).pitch));
 }
 
 DType operand_type(const PlanningInput& in, const RegionOperand& o) {
@@ -42,7 +63,7 @@ std::optional<PitchedTensor> operand_tensor(const PlanningInput& in, const Regio
   }
   const auto rows = pitched_rows(view_of(in, o, first), o.axes);
   if (!rows) return std::nullopt;
-  PitchedTensor at = in.tensor(o.tensor);
+  PitchedTensor at = in.element_tensor(o.tensor);
   at.pitch = rows->pitch;
   return at;
 }

@@ -2,6 +2,7 @@
 /// What is planned for a GPU: the regions of a network for one set of input shapes, and the tensors between them.
 
 #include <string>
+#include <vector>
 
 #include "network/contraction.hpp"
 #include "network/cuda/constants.hpp"
@@ -22,8 +23,9 @@ struct PlanningInput {
   DeviceConstants& constants;
   GraphKernelCache& graph_kernels;
   DType element = DType::bf16;
-  bool tuned = true;      ///< NetworkOptions::tuned
-  bool watchdog = false;  ///< NetworkOptions::watchdog
+  bool tuned = true;                      ///< NetworkOptions::tuned
+  bool watchdog = false;                  ///< NetworkOptions::watchdog
+  std::vector<std::string> on_host = {};  ///< operators that are to run on the host, whatever serves them: "gather"
 
   const Network& net() const { return fused.network; }
   const Region& region(std::size_t index) const { return fused.regions[index]; }
@@ -35,8 +37,12 @@ struct PlanningInput {
   bool is_empty(TensorId id) const { return element_count(sizes(id)) == 0; }
   Contraction contraction(const Operator& op) const { return contraction_of(op, storage.shapes); }
 
-  /// Where a constant, or a tensor with memory in the arena, lies.
+  /// Where a constant, or a tensor with memory in the arena, lies, in its own type or in the element.
   PitchedTensor tensor(TensorId id) const;
+  /// The same of a tensor in the element, for kernels that know no other. Throws InternalError for any else.
+  PitchedTensor element_tensor(TensorId id) const;
+  /// The same of a tensor in its own type or, of one that is computed, in the element: constants are as they are.
+  PitchedTensor typed_tensor(TensorId id) const;
   /// Whether the region is launched at all: it is not free, and computes at least one element.
   bool is_launched(const Region& r) const;
 };

@@ -42,7 +42,7 @@ Interval interval(const Location& at, std::int64_t rows, std::int64_t width, std
 
 Interval all_of(const PitchedTensor& tensor, const Sizes& sizes) {
   const std::int64_t columns = column_count(sizes), size = static_cast<std::int64_t>(size_of(tensor.type));
-  const std::int64_t width = std::min(tensor.pitch, (columns + 7) / 8 * 8);
+  const std::int64_t width = tensor.pitch % 8 == 0 ? std::min(tensor.pitch, (columns + 7) / 8 * 8) : columns;
   return interval(tensor.at, element_count(sizes) / std::max<std::int64_t>(columns, 1), width * size,
                   tensor.pitch * size);
 }
@@ -62,6 +62,10 @@ Sizes pitched(const Sizes& shape, std::int64_t pitch) {
     pitch *= shape[i];
   }
   return strides;
+}
+
+bool has_own_axes(std::size_t rank, DType type) {
+  return rank > 4 && !(type == DType::f32 || type == DType::bf16 || type == DType::f16);
 }
 
 Interval callers_tensors(std::size_t count) { return {.space = space_of_callers, .begin = 0, .width = count}; }

@@ -59,7 +59,7 @@ struct PitchedTensor {
   DType type{};
 };
 
-/// The bytes of a tensor of these sizes; rows end where an octet of columns does.
+/// The bytes of a tensor of these sizes; where rows begin at octets of columns, they end at such.
 Interval all_of(const PitchedTensor& tensor, const Sizes& sizes);
 
 /// An argument of an executable.
@@ -78,6 +78,10 @@ struct Argument {
 
 /// Strides of a tensor whose pixels lie `pitch` elements apart; empty if they lie together.
 Sizes pitched(const Sizes& shape, std::int64_t pitch);
+
+/// Whether the strides of a CallerTensor are those of a tensor's own axes: it has more than four, and is of another
+/// type than the floats that plain kernels know, which take such tensors as rows.
+bool has_own_axes(std::size_t rank, DType type);
 
 /// The table of the caller's tensors, and of those of host steps behind them, as memory. Any of them may be read where
 /// any is, for all that is known; each is written by itself.

@@ -2,7 +2,9 @@
 /// One kernel launch of a network on a GPU, on its way from a plan to something that runs.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -76,10 +78,13 @@ struct LaunchSequence {
   Order after;                               ///< by step: those of its segment that it waits for
   std::vector<HostStep> host;                ///< each stands between two segments
   std::vector<std::size_t> cuts;             ///< by host step: the first launch of the segment behind it
-  std::size_t scratch_bytes = 0;             ///< Location::Space::scratch
-  std::size_t kept_bytes = 0;                ///< Location::Space::kept
-  std::size_t staging_bytes = 0;             ///< Staged
-  std::size_t host_bytes = 0;                ///< memory of the host: all tensors of host steps
+  /// Where the kernels of a run record the first index outside its axis, or integer divided by 0; if any do.
+  std::optional<Location> status;
+  std::map<std::uint32_t, std::string> may_fail;  ///< by the number under which a launch does: its operator, for errors
+  std::size_t scratch_bytes = 0;                  ///< Location::Space::scratch
+  std::size_t kept_bytes = 0;                     ///< Location::Space::kept
+  std::size_t staging_bytes = 0;                  ///< Staged
+  std::size_t host_bytes = 0;                     ///< memory of the host: all tensors of host steps
 
   /// Launches and host steps in the order in which they run.
   std::vector<const StepText*> in_order() const;

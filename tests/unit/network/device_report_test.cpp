@@ -292,11 +292,15 @@ TEST(DeviceReport, WithoutFusionEverythingRunsByItself) {
 
 // What no kernel serves stands in its place among the launches, with the reason; strict options refuse it by name
 TEST(DeviceReport, HostStepsStandAmongTheLaunches) {
+  struct OnHost {
+    OnHost() { ::setenv("UNISONO_HOST_STEPS", "upper_triangle,reduce_sum", 1); }
+    ~OnHost() { ::unsetenv("UNISONO_HOST_STEPS"); }
+  } const on_host;
   NetworkBuilder net("host");
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
-  const NetworkValue rounded = net.apply(operators::Map{.op = MapOp::round}, {relu(x)}, "rounded");
-  const NetworkValue conv = conv2d(rounded, weights.filter(rounded, 16, 3), {.pad = 1});
+  const NetworkValue half = net.apply(operators::Triangle{}, {relu(x)}, "half");
+  const NetworkValue conv = conv2d(half, weights.filter(half, 16, 3), {.pad = 1});
   net.output(net.apply(operators::Reduce{.axes = {2}}, {conv}, "summed"), "y");
   const Network network = net.build();
   const Shapes shapes{{"x", {2, 16, 12, 12}}};
@@ -304,19 +308,19 @@ TEST(DeviceReport, HostStepsStandAmongTheLaunches) {
   std::vector<std::string> names;
   for (const LaunchReport& l : report.launches) names.push_back(l.on_host ? l.name + " on the host" : l.name);
   ASSERT_EQ(names.size(), 8u) << to_string(report);
-  EXPECT_EQ(names[3], "rounded on the host") << to_string(report);
+  EXPECT_EQ(names[3], "half on the host") << to_string(report);
   EXPECT_EQ(names[7], "y on the host");
-  EXPECT_THAT(report.launches[3].how, testing::StartsWith("host step: no kernel of a GPU serves it; "));
+  EXPECT_THAT(report.launches[3].how, testing::StartsWith("host step: UNISONO_HOST_STEPS names upper_triangle; "));
   EXPECT_THAT(to_string(report), testing::StartsWith("6 launches and 2 host steps for "));
-  EXPECT_THAT(report.decisions, HasSubstr("on the host: no kernel of a GPU serves it"));
+  EXPECT_THAT(report.decisions, HasSubstr("on the host: UNISONO_HOST_STEPS names upper_triangle"));
 
   NetworkOptions strict;
   strict.device = Device::cuda, strict.strict = true;
   try {
     ADD_FAILURE() << to_string(explain_device(network, strict, shapes));
   } catch (const Unsupported& error) {
-    EXPECT_THAT(error.what(), HasSubstr("round 'rounded': no kernel of a GPU serves it"));
-    EXPECT_THAT(error.what(), HasSubstr("reduce_sum 'summed': no kernel of a GPU serves it"));
+    EXPECT_THAT(error.what(), HasSubstr("upper_triangle 'half': UNISONO_HOST_STEPS names upper_triangle"));
+    EXPECT_THAT(error.what(), HasSubstr("reduce_sum 'summed': UNISONO_HOST_STEPS names reduce_sum"));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "tensors/caller.hpp"
 #include "tensors/indexed.hpp"
 #include "tensors/lines.hpp"
 #include "tensors/moves.hpp"
@@ -50,6 +51,19 @@ std::vector<std::string> entries(const Launches& launches) {
   std::vector<std::string> list;
   for (const Launch& l : launches.list) list.push_back(l.entry);
   return list;
+}
+
+// By words of the type that both have, or as numbers where it is f32 in the network
+TEST(Launches, OfTheCallersTensors) {
+  const Launches words = enter(dense(DType::boolean, {2, 3, 4})).value();
+  expect_whole(words, 2);
+  EXPECT_THAT(entries(words), testing::ElementsAre("unisono_enter_1"));
+  EXPECT_TRUE(words.list[0].addresses[1].written && !words.list[0].addresses[0].written);
+  EXPECT_THAT(entries(leave(dense(DType::f64, {1})).value()), testing::ElementsAre("unisono_leave_8"));
+  const StridedTensor element{{DType::f32, DType::f16}, {4}, {1}};
+  EXPECT_THAT(entries(leave(element).value()), testing::ElementsAre("unisono_leave_f16"));
+  EXPECT_TRUE(enter(dense(DType::i64, {3, 0})).value().list.empty());
+  EXPECT_FALSE(enter(dense(DType::i64, Extents(9, 1))));
 }
 
 TEST(Launches, AddressesAndTheirNumberAreFilledIn) {

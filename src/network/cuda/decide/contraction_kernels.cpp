@@ -47,7 +47,7 @@ ContractionPlan plan_contraction(const PlanningInput& in, const NetworkPlan& pla
 }  // namespace
 
 PitchedTensor stored_tensor(const PlanningInput& in, const Region& r, TensorId id, Beside beside) {
-  if (r.only_upsampled != id || beside == Beside::resampled) return in.tensor(id);
+  if (r.only_upsampled != id || beside == Beside::resampled) return in.element_tensor(id);
   return {{Location::Space::scratch}, in.fused.style.pitch(column_count(in.sizes(id))), in.element};
 }
 

@@ -1,5 +1,6 @@
 /// Values that descend from integers. A step of a diffusion process, 999, is 1000 in bf16, and its sine another:
-/// kernels, which find tensors in 16 bits, would be wrong by as much as the value.
+/// kernels that find tensors in 16 bits would be wrong by as much as the value. Memory has them as f32 where all that
+/// read them know that (FusedNetwork::own_type).
 
 #include <fmt/format.h>
 
@@ -11,68 +12,42 @@ namespace unisono::network::gpu {
 
 namespace {
 
-// Integers of 8 bits, and bool, are exact in 16 bits
-bool is_wide_integer(DType t) { return !is_float(t) && size_of(t) > 1; }
+// Whether it must be exact, and is so on the host alone
+bool is_rounded(const PlanningInput& in, TensorId id) { return in.fused.exact[id] && !in.fused.own_type[id]; }
 
-class Descent {
- public:
-  Descent(const PlanningInput& in, NetworkPlan& plan)
-      : in_(in), plan_(plan), descends_(in.net().tensors.size(), false) {}
-
-  // Regions stand in an order in which each comes behind those that it reads
-  void run() {
-    for (std::size_t i = 0; i < plan_.regions.size(); ++i) {
-      const Region& r = in_.region(i);
-      std::optional<Unserved>& host = plan_.regions[i].host;
-      if (!host && in_.is_launched(r) && r.kind != RegionReport::Kind::contraction) host = refuse_rounding(r);
-      const bool is_exact = host || r.kind == RegionReport::Kind::free;
-      for (const std::size_t op : r.operators) descends_[output_of(op)] = is_exact && reads_descendants(op);
+// A tensor that the region reads, or makes, and that kernels would round
+std::optional<TensorId> rounded_tensor(const PlanningInput& in, const Region& r) {
+  std::optional<TensorId> first;
+  bool all = true;  // that are read are exact
+  std::vector<TensorId> made;
+  for (const std::size_t i : r.operators) {
+    const Operator& op = in.net().operators[i];
+    for (const TensorId id : data_inputs(op)) {
+      if (in.is_constant(id) || std::ranges::find(made, id) != made.end() || !is_float(in.net()[id].dtype)) continue;
+      all = all && in.fused.exact[id];
+      if (!first && is_rounded(in, id)) first = id;
     }
+    made.push_back(op.output);
   }
-
- private:
-  TensorId output_of(std::size_t op) const { return in_.net().operators[op].output; }
-
-  // Whether the operator's result is made of integers, or of floats that are. Indices say where a value lies, and not
-  // what it is.
-  bool reads_descendants(std::size_t op) const {
-    const Operator& o = in_.net().operators[op];
-    const auto* map = std::get_if<operators::Map>(&o.kind);
-    if (map != nullptr && map->op == MapOp::cast && is_wide_integer(in_.net()[o.inputs[0]].dtype)) return true;
-    bool any = false;
-    for (const TensorId id : data_inputs(o)) {
-      if (in_.is_constant(id) || !is_float(in_.net()[id].dtype)) continue;
-      if (!descends_[id]) return false;
-      any = true;
-    }
-    return any;
-  }
-
-  // Where all that the region reads descends from integers
-  std::optional<Unserved> refuse_rounding(const Region& r) const {
-    std::optional<TensorId> first;
-    std::vector<TensorId> made;
-    for (const std::size_t op : r.operators) {
-      for (const TensorId id : data_inputs(in_.net().operators[op])) {
-        if (in_.is_constant(id) || std::ranges::find(made, id) != made.end()) continue;
-        if (!descends_[id]) return std::nullopt;
-        if (!first) first = id;
-      }
-      made.push_back(output_of(op));
-    }
-    if (!first) return std::nullopt;
-    return Unserved{
-        r.operators[0],
-        because(fmt::format("'{}' descends from integers, of which 16 bits hold too few digits", in_.name(*first)))};
-  }
-
-  const PlanningInput& in_;
-  NetworkPlan& plan_;
-  std::vector<bool> descends_;  // by tensor
-};
+  if (all && first) return first;
+  for (const RegionOutput& o : r.outputs)
+    if (is_rounded(in, o.tensor)) return o.tensor;
+  return std::nullopt;
+}
 
 }  // namespace
 
-void keep_integers_exact(const PlanningInput& in, NetworkPlan& plan) { Descent(in, plan).run(); }
+void keep_integers_exact(const PlanningInput& in, NetworkPlan& plan) {
+  for (std::size_t i = 0; i < plan.regions.size(); ++i) {
+    const Region& r = in.region(i);
+    std::optional<Unserved>& host = plan.regions[i].host;
+    if (host || !in.is_launched(r) || r.kind == RegionReport::Kind::contraction) continue;
+    const auto rounded = rounded_tensor(in, r);
+    if (!rounded) continue;
+    host = Unserved{
+        r.operators[0],
+        because(fmt::format("'{}' descends from integers, of which 16 bits hold too few digits", in.name(*rounded)))};
+  }
+}
 
 }  // namespace unisono::network::gpu

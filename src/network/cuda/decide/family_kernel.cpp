@@ -212,7 +212,7 @@ void Choice::take_resampled() {
     graph_.stores.push_back({of.value, of.dtype, name, form});
     made_.insert(name), upsamples_ = upsamples_ || !s.pooled;
     const Sizes shape = ir::shape_of(form, contraction_);
-    const PitchedTensor to = in_.tensor(s.to);
+    const PitchedTensor to = in_.element_tensor(s.to);
     k_.outputs.push_back({name, to.at, in_.element, shape, pitched(shape, to.pitch)});
   }
 }

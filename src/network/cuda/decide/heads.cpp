@@ -66,7 +66,7 @@ HeadArguments head_of(const PlanningInput& in, const Region& r, const Contractio
     const PitchedTensor at = *operand_tensor(in, o, op, padded);
     all.operands.push_back({own_name(o.name), at.at, at.type, {padded}});
   }
-  const PitchedTensor to = in.tensor(r.head->to);
+  const PitchedTensor to = in.element_tensor(r.head->to);
   all.result = {all.head->graph.stores[0].name, to.at, in.element, shape_mn(contraction),
                 pitched(shape_mn(contraction), to.pitch)};
   all.about = fmt::format(", stores head '{}' (1x1, {} -> {}) {}", in.name(r.head->to), channels, filters,

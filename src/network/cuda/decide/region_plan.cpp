@@ -45,6 +45,7 @@ void print(Lines to, const HostGroup& g, const PlanningInput& in) {
 
 void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& in) {
   if (p.host) fmt::format_to(to, "  on the host: {}\n", p.host->why.first());
+  if (p.tensors && !p.host) fmt::format_to(to, "  tensor kernels: {}\n", p.tensors->how());
   for (const GatheredOperand& g : p.gathered)
     fmt::format_to(to, "  operand '{}' is gathered: rows of {} columns\n", r.operands[g.operand].name,
                    g.packed.columns);

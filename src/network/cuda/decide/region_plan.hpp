@@ -11,6 +11,7 @@
 
 #include "lower/lower.hpp"
 #include "network/cuda/input.hpp"
+#include "network/cuda/tensor/launches.hpp"
 #include "network/operand_view.hpp"
 
 namespace unisono::network::gpu {
@@ -91,7 +92,8 @@ struct Unserved {
 };
 
 struct RegionPlan : RegionKernels {
-  std::optional<Unserved> host = {};  ///< why it runs on the host
+  std::optional<Unserved> host = {};           ///< why it runs on the host
+  std::optional<TensorLaunches> tensors = {};  ///< where no plain kernel and no epilogue graph serves
   std::vector<GatheredOperand> gathered = {};
   std::optional<StatisticsPlan> statistics = {};
 };

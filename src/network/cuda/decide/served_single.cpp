@@ -1,7 +1,5 @@
 #include "network/cuda/decide/served_single.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "network/cuda/parameters.hpp"
@@ -11,40 +9,30 @@ namespace unisono::network::gpu {
 namespace {
 
 // By the kind of the operator
-class SingleRefusal {
+class HasPlainKernel {
  public:
-  using Answer = std::optional<Refusal>;
+  HasPlainKernel(const PlanningInput& in, const Operator& op) : in_(in), op_(op) {}
 
-  SingleRefusal(const PlanningInput& in, const Operator& op) : in_(in), op_(op) {}
-
-  Answer operator()(const operators::Pool2d&) const { return std::nullopt; }
-  Answer operator()(const operators::GlobalAveragePool&) const { return std::nullopt; }
-  Answer operator()(const operators::Resize&) const { return std::nullopt; }
-  Answer operator()(const operators::Concat&) const { return copy(); }
-  Answer operator()(const operators::Transpose&) const { return copy(); }
-  Answer operator()(const operators::Expand&) const { return copy(); }
-  Answer operator()(const operators::Slice&) const { return copy(); }
-  Answer operator()(const operators::Identity&) const { return copy(); }
-  Answer operator()(const operators::Map& m) const { return m.op == MapOp::cast ? copy() : none(); }
-  Answer operator()(const operators::Pad& p) const {
-    if (p.mode != PadMode::constant) return because("pads of other modes than constant have no kernel of a GPU");
-    return copy();
-  }
-  Answer operator()(const operators::Reshape&) const { return reshape(); }
-  Answer operator()(const operators::PixelReshape&) const { return reshape(); }
-  Answer operator()(const operators::Flatten&) const { return reshape(); }
-  Answer operator()(const operators::ReshapeLike&) const { return reshape(); }
-  Answer operator()(const auto&) const { return none(); }
+  bool operator()(const operators::Pool2d&) const { return true; }
+  bool operator()(const operators::GlobalAveragePool&) const { return true; }
+  bool operator()(const operators::Resize&) const { return true; }
+  bool operator()(const operators::Concat&) const { return copies(); }
+  bool operator()(const operators::Transpose&) const { return copies(); }
+  bool operator()(const operators::Expand&) const { return copies(); }
+  bool operator()(const operators::Slice&) const { return copies(); }
+  bool operator()(const operators::Identity&) const { return copies(); }
+  bool operator()(const operators::Map& m) const { return m.op == MapOp::cast && copies(); }
+  bool operator()(const operators::Pad& p) const { return p.mode == PadMode::constant && copies(); }
+  bool operator()(const operators::Reshape&) const { return reshapes(); }
+  bool operator()(const operators::PixelReshape&) const { return reshapes(); }
+  bool operator()(const operators::Flatten&) const { return reshapes(); }
+  bool operator()(const operators::ReshapeLike&) const { return reshapes(); }
+  bool operator()(const auto&) const { return false; }
 
  private:
-  static Answer none() { return because("no kernel of a GPU serves it"); }
-  Answer copy() const { return of_rank(rank(op_.output)); }
-  Answer reshape() const { return of_rank(std::max(rank(op_.inputs[0]), rank(op_.output))); }
+  bool copies() const { return rank(op_.output) <= kCopyRank; }
+  bool reshapes() const { return std::max(rank(op_.inputs[0]), rank(op_.output)) <= kCopyRank; }
   std::size_t rank(TensorId id) const { return in_.sizes(id).size(); }
-  static Answer of_rank(std::size_t rank) {
-    if (rank <= kCopyRank) return std::nullopt;
-    return because(fmt::format("tensors of rank {}; at most {}", rank, kCopyRank));
-  }
 
   const PlanningInput& in_;
   const Operator& op_;
@@ -52,8 +40,8 @@ class SingleRefusal {
 
 }  // namespace
 
-std::optional<Refusal> refuse_single(const PlanningInput& in, const Operator& op) {
-  return std::visit(SingleRefusal(in, op), op.kind);
+bool has_plain_kernel(const PlanningInput& in, const Operator& op) {
+  return std::visit(HasPlainKernel(in, op), op.kind);
 }
 
 }  // namespace unisono::network::gpu

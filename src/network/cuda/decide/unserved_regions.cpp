@@ -3,64 +3,104 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/decide/served_graph.hpp"
 #include "network/cuda/decide/served_single.hpp"
+#include "network/cuda/tensor/operators.hpp"
 
 namespace unisono::network::gpu {
 
 namespace {
 
-// Whether the operator is a cast between f32 and a tensor of 16 bits that the caller gives or takes: kernels have
-// either in their own 16 bits
-bool is_cast_at_border(const PlanningInput& in, const Operator& op) {
-  const auto* map = std::get_if<operators::Map>(&op.kind);
-  if (map == nullptr || map->op != MapOp::cast) return false;
-  const auto is_one_of = [](const std::vector<TensorId>& list, TensorId id) {
-    return std::ranges::find(list, id) != list.end();
+// A tensor of a region that does not lie in memory in the element, which is all that plain kernels know
+std::optional<TensorId> typed_tensor(const PlanningInput& in, const Region& r) {
+  const auto is_typed = [&](TensorId id) {
+    return in.is_constant(id) ? in.net()[id].dtype != DType::f32 : bool{in.fused.own_type[id]};
   };
-  const auto is_of_16_bits = [&](TensorId id) {
-    return is_float(in.net()[id].dtype) && size_of(in.net()[id].dtype) == 2;
-  };
+  std::vector<TensorId> made;
+  for (const std::size_t i : r.operators) {
+    for (const TensorId id : data_inputs(in.net().operators[i]))
+      if (std::ranges::find(made, id) == made.end() && is_typed(id)) return id;
+    made.push_back(in.net().operators[i].output);
+  }
+  for (const RegionOutput& o : r.outputs)
+    if (is_typed(o.tensor)) return o.tensor;
+  return std::nullopt;
+}
+
+std::optional<Refusal> plan_tensors(plan::Expected<TensorLaunches> made, RegionPlan& plan) {
+  if (!made) return std::move(made).refusal();
+  plan.tensors = *std::move(made);
+  return std::nullopt;
+}
+
+// An operator, or several that compute element by element
+plan::Expected<TensorLaunches> launches_alone(const PlanningInput& in, const Region& r) {
+  return r.operators.size() == 1 ? tensor_launches(in, in.first(r)) : tensor_launches(in, r);
+}
+
+// Whether kernels of the operator read one type and write another
+bool converts(const OperatorKind& k) {
+  using namespace operators;
+  return std::holds_alternative<Map>(k) || std::holds_alternative<Concat>(k) || std::holds_alternative<Transpose>(k) ||
+         std::holds_alternative<Expand>(k) || std::holds_alternative<Slice>(k) || std::holds_alternative<Identity>(k) ||
+         std::holds_alternative<Tile>(k) || std::holds_alternative<DepthToSpace>(k) ||
+         std::holds_alternative<Reduce>(k) || std::holds_alternative<ArgReduce>(k) || std::holds_alternative<TopK>(k) ||
+         std::holds_alternative<MatMul>(k);
+}
+
+// Tensors of f32, some of which lie in memory in the element and some as they are
+std::optional<Refusal> refuse_two_types(const PlanningInput& in, const Operator& op) {
+  if (converts(op.kind)) return std::nullopt;
   const auto is_f32 = [&](TensorId id) { return in.net()[id].dtype == DType::f32; };
-  const TensorId from = op.inputs[0], to = op.output;
-  return (is_f32(to) && is_of_16_bits(from) && is_one_of(in.net().inputs, from)) ||
-         (is_f32(from) && is_of_16_bits(to) && is_one_of(in.net().outputs, to));
-}
-
-// Constants of other types are read by operators without a kernel alone
-std::optional<Refusal> refuse_types(const PlanningInput& in, const Operator& op) {
-  if (is_cast_at_border(in, op)) return std::nullopt;
-  const auto refuse = [&](TensorId id) -> std::optional<Refusal> {
-    if (in.net()[id].dtype == DType::f32) return std::nullopt;
-    return because(fmt::format("tensor '{}' is of {}", in.name(id), to_string(in.net()[id].dtype)));
-  };
   for (const TensorId id : data_inputs(op))
-    if (auto refusal = refuse(id); refusal && !in.is_constant(id)) return refusal;
-  return refuse(op.output);
+    if (is_f32(id) && is_f32(op.output) && in.fused.own_type[id] != in.fused.own_type[op.output])
+      return because(fmt::format("'{}' and '{}' lie in memory in two types", in.name(id), in.name(op.output)));
+  return std::nullopt;
 }
 
-// The plain kernel that computes one sum a thread reads other filters where they are
-std::optional<Refusal> refuse_filter(const PlanningInput& in, const Operator& op) {
-  if (!std::holds_alternative<operators::ConvTranspose2d>(op.kind) || in.is_constant(op.inputs[1])) return std::nullopt;
-  return because("its filter is no constant");
-}
-
-std::optional<Refusal> refuse_first(const PlanningInput& in, const Region& r) {
+// Only tensor kernels know other types than the element
+std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, TensorId typed, RegionPlan& plan) {
   switch (r.kind) {
-    case RegionReport::Kind::contraction: return refuse_filter(in, in.first(r));
-    case RegionReport::Kind::epilogue: return refuse_graph(in, r, in.element);
-    default: return refuse_single(in, in.first(r));
+    case RegionReport::Kind::contraction:
+      return because(fmt::format("tensor '{}' is of {}", in.name(typed), to_string(in.net()[typed].dtype)));
+    case RegionReport::Kind::epilogue: return plan_tensors(tensor_launches(in, r), plan);
+    default:
+      if (auto why = r.operators.size() == 1 ? refuse_two_types(in, in.first(r)) : std::nullopt) return why;
+      return plan_tensors(launches_alone(in, r), plan);
   }
 }
 
-// What is free in the memory of kernels is so with f32 alone
-std::optional<Unserved> unserved(const PlanningInput& in, const Region& r) {
+// Plans the kernels of what runs by itself
+std::optional<Refusal> refuse_single(const PlanningInput& in, const Region& r, RegionPlan& plan) {
+  if (r.operators.size() == 1 && has_plain_kernel(in, in.first(r))) return std::nullopt;
+  return plan_tensors(launches_alone(in, r), plan);
+}
+
+std::optional<Refusal> refuse_first(const PlanningInput& in, const Region& r, RegionPlan& plan) {
+  switch (r.kind) {
+    case RegionReport::Kind::contraction: return std::nullopt;
+    case RegionReport::Kind::epilogue: return refuse_graph(in, r, in.element);
+    default: return refuse_single(in, r, plan);
+  }
+}
+
+std::optional<Unserved> wanted_on_host(const PlanningInput& in, const Region& r) {
   for (const std::size_t i : r.operators)
-    if (auto why = refuse_types(in, in.net().operators[i])) return Unserved{i, *std::move(why)};
+    if (const std::string kind = to_string(in.net().operators[i].kind);
+        std::ranges::find(in.on_host, kind) != in.on_host.end())
+      return Unserved{i, because(fmt::format("UNISONO_HOST_STEPS names {}", kind))};
+  return std::nullopt;
+}
+
+std::optional<Unserved> unserved(const PlanningInput& in, const Region& r, RegionPlan& plan) {
   if (!in.is_launched(r)) return std::nullopt;
-  if (auto why = refuse_first(in, r)) return Unserved{r.operators[0], *std::move(why)};
+  if (auto wanted = wanted_on_host(in, r)) return wanted;
+  const auto typed = typed_tensor(in, r);
+  if (auto why = typed ? refuse_typed(in, r, *typed, plan) : refuse_first(in, r, plan))
+    return Unserved{r.operators[0], *std::move(why)};
   return std::nullopt;
 }
 
@@ -77,7 +117,7 @@ std::optional<Unserved> unserved_apart(const PlanningInput& in, const Region& r,
 
 void find_unserved(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < plan.regions.size(); ++i)
-    if (!in.is_empty(in.first(in.region(i)).output)) plan.regions[i].host = unserved(in, in.region(i));
+    if (!in.is_empty(in.first(in.region(i)).output)) plan.regions[i].host = unserved(in, in.region(i), plan.regions[i]);
 }
 
 void find_unserved_epilogues(const PlanningInput& in, NetworkPlan& plan) {

@@ -30,7 +30,7 @@ std::optional<ConvTranspose2d> transposed_form(const Contraction& given, Form fo
 }
 
 PitchedTensor image_of(const PlanningInput& in, const Operator& op, Form form) {
-  if (form != Form::upsampled) return in.tensor(op.inputs[0]);
+  if (form != Form::upsampled) return in.element_tensor(op.inputs[0]);
   return {{}, in.fused.style.pitch(column_count(in.sizes(op.inputs[0]))), in.element};
 }
 

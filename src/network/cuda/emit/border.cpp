@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "network/cuda/emit/emission.hpp"
+#include "network/shape_limits.hpp"
+#include "tensors/caller.hpp"
 
 namespace unisono::network::gpu {
 
@@ -40,28 +42,71 @@ auto border_addresses(const Location& at, std::size_t position) {
   };
 }
 
-}  // namespace
+// Strides of a tensor of the network along the axes of CallerTensor::strides, which have these extents
+Sizes strides_as_outside(const Sizes& extents, std::int64_t pitch) {
+  Sizes strides(extents.size(), 1);
+  for (std::size_t i = extents.size() - 1; i-- > 0; pitch *= extents[i]) strides[i] = pitch;
+  return strides;
+}
 
-void emit_border(RegionEmission& e, const BorderTensor& tensor) {
-  static constexpr const char* ways[] = {"input", "output", "to host", "from host"};
-  const auto& [id, position, way] = tensor;
-  e.name = fmt::format("{} {}", ways[static_cast<std::size_t>(way)], e.in.name(id));
-  if (e.in.is_empty(id)) return;
-  const Sizes s = as_image(e.sizes(id));
-  const PitchedTensor at = e.tensor(id);
+Touched touched_by(const RegionEmission& e, const BorderTensor& tensor, const Interval& own) {
+  const Interval outside = callers_tensor(tensor.position);
+  if (!tensor.enters()) return {{own}, {outside}};
+  return {{tensor.is_callers() ? all_callers(e) : outside}, {own}};
+}
+
+// A tensor of a type that plain kernels do not know
+static_assert(largest_rank <= kCallerAxes);
+Step& emit_typed(RegionEmission& e, const BorderTensor& tensor, const PitchedTensor& at) {
+  const Sizes& sizes = e.sizes(tensor.id);
+  const Sizes s = has_own_axes(sizes.size(), e.net()[tensor.id].dtype) ? sizes : as_image(sizes);
+  const tensors::StridedTensor own{
+      .type = {e.net()[tensor.id].dtype, at.type}, .shape = s, .strides = strides_as_outside(s, at.pitch)};
+  const auto made = tensor.enters() ? tensors::enter(own) : tensors::leave(own);
+  if (!made) e.refuse(fmt::format("{}: {}", e.name, made.refusal().first()));
+  const tensors::Launch& launch = made->list.at(0);
+  const Location outside{Location::Space::callers, tensor.position * sizeof(CallerTensor), {}};
+  const auto parameters = [launch, outside, at = at.at](const Bases& bases) {
+    return tensors::complete(
+        launch, [&](const tensors::Address& a) { return address(a.number == 0 ? outside : at, bases); }, 1);
+  };
+  return e.add(std::make_unique<PlainStep>(launch.source, launch.entry, e.in.device.arch(), e.grid(launch.threads),
+                                           launch.parameters.size(), parameters),
+               {"change of layout", "plain kernel, " + launch.how}, {at.at}, touched_by(e, tensor, all_of(at, sizes)));
+}
+
+// Floats, which become elements or were such
+Step& emit_floats(RegionEmission& e, const BorderTensor& tensor, const PitchedTensor& at) {
+  const Sizes s = as_image(e.sizes(tensor.id));
   BorderParams fixed{};
   fixed.images = count32(s[0]), fixed.height = count32(s[1]), fixed.width = fixed.columns = count32(s[2]);
   fixed.channels = count32(s[3]);
   fixed.taps = 1, fixed.stride = 1;
   fixed.arena.pitch = at.pitch;
-  const Interval own = all_of(at, e.sizes(id)), outside = callers_tensor(position);
-  Step& step = e.plain(
-      tensor.enters() ? codegen::PlainKernel::enter : codegen::PlainKernel::leave,
-      border_threads(s[0] * s[1] * s[2], s[3]), fixed, {at.at},
-      tensor.enters() ? Touched{{tensor.is_callers() ? all_callers(e) : outside}, {own}} : Touched{{own}, {outside}},
-      {"change of layout and type"}, border_addresses(at.at, position));
-  // the caller's tensors of 16 bits, as frameworks have them; a host step's are f32
-  step.bytes = (tensor.is_callers() ? 4 : 6) * static_cast<double>(element_count(s));
+  return e.plain(tensor.enters() ? codegen::PlainKernel::enter : codegen::PlainKernel::leave,
+                 border_threads(s[0] * s[1] * s[2], s[3]), fixed, {at.at},
+                 touched_by(e, tensor, all_of(at, e.sizes(tensor.id))), {"change of layout and type"},
+                 border_addresses(at.at, tensor.position));
+}
+
+// The caller's floats have 16 bits, as frameworks have them; a host step's are f32
+double bytes_outside(const RegionEmission& e, const BorderTensor& tensor) {
+  const DType type = e.net()[tensor.id].dtype;
+  return type == DType::f32 && tensor.is_callers() ? 2 : static_cast<double>(size_of(type));
+}
+
+}  // namespace
+
+void emit_border(RegionEmission& e, const BorderTensor& tensor) {
+  static constexpr const char* ways[] = {"input", "output", "to host", "from host"};
+  const TensorId id = tensor.id;
+  e.name = fmt::format("{} {}", ways[static_cast<std::size_t>(tensor.way)], e.in.name(id));
+  if (e.in.is_empty(id)) return;
+  const bool typed = e.in.fused.own_type[id];
+  const PitchedTensor at = e.in.tensor(id);
+  Step& step = typed ? emit_typed(e, tensor, at) : emit_floats(e, tensor, at);
+  step.bytes = (bytes_outside(e, tensor) + static_cast<double>(size_of(at.type))) *
+               static_cast<double>(element_count(e.sizes(id)));
 }
 
 Location emit_im2col(RegionEmission& e, const Conv2d& given, const Conv2d& im2col) {

@@ -7,6 +7,7 @@
 
 #include "network/cuda/decide/upsampled_images.hpp"
 #include "network/cuda/emit/emission.hpp"
+#include "tensors/windows.hpp"
 
 namespace unisono::network::gpu {
 
@@ -71,9 +72,36 @@ PitchedTensor emit_direct_image(RegionEmission& e) {
   return upsamples(*e.op) ? emit_upsampled_image(e) : e.tensor(e.input());
 }
 
+// An image, or a filter, as a volume of one plane
+WholeTensor volume(const PitchedTensor& tensor, const Sizes& sizes) {
+  WholeTensor whole = whole_tensor(tensor, sizes, DType::f32);
+  for (auto* list : {&whole.strided.shape, &whole.strided.strides}) list->insert(list->begin() + 2, 1);
+  return whole;
+}
+
+// The plain kernel reads constant filters of a transposed convolution alone
+void emit_computed_filter(RegionEmission& e, const ConvTranspose2d& c, const PitchedTensor& sums) {
+  const Extents space = extents(Contraction(c));
+  const WholeTensor x = volume(e.tensor(e.input()), e.sizes(e.input())),
+                    filter = volume(e.tensor(e.input(1)), e.sizes(e.input(1))),
+                    to = volume(sums, {space.images, space.cols, space.height, space.width});
+  const operators::Conv3d op{.stride = {1, c.stride[0], c.stride[1]},
+                             .dilation = {1, c.dilation[0], c.dilation[1]},
+                             .before = {0, c.pad[0], c.pad[1]},
+                             .after = {},
+                             .output_pad = {},
+                             .groups = c.groups,
+                             .transposed = true};
+  auto launches = tensors::convolve(op, x.strided, filter.strided, nullptr, to.strided);
+  if (!launches) e.refuse(launches.refusal().first());
+  emit_tensor_kernels(e, {*std::move(launches), {x.argument, filter.argument, to.argument}}, describe(e.net(), *e.op));
+}
+
 }  // namespace
 
 void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& why) {
+  if (const auto given = e.in.contraction(*e.op); !e.in.is_constant(e.input(1)))
+    if (const auto* c = std::get_if<ConvTranspose2d>(&given)) return emit_computed_filter(e, *c, sums);
   const PitchedTensor image = emit_direct_image(e);
   const Contraction problem = e.in.contraction(*e.op);
   const Extents space = extents(problem);

@@ -1,5 +1,8 @@
 #include "network/cuda/emit/emission.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "network/cuda/decide/passes.hpp"
 #include "network/space.hpp"
 
@@ -7,7 +10,17 @@ namespace unisono::network::gpu {
 
 namespace {
 
+// "less (2,8) -> (2,8), then select": all operators of a region without an epilogue graph
+std::string described(const RegionEmission& e, const Region& r) {
+  std::vector<std::string> others;
+  for (std::size_t i = 1; i < r.operators.size(); ++i)
+    others.push_back(to_string(e.net().operators[r.operators[i]].kind));
+  const std::string first = describe(e.net(), *e.op);
+  return others.empty() ? first : fmt::format("{}, then {}", first, fmt::join(others, ", "));
+}
+
 void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
+  if (plan.tensors) return emit_tensor_kernels(e, *plan.tensors, described(e, r));
   switch (r.kind) {
     case RegionReport::Kind::contraction: return emit_contraction(e, plan);
     case RegionReport::Kind::epilogue: {

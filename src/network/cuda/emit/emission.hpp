@@ -50,6 +50,8 @@ void emit_joined_moments(RegionEmission& e, const Region& r, const Graph& graph,
 
 /// An operator that runs by itself.
 void emit_single(RegionEmission& e);
+/// Launches of tensor kernels; `what`: LaunchText::what of each.
+void emit_tensor_kernels(RegionEmission& e, const TensorLaunches& made, const std::string& what);
 void emit_resize(RegionEmission& e, const operators::Resize& r, const Sizes& x, const Sizes& y,
                  const PitchedTensor& from, const PitchedTensor& to, const std::string& what);
 

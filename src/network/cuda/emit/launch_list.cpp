@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tensors/parameters.hpp"
+
 namespace unisono::network::gpu {
 
 namespace {
@@ -37,6 +39,13 @@ Location LaunchList::kept(std::size_t bytes) {
   const Location at{Location::Space::kept, sequence_.kept_bytes, {}};
   sequence_.kept_bytes += up_to_alignment(bytes);
   return at;
+}
+
+Faults LaunchList::faults_of(const std::string& where) {
+  if (!sequence_.status) sequence_.status = kept(sizeof(TensorStatus));
+  const auto number = static_cast<std::uint32_t>(sequence_.steps.size() + 1);
+  sequence_.may_fail[number] = where;
+  return {*sequence_.status, number};
 }
 
 void LaunchList::add(HostStep step) {

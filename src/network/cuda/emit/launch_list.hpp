@@ -1,6 +1,7 @@
 #pragma once
 /// The launches of a network as they are written down, and the scratch memory between them.
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +18,12 @@ namespace unisono::network::gpu {
 struct StoredMoments {
   TensorMoments moments;
   Location at;
+};
+
+/// Where a launch records what is wrong with its data, and under which number.
+struct Faults {
+  Location status;
+  std::uint32_t number = 0;
 };
 
 class LaunchList {
@@ -38,6 +45,8 @@ class LaunchList {
   void free_scratch() { scratch_used_ = 0; }
   /// Memory until the network's last launch.
   Location kept(std::size_t bytes);
+  /// The run's TensorStatus, for the launch that is added next, which may record faults of this operator.
+  Faults faults_of(const std::string& where);
 
   /// All of them, with their order.
   LaunchSequence finish(const plan::Device& device);

@@ -36,7 +36,7 @@ PlacedTensor floats_in_scratch(RegionEmission& e, std::int64_t bytes, std::int64
 
 PitchedTensor RegionEmission::tensor(TensorId id) const {
   const auto at = in_scratch.find(id);
-  return at == in_scratch.end() ? in.tensor(id) : at->second;
+  return at == in_scratch.end() ? in.element_tensor(id) : at->second;
 }
 
 void RegionEmission::refuse(const std::string& why) const {
@@ -59,30 +59,33 @@ cuda::PlainGrid RegionEmission::grid(std::int64_t threads) const {
 // A concatenation has a step for every input
 double RegionEmission::bytes_of_inputs() {
   if (bytes_of_inputs_) return *bytes_of_inputs_;
-  std::int64_t elements = 0;
-  for (const TensorId id : data_inputs(*op)) elements += element_count(sizes(id));
-  bytes_of_inputs_ = static_cast<double>(elements) * static_cast<double>(size_of(in.element));
-  return *bytes_of_inputs_;
+  double bytes = 0;
+  for (const TensorId id : data_inputs(*op)) bytes += bytes_of(id);
+  bytes_of_inputs_ = bytes;
+  return bytes;
 }
 
-// What a plain kernel's operator reads and writes, in 16 bits. Statistics are read, and next to nothing is written
+// The size of its elements; constants are counted as what is computed
+double RegionEmission::bytes_of(TensorId id) const {
+  return static_cast<double>(element_count(sizes(id))) *
+         static_cast<double>(in.fused.own_type[id] ? size_of(net()[id].dtype) : size_of(in.element));
+}
+
+// What a plain kernel's operator reads and writes. Statistics are read, and next to nothing is written
 double RegionEmission::bytes_of(const std::string& what) {
   if (op == nullptr || what.starts_with("joined")) return 0;
-  const auto bytes = [&](TensorId id) {
-    return static_cast<double>(element_count(sizes(id))) * static_cast<double>(size_of(in.element));
-  };
   const Region& r = in.region(index);
   double read = 0, written = 0;
   if (r.kind == RegionReport::Kind::single) {
     read = bytes_of_inputs();
   } else if (r.source) {
-    read = bytes(*r.source);
+    read = bytes_of(*r.source);
   } else if (!r.outputs.empty()) {
-    read = bytes(r.outputs[0].tensor);  // the contraction's sums
+    read = bytes_of(r.outputs[0].tensor);  // the contraction's sums
   }
   if (what.starts_with("statistics")) return read;
-  for (const RegionOperand& o : r.operands) read += bytes(o.tensor);
-  for (const RegionOutput& o : r.outputs) written += bytes(o.tensor);
+  for (const RegionOperand& o : r.operands) read += bytes_of(o.tensor);
+  for (const RegionOutput& o : r.outputs) written += bytes_of(o.tensor);
   return read + written;
 }
 

@@ -48,6 +48,7 @@ class RegionEmission {
   const Sizes& sizes(TensorId id) const { return in.sizes(id); }
   TensorId input(std::size_t i = 0) const { return op->inputs[i]; }
   TensorId output() const { return op->output; }
+  /// A tensor in the element, which is all that plain kernels know.
   PitchedTensor tensor(TensorId id) const;
   Sizes strides(TensorId id) const { return logical_strides(sizes(id), tensor(id).pitch); }
   Interval all_of(TensorId id) const { return gpu::all_of(tensor(id), sizes(id)); }
@@ -58,6 +59,8 @@ class RegionEmission {
   int place32(const char* what, std::int64_t x) const;
 
   void add(std::unique_ptr<Step> step, const std::vector<Location>& used = {});
+  /// A grid for so many threads' work, in CTAs of 256.
+  cuda::PlainGrid grid(std::int64_t threads) const;
   /// Throws InternalError if the kernel uses memory that it does not say it touches.
   Step& add(std::unique_ptr<PlainStep> step, LaunchText text, const std::vector<Location>& used, Touched touched);
   /// A kernel of plain/plain.cuh over so many threads' work; `fill` completes its parameters with addresses.
@@ -66,7 +69,7 @@ class RegionEmission {
               Touched touched, LaunchText text, const Fill& fill);
 
  private:
-  cuda::PlainGrid grid(std::int64_t threads) const;
+  double bytes_of(TensorId id) const;
   double bytes_of(const std::string& what);
   double bytes_of_inputs();
 

@@ -50,7 +50,7 @@ class SingleOperator {
   void operator()(const operators::PixelReshape&) { reshape(); }
   void operator()(const operators::Flatten&) { reshape(); }
   void operator()(const operators::ReshapeLike&) { reshape(); }
-  void operator()(const auto&) { throw InternalError(where(*e_.op) + ": no kernel was found to serve it"); }
+  void operator()(const auto&) { throw InternalError(where(*e_.op) + ": no plain kernel serves it"); }
 
  private:
   void pool(const Window& w);

@@ -47,6 +47,7 @@ network::MemoryStyle memory_style() {
           .repeats = false,
           .resampled_stores = true,
           .heads = with_heads(),
+          .maps = true,
           .upsamples = true,
           .column_ranges = true,
           .im2col_channels = 16,
@@ -218,6 +219,7 @@ void CudaNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
   } else {
     workspace->enqueue(views, given, workspace->stream());
   }
+  workspace->check_faults(p->plan()->launches, workspace->stream());
   workspace->collect(views, given, workspace->stream());
   p->give_back(std::move(workspace));  // after an exception it is freed instead
 }

@@ -9,6 +9,7 @@
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/emit/emission.hpp"
 #include "network/executable_impl.hpp"
+#include "support/environment.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
@@ -68,7 +69,8 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
                          .graph_kernels = graph_kernels,
                          .element = options.precision,
                          .tuned = options.tuned,
-                         .watchdog = options.watchdog};
+                         .watchdog = options.watchdog,
+                         .on_host = support::host_operators()};
   const NetworkPlan decided = decide(in);
   plan->decisions = to_string(decided, in);
   plan->launches = emit(in, decided);

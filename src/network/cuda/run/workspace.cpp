@@ -7,6 +7,7 @@
 
 #include "network/cuda/run/host_copies.hpp"
 #include "network/strided_copy.hpp"
+#include "tensors/fault.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
@@ -15,9 +16,13 @@ namespace {
 
 int type_number(DType t) { return t == DType::f32 ? 0 : t == DType::bf16 ? 1 : 2; }
 
-// Strides along image, line, pixel and channel
+// Strides along image, line, pixel and channel; of a tensor with its own axes along these
 void set_strides(CallerTensor& t, const Sizes& strides) {
-  std::fill_n(t.strides, 4, 0);
+  std::fill_n(t.strides, kCallerAxes, 0);
+  if (strides.size() > 4) {
+    std::copy(strides.begin(), strides.end(), t.strides);
+    return;
+  }
   if (strides.size() == 4) {
     t.strides[0] = strides[0], t.strides[1] = strides[2], t.strides[2] = strides[3], t.strides[3] = strides[1];
     return;
@@ -25,12 +30,13 @@ void set_strides(CallerTensor& t, const Sizes& strides) {
   for (std::size_t i = 0; i < strides.size(); ++i) t.strides[4 - strides.size() + i] = strides[i];
 }
 
-// A tensor on the GPU as kernels find it; of a rank above 4 as its rows
+// A tensor on the GPU as kernels find it. Floats with more than four axes are their rows
 CallerTensor row_of(const ConstTensorView& v) {
   CallerTensor row{};
   row.memory = const_cast<void*>(v.data);
   row.type = type_number(v.dtype);
-  set_strides(row, v.shape.size() > 4 ? Sizes{v.shape.back(), 1} : v.strides);
+  const bool as_rows = v.shape.size() > 4 && !has_own_axes(v.shape.size(), v.dtype);
+  set_strides(row, as_rows ? Sizes{v.shape.back(), 1} : v.strides);
   return row;
 }
 
@@ -50,7 +56,9 @@ bool is_row_major(const ConstTensorView& v) {
 }
 
 // Whether kernels can read or write a copy of the memory as it is
-bool is_copied_whole(const ConstTensorView& v) { return is_dense(v) && (v.shape.size() <= 4 || is_row_major(v)); }
+bool is_copied_whole(const ConstTensorView& v) {
+  return is_dense(v) && (v.shape.size() <= 4 || has_own_axes(v.shape.size(), v.dtype) || is_row_major(v));
+}
 
 bool is_same_place(const ConstTensorView& a, const ConstTensorView& b) {
   return a.data == b.data && a.dtype == b.dtype && a.strides == b.strides;
@@ -70,9 +78,9 @@ void check_extent(int device_index, const ConstTensorView& v, const std::string&
 }
 
 void check_rows(const ConstTensorView& v, const std::string& name) {
-  if (v.shape.size() > 4 && !is_row_major(v))
+  if (v.shape.size() > 4 && !has_own_axes(v.shape.size(), v.dtype) && !is_row_major(v))
     throw UserError(
-        fmt::format("{} has {} axes and strides ({}); kernels take tensors of more than four axes row-major "
+        fmt::format("{} has {} axes and strides ({}); kernels take floats of more than four axes row-major "
                     "and without gaps, ({})",
                     name, v.shape.size(), fmt::join(v.strides, ","), fmt::join(row_major_strides(v.shape), ",")));
 }
@@ -213,6 +221,15 @@ void Workspace::replay(Stream stream) {
 void Workspace::record(Stream stream) {
   if (!callers_.empty()) table_->upload(callers_.data());
   for (const Launch& l : launches_) l.enqueue(stream);
+}
+
+void Workspace::check_faults(const LaunchSequence& launches, Stream stream) const {
+  if (!launches.status) return;
+  TensorStatus status{};
+  cuda::copy(device_index_, &status, address(*launches.status, bases_), sizeof status, stream);
+  cuda::wait(device_index_, stream);
+  if (const std::string fault = tensors::text_of(status); !fault.empty())
+    throw UserError(fmt::format("{}: {}", launches.may_fail.at(status.launch), fault));
 }
 
 void Workspace::collect(const CallerViews& views, std::size_t inputs, Stream stream) {

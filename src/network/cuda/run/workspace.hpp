@@ -31,6 +31,9 @@ class Workspace {
   void enqueue(const CallerViews& views, std::size_t inputs, Stream stream);
   /// Copies outputs to the host's memory, and waits.
   void collect(const CallerViews& views, std::size_t inputs, Stream stream);
+  /// Waits. Throws UserError, in the name of the operator, for the first fault that kernels have recorded since this
+  /// memory was cleared.
+  void check_faults(const LaunchSequence& launches, Stream stream) const;
   /// The same as enqueue with the kernels one by one: milliseconds of each, and of each host step, in their order.
   std::vector<double> enqueue_timed(const CallerViews& views, std::size_t inputs, Stream stream);
 

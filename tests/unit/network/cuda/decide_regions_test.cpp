@@ -17,14 +17,15 @@ TEST(DecisionPasses, EachHasANameOfItsOwn) {
   EXPECT_EQ(names.size(), 9u);
 }
 
-TEST(UnservedRegions, SayWhichTensorIsNoF32) {
+TEST(UnservedRegions, AreNotThoseOfIntegers) {
   NetworkBuilder net("types");
   net.output(relu(net.input("x", {2, 8, 6, 6})), "y");
   net.output(transpose(net.input("i", {3, 5}, DType::i32), {1, 0}), "z");
   Decided d(net.build(), {{2, 8, 6, 6}, {3, 5}}, "unserved regions");
   EXPECT_FALSE(d.of("y").host);
-  ASSERT_TRUE(d.of("z").host);
-  EXPECT_EQ(d.of("z").host->why.text(), "tensor 'i' is of i32");
+  EXPECT_FALSE(d.of("z").host);
+  ASSERT_TRUE(d.of("z").tensors);
+  EXPECT_EQ(d.of("z").tensors->how(), "moved, words of 4 bytes");
 }
 
 // As models of 16-bit floats have them: the border's kernels convert
@@ -38,7 +39,8 @@ TEST(UnservedRegions, AreNotCastsFromTheCallersTensorsOf16BitsAndBack) {
   net.output(relu(cast(cast(relu(x * 2.0), DType::f16).named("rounded"), DType::f32)), "z");
   Decided d(net.build(), {{2, 8}}, "unserved regions");
   EXPECT_FALSE(d.of("y").host) << to_string(d.plan, d.input);
-  EXPECT_TRUE(d.of("rounded").host) << "a rounding of the network's own";
+  EXPECT_FALSE(d.of("y").tensors);
+  EXPECT_TRUE(d.of("rounded").tensors) << "a rounding of the network's own";
 }
 
 // The sum of so many inputs, which are added to x
@@ -48,7 +50,7 @@ NetworkValue sum_of_inputs(NetworkBuilder& net, NetworkValue x, int count) {
   return x;
 }
 
-TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
+TEST(UnservedRegions, AreNoneWhereTensorKernelsServe) {
   NetworkBuilder net("operators");
   const NetworkValue x = net.input("x", {2, 8, 6, 6}), f = net.input("f", {8, 4, 3, 3}),
                      r = net.input("r", {1, 2, 1, 2, 1, 2});
@@ -57,13 +59,33 @@ TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
   net.output(transpose(r, {5, 4, 3, 2, 1, 0}), "c");
   net.output(conv_transpose2d(x, f), "d");
   net.output(max_pool(x), "e");
-  Decided d(net.build(), {{2, 8, 6, 6}, {8, 4, 3, 3}, {1, 2, 1, 2, 1, 2}}, "unserved regions");
-  const auto why = [&](const char* name) { return d.of(name).host ? d.of(name).host->why.text() : ""; };
-  EXPECT_EQ(why("a"), "no kernel of a GPU serves it");
-  EXPECT_EQ(why("b"), "pads of other modes than constant have no kernel of a GPU");
-  EXPECT_EQ(why("c"), "tensors of rank 6; at most 5");
-  EXPECT_EQ(why("d"), "its filter is no constant");
-  EXPECT_EQ(why("e"), "");
+  const Network network = net.build();
+  const std::vector<Sizes> sizes{{2, 8, 6, 6}, {8, 4, 3, 3}, {1, 2, 1, 2, 1, 2}};
+  const Decided d(network, sizes, "unserved regions");
+  const auto how = [&](const char* name) {
+    EXPECT_FALSE(d.of(name).host) << name;
+    return d.of(name).tensors ? d.of(name).tensors->how() : "";
+  };
+  EXPECT_EQ(how("a"), "a thread a result");
+  EXPECT_EQ(how("b"), "moved, words of 16 bytes");
+  EXPECT_EQ(how("c"), "moved, words of 2 bytes");
+  EXPECT_EQ(how("d"), "") << "a contraction";
+  EXPECT_EQ(how("e"), "") << "a plain kernel's";
+  EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("tensor kernels: moved, words of 16 bytes"));
+
+  const Decided wanted(network, sizes, "unserved regions", {"pad", "conv_transpose2d"});
+  ASSERT_TRUE(wanted.of("b").host && wanted.of("d").host);
+  EXPECT_EQ(wanted.of("b").host->why.text(), "UNISONO_HOST_STEPS names pad");
+  EXPECT_FALSE(wanted.of("a").host);
+}
+
+// Not of more elements than they count
+TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
+  NetworkBuilder net("a large matrix");
+  net.output(net.apply(operators::Triangle{}, {net.input("x", {65536, 65536})}), "y");
+  const Decided d(net.build(), {{65536, 65536}}, "unserved regions");
+  ASSERT_TRUE(d.of("y").host);
+  EXPECT_THAT(d.of("y").host->why.text(), HasSubstr("size: 4294967296 elements; kernels count to"));
 }
 
 TEST(UnservedRegions, AGraphOfTooManyTensorsByItselfOrBehindAContraction) {
@@ -88,22 +110,29 @@ TEST(UnservedRegions, AGraphOfTooManyTensorsByItselfOrBehindAContraction) {
   EXPECT_FALSE(behind.of("y").contraction);
 }
 
-// A step's sines, and not what reads them beside other tensors; nor bytes, which 16 bits hold
-TEST(ExactIntegers, StayOnTheHostUntilSomethingElseJoinsThem) {
+// A step's number where a product reads it as well: memory has it in 16 bits then, and what moves it runs on the host.
+// Its sine is made by the launch that makes the number. Bytes are exact in 16 bits.
+TEST(ExactIntegers, AreOnTheHostWhereAProductReadsThemToo) {
   NetworkBuilder net("embedding");
   Weights weights(net);
   const auto cast = [&](NetworkValue v) { return net.apply(operators::Map{.op = MapOp::cast, .to = DType::f32}, {v}); };
-  const NetworkValue t = cast(net.input("t", {2}, DType::i64)), x = net.input("x", {2, 8});
-  const NetworkValue angle = reshape(t, {2, 1}) * weights({1, 8});
-  net.output(gemm(elementwise(Op::sin, {angle}).named("sine"), weights({8, 16})), "a");
+  const NetworkValue t = cast(net.input("t", {2, 8}, DType::i64)).named("step"), x = net.input("x", {2, 8});
+  net.output(gemm(t, weights({8, 16})), "a");
+  net.output(elementwise(Op::sin, {t}), "sine");
+  const NetworkValue u = cast(net.input("u", {2, 8}, DType::i64)).named("other");
+  net.output(gemm(u, weights({8, 16})), "d");
+  net.output(elementwise(Op::sin, {transpose(u, {1, 0})}), "turned");
   net.output(relu(cast(net.input("n", {2, 8}, DType::i64)) + x), "b");
   net.output(relu(cast(net.input("pixels", {2, 8}, DType::u8))), "c");
-  Decided d(net.build(), {{2}, {2, 8}, {2, 8}, {2, 8}}, "exact integers");
+  Decided d(net.build(), {{2, 8}, {2, 8}, {2, 8}, {2, 8}, {2, 8}}, "exact integers");
   const auto on_host = [&](const char* name) { return d.of(name).host.has_value(); };
-  ASSERT_TRUE(on_host("sine")) << to_string(d.plan, d.input);
-  EXPECT_THAT(d.of("sine").host->why.text(), HasSubstr("descends from integers, of which 16 bits hold too few digits"));
+  EXPECT_FALSE(on_host("step") || on_host("sine")) << to_string(d.plan, d.input);
+  ASSERT_TRUE(on_host("other")) << to_string(d.plan, d.input);
+  EXPECT_THAT(d.of("other").host->why.text(),
+              HasSubstr("descends from integers, of which 16 bits hold too few digits"));
   EXPECT_FALSE(on_host("a"));
-  EXPECT_FALSE(on_host("b")) << "x is no integer";
+  EXPECT_FALSE(on_host("b"));
+  EXPECT_TRUE(d.of("b").tensors) << "x is no integer, but the other is";
   EXPECT_FALSE(on_host("c")) << "a byte is exact";
 }
 

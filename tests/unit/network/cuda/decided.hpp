@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "network/cuda/decide/passes.hpp"
@@ -31,10 +32,13 @@ class Weights {
   int count_ = 0;
 };
 
-/// All passes up to `last`, for inputs of these sizes, in the order of the network's.
+/// All passes up to `last`, for inputs of these sizes, in the order of the network's. `on_host`:
+/// PlanningInput::on_host.
 class Decided {
  public:
-  Decided(const Network& given, std::vector<Sizes> inputs, std::string_view last) : fused_(fuse_for_gpu(given)) {
+  Decided(const Network& given, std::vector<Sizes> inputs, std::string_view last, std::vector<std::string> on_host = {})
+      : fused_(fuse_for_gpu(given)) {
+    input.on_host = std::move(on_host);
     for (const NetworkTensor& t : fused_.network.tensors) data_.push_back(in_memory_order(t));
     const std::vector<bool> in(fused_.network.inputs.size(), false), out(fused_.network.outputs.size(), false);
     storage_ = plan_storage(fused_, {std::move(inputs), in, out, in, out}, true);

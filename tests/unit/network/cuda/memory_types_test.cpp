@@ -1,0 +1,97 @@
+// In which types tensors lie in a GPU's memory, and how wide they are there.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "decided.hpp"
+#include "network/cuda/emit/emission.hpp"
+
+namespace unisono::network::gpu {
+namespace {
+
+using testing::HasSubstr;
+
+NetworkValue cast(NetworkValue x, DType to) {
+  return x.builder().apply(operators::Map{.op = MapOp::cast, .to = to}, {x});
+}
+DType type_of(const Decided& d, const std::string& name) { return d.input.tensor(d.id(name)).type; }
+std::int64_t pitch_of(const Decided& d, const std::string& name) { return d.input.tensor(d.id(name)).pitch; }
+
+TEST(MemoryTypes, AreTheNetworksButForF32) {
+  NetworkBuilder net("types");
+  const NetworkValue x = net.input("x", {3, 5}), i = net.input("i", {3, 5}, DType::i64);
+  const NetworkValue less = net.apply(operators::Map{.op = MapOp::less}, {i, i}).named("less");
+  net.output(net.apply(operators::Map{.op = MapOp::select}, {less, x, x}).named("chosen"), "y");
+  net.output(cast(net.input("d", {2, 3, 5, 7}, DType::f64), DType::u8).named("bytes"), "b");
+  const Decided d(net.build(), {{3, 5}, {3, 5}, {2, 3, 5, 7}}, "host groups");
+  EXPECT_TRUE(d.plan.host_groups.empty()) << to_string(d.plan, d.input);
+  EXPECT_EQ(type_of(d, "x"), DType::bf16);
+  EXPECT_EQ(pitch_of(d, "x"), 8) << "rows of octets";
+  EXPECT_EQ(type_of(d, "i"), DType::i64);
+  EXPECT_EQ(pitch_of(d, "i"), 5) << "dense";
+  EXPECT_EQ(type_of(d, "d"), DType::f64);
+  EXPECT_EQ(pitch_of(d, "d"), 3) << "channels last";
+  EXPECT_EQ(type_of(d, "less"), DType::boolean);
+  EXPECT_THROW(d.input.element_tensor(d.id("i")), InternalError);
+  EXPECT_NO_THROW(d.input.element_tensor(d.id("x")));
+
+  const Interval all = all_of(d.input.tensor(d.id("i")), {3, 5});
+  EXPECT_EQ(all.end() - all.begin, 3u * 5 * 8);
+  for (const auto& step : emit(d.input, d.plan).steps)
+    if (step->name == "input i") {
+      EXPECT_EQ(step->bytes, 2 * 15 * 8) << step->how;
+    }
+}
+
+// The caller's 16 bits become the element on their way, as floats of the network's own do not
+TEST(MemoryTypes, ShortFloatsAtTheBorderAreElements) {
+  NetworkBuilder net("casts");
+  const NetworkValue x = cast(net.input("x", {2, 8}, DType::f16), DType::f32);
+  net.output(cast(relu(x), DType::f16), "y");
+  net.output(relu(cast(cast(relu(x * 2.0), DType::f16).named("rounded"), DType::f32)), "z");
+  const Decided d(net.build(), {{2, 8}}, "host groups");
+  EXPECT_EQ(type_of(d, "x"), DType::bf16);
+  EXPECT_EQ(type_of(d, "y"), DType::bf16);
+  EXPECT_EQ(type_of(d, "rounded"), DType::f16);
+  EXPECT_TRUE(d.plan.host_groups.empty()) << to_string(d.plan, d.input);
+}
+
+// Parts and ranges of any width are where they belong, but not of another type
+TEST(MemoryTypes, PartsOfIntegersNeedNoOctets) {
+  NetworkBuilder net("parts");
+  const NetworkValue i = net.input("i", {4, 3}, DType::i64);
+  const NetworkValue a = net.apply(operators::Map{.op = MapOp::add}, {i, i}).named("a");
+  const NetworkValue b = net.apply(operators::Map{.op = MapOp::mul}, {i, i}).named("b");
+  const NetworkValue both = concat({a, b}).named("both");
+  const NetworkValue view = reshape(both, {8, 3}).named("view");
+  net.output(net.apply(operators::Map{.op = MapOp::neg}, {view}), "y");
+  net.output(net.apply(operators::Map{.op = MapOp::neg}, {both}), "z");
+  const Decided d(net.build(), {{4, 3}}, "host groups");
+  const auto at = [&](const char* name) { return d.input.tensor(d.id(name)).at.offset; };
+  EXPECT_EQ(at("a"), at("both"));
+  EXPECT_EQ(at("b"), at("both") + 3 * 8);
+  EXPECT_EQ(pitch_of(d, "b"), 6);
+  EXPECT_EQ(at("view"), at("both"));
+}
+
+// A step's sines, which are made of all digits of its number
+TEST(MemoryTypes, WhatDescendsFromIntegersIsF32UntilSomethingElseJoinsIt) {
+  NetworkBuilder net("embedding");
+  Weights weights(net);
+  const NetworkValue t = cast(net.input("t", {2}, DType::i64), DType::f32).named("step");
+  const NetworkValue angle = reshape(t, {2, 1}) * weights({1, 8});
+  net.output(gemm(elementwise(Op::sin, {angle}).named("sine"), weights({8, 16})), "a");
+  net.output(t, "step");
+  const NetworkValue bytes = cast(net.input("pixels", {2, 8}, DType::u8), DType::f32).named("bytes");
+  net.output(relu(bytes), "b");
+  const Decided d(net.build(), {{2}, {2, 8}}, "host groups");
+  EXPECT_TRUE(d.plan.host_groups.empty()) << to_string(d.plan, d.input);
+  EXPECT_EQ(type_of(d, "step"), DType::f32);
+  EXPECT_EQ(type_of(d, "sine"), DType::bf16) << "a product reads it";
+  EXPECT_EQ(type_of(d, "bytes"), DType::bf16) << "which holds a byte";
+  ASSERT_TRUE(d.of("sine").tensors) << to_string(d.plan, d.input);
+  EXPECT_THAT(d.of("sine").tensors->how(), HasSubstr("elementwise"));
+}
+
+}  // namespace
+}  // namespace unisono::network::gpu
