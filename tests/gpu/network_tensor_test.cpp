@@ -18,10 +18,10 @@ namespace {
 
 using testing::HasSubstr;
 
-NetworkValue apply(const OperatorKind& kind, const std::vector<NetworkValue>& x, const std::string& name = "") {
+NetworkValue applied(const OperatorKind& kind, const std::vector<NetworkValue>& x, const std::string& name = "") {
   return x[0].builder().apply(kind, x, name);
 }
-NetworkValue mapped(MapOp op, const std::vector<NetworkValue>& x) { return apply(operators::Map{.op = op}, x); }
+NetworkValue mapped(MapOp op, const std::vector<NetworkValue>& x) { return applied(operators::Map{.op = op}, x); }
 
 NetworkValue indices(NetworkBuilder& net, const std::string& name, const Sizes& shape,
                      const std::vector<std::int64_t>& values) {
@@ -66,43 +66,43 @@ void make_maps(NetworkBuilder& net, const Inputs& in) {
 void make_reductions(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue x = relu(in.at("x"));
   using operators::Reduce;
-  net.output(relu(apply(Reduce{.axes = {2}}, {x})), "rows");
-  net.output(apply(Reduce{.op = ReduceOp::mean, .axes = {0, 3}, .keep = false}, {x}), "mean");
-  net.output(apply(Reduce{.op = ReduceOp::max, .axes = {1}}, {x}), "channels");
-  net.output(apply(Reduce{.op = ReduceOp::log_sum_exp, .axes = {}, .keep = false}, {x}), "all");
-  net.output(apply(Reduce{.op = ReduceOp::l2, .axes = {1, 2, 3}, .keep = false}, {in.at("x")}), "l2");
+  net.output(relu(applied(Reduce{.axes = {2}}, {x})), "rows");
+  net.output(applied(Reduce{.op = ReduceOp::mean, .axes = {0, 3}, .keep = false}, {x}), "mean");
+  net.output(applied(Reduce{.op = ReduceOp::max, .axes = {1}}, {x}), "channels");
+  net.output(applied(Reduce{.op = ReduceOp::log_sum_exp, .axes = {}, .keep = false}, {x}), "all");
+  net.output(applied(Reduce{.op = ReduceOp::l2, .axes = {1, 2, 3}, .keep = false}, {in.at("x")}), "l2");
 }
 
 void make_products(NetworkBuilder& net, const Inputs& in) {
-  net.output(relu(apply(operators::MatMul{}, {relu(in.at("a")), in.at("b")})), "ab");
-  net.output(apply(operators::MatMul{}, {in.at("a"), numbers(net, "c", {7, 5})}), "ac");
+  net.output(relu(applied(operators::MatMul{}, {relu(in.at("a")), in.at("b")})), "ab");
+  net.output(applied(operators::MatMul{}, {in.at("a"), numbers(net, "c", {7, 5})}), "ac");
 }
 
 void make_moves(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue x = relu(in.at("x"));
-  net.output(relu(apply(operators::Tile{.repeats = {2, 1, 3, 2}}, {x})), "tiled");
-  net.output(apply(operators::DepthToSpace{.block = 2}, {x}), "space");
-  net.output(apply(operators::DepthToSpace{.block = 2, .column_row_depth = true}, {x}), "space of columns");
-  net.output(apply(operators::DepthToSpace{.block = 2, .inverse = true}, {x}), "depth");
+  net.output(relu(applied(operators::Tile{.repeats = {2, 1, 3, 2}}, {x})), "tiled");
+  net.output(applied(operators::DepthToSpace{.block = 2}, {x}), "space");
+  net.output(applied(operators::DepthToSpace{.block = 2, .column_row_depth = true}, {x}), "space of columns");
+  net.output(applied(operators::DepthToSpace{.block = 2, .inverse = true}, {x}), "depth");
   const std::map<std::string, PadMode> modes{
       {"edge", PadMode::edge}, {"reflect", PadMode::reflect}, {"wrap", PadMode::wrap}};
   for (const auto& [name, mode] : modes)
-    net.output(relu(apply(operators::Pad{.before = {0, 1, 2, 3}, .after = {0, 0, 1, -1}, .mode = mode}, {x})), name);
-  net.output(apply(operators::Triangle{.upper = false, .diagonal = 1}, {x}), "triangle");
-  net.output(apply(operators::CumulativeSum{.axis = 2, .exclusive = true}, {x}), "sums");
+    net.output(relu(applied(operators::Pad{.before = {0, 1, 2, 3}, .after = {0, 0, 1, -1}, .mode = mode}, {x})), name);
+  net.output(applied(operators::Triangle{.upper = false, .diagonal = 1}, {x}), "triangle");
+  net.output(applied(operators::CumulativeSum{.axis = 2, .exclusive = true}, {x}), "sums");
 }
 
 void make_many_axes(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue x = reshape(relu(in.at("x")), {2, 3, 2, 2, 4, 5});
   const NetworkValue t = transpose(x, {5, 0, 3, 1, 2, 4});
   net.output(relu(reshape(t, {10, 48})), "transposed");
-  net.output(
-      relu(reshape(apply(operators::Pad{.before = {1, 0, 0, 0, 0, 2}, .after = {0, 0, 1, 0, -1, 0}, .value = 0.5}, {x}),
-                   {3, 3, 3, 2, 21})),
-      "padded");
+  net.output(relu(reshape(
+                 applied(operators::Pad{.before = {1, 0, 0, 0, 0, 2}, .after = {0, 0, 1, 0, -1, 0}, .value = 0.5}, {x}),
+                 {3, 3, 3, 2, 21})),
+             "padded");
   net.output(reshape(concat({x, x * 2.0}, 2), {2, 3, -1}), "joined");
   net.output(
-      reshape(apply(operators::Slice{.starts = {1, 3}, .ends = {3, 0}, .steps = {1, -2}, .axes = {1, 4}}, {x}), {-1}),
+      reshape(applied(operators::Slice{.starts = {1, 3}, .ends = {3, 0}, .steps = {1, -2}, .axes = {1, 4}}, {x}), {-1}),
       "sliced");
 }
 
@@ -110,42 +110,42 @@ void make_windows(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue v = relu(in.at("v")), x = in.at("x");
   operators::PoolNd pool{
       .kernel = {2, 3, 2}, .stride = {1, 2, 2}, .dilation = {1, 1, 1}, .before = {0, 1, 0}, .after = {1, 1, 0}};
-  net.output(relu(apply(pool, {v})), "largest");
+  net.output(relu(applied(pool, {v})), "largest");
   pool.average = true, pool.count_pad = true;
-  net.output(apply(pool, {v}), "average");
-  net.output(relu(apply(operators::Conv3d{.stride = {1, 2, 1},
-                                          .dilation = {1, 1, 2},
-                                          .before = {1, 1, 1},
-                                          .after = {1, 1, 1},
-                                          .output_pad = {0, 0, 0},
-                                          .groups = 2},
-                        {v, numbers(net, "w", {6, 2, 2, 3, 3}), numbers(net, "bias", {6})})),
+  net.output(applied(pool, {v}), "average");
+  net.output(relu(applied(operators::Conv3d{.stride = {1, 2, 1},
+                                            .dilation = {1, 1, 2},
+                                            .before = {1, 1, 1},
+                                            .after = {1, 1, 1},
+                                            .output_pad = {0, 0, 0},
+                                            .groups = 2},
+                          {v, numbers(net, "w", {6, 2, 2, 3, 3}), numbers(net, "bias", {6})})),
              "volumes");
-  net.output(apply(operators::Resample{.mode = ResizeMode::cubic,
-                                       .scales = {1, 1, 1.5, 0.7},
-                                       .sizes = {0, 0, 0, 0},
-                                       .roi_begin = {},
-                                       .roi_end = {}},
-                   {x}),
+  net.output(applied(operators::Resample{.mode = ResizeMode::cubic,
+                                         .scales = {1, 1, 1.5, 0.7},
+                                         .sizes = {0, 0, 0, 0},
+                                         .roi_begin = {},
+                                         .roi_end = {}},
+                     {x}),
              "cubic");
-  net.output(relu(apply(operators::GridSample{.padding = GridPadding::border}, {relu(x), in.at("grid")})), "sampled");
+  net.output(relu(applied(operators::GridSample{.padding = GridPadding::border}, {relu(x), in.at("grid")})), "sampled");
 }
 
 void make_indexed(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue x = relu(in.at("x")), u = in.at("u");
-  net.output(relu(apply(operators::Gather{.axis = 1}, {x, indices(net, "i", {2, 2}, {4, 0, -1, 1})})), "rows");
+  net.output(relu(applied(operators::Gather{.axis = 1}, {x, indices(net, "i", {2, 2}, {4, 0, -1, 1})})), "rows");
   net.output(
-      apply(operators::GatherElements{.axis = 0}, {x, indices(net, "e", {2, 5}, {0, 2, 1, 2, 0, -3, 1, 1, 0, 2})}),
+      applied(operators::GatherElements{.axis = 0}, {x, indices(net, "e", {2, 5}, {0, 2, 1, 2, 0, -3, 1, 1, 0, 2})}),
       "elements");
-  net.output(apply(operators::GatherND{}, {x, indices(net, "t", {2, 2}, {2, 4, -3, 0})}), "tuples");
+  net.output(applied(operators::GatherND{}, {x, indices(net, "t", {2, 2}, {2, 4, -3, 0})}), "tuples");
   const std::map<std::string, ScatterReduction> reductions{
       {"replaced", ScatterReduction::none}, {"added", ScatterReduction::add}, {"greatest", ScatterReduction::max}};
   for (const auto& [name, reduction] : reductions)
-    net.output(relu(apply(operators::ScatterND{.reduction = reduction},
-                          {x, indices(net, name + " at", {3, 1}, {1, 1, 0}), u})),
+    net.output(relu(applied(operators::ScatterND{.reduction = reduction},
+                            {x, indices(net, name + " at", {3, 1}, {1, 1, 0}), u})),
                name);
-  net.output(apply(operators::ScatterElements{.axis = 1},
-                   {x, indices(net, "s", {3, 5}, {0, 1, 2, 3, 4, 4, 3, 2, 1, 0, 1, 0, 2, 4, 3}), u}),
+  net.output(applied(operators::ScatterElements{.axis = 1},
+                     {x, indices(net, "s", {3, 5}, {0, 1, 2, 3, 4, 4, 3, 2, 1, 0, 1, 0, 2, 4, 3}), u}),
              "placed");
 }
 
@@ -159,7 +159,7 @@ void make_map_regions(NetworkBuilder& net, const Inputs& in) {
   const NetworkValue x = in.at("x"), y = mapped(MapOp::floor, {relu(x) * 3.0}) * in.at("s");
   const NetworkValue less = mapped(MapOp::less, {y, x});
   net.output(mapped(MapOp::select, {less, y, x * 0.5}), "chosen");
-  const NetworkValue there = apply(operators::Transpose{{0, 1, 3, 2}}, {less}), z = transpose(x, {0, 1, 3, 2});
+  const NetworkValue there = applied(operators::Transpose{{0, 1, 3, 2}}, {less}), z = transpose(x, {0, 1, 3, 2});
   net.output(mapped(MapOp::select, {mapped(MapOp::logical_not, {there}), z, z * 2.0}), "turned");
 }
 
@@ -206,7 +206,7 @@ INSTANTIATE_TEST_SUITE_P(All, NetworkSmallTensors, testing::ValuesIn(tensor_case
 TEST(NetworkSmall, AnIndexOutsideIsAnErrorOfItsRun) {
   NetworkBuilder net("rows");
   const NetworkValue x = relu(net.input("x", {"rows", 16}));
-  net.output(relu(apply(operators::Gather{}, {x, indices(net, "i", {3}, {0, 6, -7})}, "picked")), "y");
+  net.output(relu(applied(operators::Gather{}, {x, indices(net, "i", {3}, {0, 6, -7})}, "picked")), "y");
   const NetworkExecutable executable = compile(net.build(), on_gpu());
   for (const std::int64_t rows : {6, 7, 5, 9}) {
     const HostTensors inputs = random_inputs({{"x", {rows, 16}}}, 4);
