@@ -59,7 +59,7 @@ void make_maps(NetworkBuilder& net, const Inputs& in) {
   net.output(mapped(MapOp::floor, {relu(x) * 3.0}), "floor");
   net.output(relu(mapped(MapOp::tan, {x})), "tan");
   net.output(mapped(MapOp::fmod, {x, y + 3.0}), "fmod");
-  net.output(mapped(MapOp::mod, {x, numbers(net, "c", {3, 1, 1})}), "mod");
+  net.output(mapped(MapOp::max, {x, numbers(net, "c", {3, 1, 1})}), "max");
   net.output(mapped(MapOp::sign, {y}), "sign");
 }
 
@@ -156,9 +156,9 @@ void make_filters(NetworkBuilder& net, const Inputs& in) {
 
 // Neighbours are one launch; bool is stored where another region reads it
 void make_map_regions(NetworkBuilder& net, const Inputs& in) {
-  const NetworkValue x = in.at("x"), y = mapped(MapOp::floor, {relu(x) * 3.0}) * in.at("s");
+  const NetworkValue x = in.at("x"), y = mapped(MapOp::asinh, {relu(x) * 3.0}) * in.at("s");
   const NetworkValue less = mapped(MapOp::less, {y, x});
-  net.output(mapped(MapOp::select, {less, y, x * 0.5}), "chosen");
+  net.output(mapped(MapOp::select, {less, y, x}), "chosen");
   const NetworkValue there = applied(operators::Transpose{{0, 1, 3, 2}}, {less}), z = transpose(x, {0, 1, 3, 2});
   net.output(mapped(MapOp::select, {mapped(MapOp::logical_not, {there}), z, z * 2.0}), "turned");
 }

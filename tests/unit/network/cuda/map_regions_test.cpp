@@ -47,8 +47,8 @@ TEST(MapRegions, AreOneLaunchOfAllNeighbours) {
   const LaunchSequence launches = emit(d.input, d.plan);
   ASSERT_EQ(launches.steps.size(), 4u) << "two inputs, the region, the output";
   EXPECT_EQ(launches.steps[2]->what, "relu (2,16,6,6) -> (2,16,6,6), then floor, mul, less, select, mul");
-  EXPECT_EQ(launches.steps[2]->how, "elementwise, 4 a thread; waits for launch 1 and 2") << "a constant is of f32";
-  EXPECT_EQ(launches.steps[2]->bytes, 2.0 * (2 * 2 * 16 * 36 + 16) + 4) << "x, scale, z and a constant";
+  EXPECT_EQ(launches.steps[2]->how, "elementwise, 4 a thread; waits for launch 1 and 2");
+  EXPECT_EQ(launches.steps[2]->bytes, 2.0 * (2 * 2 * 16 * 36 + 16) + 4) << "x, scale, z and the number";
 }
 
 TEST(MapRegions, AreSinglesOfTheCpu) {
