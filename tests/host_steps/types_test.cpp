@@ -134,7 +134,7 @@ Network steps_that_a_product_reads() {
   NetworkBuilder net("products of steps");
   const NetworkValue t = cast(net.input("t", {2, 8}, DType::i64), DType::f32);
   net.output(gemm(t, constants(net, "w", {8, 16}, 8 * 16)) * (1.0 / 64), "y");
-  net.output(elementwise(Op::sin, {t * (1.0 / 64)}), "sine");
+  net.output(elementwise(Op::sin, {transpose(t, {1, 0}) * (1.0 / 64)}), "sine");
   return net.build();
 }
 
