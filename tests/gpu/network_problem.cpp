@@ -105,7 +105,17 @@ const std::vector<NetworkCase>& network_cases() {
       {"normalisations of concatenations in f16", joined_normalisations, {{"x", {3, 16, 34, 18}}}, DType::f16},
       {"inverted bottlenecks", inverted_bottlenecks, {{"x", {2, 16, 14, 22}}}},
       {"inverted bottlenecks in f16", inverted_bottlenecks, {{"x", {3, 16, 56, 40}}}, DType::f16},
-      {"exported normalisations", exported_normalisations, {{"x", {2, 16, 9, 11}}, {"pixels", {1, 40, 1, 1}}}}};
+      {"exported normalisations", exported_normalisations, {{"x", {2, 16, 9, 11}}, {"pixels", {1, 40, 1, 1}}}},
+      {"packed attention", [] { return packed_attention(37, 3, 24); }, {{"x", {2, 37, 16}}}},
+      {"packed attention in f16", [] { return packed_attention(197, 2, 64); }, {{"x", {1, 197, 16}}}, DType::f16},
+      {"masked attention", masked_attention, {{"x", {2, 21, 24}}, {"mask", {2, 1, 1, 21}}}},
+      {"cross attention", cross_attention, {{"x", {2, 7, 24}}, {"text", {2, 77, 24}}}},
+      {"cross attention of many rows", cross_attention, {{"x", {2, 1025, 24}}, {"text", {2, 77, 24}}}},
+      {"products of tensors",
+       products_of_tensors,
+       {{"x", {2, 5, 13, 9}}, {"z", {5, 9, 70}}, {"rows", {2, 130, 40}}, {"other", {2, 66, 40}}}},
+      {"attention of wide heads", [] { return packed_attention(65, 1, 160); }, {{"x", {3, 65, 16}}}},
+      {"attention of one row", [] { return packed_attention(1, 16, 8); }, {{"x", {1, 1, 16}}}}};
   return cases;
 }
 

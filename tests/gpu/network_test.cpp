@@ -48,6 +48,35 @@ TEST(Network, NormalisationsOfConcatenationsInF16Agree) { agrees(20); }
 
 TEST(NetworkSmall, ExportedNormalisationsAgree) { agrees(23); }
 TEST(NetworkSmall, InvertedBottlenecksAgree) { agrees(21); }
+TEST(NetworkSmall, PackedAttentionAgrees) { agrees(24); }
+TEST(NetworkSmall, PackedAttentionInF16Agrees) { agrees(25); }
+TEST(NetworkSmall, MaskedAttentionAgrees) { agrees(26); }
+TEST(NetworkSmall, CrossAttentionAgrees) { agrees(27); }
+TEST(Network, CrossAttentionOfManyRowsAgrees) { agrees(28); }
+TEST(NetworkSmall, ProductsOfTensorsAgree) { agrees(29); }
+TEST(NetworkSmall, AttentionOfWideHeadsAgrees) { agrees(30); }
+TEST(NetworkSmall, AttentionOfOneRowAgrees) { agrees(31); }
+
+// Every attention is one launch, and reads q, k and v where their products leave them
+TEST(NetworkSmall, AttentionIsOneLaunch) {
+  const auto launches = [](std::size_t which) {
+    const NetworkCase& c = network_cases()[which];
+    std::vector<std::string> all;
+    for (const LaunchReport& l : explain_device(c.make(), on_gpu(c.precision), c.shapes).launches) {
+      EXPECT_FALSE(l.on_host) << l.what;
+      all.push_back(l.what + ": " + l.how);
+    }
+    return all;
+  };
+  // the input, the packed product, attention, the last product, the output
+  const auto packed = launches(24);
+  EXPECT_EQ(packed.size(), 5u) << testing::PrintToString(packed);
+  EXPECT_THAT(packed, testing::Contains(testing::HasSubstr("attention kernel, mma.sync, tiles of 64 queries")));
+  EXPECT_THAT(packed, testing::Not(testing::Contains(testing::HasSubstr("gathered"))));
+  const auto masked = launches(26);
+  EXPECT_THAT(masked, testing::Contains(testing::HasSubstr("attention kernel")).Times(2));
+  EXPECT_THAT(masked, testing::Not(testing::Contains(testing::HasSubstr("softmax"))));
+}
 TEST(Network, InvertedBottlenecksInF16Agree) { agrees(22); }
 
 // But for odd channels by kernels of their own, with what follows unless that reduces
