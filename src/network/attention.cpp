@@ -1,6 +1,8 @@
 /// Attention in the forms in which it is exported: two MatMuls with a softmax between become one operator, which takes
 /// its matrices from where they lie ahead of reshapes, permutes and ranges, and leaves its own behind them.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -32,15 +34,15 @@ class Rewriter {
   struct Plan {
     operators::Attention kind;
     std::vector<TensorId> inputs;
-    std::vector<Operator> ahead;  // what makes masks of choices
     TensorId output = 0;
   };
 
   std::optional<Plan> plan(const AttentionMatch& m);
   Source source(TensorId id) const;
   std::optional<double> factor_of(const Operator& op, std::size_t* operand) const;
-  std::optional<ElementView> mask_view(Plan& plan, const ScoreMask& mask, const Shape& scores);
-  TensorId chosen_mask(Plan& plan, const ScoreMask& mask);
+  std::optional<ElementView> mask_view(const ScoreMask& mask, const Shape& scores);
+  TensorId chosen_mask(const ScoreMask& mask);
+  void add_choices(std::optional<TensorId> condition);
   std::optional<ElementView> result_view(const AttentionMatch& m, TensorId* output) const;
   TensorId add_tensor(const NetworkTensor& t) {
     out_.tensors.push_back(t);
@@ -50,6 +52,7 @@ class Rewriter {
   const Network& in_;
   TensorUses uses_;
   Network out_;
+  std::vector<Operator> choices_;  // what makes masks of conditions
 };
 
 // A product or a quotient with a constant number
@@ -80,27 +83,39 @@ Source Rewriter::source(TensorId id) const {
   return {whole_view(id, in_[id].shape)};
 }
 
-// where(condition, 0, number), in the condition's own shape
-TensorId Rewriter::chosen_mask(Plan& plan, const ScoreMask& mask) {
+// where(condition, 0, number), in the condition's own shape. Layers that share a condition share its mask.
+TensorId Rewriter::chosen_mask(const ScoreMask& mask) {
   const NetworkTensor& condition = in_[*mask.condition];
+  const float hidden = *constant_number(in_[mask.values]);
+  const std::size_t place = mask.hides ? 1 : 2;
+  for (const Operator& op : choices_)
+    if (op.inputs[0] == *mask.condition && constant_number(out_[op.inputs[place]]) == hidden) return op.output;
   const auto number = [&](float x) {
     return add_tensor(
         {condition.name + "_number", DType::f32, {}, std::make_shared<std::vector<float>>(1, x), nullptr});
   };
-  const TensorId stays = number(0), hidden = number(*constant_number(in_[mask.values]));
-  const TensorId made = add_tensor({condition.name + "_mask", DType::f32, condition.shape, nullptr, nullptr});
-  plan.ahead.push_back({operators::Map{.op = MapOp::select},
-                        condition.name + "_mask",
-                        {*mask.condition, mask.hides ? hidden : stays, mask.hides ? stays : hidden},
-                        made});
+  const std::string name =
+      fmt::format("{}_mask{}", condition.name, choices_.empty() ? "" : std::to_string(choices_.size()));
+  const TensorId stays = number(0), never = number(hidden);
+  const TensorId made = add_tensor({name, DType::f32, condition.shape, nullptr, nullptr});
+  choices_.push_back({operators::Map{.op = MapOp::select},
+                      name,
+                      {*mask.condition, mask.hides ? never : stays, mask.hides ? stays : never},
+                      made});
   return made;
 }
 
+// Those of a condition that has just been made, or of all that no operator makes
+void Rewriter::add_choices(std::optional<TensorId> condition) {
+  for (const Operator& op : choices_)
+    if (condition ? op.inputs[0] == *condition : uses_.producer(op.inputs[0]) == nullptr) out_.operators.push_back(op);
+}
+
 // In the shape of the scores
-std::optional<ElementView> Rewriter::mask_view(Plan& plan, const ScoreMask& mask, const Shape& scores) {
+std::optional<ElementView> Rewriter::mask_view(const ScoreMask& mask, const Shape& scores) {
   if (mask.condition) {
     const Shape& shape = in_[*mask.condition].shape;
-    return in_shape(broadcast(whole_view(chosen_mask(plan, mask), shape), shape, mask.shape), scores);
+    return in_shape(broadcast(whole_view(chosen_mask(mask), shape), shape, mask.shape), scores);
   }
   Source s = source(mask.values);
   if (s.factor != 1) s.view = whole_view(mask.values, in_[mask.values].shape);
@@ -214,7 +229,7 @@ std::optional<Rewriter::Plan> Rewriter::plan(const AttentionMatch& m) {
                                  spread(v.view, in_[m.result->inputs[1]].shape, weights)};
   std::swap(views[1].axes.back(), views[1].axes[views[1].axes.size() - 2]);
   for (const ScoreMask& mask : m.masks) {
-    auto view = mask_view(p, mask, scores);
+    auto view = mask_view(mask, scores);
     if (!view) return std::nullopt;
     views.push_back(std::move(*view));
     p.kind.replaces.push_back(mask.condition.has_value());
@@ -259,15 +274,15 @@ Network Rewriter::run() {
   }
   if (plans.empty()) return in_;
   out_.operators.clear();
+  add_choices(std::nullopt);
   for (const Operator& op : in_.operators) {
     const auto found = plans.find(op.output);
     if (found == plans.end()) {
       out_.operators.push_back(op);
-      continue;
+    } else {
+      out_.operators.push_back({std::move(found->second.kind), op.name, std::move(found->second.inputs), op.output});
     }
-    Plan& p = found->second;
-    for (Operator& ahead : p.ahead) out_.operators.push_back(std::move(ahead));
-    out_.operators.push_back({std::move(p.kind), op.name, std::move(p.inputs), op.output});
+    add_choices(op.output);
   }
   const TensorUses uses(out_);
   std::vector<Operator> live;

@@ -27,13 +27,18 @@ BatchSpace one_batch() {
   return space;
 }
 
+// Operations, and elements of all matrices
+struct Work {
+  double flop = 0, elements = 0;
+};
+
 // The address of the first element
 void* first_element(const PlacedMatrix& m, const Bases& bases) {
   return static_cast<std::byte*>(address(m.at, bases)) + m.first;
 }
 
 template <class P, class Fill>
-void add_launch(RegionEmission& e, const products::Kernel& kernel, const P& fixed, double flop,
+void add_launch(RegionEmission& e, const products::Kernel& kernel, const P& fixed, const Work& work,
                 const std::vector<PlacedMatrix>& placed, const Fill& fill) {
   std::vector<Location> used;
   Touched touched;
@@ -50,7 +55,7 @@ void add_launch(RegionEmission& e, const products::Kernel& kernel, const P& fixe
   auto step = std::make_unique<PlainStep>(kernel.source, kernel.entry, e.in.device.arch(),
                                           cuda::PlainGrid{kernel.ctas, kernel.threads, kernel.shared_bytes}, sizeof(P),
                                           parameters);
-  step->flop = flop;
+  step->flop = work.flop, step->bytes = work.elements * static_cast<double>(size_of(e.in.element));
   e.add(std::move(step), {describe(e.net(), *e.op), kernel.how}, used, std::move(touched));
 }
 
@@ -153,9 +158,10 @@ void AttentionEmission::run() {
   for (std::size_t i = 0; i < a_.replaces.size(); ++i) place_mask(i);
   p.y = place(e_.output(), a_.result);
   const products::Kernel kernel = products::attention(problem_, e_.in.device);
-  const double flop = 2.0 * products::count(p.batches) * p.queries * p.keys * (double{1} * p.width + p.value_width);
+  const double batch = products::count(p.batches), widths = double{1} * p.width + p.value_width;
+  const Work work{2 * batch * p.queries * p.keys * widths, batch * widths * (double{1} * p.queries + p.keys)};
   const std::size_t masks = a_.replaces.size();
-  add_launch(e_, kernel, p, flop, placed_, [masks](AttentionParams& q, const auto& at) {
+  add_launch(e_, kernel, p, work, placed_, [masks](AttentionParams& q, const auto& at) {
     q.q.memory = at(0), q.k.memory = at(1), q.v.memory = at(2);
     for (std::size_t i = 0; i < masks; ++i) q.masks[i].values.memory = at(3 + i);
     q.y.memory = at(3 + masks);
@@ -182,8 +188,9 @@ void emit_product(RegionEmission& e) {
   const products::Kernel kernel = products::matrix_product(product);
   std::vector<PlacedMatrix> placed;
   for (const TensorId id : {a, b, c}) placed.push_back({e.tensor(id).at, 0, e.all_of(id)});
-  const double flop = 2.0 * products::count(p.batches) * p.rows * p.columns * p.depth;
-  add_launch(e, kernel, p, flop, placed, [](MatrixProductParams& q, const auto& at) {
+  const double batch = products::count(p.batches), rows = p.rows, columns = p.columns, depth = p.depth;
+  const Work work{2 * batch * rows * columns * depth, batch * (rows * depth + depth * columns + rows * columns)};
+  add_launch(e, kernel, p, work, placed, [](MatrixProductParams& q, const auto& at) {
     q.a.memory = at(0), q.b.memory = at(1), q.c.memory = at(2);
   });
 }
