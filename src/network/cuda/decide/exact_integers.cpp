@@ -24,7 +24,7 @@ class Descent {
     for (std::size_t i = 0; i < plan_.regions.size(); ++i) {
       const Region& r = in_.region(i);
       std::optional<Unserved>& host = plan_.regions[i].host;
-      if (!host && in_.is_launched(r) && r.kind != RegionReport::Kind::contraction) host = refuse_rounding(r);
+      if (!host && in_.is_launched(r) && !needs_tensor_cores(r)) host = refuse_rounding(r);
       const bool is_exact = host || r.kind == RegionReport::Kind::free;
       for (const std::size_t op : r.operators) descends_[output_of(op)] = is_exact && reads_descendants(op);
     }
@@ -32,6 +32,11 @@ class Descent {
 
  private:
   TensorId output_of(std::size_t op) const { return in_.net().operators[op].output; }
+
+  // What the host has no operator for, or takes far too long for
+  bool needs_tensor_cores(const Region& r) const {
+    return r.kind == RegionReport::Kind::contraction || std::holds_alternative<operators::Attention>(in_.first(r).kind);
+  }
 
   // Whether the operator's result is made of integers, or of floats that are. Indices say where a value lies, and not
   // what it is.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "network/cuda/parameters.hpp"
+#include "products/kernel.hpp"
 
 namespace unisono::network::gpu {
 
@@ -26,6 +27,8 @@ class SingleRefusal {
   Answer operator()(const operators::Slice&) const { return copy(); }
   Answer operator()(const operators::Identity&) const { return copy(); }
   Answer operator()(const operators::Map& m) const { return m.op == MapOp::cast ? copy() : none(); }
+  Answer operator()(const operators::MatMul&) const;
+  Answer operator()(const operators::Attention&) const { return products::refuse_device(in_.device); }
   Answer operator()(const operators::Pad& p) const {
     if (p.mode != PadMode::constant) return because("pads of other modes than constant have no kernel of a GPU");
     return copy();
@@ -49,6 +52,14 @@ class SingleRefusal {
   const PlanningInput& in_;
   const Operator& op_;
 };
+
+SingleRefusal::Answer SingleRefusal::operator()(const operators::MatMul&) const {
+  if (auto why = products::refuse_device(in_.device)) return why;
+  const Sizes& c = in_.sizes(op_.output);
+  const auto batch = std::count_if(c.begin(), c.end() - 2, [](std::int64_t extent) { return extent != 1; });
+  if (batch <= kBatchAxes) return std::nullopt;
+  return because(fmt::format("a product with {} axes of batches; at most {}", batch, kBatchAxes));
+}
 
 }  // namespace
 
