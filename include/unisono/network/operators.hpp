@@ -189,8 +189,7 @@ using OperatorKind = std::variant<
     operators::Tile, operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
     operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements, operators::GatherND,
     operators::ScatterElements, operators::ScatterND, operators::Range, operators::Triangle, operators::CumulativeSum,
-    operators::TopK, operators::GridSample, operators::UpsampledConv2d, operators::PixelReshape,
-    operators::Attention>;
+    operators::TopK, operators::GridSample, operators::UpsampledConv2d, operators::PixelReshape, operators::Attention>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);
