@@ -46,8 +46,9 @@ FORBIDDEN = {
     "ir": ["passes", "plan", "codegen", "jit", "runtime", "reference", "network"],
     "passes": ["plan", "codegen", "jit", "runtime", "reference", "network"],
     "plan": ["families", "lower", "tuning", "codegen", "jit", "runtime", "reference", "network"],
-    "codegen": ["tensors", "families", "lower", "tuning", "jit", "runtime", "reference", "network"],
-    "tensors": ["families", "lower", "tuning", "jit", "runtime", "reference", "network"],
+    "codegen": ["tensors", "products", "families", "lower", "tuning", "jit", "runtime", "reference", "network"],
+    "products": ["tensors", "families", "lower", "tuning", "jit", "runtime", "reference", "network"],
+    "tensors": ["products", "families", "lower", "tuning", "jit", "runtime", "reference", "network"],
     "tuning": ["lower", "jit", "runtime", "tuner", "reference", "network"],
     "lower": ["tuner", "reference", "network"],
     "jit": ["lower", "ir", "passes", "plan", "codegen", "runtime", "reference", "network"],
@@ -65,7 +66,7 @@ SUB_FOLDERS = {
 }
 
 # Folders of kernels/unisono: each may include those ahead of it.
-KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "tensor", "check"]
+KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "tensor", "product", "check"]
 MOST_LINES, MOST_COLUMNS = 300, 120
 
 # What is included outside src/families

@@ -115,6 +115,7 @@ std::optional<Refusal> Fuser::refusal(std::size_t candidate, std::size_t seed) {
   if (std::holds_alternative<operators::Reduce>(c.kind) || std::holds_alternative<operators::ArgReduce>(c.kind))
     return because("reduces axes");
   if (std::holds_alternative<operators::MatMul>(c.kind)) return because("multiplies batches of matrices");
+  if (std::holds_alternative<operators::Attention>(c.kind)) return because("is attention");
   if (!is_pointwise(c.kind) && !is_map(c.kind)) return because("changes shape or order");
   if (!fuse_) return because("fusion is off");
   if (!(shape(candidate) == shape(seed)))
@@ -378,7 +379,9 @@ FusedNetwork Fuser::run() {
 }  // namespace
 
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
-  FusedNetwork f = Fuser(legalise(network, fuse && style.upsamples), fuse, style.maps).run();
+  const bool attends = fuse && style.attention;
+  FusedNetwork f =
+      Fuser(legalise(attends ? with_attention(network) : network, fuse && style.upsamples), fuse, style.maps).run();
   if (fuse && style.column_ranges) {
     Stacked stacked = stack_products(f.network, f.regions, style);
     if (stacked.network) f = Fuser(std::move(*stacked.network), fuse, style.maps).run();

@@ -8,6 +8,7 @@
 
 #include "ir/infer.hpp"
 #include "ir/op_table.hpp"
+#include "network/attention_extents.hpp"
 #include "network/dim.hpp"
 #include "network/empty_tensors.hpp"
 #include "network/infer_tensors.hpp"
@@ -52,6 +53,11 @@ class Inference {
   Shape operator()(const operators::Flatten& f) const;
   Shape operator()(const operators::Transpose& t) const;
   Shape operator()(const operators::Expand&) const { return (count(2, 2), broadcast(shape(0), shape(1))); }
+  Shape operator()(const operators::Attention& a) const {
+    std::vector<Shape> shapes;
+    for (const NetworkTensor* t : inputs_) shapes.push_back(t->shape);
+    return result_shape(a, shapes);
+  }
   Shape operator()(const operators::Identity&) const { return (count(1, 1), shape(0)); }
   // operators on tensors of any type
   Shape operator()(const auto& k) const { return infer_tensor_shape(k, OperatorInputs{inputs_, where_}); }

@@ -60,6 +60,7 @@ struct NameOf {
   std::string operator()(const operators::ReshapeLike&) const { return "reshape_like"; }
   std::string operator()(const operators::ShapeOf&) const { return "shape"; }
   std::string operator()(const operators::MatMul&) const { return "matmul"; }
+  std::string operator()(const operators::Attention&) const { return "attention"; }
   std::string operator()(const operators::Conv3d& c) const { return c.transposed ? "conv_transpose3d" : "conv3d"; }
   std::string operator()(const operators::PoolNd& p) const {
     return p.indices ? "max_pool_indices" : p.average ? "average_pool" : "max_pool";
@@ -111,6 +112,8 @@ void check_is_users(const Operator& op) {
     throw UserError(where(op) + ": UpsampledConv2d is made while a network is compiled; write Resize and Conv2d");
   if (std::holds_alternative<operators::PixelReshape>(op.kind))
     throw UserError(where(op) + ": PixelReshape is made while a network is compiled; write Transpose and Reshape");
+  if (std::holds_alternative<operators::Attention>(op.kind))
+    throw UserError(where(op) + ": Attention is made while a network is compiled; write MatMul and Softmax");
 }
 }  // namespace network
 

@@ -141,6 +141,7 @@ void Placer::place_run(Region& r, const Region& whole) {
   const Operator &op = first(r), &wide = first(whole);
   const auto lies_there = [&](TensorId id) { return is_slice(id) && f_.placement[id]->base == wide.output; };
   if (given_[op.output] || pinned_[op.output] || f_.placement[op.output]) return;
+  if (f_.own_type[op.output] != f_.own_type[wide.output]) return;
   if (!std::all_of(op.inputs.begin(), op.inputs.end(), lies_there)) return;
   if (needs_dense(n_, f_.regions, op.output)) return;
   const std::int64_t column = f_.placement[op.inputs[0]]->column;

@@ -92,6 +92,8 @@ struct MemoryStyle {
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
   /// by whatever is no contraction. Then products of one input may be stacked, too.
   bool column_ranges = false;
+  /// Products with a softmax between are one operator: operators::Attention.
+  bool attention = false;
   /// An input of at most so many channels, of which the backend loads a pixel as slowly as one of many, reaches the
   /// only convolution that reads it with the filter taps of an image row as channels.
   std::int64_t im2col_channels = 0;
@@ -130,6 +132,10 @@ Network legalise(const Network& network, bool upsamples = false);
 /// Operands that are repeated for one elementwise operator, which broadcasts by itself, are read as they are, and
 /// gathers of one constant index become ranges.
 Network broadcast_operands(const Network& network);
+
+/// Two MatMuls with a softmax between become operators::Attention, which reads and writes through the reshapes,
+/// permutes and ranges around.
+Network with_attention(const Network& network);
 
 /// Values between permutes from (N,C,H,W) to (N,H,W,C) and back become rows of matrices, which need no copies.
 Network rows_of_pixels(const Network& network);

@@ -88,7 +88,9 @@ UNISONO_EMULATOR_API void multiply_fragments(float* d, const std::uint32_t* a, c
                                              MatrixElement element);
 /// stmatrix: `count` 8x8 matrices of 16-bit elements, by all lanes of a warp.
 UNISONO_EMULATOR_API void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed);
-/// ldmatrix, likewise.
+/// cp.async of 16 bytes to shared memory, of which `bytes` are read and the others are zeros.
+UNISONO_EMULATOR_API void copy_16(std::uint32_t to, const void* from, std::uint32_t bytes);
+/// ldmatrix, as store_matrices.
 UNISONO_EMULATOR_API void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool transposed);
 
 /// griddepcontrol.wait. The launches ahead end as late as they can: when no thread gets on without that. Until then no

@@ -187,4 +187,12 @@ void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool 
   sync_warp();
 }
 
+void copy_16(std::uint32_t to, const void* from, std::uint32_t bytes) {
+  if (bytes > 16) fail("cp.async of more bytes than it copies");
+  if (to % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0) fail("cp.async at no multiple of 16 bytes");
+  std::uint8_t value[16] = {};
+  std::memcpy(value, from, bytes);
+  std::memcpy(current->cta->memory(to, 16), value, sizeof value);
+}
+
 }  // namespace unisono_emulator

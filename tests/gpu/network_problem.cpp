@@ -109,7 +109,17 @@ const std::vector<NetworkCase>& network_cases() {
       {"dense layers", dense_layers, {{"x", {2, 16, 10, 14}}}},
       {"dense layers in f16", dense_layers, {{"x", {3, 16, 34, 46}}}, DType::f16},
       {"grouped bottlenecks", grouped_bottlenecks, {{"x", {2, 16, 14, 22}}}},
-      {"grouped bottlenecks in f16", grouped_bottlenecks, {{"x", {3, 16, 30, 26}}}, DType::f16}};
+      {"grouped bottlenecks in f16", grouped_bottlenecks, {{"x", {3, 16, 30, 26}}}, DType::f16},
+      {"packed attention", [] { return packed_attention(37, 3, 24); }, {{"x", {2, 37, 16}}}},
+      {"packed attention in f16", [] { return packed_attention(197, 2, 64); }, {{"x", {1, 197, 16}}}, DType::f16},
+      {"masked attention", masked_attention, {{"x", {2, 21, 24}}, {"mask", {2, 1, 1, 21}}}},
+      {"cross attention", cross_attention, {{"x", {2, 7, 24}}, {"text", {2, 77, 24}}}},
+      {"cross attention of many rows", cross_attention, {{"x", {2, 1025, 24}}, {"text", {2, 77, 24}}}},
+      {"products of tensors",
+       products_of_tensors,
+       {{"x", {2, 5, 13, 9}}, {"z", {5, 9, 70}}, {"rows", {2, 130, 40}}, {"other", {2, 66, 40}}}},
+      {"attention of wide heads", [] { return packed_attention(65, 1, 160); }, {{"x", {3, 65, 16}}}},
+      {"attention of one row", [] { return packed_attention(1, 16, 8); }, {{"x", {1, 1, 16}}}}};
   return cases;
 }
 

@@ -50,6 +50,35 @@ TEST(NetworkSmall, ExportedNormalisationsAgree) { agrees(23); }
 TEST(NetworkSmall, DenseLayersAgree) { agrees(24); }
 TEST(Network, DenseLayersInF16Agree) { agrees(25); }
 TEST(NetworkSmall, InvertedBottlenecksAgree) { agrees(21); }
+TEST(NetworkSmall, PackedAttentionAgrees) { agrees(28); }
+TEST(NetworkSmall, PackedAttentionInF16Agrees) { agrees(29); }
+TEST(NetworkSmall, MaskedAttentionAgrees) { agrees(30); }
+TEST(NetworkSmall, CrossAttentionAgrees) { agrees(31); }
+TEST(Network, CrossAttentionOfManyRowsAgrees) { agrees(32); }
+TEST(NetworkSmall, ProductsOfTensorsAgree) { agrees(33); }
+TEST(NetworkSmall, AttentionOfWideHeadsAgrees) { agrees(34); }
+TEST(NetworkSmall, AttentionOfOneRowAgrees) { agrees(35); }
+
+// Every attention is one launch, and reads q, k and v where their products leave them
+TEST(NetworkSmall, AttentionIsOneLaunch) {
+  const auto launches = [](std::size_t which) {
+    const NetworkCase& c = network_cases()[which];
+    std::vector<std::string> all;
+    for (const LaunchReport& l : explain_device(c.make(), on_gpu(c.precision), c.shapes).launches) {
+      EXPECT_FALSE(l.on_host) << l.what;
+      all.push_back(l.what + ": " + l.how);
+    }
+    return all;
+  };
+  // the input, the packed product, attention, the last product, the output
+  const auto packed = launches(28);
+  EXPECT_EQ(packed.size(), 5u) << testing::PrintToString(packed);
+  EXPECT_THAT(packed, testing::Contains(testing::HasSubstr("attention kernel, mma.sync, tiles of 64 queries")));
+  EXPECT_THAT(packed, testing::Not(testing::Contains(testing::HasSubstr("gathered"))));
+  const auto masked = launches(30);
+  EXPECT_THAT(masked, testing::Contains(testing::HasSubstr("attention kernel")).Times(2));
+  EXPECT_THAT(masked, testing::Not(testing::Contains(testing::HasSubstr("softmax"))));
+}
 TEST(Network, InvertedBottlenecksInF16Agree) { agrees(22); }
 TEST(NetworkSmall, GroupedBottlenecksAgree) { agrees(26); }
 TEST(Network, GroupedBottlenecksInF16Agree) { agrees(27); }

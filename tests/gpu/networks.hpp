@@ -86,6 +86,21 @@ Network exported_normalisations();
 /// to "d".
 Network dense_layers();
 
+/// Attention whose q, k and v are columns of one product, scaled by roots on both sides. Input "x" (batch, rows, 16),
+/// output "y".
+Network packed_attention(std::int64_t rows, std::int64_t heads, std::int64_t width);
+
+/// Attention with a constant and a given mask, and with a causal one that leaves a row no key, whose NaN become 0.
+/// Inputs "x" (batch, 21, 24) and "mask" (batch, 1, 1, 21), outputs "y" and "z".
+Network masked_attention();
+
+/// Attention of matrices of rank 3 to 77 keys. Inputs "x" (batch, rows, 24) and "text" (batch, 77, 24), output "y".
+Network cross_attention();
+
+/// Products of computed tensors that are no attention. Inputs "x" (batch, 5, 13, 9), "z" (5, 9, 70), "rows" (batch,
+/// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
+Network products_of_tensors();
+
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 

@@ -346,6 +346,7 @@ struct Evaluate {
   }
   Tensor64 operator()(const operators::Identity&) const { return reshaped(*in[0], in[0]->shape); }
   Tensor64 operator()(const operators::UpsampledConv2d&) const { throw prepared("conv2d of an upsampled image"); }
+  Tensor64 operator()(const operators::Attention&) const { throw prepared("attention"); }
   Tensor64 operator()(const operators::PixelReshape&) const { throw prepared("reshape of rows of pixels"); }
   Tensor64 operator()(const auto& o) const { return evaluate_tensors(o, in); }
 

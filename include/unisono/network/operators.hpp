@@ -149,6 +149,36 @@ struct PixelReshape {
   bool operator==(const PixelReshape&) const = default;
 };
 
+/// An axis of matrices that lie in a tensor: along which of its axes, and how many elements apart; none: repeated.
+struct MatrixAxis {
+  int axis = -1;
+  std::int64_t step = 0;
+  bool operator==(const MatrixAxis&) const = default;
+};
+
+/// Matrices in a tensor: where they begin along each of its axes, and their own: those of the batch, rows, columns.
+struct MatrixLayout {
+  std::vector<std::int64_t> begin;
+  std::vector<MatrixAxis> axes;
+  bool operator==(const MatrixLayout&) const = default;
+};
+
+/// q, k, v[, mask[, mask]] → softmax(scale·q·kᵀ + masks)·v for a batch of matrices that lie anyhow in these tensors and
+/// in the result: what two MatMuls with a softmax between become while a network is made ready for a GPU.
+/// NetworkBuilder::apply and verify() refuse it.
+struct Attention {
+  /// Which rows are 0 instead of NaN: none, those that see no key, or all.
+  enum class Guard : std::uint8_t { none, unseeing, all };
+
+  double scale = 1;
+  Guard guard = Guard::none;
+  std::vector<bool> replaces;          ///< by mask: next to −∞ it takes the score's place, whatever that is
+  std::vector<std::int64_t> extents;   ///< batch, queries, keys, width, width of values; 0: as the tensors say
+  std::vector<MatrixLayout> operands;  ///< q, k, v, masks
+  MatrixLayout result;
+  bool operator==(const Attention&) const = default;
+};
+
 }  // namespace operators
 
 using OperatorKind = std::variant<
@@ -159,7 +189,7 @@ using OperatorKind = std::variant<
     operators::Tile, operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
     operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements, operators::GatherND,
     operators::ScatterElements, operators::ScatterND, operators::Range, operators::Triangle, operators::CumulativeSum,
-    operators::TopK, operators::GridSample, operators::UpsampledConv2d, operators::PixelReshape>;
+    operators::TopK, operators::GridSample, operators::UpsampledConv2d, operators::PixelReshape, operators::Attention>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

@@ -2,6 +2,7 @@
 // float32 accumulators. Thread t of the warpgroup holds, for row block rows 16*(t/32) + (t%32)/4 (+8) and columns 8*j +
 // 2*(t%4) + {0,1}: d[4*j + 0,1] of the first row and d[4*j + 2,3] of the second.
 #pragma once
+#include "unisono/mma/fragments.cuh"
 #include "unisono/mma/sm90_descriptor.cuh"
 
 namespace unisono {
@@ -119,15 +120,6 @@ UNISONO_DEVICE float as_float(float value) {
       UNISONO_WGMMA(N, i, "f16", a, b, p, major_a, major_b);  \
   }
 
-template <class A, class B>
-struct Same {
-  static constexpr bool value = false;
-};
-template <class A>
-struct Same<A, A> {
-  static constexpr bool value = true;
-};
-
 // d (64, kN) = a (64, k) * b (kN, k)^T, k = 16 or of tf32 8, added to d where `accumulate` is not zero. kColumnsA,
 // kColumnsB: the operand is MN-major.
 template <class Element, int kN, bool kColumnsA = false, bool kColumnsB = false>
@@ -165,23 +157,6 @@ UNISONO_DEVICE void wgmma(float (&d)[kN / 2], u64 descriptor_a, u64 descriptor_b
   UNISONO_WGMMA_WIDTH(240, 29, "%120", "%121", "%122", "%123", "%124")
   UNISONO_WGMMA_WIDTH(248, 30, "%124", "%125", "%126", "%127", "%128")
   UNISONO_WGMMA_WIDTH(256, 31, "%128", "%129", "%130", "%131", "%132")
-}
-
-// The instruction of one warp, operands in registers: d (16, 8) += a (16, 16) * b (8, 16)^T, of pairs of 16-bit
-// elements. Lane l has of d rows l / 4 and l / 4 + 8, columns 2 * (l % 4) + {0, 1}; of a these rows, first k = 2 * (l %
-// 4) + {0, 1}, then the same + 8; of b row l / 4, those k.
-template <class Element>
-UNISONO_DEVICE void multiply_fragments(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-  if constexpr (Same<Element, Bf16>::value)
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, "
-        "%2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-  else
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-        "%3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 }  // namespace unisono

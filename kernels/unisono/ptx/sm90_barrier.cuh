@@ -1,13 +1,11 @@
 // Synchronisation: mbarriers, named barriers, fences, clusters, register reallocation.
 #pragma once
-#include "unisono/ptx/types.cuh"
+#include "unisono/ptx/shared.cuh"
 
 namespace unisono {
 
 // Declares all of the CTA's dynamic shared memory, aligned to 16 bytes only.
 #define UNISONO_DYNAMIC_SHARED(name) extern __shared__ u8 name[]
-
-UNISONO_DEVICE u32 shared_address(const void* pointer) { return static_cast<u32>(__cvta_generic_to_shared(pointer)); }
 
 // Every spin loop ticks one of these. Built with UNISONO_WATCHDOG, a wait of more than 2^32 to 2^33 cycles (some
 // seconds) ends the launch with an illegal address: a deadlock is an error and not a hang. Not by a trap instruction,

@@ -80,6 +80,11 @@ Location DeviceConstants::typed(TensorId id) {
   });
 }
 
+Location DeviceConstants::in_order(TensorId id) {
+  const std::shared_ptr<const std::vector<float>> x = network_[id].constant;
+  return made(fmt::format("in order {}", id), [x] { return bytes_of(*x); });
+}
+
 Location DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels,
                                         bool product, bool transposed) {
   const float* x = floats(id);

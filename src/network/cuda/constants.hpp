@@ -28,6 +28,8 @@ class DeviceConstants {
   Location rows(TensorId id, std::int64_t columns, std::int64_t padded);
   /// The elements as they are, of any dtype, densely in the network's own order of memory.
   Location typed(TensorId id);
+  /// The elements in the order of the tensor's axes, f32.
+  Location in_order(TensorId id);
   /// The filter of a convolution or product of the tensor cores: (k, taps, c), of which the tensor has (filters, taps,
   /// channels) and the rest is zero. A product's constant is (channels, filters) unless `transposed`.
   Location packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels, bool product,

@@ -66,12 +66,16 @@ void allow(CUfunction function, CUfunction_attribute which, int value, const cha
 
 }  // namespace
 
+void allow_shared(CUfunction function, std::size_t bytes) {
+  allow(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes),
+        "allowing the kernel its shared memory");
+}
+
 Kernel::Kernel(std::shared_ptr<const Module> module, const families::Plan& plan, std::size_t parameter_bytes)
     : module_(std::move(module)), function_(module_->function()) {
   const Current current(gpu());
   const int cluster = plan.cluster;
-  allow(function_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(plan.shared_bytes),
-        "allowing the kernel its shared memory");
+  allow_shared(function_, plan.shared_bytes);
   if (cluster > 8)
     allow(function_, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1, "allowing the kernel its clusters");
   unsigned count = 0;

@@ -32,6 +32,9 @@ class Module {
 /// Loads a binary, or shares it with the executables that have it loaded.
 std::shared_ptr<const Module> load(const Gpu& gpu, const jit::Binary& binary, const std::string& entry);
 
+/// Lets CTAs of a kernel have so many bytes of dynamic shared memory. Throws DeviceError.
+void allow_shared(CUfunction function, std::size_t bytes);
+
 /// How one plan launches a kernel, whose parameter has `parameter_bytes`. Throws DeviceError if its CTAs do not fit
 /// on the GPU at once although the plan needs them to.
 class Kernel {

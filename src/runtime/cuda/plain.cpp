@@ -25,6 +25,10 @@ class PlainKernel {
       throw InternalError(fmt::format("the kernel {} takes a parameter of {} bytes, and {} are prepared", entry,
                                       declared, parameter_bytes));
   }
+  void allow(const PlainGrid& grid) const {
+    const Current current(module_.gpu());
+    allow_shared(module_.function(), grid.shared_bytes);
+  }
   CUresult launch(const PlainGrid& grid, const void* parameters, CUstream stream) const {
     const Current current(module_.gpu());
     void* list[] = {const_cast<void*>(parameters)};
@@ -32,12 +36,13 @@ class PlainKernel {
     CUlaunchConfig config{};
     config.gridDimX = grid.ctas, config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = grid.threads, config.blockDimY = config.blockDimZ = 1;
+    config.sharedMemBytes = grid.shared_bytes;
     config.hStream = stream;
     config.attrs = &ahead, config.numAttrs = has_dependent_launches(module_.gpu()) ? 1 : 0;
     return driver().cuLaunchKernelEx(&config, module_.function(), list, nullptr);
   }
   NodeForm form(const PlainGrid& grid, const void* parameters) const {
-    NodeForm form{module_.function(), grid.ctas, grid.threads, 0, parameters, {}};
+    NodeForm form{module_.function(), grid.ctas, grid.threads, grid.shared_bytes, parameters, {}};
     if (has_dependent_launches(module_.gpu())) form.attributes.push_back(after_launches_ahead());
     return form;
   }
@@ -97,6 +102,7 @@ std::shared_ptr<const PlainKernel> load_plain(int device_index, const jit::Binar
 
 Launch bind_plain(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
                   std::string what) {
+  kernel->allow(grid);
   return Launch(std::make_shared<PlainLaunch>(std::move(kernel), grid, parameters, std::move(what)));
 }
 

@@ -20,6 +20,7 @@ std::shared_ptr<const PlainKernel> load_plain(int device_index, const jit::Binar
 
 struct PlainGrid {
   std::uint32_t ctas = 1, threads = 256;
+  std::uint32_t shared_bytes = 0;  ///< dynamic shared memory of a CTA
 };
 
 /// A launch with these parameters, which are copied. `what` names it in errors.

@@ -132,6 +132,10 @@ TEST_F(Builder, WhatOnlyTheLibraryWritesIsRefused) {
             }),
             "conv2d 'c': " + upsampled);
   EXPECT_EQ(user_error([&] { net.apply(operators::PixelReshape{{64, 4}}, {x}, "r"); }), "reshape 'r': " + rows);
+  EXPECT_EQ(user_error([&] {
+              net.apply(operators::Attention{}, {x, x, x}, "a");
+            }),
+            "attention 'a': Attention is made while a network is compiled; write MatMul and Softmax");
   net.output(reshape(x, {64, 4}), "y");
   Network n = net.build();
   n.operators[0].kind = operators::PixelReshape{{64, 4}};

@@ -35,13 +35,18 @@ std::optional<TensorId> rounded_tensor(const PlanningInput& in, const Region& r)
   return std::nullopt;
 }
 
+// What the host has no operator for, or takes far too long for
+bool needs_tensor_cores(const PlanningInput& in, const Region& r) {
+  return r.kind == RegionReport::Kind::contraction || std::holds_alternative<operators::Attention>(in.first(r).kind);
+}
+
 }  // namespace
 
 void keep_integers_exact(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     const Region& r = in.region(i);
     std::optional<Unserved>& host = plan.regions[i].host;
-    if (host || !in.is_launched(r) || r.kind == RegionReport::Kind::contraction) continue;
+    if (host || !in.is_launched(r) || needs_tensor_cores(in, r)) continue;
     const auto rounded = rounded_tensor(in, r);
     if (!rounded) continue;
     host = Unserved{

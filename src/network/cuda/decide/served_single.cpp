@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "network/cuda/parameters.hpp"
+#include "products/kernel.hpp"
 
 namespace unisono::network::gpu {
 
@@ -22,6 +23,8 @@ class HasPlainKernel {
   bool operator()(const operators::Slice&) const { return copies(); }
   bool operator()(const operators::Identity&) const { return copies(); }
   bool operator()(const operators::Map& m) const { return m.op == MapOp::cast && copies(); }
+  bool operator()(const operators::MatMul&) const;
+  bool operator()(const operators::Attention&) const { return true; }  // it is found for devices with kernels alone
   bool operator()(const operators::Pad& p) const { return p.mode == PadMode::constant && copies(); }
   bool operator()(const operators::Reshape&) const { return reshapes(); }
   bool operator()(const operators::PixelReshape&) const { return reshapes(); }
@@ -37,6 +40,13 @@ class HasPlainKernel {
   const PlanningInput& in_;
   const Operator& op_;
 };
+
+// By the tensor cores
+bool HasPlainKernel::operator()(const operators::MatMul&) const {
+  const Sizes& c = in_.sizes(op_.output);
+  const auto batch = std::count_if(c.begin(), c.end() - 2, [](std::int64_t extent) { return extent != 1; });
+  return batch <= kBatchAxes && !products::refuse_device(in_.device);
+}
 
 }  // namespace
 

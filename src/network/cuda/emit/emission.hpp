@@ -48,6 +48,10 @@ void emit_graph(RegionEmission& e, const Region& r, const Extents& space, const 
 void emit_joined_moments(RegionEmission& e, const Region& r, const Graph& graph, const codegen::GraphKernel& kernel,
                          const Extents& space, std::map<ValueId, PlacedTensor>& results);
 
+/// A product of two computed tensors, and attention.
+void emit_product(RegionEmission& e);
+void emit_attention(RegionEmission& e, const operators::Attention& attention);
+
 /// An operator that runs by itself.
 void emit_single(RegionEmission& e);
 /// Launches of tensor kernels; `what`: LaunchText::what of each.

@@ -12,6 +12,7 @@
 #include "network/cuda/run/workspace_pool.hpp"
 #include "network/executable_impl.hpp"
 #include "plan/spare_sms.hpp"
+#include "products/kernel.hpp"
 #include "runtime/cuda/range.hpp"
 #include "support/environment.hpp"
 #include "unisono/cancel.hpp"
@@ -39,7 +40,7 @@ bool with_heads() {
 
 // Elements of 16 bits, pixels 16 bytes apart: what TMA takes. A pixel of one to sixteen channels is a poor box for it,
 // which takes about as long as one of 64
-network::MemoryStyle memory_style() {
+network::MemoryStyle memory_style(const plan::Device& device) {
   return {.element_bytes = 2,
           .column_multiple = 8,
           .slices_beside = false,
@@ -50,6 +51,7 @@ network::MemoryStyle memory_style() {
           .maps = true,
           .upsamples = true,
           .column_ranges = true,
+          .attention = !products::refuse_device(device),
           .im2col_channels = 16,
           .kept_bytes = std::size_t{256} << 10};
 }
@@ -78,7 +80,7 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
       : given_(std::move(given)),
         options_(options),
         device_(usable_device(options)),
-        fused_(network::fuse(given_, options.fuse, memory_style())),
+        fused_(network::fuse(given_, options.fuse, memory_style(device_))),
         report_(network::report(fused_, given_.operators.size())),
         data_(constants_of(fused_.network)),
         constants_(fused_.network, data_, options.precision) {}
@@ -291,7 +293,7 @@ std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& o
 namespace network::gpu {
 
 FusedNetwork fuse_for_gpu(const Network& given) {
-  FusedNetwork fused = fuse(given, true, memory_style());
+  FusedNetwork fused = fuse(given, true, memory_style({}));
   return fused;
 }
 
@@ -303,7 +305,7 @@ struct Unloaded {
   std::shared_ptr<Plan> plan;
 
   Unloaded(const Network& given, const NetworkOptions& options, const NamedSizes& inputs, const plan::Device& device)
-      : fused(fuse(given, options.fuse, memory_style())),
+      : fused(fuse(given, options.fuse, memory_style(device))),
         data(constants_of(fused.network)),
         constants(fused.network, data, options.precision) {
     const Network& n = fused.network;

@@ -1,5 +1,6 @@
 // kernels/unisono/mma/sm90_wgmma.cuh for the emulator.
 #pragma once
+#include "unisono/mma/fragments.cuh"
 #include "unisono/mma/sm90_descriptor.cuh"
 
 namespace unisono {
@@ -14,15 +15,6 @@ template <int kCount>
 void wgmma_hold(float (&)[kCount]) {}
 inline float as_float(float value) { return value; }
 
-template <class A, class B>
-struct Same {
-  static constexpr bool value = false;
-};
-template <class A>
-struct Same<A, A> {
-  static constexpr bool value = true;
-};
-
 template <class Element, int kN, bool kColumnsA = false, bool kColumnsB = false>
 void wgmma(float (&d)[kN / 2], u64 a, u64 b, u32 accumulate) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a matrix instruction is 8 to 256 columns wide");
@@ -30,13 +22,6 @@ void wgmma(float (&d)[kN / 2], u64 a, u64 b, u32 accumulate) {
                        : Same<Element, Bf16>::value ? unisono_emulator::MatrixElement::bf16
                                                     : unisono_emulator::MatrixElement::f16;
   unisono_emulator::multiply(d, {a, kColumnsA}, {b, kColumnsB}, kN, element, accumulate != 0);
-}
-
-template <class Element>
-void multiply_fragments(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-  unisono_emulator::multiply_fragments(
-      d, a, b,
-      Same<Element, Bf16>::value ? unisono_emulator::MatrixElement::bf16 : unisono_emulator::MatrixElement::f16);
 }
 
 }  // namespace unisono

@@ -1,12 +1,10 @@
 // kernels/unisono/ptx/sm90_barrier.cuh for the emulator.
 #pragma once
-#include "unisono/ptx/types.cuh"
+#include "unisono/ptx/shared.cuh"
 
 namespace unisono {
 
 #define UNISONO_DYNAMIC_SHARED(name) u8* const name = unisono_emulator::dynamic_shared()
-
-inline u32 shared_address(const void* pointer) { return unisono_emulator::shared_address(pointer); }
 
 struct Watchdog {  // deadlocks are seen by the emulator
   void tick() {}

@@ -1,6 +1,6 @@
 // kernels/unisono/ptx/sm90_stmatrix.cuh for the emulator.
 #pragma once
-#include "unisono/ptx/types.cuh"
+#include "unisono/ptx/shared.cuh"
 
 namespace unisono {
 
@@ -9,8 +9,5 @@ inline void store_matrices_transposed(u32 row, const u32* four) {
   unisono_emulator::store_matrices(row, four, 4, true);
 }
 inline void store_two_matrices(u32 row, const u32* two) { unisono_emulator::store_matrices(row, two, 2, false); }
-inline void load_matrices(u32 row, u32* four) { unisono_emulator::load_matrices(row, four, 4, false); }
-inline void load_matrices_transposed(u32 row, u32* four) { unisono_emulator::load_matrices(row, four, 4, true); }
-inline void load_two_matrices(u32 row, u32* two) { unisono_emulator::load_matrices(row, two, 2, false); }
 
 }  // namespace unisono
