@@ -37,7 +37,7 @@ struct NetworkTensors {
   void* add(std::int64_t elements, DType type);
 };
 
-/// Of one replay: the median over rounds, each of so many replays that they last some milliseconds
+/// Times of one replay: the median over rounds, each of so many replays that they last some milliseconds.
 struct ReplayTimes {
   double us = 0;
   double spread = 0;               ///< of the rounds, over the median

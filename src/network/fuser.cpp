@@ -379,18 +379,12 @@ FusedNetwork Fuser::run() {
 }  // namespace
 
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
-  const bool attends = fuse && style.attention;
-  FusedNetwork f =
-      Fuser(legalise(attends ? with_attention(network) : network, fuse && style.upsamples), fuse, style.maps).run();
+  const Network& given = fuse && style.attention ? with_attention(network) : network;
+  FusedNetwork f = Fuser(legalise(given, fuse && style.upsamples), fuse, style.maps).run();
   if (fuse && style.column_ranges) {
     Stacked stacked = stack_products(f.network, f.regions, style);
     if (stacked.network) f = Fuser(std::move(*stacked.network), fuse, style.maps).run();
-    for (Region& r : f.regions) {
-      const std::string& name = f.network[r.outputs[0].tensor].name;
-      if (const auto wide = stacked.wide.find(name); wide != stacked.wide.end()) r.note = wide->second;
-      if (const auto alone = stacked.alone.find(name); alone != stacked.alone.end())
-        r.note += (r.note.empty() ? "" : "; ") + alone->second;
-    }
+    note_stacked(stacked, f.network, f.regions);
   }
   f.style = style;
   if (fuse && style.resampled_stores) fold_resampling(f);

@@ -32,6 +32,12 @@ bool is_cast(const Operator& op) {
   return map != nullptr && map->op == MapOp::cast;
 }
 
+// Kernels of the tensor cores read the element alone
+bool multiplies(const Network& n, const Region& r) {
+  return r.kind == RegionReport::Kind::contraction ||
+         std::holds_alternative<operators::Attention>(n.operators[r.operators[0]].kind);
+}
+
 // Whether the region can read and write f32
 bool knows_f32(const Network& n, const Region& r) {
   const auto& kind = n.operators[r.operators[0]].kind;
@@ -39,9 +45,18 @@ bool knows_f32(const Network& n, const Region& r) {
     return std::ranges::all_of(r.operators, [&](std::size_t i) {
       return std::holds_alternative<operators::Elementwise>(n.operators[i].kind);
     });
-  return r.kind == RegionReport::Kind::single && !std::holds_alternative<operators::Pool2d>(kind) &&
+  return r.kind == RegionReport::Kind::single && !multiplies(n, r) &&
+         !std::holds_alternative<operators::Pool2d>(kind) &&
          !std::holds_alternative<operators::GlobalAveragePool>(kind) &&
          !std::holds_alternative<operators::Resize>(kind);
+}
+
+// What attention adds to its scores is read as it is
+bool is_mask_of(const Operator& reader, TensorId id) {
+  if (!std::holds_alternative<operators::Attention>(reader.kind)) return false;
+  const auto masks = reader.inputs.begin() + 3;  // behind q, k and v
+  return std::find(reader.inputs.begin(), masks, id) == masks &&
+         std::find(masks, reader.inputs.end(), id) != reader.inputs.end();
 }
 
 class MemoryTypes {
@@ -86,6 +101,9 @@ class MemoryTypes {
   bool is_computed_with(TensorId id, const std::vector<bool>& moved) const;
   void find_exact();
   bool reads_descendants_alone(const Region& r) const;
+  bool is_mask(TensorId id) const {
+    return std::ranges::any_of(tensors_[id].readers, [&](std::size_t i) { return is_mask_of(op(i), id); });
+  }
   bool all_know_f32(TensorId id) const;
   bool is_float_at_border(TensorId id) const;
 
@@ -126,19 +144,21 @@ bool MemoryTypes::is_computed_with(TensorId id, const std::vector<bool>& moved) 
   const Tensor& t = tensors_[id];
   return std::ranges::any_of(t.readers, [&](std::size_t i) {
     if (t.maker && region_[*t.maker] == region_[i]) return false;
-    if (region(i).kind == RegionReport::Kind::contraction) return false;
+    if (multiplies(n_, region(i))) return false;
     if (is_move(op(i).kind)) return bool{moved[op(i).output]};
     return knows_f32(n_, region(i)) || reads_descendants_alone(region(i));
   });
 }
 
-// Whoever reads a tensor stands behind its maker. The caller gets all digits where that costs nothing
+// Whoever reads a tensor stands behind its maker. The caller gets all digits where that costs nothing, and a mask may
+// have the lowest f32, which 16 bits round to infinity
 void MemoryTypes::find_exact() {
   for (std::size_t i = n_.operators.size(); i-- > 0;) {
     const TensorId id = op(i).output;
+    wished_[id] = is_f32(id) && is_mask(id);
     if (!tensors_[id].descends) continue;
     f_.exact[id] = is_computed_with(id, f_.exact);
-    wished_[id] = tensors_[id].is_output || is_computed_with(id, wished_);
+    wished_[id] = wished_[id] || tensors_[id].is_output || is_computed_with(id, wished_);
   }
 }
 
@@ -146,9 +166,8 @@ void MemoryTypes::find_exact() {
 bool MemoryTypes::all_know_f32(TensorId id) const {
   const auto knows = [&](std::size_t i) { return knows_f32(n_, region(i)) || reads_descendants_alone(region(i)); };
   const Tensor& t = tensors_[id];
-  return knows_f32(n_, region(t.maker.value())) && std::ranges::all_of(t.readers, [&](std::size_t i) {
-           return region(i).kind != RegionReport::Kind::contraction && knows(i);
-         });
+  return knows_f32(n_, region(t.maker.value())) &&
+         std::ranges::all_of(t.readers, [&](std::size_t i) { return !multiplies(n_, region(i)) && knows(i); });
 }
 
 // A tensor of 16 bits that the caller gives, and that is then f32; or one that the caller takes, and that was f32: it

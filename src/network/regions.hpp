@@ -152,6 +152,9 @@ struct Stacked {
 /// with.
 Stacked stack_products(const Network& network, const std::vector<Region>& regions, const MemoryStyle& style);
 
+/// Says so in the regions' notes; `regions` are those of `network`, which has the wide products.
+void note_stacked(const Stacked& stacked, const Network& network, std::vector<Region>& regions);
+
 /// Why a reader of the tensor needs it dense, with MemoryStyle::column_ranges.
 std::optional<Refusal> needs_dense(const Network& network, const std::vector<Region>& regions, TensorId id);
 

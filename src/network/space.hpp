@@ -34,6 +34,11 @@ SpaceAxis space_axis(std::size_t axis, std::size_t rank);
 /// The extent along n.
 Dim columns(const Shape& shape);
 
+/// The same of numbers; 1 of rank 0.
+inline std::int64_t column_count(const std::vector<std::int64_t>& sizes) {
+  return sizes.empty() ? 1 : sizes[column_axis(sizes.size())];
+}
+
 /// Whether the order of the elements in memory is that of the logical shape.
 bool logical_order(const Shape& shape);
 

@@ -267,4 +267,13 @@ Stacked stack_products(const Network& network, const std::vector<Region>& region
   return Stacker(network, regions, style).run();
 }
 
+void note_stacked(const Stacked& stacked, const Network& network, std::vector<Region>& regions) {
+  for (Region& r : regions) {
+    const std::string& name = network[r.outputs[0].tensor].name;
+    if (const auto wide = stacked.wide.find(name); wide != stacked.wide.end()) r.note = wide->second;
+    if (const auto alone = stacked.alone.find(name); alone != stacked.alone.end())
+      r.note += (r.note.empty() ? "" : "; ") + alone->second;
+  }
+}
+
 }  // namespace unisono::network

@@ -30,8 +30,6 @@ Sizes memory_strides(const Memory& m, const Sizes& s) {
   return m.planar ? row_major_strides(s) : logical_strides(s, m.row_stride);
 }
 
-std::int64_t column_count(const Sizes& s) { return s.empty() ? 1 : s[column_axis(s.size())]; }
-
 namespace {
 
 void bind_input(const NetworkTensor& t, const Sizes& sizes, std::map<std::string, std::int64_t>& symbols) {

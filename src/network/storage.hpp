@@ -8,6 +8,7 @@
 
 #include "network/regions.hpp"
 #include "network/sizes.hpp"
+#include "network/space.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::network {
@@ -53,7 +54,5 @@ Sizes logical_strides(const Sizes& sizes, std::int64_t row_stride);
 
 /// The same of a tensor of these sizes in this memory, which may be the caller's.
 Sizes memory_strides(const Memory& memory, const Sizes& sizes);
-
-std::int64_t column_count(const Sizes& sizes);
 
 }  // namespace unisono::network

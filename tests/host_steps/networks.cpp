@@ -123,16 +123,16 @@ Network computed_filter() {
 Network many_operands(bool behind_a_contraction) {
   NetworkBuilder net("operands");
   Weights weights(net);
-  NetworkValue sum = net.input("x", {1, 8, 3, 3});
-  if (behind_a_contraction) sum = weights.conv(sum, 8, 3, 2);
-  for (int i = 0; i < 50; ++i) sum = sum + net.input("x" + std::to_string(i), {1, 8, 3, 3});
+  NetworkValue sum = net.input("x", {1, 9, 3, 3});
+  if (behind_a_contraction) sum = weights.conv(sum, 9, 3, 3);
+  for (int i = 0; i < 50; ++i) sum = sum + net.input("x" + std::to_string(i), {1, 9, 3, 3});
   net.output(sum, "y");
   return net.build();
 }
 
 Shapes many_shapes() {
-  Shapes shapes{{"x", {1, 8, 3, 3}}};
-  for (int i = 0; i < 50; ++i) shapes["x" + std::to_string(i)] = {1, 8, 3, 3};
+  Shapes shapes{{"x", {1, 9, 3, 3}}};
+  for (int i = 0; i < 50; ++i) shapes["x" + std::to_string(i)] = {1, 9, 3, 3};
   return shapes;
 }
 

@@ -67,8 +67,8 @@ struct ReshapeParams {
   u32 count;
 };
 
-// A convolution, its transpose or a product, one thread an output: float sums. With groups a filter's channels are
-// those of its group.
+// A convolution, its transpose or a product, float sums: an output has `lanes` threads, a power of two up to 32. With
+// groups a filter's channels are those of its group.
 struct DirectParams {
   const void* from;
   i64 from_pixel, from_channel;  // strides, elements
@@ -79,6 +79,7 @@ struct DirectParams {
   u32 out_height, out_width, outputs;
   int taps_h, taps_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
   int transposed;
+  u32 lanes;
 };
 
 // Moments that the kernel which made a tensor's part has stored (exchange/moment_store.cuh), and where the part lies in

@@ -1,4 +1,5 @@
-// Contractions that the kernels of the tensor cores do not serve, one output a thread.
+// Contractions that the kernels of the tensor cores do not serve, one output a thread, or a few threads with every so
+// many of its channels each.
 #pragma once
 #include "unisono/plain/octet.cuh"
 #include "unisono/ptx/grid.cuh"
@@ -15,8 +16,10 @@ UNISONO_DEVICE int source_line(const DirectParams& p, int y, int r, int stride, 
 template <class Element>
 UNISONO_DEVICE void direct(const DirectParams& p) {
   const u64 count = u64(p.images) * p.out_height * p.out_width * p.outputs;
-  for (u64 i = first_index(); i < count; i += index_step()) {
-    const Pixel at(i, p.outputs, p.out_width, p.out_height);
+  const u32 lane = threadIdx.x % p.lanes;
+  for (u64 thread = first_index(); thread < (count * p.lanes + 31) / 32 * 32; thread += index_step()) {
+    const u64 i = thread / p.lanes;
+    const Pixel at(i < count ? i : 0, p.outputs, p.out_width, p.out_height);
     const u32 output = at.octet;  // one channel here
     const u16* from = static_cast<const u16*>(p.from) + output / p.group_outputs * p.group_channels * p.from_channel;
     const u16* filter = static_cast<const u16*>(p.filter) + output * p.filter_output;
@@ -29,12 +32,15 @@ UNISONO_DEVICE void direct(const DirectParams& p) {
         if (w < 0 || w >= int(p.width)) continue;
         const u16* pixel = from + ((i64(at.n) * p.height + h) * p.width + w) * p.from_pixel;
         const u16* tap = filter + (r * p.taps_w + s) * p.filter_tap;
-        for (u32 c = 0; c < p.group_channels; ++c)
+        for (u32 c = lane; c < p.group_channels; c += p.lanes)
           sum = fmaf(Element::unpack(__ldg(pixel + c * p.from_channel)).x,
                      Element::unpack(__ldg(tap + c * p.filter_channel)).x, sum);
       }
     }
-    static_cast<float*>(const_cast<void*>(p.to.memory))[at.row(p.out_width, p.out_height) * p.to.pitch + output] = sum;
+    for (u32 apart = p.lanes / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(~0u, sum, int(apart));
+    if (i < count && lane == 0)
+      static_cast<float*>(const_cast<void*>(p.to.memory))[at.row(p.out_width, p.out_height) * p.to.pitch + output] =
+          sum;
   }
 }
 

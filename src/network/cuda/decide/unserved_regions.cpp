@@ -14,6 +14,12 @@ namespace unisono::network::gpu {
 
 namespace {
 
+// What kernels of the element read in it: attention reads its masks in f32, too
+std::span<const TensorId> read_in_element(const Operator& op) {
+  const auto ids = data_inputs(op);
+  return std::holds_alternative<operators::Attention>(op.kind) ? ids.first(3) : ids;
+}
+
 // A tensor of a region that does not lie in memory in the element, which is all that plain kernels know
 std::optional<TensorId> typed_tensor(const PlanningInput& in, const Region& r) {
   const auto is_typed = [&](TensorId id) {
@@ -21,7 +27,7 @@ std::optional<TensorId> typed_tensor(const PlanningInput& in, const Region& r) {
   };
   std::vector<TensorId> made;
   for (const std::size_t i : r.operators) {
-    for (const TensorId id : data_inputs(in.net().operators[i]))
+    for (const TensorId id : read_in_element(in.net().operators[i]))
       if (std::ranges::find(made, id) == made.end() && is_typed(id)) return id;
     made.push_back(in.net().operators[i].output);
   }

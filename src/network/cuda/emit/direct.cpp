@@ -34,6 +34,14 @@ void describe_product(const Gemm& g, DirectParams& d) {
   if (g.transpose_a) std::swap(d.from_pixel, d.from_channel);
 }
 
+// Threads of an output: more than one where there are too few outputs to fill the GPU, and four channels for each
+std::uint32_t lanes_of(const plan::Device& device, std::int64_t outputs, std::int64_t channels) {
+  std::uint32_t lanes = 1;
+  while (lanes < 32 && 8 * std::int64_t{lanes} <= channels && 2 * lanes * outputs <= std::int64_t{2048} * device.sms)
+    lanes *= 2;
+  return lanes;
+}
+
 DirectParams parameters(const RegionEmission& e, const Contraction& problem, const PitchedTensor& image,
                         const PitchedTensor& sums) {
   const Extents space = extents(problem);
@@ -44,6 +52,7 @@ DirectParams parameters(const RegionEmission& e, const Contraction& problem, con
   if (const auto* c = std::get_if<Conv2d>(&problem)) describe_convolution(e, *c, space, d);
   if (const auto* c = std::get_if<ConvTranspose2d>(&problem)) describe_convolution(e, *c, space, d), d.transposed = 1;
   if (const auto* g = std::get_if<Gemm>(&problem)) describe_product(*g, d);
+  d.lanes = lanes_of(e.in.device, space.rows() * space.cols, d.group_channels);
   return d;
 }
 
@@ -110,8 +119,9 @@ void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& wh
   const Sizes image_extents = image_sizes(e.in, *e.op, upsamples(*e.op) ? Form::upsampled : Form::given);
   Touched touched{{all_of(image, image_extents)}, {all_of(sums, {space.rows(), space.cols})}};
   if (!e.in.is_constant(e.input(1))) touched.reads.push_back(e.all_of(e.input(1)));
-  e.plain(codegen::PlainKernel::direct, space.rows() * space.cols, d, {image.at, filter}, touched,
-          {describe(e.net(), *e.op), fmt::format("plain kernel, one sum a thread: {}", why.first())},
+  const std::string threads = d.lanes == 1 ? "a thread" : fmt::format("by {} threads", d.lanes);
+  e.plain(codegen::PlainKernel::direct, space.rows() * space.cols * d.lanes, d, {image.at, filter}, touched,
+          {describe(e.net(), *e.op), fmt::format("plain kernel, one sum {}: {}", threads, why.first())},
           [from = image.at, filter, to = sums.at](DirectParams& p, const Bases& bases) {
             p.from = address(from, bases), p.filter = address(filter, bases), p.to.memory = address(to, bases);
           });

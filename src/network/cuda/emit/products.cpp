@@ -126,19 +126,21 @@ void AttentionEmission::set_extents() {
 }
 
 BatchedMatrix AttentionEmission::place(TensorId id, const operators::MatrixLayout& layout) {
-  const LaidOut l = laid_out(layout, e_.strides(id));
-  placed_.push_back({e_.tensor(id).at, l.first * static_cast<std::int64_t>(size_of(e_.in.element)), e_.all_of(id)});
+  const PitchedTensor tensor = e_.in.fused.own_type[id] ? e_.in.tensor(id) : e_.tensor(id);
+  const Sizes& sizes = e_.sizes(id);
+  const LaidOut l = laid_out(layout, logical_strides(sizes, tensor.pitch));
+  placed_.push_back({tensor.at, l.first * static_cast<std::int64_t>(size_of(tensor.type)), all_of(tensor, sizes)});
   return l.matrix;
 }
 
-// Constants are read in f32
+// Constants are read in f32, and what lies in memory so
 void AttentionEmission::place_mask(std::size_t index) {
   AttentionMask& mask = problem_.extents.masks[index];
   const TensorId id = e_.input(3 + index);
   const operators::MatrixLayout& layout = a_.operands[3 + index];
   mask.replaces = a_.replaces[index] ? 1 : 0;
-  mask.is_f32 = e_.in.is_constant(id) ? 1 : 0;
-  if (mask.is_f32 == 0) {
+  mask.is_f32 = e_.in.is_constant(id) || e_.in.fused.own_type[id] ? 1 : 0;
+  if (!e_.in.is_constant(id)) {
     mask.values = place(id, layout);
     return;
   }
