@@ -166,8 +166,9 @@ void MemoryTypes::find_exact() {
 bool MemoryTypes::all_know_f32(TensorId id) const {
   const auto knows = [&](std::size_t i) { return knows_f32(n_, region(i)) || reads_descendants_alone(region(i)); };
   const Tensor& t = tensors_[id];
-  return knows_f32(n_, region(t.maker.value())) &&
-         std::ranges::all_of(t.readers, [&](std::size_t i) { return !multiplies(n_, region(i)) && knows(i); });
+  return knows_f32(n_, region(t.maker.value())) && std::ranges::all_of(t.readers, [&](std::size_t i) {
+           return is_mask_of(op(i), id) || (!multiplies(n_, region(i)) && knows(i));
+         });
 }
 
 // A tensor of 16 bits that the caller gives, and that is then f32; or one that the caller takes, and that was f32: it

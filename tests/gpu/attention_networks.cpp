@@ -76,13 +76,6 @@ Network masked_attention() {
       b.net.apply(operators::Map{MapOp::logical_not}, {b.net.apply(operators::Map{MapOp::equal}, {weights, weights})});
   const NetworkValue guarded = b.net.apply(operators::Map{MapOp::select}, {wrong, b.net.constant(0.0), weights});
   b.net.output(b.merged(b.multiply(guarded, own()), all), "z");
-
-  // no key is seen: the lowest f32, which 16 bits would round to infinity, leaves equal weights
-  const NetworkValue seen = b.net.apply(operators::Map{MapOp::greater}, {mask, b.net.constant(5.0)});
-  const NetworkValue computed =
-      b.net.apply(operators::Map{MapOp::select}, {seen, b.net.constant(0.0), b.net.constant(-3.4028234663852886e38)});
-  const NetworkValue unseen = b.multiply(own(), transpose(own(), {0, 1, 3, 2})) * 0.25 + computed;
-  b.net.output(b.merged(b.multiply(b.softmax_of_rows(unseen), own()), all), "w");
   return b.net.build();
 }
 

@@ -76,7 +76,7 @@ TEST(NetworkSmall, AttentionIsOneLaunch) {
   EXPECT_THAT(packed, testing::Contains(testing::HasSubstr("attention kernel, mma.sync, tiles of 64 queries")));
   EXPECT_THAT(packed, testing::Not(testing::Contains(testing::HasSubstr("gathered"))));
   const auto masked = launches(30);
-  EXPECT_THAT(masked, testing::Contains(testing::HasSubstr("attention kernel")).Times(3));
+  EXPECT_THAT(masked, testing::Contains(testing::HasSubstr("attention kernel")).Times(2));
   EXPECT_THAT(masked, testing::Not(testing::Contains(testing::HasSubstr("softmax"))));
 }
 TEST(Network, InvertedBottlenecksInF16Agree) { agrees(22); }
@@ -85,7 +85,7 @@ TEST(Network, GroupedBottlenecksInF16Agree) { agrees(27); }
 
 // With what follows them, but for odd channels
 TEST(NetworkSmall, ConvolutionsOfGroupsAreOnTheTensorCores) {
-  const NetworkCase& c = network_cases()[24];
+  const NetworkCase& c = network_cases()[26];
   std::string all;
   int tiles = 0, sums = 0;
   for (const LaunchReport& l : explain_device(c.make(), on_gpu(), c.shapes).launches) {

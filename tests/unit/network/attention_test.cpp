@@ -64,6 +64,25 @@ struct AttentionForms : testing::Test {
   std::vector<std::string> inputs;
 };
 
+// A row of the lowest f32 has equal weights; 16 bits would round that to minus infinity, of which it has none
+TEST_F(AttentionForms, ComputedMasksAreF32InMemory) {
+  const NetworkValue x = net.input("x", {2, 6, 32}), seen = net.input("seen", {2, 1, 1, 6});
+  const NetworkValue sees = net.apply(operators::Map{MapOp::greater}, {seen, net.constant(0.5)});
+  const NetworkValue lowest = net.constant(std::numeric_limits<float>::lowest());
+  const NetworkValue mask = net.apply(operators::Map{MapOp::select}, {sees, net.constant(0.0), lowest}).named("mask");
+  net.output(merged(multiply(softmax_of_rows(multiply(heads(x), keys(x)) + mask), heads(x))), "y");
+  network::MemoryStyle style;
+  style.element_bytes = 2, style.column_multiple = 8, style.attention = true, style.maps = true;
+  const network::FusedNetwork f = network::fuse(net.build(), true, style);
+  int masks = 0;
+  for (TensorId id = 0; id < f.network.tensors.size(); ++id) {
+    if (f.network[id].dtype != DType::f32) continue;
+    EXPECT_EQ(f.own_type[id], f.network[id].name == "mask") << f.network[id].name;
+    masks += f.own_type[id] ? 1 : 0;
+  }
+  EXPECT_EQ(masks, 1);
+}
+
 // x (2,6,96) holds q, k and v of 4 heads of 8 columns
 TEST_F(AttentionForms, PackedColumnsAreReadWhereTheyLie) {
   const NetworkValue x = net.input("x", {2, 6, 96});
