@@ -20,7 +20,7 @@ import time
 
 import numpy as np
 
-from .catalogue import ENTRIES
+from .catalogue import GPU_ENTRIES
 from .errors import relative_error
 from .gpu_table import write_page
 from .judge import output_names, read_row
@@ -40,7 +40,7 @@ def export_network(name, batch, folder, exporters):
 
 def made(name, folder, options):
     """about.json of a network, which is made first if need be; a reason in "unmade" if that fails."""
-    batch = 1 if ENTRIES[name].library == "diffusers" else options.batch
+    batch = GPU_ENTRIES[name].gpu_batch or options.batch
     about = read_row(folder / "about.json")
     if about and about["batch"] == batch and about["exporters"] == options.exporters:
         return about
@@ -113,7 +113,7 @@ def judged(model, folder, about, precision, options):
 
 def rows_of(name, options):
     """The rows of one network; what is there for this build is kept."""
-    entry, folder = ENTRIES[name], options.folder / name
+    entry, folder = GPU_ENTRIES[name], options.folder / name
     about = made(name, folder, options)
     rows = []
     for exporter in ("as shipped",) if entry.library == "rapidocr" else options.exporters:
@@ -148,7 +148,7 @@ def merge(rows, file):
     old = read_row(file) if file and file.is_file() else None
     known = {key_of(r): r for r in (old["rows"] if old else [])}
     known |= {key_of(r): {k: v for k, v in r.items() if k != "model"} for r in rows}
-    order = {name: i for i, name in enumerate(ENTRIES)}
+    order = {name: i for i, name in enumerate(GPU_ENTRIES)}
     merged = sorted(known.values(), key=lambda r: (order.get(r["network"], len(order)), r["exporter"], r["precision"]))
     if file:
         file.write_text(json.dumps({"suite": "networks-gpu", "rows": merged}, indent=1) + "\n")
@@ -163,7 +163,7 @@ def arguments():
     parser.add_argument("--library", default="", help="a regular expression for the library")
     parser.add_argument("--exporters", default="torchscript", help=f"of {','.join(EXPORTERS)}")
     parser.add_argument("--precisions", default="bf16,f16")
-    parser.add_argument("--batch", type=int, default=8, help="times the batch of the CPU's list; diffusion stays")
+    parser.add_argument("--batch", type=int, default=8, help="times the batch of the CPU's list, where a network does not say")
     parser.add_argument("--large", action="store_true", help="networks with gigabytes of weights, too")
     parser.add_argument("--processes", type=int, default=4, help="networks at a time")
     parser.add_argument("--export-limit", type=int, default=600, help="seconds for one network")
@@ -208,7 +208,7 @@ def judge_all(chosen, options):
 def main():
     options = arguments()
     options.folder.mkdir(parents=True, exist_ok=True)
-    chosen = [n for n, e in ENTRIES.items() if re.search(options.only, n) and re.search(options.library, e.library)
+    chosen = [n for n, e in GPU_ENTRIES.items() if re.search(options.only, n) and re.search(options.library, e.library)
               and (options.large or not e.large)]
     options.gpu = gpu_name()
     if options.judge:

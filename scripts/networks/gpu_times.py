@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import time
 
-from .catalogue import ENTRIES
+from .catalogue import GPU_ENTRIES
 
 # a library that is imported may touch the GPU, which no fork survives
 PROCESSES = multiprocessing.get_context("spawn")
@@ -56,7 +56,7 @@ def graphs_of(row, peers):
     import torch
     from .gpu_row import PRECISIONS, make_network, moved
     torch.backends.cudnn.benchmark = True
-    entry = ENTRIES[row["network"]]
+    entry = GPU_ENTRIES[row["network"]]
     dtype = PRECISIONS[row["precision"]]
     net, inputs = make_network(entry, row["batch"])
     net = net.to("cuda", dtype).to(memory_format=torch.channels_last)

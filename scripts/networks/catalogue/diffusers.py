@@ -70,12 +70,16 @@ def tiny_autoencoder(size):
     return Flat(torch.nn.Sequential(net.encoder, net.decoder)), {"image": torch.rand(1, 3, size, size)}
 
 
+def network(name, maker, arguments, **options):
+    return Entry("diffusers", name, maker, arguments, gpu_batch=1, **options)
+
+
 ENTRIES = [
-    Entry("diffusers", "unet2d_small", unconditional, ((32, 64, 64), 1, 32, 2, 1)),
-    Entry("diffusers", "unet2d_ddpm_cifar", unconditional, ((128, 256, 256, 256), 1, 32, 1, 2)),
-    Entry("diffusers", "unet2d_condition_small", conditional, ((32, 64, 64), 64, 32, 2, 1)),
-    Entry("diffusers", "controlnet_small", controlnet, ((32, 64, 64), 64, 16)),
-    Entry("diffusers", "autoencoder_kl_encoder", autoencoder, ("encoder", (64, 128, 256, 256), 1, 128)),
-    Entry("diffusers", "autoencoder_kl_decoder", autoencoder, ("decoder", (64, 128, 256, 256), 1, 16)),
-    Entry("diffusers", "autoencoder_tiny", tiny_autoencoder, (128,)),
-    Entry("diffusers", "unet2d_condition_sd15", conditional, ((320, 640, 1280, 1280), 768, 32, 1, 2), large=True)]
+    network("unet2d_small", unconditional, ((32, 64, 64), 1, 32, 2, 1)),
+    network("unet2d_ddpm_cifar", unconditional, ((128, 256, 256, 256), 1, 32, 1, 2)),
+    network("unet2d_condition_small", conditional, ((32, 64, 64), 64, 32, 2, 1)),
+    network("controlnet_small", controlnet, ((32, 64, 64), 64, 16)),
+    network("autoencoder_kl_encoder", autoencoder, ("encoder", (64, 128, 256, 256), 1, 128)),
+    network("autoencoder_kl_decoder", autoencoder, ("decoder", (64, 128, 256, 256), 1, 16)),
+    network("autoencoder_tiny", tiny_autoencoder, (128,)),
+    network("unet2d_condition_sd15", conditional, ((320, 640, 1280, 1280), 768, 32, 1, 2), large=True)]

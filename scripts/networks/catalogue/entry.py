@@ -20,6 +20,7 @@ class Entry:
     convolutional: bool = True  # counts in the geometric mean of times beside ONNX Runtime
     open: str = ""  # which extents of a second export stay open: "n" the batch, "nhw" an image's size too
     large: bool = False  # gigabytes of weights: run with --large
+    gpu_batch: int = 0  # times its batch on a GPU; 0: as the run says
 
     def key(self):
         """A hash of everything that this network's files are made of."""
