@@ -2,7 +2,7 @@
 """Pictures and tables of the GPU suites, from the results that are committed.
 
 For each of bench/results/{conv,block,epilogue}.json: a picture docs/performance-SUITE.svg, and a table between the lines
-`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json the table alone. A suite without results leaves its place empty.
+`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json and attention.json the table alone. A suite without results leaves its place empty.
 
 usage: bench/report.py [--results bench/results] [--docs docs] [--check]
 --check writes nothing and fails if the page is not what the results say.
@@ -181,6 +181,31 @@ def network_table(results):
     return lines
 
 
+def attention_table(results):
+    """Lines of the table of attention: microseconds a call."""
+    cases = ran(results)
+    peers = [("sdpa", "PyTorch"), ("cudnn", "cuDNN")]
+    rows = [["batch, heads, queries, keys, width", "Unisono", "again", "launches", "TFLOP/s", *(name for _, name in peers),
+             *(f"{name} ÷ Unisono" for _, name in peers), "error", "PyTorch's"]]
+    for c in cases:
+        time = lambda p: c["peers"].get(p)
+        rows.append([c["name"], f"{c['unisono_us']:.1f}", f"{c['unisono_again_us']:.1f}", str(c["launches"]), f"{c['tflops']:.0f}",
+                     *(f"{time(p):.1f}" if time(p) else "–" for p, _ in peers),
+                     *(f"{time(p) / c['unisono_us']:.2f}" if time(p) else "–" for p, _ in peers),
+                     f"{c['max_error']:.1e}", f"{min(c['peers_max_error'].values(), default=0):.1e}"])
+    lines = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|" + "---|" * len(rows[0]))
+    ratios = [min(c["peers"].values()) / c["unisono_us"] for c in cases if c["peers"]]
+    lines += ["", textwrap.fill(f"The faster of both takes {geomean(ratios):.2f} times Unisono's time in the geometric mean ({min(ratios):.2f} to "
+                                f"{max(ratios):.2f}). {results['gpu']}, PyTorch {results['torch']}, commit {results['commit'][:12]}.", 100),
+              f"Absent: {absent(cases)}."]
+    return lines
+
+
+# suites with a table of their own and no picture
+TABLES = {"network": network_table, "attention": attention_table}
+
+
 def absent(cases):
     missing = [f"{p.replace('_', '-')} for {c['name']} ({why})" for c in cases for p, why in c.get("peer_errors", {}).items()]
     return "; ".join(missing) or "nothing"
@@ -188,18 +213,18 @@ def absent(cases):
 
 def update_page(page, suites):
     """The page with every suite's place filled; a place without results is emptied. Fails for a suite without a place."""
-    for name in (*SUITES, "network"):
+    for name in (*SUITES, *TABLES):
         place = re.compile(rf"(<!-- results: {name} -->\n).*?(<!-- end -->)", re.S)
         if not place.search(page):
             sys.exit(f"docs/performance.md has no lines '<!-- results: {name} -->' and '<!-- end -->' for the table of suite {name}")
-        table = (markdown(suites[name]) if name in SUITES else "\n".join(network_table(suites[name]))) + "\n" if name in suites else ""
+        table = (markdown(suites[name]) if name in SUITES else "\n".join(TABLES[name](suites[name]))) + "\n" if name in suites else ""
         page = place.sub(lambda m: m[1] + table + m[2], page)
     return page
 
 
 def read_results(folder):
     found = {}
-    for name in (*SUITES, "network"):
+    for name in (*SUITES, *TABLES):
         path = pathlib.Path(folder) / f"{name}.json"
         if path.exists():
             found[name] = json.loads(path.read_text())

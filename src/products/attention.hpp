@@ -11,11 +11,11 @@ namespace unisono::products {
 constexpr std::int64_t widest_head = 256;
 
 /// Attention of these extents and strides (`extents.query_tiles` and addresses are not read). `masks`: how many there
-/// are; `k_first`, `v_first`: see lies_together(). Heads are at most widest_head wide.
+/// are; `q_first`, `k_first`, `v_first`: see lies_together(). Heads are at most widest_head wide.
 struct AttentionProblem {
   AttentionParams extents{};
   int masks = 0;
-  std::int64_t k_first = 0, v_first = 0;
+  std::int64_t q_first = 0, k_first = 0, v_first = 0;
   DType element = DType::bf16;
 };
 

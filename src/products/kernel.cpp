@@ -26,13 +26,13 @@ std::uint32_t count(const BatchSpace& space) {
 }
 
 std::string source_of(const std::string& header, const std::string& entry, const std::string& parameters,
-                      const std::string& call) {
+                      const std::string& call, const std::string& bounds) {
   return fmt::format(
       "#include <unisono/product/{}>\n#include <unisono/ptx/grid.cuh>\n"
-      "\nextern \"C\" __global__ void __launch_bounds__(128)\n"
+      "\nextern \"C\" __global__ void __launch_bounds__({})\n"
       "{}(const __grid_constant__ unisono::{} p) {{\n    using namespace unisono;\n    begin();\n    "
       "product::{}(p);\n}}\n",
-      header, entry, parameters, call);
+      header, bounds, entry, parameters, call);
 }
 
 }  // namespace unisono::products

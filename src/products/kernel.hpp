@@ -31,8 +31,8 @@ bool lies_together(const BatchedMatrix& m, std::int64_t first, std::int64_t line
 /// Batches in a space. Throws UserError for more than 32 bits count.
 std::uint32_t count(const BatchSpace& space);
 
-/// The kernel's text around a call of its one function.
+/// The kernel's text around a call of its one function. `bounds`: threads of a CTA, and CTAs of an SM.
 std::string source_of(const std::string& header, const std::string& entry, const std::string& parameters,
-                      const std::string& call);
+                      const std::string& call, const std::string& bounds = "128");
 
 }  // namespace unisono::products

@@ -1,10 +1,12 @@
 #pragma once
 /// The state of one launch.
 
+#include <array>
 #include <boost/context/fiber.hpp>
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,6 +34,7 @@ struct Product {
   int n;
   MatrixElement element;
   bool accumulate;
+  std::optional<std::array<std::array<double, 16>, 2>> rows;  ///< this thread's of a, if it was in registers
 };
 
 struct Cta;

@@ -81,6 +81,9 @@ struct MatrixOperand {
 /// d (64, n) of the warpgroup += a (64, 16) b (n, 16)^T; done when waited for. By all its threads.
 UNISONO_EMULATOR_API void multiply(float* d, MatrixOperand a, MatrixOperand b, int n, MatrixElement element,
                                    bool accumulate);
+/// The same with the registers of a as multiply_fragments() has them, read when this is called.
+UNISONO_EMULATOR_API void multiply_of_fragments(float* d, const std::uint32_t* a, MatrixOperand b, int n,
+                                                MatrixElement element, bool accumulate);
 UNISONO_EMULATOR_API void multiply_commit();
 UNISONO_EMULATOR_API void multiply_wait(int pending);
 /// mma.sync m16n8k16: d += a b, four, four and two registers of each lane; by all lanes of a warp.

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <span>
 
 #include "emulator/grid.hpp"
 #include "emulator/tma.hpp"
@@ -37,21 +38,21 @@ class Operand {
     span_ = mode == 1 ? 128 : mode == 2 ? 64 : 32;
   }
   // Elements [row, 0 to 15]; of tf32 [row, 0 to 7], cut off below their tenth fractional bit, and zeros
-  void read(int row, MatrixElement element, double (&values)[16]) const {
+  void read(int row, MatrixElement element, std::span<double, 16> values) const {
     if (element == MatrixElement::tf32) return read_words(row, values);
     std::uint16_t bits[16];
     if (columns_)
       for (int k = 0; k < 16; ++k) copy(of_columns(row, k), bits + k, 2);
     else
       for (int k = 0; k < 16; k += 8) copy(of_rows(row, k), bits + k, 16);  // swizzled by 16 bytes
-    for (int k = 0; k < 16; ++k) values[k] = widened(bits[k], element);
+    for (std::size_t k = 0; k < 16; ++k) values[k] = widened(bits[k], element);
   }
 
  private:
   void copy(std::uint32_t at, void* to, std::size_t bytes) const {
     std::memcpy(to, cta_.memory(swizzled(address_ + at, span_), bytes), bytes);
   }
-  void read_words(int row, double (&values)[16]) const {
+  void read_words(int row, std::span<double, 16> values) const {
     if (columns_) fail("a matrix operand of tf32 that is MN-major");
     for (int k = 0; k < 16; ++k) {
       std::uint32_t bits = 0;
@@ -59,7 +60,7 @@ class Operand {
       bits &= 0xffffe000u;
       float value;
       std::memcpy(&value, &bits, 4);
-      values[k] = value;
+      values[static_cast<std::size_t>(k)] = value;
     }
   }
   static std::uint32_t field(std::uint64_t descriptor, int bit) {
@@ -80,18 +81,29 @@ class Operand {
   int span_;
 };
 
+// Of the first operand, this thread's rows
+std::array<std::array<double, 16>, 2> rows_of(const Product& p) {
+  const Operand a(*current->cta, p.a);
+  const int warp = static_cast<int>(current->index / 32 % 4), lane = static_cast<int>(current->index % 32);
+  std::array<std::array<double, 16>, 2> rows;
+  for (int half = 0; half < 2; ++half)
+    a.read(16 * warp + lane / 4 + 8 * half, p.element, rows[static_cast<std::size_t>(half)]);
+  return rows;
+}
+
 // This thread's share of a product: rows 16 warp + lane / 4 (+ 8), columns 8 j + 2 (lane % 4) + {0, 1}
 void perform(const Product& p) {
-  const Operand a(*current->cta, p.a), b(*current->cta, p.b);
-  const int warp = static_cast<int>(current->index / 32 % 4), lane = static_cast<int>(current->index % 32);
-  double rows[2][16], columns[2][16];
-  for (int half = 0; half < 2; ++half) a.read(16 * warp + lane / 4 + 8 * half, p.element, rows[half]);
+  const Operand b(*current->cta, p.b);
+  const int lane = static_cast<int>(current->index % 32);
+  const auto rows = p.rows ? *p.rows : rows_of(p);
+  double columns[2][16];
   for (int j = 0; j < p.n / 8; ++j) {
     for (int e = 0; e < 2; ++e) b.read(8 * j + 2 * (lane % 4) + e, p.element, columns[e]);
     double sums[2][2] = {};  // four beside one another, since each waits for its last addition
     for (int k = 0; k < 16; ++k)
       for (int half = 0; half < 2; ++half)
-        for (int e = 0; e < 2; ++e) sums[half][e] += rows[half][k] * columns[e][k];
+        for (int e = 0; e < 2; ++e)
+          sums[half][e] += rows[static_cast<std::size_t>(half)][static_cast<std::size_t>(k)] * columns[e][k];
     for (int half = 0; half < 2; ++half)
       for (int e = 0; e < 2; ++e) {
         float& d = p.d[4 * j + 2 * half + e];
@@ -103,7 +115,24 @@ void perform(const Product& p) {
 }  // namespace
 
 void multiply(float* d, MatrixOperand a, MatrixOperand b, int n, MatrixElement element, bool accumulate) {
-  current->open_products.push_back({d, a, b, n, element, accumulate});
+  current->open_products.push_back({d, a, b, n, element, accumulate, std::nullopt});
+}
+
+void multiply_of_fragments(float* d, const std::uint32_t* a, MatrixOperand b, int n, MatrixElement element,
+                           bool accumulate) {
+  Warp& warp = current->warp();
+  const unsigned lane = current->index % 32;
+  std::array<std::array<double, 16>, 2> rows;
+  for (std::size_t r = 0; r < 4; ++r) {  // rows l / 4, then + 8, of depths 0 to 7, then of 8 to 15
+    warp.exchanged[lane] = a[r];
+    sync_warp();
+    for (std::size_t k = 0; k < 8; ++k) {
+      const std::uint32_t pair = warp.exchanged[lane / 4 * 4 + k / 2];
+      rows[r % 2][r / 2 * 8 + k] = widened(static_cast<std::uint16_t>(pair >> 16 * (k % 2)), element);
+    }
+    sync_warp();
+  }
+  current->open_products.push_back({d, {}, b, n, element, accumulate, rows});
 }
 
 void multiply_commit() {

@@ -93,6 +93,18 @@ Network cross_attention() {
   return b.net.build();
 }
 
+Network shared_keys() {
+  Builder b;
+  const std::int64_t heads = 4, width = 24, value_width = 56;
+  const NetworkValue x = b.net.input("x", {"batch", "rows", 24}), text = b.net.input("text", {"batch", "keys", 24});
+  const NetworkValue keys = b.heads(b.linear(text, 24, width), 1, width);
+  const NetworkValue values = b.heads(b.linear(text, 24, value_width), 1, value_width);
+  const NetworkValue queries = b.heads(b.linear(x, 24, heads * width), heads, width);
+  const NetworkValue scores = b.multiply(queries, transpose(keys, {0, 1, 3, 2})) * 0.2;
+  b.net.output(b.merged(b.multiply(b.softmax_of_rows(scores), values), heads * value_width), "y");
+  return b.net.build();
+}
+
 Network products_of_tensors() {
   Builder b;
   const NetworkValue x = b.net.input("x", {"batch", 5, 13, 9}), z = b.net.input("z", {5, 9, 70});

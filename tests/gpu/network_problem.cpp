@@ -119,7 +119,14 @@ const std::vector<NetworkCase>& network_cases() {
        products_of_tensors,
        {{"x", {2, 5, 13, 9}}, {"z", {5, 9, 70}}, {"rows", {2, 130, 40}}, {"other", {2, 66, 40}}}},
       {"attention of wide heads", [] { return packed_attention(65, 1, 160); }, {{"x", {3, 65, 16}}}},
-      {"attention of one row", [] { return packed_attention(1, 16, 8); }, {{"x", {1, 1, 16}}}}};
+      {"attention of one row", [] { return packed_attention(1, 16, 8); }, {{"x", {1, 1, 16}}}},
+      {"attention of 131 rows", [] { return packed_attention(131, 2, 40); }, {{"x", {2, 131, 16}}}},
+      {"attention of 150 rows, 80 wide", [] { return packed_attention(150, 1, 80); }, {{"x", {1, 150, 16}}}},
+      {"attention of 140 rows, 136 wide",
+       [] { return packed_attention(140, 1, 136); },
+       {{"x", {1, 140, 16}}},
+       DType::f16},
+      {"attention of shared keys", shared_keys, {{"x", {2, 67, 24}}, {"text", {2, 133, 24}}}}};
   return cases;
 }
 

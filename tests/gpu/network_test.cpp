@@ -58,6 +58,10 @@ TEST(Network, CrossAttentionOfManyRowsAgrees) { agrees(32); }
 TEST(NetworkSmall, ProductsOfTensorsAgree) { agrees(33); }
 TEST(NetworkSmall, AttentionOfWideHeadsAgrees) { agrees(34); }
 TEST(NetworkSmall, AttentionOfOneRowAgrees) { agrees(35); }
+TEST(NetworkSmall, AttentionOf131RowsAgrees) { agrees(36); }
+TEST(NetworkSmall, AttentionOf150RowsAgrees) { agrees(37); }
+TEST(NetworkSmall, AttentionOf140RowsOfWideHeadsAgrees) { agrees(38); }
+TEST(NetworkSmall, AttentionOfSharedKeysAgrees) { agrees(39); }
 
 // Every attention is one launch, and reads q, k and v where their products leave them
 TEST(NetworkSmall, AttentionIsOneLaunch) {
@@ -75,6 +79,8 @@ TEST(NetworkSmall, AttentionIsOneLaunch) {
   EXPECT_EQ(packed.size(), 5u) << testing::PrintToString(packed);
   EXPECT_THAT(packed, testing::Contains(testing::HasSubstr("attention kernel, mma.sync, tiles of 64 queries")));
   EXPECT_THAT(packed, testing::Not(testing::Contains(testing::HasSubstr("gathered"))));
+  EXPECT_THAT(launches(29), testing::Contains(testing::HasSubstr("attention kernel, wgmma, tiles of 64 queries")));
+  EXPECT_THAT(launches(36), testing::Contains(testing::HasSubstr("attention kernel, wgmma, tiles of 128 queries")));
   const auto masked = launches(30);
   EXPECT_THAT(masked, testing::Contains(testing::HasSubstr("attention kernel")).Times(2));
   EXPECT_THAT(masked, testing::Not(testing::Contains(testing::HasSubstr("softmax"))));

@@ -97,6 +97,10 @@ Network masked_attention();
 /// Attention of matrices of rank 3 to 77 keys. Inputs "x" (batch, rows, 24) and "text" (batch, 77, 24), output "y".
 Network cross_attention();
 
+/// Attention of four heads that share their keys and values, of other widths. Inputs "x" (batch, rows, 24) and "text"
+/// (batch, keys, 24), output "y".
+Network shared_keys();
+
 /// Products of computed tensors that are no attention. Inputs "x" (batch, 5, 13, 9), "z" (5, 9, 70), "rows" (batch,
 /// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
 Network products_of_tensors();

@@ -111,11 +111,19 @@ bool only_moves(const OperatorKind& kind) {
          std::holds_alternative<Identity>(kind) || std::holds_alternative<Slice>(kind);
 }
 
+/// Whether an operator's result is rounded when it is stored: moved elements are not if they were before.
+bool is_rounded(const Network& network, const Operator& op, const Rounding& rounding) {
+  if (!rounding.stored.contains(network[op.output].name)) return false;
+  return !only_moves(op.kind) || std::none_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) {
+    const bool is_input = std::find(network.inputs.begin(), network.inputs.end(), id) != network.inputs.end();
+    return is_input || network[id].is_constant() || rounding.stored.contains(network[id].name);
+  });
+}
+
 /// Adds what storing the result in fewer bits, and coarser functions, may do.
-void add_rounding(Tensor64& result, const std::string& name, const Operator& op,
-                  const std::vector<const Tensor64*>& inputs, const Rounding& rounding) {
+void add_rounding(Tensor64& result, bool stored, const Operator& op, const std::vector<const Tensor64*>& inputs,
+                  const Rounding& rounding) {
   if (!is_float(result.dtype)) return;
-  const bool stored = rounding.stored.contains(name) && !only_moves(op.kind);
   const double u = stored && rounding.tensors != DType::f32 ? unit_roundoff(rounding.tensors) : 0;
   for (std::size_t i = 0; i < result.value.size(); ++i) result.bound[i] += u * std::abs(result.value[i]);
   const auto* e = std::get_if<operators::Elementwise>(&op.kind);
@@ -197,7 +205,7 @@ Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, cons
     for (const TensorId id : op.inputs) operands.push_back(&tensors[id]);
     Tensor64 result = evaluate_operator(op.kind, operands);
     result.dtype = network[op.output].dtype;
-    add_rounding(result, network[op.output].name, op, operands, rounding);
+    add_rounding(result, is_rounded(network, op, rounding), op, operands, rounding);
     if (observer) observer(op, result);
     for (const TensorId id : op.inputs) {
       if (--uses[id] == 0) tensors[id] = {};

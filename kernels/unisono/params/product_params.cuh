@@ -42,6 +42,14 @@ struct AttentionParams {
   AttentionMask masks[kAttentionMasks];
 };
 
+// The same without masks, of queries, keys and values that TMA finds as (columns, rows, inner, outer): batches have two
+// axes, of which each steps by 1 or, where an operand is repeated, by 0.
+struct Sm90AttentionParams : AttentionParams {
+  u32 inner;  // batches along the inner axis
+  u32 inner_step[3], outer_step[3];
+  TensorMap maps[3];
+};
+
 // c = a b, for each of the batch: a (rows, depth), b (depth, columns). A CTA takes a tile of 64 x 64.
 struct MatrixProductParams {
   BatchSpace batches;

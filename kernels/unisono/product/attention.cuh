@@ -19,7 +19,6 @@ struct AttentionShape {
 };
 
 constexpr float kLog2e = 1.4426950408889634f;
-UNISONO_DEVICE float infinity() { return __int_as_float(0x7f800000); }
 
 // The states of a lane's rows l / 4 and l / 4 + 8 of each atom.
 template <class Shape>

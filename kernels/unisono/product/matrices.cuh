@@ -8,6 +8,8 @@ namespace unisono::product {
 
 constexpr int kWarps = 4, kThreads = 32 * kWarps;
 
+UNISONO_DEVICE float infinity() { return __int_as_float(0x7f800000); }
+
 // Where a batch's matrix begins.
 UNISONO_DEVICE const u16* matrix_of(const BatchedMatrix& m, const BatchSpace& space, u32 batch) {
   i64 offset = 0;

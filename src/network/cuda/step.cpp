@@ -19,7 +19,8 @@ void PlainStep::load(int device_index, jit::Binary binary) {
 }
 
 Launch PlainStep::bind(const Bases& bases) const {
-  return cuda::bind_plain(kernel_, grid_, parameters_(bases), fmt::format("{} ({})", name, what));
+  const PlainParameter parameter = parameters_(bases);
+  return cuda::bind_plain(kernel_, grid_, parameter.bytes, fmt::format("{} ({})", name, what), parameter.maps);
 }
 
 std::vector<const StepText*> LaunchSequence::in_order() const {

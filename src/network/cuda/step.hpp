@@ -43,10 +43,20 @@ class Step : public StepText {
   virtual std::optional<lower::Problem> problem() const { return std::nullopt; }
 };
 
+/// The one parameter of a plain kernel, and the tensor maps in it that are encoded when it is bound.
+struct PlainParameter {
+  std::vector<std::byte> bytes;
+  std::vector<families::Parameter::Map> maps;
+
+  // NOLINTNEXTLINE(google-explicit-constructor): nearly all parameters are bytes alone
+  PlainParameter(std::vector<std::byte> all, std::vector<families::Parameter::Map> to_encode = {})
+      : bytes(std::move(all)), maps(std::move(to_encode)) {}
+};
+
 /// A kernel with one plain parameter.
 class PlainStep final : public Step {
  public:
-  using Parameters = std::function<std::vector<std::byte>(const Bases&)>;
+  using Parameters = std::function<PlainParameter(const Bases&)>;
 
   /// `arch`: the device's.
   PlainStep(std::string source, std::string entry, std::string arch, cuda::PlainGrid grid, std::size_t parameter_bytes,

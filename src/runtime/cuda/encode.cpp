@@ -51,10 +51,10 @@ CUtensorMap encoded(const families::MapShape& m, const void* base, DType element
 
 }  // namespace
 
-void encode_maps(families::Parameter& parameter) {
-  for (const families::Parameter::Map& m : parameter.maps) {
+void encode_maps(std::span<const families::Parameter::Map> maps, std::span<std::byte> parameter) {
+  for (const families::Parameter::Map& m : maps) {
     const CUtensorMap map = encoded(m.shape, m.base, m.element, m.what);
-    std::memcpy(parameter.bytes.bytes.data() + m.offset, &map, sizeof map);
+    std::memcpy(parameter.subspan(m.offset, sizeof map).data(), &map, sizeof map);
   }
 }
 

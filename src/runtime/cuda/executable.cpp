@@ -66,7 +66,7 @@ Prepared CudaExecutable::prepare(const Arguments& arguments) const {
   const Address constant{reinterpret_cast<const void*>(filter_.address())};
   families::Parameter parameter{.bytes = constants_, .maps = {}, .sites = {}};
   family().fill(parameter, lowered_.plan(), launched(), tensors(bound, bound.b.data != nullptr ? bound.b : constant));
-  encode_maps(parameter);
+  encode_maps(parameter.maps, std::span(parameter.bytes.bytes));
   return {.parameters = parameter.bytes, .slots = std::move(bound.slots), .sites = std::move(parameter.sites)};
 }
 

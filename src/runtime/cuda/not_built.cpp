@@ -35,7 +35,10 @@ void DeviceBuffer::download(void*) const { refuse(); }
 std::shared_ptr<const ExecutableImpl> build(lower::Lowered, jit::Binary) { refuse(); }
 
 std::shared_ptr<const PlainKernel> load_plain(int, const jit::Binary&, const std::string&, std::size_t) { refuse(); }
-Launch bind_plain(std::shared_ptr<const PlainKernel>, PlainGrid, std::span<const std::byte>, std::string) { refuse(); }
+Launch bind_plain(std::shared_ptr<const PlainKernel>, PlainGrid, std::span<const std::byte>, std::string,
+                  std::span<const families::Parameter::Map>) {
+  refuse();
+}
 
 struct Replay::Impl {};
 GraphBy graph_by() { refuse(); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/common/executable_impl.hpp"
+#include "runtime/cuda/encode.hpp"
 #include "runtime/cuda/kernel.hpp"
 #include "unisono/error.hpp"
 
@@ -24,6 +25,10 @@ class PlainKernel {
     if (declared != parameter_bytes)
       throw InternalError(fmt::format("the kernel {} takes a parameter of {} bytes, and {} are prepared", entry,
                                       declared, parameter_bytes));
+  }
+  void encode(std::span<const families::Parameter::Map> maps, std::span<std::byte> parameters) const {
+    const Current current(module_.gpu());
+    encode_maps(maps, parameters);
   }
   void allow(const PlainGrid& grid) const {
     const Current current(module_.gpu());
@@ -63,12 +68,13 @@ namespace {
 class PlainLaunch final : public LaunchImpl {
  public:
   PlainLaunch(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
-              std::string what)
+              std::string what, std::span<const families::Parameter::Map> maps)
       : kernel_(std::move(kernel)),
         grid_(grid),
         parameters_((parameters.size() + sizeof(Unit) - 1) / sizeof(Unit)),
         what_(std::move(what)) {
     std::copy(parameters.begin(), parameters.end(), reinterpret_cast<std::byte*>(parameters_.data()));
+    if (!maps.empty()) kernel_->encode(maps, std::as_writable_bytes(std::span(parameters_)));
   }
   void enqueue(Stream stream) const override {
     if (Recording::takes([&] { return kernel_->form(grid_, parameters_.data()); })) return;
@@ -101,9 +107,9 @@ std::shared_ptr<const PlainKernel> load_plain(int device_index, const jit::Binar
 }
 
 Launch bind_plain(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
-                  std::string what) {
+                  std::string what, std::span<const families::Parameter::Map> maps) {
   kernel->allow(grid);
-  return Launch(std::make_shared<PlainLaunch>(std::move(kernel), grid, parameters, std::move(what)));
+  return Launch(std::make_shared<PlainLaunch>(std::move(kernel), grid, parameters, std::move(what), maps));
 }
 
 }  // namespace unisono::cuda

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "families/interface/parameters.hpp"
 #include "jit/jit.hpp"
 #include "unisono/executable.hpp"
 
@@ -23,8 +24,9 @@ struct PlainGrid {
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory of a CTA
 };
 
-/// A launch with these parameters, which are copied. `what` names it in errors.
+/// A launch with these parameters, which are copied, and the tensor maps among them, which are encoded. `what` names it
+/// in errors. Throws DeviceError for a map that the driver refuses.
 Launch bind_plain(std::shared_ptr<const PlainKernel> kernel, PlainGrid grid, std::span<const std::byte> parameters,
-                  std::string what);
+                  std::string what, std::span<const families::Parameter::Map> maps = {});
 
 }  // namespace unisono::cuda

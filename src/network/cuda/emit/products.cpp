@@ -6,6 +6,7 @@
 #include "network/strided_copy.hpp"
 #include "products/attention.hpp"
 #include "products/matrix_product.hpp"
+#include "products/sm90_attention.hpp"
 
 namespace unisono::network::gpu {
 
@@ -37,9 +38,10 @@ void* first_element(const PlacedMatrix& m, const Bases& bases) {
   return static_cast<std::byte*>(address(m.at, bases)) + m.first;
 }
 
-template <class P, class Fill>
-void add_launch(RegionEmission& e, const products::Kernel& kernel, const P& fixed, const Work& work,
-                const std::vector<PlacedMatrix>& placed, const Fill& fill) {
+// `parameter`: of a function that says where each matrix begins
+template <class P, class Make>
+void add_launch_of(RegionEmission& e, const products::Kernel& kernel, const Work& work,
+                   const std::vector<PlacedMatrix>& placed, const Make& parameter) {
   std::vector<Location> used;
   Touched touched;
   for (const PlacedMatrix& m : placed) {
@@ -47,16 +49,24 @@ void add_launch(RegionEmission& e, const products::Kernel& kernel, const P& fixe
     if (!m.at.constant) touched.reads.push_back(m.memory);
   }
   touched.writes.push_back(placed.back().memory);
-  const auto parameters = [fixed, fill, placed](const Bases& bases) {
-    P p = fixed;
-    fill(p, [&](std::size_t i) { return first_element(placed[i], bases); });
-    return bytes_of(p);
+  const auto parameters = [parameter, placed](const Bases& bases) {
+    return parameter([&](std::size_t i) { return first_element(placed[i], bases); });
   };
   auto step = std::make_unique<PlainStep>(kernel.source, kernel.entry, e.in.device.arch(),
                                           cuda::PlainGrid{kernel.ctas, kernel.threads, kernel.shared_bytes}, sizeof(P),
                                           parameters);
   step->flop = work.flop, step->bytes = work.elements * static_cast<double>(size_of(e.in.element));
   e.add(std::move(step), {describe(e.net(), *e.op), kernel.how}, used, std::move(touched));
+}
+
+template <class P, class Fill>
+void add_launch(RegionEmission& e, const products::Kernel& kernel, const P& fixed, const Work& work,
+                const std::vector<PlacedMatrix>& placed, const Fill& fill) {
+  add_launch_of<P>(e, kernel, work, placed, [fixed, fill](const auto& at) {
+    P p = fixed;
+    fill(p, at);
+    return PlainParameter(bytes_of(p));
+  });
 }
 
 // An operand of MatMul as batches of matrices; axes of the result that have an extent of 1 are left out
@@ -106,6 +116,8 @@ class AttentionEmission {
   void set_extents();
   BatchedMatrix place(TensorId id, const operators::MatrixLayout& layout);
   void place_mask(std::size_t index);
+  void add(const Work& work);
+  void add_sm90(const products::Sm90AttentionKernel& attention, const Work& work);
 
   RegionEmission& e_;
   const operators::Attention& a_;
@@ -153,21 +165,47 @@ void AttentionEmission::run() {
   set_extents();
   AttentionParams& p = problem_.extents;
   p.q = place(e_.input(0), a_.operands[0]);
+  problem_.q_first = placed_.back().first;
   p.k = place(e_.input(1), a_.operands[1]);
   problem_.k_first = placed_.back().first;
   p.v = place(e_.input(2), a_.operands[2]);
   problem_.v_first = placed_.back().first;
   for (std::size_t i = 0; i < a_.replaces.size(); ++i) place_mask(i);
   p.y = place(e_.output(), a_.result);
-  const products::Kernel kernel = products::attention(problem_, e_.in.device);
   const double batch = products::count(p.batches), widths = double{1} * p.width + p.value_width;
   const Work work{2 * batch * p.queries * p.keys * widths, batch * widths * (double{1} * p.queries + p.keys)};
+  if (const auto tiles = products::sm90_attention_tiles(problem_, e_.in.device))
+    add_sm90(products::sm90_attention(problem_, *tiles), work);
+  else
+    add(work);
+}
+
+void AttentionEmission::add(const Work& work) {
+  const products::Kernel kernel = products::attention(problem_, e_.in.device);
   const std::size_t masks = a_.replaces.size();
-  add_launch(e_, kernel, p, work, placed_, [masks](AttentionParams& q, const auto& at) {
+  add_launch(e_, kernel, problem_.extents, work, placed_, [masks](AttentionParams& q, const auto& at) {
     q.q.memory = at(0), q.k.memory = at(1), q.v.memory = at(2);
     for (std::size_t i = 0; i < masks; ++i) q.masks[i].values.memory = at(3 + i);
     q.y.memory = at(3 + masks);
   });
+}
+
+void AttentionEmission::add_sm90(const products::Sm90AttentionKernel& attention, const Work& work) {
+  const auto parameter = [fixed = attention.parameters, maps = attention.maps,
+                          element = problem_.element](const auto& at) {
+    Sm90AttentionParams p = fixed;
+    p.y.memory = at(3);
+    PlainParameter made(bytes_of(p));
+    constexpr std::array<const char*, 3> what{"the queries", "the keys", "the values"};
+    for (std::size_t i = 0; i < 3; ++i) {
+      const families::MapShape shape{
+          .rank = 4, .extents = maps[i].extents, .strides = maps[i].strides, .box = maps[i].box, .swizzle_bytes = 128};
+      const auto offset = reinterpret_cast<const std::byte*>(&p.maps[i]) - reinterpret_cast<const std::byte*>(&p);
+      made.maps.push_back({static_cast<std::size_t>(offset), shape, at(i), element, what[i]});
+    }
+    return made;
+  };
+  add_launch_of<Sm90AttentionParams>(e_, attention.kernel, work, placed_, parameter);
 }
 
 }  // namespace

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""The suite attention: networks of one attention each (bench/cases/attention.txt), Unisono beside PyTorch's
+scaled_dot_product_attention (its own choice of kernel, and cuDNN's), each as replays of one CUDA graph on the same inputs.
+
+Every result is compared with float64 first; its error stands beside PyTorch's. Inputs fit the L2 and stay there: arithmetic
+bounds these kernels. Writes bench/results/attention.json and fills the table of docs/performance.md.
+
+usage: bench/run_attention.py [--bench FILE] [--command FILE] [--only TEXT] [--results FOLDER] [--docs FOLDER] [--commit TEXT]
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorProto, helper
+
+import report
+from run_gpu import ROOT, commit
+
+sys.path.insert(0, str(ROOT / "scripts"))
+from networks.gpu_times import captured, microseconds  # noqa: E402
+from networks.errors import relative_error  # noqa: E402
+
+
+def cases(only):
+    lines = (ROOT / "bench/cases/attention.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#") and only in line]
+
+
+def model_of(sizes, folder):
+    """Heads are taken out of (batch, rows, heads x width) and put back, as exporters write it."""
+    batch, heads, queries, keys, width = sizes
+    shapes = {"q": [batch, queries, heads * width], "k": [batch, keys, heads * width], "v": [batch, keys, heads * width]}
+    nodes = [helper.make_node("Constant", [], ["split"], value_ints=[0, 0, heads, width]),
+             helper.make_node("Constant", [], ["merged"], value_ints=[0, 0, heads * width]),
+             helper.make_node("Constant", [], ["scale"], value_float=width ** -0.5)]
+    for name, order in (("q", (0, 2, 1, 3)), ("k", (0, 2, 3, 1)), ("v", (0, 2, 1, 3))):
+        nodes += [helper.make_node("Reshape", [name, "split"], [name + "_split"]),
+                  helper.make_node("Transpose", [name + "_split"], [name + "_heads"], perm=order)]
+    nodes += [helper.make_node("MatMul", ["q_heads", "k_heads"], ["products"]),
+              helper.make_node("Mul", ["products", "scale"], ["scores"]),
+              helper.make_node("Softmax", ["scores"], ["weights"], axis=-1),
+              helper.make_node("MatMul", ["weights", "v_heads"], ["y_heads"]),
+              helper.make_node("Transpose", ["y_heads"], ["y_split"], perm=(0, 2, 1, 3)),
+              helper.make_node("Reshape", ["y_split", "merged"], ["y"])]
+    graph = helper.make_graph(
+        nodes, "attention", [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shapes["q"])])
+    file = folder / "model.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10), file)
+    return file, shapes
+
+
+def run(command):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stderr.strip() or f"exit code {done.returncode}")
+    return done.stdout
+
+
+def attention(inputs, sizes, dtype):
+    """A call of PyTorch's attention on (batch, rows, heads x width), and what it returns, in that order of memory."""
+    batch, heads, queries, _, width = sizes
+    q, k, v = (torch.from_numpy(x).to("cuda", dtype).unflatten(-1, (heads, width)).transpose(1, 2) for x in inputs.values())
+    return lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, queries, -1)
+
+
+def peers_of(inputs, sizes, exact):
+    """({peer: µs}, {peer: error}, {peer: why it has no time})"""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    times, errors, failures = {}, {}, {}
+    for peer, backends in (("sdpa", None), ("cudnn", [SDPBackend.CUDNN_ATTENTION])):
+        try:
+            call = attention(inputs, sizes, torch.bfloat16)
+            with torch.no_grad(), sdpa_kernel(backends) if backends else torch.no_grad():
+                errors[peer] = relative_error(call().double().cpu().numpy(), exact)
+                times[peer] = microseconds(torch, captured(torch, call))
+        except RuntimeError as error:
+            failures[peer] = str(error).splitlines()[0][:200]
+    return times, errors, failures
+
+
+def measure(case, args, folder):
+    sizes = [int(x) for x in case.split(",")]
+    batch, heads, queries, keys, width = sizes
+    model, shapes = model_of(sizes, folder)
+    random = np.random.default_rng(abs(hash(case)) % 2**32)
+    # what bf16 holds, so that nobody rounds an input
+    inputs = {n: torch.from_numpy(random.standard_normal(s, np.float32)).bfloat16().float().numpy() for n, s in shapes.items()}
+    exact = attention(inputs, sizes, torch.float64)().cpu().numpy()
+    np.savez(folder / "in.npz", **inputs)
+    run([args.command, "run", model, "--device", "cuda", "--input", folder / "in.npz", "--out", folder / "out.npz",
+         "--repeat", 0, "--json"])
+    error = relative_error(np.load(folder / "out.npz")["y"], exact)
+    explained = json.loads(run([args.command, "explain", model, "--device", "cuda", "--json"]))
+    ours = json.loads(run([args.bench, model, "--rounds", 15]))
+    times, errors, failures = peers_of(inputs, sizes, exact)
+    again = json.loads(run([args.bench, model, "--rounds", 15]))
+    flop = 4 * batch * heads * queries * keys * width
+    return {"name": case, "dtype": "bf16", "unisono_us": ours["us"], "unisono_again_us": again["us"], "launches": ours["launches"],
+            "kernels": [launch["how"] for launch in explained["cuda"]["launches"]], "peers": times, "peer_errors": failures,
+            "flop": flop, "tflops": flop / ours["us"] / 1e6, "max_error": error,
+            "tolerance": 1.5 * min(errors.values(), default=2.0**-8), "peers_max_error": errors}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bench", type=pathlib.Path, default=ROOT / "build/release/bench/unisono_bench_onnx")
+    parser.add_argument("--command", type=pathlib.Path, default=ROOT / "build/release/tools/unisono/unisono")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results")
+    parser.add_argument("--docs", type=pathlib.Path, default=ROOT / "docs")
+    parser.add_argument("--commit", default="")
+    args = parser.parse_args()
+    results = {"suite": "attention", "gpu": torch.cuda.get_device_name(), "commit": args.commit or commit(),
+               "torch": torch.__version__, "cases": []}
+    for case in cases(args.only):
+        with tempfile.TemporaryDirectory() as folder:
+            row = measure(case, args, pathlib.Path(folder))
+        results["cases"].append(row)
+        print(f"{case}: {row['unisono_us']:.1f} us ({row['tflops']:.0f} TFLOP/s), error {row['max_error']:.1e} of "
+              f"{row['tolerance']:.1e}; " + ", ".join(f"{p} {t:.1f}" for p, t in row["peers"].items())
+              + f"; {row['launches']} launches: {row['kernels'][0]}", flush=True)
+    args.results.mkdir(parents=True, exist_ok=True)
+    (args.results / "attention.json").write_text(json.dumps(results, indent=1) + "\n")
+    if args.docs.exists():
+        report.write(args.results, args.docs)
+    return 0 if all(row["max_error"] <= row["tolerance"] for row in results["cases"]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
