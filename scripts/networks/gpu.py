@@ -216,6 +216,7 @@ def main():
     else:
         rows = [r for n in chosen for r in read_row(options.folder / f"{n}.rows.json") or []]
     if options.times:
+        merge(rows, options.json)
         add_times(rows, options)
     merged = merge(rows, options.json)
     if options.docs:

@@ -126,7 +126,7 @@ def time_some(rows, peers, bench):
 
 def add_times(rows, options):
     """unisono_us, eager_us, compile_us (or …_error) in those rows that are right and run wholly on the GPU."""
-    from .gpu import describe
+    from .gpu import describe, merge
     timed = [r for r in rows if r["status"] == "right" and not r["on_host"]]
     peers = [p for p in options.peers.split(",") if p]
     for first in range(0, len(timed), TOGETHER):
@@ -134,3 +134,4 @@ def add_times(rows, options):
         time_some(some, peers, os.path.abspath(options.times))
         for row in some:
             print(f"[{first + len(some)}/{len(timed)}] {describe(row)}", flush=True)
+        merge(rows, options.json)  # a run that is cut short keeps what it has
