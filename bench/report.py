@@ -189,7 +189,7 @@ def attention_table(results):
              *(f"{name} ÷ Unisono" for _, name in peers), "error", "PyTorch's"]]
     for c in cases:
         time = lambda p: c["peers"].get(p)
-        rows.append([c["name"], f"{c['unisono_us']:.1f}", f"{c['unisono_again_us']:.1f}", str(c["launches"]), f"{c['tflops']:.0f}",
+        rows.append([c["name"], f"{c['unisono_us']:.1f}", f"{c['unisono_again_us']:.1f}", f"{c['launches']:.0f}", f"{c['tflops']:.0f}",
                      *(f"{time(p):.1f}" if time(p) else "–" for p, _ in peers),
                      *(f"{time(p) / c['unisono_us']:.2f}" if time(p) else "–" for p, _ in peers),
                      f"{c['max_error']:.1e}", f"{min(c['peers_max_error'].values(), default=0):.1e}"])
