@@ -19,7 +19,8 @@ from xml.sax.saxutils import escape
 import roofline
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SUITES = ("conv", "block", "epilogue", "gemm", "breadth", "groups", "depthwise")
+SUITES = ("conv", "block", "epilogue", "gemm", "swiglu", "breadth", "groups", "depthwise")
+PRODUCTS = ("gemm", "swiglu")
 BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
 PEER_NAMES = {"cudnn": "cuDNN, bare", "cublaslt": "cuBLASLt", "cublaslt_bare": "cuBLASLt, bare", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
 
@@ -58,7 +59,7 @@ def columns(suite):
     peers = [p for p in PEER_NAMES if any(p in c["peers"] for c in ran(suite))]
     show = lambda form: lambda value: "–" if value is None else form.format(value)
     us, times = show("{:.1f}"), show("{:.2f}")
-    result = [("M,N,K" if suite["suite"] == "gemm" else "N,H,W,C,K,R", lambda c: c["name"]), ("Unisono", lambda c: us(c["coda_us"])),
+    result = [("M,N,K" if suite["suite"] in PRODUCTS else "N,H,W,C,K,R", lambda c: c["name"]), ("Unisono", lambda c: us(c["coda_us"])),
               ("spread", lambda c: show("{:.1%}")(c["spread"])), ("kernels", lambda c: show("{:g}")(c.get("launches")))]
     if all(c.get("conv", {}).get("groups", 1) > 1 for c in ran(suite)):
         result[1:1] = [("groups", lambda c: str(c["conv"]["groups"])), ("stride", lambda c: str(c["conv"]["stride"][0]))]
@@ -98,7 +99,7 @@ def summary(suite):
 
 def provenance(suite):
     ceilings = suite["ceilings"]
-    library = f"cuBLASLt {suite['cublaslt']}" if suite["suite"] == "gemm" else f"cuDNN {suite['cudnn']}"
+    library = f"cuBLASLt {suite['cublaslt']}" if suite["suite"] in PRODUCTS else f"cuDNN {suite['cudnn']}"
     parts = [suite["gpu"], f"driver {suite['driver']}", library]
     if "torch" in suite:
         parts.append(f"PyTorch {suite['torch']}")

@@ -72,6 +72,9 @@ class Translation(ast.NodeVisitor):
         name, options = node.func.id, {k.arg: k.value for k in node.keywords}
         if name in UNARY and len(node.args) == 1 and not options:
             return UNARY[name].format(self.visit(node.args[0]))
+        if name == "clamp" and len(node.args) == 1 and set(options) <= {"lower", "upper"}:
+            limits = [f"{there}={ast.unparse(options[here])}" for here, there in (("lower", "min"), ("upper", "max")) if here in options]
+            return f"torch.clamp({', '.join([self.visit(node.args[0]), *limits])})"
         if name == "sum" and len(node.args) == 1 and not options:  # over all elements
             return f"torch.sum({self.visit(node.args[0])}, dtype=torch.float32)"
         if name in ("group_norm", "instance_norm") and len(node.args) == 1:
@@ -122,10 +125,13 @@ def source_of(case):
     has_bias = axes.get("bias") == "[n]" and "acc + bias[n]" in text
     if has_bias:
         text = text.replace("acc + bias[n]", "acc")
-    lines = [f"def run({', '.join(['x', 'w', *(f'{name}_vector' for name in axes)])}):"]
+    dual = case.get("product", {}).get("products", 1) == 2
+    factors = ["x", "w", "w1"] if dual else ["x", "w"]
+    lines = [f"def run({', '.join([*factors, *(f'{name}_vector' for name in axes)])}):"]
     bias, others = "bias_vector" if has_bias else "None", {name: a for name, a in axes.items() if not (has_bias and name == "bias")}
     if "product" in case:
-        lines += ["channel_axis = -1"] + [f"{name} = {name}_vector" for name in others] + [f"acc = F.linear(x, w, {bias})"]
+        lines += ["channel_axis = -1"] + [f"{name} = {name}_vector" for name in others]
+        lines += ["acc0 = F.linear(x, w)", "acc1 = F.linear(x, w1)"] if dual else [f"acc = F.linear(x, w, {bias})"]
     else:
         conv = case["conv"]
         if conv["pad"][:2] != conv["pad"][2:]:
@@ -154,7 +160,7 @@ def make_factors(torch, case, dtype):
     """Image and filter, channels last; of a product its two factors."""
     random = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype)
     if p := case.get("product"):
-        return random(p["m"], p["k"]), random(p["n"], p["k"]) / p["k"] ** 0.5
+        return random(p["m"], p["k"]), *(random(p["n"], p["k"]) / p["k"] ** 0.5 for _ in range(p.get("products", 1)))
     conv, last = case["conv"], lambda t: t.contiguous(memory_format=torch.channels_last)
     groups = conv.get("groups", 1)
     depth = conv["c"] // groups * conv["r"] * conv["s"]

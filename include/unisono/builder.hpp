@@ -102,6 +102,9 @@ class GraphBuilder {
 
   /// The accumulator of the contraction, f32, [m,n].
   Value acc();
+  /// The accumulators of a dual product (Gemm::products = 2): of its first right operand, `acc0` in the text form, and
+  /// of its second, `acc1`. A graph reads either acc() or these, and the second in any case.
+  Value acc(int product);
   /// What the caller binds under `name`: [], [b], [m], [n], [b,n] or [m,n]. Asking again for a name returns the same
   /// value; with other axes or options it throws UserError.
   Value operand(const std::string& name, Axes axes = axes::scalar, OperandOptions options = {});
@@ -142,6 +145,7 @@ class GraphBuilder {
   std::map<std::pair<Op, std::uint64_t>, ValueId> leaves_;
   std::map<std::string, ValueId> operands_;
   std::set<std::string> store_names_;
+  int reads_products_ = 0;  // 1: acc() was asked for, 2: acc(0) or acc(1) was
 };
 
 // Operators. A number stands for a constant.

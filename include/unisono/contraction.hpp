@@ -15,10 +15,13 @@ namespace unisono {
 /// A is (batch, m, k), or (batch, k, m) if transpose_a; B is (batch, k, n), or (batch, n, k) if transpose_b.
 /// Row m of the epilogue is b·m + i. Outputs with axes [m,n] are (batch, m, n). All of these may be given as matrices,
 /// without the first extent, where batch is 1.
+/// With products = 2 there are two right operands of the same shape and dtype, B0 and B1, and so two accumulators,
+/// acc0 = A·B0 and acc1 = A·B1: A is read once.
 struct Gemm {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   DType dtype_a = DType::f32, dtype_b = DType::f32;
+  int products = 1;  ///< 1, or 2: a dual product
 };
 
 enum class Layout : std::uint8_t { nhwc, nchw };
@@ -76,7 +79,10 @@ struct Extents {
 /// (an extent below 1, an output below 1, channels no multiple of groups, …).
 Extents extents(const Contraction& contraction);
 
-/// Shapes of the two operands as documented above.
+/// Accumulators that an epilogue reads: Gemm::products, of convolutions 1.
+int product_count(const Contraction& contraction);
+
+/// Shapes of the two operands as documented above; B0 and B1 of a dual product have the same.
 std::vector<std::int64_t> shape_a(const Contraction& contraction);
 std::vector<std::int64_t> shape_b(const Contraction& contraction);
 

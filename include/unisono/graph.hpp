@@ -76,7 +76,7 @@ enum class Coordinate : std::uint8_t {
   w,  ///< output column of the pixel (convolution); 0 for a GEMM
 };
 
-/// The operations, in the order of the table unisono/operations.def: leaves (acc, operand, constant, index, extent),
+/// The operations, in the order of the table unisono/operations.def: leaves (acc, acc1, operand, constant, index, extent),
 /// arithmetic, comparisons and logic, fma, select, functions of one value, cast, one_hot, reductions, normalisations,
 /// softmax, call.
 enum class Op : std::uint8_t {
@@ -186,6 +186,9 @@ struct Head {
   /// none of the main graph's.
   Graph graph = {};
 };
+
+/// How many accumulators the graph is made for: 2 if it reads that of a second product, `acc1`, else 1.
+int product_count(const Graph& graph);
 
 /// True if the nodes of one graph can be paired one to one with those of the other so that op, dtype, axes, attributes
 /// and inputs agree, and the same stores and effects follow in the same order. Values that nothing stores count too, in

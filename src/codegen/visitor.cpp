@@ -8,6 +8,7 @@
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/precise.hpp"
+#include "ir/products.hpp"
 #include "plan/normalisation.hpp"
 
 namespace unisono::codegen {
@@ -81,21 +82,29 @@ std::string VisitorWriter::columns(const char* name, const std::vector<ValueId>&
 
 std::string VisitorWriter::raw_as_input() const { return converted("raw", DType::f32, g_[e_.norm->input].dtype); }
 
+// The second of a dual product stands behind the operands [m,n] (epilogue/visitor.cuh)
+std::string VisitorWriter::accumulator(Op op, const std::vector<ValueId>& tensors) {
+  return op == Op::acc ? "acc" : fmt::format("tensor[{}]", tensors.size());
+}
+
 VisitorWriter::Bindings VisitorWriter::elements_before() const {
   Bindings bindings;
   bindings.columns = &e_.columns_before;
   bindings.tensors = &e_.tensors_before;
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
-    if (g_[id].op == Op::acc) bindings.values[id] = "acc";
+    if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.tensors_before);
   return bindings;
 }
 
 VisitorWriter::Bindings VisitorWriter::elements_after(bool with_raw) const {
   Bindings bindings;
-  if (!e_.norm) bindings = elements_before();
   bindings.columns = &e_.columns_after;
   bindings.tensors = &e_.tensors_after;
-  if (!e_.norm) return bindings;
+  if (!e_.norm) {
+    for (ValueId id = 0; id < g_.nodes.size(); ++id)
+      if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.tensors_after);
+    return bindings;
+  }
   if (with_raw && e_.uses_raw) bindings.values[e_.norm->input] = raw_as_input();
   bindings.values[e_.norm->result] = "norm";
   return bindings;

@@ -44,6 +44,7 @@ class VisitorWriter {
   std::string load_column(ValueId id, const Bindings& bindings) const;
   std::string coordinate(Coordinate c, const Bindings& bindings) const;
   std::string raw_as_input() const;
+  static std::string accumulator(Op op, const std::vector<ValueId>& tensors);
   Bindings elements_before() const;
   Bindings elements_after(bool with_raw) const;
 

@@ -9,6 +9,7 @@
 #include "codegen/precise.hpp"
 #include "codegen/visitor.hpp"
 #include "ir/op_table.hpp"
+#include "ir/products.hpp"
 #include "plan/visitor_shape.hpp"
 
 namespace unisono::codegen {
@@ -44,7 +45,7 @@ VisitorWriter::Bindings VisitorWriter::element_bindings() const {
   bindings.tensors = &e_.tensors_after;
   bindings.channel = "channel";
   for (ValueId id = 0; id < g_.nodes.size(); ++id) {
-    if (g_[id].op == Op::acc) bindings.values[id] = "acc";
+    if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.tensors_after);
     if (is_row(g_[id]) || is_group_fold(g_[id])) bindings.values[id] = "row." + names_.of(id);
   }
   return bindings;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "ir/infer.hpp"
 #include "ir/leaves.hpp"
@@ -85,7 +86,20 @@ Value GraphBuilder::unique(Node node, std::uint64_t key) {
   }
 }
 
-Value GraphBuilder::acc() { return unique(leaf(Op::acc, DType::f32, axes::mn), 0); }
+Value GraphBuilder::acc() {
+  if (std::exchange(reads_products_, 1) == 2)
+    throw UserError("the graph reads acc0 or acc1, and acc too; of a dual product it reads acc0 and acc1, else acc");
+  return unique(leaf(Op::acc, DType::f32, axes::mn), 0);
+}
+
+Value GraphBuilder::acc(int product) {
+  if (product != 0 && product != 1)
+    throw UserError(fmt::format("acc({}): a dual product has the accumulators 0 and 1", product));
+  if (std::exchange(reads_products_, 2) == 1)
+    throw UserError(
+        fmt::format("the graph reads acc, and acc{} too; of a dual product it reads acc0 and acc1, else acc", product));
+  return unique(leaf(product == 0 ? Op::acc : Op::acc1, DType::f32, axes::mn), 0);
+}
 
 Value GraphBuilder::operand(const std::string& name, Axes axes, OperandOptions options) {
   check_operand(name, axes, options);
@@ -232,6 +246,8 @@ Value GraphBuilder::node(Op op, const std::vector<Value>& inputs, Attributes att
 }
 
 Graph GraphBuilder::build() const {
+  if (reads_products_ == 2 && product_count(graph_) == 1)
+    throw UserError("the graph reads acc0 and not acc1; of a single product it reads acc, of a dual one both");
   if (graph_.stores.empty() && graph_.effects.empty())
     throw UserError("the graph stores nothing and calls nothing; add a store");
   verify(graph_);

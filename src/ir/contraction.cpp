@@ -54,6 +54,8 @@ Extents extents_of(const Gemm& g) {
   check_range("gemm", "m", g.m, 1);
   check_range("gemm", "n", g.n, 1);
   check_range("gemm", "k", g.k, 1);
+  if (g.products != 1 && g.products != 2)
+    throw UserError(fmt::format("gemm: products is {}; expected 1, or 2 for a dual product", g.products));
   check_size("gemm", "left operand", {g.batch, g.m, g.k});
   check_size("gemm", "right operand", {g.batch, g.k, g.n});
   return check_output("gemm", g.batch, g.m, 1, g.n);
@@ -95,6 +97,11 @@ Shape image_shape(const C& c) {
 
 Extents extents(const Contraction& contraction) {
   return std::visit([](const auto& c) { return extents_of(c); }, contraction);
+}
+
+int product_count(const Contraction& contraction) {
+  const auto* gemm = std::get_if<Gemm>(&contraction);
+  return gemm ? gemm->products : 1;
 }
 
 Shape shape_a(const Contraction& contraction) {
@@ -140,7 +147,7 @@ std::int64_t depth(const Contraction& contraction) {
 
 double flop(const Contraction& contraction) {
   const Extents e = extents(contraction);
-  const double products = std::visit(Overloaded{[&](const ConvTranspose2d& c) {
+  const double multiplied = std::visit(Overloaded{[&](const ConvTranspose2d& c) {
                                                   return static_cast<double>(c.n * c.h * c.w) *
                                                          static_cast<double>(c.c * c.r * c.s) *
                                                          static_cast<double>(c.k) / static_cast<double>(c.groups);
@@ -150,7 +157,7 @@ double flop(const Contraction& contraction) {
                                                          static_cast<double>(depth(contraction));
                                                 }},
                                      contraction);
-  return 2 * products;
+  return 2 * multiplied * product_count(contraction);
 }
 
 namespace {
@@ -163,7 +170,7 @@ std::string describe_convolution(std::string_view name, const C& c) {
 
 std::string to_string(const Contraction& contraction) {
   return std::visit(Overloaded{[](const Gemm& g) {
-                                 return fmt::format("gemm {}{}x{}x{}{}{}, {}",
+                                 return fmt::format("{}gemm {}{}x{}x{}{}{}, {}", g.products == 1 ? "" : "dual ",
                                                     g.batch == 1 ? "" : fmt::format("{} x ", g.batch), g.m, g.n, g.k,
                                                     g.transpose_a ? ", A transposed" : "",
                                                     g.transpose_b ? ", B transposed" : "", to_string(g.dtype_a));

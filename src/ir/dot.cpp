@@ -18,7 +18,7 @@ Look look_of(const Node& x) {
   using enum ir::OpClass;
   switch (ir::info(x.op).op_class) {
     case leaf:
-      if (x.op == Op::acc) return {"box3d", "#fde68a", "#b45309"};
+      if (x.op == Op::acc || x.op == Op::acc1) return {"box3d", "#fde68a", "#b45309"};
       if (x.op == Op::operand) return {"cds", "#dbeafe", "#2563eb"};
       return {"plain", "#ffffff", "#6b7280"};
     case reduction: return {"invhouse", "#ffedd5", "#c2410c"};

@@ -77,7 +77,7 @@ std::optional<Value> Parser::call() {
 
 void Parser::unknown_operation(const Token& name) const {
   const auto word = text(name);
-  if (scope_->values.contains(word) || scope_->operands.contains(word) || word == "acc")
+  if (scope_->values.contains(word) || scope_->operands.contains(word) || word.starts_with("acc"))
     fail(name, fmt::format("'{}' is a value and cannot be called; is an operator missing?", word));
   if (is_store_form(word)) fail(name, stands_alone(word));
   std::vector<std::string_view> candidates{"index", "extent"};

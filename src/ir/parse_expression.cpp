@@ -95,16 +95,21 @@ Value Parser::name() {
   const Token token = peek();
   const auto word = text(token);
   if (word == "inf" || word == "nan") return constant();
-  if (word == "acc") {
-    take();
-    if (at_symbol("[")) fail(peek(), "acc takes no axes: it is always [m,n]");
-    return scope_->builder.acc();
-  }
+  if (word == "acc" || word == "acc0" || word == "acc1") return accumulator();
   if (at_symbol("[", 1)) return operand_use();
   take();
   if (const auto it = scope_->values.find(word); it != scope_->values.end()) return it->second.value;
   if (const auto it = scope_->operands.find(word); it != scope_->operands.end()) return it->second.value;
   unknown_name(token);
+}
+
+Value Parser::accumulator() {
+  const Token token = take();
+  const auto word = text(token);
+  if (at_symbol("[")) fail(peek(), fmt::format("{} takes no axes: it is always [m,n]", word));
+  if (word == "acc") return located(token, [&] { return scope_->builder.acc(); });
+  if (scope_ != &main_) fail(token, "a head has one accumulator, the sums of its own: acc");
+  return located(token, [&] { return scope_->builder.acc(word == "acc1"); });
 }
 
 Value Parser::operand_use() {
@@ -194,7 +199,7 @@ void Parser::unknown_name(const Token& token) const {
   if (is_reserved(word)) fail(token, fmt::format("'{}' is a word of the text form and no value", word));
   if (scope_ != &main_ && (main_.values.contains(word) || main_.operands.contains(word)))
     fail(token, fmt::format("'{}' is of the main graph; a head reads its own acc and operands of its own", word));
-  std::vector<std::string_view> candidates{"acc", "inf", "nan"};
+  std::vector<std::string_view> candidates{"acc", "acc0", "acc1", "inf", "nan"};
   for (const auto& [name, named] : scope_->values) candidates.push_back(name);
   for (const auto& [name, named] : scope_->operands) candidates.push_back(name);
   for (int i = 0; i < op_count; ++i)

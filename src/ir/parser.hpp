@@ -62,6 +62,7 @@ class Parser {
   Value prefix();
   Value primary();
   Value name();
+  Value accumulator();
   Value operand_use();
   Axes subscript();
   Value constant();

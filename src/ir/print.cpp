@@ -34,7 +34,7 @@ constexpr std::size_t longest_inline = 80;
 class Printer {
  public:
   explicit Printer(const Graph& graph)
-      : g_(graph), names_(graph), texts_(graph.nodes.size()), uses_(graph.nodes.size()) {
+      : g_(graph), products_(product_count(graph)), names_(graph), texts_(graph.nodes.size()), uses_(graph.nodes.size()) {
     for (const Node& x : g_.nodes)
       for (const ValueId in : x.inputs) ++uses_[in];
     for (const Store& s : g_.stores) ++uses_[s.value];
@@ -116,7 +116,8 @@ class Printer {
 
   Text expression(const Node& x) const {
     switch (x.op) {
-      case Op::acc: return {"acc"};
+      case Op::acc: return {products_ == 1 ? "acc" : "acc0"};
+      case Op::acc1: return {"acc1"};
       case Op::operand: {
         const bool bare = is_declared(x) && x.axes == axes::scalar;
         return {bare ? x.attr.name : x.attr.name + to_string(x.axes), primary_power, x.attr.name};
@@ -165,6 +166,7 @@ class Printer {
   }
 
   const Graph& g_;
+  int products_;
   ir::ValueNames names_;
   std::vector<Text> texts_;  // by value: its text where it is used
   std::vector<std::size_t> uses_;

@@ -45,7 +45,8 @@ class Verifier {
   // The type that a leaf must have
   ir::Inferred leaf_type(const Node& x) const {
     switch (x.op) {
-      case Op::acc: return {DType::f32, axes::mn};
+      case Op::acc:
+      case Op::acc1: return {DType::f32, axes::mn};
       case Op::index: return {DType::i32, ir::coordinate_axes(x.attr.coordinate)};
       case Op::extent: return {DType::i32, axes::scalar};
       case Op::operand: return {ir::operand_dtype(x.attr.storage), x.axes};

@@ -138,6 +138,7 @@ class StoreFormVerifier {
     const Graph& g = head.head->graph;
     if (!g.effects.empty()) refuse(head, fmt::format("calls {}, which returns nothing", g[g.effects[0]].attr.name));
     for (const Node& x : g.nodes) {
+      if (x.op == Op::acc1) refuse(head, "reads acc1; a head has one accumulator, the sums of its own");
       if (info(x.op).op_class != OpClass::leaf && x.op != Op::call && !is_elementwise(x.op))
         refuse(head, fmt::format("has {}; expected elementwise operations", to_string(x.op)));
       if (x.op == Op::operand && x.axes.row == RowAxis::m)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/op_table.hpp"
+#include "ir/products.hpp"
 #include "passes/min_cut.hpp"
 #include "unisono/error.hpp"
 
@@ -25,7 +26,7 @@ class Partitioner {
     return ir::is_reduction(g_[v].op) && (d.rows || !options_.whole_rows);
   }
   // Takes memory that grows with the rows if it is kept from one stage to the next
-  bool tiled(ValueId v) const { return (!leaf(v) || g_[v].op == Op::acc) && g_[v].axes.row == RowAxis::m; }
+  bool tiled(ValueId v) const { return (!leaf(v) || ir::is_accumulator(g_[v].op)) && g_[v].axes.row == RowAxis::m; }
   bool in_stage(ValueId v) const { return live_[v] && !leaf(v) && !uniform_[v]; }
   std::int64_t weight(ValueId v) const;
 

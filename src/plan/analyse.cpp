@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/op_table.hpp"
+#include "ir/products.hpp"
 #include "plan/columns.hpp"
 #include "plan/general.hpp"
 #include "plan/normalisation.hpp"
@@ -86,7 +87,7 @@ class Reader {
     const Node& x = g_[id];
     if (behind && norm_ && id == norm_->result) return reads.result = true;
     if (behind && norm_ && id == norm_->input) return reads.raw = true;
-    if (x.op == Op::acc) return reads.accumulator = true;
+    if (ir::is_accumulator(x.op)) return reads.accumulator = true;
     if (x.axes == axes::scalar && !statistical_[id]) return true;
     if (!is_full(x)) return reads.columns.insert(id), true;
     if (x.op == Op::operand) return reads.tensors.insert(id), true;

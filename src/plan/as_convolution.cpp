@@ -8,6 +8,7 @@ ConvTask of_product(const Gemm& g) {
   task.columns_a = g.transpose_a;
   task.columns_b = !g.transpose_b;
   task.batched = g.batch > 1;
+  task.products = g.products;
   return task;
 }
 

@@ -13,6 +13,7 @@ struct ConvTask {
   bool columns_a = false;                     ///< A is (k, m): a product with transpose_a
   bool columns_b = false;                     ///< B is (k, n): a product without transpose_b
   bool batched = false;                       ///< as many filters as images: products b = 0, …, of A[b] and B[b]
+  int products = 1;                           ///< 2: a dual product, of A and two filters B alike (Gemm::products)
   std::optional<ConvTranspose2d> transposed;  ///< then `conv` has its fields, and no extents of its own
   /// `transposed` by its output's phases: `conv` is of stride 1 and has the taps of one of them.
   bool phases = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/products.hpp"
 #include "passes/common_subexpressions.hpp"
 #include "passes/editor.hpp"
 #include "plan/columns.hpp"
@@ -173,7 +174,7 @@ void GeneralAnalysis::read_leaves() {
     const ValueId id = pending.back();
     pending.pop_back();
     const Node& x = e_.graph[id];
-    if (!seen.insert(id).second || x.op == Op::acc || (x.axes == axes::scalar && !late_[id])) continue;
+    if (!seen.insert(id).second || ir::is_accumulator(x.op) || (x.axes == axes::scalar && !late_[id])) continue;
     if (is_row(x)) {
       if (level_[id] > 0) e_.general->row_waits = true;
     } else if (is_grouped(x)) {

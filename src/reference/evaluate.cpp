@@ -21,11 +21,12 @@ namespace {
 
 class Evaluation {
  public:
-  Evaluation(const Graph& graph, const Contraction& contraction, const Values& acc, const Arguments& arguments,
-             const ErrorModel& model)
+  Evaluation(const Graph& graph, const Contraction& contraction, const Values& acc, const Values& acc1,
+             const Arguments& arguments, const ErrorModel& model)
       : graph_(graph),
         contraction_(contraction),
         acc_(acc),
+        acc1_(acc1),
         arguments_(arguments),
         model_(model),
         space_{extents(contraction)},
@@ -39,6 +40,7 @@ class Evaluation {
   Values stored_value(const Store& s) const;
   void compute(ValueId id);
   Term compute_leaf(const Node& node);
+  Term accumulator(const Values& acc) const;
   void compute_node(const Node& node, Term& out);
   void widen(const Node& node, Term& out) const;
   const UserFunction& function_of(const Node& node) const;
@@ -50,7 +52,7 @@ class Evaluation {
 
   const Graph& graph_;
   const Contraction& contraction_;
-  const Values& acc_;
+  const Values &acc_, &acc1_;
   const Arguments& arguments_;
   const ErrorModel& model_;
   Space space_;
@@ -143,16 +145,20 @@ Term Evaluation::compute_leaf(const Node& node) {
       t.bounds()[0] = Arithmetic(DType::f32, model_).representation(node.attr.value);
       return t;
     }
-    case Op::acc: break;
+    case Op::acc: return accumulator(acc_);
+    case Op::acc1: return accumulator(acc1_);
     default: throw InternalError(fmt::format("{} is no leaf", to_string(node.op)));
   }
+}
+
+Term Evaluation::accumulator(const Values& acc) const {
   Term t(space_, axes::mn, DType::f32);
-  if (std::ssize(acc_.value) != t.size() || (!acc_.bound.empty() && acc_.bound.size() != acc_.value.size()))
+  if (std::ssize(acc.value) != t.size() || (!acc.bound.empty() && acc.bound.size() != acc.value.size()))
     throw UserError(fmt::format("the accumulator was given {} values and {} bounds; expected {} of {}",
-                                acc_.value.size(), acc_.bound.size(), t.size(), to_string(contraction_)));
-  std::copy(acc_.value.begin(), acc_.value.end(), t.values());
-  if (acc_.bound.empty()) std::fill_n(t.bounds(), t.size(), 0.0);
-  std::copy(acc_.bound.begin(), acc_.bound.end(), t.bounds());
+                                acc.value.size(), acc.bound.size(), t.size(), to_string(contraction_)));
+  std::copy(acc.value.begin(), acc.value.end(), t.values());
+  if (acc.bound.empty()) std::fill_n(t.bounds(), t.size(), 0.0);
+  std::copy(acc.bound.begin(), acc.bound.end(), t.bounds());
   return t;
 }
 
@@ -292,13 +298,20 @@ void Evaluation::call(const Node& node, Term* out) {
 
 std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& contraction, const Values& acc,
                                        const Arguments& arguments, const ErrorModel& model) {
-  return Evaluation(graph, contraction, acc, arguments, model).run();
+  return evaluate(graph, contraction, acc, {}, arguments, model);
+}
+
+std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& contraction, const Values& acc,
+                                       const Values& acc1, const Arguments& arguments, const ErrorModel& model) {
+  return Evaluation(graph, contraction, acc, acc1, arguments, model).run();
 }
 
 std::map<std::string, Values> run(const Contraction& contraction, const Graph& graph, const Arguments& arguments,
                                   const ErrorModel& model) {
-  return evaluate(graph, contraction, contract(contraction, arguments.a(contraction), arguments.b(contraction), model),
-                  arguments, model);
+  const ConstTensorView& a = arguments.a(contraction);
+  const Values acc = contract(contraction, a, arguments.b(contraction), model);
+  if (product_count(contraction) == 1) return evaluate(graph, contraction, acc, arguments, model);
+  return evaluate(graph, contraction, acc, contract(contraction, a, arguments.right1, model), arguments, model);
 }
 
 }  // namespace unisono::reference

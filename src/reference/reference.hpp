@@ -62,6 +62,9 @@ Values contract(const Contraction& contraction, const ConstTensorView& a, const 
 /// divide, or a function without a CPU callable.
 std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& contraction, const Values& acc,
                                        const Arguments& arguments, const ErrorModel& model = {});
+/// The same of a dual product, with the accumulators of both products.
+std::map<std::string, Values> evaluate(const Graph& graph, const Contraction& contraction, const Values& acc,
+                                       const Values& acc1, const Arguments& arguments, const ErrorModel& model = {});
 
 /// contract, then evaluate.
 std::map<std::string, Values> run(const Contraction& contraction, const Graph& graph, const Arguments& arguments,

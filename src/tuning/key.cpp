@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.hpp"
 #include "ir/op_table.hpp"
+#include "ir/products.hpp"
 #include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "support/hash.hpp"
@@ -38,6 +39,7 @@ std::string problem_text(const plan::ConvTask& task) {
   if (task.columns_a) text += ",a=km";
   if (task.columns_b) text += ",b=kn";
   if (task.batched) text += ",batched";
+  if (task.products > 1) text += ",dual";
   text += fmt::format(",dtype={}", to_string(c.dtype_x));
   if (c.dtype_w != c.dtype_x) text += fmt::format("*{}", to_string(c.dtype_w));
   return text;
@@ -73,7 +75,7 @@ std::string words_of(const plan::Epilogue& e) {
   using ir::OpClass;
   const auto plain = [](Op op) {
     const OpClass c = ir::info(op).op_class;
-    return c == OpClass::reduction || op == Op::acc || op == Op::operand || op == Op::constant || op == Op::add ||
+    return c == OpClass::reduction || ir::is_accumulator(op) || op == Op::operand || op == Op::constant || op == Op::add ||
            op == Op::sub || op == Op::mul || op == Op::fma || op == Op::cast || op == Op::neg;
   };
   std::set<Op> seen;

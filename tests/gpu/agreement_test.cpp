@@ -222,6 +222,12 @@ TEST(Agreement, StepsOf128) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, DualProducts) {
+  const auto cases = dual_cases(options().seed);
+  EXPECT_GE(cases.size(), 150u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, StatisticsOfAllImages) {
   const auto cases = batch_cases();
   EXPECT_GE(cases.size(), 30u);

@@ -105,6 +105,9 @@ Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int6
 /// Steps of 128 elements of k, by every way of loading that has them; a few small ones.
 std::vector<Case> deep_cases(std::uint64_t seed);
 std::vector<Case> small_deep_cases();
+/// Dual products: two right operands of one A.
+std::vector<Case> dual_cases(std::uint64_t seed);
+std::vector<Case> small_dual_cases();
 /// One store, plain or by parity phases, with its mean and M2.
 std::vector<Case> moment_cases(std::uint64_t seed);
 std::vector<Case> small_moment_cases();

@@ -70,6 +70,7 @@ Testbed::Testbed(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
   const auto k = static_cast<double>(depth(contraction));
   add("(a)", c_.conv.dtype_x, shape_a(contraction), 0, 1, Trend(c_));
   add("(b)", c_.conv.dtype_w, shape_b(contraction), c_.deviation / k, c_.deviation / std::sqrt(k));
+  if (is_dual()) add("(b1)", c_.conv.dtype_w, shape_b(contraction), 0, c_.deviation / std::sqrt(k));
   for (const Node& x : graph_.nodes) {
     if (x.op != Op::operand || tensors_.contains(x.attr.name)) continue;
     const std::string& name = x.attr.name;
@@ -99,8 +100,8 @@ Testbed::Testbed(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
     add_output(moments_name, DType::f32,
                families::moments_shape(kernel_of(c_, planning_device()).plan(), extents(contraction).cols));
   const std::size_t rank = tensors_.at("(a)").shape.size();
-  for (const char* name : {"(a)", "(b)"})
-    if (c_.gaps.matrices != 0) add_gaps(name, 0, c_.gaps.matrices, true);
+  for (const char* name : {"(a)", "(b)", "(b1)"})
+    if (c_.gaps.matrices != 0 && tensors_.contains(name)) add_gaps(name, 0, c_.gaps.matrices, true);
   if (c_.gaps.image != 0) add_gaps("(a)", rank - 2, c_.gaps.image, true);
   if (c_.gaps.output != 0) add_gaps(main_output(graph_, contraction), rank - 2, c_.gaps.output, false);
   if (!c_.witnessed.empty()) add_witness();
@@ -191,6 +192,7 @@ Arguments Testbed::arguments() const {
   Arguments a;
   a.a(c_.contraction()) = tensors_.at("(a)").on_device();
   a.b(c_.contraction()) = tensors_.at("(b)").on_device();
+  if (is_dual()) a.right1 = tensors_.at("(b1)").on_device();
   for (const std::string& name : operands_) a.operands[name] = tensors_.at(name).on_device();
   for (const std::string& name : outputs_) a.outputs[name] = tensors_.at(name).on_device();
   if (!room_.empty()) a.outputs[room_] = tensors_.at(room_).on_device();
@@ -241,12 +243,12 @@ std::string Testbed::broken_guard() const {
   return "";
 }
 
-reference::Values Testbed::accumulator() const {
+reference::Values Testbed::accumulator(const std::string& filter) const {
   if (c_.options.plan.starts_with("family=plain"))  // operands of two types, which no kernel for tests takes
-    return reference::contract(c_.contraction(), tensors_.at("(a)").on_host(), tensors_.at("(b)").on_host());
+    return reference::contract(c_.contraction(), tensors_.at("(a)").on_host(), tensors_.at(filter).on_host());
   const auto count = static_cast<std::size_t>(element_count(shape_mn(c_.contraction())));
   const Buffer sum(count * 8), absolute(count * 8);
-  const auto a = tensors_.at("(a)").without_gaps(), b = tensors_.at("(b)").without_gaps();
+  const auto a = tensors_.at("(a)").without_gaps(), b = tensors_.at(filter).without_gaps();
   if (c_.product)
     launch("unisono_reference_product", count, nullptr, product_of(*c_.product), a, b, sum.address(),
            absolute.address());
@@ -282,7 +284,8 @@ Outcome Testbed::run(const Executable& executable, std::string& problems) {
       problems += "the second run gave other bits\n";
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
-  Outcome o{.c = c_, .graph = ir::split_stores(judged_graph_of(c_)).graph, .tensors = {}, .acc = accumulator()};
+  Outcome o{.c = c_, .graph = ir::split_stores(judged_graph_of(c_)).graph, .tensors = {}, .acc = accumulator("(b)")};
+  if (is_dual()) o.acc1 = accumulator("(b1)");
   const lower::Lowered lowered = kernel_of(c_, device().device);
   o.config = conv_config(lowered.plan()), o.numerics = lowered.plan().numerics;
   o.main = main_store();
@@ -364,7 +367,7 @@ std::string judge(const Outcome& o, Tally* tally) {
                : o.tensors.at(name).on_host();
   };
   const auto expected =
-      reference::evaluate(o.graph, o.c.contraction(), o.acc, o.arguments(), error_model(o.c, o.numerics));
+      reference::evaluate(o.graph, o.c.contraction(), o.acc, o.acc1, o.arguments(), error_model(o.c, o.numerics));
   std::string text = made.any() ? judge_resampled(o, tensor(o.main, shape_mn(o.c.contraction()))) : "";
   if (o.c.moments != 0) text += judge_moments(o, tensor(o.graph.stores[0].name, shape_mn(o.c.contraction())));
   const auto report = [&](const std::string& name, const reference::Agreement& found) {

@@ -34,8 +34,9 @@ struct Outcome {
   Graph graph;  ///< judged_graph_of(), with whole stores only
   families::sm90_conv::ConvConfig config{};
   families::Plan::Numerics numerics{};
-  std::map<std::string, Tensor> tensors;  ///< a, b, operands, outputs, by name; the device's part is gone
+  std::map<std::string, Tensor> tensors;  ///< a, b, b1, operands, outputs, by name; the device's part is gone
   reference::Values acc;                  ///< float64, with bounds
+  reference::Values acc1 = {};            ///< of a dual product
   std::string main = {};                  ///< the store of which others are made (Case::resampled)
   Arguments arguments() const;            ///< on the host
 };
@@ -85,7 +86,8 @@ class Testbed {
   void add_gaps(const std::string& name, std::size_t axis, std::int64_t gap, bool input);
   void add_witness();
   std::string take_witness(const std::vector<std::byte>& cells, Outcome& outcome) const;
-  reference::Values accumulator() const;
+  bool is_dual() const { return product_count(c_.contraction()) == 2; }
+  reference::Values accumulator(const std::string& filter) const;
 
   Case c_;
   Graph graph_;

@@ -121,6 +121,8 @@ void random_arguments(RandomCase& c, std::uint64_t seed, const RandomOptions& op
   const auto dtypes = input_dtypes(c.contraction);
   c.arguments.a(c.contraction) = fill(c, r, shape_a(c.contraction), dtypes.a, ordinary, false);
   c.arguments.b(c.contraction) = fill(c, r, shape_b(c.contraction), dtypes.b, ordinary, false);
+  if (product_count(c.contraction) == 2)
+    c.arguments.right1 = fill(c, r, shape_b(c.contraction), dtypes.b, ordinary, false);
   bind_operands(c, r, c.graph, c.contraction, options);
   for (const Store& s : c.graph.stores) {
     const auto shape = s.form == StoreForm::whole ? shape_in_memory(c.graph[s.value].axes, c.contraction)

@@ -127,6 +127,7 @@ void finish(Case& c, const Title& title, const FileLine& place) {
   replace_all(c.text, "{dtype}", to_string(c.conv.dtype_x));
   try {
     c.graph = parse(c.text);
+    if (c.product) c.product->products = product_count(c.graph);
     ir::check_graph(c.graph, c.contraction());
   } catch (const UserError& error) {
     place.fail(fmt::format("case {} with epilogue '{}': {}", c.shape, title.name, error.what()));
@@ -242,6 +243,13 @@ bool Case::is_bare() const {
          graph[graph.stores[0].value].op == Op::acc && graph.effects.empty();
 }
 
+Contraction Case::bare_contraction() const {
+  if (!product || product->products == 1) return contraction();
+  Gemm wide = *product;
+  wide.n *= wide.products, wide.products = 1;
+  return wide;
+}
+
 double Case::flop() const {
   double sum = unisono::flop(contraction());
   for (const Store& s : graph.stores)
@@ -254,7 +262,7 @@ double Case::bytes() const {
   const auto in = [](const std::vector<std::int64_t>& extents, DType dtype) {
     return static_cast<double>(element_count(extents)) * static_cast<double>(size_of(dtype));
   };
-  double sum = in(shape_a(c), conv.dtype_x) + in(shape_b(c), conv.dtype_w);
+  double sum = in(shape_a(c), conv.dtype_x) + product_count(c) * in(shape_b(c), conv.dtype_w);
   for (const OperandTensor& x : operand_tensors(graph, c)) sum += in(x.shape, x.dtype);
   for (const Store& s : graph.stores)
     if (s.form != StoreForm::scratch) sum += in(reference::shape_of(graph, s, c), s.dtype);

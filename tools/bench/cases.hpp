@@ -22,8 +22,10 @@ struct Case {
   Graph graph;           ///< what the text says
   std::string plan;      ///< CompileOptions::plan
   int line = 0;          ///< in the file
-  std::optional<Gemm> product = {};  ///< A (m, k) times B (n, k) transposed
+  std::optional<Gemm> product = {};  ///< A (m, k) times B (n, k) transposed; dual if the epilogue reads acc1
 
+  /// What a peer's bare product computes: the same contraction, of a dual product one of twice as many columns.
+  Contraction bare_contraction() const;
   Contraction contraction() const { return product ? Contraction(*product) : Contraction(conv); }
 
   /// True if the epilogue stores the accumulator alone: a peer's bare convolution does the same.

@@ -91,12 +91,14 @@ struct Vendor {
   std::string error;
 };
 
-// cuDNN's bare convolution; of a product cuBLASLt's with the case's epilogue, if it has it, and bare beside it
+// cuDNN's bare convolution; of a product cuBLASLt's with the case's epilogue, if it has it, and bare beside it: of
+// a dual product one of twice as many columns
 std::vector<Vendor> vendors_of(const Case& c, Peers& peers, const Sets& sets, const Sets& bare_sets) {
   if (!c.product)
     return {{"cudnn", [&] { return peers.cudnn->engines(c.conv, c.is_bare() ? sets : bare_sets); }, peers.cudnn_error}};
   const auto product = [&](ProductEpilogue epilogue, const Sets& of) {
-    return [&peers, &c, &of, epilogue] { return peers.cublaslt->engines(*c.product, epilogue, of); };
+    const Gemm gemm = std::get<Gemm>(epilogue == ProductEpilogue::none ? c.bare_contraction() : c.contraction());
+    return [&peers, gemm, &of, epilogue] { return peers.cublaslt->engines(gemm, epilogue, of); };
   };
   if (c.is_bare()) return {{"cublaslt", product(ProductEpilogue::none, sets), peers.cublaslt_error}};
   std::vector<Vendor> all{{"cublaslt_bare", product(ProductEpilogue::none, bare_sets), peers.cublaslt_error}};
@@ -159,13 +161,13 @@ void time_in_rounds(const Champion& unisono, const std::optional<Champion>& bare
 void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const Options& options, Contest& contest) {
   const Case& c = *p.c;
   Result& r = contest.result;
-  const Sets sets = make_sets(c, c.graph, options.seed);
+  const Sets sets = make_sets(c, c.contraction(), c.graph, options.seed);
   const Champion unisono = choose(*p.variants, sets, c.name, r.tried);
   describe(unisono, c, ceilings, r);
 
   const Graph bare_of_case = bare_graph(c.conv.dtype_x);
   const bool has_vendor = options.cudnn && (c.product ? peers.cublaslt != nullptr : peers.cudnn != nullptr);
-  const Sets bare_sets = (p.bare || has_vendor) && !c.is_bare() ? make_sets(c, bare_of_case, options.seed) : Sets{};
+  const Sets bare_sets = (p.bare || has_vendor) && !c.is_bare() ? make_sets(c, c.bare_contraction(), bare_of_case, options.seed) : Sets{};
   std::optional<Champion> bare;
   if (p.bare)
     bare = choose(*p.bare, bare_sets, c.name + ", bare", r.bare_tried), r.bare_plan = plan_text(*bare->variant);
@@ -190,7 +192,7 @@ Prepared prepare(const Case& c, const plan::Device& device, const Options& optio
   try {
     p.variants = variants_of(c.contraction(), c.graph, c.plan, device, count);
     if (options.bare && !c.is_bare())
-      p.bare = variants_of(c.contraction(), bare_graph(c.conv.dtype_x), "", device, count);
+      p.bare = variants_of(c.bare_contraction(), bare_graph(c.conv.dtype_x), "", device, count);
   } catch (const UserError& error) {
     p.error = error.what();
   } catch (const Unsupported& error) {

@@ -42,6 +42,9 @@ Data::Data(const Contraction& contraction, DType dtype, const Graph& graph, std:
   const double unit = 1 / std::sqrt(static_cast<double>(depth(contraction)));
   arguments_.a(contraction) = {add("a", dtype, element_count(shape_x), 0, 1, seed).data(), dtype, shape_x, {}};
   arguments_.b(contraction) = {add("b", dtype, element_count(shape_w), 0, unit, seed + 1).data(), dtype, shape_w, {}};
+  if (product_count(contraction) == 2)
+    arguments_.right1 = {
+        add("b1", dtype, element_count(shape_w), 0, unit, seed + 500).data(), dtype, shape_w, {}};
   std::uint64_t next = seed + 2;
   for (const OperandTensor& x : operand_tensors(graph, contraction)) {
     const bool scale = x.name == "gamma" || x.name == "alpha", filter = x.axes == axes::scalar;
@@ -73,11 +76,12 @@ Arguments Data::on_host(std::map<std::string, std::vector<std::byte>>& memory) c
   return host;
 }
 
-std::vector<std::unique_ptr<Data>> make_sets(const Case& c, const Graph& graph, std::uint64_t seed) {
+std::vector<std::unique_ptr<Data>> make_sets(const Case& c, const Contraction& contraction, const Graph& graph,
+                                             std::uint64_t seed) {
   std::vector<std::unique_ptr<Data>> sets;
   for (int i = 0; i < rotating_sets(c.bytes()); ++i)
     sets.push_back(
-        std::make_unique<Data>(c.contraction(), c.conv.dtype_x, graph, seed + 1000 * static_cast<std::uint64_t>(i)));
+        std::make_unique<Data>(contraction, c.conv.dtype_x, graph, seed + 1000 * static_cast<std::uint64_t>(i)));
   return sets;
 }
 

@@ -35,7 +35,8 @@ class Data {
 };
 
 /// As many as rotating_sets() says.
-std::vector<std::unique_ptr<Data>> make_sets(const Case& c, const Graph& graph, std::uint64_t seed);
+std::vector<std::unique_ptr<Data>> make_sets(const Case& c, const Contraction& contraction, const Graph& graph,
+                                             std::uint64_t seed);
 
 /// Values of the scalar operands that have no default.
 std::map<std::string, double> scalars_of(const Graph& graph);

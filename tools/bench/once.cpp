@@ -43,17 +43,17 @@ bool run_once(const Prepared& prepared, Peers& peers, const Options& options) {
   try {
     if (!prepared.error.empty()) throw UserError(prepared.error);
     const Graph bare = bare_graph(c.conv.dtype_x);
-    const auto one = [&](const Graph& graph) {
+    const auto one = [&](const Contraction& contraction, const Graph& graph) {
       Sets sets;
-      sets.push_back(std::make_unique<Data>(c.contraction(), c.conv.dtype_x, graph, options.seed));
+      sets.push_back(std::make_unique<Data>(contraction, c.conv.dtype_x, graph, options.seed));
       return sets;
     };
-    const Sets own = one(c.graph), plain = one(bare);
+    const Sets own = one(c.contraction(), c.graph), plain = one(c.bare_contraction(), bare);
     launch("Unisono", *prepared.variants, *own.front());
     if (prepared.bare) launch("Unisono, bare", *prepared.bare, *plain.front());
     if (peers.cudnn && !c.product) return launch("cuDNN, bare", peers.cudnn->engines(c.conv, plain), options.engine);
     if (peers.cublaslt && c.product)
-      return launch("cuBLASLt, bare", peers.cublaslt->engines(*c.product, ProductEpilogue::none, plain),
+      return launch("cuBLASLt, bare", peers.cublaslt->engines(std::get<Gemm>(c.bare_contraction()), ProductEpilogue::none, plain),
                     options.engine);
     return true;
   } catch (const DeviceError&) {

@@ -48,7 +48,7 @@ json to_json(const Conv2d& v) {
           {"groups", v.groups}};
 }
 
-json to_json(const Gemm& g) { return {{"m", g.m}, {"n", g.n}, {"k", g.k}}; }
+json to_json(const Gemm& g) { return {{"m", g.m}, {"n", g.n}, {"k", g.k}, {"products", g.products}}; }
 
 void add(json& j, const Checked& c) {
   j["max_error"] = c.error, j["tolerance"] = c.tolerance;

@@ -21,7 +21,7 @@ struct Evidence {
   std::optional<Gemm> product;
   Graph graph;
   reference::ErrorModel model;
-  reference::Values acc;
+  reference::Values acc, acc1;  // acc1: of a dual product
   Bytes operands, outputs;
   Arguments arguments;
   bool repeats = true;
@@ -51,10 +51,10 @@ Bytes run(const Executable& executable, const Data& data, const Case& c) {
   return outputs;
 }
 
-reference::Values accumulator(const Conv2d& conv, const Data& data) {
+reference::Values accumulator(const Conv2d& conv, const Data& data, const char* filter) {
   const auto count = static_cast<std::size_t>(element_count(shape_mn(Contraction(conv))));
   const gpu::Buffer sum(count * 8), absolute(count * 8);
-  const CUdeviceptr a = data.buffer("a").address(), b = data.buffer("b").address();
+  const CUdeviceptr a = data.buffer("a").address(), b = data.buffer(filter).address();
   if (conv.groups == 1 && conv.c % 8 == 0 && conv.k % 8 == 0 && size_of(conv.dtype_x) == 2)
     gpu::launch("unisono_reference", count / 8, nullptr, gpu::shape_of(conv), a, b, sum.address(), absolute.address());
   else
@@ -95,9 +95,13 @@ Verdict judge_pieces(const Evidence& e, std::int64_t first, std::int64_t count) 
   const auto elements = static_cast<std::size_t>(element_count(shape_mn(some)));
   const auto from = static_cast<std::ptrdiff_t>(elements / static_cast<std::size_t>(count)) * first;
   const auto to = from + static_cast<std::ptrdiff_t>(elements);
-  const reference::Values acc{.axes = axes::mn,
-                              .value = {e.acc.value.begin() + from, e.acc.value.begin() + to},
-                              .bound = {e.acc.bound.begin() + from, e.acc.bound.begin() + to}};
+  const auto part_of = [&](const reference::Values& all) {
+    if (all.value.empty()) return reference::Values{};
+    return reference::Values{.axes = axes::mn,
+                             .value = {all.value.begin() + from, all.value.begin() + to},
+                             .bound = {all.bound.begin() + from, all.bound.begin() + to}};
+  };
+  const reference::Values acc = part_of(e.acc), acc1 = part_of(e.acc1);
   Arguments arguments = e.arguments;
   const Contraction one = e.some(1);
   const auto operands = operand_tensors(e.graph, some), of_one = operand_tensors(e.graph, one);
@@ -107,7 +111,7 @@ Verdict judge_pieces(const Evidence& e, std::int64_t first, std::int64_t count) 
     view = part(e, view.data, x.dtype, x.axes, x.shape, of_one[i].shape, first);
   }
   Verdict verdict;
-  const auto expected = reference::evaluate(e.graph, some, acc, arguments, e.model);
+  const auto expected = reference::evaluate(e.graph, some, acc, acc1, arguments, e.model);
   for (const Store& s : e.graph.stores) {
     if (s.form == StoreForm::scratch) continue;
     const auto shape = reference::shape_of(e.graph, s, some);
@@ -180,7 +184,8 @@ std::function<Verdict()> start_verifying(const Case& c, const Executable& execut
   e->model = gpu::error_model(c.conv, c.graph, false, numerics);
   e->outputs = run(executable, data, c);
   e->repeats = e->outputs == run(executable, data, c);
-  e->acc = accumulator(c.conv, data);
+  e->acc = accumulator(c.conv, data, "b");
+  if (product_count(c.contraction()) == 2) e->acc1 = accumulator(c.conv, data, "b1");
   e->arguments = data.on_host(e->operands);
   return [e = std::shared_ptr<const Evidence>(e)] { return judge(*e); };
 }

@@ -204,6 +204,11 @@ Gemm parse_product(const std::string& text) {
   return result;
 }
 
+Contraction with_products(Contraction contraction, const Graph& graph) {
+  if (auto* product = std::get_if<Gemm>(&contraction)) product->products = product_count(graph);
+  return contraction;
+}
+
 Contraction parse_contraction(const std::string& conv, const std::string& gemm, const std::string& what) {
   if (!conv.empty() && !gemm.empty())
     throw UserError(fmt::format("--conv '{}' and --gemm '{}' are both given; expected one of them", conv, gemm));

@@ -26,4 +26,7 @@ Gemm parse_product(const std::string& text);
 /// That of --conv or --gemm, of which one must be given: else UserError, which says that `what` needs it.
 Contraction parse_contraction(const std::string& conv, const std::string& gemm, const std::string& what);
 
+/// The product that the graph is made for: with two right operands if it reads acc1. Convolutions are as they were.
+Contraction with_products(Contraction contraction, const Graph& graph);
+
 }  // namespace unisono::command

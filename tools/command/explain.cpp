@@ -19,7 +19,8 @@ int print_visitor(const ExplainOptions& options, const Graph& graph) {
     throw UserError("--visitor prints a CUDA header and nothing else: it goes without --json, --plan, --dot and --svg");
   if (options.conv.empty() && options.gemm.empty())
     throw UserError("--visitor needs --conv or --gemm: the extents that the epilogue's operands have");
-  const Contraction contraction = parse_contraction(options.conv, options.gemm, "the visitor is made for");
+  const Contraction contraction =
+      with_products(parse_contraction(options.conv, options.gemm, "the visitor is made for"), graph);
   VisitorOptions wanted;
   wanted.name = options.visitor, wanted.accurate = options.accurate;
   print(visitor_source(contraction, graph, wanted));
@@ -36,7 +37,8 @@ int explain_text(const ExplainOptions& options) {
   if (options.cuda) return explain_cuda(options, graph);
   GraphExplanation explanation = explain_graph(graph);
   if (!options.conv.empty() || !options.gemm.empty()) {
-    const Contraction contraction = parse_contraction(options.conv, options.gemm, "the CPU's kernel is made for");
+    const Contraction contraction =
+        with_products(parse_contraction(options.conv, options.gemm, "the CPU's kernel is made for"), graph);
     explanation.kernel = compile(contraction, graph).describe();
   }
   write_drawings(explanation, options.dot, options.svg);

@@ -99,7 +99,8 @@ int explain_cuda(const ExplainOptions& options, const Graph& graph) {
   compile.device = Device::cuda;
   compile.plan = options.plan;
   compile.accurate = options.accurate;
-  const Contraction contraction = parse_contraction(options.conv, options.gemm, "--device cuda plans for");
+  const Contraction contraction =
+      with_products(parse_contraction(options.conv, options.gemm, "--device cuda plans for"), graph);
   const cuda::Explanation e = cuda::explain(contraction, graph, compile);
   const Prediction p = prediction_of(contraction, graph, e);
   print(options.json ? to_json(e, p) : fmt::format("{}{}{}\n{}", to_text(e), to_text(p), legend_of(e.plan), e.source));

@@ -21,13 +21,14 @@ Tensor32 magnitudes(const media::Array& array, const std::string& name) {
 }
 
 /// The accumulators of tensor cores are off by a part of the sum of the products' magnitudes.
-reference::Values device_accumulators(const KernelProblem& p, const unisono::Arguments& arguments) {
-  reference::Values acc = reference::contract(p.contraction, arguments.a(p.contraction), arguments.b(p.contraction));
-  const std::string &a = p.inputs[0].name, &b = p.inputs[1].name;
+reference::Values device_accumulators(const KernelProblem& p, const unisono::Arguments& arguments, std::size_t factor,
+                                      const ConstTensorView& of) {
+  reference::Values acc = reference::contract(p.contraction, arguments.a(p.contraction), of);
+  const std::string &a = p.inputs[0].name, &b = p.inputs[factor].name;
   const Tensor32 left = magnitudes(p.arrays.at(a), a), right = magnitudes(p.arrays.at(b), b);
   const reference::Values sums =
       reference::contract(p.contraction, {left.value.data(), DType::f32, arguments.a(p.contraction).shape, {}},
-                          {right.value.data(), DType::f32, arguments.b(p.contraction).shape, {}});
+                          {right.value.data(), DType::f32, of.shape, {}});
   const double error = tuner::accumulator_error(p.contraction);
   for (std::size_t i = 0; i < acc.bound.size(); ++i) acc.bound[i] = error * sums.value[i];
   return acc;
@@ -37,7 +38,10 @@ Expected expected_on_device(const KernelProblem& p, const unisono::Arguments& ar
                             const CompileOptions& options) {
   const lower::Lowered kernel =
       lower::lower(p.contraction, p.graph, options, cuda::open_device(options.device_index)).value();
-  return reference::evaluate(p.graph, p.contraction, device_accumulators(p, arguments), arguments,
+  const reference::Values acc = device_accumulators(p, arguments, 1, arguments.b(p.contraction));
+  reference::Values acc1;
+  if (product_count(p.contraction) == 2) acc1 = device_accumulators(p, arguments, 2, arguments.right1);
+  return reference::evaluate(p.graph, p.contraction, acc, acc1, arguments,
                              tuner::error_model(p.contraction, p.graph, options.accurate, kernel.plan().numerics));
 }
 

@@ -48,6 +48,7 @@ std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& 
   };
   add(is_product ? "left" : "image", a, shape_a(contraction), 1, false);
   add(is_product ? "right" : "filter", b, shape_b(contraction), small, false);
+  if (product_count(contraction) == 2) add("right1", b, shape_b(contraction), small, false);
   const auto add_operands = [&](const Graph& g, const Contraction& c) {
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (const Node& x = g[id]; x.op == Op::operand)
@@ -61,9 +62,10 @@ std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& 
     add(s.head->filter, dtype, shape_b(product), std::sqrt(3 / static_cast<double>(depth(product))), false);
     add_operands(s.head->graph, product);
   }
-  for (std::size_t i = 2; i < inputs.size(); ++i)
-    if (inputs[i].name == inputs[0].name || inputs[i].name == inputs[1].name)
-      throw UserError(fmt::format("operand {} has the name of what the contraction reads; rename it", inputs[i].name));
+  const auto factors = inputs.begin() + factor_count(contraction);
+  for (auto i = factors; i != inputs.end(); ++i)
+    if (std::any_of(inputs.begin(), factors, [&](const KernelInput& factor) { return factor.name == i->name; }))
+      throw UserError(fmt::format("operand {} has the name of what the contraction reads; rename it", i->name));
   return inputs;
 }
 
@@ -174,6 +176,8 @@ void check_memory(const KernelProblem& p, bool check) {
 
 }  // namespace
 
+std::ptrdiff_t factor_count(const Contraction& contraction) { return 1 + product_count(contraction); }
+
 std::pair<DType, DType> factor_dtypes(const Contraction& contraction) {
   return std::visit(
       [](const auto& c) {
@@ -196,6 +200,8 @@ unisono::Arguments KernelProblem::arguments() {
       arguments.a(contraction) = view;
     else if (i.name == inputs[1].name)
       arguments.b(contraction) = view;
+    else if (factor_count(contraction) == 3 && i.name == inputs[2].name)
+      arguments.right1 = view;
     else
       arguments.operands[i.name] = view;
   }
@@ -210,6 +216,7 @@ KernelProblem read_kernel_problem(const RunOptions& options) {
   p.contraction = parse_contraction(options.conv, options.gemm, "an epilogue's text is run over");
   const auto [text, source] = find_text(options.model.string());
   p.graph = parse_text(text, source, options.functions);
+  p.contraction = with_products(p.contraction, p.graph);
   ir::check_graph(p.graph, p.contraction);
   p.inputs = inputs_of(p.contraction, p.graph);
   check_memory(p, options.check);

@@ -39,6 +39,9 @@ struct KernelProblem {
 /// The dtypes of the two factors.
 std::pair<DType, DType> factor_dtypes(const Contraction& contraction);
 
+/// How many of KernelProblem::inputs are multiplied, the first ones: left, right and, of a dual product, right1.
+std::ptrdiff_t factor_count(const Contraction& contraction);
+
 /// Parses the text and the shape, then reads the files or draws random numbers. Throws UserError for whatever of it is
 /// wrong: missing, unknown or doubled inputs, other shapes, and arrays that this machine's memory does not hold.
 KernelProblem read_kernel_problem(const RunOptions& options);

@@ -22,6 +22,7 @@ class OnDevice {
  public:
   explicit OnDevice(KernelProblem& problem) : arguments_(problem.arguments()), outputs_(problem.outputs) {
     move(arguments_.a(problem.contraction)), move(arguments_.b(problem.contraction));
+    if (product_count(problem.contraction) == 2) move(arguments_.right1);
     for (auto operand = arguments_.operands.begin(); operand != arguments_.operands.end();) {
       auto& [name, view] = *operand;
       if (!view.shape.empty()) {

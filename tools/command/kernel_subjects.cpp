@@ -23,9 +23,11 @@ void visit_subject(const std::string& subject, const KernelSubjects& options, co
   if (!options.dims.empty() || !options.shapes.empty())
     throw UserError("--dim and --shape are for models, and '" + subject + "' is none");
   const auto [text, source] = find_text(subject);
-  if (!text.starts_with("suite ") && text.find("\nsuite ") == std::string::npos)
-    return visitor.kernel(parse_contraction(options.conv, options.gemm, "an epilogue's text is meant for"),
-                          parse_text(text, source, options.functions), options.plan);
+  if (!text.starts_with("suite ") && text.find("\nsuite ") == std::string::npos) {
+    const Contraction space = parse_contraction(options.conv, options.gemm, "an epilogue's text is meant for");
+    const Graph graph = parse_text(text, source, options.functions);
+    return visitor.kernel(with_products(space, graph), graph, options.plan);
+  }
   if (shaped)
     throw UserError("--conv, --gemm, --plan and --function are for an epilogue's text; the cases in " + source +
                     " say theirs");

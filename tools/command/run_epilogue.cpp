@@ -48,8 +48,8 @@ CompileOptions compile_options(const RunOptions& options, const KernelProblem& p
   compile.device = options.cuda ? Device::cuda : Device::cpu;
   compile.threads = options.threads;
   compile.plan = options.plan;
-  for (std::size_t i = 2; i < problem.inputs.size(); ++i)
-    compile.storage[problem.inputs[i].name] = problem.inputs[i].dtype;
+  for (auto i = problem.inputs.begin() + factor_count(problem.contraction); i != problem.inputs.end(); ++i)
+    compile.storage[i->name] = i->dtype;
   return compile;
 }
 

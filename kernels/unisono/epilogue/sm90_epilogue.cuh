@@ -61,7 +61,8 @@ struct Epilogue {
   static constexpr int kN = Config::kTileN;
   static constexpr bool kSwap = Config::kSwap;
   static constexpr int kPixels = Config::kWarpgroupRows, kBlocks = kPixels / 64;  // rows, and blocks of them
-  static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kAccCount = kSwap ? kPixels / 2 : kN / 2;
+  static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kProducts = Config::Operands::kProducts,
+                       kAccCount = kSwap ? kPixels / 2 : kProducts * kN / 2;
   using Accumulators = float[kAccBlocks][kAccCount];  // epilogue/sm90_fragment.cuh
   static constexpr Norm kNorm = Config::kNorm;
   static constexpr Stores kStores = Config::kStores;
@@ -200,7 +201,8 @@ struct Epilogue {
 
   // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of neighbours x, y of block b
   // and slice s in the order in which a slice is packed, with tensor operands [kFirst, kEnd): neighbouring channels of
-  // a row, or channels first neighbouring rows of a channel.
+  // a row, or channels first neighbouring rows of a channel. Of a dual product x, y are of the first; the second's come
+  // behind the tensors.
   template <int kFirst, int kEnd, class F>
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, F&& f) const;
   template <int kFirst, int kEnd, class Tensors, class F>

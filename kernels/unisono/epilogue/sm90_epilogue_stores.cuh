@@ -46,8 +46,12 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::for_pairs(const At& at, int b, in
       }
 #pragma unroll
       for (int half = 0; half < 2; ++half, ++p) {
-        float t1[larger(1, kEnd - kFirst)] = {}, t2[larger(1, kEnd - kFirst)] = {};
+        float t1[larger(1, kEnd - kFirst + kProducts - 1)] = {}, t2[larger(1, kEnd - kFirst + kProducts - 1)] = {};
         ring.take(p, end, t1, t2, at);
+        if constexpr (kProducts > 1) {
+          const float* second = acc[b] + kN / 2 + 4 * j + 2 * half;
+          t1[kEnd - kFirst] = as_float(second[0]), t2[kEnd - kFirst] = as_float(second[1]);
+        }
         f(acc[b][4 * j + 2 * half], acc[b][4 * j + 2 * half + 1], one, two, t1, t2);
       }
     }

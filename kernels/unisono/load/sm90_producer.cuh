@@ -53,19 +53,32 @@ struct Producer {
   // or of the image's own matrix.
   static UNISONO_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k,
                                          int image, int atom = 0) {
-    constexpr bool kShared = kClusterM > 1;
-    if (!kShared || sharing.issuer_b == u32(sharing.rank_m)) {
-      if constexpr (Operands::kColumnsB) {
-#pragma unroll
-        for (int i = 0; i < divide_up(kN, 64) && atom == 0; ++i)
-          load_box<kShared>(p.filter, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_ctas);
-      } else if constexpr (Operands::kBatched) {
-        load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, k, image, sharing.column_ctas);
-      } else {
-        load_box<kShared>(p.filter, to + atom * kAtomBytesB, full, c, tap, k, sharing.column_ctas);
+    if (kClusterM == 1 || sharing.issuer_b == u32(sharing.rank_m)) {
+      load_boxes(p.filter, sharing, to, full, c, tap, k, image, atom);
+      if constexpr (Kernel::kProducts > 1) {  // in an atom the columns of both products
+        constexpr int kFirst = Operands::kColumnsB ? kN / 64 * kBoxBytes : kN * Kernel::kRowBytes;
+        load_boxes(second_filter(p), sharing, to + kFirst, full, c, tap, k, image, atom);
       }
     }
     if (atom == kAtoms - 1 && ++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
+  }
+  // What `map` has of them.
+  static UNISONO_DEVICE void load_boxes(const TensorMap& map, const Sharing& sharing, u32 to, u32 full, int c, int tap,
+                                        int k, int image, int atom) {
+    constexpr bool kShared = kClusterM > 1;
+    if constexpr (Operands::kColumnsB) {
+#pragma unroll
+      for (int i = 0; i < divide_up(kN, 64) && atom == 0; ++i)
+        load_box<kShared>(map, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_ctas);
+    } else if constexpr (Operands::kBatched) {
+      load_box<kShared>(map, to + atom * kAtomBytesB, full, c, k, image, sharing.column_ctas);
+    } else {
+      load_box<kShared>(map, to + atom * kAtomBytesB, full, c, tap, k, sharing.column_ctas);
+    }
+  }
+  // The parameter begins with ConvParams.
+  static UNISONO_DEVICE const TensorMap& second_filter(const ConvParams& p) {
+    return reinterpret_cast<const Params&>(p).further()[Kernel::kFurtherMaps - 1];
   }
 
   // The same of a phase, one of (C, R, S, K).

@@ -34,7 +34,7 @@ struct PlainNormParams {
 };
 
 struct PlainConvParams {
-  const void *image, *filter;
+  const void *image, *filter, *filter1;  // filter1: of a dual product, lying as the first
   void *main, *side;
   i64 main_pitch;  // elements from row to row
   PlainConvGeometry geometry;

@@ -20,6 +20,7 @@ struct StageShape {
   int halo_h, halo_w;              // so many image rows and pixels more
   bool columns_b;                  // boxes of 64 columns of filters (k, n)
   bool direct;                     // no stages: operands are read where they lie
+  int products;                    // filters of so many products, each of tile_n rows or columns
 };
 struct StageLayout {
   int atoms;
@@ -32,10 +33,10 @@ constexpr StageLayout stage_layout(const StageShape& s) {
   l.atoms = s.step_bytes > 128 ? s.step_bytes / 128 : 1, l.row = s.step_bytes / l.atoms;
   l.line = (8 + (s.halo ? Bytes{s.halo_w} : 0)) * l.row, l.box = Bytes{64} * s.step_bytes;
   l.atom_a = s.halo ? up_to((s.tile_m / 8 + Bytes{s.halo_h}) * l.line, kSwizzle) : s.tile_m * l.row;
-  l.atom_b = s.tile_n * l.row;
+  l.atom_b = Bytes{s.products} * s.tile_n * l.row;
   if (s.direct) return l;
   l.a = l.atoms * l.atom_a;
-  l.b = s.columns_b ? up_to(s.tile_n, 64) / 64 * l.box : l.atoms * l.atom_b;
+  l.b = s.columns_b ? s.products * (up_to(s.tile_n, 64) / 64) * l.box : l.atoms * l.atom_b;
   return l;
 }
 

@@ -28,14 +28,15 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish(const Tile& tile) const {
               across = Config::kPlanes ? index / kTileM : index % kTileN;
     const int row = tile.row + down, output = tile.output + across;
     if (row >= g.range_rows || output >= g.group_outputs) continue;
-    finish_sum(shared[down * kPitchSums + across], Row(g, tile.range * g.range_rows + row),
+    const float* const sum = shared + down * kPitchSums + across;
+    finish_sum({sum[0], kProducts > 1 ? sum[kTileM * kPitchSums] : 0.f}, Row(g, tile.range * g.range_rows + row),
                tile.group * g.group_outputs + output, columns);
   }
 }
 
 // Ahead of a normalisation: its input waits in memory until the statistics are known.
 template <class Config, class Visitor>
-UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_sum(float sum, const Row& at, int channel,
+UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_sum(const Sums& sum, const Row& at, int channel,
                                                            Columns& columns) const {
   columns.move(*this, at, channel);
   if constexpr (Config::kGeneral) {
@@ -43,34 +44,36 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_sum(float sum, const Row&
   } else if constexpr (!Config::kNormalises) {
     finish_plain(sum, at, channel, 0.f, columns);
   } else {
-    float tensor[larger(1, Visitor::kTensorsBefore)];
+    float tensor[larger(1, Visitor::kTensorsBefore + kProducts - 1)];
     load_tensors<0, Visitor::kTensorsBefore>(offset(at, channel), tensor);
-    norm().values[u64(at.m) * geometry().channels + channel] = Visitor::before(sum, columns.before, tensor, uniform);
+    sum.template put_second<Visitor::kTensorsBefore>(tensor);
+    norm().values[u64(at.m) * geometry().channels + channel] = Visitor::before(sum.first, columns.before, tensor, uniform);
     if constexpr (Visitor::kSide == SideStore::kBefore)
       store_element<typename Visitor::Side>(params.fixed.side, offset(at, channel),
-                                            Visitor::side(sum, columns.before, tensor, uniform));
+                                            Visitor::side(sum.first, columns.before, tensor, uniform));
   }
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_plain(float x, const Row& at, int channel, float raw,
+UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_plain(const Sums& x, const Row& at, int channel, float raw,
                                                              const Columns& columns) const {
   constexpr int kBefore = Visitor::kTensorsBefore, kAll = Visitor::kTensors;
-  float tensor[larger(1, kAll - kBefore)];
+  float tensor[larger(1, kAll - kBefore + kProducts - 1)];
   load_tensors<kBefore, kAll>(offset(at, channel), tensor);
+  x.template put_second<kAll - kBefore>(tensor);
   store_element<typename Visitor::Output>(params.fixed.main, main_offset(at, channel),
-                                          Visitor::after(x, raw, columns.after, tensor, uniform));
+                                          Visitor::after(x.first, raw, columns.after, tensor, uniform));
   if constexpr (Visitor::kSide == SideStore::kAfter)
     store_element<typename Visitor::Side>(params.fixed.side, offset(at, channel),
-                                          Visitor::side(x, columns.after, tensor, uniform));
+                                          Visitor::side(x.first, columns.after, tensor, uniform));
 }
 
 // Values of rows, coordinates, effects, and results of any type and number.
 template <class Config, class Visitor>
-UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_general(float sum, const Row& at, int channel,
+UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_general(const Sums& sum, const Row& at, int channel,
                                                                const Columns& columns) const {
   static_assert(Visitor::kLevels == 0 && Visitor::kDomains == 0, "nothing is reduced");
-  float tensor[larger(1, Visitor::kTensors)], none[1];
+  float tensor[larger(1, Visitor::kTensors + kProducts - 1)], none[1];
   const Where where = at.where();
   const typename Visitor::Row row = Visitor::row(params.visitor, uniform, where);
   if constexpr (Visitor::kRowEnds) {
@@ -78,7 +81,8 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_general(float sum, const 
   }
   if constexpr (Visitor::kElements) {
     load_tensors<0, Visitor::kTensors>(offset(at, channel), tensor);
-    const auto result = Visitor::element(sum, columns.after, tensor, uniform, row, where, channel, true, none);
+    sum.template put_second<Visitor::kTensors>(tensor);
+    const auto result = Visitor::element(sum.first, columns.after, tensor, uniform, row, where, channel, true, none);
     if constexpr (Visitor::kTiled > 0)
       store_element<typename Visitor::Output>(params.fixed.main, main_offset(at, channel), Visitor::tiled(result, 0));
     if constexpr (Visitor::kTiled > 1)

@@ -1,5 +1,6 @@
 // The kernel of plain/conv.cuh. A configuration is a struct:
-//   using Image, Filter = Bf16, F16 or Tf32;             // in memory; Tf32 is f32, of which all bits count here
+//   using Image, Filter = Bf16, F16 or Tf32;             // in memory; Tf32 is f32, of which all bits count here; of a
+//                                                        // dual product Filter is Two<...>
 //   static constexpr int kTileM, kTileN, kTileK;         // rows, channels, and taps x channels of a step
 //   static constexpr int kEachM, kEachN, kThreads;       // sums of a thread
 //   static constexpr int kBlocks;                        // CTAs that an SM has room for
@@ -21,10 +22,24 @@
 
 namespace unisono {
 
+// The filters of a dual product, alike.
+template <class Element>
+struct Two {};
+template <class Filter>
+struct PlainFilters {
+  using Element = Filter;
+  static constexpr int kProducts = 1;
+};
+template <class Filter>
+struct PlainFilters<Two<Filter>> : PlainFilters<Filter> {
+  static constexpr int kProducts = 2;
+};
+
 template <class Config, class Visitor>
 struct PlainConv {
   using Image = typename Config::Image;
-  using Filter = typename Config::Filter;
+  using Filter = typename PlainFilters<typename Config::Filter>::Element;
+  static constexpr int kProducts = PlainFilters<typename Config::Filter>::kProducts;
   using Uniform = typename Visitor::Uniform;
   struct Params {
     PlainConvParams fixed;
@@ -117,21 +132,33 @@ struct PlainConv {
   static constexpr int kLoadsA = divide_up(kTileM * kTileK, kThreads), kLoadsB = divide_up(kTileN * kTileK, kThreads);
   UNISONO_DEVICE void multiply(const Tile& tile) const;
   UNISONO_DEVICE void load_a(const Tile& tile, int step, float (&a)[kLoadsA]) const;
-  UNISONO_DEVICE void load_b(const Tile& tile, int step, float (&b)[kLoadsB]) const;
+  UNISONO_DEVICE void load_b(const Tile& tile, int step, const void* filter, float (&b)[kLoadsB]) const;
   UNISONO_DEVICE void put(const float (&a)[kLoadsA], const float (&b)[kLoadsB]) const;
   UNISONO_DEVICE void add(float (&sum)[kEachM][kEachN]) const;
-  UNISONO_DEVICE void stage(const float (&sum)[kEachM][kEachN]) const;
+  UNISONO_DEVICE void sum_up(const Tile& tile, const void* filter, float (&sum)[kEachM][kEachN]) const;
+  UNISONO_DEVICE void stage(const float (&sum)[kEachM][kEachN], float* sums) const;
   UNISONO_DEVICE void direct(const Tile& tile) const;
-  UNISONO_DEVICE float direct_sum(const Tile& tile, const Row& at, int channel) const;
+  UNISONO_DEVICE float direct_sum(const Tile& tile, const Row& at, int channel, const void* filters) const;
+  UNISONO_DEVICE const void* filter(int product) const {
+    return product == 0 ? params.fixed.filter : params.fixed.filter1;
+  }
 
   // --- the epilogue: plain/conv_epilogue.cuh -----------------------------------------------------------------
 
   // Column values of the channel that a thread is at, for as long as it stays there.
   struct Columns;
+  // An element's sums; the second of a dual product, which the visitor finds behind the operands [m,n].
+  struct Sums {
+    float first, second;
+    template <int kTensors, int kSize>
+    UNISONO_DEVICE void put_second(float (&tensor)[kSize]) const {
+      if constexpr (kProducts > 1) tensor[kTensors] = second;
+    }
+  };
   UNISONO_DEVICE void finish(const Tile& tile) const;
-  UNISONO_DEVICE void finish_sum(float sum, const Row& at, int channel, Columns& columns) const;
-  UNISONO_DEVICE void finish_plain(float x, const Row& at, int channel, float raw, const Columns& columns) const;
-  UNISONO_DEVICE void finish_general(float sum, const Row& at, int channel, const Columns& columns) const;
+  UNISONO_DEVICE void finish_sum(const Sums& sum, const Row& at, int channel, Columns& columns) const;
+  UNISONO_DEVICE void finish_plain(const Sums& x, const Row& at, int channel, float raw, const Columns& columns) const;
+  UNISONO_DEVICE void finish_general(const Sums& sum, const Row& at, int channel, const Columns& columns) const;
   // Where an element of an operand [m,n], or of a store, lies.
   UNISONO_DEVICE u64 offset(const Row& at, int channel) const {
     const PlainConvGeometry& g = geometry();

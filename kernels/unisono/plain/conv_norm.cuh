@@ -117,7 +117,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::normalise_elements() const {
                                             load_l2(found), load_l2(found + 1));
       const float x = load_l2(p.values + u64(m) * g.channels + channel);
       const float centred = (x - load_l2(found)) * affine.x + affine.y;
-      finish_plain(centred, at, channel, Visitor::kRaw ? x : 0.f, columns);
+      finish_plain({centred, 0.f}, at, channel, Visitor::kRaw ? x : 0.f, columns);
     }
 }
 

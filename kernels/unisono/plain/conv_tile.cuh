@@ -59,7 +59,8 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::load_a(const Tile& tile, int ste
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void PlainConv<Config, Visitor>::load_b(const Tile& tile, int step, float (&b)[kLoadsB]) const {
+UNISONO_DEVICE void PlainConv<Config, Visitor>::load_b(const Tile& tile, int step, const void* filter,
+                                                        float (&b)[kLoadsB]) const {
   const PlainConvGeometry& g = geometry();
 #pragma unroll
   for (int i = 0; i < kLoadsB; ++i) {
@@ -68,9 +69,8 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::load_b(const Tile& tile, int ste
     b[i] = 0.f;
     if (!place.exists() || output >= g.group_outputs || k >= g.depth) continue;
     const int tap = divided(k, g.by_group_channels), channel = k - tap * g.group_channels;
-    b[i] = load<Filter>(params.fixed.filter, tile.range * g.filter_n + tile.group * g.filter_group +
-                                                 output * g.filter_output + tap * g.filter_tap +
-                                                 channel * g.filter_channel);
+    b[i] = load<Filter>(filter, tile.range * g.filter_n + tile.group * g.filter_group + output * g.filter_output +
+                                    tap * g.filter_tap + channel * g.filter_channel);
   }
 }
 
@@ -103,40 +103,50 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::add(float (&sum)[kEachM][kEachN]
 
 // The sums take the operands' place.
 template <class Config, class Visitor>
-UNISONO_DEVICE void PlainConv<Config, Visitor>::stage(const float (&sum)[kEachM][kEachN]) const {
+UNISONO_DEVICE void PlainConv<Config, Visitor>::stage(const float (&sum)[kEachM][kEachN], float* sums) const {
   const int down = int(threadIdx.x) / kAcross, across = int(threadIdx.x) % kAcross;
 #pragma unroll
   for (int i = 0; i < kEachM; ++i)
 #pragma unroll
     for (int j = 0; j < kEachN; ++j)
-      shared[PlainVector<kEachM>::place(i, down, kDown) * kPitchSums + PlainVector<kEachN>::place(j, across, kAcross)] =
+      sums[PlainVector<kEachM>::place(i, down, kDown) * kPitchSums + PlainVector<kEachN>::place(j, across, kAcross)] =
           sum[i][j];
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void PlainConv<Config, Visitor>::multiply(const Tile& tile) const {
-  float sum[kEachM][kEachN], a[kLoadsA], b[kLoadsB];
+UNISONO_DEVICE void PlainConv<Config, Visitor>::sum_up(const Tile& tile, const void* filter,
+                                                       float (&sum)[kEachM][kEachN]) const {
+  float a[kLoadsA], b[kLoadsB];
 #pragma unroll
   for (int i = 0; i < kEachM; ++i)
 #pragma unroll
     for (int j = 0; j < kEachN; ++j) sum[i][j] = 0.f;
   const int steps = divide_up(geometry().depth, kTileK);
-  load_a(tile, 0, a), load_b(tile, 0, b);
+  load_a(tile, 0, a), load_b(tile, 0, filter, b);
   for (int step = 0; step < steps; ++step) {
     put(a, b);
     __syncthreads();
-    if (step + 1 < steps) load_a(tile, step + 1, a), load_b(tile, step + 1, b);
+    if (step + 1 < steps) load_a(tile, step + 1, a), load_b(tile, step + 1, filter, b);
     add(sum);
     __syncthreads();
   }
-  stage(sum);
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void PlainConv<Config, Visitor>::multiply(const Tile& tile) const {
+  float sum[kProducts][kEachM][kEachN];
+#pragma unroll
+  for (int i = 0; i < kProducts; ++i) sum_up(tile, filter(i), sum[i]);
+#pragma unroll
+  for (int i = 0; i < kProducts; ++i) stage(sum[i], shared + i * kTileM * kPitchSums);
   __syncthreads();
   finish(tile);
   __syncthreads();
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE float PlainConv<Config, Visitor>::direct_sum(const Tile& tile, const Row& at, int channel) const {
+UNISONO_DEVICE float PlainConv<Config, Visitor>::direct_sum(const Tile& tile, const Row& at, int channel,
+                                                             const void* filters) const {
   const PlainConvGeometry& g = geometry();
   const Corner corner(g, at);
   const int group = divided(channel, g.by_group_outputs);
@@ -151,7 +161,7 @@ UNISONO_DEVICE float PlainConv<Config, Visitor>::direct_sum(const Tile& tile, co
       const i64 tap = filter + (r * g.taps_w + s) * g.filter_tap;
       for (int c = 0; c < g.group_channels; ++c)
         sum = fmaf(load<Image>(params.fixed.image, pixel + first + c * g.image_c),
-                   load<Filter>(params.fixed.filter, tap + c * g.filter_channel), sum);
+                   load<Filter>(filters, tap + c * g.filter_channel), sum);
     }
   return sum;
 }
@@ -164,7 +174,8 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::direct(const Tile& tile) const {
   if (row >= g.range_rows || channel >= g.channels) return;
   const Row at(g, tile.range * g.range_rows + row);
   Columns columns;
-  finish_sum(direct_sum(tile, at, channel), at, channel, columns);
+  const float first = direct_sum(tile, at, channel, filter(0));
+  finish_sum({first, kProducts > 1 ? direct_sum(tile, at, channel, filter(1)) : 0.f}, at, channel, columns);
 }
 
 }  // namespace unisono

@@ -34,6 +34,7 @@ struct ConvFprop {
   static constexpr int kReaders = kGrid ? kClusterCtas : kClusterM + kClusterN - 1;  // CTAs that release a stage
   static constexpr bool kSwap = Config::kSwap;
   static constexpr int kGroup = Config::kGroup;
+  static constexpr int kProducts = Operands::kProducts, kColumns = kProducts * kN;  // of a matrix instruction
   static constexpr int kTileWarpgroups = Config::kTileWarpgroups, kConsumerGroups = Config::kConsumerGroups,
                        kConsumers = kTileWarpgroups * kConsumerGroups;
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
@@ -54,6 +55,7 @@ struct ConvFprop {
     s.halo_w = Config::kHaloW;
     s.columns_b = Operands::kColumnsB;
     s.direct = kDirect;
+    s.products = kProducts;
     return shared_layout::stage_layout(s);
   }();
   static constexpr int kAtoms = kStage.atoms, kRowBytes = int(kStage.row), kAtomK = kK / kAtoms;
@@ -95,6 +97,9 @@ struct ConvFprop {
                 "all tiles of a CTA have the same filters");
   static_assert(!kGrouped || (kStationary && kClusterCtas == 1 && kStepBytes == 128),
                 "filters of groups stay, and the channels of a tile are its own");
+  static_assert(kProducts == 1 || (!kSwap && !kSplit && !kHaloTile && !kStationary && !kFilledByWarps && !kPhases &&
+                                   (!Operands::kColumnsB || kN % 64 == 0)),
+                "two products: of tiles that TMA loads, both operands for each step");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
                 "the warpgroups of a consumer group divide the tile's rows");
@@ -147,7 +152,7 @@ struct ConvFprop {
       kFilledByWarps ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
   using Resample = typename Tail::Resample;
-  static constexpr int kFurtherMaps = Resample::kMaps + phase_maps<Config>() + Tail::kFetch;
+  static constexpr int kFurtherMaps = Resample::kMaps + phase_maps<Config>() + Tail::kFetch + kProducts - 1;
   using HeadParams = typename Tail::HeadTile::Params;
   using Params = KernelParams<kFurtherMaps, HeadParams, typename Visitor::Params>;
   static constexpr params_layout::Layout kParams =

@@ -47,8 +47,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_step(Accumulators& acc,
         wgmma<Element, Config::kWarpgroupRows, Operands::kColumnsB, Operands::kColumnsA>(
             acc[block], at_b + (block * kRows64B >> 4), at_a, accumulate | k);
       else
-        wgmma<Element, kN, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * kRows64A >> 4), at_b,
-                                                                     accumulate | k);
+        wgmma<Element, kColumns, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * kRows64A >> 4),
+                                                                           at_b, accumulate | k);
     }
 }
 

@@ -6,6 +6,7 @@ namespace unisono {
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
                         kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false;
+  static constexpr int kProducts = 1;
 };
 
 // The loads of products, and of 1x1 convolutions that are products. kColumnsA: A is (k, m), kColumnsB: B is (k, n);
@@ -14,6 +15,14 @@ struct Images {  // NHWC and KRSC: both have their k side by side
 template <bool kOfA, bool kOfB, bool kEach>
 struct Matrices : Images {
   static constexpr bool kColumnsA = kOfA, kColumnsB = kOfB, kBatched = kEach, kRowsA = !kOfA;
+};
+
+// Two products of the same A: a stage has kTileN columns of the one B, then those of the other, whose map is the last
+// behind ConvParams; one matrix instruction multiplies both. A tile's accumulators are those of the first product, then
+// those of the second, so that a thread has both of an element.
+template <bool kOfA, bool kOfB, bool kEach>
+struct DualMatrices : Matrices<kOfA, kOfB, kEach> {
+  static constexpr int kProducts = 2;
 };
 
 // A transposed convolution of stride 2 by its output's four phases: one of each two image rows, and of each two pixels

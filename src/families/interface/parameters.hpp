@@ -43,6 +43,7 @@ struct Fields {
 /// together.
 struct Tensors {
   Address activation = {}, filter = {};
+  Address filter1 = {};                  ///< of a dual product's second; it lies as the first
   std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
   std::int64_t activation_pitch = 0;
   Address output = {}, side = {};  ///< the main store; the second one, null without

@@ -24,7 +24,7 @@ double multiply_us(const PlainPlan& p, const Workload& w) {
   const Conv2d& c = w.task.conv;
   const auto depth = static_cast<double>(c.r * c.s * (c.c / c.groups));
   const double steps = t.direct ? depth : std::ceil(depth / t.tile_k) * t.tile_k;
-  const double clocks_of_tile = t.tile_m * t.tile_n * steps / (w.device.lanes * share_of(t));
+  const double clocks_of_tile = w.task.products * t.tile_m * t.tile_n * steps / (w.device.lanes * share_of(t));
   // Several CTAs share an SM, so that a last round that is not full takes less than a whole one
   const double rounds = static_cast<double>(p.tiles) / w.device.sms;
   return std::max(1.0, rounds) * clocks_of_tile * 1e-3 / w.device.clock_ghz;
@@ -35,7 +35,7 @@ double operand_bytes(const Workload& w) {
   const auto of = [](DType t) { return static_cast<double>(size_of(t)); };
   const auto product = [](auto... x) { return (static_cast<double>(x) * ...); };
   return product(c.n, c.h, c.w, c.c) * of(c.dtype_x) +
-         product(c.r, c.s, c.c / c.groups, c.k, w.task.batched ? c.n : 1) * of(c.dtype_w);
+         product(c.r, c.s, c.c / c.groups, c.k, w.task.batched ? c.n : 1, w.task.products) * of(c.dtype_w);
 }
 
 // Results and operands [m,n], and twice the values that wait for statistics
@@ -59,7 +59,7 @@ double tensor_core_us(const Workload& w) {
   const Conv2d& c = w.task.conv;
   const double words = size_of(c.dtype_x) == 4 ? 2 : 1;
   const double rate = tensor_share * w.device.tensor_tflops / words;
-  return launch_us + std::max(flop(w.task.contraction()) / rate * 1e-6, memory_us(w));
+  return launch_us + std::max(w.task.products * flop(w.task.contraction()) / rate * 1e-6, memory_us(w));
 }
 
 }  // namespace unisono::families::plain

@@ -68,10 +68,10 @@ class Plain final : public Family {
 
   std::string title(const Plan& plan) const override {
     const Config& c = own(plan).config;
-    return fmt::format("plain {}x{}{}{}, {} by {} without tensor cores", c.tiling.tile_m, c.tiling.tile_n,
+    return fmt::format("plain {}x{}{}{}, {} by {}{} without tensor cores", c.tiling.tile_m, c.tiling.tile_n,
                        c.tiling.direct ? " direct" : "",
                        c.mode == Config::Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
-                       name_in_memory(c.image), name_in_memory(c.filter));
+                       name_in_memory(c.image), c.products > 1 ? "two of " : "", name_in_memory(c.filter));
   }
   std::string describe(const Plan& plan) const override {
     return fmt::format("{}, {} CTAs of {} threads, {} KB", title(plan), plan.ctas, plan.threads,

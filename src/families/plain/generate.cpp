@@ -18,6 +18,11 @@ void check(const plan::Epilogue& e, const Config& c) {
     throw InternalError("a plain kernel for an epilogue that makes more of its main store");
 }
 
+std::string filter_text(const Config& c) {
+  const std::string tag(codegen::operand_tag(c.filter));
+  return c.products > 1 ? fmt::format("Two<{}>", tag) : tag;
+}
+
 std::string config_text(const Config& c) {
   const Tiling& t = c.tiling;
   return fmt::format(
@@ -29,7 +34,7 @@ std::string config_text(const Config& c) {
       "    static constexpr bool kDirect = {}, kTransposed = {}, kRowsFirst = {}, kColumnsFirst = {}, kPlanes = {};\n"
       "    static constexpr bool kGeneral = {}, kNormalises = {}, kPerPixel = {};\n"
       "}};\n",
-      codegen::operand_tag(c.image), codegen::operand_tag(c.filter), t.tile_m, t.tile_n, t.tile_k, t.each_m, t.each_n,
+      codegen::operand_tag(c.image), filter_text(c), t.tile_m, t.tile_n, t.tile_k, t.each_m, t.each_n,
       t.threads(), t.direct, c.transposed, c.rows_first, c.columns_first, c.planes, c.mode == Config::Mode::general,
       c.mode == Config::Mode::normalises || c.mode == Config::Mode::normalises_rows,
       c.mode == Config::Mode::normalises_rows);

@@ -105,6 +105,7 @@ void fill(Parameter& to, const PlainPlan& plan, const Launched& what, const Tens
   p.main_pitch = at.output_pitch == 0 ? what.task.conv.k : at.output_pitch;
   to.put_address(offsetof(PlainConvParams, image), at.activation);
   to.put_address(offsetof(PlainConvParams, filter), at.filter);
+  if (plan.config.products > 1) to.put_address(offsetof(PlainConvParams, filter1), at.filter1);
   to.put_address(offsetof(PlainConvParams, main), at.output);
   to.put_address(offsetof(PlainConvParams, side), at.side);
   to.put_fields(sizeof(PlainConvParams), at.fields);

@@ -17,6 +17,7 @@ constexpr std::array tilings{
 static_assert(std::ranges::all_of(tilings, [](const Tiling& t) { return t.threads() == 256; }));
 
 constexpr std::size_t barrier_bytes = 256;
+constexpr std::size_t most_shared_bytes = 48 * 1024;  // what every device gives without being asked
 
 std::int64_t divided_up(std::int64_t x, std::int64_t by) { return (x + by - 1) / by; }
 std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -35,7 +36,7 @@ bool normalises(Config::Mode m) { return m == Config::Mode::normalises || m == C
 std::size_t shared_bytes(const Config& c) {
   const Tiling& t = c.tiling;
   const int operands = t.direct ? 0 : t.tile_k * (t.tile_m + 4 + t.tile_n + 4);
-  const int sums = t.direct ? 0 : t.tile_m * (t.tile_n + 1);
+  const int sums = t.direct ? 0 : c.products * t.tile_m * (t.tile_n + 1);
   return sizeof(float) * static_cast<std::size_t>(std::max({operands, sums, normalises(c.mode) ? t.threads() : 0}));
 }
 
@@ -61,6 +62,7 @@ std::optional<PlainPlan> lay_out(const Tiling& tiling, const Workload& w) {
   PlainPlan p;
   p.config = {.image = in_memory(c.dtype_x),
               .filter = in_memory(c.dtype_w),
+              .products = w.task.products,
               .tiling = tiling,
               .transposed = w.task.transposed.has_value(),
               .rows_first = rows_lie_together(w.task),
@@ -77,6 +79,7 @@ std::optional<PlainPlan> lay_out(const Tiling& tiling, const Workload& w) {
   if (to.beyond()) return std::nullopt;
   p.threads = tiling.threads();
   p.shared_bytes = shared_bytes(p.config);
+  if (p.shared_bytes > most_shared_bytes) return std::nullopt;  // the sums of two products of a large tile
   p.exclusive = false;
   p.pitched_image = !p.config.planes, p.pitched_output = !p.config.planes;
   p.numerics.folds = false;

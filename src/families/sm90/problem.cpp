@@ -8,6 +8,7 @@
 #include "families/sm90/fetchable.hpp"
 #include "families/sm90/gathering.hpp"
 #include "ir/op_table.hpp"
+#include "ir/products.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::sm90 {
@@ -68,7 +69,7 @@ Work count_work(const Graph& graph, std::vector<ValueId> roots, std::vector<bool
     const Node& node = graph[id];
     if (done[id] || !full(node.axes)) continue;
     done[id] = true;
-    if (node.op == Op::acc || node.op == Op::operand || node.op == Op::constant) continue;
+    if (ir::is_accumulator(node.op) || node.op == Op::operand || node.op == Op::constant) continue;
     ++(ir::info(node.op).cost == ir::Cost::special ? work.special : work.simple);
     roots.insert(roots.end(), node.inputs.begin(), node.inputs.end());
   }

@@ -47,6 +47,7 @@ struct Schedule {
 struct Operands {
   bool columns_b = false;  ///< B is (k, n)
   bool batched = false;    ///< there are as many filters as images
+  int products = 1;        ///< 2: a stage has the tile's columns of two filters
   /// Channels and filters of a group, of which a tile has several; 0: there is one group, or a tile is of one.
   int group_channels = 0, group_filters = 0;
   bool grouped() const { return group_channels > 0; }
@@ -101,11 +102,13 @@ struct ConvConfig {
   bool wide() const;
   bool meets() const;
 
+  /// Columns of both products that a matrix instruction multiplies.
+  int multiplied_n() const { return operands.products * tile.n; }
   /// Elements of a k-step that one TMA box loads, at most the 128 bytes that a swizzle spans.
   int atom_k() const { return std::min(tile.k, static_cast<int>(128 / size_of(element))); }
   int atoms() const { return tile.k / atom_k(); }
   /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, or of phases of the output,
-  /// then of fetched operands. See kernels/unisono/params/sm90_kernel_params.cuh.
+  /// then of fetched operands, then of a dual product's second filter. See kernels/unisono/params/sm90_kernel_params.cuh.
   int further_maps() const;
   int resampled_maps() const;
 

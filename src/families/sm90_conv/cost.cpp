@@ -97,13 +97,13 @@ double im2col_clk(const ConvConfig& c) {
 double rows_clk(const ConvConfig& c, const sm90::ConvProblem& p, double taps) {
   if (c.filled_by_warps() || p.conv.c >= p.line_depth() || c.loads(Im2colTile::Box::rows)) return 0;
   const double pixels = c.halo() ? c.halo()->pixels(c.tile.m) / taps : c.tile.m;
-  return k.row_clk * (pixels / c.schedule.cluster.n + static_cast<double>(c.tile.n) / c.schedule.cluster.m);
+  return k.row_clk * (pixels / c.schedule.cluster.n + static_cast<double>(c.multiplied_n()) / c.schedule.cluster.m);
 }
 
 /// Columns of a matrix instruction, and how many instructions multiply a k-step's channels.
 GroupSlices slices_of(const ConvConfig& c) {
   const Operands& o = c.operands;
-  if (!o.grouped()) return {.filters = c.tile.n, .together = 0, .steps = c.tile.k / 16};
+  if (!o.grouped()) return {.filters = c.multiplied_n(), .together = 0, .steps = c.tile.k / 16};
   GroupSlices s = group_slices(c.tile.n, o.group_channels, o.group_filters);
   if (c.schedule.swap) s.filters = c.tile.n;
   return s;
@@ -240,7 +240,7 @@ double cta_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
 
 /// Tiles and orders that have been timed; the others bear the risk of what the model does not know.
 bool measured(const ConvConfig& c) {
-  const auto is = [&](int m, int n) { return c.tile.m == m && c.tile.n == n; };
+  const auto is = [&](int m, int n) { return c.tile.m == m && c.multiplied_n() == n; };
   const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
   if (c.schedule.consumer_groups() == 1)
     return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
@@ -273,7 +273,7 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const TileClocks t = tile_clocks(p, problem);
   const double clk = cta_clk(p, t, std::ceil(items / clusters)) + filters_clk(c);
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *
-                          c.tile.n * c.tile.k * steps_of(p, problem) * p.splits;
+                          c.multiplied_n() * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));

@@ -16,10 +16,13 @@ std::optional<plan::Refusal> check_tile(const ConvConfig& c) {
   if (c.tile.m != 64 && c.tile.m != 128 && c.tile.m != 256) return unfit("tile: {} rows; 64, 128 or 256", c.tile.m);
   if (c.tile.n < 8 || c.tile.n > 256 || c.tile.n % 8 != 0)
     return unfit("tile: {} channels; a multiple of 8 up to 256", c.tile.n);
+  if (c.multiplied_n() > 256)
+    return unfit("tile: {} columns of each of two products; a matrix instruction has 256 of both, 128 of each",
+                 c.tile.n);
   const bool words = c.element == DType::tf32;
   if (words && c.tile.k != 32) return unfit("tile: {} deep; 32 of tf32", c.tile.k);
   if (c.tile.k != 128 && c.tile.k != 64 && c.tile.k != 32) return unfit("tile: {} deep; 128, 64 or 32", c.tile.k);
-  if (c.tile.k == 32 && !words && c.tile.n % 16 != 0)
+  if (c.tile.k == 32 && !words && c.multiplied_n() % 16 != 0)
     return unfit("tile: 32 deep with {} channels; a multiple of 16, so that stages keep the swizzle's alignment",
                  c.tile.n);
   const int rows = c.tile.m / c.schedule.warpgroups();
@@ -65,7 +68,7 @@ std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::Co
                      : normalises(c.mode())                     ? 224
                                                                 : 232;
   const int reserve = epilogue_registers(c, p, budget),
-            accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.tile.n / 2;
+            accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.multiplied_n() / 2;
   if (accumulators + reserve > budget)
     return unfit("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators, reserve,
                  budget)
@@ -164,6 +167,27 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
   }
   if (c.mode() == sm90::NormMode::streamed && c.features.stores != sm90::Stores::tma)
     return unfit("streamed: values wait in the output, which only rows of a multiple of 8 channels have room for");
+  return {};
+}
+
+/// Two products of one A: kernels/unisono/tile/layout.cuh, DualMatrices.
+std::optional<plan::Refusal> check_products(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (c.operands.products != p.task.products) return unfit("products: not as the contraction says");
+  if (c.operands.products == 1) return {};
+  if (!c.loads(Im2colTile::Box::rows) && !c.loads(Im2colTile::Box::columns))
+    return unfit("two products: {}; TMA loads a box of A and one of either B for each k-step",
+                 c.gathered() ? "gathered operands" : "halo tiles");
+  if (c.schedule.split) return unfit("two products: split-K; the parts of a tile are handed over for one product");
+  if (c.schedule.swap) return unfit("two products: swapped operands; a thread has both accumulators of an element only "
+                                    "if columns are those of a matrix instruction");
+  if (c.schedule.stationary) return unfit("two products: stationary filters; both B come beside A");
+  if (exchanges(c.mode()))
+    return unfit("two products: {}; statistics of many rows are taken of one accumulator", to_string(c.mode()));
+  if (c.features.moments > 0) return unfit("two products: stored statistics, which are taken of one accumulator");
+  if (c.columns_b() && c.tile.n % 64 != 0)
+    return unfit("two products: {} columns of B (k, n) a tile; boxes have 64, and one product's are followed by the "
+                 "other's",
+                 c.tile.n);
   return {};
 }
 
@@ -266,7 +290,8 @@ std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvP
 
 std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   for (const std::optional<plan::Refusal>& refusal :
-       {check_tile(c), check_cluster(c, d), check_loads(c, p), check_split(c), check_stationary(c, p), check_mode(c, p),
+       {check_tile(c), check_cluster(c, d), check_loads(c, p), check_products(c, p),
+        check_split(c), check_stationary(c, p), check_mode(c, p),
         refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
     if (refusal) return refusal;
   if (auto refusal = check_registers(c, p)) return refusal;

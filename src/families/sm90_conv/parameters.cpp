@@ -156,6 +156,8 @@ void Filling::operands() {
     instead(&ConvParams::filter, gathered_filter(task_, at_.filter, at_.step_b), at_.filter);
   else
     map(at_filter, shapes.filter, at_.filter, "the filter");
+  if (c.operands.products > 1)
+    map(further(static_cast<std::size_t>(c.further_maps()) - 1), shapes.filter, at_.filter1, "the second right matrix");
 }
 
 void Filling::outputs() {

@@ -106,6 +106,7 @@ std::string to_string(const ConvConfig& c) {
   else if (c.columns_b())
     text += " B(k,n)";
   if (c.operands.batched) text += " batched";
+  if (c.operands.products > 1) text += " dual";
   if (c.operands.grouped()) text += fmt::format(" groups {}x{}", c.operands.group_channels, c.operands.group_filters);
   if (c.gathered() && c.gathered()->direct)
     text += " direct";
@@ -144,6 +145,10 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
                 (c.by_parity() ? std::string(", in each of the four parity phases of the output") : std::string())
       : c.loads(Im2colTile::Box::rows) ? std::string("boxes of rows")
                                        : std::string("im2col tiles, one for every filter tap"));
+  if (c.operands.products > 1)
+    text += fmt::format("products: two of the same A; {} columns of either B side by side in a stage, one matrix "
+                        "instruction of {} for both\n",
+                        c.tile.n, c.multiplied_n());
   if (const Operands& o = c.operands; o.grouped())
     text += fmt::format("groups: {} of {} channels in a tile; their filters stay in shared memory, along a diagonal\n",
                         c.tile.n / o.group_filters, o.group_channels);

@@ -46,7 +46,8 @@ shared_layout::StageLayout stage_of(const ConvConfig& c) {
                                       .halo_h = halo ? halo->halo_h : 0,
                                       .halo_w = halo ? halo->halo_w : 0,
                                       .columns_b = c.columns_b(),
-                                      .direct = c.gathered() && c.gathered()->direct});
+                                      .direct = c.gathered() && c.gathered()->direct,
+                                      .products = c.operands.products});
 }
 
 shared_layout::CtaShape cta_of(const ConvConfig& c, const plan::VisitorShape& v) {

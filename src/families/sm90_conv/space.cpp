@@ -31,14 +31,14 @@ void add_group_tiles(const Conv2d& c, std::set<int>& found) {
 std::vector<int> widths(const sm90::ConvProblem& p) {
   std::set<int> found;
   const auto channels = static_cast<int>(p.extents.cols);  // refuse_problem() bounds them
-  const int fewest = (channels + 255) / 256;
+  const int widest = 256 / p.task.products, fewest = (channels + widest - 1) / widest;
   for (int parts = fewest; parts < fewest + 4; ++parts) {
     const int least = (channels + parts - 1) / parts;
     for (const int multiple : {8, 16, 32})
-      if (const int n = (least + multiple - 1) / multiple * multiple; n <= 256 && n >= 8) found.insert(n);
+      if (const int n = (least + multiple - 1) / multiple * multiple; n <= widest && n >= 8) found.insert(n);
   }
   for (const int n : {64, 80, 96, 128, 160, 192, 256})
-    if (n <= (channels + 31) / 32 * 32) found.insert(n);
+    if (n <= (channels + 31) / 32 * 32 && n <= widest) found.insert(n);
   std::int64_t whole = 1;  // groups of a row's channels, all of which divide those
   for (const int width : p.visitor.group_widths) whole = std::lcm(whole, std::int64_t{width});
   const std::int64_t step = std::lcm(whole, std::int64_t{8});
@@ -121,6 +121,9 @@ bool sensible_groups(const ConvConfig& c, const sm90::ConvProblem& p, const sm90
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
   if (p.group_tiles && !sensible_groups(c, p, fixed)) return false;
+  if (p.task.products > 1 && ((c.schedule.split && !fixed.split) || (c.schedule.swap && !fixed.swap) ||
+                              (c.schedule.stationary && !fixed.stationary) || (c.halo() && !fixed.load)))
+    return false;
   if (c.schedule.stationary && !fixed.stationary &&
       (c.filled_by_warps() || c.schedule.split || c.atoms() > 1 || p.task.phases || p.task.batched))
     return false;
@@ -157,13 +160,13 @@ std::int64_t filters_that_stay(const plan::Device& d) { return static_cast<std::
 
 /// So many rows of tiles that what all CTAs work on at a time is a square of the output: it then reads least.
 int rows_in_a_group(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
-  const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * p.element_bytes();
+  const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * p.element_bytes() * p.task.products;
   if (exchanges(c.mode()) || c.meets() || filters <= filters_that_stay(d)) return 0;
-  const double high = c.tile.m * c.schedule.cluster.m, wide = c.tile.n * c.schedule.cluster.n,
-               area = c.tile.m * c.tile.n * static_cast<double>(d.sms);
-  const double across = std::min(std::sqrt(area), static_cast<double>(columns));
+  const double high = c.tile.m * c.schedule.cluster.m, wide = c.multiplied_n() * c.schedule.cluster.n,
+               area = c.tile.m * c.multiplied_n() * static_cast<double>(d.sms);
+  const double all_columns = static_cast<double>(columns) * p.task.products, across = std::min(std::sqrt(area), all_columns);
   const auto rows = static_cast<int>(std::lround(area / across / high));
-  const bool all = across + wide > static_cast<double>(columns);
+  const bool all = across + wide > all_columns;
   return all || rows < 2 ? 0 : rows;
 }
 
@@ -186,7 +189,8 @@ void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
 
 Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
   const auto* gathered = std::get_if<sm90::Gathering>(&loader);
-  Operands o{.columns_b = p.task.columns_b && !(gathered && gathered->filters), .batched = p.task.batched};
+  Operands o{.columns_b = p.task.columns_b && !(gathered && gathered->filters), .batched = p.task.batched,
+             .products = p.task.products};
   const bool by_tma = std::holds_alternative<HaloTile>(loader) || std::holds_alternative<Im2colTile>(loader);
   if (p.group_tiles && by_tma) {
     o.group_channels = static_cast<int>(p.conv.c / p.conv.groups);

@@ -102,7 +102,7 @@ std::int64_t lead(const ConvConfig& c, const sm90::ConvProblem& p) {
 }
 
 std::int64_t step_clk_of(const ConvConfig& c, const sm90::ConvProblem& p) {
-  return std::int64_t{c.tile.m} * c.tile.n * c.tile.k / (p.element_bytes() == 4 ? 1024 : 2048);
+  return std::int64_t{c.tile.m} * c.multiplied_n() * c.tile.k / (p.element_bytes() == 4 ? 1024 : 2048);
 }
 
 void choose_stages(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed) {

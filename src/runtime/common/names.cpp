@@ -50,7 +50,7 @@ void check_names(const Arguments& arguments, std::span<const std::string> operan
                                   known(name, names, "stores")));
 }
 
-void check_factors(const Arguments& arguments, bool is_product) {
+void check_factors(const Arguments& arguments, bool is_product, bool is_dual) {
   const auto refuse = [is_product](const ConstTensorView& view, std::string_view name) {
     if (view.data == nullptr && view.shape.empty()) return;
     throw UserError(fmt::format("Arguments::{} was given to a {}, which multiplies Arguments::{}", name,
@@ -61,6 +61,10 @@ void check_factors(const Arguments& arguments, bool is_product) {
     refuse(arguments.image, "image"), refuse(arguments.filter, "filter");
   else
     refuse(arguments.left, "left"), refuse(arguments.right, "right");
+  if (!is_dual && (arguments.right1.data != nullptr || !arguments.right1.shape.empty()))
+    throw UserError(fmt::format("Arguments::right1 was given to a {}; it is the second right operand of a dual product "
+                                "(Gemm::products = 2)",
+                                is_product ? "single product" : "convolution"));
 }
 
 std::string bound_near(const std::string& operand, const Arguments& arguments) {

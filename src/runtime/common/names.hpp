@@ -15,7 +15,7 @@ void check_names(const Arguments& arguments, std::span<const std::string> operan
 
 /// Throws UserError if Arguments has an image or a filter and the contraction `is_product`, or left or right and it is
 /// none.
-void check_factors(const Arguments& arguments, bool is_product);
+void check_factors(const Arguments& arguments, bool is_product, bool is_dual);
 
 /// For errors about an operand that nothing is bound to: "; did you mean 'bias'?" if Arguments binds a name so near
 /// that the text may have meant it, else nothing.

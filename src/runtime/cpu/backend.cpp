@@ -84,6 +84,16 @@ Graph with_accumulator_for(const Graph& graph, ValueId sum) {
   return g;
 }
 
+// Either product of a dual one, and how the second is compiled
+Contraction single(Contraction contraction) {
+  if (auto* gemm = std::get_if<Gemm>(&contraction)) gemm->products = 1;
+  return contraction;
+}
+CompileOptions of_second(CompileOptions options) {
+  options.constant_filter = options.constant_right1;
+  return options;
+}
+
 std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source,
                                                 const Graph& optimised, const passes::Partition& stages,
                                                 const CompileOptions& options) {
@@ -94,7 +104,14 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
   const double row_work = flop(contraction) / 2 / static_cast<double>(std::max<std::int64_t>(e.images * e.height, 1));
   auto parts = common_parts(e, source, graph, sum ? passes::partition(graph) : stages, options, row_work);
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
-  if (uses_acc) parts.source = contraction_source(contraction, sum.has_value(), parts.tiling, options, *parts.unit);
+  if (uses_acc) parts.source = contraction_source(single(contraction), sum.has_value(), parts.tiling, options, *parts.unit);
+  if (uses_acc && product_count(contraction) == 2)
+    parts.second = contraction_source(single(contraction), false, parts.tiling, of_second(options), *parts.unit);
+  if (parts.second && (parts.second->column_parts() > 1) != (parts.source->column_parts() > 1))
+    throw Unsupported(fmt::format(
+        "{}: one of constant_filter and constant_right1 is dense, the other is not; on the CPU both are read alike. Give "
+        "dense copies of both",
+        to_string(contraction)));
   if (parts.source && parts.source->column_parts() > 1)
     parts.threads = std::max(
         parts.threads, static_cast<int>(std::min<std::int64_t>(thread_count(options), parts.source->column_parts())));
@@ -107,7 +124,8 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
                  .layout = layout_of(contraction),
                  .reads_a = uses_acc,
                  .reads_b = uses_acc && !options.constant_filter,
-                 .is_product = std::holds_alternative<Gemm>(contraction)};
+                 .is_product = std::holds_alternative<Gemm>(contraction),
+                 .is_dual = product_count(contraction) == 2};
   return std::make_shared<TiledExecutable>(std::move(parts));
 }
 

@@ -151,6 +151,7 @@ void Binder::check_sharing_with_inputs(std::size_t store, BoundArguments& bound)
     check_input(product ? from.left : from.image, product ? "the left operand" : "the image", space_.a_is_acc);
   if (space_.reads_b)
     check_input(product ? from.right : from.filter, product ? "the right operand" : "the filter", false);
+  if (space_.reads_b && space_.is_dual) check_input(from.right1, "the second right operand", false);
   for (std::size_t i = 0; i < plan_.operands.size(); ++i) {
     const OperandInfo& o = plan_.operands[i];
     const auto x = arguments_.operands.find(o.name);
@@ -190,7 +191,7 @@ BoundArguments Binder::run() {
 std::optional<Arguments> with_batch(const Plan& plan, const Arguments& arguments, const Space& space) {
   if (!space.is_product || space.shape_mn[0] != 1) return std::nullopt;
   const auto lacks = [&](const ConstTensorView& view) { return ir::lacks_batch(view, space.shape_mn); };
-  bool any = lacks(arguments.left) || lacks(arguments.right);
+  bool any = lacks(arguments.left) || lacks(arguments.right) || lacks(arguments.right1);
   for (const auto& [name, view] : arguments.operands) any = any || lacks(view);
   for (const auto& [name, view] : arguments.outputs) any = any || lacks(view);
   if (!any) return std::nullopt;
@@ -199,7 +200,7 @@ std::optional<Arguments> with_batch(const Plan& plan, const Arguments& arguments
     ConstTensorView batch = ir::in_batch(view, space.shape_mn);
     view.shape = std::move(batch.shape), view.strides = std::move(batch.strides);
   };
-  lift(all.left), lift(all.right);
+  lift(all.left), lift(all.right), lift(all.right1);
   for (const OperandInfo& o : plan.operands)
     if (const auto given = all.operands.find(o.name); o.axes == axes::mn && given != all.operands.end())
       lift(given->second);

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "ir/op_table.hpp"
+#include "ir/products.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cpu {
@@ -103,7 +104,9 @@ int Emitter::repeated_value(ValueId v, std::int64_t cols) {
 int Emitter::leaf(ValueId v) {
   const Node& x = g_[v];
   if (x.axes.row != RowAxis::m) return uniform_value(v);
-  if (x.op == Op::acc) return native_[v] = add_register({.shape = shape_of(x.axes), .home = Home::accumulator});
+  if (ir::is_accumulator(x.op))
+    return native_[v] =
+               add_register({.shape = shape_of(x.axes), .home = Home::accumulator, .index = x.op == Op::acc1 ? 1 : 0});
   Register r{.shape = shape_of(x.axes), .wide = is_wide(x.dtype)};
   Instruction load = instruction(Kind::load, 0, {});
   if (x.op == Op::operand) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/op_table.hpp"
+#include "ir/products.hpp"
 #include "runtime/cpu/emitter.hpp"
 #include "runtime/cpu/registers.hpp"
 #include "unisono/error.hpp"
@@ -123,7 +124,7 @@ void Lowering::choose_kept() {
   }
   std::set<ValueId> acc;
   for (ValueId v = 0; v < g_.nodes.size(); ++v)
-    if (g_[v].op == Op::acc) acc.insert(v);
+    if (ir::is_accumulator(g_[v].op)) acc.insert(v);
   for (std::size_t s = 0; s < partition_.stages.size(); ++s) {
     for (const ValueId v : partition_.stages[s].kept) {
       std::vector<ValueId> closure;

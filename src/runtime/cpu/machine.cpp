@@ -40,7 +40,7 @@ Machine::Machine(const VectorUnit& unit, const Plan& plan, const Program& progra
 void Machine::place(Home home, int index, RegisterMemory place) {
   for (std::size_t r = 0; r < places_.size(); ++r) {
     const Register& reg = program_.registers[r];
-    if (reg.home != home || (home != Home::accumulator && reg.index != index)) continue;
+    if (reg.home != home || reg.index != index) continue;
     places_[r] = place;
     in_place_[r] = true;
   }

@@ -32,6 +32,7 @@ Strides checked_made_output(const std::string& name, const std::string& what, co
   };
   check(arguments.image, "the image"), check(arguments.filter, "the filter");
   check(arguments.left, "the left operand"), check(arguments.right, "the right operand");
+  check(arguments.right1, "the second right operand");
   for (const auto& [other, x] : arguments.operands) check(x, "operand " + other);
   for (const auto& [other, x] : arguments.outputs)
     if (other != name) check(x, "output " + other);

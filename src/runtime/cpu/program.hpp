@@ -30,7 +30,7 @@ enum class Home : std::uint8_t {
   constant,     ///< Program::constants, at `offset`
   uniform,      ///< memory of the run that all workers read, at `offset`
   replicated,   ///< scratch that repeats row `image` of a uniform value for each row of a block; `index` names the fill
-  accumulator,  ///< the tile of accumulators
+  accumulator,  ///< the tile of accumulators; `index` 1: of a dual product's second
   kept,         ///< memory of the run, one element per row of the space and column; `index` names the buffer
   operand,      ///< what the caller binds, if it stands there lane by lane; else scratch. `index` names the operand
   output,       ///< likewise an output

@@ -26,6 +26,8 @@ struct TiledExecutable::Run {
   BoundArguments bound;
   std::byte* memory;
   RegisterMemory accumulator;   // for the whole space; base null: each worker has a tile
+  RegisterMemory second;        // likewise of a dual product's second
+  Arguments second_arguments;   // what that multiplies
   bool computes = false;        // the source still has to fill it
   const float* bias = nullptr;  // that the source adds
   int accumulator_output = -1;  // the store in whose memory it stands
@@ -92,7 +94,9 @@ void TiledExecutable::plan_memory() {
     return offset;
   };
   source_offset_ = take(parts_.source ? parts_.source->run_scratch() : 0);
-  accumulator_offset_ = take(whole_accumulators() ? rows_bytes(e.rows(), e.cols, false) : 0);
+  second_offset_ = take(parts_.second ? parts_.second->run_scratch() : 0);
+  const std::size_t whole = whole_accumulators() ? rows_bytes(e.rows(), e.cols, false) : 0;
+  accumulator_offset_ = take(parts_.second ? 2 * whole : whole);
   for (const KeptBuffer& b : plan.kept) kept_offset_.push_back(take(rows_bytes(e.rows(), b.cols, b.wide)));
   std::size_t registers = 0, segments = 0, groups = 0;
   for (const StagePlan& stage : plan.stages) {
@@ -110,11 +114,14 @@ void TiledExecutable::plan_memory() {
 
   at = 0;
   const bool tiles = plan.accumulator_stage >= 0 && !whole_accumulators();
-  take(tiles ? rows_bytes(parts_.tiling.strip_rows(), e.cols, false) : 0);
+  const std::size_t tile = tiles ? rows_bytes(parts_.tiling.strip_rows(), e.cols, false) : 0;
+  take(tile);
+  second_tile_offset_ = take(parts_.second ? tile : 0);
   registers_offset_ = take(registers);
   segments_offset_ = take(segments);
   groups_offset_ = take(groups);
-  source_scratch_offset_ = take(parts_.source ? parts_.source->worker_scratch() : 0);
+  source_scratch_offset_ = take(std::max(parts_.source ? parts_.source->worker_scratch() : 0,
+                                         parts_.second ? parts_.second->worker_scratch() : 0));
   worker_bytes_ = aligned_size(at) + AlignedBuffer::alignment;
 }
 
@@ -149,6 +156,12 @@ void TiledExecutable::choose_accumulator_memory(Run& run) const {
     return;
   }
   run.computes = true;
+  if (parts_.second) {  // both have memory of their own
+    if (!whole_accumulators()) return;
+    run.accumulator = {run.memory + accumulator_offset_, pitch, 0};
+    run.second = {run.accumulator.base + rows_bytes(plan.extents.rows(), plan.extents.cols, false), pitch, 0};
+    return;
+  }
   for (std::size_t s = 0; s < plan.graph.stores.size(); ++s) {
     const Node& value = plan.graph[plan.graph.stores[s].value];
     const BoundTensor& out = run.bound.outputs[s];
@@ -167,8 +180,12 @@ void TiledExecutable::choose_accumulator_memory(Run& run) const {
 TiledExecutable::Run::Run(const TiledExecutable& executable, const Arguments& a, std::byte* scratch)
     : arguments(a), memory(scratch) {
   const Parts& parts = executable.parts_;
-  runtime::check_factors(a, parts.space.is_product);
+  runtime::check_factors(a, parts.space.is_product, parts.space.is_dual);
   if (parts.source) parts.source->check(a);
+  if (parts.second) {
+    second_arguments.left = a.left, second_arguments.right = a.right1;
+    parts.second->check(second_arguments);
+  }
   bound = bind_arguments(parts.plan, a, parts.space, parts.operand_names);
   executable.choose_accumulator_memory(*this);
   const auto machine = [&](const Program& program) {
@@ -204,6 +221,7 @@ std::unique_ptr<BoundRegion> TiledExecutable::bind_region(const Arguments& argum
 
 void TiledExecutable::execute(Run& run) const {
   if (run.computes) parts_.source->prepare(run.arguments, run.memory + source_offset_);
+  if (run.computes && parts_.second) parts_.second->prepare(run.second_arguments, run.memory + second_offset_);
   run.leaves->run({});
   if (run.computes && by_columns()) compute_columns(run);
   for (std::size_t s = 0; s < parts_.plan.stages.size(); ++s) run_stage(run, s);
@@ -211,11 +229,16 @@ void TiledExecutable::execute(Run& run) const {
 
 void TiledExecutable::compute_columns(Run& run) const {
   auto* acc = reinterpret_cast<float*>(run.accumulator.base);
+  auto* acc1 = reinterpret_cast<float*>(run.second.base);
+  const std::int64_t first = parts_.source->column_parts(), second = parts_.second ? parts_.second->column_parts() : 0;
   const auto part_of_worker = [&](std::int64_t part, int worker) {
     std::byte* memory = run.memory + workers_offset_ + static_cast<std::size_t>(worker) * worker_bytes_;
-    parts_.source->compute_part(run.arguments, part, run.bias, acc, memory + source_scratch_offset_);
+    if (part < first)
+      parts_.source->compute_part(run.arguments, part, run.bias, acc, memory + source_scratch_offset_);
+    else
+      parts_.second->compute_part(run.second_arguments, part - first, nullptr, acc1, memory + source_scratch_offset_);
   };
-  WorkerPool::shared().for_each(parts_.threads, parts_.source->column_parts(), std::cref(part_of_worker));
+  WorkerPool::shared().for_each(parts_.threads, first + second, std::cref(part_of_worker));
 }
 
 void TiledExecutable::run_stage(Run& run, std::size_t index) const {
@@ -266,6 +289,7 @@ std::unique_ptr<Machine> TiledExecutable::make_machine(const Run& run, std::size
           {static_cast<std::byte*>(const_cast<void*>(t.data)), cols * static_cast<std::int64_t>(sizeof(float)), 0});
   }
   if (run.accumulator.base) m->place(Home::accumulator, 0, run.accumulator);
+  if (run.second.base) m->place(Home::accumulator, 1, run.second);
   bind_outputs(run, index, *m, memory + groups_offset_);
   std::byte* segment = memory + segments_offset_;
   for (const Accumulation& a : stage.accumulations) {
@@ -328,14 +352,20 @@ void TiledExecutable::run_strip(Run& run, std::size_t index, std::int64_t strip_
   const Strip strip = parts_.tiling.strip(strip_index);
   const std::int64_t first = (strip.image * plan.extents.height + strip.first) * plan.extents.width;
   if (index == 0 && run.computes && !by_columns()) {
-    RegisterMemory tile = run.accumulator;
-    if (!tile.base) {
-      tile = {worker.memory, plan.extents.cols * static_cast<std::int64_t>(sizeof(float)), first};
-      worker.machine->place(Home::accumulator, 0, tile);
-    }
-    parts_.source->compute(run.arguments, strip, run.bias,
-                           reinterpret_cast<float*>(tile.base + (first - tile.origin) * tile.pitch),
-                           run.memory + source_offset_, worker.memory + source_scratch_offset_);
+    const auto rows_of = [&](RegisterMemory tile, int product, std::byte* own) {
+      if (!tile.base) {
+        tile = {own, plan.extents.cols * static_cast<std::int64_t>(sizeof(float)), first};
+        worker.machine->place(Home::accumulator, product, tile);
+      }
+      return reinterpret_cast<float*>(tile.base + (first - tile.origin) * tile.pitch);
+    };
+    std::byte* const scratch = worker.memory + source_scratch_offset_;
+    parts_.source->compute(run.arguments, strip, run.bias, rows_of(run.accumulator, 0, worker.memory),
+                           run.memory + source_offset_, scratch);
+    if (parts_.second)
+      parts_.second->compute(run.second_arguments, strip, nullptr,
+                             rows_of(run.second, 1, worker.memory + second_tile_offset_), run.memory + second_offset_,
+                             scratch);
   }
   if (!plan.stages[index].walks_tiles) return;
   if (worker.image != strip.image) {

@@ -36,6 +36,7 @@ class Binder {
                 Slot::Kind kind);
   Address matrix(const char* name, const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
                  const char* what, std::int64_t& step);
+  void second_right(const std::vector<std::int64_t>& shape, DType dtype);
   Address output(std::size_t store);
   Address moments();
   Address resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
@@ -255,6 +256,19 @@ Address Binder::matrix(const char* name, const ConstTensorView& view, const std:
   return bound(name, what, view, tma_alignment, Slot::Kind::factor);
 }
 
+// A dual product's second right operand, which lies as the first does
+void Binder::second_right(const std::vector<std::int64_t>& shape, DType dtype) {
+  std::int64_t step = 0;
+  const char* what = "the second right matrix (right1)";
+  bound_.b1 = matrix("right1", ir::in_batch(arguments_.right1, shape), shape, dtype, what, step);
+  const std::int64_t dense = shape[1] * shape[2];
+  const auto apart = [&](std::int64_t given) { return given == 0 ? dense : given; };
+  if (shape[0] > 1 && apart(step) != apart(bound_.step_b))
+    throw UserError(fmt::format(
+        "{} was given matrices {} elements apart, and the right matrix {}: both are stepped through alike; lay them alike",
+        what, apart(step), apart(bound_.step_b)));
+}
+
 // What the caller binds
 std::vector<Store> bound_stores(const Signature& s) {
   std::vector<Store> all = s.stores;
@@ -267,7 +281,8 @@ std::vector<Store> bound_stores(const Signature& s) {
 
 BoundArguments Binder::run() {
   const auto* product = std::get_if<Gemm>(&s_.contraction);
-  runtime::check_factors(arguments_, product != nullptr);
+  const bool is_dual = product_count(s_.contraction) == 2;
+  runtime::check_factors(arguments_, product != nullptr, is_dual);
   runtime::check_names(arguments_, s_.operands, bound_stores(s_));
   const Factors factor = factors(s_.contraction);
   const auto left_shape = shape_a(s_.contraction), right_shape = shape_b(s_.contraction);
@@ -280,6 +295,7 @@ BoundArguments Binder::run() {
     bound_.a = matrix(factor.name_a, left, left_shape, factor.dtype_a, factor.a, bound_.step_a);
   }
   if (s_.reads_b) bound_.b = matrix(factor.name_b, right, right_shape, factor.dtype_b, factor.b, bound_.step_b);
+  if (s_.reads_b && is_dual) second_right(right_shape, factor.dtype_b);
   if (s_.main_store && !s_.resampled.only_upsampled) bound_.output = output(*s_.main_store);
   bound_.upsampled = resampled(s_.resampled.upsampled, 2, 1, bound_.upsampled_pitch);
   bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);

@@ -15,9 +15,10 @@ namespace {
 
 constexpr std::size_t most_pooled = 64;  ///< workspaces of streams that one executable keeps
 
-families::Tensors tensors(BoundArguments& bound, const Address& filter) {
+families::Tensors tensors(BoundArguments& bound, const Address& filter, const Address& filter1) {
   return {.activation = bound.a,
           .filter = filter,
+          .filter1 = filter1,
           .step_a = bound.step_a,
           .step_b = bound.step_b,
           .activation_pitch = bound.a_pitch,
@@ -47,25 +48,30 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Bina
                            lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_filter.has_value())),
       kernel_(load(gpu, binary_, lowered_.kernel.entry), lowered_.plan(),
               family().parameter_bytes(lowered_.plan(), lowered_.kernel).value()) {
-  if (lowered_.problem.options.constant_filter) upload_filter(*lowered_.problem.options.constant_filter);
-  lowered_.problem.options.constant_filter.reset();  // the caller's memory, which may go now
+  CompileOptions& options = lowered_.problem.options;
+  if (options.constant_filter) filter_ = uploaded(*options.constant_filter, "the constant filter (constant_filter)");
+  if (options.constant_right1) filter1_ = uploaded(*options.constant_right1, "the constant_right1");
+  options.constant_filter.reset(), options.constant_right1.reset();  // the caller's memory, which may go now
   binary_.cubin = {};
 }
 
-void CudaExecutable::upload_filter(const ConstTensorView& filter) {
-  const std::string what = "the constant filter (constant_filter)";
+Memory CudaExecutable::uploaded(const ConstTensorView& filter, const std::string& what) const {
   check_tensor(filter, shape_b(lowered_.problem.contraction), lowered_.problem.task.conv.dtype_w, 1, what);
   const auto bytes = static_cast<std::size_t>(element_count(filter.shape)) * size_of(filter.dtype);
-  filter_ = Memory(gpu_, bytes, what);
-  filter_.upload(filter.data);
+  Memory memory(gpu_, bytes, what);
+  memory.upload(filter.data);
+  return memory;
 }
 
 Prepared CudaExecutable::prepare(const Arguments& arguments) const {
   BoundArguments bound = bind_arguments(signature_, arguments);
   check_memory(gpu_, bound.pointers);
-  const Address constant{reinterpret_cast<const void*>(filter_.address())};
+  const auto given_or = [](const Address& given, const Memory& constant) {
+    return given.data != nullptr ? given : Address{reinterpret_cast<const void*>(constant.address())};
+  };
   families::Parameter parameter{.bytes = constants_, .maps = {}, .sites = {}};
-  family().fill(parameter, lowered_.plan(), launched(), tensors(bound, bound.b.data != nullptr ? bound.b : constant));
+  const Address filter = given_or(bound.b, filter_), filter1 = given_or(bound.b1, filter1_);
+  family().fill(parameter, lowered_.plan(), launched(), tensors(bound, filter, filter1));
   encode_maps(parameter.maps, std::span(parameter.bytes.bytes));
   return {.parameters = parameter.bytes, .slots = std::move(bound.slots), .sites = std::move(parameter.sites)};
 }

@@ -42,7 +42,7 @@ class CudaExecutable final : public ExecutableImpl,
   Prepared prepare(const Arguments& arguments) const;
   /// The stream's workspace, for enqueue(); the caller holds the pool's lock.
   const Memory& workspace_of(CUstream stream) const;
-  void upload_filter(const ConstTensorView& filter);
+  Memory uploaded(const ConstTensorView& filter, const std::string& what) const;
 
   const Gpu& gpu_;
   lower::Lowered lowered_;
@@ -50,7 +50,7 @@ class CudaExecutable final : public ExecutableImpl,
   const families::ParameterBytes constants_;  ///< parameters that all launches share
   Signature signature_;
   Kernel kernel_;
-  Memory filter_;  ///< constant_filter
+  Memory filter_, filter1_;  ///< constant_filter and constant_right1
   mutable std::mutex pool_mutex_;
   mutable std::map<unsigned long long, Memory> pool_;  ///< by the stream's number, which is never used again
   mutable CapturedWorkspaces captured_;                ///< workspaces that nodes of captured graphs hold

@@ -79,6 +79,24 @@ TEST(Golden, AProductNamesItsOperands) {
   EXPECT_NE(generate(epilogue, config).source.find("using Operands = Matrices<true, false, true>;"), std::string::npos);
 }
 
+// Two products of one A: the second accumulator stands behind the operands [m,n]; what is recorded is a kernel of 128
+// columns of each
+TEST(Golden, ADualProductIsAsRecorded) {
+  families::sm90_conv::ConvConfig config;
+  config.schedule.order = families::sm90::Order::cooperative;
+  config.loader = families::sm90_conv::Im2colTile{.box = families::sm90_conv::Im2colTile::Box::rows};
+  config.operands.products = 2, config.features.fetch = 0;
+  const plan::Epilogue epilogue = epilogue_of(
+      "operand r[m,n] : bf16\nstore acc1 as up : bf16\n"
+      "store silu(acc0 + bias[n]) * acc1 + r as y : bf16");
+  const Kernel kernel = generate(epilogue, config);
+  EXPECT_THAT(kernel.source, HasSubstr("using Operands = DualMatrices<false, false, false>;"));
+  test::expect_golden(stem_of("dual") + ".cu", kernel.source);
+  config.statistics = families::sm90_conv::GeneralReductions{};
+  EXPECT_THAT(generate(epilogue_of("store acc0 as g : bf16\nstore acc1 as u : f32"), config).source,
+              HasSubstr("result.r1 = tensor[0];"));
+}
+
 TEST(Golden, AConfigurationNamesItsPhases) {
   families::sm90_conv::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");

@@ -24,7 +24,7 @@ TEST(Names, Identifiers) {
 
 TEST(Names, WordsOfTheTextForm) {
   for (const auto word :
-       {"acc", "store", "operand", "index", "extent", "as", "inf", "nan", "all", "relu", "max", "cast"})
+       {"acc", "acc0", "acc1", "store", "operand", "index", "extent", "as", "inf", "nan", "all", "relu", "max", "cast"})
     EXPECT_TRUE(is_reserved(word)) << word;
   // What has a meaning in one place only stays free elsewhere
   for (const auto word : {"m", "n", "b", "h", "w", "over", "per", "groups", "scale", "f32", "c"})

@@ -107,6 +107,7 @@ const std::vector<TwoWays>& all() {
       BOTH_WAYS(softmax, "softmax(acc, over=n, groups=4)", softmax(acc(g), {.cols = true, .groups = 4})),
       BOTH_WAYS(softmax, "softmax(acc, over=(m,n), per=b)", softmax(acc(g), per_image_over_all)),
       BOTH_WAYS(call, "warp(acc, 2)", *g.call("warp", {acc(g), g.constant(2)})),
+      BOTH_WAYS(acc1, "acc1", g.acc(1)),
   };
   return rows;
 }

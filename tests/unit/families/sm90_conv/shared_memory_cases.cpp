@@ -53,6 +53,9 @@ std::string operands(const ConvConfig& c) {
         u->lines, u->taps, u->channels, u->stride_h, u->stride_w, u->dilation_h, u->pitch);
   if (const Operands& o = c.operands; o.grouped())
     return fmt::format("using Operands = Groups<{}, {}>;", o.group_channels, o.group_filters);
+  if (c.operands.products > 1)
+    return fmt::format("using Operands = DualMatrices<{}, {}, {}>;", c.loads(Im2colTile::Box::columns), c.columns_b(),
+                       c.operands.batched);
   if (!c.gathered())
     return fmt::format("using Operands = Matrices<{}, {}, {}>;", c.loads(Im2colTile::Box::columns), c.columns_b(),
                        c.operands.batched);
@@ -184,6 +187,12 @@ std::vector<ConvConfig> configurations() {
       c.features.store_buffers = mode == NormMode::streamed ? stores_per_tile(c) : 1;
       list.push_back(c);
     }
+  for (const int n : {64, 72, 128})
+    for (const int k : {64, 128})  // dual products
+      list.push_back({.tile = {.m = 128, .n = n, .k = k},
+                      .schedule = {.order = Order::cooperative, .stages = 2},
+                      .loader = Im2colTile{.box = Im2colTile::Box::rows},
+                      .operands = {.columns_b = n != 72, .products = 2}});
   for (const int n : {80, 128})
     list.push_back({.tile = {.m = 128, .n = n},
                     .schedule = {.stages = 4},
