@@ -1,5 +1,7 @@
 /// Tuning as users ask for it: from a graph or a network to problems, and to the tuner.
 
+#include <fmt/format.h>
+
 #include "lower/lower.hpp"
 #include "network/cuda/run/plan.hpp"
 #include "runtime/common/names.hpp"
@@ -17,6 +19,11 @@ TuningReport tune(const Contraction& contraction, const Graph& graph, const Comp
   if (!options.plan.empty() || options.plan_override.any())
     throw UserError(
         "CompileOptions::plan or plan_override is given, so there is nothing to choose; leave both empty to tune");
+  if (product_count(contraction) > 1)
+    throw Unsupported(fmt::format(
+        "{}: dual products are not measured; their plan is the cost model's, or fixed by CompileOptions::plan. "
+        "Tune one product of {} columns for a plan of the same matrix instructions",
+        to_string(contraction), 2 * extents(contraction).cols));
   return tuner::tune({lower::analyse(contraction, graph, options).value()}, tuning);
 }
 

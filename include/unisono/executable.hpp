@@ -121,10 +121,10 @@ class Launch {
  public:
   explicit Launch(std::shared_ptr<LaunchImpl> impl) : impl_(std::move(impl)) {}
 
-  /// The argument of this name: "image" and "filter" of a convolution, "left" and "right" of a product, and "right1" of a
-  /// dual one; an operand, a
-  /// scalar, an output. Others of the same name are asked for as "operand NAME" or "output NAME". Throws UserError for
-  /// a name that is none, with those that there are, and for one that an operand and an output have.
+  /// The argument of this name: "image" and "filter" of a convolution, "left" and "right" of a product, and "right1" of
+  /// a dual one; an operand, a scalar, an output. Others of the same name are asked for as "operand NAME" or "output
+  /// NAME". Throws UserError for a name that is none, with those that there are, and for one that an operand and an
+  /// output have.
   std::size_t slot(std::string_view name) const;
 
   /// Another address for a tensor, whose shape, dtype and strides stay: tensor maps are not encoded anew, and nothing

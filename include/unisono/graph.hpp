@@ -76,9 +76,9 @@ enum class Coordinate : std::uint8_t {
   w,  ///< output column of the pixel (convolution); 0 for a GEMM
 };
 
-/// The operations, in the order of the table unisono/operations.def: leaves (acc, acc1, operand, constant, index, extent),
-/// arithmetic, comparisons and logic, fma, select, functions of one value, cast, one_hot, reductions, normalisations,
-/// softmax, call.
+/// The operations, in the order of the table unisono/operations.def: leaves (acc, acc1, operand, constant, index,
+/// extent), arithmetic, comparisons and logic, fma, select, functions of one value, cast, one_hot, reductions,
+/// normalisations, softmax, call.
 enum class Op : std::uint8_t {
 #define UNISONO_ELEMENTWISE(NAME, ...) NAME,
 #define UNISONO_OTHER(NAME) NAME,

@@ -148,15 +148,15 @@ std::int64_t depth(const Contraction& contraction) {
 double flop(const Contraction& contraction) {
   const Extents e = extents(contraction);
   const double multiplied = std::visit(Overloaded{[&](const ConvTranspose2d& c) {
-                                                  return static_cast<double>(c.n * c.h * c.w) *
-                                                         static_cast<double>(c.c * c.r * c.s) *
-                                                         static_cast<double>(c.k) / static_cast<double>(c.groups);
-                                                },
-                                                [&](const auto&) {
-                                                  return static_cast<double>(e.rows()) * static_cast<double>(e.cols) *
-                                                         static_cast<double>(depth(contraction));
-                                                }},
-                                     contraction);
+                                                    return static_cast<double>(c.n * c.h * c.w) *
+                                                           static_cast<double>(c.c * c.r * c.s) *
+                                                           static_cast<double>(c.k) / static_cast<double>(c.groups);
+                                                  },
+                                                  [&](const auto&) {
+                                                    return static_cast<double>(e.rows()) * static_cast<double>(e.cols) *
+                                                           static_cast<double>(depth(contraction));
+                                                  }},
+                                       contraction);
   return 2 * multiplied * product_count(contraction);
 }
 

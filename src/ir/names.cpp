@@ -13,8 +13,9 @@ namespace unisono::ir {
 namespace {
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
-constexpr std::array<std::string_view, 13> keywords{"acc", "acc0", "acc1", "store", "operand", "index",        "extent",      "as",
-                                                    "inf", "nan",   "all",     "max_pool_2x2", "upsample_2x2"};
+constexpr std::array<std::string_view, 13> keywords{"acc",   "acc0",         "acc1",        "store", "operand",
+                                                    "index", "extent",       "as",          "inf",   "nan",
+                                                    "all",   "max_pool_2x2", "upsample_2x2"};
 }  // namespace
 
 bool is_identifier(std::string_view name) {

@@ -34,7 +34,11 @@ constexpr std::size_t longest_inline = 80;
 class Printer {
  public:
   explicit Printer(const Graph& graph)
-      : g_(graph), products_(product_count(graph)), names_(graph), texts_(graph.nodes.size()), uses_(graph.nodes.size()) {
+      : g_(graph),
+        products_(product_count(graph)),
+        names_(graph),
+        texts_(graph.nodes.size()),
+        uses_(graph.nodes.size()) {
     for (const Node& x : g_.nodes)
       for (const ValueId in : x.inputs) ++uses_[in];
     for (const Store& s : g_.stores) ++uses_[s.value];

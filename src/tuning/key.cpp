@@ -75,8 +75,8 @@ std::string words_of(const plan::Epilogue& e) {
   using ir::OpClass;
   const auto plain = [](Op op) {
     const OpClass c = ir::info(op).op_class;
-    return c == OpClass::reduction || ir::is_accumulator(op) || op == Op::operand || op == Op::constant || op == Op::add ||
-           op == Op::sub || op == Op::mul || op == Op::fma || op == Op::cast || op == Op::neg;
+    return c == OpClass::reduction || ir::is_accumulator(op) || op == Op::operand || op == Op::constant ||
+           op == Op::add || op == Op::sub || op == Op::mul || op == Op::fma || op == Op::cast || op == Op::neg;
   };
   std::set<Op> seen;
   std::set<std::string> tensors;

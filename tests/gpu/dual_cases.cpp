@@ -74,8 +74,8 @@ std::vector<Case> dual_cases(std::uint64_t seed) {
   return cases;
 }
 
-// Odd rows, a last tile of columns that hangs over, both layouts of B, a batch, clusters, and the kernels without tensor
-// cores.
+// Odd rows, a last tile of columns that hangs over, both layouts of B, a batch, clusters, and the kernels without
+// tensor cores.
 std::vector<Case> small_dual_cases() {
   const Gemm odd{.m = 147, .n = 104, .k = 200, .transpose_b = true}, columns{.m = 136, .n = 72, .k = 72},
       several{.batch = 2, .m = 70, .n = 40, .k = 64, .transpose_b = true}, tiny{.m = 33, .n = 27, .k = 19};

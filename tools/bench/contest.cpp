@@ -167,7 +167,8 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
 
   const Graph bare_of_case = bare_graph(c.conv.dtype_x);
   const bool has_vendor = options.cudnn && (c.product ? peers.cublaslt != nullptr : peers.cudnn != nullptr);
-  const Sets bare_sets = (p.bare || has_vendor) && !c.is_bare() ? make_sets(c, c.bare_contraction(), bare_of_case, options.seed) : Sets{};
+  const Sets bare_sets =
+      (p.bare || has_vendor) && !c.is_bare() ? make_sets(c, c.bare_contraction(), bare_of_case, options.seed) : Sets{};
   std::optional<Champion> bare;
   if (p.bare)
     bare = choose(*p.bare, bare_sets, c.name + ", bare", r.bare_tried), r.bare_plan = plan_text(*bare->variant);

@@ -43,8 +43,7 @@ Data::Data(const Contraction& contraction, DType dtype, const Graph& graph, std:
   arguments_.a(contraction) = {add("a", dtype, element_count(shape_x), 0, 1, seed).data(), dtype, shape_x, {}};
   arguments_.b(contraction) = {add("b", dtype, element_count(shape_w), 0, unit, seed + 1).data(), dtype, shape_w, {}};
   if (product_count(contraction) == 2)
-    arguments_.right1 = {
-        add("b1", dtype, element_count(shape_w), 0, unit, seed + 500).data(), dtype, shape_w, {}};
+    arguments_.right1 = {add("b1", dtype, element_count(shape_w), 0, unit, seed + 500).data(), dtype, shape_w, {}};
   std::uint64_t next = seed + 2;
   for (const OperandTensor& x : operand_tensors(graph, contraction)) {
     const bool scale = x.name == "gamma" || x.name == "alpha", filter = x.axes == axes::scalar;

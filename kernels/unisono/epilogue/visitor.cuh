@@ -39,8 +39,8 @@
 // Over the channels of one pixel (Norm::kRows) mean and variance are a row's: `affine` is called once a row with an
 // empty Late, so factors and shifts with axis n belong to `after`; raw and statistics are not there.
 //
-// Of a dual product (Operands::kProducts of tile/layout.cuh) `acc` is the first accumulator, and the second stands behind
-// the operands [m,n] of the list: before's is tensor[kTensorsBefore], without a normalisation after's is
+// Of a dual product (Operands::kProducts of tile/layout.cuh) `acc` is the first accumulator, and the second stands
+// behind the operands [m,n] of the list: before's is tensor[kTensorsBefore], without a normalisation after's is
 // tensor[kTensors - kTensorsBefore].
 //
 // `column` and `tensor` in before, after and side are indexed from 0 in their own list: after's tensor[0] is operand

@@ -47,7 +47,8 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_sum(const Sums& sum, cons
     float tensor[larger(1, Visitor::kTensorsBefore + kProducts - 1)];
     load_tensors<0, Visitor::kTensorsBefore>(offset(at, channel), tensor);
     sum.template put_second<Visitor::kTensorsBefore>(tensor);
-    norm().values[u64(at.m) * geometry().channels + channel] = Visitor::before(sum.first, columns.before, tensor, uniform);
+    norm().values[u64(at.m) * geometry().channels + channel] =
+        Visitor::before(sum.first, columns.before, tensor, uniform);
     if constexpr (Visitor::kSide == SideStore::kBefore)
       store_element<typename Visitor::Side>(params.fixed.side, offset(at, channel),
                                             Visitor::side(sum.first, columns.before, tensor, uniform));

@@ -60,7 +60,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::load_a(const Tile& tile, int ste
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void PlainConv<Config, Visitor>::load_b(const Tile& tile, int step, const void* filter,
-                                                        float (&b)[kLoadsB]) const {
+                                                       float (&b)[kLoadsB]) const {
   const PlainConvGeometry& g = geometry();
 #pragma unroll
   for (int i = 0; i < kLoadsB; ++i) {
@@ -146,7 +146,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::multiply(const Tile& tile) const
 
 template <class Config, class Visitor>
 UNISONO_DEVICE float PlainConv<Config, Visitor>::direct_sum(const Tile& tile, const Row& at, int channel,
-                                                             const void* filters) const {
+                                                            const void* filters) const {
   const PlainConvGeometry& g = geometry();
   const Corner corner(g, at);
   const int group = divided(channel, g.by_group_outputs);

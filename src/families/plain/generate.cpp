@@ -34,8 +34,8 @@ std::string config_text(const Config& c) {
       "    static constexpr bool kDirect = {}, kTransposed = {}, kRowsFirst = {}, kColumnsFirst = {}, kPlanes = {};\n"
       "    static constexpr bool kGeneral = {}, kNormalises = {}, kPerPixel = {};\n"
       "}};\n",
-      codegen::operand_tag(c.image), filter_text(c), t.tile_m, t.tile_n, t.tile_k, t.each_m, t.each_n,
-      t.threads(), t.direct, c.transposed, c.rows_first, c.columns_first, c.planes, c.mode == Config::Mode::general,
+      codegen::operand_tag(c.image), filter_text(c), t.tile_m, t.tile_n, t.tile_k, t.each_m, t.each_n, t.threads(),
+      t.direct, c.transposed, c.rows_first, c.columns_first, c.planes, c.mode == Config::Mode::general,
       c.mode == Config::Mode::normalises || c.mode == Config::Mode::normalises_rows,
       c.mode == Config::Mode::normalises_rows);
 }

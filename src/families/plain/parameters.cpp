@@ -102,6 +102,7 @@ void fill(Parameter& to, const PlainPlan& plan, const Launched& what, const Tens
   PlainConvParams& p = to.bytes.at<PlainConvParams>();
   set_image_steps(p.geometry, what.task, at.activation_pitch, at.step_a);
   set_filter_steps(p.geometry, what.task, at.step_b);
+  if (at.filter_pitch != 0) p.geometry.filter_output = at.filter_pitch;
   p.main_pitch = at.output_pitch == 0 ? what.task.conv.k : at.output_pitch;
   to.put_address(offsetof(PlainConvParams, image), at.activation);
   to.put_address(offsetof(PlainConvParams, filter), at.filter);

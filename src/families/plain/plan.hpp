@@ -23,7 +23,7 @@ struct Tiling {
 /// What a kernel is compiled for.
 struct Config {
   DType image{}, filter{};  ///< in memory: bf16, f16, or tf32 for f32
-  int products = 1;  ///< 2: a dual product
+  int products = 1;         ///< 2: a dual product
   Tiling tiling;
   bool transposed = false;
   bool rows_first = false, columns_first = false;  ///< what lies together in memory: problem.hpp

@@ -15,8 +15,8 @@ double memory_us(const ConvProblem& problem, const plan::Device& device, double 
   const Conv2d& v = problem.conv;
   const auto bytes = static_cast<double>(problem.element_bytes());
   const double in = static_cast<double>(v.n * v.c) * static_cast<double>(v.h * v.w) * bytes;
-  const double filter = static_cast<double>(problem.depth()) * static_cast<double>(v.k) * bytes * problem.phases() * problem.task.products *
-                        static_cast<double>(problem.task.batched ? v.n : 1);
+  const double filter = static_cast<double>(problem.depth()) * static_cast<double>(v.k) * bytes * problem.phases() *
+                        problem.task.products * static_cast<double>(problem.task.batched ? v.n : 1);
   const double out = static_cast<double>(problem.extents.rows()) * static_cast<double>(v.k);
   const double tensors = static_cast<double>(problem.before.tensor_bytes + problem.after.tensor_bytes);
   const plan::Resampling& r = problem.resampling;

@@ -72,8 +72,8 @@ int ConvConfig::resampled_maps() const {
 }
 
 int ConvConfig::further_maps() const {
-  return (by_parity() ? params_layout::kPhaseMaps : resampled_maps()) + features.fetch.value_or(0) +
-         operands.products - 1;
+  return (by_parity() ? params_layout::kPhaseMaps : resampled_maps()) + features.fetch.value_or(0) + operands.products -
+         1;
 }
 
 }  // namespace unisono::families::sm90_conv

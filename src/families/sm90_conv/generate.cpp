@@ -106,8 +106,8 @@ std::string operands_text(const ConvConfig& c) {
   const bool columns_a = c.loads(Box::columns);
   if (c.operands.products > 1)
     return fmt::format(
-        "    using Operands = DualMatrices<{}, {}, {}>;  // A is (k, m), both B are (k, n), two B for each A\n", columns_a,
-        c.columns_b(), c.operands.batched);
+        "    using Operands = DualMatrices<{}, {}, {}>;  // A is (k, m), both B are (k, n), two B for each A\n",
+        columns_a, c.columns_b(), c.operands.batched);
   if (!columns_a && !c.columns_b() && !c.operands.batched && !c.loads(Box::rows))
     return "    using Operands = Images;\n";
   return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",

@@ -144,6 +144,9 @@ void Filling::operands() {
     if (step != 0) m.strides[static_cast<std::size_t>(m.rank) - 2] = static_cast<std::uint64_t>(step) * m.element_bytes;
   };
   apart(shapes.activation, at_.step_a), apart(shapes.filter, at_.step_b);
+  if (at_.filter_pitch != 0)  // (k, 1, n): neither taps nor a batch
+    shapes.filter.strides = {static_cast<std::uint64_t>(at_.filter_pitch) * shapes.filter.element_bytes,
+                             static_cast<std::uint64_t>(at_.filter_pitch) * shapes.filter.element_bytes};
   if (c.gathered())
     instead(&ConvParams::activation, gathered_image(task_, at_.activation, at_.step_a), at_.activation);
   else

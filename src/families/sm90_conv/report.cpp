@@ -146,9 +146,10 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
       : c.loads(Im2colTile::Box::rows) ? std::string("boxes of rows")
                                        : std::string("im2col tiles, one for every filter tap"));
   if (c.operands.products > 1)
-    text += fmt::format("products: two of the same A; {} columns of either B side by side in a stage, one matrix "
-                        "instruction of {} for both\n",
-                        c.tile.n, c.multiplied_n());
+    text += fmt::format(
+        "products: two of the same A; {} columns of either B side by side in a stage, one matrix "
+        "instruction of {} for both\n",
+        c.tile.n, c.multiplied_n());
   if (const Operands& o = c.operands; o.grouped())
     text += fmt::format("groups: {} of {} channels in a tile; their filters stay in shared memory, along a diagonal\n",
                         c.tile.n / o.group_filters, o.group_channels);

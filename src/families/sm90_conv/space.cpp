@@ -160,11 +160,13 @@ std::int64_t filters_that_stay(const plan::Device& d) { return static_cast<std::
 
 /// So many rows of tiles that what all CTAs work on at a time is a square of the output: it then reads least.
 int rows_in_a_group(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
-  const std::int64_t columns = p.extents.cols * p.phases(), filters = p.depth() * columns * p.element_bytes() * p.task.products;
+  const std::int64_t columns = p.extents.cols * p.phases(),
+                     filters = p.depth() * columns * p.element_bytes() * p.task.products;
   if (exchanges(c.mode()) || c.meets() || filters <= filters_that_stay(d)) return 0;
   const double high = c.tile.m * c.schedule.cluster.m, wide = c.multiplied_n() * c.schedule.cluster.n,
                area = c.tile.m * c.multiplied_n() * static_cast<double>(d.sms);
-  const double all_columns = static_cast<double>(columns) * p.task.products, across = std::min(std::sqrt(area), all_columns);
+  const double all_columns = static_cast<double>(columns) * p.task.products,
+               across = std::min(std::sqrt(area), all_columns);
   const auto rows = static_cast<int>(std::lround(area / across / high));
   const bool all = across + wide > all_columns;
   return all || rows < 2 ? 0 : rows;
@@ -189,7 +191,8 @@ void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
 
 Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
   const auto* gathered = std::get_if<sm90::Gathering>(&loader);
-  Operands o{.columns_b = p.task.columns_b && !(gathered && gathered->filters), .batched = p.task.batched,
+  Operands o{.columns_b = p.task.columns_b && !(gathered && gathered->filters),
+             .batched = p.task.batched,
              .products = p.task.products};
   const bool by_tma = std::holds_alternative<HaloTile>(loader) || std::holds_alternative<Im2colTile>(loader);
   if (p.group_tiles && by_tma) {

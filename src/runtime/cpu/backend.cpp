@@ -104,14 +104,16 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
   const double row_work = flop(contraction) / 2 / static_cast<double>(std::max<std::int64_t>(e.images * e.height, 1));
   auto parts = common_parts(e, source, graph, sum ? passes::partition(graph) : stages, options, row_work);
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
-  if (uses_acc) parts.source = contraction_source(single(contraction), sum.has_value(), parts.tiling, options, *parts.unit);
+  if (uses_acc)
+    parts.source = contraction_source(single(contraction), sum.has_value(), parts.tiling, options, *parts.unit);
   if (uses_acc && product_count(contraction) == 2)
     parts.second = contraction_source(single(contraction), false, parts.tiling, of_second(options), *parts.unit);
   if (parts.second && (parts.second->column_parts() > 1) != (parts.source->column_parts() > 1))
-    throw Unsupported(fmt::format(
-        "{}: one of constant_filter and constant_right1 is dense, the other is not; on the CPU both are read alike. Give "
-        "dense copies of both",
-        to_string(contraction)));
+    throw Unsupported(
+        fmt::format("{}: one of constant_filter and constant_right1 is dense, the other is not; on the CPU both are "
+                    "read alike. Give "
+                    "dense copies of both",
+                    to_string(contraction)));
   if (parts.source && parts.source->column_parts() > 1)
     parts.threads = std::max(
         parts.threads, static_cast<int>(std::min<std::int64_t>(thread_count(options), parts.source->column_parts())));

@@ -50,7 +50,8 @@ std::string TiledExecutable::describe() const {
   const int products = parts_.second ? 2 : 1;
   s += fmt::format("tiles: {} strips of {} rows ({} KiB of accumulators), reductions by segments of {} rows\n",
                    parts_.tiling.strips(), parts_.tiling.strip_rows(),
-                   (parts_.tiling.strip_rows() * e.cols * 4 * products + 1023) / 1024, parts_.tiling.segment_height() * e.width);
+                   (parts_.tiling.strip_rows() * e.cols * 4 * products + 1023) / 1024,
+                   parts_.tiling.segment_height() * e.width);
   for (std::size_t i = 0; i < plan.stages.size(); ++i) s += describe_stage(i);
   std::vector<std::string> kept;
   if (plan.keeps_accumulator) kept.emplace_back("the accumulators");

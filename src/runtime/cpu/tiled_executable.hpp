@@ -28,7 +28,7 @@ class TiledExecutable final : public ExecutableImpl, public RegionKernel {
     Tiling tiling;
     std::unique_ptr<AccumulatorSource> source;
     std::unique_ptr<AccumulatorSource> second = {};  ///< a dual product's second accumulator, of Arguments::right1
-    int bias = -1;  ///< value that the source adds; -1: none
+    int bias = -1;                                   ///< value that the source adds; -1: none
     Space space;
     std::vector<std::string> operand_names;  ///< names in the graph before the passes
     int threads = 1;
@@ -67,7 +67,8 @@ class TiledExecutable final : public ExecutableImpl, public RegionKernel {
   std::vector<std::size_t> kept_offset_;
   std::vector<std::vector<std::size_t>> partial_offset_;  // by stage and accumulation
   std::vector<bool> early_output_;  // by store: written before the accumulator is read for the last time in its block
-  std::size_t source_offset_ = 0, second_offset_ = 0, accumulator_offset_ = 0, second_tile_offset_ = 0, workers_offset_ = 0, run_bytes_ = 0;
+  std::size_t source_offset_ = 0, second_offset_ = 0, accumulator_offset_ = 0, second_tile_offset_ = 0,
+              workers_offset_ = 0, run_bytes_ = 0;
   std::size_t registers_offset_ = 0, segments_offset_ = 0, groups_offset_ = 0, source_scratch_offset_ = 0,
               worker_bytes_ = 0;
 };

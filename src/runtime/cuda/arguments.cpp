@@ -36,7 +36,7 @@ class Binder {
                 Slot::Kind kind);
   Address matrix(const char* name, const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
                  const char* what, std::int64_t& step);
-  void second_right(const std::vector<std::int64_t>& shape, DType dtype);
+  void both_rights(const ConstTensorView& right, const std::vector<std::int64_t>& shape, DType dtype);
   Address output(std::size_t store);
   Address moments();
   Address resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
@@ -256,17 +256,32 @@ Address Binder::matrix(const char* name, const ConstTensorView& view, const std:
   return bound(name, what, view, tma_alignment, Slot::Kind::factor);
 }
 
-// A dual product's second right operand, which lies as the first does
-void Binder::second_right(const std::vector<std::int64_t>& shape, DType dtype) {
-  std::int64_t step = 0;
-  const char* what = "the second right matrix (right1)";
-  bound_.b1 = matrix("right1", ir::in_batch(arguments_.right1, shape), shape, dtype, what, step);
-  const std::int64_t dense = shape[1] * shape[2];
-  const auto apart = [&](std::int64_t given) { return given == 0 ? dense : given; };
-  if (shape[0] > 1 && apart(step) != apart(bound_.step_b))
-    throw UserError(fmt::format(
-        "{} was given matrices {} elements apart, and the right matrix {}: both are stepped through alike; lay them alike",
-        what, apart(step), apart(bound_.step_b)));
+// The right operands of a dual product, which lie alike. Rows of one product's B (n, k) may lie apart: those of the two
+// may alternate in one tensor
+void Binder::both_rights(const ConstTensorView& right, const std::vector<std::int64_t>& shape, DType dtype) {
+  const Gemm& product = std::get<Gemm>(s_.contraction);
+  const ConstTensorView right1 = ir::in_batch(arguments_.right1, shape);
+  const char *first = "the right matrix", *second = "the second right matrix (right1)";
+  std::int64_t distance = 0, distance1 = 0;  // of rows, or of the batch's matrices
+  if (product.batch == 1 && product.transpose_b) {
+    distance = check_rows(right, shape, dtype, tma_alignment, first);
+    distance1 = check_rows(right1, shape, dtype, tma_alignment, second);
+    bound_.b = bound("right", first, right, tma_alignment, Slot::Kind::factor);
+    bound_.b1 = bound("right1", second, right1, tma_alignment, Slot::Kind::factor);
+    bound_.b_pitch = distance;
+  } else {
+    bound_.b = matrix("right", right, shape, dtype, first, distance);
+    bound_.b1 = matrix("right1", right1, shape, dtype, second, distance1);
+    bound_.step_b = distance;
+    for (std::int64_t* step : {&distance, &distance1})
+      if (*step == 0) *step = shape[1] * shape[2];
+  }
+  if (distance != distance1)
+    throw UserError(
+        fmt::format("{} lies otherwise than {}: strides of {} elements and of {} (rows: 0 if dense). A kernel steps "
+                    "through both alike; lay "
+                    "them alike",
+                    second, first, distance1, distance));
 }
 
 // What the caller binds
@@ -294,8 +309,10 @@ BoundArguments Binder::run() {
   } else {
     bound_.a = matrix(factor.name_a, left, left_shape, factor.dtype_a, factor.a, bound_.step_a);
   }
-  if (s_.reads_b) bound_.b = matrix(factor.name_b, right, right_shape, factor.dtype_b, factor.b, bound_.step_b);
-  if (s_.reads_b && is_dual) second_right(right_shape, factor.dtype_b);
+  if (s_.reads_b && is_dual)
+    both_rights(right, right_shape, factor.dtype_b);
+  else if (s_.reads_b)
+    bound_.b = matrix(factor.name_b, right, right_shape, factor.dtype_b, factor.b, bound_.step_b);
   if (s_.main_store && !s_.resampled.only_upsampled) bound_.output = output(*s_.main_store);
   bound_.upsampled = resampled(s_.resampled.upsampled, 2, 1, bound_.upsampled_pitch);
   bound_.pooled = resampled(s_.resampled.pooled, 1, 2, bound_.pooled_pitch);

@@ -21,6 +21,7 @@ families::Tensors tensors(BoundArguments& bound, const Address& filter, const Ad
           .filter1 = filter1,
           .step_a = bound.step_a,
           .step_b = bound.step_b,
+          .filter_pitch = bound.b_pitch,
           .activation_pitch = bound.a_pitch,
           .output = bound.output,
           .side = bound.side,

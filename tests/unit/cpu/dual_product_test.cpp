@@ -23,8 +23,9 @@ const std::string texts[] = {
 
 TEST(CpuDualProduct, AgreesWithTheReference) {
   std::uint64_t seed = 0;
-  for (const Gemm& shape : {Gemm{.m = 37, .n = 24, .k = 11}, Gemm{.m = 130, .n = 33, .k = 70, .transpose_b = true},
-                            Gemm{.batch = 3, .m = 9, .n = 7, .k = 5, .transpose_a = true}, Gemm{.m = 1, .n = 19, .k = 8}})
+  for (const Gemm& shape :
+       {Gemm{.m = 37, .n = 24, .k = 11}, Gemm{.m = 130, .n = 33, .k = 70, .transpose_b = true},
+        Gemm{.batch = 3, .m = 9, .n = 7, .k = 5, .transpose_a = true}, Gemm{.m = 1, .n = 19, .k = 8}})
     for (const std::string& text : texts)
       for (const char* type : {"f32", "bf16"})
         for (const DType factors : {DType::f32, DType::bf16}) {
@@ -37,7 +38,8 @@ TEST(CpuDualProduct, AgreesWithTheReference) {
 
 // The sources that cut a product by its columns, or take one row at a time, with constant right operands
 TEST(CpuDualProduct, OfConstantRightOperands) {
-  for (const Gemm& shape : {Gemm{.m = 1, .n = 96, .k = 64}, Gemm{.m = 4, .n = 2048, .k = 512}, Gemm{.m = 60, .n = 48, .k = 40}}) {
+  for (const Gemm& shape :
+       {Gemm{.m = 1, .n = 96, .k = 64}, Gemm{.m = 4, .n = 2048, .k = 512}, Gemm{.m = 60, .n = 48, .k = 40}}) {
     Gemm product = shape;
     product.products = 2;
     RandomCase c;

@@ -52,7 +52,8 @@ TEST(DualProducts, AGraphReadsEitherOneOrBoth) {
 TEST(DualProducts, AHeadHasOneAccumulator) {
   EXPECT_THAT(refusal("y = acc0 * acc1\nstore y : bf16\nstore head(y, w, channels=2) {\n  store acc1 as h : bf16\n}"),
               HasSubstr("a head has one accumulator, the sums of its own: acc"));
-  const Graph g = parse("y = acc0 * acc1\nstore y : bf16\nstore head(y, w, channels=2) {\n  store acc * 2 as h : bf16\n}");
+  const Graph g =
+      parse("y = acc0 * acc1\nstore y : bf16\nstore head(y, w, channels=2) {\n  store acc * 2 as h : bf16\n}");
   EXPECT_TRUE(structurally_equal(g, parse(print(g))));
 }
 
