@@ -4,6 +4,7 @@
 #include <string>
 
 #include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
 
 namespace unisono::command {
 

@@ -1,0 +1,89 @@
+// A convolution and its epilogue in one kernel:
+//   operand r[m,n] : bf16
+//   y = fma(acc1, silu(acc0 + bias[n]), r[m,n])
+//   store acc1 as up : bf16
+//   store y : bf16
+#include <unisono/sm90/conv_fprop.cuh>
+#include <unisono/epilogue/math.cuh>
+#include <unisono/epilogue/operands.cuh>
+
+namespace unisono {
+
+struct Config {
+    using Element = Bf16;
+    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileWarpgroups = 2, kConsumerGroups = 1, kWarpgroupRows = 64;
+    static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 1;
+    static constexpr int kClusterM = 1, kClusterN = 1, kGroup = 0;
+    static constexpr bool kTwoDimensional = false, kSplit = false, kSwap = false, kStationary = false;
+    static constexpr Norm kNorm = Norm::kNone;
+    static constexpr int kUnit = 1, kMoments = 0, kFetch = 0;
+    static constexpr bool kWide = false, kMeets = false;
+    static constexpr Stores kStores = Stores::kTma;
+    using Operands = DualMatrices<false, false, false>;  // A is (k, m), both B are (k, n), two B for each A
+    using Resample = AsItIs;
+    using Head = NoHead;
+};
+
+struct Visitor {
+    using Output = Bf16;
+    using Side = Bf16;
+    static constexpr SideStore kSide = SideStore::kAfter;
+    struct Params {
+        const void* bias;  // f32 [n]
+        const void* r;  // bf16 [m,n]
+    };
+    struct Uniform {};
+    static UNISONO_DEVICE Uniform uniform(const Params&) {
+        return {};
+    }
+
+    static constexpr int kColumnsBefore = 0, kColumnsAfter = 1;
+    static UNISONO_DEVICE void columns_before(const Params& p, const Uniform& u, int image, int channel, float* column) {}
+    static UNISONO_DEVICE void columns_after(const Params& p, const Uniform& u, int image, int channel, float* column) {
+        const float bias = load<float>(p.bias, channel);
+        column[0] = as_column(0.5f * bias);
+    }
+
+    static constexpr int kTensorsBefore = 0, kTensors = 1;
+    template <int i>
+    static UNISONO_DEVICE auto tensor(const Params& p) {
+        return TensorSource<Bf16>{p.r};
+    }
+    static UNISONO_DEVICE float before(float acc, const float*, const float*, const Uniform&) {
+        return acc;
+    }
+    static UNISONO_DEVICE float after(float acc, float, const float* column, const float* tensor, const Uniform& u) {
+        const float v0 = tensor[1];
+        const float bias = column[0];
+        const float v3 = math::fma(acc, 0.5f, bias);
+        const float v4 = math::silu_of_half(v3);
+        const float r = tensor[0];
+        const float v6 = math::fma(v0, v4, r);
+        return v6;
+    }
+    static UNISONO_DEVICE float side(float acc, const float* column, const float* tensor, const Uniform& u) {
+        const float v0 = tensor[1];
+        return v0;
+    }
+
+    static constexpr bool kRaw = false;
+    struct Late {};
+    static UNISONO_DEVICE Late late(const Params&, const Uniform&, int, int) {
+        return {};
+    }
+    static UNISONO_DEVICE float2 affine(const Late&, const Uniform&, float, float) {
+        return {1.f, 0.f};
+    }
+    static constexpr bool kStatistics = false;
+    static UNISONO_DEVICE void statistics(const Params& p, const Uniform& u, int image, int group, float mean, float variance) {}
+};
+
+using Conv = ConvFprop<Config, Visitor>;
+
+}  // namespace unisono
+
+extern "C" __global__ void __launch_bounds__(unisono::Conv::kThreads, 1)
+unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {
+    unisono::Conv::run(params);
+}

@@ -1,0 +1,103 @@
+// Plans of dual products: their tiles' width is that of the result, and what is multiplied is twice as wide.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "families/registry.hpp"
+#include "families/sm90_conv/shared_memory.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
+
+namespace unisono::families::sm90_conv {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* swiglu = "store silu(acc0) * acc1 as y : bf16";
+
+Gemm product_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b = true) {
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .transpose_b = transpose_b,
+          .dtype_a = DType::bf16,
+          .dtype_b = DType::bf16,
+          .products = 2};
+}
+
+std::vector<Answer> all(const Gemm& product, const char* text = swiglu, const char* fixed = "") {
+  const ConvTask task = as_convolution(product);
+  return candidates(task, test::epilogue_of(text, task.conv), Device{}, plan::parse_override(fixed));
+}
+
+std::string first_refusal(const Gemm& product, const char* text, const char* fixed) {
+  for (const Answer& c : all(product, text, fixed))
+    if (!c.refusal.empty()) return c.refusal;
+  return "none";
+}
+
+TEST(DualProduct, TilesHaveTheResultsWidth) {
+  const std::vector<Answer> list = all(product_of(4096, 4096, 4096));
+  ASSERT_FALSE(list.empty());
+  for (const Answer& c : list) {
+    const ConvConfig& config = c.plan.config;
+    EXPECT_EQ(config.operands.products, 2);
+    if (!c.refusal.empty()) continue;
+    EXPECT_LE(config.tile.n, 128);
+    const int across = (4096 + config.tile.n - 1) / config.tile.n, cluster = config.schedule.cluster.n;
+    EXPECT_EQ(c.plan.tiles_n, (across + cluster - 1) / cluster);
+    EXPECT_FALSE(config.schedule.split || config.schedule.swap || config.schedule.stationary || config.halo());
+    EXPECT_EQ(filter_stage_bytes(config), 2 * config.tile.n * config.tile.k * 2u);
+    EXPECT_EQ(config.further_maps(), 1);
+  }
+}
+
+// As the product of twice as many columns, whose result costs what is stored more
+TEST(DualProduct, CostsWhatIsMultiplied) {
+  for (const auto& [m, n, k] : {std::tuple{4096, 4096, 4096}, {8192, 11008, 4096}, {512, 4096, 4096}}) {
+    const Gemm dual = product_of(m, n, k);
+    Gemm wide = dual;
+    wide.n *= 2, wide.products = 1;
+    const ConvTask task = as_convolution(wide);
+    const double of_wide =
+        candidates(task, test::epilogue_of(test::bare, task.conv), Device{}).front().plan.predicted_us;
+    const double of_dual = all(dual).front().plan.predicted_us;
+    EXPECT_GT(of_dual, 0.9 * of_wide) << m;
+    EXPECT_LT(of_dual, 1.1 * of_wide) << m;
+  }
+}
+
+TEST(DualProduct, RefusesWithReasons) {
+  const Gemm product = product_of(512, 512, 512);
+  EXPECT_THAT(first_refusal(product, swiglu, "tile=128x160"), HasSubstr("160 columns of each of two products"));
+  EXPECT_THAT(first_refusal(product, swiglu, "tile=128x64 split=on"), HasSubstr("two products: split-K"));
+  EXPECT_THAT(first_refusal(product, swiglu, "tile=128x64 swap=on"), HasSubstr("two products: swapped operands"));
+  EXPECT_THAT(first_refusal(product, swiglu, "tile=128x64 load=halo"), HasSubstr("two products: halo tiles"));
+  EXPECT_THAT(first_refusal(product_of(512, 512, 512, false), swiglu, "tile=128x72"),
+              HasSubstr("72 columns of B (k, n) a tile; boxes have 64"));
+  EXPECT_THAT(first_refusal(product_of(512, 512, 513), swiglu, ""), HasSubstr("two products: gathered operands"));
+  EXPECT_THAT(first_refusal(product, "store batch_norm(acc0 * acc1) as y : bf16", "tile=128x64"),
+              HasSubstr("statistics of many rows are taken of one accumulator"));
+}
+
+// What matrix instructions do not serve, family `plain` does
+TEST(DualProduct, IsServedWithoutTensorCores) {
+  for (const char* text : {swiglu, "store batch_norm(acc0 * acc1) as y : bf16"}) {
+    const ConvTask task = as_convolution(product_of(512, 512, 513));
+    const Epilogue epilogue = test::epilogue_of(text, task.conv);
+    EXPECT_EQ(families::choose({task, epilogue, Device{}}).value()->family->name(), "plain") << text;
+  }
+}
+
+TEST(DualProduct, SaysSo) {
+  const ConvTask task = as_convolution(product_of(4096, 4096, 4096));
+  const std::string text = explain(task, test::epilogue_of(swiglu, task.conv), Device{},
+                                   plan::parse_override("tile=256x64 order=cooperative"));
+  EXPECT_THAT(text, HasSubstr(" dual"));
+  EXPECT_THAT(text, HasSubstr("products: two of the same A; 64 columns of either B side by side in a stage, one matrix "
+                              "instruction of 128 for both"));
+}
+
+}  // namespace
+}  // namespace unisono::families::sm90_conv
