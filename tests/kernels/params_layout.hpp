@@ -49,9 +49,10 @@ static_assert(sizeof(unisono::PlainConvGeometry) == 240 && alignof(unisono::Plai
 static_assert(offsetof(unisono::PlainConvGeometry, image_n) == 88);
 static_assert(offsetof(unisono::PlainConvGeometry, by_tiles_across) == 160);
 static_assert(sizeof(unisono::PlainNormParams) == 56 && alignof(unisono::PlainNormParams) == 8);
-static_assert(sizeof(unisono::PlainConvParams) == 336 && alignof(unisono::PlainConvParams) == 8);
+static_assert(sizeof(unisono::PlainConvParams) == 344 && alignof(unisono::PlainConvParams) == 8);
 static_assert(offsetof(unisono::PlainConvParams, geometry) == 40);
 static_assert(offsetof(unisono::PlainConvParams, norm) == 280);
+static_assert(offsetof(unisono::PlainConvParams, filter1) == 336);
 static_assert(sizeof(unisono::IndexSpace) == 104 && alignof(unisono::IndexSpace) == 4);
 static_assert(sizeof(unisono::TensorStatus) == 24 && alignof(unisono::TensorStatus) == 8);
 static_assert(sizeof(unisono::MapHead) == 128 && alignof(unisono::MapHead) == 8);

@@ -47,15 +47,17 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::for_pairs(const At& at, int b, in
 #pragma unroll
       for (int half = 0; half < 2; ++half, ++p) {
         float t1[larger(1, kEnd - kFirst + kProducts - 1)] = {}, t2[larger(1, kEnd - kFirst + kProducts - 1)] = {};
-        ring.take(p, end, t1, t2, at);
-        if constexpr (kProducts > 1) {
-          const float* second = acc[b] + kN / 2 + 4 * j + 2 * half;
-          t1[kEnd - kFirst] = as_float(second[0]), t2[kEnd - kFirst] = as_float(second[1]);
-        }
+        ring.take(p, end, t1, t2, at), put_second<kEnd - kFirst>(t1, t2, b, 4 * j + 2 * half);
         f(acc[b][4 * j + 2 * half], acc[b][4 * j + 2 * half + 1], one, two, t1, t2);
       }
     }
   }
+}
+
+template <class Config, class Visitor>
+template <int kAt, int kSize>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::put_second(float (&x)[kSize], float (&y)[kSize], int b, int i) const {
+  if constexpr (kProducts > 1) x[kAt] = as_float(acc[b][kN / 2 + i]), y[kAt] = as_float(acc[b][kN / 2 + i + 1]);
 }
 
 template <class Config, class Visitor>

@@ -34,11 +34,12 @@ struct PlainNormParams {
 };
 
 struct PlainConvParams {
-  const void *image, *filter, *filter1;  // filter1: of a dual product, lying as the first
+  const void *image, *filter;
   void *main, *side;
   i64 main_pitch;  // elements from row to row
   PlainConvGeometry geometry;
   PlainNormParams norm;
+  const void* filter1;  // of a dual product's second; it lies as the first
 };
 
 }  // namespace unisono

@@ -39,8 +39,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
 #pragma unroll
     for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.further()[i]);
 #pragma unroll
-    for (int i = 0; i < Tail::kFetch; ++i) tma_prefetch(params.further()[Resample::kMaps + i]);
-    if (kProducts > 1) tma_prefetch(params.further()[kFurtherMaps - 1]);
+    for (int i = 0; i < Tail::kFetch + kProducts - 1; ++i) tma_prefetch(params.further()[Resample::kMaps + i]);
     // A stage is free once the consumers of every CTA that shares a tile with this one have read it. In a cluster
     // of rows and columns, of every CTA: one that loads both of its operands itself could run a round ahead of the
     // CTA across, and its arrivals would stand in for a slow one's.

@@ -47,6 +47,37 @@ std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::
   return {};
 }
 
+// Two products of one A: kernels/unisono/tile/layout.cuh, DualMatrices.
+std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (c.operands.products != p.task.products) return sm90::unfit("products: not as the contraction says");
+  if (c.operands.products == 1) return {};
+  if (!c.loads(Im2colTile::Box::rows) && !c.loads(Im2colTile::Box::columns))
+    return sm90::unfit("two products: {}; TMA loads a box of A and one of either B for each k-step",
+                       c.gathered() ? "gathered operands" : "halo tiles");
+  if (c.schedule.split)
+    return sm90::unfit("two products: split-K; the parts of a tile are handed over for one product");
+  if (c.schedule.swap)
+    return sm90::unfit(
+        "two products: swapped operands; a thread has both accumulators of an element only "
+        "if columns are those of a matrix instruction");
+  if (c.schedule.stationary) return sm90::unfit("two products: stationary filters; both B come beside A");
+  if (exchanges(c.mode()))
+    return sm90::unfit("two products: {}; statistics of many rows are taken of one accumulator",
+                       sm90::to_string(c.mode()));
+  if (c.features.moments > 0) return sm90::unfit("two products: stored statistics, which are taken of one accumulator");
+  if (c.columns_b() && c.tile.n % 64 != 0)
+    return sm90::unfit(
+        "two products: {} columns of B (k, n) a tile; boxes have 64, and one product's are followed by the "
+        "other's",
+        c.tile.n);
+  return {};
+}
+
+bool sensible_products(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
+  return p.task.products == 1 || ((!c.schedule.split || fixed.split) && (!c.schedule.swap || fixed.swap) &&
+                                  (!c.halo() || fixed.load) && (!c.schedule.stationary || fixed.stationary));
+}
+
 // Few channels a unit: its entries of a tile are merged one after another, by a thread each. An even number, if there
 // is one: lanes then merge two channels at once.
 int moments_unit(const sm90::ConvProblem& p, int tile_n) {

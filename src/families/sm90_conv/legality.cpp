@@ -170,30 +170,6 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
   return {};
 }
 
-/// Two products of one A: kernels/unisono/tile/layout.cuh, DualMatrices.
-std::optional<plan::Refusal> check_products(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (c.operands.products != p.task.products) return unfit("products: not as the contraction says");
-  if (c.operands.products == 1) return {};
-  if (!c.loads(Im2colTile::Box::rows) && !c.loads(Im2colTile::Box::columns))
-    return unfit("two products: {}; TMA loads a box of A and one of either B for each k-step",
-                 c.gathered() ? "gathered operands" : "halo tiles");
-  if (c.schedule.split) return unfit("two products: split-K; the parts of a tile are handed over for one product");
-  if (c.schedule.swap)
-    return unfit(
-        "two products: swapped operands; a thread has both accumulators of an element only "
-        "if columns are those of a matrix instruction");
-  if (c.schedule.stationary) return unfit("two products: stationary filters; both B come beside A");
-  if (exchanges(c.mode()))
-    return unfit("two products: {}; statistics of many rows are taken of one accumulator", to_string(c.mode()));
-  if (c.features.moments > 0) return unfit("two products: stored statistics, which are taken of one accumulator");
-  if (c.columns_b() && c.tile.n % 64 != 0)
-    return unfit(
-        "two products: {} columns of B (k, n) a tile; boxes have 64, and one product's are followed by the "
-        "other's",
-        c.tile.n);
-  return {};
-}
-
 std::optional<plan::Refusal> check_split(const ConvConfig& c) {
   if (!c.schedule.split) return {};
   if (c.schedule.cluster.ctas() > 1) return unfit("split-K: goes without clusters");
@@ -293,7 +269,7 @@ std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvP
 
 std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   for (const std::optional<plan::Refusal>& refusal :
-       {check_tile(c), check_cluster(c, d), check_loads(c, p), check_products(c, p), check_split(c),
+       {check_tile(c), check_cluster(c, d), check_loads(c, p), refuse_products(c, p), check_split(c),
         check_stationary(c, p), check_mode(c, p), refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
     if (refusal) return refusal;
   if (auto refusal = check_registers(c, p)) return refusal;

@@ -120,10 +120,7 @@ bool sensible_groups(const ConvConfig& c, const sm90::ConvProblem& p, const sm90
 
 /// Whether the combination can make sense at all; what cannot is not worth a line among the refusals.
 bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
-  if (p.group_tiles && !sensible_groups(c, p, fixed)) return false;
-  if (p.task.products > 1 && ((c.schedule.split && !fixed.split) || (c.schedule.swap && !fixed.swap) ||
-                              (c.schedule.stationary && !fixed.stationary) || (c.halo() && !fixed.load)))
-    return false;
+  if ((p.group_tiles && !sensible_groups(c, p, fixed)) || !sensible_products(c, p, fixed)) return false;
   if (c.schedule.stationary && !fixed.stationary &&
       (c.filled_by_warps() || c.schedule.split || c.atoms() > 1 || p.task.phases || p.task.batched))
     return false;

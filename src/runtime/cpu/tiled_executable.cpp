@@ -182,10 +182,8 @@ TiledExecutable::Run::Run(const TiledExecutable& executable, const Arguments& a,
   const Parts& parts = executable.parts_;
   runtime::check_factors(a, parts.space.is_product, parts.space.is_dual);
   if (parts.source) parts.source->check(a);
-  if (parts.second) {
-    second_arguments.left = a.left, second_arguments.right = a.right1;
-    parts.second->check(second_arguments);
-  }
+  second_arguments.left = a.left, second_arguments.right = a.right1;
+  if (parts.second) parts.second->check(second_arguments);
   bound = bind_arguments(parts.plan, a, parts.space, parts.operand_names);
   executable.choose_accumulator_memory(*this);
   const auto machine = [&](const Program& program) {
@@ -228,8 +226,7 @@ void TiledExecutable::execute(Run& run) const {
 }
 
 void TiledExecutable::compute_columns(Run& run) const {
-  auto* acc = reinterpret_cast<float*>(run.accumulator.base);
-  auto* acc1 = reinterpret_cast<float*>(run.second.base);
+  auto *acc = reinterpret_cast<float*>(run.accumulator.base), *acc1 = reinterpret_cast<float*>(run.second.base);
   const std::int64_t first = parts_.source->column_parts(), second = parts_.second ? parts_.second->column_parts() : 0;
   const auto part_of_worker = [&](std::int64_t part, int worker) {
     std::byte* memory = run.memory + workers_offset_ + static_cast<std::size_t>(worker) * worker_bytes_;
