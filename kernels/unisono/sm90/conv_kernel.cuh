@@ -39,6 +39,7 @@ struct ConvFprop {
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
   static constexpr bool kFilledByWarps = kGather || kIm2colSmem;  // of the stages, not by TMA
   using Gatherer = Gather<Config>;
+  static constexpr bool kFiltersAhead = Operands::kFiltersAhead;
   static constexpr bool kPhases = Operands::kPhases, kGrouped = Operands::kGrouped;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
                         kStreamed = Config::kNorm == Norm::kStreamed;
@@ -95,6 +96,8 @@ struct ConvFprop {
                 "all tiles of a CTA have the same filters");
   static_assert(!kGrouped || (kStationary && kClusterCtas == 1 && kStepBytes == 128),
                 "filters of groups stay, and the channels of a tile are its own");
+  static_assert(!kFiltersAhead || !(kFilledByWarps || kDirect || kGrouped || Operands::kBatched),
+                "TMA loads the filters, which are constant");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
                 "the warpgroups of a consumer group divide the tile's rows");

@@ -61,6 +61,10 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     if constexpr (Tail::kFetch > 0) Fetch<Tail>::init_barriers(barriers.fetched(0), kConsumers);
     mbarrier_init_fence();
   }
+  if constexpr (kFiltersAhead) {
+    if constexpr (kClusterM > 1) cluster_sync();  // the barriers of all CTAs that a load reaches are there
+    if (threadIdx.x == 0) Producer<ConvFprop>::load_filters_ahead(p, shared, barriers, rank);
+  }
   await_launches_ahead();
   if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
   sync_cluster();

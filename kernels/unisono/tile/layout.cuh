@@ -5,7 +5,8 @@ namespace unisono {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
-                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false;
+                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
+                        kFiltersAhead = false;
 };
 
 // The loads of products, and of 1x1 convolutions that are products. kColumnsA: A is (k, m), kColumnsB: B is (k, n);
@@ -57,6 +58,13 @@ template <int kChannels, int kFilters>
 struct Groups : Images {
   static constexpr bool kGrouped = true, kGatherFilters = true;
   static constexpr int kGroupChannels = kChannels, kGroupFilters = kFilters;
+};
+
+// Operands whose filters no launch of the stream, or of the graph, writes: TMA loads those of the first stages before
+// the launches ahead have ended (load/sm90_producer.cuh).
+template <class Of>
+struct FiltersAhead : Of {
+  static constexpr bool kFiltersAhead = true;
 };
 
 }  // namespace unisono
