@@ -69,8 +69,8 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
   const plan::WantedHead head = wanted_head(stores);
   if (auto refusal = plan::add_head(epilogue, head, contraction)) return *std::move(refusal);
   if (auto refusal = plan::store_moments(epilogue, further.moments, e.cols)) return *std::move(refusal);
-  return Problem{contraction,         graph, options,       plan::as_convolution(contraction),
-                 std::move(epilogue), head,  further.apart, further.delays,
+  return Problem{contraction,          graph, options,       plan::as_convolution(contraction),
+                 std::move(epilogue),  head,  further.apart, further.delays,
                  further.filters_ahead};
 }
 

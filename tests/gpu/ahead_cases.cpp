@@ -20,8 +20,16 @@ Case ahead_case(const Conv2d& conv, const char* text, const char* plan) {
 }
 
 Conv2d conv(std::int64_t c, std::int64_t k, std::int64_t taps) {
-  return {.n = 2, .h = 17, .w = 19, .c = c, .k = k, .r = taps, .s = taps, .pad = {taps / 2, taps / 2, taps / 2, taps / 2},
-          .dtype_x = DType::bf16, .dtype_w = DType::bf16};
+  return {.n = 2,
+          .h = 17,
+          .w = 19,
+          .c = c,
+          .k = k,
+          .r = taps,
+          .s = taps,
+          .pad = {taps / 2, taps / 2, taps / 2, taps / 2},
+          .dtype_x = DType::bf16,
+          .dtype_w = DType::bf16};
 }
 
 Case product(const Gemm& gemm, const char* plan) {
@@ -51,7 +59,8 @@ std::vector<Case> filters_ahead_cases() {
       product({.m = 77, .n = 136, .k = 72, .transpose_b = true}, "load=im2col tile=128x64")};
   Case phases = ahead_case({}, block, "load=halo mode=resident");
   phases.text = "store silu(group_norm(acc + bias[n], groups=4, scale=gamma[n])) as y : bf16";
-  phases.transposed = {.n = 2, .h = 9, .w = 10, .c = 64, .k = 96, .r = 3, .s = 3, .stride = {2, 2}, .pad = {1, 1, 1, 1}};
+  phases.transposed = {
+      .n = 2, .h = 9, .w = 10, .c = 64, .k = 96, .r = 3, .s = 3, .stride = {2, 2}, .pad = {1, 1, 1, 1}};
   phases.transposed->dtype_x = phases.transposed->dtype_w = DType::bf16;
   phases.conv = plan::as_convolution(*phases.transposed).conv;
   cases.push_back(std::move(phases));

@@ -141,9 +141,11 @@ std::string config_text(const ConvConfig& c, bool filters_ahead) {
 
 codegen::Kernel generate(const plan::Epilogue& epilogue, const ConvConfig& config, const codegen::Options& options) {
   check(epilogue, config, options);
-  return codegen::framed(
-      epilogue, options,
-      {.header = "unisono/sm90/conv_fprop.cuh", .config = config_text(config, options.filters_ahead), .kernel = "ConvFprop", .minimum = "1"});
+  return codegen::framed(epilogue, options,
+                         {.header = "unisono/sm90/conv_fprop.cuh",
+                          .config = config_text(config, options.filters_ahead),
+                          .kernel = "ConvFprop",
+                          .minimum = "1"});
 }
 
 }  // namespace unisono::families::sm90_conv
