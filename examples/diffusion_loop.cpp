@@ -4,14 +4,13 @@
 // from step to step is in memory that it writes: one step is one CUDA graph of both networks, the loop so many replays
 // of it, and the host waits once, at the end. Noise and embedding are random numbers.
 //
-// usage: diffusion_loop FILE [--device cpu|cuda] [--steps N] [--picture FILE.ppm] [--check]
+// usage: diffusion_loop FILE [--device cpu|cuda] [--steps N] [--check]
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -26,7 +25,7 @@ namespace {
 constexpr double guidance = 7.5;
 
 struct Options {
-  std::string model, device = "cpu", picture;
+  std::string model, device = "cpu";
   int steps = 20;
   bool check = false;
   bool on_gpu() const { return device == "cuda"; }
@@ -76,7 +75,9 @@ struct Tensor {
     host.resize(static_cast<std::size_t>(unisono::element_count(shape)) * unisono::size_of(type));
     if (on_gpu) check(cudaMalloc(&device, host.size()), "cudaMalloc");
   }
-  ~Tensor() { cudaFree(device); }
+  ~Tensor() {
+    if (device != nullptr) cudaFree(device);
+  }
   Tensor(const Tensor&) = delete;
   Tensor& operator=(const Tensor&) = delete;
 
@@ -143,6 +144,13 @@ class Loop {
     update_out_ = {{"next sample", sample_.view()}, {"next timestep", timestep_.view()}, {"next step", step_.view()}};
   }
 
+  ~Loop() {
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
   /// Noise, the text, and the first step.
   void start() {
     const example::Tensor text = example::normal(text_.shape, 2);
@@ -181,7 +189,6 @@ class Loop {
     sample_.download();
     return {sample_.floats(), sample_.floats() + sample_.count() / 2};
   }
-  const std::vector<std::int64_t>& shape() const { return sample_.shape; }
 
  private:
   using Inputs = std::map<std::string, unisono::ConstTensorView>;
@@ -207,21 +214,23 @@ class Loop {
     throw unisono::UserError("the model has no input `" + name + "`");
   }
 
-  // One step is captured; no step waits for the host.
-  void replay() {
-    cudaStream_t stream = nullptr;
+  // One step is captured, once.
+  void capture() {
     cudaGraph_t graph = nullptr;
-    cudaGraphExec_t step = nullptr;
-    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
-    const unisono::NetworkLaunch unet = unet_.bind(unet_in_, unet_out_), update = update_.bind(update_in_, update_out_);
-    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-    unet.enqueue(stream), update.enqueue(stream);
-    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-    check(cudaGraphInstantiate(&step, graph, 0), "cudaGraphInstantiate");
-    for (int i = 0; i < options_.steps; ++i) check(cudaGraphLaunch(step, stream), "cudaGraphLaunch");
-    check(cudaStreamSynchronize(stream), "the denoising loop");
-    check(cudaGraphExecDestroy(step), "cudaGraphExecDestroy"), check(cudaGraphDestroy(graph), "cudaGraphDestroy");
-    check(cudaStreamDestroy(stream), "cudaStreamDestroy");
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreate");
+    launches_ = {unet_.bind(unet_in_, unet_out_), update_.bind(update_in_, update_out_)};
+    check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+    for (const unisono::NetworkLaunch& launch : launches_) launch.enqueue(stream_);
+    check(cudaStreamEndCapture(stream_, &graph), "cudaStreamEndCapture");
+    check(cudaGraphInstantiate(&graph_, graph, 0), "cudaGraphInstantiate");
+    check(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  }
+
+  // No step waits for the host.
+  void replay() {
+    if (graph_ == nullptr) capture();
+    for (int i = 0; i < options_.steps; ++i) check(cudaGraphLaunch(graph_, stream_), "cudaGraphLaunch");
+    check(cudaStreamSynchronize(stream_), "the denoising loop");
   }
 
   Options options_;
@@ -231,19 +240,10 @@ class Loop {
   unisono::NetworkExecutable update_;
   Inputs unet_in_, update_in_;
   Outputs unet_out_, update_out_;
+  std::vector<unisono::NetworkLaunch> launches_;
+  cudaStream_t stream_ = nullptr;
+  cudaGraphExec_t graph_ = nullptr;
 };
-
-/// The first three channels of the latents as red, green and blue.
-void write_picture(const std::string& path, const std::vector<float>& x, const std::vector<std::int64_t>& shape) {
-  const auto pixels = static_cast<std::size_t>(shape[2] * shape[3]);
-  std::ofstream file(path, std::ios::binary);
-  file << "P6\n" << shape[3] << " " << shape[2] << "\n255\n";
-  for (std::size_t p = 0; p < pixels; ++p)
-    for (std::size_t c = 0; c < 3; ++c)
-      file.put(
-          static_cast<char>(std::clamp(127.5f + 64.f * x[std::min(c * pixels, x.size() - pixels) + p], 0.f, 255.f)));
-  if (!file.flush()) throw unisono::UserError("cannot write " + path);
-}
 
 int run(const Options& options) {
   const unisono::Network model = unisono::load_onnx(options.model);
@@ -259,7 +259,6 @@ int run(const Options& options) {
   const double mean = sum / static_cast<double>(x.size()), root = std::sqrt(squares / static_cast<double>(x.size()));
   std::printf("%d steps in %.2f ms; %zu latents, mean %.4f, root mean square %.4f\n", options.steps, time.count(),
               x.size(), mean, root);
-  if (!options.picture.empty()) write_picture(options.picture, x, loop.shape());
   if (!options.check) return std::isfinite(root) ? 0 : 1;
   Options plain = options;
   plain.device = "cpu";
@@ -286,8 +285,6 @@ Options parsed(const std::vector<std::string>& arguments) {
       options.device = arguments.at(++i);
     else if (name == "--steps")
       options.steps = std::stoi(arguments.at(++i));
-    else if (name == "--picture")
-      options.picture = arguments.at(++i);
     else
       throw std::invalid_argument(name);
   }
@@ -304,8 +301,7 @@ int main(int argc, char** argv) {
   try {
     options = parsed({argv + 1, argv + argc});
   } catch (const std::exception&) {
-    std::fprintf(stderr,
-                 "usage: diffusion_loop FILE [--device cpu|cuda] [--steps 1..1000] [--picture FILE.ppm] [--check]\n");
+    std::fprintf(stderr, "usage: diffusion_loop FILE [--device cpu|cuda] [--steps 1..1000] [--check]\n");
     return 2;
   }
   int gpus = 0;
