@@ -9,6 +9,7 @@
 #include "gpu/moments.hpp"
 #include "gpu/own_process.hpp"
 #include "gpu/testbed.hpp"
+#include "plan/as_convolution.hpp"
 
 namespace unisono::gpu {
 namespace {
@@ -46,8 +47,8 @@ TEST(AheadSmall, OnlyWhatTmaLoads) {
 // or not. Returns the second result.
 std::vector<std::vector<std::byte>> chained(bool ahead) {
   Case c = filters_ahead_cases().at(11);
-  c.product = {.m = 128, .n = 128, .k = 128, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
-  c.conv = {.n = 1, .h = 1, .w = 128, .c = 128, .k = 128};
+  c.product = Gemm{.m = 128, .n = 128, .k = 128, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
+  c.conv = plan::as_convolution(*c.product).conv;
   c.text = "store acc as y : bf16", c.options.storage.clear(), c.options.plan = "load=im2col";
   c.filters_ahead = false;
   Testbed first(c), second(c);
