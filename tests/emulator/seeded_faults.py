@@ -113,7 +113,7 @@ FAULTS = [
      "--gtest_filter=Cases/FiltersAheadSmall.*/0", 24, "arrivals at an mbarrier"),
     ("filters ahead reach barriers that are not there yet", "sm90/warp_roles.cuh", "if constexpr (kClusterM > 1) cluster_sync();", ";", "--gtest_filter=Cases/FiltersAheadSmall.*/5", 24,
      "deadlock"),
-    ("filters ahead are of other taps", "load/sm90_producer.cuh", "int tap = kHaloTile ? step % taps", "int tap = kHaloTile ? step % taps / 2", "--gtest_filter=Cases/FiltersAheadSmall.*/1", 24,
+    ("filters ahead are of other taps", "load/sm90_filters_ahead.cuh", "int tap = kHaloTile ? step % taps", "int tap = kHaloTile ? step % taps / 2", "--gtest_filter=Cases/FiltersAheadSmall.*/1", 24,
      "outside"),
 ]
 

@@ -148,33 +148,7 @@ struct Producer {
 
   // By one thread, before the launches ahead have ended, which may still write the activations: the filters of the
   // first k-steps. Where the operands share stages, the activations that follow are part of what these expect.
-  static UNISONO_DEVICE void load_filters_ahead(const ConvParams& p, u32 shared, const Barriers& barriers, int rank) {
-    const ConvGeometry& g = p.geometry;
-    const int item = blockIdx.x / kClusterCtas;
-    if (item >= Kernel::items(g)) return;
-    const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
-    const Range range = Kernel::loads_of(g, item);
-    const int taps = g.taps_h * g.taps_w, k = tile.tile_n * kN;
-    Sharing sharing(rank);
-    fence_async_shared();  // this thread has just initialised the barriers
-    for (int step = 0; step < steps_ahead(g, range); ++step) {
-      const u32 full = barriers.full(step), to = shared + kOffsetB + step * kBytesB;
-      mbarrier_arrive_expect(full, Kernel::kTwoRings ? kBytesB : kBytesA + kBytesB);
-      if constexpr (kPhases) {
-        load_phase_filter(p, sharing, to, full, (range.begin + step / taps) * kK, step % taps, k, tile.phase);
-      } else {
-#pragma unroll
-        for (int atom = 0; atom < kAtoms; ++atom) {
-          // Of im2col tiles the channels follow one another, then the taps; of halo tiles the other way round.
-          const int load = (range.begin + step) * kAtoms + atom;
-          int tap = kHaloTile ? step % taps : load / g.channel_blocks,
-              c = kHaloTile ? (range.begin + step / taps) * kAtoms + atom : load % g.channel_blocks;
-          if (tap == taps) tap = 0, c = g.channel_blocks;  // behind the last tap: zeros
-          load_filter(p, sharing, to, full, c * kAtomK, tap, k, tile.image, atom);
-        }
-      }
-    }
-  }
+  static UNISONO_DEVICE void load_filters_ahead(const ConvParams& p, u32 shared, const Barriers& barriers, int rank);
 
   // A tile's halo tiles, and for each the filters of all taps, if `filters`; but for the next `ahead`, which are there.
   static UNISONO_DEVICE void load_halo_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
@@ -201,8 +175,7 @@ struct Producer {
                                 sharing.row_ctas);
       if (++sharing.issuer_a == kClusterN) sharing.issuer_a = 0;
       at_a.advance();
-      if (!filters) continue;
-      for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap, at.advance()) {
+      for (int tap = 0; filters && tap < g.taps_h * g.taps_w; ++tap, at.advance()) {
         if (take_ahead(ahead, sharing)) continue;
         if constexpr (!kStationary) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
         mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);

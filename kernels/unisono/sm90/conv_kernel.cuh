@@ -187,6 +187,7 @@ struct ConvFprop {
     else
       __syncthreads();
   }
+  static UNISONO_DEVICE void await(const ConvParams& p, u32 shared, const Barriers& barriers, int rank);
   static UNISONO_DEVICE void produce(const Params& params, u8* memory, u32 shared, const Barriers& barriers, int rank);
 
   // A general epilogue without reductions has no workspace.

@@ -61,7 +61,7 @@ struct Groups : Images {
 };
 
 // Operands whose filters no launch of the stream, or of the graph, writes: TMA loads those of the first stages before
-// the launches ahead have ended (load/sm90_producer.cuh).
+// the launches ahead have ended (load/sm90_filters_ahead.cuh).
 template <class Of>
 struct FiltersAhead : Of {
   static constexpr bool kFiltersAhead = true;
