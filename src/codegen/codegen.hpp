@@ -46,6 +46,7 @@ struct Options {
       {};  ///< storage dtypes of operands that the graph does not declare; absent: f32
   std::set<std::string> scalar_pointers = {};  ///< scalar operands in device memory; the others are passed by value
   std::set<std::string> apart = {};  ///< operands [b,n] whose images may lie further apart than they have columns
+  bool filters_ahead = false;  ///< no launch writes the filter: it may be loaded before the launches ahead have ended
 };
 
 /// A header that holds an epilogue for a kernel of somebody else's (kernels/unisono/epilogue/element.cuh).

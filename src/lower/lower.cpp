@@ -36,7 +36,8 @@ codegen::Options options_of(const Problem& p) {
           .delays = p.delays,
           .storage = p.options.storage,
           .scalar_pointers = p.options.device_scalars,
-          .apart = p.apart};
+          .apart = p.apart,
+          .filters_ahead = p.filters_ahead};
 }
 
 plan::WantedHead wanted_head(const ir::SplitStores& stores) {
@@ -68,8 +69,9 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
   const plan::WantedHead head = wanted_head(stores);
   if (auto refusal = plan::add_head(epilogue, head, contraction)) return *std::move(refusal);
   if (auto refusal = plan::store_moments(epilogue, further.moments, e.cols)) return *std::move(refusal);
-  return Problem{contraction,         graph, options,       plan::as_convolution(contraction),
-                 std::move(epilogue), head,  further.apart, further.delays};
+  return Problem{contraction,          graph, options,       plan::as_convolution(contraction),
+                 std::move(epilogue),  head,  further.apart, further.delays,
+                 further.filters_ahead};
 }
 
 plan::Expected<Lowered> lower(Problem problem, const plan::Device& device) {

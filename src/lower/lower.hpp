@@ -22,6 +22,9 @@ struct Further {
   plan::StoredMoments moments = {};  ///< mean and M2 of the main store, stored beside it; no channels: none
   std::set<std::string> apart = {};  ///< operands [b,n] whose images may lie further apart than they have columns
   bool delays = false;               ///< for tests: random delays before each publication, wait and store
+  /// No launch of the stream, or of the graph, writes the filter (the second operand): kernels that can may load it
+  /// before the launches ahead of theirs have ended. What one writes is undefined behaviour that no check finds.
+  bool filters_ahead = false;
 };
 
 /// What a kernel is wanted for: everything that is known before a device is.
@@ -34,7 +37,7 @@ struct Problem {
       epilogue;  ///< the graph after the passes, analysed, with its forms of stores and what Further asks of it
   plan::WantedHead head = {};  ///< the graph's
   std::set<std::string> apart = {};
-  bool delays = false;  ///< Further::delays
+  bool delays = false, filters_ahead = false;  ///< Further's
 };
 
 /// The graph after the passes; CompileOptions::on_pass hears of each.

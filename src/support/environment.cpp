@@ -52,6 +52,8 @@ std::string graph_way() { return variable("UNISONO_GRAPH"); }
 std::vector<std::string> host_operators() { return items_of("UNISONO_HOST_STEPS", ','); }
 std::string heads_wanted() { return variable("UNISONO_HEADS"); }
 
+std::string filters_ahead_wanted() { return variable("UNISONO_FILTERS_AHEAD"); }
+
 bool tuning_is_off() { return variable("UNISONO_TUNING") == "off"; }
 
 std::optional<std::filesystem::path> tuning_file() {

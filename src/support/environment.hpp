@@ -45,6 +45,9 @@ std::string graph_way();
 /// UNISONO_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels after it.
 std::string heads_wanted();
 
+/// UNISONO_FILTERS_AHEAD: whether kernels of networks load constant filters before the launches ahead have ended.
+std::string filters_ahead_wanted();
+
 /// UNISONO_HOST_STEPS: operators of networks on a GPU that are to run on the host, "gather,floor".
 std::vector<std::string> host_operators();
 

@@ -201,6 +201,7 @@ std::string run(const LaunchShape& shape, const Entry& entry, void** parameters)
   for (std::size_t i = 0; i < at_once; ++i) windows.push_back(std::make_unique<Window>());
   build(g, shape, windows);
   grid = &g;
+  show_memory();
   for (std::size_t first = 0; first < g.ctas.size() && g.error.empty(); first += at_once) {
     const std::size_t last = std::min(first + at_once, g.ctas.size());
     for (std::size_t b = first; b < last; ++b) {
@@ -218,6 +219,7 @@ std::string run(const LaunchShape& shape, const Entry& entry, void** parameters)
     if (shape.dependent) check_waits(first, last);
     for (std::size_t b = first; b < last; ++b) g.ctas[b]->threads.clear();  // unwinds what has not finished
   }
+  end_recording();
   grid = nullptr;
   return g.error;
 }

@@ -107,9 +107,15 @@ struct LaunchShape {
   bool dependent = false;  ///< programmatically, on launches ahead
   unsigned seed = 0;
 };
-/// Takes the device's memory away from whoever touches it, and gives it back (driver.cpp).
+/// Takes the device's memory away from whoever touches it, gives it back to a launch, whose writes are then recorded,
+/// and gives it back to the host.
 void hide_memory();
 void show_memory();
+void end_recording();
+/// Whether a launch has written on the page of this address since it was allocated.
+bool is_written_by_launches(const void* address);
+/// The memory is no more.
+void forget_writes(const void* memory, std::size_t bytes);
 
 /// Runs a launch to its end. Returns what went wrong: empty if nothing.
 std::string run(const LaunchShape& shape, const Entry& entry, void** parameters);

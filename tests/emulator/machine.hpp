@@ -97,7 +97,8 @@ UNISONO_EMULATOR_API void copy_16(std::uint32_t to, const void* from, std::uint3
 UNISONO_EMULATOR_API void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool transposed);
 
 /// griddepcontrol.wait. The launches ahead end as late as they can: when no thread gets on without that. Until then no
-/// device memory can be touched, if the launch depends on them programmatically: whoever does ends the process.
+/// device memory can be touched, if the launch depends on them programmatically: whoever does ends the process. TMA
+/// alone may load what no launch has written since it was allocated; to load anything else is an error of the launch.
 UNISONO_EMULATOR_API void await_launches_ahead();
 
 /// Ends the launch with an error, as an illegal access does on a GPU.

@@ -106,6 +106,15 @@ FAULTS = [
     # What a launch may rely on of the one ahead, and the one behind on this
     ("a kernel does not wait for the launches ahead", "sm90/warp_roles.cuh", "await_launches_ahead();", ";", "mode=resident load=im2col", 24, "ahead of griddepcontrol.wait"),
     ("a kernel without tiles does not wait for the launches ahead", "ptx/grid.cuh", "await_launches_ahead();", ";", "thread=5x4x4", 24, "ahead of griddepcontrol.wait"),
+    # Filters that are loaded ahead of it. AheadSmall.TheWrongDecisionIsFoundOnTheEmulatedGpu has a launch that writes them
+    ("with filters ahead a kernel waits for nothing else", "sm90/warp_roles.cuh", "await_launches_ahead();", ";", "--gtest_filter=Cases/FiltersAheadSmall.*/1", 24,
+     "ahead of griddepcontrol.wait"),
+    ("filters ahead are expected twice", "load/sm90_producer.cuh", "if (!filter_was_ahead) mbarrier_arrive_expect", "mbarrier_arrive_expect",
+     "--gtest_filter=Cases/FiltersAheadSmall.*/0", 24, "arrivals at an mbarrier"),
+    ("filters ahead reach barriers that are not there yet", "sm90/warp_roles.cuh", "if constexpr (kClusterM > 1) cluster_sync();", ";", "--gtest_filter=Cases/FiltersAheadSmall.*/5", 24,
+     "deadlock"),
+    ("filters ahead are of other taps", "load/sm90_filters_ahead.cuh", "int tap = kHaloTile ? step % taps", "int tap = kHaloTile ? step % taps / 2", "--gtest_filter=Cases/FiltersAheadSmall.*/1", 24,
+     "outside"),
 ]
 
 

@@ -69,7 +69,9 @@ std::uint32_t bytes_of(const TensorMap& map) {
   return count;
 }
 
-void load(Cta& cta, std::uint32_t to, const TensorMap& map, std::uint32_t barrier, const Coordinates& from) {
+// `ahead`: issued before the launches ahead were waited for. It may read what no launch writes, and nothing else.
+void load(Cta& cta, std::uint32_t to, const TensorMap& map, std::uint32_t barrier, const Coordinates& from,
+          bool ahead) {
   const std::uint32_t bytes = bytes_of(map);
   if (to % 128 != 0) throw std::runtime_error("a load to shared memory that is not aligned to 128 bytes");
   if (from.at[0] * map.element_bytes % 16 != 0)  // seen on an H200: an illegal instruction
@@ -79,13 +81,18 @@ void load(Cta& cta, std::uint32_t to, const TensorMap& map, std::uint32_t barrie
     std::uint8_t* target = cta.shared + swizzled(to + offset, std::max<int>(16, map.swizzle_bytes));
     if (source == nullptr)
       std::memset(target, 0, map.element_bytes);
+    else if (ahead && is_written_by_launches(source))
+      throw std::runtime_error("a load ahead of griddepcontrol.wait reads what a launch writes");
     else
       std::memcpy(target, source, map.element_bytes);
   };
+  const bool hidden = grid->launches_ahead;
+  if (ahead && hidden) show_memory();
   if (map.im2col)
     for_pixels(map, from, put);
   else
     for_box(map, from, put);
+  if (ahead && hidden) hide_memory();
   complete_bytes(cta, barrier, static_cast<std::int32_t>(bytes));
 }
 
@@ -94,10 +101,11 @@ void load(Cta& cta, std::uint32_t to, const TensorMap& map, std::uint32_t barrie
 void copy_load(std::uint32_t to, const void* memory, std::uint32_t barrier, const Coordinates& from, unsigned ctas) {
   const TensorMap map = map_at(memory);
   Cta* own = current->cta;
+  const bool ahead = grid->launches_ahead && !current->has_waited;
   for (std::size_t i = 0; i < own->cluster->ctas.size(); ++i) {
     Cta* target = own->cluster->ctas[i];
     if (ctas == 0 ? target != own : (ctas >> i & 1) == 0) continue;
-    grid->copies.emplace_back([=] { load(*target, to, map, barrier, from); });
+    grid->copies.emplace_back([=] { load(*target, to, map, barrier, from, ahead); });
   }
   if (ctas >> own->cluster->ctas.size() != 0) fail("a load for a block that the cluster does not have");
 }

@@ -45,6 +45,8 @@ struct Case {
   plan::WantedHead head = {};
   /// Random delays at every point of the statistics exchange.
   bool delays = false;
+  /// No launch writes the filter, which may be loaded before the launches ahead have ended.
+  bool filters_ahead = false;
 
   Contraction contraction() const { return product ? Contraction(*product) : as_computed(); }
   /// For a product, the convolution that computes it.
@@ -104,6 +106,7 @@ Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int6
                bool only);
 /// Steps of 128 elements of k, by every way of loading that has them; a few small ones.
 std::vector<Case> deep_cases(std::uint64_t seed);
+std::vector<Case> filters_ahead_cases();
 std::vector<Case> small_deep_cases();
 /// Dual products: two right operands of one A.
 std::vector<Case> dual_cases(std::uint64_t seed);

@@ -25,6 +25,7 @@ using test::Random;
 std::string Case::describe() const {
   std::string more = options.accurate ? ", accurate" : "";
   if (delays) more += ", delays";
+  if (filters_ahead) more += ", filters ahead";
   if (moments != 0) more += fmt::format(", moments of {} channels", moments);
   if (resampled.any())
     more += fmt::format(", resampled '{}' '{}'{}", resampled.pooled, resampled.upsampled,

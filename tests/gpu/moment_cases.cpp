@@ -16,7 +16,7 @@ namespace unisono::gpu {
 
 lower::Lowered kernel_of(const Case& c, const plan::Device& device) {
   lower::Further further;
-  further.delays = c.delays;
+  further.delays = c.delays, further.filters_ahead = c.filters_ahead;
   if (c.moments != 0) further.moments = {moments_name, c.moments};
   return lower::lower(lower::analyse(c.contraction(), graph_of(c), c.options, further).value(), device).value();
 }

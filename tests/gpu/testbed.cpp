@@ -213,7 +213,7 @@ Arguments Outcome::arguments() const {
 }
 
 Executable Testbed::compile() const {
-  const bool beyond_options = c_.moments != 0 || c_.delays;
+  const bool beyond_options = c_.moments != 0 || c_.delays || c_.filters_ahead;
   return beyond_options ? compile_case(c_) : unisono::compile(c_.contraction(), graph_of(c_), c_.options);
 }
 

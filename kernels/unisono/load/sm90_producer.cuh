@@ -27,7 +27,7 @@ struct Producer {
                        kClusterCtas = Kernel::kClusterCtas;
   static constexpr int kPrefetches = Kernel::kPrefetches;
   static constexpr bool kStationary = Kernel::kStationary, kHaloTile = Kernel::kHaloTile, kSplit = Kernel::kSplit,
-                        kPhases = Kernel::kPhases, kGrouped = Kernel::kGrouped;
+                        kPhases = Kernel::kPhases, kGrouped = Kernel::kGrouped, kFiltersAhead = Kernel::kFiltersAhead;
 
   // What a CTA's loads share with the rest of its cluster; its CTAs take turns at issuing them.
   struct Sharing {
@@ -145,10 +145,29 @@ struct Producer {
       return 0;
   }
 
-  // A tile's halo tiles, and for each the filters of all taps, if `filters`.
+  // k-steps of the CTA's first item whose filters are loaded ahead: as many as there are stages for them.
+  static UNISONO_DEVICE int steps_ahead(const ConvGeometry& g, const Range& range) {
+    return kFiltersAhead ? smaller(kStages, range.count() * (kHaloTile ? g.taps_h * g.taps_w : 1)) : 0;
+  }
+
+  // Whether the filters of the next k-step were loaded ahead; their turn at issuing is then over, too.
+  static UNISONO_DEVICE bool take_ahead(int& ahead, Sharing& sharing) {
+    if constexpr (!kFiltersAhead) return false;
+    if (ahead == 0) return false;
+    --ahead;
+    if (++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
+    return true;
+  }
+
+  // By one thread, before the launches ahead have ended, which may still write the activations: the filters of the
+  // first k-steps. Where the operands share stages, the activations that follow are part of what these expect.
+  static UNISONO_DEVICE void load_filters_ahead(const ConvParams& p, u32 shared, const Barriers& barriers, int rank);
+
+  // A tile's halo tiles, and for each the filters of all taps, if `filters`; but for the next `ahead`, which are there.
   static UNISONO_DEVICE void load_halo_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
                                              const Barriers& barriers, const Tile& tile, const Range& range, int k,
-                                             bool filters, RingPosition<kStages>& at, RingPosition<kStagesA>& at_a) {
+                                             bool filters, int& ahead, RingPosition<kStages>& at,
+                                             RingPosition<kStagesA>& at_a) {
     const ConvGeometry& g = p.geometry;
     const Rows rows = Rows::of(g, tile, kM, 0);
     const u32 bytes = kAtoms * (kM / 8 + (g.taps_h - 1) * g.dilation_h) * kLineBytes;
@@ -169,8 +188,8 @@ struct Producer {
                                 sharing.row_ctas);
       if (++sharing.issuer_a == kClusterN) sharing.issuer_a = 0;
       at_a.advance();
-      if (!filters) continue;
-      for (int tap = 0; tap < g.taps_h * g.taps_w; ++tap) {
+      for (int tap = 0; filters && tap < g.taps_h * g.taps_w; ++tap, at.advance()) {
+        if (take_ahead(ahead, sharing)) continue;
         if constexpr (!kStationary) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
         mbarrier_arrive_expect(barriers.full(at.stage), kBytesB);
         if constexpr (kPhases)
@@ -182,15 +201,15 @@ struct Producer {
             load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, barriers.full(at.stage),
                         c * kK + atom * kAtomK, tap, k, tile.image, atom);
         }
-        at.advance();
       }
     }
   }
 
-  // A tile's im2col tiles, and filters beside them.
+  // A tile's im2col tiles, and filters beside them; but for the next `ahead`, which are there.
   static UNISONO_DEVICE void load_im2col_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
                                                const Barriers& barriers, const Tile& tile, const Range& range, int k,
-                                               bool filters, RingPosition<kStages>& at, RingPosition<kStagesA>& at_a) {
+                                               bool filters, int& ahead, RingPosition<kStages>& at,
+                                               RingPosition<kStagesA>& at_a) {
     const ConvGeometry& g = p.geometry;
     const int row = tile.tile_m * kM, of_image = divided(row, g.by_pixels),
               pixel = row - of_image * (g.height * g.width), line = divided(pixel, g.by_width);
@@ -201,7 +220,7 @@ struct Producer {
       const Im2colCoordinates from{first_channel(k) + c * kAtomK, w, h, tile.image + of_image, u16(s * g.dilation_w),
                                    u16(r * g.dilation_h)};
       if constexpr (kStationary) {
-        if (filters) {
+        if (filters && !take_ahead(ahead, sharing)) {
           mbarrier_arrive_expect(barriers.full(load), kBytesB);
           load_filter(p, sharing, shared + kOffsetB + load * kBytesB, barriers.full(load), c * kK, r * g.taps_w + s, k,
                       tile.image);
@@ -213,11 +232,13 @@ struct Producer {
         at_a.advance();
       } else {
         const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
+        const bool filter_was_ahead = take_ahead(ahead, sharing);
         mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
-        mbarrier_arrive_expect(full, kBytesA + kBytesB);
+        if (!filter_was_ahead) mbarrier_arrive_expect(full, kBytesA + kBytesB);
         load_im2col_tile(p, sharing, to, full, from, row, tile.image, 0);
-        load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kAtomK, r * g.taps_w + s, k,
-                    tile.image);
+        if (!filter_was_ahead)
+          load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, c * kAtomK, r * g.taps_w + s, k,
+                      tile.image);
         if constexpr (kAtoms > 1) {
           if (++c == g.channel_blocks) {
             c = 0;
@@ -227,8 +248,9 @@ struct Producer {
             c = g.channel_blocks, r = 0;  // behind the last tap: zeros, as all behind the last channel is
           const Im2colCoordinates next{c * kAtomK, w, h, from.n, u16(s * g.dilation_w), u16(r * g.dilation_h)};
           load_im2col_tile(p, sharing, to, full, next, row, tile.image, 1);
-          load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, next.c, r * g.taps_w + s, k, tile.image,
-                      1);
+          if (!filter_was_ahead)
+            load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, next.c, r * g.taps_w + s, k,
+                        tile.image, 1);
         }
         at.advance();
       }
@@ -246,6 +268,7 @@ struct Producer {
     Sharing sharing(rank);
     RingPosition<kStages> at(0);
     RingPosition<kStagesA> at_a(0);
+    int ahead = steps_ahead(g, Kernel::loads_of(g, blockIdx.x / kClusterCtas));
     for (int item = blockIdx.x / kClusterCtas; item < Kernel::items(g); item += gridDim.x / kClusterCtas) {
       const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
       if constexpr (kPrefetches > 0) {
@@ -258,9 +281,9 @@ struct Producer {
       const bool filters =
           !kStationary || (!kGrouped && item == int(blockIdx.x / kClusterCtas));  // else they are there
       if constexpr (kHaloTile)
-        load_halo_tiles(p, sharing, shared, barriers, tile, range, k, filters, at, at_a);
+        load_halo_tiles(p, sharing, shared, barriers, tile, range, k, filters, ahead, at, at_a);
       else
-        load_im2col_tiles(p, sharing, shared, barriers, tile, range, k, filters, at, at_a);
+        load_im2col_tiles(p, sharing, shared, barriers, tile, range, k, filters, ahead, at, at_a);
     }
   }
 

@@ -145,7 +145,8 @@ UNISONO_DEVICE void cluster_sync() {
 }
 
 // Programmatic dependent launch. CTAs may start while the launches ahead in the stream still run; nothing in global
-// memory is read or written before this wait, after which those have ended and all that they wrote is visible.
+// memory is read or written before this wait, after which those have ended and all that they wrote is visible. The one
+// exception are filters that no launch writes (FiltersAhead in tile/layout.cuh).
 // Architectures before sm_90 have none: there the launches ahead have ended when a kernel starts.
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 UNISONO_DEVICE void await_launches_ahead() { asm volatile("griddepcontrol.wait;" ::: "memory"); }

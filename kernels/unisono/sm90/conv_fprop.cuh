@@ -32,6 +32,7 @@
 #include "unisono/epilogue/sm90_epilogue_statistics.cuh"
 #include "unisono/epilogue/sm90_epilogue_stores.cuh"
 #include "unisono/epilogue/sm90_second_pass_normalise.cuh"
+#include "unisono/load/sm90_filters_ahead.cuh"
 #include "unisono/load/sm90_producer_warps.cuh"
 #include "unisono/sm90/consumer.cuh"
 #include "unisono/sm90/conv_kernel.cuh"

@@ -40,6 +40,7 @@ struct ConvFprop {
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
   static constexpr bool kFilledByWarps = kGather || kIm2colSmem;  // of the stages, not by TMA
   using Gatherer = Gather<Config>;
+  static constexpr bool kFiltersAhead = Operands::kFiltersAhead;
   static constexpr bool kPhases = Operands::kPhases, kGrouped = Operands::kGrouped;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
                         kStreamed = Config::kNorm == Norm::kStreamed;
@@ -100,6 +101,8 @@ struct ConvFprop {
   static_assert(kProducts == 1 || (!kSwap && !kSplit && !kHaloTile && !kStationary && !kFilledByWarps && !kPhases &&
                                    (!Operands::kColumnsB || kN % 64 == 0)),
                 "two products: of tiles that TMA loads, both operands for each step");
+  static_assert(!kFiltersAhead || !(kFilledByWarps || kDirect || kGrouped || Operands::kBatched),
+                "TMA loads the filters, which are constant");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
                 "the warpgroups of a consumer group divide the tile's rows");
@@ -189,6 +192,7 @@ struct ConvFprop {
     else
       __syncthreads();
   }
+  static UNISONO_DEVICE void await(const ConvParams& p, u32 shared, const Barriers& barriers, int rank);
   static UNISONO_DEVICE void produce(const Params& params, u8* memory, u32 shared, const Barriers& barriers, int rank);
 
   // A general epilogue without reductions has no workspace.

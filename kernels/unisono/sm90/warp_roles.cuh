@@ -21,6 +21,17 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::produce(const Params& params, u8
     assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(params.fixed));
 }
 
+// By all threads, once the barriers are initialised. Filters that nobody writes are on their way meanwhile.
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::await(const ConvParams& p, u32 shared, const Barriers& barriers,
+                                                      int rank) {
+  if constexpr (kFiltersAhead) {
+    if constexpr (kClusterM > 1) cluster_sync();  // the barriers of all CTAs that a load reaches are there
+    if (threadIdx.x == 0) Producer<ConvFprop>::load_filters_ahead(p, shared, barriers, rank);
+  }
+  await_launches_ahead();
+}
+
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   const ConvParams& p = params.fixed;
@@ -61,7 +72,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     if constexpr (Tail::kFetch > 0) Fetch<Tail>::init_barriers(barriers.fetched(0), kConsumers);
     mbarrier_init_fence();
   }
-  await_launches_ahead();
+  await(p, shared, barriers, rank);
   if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
   sync_cluster();
   admit_next_launch();

@@ -5,7 +5,8 @@ namespace unisono {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
-                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false;
+                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
+                        kFiltersAhead = false;
   static constexpr int kProducts = 1;
 };
 
@@ -66,6 +67,13 @@ template <int kChannels, int kFilters>
 struct Groups : Images {
   static constexpr bool kGrouped = true, kGatherFilters = true;
   static constexpr int kGroupChannels = kChannels, kGroupFilters = kFilters;
+};
+
+// Operands whose filters no launch of the stream, or of the graph, writes: TMA loads those of the first stages before
+// the launches ahead have ended (load/sm90_filters_ahead.cuh).
+template <class Of>
+struct FiltersAhead : Of {
+  static constexpr bool kFiltersAhead = true;
 };
 
 }  // namespace unisono

@@ -90,6 +90,8 @@ struct ConvConfig {
   bool two_dimensional() const { return std::holds_alternative<HaloTile>(loader) || window(); }
   /// The producer's warps fill the stages instead of TMA.
   bool filled_by_warps() const { return gathered() || window(); }
+  /// TMA loads the filters, of which every image has the same ones.
+  bool tma_loads_filters() const { return !filled_by_warps() && !operands.grouped() && !operands.batched; }
   /// Activations have a ring of stages of their own, which TMA fills.
   bool two_rings() const { return halo() || schedule.stationary; }
   /// The loader's own stages; 0 if it has none.

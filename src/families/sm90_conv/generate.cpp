@@ -94,28 +94,31 @@ std::string head_text(const plan::HeadConfig& h) {
                      h.only);
 }
 
-// How the operands lie in memory
-std::string operands_text(const ConvConfig& c) {
+// How the operands lie in memory, and when filters may be loaded
+std::string operands_text(const ConvConfig& c, bool filters_ahead) {
   if (c.gathered()) return gathered_text(c);
   if (c.window()) return im2col_smem_text(*c.window());
-  if (c.by_parity()) return "    using Operands = Phases;\n";
+  const auto text = [&](const std::string& type, std::string_view about) {
+    const bool ahead = filters_ahead && c.tma_loads_filters();
+    return fmt::format("    using Operands = {}{}{};{}\n", ahead ? "FiltersAhead<" : "", type, ahead ? ">" : "", about);
+  };
+  if (c.by_parity()) return text("Phases", "");
   if (c.operands.grouped())
-    return fmt::format("    using Operands = Groups<{}, {}>;  // channels and filters of a group\n",
-                       c.operands.group_channels, c.operands.group_filters);
+    return text(fmt::format("Groups<{}, {}>", c.operands.group_channels, c.operands.group_filters),
+                "  // channels and filters of a group");
   using Box = Im2colTile::Box;
   const bool columns_a = c.loads(Box::columns);
   if (c.operands.products > 1)
     return fmt::format(
         "    using Operands = DualMatrices<{}, {}, {}>;  // A is (k, m), both B are (k, n), two B for each A\n",
         columns_a, c.columns_b(), c.operands.batched);
-  if (!columns_a && !c.columns_b() && !c.operands.batched && !c.loads(Box::rows))
-    return "    using Operands = Images;\n";
-  return fmt::format("    using Operands = Matrices<{}, {}, {}>;  // A is (k, m), B is (k, n), one B for each A\n",
-                     columns_a, c.columns_b(), c.operands.batched);
+  if (!columns_a && !c.columns_b() && !c.operands.batched && !c.loads(Box::rows)) return text("Images", "");
+  return text(fmt::format("Matrices<{}, {}, {}>", columns_a, c.columns_b(), c.operands.batched),
+              "  // A is (k, m), B is (k, n), one B for each A");
 }
 
 // Every member of kernels/unisono/sm90/conv_config.cuh
-std::string config_text(const ConvConfig& c) {
+std::string config_text(const ConvConfig& c, bool filters_ahead) {
   const HaloTile halo = c.halo() ? *c.halo() : HaloTile{};
   return fmt::format(
       "struct Config {{\n"
@@ -135,16 +138,18 @@ std::string config_text(const ConvConfig& c) {
       halo.halo_h, halo.halo_w, c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.group,
       c.two_dimensional(), c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(),
       c.features.moments, c.features.fetch.value_or(0), c.wide(), c.meets(), stores_name(c.features.stores),
-      operands_text(c) + resample_text(c.features.resampling) + head_text(c.features.head));
+      operands_text(c, filters_ahead) + resample_text(c.features.resampling) + head_text(c.features.head));
 }
 
 }  // namespace
 
 codegen::Kernel generate(const plan::Epilogue& epilogue, const ConvConfig& config, const codegen::Options& options) {
   check(epilogue, config, options);
-  return codegen::framed(
-      epilogue, options,
-      {.header = "unisono/sm90/conv_fprop.cuh", .config = config_text(config), .kernel = "ConvFprop", .minimum = "1"});
+  return codegen::framed(epilogue, options,
+                         {.header = "unisono/sm90/conv_fprop.cuh",
+                          .config = config_text(config, options.filters_ahead),
+                          .kernel = "ConvFprop",
+                          .minimum = "1"});
 }
 
 }  // namespace unisono::families::sm90_conv

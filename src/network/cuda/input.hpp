@@ -25,6 +25,7 @@ struct PlanningInput {
   DType element = DType::bf16;
   bool tuned = true;                      ///< NetworkOptions::tuned
   bool watchdog = false;                  ///< NetworkOptions::watchdog
+  bool filters_ahead = true;              ///< kernels load constant filters before the launches ahead have ended
   std::vector<std::string> on_host = {};  ///< operators that are to run on the host, whatever serves them: "gather"
 
   const Network& net() const { return fused.network; }

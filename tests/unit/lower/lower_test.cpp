@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
 #include "bench/kernels.hpp"
 #include "families/interface/family.hpp"
@@ -152,8 +153,10 @@ TEST_F(Lower, NetworksToo) {
   NetworkOptions options;
   options.device = Device::cuda;
   const std::map<std::string, std::vector<std::int64_t>> shapes{{"x", {2, 64, 32, 32}}};
-  const auto problems = network::gpu::tuning_problems(network, options, shapes, device);
+  auto problems = network::gpu::tuning_problems(network, options, shapes, device);
   ASSERT_EQ(problems.size(), 1u);
+  EXPECT_FALSE(problems[0].filters_ahead);  // launches of the tuner's write its filters
+  problems[0].filters_ahead = true;
   const std::string source = lower(problems[0], device).value().request().source;
   int found = 0;
   for (const jit::Request& r : network::gpu::requests(network, options, shapes, device)) found += r.source == source;
@@ -214,6 +217,29 @@ TEST_F(Lower, MomentsAndOperandsApart) {
   const Lowered without = lower(conv(), graph, {}, device).value();
   EXPECT_THAT(without.kernel.source, HasSubstr("kMoments = 0,"));
   EXPECT_EQ(pitches(without), 0);
+}
+
+// By TMA, which loads the filters of most plans; never where each image has a filter of its own
+TEST_F(Lower, FiltersAhead) {
+  const auto source = [&](const Contraction& contraction, const char* plan, bool ahead) {
+    CompileOptions options;
+    options.plan = plan;
+    const Graph graph = parse("store acc as y : bf16\n");
+    return lower(contraction, graph, options, device, {.filters_ahead = ahead}).value().kernel.source;
+  };
+  const std::string waits = source(conv(), "load=im2col", false);
+  EXPECT_THAT(waits, HasSubstr("using Operands = Images;"));
+  std::string ahead = source(conv(), "load=im2col", true);
+  ASSERT_THAT(ahead, HasSubstr("using Operands = FiltersAhead<Images>;"));
+  ahead.replace(ahead.find("FiltersAhead<Images>"), std::strlen("FiltersAhead<Images>"), "Images");
+  EXPECT_EQ(ahead, waits);
+  const auto has_ahead = HasSubstr("FiltersAhead");
+  EXPECT_THAT(source(conv(), "load=halo", true), has_ahead);
+  EXPECT_THAT(source(conv(), "load=gather", true), testing::Not(has_ahead));
+  Gemm product{.m = 64, .n = 64, .k = 64, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
+  EXPECT_THAT(source(product, "load=im2col", true), has_ahead);
+  product.batch = 3;
+  EXPECT_THAT(source(product, "load=im2col", true), testing::Not(has_ahead));
 }
 
 TEST_F(Lower, RefusesWithReasons) {

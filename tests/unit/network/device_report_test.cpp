@@ -268,6 +268,9 @@ TEST(DeviceReport, Heads) {
   ::setenv("UNISONO_HEADS", "perhaps", 1);
   EXPECT_THROW(report_of(net.build(), {{"x", {2, 16, 24, 20}}}), UserError);
   ::setenv("UNISONO_HEADS", "on", 1);
+  ::setenv("UNISONO_FILTERS_AHEAD", "perhaps", 1);
+  EXPECT_THROW(report_of(net.build(), {{"x", {2, 16, 24, 20}}}), UserError);
+  ::unsetenv("UNISONO_FILTERS_AHEAD");
   const DeviceReport report = report_of(net.build(), {{"x", {2, 16, 24, 20}}});
   ::unsetenv("UNISONO_HEADS");
   const auto why = [&](const char* text) { EXPECT_EQ(count(report, text), 1) << text << '\n' << to_string(report); };

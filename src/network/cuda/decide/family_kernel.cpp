@@ -225,7 +225,13 @@ std::optional<Refusal> Choice::take_moments() {
   return std::nullopt;
 }
 
+// Constants are the network's own memory, which is filled before any launch and which no launch writes.
+bool may_load_ahead(const PlanningInput& in, const Location& filter) {
+  return in.filters_ahead && filter.space == Location::Space::constant;
+}
+
 std::optional<Refusal> Choice::lower() {
+  further_.filters_ahead = may_load_ahead(in_, k_.filter.at);
   auto lowered = lower::lower(contraction_, graph_, options_, in_.device, further_);
   if (!lowered) return std::move(lowered).refusal();
   k_.lowered = *std::move(lowered);

@@ -9,12 +9,12 @@
 #include "network/caller.hpp"
 #include "network/cuda/run/captured_runs.hpp"
 #include "network/cuda/run/launch.hpp"
+#include "network/cuda/run/switches.hpp"
 #include "network/cuda/run/workspace_pool.hpp"
 #include "network/executable_impl.hpp"
 #include "plan/spare_sms.hpp"
 #include "products/kernel.hpp"
 #include "runtime/cuda/range.hpp"
-#include "support/environment.hpp"
 #include "unisono/cancel.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
@@ -30,14 +30,6 @@ using network::gpu::Plan;
 using network::gpu::Workspace;
 using network::gpu::WorkspacePool;
 
-// A head in its block's kernel saves a launch and the block's tensor, and was slower wherever it was measured
-bool with_heads() {
-  const std::string given = support::heads_wanted();
-  if (given.empty() || given == "off") return false;
-  if (given == "on") return true;
-  throw UserError(fmt::format("UNISONO_HEADS is '{}'; expected on or off", given));
-}
-
 // Elements of 16 bits, pixels 16 bytes apart: what TMA takes. A pixel of one to sixteen channels is a poor box for it,
 // which takes about as long as one of 64
 network::MemoryStyle memory_style(const plan::Device& device) {
@@ -47,7 +39,7 @@ network::MemoryStyle memory_style(const plan::Device& device) {
           .in_place = false,
           .repeats = false,
           .resampled_stores = true,
-          .heads = with_heads(),
+          .heads = network::gpu::with_heads(),
           .maps = true,
           .upsamples = true,
           .column_ranges = true,

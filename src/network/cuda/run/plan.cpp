@@ -8,6 +8,7 @@
 
 #include "network/cuda/decide/passes.hpp"
 #include "network/cuda/emit/emission.hpp"
+#include "network/cuda/run/switches.hpp"
 #include "network/executable_impl.hpp"
 #include "support/environment.hpp"
 #include "unisono/error.hpp"
@@ -70,6 +71,7 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
                          .element = options.precision,
                          .tuned = options.tuned,
                          .watchdog = options.watchdog,
+                         .filters_ahead = with_filters_ahead(),
                          .on_host = support::host_operators()};
   const NetworkPlan decided = decide(in);
   plan->decisions = to_string(decided, in);

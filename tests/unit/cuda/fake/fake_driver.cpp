@@ -2,6 +2,8 @@
 
 #ifdef UNISONO_EMULATOR
 #include <sys/mman.h>
+
+#include "emulator/grid.hpp"
 #endif
 
 #include <algorithm>
@@ -34,7 +36,10 @@ void* new_memory(std::size_t bytes) {
       ::mmap(nullptr, std::max<std::size_t>(bytes, 1), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   return memory == MAP_FAILED ? nullptr : memory;
 }
-void delete_memory(void* memory, std::size_t bytes) { ::munmap(memory, std::max<std::size_t>(bytes, 1)); }
+void delete_memory(void* memory, std::size_t bytes) {
+  unisono_emulator::forget_writes(memory, bytes);
+  ::munmap(memory, std::max<std::size_t>(bytes, 1));
+}
 #else
 // Behind a range of a few bytes lies nothing: a large tensor that is said to be there shares no memory with others
 void* new_memory(std::size_t bytes) {

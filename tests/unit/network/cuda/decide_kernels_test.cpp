@@ -65,6 +65,31 @@ TEST(ChooseKernels, TilesOfSeveralGroups) {
   EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("groups 8x8"));
 }
 
+bool loads_ahead(const FamilyKernel& kernel) {
+  return kernel.lowered.kernel.source.find("FiltersAhead<") != std::string::npos;
+}
+
+// The network's own constants, packed before any launch, are loaded ahead of the wait for the launches ahead. A filter
+// that the graph computes has no such kernel; nor has any where the decision is switched off.
+TEST(ChooseKernels, ConstantFiltersAreLoadedAhead) {
+  NetworkBuilder net("ahead");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 64, 8, 8});
+  net.output(relu(weights.conv(x, 64)), "constant");
+  net.output(conv2d(x, sigmoid(net.input("w", {64, 64, 3, 3})), {.pad = 1}), "computed");
+  net.output(conv2d(upsample(x), weights({64, 64, 3, 3}), {.pad = 1}), "phases");
+  const std::vector<Sizes> inputs{{2, 64, 8, 8}, {64, 64, 3, 3}};
+  const Decided d(net.build(), inputs, "kernels");
+  const auto kernel = [](const Decided& of, const char* name) { return of.of(name).contraction->whole; };
+  ASSERT_TRUE(kernel(d, "constant") && kernel(d, "phases")) << to_string(d.plan, d.input);
+  EXPECT_TRUE(loads_ahead(*kernel(d, "constant")));
+  EXPECT_EQ(kernel(d, "constant")->filter.at.space, Location::Space::constant);
+  EXPECT_TRUE(loads_ahead(*kernel(d, "phases")));
+  EXPECT_FALSE(kernel(d, "computed")) << to_string(d.plan, d.input);
+  const Decided off(net.build(), inputs, "kernels", {}, false);
+  EXPECT_FALSE(loads_ahead(*kernel(off, "constant")));
+}
+
 TEST(StoreResampled, InTheKernelOrApartWithTheReason) {
   NetworkBuilder net("pools");
   Weights weights(net);

@@ -33,12 +33,13 @@ class Weights {
 };
 
 /// All passes up to `last`, for inputs of these sizes, in the order of the network's. `on_host`:
-/// PlanningInput::on_host.
+/// PlanningInput::on_host; `filters_ahead`: the same.
 class Decided {
  public:
-  Decided(const Network& given, std::vector<Sizes> inputs, std::string_view last, std::vector<std::string> on_host = {})
+  Decided(const Network& given, std::vector<Sizes> inputs, std::string_view last, std::vector<std::string> on_host = {},
+          bool filters_ahead = true)
       : fused_(fuse_for_gpu(given)) {
-    input.on_host = std::move(on_host);
+    input.on_host = std::move(on_host), input.filters_ahead = filters_ahead;
     for (const NetworkTensor& t : fused_.network.tensors) data_.push_back(in_memory_order(t));
     const std::vector<bool> in(fused_.network.inputs.size(), false), out(fused_.network.outputs.size(), false);
     storage_ = plan_storage(fused_, {std::move(inputs), in, out, in, out}, true);

@@ -1,0 +1,26 @@
+#include "network/cuda/run/switches.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "support/environment.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::network::gpu {
+
+namespace {
+
+bool is_on(std::string_view variable, const std::string& given, bool otherwise) {
+  if (given.empty()) return otherwise;
+  if (given == "on" || given == "off") return given == "on";
+  throw UserError(fmt::format("{} is '{}'; expected on or off", variable, given));
+}
+
+}  // namespace
+
+bool with_heads() { return is_on("UNISONO_HEADS", support::heads_wanted(), false); }
+bool with_filters_ahead() { return is_on("UNISONO_FILTERS_AHEAD", support::filters_ahead_wanted(), true); }
+
+}  // namespace unisono::network::gpu

@@ -1,0 +1,14 @@
+#pragma once
+/// What the environment switches on or off for networks on a GPU, to compare.
+
+namespace unisono::network::gpu {
+
+/// UNISONO_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels after it; off by default,
+/// as it was slower wherever it was measured. Throws UserError for a value other than on and off.
+bool with_heads();
+
+/// UNISONO_FILTERS_AHEAD: whether kernels load constant filters before the launches ahead of theirs have ended; on by
+/// default. Throws UserError for a value other than on and off.
+bool with_filters_ahead();
+
+}  // namespace unisono::network::gpu
