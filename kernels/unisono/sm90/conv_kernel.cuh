@@ -140,6 +140,7 @@ struct ConvFprop {
   static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
   static_assert(!kGather || (!kHaloTile && kClusterCtas == 1), "ordinary loads go without halo tiles and clusters");
   static_assert(!kPhases || kHaloTile, "consecutive pixels do not lie evenly in the output of a phase");
+  static_assert(!Operands::kVolumes || (!kHaloTile && !kFilledByWarps), "volumes are loaded by im2col tiles");
   static_assert(!kHaloTile || !Operands::kColumnsA, "halo tiles have their channels side by side");
 
   static constexpr int kProducers = kFilledByWarps ? Gatherer::kThreads : 32;  // the rest of their warpgroup assists

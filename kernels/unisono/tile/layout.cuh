@@ -5,7 +5,8 @@ namespace unisono {
 
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
-                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false;
+                        kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
+                        kVolumes = false;
 };
 
 // The loads of products, and of 1x1 convolutions that are products. kColumnsA: A is (k, m), kColumnsB: B is (k, n);
@@ -14,6 +15,12 @@ struct Images {  // NHWC and KRSC: both have their k side by side
 template <bool kOfA, bool kOfB, bool kEach>
 struct Matrices : Images {
   static constexpr bool kColumnsA = kOfA, kColumnsB = kOfB, kBatched = kEach, kRowsA = !kOfA;
+};
+
+// Volumes, NDHWC and KTRSC, by im2col tiles (load/sm90_volumes.cuh). The planes of a volume are one image, one below
+// the other, to all but the loads: a tile runs through the borders between them, and statistics are those of a volume.
+struct Volumes : Images {
+  static constexpr bool kVolumes = true;
 };
 
 // A transposed convolution of stride 2 by its output's four phases: one of each two image rows, and of each two pixels

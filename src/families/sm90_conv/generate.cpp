@@ -103,6 +103,7 @@ std::string operands_text(const ConvConfig& c) {
     return fmt::format("    using Operands = Groups<{}, {}>;  // channels and filters of a group\n",
                        c.operands.group_channels, c.operands.group_filters);
   using Box = Im2colTile::Box;
+  if (c.loads(Box::voxels)) return "    using Operands = Volumes;\n";
   const bool columns_a = c.loads(Box::columns);
   if (!columns_a && !c.columns_b() && !c.operands.batched && !c.loads(Box::rows))
     return "    using Operands = Images;\n";
