@@ -35,7 +35,6 @@ class Inference {
     const Shape& x = shape(0);
     return convolved(c, {x[0], x[1], affine(x[2], 2, 0), affine(x[3], 2, 0)});
   }
-  Shape operator()(const operators::StackedConv3d& c) const;
   Shape operator()(const operators::ConvTranspose2d& c) const;
   Shape operator()(const operators::Gemm& g) const;
   Shape operator()(const operators::Elementwise& e) const;
@@ -84,26 +83,6 @@ class Inference {
   std::span<const NetworkTensor* const> inputs_;
   std::string where_;
 };
-
-// As of the volumes that it stands for
-Shape Inference::operator()(const operators::StackedConv3d& c) const {
-  count(2, 3);
-  image(0);
-  image(1);
-  const auto split = [&](std::size_t i, std::int64_t planes) {
-    NetworkTensor t = *inputs_[i];
-    if (planes < 1 || !t.shape[2].known() || t.shape[2].value() % planes != 0)
-      fail("input '{}' has shape {}; expected {} planes one below the other", t.name, to_string(t.shape), planes);
-    t.shape[2] = Dim(t.shape[2].value() / planes);
-    t.shape.insert(t.shape.begin() + 2, Dim(planes));
-    return t;
-  };
-  const NetworkTensor x = split(0, c.planes), w = split(1, c.taps);
-  std::vector<const NetworkTensor*> tensors{&x, &w};
-  if (inputs_.size() == 3) tensors.push_back(inputs_[2]);
-  const Shape y = infer_tensor_shape(c.conv, OperatorInputs{tensors, where_});
-  return {y[0], y[1], Dim(y[2].value() * y[3].value()), y[4]};
-}
 
 void Inference::count(std::size_t least, std::size_t most) const {
   if (inputs_.size() >= least && inputs_.size() <= most) return;
