@@ -69,7 +69,7 @@ TEST(TensorMaps, RunsAreIm2col) {
   EXPECT_EQ(m.activation.upper, (std::array<int, 3>{3 - 4, 0 - 4}));
   EXPECT_EQ(m.activation.channels, 32u);
   EXPECT_EQ(m.activation.pixels, 128u);
-  EXPECT_EQ(m.activation.steps, (std::array<std::uint32_t, 5>{1, 1, 2, 1}));
+  EXPECT_EQ(m.activation.steps, (std::array<std::uint32_t, 5>{1, 1, 2, 1, 1}));
   EXPECT_EQ(m.activation.swizzle_bytes, 64);
   EXPECT_EQ(m.filter.extents, (std::array<std::uint64_t, 5>{24, 15, 40, 1}));
   EXPECT_EQ(m.filter.strides, (std::array<std::uint64_t, 4>{48, 48 * 15, 0}));
