@@ -1,6 +1,7 @@
 /// Volumes as images. A tensor (N,C,D,H,W) lies in memory in the order of its axes, and the kernels of a GPU multiply
 /// pixels whose channels lie together. So convolutions of volumes, and what follows them element by element, work on
-/// images (N,C,D·H,W), the planes of a volume one below the other; a reshape at either end changes the order.
+/// images (N,C,D·H,W), the planes of a volume one below the other; a reshape at either end changes the order. Likewise
+/// rows of pixels (N,C,W), which are convolved as images of one image row.
 
 #include <fmt/format.h>
 
@@ -23,6 +24,16 @@ bool has_pixels(const Shape& s) { return s.size() >= 3 && std::all_of(s.begin() 
 bool is_volume(const Shape& s) { return s.size() == 5 && has_pixels(s); }
 
 Shape stacked_shape(const Shape& s) { return {s[0], s[1], Dim(s[2].value() * s[3].value()), s[4]}; }
+
+// Whether the operator makes a row of pixels (N,C,W) of an image of one image row, as what follows a convolution of
+// rows does: see the ONNX importer
+bool leaves_row(const Network& n, const Operator& op) {
+  if (!std::holds_alternative<operators::Reshape>(op.kind)) return false;
+  const Shape &from = n[op.inputs[0]].shape, &to = n[op.output].shape;
+  const auto maker = std::ranges::find(n.operators, op.inputs[0], &Operator::output);
+  return maker != n.operators.end() && std::holds_alternative<operators::Conv2d>(maker->kind) && from.size() == 4 &&
+         is_one(from[2]) && to == Shape{from[0], from[1], from[3]};
+}
 
 // A filter with zeros for more channels, (K,C,T·R,S)
 std::shared_ptr<const std::vector<float>> padded_filter(const std::vector<float>& x, std::int64_t filters,
@@ -55,7 +66,7 @@ class VolumeStacker {
   bool normalise(const Operator& op);
   bool elementwise(const Operator& op);
   bool concatenate(const Operator& op, const operators::Concat& c);
-  void keep(const Operator& op);
+  void keep(Operator op);
   void write(TensorId id);
 
   TensorId add(const NetworkTensor& like, Shape shape, std::string_view suffix);
@@ -105,9 +116,15 @@ void VolumeStacker::write(TensorId id) {
   out_.operators.push_back({std::move(r), in_[id].name, {*stacked_[id]}, id});
 }
 
-void VolumeStacker::keep(const Operator& op) {
-  for (const TensorId id : op.inputs) write(id);
-  out_.operators.push_back(op);
+void VolumeStacker::keep(Operator op) {
+  for (TensorId& id : op.inputs) {
+    if (pending_[id] && out_[*stacked_[id]].shape == in_[id].shape) {
+      id = *stacked_[id];
+    } else {
+      write(id);
+    }
+  }
+  out_.operators.push_back(std::move(op));
 }
 
 // The operator on images
@@ -123,7 +140,9 @@ bool VolumeStacker::rewrite(const Operator& op) {
   if (const auto* c = std::get_if<operators::Conv3d>(&op.kind)) return convolve(op, *c);
   if (const auto* c = std::get_if<operators::Concat>(&op.kind)) return concatenate(op, *c);
   if (std::holds_alternative<operators::Elementwise>(op.kind)) return elementwise(op);
-  if (op.inputs.empty() || !stacked_[op.inputs[0]]) return false;
+  if (op.inputs.empty()) return false;
+  if (leaves_row(in_, op) && !stacked_[op.inputs[0]]) return become(op.output, op.inputs[0]), true;
+  if (!stacked_[op.inputs[0]]) return false;
   if (std::holds_alternative<operators::BatchNorm>(op.kind) ||
       std::holds_alternative<operators::Normalisation>(op.kind))
     return normalise(op);
@@ -261,7 +280,8 @@ std::optional<Refusal> refuse_stacking(const Network& n, const Operator& op) {
 
 Network stacked_volumes(const Network& network) {
   const auto stacks = [&](const Operator& op) {
-    return std::holds_alternative<operators::Conv3d>(op.kind) && !refuse_stacking(network, op);
+    const bool volume = std::holds_alternative<operators::Conv3d>(op.kind);
+    return volume ? !refuse_stacking(network, op) : leaves_row(network, op);
   };
   return std::ranges::any_of(network.operators, stacks) ? VolumeStacker(network).run() : network;
 }
