@@ -61,12 +61,27 @@ struct ConvTranspose2d {
   ConvAttributes attributes() const { return {stride, pad, output_pad, dilation, groups}; }
 };
 
-using Contraction = std::variant<Gemm, Conv2d, ConvTranspose2d>;
+/// acc[b, o, p, q, k] = Σ_{t,r,s,c} X[b, o·stride_d + t·dilation_d − before_d, p·stride_h + r·dilation_h − before_h,
+/// q·stride_w + s·dilation_w − before_w, c]·W[k, t, r, s, c], zero outside the volume; groups as of Conv2d.
+/// X (N,D,H,W,C), W (K,T,R,S,C/groups), outputs and operands [m,n] (N,O,P,Q,K). Row m is ((b·O + o)·P + p)·Q + q: the
+/// planes of a volume count as one image of O·P image rows, which is what Extents and Coordinate::h say. GPUs alone
+/// compile it by itself (Unsupported on the cpu device, where networks have Conv3d).
+struct Conv3d {
+  std::int64_t n = 1, d = 0, h = 0, w = 0, c = 0;  ///< input
+  std::int64_t k = 0, t = 1, r = 1, s = 1;         ///< filter
+  Triple stride = 1;
+  Triple before = 0, after = 0;  ///< zeros around the volume: ahead of the first plane, row, column; behind the last
+  Triple dilation = 1;
+  std::int64_t groups = 1;
+  DType dtype_x = DType::f32, dtype_w = DType::f32;
+};
+
+using Contraction = std::variant<Gemm, Conv2d, ConvTranspose2d, Conv3d>;
 
 /// The iteration space of the epilogue.
 struct Extents {
   std::int64_t images = 1;  ///< b
-  std::int64_t height = 0;  ///< P of a convolution; m of a GEMM
+  std::int64_t height = 0;  ///< P of a convolution, O·P of volumes; m of a GEMM
   std::int64_t width = 1;   ///< Q of a convolution; 1 for a GEMM
   std::int64_t cols = 0;    ///< n
 
@@ -79,6 +94,9 @@ struct Extents {
 /// (an extent below 1, an output below 1, channels no multiple of groups, …).
 Extents extents(const Contraction& contraction);
 
+/// The planes O of a volume's result. Checks nothing; extents() does.
+std::int64_t output_planes(const Conv3d& volume);
+
 /// Accumulators that an epilogue reads: Gemm::products, of convolutions 1.
 int product_count(const Contraction& contraction);
 
@@ -86,10 +104,10 @@ int product_count(const Contraction& contraction);
 std::vector<std::int64_t> shape_a(const Contraction& contraction);
 std::vector<std::int64_t> shape_b(const Contraction& contraction);
 
-/// Shape in memory of a value with axes [m,n] of this contraction: (batch,m,n), (N,P,Q,K) or (N,K,P,Q).
+/// Shape in memory of a value with axes [m,n] of this contraction: (batch,m,n), (N,P,Q,K), (N,K,P,Q) or (N,O,P,Q,K).
 std::vector<std::int64_t> shape_mn(const Contraction& contraction);
 
-/// Depth of the sum that one accumulator takes: k, or R·S·C/groups.
+/// Depth of the sum that one accumulator takes: k, or R·S·C/groups, of volumes T·R·S·C/groups.
 std::int64_t depth(const Contraction& contraction);
 
 /// Multiply–add operations counted as two.

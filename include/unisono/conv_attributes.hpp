@@ -20,6 +20,17 @@ struct Pair {
   bool operator==(const Pair&) const = default;
 };
 
+/// A number for planes, one for rows and one for columns of a volume; a single number serves all three.
+struct Triple {
+  std::int64_t d = 1, h = 1, w = 1;
+  constexpr Triple(std::int64_t all) : d(all), h(all), w(all) {}
+  constexpr Triple(std::int64_t planes, std::int64_t rows, std::int64_t columns) : d(planes), h(rows), w(columns) {}
+  /// By axis: planes, rows, columns.
+  constexpr std::int64_t& operator[](std::size_t axis) { return axis == 0 ? d : axis == 1 ? h : w; }
+  constexpr const std::int64_t& operator[](std::size_t axis) const { return axis == 0 ? d : axis == 1 ? h : w; }
+  bool operator==(const Triple&) const = default;
+};
+
 /// Margins around an image; a single number serves all sides.
 struct Margins {
   std::int64_t top = 0, left = 0, bottom = 0, right = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -79,6 +80,50 @@ Extents extents_of(const ConvTranspose2d& c) {
   return check_output("conv_transpose2d", c.n, p, q, c.k);
 }
 
+void check_triple(std::string_view field, const Triple& x, std::int64_t least, std::int64_t most) {
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    if (x[axis] < least || x[axis] > most)
+      throw UserError(fmt::format("conv3d: {} is {}x{}x{}; expected {} to 2^24", field, x.d, x.h, x.w, least));
+}
+
+// Outputs along an axis of a volume (0: planes); below 1 if the filter does not fit
+std::int64_t output_extent(const Conv3d& c, std::size_t axis) {
+  const std::int64_t x = axis == 0 ? c.d : axis == 1 ? c.h : c.w, taps = axis == 0 ? c.t : axis == 1 ? c.r : c.s;
+  const std::int64_t room = x + c.before[axis] + c.after[axis] - c.dilation[axis] * (taps - 1) - 1;
+  return room < 0 ? 0 : room / c.stride[axis] + 1;
+}
+
+Extents extents_of(const Conv3d& c) {
+  constexpr std::int64_t largest_step = std::int64_t{1} << 24;
+  for (const auto& [field, value] : {std::pair{"n", c.n},
+                                     {"d", c.d},
+                                     {"h", c.h},
+                                     {"w", c.w},
+                                     {"c", c.c},
+                                     {"k", c.k},
+                                     {"t", c.t},
+                                     {"r", c.r},
+                                     {"s", c.s},
+                                     {"groups", c.groups}})
+    check_range("conv3d", field, value, 1);
+  check_triple("stride", c.stride, 1, largest_step), check_triple("dilation", c.dilation, 1, largest_step);
+  check_triple("before", c.before, 0, largest_step), check_triple("after", c.after, 0, largest_step);
+  if (c.c % c.groups != 0 || c.k % c.groups != 0)
+    throw UserError(
+        fmt::format("conv3d: {} input and {} output channels with groups={}; both must be multiples of "
+                    "groups",
+                    c.c, c.k, c.groups));
+  check_size("conv3d", "volume", {c.n, c.d, c.h, c.w, c.c});
+  check_size("conv3d", "filter", {c.k, c.t, c.r, c.s, c.c / c.groups});
+  const std::int64_t planes = output_extent(c, 0), height = output_extent(c, 1), width = output_extent(c, 2);
+  if (std::min({planes, height, width}) < 1)
+    throw UserError(
+        fmt::format("conv3d: the output would be {}x{}x{} voxels; the filter does not fit the padded volume", planes,
+                    height, width));
+  check_size("conv3d", "output", {c.n, planes, height, width, c.k});
+  return {.images = c.n, .height = planes * height, .width = width, .cols = c.k};
+}
+
 using Shape = std::vector<std::int64_t>;
 
 template <class... F>
@@ -95,6 +140,8 @@ Shape image_shape(const C& c) {
 
 }  // namespace
 
+std::int64_t output_planes(const Conv3d& volume) { return output_extent(volume, 0); }
+
 Extents extents(const Contraction& contraction) {
   return std::visit([](const auto& c) { return extents_of(c); }, contraction);
 }
@@ -108,6 +155,9 @@ Shape shape_a(const Contraction& contraction) {
   return std::visit(Overloaded{[](const Gemm& g) {
                                  return g.transpose_a ? Shape{g.batch, g.k, g.m} : Shape{g.batch, g.m, g.k};
                                },
+                               [](const Conv3d& c) {
+                                 return Shape{c.n, c.d, c.h, c.w, c.c};
+                               },
                                [](const auto& c) { return image_shape(c); }},
                     contraction);
 }
@@ -119,6 +169,9 @@ Shape shape_b(const Contraction& contraction) {
                                [](const Conv2d& c) {
                                  return c.layout == Layout::nhwc ? Shape{c.k, c.r, c.s, c.c / c.groups}
                                                                  : Shape{c.k, c.c / c.groups, c.r, c.s};
+                               },
+                               [](const Conv3d& c) {
+                                 return Shape{c.k, c.t, c.r, c.s, c.c / c.groups};
                                },
                                [](const ConvTranspose2d& c) {
                                  return c.layout == Layout::nhwc ? Shape{c.c, c.r, c.s, c.k / c.groups}
@@ -132,6 +185,10 @@ Shape shape_mn(const Contraction& contraction) {
   return std::visit(Overloaded{[](const Gemm& g) {
                                  return Shape{g.batch, g.m, g.n};
                                },
+                               [&](const Conv3d& c) {
+                                 const std::int64_t planes = output_planes(c);
+                                 return Shape{e.images, planes, e.height / planes, e.width, e.cols};
+                               },
                                [&](const auto& c) {
                                  return c.layout == Layout::nhwc ? Shape{e.images, e.height, e.width, e.cols}
                                                                  : Shape{e.images, e.cols, e.height, e.width};
@@ -141,7 +198,8 @@ Shape shape_mn(const Contraction& contraction) {
 
 std::int64_t depth(const Contraction& contraction) {
   return std::visit(
-      Overloaded{[](const Gemm& g) { return g.k; }, [](const auto& c) { return c.r * c.s * (c.c / c.groups); }},
+      Overloaded{[](const Gemm& g) { return g.k; }, [](const Conv3d& c) { return c.t * c.r * c.s * (c.c / c.groups); },
+                 [](const auto& c) { return c.r * c.s * (c.c / c.groups); }},
       contraction);
 }
 
@@ -168,6 +226,22 @@ std::string describe_convolution(std::string_view name, const C& c) {
 }
 }  // namespace
 
+namespace {
+std::string text_of(const Triple& x) {
+  return x == Triple(x.d) ? fmt::format("{}", x.d) : fmt::format("{}x{}x{}", x.d, x.h, x.w);
+}
+
+std::string describe_volume(const Conv3d& c) {
+  std::string text = fmt::format("conv3d {}x{}x{}x{}x{} -> {}, {}x{}x{}", c.n, c.d, c.h, c.w, c.c, c.k, c.t, c.r, c.s);
+  if (c.stride != Triple(1)) text += ", stride " + text_of(c.stride);
+  if (c.before != Triple(0) || c.after != Triple(0))
+    text += ", pad " + text_of(c.before) + (c.after == c.before ? "" : " to " + text_of(c.after));
+  if (c.dilation != Triple(1)) text += ", dilation " + text_of(c.dilation);
+  if (c.groups != 1) text += fmt::format(", groups {}", c.groups);
+  return text + ", " + std::string(to_string(c.dtype_x));
+}
+}  // namespace
+
 std::string to_string(const Contraction& contraction) {
   return std::visit(Overloaded{[](const Gemm& g) {
                                  return fmt::format("{}gemm {}{}x{}x{}{}{}, {}", g.products == 1 ? "" : "dual ",
@@ -176,6 +250,7 @@ std::string to_string(const Contraction& contraction) {
                                                     g.transpose_b ? ", B transposed" : "", to_string(g.dtype_a));
                                },
                                [](const Conv2d& c) { return describe_convolution("conv2d", c); },
+                               [](const Conv3d& c) { return describe_volume(c); },
                                [](const ConvTranspose2d& c) { return describe_convolution("conv_transpose2d", c); }},
                     contraction);
 }

@@ -95,6 +95,7 @@ Graph without_head(const Graph& graph) {
 Layout image_layout(const Contraction& contraction) {
   if (const auto* conv = std::get_if<Conv2d>(&contraction)) return conv->layout;
   if (const auto* transposed = std::get_if<ConvTranspose2d>(&contraction)) return transposed->layout;
+  if (std::holds_alternative<Conv3d>(contraction)) return Layout::nhwc;
   throw UserError(fmt::format("{} has no image; expected a convolution", to_string(contraction)));
 }
 
@@ -130,6 +131,9 @@ void check_forms(const Graph& graph, const Contraction& contraction) {
     if (is_resampled(s) && std::holds_alternative<Gemm>(contraction))
       throw UserError(fmt::format("store {} ({}) is of {}, which has no image; expected a convolution", s.name,
                                   to_string(s.form), to_string(contraction)));
+    if (is_resampled(s) && std::holds_alternative<Conv3d>(contraction))
+      throw UserError(fmt::format("store {} ({}) is of {}, whose results are volumes; expected a convolution of images",
+                                  s.name, to_string(s.form), to_string(contraction)));
     if (s.form == StoreForm::head) extents(head_contraction(contraction, s.head->channels, DType::f32));
   }
 }

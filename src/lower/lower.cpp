@@ -23,7 +23,7 @@ namespace {
 plan::Expected<tuning::Chosen> choose(const Problem& p, const plan::Device& device) {
   const auto fixed = plan::fixed_by(p.options.plan, p.options.plan_override);
   auto chosen = tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
-  if (chosen || std::holds_alternative<Conv2d>(p.contraction)) return chosen;
+  if (chosen || std::holds_alternative<Conv2d>(p.contraction) || p.task.volume) return chosen;
   plan::Refusal refusal = std::move(chosen).refusal();  // the caller has not asked for it
   refusal.message =
       fmt::format("{} runs as the convolution of its rows, and {}", to_string(p.contraction), refusal.told());

@@ -14,6 +14,7 @@ namespace {
 struct IsElementary {
   bool operator()(const operators::Conv2d&) const { return false; }
   bool operator()(const operators::UpsampledConv2d&) const { return false; }
+  bool operator()(const operators::StackedConv3d&) const { return false; }
   bool operator()(const operators::ConvTranspose2d&) const { return false; }
   bool operator()(const operators::Conv3d&) const { return false; }
   bool operator()(const operators::Gemm&) const { return false; }

@@ -39,6 +39,17 @@ struct ContractionOf {
     to.h *= 2, to.w *= 2;
     return to;
   }
+  Contraction operator()(const operators::StackedConv3d& c) const {
+    const Sizes &x = input(0), &w = input(1);
+    const auto triple = [](const std::vector<std::int64_t>& list) { return Triple(list[0], list[1], list[2]); };
+    Conv3d to;
+    to.n = x[0], to.c = x[1], to.d = c.planes, to.h = x[2] / c.planes, to.w = x[3];
+    to.k = sizes[op.output][1], to.t = c.taps, to.r = w[2] / c.taps, to.s = w[3];
+    to.stride = triple(c.conv.stride), to.dilation = triple(c.conv.dilation);
+    to.before = triple(c.conv.before), to.after = triple(c.conv.after);
+    to.groups = c.conv.groups;
+    return to;
+  }
   Contraction operator()(const operators::ConvTranspose2d& c) const {
     auto to = convolution<ConvTranspose2d>(c);
     to.output_pad = c.output_pad;

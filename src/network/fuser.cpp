@@ -379,7 +379,8 @@ FusedNetwork Fuser::run() {
 }  // namespace
 
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
-  const Network& given = fuse && style.attention ? with_attention(network) : network;
+  const Network& plain = fuse && style.attention ? with_attention(network) : network;
+  const Network& given = style.volumes ? stacked_volumes(plain) : plain;
   FusedNetwork f = Fuser(legalise(given, fuse && style.upsamples), fuse, style.maps).run();
   if (fuse && style.column_ranges) {
     Stacked stacked = stack_products(f.network, f.regions, style);

@@ -15,7 +15,9 @@ constexpr std::int64_t most_head_channels = 32;  // that a kernel's head has
 constexpr std::int64_t widest_block = 128;       // more channels would not be in one of the tiles that serve best
 
 bool is_convolution(const Network& n, const Region& r) {
-  return r.kind == RegionReport::Kind::contraction && is_conv2d(n.operators[r.operators[0]].kind);
+  if (r.kind != RegionReport::Kind::contraction) return false;
+  const OperatorKind& kind = n.operators[r.operators[0]].kind;
+  return is_conv2d(kind) || std::holds_alternative<operators::StackedConv3d>(kind);
 }
 
 // 1x1, as large as its image, of few channels

@@ -281,6 +281,25 @@ Shape infer_tensor_shape(const operators::Conv3d& c, const OperatorInputs& in) {
   return r;
 }
 
+// As of the volumes that it stands for
+Shape infer_tensor_shape(const operators::StackedConv3d& c, const OperatorInputs& in) {
+  count(in, 2, 3);
+  const auto split = [&](std::size_t i, std::int64_t planes) {
+    NetworkTensor t = *in.tensors[i];
+    if (t.shape.size() != 4 || planes < 1 || !t.shape[2].known() || t.shape[2].value() % planes != 0)
+      fail(in, "input '{}' has shape {}; expected 4 extents, with {} planes one below the other", t.name,
+           to_string(t.shape), planes);
+    t.shape[2] = Dim(t.shape[2].value() / planes);
+    t.shape.insert(t.shape.begin() + 2, Dim(planes));
+    return t;
+  };
+  const NetworkTensor x = split(0, c.planes), w = split(1, c.taps);
+  std::vector<const NetworkTensor*> tensors{&x, &w};
+  if (in.tensors.size() == 3) tensors.push_back(in.tensors[2]);
+  const Shape y = infer_tensor_shape(c.conv, OperatorInputs{tensors, in.where});
+  return {y[0], y[1], Dim(y[2].value() * y[3].value()), y[4]};
+}
+
 Shape infer_tensor_shape(const operators::PoolNd& p, const OperatorInputs& in) {
   count(in, 1, 1);
   const Shape& x = in.shape(0);

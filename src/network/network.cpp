@@ -29,6 +29,7 @@ constexpr const char* resize_names[] = {"resize nearest", "resize linear", "resi
 struct NameOf {
   std::string operator()(const operators::Conv2d&) const { return "conv2d"; }
   std::string operator()(const operators::UpsampledConv2d&) const { return "conv2d"; }
+  std::string operator()(const operators::StackedConv3d&) const { return "conv3d"; }
   std::string operator()(const operators::ConvTranspose2d&) const { return "conv_transpose2d"; }
   std::string operator()(const operators::Gemm&) const { return "gemm"; }
   std::string operator()(const operators::Elementwise& e) const { return std::string(to_string(e.op)); }
@@ -110,6 +111,8 @@ std::string where(const Operator& op) { return fmt::format("{} '{}'", to_string(
 void check_is_users(const Operator& op) {
   if (std::holds_alternative<operators::UpsampledConv2d>(op.kind))
     throw UserError(where(op) + ": UpsampledConv2d is made while a network is compiled; write Resize and Conv2d");
+  if (std::holds_alternative<operators::StackedConv3d>(op.kind))
+    throw UserError(where(op) + ": StackedConv3d is made while a network is compiled; write Conv3d");
   if (std::holds_alternative<operators::PixelReshape>(op.kind))
     throw UserError(where(op) + ": PixelReshape is made while a network is compiled; write Transpose and Reshape");
   if (std::holds_alternative<operators::Attention>(op.kind))

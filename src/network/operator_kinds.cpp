@@ -5,8 +5,8 @@
 namespace unisono::network {
 
 bool is_contraction(const OperatorKind& k) {
-  return is_conv2d(k) || std::holds_alternative<operators::ConvTranspose2d>(k) ||
-         std::holds_alternative<operators::Gemm>(k);
+  return is_conv2d(k) || std::holds_alternative<operators::StackedConv3d>(k) ||
+         std::holds_alternative<operators::ConvTranspose2d>(k) || std::holds_alternative<operators::Gemm>(k);
 }
 
 std::span<const TensorId> data_inputs(const Operator& op) {

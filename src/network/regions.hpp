@@ -89,6 +89,8 @@ struct MemoryStyle {
   bool maps = false;
   /// Convolutions may take the image before it is upsampled by 2 (operators::UpsampledConv2d).
   bool upsamples = false;
+  /// Convolutions of volumes are ones of images: operators::StackedConv3d.
+  bool volumes = false;
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
   /// by whatever is no contraction. Then products of one input may be stacked, too.
   bool column_ranges = false;
@@ -136,6 +138,13 @@ Network broadcast_operands(const Network& network);
 /// Two MatMuls with a softmax between become operators::Attention, which reads and writes through the reshapes,
 /// permutes and ranges around.
 Network with_attention(const Network& network);
+
+/// Convolutions of volumes with constant filters become operators::StackedConv3d, and what follows them element by
+/// element, normalisations and concatenations of channels among it, work on the same images.
+Network stacked_volumes(const Network& network);
+
+/// Why that leaves a Conv3d as it is.
+std::optional<Refusal> refuse_stacking(const Network& network, const Operator& op);
 
 /// Values between permutes from (N,C,H,W) to (N,H,W,C) and back become rows of matrices, which need no copies.
 Network rows_of_pixels(const Network& network);

@@ -33,6 +33,21 @@ struct Describe {
   std::string operator()(const operators::UpsampledConv2d& c) const {
     return convolution("conv2d", c) + ", image upsampled 2x2";
   }
+  // As the volumes that it stands for
+  std::string operator()(const operators::StackedConv3d& c) const {
+    const Shape &x = input(0), &w = input(1);
+    const Shape volume{x[0], x[1], Dim(c.planes), Dim(x[2].value() / c.planes), x[3]};
+    std::string text = fmt::format("conv3d {} -> {}, {}x{}x{}", to_string(volume), to_string(output()[1]), c.taps,
+                                   w[2].value() / c.taps, to_string(w[3]));
+    const auto append = [&](std::string_view field, const std::vector<std::int64_t>& list, std::int64_t usual) {
+      if (std::ranges::count(list, usual) != 3) text += fmt::format(", {} {}", field, fmt::join(list, "x"));
+    };
+    append("stride", c.conv.stride, 1), append("pad", c.conv.before, 0);
+    if (c.conv.after != c.conv.before) text += fmt::format(" to {}", fmt::join(c.conv.after, "x"));
+    append("dilation", c.conv.dilation, 1);
+    if (c.conv.groups != 1) text += fmt::format(", groups {}", c.conv.groups);
+    return text;
+  }
   std::string operator()(const operators::ConvTranspose2d& c) const { return convolution("conv_transpose2d", c); }
   std::string operator()(const operators::Gemm&) const {
     return fmt::format("gemm {} -> {}", to_string(input(0)), to_string(output()));

@@ -31,11 +31,31 @@ ConvTask of_transposed(const ConvTranspose2d& t) {
   return task;
 }
 
+ConvTask of_volume(const Conv3d& v) {
+  ConvTask task(Conv2d{.n = v.n,
+                       .h = v.d * v.h,
+                       .w = v.w,
+                       .c = v.c,
+                       .k = v.k,
+                       .r = v.t * v.r,
+                       .s = v.s,
+                       .stride = {v.stride.h, v.stride.w},
+                       .pad = {v.before.h, v.before.w, v.after.h, v.after.w},
+                       .dilation = {v.dilation.h, v.dilation.w},
+                       .groups = v.groups,
+                       .dtype_x = v.dtype_x,
+                       .dtype_w = v.dtype_w});
+  const bool voxels = v.t * v.r * v.s == 1 && v.stride == Triple(1) && v.before == Triple(0) && v.after == Triple(0);
+  if (!voxels) task.volume = v;
+  return task;
+}
+
 }  // namespace
 
 ConvTask as_convolution(const Contraction& contraction) {
   if (const auto* conv = std::get_if<Conv2d>(&contraction)) return *conv;
   if (const auto* product = std::get_if<Gemm>(&contraction)) return of_product(*product);
+  if (const auto* volume = std::get_if<Conv3d>(&contraction)) return of_volume(*volume);
   return of_transposed(std::get<ConvTranspose2d>(contraction));
 }
 

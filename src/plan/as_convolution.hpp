@@ -17,15 +17,20 @@ struct ConvTask {
   std::optional<ConvTranspose2d> transposed;  ///< then `conv` has its fields, and no extents of its own
   /// `transposed` by its output's phases: `conv` is of stride 1 and has the taps of one of them.
   bool phases = false;
+  /// `conv` has the planes of volumes, and those of the filter, one below the other: h is D·H and r is T·R. Its stride,
+  /// pad and dilation are those within a plane, and it has no extents of its own.
+  std::optional<Conv3d> volume;
 
   ConvTask(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one
 
-  Contraction contraction() const { return transposed ? Contraction(*transposed) : Contraction(conv); }
+  Contraction contraction() const {
+    return transposed ? Contraction(*transposed) : volume ? Contraction(*volume) : Contraction(conv);
+  }
 };
 
 /// The convolution that computes a contraction: itself, or for a product of A (batch, m, k) and B (batch, n, k) the 1x1
-/// convolution of images of one line of m pixels with k channels, each with n filters of its own. Results lie alike in
-/// memory.
+/// convolution of images of one line of m pixels with k channels, each with n filters of its own; for volumes of single
+/// voxels, stride 1, the 1x1 convolution of all planes as one image. Results lie alike in memory.
 ConvTask as_convolution(const Contraction& contraction);
 
 }  // namespace unisono::plan

@@ -125,6 +125,34 @@ Float64Contraction problem_of(const ConvTranspose2d& c, const Strided& a, const 
   return p;
 }
 
+// Where output place p of an axis of a volume (0: planes) meets filter place t, or -1
+std::int64_t input_place(const Conv3d& c, std::size_t axis, std::int64_t p, std::int64_t t) {
+  const std::int64_t i = p * c.stride[axis] - c.before[axis] + t * c.dilation[axis];
+  return i >= 0 && i < (axis == 0 ? c.d : axis == 1 ? c.h : c.w) ? i : -1;
+}
+
+Float64Contraction problem_of(const Conv3d& c, const Strided& a, const Strided& b) {
+  Float64Contraction p;
+  p.x = gather(a);
+  p.w = gather(b.permuted({1, 2, 3, 4, 0}));  // (T,R,S,C/groups,K)
+  prepare(p, a.dtype, b.dtype);
+  const Extents e = extents(c);
+  p.groups = c.groups, p.channels = c.c / c.groups, p.most_taps = c.t * c.r * c.s;
+  const std::int64_t matrix = p.channels * c.k, height = e.height / output_planes(c);
+  p.taps_of_row = [c, e, matrix, height, x = p.x.data(), w = p.w.data()](std::int64_t row, std::vector<Tap>& taps) {
+    const std::int64_t image = row / e.rows_per_image(), line = row % e.rows_per_image() / e.width;
+    for (std::int64_t t = 0; t < c.t; ++t)
+      for (std::int64_t r = 0; r < c.r; ++r)
+        for (std::int64_t s = 0; s < c.s; ++s) {
+          const std::int64_t d = input_place(c, 0, line / height, t), h = input_place(c, 1, line % height, r),
+                             v = input_place(c, 2, row % e.width, s);
+          if (d < 0 || h < 0 || v < 0) continue;
+          taps.push_back({x + (((image * c.d + d) * c.h + h) * c.w + v) * c.c, w + ((t * c.r + r) * c.s + s) * matrix});
+        }
+  };
+  return p;
+}
+
 // value[j] = Σ x·w[., j] and magnitude[j] = Σ |x·w[., j]| for `cols` columns, in the order of taps and channels
 template <int Width>
 void sum_columns(const std::vector<Tap>& taps, std::int64_t x_offset, std::int64_t w_offset, std::int64_t channels,

@@ -46,6 +46,7 @@ struct Pieces {
     if (auto* g = std::get_if<Gemm>(&c)) (rows ? g->m : g->batch) = n;
     if (auto* v = std::get_if<Conv2d>(&c)) v->n = n;
     if (auto* t = std::get_if<ConvTranspose2d>(&c)) t->n = n;
+    if (auto* v = std::get_if<Conv3d>(&c)) v->n = n;
     return c;
   }
   std::int64_t rows_each() const { return extents(whole).rows() / count; }

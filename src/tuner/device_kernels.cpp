@@ -54,8 +54,21 @@ void describe(SumsParams& p, const Convolution& c) {
   p.stride_h = i(c.stride[0]), p.stride_w = i(c.stride[1]);
   p.pad_h = i(c.pad[0]), p.pad_w = i(c.pad[1]);
   p.dilation_h = i(c.dilation[0]), p.dilation_w = i(c.dilation[1]);
+  p.depth = p.taps_d = p.stride_d = p.dilation_d = 1, p.plane_height = p.out_height;
   p.planes = c.layout == Layout::nchw;
   p.transposed = std::is_same_v<Convolution, ConvTranspose2d>;
+  p.type = type_of(c.dtype_x);
+}
+
+void describe(SumsParams& p, const Conv3d& c) {
+  const auto i = [](std::int64_t x) { return static_cast<int>(x); };
+  const Extents e = extents(c);
+  p.depth = i(c.d), p.height = i(c.h), p.width = i(c.w), p.channels = i(c.c), p.outputs = i(c.k);
+  p.out_height = i(e.height), p.out_width = i(e.width), p.plane_height = i(e.height / output_planes(c));
+  p.taps_d = i(c.t), p.taps_h = i(c.r), p.taps_w = i(c.s), p.groups = i(c.groups);
+  p.stride_d = i(c.stride.d), p.stride_h = i(c.stride.h), p.stride_w = i(c.stride.w);
+  p.pad_d = i(c.before.d), p.pad_h = i(c.before.h), p.pad_w = i(c.before.w);
+  p.dilation_d = i(c.dilation.d), p.dilation_h = i(c.dilation.h), p.dilation_w = i(c.dilation.w);
   p.type = type_of(c.dtype_x);
 }
 

@@ -19,6 +19,7 @@ std::size_t bytes_of(const std::vector<std::int64_t>& shape, DType type) {
 DType type_a(const Contraction& c) {
   if (const auto* g = std::get_if<Gemm>(&c)) return g->dtype_a;
   if (const auto* v = std::get_if<Conv2d>(&c)) return v->dtype_x;
+  if (const auto* v = std::get_if<Conv3d>(&c)) return v->dtype_x;
   return std::get<ConvTranspose2d>(c).dtype_x;
 }
 

@@ -35,6 +35,8 @@ std::string problem_text(const plan::ConvTask& task) {
   if (c.dilation != Pair(1)) text += fmt::format(",dilation={}", text_of(c.dilation));
   if (c.groups != 1) text += fmt::format(",groups={}", c.groups);
   if (c.layout == Layout::nchw) text += ",nchw";
+  if (const auto& v = task.volume)
+    text += fmt::format(",planes={}x{}/{}+{}-{}*{}", v->d, v->t, v->stride.d, v->before.d, v->after.d, v->dilation.d);
   if (task.transposed) text += fmt::format(",transposed={}", text_of(task.transposed->output_pad));
   if (task.columns_a) text += ",a=km";
   if (task.columns_b) text += ",b=kn";

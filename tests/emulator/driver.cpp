@@ -261,12 +261,13 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* to, CUtensorMapDataType type, cuui
   auto map = base_map(type, rank, address, extents, strides, steps, swizzle);
   map.im2col = true, map.channels = static_cast<std::uint16_t>(channels),
   map.pixels = static_cast<std::uint16_t>(pixels);
-  for (int i = 0; i < 2; ++i) {
+  const int reach = rank == 4 ? 128 : 16;  // as the driver's documentation has it
+  for (cuuint32_t i = 0; i + 2 < rank && map.valid; ++i) {
     map.lower[i] = static_cast<std::int16_t>(lower[i]), map.upper[i] = static_cast<std::int16_t>(upper[i]);
-    map.valid = map.valid && lower[i] >= -128 && lower[i] <= 127 && upper[i] >= -128 && upper[i] <= 127;
+    map.valid = lower[i] >= -reach && lower[i] < reach && upper[i] >= -reach && upper[i] < reach;
   }
-  map.valid = map.valid && rank == 4 && channels >= 1 && channels <= 256 && pixels >= 1 && pixels <= 1024 &&
-              (map.swizzle_bytes == 0 || channels * map.element_bytes <= map.swizzle_bytes);
+  map.valid = map.valid && (rank == 4 || rank == 5) && channels >= 1 && channels <= 256 && pixels >= 1 &&
+              pixels <= 1024 && (map.swizzle_bytes == 0 || channels * map.element_bytes <= map.swizzle_bytes);
   return give(to, map);
 }
 

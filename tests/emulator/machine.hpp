@@ -61,7 +61,7 @@ UNISONO_EMULATOR_API bool mbarrier_test(std::uint32_t barrier, unsigned parity, 
 
 struct Coordinates {
   int at[5];
-  std::uint16_t offset[2];  ///< im2col: of w and h
+  std::uint16_t offset[3];  ///< im2col: of w, h and, of volumes, d
 };
 UNISONO_EMULATOR_API void copy_load(std::uint32_t to, const void* map, std::uint32_t barrier, const Coordinates& from,
                                     unsigned ctas);

@@ -45,20 +45,25 @@ void for_box(const TensorMap& map, const Coordinates& from, F&& f) {
   }
 }
 
-// The same of the pixels of an im2col load: (channels, w, h, n), along the box's rows, then its lines, then images.
+// The same of the pixels of an im2col load: (channels, w, h, n) or (channels, w, h, d, n), along the box's rows, then
+// its lines, planes, images.
 template <class F>
 void for_pixels(const TensorMap& map, const Coordinates& from, F&& f) {
-  std::int64_t w = from.at[1], h = from.at[2], n = from.at[3];
-  const std::int64_t last_w = std::int64_t{map.extents[1]} - 1 + map.upper[0];
-  const std::int64_t last_h = std::int64_t{map.extents[2]} - 1 + map.upper[1];
+  const int axes = map.rank - 2;
+  if (axes == 3)
+    for (const std::uint16_t offset : from.offset)
+      if (offset > 31) throw std::runtime_error("an im2col load of a volume with an offset above 31");
+  std::int64_t at[5];
+  std::copy_n(from.at, 5, at);
   std::uint32_t offset = 0;
   for (int pixel = 0; pixel < map.pixels; ++pixel) {
-    for (int c = 0; c < map.channels; ++c, offset += map.element_bytes)
-      f(element(map, {from.at[0] + c, w + from.offset[0], h + from.offset[1], n, 0}), offset);
-    if ((w += map.steps[1]) <= last_w) continue;
-    w = map.lower[0];
-    if ((h += map.steps[2]) <= last_h) continue;
-    h = map.lower[1], ++n;
+    std::int64_t seen[5] = {at[0], at[1], at[2], at[3], at[4]};
+    for (int i = 0; i < axes; ++i) seen[i + 1] += from.offset[i];
+    for (int c = 0; c < map.channels; ++c, ++seen[0], offset += map.element_bytes) f(element(map, seen), offset);
+    int i = 0;
+    while (i < axes && (at[i + 1] += map.steps[i + 1]) > std::int64_t{map.extents[i + 1]} - 1 + map.upper[i])
+      at[i + 1] = map.lower[i], ++i;
+    if (i == axes) ++at[axes + 1];
   }
 }
 

@@ -9,7 +9,7 @@ struct TensorMap {
   std::uint64_t base;
   std::uint64_t strides[4];         ///< bytes, of axes 1 to 4
   std::uint32_t extents[5];         ///< elements
-  std::int16_t lower[2], upper[2];  ///< im2col: corners of the box of (w, h)
+  std::int16_t lower[3], upper[3];  ///< im2col: corners of the box of (w, h, d)
   std::uint16_t box[5];             ///< tiled
   std::uint16_t channels, pixels;   ///< im2col: of a load
   std::uint8_t steps[5];

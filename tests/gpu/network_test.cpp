@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 
 #include "gpu/device.hpp"
 #include "gpu/network_problem.hpp"
@@ -62,6 +66,31 @@ TEST(NetworkSmall, AttentionOf131RowsAgrees) { agrees(36); }
 TEST(NetworkSmall, AttentionOf150RowsAgrees) { agrees(37); }
 TEST(NetworkSmall, AttentionOf140RowsOfWideHeadsAgrees) { agrees(38); }
 TEST(NetworkSmall, AttentionOfSharedKeysAgrees) { agrees(39); }
+
+std::size_t place_of(std::string_view name) {
+  const auto& all = network_cases();
+  const auto found = std::ranges::find(all, name, &NetworkCase::name);
+  if (found == all.end()) throw std::logic_error("no case of a network is called " + std::string(name));
+  return static_cast<std::size_t>(found - all.begin());
+}
+
+TEST(NetworkSmall, VolumesAgree) { agrees(place_of("volumes")); }
+TEST(NetworkSmall, VolumesInF16Agree) { agrees(place_of("volumes in f16")); }
+TEST(Network, BlockOfVolumesAgrees) { agrees(place_of("a block of volumes")); }
+TEST(Network, StridedBlockOfVolumesAgrees) { agrees(place_of("a strided block of volumes")); }
+
+// A convolution of volumes with its normalisation and activation is one launch, between the changes of order
+TEST(NetworkSmall, ABlockOfVolumesIsOneLaunch) {
+  for (const char* name : {"a block of volumes", "a strided block of volumes"}) {
+    const NetworkCase& c = network_cases()[place_of(name)];
+    std::vector<std::string> all;
+    for (const LaunchReport& l : explain_device(c.make(), on_gpu(c.precision), c.shapes).launches)
+      all.push_back(l.what + ": " + l.how);
+    // the input, its planes stacked, the block, its result in the order of its axes, the output
+    EXPECT_EQ(all.size(), 5u) << testing::PrintToString(all);
+    EXPECT_THAT(all, testing::Contains(testing::AllOf(testing::HasSubstr("conv3d"), testing::HasSubstr(" volumes"))));
+  }
+}
 
 // Every attention is one launch, and reads q, k and v where their products leave them
 TEST(NetworkSmall, AttentionIsOneLaunch) {

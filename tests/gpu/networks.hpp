@@ -105,6 +105,14 @@ Network shared_keys();
 /// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
 Network products_of_tensors();
 
+/// Convolutions of volumes: normalised, strided and dilated along each axis in its own way, with a residual, of few and
+/// odd channels, of single voxels, of a concatenation, of groups. Inputs "x" (batch, 16, 5, 9, 7) and "odd" (batch, 3,
+/// 6, 7, 11), outputs "a" to "e".
+Network volumes();
+
+/// Conv3d 3x3x3, InstanceNorm, LeakyReLU. Input "x" (batch, channels, 16, 12, 20), output "y".
+Network volume_block(std::int64_t channels, std::int64_t stride);
+
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();
 

@@ -345,6 +345,7 @@ struct Evaluate {
     return {shape, expanded(*in[0], shape), std::vector<double>(static_cast<std::size_t>(element_count(shape)), 0.0)};
   }
   Tensor64 operator()(const operators::Identity&) const { return reshaped(*in[0], in[0]->shape); }
+  Tensor64 operator()(const operators::StackedConv3d&) const { throw prepared("conv3d of stacked planes"); }
   Tensor64 operator()(const operators::UpsampledConv2d&) const { throw prepared("conv2d of an upsampled image"); }
   Tensor64 operator()(const operators::Attention&) const { throw prepared("attention"); }
   Tensor64 operator()(const operators::PixelReshape&) const { throw prepared("reshape of rows of pixels"); }

@@ -142,6 +142,15 @@ struct UpsampledConv2d : ConvAttributes {
 };
 using EnlargedConv2d [[deprecated("UpsampledConv2d")]] = UpsampledConv2d;
 
+/// A Conv3d, not transposed, of volumes whose planes lie one below the other: x (N,C,D·H,W), w (K,C/groups,T·R,S)[,
+/// bias (K)] → (N,K,O·P,Q): what Conv3d becomes while a network is made ready for a GPU, where images lie with their
+/// channels innermost. NetworkBuilder::apply and verify() refuse it.
+struct StackedConv3d {
+  Conv3d conv;
+  std::int64_t planes = 1, taps = 1;  ///< D and T
+  bool operator==(const StackedConv3d&) const = default;
+};
+
 /// A Reshape to extents that are numbers, whose tensors of rank 4 are read and written pixel by pixel, channels last:
 /// what rows of pixels become while a network is made ready. NetworkBuilder::apply and verify() refuse it.
 struct PixelReshape {
@@ -181,15 +190,17 @@ struct Attention {
 
 }  // namespace operators
 
-using OperatorKind = std::variant<
-    operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise, operators::Normalisation,
-    operators::BatchNorm, operators::Softmax, operators::Pool2d, operators::GlobalAveragePool, operators::Resize,
-    operators::Concat, operators::Pad, operators::Reshape, operators::Flatten, operators::Transpose, operators::Expand,
-    operators::Identity, operators::Map, operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather,
-    operators::Tile, operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
-    operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements, operators::GatherND,
-    operators::ScatterElements, operators::ScatterND, operators::Range, operators::Triangle, operators::CumulativeSum,
-    operators::TopK, operators::GridSample, operators::UpsampledConv2d, operators::PixelReshape, operators::Attention>;
+using OperatorKind =
+    std::variant<operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise,
+                 operators::Normalisation, operators::BatchNorm, operators::Softmax, operators::Pool2d,
+                 operators::GlobalAveragePool, operators::Resize, operators::Concat, operators::Pad, operators::Reshape,
+                 operators::Flatten, operators::Transpose, operators::Expand, operators::Identity, operators::Map,
+                 operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather, operators::Tile,
+                 operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
+                 operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements,
+                 operators::GatherND, operators::ScatterElements, operators::ScatterND, operators::Range,
+                 operators::Triangle, operators::CumulativeSum, operators::TopK, operators::GridSample,
+                 operators::UpsampledConv2d, operators::StackedConv3d, operators::PixelReshape, operators::Attention>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

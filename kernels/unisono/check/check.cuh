@@ -64,23 +64,26 @@ UNISONO_DEVICE bool meets(int out, int tap, int extent, int stride, int pad, int
 
 UNISONO_DEVICE Sum convolution_at(const SumsParams& p, u64 image, int line, int column, int k) {
   const int channels = p.channels / p.groups, filters = p.outputs / p.groups, group = k / filters;
+  const int plane = line / p.plane_height, plane_line = line - plane * p.plane_height;
   Sum sum;
-  for (int r = 0; r < p.taps_h; ++r)
-    for (int s = 0; s < p.taps_w; ++s) {
-      int i, j;
-      if (!meets(line, r, p.height, p.stride_h, p.pad_h, p.dilation_h, p.transposed, i)) continue;
-      if (!meets(column, s, p.width, p.stride_w, p.pad_w, p.dilation_w, p.transposed, j)) continue;
-      for (int c = 0; c < channels; ++c) {
-        const u64 from = u64(group) * channels + c;
-        const u64 at_x = p.planes ? ((image * p.channels + from) * p.height + i) * p.width + j
-                                  : ((image * p.height + i) * p.width + j) * p.channels + from;
-        const u64 outer = p.transposed ? from : u64(k), inner = p.transposed ? u64(k % filters) : u64(c);
-        const u64 width = p.transposed ? filters : channels;
-        const u64 at_w = p.planes ? ((outer * width + inner) * p.taps_h + r) * p.taps_w + s
-                                  : ((outer * p.taps_h + r) * p.taps_w + s) * width + inner;
-        sum.add(element(p.a, at_x, p.type), element(p.b, at_w, p.type));
+  for (int t = 0; t < p.taps_d; ++t)
+    for (int r = 0; r < p.taps_h; ++r)
+      for (int s = 0; s < p.taps_w; ++s) {
+        int d, i, j;
+        if (!meets(plane, t, p.depth, p.stride_d, p.pad_d, p.dilation_d, false, d)) continue;
+        if (!meets(plane_line, r, p.height, p.stride_h, p.pad_h, p.dilation_h, p.transposed, i)) continue;
+        if (!meets(column, s, p.width, p.stride_w, p.pad_w, p.dilation_w, p.transposed, j)) continue;
+        for (int c = 0; c < channels; ++c) {
+          const u64 from = u64(group) * channels + c;
+          const u64 at_x = p.planes ? ((image * p.channels + from) * p.height + i) * p.width + j
+                                    : (((image * p.depth + d) * p.height + i) * p.width + j) * p.channels + from;
+          const u64 outer = p.transposed ? from : u64(k), inner = p.transposed ? u64(k % filters) : u64(c);
+          const u64 width = p.transposed ? filters : channels;
+          const u64 at_w = p.planes ? ((outer * width + inner) * p.taps_h + r) * p.taps_w + s
+                                    : (((outer * p.taps_d + t) * p.taps_h + r) * p.taps_w + s) * width + inner;
+          sum.add(element(p.a, at_x, p.type), element(p.b, at_w, p.type));
+        }
       }
-    }
   return sum;
 }
 

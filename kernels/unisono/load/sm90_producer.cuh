@@ -261,6 +261,11 @@ struct Producer {
     }
   }
 
+  // The same of volumes, by im2col tiles of five dimensions.
+  static UNISONO_DEVICE void load_volume_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
+                                               const Barriers& barriers, const Tile& tile, const Range& range, int k,
+                                               bool filters, RingPosition<kStages>& at, RingPosition<kStagesA>& at_a);
+
   // By one thread; with operands to prefetch by a warp, whose other lanes stay one item ahead of it.
   static UNISONO_DEVICE void run(const Params& params, u32 shared, const Barriers& barriers, int rank) {
     const ConvParams& p = params.fixed;
@@ -282,6 +287,8 @@ struct Producer {
           !kStationary || (!kGrouped && item == int(blockIdx.x / kClusterCtas));  // else they are there
       if constexpr (kHaloTile)
         load_halo_tiles(p, sharing, shared, barriers, tile, range, k, filters, ahead, at, at_a);
+      else if constexpr (Operands::kVolumes)
+        load_volume_tiles(p, sharing, shared, barriers, tile, range, k, filters, at, at_a);
       else
         load_im2col_tiles(p, sharing, shared, barriers, tile, range, k, filters, ahead, at, at_a);
     }

@@ -21,6 +21,9 @@ struct SumsParams {
   int height, width, channels, outputs;  // of all groups; of a product: 1, its depth
   int out_height, out_width;             // of a product: m and 1
   int taps_h, taps_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups;
+  // Volumes, whose output's planes are counted in out_height; of an image: 1 plane, 1 tap, stride and dilation 1, pad
+  // 0, and plane_height is out_height.
+  int depth, taps_d, stride_d, pad_d, dilation_d, plane_height;
   int planes, transposed;             // convolutions: channels first; transposed
   int product, columns_a, columns_b;  // products: A is (k, m), B is (k, n)
   int type;                           // of elements: 0 bf16, 1 f16, 2 f32

@@ -41,6 +41,10 @@ struct ConvGeometry {
   Divisor by_tiles_n, by_tiles_m, by_image, by_group,
       by_phase;  // image: tiles_m * tiles_n; group: tiles_n of each row in a group; phase: tiles_n / 4
   Divisor by_tiles_w, by_width, by_pixels, by_splits;  // pixels: height * width
+  // Of volumes (tile/layout.cuh) height counts the output rows of all planes and taps_h the filter's, and these those
+  // of one. pad_d: ahead of the first plane.
+  int plane_height, plane_taps_h, stride_d, pad_d, dilation_d;
+  Divisor by_plane_height;
   // By phases (tile/layout.cuh): height, width, rows are the output's, taps those of a phase, pads the transposed
   // convolution's; tiles_n counts the tiles of all phases.
 };
@@ -51,7 +55,7 @@ constexpr void set_divisors(ConvGeometry& g, int group) {
   g.by_tiles_n = by(g.tiles_n), g.by_tiles_m = by(g.tiles_m), g.by_image = by(i64(g.tiles_m) * g.tiles_n);
   g.by_group = by(i64(group > 0 ? group : 1) * g.tiles_n), g.by_phase = by(g.tiles_n / 4);
   g.by_tiles_w = by(g.tiles_w), g.by_width = by(g.width), g.by_pixels = by(i64(g.height) * g.width),
-  g.by_splits = by(g.splits);
+  g.by_splits = by(g.splits), g.by_plane_height = by(g.plane_height);
 }
 
 // Operands that are loaded without a tensor map, and outputs that are stored without one. Steps count elements;

@@ -33,6 +33,31 @@ UNISONO_DEVICE void tma_load_im2col_multicast(u32 destination, const TensorMap& 
       : "memory");
 }
 
+// The same of volumes: from input position (n, d, h, w), through filter tap (t, r, s).
+struct VolumeCoordinates {
+  int c, w, h, d, n;
+  u16 offset_w, offset_h, offset_d;
+};
+
+UNISONO_DEVICE void tma_load_im2col(u32 destination, const TensorMap& map, u32 barrier, VolumeCoordinates at) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, %10};" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.d), "r"(at.n), "h"(at.offset_w),
+      "h"(at.offset_h), "h"(at.offset_d)
+      : "memory");
+}
+
+UNISONO_DEVICE void tma_load_im2col_multicast(u32 destination, const TensorMap& map, u32 barrier, VolumeCoordinates at,
+                                              u16 ctas) {
+  asm volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster"
+      " [%0], [%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, %10}, %11;" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.d), "r"(at.n), "h"(at.offset_w),
+      "h"(at.offset_h), "h"(at.offset_d), "h"(ctas)
+      : "memory");
+}
+
 UNISONO_DEVICE void tma_load_3d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"

@@ -12,7 +12,7 @@
 //
 // Two ways to load the activations of a tile:
 //   im2col tiles  of consecutive output pixels by TMA's im2col mode, once for every filter tap: any stride, padding,
-//                 dilation; of products by boxes of rows
+//                 dilation; of products by boxes of rows; of volumes by im2col loads of five dimensions
 //   halo tiles    8 pixels wide, with a halo, once for all filter taps: each reads the same stage from another pixel, a
 //                 seventh of the traffic for a 3x3 filter. Stride 1. What comes from L2 a clock, and what shared memory
 //                 takes beside the matrix instructions' reads, bounds these kernels, so halo tiles win wherever they
@@ -34,6 +34,7 @@
 #include "unisono/epilogue/sm90_second_pass_normalise.cuh"
 #include "unisono/load/sm90_filters_ahead.cuh"
 #include "unisono/load/sm90_producer_warps.cuh"
+#include "unisono/load/sm90_volumes.cuh"
 #include "unisono/sm90/consumer.cuh"
 #include "unisono/sm90/conv_kernel.cuh"
 #include "unisono/sm90/main_loop.cuh"

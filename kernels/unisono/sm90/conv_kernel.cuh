@@ -101,7 +101,8 @@ struct ConvFprop {
   static_assert(kProducts == 1 || (!kSwap && !kSplit && !kHaloTile && !kStationary && !kFilledByWarps && !kPhases &&
                                    (!Operands::kColumnsB || kN % 64 == 0)),
                 "two products: of tiles that TMA loads, both operands for each step");
-  static_assert(!kFiltersAhead || !(kFilledByWarps || kDirect || kGrouped || Operands::kBatched),
+  static_assert(!kFiltersAhead || !(kFilledByWarps || kDirect || kGrouped || Operands::kBatched || Operands::kVolumes ||
+                                    kProducts > 1),
                 "TMA loads the filters, which are constant");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
@@ -148,6 +149,7 @@ struct ConvFprop {
   static_assert(!kDirect || !kSplit, "there is nothing to split without stages");
   static_assert(!kGather || (!kHaloTile && kClusterCtas == 1), "ordinary loads go without halo tiles and clusters");
   static_assert(!kPhases || kHaloTile, "consecutive pixels do not lie evenly in the output of a phase");
+  static_assert(!Operands::kVolumes || (!kHaloTile && !kFilledByWarps), "volumes are loaded by im2col tiles");
   static_assert(!kHaloTile || !Operands::kColumnsA, "halo tiles have their channels side by side");
 
   static constexpr int kProducers = kFilledByWarps ? Gatherer::kThreads : 32;  // the rest of their warpgroup assists

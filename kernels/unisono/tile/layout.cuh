@@ -6,7 +6,7 @@ namespace unisono {
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
                         kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
-                        kFiltersAhead = false;
+                        kFiltersAhead = false, kVolumes = false;
   static constexpr int kProducts = 1;
 };
 
@@ -24,6 +24,12 @@ struct Matrices : Images {
 template <bool kOfA, bool kOfB, bool kEach>
 struct DualMatrices : Matrices<kOfA, kOfB, kEach> {
   static constexpr int kProducts = 2;
+};
+
+// Volumes, NDHWC and KTRSC, by im2col tiles (load/sm90_volumes.cuh). The planes of a volume are one image, one below
+// the other, to all but the loads: a tile runs through the borders between them, and statistics are those of a volume.
+struct Volumes : Images {
+  static constexpr bool kVolumes = true;
 };
 
 // A transposed convolution of stride 2 by its output's four phases: one of each two image rows, and of each two pixels

@@ -60,16 +60,16 @@ struct Tensors {
 /// A tensor map before it is encoded. Extents are listed innermost first.
 struct MapShape {
   int rank = 0;
-  std::array<std::uint64_t, 4> extents{};  ///< elements
-  std::array<std::uint64_t, 3> strides{};  ///< bytes; of the extents from the second on
+  std::array<std::uint64_t, 5> extents{};  ///< elements
+  std::array<std::uint64_t, 4> strides{};  ///< bytes; of the extents from the second on
   // A box of a tiled map:
-  std::array<std::uint32_t, 4> box{};
+  std::array<std::uint32_t, 5> box{};
   // Or, of an im2col map, `channels` of `pixels` consecutive positions of the filter's corner; the corners bound where
-  // that may stand, {w, h}, relative to the first and the last pixel of an image.
+  // that may stand, {w, h} or {w, h, d}, relative to the first and the last pixel of an image.
   bool im2col = false;
-  std::array<int, 2> lower{}, upper{};
+  std::array<int, 3> lower{}, upper{};
   std::uint32_t channels = 0, pixels = 0;
-  std::array<std::uint32_t, 4> steps{1, 1, 1, 1};
+  std::array<std::uint32_t, 5> steps{1, 1, 1, 1, 1};
   std::uint64_t element_bytes = 2;
   int swizzle_bytes = 0;  ///< a row of the box: 128, 64, 32, or less for none
 

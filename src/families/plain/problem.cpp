@@ -87,6 +87,8 @@ std::vector<std::string> refuse(const Workload& w) {
   const Extents e = extents(w.task.contraction());
   Reasons reasons;
   check_operands(w.task.conv, reasons);
+  if (w.task.volume)
+    reasons.emplace_back("volumes: the plain kernels convolve images. Use a network, which has kernels for volumes");
   check_sizes(w.task.conv, e, reasons);
   check_epilogue(w.epilogue, reasons);
   if (reasons.empty()) check_groups(w);

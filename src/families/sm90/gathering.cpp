@@ -49,10 +49,37 @@ std::optional<plan::Refusal> beyond_im2col(const Conv2d& c, int i) {
   return std::nullopt;
 }
 
+std::optional<plan::Refusal> beyond_im2col(const Conv3d& v) {
+  constexpr const char* axes[] = {"depth", "height", "width"};
+  const Triple taps(v.t, v.r, v.s);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::int64_t span = (taps[i] - 1) * v.dilation[i];
+    if (v.stride[i] > 8)
+      return plan::because(fmt::format("stride {} along the {}; im2col loads reach 8", v.stride[i], axes[i]));
+    if (span > 31)
+      return plan::because(fmt::format("taps {} apart along the {}; im2col loads of volumes reach 31", span, axes[i]));
+    for (const std::int64_t corner : {-v.before[i], v.after[i] - span})
+      if (corner < -16 || corner > 15)
+        return plan::because(
+            fmt::format("a corner at {} along the {}; im2col loads of volumes reach -16 to 15", corner, axes[i]));
+  }
+  return std::nullopt;
+}
+
+std::optional<plan::Refusal> beyond_volumes(const plan::ConvTask& t) {
+  using plan::because;
+  const Conv3d& v = *t.volume;
+  if (v.groups != 1) return because(fmt::format("{} groups of channels; kernels of volumes know one", v.groups));
+  if (v.c % unit_of(t) != 0)
+    return because(fmt::format("{} input channels are no multiple of {}, and strides of TMA multiples of 16 bytes", v.c,
+                               unit_of(t)));
+  return beyond_im2col(v);
+}
+
 std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   using plan::because;
   const Conv2d& c = t.conv;
-  if (t.phases) return std::nullopt;
+  if (t.phases || t.volume) return std::nullopt;  // nothing gathers volumes: beyond_volumes()
   if (t.transposed) {
     const auto refusal = beyond_phases(*t.transposed);
     return because(refusal ? "a transposed convolution, not by parity phases: " + refusal->first()
@@ -93,6 +120,7 @@ std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& t) {
   using plan::because;
   const Conv2d& c = t.conv;
   if (c.groups == 1) return because("one group");
+  if (t.volume) return because("a convolution of volumes");
   if (t.transposed) return because("a transposed convolution");
   if (c.layout == Layout::nchw) return because("channels first");
   if (is_tf32(t)) return because("filters of f32");

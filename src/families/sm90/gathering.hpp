@@ -33,6 +33,12 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& task);
 /// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); nothing: they can.
 std::optional<plan::Refusal> beyond_im2col(const Conv2d& conv, int axis);
 
+/// The same of volumes, tensors of five dimensions, along every axis.
+std::optional<plan::Refusal> beyond_im2col(const Conv3d& volume);
+
+/// Why no kernel serves a convolution of volumes; nothing: those do that load it by im2col tiles.
+std::optional<plan::Refusal> beyond_volumes(const plan::ConvTask& task);
+
 /// Why a tile across the channels cannot be several groups, whose filters lie along a diagonal in shared memory
 /// (kernels/unisono/load/sm90_group_filters.cuh); nothing: it can.
 std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& task);

@@ -37,6 +37,13 @@ ConvGeometry common_geometry(const plan::ConvTask& task) {
   g.stride_h = as_far_as_it_matters(c.stride[0]), g.stride_w = as_far_as_it_matters(c.stride[1]);
   g.pad_h = number("padding", c.pad[0]), g.pad_w = number("padding", c.pad[1]);
   g.dilation_h = as_far_as_it_matters(c.dilation[0]), g.dilation_w = as_far_as_it_matters(c.dilation[1]);
+  g.plane_height = g.height;
+  if (const auto& v = task.volume) {
+    const std::int64_t planes = output_planes(*v);
+    g.plane_height = static_cast<int>(e.height / planes), g.plane_taps_h = number("filter rows", v->r);
+    g.stride_d = as_far_as_it_matters(v->stride.d), g.pad_d = number("padding", v->before.d);
+    g.dilation_d = as_far_as_it_matters(v->dilation.d);
+  }
   return g;
 }
 

@@ -46,6 +46,13 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
   limit("the bytes of an output image", e.rows_per_image() * c.k * 2, map_stride_limit - 1, split);
 }
 
+void check_volume(const plan::ConvTask& task, const plan::Epilogue& epilogue, Reasons& reasons) {
+  if (!task.volume) return;
+  if (const auto refusal = beyond_volumes(task)) reasons.push_back("volumes: " + refusal->first());
+  if (epilogue.resampled.any())
+    reasons.emplace_back("volumes: pooled or upsampled stores, which are of images. Store the whole result");
+}
+
 /// Ordinary loads count the elements of an image, and of the filters, in 32 bits.
 void check_gathered(const plan::ConvTask& task, Reasons& reasons) {
   const Conv2d& c = task.conv;
@@ -136,6 +143,7 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   check_operands(task, reasons);
   check_sizes(conv, e, reasons);
   check_gathered(task, reasons);
+  check_volume(task, epilogue, reasons);
   if (epilogue.norm && epilogue.norm->batch && e.images > 1 && (task.batched || stores_of(task) == Stores::planes))
     reasons.push_back(
         "batch: statistics over all rows, where products have operands of their own or channels come first, so that "

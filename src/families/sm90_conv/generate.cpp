@@ -107,6 +107,7 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
     return text(fmt::format("Groups<{}, {}>", c.operands.group_channels, c.operands.group_filters),
                 "  // channels and filters of a group");
   using Box = Im2colTile::Box;
+  if (c.loads(Box::voxels)) return "    using Operands = Volumes;\n";
   const bool columns_a = c.loads(Box::columns);
   if (c.operands.products > 1)
     return fmt::format(

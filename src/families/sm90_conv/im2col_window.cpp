@@ -55,6 +55,7 @@ std::size_t Im2colWindow::window_bytes(int tile_m) const {
 std::optional<plan::Refusal> beyond_explicit_im2col(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   if (t.transposed) return plan::because("a transposed convolution");
+  if (t.volume) return plan::because("a convolution of volumes");
   if (t.columns_a || t.columns_b || t.batched) return plan::because("a product");
   if (c.layout == Layout::nchw) return plan::because("channels first");
   if (c.groups != 1) return plan::because(fmt::format("{} groups of channels", c.groups));

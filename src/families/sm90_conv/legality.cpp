@@ -86,6 +86,7 @@ std::optional<plan::Refusal> check_cluster(const ConvConfig& c, const plan::Devi
 
 std::optional<plan::Refusal> check_halo(const ConvConfig& c, const sm90::ConvProblem& p) {
   const Conv2d& conv = p.conv;
+  if (p.task.volume) return unfit("halo tiles: a convolution of volumes; a halo tile lies in one plane");
   if (p.task.columns_a) return unfit("halo tiles: A is (k, m); pixels of a halo tile have their channels side by side");
   if (conv.stride[0] != 1 || conv.stride[1] != 1)
     return unfit("halo tiles: stride {}x{}; neighbouring pixels share a halo tile only at stride 1", conv.stride[0],
@@ -102,9 +103,11 @@ std::optional<plan::Refusal> check_halo(const ConvConfig& c, const sm90::ConvPro
   return {};
 }
 
-std::optional<plan::Refusal> check_im2col(const Conv2d& conv) {
-  for (int axis = 0; axis < 2; ++axis)
-    if (const auto refusal = sm90::beyond_im2col(conv, axis)) return unfit("im2col tiles: {}", refusal->first());
+std::optional<plan::Refusal> check_im2col(const plan::ConvTask& task) {
+  if (const auto refusal = task.volume ? sm90::beyond_im2col(*task.volume) : std::nullopt)
+    return unfit("im2col tiles: {}", refusal->first());
+  for (int axis = 0; axis < 2 && !task.volume; ++axis)
+    if (const auto refusal = sm90::beyond_im2col(task.conv, axis)) return unfit("im2col tiles: {}", refusal->first());
   return {};
 }
 
@@ -147,7 +150,7 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
   if (c.window()) {
     if (auto refusal = check_explicit_im2col(c, p)) return refusal;
   } else if (!c.gathered()) {
-    if (auto refusal = c.halo() ? check_halo(c, p) : check_im2col(p.conv)) return refusal;
+    if (auto refusal = c.halo() ? check_halo(c, p) : check_im2col(p.task)) return refusal;
     if (c.operands.grouped()) {
       if (auto refusal = check_groups(c, p)) return refusal;
     } else if (p.gathered) {
@@ -155,6 +158,7 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     }
   } else {
     const std::int64_t group = p.conv.k / p.conv.groups;
+    if (p.task.volume) return unfit("gather: a convolution of volumes, which im2col loads alone serve");
     if (c.schedule.cluster.ctas() > 1) return unfit("gather: a cluster of CTAs; ordinary loads serve one");
     if (c.atoms() > 1) return unfit("gather: {} deep; ordinary loads fill rows of 128 bytes", c.tile.k);
     if (c.gathered()->direct) {

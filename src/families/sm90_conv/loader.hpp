@@ -13,6 +13,7 @@ namespace unisono::families::sm90_conv {
 struct Im2colTile {
   enum class Box : std::uint8_t {
     pixels,   ///< im2col loads: consecutive pixels of the output, wherever the tap finds them
+    voxels,   ///< the same of volumes, whose planes are walked over like image rows
     rows,     ///< boxes of rows, where each output pixel is a product of its own input pixel
     columns,  ///< boxes of 64 columns of A (k, m)
   };

@@ -101,6 +101,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.mode() != sm90::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
   if (c.element == DType::tf32) text += " tf32";
   if (c.loads(Im2colTile::Box::columns)) text += " A(k,m)";
+  if (c.loads(Im2colTile::Box::voxels)) text += " volumes";
   if (c.by_parity())
     text += " by parity";
   else if (c.columns_b())
@@ -143,8 +144,10 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
           ? fmt::format("halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all filter taps",
                         c.halo()->halo_h, c.halo()->halo_w) +
                 (c.by_parity() ? std::string(", in each of the four parity phases of the output") : std::string())
-      : c.loads(Im2colTile::Box::rows) ? std::string("boxes of rows")
-                                       : std::string("im2col tiles, one for every filter tap"));
+      : c.loads(Im2colTile::Box::rows)   ? std::string("boxes of rows")
+      : c.loads(Im2colTile::Box::voxels) ? std::string("im2col tiles that run through the planes of a volume, one for "
+                                                       "every filter tap")
+                                         : std::string("im2col tiles, one for every filter tap"));
   if (c.operands.products > 1)
     text += fmt::format(
         "products: two of the same A; {} columns of either B side by side in a stage, one matrix "

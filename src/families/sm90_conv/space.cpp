@@ -76,6 +76,7 @@ std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2co
 
 std::vector<sm90::Load> loads(const sm90::ConvProblem& p) {
   if (p.task.phases) return {sm90::Load::halo};
+  if (p.task.volume) return {sm90::Load::im2col};
   std::vector<sm90::Load> list;
   if (p.gathered) list.push_back(sm90::Load::gather);
   if (!p.gathered || p.group_tiles) list.insert(list.end(), {sm90::Load::halo, sm90::Load::im2col});
@@ -182,7 +183,10 @@ void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
     halo->halo_h = reach(p.conv.r, p.conv.dilation[0]), halo->halo_w = reach(p.conv.s, p.conv.dilation[1]);
     halo->by_parity = p.task.phases;
   } else if (auto* im2col = std::get_if<Im2colTile>(&loader)) {
-    im2col->box = p.task.columns_a ? Box::columns : is_product(p.conv) && !p.group_tiles ? Box::rows : Box::pixels;
+    im2col->box = p.task.volume                          ? Box::voxels
+                  : p.task.columns_a                     ? Box::columns
+                  : is_product(p.conv) && !p.group_tiles ? Box::rows
+                                                         : Box::pixels;
   }
 }
 

@@ -14,14 +14,14 @@ std::uint64_t u64(std::int64_t x) { return static_cast<std::uint64_t>(x); }
 std::uint32_t u32(std::int64_t x) { return static_cast<std::uint32_t>(x); }
 
 // Strides of a dense tensor of these extents
-MapShape dense(int rank, const std::array<std::uint64_t, 4>& extents, std::uint64_t bytes) {
+MapShape dense(int rank, const std::array<std::uint64_t, 5>& extents, std::uint64_t bytes) {
   MapShape m{.rank = rank, .extents = extents, .element_bytes = bytes};
   std::uint64_t stride = bytes;
   for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(rank); ++i) m.strides[i] = stride *= extents[i];
   return m;
 }
 
-MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std::array<std::uint32_t, 4>& box,
+MapShape tiled(int rank, const std::array<std::uint64_t, 5>& extents, const std::array<std::uint32_t, 5>& box,
                std::uint64_t bytes = 2) {
   MapShape m = dense(rank, extents, bytes);
   m.box = box;
@@ -29,17 +29,36 @@ MapShape tiled(int rank, const std::array<std::uint64_t, 4>& extents, const std:
   return m;
 }
 
+// The same walk over the planes of volumes, too
+MapShape volume_shape(const Conv3d& v, const ConvConfig& k) {
+  const std::uint64_t bytes = size_of(k.element);
+  MapShape m = dense(5, {u64(v.c), u64(v.w), u64(v.h), u64(v.d), u64(v.n)}, bytes);
+  m.im2col = true;
+  const Triple taps(v.t, v.r, v.s);
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    m.lower[2 - axis] = static_cast<int>(-v.before[axis]);
+    m.upper[2 - axis] = static_cast<int>(v.after[axis] - (taps[axis] - 1) * v.dilation[axis]);
+    m.steps[3 - axis] = u32(v.stride[axis]);
+  }
+  m.channels = u32(k.atom_k());
+  m.pixels = u32(k.tile.m);
+  m.swizzle_bytes = static_cast<int>(static_cast<std::uint64_t>(k.atom_k()) * bytes);
+  return m;
+}
+
 // Halo tiles are boxes of 8 pixels by the tile's image rows, with their halo. For im2col tiles the filter's corner
 // walks over the padded image by the stride, and each tap is an offset from there. Rows of k are as long as a swizzle
 // spans: a step of 128 elements takes two such boxes, and one of columns.
-MapShape activation_shape(const Conv2d& c, const ConvPlan& plan) {
+MapShape activation_shape(const plan::ConvTask& task, const ConvPlan& plan) {
+  const Conv2d& c = task.conv;
   const ConvConfig& k = plan.config;
+  if (k.loads(Im2colTile::Box::voxels)) return volume_shape(*task.volume, k);
   const std::uint64_t bytes = size_of(k.element);
   if (k.loads(Im2colTile::Box::rows))
     return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.atom_k()), u32(k.tile.m), 1, 1}, bytes);
   if (k.loads(Im2colTile::Box::columns))
     return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile.k), 1, 1});
-  const std::array<std::uint64_t, 4> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
+  const std::array<std::uint64_t, 5> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   if (k.window()) return window_shape(c, k, k.window()->by_lines());
   const auto [top, left, bottom, right] = c.pad;
   const std::int64_t halo_h = (c.r - 1) * c.dilation[0], halo_w = (c.s - 1) * c.dilation[1];
@@ -50,7 +69,7 @@ MapShape activation_shape(const Conv2d& c, const ConvPlan& plan) {
   m.upper = {static_cast<int>(right - halo_w), static_cast<int>(bottom - halo_h)};
   m.channels = u32(k.atom_k());
   m.pixels = u32(k.tile.m);
-  m.steps = {1, u32(c.stride[1]), u32(c.stride[0]), 1};
+  m.steps = {1, u32(c.stride[1]), u32(c.stride[0]), 1, 1};
   m.swizzle_bytes = static_cast<int>(static_cast<std::uint64_t>(k.atom_k()) * bytes);
   return m;
 }
@@ -122,7 +141,7 @@ std::uint64_t phase_offset(const MapShape& m, int phase) {
 
 MapShapes map_shapes(const plan::ConvTask& task, const ConvPlan& plan) {
   const Conv2d& c = task.conv;
-  return {activation_shape(c, plan), filter_shape(task, plan.config),
+  return {activation_shape(task, plan), filter_shape(task, plan.config),
           output_shape(c, plan, extents(task.contraction()))};
 }
 

@@ -69,7 +69,7 @@ bool names_others(const sm90::FixedFields& f) {
 
 bool is_depthwise(const plan::ConvTask& task) {
   const Conv2d& c = task.conv;
-  return c.groups >= 2 && c.c == c.groups && sm90::gathering_of(task).direct;
+  return !task.volume && c.groups >= 2 && c.c == c.groups && sm90::gathering_of(task).direct;
 }
 
 std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {

@@ -39,6 +39,8 @@ DirectShape direct_shape(const Contraction& contraction) {
             .outputs = c->k,
             .group_outputs = c->k / c->groups,
             .transposed = true};
+  if (std::holds_alternative<Conv3d>(contraction))
+    throw InternalError("a plain kernel for volumes reads a filter as it is");
   const auto& g = std::get<Gemm>(contraction);
   return {.channels = g.k, .outputs = g.n, .group_outputs = g.n, .product = true, .transposed_product = g.transpose_b};
 }

@@ -64,8 +64,9 @@ bool all_equal(const std::vector<float>& v, float x) {
   return std::all_of(v.begin(), v.end(), [x](float y) { return y == x; });
 }
 
-// InstanceNormalization of x reshaped to (N, G, …): group_norm of x with G groups. The results keeps the shape of the
-// node; that it is a reshape of the group norm is remembered, so that a Reshape back to x's shape costs nothing.
+// InstanceNormalization of an image or a volume x reshaped to (N, G, …): group_norm of x with G groups. The results
+// keeps the shape of the node; that it is a reshape of the group norm is remembered, so that a Reshape back to x's
+// shape costs nothing.
 void import_reshaped_instance_norm(const NodeReader& node, NetworkValue shaped, NetworkValue x) {
   const std::int64_t channels = known_channels(node, x.shape()), groups = known_channels(node, shaped.shape());
   if (groups < 1 || channels % groups != 0) node.fail("{} channels do not fall into {} equal groups", channels, groups);
@@ -76,13 +77,14 @@ void import_reshaped_instance_norm(const NodeReader& node, NetworkValue shaped, 
       node.fail("scale and bias have {} elements; expected one for each of {} channels", v->size(), groups);
   operators::Normalisation norm{
       .op = Op::group_norm, .groups = static_cast<int>(groups), .eps = node.real("epsilon", 1e-5f)};
-  std::vector<NetworkValue> inputs{x};
+  const bool image = x.shape().size() == 4;
+  std::vector<NetworkValue> inputs{image ? x : as_image(node, x)};
   norm.has_scale = norm.has_shift = !all_equal(scale, 1) || !all_equal(bias, 0);
   if (norm.has_scale) {
     inputs.push_back(node.make_constant("scale", {channels}, per_channel(node, scale, channels)));
     inputs.push_back(node.make_constant("bias", {channels}, per_channel(node, bias, channels)));
   }
-  const NetworkValue y = node.apply(norm, inputs);
+  const NetworkValue normalised = node.apply(norm, inputs), y = image ? normalised : reshape_like(node, normalised, x);
   operators::Reshape back;
   for (const Dim& d : shaped.shape()) {
     const bool same = d == x.shape()[0] && back.shape.empty();
@@ -96,7 +98,8 @@ void import_reshaped_instance_norm(const NodeReader& node, NetworkValue shaped, 
 void import_instance_norm(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const auto source = node.reshaped_from(x);
-  if (source && source->shape().size() == 4 && x.shape().size() >= 2 && x.shape()[0] == source->shape()[0])
+  if (source && (source->shape().size() == 4 || source->shape().size() == 5) && x.shape().size() >= 2 &&
+      x.shape()[0] == source->shape()[0])
     return import_reshaped_instance_norm(node, x, *source);
   const std::size_t rank = x.shape().size();
   if (rank < 3) node.fail("the input has shape {}; expected (N,C,…)", to_string(x.shape()));

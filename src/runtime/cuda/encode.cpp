@@ -28,8 +28,9 @@ CUtensorMap encoded(const families::MapShape& m, const void* base, DType element
                                             : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   const auto rank = static_cast<cuuint32_t>(m.rank);
   CUtensorMap map{};  // by itself: newer toolkits align it to 128 bytes, which a kernel's parameter need not be
-  const auto extents = std::to_array<cuuint64_t>({m.extents[0], m.extents[1], m.extents[2], m.extents[3]});
-  const auto strides = std::to_array<cuuint64_t>({m.strides[0], m.strides[1], m.strides[2]});
+  const auto extents =
+      std::to_array<cuuint64_t>({m.extents[0], m.extents[1], m.extents[2], m.extents[3], m.extents[4]});
+  const auto strides = std::to_array<cuuint64_t>({m.strides[0], m.strides[1], m.strides[2], m.strides[3]});
   void* const address = const_cast<void*>(base);
   const CUresult result =
       m.im2col

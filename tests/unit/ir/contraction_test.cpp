@@ -103,6 +103,26 @@ TEST(Contraction, ExtentsThatWouldOverflowAreRefused) {
   EXPECT_THAT(error_of(c), HasSubstr("the filter would have"));
 }
 
+TEST(Contraction, Volumes) {
+  Conv3d c{.n = 2, .d = 5, .h = 9, .w = 7, .c = 8, .k = 16, .t = 3, .r = 3, .s = 2};
+  c.stride = {2, 1, 3}, c.before = {1, 2, 0}, c.after = {0, 2, 1}, c.dilation = {1, 2, 1};
+  // planes (5 + 1 - 3) / 2 + 1, rows 9 + 4 - 5 + 1, columns (7 + 1 - 2) / 3 + 1: planes are image rows
+  EXPECT_EQ(extents(c), (Extents{.images = 2, .height = 2 * 9, .width = 3, .cols = 16}));
+  EXPECT_EQ(output_planes(c), 2);
+  EXPECT_THAT(shape_a(c), ElementsAre(2, 5, 9, 7, 8));
+  EXPECT_THAT(shape_b(c), ElementsAre(16, 3, 3, 2, 8));
+  EXPECT_THAT(shape_mn(c), ElementsAre(2, 2, 9, 3, 16));
+  EXPECT_EQ(depth(c), 3 * 3 * 2 * 8);
+  EXPECT_EQ(flop(c), 2.0 * 2 * 2 * 9 * 3 * 16 * 144);
+  EXPECT_EQ(to_string(c), "conv3d 2x5x9x7x8 -> 16, 3x3x2, stride 2x1x3, pad 1x2x0 to 0x2x1, dilation 1x2x1, f32");
+  c.before = c.after = 0, c.dilation = 4;
+  EXPECT_THAT(error_of(c), HasSubstr("the output would be 0x1x1 voxels"));
+  c.stride = {1, 0, 1};
+  EXPECT_THAT(error_of(c), HasSubstr("stride is 1x0x1; expected 1 to 2^24"));
+  EXPECT_THAT(error_of(Conv3d{.d = 1, .h = 1, .w = 1, .c = 6, .k = 4, .groups = 3}),
+              HasSubstr("6 input and 4 output channels with groups=3"));
+}
+
 TEST(Contraction, Description) {
   Conv2d c = conv();
   c.pad = {1, 1, 1, 1};

@@ -133,6 +133,10 @@ TEST_F(Builder, WhatOnlyTheLibraryWritesIsRefused) {
             "conv2d 'c': " + upsampled);
   EXPECT_EQ(user_error([&] { net.apply(operators::PixelReshape{{64, 4}}, {x}, "r"); }), "reshape 'r': " + rows);
   EXPECT_EQ(user_error([&] {
+              net.apply(operators::StackedConv3d{}, {x, weights({4, 4, 1, 1})}, "v");
+            }),
+            "conv3d 'v': StackedConv3d is made while a network is compiled; write Conv3d");
+  EXPECT_EQ(user_error([&] {
               net.apply(operators::Attention{}, {x, x, x}, "a");
             }),
             "attention 'a': Attention is made while a network is compiled; write MatMul and Softmax");

@@ -158,6 +158,36 @@ std::vector<double> scattered(const ConvTranspose2d& c, Array4& x, Array4& w) {
   return y;
 }
 
+// Planes, rows and columns each with a stride, margins and a dilation of their own, in groups
+TEST(Conv3d, AgreesWithTheDefinition) {
+  Conv3d c{.n = 2, .d = 5, .h = 6, .w = 7, .c = 4, .k = 6, .t = 3, .r = 2, .s = 3};
+  c.stride = {2, 1, 3}, c.before = {1, 2, 0}, c.after = {0, 1, 2}, c.dilation = {1, 2, 1}, c.groups = 2;
+  const auto x = random_integers(static_cast<std::size_t>(element_count(shape_a(c))), 5),
+             w = random_integers(static_cast<std::size_t>(element_count(shape_b(c))), 6);
+  const auto y = contracted(c, x, w);
+  const Shape out = shape_mn(c);
+  std::size_t at = 0;
+  for (std::int64_t b = 0; b < out[0]; ++b)
+    for (std::int64_t o = 0; o < out[1]; ++o)
+      for (std::int64_t p = 0; p < out[2]; ++p)
+        for (std::int64_t q = 0; q < out[3]; ++q)
+          for (std::int64_t k = 0; k < out[4]; ++k, ++at) {
+            double sum = 0;
+            for (std::int64_t t = 0; t < 3; ++t)
+              for (std::int64_t r = 0; r < 2; ++r)
+                for (std::int64_t s = 0; s < 3; ++s)
+                  for (std::int64_t i = 0; i < 2; ++i) {
+                    const std::int64_t d = 2 * o + t - 1, h = p + 2 * r - 2, v = 3 * q + s;
+                    if (d < 0 || d >= 5 || h < 0 || h >= 6 || v >= 7) continue;
+                    const std::int64_t from = (((b * 5 + d) * 6 + h) * 7 + v) * 4 + k / 3 * 2 + i,
+                                       by = (((k * 3 + t) * 2 + r) * 3 + s) * 2 + i;
+                    sum += double{x[static_cast<std::size_t>(from)]} * w[static_cast<std::size_t>(by)];
+                  }
+            EXPECT_EQ(y.at(at), sum) << b << "," << o << "," << p << "," << q << "," << k;
+          }
+  EXPECT_EQ(at, y.size());
+}
+
 TEST(ConvTranspose2d, AgreesWithScatteringInBothLayouts) {
   const std::vector<ConvTranspose2d> cases{
       {.n = 2, .h = 3, .w = 4, .c = 3, .k = 5, .r = 2, .s = 2, .stride = {2, 2}},

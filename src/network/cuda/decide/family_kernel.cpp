@@ -125,6 +125,11 @@ std::optional<Refusal> Choice::serve_contraction() {
     transposed->c = conv_.c, transposed->k = conv_.k, transposed->dtype_x = transposed->dtype_w = in_.element;
     contraction_ = *transposed;
   }
+  if (const auto* v = std::get_if<Conv3d>(&given_)) {
+    Conv3d volume = *v;
+    volume.c = conv_.c, volume.k = conv_.k, volume.dtype_x = volume.dtype_w = in_.element;
+    contraction_ = volume;
+  }
   if (std::holds_alternative<Gemm>(given_))
     contraction_ = Gemm{
         .m = conv_.w, .n = conv_.k, .k = conv_.c, .transpose_b = true, .dtype_a = in_.element, .dtype_b = in_.element};

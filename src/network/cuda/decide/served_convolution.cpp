@@ -36,6 +36,8 @@ bool is_padded_with_zeros(const PlanningInput& in, const NetworkPlan& plan, Tens
 Conv2d as_convolution(const Contraction& given, bool im2col) {
   if (const auto* c = std::get_if<Conv2d>(&given)) return im2col ? im2col_of(*c) : *c;
   if (const auto* t = std::get_if<ConvTranspose2d>(&given)) return {.c = t->c, .k = t->k, .groups = t->groups};
+  if (const auto* v = std::get_if<Conv3d>(&given))
+    return {.c = v->c, .k = v->k, .r = v->t * v->r, .s = v->s, .groups = v->groups};
   const auto& g = std::get<Gemm>(given);
   return {.n = 1, .h = 1, .w = g.m, .c = g.k, .k = g.n};
 }

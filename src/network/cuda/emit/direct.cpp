@@ -106,11 +106,35 @@ void emit_computed_filter(RegionEmission& e, const ConvTranspose2d& c, const Pit
   emit_tensor_kernels(e, {*std::move(launches), {x.argument, filter.argument, to.argument}}, describe(e.net(), *e.op));
 }
 
+// An image, or a filter, whose planes lie one below the other, as a volume
+WholeTensor unstacked(const PitchedTensor& tensor, const Sizes& sizes, std::int64_t planes) {
+  WholeTensor whole = whole_tensor(tensor, sizes, DType::f32);
+  auto &shape = whole.strided.shape, &strides = whole.strided.strides;
+  shape[2] /= planes;
+  strides.insert(strides.begin() + 2, shape[2] * strides[2]);
+  shape.insert(shape.begin() + 2, planes);
+  return whole;
+}
+
+// Volumes have a plain kernel of their own
+void emit_volume(RegionEmission& e, const operators::StackedConv3d& c, const PitchedTensor& sums, const Refusal& why) {
+  const auto problem = std::get<Conv3d>(e.in.contraction(*e.op));
+  const Extents space = extents(problem);
+  const WholeTensor x = unstacked(e.tensor(e.input()), e.sizes(e.input()), c.planes),
+                    filter = unstacked(e.in.typed_tensor(e.input(1)), e.sizes(e.input(1)), c.taps),
+                    to = unstacked(sums, {space.images, space.cols, space.height, space.width}, output_planes(problem));
+  auto launches = tensors::convolve(c.conv, x.strided, filter.strided, nullptr, to.strided);
+  if (!launches) e.refuse(launches.refusal().first());
+  emit_tensor_kernels(e, {*std::move(launches), {x.argument, filter.argument, to.argument}}, describe(e.net(), *e.op));
+  e.launches.last().how += ": " + why.first();
+}
+
 }  // namespace
 
 void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& why) {
   if (const auto given = e.in.contraction(*e.op); !e.in.is_constant(e.input(1)))
     if (const auto* c = std::get_if<ConvTranspose2d>(&given)) return emit_computed_filter(e, *c, sums);
+  if (const auto* c = std::get_if<operators::StackedConv3d>(&e.op->kind)) return emit_volume(e, *c, sums, why);
   const PitchedTensor image = emit_direct_image(e);
   const Contraction problem = e.in.contraction(*e.op);
   const Extents space = extents(problem);

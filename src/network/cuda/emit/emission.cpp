@@ -20,7 +20,13 @@ std::string described(const RegionEmission& e, const Region& r) {
 }
 
 void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
-  if (plan.tensors) return emit_tensor_kernels(e, *plan.tensors, described(e, r));
+  if (plan.tensors) {
+    emit_tensor_kernels(e, *plan.tensors, described(e, r));
+    if (std::holds_alternative<operators::Conv3d>(e.op->kind) && !plan.tensors->launches.list.empty())
+      if (const auto why = refuse_stacking(e.net(), *e.op))
+        e.launches.last().how += fmt::format(": not on the tensor cores: {}", why->first());
+    return;
+  }
   switch (r.kind) {
     case RegionReport::Kind::contraction: return emit_contraction(e, plan);
     case RegionReport::Kind::epilogue: {

@@ -32,6 +32,8 @@ class HostNetwork {
   TensorId named(TensorId id);
   void add(const Operator& op);
   TensorId upsampled(const Operator& op);
+  TensorId reshaped(TensorId id, Shape shape);
+  void add_volume(Operator own, const operators::StackedConv3d& c);
 
   const PlanningInput& in_;
   const HostGroup& group_;
@@ -60,11 +62,49 @@ void HostNetwork::add(const Operator& op) {
   Operator own = op;
   for (TensorId& id : own.inputs) id = tensor(id);
   own.output = tensor(op.output);
+  if (const auto* c = std::get_if<operators::StackedConv3d>(&op.kind)) return add_volume(std::move(own), *c);
   if (const auto* c = std::get_if<operators::UpsampledConv2d>(&op.kind)) {
     own.inputs[0] = upsampled(own);
     own.kind = operators::Conv2d{*c};
   }
   out_.operators.push_back(std::move(own));
+}
+
+// The same elements in another shape
+TensorId HostNetwork::reshaped(TensorId id, Shape shape) {
+  NetworkTensor like = out_[id];
+  like.name += "_volume", like.shape = std::move(shape);
+  const auto to = static_cast<TensorId>(out_.tensors.size());
+  out_.tensors.push_back(std::move(like));
+  if (!out_.tensors[to].is_constant())
+    out_.operators.push_back({operators::Reshape{.shape = values(out_.tensors[to].shape), .literal = true},
+                              out_.tensors[to].name,
+                              {id},
+                              to});
+  return to;
+}
+
+// The CPU convolves the volumes themselves
+void HostNetwork::add_volume(Operator own, const operators::StackedConv3d& c) {
+  const auto split = [](Shape s, std::int64_t planes) {
+    s[2] = Dim(s[2].value() / planes);
+    s.insert(s.begin() + 2, Dim(planes));
+    return s;
+  };
+  own.inputs[0] = reshaped(own.inputs[0], split(out_[own.inputs[0]].shape, c.planes));
+  own.inputs[1] = reshaped(own.inputs[1], split(out_[own.inputs[1]].shape, c.taps));
+  own.kind = c.conv;
+  std::vector<const NetworkTensor*> types;
+  for (const TensorId id : own.inputs) types.push_back(&out_[id]);
+  NetworkTensor volume = out_[own.output];
+  volume.name += "_volume", volume.shape = infer_shape(own.kind, types, own.name);
+  const TensorId image = own.output;
+  own.output = static_cast<TensorId>(out_.tensors.size());
+  out_.tensors.push_back(std::move(volume));
+  const Operator back{
+      operators::Reshape{.shape = values(out_[image].shape), .literal = true}, own.name, {own.output}, image};
+  out_.operators.push_back(std::move(own));
+  out_.operators.push_back(back);
 }
 
 // The CPU has no kernels for a convolution that upsamples its image: the image by an operator of its own

@@ -1,5 +1,7 @@
 /// Products of computed tensors by the tensor cores, and attention.
 
+#include <algorithm>
+
 #include "network/attention_extents.hpp"
 #include "network/cuda/emit/emission.hpp"
 #include "network/dim.hpp"
@@ -198,8 +200,10 @@ void AttentionEmission::add_sm90(const products::Sm90AttentionKernel& attention,
     PlainParameter made(bytes_of(p));
     constexpr std::array<const char*, 3> what{"the queries", "the keys", "the values"};
     for (std::size_t i = 0; i < 3; ++i) {
-      const families::MapShape shape{
-          .rank = 4, .extents = maps[i].extents, .strides = maps[i].strides, .box = maps[i].box, .swizzle_bytes = 128};
+      families::MapShape shape{.rank = 4, .swizzle_bytes = 128};
+      std::ranges::copy(maps[i].extents, shape.extents.begin());
+      std::ranges::copy(maps[i].strides, shape.strides.begin());
+      std::ranges::copy(maps[i].box, shape.box.begin());
       const auto offset = reinterpret_cast<const std::byte*>(&p.maps[i]) - reinterpret_cast<const std::byte*>(&p);
       made.maps.push_back({static_cast<std::size_t>(offset), shape, at(i), element, what[i]});
     }

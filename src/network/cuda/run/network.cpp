@@ -42,6 +42,7 @@ network::MemoryStyle memory_style(const plan::Device& device) {
           .heads = network::gpu::with_heads(),
           .maps = true,
           .upsamples = true,
+          .volumes = !products::refuse_device(device),
           .column_ranges = true,
           .attention = !products::refuse_device(device),
           .im2col_channels = 16,

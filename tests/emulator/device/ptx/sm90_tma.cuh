@@ -20,6 +20,20 @@ inline void tma_load_im2col_multicast(u32 destination, const TensorMap& map, u32
 inline void tma_load_im2col(u32 destination, const TensorMap& map, u32 barrier, Im2colCoordinates at) {
   tma_load_im2col_multicast(destination, map, barrier, at, 0);
 }
+
+struct VolumeCoordinates {
+  int c, w, h, d, n;
+  u16 offset_w, offset_h, offset_d;
+};
+
+inline void tma_load_im2col_multicast(u32 destination, const TensorMap& map, u32 barrier, VolumeCoordinates at,
+                                      u16 ctas) {
+  unisono_emulator::copy_load(destination, &map, barrier,
+                              {{at.c, at.w, at.h, at.d, at.n}, {at.offset_w, at.offset_h, at.offset_d}}, ctas);
+}
+inline void tma_load_im2col(u32 destination, const TensorMap& map, u32 barrier, VolumeCoordinates at) {
+  tma_load_im2col_multicast(destination, map, barrier, at, 0);
+}
 inline void tma_load_3d_multicast(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, u16 ctas) {
   unisono_emulator::copy_load(destination, &map, barrier, {{x, y, z, 0, 0}, {}}, ctas);
 }

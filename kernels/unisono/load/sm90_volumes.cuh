@@ -1,0 +1,103 @@
+// Im2col tiles of volumes: TMA's im2col loads of five dimensions, which walk over the pixels of all planes of a volume,
+// and of all volumes, with an offset for each of a tap's three places.
+#pragma once
+#include "unisono/load/sm90_producer.cuh"
+
+namespace unisono {
+
+// A place in k: blocks of channels of a tap, taps of a filter row, rows of a filter plane, planes.
+struct VolumeTap {
+  int c, s, r, t;
+
+  static UNISONO_DEVICE VolumeTap of(const ConvGeometry& g, int block) {
+    const int tap = block / g.channel_blocks, row = tap / g.taps_w;
+    return {block - tap * g.channel_blocks, tap - row * g.taps_w, row % g.plane_taps_h, row / g.plane_taps_h};
+  }
+  UNISONO_DEVICE void advance(const ConvGeometry& g) {
+    if (++c < g.channel_blocks) return;
+    c = 0;
+    if (++s < g.taps_w) return;
+    s = 0;
+    if (++r == g.plane_taps_h) r = 0, ++t;
+  }
+  // In the filter (K, T*R*S, C).
+  UNISONO_DEVICE int tap(const ConvGeometry& g) const { return (t * g.plane_taps_h + r) * g.taps_w + s; }
+};
+
+// Where a tile's first pixel stands, seen through the filter's first tap, and the next place in k to be loaded.
+template <class Kernel>
+struct VolumeTiles {
+  const ConvParams& p;
+  typename Producer<Kernel>::Sharing& sharing;
+  int w, h, d, n;
+  VolumeTap tap;
+
+  static UNISONO_DEVICE VolumeTiles of(const ConvParams& p, typename Producer<Kernel>::Sharing& sharing,
+                                       const Tile& tile, int first_block) {
+    const ConvGeometry& g = p.geometry;
+    const int row = tile.tile_m * Kernel::kM, of_image = divided(row, g.by_pixels),
+              pixel = row - of_image * (g.height * g.width), line = divided(pixel, g.by_width),
+              plane = divided(line, g.by_plane_height);
+    return {p,
+            sharing,
+            (pixel - line * g.width) * g.stride_w - g.pad_w,
+            (line - plane * g.plane_height) * g.stride_h - g.pad_h,
+            plane * g.stride_d - g.pad_d,
+            tile.image + of_image,
+            VolumeTap::of(g, first_block)};
+  }
+  // Pixels of the place in k, with channels from c.
+  UNISONO_DEVICE void load_pixels(u32 to, u32 full, int c) const {
+    const ConvGeometry& g = p.geometry;
+    const VolumeCoordinates from{
+        c, w, h, d, n, u16(tap.s * g.dilation_w), u16(tap.r * g.dilation_h), u16(tap.t * g.dilation_d)};
+    if constexpr (Kernel::kClusterN == 1)
+      tma_load_im2col(to, p.activation, full, from);
+    else if (sharing.issuer_a == u32(sharing.rank_n))
+      tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_ctas);
+  }
+  UNISONO_DEVICE void next_issuer() const {
+    if (++sharing.issuer_a == Kernel::kClusterN) sharing.issuer_a = 0;
+  }
+};
+
+template <class Kernel>
+UNISONO_DEVICE void Producer<Kernel>::load_volume_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
+                                                        const Barriers& barriers, const Tile& tile, const Range& range,
+                                                        int k, bool filters, RingPosition<kStages>& at,
+                                                        RingPosition<kStagesA>& at_a) {
+  const ConvGeometry& g = p.geometry;
+  const int blocks = g.taps_h * g.taps_w * g.channel_blocks;
+  auto tiles = VolumeTiles<Kernel>::of(p, sharing, tile, range.begin * kAtoms);
+  VolumeTap& tap = tiles.tap;
+  for (int load = range.begin; load < range.end; ++load, tiles.next_issuer()) {
+    if constexpr (kStationary) {
+      if (filters) {
+        mbarrier_arrive_expect(barriers.full(load), kBytesB);
+        load_filter(p, sharing, shared + kOffsetB + load * kBytesB, barriers.full(load), tap.c * kK, tap.tap(g), k,
+                    tile.image);
+      }
+      const u32 full = barriers.full_a(at_a.stage);
+      mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
+      mbarrier_arrive_expect(full, kBytesA);
+      tiles.load_pixels(shared + at_a.stage * kBytesA, full, tap.c * kK);
+      tap.advance(g), at_a.advance();
+      continue;
+    }
+    const u32 full = barriers.full(at.stage);
+    mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+    mbarrier_arrive_expect(full, kBytesA + kBytesB);
+#pragma unroll
+    for (int atom = 0; atom < kAtoms; ++atom) {
+      // behind the last tap: zeros, as all behind the last channel is
+      if (load * kAtoms + atom >= blocks) tap = {g.channel_blocks, 0, 0, 0};
+      tiles.load_pixels(shared + at.stage * kBytesA + atom * kAtomBytesA, full, tap.c * kAtomK);
+      load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, tap.c * kAtomK, tap.tap(g), k, tile.image,
+                  atom);
+      tap.advance(g);
+    }
+    at.advance();
+  }
+}
+
+}  // namespace unisono

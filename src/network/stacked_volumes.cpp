@@ -1,0 +1,289 @@
+/// Volumes as images. A tensor (N,C,D,H,W) lies in memory in the order of its axes, and the kernels of a GPU multiply
+/// pixels whose channels lie together. So convolutions of volumes, and what follows them element by element, work on
+/// images (N,C,D·H,W), the planes of a volume one below the other; a reshape at either end changes the order. Likewise
+/// rows of pixels (N,C,W), which are convolved as images of one image row.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "network/dim.hpp"
+#include "network/regions.hpp"
+
+namespace unisono::network {
+
+namespace {
+
+constexpr std::int64_t channel_multiple = 8;  // 16 bytes of elements of 16 bits, by which TMA counts
+
+bool is_number(const Dim& d) { return d.known() && d.value() > 0; }
+
+// (N,C,…), whose extents but the first are numbers
+bool has_pixels(const Shape& s) { return s.size() >= 3 && std::all_of(s.begin() + 1, s.end(), is_number); }
+
+bool is_volume(const Shape& s) { return s.size() == 5 && has_pixels(s); }
+
+Shape stacked_shape(const Shape& s) { return {s[0], s[1], Dim(s[2].value() * s[3].value()), s[4]}; }
+
+// Whether the operator makes a row of pixels (N,C,W) of an image of one image row, as what follows a convolution of
+// rows does: see the ONNX importer
+bool leaves_row(const Network& n, const Operator& op) {
+  if (!std::holds_alternative<operators::Reshape>(op.kind)) return false;
+  const Shape &from = n[op.inputs[0]].shape, &to = n[op.output].shape;
+  const auto maker = std::ranges::find(n.operators, op.inputs[0], &Operator::output);
+  return maker != n.operators.end() && std::holds_alternative<operators::Conv2d>(maker->kind) && from.size() == 4 &&
+         is_one(from[2]) && to == Shape{from[0], from[1], from[3]};
+}
+
+// A filter with zeros for more channels, (K,C,T·R,S)
+std::shared_ptr<const std::vector<float>> padded_filter(const std::vector<float>& x, std::int64_t filters,
+                                                        std::int64_t channels, std::int64_t padded) {
+  const std::int64_t taps = static_cast<std::int64_t>(x.size()) / (filters * channels);
+  std::vector<float> y(static_cast<std::size_t>(filters * padded * taps), 0.f);
+  for (std::int64_t k = 0; k < filters; ++k)
+    std::copy_n(x.begin() + k * channels * taps, channels * taps, y.begin() + k * padded * taps);
+  return std::make_shared<const std::vector<float>>(std::move(y));
+}
+
+class VolumeStacker {
+ public:
+  explicit VolumeStacker(const Network& network)
+      : in_(network), out_(network), stacked_(network.tensors.size()), pending_(network.tensors.size(), false) {
+    out_.operators.clear();
+  }
+
+  Network run() {
+    for (const Operator& op : in_.operators)
+      if (!rewrite(op)) keep(op);
+    for (const TensorId id : in_.outputs) write(id);
+    return std::move(out_);
+  }
+
+ private:
+  bool rewrite(const Operator& op);
+  bool convolve(const Operator& op, const operators::Conv3d& c);
+  bool reshape(const Operator& op);
+  bool normalise(const Operator& op);
+  bool elementwise(const Operator& op);
+  bool concatenate(const Operator& op, const operators::Concat& c);
+  void keep(Operator op);
+  void write(TensorId id);
+
+  TensorId add(const NetworkTensor& like, Shape shape, std::string_view suffix);
+  TensorId reshaped(TensorId id, Shape shape, std::string_view suffix);
+  TensorId stack(TensorId id);
+  TensorId with_channels(TensorId image, std::int64_t channels);
+  TensorId filter_of(TensorId id, std::int64_t channels);
+  std::optional<TensorId> operand(TensorId id, const Shape& space, const Shape& image);
+  const Shape* image_of(const Operator& op) const;
+  void emit(const Operator& of, OperatorKind kind, std::vector<TensorId> inputs, Shape shape);
+  void become(TensorId id, TensorId image) { stacked_[id] = image, pending_[id] = true; }
+
+  const Network& in_;
+  Network out_;
+  std::vector<std::optional<TensorId>> stacked_;  // by tensor of in_: the image with its elements
+  std::vector<bool> pending_;                     // by tensor of in_: no operator of out_ has written it yet
+};
+
+TensorId VolumeStacker::add(const NetworkTensor& like, Shape shape, std::string_view suffix) {
+  out_.tensors.push_back({like.name + std::string(suffix), like.dtype, std::move(shape), like.constant, like.bytes});
+  return static_cast<TensorId>(out_.tensors.size() - 1);
+}
+
+// The same elements in another shape; only the first extent may be a symbol
+TensorId VolumeStacker::reshaped(TensorId id, Shape shape, std::string_view suffix) {
+  const NetworkTensor like = out_[id];
+  const TensorId to = add(like, shape, suffix);
+  if (like.is_constant()) return to;
+  operators::Reshape r;
+  for (const Dim& d : shape) r.shape.push_back(d.known() ? d.value() : 0);
+  out_.operators.push_back({std::move(r), out_[to].name, {id}, to});
+  return to;
+}
+
+// The image of a volume, which a reshape makes if there is none
+TensorId VolumeStacker::stack(TensorId id) {
+  if (!stacked_[id]) stacked_[id] = reshaped(id, stacked_shape(in_[id].shape), "_stacked");
+  return *stacked_[id];
+}
+
+// Makes sure that the tensor itself is there
+void VolumeStacker::write(TensorId id) {
+  if (!pending_[id]) return;
+  pending_[id] = false;
+  operators::Reshape r;
+  for (const Dim& d : in_[id].shape) r.shape.push_back(d.known() ? d.value() : 0);
+  out_.operators.push_back({std::move(r), in_[id].name, {*stacked_[id]}, id});
+}
+
+void VolumeStacker::keep(Operator op) {
+  for (TensorId& id : op.inputs) {
+    if (pending_[id] && out_[*stacked_[id]].shape == in_[id].shape) {
+      id = *stacked_[id];
+    } else {
+      write(id);
+    }
+  }
+  out_.operators.push_back(std::move(op));
+}
+
+// The operator on images
+void VolumeStacker::emit(const Operator& of, OperatorKind kind, std::vector<TensorId> inputs, Shape shape) {
+  NetworkTensor like = in_[of.output];
+  const TensorId to = add(like, std::move(shape), "_stacked");
+  out_.operators.push_back({std::move(kind), of.name, std::move(inputs), to});
+  become(of.output, to);
+}
+
+bool VolumeStacker::rewrite(const Operator& op) {
+  if (in_[op.output].dtype != DType::f32 || !has_pixels(in_[op.output].shape)) return false;
+  if (const auto* c = std::get_if<operators::Conv3d>(&op.kind)) return convolve(op, *c);
+  if (const auto* c = std::get_if<operators::Concat>(&op.kind)) return concatenate(op, *c);
+  if (std::holds_alternative<operators::Elementwise>(op.kind)) return elementwise(op);
+  if (op.inputs.empty()) return false;
+  if (leaves_row(in_, op) && !stacked_[op.inputs[0]]) return become(op.output, op.inputs[0]), true;
+  if (!stacked_[op.inputs[0]]) return false;
+  if (std::holds_alternative<operators::BatchNorm>(op.kind) ||
+      std::holds_alternative<operators::Normalisation>(op.kind))
+    return normalise(op);
+  if (std::holds_alternative<operators::Reshape>(op.kind) || std::holds_alternative<operators::Flatten>(op.kind) ||
+      std::holds_alternative<operators::ReshapeLike>(op.kind) || std::holds_alternative<operators::Identity>(op.kind))
+    return reshape(op);
+  return false;
+}
+
+// Zeros for further channels
+TensorId VolumeStacker::with_channels(TensorId image, std::int64_t channels) {
+  Shape shape = out_[image].shape;
+  const std::int64_t more = channels - shape[1].value();
+  if (more == 0) return image;
+  shape[1] = Dim(channels);
+  const NetworkTensor like = out_[image];
+  const TensorId to = add(like, std::move(shape), "_padded");
+  out_.operators.push_back(
+      {operators::Pad{.before = {0, 0, 0, 0}, .after = {0, more, 0, 0}}, out_[to].name, {image}, to});
+  return to;
+}
+
+// A constant filter (K,C,T,R,S) as (K,C,T·R,S), with zeros for further channels
+TensorId VolumeStacker::filter_of(TensorId id, std::int64_t channels) {
+  const NetworkTensor like = in_[id];
+  Shape shape = stacked_shape(like.shape);
+  const std::int64_t own = shape[1].value();
+  shape[1] = Dim(channels);
+  const TensorId to = add(like, std::move(shape), "_stacked");
+  if (channels != own) out_.tensors[to].constant = padded_filter(*like.constant, like.shape[0].value(), own, channels);
+  return to;
+}
+
+bool VolumeStacker::convolve(const Operator& op, const operators::Conv3d& c) {
+  if (refuse_stacking(in_, op)) return false;
+  const Shape &x = in_[op.inputs[0]].shape, &w = in_[op.inputs[1]].shape;
+  std::int64_t channels = w[1].value();
+  if (c.groups == 1) channels = (channels + channel_multiple - 1) / channel_multiple * channel_multiple;
+  TensorId image = stack(op.inputs[0]);
+  if (c.groups == 1) image = with_channels(image, channels);
+  std::vector<TensorId> inputs{image, filter_of(op.inputs[1], channels)};
+  if (op.inputs.size() == 3) write(op.inputs[2]), inputs.push_back(op.inputs[2]);
+  const std::vector<std::int64_t> none(3, 0), ones(3, 1);
+  const bool voxels =
+      w[2] == Dim(1) && w[3] == Dim(1) && w[4] == Dim(1) && c.stride == ones && c.before == none && c.after == none;
+  OperatorKind kind = operators::StackedConv3d{c, x[2].value(), w[2].value()};
+  if (voxels) kind = operators::Conv2d{ConvAttributes{.groups = c.groups}};
+  emit(op, std::move(kind), std::move(inputs), stacked_shape(in_[op.output].shape));
+  return true;
+}
+
+// What leaves images and channels as they are moves nothing
+bool VolumeStacker::reshape(const Operator& op) {
+  const TensorId image = *stacked_[op.inputs[0]];
+  const Shape &to = in_[op.output].shape, &s = out_[image].shape;
+  if (!(to[0] == s[0]) || !(to[1] == s[1])) return false;
+  become(op.output, image);
+  return true;
+}
+
+// Over an image's pixels, or the channels of each: those of rank 4 are, and stored statistics
+bool VolumeStacker::normalise(const Operator& op) {
+  if (std::holds_alternative<operators::Normalisation>(op.kind) && in_[op.output].shape.size() != 4) return false;
+  std::vector<TensorId> inputs = op.inputs;
+  inputs[0] = *stacked_[op.inputs[0]];
+  for (std::size_t i = 1; i < inputs.size(); ++i) write(inputs[i]);
+  emit(op, op.kind, std::move(inputs), out_[*stacked_[op.inputs[0]]].shape);
+  return true;
+}
+
+// The shape of the images that an elementwise operator reads beside others; null: it reads none
+const Shape* VolumeStacker::image_of(const Operator& op) const {
+  for (const TensorId id : op.inputs)
+    if (stacked_[id] && in_[id].shape == in_[op.output].shape) return &out_[*stacked_[id]].shape;
+  return nullptr;
+}
+
+// An operand as it broadcasts over images (N,C,D·H,W) as it did over `space`; nothing: it varies in other ways
+std::optional<TensorId> VolumeStacker::operand(TensorId id, const Shape& space, const Shape& image) {
+  const Shape& s = in_[id].shape;
+  if (in_[id].dtype != DType::f32) return std::nullopt;
+  if (stacked_[id] && s == space && out_[*stacked_[id]].shape == image) return stacked_[id];
+  if (is_volume(s) && space.size() == 5 && std::equal(s.begin() + 2, s.end(), space.begin() + 2)) return stack(id);
+  const std::size_t missing = space.size() - s.size();
+  for (std::size_t i = 0; i < s.size(); ++i)
+    if (i + missing >= 2 && !is_one(s[i])) return std::nullopt;
+  if (missing >= 2) {
+    write(id);
+    return s.empty() ? id : reshaped(id, {Dim(1)}, "_scalar");
+  }
+  Shape shape(s.begin(), s.begin() + static_cast<std::ptrdiff_t>(2 - missing));
+  shape.insert(shape.end(), 2, Dim(1));
+  if (!std::all_of(shape.begin() + 1, shape.end(), is_number)) return std::nullopt;
+  write(id);
+  return reshaped(id, std::move(shape), "_stacked");
+}
+
+bool VolumeStacker::elementwise(const Operator& op) {
+  const Shape* image = image_of(op);
+  if (image == nullptr) return false;
+  const Shape shape = *image;
+  std::vector<TensorId> inputs;
+  for (const TensorId id : op.inputs) {
+    const auto own = operand(id, in_[op.output].shape, shape);
+    if (!own) return false;
+    inputs.push_back(*own);
+  }
+  emit(op, op.kind, std::move(inputs), shape);
+  return true;
+}
+
+// Of channels, where some of them are images already
+bool VolumeStacker::concatenate(const Operator& op, const operators::Concat& c) {
+  const auto is_stacked = [&](TensorId id) { return stacked_[id].has_value(); };
+  const auto may_be = [&](TensorId id) { return is_volume(in_[id].shape) && in_[id].dtype == DType::f32; };
+  if (c.axis != 1 || !std::ranges::any_of(op.inputs, is_stacked) || !std::ranges::all_of(op.inputs, may_be))
+    return false;
+  std::vector<TensorId> inputs;
+  for (const TensorId id : op.inputs) inputs.push_back(stack(id));
+  emit(op, c, std::move(inputs), stacked_shape(in_[op.output].shape));
+  return true;
+}
+
+}  // namespace
+
+std::optional<Refusal> refuse_stacking(const Network& n, const Operator& op) {
+  const auto& c = std::get<operators::Conv3d>(op.kind);
+  if (c.transposed) return because("it is transposed");
+  if (!n[op.inputs[1]].constant) return because("its filter is no constant");
+  if (!is_volume(n[op.inputs[0]].shape) || !is_volume(n[op.output].shape))
+    return because(fmt::format("its volumes {} have no known extents", to_string(n[op.inputs[0]].shape)));
+  if (n[op.inputs[0]].is_constant()) return because("its volumes are a constant");
+  return std::nullopt;
+}
+
+Network stacked_volumes(const Network& network) {
+  const auto stacks = [&](const Operator& op) {
+    const bool volume = std::holds_alternative<operators::Conv3d>(op.kind);
+    return volume ? !refuse_stacking(network, op) : leaves_row(network, op);
+  };
+  return std::ranges::any_of(network.operators, stacks) ? VolumeStacker(network).run() : network;
+}
+
+}  // namespace unisono::network

@@ -1,0 +1,128 @@
+// Convolutions of volumes: what becomes one launch of the tensor cores, and what does not and why.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "decided.hpp"
+#include "network/names.hpp"
+
+namespace unisono::network::gpu {
+namespace {
+
+using testing::HasSubstr;
+
+operators::Conv3d same(std::int64_t taps) {
+  const std::vector<std::int64_t> margin(3, taps / 2), ones(3, 1);
+  return {.stride = ones, .dilation = ones, .before = margin, .after = margin, .output_pad = {0, 0, 0}};
+}
+
+NetworkValue normalised(NetworkBuilder& net, NetworkValue x) {
+  return net.apply(operators::ReshapeLike{}, {instance_norm(reshape(x, {0, 0, -1, 1})), x});
+}
+
+std::size_t count(const Network& n, const std::function<bool(const OperatorKind&)>& which) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(n.operators, [&](const Operator& op) { return which(op.kind); }));
+}
+
+bool is_reshape(const OperatorKind& k) { return std::holds_alternative<operators::Reshape>(k); }
+bool is_conv3d(const OperatorKind& k) { return std::holds_alternative<operators::Conv3d>(k); }
+bool is_stacked(const OperatorKind& k) { return std::holds_alternative<operators::StackedConv3d>(k); }
+
+// Two blocks share their image: one change of order at either end
+TEST(Volumes, BlocksAreOneLaunchEach) {
+  NetworkBuilder net("blocks");
+  Weights weights(net);
+  NetworkValue x = net.input("x", {2, 16, 6, 10, 7});
+  for (int i = 0; i < 2; ++i)
+    x = leaky_relu(normalised(net, net.apply(same(3), {x, weights({16, 16, 3, 3, 3})})), 0.01);
+  net.output(x, "y");
+  const Decided d(net.build(), {{2, 16, 6, 10, 7}}, "kernels");
+  EXPECT_EQ(count(d.network(), is_stacked), 2u);
+  EXPECT_EQ(count(d.network(), is_reshape), 2u);
+  const std::string text = to_string(d.plan, d.input);
+  std::size_t whole = 0;
+  for (const RegionPlan& r : d.plan.regions)
+    if (r.contraction && r.contraction->whole) {
+      ++whole;
+      const auto& v = std::get<Conv3d>(r.contraction->whole->lowered.problem.contraction);
+      EXPECT_EQ((std::vector<std::int64_t>{v.n, v.d, v.h, v.w, v.c, v.k}),
+                (std::vector<std::int64_t>{2, 6, 10, 7, 16, 16}));
+      EXPECT_THAT(r.contraction->whole->how, HasSubstr(" volumes"));
+    }
+  EXPECT_EQ(whole, 2u) << text;
+}
+
+// A voxel's channels are those of a pixel
+TEST(Volumes, SingleVoxelsAreAConvolutionOfPixels) {
+  NetworkBuilder net("head");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {1, 16, 4, 6, 5});
+  net.output(sigmoid(net.apply(same(1), {relu(net.apply(same(3), {x, weights({16, 16, 3, 3, 3})})),
+                                         weights({3, 16, 1, 1, 1}), weights({3})})),
+             "y");
+  const Decided d(net.build(), {{1, 16, 4, 6, 5}}, "kernels");
+  EXPECT_EQ(count(d.network(), is_stacked), 1u);
+  EXPECT_EQ(count(d.network(), is_conv2d), 1u);
+}
+
+// Channels that TMA cannot count get zeros beside them, in the image and in the filter
+TEST(Volumes, FewChannelsArePadded) {
+  NetworkBuilder net("stem");
+  Weights weights(net);
+  net.output(relu(net.apply(same(3), {net.input("x", {1, 1, 4, 6, 5}), weights({32, 1, 3, 3, 3})})), "y");
+  const Decided d(net.build(), {{1, 1, 4, 6, 5}}, "kernels");
+  const auto stacked =
+      std::ranges::find_if(d.network().operators, [](const Operator& op) { return is_stacked(op.kind); });
+  ASSERT_NE(stacked, d.network().operators.end());
+  EXPECT_EQ(d.network()[stacked->inputs[1]].shape, (Shape{32, 8, 9, 3}));
+  const auto& filter = *d.network()[stacked->inputs[1]].constant;
+  EXPECT_EQ(std::ranges::count(filter, 0.01f), 32 * 27);
+  EXPECT_EQ(std::ranges::count(filter, 0.f), 32 * 7 * 27);
+}
+
+TEST(Volumes, WhatIsNotServedSaysWhy) {
+  NetworkBuilder net("others");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {1, 16, 40, 6, 5});
+  operators::Conv3d grouped = same(3), far = same(3), transposed = same(3);
+  grouped.groups = 2, transposed.transposed = true;
+  far.dilation = {16, 1, 1}, far.before = far.after = {16, 1, 1};
+  net.output(relu(net.apply(grouped, {x, weights({16, 8, 3, 3, 3})})), "grouped");
+  net.output(relu(net.apply(far, {x, weights({16, 16, 3, 3, 3})})), "far");
+  net.output(relu(net.apply(transposed, {x, weights({16, 16, 3, 3, 3})})), "transposed");
+  const Decided d(net.build(), {{1, 16, 40, 6, 5}}, "kernels");
+  const std::string text = to_string(d.plan, d.input);
+  EXPECT_THAT(text, HasSubstr("its filters are in 2 groups"));
+  EXPECT_THAT(text, HasSubstr("volumes: taps 32 apart along the depth; im2col loads of volumes reach 31"));
+  EXPECT_EQ(count(d.network(), is_conv3d), 1u);  // the transposed one
+  EXPECT_EQ(refuse_stacking(d.network(), *std::ranges::find_if(d.network().operators,
+                                                               [](const Operator& op) { return is_conv3d(op.kind); }))
+                ->first(),
+            "it is transposed");
+}
+
+// A row of pixels is an image of one image row, which the tensor cores multiply, with all that follows in one launch;
+// the second reads what the first makes as it lies
+TEST(Volumes, RowsOfPixelsAreImages) {
+  NetworkBuilder net("rows");
+  Weights weights(net);
+  NetworkValue x = net.input("x", {2, 16, 33});
+  for (const std::int64_t from : {16, 32}) {
+    const NetworkValue image = reshape(x, {0, 0, 1, -1});  // as ONNX's Conv of rank 3 is imported
+    const NetworkValue y = conv2d(image, weights({32, from, 1, 5}), {.pad = {0, 2, 0, 2}});
+    x = relu(reshape(y, {0, 0, -1}) * weights({32, 1}));
+  }
+  net.output(x, "y");
+  const Decided d(net.build(), {{2, 16, 33}}, "kernels");
+  EXPECT_EQ(count(d.network(), is_reshape), 2u);
+  std::size_t whole = 0, others = 0;
+  for (const RegionPlan& r : d.plan.regions) ++(r.contraction && r.contraction->whole ? whole : others);
+  EXPECT_EQ(whole, 2u) << to_string(d.plan, d.input);
+  EXPECT_EQ(others, 2u);
+}
+
+}  // namespace
+}  // namespace unisono::network::gpu
