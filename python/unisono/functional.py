@@ -117,7 +117,7 @@ def _shape_key(view: View | float) -> Any:
     return (view.shape, view.strides, view.dtype.value) if isinstance(view, View) else None
 
 
-def _run(contraction: Any, a: View, b: View, like: Any, epilogue: Any, given: dict, space: Space, out_dtype: DType | None,
+def _run(contraction: Any, identity: tuple, a: View, b: View, like: Any, epilogue: Any, given: dict, space: Space, out_dtype: DType | None,
          out: Any, options: dict) -> Any:
     operands: dict[str, View | float] = {}
     for name, value in given.items():
@@ -129,7 +129,7 @@ def _run(contraction: Any, a: View, b: View, like: Any, epilogue: Any, given: di
             raise UserError(f"operand '{name}' lies on {one.device.name} {one.index}, the first tensor on "
                             f"{a.device.name} {a.index}; expected all in one place")
     dtype = out_dtype or a.dtype
-    key = (_key_of(epilogue), str(contraction), repr(space), a.dtype.value, b.dtype.value, a.strides, b.strides, dtype.value,
+    key = (_key_of(epilogue), identity, a.dtype.value, b.dtype.value, a.strides, b.strides, dtype.value,
            a.device.value, a.index, tuple(sorted(options.items())),
            tuple((name, _shape_key(one)) for name, one in sorted(operands.items())))
     plan = _plan(key, lambda: _compile(contraction, _graph(epilogue, operands, dtype, space), operands, space, a, options))
@@ -214,13 +214,15 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     if depth * groups != c:
         raise UserError(f"conv2d: w has {depth} input channels and groups={groups}, for {c} channels of x; expected "
                         f"{c}/{groups} of them")
-    contraction = Conv2d(n=n, h=h, w=wide, c=c, k=k, r=r, s=s, stride=_pair("stride", stride), pad=_pair("padding", padding),
-                         dilation=_pair("dilation", dilation), groups=groups, layout=Layout.nhwc if last else Layout.nchw,
+    moves = _pair("stride", stride), _pair("padding", padding), _pair("dilation", dilation)
+    contraction = Conv2d(n=n, h=h, w=wide, c=c, k=k, r=r, s=s, stride=moves[0], pad=moves[1], dilation=moves[2],
+                         groups=groups, layout=Layout.nhwc if last else Layout.nchw,
                          dtype_x=given_x.dtype, dtype_w=given_w.dtype)
     shape = contraction.shape_mn
     rows, cols = (tuple(shape[1:3]), shape[3]) if last else (tuple(shape[2:]), shape[1])
     space = Space(n, rows, cols, first, last)
-    return _run(contraction, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options or {})
+    identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups)
+    return _run(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options or {})
 
 
 def _matrix(name: str, x: Any) -> View:
@@ -258,4 +260,5 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: DType | None = Non
     contraction = Gemm(batch=batch, m=m, n=n, k=k, transpose_a=turned_a, transpose_b=turned_b, dtype_a=first.dtype,
                        dtype_b=second.dtype)
     space = Space(batch, (m,), n, False, False, is_batched=len(first.shape) == 3)
-    return _run(contraction, first, second, a, epilogue, operands, space, out_dtype, out, options or {})
+    identity = ("gemm", space.is_batched, batch, m, n, k, turned_a, turned_b)
+    return _run(contraction, identity, first, second, a, epilogue, operands, space, out_dtype, out, options or {})
