@@ -21,6 +21,7 @@ struct StoreInfo {
   std::string name, axes, form;
   DType dtype = DType::f32;
   std::int64_t channels = 0;  // a head's; else 0
+  ValueId value = 0;
 };
 
 std::vector<OperandInfo> operands_of(const Graph& graph, std::int64_t channels) {
@@ -44,11 +45,52 @@ std::vector<OperandInfo> operands_of(const Graph& graph, std::int64_t channels) 
   return found;
 }
 
+/// A node, for those who interpret graphs: the Python package differentiates them by PyTorch's operators.
+struct NodeInfo {
+  std::string op, axes;
+  DType dtype = DType::f32;
+  std::vector<ValueId> inputs;
+  Attributes attr;
+};
+
+std::vector<NodeInfo> nodes_of(const Graph& graph) {
+  std::vector<NodeInfo> found;
+  for (const Node& node : graph.nodes)
+    found.push_back({std::string(to_string(node.op)), text_of(node.axes), node.dtype, node.inputs, node.attr});
+  return found;
+}
+
+void bind_node(nb::module_& m) {
+  nb::class_<NodeInfo>(m, "NodeInfo", "A node of a graph: its operation, and what it needs beyond its inputs.")
+      .def_ro("op", &NodeInfo::op)
+      .def_ro("axes", &NodeInfo::axes)
+      .def_ro("dtype", &NodeInfo::dtype, "The dtype in which it is computed.")
+      .def_ro("inputs", &NodeInfo::inputs, "Indices of nodes ahead of it.")
+      .def_prop_ro(
+          "name", [](const NodeInfo& n) { return n.attr.name; }, "An operand's.")
+      .def_prop_ro(
+          "value", [](const NodeInfo& n) { return n.attr.value; }, "A constant's.")
+      .def_prop_ro("alpha", [](const NodeInfo& n) { return n.attr.alpha; })
+      .def_prop_ro("beta", [](const NodeInfo& n) { return n.attr.beta; })
+      .def_prop_ro("lower", [](const NodeInfo& n) { return n.attr.lower; })
+      .def_prop_ro("upper", [](const NodeInfo& n) { return n.attr.upper; })
+      .def_prop_ro("eps", [](const NodeInfo& n) { return n.attr.eps; })
+      .def_prop_ro("has_scale", [](const NodeInfo& n) { return n.attr.has_scale; })
+      .def_prop_ro("has_shift", [](const NodeInfo& n) { return n.attr.has_shift; })
+      .def_prop_ro(
+          "domain",
+          [](const NodeInfo& n) {
+            const ReduceDomain& d = n.attr.domain;
+            return std::tuple(d.rows, d.cols, d.per_image, d.groups);
+          },
+          "(over rows, over columns, per image, groups)");
+}
+
 std::vector<StoreInfo> stores_of(const Graph& graph) {
   std::vector<StoreInfo> found;
   for (const Store& store : graph.stores)
     found.push_back({store.name, text_of(graph[store.value].axes), std::string(to_string(store.form)), store.dtype,
-                     store.form == StoreForm::head ? store.head->channels : 0});
+                     store.form == StoreForm::head ? store.head->channels : 0, store.value});
   return found;
 }
 
@@ -88,7 +130,9 @@ void bind_graphs(nb::module_& m) {
       .def_ro("axes", &StoreInfo::axes, "Axes of the stored value: 'mn', 'n', 'mg32', …")
       .def_ro("form", &StoreInfo::form, "'', 'max_pool_2x2', 'upsample_2x2', 'scratch' or 'head'.")
       .def_ro("dtype", &StoreInfo::dtype)
-      .def_ro("channels", &StoreInfo::channels, "Channels of a head; else 0.");
+      .def_ro("channels", &StoreInfo::channels, "Channels of a head; else 0.")
+      .def_ro("value", &StoreInfo::value, "The index of the node that is stored.");
+  bind_node(m);
   nb::class_<Graph>(m, "Graph", "An epilogue graph: what happens to the accumulator of a contraction.")
       .def(
           "__str__", [](const Graph& g) { return print(g); }, "The text form.")
@@ -99,6 +143,7 @@ void bind_graphs(nb::module_& m) {
       .def_prop_ro(
           "operands", [](const Graph& g) { return operands_of(g, 0); }, "What the caller binds.")
       .def_prop_ro("stores", &stores_of, "The outputs, in order.")
+      .def_prop_ro("nodes", &nodes_of, "All nodes, in topological order.")
       .def(
           "to_dot", [](const Graph& g) { return to_dot(g); }, "Graphviz source.");
   m.def(

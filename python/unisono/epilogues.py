@@ -38,6 +38,10 @@ def graph_of_text(text: str, dtype: DType) -> Graph:
     return _native.parse(f"{without[:start]}store {last} as y : {dtype.name}\n")
 
 
+# What `epilogue` has made, for PyTorch's operators, which take a number in place of a function
+REGISTERED: list[Epilogue] = []
+
+
 class Epilogue:
     """A Python function of the accumulator and operands, as an epilogue. Made by `unisono.epilogue`.
 
@@ -49,6 +53,7 @@ class Epilogue:
 
     def __init__(self, function: Callable):
         self.function = function
+        self.number = -1  # in REGISTERED
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "epilogue")
         parameters = list(inspect.signature(function).parameters.values())
@@ -93,4 +98,7 @@ def epilogue(function: Callable) -> Epilogue:
 
         y = unisono.conv2d(x, w, bias_silu, bias=b, padding=1)
     """
-    return Epilogue(function)
+    made = Epilogue(function)
+    made.number = len(REGISTERED)
+    REGISTERED.append(made)
+    return made

@@ -11,7 +11,7 @@ from . import _native, launches
 from ._native import Conv2d, Device, DType, Gemm, Graph, Layout, UserError
 from .epilogues import Epilogue, graph_of_text
 from .operands import Space, axes_of_shape, operand_view, store_shape
-from .tensors import View, empty, is_torch, view
+from .tensors import View, empty, is_torch, torch_dtypes, view
 
 MOST_PLANS = 4096
 
@@ -200,13 +200,24 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
 
     Raises UserError for wrong input (a text's with a caret), Unsupported with reasons where no kernel serves.
     """
+    if layout not in ("nchw", "nhwc"):
+        raise UserError(f"conv2d: layout={layout!r}; expected 'nchw' or 'nhwc', the order of the extents")
+    moves = _pair("stride", stride), _pair("padding", padding), _pair("dilation", dilation)
+    if _needs_operator(x, w, operands):
+        _check_operator_call("conv2d", out, options, layout)
+        from .pytorch.operators import call_conv2d
+        return call_conv2d(x, w, epilogue, *moves, groups, _torch_dtype(out_dtype), operands)
+    return conv2d_now(x, w, epilogue, *moves, groups, layout, out_dtype, out, options or {}, operands)
+
+
+def conv2d_now(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands):
+    """conv2d without gradients; stride, padding and dilation are pairs."""
+    moves = stride, padding, dilation
     given_x, given_w = view("x", x), view("w", w)
     for name, one in (("x", given_x), ("w", given_w)):
         if len(one.shape) != 4:
             raise UserError(f"conv2d: {name} has shape {one.shape}; expected 4 extents, "
                             + ("(N,C,H,W)" if name == "x" else "(K,C/groups,R,S)"))
-    if layout not in ("nchw", "nhwc"):
-        raise UserError(f"conv2d: layout={layout!r}; expected 'nchw' or 'nhwc', the order of the extents")
     first = layout == "nchw"
     x_view, w_view, last = _image_views(given_x, given_w) if first else (given_x, given_w, True)
     n, h, wide, c = x_view.shape if last else (x_view.shape[0], *x_view.shape[2:], x_view.shape[1])
@@ -214,7 +225,6 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     if depth * groups != c:
         raise UserError(f"conv2d: w has {depth} input channels and groups={groups}, for {c} channels of x; expected "
                         f"{c}/{groups} of them")
-    moves = _pair("stride", stride), _pair("padding", padding), _pair("dilation", dilation)
     contraction = Conv2d(n=n, h=h, w=wide, c=c, k=k, r=r, s=s, stride=moves[0], pad=moves[1], dilation=moves[2],
                          groups=groups, layout=Layout.nhwc if last else Layout.nchw,
                          dtype_x=given_x.dtype, dtype_w=given_w.dtype)
@@ -222,7 +232,29 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     rows, cols = (tuple(shape[1:3]), shape[3]) if last else (tuple(shape[2:]), shape[1])
     space = Space(n, rows, cols, first, last)
     identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups)
-    return _run(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options or {})
+    return _run(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options)
+
+
+def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
+    """Whether PyTorch must see the call as an operator: gradients are asked for, or it traces."""
+    if not is_torch(first):
+        return False
+    import torch
+    if torch.compiler.is_compiling():
+        return True
+    if type(first) is not torch.Tensor and type(first) is not torch.nn.Parameter:
+        return True  # a subclass: fake and functional tensors, whose memory is not theirs
+    return torch.is_grad_enabled() and any(is_torch(t) and t.requires_grad for t in (first, second, *operands.values()))
+
+
+def _check_operator_call(what: str, out: Any, options: Any, layout: str = "nchw") -> None:
+    if out is not None or options or layout != "nchw":
+        raise UserError(f"{what}: out=, options= and layout= are not differentiated or traced; call it under torch.no_grad() "
+                        "and outside of torch.compile, or leave them out")
+
+
+def _torch_dtype(dtype: DType | None) -> Any:
+    return None if dtype is None else next((t for t, d in torch_dtypes().items() if d == dtype), None)
 
 
 def _matrix(name: str, x: Any) -> View:
@@ -249,6 +281,15 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: DType | None = Non
     in `conv2d`; operands [n] are (n,), [m] (m,) if annotated or written so, or (m,1), [b] (batch,1,1), [m,n] of the
     result's shape.
     """
+    if _needs_operator(a, b, operands):
+        _check_operator_call("gemm", out, options)
+        from .pytorch.operators import call_gemm
+        return call_gemm(a, b, epilogue, _torch_dtype(out_dtype), operands)
+    return gemm_now(a, b, epilogue, out_dtype, out, options or {}, operands)
+
+
+def gemm_now(a, b, epilogue, out_dtype, out, options, operands):
+    """gemm without gradients."""
     first, second = _matrix("a", a), _matrix("b", b)
     if len(first.shape) != len(second.shape):
         raise UserError(f"gemm: a has shape {first.shape}, b {second.shape}; expected both with a batch, or neither")
@@ -261,4 +302,4 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: DType | None = Non
                        dtype_b=second.dtype)
     space = Space(batch, (m,), n, False, False, is_batched=len(first.shape) == 3)
     identity = ("gemm", space.is_batched, batch, m, n, k, turned_a, turned_b)
-    return _run(contraction, identity, first, second, a, epilogue, operands, space, out_dtype, out, options or {})
+    return _run(contraction, identity, first, second, a, epilogue, operands, space, out_dtype, out, options)
