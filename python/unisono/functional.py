@@ -213,6 +213,8 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
 def conv2d_now(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands):
     """conv2d without gradients; stride, padding and dilation are pairs."""
     moves = stride, padding, dilation
+    if is_torch(x) and x.is_cuda and x.dim() == 4:
+        x, w, operands = _dense_on_gpu(x, w, operands)
     given_x, given_w = view("x", x), view("w", w)
     for name, one in (("x", given_x), ("w", given_w)):
         if len(one.shape) != 4:
@@ -233,6 +235,18 @@ def conv2d_now(x, w, epilogue, stride, padding, dilation, groups, layout, out_dt
     space = Space(n, rows, cols, first, last)
     identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups)
     return _run(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options)
+
+
+def _dense_on_gpu(x: Any, w: Any, operands: dict) -> tuple[Any, Any, dict]:
+    """On a GPU all is dense and in one order, that of x: what lies otherwise is copied."""
+    import torch
+    if not is_torch(w) or w.dim() != 4:
+        return x, w, operands  # what follows says so
+    last = _image_views(view("x", x), view("w", w))[2]
+    order = torch.channels_last if last else torch.contiguous_format
+    arranged = {n: (v.contiguous(memory_format=order if v.dim() == 4 else torch.contiguous_format) if is_torch(v) else v)
+                for n, v in operands.items()}
+    return x.contiguous(memory_format=order), w.contiguous(memory_format=order), arranged
 
 
 def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
