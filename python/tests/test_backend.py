@@ -9,7 +9,6 @@ torch = pytest.importorskip("torch")
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
-import unisono as u  # noqa: E402
 from unisono.pytorch import backend  # noqa: E402
 
 KINDS = [torch.float32, torch.bfloat16, torch.float16]

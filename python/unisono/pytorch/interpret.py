@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F
 
-from .._native import DType, Graph, Unsupported
+from .._native import Graph, Unsupported
 from ..tensors import torch_dtypes
 
 UNARY = {
