@@ -2,6 +2,7 @@
 #
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
 #   make test      all tests that need no GPU: unit, CLI, package, sanitizers, each fuzzer for half a minute
+#   make test-python  the tests of the Python package alone (PyTorch is downloaded once: 2 GB)
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… and HOST_STEP_TESTS=… run programs that were built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
 #   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
@@ -20,7 +21,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 30
 
-.PHONY: pack demo test test-gpu long-gpu long-networks long-networks-gpu networks networks-gpu bench bench-gpu lint long build clean
+.PHONY: pack demo test test-python test-gpu long-gpu long-networks long-networks-gpu networks networks-gpu bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -37,8 +38,13 @@ pack: build
 	@$(BUILD)/demo/tools/unisono/unisono pack bench/cases/conv.txt bench/cases/block.txt --out $(BUILD)/pack
 
 test:
-	@scripts/setup.sh build test
+	@scripts/setup.sh build test python
 	@scripts/test.sh $(JOBS) $(FUZZ_SECONDS)
+
+# PYTEST: arguments of pytest, such as PYTEST="-k conv2d"
+test-python:
+	@scripts/setup.sh build test python
+	@mkdir -p $(BUILD)/ci && cmake --preset ci >/dev/null && scripts/python_tests.sh $(BUILD)/ci $(JOBS) $(PYTEST)
 
 GPU_TESTS ?= $(BUILD)/cuda/tests/gpu/unisono_gpu_tests
 HOST_STEP_TESTS ?= $(BUILD)/cuda/tests/host_steps/unisono_host_step_tests

@@ -2,9 +2,10 @@
 # Installs what Unisono needs on Debian or Ubuntu: distribution packages by apt-get, and oneDNN 3 and the Python peers by
 # pip into a virtual environment outside the tree. Runs again in well under a second when all is there.
 #
-# usage: scripts/setup.sh [build] [test] [bench] [networks]     (default: build)
+# usage: scripts/setup.sh [build] [test] [bench] [networks] [python]     (default: build)
 # UNISONO_DEPS_DIR: where the virtual environment goes (default: ~/.cache/unisono/deps/venv). What networks needs (PyTorch with
-# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks. So does the
+# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks, and what the
+# Python package and its tests need (PyTorch again, 4.7 GB: PyPI has no wheel without CUDA) into UNISONO_DEPS_DIR-python. So does the
 # package onnx that the table of operators is made of: it is newer than the last one that ships the node tests.
 # For test, where no nvcc is found: NVIDIA's compiler and runtime from PyPI (100 MB to download), so that the CUDA backend is
 # built, the device headers and the CUDA examples are compiled, and the emulated GPU runs.
@@ -16,7 +17,7 @@ has_nvcc() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-}/bin/nvcc" ] || [
 
 packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
           libxxhash-dev libpng-dev libjpeg-dev libzip-dev libsqlite3-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
-requirements=("$here/scripts/requirements-build.txt") schemas=() networks=()
+requirements=("$here/scripts/requirements-build.txt") schemas=() networks=() python=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
@@ -26,7 +27,8 @@ for part in "${want[@]}"; do
       requirements+=("$here/scripts/requirements-test.txt"); schemas=("$here/scripts/requirements-schemas.txt") ;;
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
     networks) networks=("$here/scripts/requirements-networks.txt") ;;
-    *) echo "setup.sh: unknown part '$part'; expected build, test, bench or networks" >&2; exit 2 ;;
+    python) packages+=(python3-dev); python=("$here/scripts/requirements-python.txt") ;;
+    *) echo "setup.sh: unknown part '$part'; expected build, test, bench, networks or python" >&2; exit 2 ;;
   esac
 done
 
@@ -72,3 +74,4 @@ environment() {
 environment "$deps" "${requirements[@]}"
 [ ${#schemas[@]} = 0 ] || environment "$deps-schemas" "${schemas[@]}"
 [ ${#networks[@]} = 0 ] || environment "$deps-networks" "${networks[@]}"
+[ ${#python[@]} = 0 ] || environment "$deps-python" "${python[@]}"

@@ -24,6 +24,9 @@ step "release: property, CLI and package tests, unit tests that depend on the op
 ctest --test-dir build/ci --output-on-failure --no-tests=error -j "$jobs" -LE "^sanitized_only$"
 ctest --test-dir build/ci -R "^onnx_node_tests$" -V | sed -n 's/^[0-9]*: \(node tests\|the same with symbols\)/\1/p'  # how many
 
+step "Python package: bindings, calls, PyTorch on the CPU"
+scripts/python_tests.sh build/ci "$jobs"
+
 step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests, fuzzers' build"
 configure asan
 cmake --build build/asan -j "$jobs" --target unit_tests fuzzers

@@ -1,0 +1,260 @@
+/// Contractions, compile(), executables, launches and explanations.
+
+#include "tensors.hpp"
+
+namespace unisono::python {
+namespace {
+
+using namespace nb::literals;
+using Extent = std::int64_t;
+
+/// An executable with what its arguments are checked by.
+struct PythonExecutable {
+  Executable executable;
+  Contraction contraction;
+  Place place;
+};
+
+Pair pair_of(nb::handle object, const char* what) {
+  if (Extent both = 0; nb::try_cast(object, both, false)) return Pair(both);
+  if (std::pair<Extent, Extent> two; nb::isinstance<nb::sequence>(object) && nb::len(object) == 2)
+    return Pair(nb::cast<Extent>(object[0]), nb::cast<Extent>(object[1]));
+  throw UserError(std::string(what) + ": expected a number, or two: rows and columns");
+}
+
+Margins margins_of(nb::handle object) {
+  if (nb::isinstance<nb::sequence>(object) && nb::len(object) == 4)
+    return Margins(nb::cast<Extent>(object[0]), nb::cast<Extent>(object[1]), nb::cast<Extent>(object[2]),
+                   nb::cast<Extent>(object[3]));
+  const Pair both = pair_of(object, "pad (or four: top, left, bottom, right)");
+  return Margins(both.h, both.w, both.h, both.w);
+}
+
+/// The keyword arguments of compile() and explain().
+CompileOptions options_of(const nb::kwargs& keywords) {
+  CompileOptions options;
+  for (const auto& [key, value] : keywords) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "device")
+      options.device = nb::cast<Device>(value);
+    else if (name == "device_index")
+      options.device_index = nb::cast<int>(value);
+    else if (name == "threads")
+      options.threads = nb::cast<int>(value);
+    else if (name == "storage")
+      options.storage = nb::cast<std::map<std::string, DType>>(value);
+    else if (name == "plan")
+      options.plan = nb::cast<std::string>(value);
+    else if (name == "tuned")
+      options.tuned = nb::cast<bool>(value);
+    else if (name == "accurate")
+      options.accurate = nb::cast<bool>(value);
+    else if (name == "spare_sms")
+      options.spare_sms = nb::cast<int>(value);
+    else if (name == "watchdog")
+      options.watchdog = nb::cast<bool>(value);
+    else if (name == "device_scalars") {
+      for (nb::handle scalar : nb::cast<nb::iterable>(value))
+        options.device_scalars.insert(nb::cast<std::string>(scalar));
+    } else {
+      throw UserError("compile: there is no option '" + name +
+                      "'; there are device, device_index, threads, storage, "
+                      "plan, tuned, accurate, spare_sms, watchdog, device_scalars and constant_filter");
+    }
+  }
+  return options;
+}
+
+/// Tensors and numbers of one call. The right operand may be None if it was given when compiling.
+Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::handle a, nb::handle b,
+                       const nb::dict& operands, const nb::dict& outputs) {
+  const bool product = std::holds_alternative<Gemm>(self.contraction);
+  Arguments arguments;
+  arguments.a(self.contraction) = bound.read(product ? "left" : "image", a);
+  if (!b.is_none()) arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b);
+  for (const auto& [key, value] : operands) {
+    const auto name = nb::cast<std::string>(key);
+    if (double number = 0;
+        (nb::isinstance<nb::float_>(value) || nb::isinstance<nb::int_>(value)) && nb::try_cast(value, number, true))
+      arguments.scalars[name] = number;
+    else
+      arguments.operands[name] = bound.read(name, value);
+  }
+  arguments.outputs = write_all(bound, outputs);
+  return arguments;
+}
+
+PythonExecutable compile_graph(const Contraction& contraction, const Graph& graph, nb::object constant_filter,
+                               const nb::kwargs& keywords) {
+  CompileOptions options = options_of(keywords);
+  const Place place{options.device, options.device_index};
+  BoundTensors bound({options.device, options.device_index, true});
+  if (!constant_filter.is_none()) options.constant_filter = bound.read("constant_filter", constant_filter);
+  nb::gil_scoped_release unlocked;
+  return {compile(contraction, graph, options), contraction, place};
+}
+
+void bind_contractions(nb::module_& m) {
+  nb::class_<Gemm>(m, "Gemm",
+                   "acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A is (batch,m,k), or (batch,k,m) if transpose_a; B is "
+                   "(batch,k,n), or (batch,n,k) if transpose_b. Without the first extent where batch is 1.")
+      .def(
+          "__init__",
+          [](Gemm* self, Extent m, Extent n, Extent k, Extent batch, bool ta, bool tb, DType da, DType db) {
+            new (self) Gemm{batch, m, n, k, ta, tb, da, db};
+          },
+          nb::kw_only(), "m"_a, "n"_a, "k"_a, "batch"_a = 1, "transpose_a"_a = false, "transpose_b"_a = false,
+          "dtype_a"_a = DType::f32, "dtype_b"_a = DType::f32)
+      .def("__str__", [](const Gemm& g) { return to_string(Contraction(g)); })
+      .def_prop_ro(
+          "shape_mn", [](const Gemm& g) { return shape_mn(Contraction(g)); }, "Shape of a value [m,n].")
+      .def_prop_ro("flop", [](const Gemm& g) { return flop(Contraction(g)); });
+  const auto convolution = [&]<class C>(C, const char* name, const char* doc) {
+    nb::class_<C>(m, name, doc)
+        .def(
+            "__init__",
+            [](C* self, Extent n, Extent h, Extent w, Extent c, Extent k, Extent r, Extent s, nb::object stride,
+               nb::object pad, nb::object dilation, Extent groups, Layout layout, DType dx, DType dw, nb::object more) {
+              C conv{.n = n, .h = h, .w = w, .c = c, .k = k, .r = r, .s = s};
+              conv.stride = pair_of(stride, "stride"), conv.pad = margins_of(pad);
+              conv.dilation = pair_of(dilation, "dilation"), conv.groups = groups, conv.layout = layout;
+              conv.dtype_x = dx, conv.dtype_w = dw;
+              if constexpr (requires { conv.output_pad; })
+                conv.output_pad = pair_of(more, "output_pad");
+              else if (pair_of(more, "output_pad") != Pair(0))
+                throw UserError("Conv2d has no output_pad");
+              new (self) C(conv);
+            },
+            nb::kw_only(), "n"_a = 1, "h"_a, "w"_a, "c"_a, "k"_a, "r"_a = 1, "s"_a = 1, "stride"_a = 1, "pad"_a = 0,
+            "dilation"_a = 1, "groups"_a = 1, "layout"_a = Layout::nhwc, "dtype_x"_a = DType::f32,
+            "dtype_w"_a = DType::f32, "output_pad"_a = 0)
+        .def("__str__", [](const C& c) { return to_string(Contraction(c)); })
+        .def_prop_ro(
+            "shape_mn", [](const C& c) { return shape_mn(Contraction(c)); }, "Shape of a value [m,n].")
+        .def_prop_ro("flop", [](const C& c) { return flop(Contraction(c)); });
+  };
+  convolution(
+      Conv2d{}, "Conv2d",
+      "Layout nhwc: X (n,h,w,c), W (k,r,s,c/groups), values [m,n] (n,P,Q,k). nchw: X (n,c,h,w), W (k,c/groups,r,s), "
+      "values [m,n] (n,k,P,Q). pad: a number, (rows, columns) or (top, left, bottom, right).");
+  convolution(ConvTranspose2d{}, "ConvTranspose2d",
+              "The transpose of Conv2d, as in PyTorch. Layout nhwc: W (c,r,s,k/groups); nchw: W (c,k/groups,r,s).");
+}
+
+/// Nothing of it holds the GIL while it waits or launches.
+void bind_executable(nb::module_& m) {
+  nb::class_<PythonExecutable>(m, "Executable", "A compiled kernel. May be run from several threads at once.")
+      .def(
+          "run",
+          [](const PythonExecutable& self, nb::object a, nb::object b, nb::dict operands, nb::dict outputs) {
+            BoundTensors bound(self.place);
+            const Arguments arguments = arguments_of(self, bound, a, b, operands, outputs);
+            nb::gil_scoped_release unlocked;
+            self.executable.run(arguments);
+          },
+          "a"_a, "b"_a.none(), "operands"_a = nb::dict(), nb::kw_only(), "outputs"_a,
+          "Runs to completion. a, b: image and filter, or left and right. operands: tensors, and numbers for scalars. "
+          "outputs: tensors that are written, by the names of the stores.")
+      .def(
+          "enqueue",
+          [](const PythonExecutable& self, nb::object a, nb::object b, nb::dict operands, nb::dict outputs,
+             std::uintptr_t stream) {
+            BoundTensors bound(self.place);
+            const Arguments arguments = arguments_of(self, bound, a, b, operands, outputs);
+            nb::gil_scoped_release unlocked;
+            self.executable.enqueue(arguments, reinterpret_cast<Stream>(stream));
+          },
+          "a"_a, "b"_a.none(), "operands"_a = nb::dict(), nb::kw_only(), "outputs"_a, "stream"_a,
+          "On a GPU: launches on the stream (a cudaStream_t as a number) and does not wait. The tensors must stay "
+          "until it "
+          "is over. May be captured into a CUDA graph.")
+      .def(
+          "bind",
+          [](const PythonExecutable& self, nb::object a, nb::object b, nb::dict operands, nb::dict outputs,
+             nb::object workspace, std::uintptr_t stream, bool is_clear) {
+            BoundTensors bound(self.place);
+            const Arguments arguments = arguments_of(self, bound, a, b, operands, outputs);
+            const WorkspaceMemory memory = workspace_of(bound, workspace, stream, is_clear);
+            nb::gil_scoped_release unlocked;
+            return self.executable.bind(arguments, memory);
+          },
+          "a"_a, "b"_a.none(), "operands"_a = nb::dict(), nb::kw_only(), "outputs"_a, "workspace"_a = nb::none(),
+          "stream"_a = 0, "is_clear"_a = false,
+          "On a GPU: checks the arguments once, for any number of launches. workspace: a tensor of at least "
+          "workspace_bytes, cleared in the order of the stream unless it is_clear; the caller keeps it alive, as all "
+          "tensors.")
+      .def_prop_ro(
+          "workspace_bytes", [](const PythonExecutable& self) { return self.executable.workspace_bytes(); },
+          "Bytes of device memory that one execution in flight needs; 0 on the CPU.")
+      .def(
+          "describe", [](const PythonExecutable& self) { return self.executable.describe(); },
+          "Which path was taken and why.");
+}
+
+void bind_launch(nb::module_& m) {
+  nb::class_<Launch>(m, "Launch", "An execution with all its arguments in place, on a GPU: one execution in flight.")
+      .def(
+          "slot", [](const Launch& self, const std::string& name) { return self.slot(name); }, "name"_a,
+          "The index of an argument: 'image', 'filter', 'left', 'right', an operand, a scalar or an output.")
+      .def(
+          "rebind",
+          [](Launch& self, std::size_t slot, std::uintptr_t address) {
+            self.rebind(slot, reinterpret_cast<const void*>(address));
+          },
+          "slot"_a, "address"_a, "Another address for a tensor, whose shape, dtype and strides stay.")
+      .def(
+          "rebind_scalar", [](Launch& self, std::size_t slot, double value) { self.rebind(slot, value); }, "slot"_a,
+          "value"_a, "Another value for a scalar that is bound by value.")
+      .def(
+          "use",
+          [](Launch& self, nb::object workspace, std::uintptr_t stream, bool is_clear) {
+            BoundTensors bound({Device::cuda, 0, true});
+            self.use(workspace_of(bound, workspace, stream, is_clear));
+          },
+          "workspace"_a, "stream"_a = 0, "is_clear"_a = false, "Another workspace. Nothing may be in flight.")
+      .def_prop_ro("workspace_bytes", &Launch::workspace_bytes)
+      .def(
+          "enqueue", [](const Launch& self, std::uintptr_t stream) { self.enqueue(reinterpret_cast<Stream>(stream)); },
+          "stream"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "One launch on the stream, a cudaStream_t as a number.");
+}
+
+void bind_explanation(nb::module_& m) {
+  nb::class_<KernelExplanation>(m, "KernelExplanation", "What compile() would run on a GPU.")
+      .def("__str__", [](const KernelExplanation& e) { return to_string(e); })
+      .def_ro("contraction", &KernelExplanation::contraction)
+      .def_ro("device", &KernelExplanation::device)
+      .def_ro("device_note", &KernelExplanation::device_note, "Why it is not a GPU of this machine; empty if it is.")
+      .def_ro("plan", &KernelExplanation::plan)
+      .def_ro("origin", &KernelExplanation::origin, "The cost model, or what was measured.")
+      .def_ro("predicted_us", &KernelExplanation::predicted_us, "Microseconds, by the cost model.")
+      .def_ro("workspace_bytes", &KernelExplanation::workspace_bytes)
+      .def_ro("reasons", &KernelExplanation::reasons)
+      .def_ro("source", &KernelExplanation::source, "CUDA C++.");
+  m.def(
+      "explain",
+      [](const Contraction& contraction, const Graph& graph, nb::kwargs keywords) {
+        const CompileOptions options = options_of(keywords);
+        nb::gil_scoped_release unlocked;
+        return explain_kernel(contraction, graph, options);
+      },
+      "contraction"_a, "graph"_a, "options"_a,
+      "Plans and generates for a GPU of this machine, or for an H200 where there is none, without compiling anything.");
+}
+
+}  // namespace
+
+void bind_executables(nb::module_& m) {
+  bind_contractions(m);
+  bind_executable(m);
+  bind_launch(m);
+  bind_explanation(m);
+  m.def(
+      "compile", &compile_graph, "contraction"_a, "graph"_a, "constant_filter"_a = nb::none(), "options"_a,
+      "Compiles one contraction with its epilogue. Options as in CompileOptions: device, device_index, threads, "
+      "storage "
+      "({operand: DType}), plan, tuned, accurate, spare_sms, watchdog, device_scalars. constant_filter: the filter, or "
+      "right operand, if it never changes. Raises UserError, Unsupported, CompileError and DeviceError.");
+}
+
+}  // namespace unisono::python

@@ -1,0 +1,154 @@
+/// Epilogue graphs: text, stores, operands.
+
+#include "tensors.hpp"
+
+namespace unisono::python {
+namespace {
+
+using namespace nb::literals;
+
+/// What the caller binds: an operand of the graph, or of its head.
+struct OperandInfo {
+  std::string name, axes;
+  std::optional<DType> storage;
+  std::optional<double> default_value;
+  bool is_label = false;        // read by one_hot: i32 unless declared
+  std::int64_t channels = 0;    // of a head: n counts these; 0: the contraction's columns
+  bool is_head_filter = false;  // (channels, N)
+};
+
+struct StoreInfo {
+  std::string name, axes, form;
+  DType dtype = DType::f32;
+  std::int64_t channels = 0;  // a head's; else 0
+  ValueId value = 0;
+};
+
+std::vector<OperandInfo> operands_of(const Graph& graph, std::int64_t channels) {
+  std::vector<OperandInfo> found;
+  std::map<ValueId, std::size_t> places;
+  for (ValueId id = 0; id < graph.nodes.size(); ++id) {
+    const Node& node = graph[id];
+    if (node.op == Op::operand) {
+      places[id] = found.size();
+      found.push_back(
+          {node.attr.name, text_of(node.axes), node.attr.storage, node.attr.default_value, false, channels});
+    }
+    if (node.op == Op::one_hot)
+      if (const auto at = places.find(node.inputs[0]); at != places.end()) found[at->second].is_label = true;
+  }
+  for (const Store& store : graph.stores)
+    if (store.form == StoreForm::head) {
+      found.push_back({store.head->filter, "", {}, {}, false, store.head->channels, true});
+      for (OperandInfo& inner : operands_of(store.head->graph, store.head->channels)) found.push_back(std::move(inner));
+    }
+  return found;
+}
+
+/// A node, for those who interpret graphs: the Python package differentiates them by PyTorch's operators.
+struct NodeInfo {
+  std::string op, axes;
+  DType dtype = DType::f32;
+  std::vector<ValueId> inputs;
+  Attributes attr;
+};
+
+std::vector<NodeInfo> nodes_of(const Graph& graph) {
+  std::vector<NodeInfo> found;
+  for (const Node& node : graph.nodes)
+    found.push_back({std::string(to_string(node.op)), text_of(node.axes), node.dtype, node.inputs, node.attr});
+  return found;
+}
+
+void bind_node(nb::module_& m) {
+  nb::class_<NodeInfo>(m, "NodeInfo", "A node of a graph: its operation, and what it needs beyond its inputs.")
+      .def_ro("op", &NodeInfo::op)
+      .def_ro("axes", &NodeInfo::axes)
+      .def_ro("dtype", &NodeInfo::dtype, "The dtype in which it is computed.")
+      .def_ro("inputs", &NodeInfo::inputs, "Indices of nodes ahead of it.")
+      .def_prop_ro(
+          "name", [](const NodeInfo& n) { return n.attr.name; }, "An operand's.")
+      .def_prop_ro(
+          "value", [](const NodeInfo& n) { return n.attr.value; }, "A constant's.")
+      .def_prop_ro("alpha", [](const NodeInfo& n) { return n.attr.alpha; })
+      .def_prop_ro("beta", [](const NodeInfo& n) { return n.attr.beta; })
+      .def_prop_ro("lower", [](const NodeInfo& n) { return n.attr.lower; })
+      .def_prop_ro("upper", [](const NodeInfo& n) { return n.attr.upper; })
+      .def_prop_ro("eps", [](const NodeInfo& n) { return n.attr.eps; })
+      .def_prop_ro("has_scale", [](const NodeInfo& n) { return n.attr.has_scale; })
+      .def_prop_ro("has_shift", [](const NodeInfo& n) { return n.attr.has_shift; })
+      .def_prop_ro(
+          "domain",
+          [](const NodeInfo& n) {
+            const ReduceDomain& d = n.attr.domain;
+            return std::tuple(d.rows, d.cols, d.per_image, d.groups);
+          },
+          "(over rows, over columns, per image, groups)");
+}
+
+std::vector<StoreInfo> stores_of(const Graph& graph) {
+  std::vector<StoreInfo> found;
+  for (const Store& store : graph.stores)
+    found.push_back({store.name, text_of(graph[store.value].axes), std::string(to_string(store.form)), store.dtype,
+                     store.form == StoreForm::head ? store.head->channels : 0, store.value});
+  return found;
+}
+
+}  // namespace
+
+Axes axes_of(const std::string& text) {
+  std::string letters;
+  for (const char c : text)
+    if (c != '[' && c != ']' && c != ',' && c != ' ') letters += c;
+  static const std::map<std::string, Axes> known = {{"", axes::scalar}, {"b", axes::b},   {"m", axes::m},
+                                                    {"n", axes::n},     {"bn", axes::bn}, {"mn", axes::mn}};
+  const auto found = known.find(letters);
+  if (found == known.end())
+    throw UserError("axes '" + text +
+                    "' are none of '', 'b', 'm', 'n', 'bn' and 'mn'; docs/text-form.md explains them");
+  return found->second;
+}
+
+std::string text_of(const Axes& axes) {
+  std::string text;
+  for (const char c : to_string(axes))
+    if (c != '[' && c != ']' && c != ',') text += c;
+  return text;
+}
+
+void bind_graphs(nb::module_& m) {
+  nb::class_<OperandInfo>(m, "OperandInfo", "An operand that the caller of a graph binds.")
+      .def_ro("name", &OperandInfo::name)
+      .def_ro("axes", &OperandInfo::axes, "'', 'b', 'm', 'n', 'bn' or 'mn'.")
+      .def_ro("storage", &OperandInfo::storage, "Its dtype in memory, if the graph declares it; else None.")
+      .def_ro("default_value", &OperandInfo::default_value, "A scalar's value when nothing is bound, or None.")
+      .def_ro("is_label", &OperandInfo::is_label, "Read by one_hot: i32 where no storage is declared.")
+      .def_ro("channels", &OperandInfo::channels, "For an operand of a head, the extent of its n; else 0.")
+      .def_ro("is_head_filter", &OperandInfo::is_head_filter, "The filter of a head, (channels, columns).");
+  nb::class_<StoreInfo>(m, "StoreInfo", "An output of a graph.")
+      .def_ro("name", &StoreInfo::name)
+      .def_ro("axes", &StoreInfo::axes, "Axes of the stored value: 'mn', 'n', 'mg32', …")
+      .def_ro("form", &StoreInfo::form, "'', 'max_pool_2x2', 'upsample_2x2', 'scratch' or 'head'.")
+      .def_ro("dtype", &StoreInfo::dtype)
+      .def_ro("channels", &StoreInfo::channels, "Channels of a head; else 0.")
+      .def_ro("value", &StoreInfo::value, "The index of the node that is stored.");
+  bind_node(m);
+  nb::class_<Graph>(m, "Graph", "An epilogue graph: what happens to the accumulator of a contraction.")
+      .def(
+          "__str__", [](const Graph& g) { return print(g); }, "The text form.")
+      .def("__repr__", [](const Graph& g) { return "<unisono.Graph\n" + print(g) + ">"; })
+      .def(
+          "__eq__", [](const Graph& a, const Graph& b) { return structurally_equal(a, b); }, "other"_a,
+          "Structural equality: names of intermediate values and the numbering of nodes do not count.")
+      .def_prop_ro(
+          "operands", [](const Graph& g) { return operands_of(g, 0); }, "What the caller binds.")
+      .def_prop_ro("stores", &stores_of, "The outputs, in order.")
+      .def_prop_ro("nodes", &nodes_of, "All nodes, in topological order.")
+      .def(
+          "to_dot", [](const Graph& g) { return to_dot(g); }, "Graphviz source.");
+  m.def(
+      "parse", [](const std::string& text) { return parse(text); }, "text"_a,
+      "Reads the text form (docs/text-form.md). Raises UserError with line, column and a caret under the place.");
+}
+
+}  // namespace unisono::python

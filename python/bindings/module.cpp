@@ -1,0 +1,65 @@
+/// unisono._native: the public C++ interface in Python. The package's own modules build on it.
+
+#include "tensors.hpp"
+
+namespace unisono::python {
+namespace {
+
+void bind_errors(nb::module_& m) {
+  // Translators are asked in the reverse order of their registration: the base class last.
+  const auto base = nb::exception<Error>(m, "Error", PyExc_RuntimeError);
+  nb::exception<UserError>(m, "UserError", base.ptr());
+  nb::exception<Unsupported>(m, "Unsupported", base.ptr());
+  nb::exception<CompileError>(m, "CompileError", base.ptr());
+  nb::exception<DeviceError>(m, "DeviceError", base.ptr());
+  nb::exception<InternalError>(m, "InternalError", base.ptr());
+  nb::exception<Cancelled>(m, "Cancelled", base.ptr());
+  m.attr("Error").attr("__doc__") = "Base of all errors that Unisono raises.";
+  m.attr("UserError").attr("__doc__") =
+      "The caller's input is wrong: a shape, a name, a dtype, an alignment, a text, a file.";
+  m.attr("Unsupported").attr("__doc__") =
+      "A legal request that no kernel serves. The message lists each candidate and the reason it refused.";
+  m.attr("CompileError").attr("__doc__") =
+      "A compiler failed on generated source. The message holds the command, the log and the path of the source.";
+  m.attr("DeviceError").attr("__doc__") = "The device or its driver failed.";
+  m.attr("InternalError").attr("__doc__") = "A broken invariant inside Unisono: always a bug of ours.";
+  m.attr("Cancelled").attr("__doc__") = "A run ended early because its caller asked for it.";
+}
+
+void bind_enums(nb::module_& m) {
+  nb::enum_<DType>(m, "DType", "Element type of a tensor, and compute type of a node of an epilogue graph.")
+      .value("f64", DType::f64)
+      .value("f32", DType::f32)
+      .value("tf32", DType::tf32, "stored as f32, 10 bits of mantissa")
+      .value("f16", DType::f16)
+      .value("bf16", DType::bf16)
+      .value("i32", DType::i32)
+      .value("bool", DType::boolean, "stored as one byte, 0 or 1")
+      .value("i8", DType::i8)
+      .value("u8", DType::u8)
+      .value("i16", DType::i16)
+      .value("u16", DType::u16)
+      .value("u32", DType::u32)
+      .value("i64", DType::i64)
+      .value("u64", DType::u64);
+  nb::enum_<Device>(m, "Device").value("cpu", Device::cpu).value("cuda", Device::cuda);
+  nb::enum_<Layout>(m, "Layout", "Memory order of images: (N,H,W,C) or (N,C,H,W).")
+      .value("nhwc", Layout::nhwc)
+      .value("nchw", Layout::nchw);
+}
+
+}  // namespace
+}  // namespace unisono::python
+
+NB_MODULE(_native, m) {
+  using namespace unisono::python;
+  m.doc() = "The C++ interface of Unisono. Import `unisono` instead.";
+  m.attr("__version__") = UNISONO_VERSION;
+  bind_errors(m);
+  bind_enums(m);
+  bind_tensors(m);
+  bind_graphs(m);
+  bind_builder(m);
+  bind_executables(m);
+  bind_networks(m);
+}

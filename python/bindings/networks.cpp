@@ -1,0 +1,130 @@
+/// Networks from ONNX files: compile, run, enqueue, reports.
+
+#include "tensors.hpp"
+
+namespace unisono::python {
+namespace {
+
+using namespace nb::literals;
+using Shapes = std::map<std::string, std::vector<std::int64_t>>;
+
+struct PythonNetwork {
+  NetworkExecutable executable;
+  Place place;
+};
+
+NetworkOptions options_of(const nb::kwargs& keywords) {
+  NetworkOptions options;
+  for (const auto& [key, value] : keywords) {
+    const auto name = nb::cast<std::string>(key);
+    if (name == "device")
+      options.device = nb::cast<Device>(value);
+    else if (name == "device_index")
+      options.device_index = nb::cast<int>(value);
+    else if (name == "threads")
+      options.threads = nb::cast<int>(value);
+    else if (name == "layout")
+      options.layout = nb::cast<Layout>(value);
+    else if (name == "fuse")
+      options.fuse = nb::cast<bool>(value);
+    else if (name == "cached_plans")
+      options.cached_plans = nb::cast<std::size_t>(value);
+    else if (name == "precision")
+      options.precision = nb::cast<DType>(value);
+    else if (name == "tuned")
+      options.tuned = nb::cast<bool>(value);
+    else if (name == "spare_sms")
+      options.spare_sms = nb::cast<int>(value);
+    else if (name == "watchdog")
+      options.watchdog = nb::cast<bool>(value);
+    else if (name == "strict")
+      options.strict = nb::cast<bool>(value);
+    else
+      throw UserError("compile_network: there is no option '" + name +
+                      "'; there are device, device_index, threads, "
+                      "layout, fuse, cached_plans, precision, tuned, spare_sms, watchdog and strict");
+  }
+  return options;
+}
+
+std::vector<std::string> names_of(const Network& network, const std::vector<TensorId>& ids) {
+  std::vector<std::string> names;
+  for (const TensorId id : ids) names.push_back(network[id].name);
+  return names;
+}
+
+void bind_run(nb::class_<PythonNetwork>& network) {
+  network
+      .def(
+          "run",
+          [](const PythonNetwork& self, nb::dict inputs, nb::dict outputs) {
+            BoundTensors bound({self.place.device, self.place.device_index, true});
+            const auto read = read_all(bound, inputs);
+            const auto written = write_all(bound, outputs);
+            nb::gil_scoped_release unlocked;
+            self.executable.run(read, written);
+          },
+          "inputs"_a, "outputs"_a, "Runs to completion. Tensors by name; shapes of outputs as output_shapes() says.")
+      .def(
+          "enqueue",
+          [](const PythonNetwork& self, nb::dict inputs, nb::dict outputs, std::uintptr_t stream) {
+            BoundTensors bound(self.place);
+            const auto read = read_all(bound, inputs);
+            const auto written = write_all(bound, outputs);
+            nb::gil_scoped_release unlocked;
+            self.executable.enqueue(read, written, reinterpret_cast<Stream>(stream));
+          },
+          "inputs"_a, "outputs"_a, "stream"_a,
+          "On a GPU: puts one run on the stream (a cudaStream_t as a number) and does not wait.");
+}
+
+}  // namespace
+
+void bind_networks(nb::module_& m) {
+  nb::class_<Network>(m, "Network", "Tensors and operators in order.")
+      .def("__str__", [](const Network& n) { return to_string(n); })
+      .def_ro("name", &Network::name)
+      .def_prop_ro("inputs", [](const Network& n) { return names_of(n, n.inputs); })
+      .def_prop_ro("outputs", [](const Network& n) { return names_of(n, n.outputs); });
+  nb::class_<PythonNetwork> network(
+      m, "NetworkExecutable",
+      "A compiled network. Runs from several threads at once; each set of input shapes is "
+      "planned at its first run.");
+  bind_run(network);
+  network
+      .def(
+          "output_shapes",
+          [](const PythonNetwork& self, const Shapes& inputs) { return self.executable.output_shapes(inputs); },
+          "inputs"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "{name: shape} of the outputs for inputs of these shapes.")
+      .def(
+          "host_steps",
+          [](const PythonNetwork& self, const Shapes& inputs) { return self.executable.host_steps(inputs); },
+          "inputs"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "On a GPU: the operators that run on the host, each with the reason.")
+      .def(
+          "workspace_bytes",
+          [](const PythonNetwork& self, const Shapes& inputs) { return self.executable.workspace_bytes(inputs); },
+          "inputs"_a, nb::call_guard<nb::gil_scoped_release>(), "On a GPU: bytes that one run in flight needs.")
+      .def_prop_ro(
+          "kernels", [](const PythonNetwork& self) { return self.executable.report().kernels; },
+          "Regions that are not free.")
+      .def(
+          "report", [](const PythonNetwork& self) { return to_string(self.executable.report()); },
+          "What was fused into what, and why not more.");
+  m.def(
+      "load_onnx", [](const std::string& path) { return load_onnx(path); }, "path"_a,
+      nb::call_guard<nb::gil_scoped_release>(), "Reads an ONNX model. Raises UserError that names operator and node.");
+  m.def(
+      "compile_network",
+      [](const Network& network, nb::kwargs keywords) -> PythonNetwork {
+        const NetworkOptions options = options_of(keywords);
+        nb::gil_scoped_release unlocked;
+        return {compile(network, options), {options.device, options.device_index}};
+      },
+      "network"_a, "options"_a,
+      "Fuses a network and makes it ready to run. Options as in NetworkOptions: device, device_index, threads, layout, "
+      "fuse, cached_plans, precision, tuned, spare_sms, watchdog, strict. Raises UserError and Unsupported.");
+}
+
+}  // namespace unisono::python

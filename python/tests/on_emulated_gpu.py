@@ -1,0 +1,140 @@
+"""Run by test_emulated_gpu.py, with the emulated GPU for the driver: kernels, launches and workspaces by the bindings."""
+
+import ctypes
+
+import numpy as np
+
+import unisono as u
+from unisono import launches
+from unisono.tensors import View
+
+cuda = ctypes.CDLL("libcuda.so.1")
+
+
+def check(code):
+    assert code == 0, f"driver error {code}"
+
+
+def context():
+    made = ctypes.c_void_p()
+    check(cuda.cuInit(0))
+    check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(made), 0))
+    check(cuda.cuCtxPushCurrent_v2(made))
+
+
+class Memory:
+    """Device memory of the emulated GPU, as a unisono.Tensor and as an array."""
+
+    def __init__(self, array, dtype):
+        self.array, self.address = array, ctypes.c_uint64()
+        check(cuda.cuMemAlloc_v2(ctypes.byref(self.address), ctypes.c_size_t(max(array.nbytes, 16))))
+        self.dtype = dtype
+        self.put()
+
+    def put(self):
+        check(cuda.cuMemcpy(self.address, ctypes.c_uint64(self.array.ctypes.data), ctypes.c_size_t(self.array.nbytes)))
+
+    def get(self):
+        check(cuda.cuMemcpy(ctypes.c_uint64(self.array.ctypes.data), self.address, ctypes.c_size_t(self.array.nbytes)))
+        return self.array
+
+    def tensor(self):
+        return u.Tensor(self.address.value, self.dtype, list(self.array.shape), device=u.Device.cuda)
+
+    def view(self):
+        strides = tuple(s // self.array.itemsize for s in self.array.strides)
+        return View(self.address.value, self.dtype, self.array.shape, strides, u.Device.cuda, 0, self)
+
+
+def stream():
+    made = ctypes.c_void_p()
+    check(cuda.cuStreamCreate(ctypes.byref(made), 1))
+    return made.value
+
+
+def wait(one):
+    check(cuda.cuStreamSynchronize(ctypes.c_void_p(one)))
+
+
+def main():
+    context()
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(s).astype(np.float16) for s in ((2, 8, 8, 16), (32, 3, 3, 16)))
+    bias, gain = random.standard_normal(32).astype(np.float32), 0.5
+    graph = u.parse("h = group_norm(gain[] * acc + bias[n], groups=4)\nstore h as y : f16")
+    contraction = u.Conv2d(n=2, h=8, w=8, c=16, k=32, r=3, s=3, pad=1, dtype_x=u.DType.f16, dtype_w=u.DType.f16)
+    kernel = u.compile(contraction, graph, device=u.Device.cuda)
+    images, filters, biases = Memory(x, u.DType.f16), Memory(w, u.DType.f16), Memory(bias, u.DType.f32)
+
+    def expected(x, gain):
+        on_cpu = u.compile(contraction, graph)
+        y = np.zeros((2, 8, 8, 32), np.float16)
+        on_cpu.run(x, w, {"bias": bias, "gain": gain}, outputs={"y": y})
+        return y.astype(np.float64)
+
+    def agree(memory, right):
+        error = np.abs(memory.get().astype(np.float64) - right).max()
+        assert error <= 2.0**-9 * np.abs(right).max(), error  # two roundings to f16
+
+    def output():
+        return Memory(np.full((2, 8, 8, 32), np.nan, np.float16), u.DType.f16)
+
+    y = output()
+    kernel.run(images.tensor(), filters.tensor(), {"bias": biases.tensor(), "gain": gain}, outputs={"y": y.tensor()})
+    agree(y, expected(x, gain))
+
+    one, z = stream(), output()
+    kernel.enqueue(images.tensor(), filters.tensor(), {"bias": biases.tensor(), "gain": gain}, outputs={"y": z.tensor()}, stream=one)
+    wait(one)
+    assert (z.get().view(np.uint16) == y.get().view(np.uint16)).all()
+
+    # bound, with the caller's workspace, then other arguments by slot
+    assert kernel.workspace_bytes > 0
+    room = Memory(np.full(kernel.workspace_bytes + 256, 255, np.uint8), u.DType.u8)
+    start = -room.address.value % 256
+    workspace = u.Tensor(room.address.value + start, u.DType.u8, [kernel.workspace_bytes], device=u.Device.cuda)
+    first = output()
+    launch = kernel.bind(images.tensor(), filters.tensor(), {"bias": biases.tensor(), "gain": gain}, outputs={"y": first.tensor()},
+                         workspace=workspace, stream=one)
+    assert launch.workspace_bytes == kernel.workspace_bytes
+    launch.enqueue(one)
+    wait(one)
+    assert (first.get().view(np.uint16) == y.get().view(np.uint16)).all()
+    other, second = Memory((x[::-1] * np.float16(0.5)).copy(), u.DType.f16), output()
+    launch.rebind(launch.slot("image"), other.address.value)
+    launch.rebind(launch.slot("output y"), second.address.value)
+    launch.rebind_scalar(launch.slot("gain"), -2.0)
+    launch.enqueue(one)
+    wait(one)
+    agree(second, expected(other.array, -2.0))
+
+    # as conv2d() runs it: bound once for a stream
+    runner, allocated = launches.Launcher(), []
+
+    def allocate(size):
+        allocated.append(Memory(np.zeros(size + 256, np.uint8), u.DType.u8))
+        address = allocated[-1].address.value
+        return u.Tensor(address + -address % 256, u.DType.u8, [size], device=u.Device.cuda, owner=allocated[-1])
+
+    two = stream()
+    for which, place, number in ((images, one, gain), (other, one, -2.0), (images, two, -2.0), (images, one, gain)):
+        result = output()
+        runner.enqueue(kernel, which.view(), filters.view(), {"bias": biases.view(), "gain": number}, {"y": result.view()}, place, allocate)
+        wait(place)
+        agree(result, expected(which.array, number))
+    assert len(allocated) == 2  # one for each stream
+
+    for call, error, text in (
+            (lambda: kernel.run(x, filters.tensor(), {"bias": biases.tensor(), "gain": gain}, outputs={"y": y.tensor()}), u.UserError, "host"),
+            (lambda: launch.slot("nothing"), u.UserError, "nothing"),
+            (lambda: launch.rebind(launch.slot("image"), 8), u.UserError, "16 bytes|aligned|multiple")):
+        try:
+            call()
+        except error as raised:
+            assert any(t in str(raised) for t in text.split("|")), str(raised)
+        else:
+            raise AssertionError(f"no {error.__name__}")
+    print("passed")
+
+
+main()

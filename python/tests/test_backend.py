@@ -1,0 +1,242 @@
+"""torch.compile with the backend: which regions fire, which must not, and results beside float64."""
+
+import copy
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+from unisono.pytorch import backend  # noqa: E402
+
+KINDS = [torch.float32, torch.bfloat16, torch.float16]
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+
+
+def norm(x):
+    return x.double().flatten().norm()
+
+
+def run(function, *inputs, regions, **options):
+    """Compiles, runs, counts regions, and compares with eager in float64: no worse than 1.5 times PyTorch in that dtype."""
+    exact = copy.deepcopy(function).double() if isinstance(function, nn.Module) else function
+    with torch.no_grad():
+        expected = exact(*(t.double() if t.is_floating_point() else t for t in inputs))
+        eager = function(*(t.clone() for t in inputs))
+        result = torch.compile(function, backend=backend.unisono, options={"rest": "eager", **options}, fullgraph=True)(*inputs)
+    report = backend.reports()[-1]
+    assert report.regions == regions, str(report)
+    single = not isinstance(result, (tuple, list))
+    for mine, theirs, right in zip(*([x] if single else x for x in (result, eager, expected))):
+        assert mine.shape == theirs.shape and mine.dtype == theirs.dtype and mine.stride() == theirs.stride()
+        unit = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}[mine.dtype]
+        assert norm(mine.double() - right) <= max(1.5 * norm(theirs.double() - right), 2 * unit * norm(right)), str(report)
+    return report
+
+
+class Block(nn.Module):
+    def __init__(self, channels=16, groups=4):
+        super().__init__()
+        self.c1, self.n1 = nn.Conv2d(3, channels, 3, padding=1), nn.GroupNorm(groups, channels)
+        self.c2, self.n2 = nn.Conv2d(channels, channels, 3, padding=1), nn.GroupNorm(groups, channels)
+        self.time = nn.Linear(8, channels)
+
+    def forward(self, x, t):
+        h = F.silu(self.n1(self.c1(x)))
+        h = h + self.time(t)[:, :, None, None]
+        return h + F.mish(self.n2(self.c2(h)))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("size", [(8, 8), (7, 5)])
+def test_a_block_of_a_unet(dtype, last, size):
+    block, x, t = Block().to(dtype), torch.randn(2, 3, *size, dtype=dtype), torch.randn(2, 8, dtype=dtype)
+    if last:
+        block, x = block.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    report = run(block, x, t, regions=2)
+    assert "native_group_norm" in str(report) and sum("mish" in f for row in report.rows for f in row["fused"]) == 1
+
+
+def test_inductor_runs_the_rest():
+    block, x, t = Block(), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    run(block, x, t, regions=2, rest="inductor")
+
+
+ACTIVATIONS = {
+    "silu": F.silu, "silu written out": lambda h: h * torch.sigmoid(h), "gelu": F.gelu,
+    "gelu by tanh": lambda h: F.gelu(h, approximate="tanh"),
+    "gelu written out": lambda h: 0.5 * h * (1 + torch.erf(h * 0.7071067811865476)), "hardswish": F.hardswish,
+    "relu6": F.relu6, "leaky_relu": lambda h: F.leaky_relu(h, 0.2), "clamp": lambda h: h.clamp(-0.5, 0.25),
+    "clamp below": lambda h: h.clamp_min(-0.5), "mish": F.mish, "square": lambda h: h.pow(2), "hardsigmoid": F.hardsigmoid,
+    "scaled": lambda h: (h * 2 - 1) / 3, "tanh": torch.tanh, "minus": lambda h: 1 - torch.sub(h, h.abs(), alpha=0.5),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activations(name):
+    w = torch.randn(8, 4, 3, 3)
+    run(lambda x, w: ACTIVATIONS[name](F.conv2d(x, w, padding=1)), torch.randn(1, 4, 6, 5), w, regions=1)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_linear_layers_over_sequences(dtype):
+    class Mlp(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down, self.norm = nn.Linear(24, 40), nn.Linear(40, 24), nn.LayerNorm(24)
+
+        def forward(self, x):
+            return self.norm(x + self.down(F.gelu(self.up(x))))
+
+    report = run(Mlp().to(dtype), torch.randn(2, 7, 24, dtype=dtype), regions=2)
+    assert any("native_layer_norm" in f for f in report.rows[1]["fused"])
+
+
+def test_batched_products():
+    run(lambda a, b, c: F.relu(torch.bmm(a, b) + c), torch.randn(3, 5, 8), torch.randn(3, 8, 6), torch.randn(3, 1, 6), regions=1)
+
+
+def test_batch_norm_of_inference():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(4, 8, 3, bias=False), nn.BatchNorm2d(8)
+
+        def forward(self, x):
+            return F.relu(self.norm(self.conv(x)))
+
+    net = Net().eval()
+    net.norm.running_mean.normal_(), net.norm.running_var.uniform_(0.5, 2)
+    run(net, torch.randn(2, 4, 7, 6), regions=1)
+
+
+def test_casts_are_honoured():
+    def rounded(x, w):
+        return (F.conv2d(x, w).float() * 1.5).to(torch.bfloat16).float() + 1
+
+    x, w = torch.randn(2, 4, 6, 6, dtype=torch.bfloat16), torch.randn(8, 4, 1, 1, dtype=torch.bfloat16)
+    with torch.no_grad():
+        result = torch.compile(rounded, backend=backend.unisono, options={"rest": "eager"})(x, w) - 1
+    assert backend.reports()[-1].regions == 1 and result.abs().max() > 0
+    assert (result - result.to(torch.bfloat16).float()).abs().max() <= 2.0**-22 * result.abs().max()
+
+
+def test_values_that_escape_are_stored():
+    def both(x, w):
+        h = F.conv2d(x, w)
+        y = F.silu(h + 1)
+        return h, y, torch.cumsum(h, 1)
+
+    report = run(both, torch.randn(2, 4, 6, 6), torch.randn(8, 4, 1, 1), regions=1)
+    assert report.rows[0]["stores"] == 2
+
+
+def test_a_branch_that_comes_back_is_not_taken():
+    """relu(h) + cumsum(h): the sum reads what is computed outside from the region."""
+    report = run(lambda x, w: (lambda h: F.relu(h) + torch.cumsum(h, 1))(F.conv2d(x, w)), torch.randn(1, 4, 5, 5),
+                 torch.randn(8, 4, 1, 1), regions=1)
+    assert len(report.rows[0]["fused"]) == 1
+
+
+def test_an_operand_that_comes_late():
+    def late(x, w):
+        h = F.conv2d(x, w)
+        a = torch.cumsum(h, 2)
+        return F.relu(h) * torch.cumsum(x, 1).mean(), a
+
+    run(late, torch.randn(1, 4, 5, 5), torch.randn(4, 4, 1, 1), regions=1)
+
+
+MUST_NOT = {
+    "nothing behind it": (lambda x, w: F.conv2d(x, w), "0 operators behind it"),
+    "a transposed convolution": (lambda x, w: F.relu(F.conv_transpose2d(x, w.transpose(0, 1))), "a transposed convolution"),
+    "a tensor that broadcasts along the width": (lambda x, w: F.conv2d(x, w) + torch.arange(5.0).to(x.dtype), "does not broadcast"),
+    "doubles": (lambda x, w: F.relu(F.conv2d(x.double(), w.double())).float(), "float64"),
+    "the statistics of a normalisation": (lambda x, w: torch.native_group_norm(F.conv2d(x, w), None, None, 2, 8, 25, 2, 1e-5)[1],
+                                          "statistics of a normalisation"),
+    "a transpose": (lambda x, w: F.conv2d(x, w).transpose(2, 3).relu(), "none of the operations|has shape"),
+}
+
+
+@pytest.mark.parametrize("name", MUST_NOT)
+def test_must_not_fuse(name):
+    function, why = MUST_NOT[name]
+    report = run(function, torch.randn(2, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=0)
+    import re
+    assert re.search(why, report.rows[0]["ends"]), str(report)
+    with pytest.raises(Exception, match="strict=True"):
+        torch._dynamo.reset()
+        run(function, torch.randn(2, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=0, strict=True)
+
+
+def test_writes_in_place_stay_where_they_are():
+    def update(x, w, state):
+        h = F.conv2d(x, w)
+        state.add_(h)
+        return F.relu_(h) + state
+
+    x, w = torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1)
+    ours, theirs = torch.ones(1, 8, 5, 5), torch.ones(1, 8, 5, 5)
+    with torch.no_grad():
+        mine = torch.compile(update, backend=backend.unisono, options={"rest": "eager"})(x, w, ours)
+        assert backend.reports()[-1].regions == 1
+        torch.testing.assert_close(mine, update(x, w, theirs))
+    torch.testing.assert_close(ours, theirs)
+
+
+def test_weights_that_change_are_seen():
+    block, x, t = Block(), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    with torch.no_grad():
+        compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
+        before = compiled(x, t)
+        block.c2.weight.mul_(-1.5)
+        after = compiled(x, t)
+        assert not torch.allclose(before, after)
+        torch.testing.assert_close(after, block(x, t))
+
+
+def test_gradients_are_left_to_pytorch():
+    block, x, t = Block(), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
+    compiled(x, t).square().sum().backward()
+    mine = [p.grad.clone() for p in block.parameters()]
+    block.zero_grad()
+    block(x, t).square().sum().backward()
+    for one, other in zip(mine, block.parameters()):
+        torch.testing.assert_close(one, other.grad)
+    assert backend.reports()[-1].regions == 0 and "gradients are asked for" in str(backend.reports()[-1])
+
+
+def test_changing_sizes():
+    block, t = Block(), torch.randn(2, 8)
+    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
+    with torch.no_grad():
+        for size in (8, 9, 12, 8):
+            x = torch.randn(2, 3, size, size)
+            torch.testing.assert_close(compiled(x, t), block(x, t), atol=1e-5, rtol=1e-4)
+    assert any("not known when compiling" in row["ends"] for r in backend.reports() for row in r.rows)
+
+
+def test_reports(tmp_path):
+    path, seen = tmp_path / "report.json", []
+    function, x, w = (lambda x, w: F.relu(F.conv2d(x, w))), torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1)
+    run(function, x, w, regions=1, report=str(path))
+    torch._dynamo.reset()
+    run(function, x, w, regions=1, report=seen.append)
+    told = json.loads(path.read_text())
+    assert told["regions"] == 1 and told["contractions"][0]["fused"] and "store" in told["contractions"][0]["epilogue"]
+    assert seen[0].rows == told["contractions"]
+    with pytest.raises(Exception, match="no option 'fast'|no option fast"):
+        torch._dynamo.reset()
+        run(function, x, w, regions=1, fast=True)
+    with pytest.raises(Exception, match="expected 'inductor' or 'eager'"):
+        torch._dynamo.reset()
+        run(function, x, w, regions=1, rest="none")

@@ -1,0 +1,218 @@
+"""conv2d and gemm on NumPy arrays and PyTorch tensors, beside PyTorch in float64."""
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+import unisono as u  # noqa: E402
+from bounds import check, sum_error  # noqa: E402
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+NORM = "silu(group_norm(acc + bias[n], groups=4, scale=g[n], shift=b[n]))"
+
+
+def draw(*shape, dtype=torch.float32, seed=0, scale=1.0):
+    return (scale * torch.randn(shape, generator=torch.Generator().manual_seed(seed + len(shape)), dtype=torch.float64)).to(dtype)
+
+
+def conv64(x, w, bias=None, **how):
+    return F.conv2d(x.double(), w.double(), None if bias is None else bias.double(), **how)
+
+
+def error_of(x, w, **how):
+    return sum_error(F.conv2d(x.double().abs(), w.double().abs(), **how).numpy(), w[0].numel())
+
+
+def f64(x):
+    return x.double().numpy()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("shape, how", [
+    ((2, 8, 9, 7, 16, 3, 3), dict(padding=1)),
+    ((1, 3, 17, 13, 5, 5, 3), dict(stride=(2, 1), padding=(2, 0))),
+    ((3, 6, 8, 8, 9, 1, 1), dict()),
+    ((2, 8, 11, 5, 8, 3, 3), dict(padding=2, dilation=2, groups=4)),
+    ((1, 4, 1, 6, 7, 1, 3), dict(padding=(0, 1))),
+])
+def test_conv2d_with_bias_and_silu(dtype, last, shape, how):
+    n, c, h, wide, k, r, s = shape
+    x = draw(n, c, h, wide, dtype=DTYPES[dtype])
+    w = draw(k, c // how.get("groups", 1), r, s, dtype=DTYPES[dtype], seed=1, scale=0.3)
+    bias = draw(k, dtype=DTYPES[dtype], seed=2)
+    if last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    y = u.conv2d(x, w, "silu(acc + bias[n])", bias=bias, **how)
+    expected = F.silu(conv64(x, w, bias, **how))
+    assert y.dtype == x.dtype and y.shape == expected.shape
+    assert y.is_contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    check(f64(y), f64(expected), error_of(x, w, **how), dtype, growth=1.1)
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_group_norm(last):
+    x, w, bias, g, b = draw(2, 8, 9, 7), draw(16, 8, 3, 3, seed=1), draw(16, seed=2), draw(16, seed=3), draw(16, seed=4)
+    if last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    y = u.conv2d(x, w, NORM, bias=bias, g=g, b=b, padding=1)
+    h = conv64(x, w, bias, padding=1)
+    expected = F.silu(F.group_norm(h, 4, g.double(), b.double()))
+    # the normalisation divides by the deviation; mean and deviation move by no more than the sums do
+    growth = 1.1 * 3 * float(g.abs().max()) / float(h.reshape(2, 4, -1).std(-1).min())
+    check(f64(y), f64(expected), error_of(x, w, padding=1), "float32", growth)
+
+
+def test_text_function_and_builder_give_the_same_bits():
+    x, w, bias, g, b = draw(2, 8, 9, 7), draw(16, 8, 3, 3, seed=1), draw(16, seed=2), draw(16, seed=3), draw(16, seed=4)
+
+    @u.epilogue
+    def norm(acc, bias, g: "n", b):
+        return u.silu(u.group_norm(acc + bias, groups=4, scale=g, shift=b))
+
+    builder = u.GraphBuilder()
+    h = u.group_norm(builder.acc() + builder.operand("bias", "n"), 4, scale=builder.operand("g", "n"), shift=builder.operand("b", "n"))
+    builder.store(u.silu(h), name="y")
+    results = [u.conv2d(x, w, how, bias=bias, g=g, b=b, padding=1) for how in (NORM, norm, norm.function, builder.build())]
+    assert all(torch.equal(results[0], r) for r in results[1:])
+
+
+def test_numpy_and_torch_give_the_same_bits():
+    x, w, bias = draw(2, 8, 9, 7), draw(16, 8, 3, 3, seed=1), draw(16, seed=2)
+    ours = u.conv2d(x.numpy(), w.numpy(), "relu(acc + bias[n])", bias=bias.numpy())
+    assert isinstance(ours, np.ndarray) and (ours == u.conv2d(x, w, "relu(acc + bias[n])", bias=bias).numpy()).all()
+    nhwc = u.conv2d(x.numpy().transpose(0, 2, 3, 1).copy(), w.numpy().transpose(0, 2, 3, 1).copy(), "relu(acc + bias[n])",
+                    bias=bias.numpy(), layout="nhwc")
+    assert nhwc.shape == (2, 7, 5, 16)
+    np.testing.assert_allclose(nhwc.transpose(0, 3, 1, 2), ours, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 12, 20), (1, 7, 3), (33, 65, 17), (64, 64, 64)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_gemm(dtype, shape, turned):
+    m, k, n = shape
+    a = draw(m, k, dtype=DTYPES[dtype])
+    b = draw(n, k, dtype=DTYPES[dtype], seed=1).T if turned else draw(k, n, dtype=DTYPES[dtype], seed=1)
+    c = draw(m, n, dtype=DTYPES[dtype], seed=2)
+    y = u.gemm(a, b, "alpha[] * acc + c[m,n]", alpha=0.5, c=c)
+    error = sum_error((a.double().abs() @ b.double().abs()).numpy(), k)
+    check(f64(y), f64(0.5 * (a.double() @ b.double()) + c.double()), error, dtype)
+
+
+def test_gemm_of_a_batch():
+    a, b, row, image = draw(3, 5, 8), draw(3, 8, 6, seed=1), draw(3, 5, 1, seed=2), draw(3, 1, 6, seed=3)
+
+    @u.epilogue
+    def add(acc, row, image):
+        return acc + row + image
+
+    y = u.gemm(a, b, add, row=row, image=image)
+    expected = a.double() @ b.double() + row.double() + image.double()
+    check(f64(y), f64(expected), sum_error((a.abs().double() @ b.abs().double()).numpy(), 8), "float32")
+
+
+def test_layer_norm_over_columns():
+    a, b, g = draw(6, 32), draw(32, 24, seed=1), draw(24, seed=2)
+    y = u.gemm(a, b, "layer_norm(acc, scale=g[n], eps=1e-6)", g=g)
+    h = a.double() @ b.double()
+    growth = 3 * float(g.abs().max()) / float(h.std(-1).min())
+    check(f64(y), f64(F.layer_norm(h, (24,), g.double(), eps=1e-6)), sum_error((a.abs().double() @ b.abs().double()).numpy(), 32),
+          "float32", growth)
+
+
+def test_several_stores():
+    x, w = draw(2, 4, 6, 6), draw(8, 4, 1, 1, seed=1)
+    text = """y = relu(acc)
+    store y : f16
+    store max_pool_2x2(y) as half : f16
+    store sum(acc, over=m, per=b) as sums
+    store mean(acc, over=(m,n), per=b, groups=2) as means
+    store max(acc, over=n) as best"""
+    out = u.conv2d(x, w, text)
+    h = conv64(x, w)
+    assert list(out) == ["y", "half", "sums", "means", "best"]
+    assert out["y"].dtype == torch.float16 and torch.equal(out["half"], F.max_pool2d(out["y"].float(), 2).half())
+    np.testing.assert_allclose(out["sums"], h.sum((2, 3)), atol=1e-4)
+    np.testing.assert_allclose(out["means"], h.reshape(2, 2, -1).mean(-1), atol=1e-5)
+    np.testing.assert_allclose(out["best"], h.amax(1).flatten(), atol=1e-5)
+
+
+def test_head():
+    x, w, head = draw(1, 4, 6, 6), draw(8, 4, 3, 3, seed=1), draw(3, 8, 1, 1, seed=2)
+    y = u.conv2d(x, w, "y = relu(acc)\nstore y : f32\nstore head(y, f, channels=3) as z : f32", f=head, padding=1)
+    np.testing.assert_allclose(y["z"], F.conv2d(F.relu(conv64(x, w, padding=1)), head.double()), atol=1e-4)
+
+
+def test_residuals_in_either_layout():
+    x, w, r = draw(2, 8, 5, 7), draw(8, 8, 3, 3, seed=1), draw(2, 8, 5, 7, seed=2)
+    expected = f64(F.relu(conv64(x, w, padding=1) + r.double()))
+    for first in (torch.contiguous_format, torch.channels_last):
+        for second in (torch.contiguous_format, torch.channels_last):
+            y = u.conv2d(x.contiguous(memory_format=first), w, "relu(acc + r[m,n])", r=r.contiguous(memory_format=second), padding=1)
+            check(f64(y), expected, error_of(x, w, padding=1), "float32")
+
+
+def test_scalars_by_number_and_default():
+    a, b = draw(4, 8), draw(8, 4, seed=1)
+
+    @u.epilogue
+    def leaky(acc, slope=0.25):
+        return u.select(acc > 0, acc, acc * slope)
+
+    h = a.double() @ b.double()
+    error = sum_error((a.abs().double() @ b.abs().double()).numpy(), 8)
+    check(f64(u.gemm(a, b, leaky)), f64(F.leaky_relu(h, 0.25)), error, "float32")
+    before = u.cache_info()["misses"]
+    for slope in (0.5, 0.125):
+        check(f64(u.gemm(a, b, leaky, slope=slope)), f64(F.leaky_relu(h, slope)), error, "float32")
+    assert u.cache_info()["misses"] == before + 1  # a number is no part of the kernel
+
+
+def test_compiled_once_for_a_shape():
+    u.cache_clear()
+    a, b = draw(4, 8), draw(8, 4, seed=1)
+    for _ in range(3):
+        u.gemm(a, b, "relu(acc)")
+    assert u.cache_info() == {"plans": 1, "hits": 2, "misses": 1}
+    u.gemm(a.bfloat16(), b.bfloat16(), "relu(acc)")
+    u.gemm(a, b.T.contiguous().T, "relu(acc)")
+    u.gemm(a, b, "relu(acc)", out_dtype=u.DType.f16)
+    assert u.cache_info() == {"plans": 4, "hits": 2, "misses": 4}
+
+
+def test_results_can_be_given():
+    a, b, out = draw(4, 8), draw(8, 6, seed=1), torch.full((4, 6), float("nan"))
+    assert u.gemm(a, b, "relu(acc)", out=out) is out and torch.isfinite(out).all()
+    with pytest.raises(u.UserError, match=r"out 'y' has shape \(4, 5\).*expected \(4, 6\)"):
+        u.gemm(a, b, "relu(acc)", out=torch.zeros(4, 5))
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda x, w: u.conv2d(x, w, "slu(acc)"), r"line 1, column 7: there is no operation 'slu'[\s\S]*\^\^\^"),
+    (lambda x, w: u.conv2d(x, w, "acc + bias[n]"), r"reads operand bias\[n\], for which nothing is given; pass bias=…"),
+    (lambda x, w: u.conv2d(x, w, "acc", bias=w), "no operand 'bias'; it has none"),
+    (lambda x, w: u.conv2d(x, w, "acc + c[m,n]", c=x), r"operand c\[m,n\] has shape \(1, 4, 5, 5\); expected \(1, 8, 3, 3\)"),
+    (lambda x, w: u.conv2d(x, w, "acc + c[n]", c=x), r"operand c\[n\] has shape"),
+    (lambda x, w: u.conv2d(x, w, lambda acc, c: acc + c, c=x), "does not broadcast"),
+    (lambda x, w: u.conv2d(x, w, lambda acc, c: acc + c), "a parameter 'c', for which nothing is given"),
+    (lambda x, w: u.conv2d(x, w, lambda acc: 3), "returned a int as 'y'"),
+    (lambda x, w: u.conv2d(x, w, lambda acc: acc if acc > 0 else acc), "no truth"),
+    (lambda x, w: u.conv2d(x, w, ""), "empty text"),
+    (lambda x, w: u.conv2d(x, w, 3), "epilogue is a int"),
+    (lambda x, w: u.conv2d(x[0], w), r"x has shape \(4, 5, 5\); expected 4 extents"),
+    (lambda x, w: u.conv2d(x, w, groups=2), "w has 4 input channels and groups=2, for 4 channels of x"),
+    (lambda x, w: u.conv2d(x, w, padding=(1, 2, 3)), "padding="),
+    (lambda x, w: u.conv2d(x, w, layout="hwcn"), "layout='hwcn'"),
+    (lambda x, w: u.conv2d(x.to(torch.complex64), w), "argument 'x' is a torch.strided tensor of torch.complex64"),
+    (lambda x, w: u.conv2d([1], w), "argument 'x' is a list"),
+    (lambda x, w: u.conv2d(x, w, options={"fast": 1}), "no option 'fast'"),
+    (lambda x, w: u.gemm(x[0, 0], w[0, 0]), "expected .m,k. and .k,n. of one k"),
+    (lambda x, w: u.gemm(x, w), "expected a matrix, or"),
+    (lambda x, w: u.conv2d(x.numpy(), w.numpy(), "acc", out_dtype=u.DType.tf32), "NumPy has no tf32"),
+])
+def test_errors(call, message):
+    with pytest.raises(u.UserError, match=message):
+        call(torch.zeros(1, 4, 5, 5), torch.zeros(8, 4, 3, 3))

@@ -1,0 +1,17 @@
+"""Unisono: a convolution or a matrix product and everything after it as one kernel.
+
+    y = unisono.conv2d(x, w, "silu(group_norm(acc + bias[n], groups=32, scale=g[n], shift=b[n]))", bias=…, g=…, b=…)
+
+`conv2d` and `gemm` take NumPy arrays and PyTorch tensors. `parse`, `GraphBuilder`, `compile`, `Executable` and `Launch` are
+the C++ interface, for tensors of any framework that speaks DLPack. docs/python.md is the guide.
+"""
+
+from ._native import (  # noqa: F401
+    Cancelled, CompileError, Conv2d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm, Graph, GraphBuilder,
+    InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo, Tensor, Unsupported,
+    UserError, Value, __version__, compile, compile_network, explain, load_onnx, parse)
+from .epilogues import Epilogue, epilogue  # noqa: F401
+from .functional import cache_clear, cache_info, conv2d, gemm  # noqa: F401
+from .doctor import doctor  # noqa: F401
+from . import ops  # noqa: F401
+from .ops import *  # noqa: F401,F403

@@ -1,0 +1,23 @@
+"""python -m unisono COMMAND …: `doctor` is the package's own; all others are those of the command `unisono`."""
+
+import os
+import sys
+
+from .doctor import command, doctor
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    if arguments == ["doctor"]:
+        report = doctor()
+        print(report)
+        return 1 if "FAILED" in report else 0
+    tool = command()
+    if tool is None:
+        print("python -m unisono: this package has no `unisono` command, and PATH has none; only `doctor` is there", file=sys.stderr)
+        return 2
+    os.execv(tool, [tool, *arguments])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""Epilogues as people write them: text, a Python function, or a graph; all become a `Graph`."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Callable
+
+from . import _native
+from ._native import DType, Graph, GraphBuilder, UserError, Value
+
+_STORE = re.compile(r"(^|[\n;])\s*store\b")
+_COMMENT = re.compile(r"#[^\n]*")
+
+
+def _last_statement(text: str) -> int:
+    """Where the last statement of a text without comments begins."""
+    depth, start = 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter in "\n;" and depth <= 0 and text[place + 1:].strip(" \t\n;"):
+            start = place + 1
+    return start
+
+
+def graph_of_text(text: str, dtype: DType) -> Graph:
+    """The graph of statements with stores, or of an expression, which is stored as `y` rounded to `dtype`.
+
+    Statements may stand ahead of the expression: "h = acc + bias[n]; silu(h)". Raises UserError with a caret.
+    """
+    without = _COMMENT.sub("", text)
+    if not without.strip():
+        raise UserError("the epilogue is an empty text; expected an expression such as 'silu(acc + bias[n])', or statements")
+    if _STORE.search(without):
+        return _native.parse(text)
+    start = _last_statement(without)
+    last = without[start:].strip(" \t\n;")
+    return _native.parse(f"{without[:start]}store {last} as y : {dtype.name}\n")
+
+
+# What `epilogue` has made, for PyTorch's operators, which take a number in place of a function
+REGISTERED: list[Epilogue] = []
+
+
+class Epilogue:
+    """A Python function of the accumulator and operands, as an epilogue. Made by `unisono.epilogue`.
+
+    The function is traced once for each combination of axes: it gets `unisono.Value`s, and returns the value that is
+    stored as `y`, or a dictionary {name: value}. A parameter is the operand of its name. Its axes are those of its
+    annotation ("n", "bn", "mn", "m", "b", or "" for a scalar), or follow from the shape of what is given. A parameter
+    with a number for its default is a scalar that may be left out.
+    """
+
+    def __init__(self, function: Callable):
+        self.function = function
+        self.number = -1  # in REGISTERED
+        self.__doc__ = function.__doc__
+        self.__name__ = getattr(function, "__name__", "epilogue")
+        parameters = list(inspect.signature(function).parameters.values())
+        if not parameters:
+            raise UserError(f"epilogue {self.__name__}() has no parameter; the first is the accumulator")
+        if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+            raise UserError(f"epilogue {self.__name__}() has * or ** parameters; an operand has a name")
+        self.parameters = parameters[1:]
+
+    def axes(self, name: str) -> str | None:
+        """The axes that the annotation of an operand gives, or None."""
+        annotation = next(p.annotation for p in self.parameters if p.name == name)
+        return annotation.strip("\"'") if isinstance(annotation, str) else None
+
+    def trace(self, axes: dict[str, str], dtype: DType) -> Graph:
+        """The graph for operands of these axes. Values are stored as they are cast, or else rounded to `dtype`."""
+        builder = GraphBuilder()
+        values = []
+        for p in self.parameters:
+            default = None if p.default is p.empty else float(p.default)
+            values.append(builder.operand(p.name, axes[p.name], default=default))
+        result = self.function(builder.acc(), *values)
+        stores = result if isinstance(result, dict) else {"y": result}
+        for name, value in stores.items():
+            if not isinstance(value, Value):
+                raise UserError(f"epilogue {self.__name__}() returned a {type(value).__name__} as '{name}'; "
+                                "expected a unisono.Value, or a dictionary of names and values")
+            builder.store(value, value.dtype if value.dtype not in (DType.f32,) else dtype, name)
+        return builder.build()
+
+    def __call__(self, *values):
+        """The function itself, so that epilogues can call one another."""
+        return self.function(*values)
+
+
+def epilogue(function: Callable) -> Epilogue:
+    """Makes a Python function an epilogue:
+
+        @unisono.epilogue
+        def bias_silu(acc, bias):
+            return unisono.silu(acc + bias)
+
+        y = unisono.conv2d(x, w, bias_silu, bias=b, padding=1)
+    """
+    made = Epilogue(function)
+    made.number = len(REGISTERED)
+    REGISTERED.append(made)
+    return made

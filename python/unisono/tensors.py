@@ -1,0 +1,98 @@
+"""Tensors of NumPy and PyTorch as the library sees them, and new ones of the same kind."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ._native import DType, Device, Tensor, UserError
+
+NUMPY = {"float64": DType.f64, "float32": DType.f32, "float16": DType.f16, "bfloat16": DType.bf16, "int32": DType.i32,
+         "bool": DType.bool, "int64": DType.i64, "int8": DType.i8, "uint8": DType.u8}
+_torch_dtypes: dict = {}
+
+
+def torch_dtypes() -> dict:
+    """{torch dtype: DType}; empty where PyTorch is not loaded."""
+    if not _torch_dtypes and "torch" in sys.modules:
+        import torch
+        _torch_dtypes.update({torch.float64: DType.f64, torch.float32: DType.f32, torch.float16: DType.f16,
+                              torch.bfloat16: DType.bf16, torch.int32: DType.i32, torch.bool: DType.bool,
+                              torch.int64: DType.i64, torch.int8: DType.i8, torch.uint8: DType.u8})
+    return _torch_dtypes
+
+
+def is_torch(x: Any) -> bool:
+    return "torch" in sys.modules and isinstance(x, sys.modules["torch"].Tensor)
+
+
+@dataclass(frozen=True)
+class View:
+    """Where a tensor lies, without its framework. Strides count elements."""
+
+    address: int
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    device: Device
+    index: int
+    owner: Any
+
+    def permuted(self, order: tuple[int, ...]) -> View:
+        return replace(self, shape=tuple(self.shape[i] for i in order), strides=tuple(self.strides[i] for i in order))
+
+    def reshaped(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> View:
+        return replace(self, shape=tuple(shape), strides=tuple(strides))
+
+    def native(self) -> Tensor:
+        return Tensor(self.address, self.dtype, list(self.shape), list(self.strides), device=self.device,
+                      device_index=self.index, owner=self.owner)
+
+
+def view(name: str, x: Any) -> View:
+    """What `x` is. Raises UserError that names the argument unless it is a NumPy array or a PyTorch tensor."""
+    if is_torch(x):
+        dtype = torch_dtypes().get(x.dtype)
+        if dtype is None or x.layout is not sys.modules["torch"].strided or x.device.type not in ("cpu", "cuda"):
+            raise UserError(f"argument '{name}' is a {x.layout} tensor of {x.dtype} on {x.device}; expected a dense one of "
+                            "float32, float16, bfloat16, float64, bool or integers, on a CPU or a CUDA device")
+        if x.is_conj() or x.is_neg():
+            raise UserError(f"argument '{name}' is a lazily conjugated or negated tensor; call resolve_neg() first")
+        device = Device.cpu if x.device.type == "cpu" else Device.cuda
+        return View(x.data_ptr(), dtype, tuple(x.shape), x.stride(), device, x.device.index or 0, x)
+    if isinstance(x, np.ndarray):
+        dtype = NUMPY.get(x.dtype.name)
+        size = x.dtype.itemsize
+        if dtype is None or not x.dtype.isnative or any(s % size for s in x.strides):
+            raise UserError(f"argument '{name}' is an array of {x.dtype} with strides {x.strides} bytes; expected float32, "
+                            "float16, bfloat16, float64, bool or integers of this machine's byte order")
+        return View(x.__array_interface__["data"][0], dtype, x.shape, tuple(s // size for s in x.strides), Device.cpu, 0, x)
+    raise UserError(f"argument '{name}' is a {type(x).__name__}; expected a NumPy array or a PyTorch tensor "
+                    "(other frameworks: unisono.compile() and Executable.run() take any DLPack tensor)")
+
+
+def empty(like: Any, shape: tuple[int, ...], dtype: DType, channels_last: bool = False) -> Any:
+    """A new tensor of the framework and device of `like`. channels_last: (N,K,P,Q) with K innermost in memory."""
+    if is_torch(like):
+        import torch
+        kind = next(t for t, d in torch_dtypes().items() if d == dtype)
+        memory_format = torch.channels_last if channels_last else torch.contiguous_format
+        return torch.empty(shape, dtype=kind, device=like.device, memory_format=memory_format)
+    name = next((n for n, d in NUMPY.items() if d == dtype), None)
+    if dtype == DType.bf16:
+        try:
+            import ml_dtypes
+        except ImportError as missing:
+            raise UserError("NumPy has no bfloat16 of its own: install ml_dtypes, or store the result as f32 or f16") from missing
+        kind = ml_dtypes.bfloat16
+    elif name is None:
+        raise UserError(f"NumPy has no {dtype.name}; store the result as f32 or f16")
+    else:
+        kind = name
+    if channels_last:
+        n, k, p, q = shape
+        return np.empty((n, p, q, k), kind).transpose(0, 3, 1, 2)
+    return np.empty(shape, kind)
