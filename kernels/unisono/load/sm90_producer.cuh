@@ -98,6 +98,8 @@ struct Producer {
         load_box<kShared>(p.activation, to + atom * kAtomBytesA, full, from.c, row, image, sharing.row_ctas);
       } else if constexpr (kShared) {
         tma_load_im2col_multicast(to + atom * kAtomBytesA, p.activation, full, from, sharing.row_ctas);
+      } else if constexpr (Kernel::kHints) {
+        tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from, kEvictFirst);
       } else {
         tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from);
       }
@@ -149,7 +151,10 @@ struct Producer {
       mbarrier_arrive_expect(full, bytes);
 #pragma unroll
       for (int atom = 0; atom < kAtoms; ++atom)
-        if constexpr (kClusterN == 1)
+        if constexpr (kClusterN == 1 && Kernel::kHints)
+          tma_load_4d(to + atom * kAtomBytesA, p.activation, full, first + c * kK + atom * kAtomK, w, h, tile.image,
+                      kEvictFirst);
+        else if constexpr (kClusterN == 1)
           tma_load_4d(to + atom * kAtomBytesA, p.activation, full, first + c * kK + atom * kAtomK, w, h, tile.image);
         else if (sharing.issuer_a == u32(sharing.rank_n))
           tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image,

@@ -209,9 +209,11 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     } else {
       t.epilogue += k.publish_clk;
-      element += k.keep + k.second;
-      element += k.reload * std::max(0.0, 1 - c.schedule.consumer_groups() / rows);
-      t.drain = k.exchange_clk + k.drain * elements * std::max(0.0, std::ceil(rows / c.schedule.consumer_groups()) - 1);
+      const double planes = c.streamed()->planes();  // of two everything that moves a waiting tile moves twice as much
+      element += k.keep * planes + k.second;
+      element += k.reload * planes * std::max(0.0, 1 - c.schedule.consumer_groups() / rows);
+      t.drain = k.exchange_clk +
+                k.drain * planes * elements * std::max(0.0, std::ceil(rows / c.schedule.consumer_groups()) - 1);
     }
   }
   t.epilogue += element * elements;
@@ -261,7 +263,8 @@ double filters_clk(const ConvConfig& c) {
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p) {
   return p.config.mode() == sm90::NormMode::streamed
-             ? 4.0 * std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p))
+             ? 4.0 * p.config.streamed()->planes() *
+                   std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p))
              : 0.0;
 }
 

@@ -98,6 +98,7 @@ std::vector<std::pair<int, int>> clusters(const sm90::ConvProblem& p, const Conv
 std::vector<sm90::NormMode> modes(const sm90::ConvProblem& p) {
   if (p.visitor.general) return {sm90::NormMode::general};
   if (!p.visitor.normalises) return {sm90::NormMode::none};
+  if (p.second_pass) return {sm90::NormMode::streamed};
   if (p.per_pixel) return {sm90::NormMode::rows};
   return {sm90::NormMode::resident, sm90::NormMode::streamed};
 }
@@ -195,6 +196,19 @@ Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
   return o;
 }
 
+/// A store of f32 keeps its precision unless the caller says otherwise.
+StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
+  StreamedStatistics s{unit};
+  if (fixed.spill)
+    s.spill = sm90::dtype_of(*fixed.spill);
+  else if (p.wide_main)
+    s.spill = DType::f32;
+  s.wide = p.wide_main;
+  s.by_channels = fixed.raster == sm90::Raster::channels;
+  s.hints = fixed.hints.value_or(false);
+  return s;
+}
+
 /// Those of the configuration's mode, for its tile.
 Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
   const int whole = p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile.n) : 1;
@@ -202,7 +216,7 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
   const bool wide = p.reduces_rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1);
   switch (c.mode()) {
     case sm90::NormMode::resident: return ResidentStatistics{unit};
-    case sm90::NormMode::streamed: return StreamedStatistics{unit};
+    case sm90::NormMode::streamed: return streamed_statistics(unit, p, fixed);
     case sm90::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns};
     case sm90::NormMode::none:
     case sm90::NormMode::rows: break;
