@@ -1,6 +1,7 @@
 // Images of any size: what a second pass over spilled tiles serves beyond one or two stores of 16 bits.
 
 #include "gpu/case.hpp"
+#include "plan/as_convolution.hpp"
 #include "support/random.hpp"
 
 namespace unisono::gpu {
@@ -11,6 +12,8 @@ using test::Random;
 
 constexpr const char* block =
     "store silu(group_norm(acc + bias[n], groups={G}, scale=gamma[n], shift=beta[n])) as y : f32";
+constexpr const char* plain_block =
+    "store silu(group_norm(acc + bias[n], groups={G}, scale=gamma[n], shift=beta[n])) as y : {T}";
 constexpr const char* residual =
     "operand p[m,n] : {T}\noperand r[m,n] : {T}\nstore relu(group_norm(acc * 3 + p, groups={G}, scale=gamma[n])) + r + "
     "q[m,n] as y : f32";
@@ -62,7 +65,25 @@ std::vector<Case> small_second_pass_cases() {
       second_pass_case(conv(2, 49, 51, 16, 64, 1), many_short, 16, "tile=64x64"),
       second_pass_case(conv(1, 61, 53, 16, 128, 3), short_rows, 8, "tile=64x64 order=pingpong"),
       second_pass_case(conv(1, 64, 70, 8, 64, 3), far, 8, "load=halo swap=on tile=128x64"),
-      second_pass_case(conv(3, 33, 41, 16, 48, 1), batch, 1, "load=im2col tile=64x48")};
+      second_pass_case(conv(3, 33, 41, 16, 48, 1), batch, 1, "load=im2col tile=64x48"),
+      // The order of tiles and hints, with two tiles across, of which the last may be partial
+      second_pass_case(conv(2, 53, 47, 16, 128, 3), block, 16, "raster=channels tile=64x64 order=pingpong hints=on"),
+      second_pass_case(conv(2, 45, 50, 16, 72, 1), many_short, 9,
+                       "raster=channels tile=128x32 order=cooperative hints=on"),
+      second_pass_case(conv(2, 51, 43, 16, 192, 3), plain_block, 12,
+                       "raster=channels tile=128x64 swap=on cluster=2x1 hints=on"),
+      second_pass_case(conv(1, 66, 51, 16, 256, 1), plain_block, 16, "raster=channels tile=64x64 cluster=1x2")};
+  Case seen = second_pass_case(conv(1, 63, 49, 16, 64, 1), block, 4, "load=im2col tile=64x64");
+  seen.text = "y = group_norm(acc + bias[n], groups=4)\nstore y as z : bf16";
+  seen.witnessed = "y", seen.witness_axes = "mn";
+  cases.push_back(std::move(seen));
+  Case phases = second_pass_case({}, block, 4, "load=halo tile=64x64");
+  phases.transposed = ConvTranspose2d{.n = 2, .h = 21, .w = 26, .c = 16, .k = 64, .r = 4, .s = 4};
+  phases.transposed->stride = {2, 2}, phases.transposed->pad = {1, 1, 1, 1};
+  phases.transposed->dtype_x = phases.transposed->dtype_w = DType::bf16;
+  phases.conv = plan::as_convolution(*phases.transposed).conv;
+  phases.text = filled(block, DType::bf16, 4);
+  cases.push_back(std::move(phases));
   return cases;
 }
 
@@ -77,8 +98,9 @@ std::vector<Case> second_pass_cases(std::uint64_t seed) {
                                    "cluster=2x1",
                                    "cluster=1x2",
                                    "tile=128x128",
+                                   "tile=64x64 raster=channels hints=on",
                                    "tile=64x64 spill=f32"};
-  constexpr const char* texts[] = {block, residual, rows, short_rows, many, many_short, batch, far};
+  constexpr const char* texts[] = {block, plain_block, residual, rows, short_rows, many, many_short, batch, far};
   constexpr DType types[] = {DType::bf16, DType::f16, DType::f32};
   Random random(seed * 149 + 7);
   std::vector<Case> cases = small_second_pass_cases();

@@ -27,7 +27,10 @@ struct SecondPass {
                        kSubtileBytes = First::kSliceBytes;
   static constexpr int kLanesPerRow = kSlice / 8;  // 16 bytes a lane
   static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
-  static constexpr int kPieces = 16 / kRowsAtOnce;      // of a subtile, a lane
+  static constexpr int kPieces = 16 / kRowsAtOnce;  // of a subtile, a lane
+  // Beside a tile's accumulators few registers are left for results of 32 bits, or for many.
+  static constexpr int kPiecesAtOnce = Results::kResults > 0 ? larger(1, kPieces / (2 * kPlanes)) : kPieces;
+  static constexpr int kStepsUnrolled = Results::kResults > 0 ? 1 : 2;
   static constexpr int kSteps = First::kStoresPerTile;  // subtiles of a tile and warp
   static constexpr int kBuffers = First::kStoreBuffers;
   static constexpr int kCentres = divide_up(kN, 32);  // channels a lane

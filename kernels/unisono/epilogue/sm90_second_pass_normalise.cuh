@@ -27,7 +27,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   const Chunk chunk(*this, lane);
   typename First::HeadTile head;
   first.begin_head(head, at);
-#pragma unroll 2
+#pragma unroll kStepsUnrolled
   for (int step = 0; step < kSteps; ++step) {
     if (spilled) mbarrier_wait(loaded(step), rounds & 1);
     normalise(at, chunk, step, lane);
@@ -90,9 +90,6 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
   if (first_row >= 16) return;
   constexpr bool kSide = First::kSide == SideStore::kAfter, kMany = Results::kResults > 0;
   using Rows = RowValues<Visitor, kMany>;
-  uint4 raw[kPieces][kPlanes];
-  Octets<Visitor, kFirstTensor, (kTensors > 0)> tensors[kPieces] = {};
-  typename Rows::Type rows[kPieces] = {};
   auto at_row = [&](int i, int plane) {
     const int row = i * kRowsAtOnce + first_row;
     return reinterpret_cast<uint4*>(subtile_of(step, plane) + SliceSwizzle<kSlice>::offset(row, chunk));
@@ -103,54 +100,63 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
   auto offset_of = [&](int i) {
     return (u64(at.image) * first.geometry.rows + pixel_of(i)) * first.geometry.channels + at.first_channel + n;
   };
+  if (kMany && !Chunk::kOnce) columns.read(*this, n);
+#pragma unroll 1
+  for (int start = 0; start < kPieces; start += kPiecesAtOnce) {
+    uint4 raw[kPiecesAtOnce][kPlanes];
+    Octets<Visitor, kFirstTensor, (kTensors > 0)> tensors[kPiecesAtOnce] = {};
+    typename Rows::Type rows[kPiecesAtOnce] = {};
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
+    for (int j = 0; j < kPiecesAtOnce; ++j) {
+      const int i = start + j;
 #pragma unroll
-    for (int plane = 0; plane < kPlanes; ++plane) raw[i][plane] = *at_row(i, plane);
-    if (kTensors > 0 && exists(i)) tensors[i].load(first.visitor, offset_of(i));
-    if (kMany && exists(i))
-      rows[i] = Rows::of(first.visitor, first.uniform, {at.image, at.image * first.geometry.rows + pixel_of(i)});
-  }
-  if (!Chunk::kOnce) columns.read(*this, n);
-#pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    u32 words[4], beside[kSide ? 4 : 1];
-    ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      u32 planes[kPlanes];
-#pragma unroll
-      for (int plane = 0; plane < kPlanes; ++plane) planes[plane] = word_of(raw[i][plane], w);
-      const float2 stored = Held::join(planes);
-      const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x),
-                  y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
-      float tensor[2][larger(1, kTensors)];
-      tensors[i].pair(w, tensor[0], tensor[1]);
-      const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
-      if constexpr (kMany) {
-        float of_pair[2][Results::kResults];
-        Visitor::results(x, of_x, tensor[0], rows[i], first.uniform, exists(i), of_pair[0]);
-        Visitor::results(y, of_y, tensor[1], rows[i], first.uniform, exists(i), of_pair[1]);
-        if constexpr (!kWideMain) words[w] = Visitor::Output::pack(of_pair[0][0], of_pair[1][0]);
-        direct.put(w, of_pair[0] + !kWideMain, of_pair[1] + !kWideMain);
-      } else {
-        words[w] = Visitor::Output::pack(Visitor::after(x, 0.f, of_x, tensor[0], first.uniform),
-                                         Visitor::after(y, 0.f, of_y, tensor[1], first.uniform));
-      }
-      if constexpr (kSide)
-        beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform),
-                                        Visitor::side(y, of_y, tensor[1], first.uniform));
+      for (int plane = 0; plane < kPlanes; ++plane) raw[j][plane] = *at_row(i, plane);
+      if (kTensors > 0 && exists(i)) tensors[j].load(first.visitor, offset_of(i));
+      if (kMany && exists(i))
+        rows[j] = Rows::of(first.visitor, first.uniform, {at.image, at.image * first.geometry.rows + pixel_of(i)});
     }
-    if constexpr (!kWideMain) *at_row(i, 0) = {words[0], words[1], words[2], words[3]};
-    if constexpr (kSide)
-      if (exists(i))
-        *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1],
-                                                                                                beside[2], beside[3]};
-    if constexpr (Results::kDirect > 0) {
-      const int even = at.first_channel + slice + 8 * (chunk & ~1), channels = first.geometry.channels;
-      direct.template store<kLanesPerRow, kHints>(
-          first.visitor, first.fixed.side_memory,
-          {offset_of(i), chunk % 2 == 1, valid(i) && even < channels, valid(i) && even + 8 < channels});
+    if (!kMany && !Chunk::kOnce) columns.read(*this, n);
+#pragma unroll
+    for (int j = 0; j < kPiecesAtOnce; ++j) {
+      const int i = start + j;
+      u32 words[4], beside[kSide ? 4 : 1];
+      ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        u32 planes[kPlanes];
+#pragma unroll
+        for (int plane = 0; plane < kPlanes; ++plane) planes[plane] = word_of(raw[j][plane], w);
+        const float2 stored = Held::join(planes);
+        const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x),
+                    y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
+        float tensor[2][larger(1, kTensors)];
+        tensors[j].pair(w, tensor[0], tensor[1]);
+        const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
+        if constexpr (kMany) {
+          float of_pair[2][Results::kResults];
+          Visitor::results(x, of_x, tensor[0], rows[j], first.uniform, exists(i), of_pair[0]);
+          Visitor::results(y, of_y, tensor[1], rows[j], first.uniform, exists(i), of_pair[1]);
+          if constexpr (!kWideMain) words[w] = Visitor::Output::pack(of_pair[0][0], of_pair[1][0]);
+          direct.put(w, of_pair[0] + !kWideMain, of_pair[1] + !kWideMain);
+        } else {
+          words[w] = Visitor::Output::pack(Visitor::after(x, 0.f, of_x, tensor[0], first.uniform),
+                                           Visitor::after(y, 0.f, of_y, tensor[1], first.uniform));
+        }
+        if constexpr (kSide)
+          beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform),
+                                          Visitor::side(y, of_y, tensor[1], first.uniform));
+      }
+      if constexpr (!kWideMain) *at_row(i, 0) = {words[0], words[1], words[2], words[3]};
+      if constexpr (kSide)
+        if (exists(i))
+          *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1],
+                                                                                                  beside[2], beside[3]};
+      if constexpr (Results::kDirect > 0) {
+        const int even = at.first_channel + slice + 8 * (chunk & ~1), channels = first.geometry.channels;
+        direct.template store<kLanesPerRow, kHints>(
+            first.visitor, first.fixed.side_memory,
+            {offset_of(i), chunk % 2 == 1, valid(i) && even < channels, valid(i) && even + 8 < channels});
+      }
     }
   }
 }
