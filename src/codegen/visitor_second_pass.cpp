@@ -13,20 +13,25 @@ namespace unisono::codegen {
 
 using StorePath = plan::Output::StorePath;
 
-std::string VisitorWriter::second_pass() {
-  Bindings of_row;
-  of_row.in_row = true;
-  of_row.image = "at.image";
-  Scope row = scope(of_row, true);
-  row.compute(e_.rows_after);
-  std::string members, names;
-  Bindings bindings = elements_after(false);
+// The values of a row that elements behind the normalisation read
+std::string VisitorWriter::rows_behind() {
+  Bindings bindings;
+  bindings.in_row = true;
+  bindings.image = "at.image";
+  Scope s = scope(bindings, true);
+  s.compute(e_.rows_after);
+  std::string members, values;
   for (const ValueId id : e_.rows_after) {
     members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
-    names += (names.empty() ? "" : ", ") + row.text(id, g_[id].dtype);
-    bindings.values[id] = "row." + names_.of(id);
+    values += (values.empty() ? "" : ", ") + s.text(id, g_[id].dtype);
   }
-  row.line(fmt::format("return {{{}}};", names));
+  s.line(fmt::format("return {{{}}};", values));
+  return structure("Row", members) + function("Row row(const Params& p, const Uniform& u, const Where& at)", s.lines());
+}
+
+std::string VisitorWriter::second_pass() {
+  Bindings bindings = elements_after(false);
+  for (const ValueId id : e_.rows_after) bindings.values[id] = "row." + names_.of(id);
   Scope s = scope(bindings, options_.accurate);
   std::vector<std::string> targets;
   int results = 0;
@@ -48,8 +53,7 @@ std::string VisitorWriter::second_pass() {
                           i + 1 == targets.size() ? (i == 0 ? "" : "else ")
                                                   : fmt::format("{}if constexpr (i == {}) ", i == 0 ? "" : "else ", i),
                           targets[i]);
-  return structure("Row", members) +
-         function("Row row(const Params& p, const Uniform& u, const Where& at)", row.lines()) +
+  return rows_behind() +
          fmt::format("    static constexpr int kResults = {}, kDirect = {};\n", results, targets.size()) +
          function(
              "void results(float norm, const float* column, const float* tensor, const Row& row, const Uniform& u, "

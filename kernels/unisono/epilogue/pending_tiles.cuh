@@ -54,6 +54,12 @@ struct PendingTiles {
     }
     if (!kDrain && oldest > kept) again.release();
   }
+  template <class Again, class HeldTile, class At>
+  UNISONO_DEVICE void drain(Again& again, HeldTile&& held_tile, int kept, const At& last) {
+    At none{};
+    none.image = -1;
+    make_room<true>(again, held_tile, kept, last, none);
+  }
 };
 
 }  // namespace unisono

@@ -257,6 +257,19 @@ struct SecondPass {
   // outside the output are computed too, from zeros; the store drops them.
   UNISONO_DEVICE void normalise(const At& at, Chunk columns, int step, int lane) const;
 
+  // The results of two neighbours: gives those that TMA stores, packed, and puts the others into `direct`.
+  template <class Row, class Direct>
+  UNISONO_DEVICE u32 pair_of(float x, float y, const float* of_x, const float* of_y, const float* tensor_x,
+                             const float* tensor_y, const Row& row, bool exists, int w, Direct& direct) const;
+  template <class Direct>
+  UNISONO_DEVICE void store_direct(const Direct& direct, const At& at, int slice, int chunk, bool valid,
+                                   u64 offset) const;
+  static UNISONO_DEVICE float2 stored_pair(const uint4 (&raw)[kPlanes], int w) {
+    u32 planes[kPlanes];
+#pragma unroll
+    for (int plane = 0; plane < kPlanes; ++plane) planes[plane] = word_of(raw[plane], w);
+    return Held::join(planes);
+  }
   static UNISONO_DEVICE u32 word_of(const uint4& v, int w) { return w == 0 ? v.x : w == 1 ? v.y : w == 2 ? v.z : v.w; }
 };
 

@@ -84,6 +84,38 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::load_offsets(const At& at, bool
 }
 
 template <class Config, class Visitor>
+template <class Row, class Direct>
+UNISONO_DEVICE u32 SecondPass<Config, Visitor>::pair_of(float x, float y, const float* of_x, const float* of_y,
+                                                        const float* tensor_x, const float* tensor_y, const Row& row,
+                                                        bool exists, int w, Direct& direct) const {
+  if constexpr (Results::kResults > 0) {
+    float of_pair[2][Results::kResults];
+    Visitor::results(x, of_x, tensor_x, row, first.uniform, exists, of_pair[0]);
+    Visitor::results(y, of_y, tensor_y, row, first.uniform, exists, of_pair[1]);
+    direct.put(w, of_pair[0] + !kWideMain, of_pair[1] + !kWideMain);
+    if constexpr (kWideMain)
+      return 0;
+    else
+      return Visitor::Output::pack(of_pair[0][0], of_pair[1][0]);
+  } else {
+    return Visitor::Output::pack(Visitor::after(x, 0.f, of_x, tensor_x, first.uniform),
+                                 Visitor::after(y, 0.f, of_y, tensor_y, first.uniform));
+  }
+}
+
+template <class Config, class Visitor>
+template <class Direct>
+UNISONO_DEVICE void SecondPass<Config, Visitor>::store_direct(const Direct& direct, const At& at, int slice, int chunk,
+                                                              bool valid, u64 offset) const {
+  if constexpr (Results::kDirect > 0) {
+    const int even = at.first_channel + slice + 8 * (chunk & ~1), channels = first.geometry.channels;
+    direct.template store<kLanesPerRow, kHints>(
+        first.visitor, first.fixed.side_memory,
+        {offset, chunk % 2 == 1, valid && even < channels, valid && even + 8 < channels});
+  }
+}
+
+template <class Config, class Visitor>
 UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, int step, int lane) const {
   const int m = row_of(step, first.thread / 32), slice = slice_of(step);
   const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
@@ -123,25 +155,13 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
       ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
-        u32 planes[kPlanes];
-#pragma unroll
-        for (int plane = 0; plane < kPlanes; ++plane) planes[plane] = word_of(raw[j][plane], w);
-        const float2 stored = Held::join(planes);
+        const float2 stored = stored_pair(raw[j], w);
         const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x),
                     y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
         float tensor[2][larger(1, kTensors)];
         tensors[j].pair(w, tensor[0], tensor[1]);
         const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
-        if constexpr (kMany) {
-          float of_pair[2][Results::kResults];
-          Visitor::results(x, of_x, tensor[0], rows[j], first.uniform, exists(i), of_pair[0]);
-          Visitor::results(y, of_y, tensor[1], rows[j], first.uniform, exists(i), of_pair[1]);
-          if constexpr (!kWideMain) words[w] = Visitor::Output::pack(of_pair[0][0], of_pair[1][0]);
-          direct.put(w, of_pair[0] + !kWideMain, of_pair[1] + !kWideMain);
-        } else {
-          words[w] = Visitor::Output::pack(Visitor::after(x, 0.f, of_x, tensor[0], first.uniform),
-                                           Visitor::after(y, 0.f, of_y, tensor[1], first.uniform));
-        }
+        words[w] = pair_of(x, y, of_x, of_y, tensor[0], tensor[1], rows[j], exists(i), w, direct);
         if constexpr (kSide)
           beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform),
                                           Visitor::side(y, of_y, tensor[1], first.uniform));
@@ -151,12 +171,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
         if (exists(i))
           *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1],
                                                                                                   beside[2], beside[3]};
-      if constexpr (Results::kDirect > 0) {
-        const int even = at.first_channel + slice + 8 * (chunk & ~1), channels = first.geometry.channels;
-        direct.template store<kLanesPerRow, kHints>(
-            first.visitor, first.fixed.side_memory,
-            {offset_of(i), chunk % 2 == 1, valid(i) && even < channels, valid(i) && even + 8 < channels});
-      }
+      store_direct(direct, at, slice, chunk, valid(i), offset_of(i));
     }
   }
 }

@@ -85,6 +85,14 @@ struct Producer {
     if (++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
   }
 
+  // A box of the image, which this CTA alone reads.
+  static UNISONO_DEVICE void load_activations(const ConvParams& p, u32 to, u32 full, int c, int w, int h, int image) {
+    if constexpr (Kernel::kHints)
+      tma_load_4d(to, p.activation, full, c, w, h, image, kEvictFirst);
+    else
+      tma_load_4d(to, p.activation, full, c, w, h, image);
+  }
+
   // An im2col tile, or columns of A; atoms as above.
   static UNISONO_DEVICE void load_im2col_tile(const ConvParams& p, Sharing& sharing, u32 to, u32 full,
                                               const Im2colCoordinates& from, int row, int image, int atom) {
@@ -151,11 +159,8 @@ struct Producer {
       mbarrier_arrive_expect(full, bytes);
 #pragma unroll
       for (int atom = 0; atom < kAtoms; ++atom)
-        if constexpr (kClusterN == 1 && Kernel::kHints)
-          tma_load_4d(to + atom * kAtomBytesA, p.activation, full, first + c * kK + atom * kAtomK, w, h, tile.image,
-                      kEvictFirst);
-        else if constexpr (kClusterN == 1)
-          tma_load_4d(to + atom * kAtomBytesA, p.activation, full, first + c * kK + atom * kAtomK, w, h, tile.image);
+        if constexpr (kClusterN == 1)
+          load_activations(p, to + atom * kAtomBytesA, full, first + c * kK + atom * kAtomK, w, h, tile.image);
         else if (sharing.issuer_a == u32(sharing.rank_n))
           tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image,
                                 sharing.row_ctas);

@@ -126,10 +126,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
   }
   if constexpr (kStreamed) {
     const int mine = divide_up(divide_up(items(g) - first, step) - group, kConsumerGroups);
-    At none{};
-    none.image = -1;
-    if (mine > 0)
-      pending.template make_room<true>(again, held_tile, group + (mine - 1) * kConsumerGroups, before, none);
+    if (mine > 0) pending.drain(again, held_tile, group + (mine - 1) * kConsumerGroups, before);
   }
   if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
   __syncwarp();

@@ -209,11 +209,11 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     } else {
       t.epilogue += k.publish_clk;
-      const double planes = c.streamed()->planes();  // of two everything that moves a waiting tile moves twice as much
-      element += k.keep * planes + k.second;
-      element += k.reload * planes * std::max(0.0, 1 - c.schedule.consumer_groups() / rows);
-      t.drain = k.exchange_clk +
-                k.drain * planes * elements * std::max(0.0, std::ceil(rows / c.schedule.consumer_groups()) - 1);
+      const double planes = c.streamed()->planes(),  // all that moves a waiting tile moves so many
+          reload = k.reload * std::max(0.0, 1 - c.schedule.consumer_groups() / rows);
+      element += (k.keep + reload) * planes + k.second;
+      const double later = std::max(0.0, std::ceil(rows / c.schedule.consumer_groups()) - 1);
+      t.drain = k.exchange_clk + k.drain * planes * elements * later;
     }
   }
   t.epilogue += element * elements;

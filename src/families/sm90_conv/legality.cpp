@@ -5,6 +5,7 @@
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
+#include "families/sm90_conv/streaming.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -205,31 +206,6 @@ std::optional<plan::Refusal> check_general(const ConvConfig& c, const sm90::Conv
   return {};
 }
 
-/// Tiles that wait in memory, and the order that they come in.
-std::optional<plan::Refusal> check_streamed(const ConvConfig& c, const sm90::ConvProblem& p) {
-  const StreamedStatistics& s = *c.streamed();
-  const int slice = slice_channels(c.tile.n);
-  if (s.spill == DType::f32 && !s.wide)
-    return unfit(
-        "spill: f32; tiles wait in the main store's place, whose elements have 16 bits. Say bf16 or f16, or "
-        "store f32");
-  if (s.spill == DType::f32 && p.extents.cols % slice != 0)
-    return unfit(
-        "spill: f32, {} channels in slices of {}; the halves of an element wait side by side where slices are "
-        "whole",
-        p.extents.cols, slice);
-  if (!s.by_channels) return {};
-  if (c.tile.n % p.group_channels != 0)
-    return unfit(
-        "raster: channels; groups of {} channels cross tiles of {}, whose statistics are then not complete with "
-        "the tiles of these channels",
-        p.group_channels, c.tile.n);
-  if (c.by_parity()) return unfit("raster: channels; statistics run over the four parity phases of the output");
-  if (c.schedule.stationary || c.window())
-    return unfit("raster: channels; filters that stay are those of a CTA's channels, which rows of tiles share out");
-  return {};
-}
-
 std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.moments != moments_unit(p, c.tile.n)) return unfit("statistics: not as the epilogue says");
   if (p.visitor.general) return check_general(c, p);
@@ -248,7 +224,7 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
   if (p.second_pass && c.mode() != sm90::NormMode::streamed)
     return unfit("mode: {}; only `streamed` serves this form of the epilogue", to_string(c.mode()));
   if (c.streamed())
-    if (auto refusal = check_streamed(c, p)) return refusal;
+    if (auto refusal = refuse_streamed(c, p)) return refusal;
   if (c.mode() == sm90::NormMode::rows && c.schedule.swap)
     return unfit("swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
   if (c.mode() == sm90::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))

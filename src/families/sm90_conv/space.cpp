@@ -10,6 +10,7 @@
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/stages.hpp"
+#include "families/sm90_conv/streaming.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -194,19 +195,6 @@ Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
     o.group_filters = static_cast<int>(p.conv.k / p.conv.groups);
   }
   return o;
-}
-
-/// A store of f32 keeps its precision unless the caller says otherwise.
-StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
-  StreamedStatistics s{unit};
-  if (fixed.spill)
-    s.spill = sm90::dtype_of(*fixed.spill);
-  else if (p.wide_main)
-    s.spill = DType::f32;
-  s.wide = p.wide_main;
-  s.by_channels = fixed.raster == sm90::Raster::channels;
-  s.hints = fixed.hints.value_or(false);
-  return s;
 }
 
 /// Those of the configuration's mode, for its tile.
