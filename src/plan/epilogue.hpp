@@ -108,7 +108,7 @@ struct Epilogue {
   /// Behind its normalisation over many pixels there is what only a second pass has (analyse_second_pass() in
   /// second_pass.hpp): stores of f32, more than two, values of rows. Only kernels whose tiles wait in memory serve it.
   bool second_pass = false;
-  /// Of a general epilogue: the same graph as such a one, for images whose tiles do not fit in flight; or why it is
+  /// General: the same graph as such an epilogue, for images whose tiles do not fit in flight; or why it is
   /// none.
   std::shared_ptr<const Epilogue> streamed = {};
   std::string not_streamed = {};

@@ -39,7 +39,7 @@
 // Over the channels of one pixel (Norm::kRows) mean and variance are a row's: `affine` is called once a row with an
 // empty Late, so factors and shifts with axis n belong to `after`; raw and statistics are not there.
 //
-// Of an epilogue for the second pass alone (plan/second_pass.hpp) `after` is not there, nor a second store behind the
+// An epilogue for the second pass alone (plan/second_pass.hpp) has no `after`, nor a second store behind the
 // normalisation, but:
 //
 //   struct Row;                              values of a row that elements behind the normalisation read

@@ -32,7 +32,7 @@ struct StreamedStatistics {
   bool by_channels = false;                  ///< sm90::Raster::channels: a domain of statistics is a tile's channels
   bool hints = false;                        ///< L2 keeps spilled tiles rather than operands and results
 
-  int planes() const { return spill == DType::f32 ? 2 : 1; }  ///< of 16 bits, that a waiting tile has
+  int planes() const { return spill == DType::f32 ? 2 : 1; }  ///< halves of an element that wait
   bool operator==(const StreamedStatistics&) const = default;
 };
 
