@@ -23,17 +23,17 @@ DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
 
 
 def statements(text):
-    """(target, expression): target is a name, or "store NAME" for an output. Declarations are left out."""
+    """(target, expression, type): target is a name, or "store NAME" for an output of this type. Declarations are left out."""
     for line in re.split(r"[\n;]", text):
         line = line.split("#")[0].strip()
         if not line or line.startswith("operand "):
             continue
         if line.startswith("store "):
             match = re.fullmatch(r"store (.*?)(?:\s+as\s+(\w+))?(?:\s*:\s*(\w+))?", line)
-            yield "store " + (match[2] or match[1]), match[1]
+            yield "store " + (match[2] or match[1]), match[1], match[3]
         else:
             name, expression = line.split("=", 1)
-            yield name.strip(), expression.strip()
+            yield name.strip(), expression.strip(), None
 
 
 UNARY = {"gelu_tanh": 'F.gelu({}, approximate="tanh")'}
@@ -141,8 +141,9 @@ def source_of(case):
         lines += [f"channels = {conv['k']}", "channel_axis = 1"] + [f"{name} = {name}_vector{RESHAPE[a]}" for name, a in others.items()]
         lines.append(f"acc = F.conv2d(x, w, {bias}, {conv['stride']}, {conv['pad'][:2]}, {conv['dilation']}, {conv.get('groups', 1)})")
     outputs = []
-    for target, expression in statements(text):
-        lines.append(f"{target.removeprefix('store ')} = {Translation().python(expression)}")
+    for target, expression, dtype in statements(text):
+        as_stored = ".float()" if dtype == "f32" else ""  # of 16 bits otherwise, as PyTorch computes it
+        lines.append(f"{target.removeprefix('store ')} = {Translation().python(expression)}{as_stored}")
         if target.startswith("store "):
             outputs.append(target.removeprefix("store "))
     return "\n    ".join(lines + [f"return ({', '.join(outputs)},)"]) + "\n"

@@ -43,6 +43,10 @@ struct PlanOverride {
   /// How the image comes to shared memory; in the text halo, im2col, gather, im2col_smem and depthwise.
   enum class Loads : std::uint8_t { halo_tiles, im2col_tiles, gathered, im2col_smem, depthwise };
   enum class Mode : std::uint8_t { none, resident, streamed, rows, general };  ///< how a kernel normalises
+  /// Streamed: the type in which tiles wait for their image's statistics. f32 where the main store is f32.
+  enum class Spill : std::uint8_t { bf16, f16, f32 };
+  /// Streamed: which tiles of an image follow one another, all channels of some rows or all rows of some channels.
+  enum class Raster : std::uint8_t { rows, channels };
 
   std::optional<std::string> family = {};  ///< a family of kernels
   std::optional<Tile> tile = {};
@@ -58,7 +62,10 @@ struct PlanOverride {
   std::optional<Mode> mode = {};
   std::optional<int> unit = {};   ///< channels that share one entry of statistics
   std::optional<int> group = {};  ///< rows of tiles that are processed at a time
-  std::optional<int> fetch = {};  ///< operands [m,n] that TMA loads
+  std::optional<Spill> spill = {};
+  std::optional<Raster> raster = {};
+  std::optional<bool> hints = {};  ///< streamed: L2 keeps tiles that wait rather than operands and results
+  std::optional<int> fetch = {};   ///< operands [m,n] that TMA loads
   std::optional<Strip> strip = {};
   /// Fields that have no type here, as text, by the key that they have there: those of families that are not built in.
   std::map<std::string, std::string> others = {};

@@ -30,7 +30,7 @@ VisitorWriter::VisitorWriter(const plan::Epilogue& epilogue, const Options& opti
     : e_(epilogue), g_(epilogue.graph), options_(options), names_(epilogue.graph) {
   add_fields();
   late_ = late_of(e_);
-  if (e_.general)
+  if (e_.general || e_.second_pass)
     precise_ = precise_elements(e_);
   else if (!options_.accurate)
     halving_ = Halving(e_);
@@ -152,7 +152,7 @@ std::string VisitorWriter::text(std::string_view name) {
   const auto dtype_of = [&](std::size_t i) { return element_name(g_.stores[e_.outputs.at(i).store].dtype); };
   const bool two = e_.side_before() || e_.side_after();
   const std::string functions = columns("before", e_.columns_before) + columns("after", e_.columns_after) + "\n" +
-                                tensors() + before() + after() + side() + "\n" +
+                                tensors() + before() + (e_.second_pass ? second_pass() : after()) + side() + "\n" +
                                 fmt::format("    static constexpr bool kRaw = {};\n", e_.uses_raw) + late_and_affine() +
                                 statistics();
   return fmt::format(

@@ -57,6 +57,8 @@ class VisitorWriter {
   std::string before();
   std::string after();
   std::string side();
+  std::string rows_behind();
+  std::string second_pass();
   std::string late_and_affine();
   std::string statistics();
 

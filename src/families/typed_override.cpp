@@ -18,8 +18,12 @@ using P = PlanOverride;
 constexpr std::array<std::string_view, 3> schedules{"cooperative", "pingpong", "pingpong2"};
 constexpr std::array<std::string_view, 5> loads{"halo", "im2col", "gather", "im2col_smem", "depthwise"};
 constexpr std::array<std::string_view, 5> modes{"none", "resident", "streamed", "rows", "general"};
+constexpr std::array<std::string_view, 3> spills{"bf16", "f16", "f32"};
+constexpr std::array<std::string_view, 2> rasters{"rows", "channels"};
 static_assert(static_cast<int>(P::Schedule::pingpong2) == static_cast<int>(families::sm90::Order::pingpong2));
 static_assert(static_cast<int>(P::Loads::depthwise) == static_cast<int>(families::sm90::Load::depthwise));
+static_assert(static_cast<int>(P::Spill::f32) == static_cast<int>(families::sm90::Spill::f32));
+static_assert(static_cast<int>(P::Raster::channels) == static_cast<int>(families::sm90::Raster::channels));
 static_assert(static_cast<int>(P::Mode::general) == static_cast<int>(families::sm90::NormMode::general));
 
 template <class Enum, std::size_t n>
@@ -41,6 +45,8 @@ std::string text(const P::Stages& x) {
 std::string text(P::Schedule x) { return word(x, schedules, "schedule"); }
 std::string text(P::Loads x) { return word(x, loads, "loads"); }
 std::string text(P::Mode x) { return word(x, modes, "mode"); }
+std::string text(P::Spill x) { return word(x, spills, "spill"); }
+std::string text(P::Raster x) { return word(x, rasters, "raster"); }
 
 // The fields with a type, whatever their values
 Override typed_as_text(const PlanOverride& fixed) {
@@ -52,6 +58,7 @@ Override typed_as_text(const PlanOverride& fixed) {
   put("load", fixed.loads), put("stages", fixed.stages), put("buffers", fixed.store_buffers);
   put("cluster", fixed.cluster), put("split", fixed.split), put("swap", fixed.swap);
   put("stationary", fixed.stationary), put("mode", fixed.mode), put("unit", fixed.unit), put("group", fixed.group);
+  put("spill", fixed.spill), put("raster", fixed.raster), put("hints", fixed.hints);
   put("fetch", fixed.fetch), put("thread", fixed.strip);
   return all;
 }
@@ -81,6 +88,9 @@ PlanOverride to_typed_fields(const Override& fixed) {
   if (f.cluster_m) typed.cluster = P::Cluster{*f.cluster_m, *f.cluster_n};
   typed.split = f.split, typed.swap = f.swap, typed.stationary = f.stationary;
   if (f.mode) typed.mode = static_cast<P::Mode>(*f.mode);
+  if (f.spill) typed.spill = static_cast<P::Spill>(*f.spill);
+  if (f.raster) typed.raster = static_cast<P::Raster>(*f.raster);
+  typed.hints = f.hints;
   typed.unit = f.unit, typed.group = f.group, typed.fetch = f.fetch;
   if (f.thread) typed.strip = P::Strip{(*f.thread)[0], (*f.thread)[1], (*f.thread)[2]};
   const Override has_types = typed_as_text(typed);

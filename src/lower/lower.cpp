@@ -66,6 +66,11 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
   const plan::Resampled resampled{stores.pooled, stores.upsampled, stores.only_upsampled, stores.source};
   if (auto refusal = plan::resample(epilogue, resampled, contraction)) return *std::move(refusal);
   epilogue.storage = options.storage;
+  if (epilogue.streamed) {
+    plan::Epilogue streamed = *epilogue.streamed;
+    streamed.storage = options.storage;
+    epilogue.streamed = std::make_shared<const plan::Epilogue>(std::move(streamed));
+  }
   const plan::WantedHead head = wanted_head(stores);
   if (auto refusal = plan::add_head(epilogue, head, contraction)) return *std::move(refusal);
   if (auto refusal = plan::store_moments(epilogue, further.moments, e.cols)) return *std::move(refusal);
@@ -82,6 +87,8 @@ plan::Expected<Lowered> lower(Problem problem, const plan::Device& device) {
 
 plan::Expected<Lowered> lower(Problem problem, tuning::Chosen chosen, const plan::Device& device) {
   const codegen::Options options = options_of(problem);
+  if (const auto streamed = problem.epilogue.streamed; streamed && chosen.plan->streamed_form)
+    problem.epilogue = *streamed;
   if (auto refusal = codegen::refuse_operands(problem.epilogue, options)) return *std::move(refusal);
   codegen::Kernel kernel = chosen.plan->family->generate(*chosen.plan, problem.epilogue, options);
   // refused here, not by the runtime: before the kernel is compiled or packed

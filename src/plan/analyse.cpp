@@ -10,7 +10,9 @@
 #include "plan/columns.hpp"
 #include "plan/general.hpp"
 #include "plan/normalisation.hpp"
+#include "plan/reads.hpp"
 #include "plan/refusal.hpp"
+#include "plan/second_pass.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {
@@ -52,52 +54,6 @@ std::optional<Refusal> refuse_axes(const Graph& g, const std::optional<Normalisa
       return refusal_at(g, id, fmt::format("a value with axes {}", to_string(g[id].axes)));
   return std::nullopt;
 }
-
-// ---- What elements read
-
-// The values that elements are computed from, down to columns, operands [m,n], the accumulator, and whatever `given`
-// holds
-struct Reads {
-  std::set<ValueId> columns, tensors;
-  bool accumulator = false, result = false, raw = false;
-};
-
-class Reader {
- public:
-  Reader(const Graph& g, const std::optional<Normalisation>& norm, const std::vector<bool>& statistical)
-      : g_(g), norm_(norm), statistical_(statistical) {}
-
-  // Behind the normalisation y and x are given; ahead of it only the accumulator is
-  Reads read(ValueId root, bool behind) const {
-    Reads reads;
-    std::vector<ValueId> pending{root};
-    std::set<ValueId> seen;
-    while (!pending.empty()) {
-      const ValueId id = pending.back();
-      pending.pop_back();
-      if (!seen.insert(id).second) continue;
-      if (leaf(id, behind, reads)) continue;
-      for (const ValueId in : g_[id].inputs) pending.push_back(in);
-    }
-    return reads;
-  }
-
- private:
-  bool leaf(ValueId id, bool behind, Reads& reads) const {
-    const Node& x = g_[id];
-    if (behind && norm_ && id == norm_->result) return reads.result = true;
-    if (behind && norm_ && id == norm_->input) return reads.raw = true;
-    if (ir::is_accumulator(x.op)) return reads.accumulator = true;
-    if (x.axes == axes::scalar && !statistical_[id]) return true;
-    if (!is_full(x)) return reads.columns.insert(id), true;
-    if (x.op == Op::operand) return reads.tensors.insert(id), true;
-    return false;
-  }
-
-  const Graph& g_;
-  const std::optional<Normalisation>& norm_;
-  const std::vector<bool>& statistical_;
-};
 
 // ---- Stores
 
@@ -269,7 +225,9 @@ class Analysis {
 
 }  // namespace
 
-Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+namespace {
+
+Expected<Epilogue> analyse_first(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
   if (needs_general(optimised)) return analyse_general(optimised, extents, limits);
   const bool rows_alone =
       std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
@@ -278,6 +236,19 @@ Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const
   auto found = Analysis(optimised, extents).run();  // normalisations have modes of their own
   if (found || !reduces) return found;
   return analyse_general(optimised, extents, limits);
+}
+
+}  // namespace
+
+Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+  auto found = analyse_first(optimised, extents, limits);
+  if (!found || !found->general || !found->general->returns()) return found;
+  auto streamed = analyse_second_pass(optimised, extents);
+  if (streamed)
+    found->streamed = std::make_shared<const Epilogue>(*std::move(streamed));
+  else
+    found->not_streamed = streamed.refusal().first();
+  return found;
 }
 
 }  // namespace unisono::plan

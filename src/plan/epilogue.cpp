@@ -24,6 +24,8 @@ DType storage_of(const Epilogue& e, ValueId operand) {
 bool Epilogue::side_before() const { return outputs.size() > 1 && outputs[1].path == Output::StorePath::before; }
 bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].path == Output::StorePath::after; }
 
+bool Epilogue::wide_main() const { return second_pass && graph.stores[outputs.at(0).store].dtype == DType::f32; }
+
 bool Epilogue::per_image() const {
   const auto reads_image = [this](ValueId id) { return graph[id].axes.row == RowAxis::b; };
   if (general) return general->per_image;

@@ -65,7 +65,7 @@ struct Output {
     before,      ///< a value ahead of the normalisation
     after,       ///< a value behind it. General: [m,n] of 16 bits by TMA, at most two
     statistics,  ///< a value per group
-    direct,      ///< general: [m,n] from registers
+    direct,      ///< general and second_pass: [m,n] from registers
     row,         ///< general: a value per row
     reduced,     ///< general: from reductions over rows
     grouped      ///< general: by groups of a row's channels
@@ -100,15 +100,25 @@ struct Epilogue {
   std::vector<ValueId> uniforms;   ///< values without axes, in topological order
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
+  std::vector<ValueId> rows_after;                     ///< second_pass: values [m] that elements read
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
   Resampled resampled = {};                   ///< what is made of the main store; set by resample() (resampling.hpp)
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
+  /// Behind its normalisation over many pixels there is what only a second pass has (analyse_second_pass() in
+  /// second_pass.hpp): stores of f32, more than two, values of rows. Only kernels whose tiles wait in memory serve it.
+  bool second_pass = false;
+  /// General: the same graph as such an epilogue, for images whose tiles do not fit in flight; or why it is
+  /// none.
+  std::shared_ptr<const Epilogue> streamed = {};
+  std::string not_streamed = {};
   std::shared_ptr<const PlannedHead> head = {};  ///< a second product of it (head.hpp); set by add_head()
   StoredMoments moments = {};                    ///< the main store's; set by store_moments() (moment_store.hpp)
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;
+  /// The main store has 32 bits an element: a second pass writes it from registers.
+  bool wide_main() const;
   bool per_image() const;  ///< what a tile computes depends on its image: tiles must not straddle images
 };
 

@@ -84,6 +84,12 @@ TEST(Agreement, StationaryFilters) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, SecondPass) {
+  const auto cases = second_pass_cases(options().seed);
+  EXPECT_EQ(cases.size(), 72u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, TilesOfSeveralGroups) {
   const auto cases = group_cases(options().seed);
   EXPECT_EQ(cases.size(), 72u);

@@ -117,6 +117,9 @@ std::vector<Case> small_moment_cases();
 /// Kernels whose filters stay in shared memory.
 std::vector<Case> stationary_cases(std::uint64_t seed);
 std::vector<Case> small_stationary_cases();
+/// What only a second pass over an image's tiles serves: stores of f32, more than two, values of rows.
+std::vector<Case> second_pass_cases(std::uint64_t seed);
+std::vector<Case> small_second_pass_cases();
 /// Convolutions of groups, of which a tile has several.
 std::vector<Case> group_cases(std::uint64_t seed);
 std::vector<Case> small_group_cases();

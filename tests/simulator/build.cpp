@@ -42,6 +42,7 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
     throw std::invalid_argument("kept tiles are modelled with tags");
   if (k.mode == Mode::kRows && (k.exchange != Exchange::kTags || straddling || k.split_k > 1 || k.segment_slots > 1))
     throw std::invalid_argument("rows are exchanged by tags, whole and without segments");
+  if (k.by_channels && k.mode != Mode::kKept) throw std::invalid_argument("kept tiles alone are dealt by channels");
   if (by_tags() && k.split_k > 1 && k.mode != Mode::kResident)
     throw std::invalid_argument("split-K by tags is modelled in resident mode");
   if (straddling && (k.cluster_ctas() > 1 || k.split_k > 1 || k.segment_slots > 1 || k.tiles_n > 1))
@@ -64,9 +65,11 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
     return;
   }
   for (int image = 0; image < k.images; ++image)
-    for (int m = 0; m < k.tiles_m(); ++m)
-      for (int n = 0; n < k.tiles_n; ++n)
-        tiles.push_back({int(tiles.size()), n, {{image, m * k.cluster_m * halves()}}});
+    for (int i = 0; i < k.tiles_m() * k.tiles_n; ++i) {
+      const int m = k.by_channels ? i % k.tiles_m() : i / k.tiles_n,
+                n = k.by_channels ? i / k.tiles_m() : i % k.tiles_n;
+      tiles.push_back({int(tiles.size()), n, {{image, m * k.cluster_m * halves()}}});
+    }
   slots.assign(k.images, k.tiles_m() * k.cluster_m * halves());
   for (const Tile& tile : tiles)
     for (int rank = 0; rank < k.cluster_ctas(); ++rank)

@@ -98,9 +98,10 @@ class LaunchBuilder {
   int columns(int group) const;  // buffers
   int staging(int warpgroup) const;
   uint32_t columns_value(const TileShare& at) const;
+  int domain_of(const TileShare& at) const;
   bool alike(const ConsumerGroup& group, int kept) const;
   void consume_kept(AgentSpec& agent, int cluster, int rank, int warpgroup);
-  void make_room(ConsumerGroup& group, int kept, int image, bool drain);
+  void make_room(ConsumerGroup& group, int kept, int domain, bool drain);
   void keep(ConsumerGroup& group, const TileShare& at);
   void spill(ConsumerGroup& group, const TileShare& at, Kind kind);
   void await_columns(ConsumerGroup& group, const TileShare& at);

@@ -105,13 +105,13 @@ std::string to_string(const Case& c) {
     text += fmt::format(
         "\n  stream {}: {} {} by {}{}{}, workspace {}, output {}, {} blocks in clusters of {}x{}, {} consumers, {} "
         "images of {} rows,"
-        " tiles of {} rows x {} across, split-K {}, {} levels, segments of {}, {} k-blocks in {} stages, {} store "
+        " tiles of {} rows x {} across{}, split-K {}, {} levels, segments of {}, {} k-blocks in {} stages, {} store "
         "buffers, order at storing {}, bug {}",
         l.stream, kModes[int(k.mode)], k.schedule == Schedule::kPingPong ? "ping-pong" : "cooperative",
         k.exchange == Exchange::kTags ? "tags" : "counters", l.cooperative ? "" : ", started block by block",
         l.programmatic ? ", programmatic" : "", l.workspace, l.output, k.ctas, k.cluster_m, k.cluster_n, k.consumers(),
-        k.images, k.rows, k.tile_rows, k.tiles_n, k.split_k, k.levels, k.segment_slots, k.k_blocks, k.stages,
-        k.store_buffers, k.ordered_store, int(k.bug));
+        k.images, k.rows, k.tile_rows, k.tiles_n, k.by_channels ? " by channels" : "", k.split_k, k.levels,
+        k.segment_slots, k.k_blocks, k.stages, k.store_buffers, k.ordered_store, int(k.bug));
   }
   return text;
 }

@@ -33,15 +33,21 @@ uint32_t LaunchBuilder::columns_value(const TileShare& at) const {
   return uint32_t(at.parts[0].image * kernel.tiles_n * kernel.cluster_n + at.n + 1);
 }
 
+// Tiles with the same number wait for the same statistics: an image's, or by channels those of a tile's channels.
+int LaunchBuilder::domain_of(const TileShare& at) const {
+  const int image = at.parts[0].image;
+  return kernel.by_channels ? image * kernel.tiles_n + at.n / kernel.cluster_n : image;
+}
+
 void LaunchBuilder::consume_kept(AgentSpec& agent, int cluster, int rank, int warpgroup) {
   ConsumerGroup group{agent, warpgroup, group_of(warpgroup), rank, {}};
   for (int item = group.index; item < items_of(cluster); item += kernel.consumer_groups()) {
     const TileShare at = group.places.emplace_back(place_of(cluster, rank, warpgroup, item));
-    const int own = int(group.places.size()) - 1, image = at.parts[0].image;
+    const int own = int(group.places.size()) - 1, domain = domain_of(at);
     system.launches[number].outputs[at.output] = tag(number, Kind::kFinal, at.number);
     if (has_main_loop(cluster)) multiply(agent, item, rank, warpgroup);
     if (kernel.bug != Bug::kWaitBeforePublish) write_slot_entries(agent, at);
-    if (own > 0) make_room(group, own - 1, kernel.bug == Bug::kWaitForOwnImage ? image + 1 : image, false);
+    if (own > 0) make_room(group, own - 1, kernel.bug == Bug::kWaitForOwnImage ? domain + 1 : domain, false);
     if (kernel.bug == Bug::kWaitBeforePublish) write_slot_entries(agent, at);
     keep(group, at);
   }
@@ -52,8 +58,8 @@ void LaunchBuilder::consume_kept(AgentSpec& agent, int cluster, int rank, int wa
 // Whether all tiles from the oldest unfinished one to `kept` need the same columns, so that any order will do.
 bool LaunchBuilder::alike(const ConsumerGroup& group, int kept) const {
   if (group.oldest == kept) return true;
-  const bool one_column = kernel.consumer_groups() * kernel.clusters() % kernel.tiles_n == 0;
-  return one_column && group.places[group.oldest].parts[0].image == group.places[kept].parts[0].image;
+  const bool one_column = kernel.by_channels || kernel.consumer_groups() * kernel.clusters() % kernel.tiles_n == 0;
+  return one_column && domain_of(group.places[group.oldest]) == domain_of(group.places[kept]);
 }
 
 void LaunchBuilder::finished(ConsumerGroup& group, int tile) const {
@@ -61,12 +67,12 @@ void LaunchBuilder::finished(ConsumerGroup& group, int tile) const {
   for (; group.done & 1; group.done >>= 1) ++group.oldest;
 }
 
-// Frees the staging buffers, which hold tile `kept`, for a tile of `image`. Tiles of earlier images are finished, two
-// at most, of which the first may be the kept one where it lies; at the end (`drain`) all are.
-void LaunchBuilder::make_room(ConsumerGroup& group, int kept, int image, bool drain) {
+// Frees the staging buffers, which hold tile `kept`, for a tile of `domain`. Tiles of earlier ones are finished, two at
+// most, of which the first may be the kept one where it lies; at the end (`drain`) all are.
+void LaunchBuilder::make_room(ConsumerGroup& group, int kept, int domain, bool drain) {
   const TileShare last = group.places[kept];
   const bool any_order = alike(group, kept);
-  bool in_place = any_order && last.parts[0].image != image && kept - group.oldest < kernel.window;
+  bool in_place = any_order && domain_of(last) != domain && kept - group.oldest < kernel.window;
   if (!in_place) spill(group, last, Kind::kRaw);
   if (drain && any_order) {  // newest first: what was spilled last is the likeliest to be in the cache still
     for (int tile = kept; tile >= group.oldest; --tile) {
@@ -78,7 +84,7 @@ void LaunchBuilder::make_room(ConsumerGroup& group, int kept, int image, bool dr
   }
   for (int budget = 2; drain || budget > 0; --budget) {
     const int tile = in_place ? kept : group.oldest;
-    if (tile > kept || group.places[tile].parts[0].image == image) break;
+    if (tile > kept || domain_of(group.places[tile]) == domain) break;
     finish(group, group.places[tile], !in_place, tile != kept);
     finished(group, tile);
     in_place = false;

@@ -131,6 +131,37 @@ TEST(Kept, HalvesChannelTilesAndClusters) {
   }
 }
 
+// All tiles of some channels of an image ahead of those of its next channels: the condition of deadlock is the same
+// with channels of an image in place of images.
+TEST(Kept, ByChannels) {
+  Kernel spilled = kept(kCooperative, 1, 1, 2);
+  spilled.tiles_n = 2, spilled.by_channels = true;
+  EXPECT_EQ(spills_and_loads(spilled), std::pair(2, 2));  // of each channels' tiles the second stays
+  for (const int segment : {1, 2})
+    for (const int ctas : {1, 2})
+      for (const int channel_tiles : {2, 3})
+        for (int tiles = 1; tiles * channel_tiles <= (ctas == 1 ? 8 : 4); ++tiles) {
+          Kernel k = kept(kCooperative, ctas, ctas == 1 ? 2 : 1, tiles, segment);
+          k.tiles_n = channel_tiles, k.by_channels = true;
+          expect_passes(on_one_stream(k));
+        }
+  Kernel k = kept(kPingPong, 1, 2, 2, 2);
+  k.tiles_n = 2, k.k_blocks = 2, k.by_channels = true;
+  expect_passes(on_one_stream(k));
+  k = kept(kPingPong, 2, 1, 3);
+  k.tiles_n = 2, k.by_channels = true;
+  expect_passes(on_one_stream(k));
+  k = kept(kCooperative, 2, 2, 2);
+  k.cluster_n = 2, k.tiles_n = 2, k.by_channels = true;
+  expect_passes(on_one_stream(k));
+}
+
+TEST(Kept, ByChannelsWhereGroupsCrossTiles) {
+  Kernel k = kept(kCooperative, 1, 1, 2);
+  k.tiles_n = 2, k.by_channels = true;
+  expect_catches(Bug::kGroupsCrossTiles, FailureKind::kDeadlock, on_one_stream(k));
+}
+
 TEST(Kept, MoreTilesThanTheWindowHolds) {
   for (const int window : {1, 2, 3})
     for (const int images : {1, 2}) {

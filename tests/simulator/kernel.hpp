@@ -59,13 +59,14 @@ enum class Bug {
   kOneRunAnImage,          // kept: the spare warp takes an image's tiles for one run whatever their channels
   kColumnsNotReturned,     // kept: the group does not tell that it is done with an image's columns
   kStagingLoadedOver,      // kept: a spilled tile is loaded back over what a store may still read
+  kGroupsCrossTiles,       // kept, by channels: columns wait for the statistics of all of the image's channels
   kLoadedParity,           // kept: waits for the tile loaded back with the same parity each time
   kLevelsShareEntries,     // rows: a level's entries lie where those of the level before do
   kNextLevelFirst,         // rows: waits for a level's entries before its own are written
 };
 
 // A grid of `ctas` CTAs, of a producer and consumer warpgroups each, that walks over
-// images x tiles_m() x tiles_n x split_k work items in that order.
+// images x tiles_m() x tiles_n x split_k work items in that order, by channels images x tiles_n x tiles_m().
 struct Kernel {
   Mode mode = Mode::kResident;
   Schedule schedule = Schedule::kCooperative;
@@ -85,6 +86,7 @@ struct Kernel {
   int store_buffers = 1;       // staging buffers of a consumer
   bool ordered_store = false;  // ping-pong: warpgroups take turns at storing
   int window = 64;             // kept: tiles from the oldest unfinished one on whose order of finishing may be mixed
+  bool by_channels = false;    // kept: the tiles of some channels of an image wait for these alone
   int main_loops = -1;         // clusters whose main loop is modelled (the others' take no time); -1: all
   Bug bug = Bug::kNone;
 

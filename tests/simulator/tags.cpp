@@ -37,10 +37,11 @@ void LaunchBuilder::write_slot_entries(AgentSpec& agent, const TileShare& at) {
 
 // All slots of the tile's images or, if slots form segments, every member's share of its segment's work.
 void LaunchBuilder::wait_for_entries(AgentSpec& agent, const TileShare& at) {
-  const bool segments = kernel.segment_slots > 1;
+  const bool segments = kernel.segment_slots > 1,
+             own = kernel.by_channels && kernel.bug != Bug::kGroupsCrossTiles;  // channels alone
   for (const Part& part : at.parts)
     for (int slot = 0; slot < slots[part.image]; ++slot)
-      for (int n = 0; n < kernel.tiles_n * kernel.cluster_n; ++n) {
+      for (int n = own ? at.n : 0; n < (own ? at.n + 1 : kernel.tiles_n * kernel.cluster_n); ++n) {
         const int owner = slot_owner.at({part.image, slot, n});
         if (segments)
           wait_for_entry(agent, share_name(part.image, slot, n), tag(number, Kind::kSegment, owner));

@@ -2,6 +2,7 @@
 // What a visitor supplies is in epilogue/visitor.cuh.
 #pragma once
 #include "unisono/epilogue/columns.cuh"
+#include "unisono/epilogue/held_tiles.cuh"
 #include "unisono/epilogue/row_groups.cuh"
 #include "unisono/epilogue/row_statistics.cuh"
 #include "unisono/epilogue/sm90_fetch.cuh"
@@ -136,7 +137,9 @@ struct Epilogue {
   static constexpr bool kApart = kLayout.apart;
   static constexpr int kMomentBytes = int(kLayout.moments);  // a warp
   static constexpr int kScratch = smaller(larger(128, kN + 126), (4 * kMomentBytes - kN * 4) / int(sizeof(Statistic)));
-  static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile, "the staging buffers hold a whole tile");
+  using Held = HeldPair<typename HeldIn<Config, Visitor>::Type>;  // of tiles that wait
+  static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile * Held::kPlanes,
+                "the staging buffers hold a whole tile");
   static_assert(!kSwap || kStoreBuffers >= smaller(2, kStoresPerTile),
                 "four warps write a slice while the one before is stored");
 
@@ -244,8 +247,11 @@ struct Epilogue {
 
   static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
     delay_point();
-    tma_store_4d(map, shared_address(buffer), at.first_channel + slice, at.rows.store_x(m), at.rows.store_y(m),
-                 at.image);
+    const int x = at.first_channel + slice;
+    if constexpr (Hints<Config>::kValue)
+      tma_store_4d(map, shared_address(buffer), x, at.rows.store_x(m), at.rows.store_y(m), at.image, kEvictFirst);
+    else
+      tma_store_4d(map, shared_address(buffer), x, at.rows.store_x(m), at.rows.store_y(m), at.image);
   }
 
   // A slice of the main store, to every place that TMA writes it to.

@@ -91,12 +91,18 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::keep_centred(const At& at) const 
   for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
     for (int s = 0; s < kSlices; ++s) {
-      u32 packed[kSlice / 4];
+      u32 packed[Held::kPlanes][kSlice / 4];
       int pair = 0;
       for_pairs<0, 0>(at, b, s, [&](float x, float y, const float* one, const float* two, const float*, const float*) {
-        packed[pair++] = Visitor::Output::pack(as_float(x) - one[kMean], as_float(y) - two[kMean]);
+        u32 planes[Held::kPlanes];
+        Held::split(as_float(x) - one[kMean], as_float(y) - two[kMean], planes);
+#pragma unroll
+        for (int i = 0; i < Held::kPlanes; ++i) packed[i][pair] = planes[i];
+        ++pair;
       });
-      write_slice(staging(0) + (b * kSlices + s) * kSliceBytes, kStaging, packed);
+#pragma unroll
+      for (int i = 0; i < Held::kPlanes; ++i)
+        write_slice(staging(0) + (i * kStoresPerTile + b * kSlices + s) * kSliceBytes, kStaging, packed[i]);
     }
   fence_async_shared();
 }

@@ -7,6 +7,7 @@
 // statistics and computes the columns from them.
 #pragma once
 #include "unisono/epilogue/octets.cuh"
+#include "unisono/epilogue/results.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
 
 namespace unisono {
@@ -16,11 +17,20 @@ struct SecondPass {
   using First = Epilogue<Config, Visitor>;
   using At = typename First::At;
   using Statistic = typename First::Statistic;
+  using Held = typename First::Held;
+  using Results = ResultsOf<Visitor>;
+  static constexpr int kPlanes = Held::kPlanes;
+  // The main store has elements of 32 bits, which leave from registers; tiles wait in their place all the same.
+  static constexpr bool kWideMain = Results::kResults > 0 && Results::kResults == Results::kDirect;
+  static constexpr bool kHints = Hints<Config>::kValue;
   static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices,
                        kSubtileBytes = First::kSliceBytes;
   static constexpr int kLanesPerRow = kSlice / 8;  // 16 bytes a lane
   static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
-  static constexpr int kPieces = 16 / kRowsAtOnce;      // of a subtile, a lane
+  static constexpr int kPieces = 16 / kRowsAtOnce;  // of a subtile, a lane
+  // Beside a tile's accumulators few registers are left for results of 32 bits, or for many.
+  static constexpr int kPiecesAtOnce = Results::kResults > 0 ? larger(1, kPieces / (2 * kPlanes)) : kPieces;
+  static constexpr int kStepsUnrolled = Results::kResults > 0 ? 1 : 2;
   static constexpr int kSteps = First::kStoresPerTile;  // subtiles of a tile and warp
   static constexpr int kBuffers = First::kStoreBuffers;
   static constexpr int kCentres = divide_up(kN, 32);  // channels a lane
@@ -32,8 +42,9 @@ struct SecondPass {
       int(shared_layout::second_pass_group(Visitor::kColumnsAfter, kN, int(sizeof(Statistic))));
   // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
   static constexpr int kOwnBytes = int(shared_layout::second_pass_own(kN, kBuffers));
-  // Lanes read subtiles by ordinary loads after their fence and store: to pool them, or for the head.
-  static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0;
+  // Lanes read subtiles by ordinary loads after their fence and store, if there are any: to pool them, for the head, or
+  // since results leave from registers.
+  static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0 || kWideMain;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
 
   // Columns of one image and tile of channels pass from the spare warp to a consumer group and back.
@@ -169,8 +180,13 @@ struct SecondPass {
   // Row block and slice of a step, and the subtile that holds them.
   static UNISONO_DEVICE int row_of(int step, int warp) { return 64 * (step % First::kBlocks) + 16 * warp; }
   static UNISONO_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
-  UNISONO_DEVICE u8* subtile_of(int step) const {
-    return subtile(step % First::kBlocks * kSlices + step / First::kBlocks);
+  UNISONO_DEVICE u8* subtile_of(int step, int plane = 0) const {
+    return subtile(plane * kSteps + step % First::kBlocks * kSlices + step / First::kBlocks);
+  }
+  // Where a plane of a slice waits, in elements of 16 bits of the output's map. Each slice waits within its own
+  // result's place, since slices of a tile are read back and finished one by one.
+  static UNISONO_DEVICE int spill_x(const At& at, int step, int plane) {
+    return (kWideMain ? 2 : 1) * (at.first_channel + slice_of(step)) + plane * kSlice;
   }
 
   UNISONO_DEVICE void store_subtile(const At& at, int step) const {
@@ -182,8 +198,19 @@ struct SecondPass {
   UNISONO_DEVICE void spill(const At& at) const {
     if ((first.thread & 31) != 0) return;
 #pragma unroll 1
-    for (int step = 0; step < kSteps; ++step)
-      First::store_slice(first.output_map(at), subtile_of(step), at, row_of(step, first.thread / 32), slice_of(step));
+    for (int step = 0; step < kSteps; ++step) {
+      const int m = row_of(step, first.thread / 32);
+#pragma unroll
+      for (int plane = 0; plane < kPlanes; ++plane) {
+        delay_point();
+        const u32 from = shared_address(subtile_of(step, plane));
+        const int x = spill_x(at, step, plane);
+        if constexpr (kHints)
+          tma_store_4d(first.output_map(at), from, x, at.rows.store_x(m), at.rows.store_y(m), at.image, kEvictLast);
+        else
+          tma_store_4d(first.output_map(at), from, x, at.rows.store_x(m), at.rows.store_y(m), at.image);
+      }
+    }
     tma_store_commit();
   }
   // The 16 rows of this step, whose last slice it is, by the head; they are normalised, and this warp synchronised.
@@ -199,7 +226,7 @@ struct SecondPass {
 
   // Normalised, it goes to every place.
   UNISONO_DEVICE void store(typename First::HeadTile& head, const At& at) const {
-    if ((first.thread & 31) == 0) {
+    if (!kWideMain && (first.thread & 31) == 0) {
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) store_subtile(at, step);
       tma_store_commit();
@@ -226,10 +253,23 @@ struct SecondPass {
   // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
   UNISONO_DEVICE void load_offsets(const At& at, bool spilled, int lane) const;
 
-  // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place. Rows and channels outside the
-  // output are computed too, from zeros; the store drops them.
-  UNISONO_DEVICE void normalise(const At& at, Chunk columns, u8* subtile, int m, int slice, int lane) const;
+  // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place unless kWideMain. Rows and channels
+  // outside the output are computed too, from zeros; the store drops them.
+  UNISONO_DEVICE void normalise(const At& at, Chunk columns, int step, int lane) const;
 
+  // The results of two neighbours: gives those that TMA stores, packed, and puts the others into `direct`.
+  template <class Row, class Direct>
+  UNISONO_DEVICE u32 pair_of(float x, float y, const float* of_x, const float* of_y, const float* tensor_x,
+                             const float* tensor_y, const Row& row, bool exists, int w, Direct& direct) const;
+  template <class Direct>
+  UNISONO_DEVICE void store_direct(const Direct& direct, const At& at, int slice, int chunk, bool valid,
+                                   u64 offset) const;
+  static UNISONO_DEVICE float2 stored_pair(const uint4 (&raw)[kPlanes], int w) {
+    u32 planes[kPlanes];
+#pragma unroll
+    for (int plane = 0; plane < kPlanes; ++plane) planes[plane] = word_of(raw[plane], w);
+    return Held::join(planes);
+  }
   static UNISONO_DEVICE u32 word_of(const uint4& v, int w) { return w == 0 ? v.x : w == 1 ? v.y : w == 2 ? v.z : v.w; }
 };
 

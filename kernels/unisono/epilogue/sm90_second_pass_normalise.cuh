@@ -27,11 +27,11 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   const Chunk chunk(*this, lane);
   typename First::HeadTile head;
   first.begin_head(head, at);
-#pragma unroll 2
+#pragma unroll kStepsUnrolled
   for (int step = 0; step < kSteps; ++step) {
     if (spilled) mbarrier_wait(loaded(step), rounds & 1);
-    normalise(at, chunk, subtile_of(step), row_of(step, warp), slice_of(step), lane);
-    if constexpr (!kBeside) {
+    normalise(at, chunk, step, lane);
+    if constexpr (!kBeside && !kWideMain) {
       fence_async_shared();
       __syncwarp();
       if (lane == 0) store_subtile(at, step), tma_store_commit();
@@ -40,7 +40,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
     }
   }
   if (spilled) ++rounds;
-  if constexpr (kBeside) {
+  if constexpr (kBeside && !kWideMain) {
     fence_async_shared();
     __syncwarp();
     store(head, at);
@@ -49,9 +49,17 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void SecondPass<Config, Visitor>::load(const At& at, int step, int warp) const {
-  mbarrier_arrive_expect(loaded(step), kSubtileBytes);
-  tma_load_4d(shared_address(subtile_of(step)), first.output_map(at), loaded(step), at.first_channel + slice_of(step),
-              at.rows.store_x(row_of(step, warp)), at.rows.store_y(row_of(step, warp)), at.image);
+  mbarrier_arrive_expect(loaded(step), kPlanes * kSubtileBytes);
+#pragma unroll
+  for (int plane = 0; plane < kPlanes; ++plane) {
+    const u32 to = shared_address(subtile_of(step, plane));
+    const int x = spill_x(at, step, plane), m = row_of(step, warp);
+    if constexpr (kHints)  // for the last time
+      tma_load_4d(to, first.output_map(at), loaded(step), x, at.rows.store_x(m), at.rows.store_y(m), at.image,
+                  kEvictFirst);
+    else
+      tma_load_4d(to, first.output_map(at), loaded(step), x, at.rows.store_x(m), at.rows.store_y(m), at.image);
+  }
 }
 
 template <class Config, class Visitor>
@@ -76,53 +84,95 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::load_offsets(const At& at, bool
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, u8* subtile, int m, int slice,
-                                                           int lane) const {
+template <class Row, class Direct>
+UNISONO_DEVICE u32 SecondPass<Config, Visitor>::pair_of(float x, float y, const float* of_x, const float* of_y,
+                                                        const float* tensor_x, const float* tensor_y, const Row& row,
+                                                        bool exists, int w, Direct& direct) const {
+  if constexpr (Results::kResults > 0) {
+    float of_pair[2][Results::kResults];
+    Visitor::results(x, of_x, tensor_x, row, first.uniform, exists, of_pair[0]);
+    Visitor::results(y, of_y, tensor_y, row, first.uniform, exists, of_pair[1]);
+    direct.put(w, of_pair[0] + !kWideMain, of_pair[1] + !kWideMain);
+    if constexpr (kWideMain)
+      return 0;
+    else
+      return Visitor::Output::pack(of_pair[0][0], of_pair[1][0]);
+  } else {
+    return Visitor::Output::pack(Visitor::after(x, 0.f, of_x, tensor_x, first.uniform),
+                                 Visitor::after(y, 0.f, of_y, tensor_y, first.uniform));
+  }
+}
+
+template <class Config, class Visitor>
+template <class Direct>
+UNISONO_DEVICE void SecondPass<Config, Visitor>::store_direct(const Direct& direct, const At& at, int slice, int chunk,
+                                                              bool valid, u64 offset) const {
+  if constexpr (Results::kDirect > 0) {
+    const int even = at.first_channel + slice + 8 * (chunk & ~1), channels = first.geometry.channels;
+    direct.template store<kLanesPerRow, kHints>(
+        first.visitor, first.fixed.side_memory,
+        {offset, chunk % 2 == 1, valid && even < channels, valid && even + 8 < channels});
+  }
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, int step, int lane) const {
+  const int m = row_of(step, first.thread / 32), slice = slice_of(step);
   const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
   if (first_row >= 16) return;
-  uint4 raw[kPieces];
-  Octets<Visitor, kFirstTensor, (kTensors > 0)> tensors[kPieces] = {};
-  constexpr bool kSide = First::kSide == SideStore::kAfter;
-  auto at_row = [&](int i) {
+  constexpr bool kSide = First::kSide == SideStore::kAfter, kMany = Results::kResults > 0;
+  using Rows = RowValues<Visitor, kMany>;
+  auto at_row = [&](int i, int plane) {
     const int row = i * kRowsAtOnce + first_row;
-    return reinterpret_cast<uint4*>(subtile + SliceSwizzle<kSlice>::offset(row, chunk));
+    return reinterpret_cast<uint4*>(subtile_of(step, plane) + SliceSwizzle<kSlice>::offset(row, chunk));
   };
-  auto exists = [&](int i) {
-    return at.rows.valid(m + i * kRowsAtOnce + first_row) && at.first_channel + n < first.geometry.channels;
-  };
+  auto valid = [&](int i) { return at.rows.valid(m + i * kRowsAtOnce + first_row); };
+  auto exists = [&](int i) { return valid(i) && at.first_channel + n < first.geometry.channels; };
+  auto pixel_of = [&](int i) { return at.rows.pixel(m + i * kRowsAtOnce + first_row); };
   auto offset_of = [&](int i) {
-    return (u64(at.image) * first.geometry.rows + at.rows.pixel(m + i * kRowsAtOnce + first_row)) *
-               first.geometry.channels +
-           at.first_channel + n;
+    return (u64(at.image) * first.geometry.rows + pixel_of(i)) * first.geometry.channels + at.first_channel + n;
   };
+  if (kMany && !Chunk::kOnce) columns.read(*this, n);
+#pragma unroll 1
+  for (int start = 0; start < kPieces; start += kPiecesAtOnce) {
+    uint4 raw[kPiecesAtOnce][kPlanes];
+    Octets<Visitor, kFirstTensor, (kTensors > 0)> tensors[kPiecesAtOnce] = {};
+    typename Rows::Type rows[kPiecesAtOnce] = {};
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    raw[i] = *at_row(i);
-    if (kTensors > 0 && exists(i)) tensors[i].load(first.visitor, offset_of(i));
-  }
-  if (!Chunk::kOnce) columns.read(*this, n);
+    for (int j = 0; j < kPiecesAtOnce; ++j) {
+      const int i = start + j;
 #pragma unroll
-  for (int i = 0; i < kPieces; ++i) {
-    u32 words[4], beside[kSide ? 4 : 1];
-#pragma unroll
-    for (int w = 0; w < 4; ++w) {
-      const float2 stored = Visitor::Output::unpack(word_of(raw[i], w));
-      const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x),
-                  y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
-      float tensor[2][larger(1, kTensors)];
-      tensors[i].pair(w, tensor[0], tensor[1]);
-      const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
-      words[w] = Visitor::Output::pack(Visitor::after(x, 0.f, of_x, tensor[0], first.uniform),
-                                       Visitor::after(y, 0.f, of_y, tensor[1], first.uniform));
-      if constexpr (kSide)
-        beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform),
-                                        Visitor::side(y, of_y, tensor[1], first.uniform));
+      for (int plane = 0; plane < kPlanes; ++plane) raw[j][plane] = *at_row(i, plane);
+      if (kTensors > 0 && exists(i)) tensors[j].load(first.visitor, offset_of(i));
+      if (kMany && exists(i))
+        rows[j] = Rows::of(first.visitor, first.uniform, {at.image, at.image * first.geometry.rows + pixel_of(i)});
     }
-    *at_row(i) = {words[0], words[1], words[2], words[3]};
-    if constexpr (kSide)
-      if (exists(i))
-        *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1],
-                                                                                                beside[2], beside[3]};
+    if (!kMany && !Chunk::kOnce) columns.read(*this, n);
+#pragma unroll
+    for (int j = 0; j < kPiecesAtOnce; ++j) {
+      const int i = start + j;
+      u32 words[4], beside[kSide ? 4 : 1];
+      ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
+#pragma unroll
+      for (int w = 0; w < 4; ++w) {
+        const float2 stored = stored_pair(raw[j], w);
+        const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x),
+                    y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
+        float tensor[2][larger(1, kTensors)];
+        tensors[j].pair(w, tensor[0], tensor[1]);
+        const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
+        words[w] = pair_of(x, y, of_x, of_y, tensor[0], tensor[1], rows[j], exists(i), w, direct);
+        if constexpr (kSide)
+          beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform),
+                                          Visitor::side(y, of_y, tensor[1], first.uniform));
+      }
+      if constexpr (!kWideMain) *at_row(i, 0) = {words[0], words[1], words[2], words[3]};
+      if constexpr (kSide)
+        if (exists(i))
+          *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1],
+                                                                                                  beside[2], beside[3]};
+      store_direct(direct, at, slice, chunk, valid(i), offset_of(i));
+    }
   }
 }
 

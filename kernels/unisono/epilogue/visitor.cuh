@@ -1,6 +1,6 @@
 // What generated code supplies. A visitor is a struct:
 //
-//   using Output = Bf16 or F16;              element type of the result
+//   using Output = Bf16 or F16;              element type of the result (second pass: float, too)
 //   using Side = Bf16 or F16;                element type of the second store
 //   static constexpr SideStore kSide;        whether there is one, and where its value comes from
 //   struct Params;                           operands' pointers and scalars, 8 bytes each, in the order of the
@@ -42,6 +42,19 @@
 // Of a dual product (Operands::kProducts of tile/layout.cuh) `acc` is the first accumulator, and the second stands
 // behind the operands [m,n] of the list: before's is tensor[kTensorsBefore], without a normalisation after's is
 // tensor[kTensors - kTensorsBefore].
+//
+// An epilogue for the second pass alone (plan/second_pass.hpp) has no `after`, nor a second store behind the
+// normalisation, but:
+//
+//   struct Row;                              values of a row that elements behind the normalisation read
+//   static Row row(const Params&, const Uniform&, const Where&);
+//   static constexpr int kResults, kDirect;  values [m,n] that are stored behind it; of these the last kDirect go from
+//                                            registers. Output is that of the first: float if it is one of them
+//   static void results(float y, const float* column, const float* tensor, const Row&, const Uniform&, bool exists,
+//                       float* result);      exists: the element is one of the output's; functions are called for their
+//                                            effect only then
+//   template <int i> static auto direct(const Params&, void* main);   ResultTarget<Element> of the i-th of these; main:
+//                                            the main store's memory (epilogue/results.cuh)
 //
 // `column` and `tensor` in before, after and side are indexed from 0 in their own list: after's tensor[0] is operand
 // kTensorsBefore. All are static and UNISONO_DEVICE; those that a mode does not call may be left out only if a

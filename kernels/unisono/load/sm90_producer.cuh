@@ -98,6 +98,14 @@ struct Producer {
     if (++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
   }
 
+  // A box of the image, which this CTA alone reads.
+  static UNISONO_DEVICE void load_activations(const ConvParams& p, u32 to, u32 full, int c, int w, int h, int image) {
+    if constexpr (Kernel::kHints)
+      tma_load_4d(to, p.activation, full, c, w, h, image, kEvictFirst);
+    else
+      tma_load_4d(to, p.activation, full, c, w, h, image);
+  }
+
   // An im2col tile, or columns of A; atoms as above.
   static UNISONO_DEVICE void load_im2col_tile(const ConvParams& p, Sharing& sharing, u32 to, u32 full,
                                               const Im2colCoordinates& from, int row, int image, int atom) {
@@ -111,6 +119,8 @@ struct Producer {
         load_box<kShared>(p.activation, to + atom * kAtomBytesA, full, from.c, row, image, sharing.row_ctas);
       } else if constexpr (kShared) {
         tma_load_im2col_multicast(to + atom * kAtomBytesA, p.activation, full, from, sharing.row_ctas);
+      } else if constexpr (Kernel::kHints) {
+        tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from, kEvictFirst);
       } else {
         tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from);
       }
@@ -182,7 +192,7 @@ struct Producer {
 #pragma unroll
       for (int atom = 0; atom < kAtoms; ++atom)
         if constexpr (kClusterN == 1)
-          tma_load_4d(to + atom * kAtomBytesA, p.activation, full, first + c * kK + atom * kAtomK, w, h, tile.image);
+          load_activations(p, to + atom * kAtomBytesA, full, first + c * kK + atom * kAtomK, w, h, tile.image);
         else if (sharing.issuer_a == u32(sharing.rank_n))
           tma_load_4d_multicast(to + atom * kAtomBytesA, p.activation, full, c * kK + atom * kAtomK, w, h, tile.image,
                                 sharing.row_ctas);

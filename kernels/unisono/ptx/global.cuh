@@ -23,6 +23,13 @@ UNISONO_DEVICE uint4 load_whole(const Entry* address) {
   return value;
 }
 
+// Sixteen bytes that L2 need not keep.
+UNISONO_DEVICE void store_evict_first(void* address, uint4 value) {
+  asm volatile("st.global.L2::cache_hint.v4.b32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(address), "r"(value.x), "r"(value.y),
+               "r"(value.z), "r"(value.w), "l"(u64{0x12f0000000000000})
+               : "memory");
+}
+
 // Past L1.
 UNISONO_DEVICE float4 load_l2(const float4* address) {
   float4 value;

@@ -58,6 +58,34 @@ UNISONO_DEVICE void tma_load_im2col_multicast(u32 destination, const TensorMap& 
       : "memory");
 }
 
+// What L2 does with what an access touches: the words that createpolicy.fractional gives for all of it.
+inline constexpr u64 kEvictFirst = 0x12f0000000000000, kEvictLast = 0x14f0000000000000;
+
+UNISONO_DEVICE void tma_load_im2col(u32 destination, const TensorMap& map, u32 barrier, Im2colCoordinates at,
+                                    u64 policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(at.c), "r"(at.w), "r"(at.h), "r"(at.n), "h"(at.offset_w), "h"(at.offset_h),
+      "l"(policy)
+      : "memory");
+}
+UNISONO_DEVICE void tma_load_4d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w,
+                                u64 policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(destination),
+      "l"(&map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "l"(policy)
+      : "memory");
+}
+UNISONO_DEVICE void tma_store_4d(const TensorMap& map, u32 source, int x, int y, int z, int w, u64 policy) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%2, %3, %4, %5}], [%1], "
+      "%6;" ::"l"(&map),
+      "r"(source), "r"(x), "r"(y), "r"(z), "r"(w), "l"(policy)
+      : "memory");
+}
+
 UNISONO_DEVICE void tma_load_3d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"

@@ -42,7 +42,7 @@ UNISONO_DEVICE bool ConvFprop<Config, Visitor>::join_parts(const ConvParams& p, 
 template <class Config, class Visitor>
 template <class HeldTile>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_tile(Tail& tail, Trace& trace, Again& again,
-                                                            PendingTiles<kConsumerGroups>& pending,
+                                                            PendingTiles<kConsumerGroups, kByChannels>& pending,
                                                             const HeldTile& held_tile, int i, int group, At& before,
                                                             const At& at) {
   if constexpr (Config::kNorm == Norm::kNone) {
@@ -61,7 +61,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_tile(Tail& tail, Trace& t
       trace.mark(4);
       tail.store_result(at);
     } else {
-      if (i > group) pending.template make_room<false>(again, held_tile, i - kConsumerGroups, before, at.image);
+      if (i > group) pending.template make_room<false>(again, held_tile, i - kConsumerGroups, before, at);
       trace.mark(4);
       again.keep(at);
       before = at;
@@ -101,7 +101,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
   auto loads = [&](int i) { return loads_of(g, first + i * step).count(); };
   u32 done = group ? loads(0) : 0;  // loads of this CTA ahead of the item
   u32 order_parity = group == 0;    // the first is the first group's
-  PendingTiles<kConsumerGroups> pending{group, kConsumerGroups * step % g.tiles_n == 0};
+  PendingTiles<kConsumerGroups, kByChannels> pending{group, kByChannels || kConsumerGroups * step % g.tiles_n == 0};
   At before{};  // streamed: this consumer group's tile before
 
   for (int i = group; first + i * step < items(g);
@@ -126,7 +126,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
   }
   if constexpr (kStreamed) {
     const int mine = divide_up(divide_up(items(g) - first, step) - group, kConsumerGroups);
-    if (mine > 0) pending.template make_room<true>(again, held_tile, group + (mine - 1) * kConsumerGroups, before, -1);
+    if (mine > 0) pending.drain(again, held_tile, group + (mine - 1) * kConsumerGroups, before);
   }
   if ((threadIdx.x & 31) == 0) tma_store_wait_read<0>();  // shared memory outlives the stores' reads
   __syncwarp();

@@ -29,4 +29,6 @@
 //   int kFetch                        operands [m,n] that TMA brings: epilogue/sm90_fetch.cuh
 //   bool kStationary                  filters stay in shared memory for the whole launch
 //   bool kWide, kMeets                if kNorm is kGeneral: epilogue/general.cuh
+//
+// Streamed, it may say more: epilogue/held_tiles.cuh.
 #pragma once

@@ -33,8 +33,10 @@ struct ConvFprop {
   static constexpr bool kGrid = kClusterM > 1 && kClusterN > 1;                      // a cluster of rows and columns
   static constexpr int kReaders = kGrid ? kClusterCtas : kClusterM + kClusterN - 1;  // CTAs that release a stage
   static constexpr bool kSwap = Config::kSwap;
-  static constexpr int kGroup = Config::kGroup;
   static constexpr int kProducts = Operands::kProducts, kColumns = kProducts * kN;  // of a matrix instruction
+  static constexpr bool kHints = Hints<Config>::kValue;
+  static constexpr bool kByChannels = ByChannels<Config>::kValue;
+  static constexpr int kGroup = kByChannels ? -1 : Config::kGroup;
   static constexpr int kTileWarpgroups = Config::kTileWarpgroups, kConsumerGroups = Config::kConsumerGroups,
                        kConsumers = kTileWarpgroups * kConsumerGroups;
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
@@ -89,7 +91,9 @@ struct ConvFprop {
   static constexpr int kPrefetches = kFilledByWarps || kAllFetched || Tail::kStores != Stores::kTma ? 0
                                      : kStreamed ? Visitor::kTensorsBefore
                                                  : Visitor::kTensors;  // the second pass comes much later
-  static_assert(kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
+  static_assert(Config::kGroup == 0 || !kExchange, "tiles of an image are neighbours where they exchange statistics");
+  static_assert(!kByChannels || (kStreamed && !kPhases && !kStationary && !kIm2colSmem),
+                "tiles of the same channels follow one another where others wait for these alone");
   static_assert(!kSplit || !kStreamed, "split-K serves small outputs, which are resident");
   static_assert(!kSplit || kClusterCtas == 1, "split-K goes without clusters");
   static_assert(kClusterCtas <= 8, "a cluster has up to eight CTAs");
@@ -278,8 +282,9 @@ struct ConvFprop {
   static UNISONO_DEVICE bool join_parts(const ConvParams& p, Tail& tail, Accumulators& acc, int item, int member,
                                         u32 epoch);
   template <class HeldTile>
-  static UNISONO_DEVICE void finish_tile(Tail& tail, Trace& trace, Again& again, PendingTiles<kConsumerGroups>& pending,
-                                         const HeldTile& held_tile, int i, int group, At& before, const At& at);
+  static UNISONO_DEVICE void finish_tile(Tail& tail, Trace& trace, Again& again,
+                                         PendingTiles<kConsumerGroups, kByChannels>& pending, const HeldTile& held_tile,
+                                         int i, int group, At& before, const At& at);
 
   // The three spare warps of the producer's warpgroup: the CTA's share of merging segments; streamed, columns for the
   // second pass.

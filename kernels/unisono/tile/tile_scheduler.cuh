@@ -19,7 +19,8 @@ struct Range {
 
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0
 // those of so many input regions are: where the filters exceed L2, what the chip works on at a time is then about as
-// wide as high. By phases (kPhases) tiles across the channels are those of phase 0, then of phase 1, 2 and 3.
+// wide as high. With kGroup < 0 all tiles of the same channels of an image are neighbours. By phases (kPhases) tiles
+// across the channels are those of phase 0, then of phase 1, 2 and 3.
 template <int kClusterM, int kClusterN, int kGroup, bool kPhases = false>
 UNISONO_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
   int n, m, image;
@@ -27,6 +28,10 @@ UNISONO_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
     const int row = divided(index, g.by_tiles_n);
     n = index - row * g.tiles_n;
     image = divided(row, g.by_tiles_m), m = row - image * g.tiles_m;
+  } else if constexpr (kGroup < 0) {
+    const int column = divided(index, g.by_tiles_m);
+    m = index - column * g.tiles_m;
+    image = divided(column, g.by_tiles_n), n = column - image * g.tiles_n;
   } else {
     image = divided(index, g.by_image);
     const int within = index - image * g.tiles_m * g.tiles_n, group = divided(within, g.by_group) * kGroup;

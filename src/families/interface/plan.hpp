@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "families/interface/override.hpp"
+#include "plan/epilogue.hpp"
+#include "unisono/dtype.hpp"
 
 namespace unisono::families {
 
@@ -32,7 +35,8 @@ struct Plan {
   bool pitched_image = true, pitched_output = true;
   /// Its kernel is made for convolutions of several groups; what else serves them goes element by element.
   bool made_for_groups = false;
-  bool exclusive = true;  ///< its CTAs leave no room on their SMs for those of another kernel
+  bool streamed_form = false;  ///< its kernel is of plan::Epilogue::streamed: form_of()
+  bool exclusive = true;       ///< its CTAs leave no room on their SMs for those of another kernel
 
   /// The moments that it stores: channels of an entry (0: none are stored), and entries.
   struct Moments {
@@ -42,7 +46,8 @@ struct Plan {
   /// What decides how far results may be from the exact ones.
   struct Numerics {
     bool folds = false;    ///< reductions are joined in the order of tiles, whatever the epilogue calls them
-    int kept_columns = 0;  ///< values that wait in 16 bits share a centre with so many channels; 0: none wait so
+    int kept_columns = 0;  ///< values that wait in memory share a centre with so many channels; 0: none wait so
+    std::optional<DType> kept = {};  ///< the type in which they wait; absent: the main store's, of 16 bits
   } numerics;
 
  protected:
@@ -54,6 +59,9 @@ struct Plan {
 };
 
 using PlanPointer = std::shared_ptr<const Plan>;
+
+/// The epilogue as the plan's kernel computes it: itself, or of a general one its form for images of any size.
+const plan::Epilogue& form_of(const plan::Epilogue& epilogue, const Plan& plan);
 
 /// Shape of the stored moments in memory, f32: images, slots, units, then mean, M2, count and nothing.
 std::vector<std::int64_t> moments_shape(const Plan& plan, std::int64_t output_channels);

@@ -81,6 +81,9 @@ std::vector<Row> make_rows() {
        set_word<&F::mode>},
       {{"unit", "a number of channels", {}, {1024}}, set_number<&F::unit>},
       {{"group", "a number of rows of tiles", {}, {1 << 16}}, set_number<&F::group>},
+      {{"spill", "bf16, f16 or f32", {"bf16", "f16", "f32"}}, set_word<&F::spill>},
+      {{"raster", "rows or channels", {"rows", "channels"}}, set_word<&F::raster>},
+      {{"hints", "on or off", on_off}, set_switch<&F::hints>},
       {{"fetch", "0 to 3 operands", {"0", "1", "2", "3"}}, set_known_number<&F::fetch>},
       {{"thread", "ROWSxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}, {1024, 3, 3}}, set_thread},
   };

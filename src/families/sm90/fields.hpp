@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "families/interface/override.hpp"
+#include "unisono/dtype.hpp"
 
 namespace unisono::families::sm90 {
 
@@ -32,6 +33,14 @@ enum class Order : std::uint8_t { cooperative, pingpong, pingpong2 };
 constexpr int warpgroups_of(Order order) { return order == Order::pingpong ? 1 : 2; }
 constexpr int consumer_groups_of(Order order) { return order == Order::cooperative ? 1 : 2; }
 
+/// The type in which tiles wait for their image's statistics.
+enum class Spill : std::uint8_t { bf16, f16, f32 };
+constexpr DType dtype_of(Spill s) { return s == Spill::bf16 ? DType::bf16 : s == Spill::f16 ? DType::f16 : DType::f32; }
+
+/// The order of an image's tiles. rows: all channels of some pixels are neighbours; channels: all pixels of some
+/// channels.
+enum class Raster : std::uint8_t { rows, channels };
+
 struct FixedFields {
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
   std::optional<Order> order;
@@ -39,6 +48,9 @@ struct FixedFields {
   std::optional<Load> load;
   std::optional<bool> split, swap, stationary;
   std::optional<NormMode> mode;
+  std::optional<Spill> spill;
+  std::optional<Raster> raster;
+  std::optional<bool> hints;  ///< L2 eviction priorities
 };
 
 /// What an override may fix of these plans.

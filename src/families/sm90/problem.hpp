@@ -46,6 +46,9 @@ struct ConvProblem {
   int row_levels = 0;                          ///< general: of reductions over the channels of a row
   bool reduces_rows = false;                   ///< general: there are reductions over the channels of a row
   bool per_image = false;                      ///< what a tile computes depends on its image
+  bool second_pass = false;                    ///< only the mode streamed serves it: Epilogue::second_pass
+  bool wide_main = false;                      ///< its main store has 32 bits an element
+  std::string not_streamed = {};               ///< general: why the mode streamed does not serve it either
   int stores = 1;                              ///< [m,n]
   std::int64_t store_bytes = 2;                ///< their bytes, an element of the output
   plan::Resampling resampling;                 ///< the main one's

@@ -104,6 +104,7 @@ struct ConvConfig {
   sm90::NormMode mode() const { return mode_of(statistics); }
   int unit() const;    ///< channels of a message of the exchanged statistics; 1 without an exchange
   int floats() const;  ///< in such a message; 0 without an exchange
+  const StreamedStatistics* streamed() const { return std::get_if<StreamedStatistics>(&statistics); }
   bool wide() const;
   bool meets() const;
 

@@ -34,16 +34,23 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
   const sm90::FixedFields fields = sm90::resolve(fixed);
   std::vector<ConvCandidate> all;
   if (fields.load == sm90::Load::depthwise || fields.thread) return all;
-  const auto add = [&](const plan::ConvTask& form) {
-    const auto problem = sm90::make_problem(form, epilogue, device);
+  const auto add = [&](const plan::ConvTask& form, const plan::Epilogue& wanted) {
+    const auto problem = sm90::make_problem(form, wanted, device);
     if (!problem) return;
-    for (const ConvConfig& config : configurations(*problem, device, fields))
+    for (const ConvConfig& config : configurations(*problem, device, fields)) {
       all.push_back(examine(config, *problem, device, fields));
+      all.back().plan.streamed_form = wanted.second_pass;
+    }
   };
   const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
   const auto phases = sm90::by_phases(task.contraction());
-  if (phases && fields.load != sm90::Load::gather) add(*phases);
-  if (std::ranges::none_of(all, legal)) add(task);
+  const auto add_forms = [&](const plan::Epilogue& wanted) {
+    if (phases && fields.load != sm90::Load::gather) add(*phases, wanted);
+    if (std::ranges::none_of(all, legal)) add(task, wanted);
+  };
+  add_forms(epilogue);
+  const bool alone = !epilogue.resampled.any() && !epilogue.head && epilogue.moments.channels == 0;
+  if (epilogue.streamed && alone && std::ranges::none_of(all, legal)) add_forms(*epilogue.streamed);
   // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
   const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
   if (!fields.load && std::ranges::any_of(all, grouped))

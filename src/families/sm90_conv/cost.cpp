@@ -202,16 +202,16 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   }
   if (c.meets()) t.epilogue += k.exchange_clk * problem.row_levels;
   if (exchanges(c.mode())) {
-    const double rows = rows_of_image(p);
+    const double rows = rows_of_image(p), groups = c.schedule.consumer_groups();
     t.epilogue += columns_clk(c, c.unit());
     if (c.mode() == sm90::NormMode::resident) {
       t.epilogue += k.exchange_clk;
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     } else {
       t.epilogue += k.publish_clk;
-      element += k.keep + k.second;
-      element += k.reload * std::max(0.0, 1 - c.schedule.consumer_groups() / rows);
-      t.drain = k.exchange_clk + k.drain * elements * std::max(0.0, std::ceil(rows / c.schedule.consumer_groups()) - 1);
+      const double planes = c.streamed()->planes();  // all that moves a waiting tile moves so many
+      element += (k.keep + k.reload * std::max(0.0, 1 - groups / rows)) * planes + k.second;
+      t.drain = k.exchange_clk + k.drain * planes * elements * std::max(0.0, std::ceil(rows / groups) - 1);
     }
   }
   t.epilogue += element * elements;
@@ -261,7 +261,8 @@ double filters_clk(const ConvConfig& c) {
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p) {
   return p.config.mode() == sm90::NormMode::streamed
-             ? 4.0 * std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p))
+             ? 4.0 * p.config.streamed()->planes() *
+                   std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p))
              : 0.0;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "codegen/frame.hpp"
+#include "codegen/pieces.hpp"
 #include "families/sm90/fetchable.hpp"
 #include "unisono/error.hpp"
 
@@ -40,6 +41,10 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
     throw InternalError(fmt::format("statistics over {}, and mode {}",
                                     e.norm->per_pixel ? "the channels of a pixel" : "an image's pixels",
                                     norm_name(c.mode())));
+  if (e.second_pass && c.mode() != sm90::NormMode::streamed)
+    throw InternalError(fmt::format("an epilogue for a second pass, and mode {}", norm_name(c.mode())));
+  if (c.streamed() && c.streamed()->wide != e.wide_main())
+    throw InternalError("an epilogue and a configuration that differ in the bits of the main store");
   if (e.uses_raw && c.mode() != sm90::NormMode::resident)
     throw InternalError(
         fmt::format("an epilogue that reads the normalisation's input again, and mode {}", norm_name(c.mode())));
@@ -118,6 +123,15 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
               "  // A is (k, m), B is (k, n), one B for each A");
 }
 
+// Only what differs from the rule: tiles wait as the main store's elements, rows of tiles follow one another
+std::string streamed_text(const ConvConfig& c) {
+  const StreamedStatistics* s = c.streamed();
+  if (!s) return "";
+  return (s->spill ? fmt::format("    using Held = {};\n", codegen::element_name(*s->spill)) : "") +
+         (s->by_channels ? "    static constexpr bool kByChannels = true;\n" : "") +
+         (s->hints ? "    static constexpr bool kHints = true;\n" : "");
+}
+
 // Every member of kernels/unisono/sm90/conv_config.cuh
 std::string config_text(const ConvConfig& c, bool filters_ahead) {
   const HaloTile halo = c.halo() ? *c.halo() : HaloTile{};
@@ -139,7 +153,8 @@ std::string config_text(const ConvConfig& c, bool filters_ahead) {
       halo.halo_h, halo.halo_w, c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.group,
       c.two_dimensional(), c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(),
       c.features.moments, c.features.fetch.value_or(0), c.wide(), c.meets(), stores_name(c.features.stores),
-      operands_text(c, filters_ahead) + resample_text(c.features.resampling) + head_text(c.features.head));
+      streamed_text(c) + operands_text(c, filters_ahead) + resample_text(c.features.resampling) +
+          head_text(c.features.head));
 }
 
 }  // namespace

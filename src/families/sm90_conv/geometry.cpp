@@ -168,12 +168,14 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   if (to.beyond()) return sm90::unfit("size: {}", *to.beyond());
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_ctas(config);
-  p.pitched_image = !config.gathered(), p.pitched_output = config.features.stores == sm90::Stores::tma;
+  p.pitched_image = !config.gathered(),
+  p.pitched_output = config.features.stores == sm90::Stores::tma && !(config.streamed() && config.streamed()->wide);
   p.made_for_groups = config.operands.grouped() || (problem.conv.groups > 1 && config.gathered() &&
                                                     config.gathered()->vectors && !config.gathered()->direct);
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
   p.numerics = {.folds = config.mode() == sm90::NormMode::general,
-                .kept_columns = config.mode() == sm90::NormMode::streamed ? config.unit() : 0};
+                .kept_columns = config.streamed() ? config.unit() : 0,
+                .kept = config.streamed() ? config.streamed()->spill : std::nullopt};
   return p;
 }
 }  // namespace unisono::families::sm90_conv

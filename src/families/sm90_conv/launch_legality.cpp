@@ -27,9 +27,9 @@ std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::Con
   if (p.visitor.returns && sharing > held && sharing > 1)
     return sm90::unfit(
                "general: elements read reductions over rows of {} that {} tiles share and wait for, {} fit in flight. "
-               "Store "
-               "what they read and let a kernel of its own read it",
-               p.visitor.returns_all ? "all images" : "an image", sharing, held)
+               "{}",
+               p.visitor.returns_all ? "all images" : "an image", sharing, held,
+               p.not_streamed.empty() ? "Store what they read and let a kernel of its own read it" : p.not_streamed)
         .exceeding(static_cast<double>(sharing), static_cast<double>(held));
   if (c.meets() && plan.tiles_n > held)
     return sm90::unfit("general: a row has {} tiles that wait for one another, {} fit in flight", plan.tiles_n, held)

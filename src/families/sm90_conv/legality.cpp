@@ -5,6 +5,7 @@
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
+#include "families/sm90_conv/streaming.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -227,6 +228,10 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
     return unfit("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
                  c.schedule.group);
   if (!normalises) return {};
+  if (p.second_pass && c.mode() != sm90::NormMode::streamed)
+    return unfit("mode: {}; only `streamed` serves this form of the epilogue", to_string(c.mode()));
+  if (c.streamed())
+    if (auto refusal = refuse_streamed(c, p)) return refusal;
   if (c.mode() == sm90::NormMode::rows && c.schedule.swap)
     return unfit("swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
   if (c.mode() == sm90::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
@@ -245,7 +250,7 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
 }
 
 std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
-  const int stores = stores_per_tile(c);
+  const int stores = stores_per_tile(c) * (c.streamed() ? c.streamed()->planes() : 1);
   if (c.mode() == sm90::NormMode::streamed && c.features.store_buffers != stores)
     return unfit("streamed: {} store buffers; all {} slices of a tile wait in them", c.features.store_buffers, stores);
   if (c.schedule.swap && c.features.store_buffers < std::min(2, stores))
@@ -283,6 +288,11 @@ std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::Conv
 std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const sm90::FixedFields& fixed) {
   if (fixed.unit.value_or(c.unit()) != c.unit())
     return unfit("unit: {} channels; without statistics of an image there are no entries", *fixed.unit);
+  if (!c.streamed() && (fixed.spill || fixed.raster == sm90::Raster::channels || fixed.hints == true))
+    return unfit("{}: only tiles that wait for their image's statistics have it (mode=streamed)", fixed.spill ? "spill"
+                                                                                                  : fixed.raster
+                                                                                                      ? "raster"
+                                                                                                      : "hints");
   return {};
 }
 

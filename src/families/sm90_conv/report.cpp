@@ -62,6 +62,15 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue)
   return text;
 }
 
+std::string reason_of_spill(const StreamedStatistics& s) {
+  std::string text;
+  if (s.spill)
+    text += fmt::format("; they wait as {}{}", to_string(*s.spill), s.wide ? ", in the place of the f32 result" : "");
+  if (s.by_channels) text += "; tiles of the same channels follow one another";
+  if (s.hints) text += "; L2 keeps them rather than operands and results";
+  return text;
+}
+
 std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
   const int image = p.tiles_m * p.tiles_n;
   switch (p.config.mode()) {
@@ -75,8 +84,8 @@ std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
     case sm90::NormMode::streamed:
       return fmt::format(
           "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in "
-          "memory if their image is not complete by then",
-          image);
+          "memory if their image is not complete by then{}",
+          image, reason_of_spill(*p.config.streamed()));
     case sm90::NormMode::rows:
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
              "once";
@@ -99,6 +108,10 @@ std::string to_string(const ConvConfig& c) {
   if (c.schedule.swap) text += " swap";
   if (c.schedule.stationary) text += " stationary";
   if (c.mode() != sm90::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
+  if (const StreamedStatistics* s = c.streamed()) {
+    if (s->spill) text += fmt::format(" spill {}", to_string(*s->spill));
+    text += fmt::format("{}{}", s->by_channels ? " by channels" : "", s->hints ? " hints" : "");
+  }
   if (c.element == DType::tf32) text += " tf32";
   if (c.loads(Im2colTile::Box::columns)) text += " A(k,m)";
   if (c.loads(Im2colTile::Box::voxels)) text += " volumes";
@@ -184,6 +197,11 @@ plan::Override override_of(const ConvConfig& c) {
                 {"mode", std::string(to_string(c.mode()))},
                 {"unit", fmt::format("{}", c.unit())}};
   if (c.features.fetch) all.fields["fetch"] = fmt::format("{}", *c.features.fetch);
+  if (const StreamedStatistics* s = c.streamed()) {
+    if (s->spill) all.fields["spill"] = std::string(to_string(*s->spill));
+    if (s->by_channels) all.fields["raster"] = "channels";
+    if (s->hints) all.fields["hints"] = "on";
+  }
   if (c.schedule.group > 0)
     all.fields["group"] = fmt::format("{}", c.schedule.group);  // else none is what the planner makes of it
   return all;

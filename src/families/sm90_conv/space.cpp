@@ -10,6 +10,7 @@
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/stages.hpp"
+#include "families/sm90_conv/streaming.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -99,6 +100,7 @@ std::vector<std::pair<int, int>> clusters(const sm90::ConvProblem& p, const Conv
 std::vector<sm90::NormMode> modes(const sm90::ConvProblem& p) {
   if (p.visitor.general) return {sm90::NormMode::general};
   if (!p.visitor.normalises) return {sm90::NormMode::none};
+  if (p.second_pass) return {sm90::NormMode::streamed};
   if (p.per_pixel) return {sm90::NormMode::rows};
   return {sm90::NormMode::resident, sm90::NormMode::streamed};
 }
@@ -210,7 +212,7 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
   const bool wide = p.reduces_rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1);
   switch (c.mode()) {
     case sm90::NormMode::resident: return ResidentStatistics{unit};
-    case sm90::NormMode::streamed: return StreamedStatistics{unit};
+    case sm90::NormMode::streamed: return streamed_statistics(unit, p, fixed);
     case sm90::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns};
     case sm90::NormMode::none:
     case sm90::NormMode::rows: break;

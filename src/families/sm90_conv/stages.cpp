@@ -87,7 +87,7 @@ constexpr std::int64_t least_lead = 3;
 
 int buffers(const ConvConfig& c) {
   const int stores = stores_per_tile(c);
-  if (c.mode() == sm90::NormMode::streamed) return stores;
+  if (const StreamedStatistics* s = c.streamed()) return stores * s->planes();
   const int least = c.schedule.swap || c.schedule.order == sm90::Order::pingpong ? 2 : 1,
             slice = slice_channels(c.tile.n);
   // Narrow slices of resident tiles leave as many at a time as have 64 channels, while as many are written

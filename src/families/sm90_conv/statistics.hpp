@@ -1,6 +1,7 @@
 #pragma once
 /// What a kernel does about statistics: those of a normalisation, and the reductions of a general epilogue.
 
+#include <optional>
 #include <variant>
 
 #include "families/sm90/fields.hpp"
@@ -26,6 +27,12 @@ struct ResidentStatistics {
 /// Finished tiles wait for them in shared memory, and in global memory if they have to.
 struct StreamedStatistics {
   int unit = 1, floats = floats_of_moments;  ///< as those of ResidentStatistics
+  std::optional<DType> spill = {};           ///< in which they wait; absent: the main store's type, of 16 bits
+  bool wide = false;                         ///< the main store has 32 bits an element, which the second pass writes
+  bool by_channels = false;                  ///< sm90::Raster::channels: a domain of statistics is a tile's channels
+  bool hints = false;                        ///< L2 keeps spilled tiles rather than operands and results
+
+  int planes() const { return spill == DType::f32 ? 2 : 1; }  ///< halves of an element that wait
   bool operator==(const StreamedStatistics&) const = default;
 };
 

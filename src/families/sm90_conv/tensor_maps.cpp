@@ -123,6 +123,12 @@ MapShape with_pitch(MapShape m, std::int64_t pitch) {
   return m;
 }
 
+MapShape halves(MapShape m) {
+  m.extents[0] *= 2;
+  for (std::uint64_t& stride : m.strides) stride *= 2;
+  return m;
+}
+
 MapShape doubled(MapShape m, std::int64_t pitch) {
   m.extents[1] *= 2, m.extents[2] *= 2;
   return with_pitch(m, pitch == 0 ? static_cast<std::int64_t>(m.extents[0]) : pitch);

@@ -26,6 +26,8 @@ MapShape window_shape(const Conv2d& conv, const ConvConfig& config, bool whole_l
 MapShape with_pitch(MapShape map, std::int64_t pitch);
 
 /// For an output (K, Q, P, N): the tensor of twice the image rows and pixels, `pitch` elements apart; 0: dense.
+/// A tensor of 32 bits an element, each as two halves.
+MapShape halves(MapShape m);
 MapShape doubled(MapShape output, std::int64_t pitch);
 
 /// The pixels (2y + phase / 2, 2x + phase % 2) of such a tensor, as a tensor of their own.

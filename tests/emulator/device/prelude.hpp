@@ -64,6 +64,13 @@ T __ldg(const T* address) {
 }
 
 inline float __uint_as_float(unsigned x) { return unisono_emulator::bits_as<float>(x); }
+// Byte i of the result is the one that digit i of `selector` names, of y:x.
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const unsigned long long both = (unsigned long long)y << 32 | x;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) result |= unsigned(both >> 8 * (selector >> 4 * i & 7) & 0xff) << 8 * i;
+  return result;
+}
 inline unsigned __float_as_uint(float x) { return unisono_emulator::bits_as<unsigned>(x); }
 inline float __int_as_float(int x) { return unisono_emulator::bits_as<float>(x); }
 inline int __float_as_int(float x) { return unisono_emulator::bits_as<int>(x); }

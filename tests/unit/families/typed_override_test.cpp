@@ -74,6 +74,9 @@ TEST(TypedOverride, NoKeyIsLeftOut) {
                                                  .mode = PlanOverride::Mode::rows,
                                                  .unit = 4,
                                                  .group = 2,
+                                                 .spill = PlanOverride::Spill::f16,
+                                                 .raster = PlanOverride::Raster::channels,
+                                                 .hints = true,
                                                  .fetch = 1,
                                                  .strip = {{8, 4, 4}}});
   const std::string known = "known are ";
@@ -85,7 +88,7 @@ TEST(TypedOverride, NoKeyIsLeftOut) {
     if (end == message.size() || message[end] == ';') break;
     at = end + 2;
   }
-  EXPECT_GE(keys, 15u);
+  EXPECT_GE(keys, 18u);
   EXPECT_EQ(to_string(parse_plan(all)), all);
 }
 

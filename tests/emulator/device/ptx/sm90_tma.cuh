@@ -50,6 +50,17 @@ inline void tma_load_4d(u32 destination, const TensorMap& map, u32 barrier, int 
 inline void tma_store_4d(const TensorMap& map, u32 source, int x, int y, int z, int w) {
   unisono_emulator::copy_store(&map, source, {{x, y, z, w, 0}, {}});
 }
+// L2 is not emulated.
+inline constexpr u64 kEvictFirst = 0, kEvictLast = 0;
+inline void tma_load_im2col(u32 destination, const TensorMap& map, u32 barrier, Im2colCoordinates at, u64) {
+  tma_load_im2col(destination, map, barrier, at);
+}
+inline void tma_load_4d(u32 destination, const TensorMap& map, u32 barrier, int x, int y, int z, int w, u64) {
+  tma_load_4d(destination, map, barrier, x, y, z, w);
+}
+inline void tma_store_4d(const TensorMap& map, u32 source, int x, int y, int z, int w, u64) {
+  tma_store_4d(map, source, x, y, z, w);
+}
 inline void tma_store_commit() { unisono_emulator::copy_commit(); }
 template <int kPending>
 void tma_store_wait_read() {

@@ -50,7 +50,8 @@ TEST(General, TilesThatShareAResultAreInFlight) {
   const ConvPlan plan = choose(conv, test::epilogue_of(text, conv), Device{});
   EXPECT_TRUE(plan.config.meets() && plan.cooperative && !plan.config.wide() && !plan.config.schedule.split);
   try {
-    choose(large, test::epilogue_of(text, large), Device{});
+    choose(large, test::epilogue_of("store group_norm(relu(group_norm(acc, groups=4)), groups=4) as y : f32", large),
+           Device{});
     FAIL();
   } catch (const Unsupported& error) {
     EXPECT_NE(std::string(error.what()).find("general: elements read reductions over rows of an image that "),
@@ -60,7 +61,10 @@ TEST(General, TilesThatShareAResultAreInFlight) {
   // A normalisation over all images needs the tiles of all of them in flight
   const Conv2d many = test::conv_of(32, 64, 64, 64, 64, 1);
   EXPECT_NO_THROW(choose(many, test::epilogue_of("store group_norm(acc, groups=4) as y : f32", many), Device{}));
-  EXPECT_THROW(choose(many, test::epilogue_of("store batch_norm(acc) as y : f32", many), Device{}), Unsupported);
+  const char* const twice = "store batch_norm(relu(batch_norm(acc))) as y : f32";
+  EXPECT_THROW(choose(many, test::epilogue_of(twice, many), Device{}), Unsupported);
+  const ConvPlan streamed = choose(many, test::epilogue_of("store batch_norm(acc) as y : f32", many), Device{});
+  EXPECT_EQ(streamed.config.mode(), NormMode::streamed);
 }
 
 TEST(General, ExplainsItself) {

@@ -1,0 +1,67 @@
+// Streamed: what a configuration says of tiles that wait for their image's statistics, and the elements that they wait
+// as. Of all this a configuration names only what differs from the rule.
+#pragma once
+#include "unisono/ptx/types.cuh"
+
+namespace unisono {
+
+template <class T>
+struct Named {
+  using Type = void;
+};
+template <bool kValue>
+struct Said {
+  using Type = void;
+};
+
+// Config::Held: Bf16, F16 or float; else they wait as elements of the main store.
+template <class Config, class Visitor, class = void>
+struct HeldIn {
+  using Type = typename Visitor::Output;
+};
+template <class Config, class Visitor>
+struct HeldIn<Config, Visitor, typename Named<typename Config::Held>::Type> {
+  using Type = typename Config::Held;
+};
+
+// Config::kByChannels: all tiles of the same channels of an image are neighbours in the order (tile/tile_scheduler.cuh)
+template <class Config, class = void>
+struct ByChannels {
+  static constexpr bool kValue = false;
+};
+template <class Config>
+struct ByChannels<Config, typename Said<Config::kByChannels>::Type> {
+  static constexpr bool kValue = Config::kByChannels;
+};
+
+// Config::kHints: L2 keeps spilled tiles rather than activations and results.
+template <class Config, class = void>
+struct Hints {
+  static constexpr bool kValue = false;
+};
+template <class Config>
+struct Hints<Config, typename Said<Config::kHints>::Type> {
+  static constexpr bool kValue = Config::kHints;
+};
+
+// A pair of neighbours in the planes of 16 bits that tiles wait in. Of float: the upper halves, then the lower ones.
+template <class Element>
+struct HeldPair {
+  static constexpr int kPlanes = 1;
+  static UNISONO_DEVICE void split(float x, float y, u32 (&planes)[1]) { planes[0] = Element::pack(x, y); }
+  static UNISONO_DEVICE float2 join(const u32 (&planes)[1]) { return Element::unpack(planes[0]); }
+};
+template <>
+struct HeldPair<float> {
+  static constexpr int kPlanes = 2;
+  static UNISONO_DEVICE void split(float x, float y, u32 (&planes)[2]) {
+    const u32 first = __float_as_uint(x), second = __float_as_uint(y);
+    planes[0] = __byte_perm(first, second, 0x7632), planes[1] = __byte_perm(first, second, 0x5410);
+  }
+  static UNISONO_DEVICE float2 join(const u32 (&planes)[2]) {
+    return {__uint_as_float(__byte_perm(planes[1], planes[0], 0x5410)),
+            __uint_as_float(__byte_perm(planes[1], planes[0], 0x7632))};
+  }
+};
+
+}  // namespace unisono

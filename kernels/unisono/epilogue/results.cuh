@@ -1,0 +1,120 @@
+// Results [m,n] that a second pass stores from registers, eight neighbouring channels of a row a lane, and what its
+// visitor says of them (epilogue/visitor.cuh).
+#pragma once
+#include "unisono/epilogue/visitor.cuh"
+#include "unisono/ptx/global.cuh"
+
+namespace unisono {
+
+// Visitor::kResults and kDirect; a visitor of one or two results of 16 bits has neither.
+template <class Visitor, class = void>
+struct ResultsOf {
+  static constexpr int kResults = 0, kDirect = 0;
+};
+template <int kValue>
+struct Counted {
+  using Type = void;
+};
+template <class Visitor>
+struct ResultsOf<Visitor, typename Counted<Visitor::kResults>::Type> {
+  static constexpr int kResults = Visitor::kResults, kDirect = Visitor::kDirect;
+};
+
+// Where an octet of a row lies. Lanes of a row with kLanes > 1 come in pairs, of which the odd one has the channels
+// behind the even one's; both know which of the pair's octets exist.
+struct OctetPlace {
+  u64 offset;  // of this lane's first element
+  bool odd, even_exists, odd_exists;
+  UNISONO_DEVICE bool exists() const { return odd ? odd_exists : even_exists; }
+};
+
+// kHint: L2 need not keep it.
+template <bool kHint>
+UNISONO_DEVICE void store_result(void* address, uint4 value) {
+  if constexpr (kHint)
+    store_evict_first(address, value);
+  else
+    *static_cast<uint4*>(address) = value;
+}
+UNISONO_DEVICE uint4 bits_of(const float (&x)[4]) {
+  return {__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]), __float_as_uint(x[3])};
+}
+
+template <class Element>
+struct ResultTarget {  // 16 bits an element
+  void* memory;
+  struct Octet {
+    u32 words[4];
+    UNISONO_DEVICE void put(int w, float x, float y) { words[w] = Element::pack(x, y); }
+  };
+  template <int kLanes, bool kHint>
+  UNISONO_DEVICE void store(const Octet& x, const OctetPlace& at) const {
+    if (at.exists())
+      store_result<kHint>(static_cast<u16*>(memory) + at.offset, {x.words[0], x.words[1], x.words[2], x.words[3]});
+  }
+};
+template <>
+struct ResultTarget<float> {
+  void* memory;
+  struct Octet {
+    float values[8];
+    UNISONO_DEVICE void put(int w, float x, float y) { values[2 * w] = x, values[2 * w + 1] = y; }
+  };
+  // A pair of lanes writes the even one's octet together, then the odd one's, so that each instruction fills whole
+  // sectors of 32 bytes.
+  template <int kLanes, bool kHint>
+  UNISONO_DEVICE void store(const Octet& x, const OctetPlace& at) const {
+    float* const own = static_cast<float*>(memory) + at.offset;
+    float first[4], second[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      first[j] = x.values[j], second[j] = x.values[4 + j];
+      if constexpr (kLanes > 1) {
+        const float other = __shfl_xor_sync(~0u, at.odd ? first[j] : second[j], 1);
+        (at.odd ? first[j] : second[j]) = other;
+      }
+    }
+    float* const even = kLanes > 1 ? own - (at.odd ? 4 : 0) : own;
+    if (kLanes > 1 ? at.even_exists : at.exists()) store_result<kHint>(even, bits_of(first));
+    if (kLanes > 1 ? at.odd_exists : at.exists()) store_result<kHint>(even + (kLanes > 1 ? 8 : 4), bits_of(second));
+  }
+};
+
+// An octet of each of the visitor's results [i, kDirect).
+template <class Visitor, int i, bool kAny>
+struct ResultOctets {
+  using Target = decltype(Visitor::template direct<i>(*static_cast<const typename Visitor::Params*>(nullptr), nullptr));
+  typename Target::Octet own;
+  ResultOctets<Visitor, i + 1, (i + 1 < ResultsOf<Visitor>::kDirect)> rest;
+  UNISONO_DEVICE void put(int w, const float* x, const float* y) { own.put(w, *x, *y), rest.put(w, x + 1, y + 1); }
+  template <int kLanes, bool kHint>
+  UNISONO_DEVICE void store(const typename Visitor::Params& p, void* main, const OctetPlace& at) const {
+    Visitor::template direct<i>(p, main).template store<kLanes, kHint>(own, at);
+    rest.template store<kLanes, kHint>(p, main, at);
+  }
+};
+template <class Visitor, int i>
+struct ResultOctets<Visitor, i, false> {
+  UNISONO_DEVICE void put(int, const float*, const float*) {}
+  template <int kLanes, bool kHint>
+  UNISONO_DEVICE void store(const typename Visitor::Params&, void*, const OctetPlace&) const {}
+};
+
+// Values of a row, if the visitor has them.
+template <class Visitor, bool kAny>
+struct RowValues {
+  using Type = typename Visitor::Row;
+  static UNISONO_DEVICE Type of(const typename Visitor::Params& p, const typename Visitor::Uniform& u,
+                                const Where& at) {
+    return Visitor::row(p, u, at);
+  }
+};
+template <class Visitor>
+struct RowValues<Visitor, false> {
+  struct Type {};
+  static UNISONO_DEVICE Type of(const typename Visitor::Params&, const typename Visitor::Uniform&, const Where&) {
+    return {};
+  }
+};
+
+}  // namespace unisono

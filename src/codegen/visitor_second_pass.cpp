@@ -1,0 +1,66 @@
+// What a second pass asks of a visitor whose results are more than one or two of 16 bits: values of rows, the results
+// of an element, where those go that are stored from registers.
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "codegen/expression.hpp"
+#include "codegen/pieces.hpp"
+#include "codegen/visitor.hpp"
+
+namespace unisono::codegen {
+
+using StorePath = plan::Output::StorePath;
+
+// The values of a row that elements behind the normalisation read
+std::string VisitorWriter::rows_behind() {
+  Bindings bindings;
+  bindings.in_row = true;
+  bindings.image = "at.image";
+  Scope s = scope(bindings, true);
+  s.compute(e_.rows_after);
+  std::string members, values;
+  for (const ValueId id : e_.rows_after) {
+    members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
+    values += (values.empty() ? "" : ", ") + s.text(id, g_[id].dtype);
+  }
+  s.line(fmt::format("return {{{}}};", values));
+  return structure("Row", members) + function("Row row(const Params& p, const Uniform& u, const Where& at)", s.lines());
+}
+
+std::string VisitorWriter::second_pass() {
+  Bindings bindings = elements_after(false);
+  for (const ValueId id : e_.rows_after) bindings.values[id] = "row." + names_.of(id);
+  Scope s = scope(bindings, options_.accurate);
+  std::vector<std::string> targets;
+  int results = 0;
+  for (std::size_t o = 0; o < e_.outputs.size(); ++o) {
+    const plan::Output& output = e_.outputs[o];
+    if (output.path != StorePath::after && output.path != StorePath::direct) continue;
+    const ValueId value = stored_value(o);
+    s.compute(std::vector{value});
+    s.line(fmt::format("result[{}] = {};", results++, s.text(value, DType::f32)));
+    const bool main = output.path == StorePath::after;
+    if (main && !e_.wide_main()) continue;  // by TMA
+    targets.push_back(fmt::format("ResultTarget<{}>{{{}}}", element_name(g_.stores[output.store].dtype),
+                                  main ? "main" : "p." + names_.of_store(output.store)));
+  }
+  call_effects(s, true, "if (exists) ");
+  std::string choice;
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    choice += fmt::format("        {}return {};\n",
+                          i + 1 == targets.size() ? (i == 0 ? "" : "else ")
+                                                  : fmt::format("{}if constexpr (i == {}) ", i == 0 ? "" : "else ", i),
+                          targets[i]);
+  return rows_behind() +
+         fmt::format("    static constexpr int kResults = {}, kDirect = {};\n", results, targets.size()) +
+         function(
+             "void results(float norm, const float* column, const float* tensor, const Row& row, const Uniform& u, "
+             "bool exists, float* result)",
+             s.lines()) +
+         (targets.empty() ? ""
+                          : "    template <int i>\n" + function("auto direct(const Params& p, void* main)", choice));
+}
+
+}  // namespace unisono::codegen

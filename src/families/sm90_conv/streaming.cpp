@@ -1,0 +1,45 @@
+#include "families/sm90_conv/streaming.hpp"
+
+#include "families/sm90_conv/shared_memory.hpp"
+
+namespace unisono::families::sm90_conv {
+
+using sm90::unfit;
+
+StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
+  StreamedStatistics s{unit};
+  if (fixed.spill)
+    s.spill = sm90::dtype_of(*fixed.spill);
+  else if (p.wide_main)
+    s.spill = DType::f32;
+  s.wide = p.wide_main;
+  s.by_channels = fixed.raster == sm90::Raster::channels;
+  s.hints = fixed.hints.value_or(false);
+  return s;
+}
+
+std::optional<plan::Refusal> refuse_streamed(const ConvConfig& c, const sm90::ConvProblem& p) {
+  const StreamedStatistics& s = *c.streamed();
+  const int slice = slice_channels(c.tile.n);
+  if (s.spill == DType::f32 && !s.wide)
+    return unfit(
+        "spill: f32; tiles wait in the main store's place, whose elements have 16 bits. Say bf16 or f16, or "
+        "store f32");
+  if (s.spill == DType::f32 && p.extents.cols % slice != 0)
+    return unfit(
+        "spill: f32, {} channels in slices of {}; the halves of an element wait side by side where slices are "
+        "whole",
+        p.extents.cols, slice);
+  if (!s.by_channels) return {};
+  if (c.tile.n % p.group_channels != 0)
+    return unfit(
+        "raster: channels; groups of {} channels cross tiles of {}, whose statistics are then not complete with "
+        "the tiles of these channels",
+        p.group_channels, c.tile.n);
+  if (c.by_parity()) return unfit("raster: channels; statistics run over the four parity phases of the output");
+  if (c.schedule.stationary || c.window())
+    return unfit("raster: channels; filters that stay are those of a CTA's channels, which rows of tiles share out");
+  return {};
+}
+
+}  // namespace unisono::families::sm90_conv

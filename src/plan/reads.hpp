@@ -1,0 +1,36 @@
+#pragma once
+/// What elements are computed from.
+
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "plan/epilogue.hpp"
+
+namespace unisono::plan {
+
+/// The values that elements are computed from, down to values of channels, images and rows, operands [m,n], the
+/// accumulator, and whatever a normalisation gives.
+struct Reads {
+  std::set<ValueId> columns, rows, tensors;
+  bool accumulator = false, result = false, raw = false;
+};
+
+class Reader {
+ public:
+  /// `statistical`: for each value, whether it is computed from the normalisation's mean or variance.
+  Reader(const Graph& g, const std::optional<Normalisation>& norm, const std::vector<bool>& statistical)
+      : g_(g), norm_(norm), statistical_(statistical) {}
+
+  /// Behind the normalisation y and x are given; ahead of it only the accumulator is.
+  Reads read(ValueId root, bool behind) const;
+
+ private:
+  bool leaf(ValueId id, bool behind, Reads& reads) const;
+
+  const Graph& g_;
+  const std::optional<Normalisation>& norm_;
+  const std::vector<bool>& statistical_;
+};
+
+}  // namespace unisono::plan

@@ -1,0 +1,171 @@
+#include "plan/second_pass.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/op_table.hpp"
+#include "plan/columns.hpp"
+#include "plan/normalisation.hpp"
+#include "plan/reads.hpp"
+#include "plan/refusal.hpp"
+
+namespace unisono::plan {
+
+namespace {
+
+using StorePath = Output::StorePath;
+
+constexpr const char* served =
+    "Where an image's tiles do not fit in flight, one normalisation over its pixels is served, with stores [m,n], "
+    "values "
+    "of rows and operands behind it";
+
+bool is_full(const Node& x) { return x.axes == axes::mn; }
+bool is_row(const Node& x) { return x.axes == axes::m; }
+bool is_short(DType t) { return t == DType::bf16 || t == DType::f16; }
+
+class SecondPassAnalysis {
+ public:
+  SecondPassAnalysis(const Graph& optimised, const Extents& extents) : extents_(extents) {
+    e_.graph = gather_columns(optimised);
+    e_.second_pass = true;
+  }
+
+  Expected<Epilogue> run() && {
+    for (const auto part :
+         {&SecondPassAnalysis::find_statistics, &SecondPassAnalysis::place_stores, &SecondPassAnalysis::find_reads})
+      if (auto refusal = (this->*part)()) return *std::move(refusal);
+    return std::move(e_);
+  }
+
+ private:
+  Refusal refused(ValueId id, const std::string& why) const {
+    return refusal_at(e_.graph, id, fmt::format("{}. {}", why, served));
+  }
+
+  std::optional<Refusal> find_statistics() {
+    Graph& g = e_.graph;
+    for (ValueId id = 0; id < g.nodes.size(); ++id) {
+      if (g[id].dtype == DType::f64) return refused(id, "f64 arithmetic");
+      if (g[id].op == Op::one_hot) return refused(id, "one_hot, beside a normalisation over the pixels of an image");
+    }
+    if (auto refusal = find_normalisation(g, extents_, e_.norm))
+      return because(fmt::format("{}. {}", refusal->first(), served));
+    if (!e_.norm || e_.norm->per_pixel) return because(served);
+    statistical_ = depends_on(g, {*e_.norm->mean, e_.norm->variance.value_or(*e_.norm->mean)});
+    for (ValueId id = 0; id < g.nodes.size(); ++id)
+      if (g[id].axes.row == RowAxis::m && !is_full(g[id]) && (!is_row(g[id]) || statistical_[id]))
+        return refused(id, statistical_[id] ? "a value of a row that reads statistics"
+                                            : fmt::format("a value with axes {}", to_string(g[id].axes)));
+    return std::nullopt;
+  }
+
+  /// Why a value [m,n] cannot be computed from y, operands, columns and values of rows.
+  std::optional<Refusal> refuse_behind(ValueId value) const {
+    const Reads reads = Reader(e_.graph, e_.norm, statistical_).read(value, true);
+    if (reads.accumulator || reads.raw)
+      return refused(value,
+                     fmt::format("behind the normalisation it reads what came before it ('{}'), which is gone by "
+                                 "then",
+                                 text_of(e_.graph, e_.norm->input)));
+    for (const ValueId c : reads.columns)
+      if (statistical_[c])
+        return refused(value, fmt::format("elements read the statistics '{}' otherwise than by y = (x - mean) * factor "
+                                          "+ shift",
+                                          text_of(e_.graph, c)));
+    return std::nullopt;
+  }
+
+  std::optional<Refusal> place_stores() {
+    const Graph& g = e_.graph;
+    std::vector<std::size_t> behind, ahead;
+    for (std::size_t i = g.stores.size(); i-- > 0;) {
+      const Store& s = g.stores[i];
+      if (!is_full(g[s.value])) {
+        if (auto refusal = place_statistic(i)) return refusal;
+        continue;
+      }
+      if (!is_short(s.dtype) && s.dtype != DType::f32)
+        return refused(
+            s.value, fmt::format("stores [m,n] are bf16, f16 or f32 there, and {} is {}", s.name, to_string(s.dtype)));
+      (statistical_[s.value] ? behind : ahead).push_back(i);
+    }
+    if (behind.empty()) return because(fmt::format("nothing behind the normalisation is stored. {}", served));
+    if (ahead.size() > 1 || (ahead.size() == 1 && !is_short(g.stores[ahead[0]].dtype)))
+      return refused(g.stores[ahead.back()].value, "ahead of the normalisation one value is stored, as bf16 or f16");
+    for (const std::size_t i : behind)
+      if (auto refusal = refuse_behind(g.stores[i].value)) return refusal;
+    const auto wide = std::ranges::find_if(behind, [&](std::size_t i) { return g.stores[i].dtype == DType::f32; });
+    if (wide != behind.end()) std::rotate(behind.begin(), wide, wide + 1);
+    place(behind, ahead);
+    return std::nullopt;
+  }
+
+  void place(const std::vector<std::size_t>& behind, const std::vector<std::size_t>& ahead) {
+    std::vector<Output> all{{behind[0], StorePath::after}};
+    for (const std::size_t i : ahead) all.push_back({i, StorePath::before});
+    for (std::size_t i = 1; i < behind.size(); ++i) all.push_back({behind[i], StorePath::direct});
+    e_.outputs.insert(e_.outputs.begin(), all.begin(), all.end());
+  }
+
+  std::optional<Refusal> place_statistic(std::size_t store) {
+    const Graph& g = e_.graph;
+    const Store& s = g.stores[store];
+    const Axes group = reduced_axes(g[*e_.norm->mean].attr.domain);
+    if (!statistical_[s.value] || !(g[s.value].axes == group))
+      return refused(s.value,
+                     fmt::format("a store with axes {}; beside elements, functions of the statistics are stored, "
+                                 "with axes {}",
+                                 to_string(g[s.value].axes), to_string(group)));
+    if (!is_short(s.dtype) && s.dtype != DType::f32)
+      return refused(
+          s.value, fmt::format("statistics are stored as f32, bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
+    e_.outputs.push_back({store, StorePath::statistics});
+    return std::nullopt;
+  }
+
+  std::optional<Refusal> find_reads() {
+    const Graph& g = e_.graph;
+    const Reader reader(g, e_.norm, statistical_);
+    Reads before, after;
+    const auto add = [](Reads& to, const Reads& r) {
+      to.columns.insert(r.columns.begin(), r.columns.end());
+      to.rows.insert(r.rows.begin(), r.rows.end());
+      to.tensors.insert(r.tensors.begin(), r.tensors.end());
+    };
+    add(before, reader.read(e_.norm->input, false));
+    for (const Output& o : e_.outputs) {
+      const ValueId value = g.stores[o.store].value;
+      if (o.path == StorePath::before) add(before, reader.read(value, false));
+      if (o.path == StorePath::after || o.path == StorePath::direct) add(after, reader.read(value, true));
+    }
+    for (const ValueId id : g.effects) {
+      if (!is_full(g[id]))
+        return refused(id, fmt::format("a function called for its effect with axes {}", to_string(g[id].axes)));
+      if (auto refusal = refuse_behind(id)) return refusal;
+      add(after, reader.read(id, true));
+    }
+    if (!before.rows.empty()) return refused(*before.rows.begin(), "a value of a row ahead of the normalisation");
+    e_.columns_before.assign(before.columns.begin(), before.columns.end());
+    e_.columns_after.assign(after.columns.begin(), after.columns.end());
+    e_.rows_after.assign(after.rows.begin(), after.rows.end());
+    e_.tensors_before.assign(before.tensors.begin(), before.tensors.end());
+    e_.tensors_after.assign(after.tensors.begin(), after.tensors.end());
+    for (ValueId id = 0; id < g.nodes.size(); ++id)
+      if (g[id].axes == axes::scalar && g[id].op != Op::constant && !statistical_[id]) e_.uniforms.push_back(id);
+    return std::nullopt;
+  }
+
+  Extents extents_;
+  Epilogue e_;
+  std::vector<bool> statistical_;  // depends on mean or variance
+};
+
+}  // namespace
+
+Expected<Epilogue> analyse_second_pass(const Graph& optimised, const Extents& extents) {
+  return SecondPassAnalysis(optimised, extents).run();
+}
+
+}  // namespace unisono::plan

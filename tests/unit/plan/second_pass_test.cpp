@@ -1,0 +1,96 @@
+#include "plan/second_pass.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "unit/plan/problems.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using testing::HasSubstr;
+using StorePath = Output::StorePath;
+
+constexpr Extents extents{.images = 2, .height = 16, .width = 16, .cols = 64};
+
+Expected<Epilogue> found(const std::string& text) {
+  return analyse_second_pass(passes::run_pipeline(parse(text)), extents);
+}
+
+std::string refusal_of(const std::string& text) {
+  const auto e = found(text);
+  return e ? "" : e.refusal().first();
+}
+
+std::string names(const Epilogue& e, StorePath path) {
+  std::string text;
+  for (const Output& o : e.outputs)
+    if (o.path == path) text += (text.empty() ? "" : " ") + e.graph.stores[o.store].name;
+  return text;
+}
+
+TEST(SecondPass, AStoreOfF32IsWhereTilesWait) {
+  const Epilogue e = found("y = group_norm(acc, groups=4)\nstore y : f32\nstore relu(y) as z : bf16").value();
+  EXPECT_TRUE(e.second_pass);
+  EXPECT_TRUE(e.wide_main());
+  EXPECT_EQ(names(e, StorePath::after), "y");
+  EXPECT_EQ(names(e, StorePath::direct), "z");
+  EXPECT_FALSE(e.side_after());
+}
+
+TEST(SecondPass, WithoutF32TheLastStoreIs) {
+  const Epilogue e =
+      found("y = group_norm(acc, groups=4)\nstore y : bf16\nstore relu(y) as z : f16\nstore y * y as w : bf16").value();
+  EXPECT_FALSE(e.wide_main());
+  EXPECT_EQ(names(e, StorePath::after), "w");
+  EXPECT_EQ(names(e, StorePath::direct), "z y");
+}
+
+TEST(SecondPass, OneStoreOf16BitsAhead) {
+  const Epilogue e = found("h = acc + bias[n]\nstore h : bf16\nstore group_norm(h, groups=4) as y : f32").value();
+  EXPECT_TRUE(e.side_before());
+  EXPECT_EQ(names(e, StorePath::before), "h");
+  EXPECT_THAT(refusal_of("h = acc + bias[n]\nstore h : f32\nstore group_norm(h, groups=4) as y : f32"),
+              HasSubstr("ahead of the normalisation one value is stored, as bf16 or f16"));
+}
+
+TEST(SecondPass, ValuesOfRowsAndCoordinatesBehind) {
+  const Epilogue e =
+      found("store group_norm(acc, groups=4) * w[m] + cast(index(h), f32) + cast(index(n), f32) as y : f32").value();
+  EXPECT_EQ(e.rows_after.size(), 2u);
+  EXPECT_EQ(e.columns_after.size(), 1u);
+  EXPECT_THAT(refusal_of("store group_norm(acc * w[m], groups=4) as y : f32"),
+              HasSubstr("a value of a row ahead of the normalisation"));
+}
+
+// With what would be served
+TEST(SecondPass, RefusesWhatItDoesNotServe) {
+  const char* served = "one normalisation over its pixels is served";
+  for (const auto& [text, reason] : std::vector<std::pair<std::string, std::string>>{
+           {"store group_norm(relu(group_norm(acc, groups=4)), groups=4) as y : f32", "a second value"},
+           {"y = group_norm(acc, groups=4)\nstore y : f32\nstore sum(y, over=m) as s : f32", "not sum"},
+           {"h = acc + bias[n]\nstore group_norm(h, groups=4) + h as y : f32", "which is gone by then"},
+           {"store layer_norm(acc) as y : f32", ""},
+           {"store cast(group_norm(acc, groups=4), i32) as y : i32", "bf16, f16 or f32 there, and y is i32"}}) {
+    EXPECT_THAT(refusal_of(text), HasSubstr(reason)) << text;
+    EXPECT_THAT(refusal_of(text), HasSubstr(served)) << text;
+  }
+}
+
+// The general form stays the first choice; where its tiles do not fit it is said what else was looked at
+TEST(SecondPass, StandsBesideTheGeneralForm) {
+  const auto both = [](const std::string& text) {
+    return analyse(passes::run_pipeline(parse(text)), extents, {.channels = 256}).value();
+  };
+  const Epilogue wide = both("store group_norm(acc, groups=4) as y : f32");
+  EXPECT_TRUE(wide.general.has_value());
+  ASSERT_NE(wide.streamed, nullptr);
+  EXPECT_TRUE(wide.streamed->second_pass);
+  const Epilogue twice = both("store group_norm(relu(group_norm(acc, groups=4)), groups=4) as y : f32");
+  EXPECT_EQ(twice.streamed, nullptr);
+  EXPECT_THAT(twice.not_streamed, HasSubstr("a second value"));
+  EXPECT_EQ(both("store group_norm(acc, groups=4) as y : bf16").streamed, nullptr);
+}
+
+}  // namespace
+}  // namespace unisono::plan
