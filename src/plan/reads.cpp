@@ -1,5 +1,7 @@
 #include "plan/reads.hpp"
 
+#include "ir/products.hpp"
+
 namespace unisono::plan {
 
 Reads Reader::read(ValueId root, bool behind) const {
