@@ -77,6 +77,7 @@ std::size_t place_of(std::string_view name) {
 TEST(NetworkSmall, VolumesAgree) { agrees(place_of("volumes")); }
 TEST(NetworkSmall, VolumesInF16Agree) { agrees(place_of("volumes in f16")); }
 TEST(Network, BlockOfVolumesAgrees) { agrees(place_of("a block of volumes")); }
+TEST(Network, StreamedBlockOfVolumesAgrees) { agrees(place_of("a streamed block of volumes")); }
 TEST(Network, StridedBlockOfVolumesAgrees) { agrees(place_of("a strided block of volumes")); }
 
 // A convolution of volumes with its normalisation and activation is one launch, between the changes of order

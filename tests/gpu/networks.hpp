@@ -110,8 +110,8 @@ Network products_of_tensors();
 /// 6, 7, 11), outputs "a" to "e".
 Network volumes();
 
-/// Conv3d 3x3x3, InstanceNorm, LeakyReLU. Input "x" (batch, channels, 16, 12, 20), output "y".
-Network volume_block(std::int64_t channels, std::int64_t stride);
+/// Conv3d 3x3x3, InstanceNorm, LeakyReLU. Input "x" (batch, channels, planes, 12, 20), output "y".
+Network volume_block(std::int64_t channels, std::int64_t stride, std::int64_t planes = 16);
 
 /// What the tests of networks ask of the compiler on an H200.
 std::vector<jit::Request> network_requests();

@@ -68,12 +68,12 @@ Network volumes() {
   return net.build();
 }
 
-Network volume_block(std::int64_t channels, std::int64_t stride) {
+Network volume_block(std::int64_t channels, std::int64_t stride, std::int64_t planes) {
   NetworkBuilder net("volume_block");
   Volumes v(net);
   operators::Conv3d how = same({3, 3, 3});
   how.stride = {stride, stride, stride};
-  const NetworkValue x = net.input("x", {"batch", channels, 16, 12, 20});
+  const NetworkValue x = net.input("x", {"batch", channels, planes, 12, 20});
   net.output(leaky_relu(v.norm(v.conv(x, channels, {3, 3, 3}, how), 0), 0.01), "y");
   return net.build();
 }
