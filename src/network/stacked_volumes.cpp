@@ -254,7 +254,7 @@ bool VolumeStacker::elementwise(const Operator& op) {
   return true;
 }
 
-// Of channels, where some of them are images already
+// Concatenates channels, where some of them are images already
 bool VolumeStacker::concatenate(const Operator& op, const operators::Concat& c) {
   const auto is_stacked = [&](TensorId id) { return stacked_[id].has_value(); };
   const auto may_be = [&](TensorId id) { return is_volume(in_[id].shape) && in_[id].dtype == DType::f32; };

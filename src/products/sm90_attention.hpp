@@ -20,10 +20,10 @@ struct Sm90AttentionTiles {
   int groups = 2;                  ///< warpgroups, of 64 queries each
   int keys = 64;                   ///< in a block
   int stages = 2;                  ///< blocks in shared memory
-  int ctas = 1;                    ///< of an SM, for which there are registers
+  int ctas = 1;                    ///< on an SM, for which there are registers
   int threads() const { return 128 * (groups + 1); }
-  int load_registers() const { return 24; }  ///< of a thread of the warpgroup that loads
-  int registers() const;                     ///< of another's
+  int load_registers() const { return 24; }  ///< a thread of the warpgroup that loads has
+  int registers() const;                     ///< another has
   int queries() const { return 64 * groups; }
   std::uint32_t shared_bytes() const;
 };

@@ -81,7 +81,7 @@ class Operand {
   int span_;
 };
 
-// Of the first operand, this thread's rows
+// This thread's rows of the first operand
 std::array<std::array<double, 16>, 2> rows_of(const Product& p) {
   const Operand a(*current->cta, p.a);
   const int warp = static_cast<int>(current->index / 32 % 4), lane = static_cast<int>(current->index % 32);

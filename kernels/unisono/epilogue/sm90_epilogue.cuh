@@ -210,7 +210,7 @@ struct Epilogue {
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, F&& f) const;
   template <int kFirst, int kEnd, class Tensors, class F>
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, Tensors& ring, int end, F&& f) const;
-  // Of a dual product: the second's accumulators of the pair i of block b, behind kAt tensors.
+  // The second accumulators, of a dual product, of the pair i of block b, behind kAt tensors.
   template <int kAt, int kSize>
   UNISONO_DEVICE void put_second(float (&x)[kSize], float (&y)[kSize], int b, int i) const;
 

@@ -39,7 +39,7 @@
 // Over the channels of one pixel (Norm::kRows) mean and variance are a row's: `affine` is called once a row with an
 // empty Late, so factors and shifts with axis n belong to `after`; raw and statistics are not there.
 //
-// Of a dual product (Operands::kProducts of tile/layout.cuh) `acc` is the first accumulator, and the second stands
+// In a dual product (Operands::kProducts of tile/layout.cuh) `acc` is the first accumulator, and the second stands
 // behind the operands [m,n] of the list: before's is tensor[kTensorsBefore], without a normalisation after's is
 // tensor[kTensors - kTensorsBefore].
 //

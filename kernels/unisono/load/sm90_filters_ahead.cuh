@@ -34,4 +34,13 @@ UNISONO_DEVICE void Producer<Kernel>::load_filters_ahead(const ConvParams& p, u3
   }
 }
 
+template <class Kernel>
+UNISONO_DEVICE bool Producer<Kernel>::take_ahead(int& ahead, Sharing& sharing) {
+  if constexpr (!kFiltersAhead) return false;
+  if (ahead == 0) return false;
+  --ahead;
+  if (++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
+  return true;
+}
+
 }  // namespace unisono

@@ -131,21 +131,7 @@ struct Producer {
   // The part of operands [i, kPrefetches), but for fetched ones, that lies under a tile, on its way to L2 while the
   // tile is multiplied.
   template <int i>
-  static UNISONO_DEVICE void prefetch_tensors(const Params& params, const Tile& tile, int lane) {
-    if constexpr (i < kPrefetches) {
-      if constexpr (!Kernel::template kIsPrefetched<i>) return prefetch_tensors<i + 1>(params, tile, lane);
-      const ConvGeometry& g = params.fixed.geometry;
-      const auto source = Visitor::template tensor<i>(params.visitor);
-      const Rows rows = Rows::of(g, tile, kM, 0);
-      const int first = tile.tile_n * kN, count = smaller(kN, g.channels - first);
-      const u8* base = static_cast<const u8*>(source.memory) +
-                       (u64(tile.image) * g.rows * g.channels + first) * source.kElementBytes;
-      for (int m = lane; m < kM && count > 0; m += 32)
-        for (int line = 0; line < count * source.kElementBytes; line += 128)
-          if (rows.valid(m)) prefetch_line(base + u64(rows.pixel(m)) * g.channels * source.kElementBytes + line);
-      prefetch_tensors<i + 1>(params, tile, lane);
-    }
-  }
+  static UNISONO_DEVICE void prefetch_tensors(const Params& params, const Tile& tile, int lane);
 
   // The first channel of the image that filters from k on read.
   static UNISONO_DEVICE int first_channel(int k) {
@@ -161,13 +147,7 @@ struct Producer {
   }
 
   // Whether the filters of the next k-step were loaded ahead; their turn at issuing is then over, too.
-  static UNISONO_DEVICE bool take_ahead(int& ahead, Sharing& sharing) {
-    if constexpr (!kFiltersAhead) return false;
-    if (ahead == 0) return false;
-    --ahead;
-    if (++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
-    return true;
-  }
+  static UNISONO_DEVICE bool take_ahead(int& ahead, Sharing& sharing);
 
   // By one thread, before the launches ahead have ended, which may still write the activations: the filters of the
   // first k-steps. Where the operands share stages, the activations that follow are part of what these expect.

@@ -4,25 +4,26 @@
 
 namespace unisono {
 
-#define UNISONO_WGMMA_OF_FRAGMENTS(N, i, type, a0, a1, a2, a3, b, p, major_b)                                         \
-  asm volatile("{.reg .pred p; setp.ne.b32 p, " p                                                                     \
-               ", 0;\n"                                                                                               \
-               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." type "." type " {" UNISONO_TEXT_##i "}, {" a0 ", " a1 \
-               ", " a2 ", " a3 "}, " b ", p, 1, 1, " major_b ";}\n"                                                   \
-               : UNISONO_REGISTERS_##i                                                                                \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b), "r"(accumulate),                      \
+#define UNISONO_WGMMA_OF_FRAGMENTS(N, i, type, a0, a1, a2, a3, b, p, major_b)                        \
+  asm volatile("{.reg .pred p; setp.ne.b32 p, " p                                                    \
+               ", 0;\n"                                                                              \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." type "." type " {" UNISONO_TEXT_##i \
+               "}, {" a0 ", " a1 ", " a2 ", " a3 "}, " b ", p, 1, 1, " major_b ";}\n"                \
+               : UNISONO_REGISTERS_##i                                                               \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(descriptor_b), "r"(accumulate),     \
                  "n"(kColumnsB ? 1 : 0))
-#define UNISONO_WGMMA_OF_FRAGMENTS_WIDTH(N, i, ...)               \
-  if constexpr (kN == N) {                                        \
-    if constexpr (Same<Element, Bf16>::value)                     \
-      UNISONO_WGMMA_OF_FRAGMENTS(N, i, "bf16", __VA_ARGS__);      \
-    else                                                          \
-      UNISONO_WGMMA_OF_FRAGMENTS(N, i, "f16", __VA_ARGS__);       \
+#define UNISONO_WGMMA_OF_FRAGMENTS_WIDTH(N, i, ...)          \
+  if constexpr (kN == N) {                                   \
+    if constexpr (Same<Element, Bf16>::value)                \
+      UNISONO_WGMMA_OF_FRAGMENTS(N, i, "bf16", __VA_ARGS__); \
+    else                                                     \
+      UNISONO_WGMMA_OF_FRAGMENTS(N, i, "f16", __VA_ARGS__);  \
   }
 
-// d (64, kN) = a (64, 16) * b (kN, 16)^T, added to d where `accumulate` is not zero. Of a, thread t has rows 16 * (t / 32)
-// + (t % 32) / 4 (+ 8), as multiply_fragments() has them. Registers of a are not written until the product is waited for.
-// kColumnsB: b is MN-major.
+// d (64, kN) = a (64, 16) * b (kN, 16)^T, added to d where `accumulate` is not zero. Of a, thread t has rows 16 * (t /
+// 32)
+// + (t % 32) / 4 (+ 8), as multiply_fragments() has them. Registers of a are not written until the product is waited
+// for. kColumnsB: b is MN-major.
 template <class Element, int kN, bool kColumnsB = false>
 UNISONO_DEVICE void wgmma_of_fragments(float (&d)[kN / 2], const u32 (&a)[4], u64 descriptor_b, u32 accumulate) {
   static_assert(kN % 8 == 0 && kN >= 8 && kN <= 256, "a matrix instruction is 8 to 256 columns wide");

@@ -41,7 +41,7 @@ struct ConvGeometry {
   Divisor by_tiles_n, by_tiles_m, by_image, by_group,
       by_phase;  // image: tiles_m * tiles_n; group: tiles_n of each row in a group; phase: tiles_n / 4
   Divisor by_tiles_w, by_width, by_pixels, by_splits;  // pixels: height * width
-  // Of volumes (tile/layout.cuh) height counts the output rows of all planes and taps_h the filter's, and these those
+  // In volumes (tile/layout.cuh) height counts the output rows of all planes and taps_h the filter's, and these those
   // of one. pad_d: ahead of the first plane.
   int plane_height, plane_taps_h, stride_d, pad_d, dilation_d;
   Divisor by_plane_height;

@@ -1,6 +1,6 @@
-// Attention by warpgroup matrix instructions. The last warpgroup loads tiles by TMA, each other has 64 queries. The scores of
-// the next block of keys are computed by the tensor cores while weights of this one are; they and the weights stay in
-// registers.
+// Attention by warpgroup matrix instructions. The last warpgroup loads tiles by TMA, each other has 64 queries. The
+// scores of the next block of keys are computed by the tensor cores while weights of this one are; they and the weights
+// stay in registers.
 #pragma once
 #include "unisono/mma/sm90_wgmma_of_fragments.cuh"
 #include "unisono/product/matrices.cuh"
@@ -9,9 +9,9 @@
 
 namespace unisono::product {
 
-// kWidth: of a head, a multiple of 16; kValueWidth: a multiple of 8. kGroups: warpgroups with queries. kKeys: of a block.
-// kRegisters: of a thread of theirs; kLoadRegisters: of one that loads. In shared memory a tile is boxes of 64 columns,
-// 128 bytes swizzled.
+// kWidth: of a head, a multiple of 16; kValueWidth: a multiple of 8. kGroups: warpgroups with queries. kKeys: of a
+// block. kRegisters: of a thread of theirs; kLoadRegisters: of one that loads. In shared memory a tile is boxes of 64
+// columns, 128 bytes swizzled.
 template <int kWidthOf, int kValueWidthOf, int kGroupsOf, int kKeysOf, int kStagesOf, int kRegistersOf,
           int kLoadRegistersOf>
 struct Sm90AttentionShape {
@@ -58,8 +58,7 @@ template <int kBoxes, int kBoxBytes>
 UNISONO_DEVICE void load_tile(u32 to, const TensorMap& map, u32 barrier, u32 row, u32 inner, u32 outer) {
   mbarrier_arrive_expect(barrier, kBoxes * kBoxBytes);
 #pragma unroll
-  for (int box = 0; box < kBoxes; ++box)
-    tma_load_4d(to + box * kBoxBytes, map, barrier, 64 * box, row, inner, outer);
+  for (int box = 0; box < kBoxes; ++box) tma_load_4d(to + box * kBoxBytes, map, barrier, 64 * box, row, inner, outer);
 }
 
 template <class Shape>
@@ -182,14 +181,12 @@ UNISONO_DEVICE void release_stage(u32 barrier) {
   if (threadIdx.x % 32 == 0) mbarrier_arrive(barrier);
 }
 
-// A warpgroup's part: the product with the values of a block is under way beside that with the keys of the next.
+// The weights of the first block of keys.
 template <class Element, class Shape>
-UNISONO_DEVICE void attend(const Sm90AttentionParams& p, const Sm90AttentionMemory<Shape>& m, u32 blocks) {
-  const u32 group = threadIdx.x / 128;
-  Sm90Attention<Element, Shape> a;
-  a.most[0] = a.most[1] = -infinity();
-  const u32 queries = m.queries + group * 64 * 128;
+UNISONO_DEVICE void begin_attention(Sm90Attention<Element, Shape>& a, const Sm90AttentionParams& p,
+                                    const Sm90AttentionMemory<Shape>& m, u32 queries) {
   float fade[2];
+  a.most[0] = a.most[1] = -infinity();
   mbarrier_wait(m.full_queries(), 0);
   mbarrier_wait(m.full_keys(0), 0);
   wgmma_fence();
@@ -200,6 +197,15 @@ UNISONO_DEVICE void attend(const Sm90AttentionParams& p, const Sm90AttentionMemo
   if (p.keys < Shape::kKeys) a.end_keys(p.keys);
   a.weigh(p.scale, fade);
   a.pack();
+}
+
+// A warpgroup's part: the product with the values of a block is under way beside that with the keys of the next.
+template <class Element, class Shape>
+UNISONO_DEVICE void attend(const Sm90AttentionParams& p, const Sm90AttentionMemory<Shape>& m, u32 blocks) {
+  Sm90Attention<Element, Shape> a;
+  const u32 queries = m.queries + threadIdx.x / 128 * 64 * 128;
+  float fade[2];
+  begin_attention(a, p, m, queries);
   for (u32 block = 1; block < blocks; ++block) {
     const u32 stage = block % Shape::kStages, before = (block - 1) % Shape::kStages;
     mbarrier_wait(m.full_keys(stage), block / Shape::kStages % 2);

@@ -116,6 +116,13 @@ std::int64_t widest_group_tile(const Conv2d& c) {
   return most * narrowest_group_tile(c);
 }
 
+void add_group_tiles(const Conv2d& c, std::set<int>& widths) {
+  const std::int64_t least = narrowest_group_tile(c);
+  std::int64_t most = widest_group_tile(c);
+  while (most - least >= c.k) most -= least;
+  for (std::int64_t n = most; n >= least; n = n / 2 / least * least) widths.insert(static_cast<int>(n));
+}
+
 std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& t) {
   using plan::because;
   const Conv2d& c = t.conv;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 
 #include "plan/as_convolution.hpp"
 #include "plan/refusal.hpp"
@@ -48,6 +49,8 @@ std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& task);
 /// none that is beyond_group_tiles().
 std::int64_t narrowest_group_tile(const Conv2d& conv);
 std::int64_t widest_group_tile(const Conv2d& conv);
+/// Adds the widest tile of several groups, and, for few channels or many CTAs, narrower ones.
+void add_group_tiles(const Conv2d& conv, std::set<int>& widths);
 
 Gathering gathering_of(const plan::ConvTask& task);
 

@@ -20,14 +20,6 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
   return fixed ? std::vector<T>{*fixed} : std::move(choices);
 }
 
-/// The widest tile of several groups, and, for few channels or many CTAs, narrower ones.
-void add_group_tiles(const Conv2d& c, std::set<int>& found) {
-  const std::int64_t least = sm90::narrowest_group_tile(c);
-  std::int64_t most = sm90::widest_group_tile(c);
-  while (most - least >= c.k) most -= least;
-  for (std::int64_t n = most; n >= least; n = n / 2 / least * least) found.insert(static_cast<int>(n));
-}
-
 /// Widths of a tile that divide the channels into t equal parts with little waste, in multiples of 32, 16 or 8.
 std::vector<int> widths(const sm90::ConvProblem& p) {
   std::set<int> found;
@@ -51,7 +43,7 @@ std::vector<int> widths(const sm90::ConvProblem& p) {
     for (int n = 8; n <= std::min<std::int64_t>(group, 256); n += 8) found.insert(n);
     std::erase_if(found, [&](int n) { return group % n != 0; });
   }
-  if (p.group_tiles) add_group_tiles(p.conv, found);
+  if (p.group_tiles) sm90::add_group_tiles(p.conv, found);
   if (p.per_pixel || (p.row_waits && channels <= 256 && p.conv.groups == 1))
     std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};

@@ -94,16 +94,20 @@ CompileOptions of_second(CompileOptions options) {
   return options;
 }
 
-std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source,
-                                                const Graph& optimised, const passes::Partition& stages,
-                                                const CompileOptions& options) {
-  const support::NoFork no_fork;
-  const Extents e = extents(contraction);
+void refuse_volumes(const Contraction& contraction) {
   if (std::holds_alternative<Conv3d>(contraction))
     throw Unsupported(fmt::format(
         "{}: the cpu device convolves volumes in networks only. Build a Network with operators::Conv3d, or use the "
         "cuda device",
         to_string(contraction)));
+}
+
+std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, const Graph& source,
+                                                const Graph& optimised, const passes::Partition& stages,
+                                                const CompileOptions& options) {
+  const support::NoFork no_fork;
+  const Extents e = extents(contraction);
+  refuse_volumes(contraction);
   const auto sum = biased_accumulator(contraction, optimised);
   const Graph graph = sum ? with_accumulator_for(optimised, *sum) : optimised;
   const double row_work = flop(contraction) / 2 / static_cast<double>(std::max<std::int64_t>(e.images * e.height, 1));

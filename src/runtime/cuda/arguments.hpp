@@ -56,8 +56,8 @@ struct NamedPointer {
 
 struct BoundArguments {
   Address a, b;
-  Address b1;                           ///< of a dual product
-  std::int64_t b_pitch = 0;             ///< of its B (n, k): elements from row to row of either; 0: dense
+  Address b1;                           ///< the second one of a dual product
+  std::int64_t b_pitch = 0;             ///< elements from row to row of either B (n, k) of a dual product; 0: dense
   std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
   Address output, side;
   std::int64_t a_pitch = 0, output_pitch = 0;  ///< elements from row to row, where they do not lie together; else 0
