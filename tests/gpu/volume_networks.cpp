@@ -28,7 +28,8 @@ class Volumes {
   /// As exporters write it: of (N,C,D·H·W,1).
   NetworkValue norm(NetworkValue x, int groups) {
     const std::int64_t c = channels_of(x);
-    const NetworkNormOptions options{.groups = groups, .scale = weights_({c}, 0.3, 1), .shift = weights_({c}, 0.2)};
+    const NetworkNormOptions options{
+        .groups = groups == 0 ? 1 : groups, .scale = weights_({c}, 0.3, 1), .shift = weights_({c}, 0.2)};
     const NetworkValue image = reshape(x, {0, 0, -1, 1});
     return net_.apply(operators::ReshapeLike{},
                       {groups == 0 ? instance_norm(image, options) : group_norm(image, options), x});
@@ -50,7 +51,7 @@ Network volumes() {
   net.output(a, "a");
   // strides, dilation and margins of their own along each axis; a scale and shift a channel
   const operators::Conv3d strided{
-      .stride = {2, 1, 2}, .dilation = {1, 2, 1}, .before = {1, 2, 0}, .after = {0, 2, 1}, .output_pad = {0, 0, 0}};
+      .stride = {2, 1, 2}, .dilation = {1, 2, 1}, .before = {2, 2, 0}, .after = {0, 2, 1}, .output_pad = {0, 0, 0}};
   const NetworkValue b = relu(v.conv(a, 40, {3, 3, 2}, strided) * v.per_channel(40));
   net.output(b, "b");
   // a residual, whose other side is of single voxels, strided
