@@ -9,6 +9,7 @@
 
 #include "network/dim.hpp"
 #include "network/regions.hpp"
+#include "network/shape_limits.hpp"
 
 namespace unisono::network {
 
@@ -194,11 +195,11 @@ bool VolumeStacker::convolve(const Operator& op, const operators::Conv3d& c) {
   return true;
 }
 
-// What leaves images and channels as they are moves nothing
+// What leaves images and channels as they are moves nothing; a volume of other planes or rows would be another image
 bool VolumeStacker::reshape(const Operator& op) {
   const TensorId image = *stacked_[op.inputs[0]];
   const Shape &to = in_[op.output].shape, &s = out_[image].shape;
-  if (!(to[0] == s[0]) || !(to[1] == s[1])) return false;
+  if (!(to[0] == s[0]) || !(to[1] == s[1]) || (is_volume(to) && !(stacked_shape(to) == s))) return false;
   become(op.output, image);
   return true;
 }
@@ -275,6 +276,10 @@ std::optional<Refusal> refuse_stacking(const Network& n, const Operator& op) {
   if (!is_volume(n[op.inputs[0]].shape) || !is_volume(n[op.output].shape))
     return because(fmt::format("its volumes {} have no known extents", to_string(n[op.inputs[0]].shape)));
   if (n[op.inputs[0]].is_constant()) return because("its volumes are a constant");
+  for (const TensorId id : {op.inputs[0], op.inputs[1], op.output})
+    if (const Dim& rows = stacked_shape(n[id].shape)[2]; rows.value() > largest_extent)
+      return because(
+          fmt::format("its planes one below the other have {} rows; at most {}", rows.value(), largest_extent));
   return std::nullopt;
 }
 

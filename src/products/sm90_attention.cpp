@@ -73,8 +73,9 @@ int Sm90AttentionTiles::registers() const {
 
 std::optional<Sm90AttentionTiles> sm90_attention_tiles(const AttentionProblem& problem, const plan::Device& device) {
   const AttentionParams& p = problem.extents;
+  // TMA repeats no rows
   const auto together = [](const BatchedMatrix& m, std::int64_t first) {
-    return goes_forward(m) && lies_together(m, first, m.row, m.column);
+    return goes_forward(m) && m.row != 0 && lies_together(m, first, m.row, m.column);
   };
   if (device.major != 9 || problem.masks > 0 || p.keys < fewest_keys || !batch_axes(p.batches) ||
       !together(p.q, problem.q_first) || !together(p.k, problem.k_first) || !together(p.v, problem.v_first))

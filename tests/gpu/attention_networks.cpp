@@ -105,6 +105,18 @@ Network shared_keys() {
   return b.net.build();
 }
 
+Network repeated_keys() {
+  Builder b;
+  const std::int64_t width = 64, count = 136;
+  const NetworkValue x = b.net.input("x", {"batch", "rows", 24}), text = b.net.input("text", {"batch", 1, 24});
+  const NetworkValue rows = b.net.constant("rows", {1, count, width}, std::vector<float>(count * width, 1.f));
+  const auto repeated = [&](NetworkValue v) { return b.net.apply(operators::Expand{}, {v, rows}); };
+  const NetworkValue keys = repeated(b.linear(text, 24, width)), values = repeated(b.linear(text, 24, width));
+  const NetworkValue scores = b.multiply(b.linear(x, 24, width), transpose(keys, {0, 2, 1}));
+  b.net.output(b.multiply(softmax(scores * 0.125), values), "y");
+  return b.net.build();
+}
+
 Network products_of_tensors() {
   Builder b;
   const NetworkValue x = b.net.input("x", {"batch", 5, 13, 9}), z = b.net.input("z", {5, 9, 70});

@@ -127,6 +127,7 @@ const std::vector<NetworkCase>& network_cases() {
        {{"x", {1, 140, 16}}},
        DType::f16},
       {"attention of shared keys", shared_keys, {{"x", {2, 67, 24}}, {"text", {2, 133, 24}}}},
+      {"attention of repeated keys", repeated_keys, {{"x", {2, 70, 24}}, {"text", {2, 1, 24}}}},
       {"volumes", volumes, {{"x", {2, 16, 5, 9, 7}}, {"odd", {2, 3, 6, 7, 11}}}},
       {"volumes in f16", volumes, {{"x", {1, 16, 5, 9, 7}}, {"odd", {1, 3, 6, 7, 11}}}, DType::f16},
       {"a block of volumes", [] { return volume_block(64, 1); }, {{"x", {2, 64, 16, 12, 20}}}},

@@ -74,6 +74,7 @@ std::size_t place_of(std::string_view name) {
   return static_cast<std::size_t>(found - all.begin());
 }
 
+TEST(NetworkSmall, AttentionOfRepeatedKeysAgrees) { agrees(place_of("attention of repeated keys")); }
 TEST(NetworkSmall, VolumesAgree) { agrees(place_of("volumes")); }
 TEST(NetworkSmall, VolumesInF16Agree) { agrees(place_of("volumes in f16")); }
 TEST(Network, BlockOfVolumesAgrees) { agrees(place_of("a block of volumes")); }

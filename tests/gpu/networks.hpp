@@ -101,6 +101,10 @@ Network cross_attention();
 /// (batch, keys, 24), output "y".
 Network shared_keys();
 
+/// Attention to one key and value that are repeated, whose result is that value. Inputs "x" (batch, rows, 24) and
+/// "text" (batch, 1, 24), output "y".
+Network repeated_keys();
+
 /// Products of computed tensors that are no attention. Inputs "x" (batch, 5, 13, 9), "z" (5, 9, 70), "rows" (batch,
 /// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
 Network products_of_tensors();

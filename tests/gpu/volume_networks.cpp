@@ -66,6 +66,8 @@ Network volumes() {
   operators::Conv3d grouped = same({3, 1, 3});
   grouped.groups = 2;
   net.output(relu(v.conv(concat({a, v.conv(x, 8, {3, 1, 1})}), 16, {3, 1, 3}, grouped)), "e");
+  // the same voxels as a volume of other planes
+  net.output(v.conv(reshape(a, {0, 0, 9, 7, 5}), 8, {3, 3, 3}), "f");
   return net.build();
 }
 

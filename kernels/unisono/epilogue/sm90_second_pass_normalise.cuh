@@ -13,10 +13,10 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   __syncwarp();                         // the offsets of the tile before are read, and so are its subtiles
   if (spilled && lane == 0) {
     delay_point();
-    if (later)
-      tma_store_wait<1>();
+    if (later && !kWideMain)
+      tma_store_wait<1>();  // only what was stored behind the tile is still under way
     else
-      tma_store_wait<0>();     // the tile is written
+      tma_store_wait<0>();     // the tile is written; results that leave from registers are no group behind it
     tma_store_wait_read<0>();  // the buffers are free
     fence_async_global();
 #pragma unroll 1
