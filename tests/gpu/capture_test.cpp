@@ -185,6 +185,7 @@ TEST(SlotsSmall, WhatIsReboundIsWhatIsBoundThere) {
     const Arguments to = here.arguments();
     moved.rebind(moved.slot(c.product ? "left" : "image"), to.a(c.contraction()).data);
     moved.rebind(moved.slot(c.product ? "right" : "filter"), to.b(c.contraction()).data);
+    if (to.right1.data != nullptr) moved.rebind(moved.slot("right1"), to.right1.data);
     for (const auto& [name, t] : to.operands) moved.rebind(moved.slot("operand " + name), t.data);
     for (const auto& [name, t] : to.outputs) moved.rebind(moved.slot(name), t.data);
     for (const auto& [name, value] : to.scalars) moved.rebind(moved.slot(name), value);
