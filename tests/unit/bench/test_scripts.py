@@ -4,6 +4,7 @@ import copy
 import importlib.util
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -90,7 +91,7 @@ class Report(unittest.TestCase):
         self.assertIsNone(report.roofline.svg({"block": SUITE}, report.rivals))
 
     def test_page_is_filled_and_emptied(self):
-        page = "".join(f"# {n}\n<!-- results: {n} -->\n<!-- end -->\nafter {n}\n" for n in (*report.SUITES, "network"))
+        page = "".join(f"# {n}\n<!-- results: {n} -->\n<!-- end -->\nafter {n}\n" for n in (*report.SUITES, *report.TABLES))
         filled = report.update_page(page, {"block": SUITE})
         self.assertIn("| 8,64,64,320,320,3 |", filled)
         self.assertIn("after conv", filled)
@@ -106,8 +107,15 @@ class Report(unittest.TestCase):
         lines = report.network_table(results)
         self.assertIn("| unet | 100 | 1.0% | 25 | 600 | 250 | 6.00 | 2.50 | 50 | 4.0 | 3 | 4 |", lines)
         self.assertIn("max-autotune for unet (not measured: the limit)", lines[-1])
-        page = "".join(f"<!-- results: {n} -->\n<!-- end -->\n" for n in (*report.SUITES, "network"))
+        page = "".join(f"<!-- results: {n} -->\n<!-- end -->\n" for n in (*report.SUITES, *report.TABLES))
         self.assertIn("| unet |", report.update_page(page, {"network": results}))
+
+    def test_attention_has_a_table(self):
+        case = {"name": "2,8,64,64,40", "unisono_us": 10.0, "unisono_again_us": 10.1, "launches": 1.0, "tflops": 100.0, "max_error": 2e-3,
+                "peers": {"sdpa": 12.0}, "peer_errors": {"cudnn": "too wide"}, "peers_max_error": {"sdpa": 2.1e-3}}
+        lines = report.attention_table({"gpu": "H200", "torch": "2.11", "commit": "0123456789abcdef", "cases": [case]})
+        self.assertIn("| 2,8,64,64,40 | 10.0 | 10.1 | 1 | 100 | 12.0 | – | 1.20 | – | 2.0e-03 | 2.1e-03 |", lines)
+        self.assertIn("cudnn for 2,8,64,64,40 (too wide)", lines[-1])
 
     def test_files_and_their_check(self):
         with tempfile.TemporaryDirectory() as name:
@@ -197,7 +205,8 @@ class Translate(unittest.TestCase):
             for i in starts:
                 text = "\n".join(line.strip() for line in lines[i + 1:lines.index("", i)]).replace("{dtype}", "bf16")
                 operands = {"bias": "[n]", "gamma": "[n]", "beta": "[n]", "temb": "[b,n]", "residual": "[m,n]", "target": "[m,n]"}
-                self.assertEqual(self.body(text, operands, name == "breadth")[-1], "return (loss,)" if " as loss" in text else "return (y,)")
+                stores = re.findall(r"^store (?:.* as )?(\w+) :", text, re.M)
+                self.assertEqual(self.body(text, operands, name == "breadth")[-1], f"return ({', '.join(stores)},)")
 
 
 unittest.main()
