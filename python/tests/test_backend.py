@@ -162,7 +162,7 @@ MUST_NOT = {
     "doubles": (lambda x, w: F.relu(F.conv2d(x.double(), w.double())).float(), "float64"),
     "the statistics of a normalisation": (lambda x, w: torch.native_group_norm(F.conv2d(x, w), None, None, 2, 8, 25, 2, 1e-5)[1],
                                           "statistics of a normalisation"),
-    "a transpose": (lambda x, w: F.conv2d(x, w).transpose(2, 3).relu(), "none of the operations|has shape"),
+    "a transpose": (lambda x, w: F.conv2d(x, w).transpose(2, 3).relu(), "none of the operations|has shape|has strides"),
 }
 
 
@@ -240,3 +240,52 @@ def test_reports(tmp_path):
     with pytest.raises(Exception, match="expected 'inductor' or 'eager'"):
         torch._dynamo.reset()
         run(function, x, w, regions=1, rest="none")
+
+
+def test_a_tensor_that_is_read_along_channels_and_along_the_width():
+    """The bias (8,), read again by broadcasting, lies along the width: it is no [n] there, and the region ends ahead of it."""
+    report = run(lambda x, w, b: F.relu(F.conv2d(x, w, b) + b), torch.randn(2, 4, 8, 8), torch.randn(8, 4, 1, 1), torch.randn(8), regions=0)
+    assert "does not broadcast" in str(report)
+
+
+SHARED = {
+    "detach": (lambda y: (y, y.detach()), 1),
+    "views": (lambda y: (y, y.view(6, 4, 5), y.view(-1, 10).detach()), 1),
+    "a view alone": (lambda y: (y.view(6, 4, 5), y.view(12, 10)), 1),
+    "a clone": (lambda y: (y, y.clone()), 2),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_what_shares_memory_goes_on_to_share_it(name):
+    """Aliases and views that escape are no stores of their own; a clone is one."""
+    escape, stores = SHARED[name]
+    function, inputs = (lambda a, b: escape(F.relu(torch.mm(a, b) + 1))), (torch.randn(24, 7), torch.randn(7, 5))
+    report = run(function, *inputs, regions=1)
+    assert report.rows[0]["stores"] == stores
+    with torch.no_grad():
+        compiled = torch.compile(function, backend=backend.unisono, options={"rest": "eager"})(*inputs)
+    assert len({y.data_ptr() for y in compiled}) == stores == len({y.data_ptr() for y in function(*inputs)})
+
+
+def test_memory_orders_that_kernels_do_not_write():
+    report = run(lambda a, v, r: (r.T + torch.mm(a, v)).T.view(-1), torch.randn(5, 7), torch.randn(7, 9), torch.randn(9, 5), regions=0)
+    assert "has strides (1, 5)" in str(report)
+    run(lambda x, w, r: F.relu(F.conv2d(x, w)).add(1) + r.transpose(2, 3), torch.randn(2, 4, 6, 6), torch.randn(8, 4, 1, 1),
+        torch.randn(2, 8, 6, 6), regions=1)
+
+
+def test_a_bias_that_does_not_count():
+    bias, a, b = torch.full((5,), float("nan")), torch.randn(6, 7), torch.randn(7, 5)
+    report = run(lambda c, a, b: F.relu(torch.addmm(c, a, b, beta=0, alpha=2)), bias, a, b, regions=1)
+    assert "o0" not in report.rows[0]["epilogue"]
+
+
+def test_strict_where_gradients_are_asked_for():
+    with pytest.raises(Exception, match="strict=True: gradients are asked for"):
+        torch.compile(Block(), backend=backend.unisono, options={"rest": "eager", "strict": True})(torch.randn(2, 3, 8, 8), torch.randn(2, 8))
+
+
+def test_numbers_of_options():
+    with pytest.raises(Exception, match="most_stores='2'; expected an int"):
+        run(lambda x, w: F.relu(F.conv2d(x, w)), torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=1, most_stores="2")

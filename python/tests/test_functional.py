@@ -1,5 +1,7 @@
 """conv2d and gemm on NumPy arrays and PyTorch tensors, beside PyTorch in float64."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -188,6 +190,68 @@ def test_results_can_be_given():
     assert u.gemm(a, b, "relu(acc)", out=out) is out and torch.isfinite(out).all()
     with pytest.raises(u.UserError, match=r"out 'y' has shape \(4, 5\).*expected \(4, 6\)"):
         u.gemm(a, b, "relu(acc)", out=torch.zeros(4, 5))
+
+
+def test_autograd_knows_of_results_that_were_written():
+    a, b, out = draw(4, 8), draw(8, 6, seed=1), torch.zeros(4, 6)
+    leaf = torch.ones(4, 6, requires_grad=True)
+    saved = (leaf * out).sum()
+    with torch.no_grad():
+        u.gemm(a, b, "relu(acc)", out=out)
+    assert out._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        saved.backward()
+
+
+@pytest.mark.parametrize("kind", [torch.float16, u.DType.f16])
+def test_dtypes_of_either_library(kind):
+    a, b = draw(4, 8), draw(8, 6, seed=1)
+    plain = u.gemm(a, b, out_dtype=kind)
+    assert plain.dtype == torch.float16 and u.gemm(a.requires_grad_(), b, out_dtype=kind).dtype == torch.float16
+    assert torch.equal(plain, u.gemm(a.detach(), b).half())
+
+
+def test_parameters_by_keyword_and_functions_with_bound_ones():
+    a, b, bias = draw(4, 8), draw(8, 6, seed=1), draw(6, seed=2)
+
+    def scaled(acc, *, bias, slope: float = 0.5, way="relu"):
+        return getattr(u, way)(acc + bias) * slope
+
+    expected = u.gemm(a, b, "sigmoid(acc + bias[n]) * 0.5", bias=bias)
+    assert torch.equal(u.gemm(a, b, functools.partial(scaled, way="sigmoid"), bias=bias), expected)
+    assert torch.equal(u.gemm(a, b, u.epilogue(functools.partial(scaled, way="sigmoid", slope=1.0)), bias=bias, slope=0.5), expected)
+    scope = {}
+    exec("from __future__ import annotations\ndef later(acc, bias: 'n', slope: float = 0.5):\n    return (acc + bias) * slope", scope)
+    assert torch.equal(u.gemm(a, b, scope["later"], bias=bias), u.gemm(a, b, "(acc + bias[n]) * 0.5", bias=bias))
+
+
+def test_numbers_of_numpy():
+    x, w = draw(1, 4, 5, 5).numpy(), draw(8, 2, 3, 3, seed=1).numpy()
+    ours = u.conv2d(x, w, "acc * s[]", s=np.float32(2), padding=np.int64(1), stride=(np.int32(2), 1), groups=np.int64(2))
+    assert (ours == u.conv2d(x, w, "acc * s[]", s=2.0, padding=1, stride=(2, 1), groups=2)).all()
+
+
+def read_only(x):
+    x.flags.writeable = False
+    return x
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda x, w: u.conv2d(x, w, options={"constant_filter": w}), "no option 'constant_filter' of a call; there are threads"),
+    (lambda x, w: u.conv2d(x, w, options={"threads": [1]}), "option 'threads' is a list"),
+    (lambda x, w: u.conv2d(x.numpy(), w.numpy(), out=read_only(np.zeros((1, 8, 3, 3), np.float32))), "out 'y' is an array that is read-only"),
+    (lambda x, w: u.conv2d(x, w, out_dtype="float16"), "out_dtype='float16'; expected a unisono.DType or a dtype of PyTorch"),
+    (lambda x, w: u.conv2d(x, w.requires_grad_(), out_dtype=u.DType.tf32), "a unisono.DType that PyTorch has"),
+    (lambda x, w: u.conv2d(x, w, out={"y": x, "z": x}), "out= has a tensor 'z', which the epilogue does not store; expected y"),
+    (lambda x, w: u.conv2d(x, w, lambda acc, c=None: acc), "has the default None for 'c'; expected a number"),
+    (lambda x, w: u.conv2d(x.requires_grad_(), w.numpy()), "argument 'w' is a ndarray, beside a PyTorch tensor"),
+    (lambda x, w: u.conv2d(x.requires_grad_(), w, "acc + c[n]", c=np.ones(8)), "argument 'c' is a ndarray, beside a PyTorch tensor"),
+    (lambda x, w: u.conv2d(x.numpy(), w.requires_grad_()), "requires a gradient, and the first tensor is a ndarray"),
+    (lambda x, w: u.conv2d(x, w, groups=1.5), "groups=1.5; expected an int"),
+])
+def test_errors_of_arguments(call, message):
+    with pytest.raises(u.UserError, match=message):
+        call(torch.zeros(1, 4, 5, 5), torch.zeros(8, 4, 3, 3))
 
 
 @pytest.mark.parametrize("call, message", [

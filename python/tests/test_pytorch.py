@@ -114,3 +114,57 @@ def test_what_is_not_differentiated_is_an_error():
         u.conv2d(x, w, lambda acc: acc)
     with torch.no_grad():
         assert not u.conv2d(x, w, lambda acc: acc).requires_grad
+
+
+def test_functions_of_two_processes_have_two_names(monkeypatch):
+    """PyTorch keeps compiled graphs on disk by their text, so that a function's place in a list is no name."""
+    names = []
+    for function in (lambda acc: u.relu(acc), lambda acc: u.cast(acc, u.DType.f16)):
+        monkeypatch.setattr(operators, "REGISTERED", [])  # as a new process has it
+        monkeypatch.setattr(u.epilogues, "REGISTERED", operators.REGISTERED)
+        names.append(operators.text_of(u.epilogue(function)))
+    assert names[0] != names[1]
+    a, b = draw((5, 8), (8, 6))
+    with pytest.raises(u.UserError, match="is no function of this process"):
+        operators.gemm(a, b, [], [], names[0], "", None)
+    for text in ("@0", names[1]):
+        with pytest.raises(u.UserError, match="begins with '@'"):
+            u.gemm(a, b, text)
+
+
+def test_what_traces_sees_an_operator():
+    from torch.fx.experimental.proxy_tensor import make_fx
+    a, b, c = (t.detach() for t in draw((5, 8), (8, 6), (5, 8)))
+    function = lambda a: u.gemm(a, b, "relu(acc)")  # noqa: E731
+    for traced in (make_fx(function)(a), torch.jit.trace(function, (a,), check_trace=False)):
+        torch.testing.assert_close(traced(c), function(c))
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for unisono::gemm"):
+        torch.vmap(function)(torch.stack([a, c]))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(u.UserError, match="no forward-mode differentiation"):
+        function(torch.autograd.forward_ad.make_dual(a, c))
+    with pytest.raises(u.UserError, match="no forward-mode differentiation"):
+        torch.func.jvp(function, (a,), (c,))
+    with pytest.raises(RuntimeError, match="functorch transforms"):
+        torch.func.grad(lambda a: function(a).sum())(a)
+
+
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_gradients_of_extremes(name):
+    a, b = draw((5, 8), (8, 6))
+    wide = [t.detach().double().requires_grad_() for t in (a, b)]
+    agree(gradients(lambda a, b: u.gemm(a, b, f"acc * {name}(acc, over=n) + max(acc, 0.5)"), (a, b)),
+          gradients(lambda a, b: (lambda h: h * getattr(h, "a" + name)(1, True) + h.clamp_min(0.5))(a @ b), wide), 1e-5)
+
+
+def test_graphs_under_torch_compile():
+    graph, (a, b) = u.parse("store relu(acc) as y\nstore sum(acc, over=n) as s"), draw((5, 8), (8, 6))
+    compiled = torch.compile(lambda a, b: u.gemm(a, b, graph), backend="aot_eager", fullgraph=True)
+    ours, theirs = compiled(a, b), u.gemm(a, b, graph)
+    assert list(ours) == ["y", "s"] and all(torch.equal(ours[n], theirs[n]) for n in ours)
+
+
+@pytest.mark.parametrize("call, message", [(lambda x: u.gemm(x[0, 0, 0], x[0, 0]), r"gemm: a has shape \(5,\)"),
+                                           (lambda x: u.conv2d(x[0], x), r"conv2d: x has shape \(4, 5, 5\)")])
+def test_ranks_under_torch_compile(call, message):
+    with pytest.raises(Exception, match=message):
+        torch.compile(call, backend="aot_eager", fullgraph=True)(torch.zeros(8, 4, 5, 5))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
+import numbers
 import re
+import uuid
 from typing import Callable
 
 from . import _native
@@ -38,8 +41,9 @@ def graph_of_text(text: str, dtype: DType) -> Graph:
     return _native.parse(f"{without[:start]}store {last} as y : {dtype.name}\n")
 
 
-# What `epilogue` has made, for PyTorch's operators, which take a number in place of a function
+# What `epilogue` has made, for PyTorch's operators, which take a reference in place of a function
 REGISTERED: list[Epilogue] = []
+AXES = ("", "b", "m", "n", "bn", "mn")
 
 
 class Epilogue:
@@ -53,7 +57,7 @@ class Epilogue:
 
     def __init__(self, function: Callable):
         self.function = function
-        self.number = -1  # in REGISTERED
+        self.number, self.reference = -1, ""  # in REGISTERED, and as operators name it
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "epilogue")
         parameters = list(inspect.signature(function).parameters.values())
@@ -61,21 +65,36 @@ class Epilogue:
             raise UserError(f"epilogue {self.__name__}() has no parameter; the first is the accumulator")
         if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
             raise UserError(f"epilogue {self.__name__}() has * or ** parameters; an operand has a name")
-        self.parameters = parameters[1:]
+        if parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
+            raise UserError(f"epilogue {self.__name__}() has keyword parameters only; the first, by position, is the accumulator")
+        bound = function.keywords if isinstance(function, functools.partial) else {}
+        self.parameters = [p for p in parameters[1:] if p.name not in bound or isinstance(bound[p.name], numbers.Real)]
+        for p in self.parameters:
+            if p.default is not p.empty and not isinstance(p.default, numbers.Real):
+                raise UserError(f"epilogue {self.__name__}() has the default {p.default!r} for '{p.name}'; expected a number, "
+                                "or none: an operand that may be left out is a scalar")
 
     def axes(self, name: str) -> str | None:
         """The axes that the annotation of an operand gives, or None."""
         annotation = next(p.annotation for p in self.parameters if p.name == name)
-        return annotation.strip("\"'") if isinstance(annotation, str) else None
+        if not isinstance(annotation, str):
+            return None
+        # `from __future__ import annotations` gives the source: 'float', and a text in its quotes
+        quoted = annotation[:1] in ("'", '"')
+        return annotation.strip("\"'") if quoted or annotation in AXES else None
 
     def trace(self, axes: dict[str, str], dtype: DType) -> Graph:
         """The graph for operands of these axes. Values are stored as they are cast, or else rounded to `dtype`."""
         builder = GraphBuilder()
-        values = []
+        values, named = [], {}
         for p in self.parameters:
             default = None if p.default is p.empty else float(p.default)
-            values.append(builder.operand(p.name, axes[p.name], default=default))
-        result = self.function(builder.acc(), *values)
+            value = builder.operand(p.name, axes[p.name], default=default)
+            if p.kind is p.POSITIONAL_ONLY:
+                values.append(value)
+            else:
+                named[p.name] = value
+        result = self.function(builder.acc(), *values, **named)
         stores = result if isinstance(result, dict) else {"y": result}
         for name, value in stores.items():
             if not isinstance(value, Value):
@@ -84,9 +103,9 @@ class Epilogue:
             builder.store(value, value.dtype if value.dtype not in (DType.f32,) else dtype, name)
         return builder.build()
 
-    def __call__(self, *values):
+    def __call__(self, *values, **named):
         """The function itself, so that epilogues can call one another."""
-        return self.function(*values)
+        return self.function(*values, **named)
 
 
 def epilogue(function: Callable) -> Epilogue:
@@ -100,5 +119,7 @@ def epilogue(function: Callable) -> Epilogue:
     """
     made = Epilogue(function)
     made.number = len(REGISTERED)
+    # PyTorch keeps compiled graphs on disk: another process must never take its function for this one
+    made.reference = f"@{made.number}:{uuid.uuid4().hex}"
     REGISTERED.append(made)
     return made

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import numbers
+import operator
+import sys
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from . import _native, launches
 from ._native import Conv2d, Device, DType, Gemm, Graph, Layout, UserError
 from .epilogues import Epilogue, graph_of_text
 from .operands import Space, axes_of_shape, operand_view, store_shape
-from .tensors import View, empty, is_torch, torch_dtypes, view
+from .tensors import View, empty, is_torch, is_torch_dtype, torch_dtypes, view
 
 MOST_PLANS = 4096
+OPTIONS = ("threads", "plan", "tuned", "accurate", "spare_sms", "watchdog")
 
 
 @dataclass
@@ -123,7 +129,7 @@ def _run(contraction: Any, identity: tuple, a: View, b: View, like: Any, epilogu
     for name, value in given.items():
         if value is None:
             continue
-        operands[name] = float(value) if isinstance(value, (int, float)) else view(name, value)
+        operands[name] = float(value) if isinstance(value, numbers.Real) else view(name, value)
     for name, one in operands.items():
         if isinstance(one, View) and (one.device, one.index) != (a.device, a.index):
             raise UserError(f"operand '{name}' lies on {one.device.name} {one.index}, the first tensor on "
@@ -139,7 +145,17 @@ def _run(contraction: Any, identity: tuple, a: View, b: View, like: Any, epilogu
         bound[name] = one if not isinstance(one, View) or axes is None else operand_view(name, one, axes, space)
     results = _outputs(plan, like, space, out)
     plan.launcher.run(plan.executable, a, b, bound, {n: _native_output(n, r, plan, space) for n, r in results.items()}, like)
+    if out is not None:
+        _count_writes(results)
     return next(iter(results.values())) if len(results) == 1 else results
+
+
+def _count_writes(results: dict) -> None:
+    """Tells autograd that these tensors were written: what it has saved of them is no longer what it was."""
+    for tensor in results.values():
+        if is_torch(tensor) and not tensor.is_inference():
+            from torch.autograd.graph import increment_version
+            increment_version(tensor)
 
 
 def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict:
@@ -147,10 +163,16 @@ def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict:
         last = space.channels_first and space.native_channels_last
         return {name: empty(like, shape, dtype, last and is_image) for name, shape, dtype, is_image in plan.stores}
     results = out if isinstance(out, dict) else {plan.stores[0][0]: out}
+    names = ", ".join(s[0] for s in plan.stores)
+    for name in results:
+        if name not in [s[0] for s in plan.stores]:
+            raise UserError(f"out= has a tensor '{name}', which the epilogue does not store; expected {names}")
     for name, shape, dtype, _ in plan.stores:
         if name not in results:
-            raise UserError(f"out= has no tensor for the store '{name}'; expected {', '.join(s[0] for s in plan.stores)}")
+            raise UserError(f"out= has no tensor for the store '{name}'; expected {names}")
         given = view(name, results[name])
+        if isinstance(results[name], np.ndarray) and not results[name].flags.writeable:
+            raise UserError(f"out '{name}' is an array that is read-only; expected one that can be written")
         if given.shape != shape or given.dtype != dtype:
             raise UserError(f"out '{name}' has shape {given.shape} and dtype {given.dtype.name}; expected {shape} and {dtype.name}")
     return results
@@ -163,10 +185,10 @@ def _native_output(name: str, tensor: Any, plan: Plan, space: Space) -> View:
 
 
 def _pair(what: str, value: Any) -> tuple[int, int]:
-    if isinstance(value, int):
-        return value, value
-    if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(v, int) for v in value):
-        return value[0], value[1]
+    if isinstance(value, numbers.Integral):
+        return operator.index(value), operator.index(value)
+    if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(v, numbers.Integral) for v in value):
+        return operator.index(value[0]), operator.index(value[1])
     raise UserError(f"{what}={value!r}: expected an int, or two: rows and columns")
 
 
@@ -183,7 +205,7 @@ def _image_views(x: View, w: View) -> tuple[View, View, bool]:
 
 
 def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-           layout: str = "nchw", out_dtype: DType | None = None, out: Any = None, options: dict | None = None,
+           layout: str = "nchw", out_dtype: Any = None, out: Any = None, options: dict | None = None,
            **operands: Any) -> Any:
     """A 2-D convolution and everything after it, in one kernel.
 
@@ -203,11 +225,14 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     if layout not in ("nchw", "nhwc"):
         raise UserError(f"conv2d: layout={layout!r}; expected 'nchw' or 'nhwc', the order of the extents")
     moves = _pair("stride", stride), _pair("padding", padding), _pair("dilation", dilation)
+    if not isinstance(groups, numbers.Integral):
+        raise UserError(f"conv2d: groups={groups!r}; expected an int")
+    groups = operator.index(groups)
     if _needs_operator(x, w, operands):
         _check_operator_call("conv2d", out, options, layout)
         from .pytorch.operators import call_conv2d
         return call_conv2d(x, w, epilogue, *moves, groups, _torch_dtype(out_dtype), operands)
-    return conv2d_now(x, w, epilogue, *moves, groups, layout, out_dtype, out, options or {}, operands)
+    return conv2d_now(x, w, epilogue, *moves, groups, layout, _dtype(out_dtype), out, _checked(options), operands)
 
 
 def conv2d_now(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands):
@@ -252,10 +277,21 @@ def _dense_on_gpu(x: Any, w: Any, operands: dict) -> tuple[Any, Any, dict]:
 def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
     """Whether PyTorch must see the call as an operator: gradients are asked for, or it traces."""
     if not is_torch(first):
+        for name, one in (("the second tensor", second), *operands.items()):
+            if is_torch(one) and one.requires_grad and sys.modules["torch"].is_grad_enabled():
+                raise UserError(f"'{name}' requires a gradient, and the first tensor is a {type(first).__name__}; expected a "
+                                "PyTorch tensor there, or detach() this one")
         return False
     import torch
     if torch.compiler.is_compiling():
         return True
+    from torch.autograd import forward_ad
+    if forward_ad._current_level >= 0 and any(is_torch(t) and forward_ad.unpack_dual(t).tangent is not None
+                                              for t in (first, second, *operands.values())):
+        raise UserError("an argument has a forward gradient (a tangent), and there is no forward-mode differentiation here; "
+                        "differentiate backward, or detach() it")
+    if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None or torch.jit.is_tracing():
+        return True  # make_fx, vmap and the like, torch.jit.trace
     if type(first) is not torch.Tensor and type(first) is not torch.nn.Parameter:
         return True  # a subclass: fake and functional tensors, whose memory is not theirs
     return torch.is_grad_enabled() and any(is_torch(t) and t.requires_grad for t in (first, second, *operands.values()))
@@ -267,8 +303,35 @@ def _check_operator_call(what: str, out: Any, options: Any, layout: str = "nchw"
                         "and outside of torch.compile, or leave them out")
 
 
-def _torch_dtype(dtype: DType | None) -> Any:
-    return None if dtype is None else next((t for t, d in torch_dtypes().items() if d == dtype), None)
+def _checked(options: dict | None) -> dict:
+    """Options of a call: those of `unisono.compile` that leave the kernel's meaning and its tensors alone."""
+    for name in options or {}:
+        if name not in OPTIONS:
+            raise UserError(f"there is no option '{name}' of a call; there are {', '.join(OPTIONS)} (unisono.compile has others)")
+        try:
+            hash(options[name])
+        except TypeError:
+            raise UserError(f"option '{name}' is a {type(options[name]).__name__}; expected a number, a text or a bool") from None
+    return options or {}
+
+
+def _dtype(dtype: Any) -> DType | None:
+    """out_dtype as the library has it. Raises UserError for what is no dtype."""
+    if dtype is None or isinstance(dtype, DType):
+        return dtype
+    if is_torch_dtype(dtype) and dtype in torch_dtypes():
+        return torch_dtypes()[dtype]
+    raise UserError(f"out_dtype={dtype!r}; expected a unisono.DType or a dtype of PyTorch, such as torch.float16")
+
+
+def _torch_dtype(dtype: Any) -> Any:
+    """out_dtype as PyTorch has it. Raises UserError where it has none."""
+    if dtype is None or is_torch_dtype(dtype) and dtype in torch_dtypes():
+        return dtype
+    found = next((t for t, d in torch_dtypes().items() if d == dtype), None)
+    if found is None:
+        raise UserError(f"out_dtype={dtype!r}; expected a unisono.DType that PyTorch has, or a dtype of PyTorch")
+    return found
 
 
 def _matrix(name: str, x: Any) -> View:
@@ -286,7 +349,7 @@ def _oriented(x: View) -> tuple[View, bool]:
     return (x.permuted(order) if turned else x), turned
 
 
-def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: DType | None = None, out: Any = None,
+def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: Any = None,
          options: dict | None = None, **operands: Any) -> Any:
     """A matrix product, or a batch of them, and everything after it, in one kernel.
 
@@ -299,7 +362,7 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: DType | None = Non
         _check_operator_call("gemm", out, options)
         from .pytorch.operators import call_gemm
         return call_gemm(a, b, epilogue, _torch_dtype(out_dtype), operands)
-    return gemm_now(a, b, epilogue, out_dtype, out, options or {}, operands)
+    return gemm_now(a, b, epilogue, _dtype(out_dtype), out, _checked(options), operands)
 
 
 def gemm_now(a, b, epilogue, out_dtype, out, options, operands):

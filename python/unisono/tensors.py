@@ -29,6 +29,10 @@ def is_torch(x: Any) -> bool:
     return "torch" in sys.modules and isinstance(x, sys.modules["torch"].Tensor)
 
 
+def is_torch_dtype(x: Any) -> bool:
+    return "torch" in sys.modules and isinstance(x, sys.modules["torch"].dtype)
+
+
 @dataclass(frozen=True)
 class View:
     """Where a tensor lies, without its framework. Strides count elements."""

@@ -99,8 +99,14 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     chosen = {**OPTIONS, **(options or {})}
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
+    for name in ("minimum_operators", "most_stores"):
+        if not isinstance(chosen[name], int):
+            raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected an int")
     if _needs_gradients(module, inputs):
-        _publish(Report([], "gradients are asked for: the graph is left to PyTorch. Call it under torch.no_grad() or inference_mode()"), chosen)
+        note = "gradients are asked for: the graph is left to PyTorch. Call it under torch.no_grad() or inference_mode()"
+        _publish(Report([], note), chosen)
+        if chosen["strict"]:
+            raise Unsupported(f"backend unisono with strict=True: {note}")
         if chosen["rest"] == "inductor":
             from torch._inductor.compile_fx import compile_fx
             return compile_fx(module, inputs)

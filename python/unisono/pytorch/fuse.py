@@ -52,7 +52,8 @@ def anchor_of(node: Node) -> Region:
     region.names[node] = "acc"
     if bias is not None:
         alpha, beta = (float(node.kwargs.get(k, 1)) for k in ("alpha", "beta"))
-        region.lines.append((node, f"c = {alpha!r} * acc + {beta!r} * {region.value(bias)}"))
+        added = f" + {beta!r} * {region.value(bias)}" if beta != 0 else ""  # what is in the bias does not count then
+        region.lines.append((node, f"c = {alpha!r} * acc{added}"))
         region.names[node] = "c"
     return region
 
@@ -90,7 +91,7 @@ def refusal(region: Region) -> Optional[str]:
 def _is_placed(region: Region, places: dict[Node, int]) -> bool:
     """Whether every reader of the region's results stands behind its operands."""
     ready = max(places[n] for n in (region.anchor, region.first, region.second, *region.operands))
-    return all(places[user] > ready for n in region.results() for user in n.users if user not in region.names)
+    return all(places[user] > ready for n in region.escaping() for user in n.users if user not in region.names)
 
 
 def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], most_stores: int) -> str:
@@ -133,7 +134,7 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
 
     False, and nothing changes, if such a result comes too late for a reader of this region.
     """
-    graph, results = module.graph, region.results()
+    graph, results, escaping = module.graph, region.results(), region.escaping()
     region.first, region.second = (replaced.get(n, n) for n in (region.first, region.second))
     region.operands = {replaced.get(n, n): how for n, how in region.operands.items()}
     order = {n: i for i, n in enumerate(graph.nodes)}
@@ -152,18 +153,28 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
                                                                           *moves, region.moves[3], dtype))
         else:
             call = graph.call_function(torch.ops.unisono.gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
-        made = []
+        made: dict[Node, Node] = {}
         for i, node in enumerate(results):
             value = graph.call_function(operator.getitem, (call, i))
             value.meta["val"] = node.meta["val"]
-            made.append(_as_before(graph, value, node, region))
+            made[node] = _as_before(graph, value, node, region)
+        for node in escaping:
+            _again(graph, node, made)
     graph.erase_node(place)
-    for node, value in zip(results, made):
-        replaced[node] = value
-        node.replace_all_uses_with(value, delete_user_cb=lambda user: user not in region.names and user is not value)
+    for node in escaping:
+        value = replaced[node] = made[node]
+        node.replace_all_uses_with(value, delete_user_cb=lambda user: user not in region.names)
     for node in reversed((region.anchor, *region.absorbed)):
         graph.erase_node(node)
     return True
+
+
+def _again(graph: Any, node: Node, made: dict[Node, Node]) -> Node:
+    """What stands for a value that escapes: aliases and views are made again, of what is stored."""
+    if node not in made:
+        made[node] = graph.call_function(node.target, (_again(graph, node.args[0], made), *node.args[1:]), node.kwargs)
+        made[node].meta["val"] = node.meta["val"]
+    return made[node]
 
 
 def _as_rows(graph: Any, node: Node, region: Region, axes: str) -> Node:

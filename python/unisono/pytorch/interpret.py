@@ -93,6 +93,8 @@ class Interpreter:
             return torch.where(*inputs)
         if op == "fma":
             return inputs[0] * inputs[1] + inputs[2]
+        if op in ("max", "min") and len(inputs) == 1:
+            op = f"reduce_{op}"
         if op in UNARY:
             return UNARY[op](self._wide(inputs[0]) if op != "logical_not" else inputs[0])
         if op in WITH_ATTRIBUTES:

@@ -1,13 +1,14 @@
 """unisono::conv2d and unisono::gemm, operators of PyTorch's dispatcher, and their backward operators.
 
-They are registered from Python (torch.library) over the extension; the epilogue is a text, or the number of a Python
-function. Backward passes are PyTorch's own operators: the contraction and the epilogue are computed anew from the saved
+They are registered from Python (torch.library) over the extension; the epilogue is a text, or a reference to a
+Python function of this process. Backward passes are PyTorch's own operators: the contraction and the epilogue are computed anew from the saved
 inputs, and differentiated by autograd, within one operator that tracing does not open.
 """
 
 from __future__ import annotations
 
 import contextlib
+import numbers
 from typing import Any, Optional, Sequence
 
 import torch
@@ -21,20 +22,35 @@ from ..operands import Space, axes_of_shape, store_shape
 from ..tensors import torch_dtypes
 from .interpret import Interpreter
 
+torch.utils._pytree.register_constant(Graph)  # to torch.compile: a graph does not change
+
+
 def text_of(epilogue: Any) -> str:
     """The epilogue as the operators take it."""
     if isinstance(epilogue, str):
+        if epilogue.startswith("@"):
+            raise UserError(f"the epilogue {epilogue!r} begins with '@'; expected an expression such as 'silu(acc + bias[n])'")
         return epilogue
     if isinstance(epilogue, Graph):
-        return str(epilogue)
+        return _text_of_graph(epilogue)
     if not isinstance(epilogue, Epilogue) or epilogue.number < 0:
         raise UserError("where gradients or torch.compile need it, an epilogue is a text, a unisono.Graph, or a function made "
                         "by @unisono.epilogue")
-    return f"@{epilogue.number}"
+    return epilogue.reference
+
+
+@torch._dynamo.assume_constant_result
+def _text_of_graph(graph: Graph) -> str:
+    return str(graph)
 
 
 def _epilogue(text: str) -> Any:
-    return REGISTERED[int(text[1:])] if text.startswith("@") else text
+    if not text.startswith("@"):
+        return text
+    number = text[1:].partition(":")[0]
+    if not number.isdigit() or int(number) >= len(REGISTERED) or REGISTERED[int(number)].reference != text:
+        raise UserError(f"the epilogue {text!r} is no function of this process; expected a text, or one made by @unisono.epilogue")
+    return REGISTERED[int(number)]
 
 
 def _split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict:
@@ -51,9 +67,18 @@ def _split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dic
 def join(operands: dict) -> tuple[str, list[float], list[Tensor]]:
     """The reverse of _split."""
     given = {n: v for n, v in operands.items() if v is not None}
-    names = ",".join(n + "=" if isinstance(v, (int, float)) else n for n, v in given.items())
-    return (names, [float(v) for v in given.values() if isinstance(v, (int, float))],
-            [v for v in given.values() if not isinstance(v, (int, float))])
+    for name, v in given.items():
+        if not isinstance(v, numbers.Real):
+            _check_tensor(name, v)
+    names = ",".join(n + "=" if isinstance(v, numbers.Real) else n for n, v in given.items())
+    return (names, [float(v) for v in given.values() if isinstance(v, numbers.Real)],
+            [v for v in given.values() if not isinstance(v, numbers.Real)])
+
+
+def _check_tensor(name: str, x: Any) -> None:
+    if not isinstance(x, Tensor):
+        raise UserError(f"argument '{name}' is a {type(x).__name__}, beside a PyTorch tensor for which gradients or tracing are "
+                        "asked; expected a PyTorch tensor: torch.from_numpy() makes one")
 
 
 def _graph(text: str, operands: dict, dtype: DType, space: Space) -> Graph:
@@ -82,11 +107,15 @@ def _is_last(x: Tensor, w: Tensor) -> bool:
 
 
 def _conv_space(x: Tensor, w: Tensor, stride, padding, dilation) -> Space:
+    if x.dim() != 4 or w.dim() != 4:
+        raise UserError(f"conv2d: x has shape {tuple(x.shape)}, w {tuple(w.shape)}; expected (N,C,H,W) and (K,C/groups,R,S)")
     rows = tuple((x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in (0, 1))
     return Space(x.shape[0], rows, w.shape[0], True, _is_last(x, w))
 
 
 def _gemm_space(a: Tensor, b: Tensor) -> Space:
+    if a.dim() != b.dim() or a.dim() not in (2, 3):
+        raise UserError(f"gemm: a has shape {tuple(a.shape)}, b {tuple(b.shape)}; expected matrices, or batches of them")
     return Space(a.shape[0] if a.dim() == 3 else 1, (a.shape[-2],), b.shape[-1], False, False, a.dim() == 3)
 
 
@@ -252,6 +281,7 @@ gemm.register_autograd(_backward(gemm_backward), setup_context=_save)
 def call_conv2d(x, w, epilogue, stride, padding, dilation, groups, out_dtype, operands):
     """What unisono.conv2d returns, by the operator: gradients and torch.compile see it."""
     names, scalars, tensors = join(operands)
+    _check_tensor("w", w)
     text = text_of(epilogue)
     results = conv2d(x, w, tensors, scalars, text, names, list(stride), list(padding), list(dilation), groups, out_dtype)
     return _named(results, text, _out_dtype(x, out_dtype))
@@ -259,6 +289,7 @@ def call_conv2d(x, w, epilogue, stride, padding, dilation, groups, out_dtype, op
 
 def call_gemm(a, b, epilogue, out_dtype, operands):
     names, scalars, tensors = join(operands)
+    _check_tensor("b", b)
     text = text_of(epilogue)
     return _named(gemm(a, b, tensors, scalars, text, names, out_dtype), text, _out_dtype(a, out_dtype))
 

@@ -19,6 +19,7 @@ aten, prims = torch.ops.aten, torch.ops.prims
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 SAME = (aten.alias.default, aten.detach.default, aten.clone.default)
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
+ALIASES = (aten.alias.default, aten.detach.default, *VIEWS)  # their results share memory with what they read
 CASTS = (aten._to_copy.default, prims.convert_element_type.default)
 UNARY = {
     aten.relu.default: "relu", aten.sigmoid.default: "sigmoid", aten.tanh.default: "tanh", aten.silu.default: "silu",
@@ -92,6 +93,8 @@ class Region:
             return _number(x)
         if x in self.names:
             return self.names[x]
+        if axes is None and x in self.operands:
+            axes = self.axes_of(x)  # this time it broadcasts: [n] may be a tensor along the width here
         if x not in self.operands:
             if not is_static(x) or x.meta["val"].dtype not in FLOATS:
                 raise Refused(f"operand {x.name} is no floating-point tensor of known shape")
@@ -126,10 +129,14 @@ class Region:
         for late in list(self.operands)[before[1]:]:
             del self.operands[late]
 
-    def results(self) -> list[Node]:
-        """Values that nodes outside read: the stores."""
+    def escaping(self) -> list[Node]:
+        """Values that nodes outside read."""
         return [n for n in (self.anchor, *self.absorbed)
                 if any(user not in self.names for user in n.users) and not _is_tuple(n)]
+
+    def results(self) -> list[Node]:
+        """The stores: each value that escapes, once for all of its aliases."""
+        return list(dict.fromkeys(source_of(n) for n in self.escaping()))
 
     def text(self) -> str:
         kinds = torch_dtypes()
@@ -137,6 +144,13 @@ class Region:
         for i, node in enumerate(self.results()):
             lines.append(f"store {self.names[node]} as y{i} : {kinds[node.meta['val'].dtype].name}")
         return "\n".join(lines) + "\n"
+
+
+def source_of(node: Node) -> Node:
+    """The value of which a node is an alias or a view, or the node itself."""
+    while node.target in ALIASES:
+        node = node.args[0]
+    return node
 
 
 def _is_tuple(node: Node) -> bool:
@@ -246,7 +260,9 @@ def expression(region: Region, node: Node) -> str:
 
 
 def _check_shape(region: Region, node: Node) -> None:
-    shape, space = shape_of(node), region.space
+    shape, space, value = shape_of(node), region.space, node.meta["val"]
+    if not value.is_contiguous() and not (region.kind == "conv2d" and value.is_contiguous(memory_format=torch.channels_last)):
+        raise Refused(f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last")
     if shape == space.shape_mn:
         return
     views = region.kind == "gemm" and not space.is_batched
