@@ -88,7 +88,7 @@ class Analysis {
     const Reader reader(e_.graph, e_.norm, statistical_);
     std::set<ValueId> before, after, tensors_before, tensors_after;
     const auto add = [](const Reads& r, std::set<ValueId>& columns, std::set<ValueId>& tensors) {
-      columns.insert(r.columns.begin(), r.columns.end());
+      columns.merge(r.vectors());
       tensors.insert(r.tensors.begin(), r.tensors.end());
     };
     if (e_.norm) add(reader.read(e_.norm->input, false), before, tensors_before);
@@ -127,9 +127,9 @@ class Analysis {
     const Reads reads = Reader(g, e_.norm, statistical_).read(s.value, true);
     way.raw = reads.raw;
     const bool needs_accumulator = reads.accumulator && e_.norm;
-    const auto statistic =
-        std::find_if(reads.columns.begin(), reads.columns.end(), [&](ValueId c) { return statistical_[c]; });
-    if (statistic != reads.columns.end())
+    const std::set<ValueId> vectors = reads.vectors();
+    const auto statistic = std::find_if(vectors.begin(), vectors.end(), [&](ValueId v) { return statistical_[v]; });
+    if (statistic != vectors.end())
       way.not_after = because(
           fmt::format("elements read the statistics '{}' otherwise than by y = (x - mean) * factor + shift, x = '{}'",
                       text_of(g, *statistic), text_of(g, e_.norm->input)));

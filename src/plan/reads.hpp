@@ -14,6 +14,13 @@ namespace unisono::plan {
 struct Reads {
   std::set<ValueId> columns, rows, tensors;
   bool accumulator = false, result = false, raw = false;
+
+  /// The values of channels, images and rows.
+  std::set<ValueId> vectors() const {
+    std::set<ValueId> all = columns;
+    all.insert(rows.begin(), rows.end());
+    return all;
+  }
 };
 
 class Reader {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "plan/analyse.hpp"
 #include "unit/plan/problems.hpp"
 
 namespace unisono::plan {
@@ -36,6 +37,14 @@ TEST(SecondPass, AStoreOfF32IsWhereTilesWait) {
   EXPECT_EQ(names(e, StorePath::after), "y");
   EXPECT_EQ(names(e, StorePath::direct), "z");
   EXPECT_FALSE(e.side_after());
+}
+
+// A normalisation of rows gives elements y alone: whoever reads the mean itself is computed by general reductions
+TEST(SecondPass, AMeanThatElementsReadIsAReduction) {
+  const auto e = analyse(passes::run_pipeline(parse("store layer_norm(acc) + mean(acc, over=n) as y : bf16")), extents,
+                         {.channels = 256});
+  ASSERT_TRUE(e);
+  EXPECT_TRUE(e->general);
 }
 
 TEST(SecondPass, WithoutF32TheLastStoreIs) {
