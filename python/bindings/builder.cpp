@@ -272,7 +272,7 @@ void bind_builder(nb::module_& m) {
   nb::class_<GraphBuilder>(m, "GraphBuilder",
                            "Builds epilogue graphs. Wrong use raises UserError at the call that is wrong.")
       .def(nb::init<>())
-      .def("acc", &GraphBuilder::acc, Keep(), "The accumulator of the contraction, f32, [m,n].")
+      .def("acc", nb::overload_cast<>(&GraphBuilder::acc), Keep(), "The accumulator of the contraction, f32, [m,n].")
       .def(
           "operand",
           [](GraphBuilder& g, const std::string& name, const std::string& axes, std::optional<DType> dtype,
