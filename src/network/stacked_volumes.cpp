@@ -276,10 +276,11 @@ std::optional<Refusal> refuse_stacking(const Network& n, const Operator& op) {
   if (!is_volume(n[op.inputs[0]].shape) || !is_volume(n[op.output].shape))
     return because(fmt::format("its volumes {} have no known extents", to_string(n[op.inputs[0]].shape)));
   if (n[op.inputs[0]].is_constant()) return because("its volumes are a constant");
-  for (const TensorId id : {op.inputs[0], op.inputs[1], op.output})
-    if (const Dim& rows = stacked_shape(n[id].shape)[2]; rows.value() > largest_extent)
-      return because(
-          fmt::format("its planes one below the other have {} rows; at most {}", rows.value(), largest_extent));
+  for (const TensorId id : {op.inputs[0], op.inputs[1], op.output}) {
+    const std::int64_t rows = n[id].shape[2].value() * n[id].shape[3].value();  // each at most 2^31
+    if (rows > largest_extent)
+      return because(fmt::format("its planes one below the other have {} rows; at most {}", rows, largest_extent));
+  }
   return std::nullopt;
 }
 
