@@ -41,8 +41,8 @@ TEST(SecondPass, AStoreOfF32IsWhereTilesWait) {
 
 // A normalisation of rows gives elements y alone: whoever reads the mean itself is computed by general reductions
 TEST(SecondPass, AMeanThatElementsReadIsAReduction) {
-  const auto e = analyse(passes::run_pipeline(parse("store silu(layer_norm(acc)) * mean(acc, over=n) as y : bf16")), extents,
-                         {.channels = 256});
+  const auto e = analyse(passes::run_pipeline(parse("store silu(layer_norm(acc)) * mean(acc, over=n) as y : bf16")),
+                         extents, {.channels = 256});
   ASSERT_TRUE(e);
   EXPECT_TRUE(e->general);
 }
