@@ -1,5 +1,6 @@
 /// Contractions, compile(), executables, launches and explanations.
 
+#include "options.hpp"
 #include "tensors.hpp"
 
 namespace unisono::python {
@@ -32,37 +33,13 @@ Margins margins_of(nb::handle object) {
 
 /// The keyword arguments of compile() and explain().
 CompileOptions options_of(const nb::kwargs& keywords) {
-  CompileOptions options;
-  for (const auto& [key, value] : keywords) {
-    const auto name = nb::cast<std::string>(key);
-    if (name == "device")
-      options.device = nb::cast<Device>(value);
-    else if (name == "device_index")
-      options.device_index = nb::cast<int>(value);
-    else if (name == "threads")
-      options.threads = nb::cast<int>(value);
-    else if (name == "storage")
-      options.storage = nb::cast<std::map<std::string, DType>>(value);
-    else if (name == "plan")
-      options.plan = nb::cast<std::string>(value);
-    else if (name == "tuned")
-      options.tuned = nb::cast<bool>(value);
-    else if (name == "accurate")
-      options.accurate = nb::cast<bool>(value);
-    else if (name == "spare_sms")
-      options.spare_sms = nb::cast<int>(value);
-    else if (name == "watchdog")
-      options.watchdog = nb::cast<bool>(value);
-    else if (name == "device_scalars") {
-      for (nb::handle scalar : nb::cast<nb::iterable>(value))
-        options.device_scalars.insert(nb::cast<std::string>(scalar));
-    } else {
-      throw UserError("compile: there is no option '" + name +
-                      "'; there are device, device_index, threads, storage, "
-                      "plan, tuned, accurate, spare_sms, watchdog, device_scalars and constant_filter");
-    }
-  }
-  return options;
+  using O = CompileOptions;
+  static const OptionFields<O> fields{{"device", field(&O::device)},     {"device_index", field(&O::device_index)},
+                                      {"threads", field(&O::threads)},   {"storage", field(&O::storage)},
+                                      {"plan", field(&O::plan)},         {"tuned", field(&O::tuned)},
+                                      {"accurate", field(&O::accurate)}, {"spare_sms", field(&O::spare_sms)},
+                                      {"watchdog", field(&O::watchdog)}, {"device_scalars", field(&O::device_scalars)}};
+  return read_options("compile", fields, keywords);
 }
 
 /// Tensors and numbers of one call. The right operand may be None if it was given when compiling.
@@ -101,7 +78,14 @@ void bind_contractions(nb::module_& m) {
       .def(
           "__init__",
           [](Gemm* self, Extent m, Extent n, Extent k, Extent batch, bool ta, bool tb, DType da, DType db) {
-            new (self) Gemm{batch, m, n, k, ta, tb, da, db};
+            new (self) Gemm{.batch = batch,
+                            .m = m,
+                            .n = n,
+                            .k = k,
+                            .transpose_a = ta,
+                            .transpose_b = tb,
+                            .dtype_a = da,
+                            .dtype_b = db};
           },
           nb::kw_only(), "m"_a, "n"_a, "k"_a, "batch"_a = 1, "transpose_a"_a = false, "transpose_b"_a = false,
           "dtype_a"_a = DType::f32, "dtype_b"_a = DType::f32)

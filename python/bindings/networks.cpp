@@ -1,5 +1,6 @@
 /// Networks from ONNX files: compile, run, enqueue, reports.
 
+#include "options.hpp"
 #include "tensors.hpp"
 
 namespace unisono::python {
@@ -14,37 +15,14 @@ struct PythonNetwork {
 };
 
 NetworkOptions options_of(const nb::kwargs& keywords) {
-  NetworkOptions options;
-  for (const auto& [key, value] : keywords) {
-    const auto name = nb::cast<std::string>(key);
-    if (name == "device")
-      options.device = nb::cast<Device>(value);
-    else if (name == "device_index")
-      options.device_index = nb::cast<int>(value);
-    else if (name == "threads")
-      options.threads = nb::cast<int>(value);
-    else if (name == "layout")
-      options.layout = nb::cast<Layout>(value);
-    else if (name == "fuse")
-      options.fuse = nb::cast<bool>(value);
-    else if (name == "cached_plans")
-      options.cached_plans = nb::cast<std::size_t>(value);
-    else if (name == "precision")
-      options.precision = nb::cast<DType>(value);
-    else if (name == "tuned")
-      options.tuned = nb::cast<bool>(value);
-    else if (name == "spare_sms")
-      options.spare_sms = nb::cast<int>(value);
-    else if (name == "watchdog")
-      options.watchdog = nb::cast<bool>(value);
-    else if (name == "strict")
-      options.strict = nb::cast<bool>(value);
-    else
-      throw UserError("compile_network: there is no option '" + name +
-                      "'; there are device, device_index, threads, "
-                      "layout, fuse, cached_plans, precision, tuned, spare_sms, watchdog and strict");
-  }
-  return options;
+  using O = NetworkOptions;
+  static const OptionFields<O> fields{{"device", field(&O::device)},       {"device_index", field(&O::device_index)},
+                                      {"threads", field(&O::threads)},     {"layout", field(&O::layout)},
+                                      {"fuse", field(&O::fuse)},           {"cached_plans", field(&O::cached_plans)},
+                                      {"precision", field(&O::precision)}, {"tuned", field(&O::tuned)},
+                                      {"spare_sms", field(&O::spare_sms)}, {"watchdog", field(&O::watchdog)},
+                                      {"strict", field(&O::strict)}};
+  return read_options("compile_network", fields, keywords);
 }
 
 std::vector<std::string> names_of(const Network& network, const std::vector<TensorId>& ids) {

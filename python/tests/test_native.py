@@ -122,6 +122,10 @@ def test_unknown_options_and_refusals():
     graph = u.parse("store acc as y")
     with pytest.raises(u.UserError, match="no option 'fast'"):
         u.compile(u.Gemm(m=4, n=8, k=16), graph, fast=True)
+    with pytest.raises(u.UserError, match="option 'threads' is '4'; expected a whole number"):
+        u.compile(u.Gemm(m=4, n=8, k=16), graph, threads="4")
+    with pytest.raises(u.UserError, match="option 'tuned' is 3; expected True or False"):
+        u.compile(u.Gemm(m=4, n=8, k=16), graph, tuned=3)
     with pytest.raises(u.UserError, match="m"):
         u.compile(u.Gemm(m=0, n=8, k=16), graph)
     with pytest.raises(u.Unsupported):
