@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""The GPU suites: Unisono and cuDNN (unisono_gpu_bench), then PyTorch eager, compile and max-autotune, on one GPU in one run.
+"""The GPU suites: Unisono and cuDNN or cuBLASLt (unisono_gpu_bench) and PyTorch eager, compile and max-autotune, on one GPU.
+
+All contenders of a case take turns in one duty cycle: PyTorch's run in a process of their own (bench/peers/torch_gpu.py), which
+unisono_gpu_bench asks for a replay whenever it is their turn.
 
 Writes bench/results/SUITE.json and docs/performance-SUITE.svg, fills the tables of docs/performance.md, and prints the
-ratios. A case or a peer that fails is recorded with its error, and the rest goes on: after a crash or a hang the program
-is started again behind the case at fault. The peers have limits of time; what they have not measured by then is absent.
+ratios. A case or a peer that fails is recorded with its error, and the rest goes on: after a crash or a hang a program
+is started again behind the case at fault. A peer that has compiled for --limit seconds takes no part in further cases.
 
 usage: bench/run_gpu.py [SUITE…] [--binary FILE] [--plans N] [--peers eager,compile,max_autotune] [--limit SECONDS]
                         [--results FOLDER] [--docs FOLDER] [--commit TEXT] [-- options of unisono_gpu_bench]
@@ -16,6 +19,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import report
@@ -36,12 +40,48 @@ def recorded(args):
     return {suite: json.loads(file.read_text()) for suite, file in files.items() if file.exists()}
 
 
-def run_unisono(args):
+class TorchBeside:
+    """Keeps torch_gpu.py listening at `socket`: whenever it ends, as after a case that broke it, it is started again."""
+
+    def __init__(self, args, folder):
+        self.socket = pathlib.Path(folder) / "peers"
+        self.command = [sys.executable, str(ROOT / "bench/peers/torch_gpu.py"), str(self.socket), "--peers", args.peers,
+                        "--limit", str(args.limit)]
+        self.over, self.process, self.lock = False, None, threading.Lock()
+        self.thread = threading.Thread(target=self.keep)
+
+    def keep(self):
+        quick = 0  # a program that ends at once, three times, will not do otherwise the next time
+        while quick < 3:
+            with self.lock:
+                if self.over:
+                    return
+                self.socket.unlink(missing_ok=True)
+                self.process = subprocess.Popen(self.command)
+            start = time.monotonic()
+            code = self.process.wait()
+            quick = quick + 1 if time.monotonic() - start < 5 else 0
+            if not self.over:
+                print(f"torch_gpu.py ended with {code}", file=sys.stderr)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        with self.lock:
+            self.over = True
+            if self.process:
+                self.process.kill()
+        self.thread.join()
+
+
+def run_all(args, beside):
     """Runs unisono_gpu_bench over the suites, again behind each case at which it ended. Returns {suite: results}."""
     for suite in args.suites:
         (args.results / f"{suite}.json").unlink(missing_ok=True)
     command = [args.binary, *(ROOT / f"bench/cases/{suite}.txt" for suite in args.suites), "--json", args.results,
-               "--plans", args.plans, "--commit", args.commit, *args.rest]
+               "--plans", args.plans, "--commit", args.commit, *(["--beside", beside.socket] if beside else []), *args.rest]
     before = -1
     while True:
         found = recorded(args)
@@ -55,47 +95,15 @@ def run_unisono(args):
         print(f"unisono_gpu_bench ended with {code}", file=sys.stderr)
 
 
-def run_torch(args, files, peers):
-    """JSON lines of bench/peers/torch_gpu.py; the program is killed at its limit, and what it said till then counts."""
-    command = [sys.executable, ROOT / "bench/peers/torch_gpu.py", *files, "--peers", ",".join(peers)]
-    lines, start = [], time.time()
-    with tempfile.TemporaryFile("w+") as said:
-        try:
-            code = subprocess.run([*map(str, command)], stdout=said, timeout=args.limit).returncode
-        except subprocess.TimeoutExpired:
-            code = f"the limit of {args.limit:.0f} s"
-        said.seek(0)
-        lines = [json.loads(line) for line in said if line.startswith("{") and line.endswith("}\n")]
-    print(f"torch_gpu.py {','.join(peers)}: {time.time() - start:.0f} s, ended with {code}, {len(lines)} lines", file=sys.stderr)
-    return lines, code
-
-
-def merge(suite, lines):
-    """Adds what PyTorch measured to a suite's results."""
-    cases = {c["name"]: c for c in suite["cases"]}
-    for line in lines:
-        if "torch" in line:
-            suite.update(line)
-        elif line["suite"] == suite["suite"] and line["name"] in cases:
-            case = cases[line["name"]]
-            for key in ("peers", "peer_spread", "peer_errors"):
-                case.setdefault(key, {})
-            if "error" in line:
-                case["peer_errors"][line["peer"]] = line["error"]
-            else:
-                case["peers"][line["peer"]] = line["us"]
-                case["peer_spread"][line["peer"]] = line["spread"]
-                case.setdefault("peers_hot", {})[line["peer"]] = line["hot_us"]
-                case.setdefault("peer_compile_seconds", {})[line["peer"]] = line["compile_seconds"]
-
-
-def note_missing(suite, peers, code):
-    """A peer that never answered for a case is said to be absent, with how its program ended."""
+def note_missing(suite, peers):
+    """A peer that never answered for a case is said to be absent, with why its program gave no answer."""
     for case in suite["cases"]:
+        errors = case.setdefault("peer_errors", {})
+        why = errors.pop("beside", "its program did not come so far")
         for peer in peers:
             name = "torch_" + peer
-            if name not in case.get("peers", {}) and name not in case.get("peer_errors", {}):
-                case.setdefault("peer_errors", {})[name] = f"not measured: its program ended with {code}"
+            if name not in case.get("peers", {}) and name not in errors:
+                errors[name] = f"not measured: {why}"
 
 
 def commit():
@@ -113,7 +121,7 @@ def main():
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/release/bench/unisono_gpu_bench")
     parser.add_argument("--plans", type=int, default=1)
     parser.add_argument("--peers", default="eager,compile,max_autotune", help="of PyTorch; empty: none")
-    parser.add_argument("--limit", type=float, default=150, help="seconds of each of the two runs of PyTorch")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of compiling of each peer")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results")
     parser.add_argument("--docs", type=pathlib.Path, default=ROOT / "docs")
     parser.add_argument("--commit", default="")
@@ -127,21 +135,18 @@ def main():
         parser.error(f"{args.binary} does not exist; build the target unisono_gpu_bench, or give --binary")
     args.results.mkdir(parents=True, exist_ok=True)
 
-    measured = run_unisono(args)
+    peers = [p for p in args.peers.split(",") if p]
+    with tempfile.TemporaryDirectory() as folder:
+        if peers:
+            with TorchBeside(args, folder) as beside:
+                measured = run_all(args, beside)
+        else:
+            measured = run_all(args, None)
     if not measured:
         sys.exit("no suite has a result: see above")
-    peers = [p for p in args.peers.split(",") if p]
-    # What must be searched for comes last and alone, so that its limit costs the others nothing; blocks ahead of bare
-    # convolutions, which PyTorch leaves to cuDNN anyway
-    files = [args.results / f"{name}.json" for name in ("block", "wide", "breadth", "gemm", "swiglu", "epilogue", "conv", "groups", "depthwise") if name in measured]
-    for group in ([p for p in peers if p != "max_autotune"], [p for p in peers if p == "max_autotune"]):
-        if not group:
-            continue
-        lines, code = run_torch(args, files, group)
-        for name, suite in measured.items():
-            merge(suite, lines)
-            note_missing(suite, group, code)
-            (args.results / f"{name}.json").write_text(json.dumps(suite, indent=1, ensure_ascii=False) + "\n")
+    for name, suite in measured.items():
+        note_missing(suite, peers)
+        (args.results / f"{name}.json").write_text(json.dumps(suite, indent=1, ensure_ascii=False) + "\n")
     for suite in measured.values():
         print(report.text_table(suite) + "\n")
     report.write(args.results, args.docs)

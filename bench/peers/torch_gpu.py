@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 """PyTorch on the cases of the GPU benchmark: eager, torch.compile, and torch.compile with max-autotune.
 
-Reads the cases as `unisono bench --list` or a result of `unisono bench --json` has them: convolution, text of the epilogue,
-operands, number of sets. The text is translated into PyTorch's functions, statement by statement. As in the benchmark
-itself, the operands rotate through more than L2, a time is that of one execution within the replay
-of a CUDA graph, and what is printed is the median over rounds.
+Serves unisono_gpu_bench (`--beside SOCKET`), whose contenders and these take turns in one duty cycle; tools/bench/peer_program.hpp
+describes what is said at the socket. A case is its convolution, text of the epilogue, operands, number of sets. The text is
+translated into PyTorch's functions, statement by statement. As in the benchmark itself, the operands rotate through more than L2,
+and a time is that of one execution within the replay of a CUDA graph.
 
-One JSON line a case and contender: {"suite", "name", "peer", "us", "spread"} or {…, "error"}.
+usage: torch_gpu.py SOCKET [--peers eager,compile,max_autotune] [--limit SECONDS]
 
-usage: torch_gpu.py CASES.json… [--peers eager,compile,max_autotune] [--only TEXT] [--rounds 5] [--replays 8]
+It ends when the benchmark leaves. A peer that has taken SECONDS for compiling, over all cases, takes no part in further ones.
 """
 import argparse
 import ast
 import json
+import os
+import queue
 import re
-import statistics
+import socket
 import sys
+import threading
 import time
 
 PEERS = {"eager": None, "compile": {}, "max_autotune": {"mode": "max-autotune-no-cudagraphs"}}
@@ -217,70 +220,79 @@ class Replays:
         return start.elapsed_time(stop) * 1e3 / self.executions
 
 
-def take_turns(contenders, rounds, replays, pause):
-    times = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, contender in contenders.items():
-            time.sleep(pause)
-            for _ in range(2):
-                contender.time()
-            times[name].append([contender.time() for _ in range(replays)])
-    return times
+class Server:
+    """Answers requests one by one; `seconds` is what each peer has taken for compiling."""
 
+    def __init__(self, torch, peers, limit):
+        self.torch, self.peers, self.limit = torch, peers, limit
+        self.seconds = dict.fromkeys(peers, 0.0)
+        self.contenders = {}
 
-def measure(contenders, args):
-    """{name: (median, spread, median under load)}: the contenders take turns, each from rest, then without pauses; spread is that of the
-    medians of the rounds. The protocol is unisono_gpu_bench's (tools/bench/replays.hpp)."""
-    time.sleep(0.5)
-    rested = take_turns(contenders, args.rounds, args.replays, args.pause)
-    hot = take_turns(contenders, 3, args.replays, 0)
-    result = {}
-    for name, rounds_of_one in rested.items():
-        middle = statistics.median(t for r in rounds_of_one for t in r)
-        medians = [statistics.median(r) for r in rounds_of_one]
-        result[name] = middle, (max(medians) - min(medians)) / middle, statistics.median(t for r in hot[name][1:] for t in r)
-    return result
-
-
-def run_case(torch, suite, case, peers, args):
-    emit = lambda peer, **row: print(json.dumps({"suite": suite, "name": case["name"], "peer": "torch_" + peer, **row}), flush=True)
-    try:
-        function, sets = make_function(torch, case), make_sets(torch, case)
-    except Exception as error:  # noqa: BLE001: a peer that cannot run a case is a result
-        for peer in peers:
-            emit(peer, error=f"{type(error).__name__}: {error}"[:400])
-        return
-    contenders, seconds = {}, {}
-    for peer in peers:
+    def prepare(self, case, suite):
+        print(f"[torch {suite}] {case['name']}", file=sys.stderr, flush=True)
+        self.release()
         try:
-            torch._dynamo.reset()
+            function, sets = make_function(self.torch, case), make_sets(self.torch, case)
+        except Exception as error:  # noqa: BLE001: a peer that cannot run a case is a result
+            return {"contenders": [], "errors": {f"torch_{p}": described(error) for p in self.peers}}
+        ready, errors = [], {}
+        for peer in self.peers:
+            if self.seconds[peer] > self.limit:
+                errors[f"torch_{peer}"] = f"not measured: compiling had taken {self.seconds[peer]:.0f} s, the limit is {self.limit:.0f}"
+                continue
             start = time.time()
-            runs = function if PEERS[peer] is None else torch.compile(function, **PEERS[peer])
-            runs(*sets[0])
-            torch.cuda.synchronize()
-            seconds[peer] = time.time() - start
-            contenders[peer] = Replays(torch, runs, sets)
-        except Exception as error:  # noqa: BLE001
-            emit(peer, error=f"{type(error).__name__}: {error}"[:400])
-    for peer, (us, spread, hot) in measure(contenders, args).items():
-        emit(peer, us=round(us, 3), spread=round(spread, 4), hot_us=round(hot, 3), compile_seconds=round(seconds[peer], 2))
+            try:
+                self.torch._dynamo.reset()
+                runs = function if PEERS[peer] is None else self.torch.compile(function, **PEERS[peer])
+                runs(*sets[0])
+                self.torch.cuda.synchronize()
+                taken = time.time() - start
+                self.contenders[f"torch_{peer}"] = Replays(self.torch, runs, sets)
+                ready.append({"peer": f"torch_{peer}", "compile_seconds": round(taken, 2)})
+            except Exception as error:  # noqa: BLE001
+                errors[f"torch_{peer}"] = described(error)
+            self.seconds[peer] += time.time() - start
+        return {"contenders": ready, "errors": errors}
+
+    def release(self):
+        self.contenders.clear()
+        self.torch.cuda.empty_cache()
+        return {}
+
+    def answer(self, request):
+        try:
+            if "prepare" in request:
+                return self.prepare(request["prepare"], request.get("suite", ""))
+            if "time" in request:
+                return {"us": self.contenders[request["time"]].time()}
+            return self.release() if "release" in request else {"error": f"unknown request {sorted(request)}"}
+        except Exception as error:  # noqa: BLE001: the benchmark goes on without this one
+            return {"error": described(error)}
 
 
-def read_suites(paths):
-    for path in paths:
-        with open(path) as file:
-            content = json.load(file)
-        yield from content if isinstance(content, list) else [content]
+def described(error):
+    return f"{type(error).__name__}: {error}"[:400]
+
+
+def requests_of(connection):
+    """Requests as they come. If the benchmark leaves while one is worked at, which may be never, the process ends."""
+    waiting, lines = queue.Queue(), connection.makefile()
+
+    def read():
+        for line in lines:
+            waiting.put(json.loads(line))
+        waiting.put(None)
+        time.sleep(5)
+        os._exit(3)
+    threading.Thread(target=read, daemon=True).start()
+    yield from iter(waiting.get, None)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="+")
+    parser.add_argument("socket")
     parser.add_argument("--peers", default=",".join(PEERS))
-    parser.add_argument("--only", default="")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--replays", type=int, default=8)
-    parser.add_argument("--pause", type=float, default=0.1, help="seconds without work before each turn")
+    parser.add_argument("--limit", type=float, default=600, help="seconds of compiling of each peer")
     args = parser.parse_args()
     peers = [p for p in args.peers.split(",") if p]
     if unknown := [p for p in peers if p not in PEERS]:
@@ -290,14 +302,18 @@ def main():
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = True  # what cases of f32 mean
     torch.set_grad_enabled(False)
     torch.manual_seed(0)
-    print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "torch_cudnn": torch.backends.cudnn.version(),
-                      "torch_gpu": torch.cuda.get_device_name()}), flush=True)
-    for suite in read_suites(args.cases):
-        for case in suite["cases"]:
-            if args.only in case["name"]:
-                print(f"[torch {suite['suite']}] {case['name']}", file=sys.stderr, flush=True)
-                run_case(torch, suite["suite"], case, peers, args)
-                torch.cuda.empty_cache()
+    server = Server(torch, peers, args.limit)
+    about = {"torch": torch.__version__, "cuda": torch.version.cuda, "torch_cudnn": torch.backends.cudnn.version(),
+             "torch_gpu": torch.cuda.get_device_name()}
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(args.socket)
+        listening.listen(1)
+        connection, _ = listening.accept()
+    os.unlink(args.socket)  # the next one to come waits for the next program
+    with connection:
+        connection.sendall((json.dumps({"about": about}) + "\n").encode())
+        for request in requests_of(connection):
+            connection.sendall((json.dumps(server.answer(request)) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -170,6 +170,7 @@ def arguments():
     parser.add_argument("--run-limit", type=int, default=600, help="seconds for one run")
     parser.add_argument("--seconds", type=float, default=0, help="begin no network after so long; 0: no limit")
     parser.add_argument("--times", help="unisono_bench_onnx: time what came out right, beside PyTorch")
+    parser.add_argument("--together", type=int, default=8, help="networks that PyTorch compiles at a time, before they are timed")
     parser.add_argument("--peers", default="eager,compile", help="of PyTorch; none: empty")
     parser.add_argument("--judge", action=argparse.BooleanOptionalAction, default=True,
                         help="judge anew, or time what was judged")

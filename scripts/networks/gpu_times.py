@@ -14,7 +14,6 @@ from .catalogue import GPU_ENTRIES
 # a library that is imported may touch the GPU, which no fork survives
 PROCESSES = multiprocessing.get_context("spawn")
 ROUNDS = 7
-TOGETHER = 8  # networks that are compiled at a time
 
 
 def captured(torch, call):
@@ -129,8 +128,10 @@ def add_times(rows, options):
     from .gpu import describe, merge
     timed = [r for r in rows if r["status"] == "right" and not r["on_host"]]
     peers = [p for p in options.peers.split(",") if p]
-    for first in range(0, len(timed), TOGETHER):
-        some = timed[first:first + TOGETHER]
+    # PyTorch compiles with a pool of processes for each network, which on few cores is slower than one
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(max(1, (os.cpu_count() or 1) // options.together)))
+    for first in range(0, len(timed), options.together):
+        some = timed[first:first + options.together]
         time_some(some, peers, os.path.abspath(options.times))
         for row in some:
             print(f"[{first + len(some)}/{len(timed)}] {describe(row)}", flush=True)

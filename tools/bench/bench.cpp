@@ -153,11 +153,17 @@ json head_of(const Options& options, const Ceilings& ceilings, const Peers& peer
   j["cublaslt"] = peers.cublaslt  ? peers.cublaslt->version()
                   : options.cudnn ? "absent: " + peers.cublaslt_error
                                   : "not asked for";
+  if (peers.beside) j.update(peers.beside->about());
   return j;
 }
 
 Peers open_peers(const Options& options) {
   Peers peers;
+  if (!options.beside.empty()) try {
+      peers.beside = std::make_unique<PeerProgram>(options.beside, options.beside_limit);
+    } catch (const PeerFailed& error) {
+      fmt::print(stderr, "{}\n", error.what());
+    }
   if (!options.cudnn) return peers;
   try {
     peers.cublaslt = std::make_unique<Cublaslt>(options.libraries);
@@ -205,7 +211,7 @@ bool run_suite(const Suite& suite, const std::vector<Prepared>& prepared, const 
     fmt::print(stderr, "[{} {}/{}] {}\n", suite.name, i + 1, suite.cases.size(), suite.cases[i].name);
     progress.begin(i);
     try {
-      Contest contest = run_contest(prepared[i], ceilings, peers, options);
+      Contest contest = run_contest(prepared[i], suite.name, ceilings, peers, options);
       if (!contest.result.error.empty()) fmt::print(stderr, "  {}\n", contest.result.error);
       progress.end(i, std::move(contest), options.sweep || options.plans > 1);
     } catch (const DeviceError& error) {

@@ -30,6 +30,8 @@ struct Options {
   double matmul_tflops = 0;  ///< given ceilings; 0: measured
   double copy_tbps = 0;
   std::filesystem::path libraries;  ///< folder of cuDNN and cuBLAS, if the linker does not know them
+  std::filesystem::path beside;     ///< socket of a program whose contenders take turns, too; empty: none
+  double beside_limit = 600;        ///< seconds that it may take for an answer: it compiles a case
   std::string commit;               ///< commit of the sources; empty: as git says
 };
 

@@ -50,6 +50,12 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::PositiveNumber);
   app.add_option("--libraries", o.libraries, "The folder of libcudnn and libcublas, if they are not found")
       ->type_name("FOLDER");
+  app.add_option("--beside", o.beside,
+                 "The Unix socket of a program whose contenders take turns with ours, such as bench/peers/torch_gpu.py")
+      ->type_name("SOCKET");
+  app.add_option("--beside-limit", o.beside_limit, "Seconds that this program may take for an answer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--commit", o.commit, "The commit of the sources, for the JSON; default: what git says");
 }
 

@@ -129,7 +129,7 @@ void describe(const Champion& unisono, const Case& c, const Ceilings& ceilings, 
 std::vector<VendorChampion> choose_vendors(std::vector<Vendor> all, bool present, Result& r) {
   std::vector<VendorChampion> vendors;
   for (const Vendor& v : all) {
-    VendorResult& result = r.vendor.emplace_back(VendorResult{v.peer, {}, "", v.error});
+    PeerResult& result = r.peers.emplace_back(PeerResult{.peer = v.peer, .time = {}, .engine = {}, .error = v.error});
     VendorChampion& champion = vendors.emplace_back();
     if (present) try {
         champion = choose_engine(v.engines(), v.peer);
@@ -141,24 +141,66 @@ std::vector<VendorChampion> choose_vendors(std::vector<Vendor> all, bool present
   return vendors;
 }
 
+// What another program has of the case. One that fails is looked for anew at the next case
+std::vector<PeerProgram::Ready> prepare_beside(const Case& c, const std::string& suite, Peers& peers,
+                                               const Options& options, Result& r) {
+  if (options.beside.empty()) return {};
+  try {
+    if (!peers.beside) peers.beside = std::make_unique<PeerProgram>(options.beside, options.beside_limit);
+    PeerProgram::Case prepared = peers.beside->prepare(to_json(c), suite);
+    for (const auto& [peer, why] : prepared.errors)
+      r.peers.push_back({.peer = peer, .time = {}, .engine = {}, .error = why});
+    return std::move(prepared.ready);
+  } catch (const PeerFailed& error) {
+    peers.beside.reset();
+    r.peers.push_back({.peer = "beside", .time = {}, .engine = {}, .error = error.what()});
+    return {};
+  }
+}
+
+struct Contenders {
+  const Champion& unisono;
+  const std::optional<Champion>& bare;
+  const std::vector<VendorChampion>& vendors;
+  const std::vector<PeerProgram::Ready>& beside;
+};
+
 // The same kernel stands at both ends of a round: what differs between its two times is noise
-void time_in_rounds(const Champion& unisono, const std::optional<Champion>& bare,
-                    const std::vector<VendorChampion>& vendors, const Options& options, Result& r) {
-  std::vector<Replays*> contenders{unisono.replays.get()};
-  if (bare) contenders.push_back(bare->replays.get());
-  for (const VendorChampion& v : vendors)
+void time_in_rounds(const Contenders& of, const Options& options, Result& r) {
+  std::vector<Contender*> contenders{of.unisono.replays.get()};
+  if (of.bare) contenders.push_back(of.bare->replays.get());
+  for (const VendorChampion& v : of.vendors)
     if (v.replays) contenders.push_back(v.replays.get());
-  contenders.push_back(unisono.replays.get());
+  for (const PeerProgram::Ready& p : of.beside) contenders.push_back(p.contender.get());
+  contenders.push_back(of.unisono.replays.get());
   const std::vector<Timing> times =
       measure(contenders, {options.rounds, options.replays, options.rest, options.pause, options.hot_rounds});
   r.unisono = times.front(), r.again = times.back();
-  if (bare) r.bare = times[1];
-  std::size_t next = bare ? 2 : 1;
-  for (std::size_t i = 0; i < vendors.size(); ++i)
-    if (vendors[i].replays) r.vendor[i].time = times[next++];
+  if (of.bare) r.bare = times[1];
+  std::size_t next = of.bare ? 2 : 1;
+  for (std::size_t i = 0; i < of.vendors.size(); ++i)
+    if (of.vendors[i].replays) r.peers[i].time = times[next++];
+  for (const PeerProgram::Ready& p : of.beside)
+    r.peers.push_back({p.peer, times[next++], "", "", p.compile_seconds});
 }
 
-void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const Options& options, Contest& contest) {
+// With the other program's contenders, or without them if it fails at one of its turns
+void time_beside(const Contenders& all, Peers& peers, const Options& options, Result& r) {
+  const Result before = r;
+  try {
+    time_in_rounds(all, options, r);
+    if (peers.beside) peers.beside->release();
+  } catch (const PeerFailed& error) {
+    peers.beside.reset();
+    r = before;
+    time_in_rounds({all.unisono, all.bare, all.vendors, {}}, options, r);
+    for (const PeerProgram::Ready& p : all.beside)
+      r.peers.push_back({.peer = p.peer, .time = {}, .engine = {}, .error = error.what()});
+  }
+}
+
+void time_all(const Prepared& p, const std::string& suite, const Ceilings& ceilings, Peers& peers,
+              const Options& options, Contest& contest) {
   const Case& c = *p.c;
   Result& r = contest.result;
   const Sets sets = make_sets(c, c.contraction(), c.graph, options.seed);
@@ -174,7 +216,8 @@ void time_all(const Prepared& p, const Ceilings& ceilings, Peers& peers, const O
     bare = choose(*p.bare, bare_sets, c.name + ", bare", r.bare_tried), r.bare_plan = plan_text(*bare->variant);
   std::vector<VendorChampion> vendors;
   if (options.cudnn) vendors = choose_vendors(vendors_of(c, peers, sets, bare_sets), has_vendor, r);
-  time_in_rounds(unisono, bare, vendors, options, r);
+  const std::vector<PeerProgram::Ready> beside = prepare_beside(c, suite, peers, options, r);
+  time_beside({unisono, bare, vendors, beside}, peers, options, r);
   if (c.is_bare()) r.bare = r.unisono, r.bare_plan = r.plan;
 
   if (!options.verify) return;
@@ -202,12 +245,13 @@ Prepared prepare(const Case& c, const plan::Device& device, const Options& optio
   return p;
 }
 
-Contest run_contest(const Prepared& prepared, const Ceilings& ceilings, Peers& peers, const Options& options) {
+Contest run_contest(const Prepared& prepared, const std::string& suite, const Ceilings& ceilings, Peers& peers,
+                    const Options& options) {
   Contest contest;
   contest.result.error = prepared.error;
   if (!prepared.error.empty()) return contest;
   try {
-    time_all(prepared, ceilings, peers, options, contest);
+    time_all(prepared, suite, ceilings, peers, options, contest);
   } catch (const Error& error) {
     contest = {};
     contest.result.error = error.what();

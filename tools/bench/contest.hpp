@@ -10,6 +10,7 @@
 #include "bench/cublaslt.hpp"
 #include "bench/cudnn.hpp"
 #include "bench/kernels.hpp"
+#include "bench/peer_program.hpp"
 #include "bench/report.hpp"
 
 namespace unisono::bench {
@@ -29,6 +30,7 @@ struct Peers {
   std::string cudnn_error;
   std::unique_ptr<Cublaslt> cublaslt;  ///< the same for products
   std::string cublaslt_error;
+  std::unique_ptr<PeerProgram> beside;  ///< null: there is none, or it failed, and the next case looks for it anew
 };
 
 /// A case that was timed, and whose comparison with the reference may still go on.
@@ -37,7 +39,8 @@ struct Contest {
   std::future<Checked> checking;  ///< may be invalid: nothing to wait for
 };
 
-/// Times the case. Never throws for what concerns this case alone; DeviceError if the GPU's context is broken.
-Contest run_contest(const Prepared& prepared, const Ceilings& ceilings, Peers& peers, const Options& options);
+/// Times the case, one of `suite`. Never throws for what concerns this case alone; DeviceError if the GPU's context is broken.
+Contest run_contest(const Prepared& prepared, const std::string& suite, const Ceilings& ceilings, Peers& peers,
+                    const Options& options);
 
 }  // namespace unisono::bench

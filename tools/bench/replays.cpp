@@ -88,7 +88,7 @@ void sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<d
 // times[contender][round][replay]
 using Times = std::vector<std::vector<std::vector<double>>>;
 
-Times take_turns(const std::vector<Replays*>& contenders, int rounds, int replays, double pause) {
+Times take_turns(const std::vector<Contender*>& contenders, int rounds, int replays, double pause) {
   Times times(contenders.size());
   for (int round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < contenders.size(); ++i) {
@@ -102,7 +102,7 @@ Times take_turns(const std::vector<Replays*>& contenders, int rounds, int replay
 
 }  // namespace
 
-std::vector<Timing> measure(const std::vector<Replays*>& contenders, const Protocol& protocol) {
+std::vector<Timing> measure(const std::vector<Contender*>& contenders, const Protocol& protocol) {
   sleep(protocol.rest);
   const Times rested = take_turns(contenders, protocol.rounds, protocol.replays, protocol.pause);
   const Times hot = take_turns(contenders, protocol.hot_rounds, protocol.replays, 0);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/contender.hpp"
 #include "bench/statistics.hpp"
 #include "gpu/device.hpp"
 
@@ -15,16 +16,16 @@ namespace unisono::bench {
 using Enqueue = std::function<void(CUstream)>;
 
 /// A graph of executions that take the sets in turn.
-class Replays {
+class Replays : public Contender {
  public:
   /// Runs each set once, then captures `rounds` × sets.size() executions. `what` is for messages. Throws DeviceError.
   Replays(const std::vector<Enqueue>& sets, int rounds, std::string what);
-  ~Replays();
+  ~Replays() override;
   Replays(const Replays&) = delete;
   Replays& operator=(const Replays&) = delete;
 
-  /// Replays once. Returns µs of an execution, between events.
-  double time();
+  /// Replays once.
+  double time() override;
   /// Kernels of the graph for each execution.
   double kernels_each() const { return kernels_each_; }
 
@@ -51,7 +52,7 @@ struct Protocol {
 };
 
 /// Measures the contenders in turn, and returns their times in the order given.
-std::vector<Timing> measure(const std::vector<Replays*>& contenders, const Protocol& protocol);
+std::vector<Timing> measure(const std::vector<Contender*>& contenders, const Protocol& protocol);
 
 /// A short measurement, to choose: the median of three replays.
 double glance(Replays& contender);

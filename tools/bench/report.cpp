@@ -94,10 +94,10 @@ json to_json(const Case& c, const Result& r, bool with_plans) {
     j["coda_bare_spread"] = share(r.bare->spread);
   if (r.bare && r.bare->hot > 0) j["coda_bare_hot_us"] = rounded(r.bare->hot);
   j["peers"] = json::object(), j["peer_spread"] = json::object(), j["peer_errors"] = json::object();
-  for (const VendorResult& v : r.vendor) {
-    if (v.time)
-      j["peers"][v.peer] = rounded(v.time->us), j["peer_spread"][v.peer] = share(v.time->spread),
-      j[v.peer + "_engine"] = v.engine;
+  for (const PeerResult& v : r.peers) {
+    if (v.time) j["peers"][v.peer] = rounded(v.time->us), j["peer_spread"][v.peer] = share(v.time->spread);
+    if (v.time && !v.engine.empty()) j[v.peer + "_engine"] = v.engine;
+    if (v.compile_seconds > 0) j["peer_compile_seconds"][v.peer] = rounded(v.compile_seconds);
     if (v.time && v.time->hot > 0) j["peers_hot"][v.peer] = rounded(v.time->hot);
     if (!v.error.empty()) j["peer_errors"][v.peer] = v.error;
   }

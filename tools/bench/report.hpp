@@ -27,11 +27,12 @@ struct Checked {
   bool ok() const { return outside == 0 && unclaimed == 0 && repeats && elements > 0; }
 };
 
-/// A library of NVIDIA's on a case: cuDNN or cuBLASLt.
-struct VendorResult {
+/// A peer on a case: a library of NVIDIA's, cuDNN or cuBLASLt, or a contender of a program beside this one.
+struct PeerResult {
   std::string peer;  ///< "cudnn", "cublaslt"; "cublaslt_bare": the product alone, beside a case with an epilogue
   std::optional<Timing> time;
   std::string engine, error;
+  double compile_seconds = 0;  ///< 0: nothing was compiled
 };
 
 struct Result {
@@ -46,7 +47,7 @@ struct Result {
   double floor_us = 0;
   std::optional<Timing> bare;
   std::string bare_plan;
-  std::vector<VendorResult> vendor;
+  std::vector<PeerResult> peers;
   std::vector<Tried> tried, bare_tried;
   std::optional<Checked> checked;
 };

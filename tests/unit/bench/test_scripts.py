@@ -7,6 +7,7 @@ import pathlib
 import re
 import sys
 import tempfile
+import types
 import unittest
 import xml.etree.ElementTree
 
@@ -131,24 +132,51 @@ class Report(unittest.TestCase):
         self.assertTrue(report.write(ROOT / "bench/results", ROOT / "docs", check=True))
 
 
-class Merge(unittest.TestCase):
-    LINES = [
-        {"torch": "2.11", "cuda": "13.0"},
-        {"suite": "block", "name": CASE["name"], "peer": "torch_compile", "us": 160.0, "spread": 0.02, "hot_us": 170.0, "compile_seconds": 3.0},
-        {"suite": "block", "name": CASE["name"], "peer": "torch_max_autotune", "error": "no"},
-        {"suite": "conv", "name": CASE["name"], "peer": "torch_eager", "us": 1.0, "spread": 0, "hot_us": 1.0, "compile_seconds": 0},
-        {"suite": "block", "name": "unknown", "peer": "torch_eager", "us": 1.0, "spread": 0, "hot_us": 1.0, "compile_seconds": 0},
-    ]
+class Peers(unittest.TestCase):
+    """What becomes of a contender that did not answer, and of the requests of unisono_gpu_bench."""
 
-    def test_lines_go_to_their_cases(self):
-        merged = suite({"peers": {}, "peer_errors": {}})
-        run_gpu.merge(merged, self.LINES)
-        run_gpu.note_missing(merged, ["eager", "compile", "max_autotune"], "a limit")
-        case = merged["cases"][0]
-        self.assertEqual(case["peers"], {"torch_compile": 160.0})
-        self.assertEqual(case["peers_hot"], {"torch_compile": 170.0})
-        self.assertEqual(case["peer_errors"], {"torch_max_autotune": "no", "torch_eager": "not measured: its program ended with a limit"})
-        self.assertEqual(merged["torch"], "2.11")
+    def test_absent_peers_are_named(self):
+        ran = suite({"peers": {"torch_compile": 160.0}, "peer_errors": {"torch_max_autotune": "no", "beside": "it ended"}}, {"peers": {}})
+        run_gpu.note_missing(ran, ["eager", "compile", "max_autotune"])
+        first, second = ran["cases"]
+        self.assertEqual(first["peer_errors"], {"torch_max_autotune": "no", "torch_eager": "not measured: it ended"})
+        self.assertEqual(set(second["peer_errors"].values()), {"not measured: its program did not come so far"})
+
+    def test_a_program_that_ends_is_started_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            beside = run_gpu.TorchBeside(types.SimpleNamespace(peers="eager", limit=1.0), folder)
+            beside.command = [sys.executable, "-c", f"open({folder + '/starts'!r}, 'a').write('x')"]
+            with beside:
+                beside.thread.join(60)  # three times at once, and no more
+                self.assertFalse(beside.thread.is_alive())
+            self.assertEqual((pathlib.Path(folder) / "starts").read_text(), "xxx")
+
+    def test_requests(self):
+        class Torch:
+            class cuda:
+                empty_cache = staticmethod(lambda: None)
+        server = torch_gpu.Server(Torch, ["eager"], 10.0)
+        self.assertIn("unknown request", server.answer({"what": 1})["error"])
+        self.assertIn("KeyError", server.answer({"time": "torch_eager"})["error"])  # nothing is prepared
+        server.contenders["torch_eager"] = types.SimpleNamespace(time=lambda: 2.5)
+        self.assertEqual(server.answer({"time": "torch_eager"}), {"us": 2.5})
+        self.assertEqual(server.answer({"release": True}), {})
+        self.assertEqual(server.contenders, {})
+        said = server.answer({"prepare": {"name": "a"}, "suite": "block"})  # not a case
+        self.assertEqual((said["contenders"], list(said["errors"])), ([], ["torch_eager"]))
+
+    def test_a_peer_that_has_compiled_for_too_long(self):
+        class Torch:
+            class cuda:
+                empty_cache = staticmethod(lambda: None)
+        server = torch_gpu.Server(Torch, ["eager"], 10.0)
+        server.seconds["eager"] = 11.0
+        make, torch_gpu.make_function, torch_gpu.make_sets = (torch_gpu.make_function, torch_gpu.make_sets), lambda *_: None, lambda *_: [()]
+        try:
+            said = server.answer({"prepare": {"name": "a"}})
+        finally:
+            torch_gpu.make_function, torch_gpu.make_sets = make
+        self.assertEqual(said, {"contenders": [], "errors": {"torch_eager": "not measured: compiling had taken 11 s, the limit is 10"}})
 
 
 class Translate(unittest.TestCase):
