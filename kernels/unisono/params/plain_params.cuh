@@ -33,7 +33,7 @@ struct PoolParams {
   int average, count_pad;
 };
 
-// The mean over all pixels of an image. `width` neighbouring threads have neighbouring octets: a power of two up to 4.
+// The mean over all pixels of an image. `width` neighbouring threads have neighbouring octets: a power of two up to 64.
 struct PoolImagesParams {
   PlainTensor from, to;
   u32 images, pixels, octets, width;

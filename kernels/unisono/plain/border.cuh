@@ -1,5 +1,6 @@
 // How tensors of the caller enter the arena of a network and leave it.
 #pragma once
+#include "unisono/plain/border_rows.cuh"
 #include "unisono/plain/border_tile.cuh"
 
 namespace unisono::plain {
@@ -71,8 +72,10 @@ UNISONO_DEVICE void enter(const BorderParams& p) {
       store_octet<Element>(p.arena, row, channel, offset == kNowhere ? Octet{} : load_caller_octet(t, offset));
     });
   if (is_packed(p, t)) return enter_packed<Element>(p, t);
+  __shared__ float elements[kBorderFloats];
+  if (const BorderRows rows(p, t); rows.serve()) return rows.enter<Element>(reinterpret_cast<u16*>(elements));
   transpose_border<true>(
-      p, t, [&](i64 offset, float& element) { element = offset == kNowhere ? 0.f : load_caller(t, offset); },
+      p, t, elements, [&](i64 offset, float& element) { element = offset == kNowhere ? 0.f : load_caller(t, offset); },
       [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
         Octet x;
 #pragma unroll
@@ -88,8 +91,9 @@ UNISONO_DEVICE void leave(const BorderParams& p) {
       store_caller_octet(t, offset, load_octet<Element>(p.arena, row, channel));
     });
   if (is_packed(p, t)) return leave_packed<Element>(p, t);
+  __shared__ float elements[kBorderFloats];
   transpose_border<false>(
-      p, t, [&](i64 offset, float& element) { store_caller(t, offset, element); },
+      p, t, elements, [&](i64 offset, float& element) { store_caller(t, offset, element); },
       [&](u32 row, u32 channel, u32 pixel, u32 c, const BorderTile& tile) {
         const Octet x = load_octet<Element>(p.arena, row, channel + c);
 #pragma unroll

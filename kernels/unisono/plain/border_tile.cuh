@@ -73,12 +73,14 @@ UNISONO_DEVICE bool is_packed(const BorderParams& p, const CallerTensor& t) {
          t.strides[0] == line * p.height && reinterpret_cast<size_t>(t.memory) % 32 == 0;
 }
 
+// Shared memory of a CTA: a tile's elements.
+constexpr u32 kBorderFloats = kBorderElements + 64;
+
 // Calls outside(offset or kNowhere, element) for each element of a tile, and inside(row, first channel, pixel, channel
 // in the tile, tile) for each octet of the arena. Entering: outside first.
 template <bool kEnter, class Outside, class Inside>
-UNISONO_DEVICE void transpose_border(const BorderParams& p, const CallerTensor& t, const Outside& outside,
-                                     const Inside& inside) {
-  __shared__ float elements[kBorderElements + 64];
+UNISONO_DEVICE void transpose_border(const BorderParams& p, const CallerTensor& t, float* elements,
+                                     const Outside& outside, const Inside& inside) {
   __shared__ i64 lines[kBorderElements / 8], offsets[64];
   __shared__ int columns[kBorderElements / 8], shifts[64];
   const u32 all = p.channels * p.taps;

@@ -102,8 +102,9 @@ void SingleOperator::operator()(const operators::GlobalAveragePool&) {
   p.from.pitch = from.pitch, p.to.pitch = to.pitch;
   p.images = count32(x()[0]), p.pixels = count32(x()[2] * x()[3]), p.octets = octets(x());
   const auto chunks = [&](std::uint32_t width) { return (p.octets + width - 1) / width; };
-  p.width = 4;
-  while (p.width > 1 && std::int64_t{p.images} * chunks(p.width) < e_.in.device.sms) p.width /= 2;
+  p.width = 64;
+  while (p.width > 1 && (p.width / 2 >= p.octets || std::int64_t{p.images} * chunks(p.width) < e_.in.device.sms))
+    p.width /= 2;
   e_.plain(codegen::PlainKernel::pool_images, std::int64_t{256} * p.images * chunks(p.width), p, {from.at, to.at},
            Touched{{all_of(from, x())}, {all_of(to, y())}}, {what()},
            [from = from.at, to = to.at](PoolImagesParams& q, const Bases& bases) {
