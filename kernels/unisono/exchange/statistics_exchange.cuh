@@ -159,7 +159,7 @@ UNISONO_DEVICE u32 epoch_of(const EpochParams& p) {
 UNISONO_DEVICE void enter_launch(const EpochParams& p) {
   if constexpr (kChecked) {
     const u32 came = increment_wrapping(p.exits + 1, p.last);
-    if (u32(divided(int(came), p.by_ctas)) != epoch_of(p)) end_with_workspace_in_use();
+    if (u32(divided(int(came), p.by_ctas)) != epoch_of(p)) end_with_workspace_in_use(p.exits);
   }
 }
 

@@ -28,15 +28,16 @@ struct Watchdog {
 };
 
 // Built with UNISONO_WATCHDOG, a launch whose workspace another one uses at the same time ends, too: with a misaligned
-// address, by which the driver's error tells it from a wait that lasts too long.
+// address, by which the driver's error tells it from a wait that lasts too long. The address is mapped: else the GPU may
+// find that first.
 #ifdef UNISONO_WATCHDOG
 constexpr bool kChecked = true;
-UNISONO_DEVICE void end_with_workspace_in_use() {
-  asm volatile("st.global.u32 [%0], %1;" ::"l"(u64(18)), "r"(0) : "memory");
+UNISONO_DEVICE void end_with_workspace_in_use(u32* mapped) {
+  asm volatile("st.global.u32 [%0], %1;" ::"l"(reinterpret_cast<u64>(mapped) + 2), "r"(0) : "memory");
 }
 #else
 constexpr bool kChecked = false;
-UNISONO_DEVICE void end_with_workspace_in_use() {}
+UNISONO_DEVICE void end_with_workspace_in_use(u32*) {}
 #endif
 
 // Built with UNISONO_DELAYS, some threads sleep up to 16 us here: before each publication, wait and store, so that

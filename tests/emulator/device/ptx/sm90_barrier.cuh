@@ -12,10 +12,10 @@ struct Watchdog {  // deadlocks are seen by the emulator
 
 #ifdef UNISONO_WATCHDOG
 constexpr bool kChecked = true;
-inline void end_with_workspace_in_use() { unisono_emulator::fail("the workspace is in use by another launch"); }
+inline void end_with_workspace_in_use(u32*) { unisono_emulator::fail("the workspace is in use by another launch"); }
 #else
 constexpr bool kChecked = false;
-inline void end_with_workspace_in_use() {}
+inline void end_with_workspace_in_use(u32*) {}
 #endif
 
 inline void delay_point() {
