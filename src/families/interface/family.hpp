@@ -52,6 +52,8 @@ class Family {
   /// It serves what no other family does, slower by far: a contraction of another family's and a launch for its
   /// epilogue are faster. Who fixes a field means a plan of the families ahead of it, unless they name this one.
   virtual bool is_last_resort() const { return false; }
+  /// It is asked only where a plan's text says `family=` and its name: nobody gets one of its kernels in silence.
+  virtual bool has_to_be_named() const { return false; }
 
   /// The fields of its plans as text, in the order in which they are written; `family` is everybody's.
   virtual std::span<const plan::PlanField> fields() const { return {}; }
