@@ -20,6 +20,8 @@ namespace {
 
 const EvtPlan& own(const Plan& plan) { return static_cast<const EvtPlan&>(plan); }
 
+DType in_memory(DType t) { return t == DType::f32 ? DType::tf32 : t; }
+
 constexpr std::size_t most_fields = (sizeof(ParameterBytes) - sizeof(CutlassEvtParams)) / 8;
 
 struct Shape {
@@ -139,8 +141,8 @@ std::vector<Candidate> CutlassEvt::candidates(const Workload& w, const Override&
   std::vector<Candidate> all;
   std::vector<Config> seen;
   for (const Shape& s : shapes) {
-    Config c{.a = w.task.conv.dtype_x,
-             .b = w.task.conv.dtype_w,
+    Config c{.a = in_memory(w.task.conv.dtype_x),
+             .b = in_memory(w.task.conv.dtype_w),
              .columns_a = w.task.columns_a,
              .columns_b = w.task.columns_b,
              .tile_m = s.tile_m,

@@ -16,7 +16,8 @@ using Reasons = std::vector<std::string>;
 constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
 constexpr std::size_t vector_bytes = 16;  // of TMA's rows, and of the visitors' loads and stores
 
-bool is_factor(DType t) { return t == DType::bf16 || t == DType::f16 || t == DType::tf32; }
+bool is_word(DType t) { return t == DType::f32 || t == DType::tf32; }
+bool is_factor(DType t) { return t == DType::bf16 || t == DType::f16 || is_word(t); }
 
 bool is_product(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
@@ -45,10 +46,12 @@ void check_factors(const plan::ConvTask& t, Reasons& reasons) {
     reasons.emplace_back("contraction: a dual product; multiply twice");
     return;
   }
-  if (c.dtype_x != c.dtype_w || !is_factor(c.dtype_x))
-    reasons.push_back(fmt::format("dtypes: the operands are {} and {}; expected both bf16, both f16 or both tf32",
-                                  to_string(c.dtype_x), to_string(c.dtype_w)));
-  if (c.dtype_x == DType::tf32 && (t.columns_a || t.columns_b))
+  if (!(c.dtype_x == c.dtype_w || (is_word(c.dtype_x) && is_word(c.dtype_w))) || !is_factor(c.dtype_x))
+    reasons.push_back(
+        fmt::format("dtypes: the operands are {} and {}; expected both bf16, both f16 or both f32, "
+                    "which is multiplied as tf32",
+                    to_string(c.dtype_x), to_string(c.dtype_w)));
+  if (is_word(c.dtype_x) && (t.columns_a || t.columns_b))
     reasons.emplace_back(
         "layout: tf32 matrices are multiplied along rows of k alone: A (m, k) and B (n, k). Transpose the other");
   const Extents e = extents(t.contraction());
