@@ -12,6 +12,7 @@
 #include "families/cutlass_evt/builtin_fusion.hpp"
 #include "families/cutlass_evt/generate.hpp"
 #include "families/cutlass_evt/problem.hpp"
+#include "families/cutlass_evt/standalone.hpp"
 #include "families/cutlass_evt/visitors_of.hpp"
 #include "unisono/params/cutlass_evt_params.cuh"
 
@@ -107,6 +108,10 @@ class CutlassEvt final : public Family {
     return cutlass_evt::generate(epilogue, own(plan).config, options);
   }
 
+  plan::Expected<Standalone> standalone(const Plan& plan, const Launched& what, std::string_view name) const override {
+    return cutlass_evt::standalone(own(plan), what, name);
+  }
+
   plan::Expected<std::size_t> parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
     if (kernel.fields.size() > most_fields)
       return plan::because(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}",
@@ -119,13 +124,7 @@ class CutlassEvt final : public Family {
     to.at<CutlassEvtParams>().workspace = reinterpret_cast<void*>(base);
   }
 
-  std::string title(const Plan& plan) const override {
-    const Config& c = own(plan).config;
-    return fmt::format("CUTLASS {} {}x{}x{}{} {}{}{}", to_string(c.arch), c.tile_m, c.tile_n, c.tile_k,
-                       c.stages == 0 ? "" : fmt::format("/{}", c.stages), to_string(c.schedule),
-                       c.cluster_m * c.cluster_n == 1 ? "" : fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n),
-                       c.atomic ? " atomic, not repeatable" : "");
-  }
+  std::string title(const Plan& plan) const override { return title_of(own(plan)); }
   std::string describe(const Plan& plan) const override {
     return fmt::format("{}, at most {} CTAs of {} threads", title(plan), plan.ctas, plan.threads);
   }

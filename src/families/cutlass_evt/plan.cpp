@@ -35,6 +35,14 @@ std::span<const plan::PlanField> plan_fields() {
   return fields;
 }
 
+std::string title_of(const EvtPlan& plan) {
+  const Config& c = plan.config;
+  return fmt::format("CUTLASS {} {}x{}x{}{} {}{}{}", to_string(c.arch), c.tile_m, c.tile_n, c.tile_k,
+                     c.stages == 0 ? "" : fmt::format("/{}", c.stages), to_string(c.schedule),
+                     c.cluster_m * c.cluster_n == 1 ? "" : fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n),
+                     c.atomic ? " atomic, not repeatable" : "");
+}
+
 Override override_of(const Config& c) {
   Override all;
   all.fields = {

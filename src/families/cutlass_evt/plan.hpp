@@ -13,6 +13,9 @@ struct EvtPlan final : Plan {
   int sms = 0;  ///< that its persistent CTAs may occupy
 };
 
+/// "CUTLASS sm90a 128x128x64 cooperative".
+std::string title_of(const EvtPlan& plan);
+
 /// What an override may fix of these plans.
 std::span<const plan::PlanField> plan_fields();
 

@@ -44,6 +44,11 @@ struct Candidate {
   bool is_legal() const { return !refusal; }
 };
 
+/// A kernel's text for somebody else's build, and the declarations of its host functions.
+struct Standalone {
+  std::string source, header;
+};
+
 class Family {
  public:
   virtual ~Family() = default;
@@ -71,6 +76,10 @@ class Family {
   /// a user function without text.
   virtual codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                                    const codegen::Options& options) const = 0;
+
+  /// The kernel as files that need nothing of Unisono's; `name` goes ahead of the names of its functions. Refuses where
+  /// the family has no such text.
+  virtual plan::Expected<Standalone> standalone(const Plan& plan, const Launched& what, std::string_view name) const;
 
   /// Bytes of the kernel's one parameter; refuses an epilogue that reads more than fits there.
   virtual plan::Expected<std::size_t> parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const = 0;

@@ -117,10 +117,10 @@ struct Parameter {
     unsigned long long fields[7];
 };
 template <class T>
-T* address(const Parameter& p, int field) {
+CUTLASS_HOST_DEVICE T* address(const Parameter& p, int field) {
     return reinterpret_cast<T*>(p.fields[field]);
 }
-inline float number(const Parameter& p, int field) {
+CUTLASS_HOST_DEVICE float number(const Parameter& p, int field) {
     float value;
     std::memcpy(&value, &p.fields[field], sizeof value);
     return value;
