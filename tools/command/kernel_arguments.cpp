@@ -60,7 +60,7 @@ class PackSubcommand : public Subcommand {
 
 constexpr const char* emit_examples =
     "Example:\n"
-    "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm 4096,4096,4096 --plan family=cutlass_evt --name "
+    "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --plan family=cutlass_evt --name "
     "dense";
 
 class EmitSubcommand : public Subcommand {

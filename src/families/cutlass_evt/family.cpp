@@ -56,8 +56,7 @@ Config with(Config c, const Override& fixed, const Family& family) {
   if (const auto* text = value("depth")) c.tile_k = std::stoi(*text);
   if (const auto* text = value("swizzle")) c.swizzle = std::stoi(*text);
   if (const auto* text = value("order")) c.schedule = *text == "pingpong" ? Schedule::pingpong : Schedule::cooperative;
-  if (const auto* text = value("raster"))
-    c.raster = *text == "rows" ? Raster::rows : *text == "channels" ? Raster::columns : Raster::heuristic;
+  if (const auto* text = value("raster")) c.raster = *text == "rows" ? Raster::rows : Raster::columns;
   if (const auto* text = value("reductions")) c.atomic = *text == "atomic";
   return c;
 }

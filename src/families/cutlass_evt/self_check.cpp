@@ -173,7 +173,7 @@ T* poisoned(long long count) {
 }
 template <class T>
 std::vector<T> downloaded(const T* memory, long long count) {
-    std::vector<T> host{std::size_t(count)};
+    std::vector<T> host(static_cast<std::size_t>(count));
     succeed(cudaMemcpy(host.data(), memory, host.size() * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
     return host;
 }
