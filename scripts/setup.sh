@@ -7,6 +7,7 @@
 # all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks, and what the
 # Python package and its tests need (PyTorch again, 4.7 GB: PyPI has no wheel without CUDA) into UNISONO_DEPS_DIR-python. So does the
 # package onnx that the table of operators is made of: it is newer than the last one that ships the node tests.
+# For test, CUTLASS's headers (6 MB), without the packages for Python that it names, go into UNISONO_DEPS_DIR-cutlass.
 # For test, where no nvcc is found: NVIDIA's compiler and runtime from PyPI (100 MB to download), so that the CUDA backend is
 # built, the device headers and the CUDA examples are compiled, and the emulated GPU runs.
 set -euo pipefail
@@ -17,14 +18,15 @@ has_nvcc() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-}/bin/nvcc" ] || [
 
 packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
           libxxhash-dev libpng-dev libjpeg-dev libzip-dev libsqlite3-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
-requirements=("$here/scripts/requirements-build.txt") schemas=() networks=() python=()
+requirements=("$here/scripts/requirements-build.txt") schemas=() networks=() python=() cutlass=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
     test)
       has_nvcc || requirements+=("$here/scripts/requirements-cuda.txt")
       packages+=(libgtest-dev libboost-context-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy)
-      requirements+=("$here/scripts/requirements-test.txt"); schemas=("$here/scripts/requirements-schemas.txt") ;;
+      requirements+=("$here/scripts/requirements-test.txt"); schemas=("$here/scripts/requirements-schemas.txt")
+      cutlass=("$here/scripts/requirements-cutlass.txt") ;;
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
     networks) networks=("$here/scripts/requirements-networks.txt") ;;
     python) packages+=(python3-dev); python=("$here/scripts/requirements-python.txt") ;;
@@ -56,9 +58,10 @@ if [ ${#missing[@]} -gt 0 ]; then
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# environment FOLDER REQUIREMENTS…: a virtual environment that has at least these
+# environment FOLDER [--no-deps] REQUIREMENTS…: a virtual environment that has at least these
 environment() {
   local folder=$1 stamp=$1/.unisono-requirements wanted args=() r; shift
+  if [ "$1" = --no-deps ]; then args=(--no-deps); shift; fi
   wanted=$(cat "$@" | sort -u)
   if [ -f "$stamp" ] && [ -z "$(comm -13 "$stamp" <(echo "$wanted"))" ]; then return; fi
   echo "setup: Python packages into $folder"
@@ -73,5 +76,6 @@ environment() {
 }
 environment "$deps" "${requirements[@]}"
 [ ${#schemas[@]} = 0 ] || environment "$deps-schemas" "${schemas[@]}"
+[ ${#cutlass[@]} = 0 ] || environment "$deps-cutlass" --no-deps "${cutlass[@]}"
 [ ${#networks[@]} = 0 ] || environment "$deps-networks" "${networks[@]}"
 [ ${#python[@]} = 0 ] || environment "$deps-python" "${python[@]}"

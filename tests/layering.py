@@ -60,7 +60,7 @@ FORBIDDEN = {
 # Sub-folders of the folders of src/ that have some, "." for the folder itself: each may include those ahead of it. No
 # family includes another: their DEPENDS say that.
 SUB_FOLDERS = {
-    "families": ["interface", "sm90", "plain", "sm90_depthwise", "sm90_conv", "."],
+    "families": ["interface", "sm90", "plain", "cutlass_evt", "sm90_depthwise", "sm90_conv", "."],
     "network": [".", "onnx", "cuda", "cuda/tensor", "cuda/decide", "cuda/emit", "cuda/run"],
     "runtime": ["common", "cpu/vector", "cpu", "cpu/ops", "cuda"],
 }

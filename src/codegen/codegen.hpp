@@ -31,11 +31,20 @@ struct Field {
   Coordinate coordinate{};  ///< extent: which
 };
 
+/// The text is a library's for the host, which launches its own kernel. Extern "C", with the kernel's `entry` as
+/// prefix: unsigned long long …_parameter_bytes(); int …_run(const void* parameter, void* stream), 0 if it was
+/// enqueued; const char* …_text(int), what another result means.
+struct Library {
+  std::string arch;  ///< that its kernels are compiled for, whatever the device's: "sm_90a"
+  bool operator==(const Library&) const = default;
+};
+
 struct Kernel {
-  std::string source;  ///< a whole translation unit; includes <unisono/…> headers only
+  std::string source;  ///< a whole translation unit; includes <unisono/…> headers only, a library CUTLASS's too
   std::string entry;   ///< name of the kernel, extern "C"
   std::vector<Field> fields;
   std::vector<Field> head_fields = {};  ///< the head's visitor's; columns are the head's channels
+  std::optional<Library> library = {};  ///< absent: the text is a kernel's, which the driver launches
 };
 
 struct Options {

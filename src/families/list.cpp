@@ -1,5 +1,6 @@
 #include "families/list.hpp"
 
+#include "families/cutlass_evt/family.hpp"
 #include "families/plain/family.hpp"
 #include "families/sm90_conv/family.hpp"
 #include "families/sm90_depthwise/family.hpp"
@@ -8,7 +9,8 @@ namespace unisono::families {
 namespace {
 
 std::vector<const Family*>& families_in_order() {
-  static std::vector<const Family*> list{&sm90_depthwise::family(), &sm90_conv::family(), &plain::family()};
+  static std::vector<const Family*> list{&sm90_depthwise::family(), &sm90_conv::family(), &cutlass_evt::family(),
+                                         &plain::family()};
   return list;
 }
 

@@ -27,7 +27,8 @@ std::vector<const Family*> asked(Override& fixed) {
 
 /// Whoever fixes a field is told why no family ahead has such a plan, not handed one of the last resort.
 bool has_to_be_named(const Family& family, const Override& given) {
-  return family.is_last_resort() && !given.fields.empty() && !given.fields.contains("family");
+  if (given.fields.contains("family")) return false;
+  return family.has_to_be_named() || (family.is_last_resort() && !given.fields.empty());
 }
 
 std::string lines(const std::vector<std::string>& reasons) {
@@ -81,6 +82,7 @@ std::optional<Refusal> refused_ahead_of(const Family& taken, const Workload& wor
   Refusal all{Refusal::Scope::problem, {}};
   for (const Family* family : registry()) {
     if (family == &taken) break;
+    if (family->has_to_be_named()) continue;
     if (const auto refusal = family->can_implement(workload))
       all.reasons.insert(all.reasons.end(), refusal->reasons.begin(), refusal->reasons.end());
   }

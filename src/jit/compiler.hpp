@@ -39,6 +39,9 @@ class Compiler {
 
 std::shared_ptr<Compiler> make_nvrtc(const std::filesystem::path& library);
 std::shared_ptr<Compiler> make_nvcc(const std::filesystem::path& nvcc);
+/// For requests of host libraries; `cutlass` as Settings::cutlass.
+std::shared_ptr<Compiler> make_host_library_compiler(const std::filesystem::path& nvcc,
+                                                     const std::filesystem::path& cutlass);
 
 /// All that a compiler is given after its own name: its options, then the request's.
 std::vector<std::string> all_options(const Compiler& compiler, const Request& request);

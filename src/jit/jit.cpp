@@ -131,27 +131,59 @@ std::shared_ptr<Compiler> compiler_of(const Settings& settings) {
 
 std::string description_of(const Settings& settings) { return compiler_of(settings)->description(); }
 
+// Kernels and host libraries have compilers of their own, and the same folders
 struct Jit::Impl {
   Builder builder;
+  Settings settings;
+  std::shared_ptr<Compiler> given;  // by the caller, for both
+  std::once_flag once = {};
+  std::unique_ptr<Builder> libraries = {};
+
+  Builder& of(bool host_library) {
+    if (!host_library) return builder;
+    std::call_once(once, [this] {
+      auto compiler = given != nullptr ? given : make_host_library_compiler(settings.nvcc, settings.cutlass);
+      libraries = std::make_unique<Builder>(settings, std::move(compiler));
+    });
+    return *libraries;
+  }
 };
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): one signature for callers that hand it over and that keep it
-Jit::Jit(Settings settings) : Jit(settings, compiler_of(settings)) {}
+Jit::Jit(Settings settings) : impl_(new Impl{Builder(settings, compiler_of(settings)), settings, nullptr}) {}
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 Jit::Jit(Settings settings, std::shared_ptr<Compiler> compiler)
-    : impl_(new Impl{Builder(std::move(settings), std::move(compiler))}) {}
+    : impl_(new Impl{Builder(settings, compiler), settings, compiler}) {}
 
 Jit::~Jit() = default;
 
 Binary Jit::compile(const Request& request) {
-  Task task = impl_->builder.task(request);
+  Builder& builder = impl_->of(request.host_library);
+  Task task = builder.task(request);
   while (true) {
-    if (const ReadyPointer ready = impl_->builder.attempt(task, 0.1)) return binary_of(task, *ready);
+    if (const ReadyPointer ready = builder.attempt(task, 0.1)) return binary_of(task, *ready);
   }
 }
 
 std::vector<Binary> Jit::compile(std::span<const Request> requests, const Progress& progress) {
-  return Batch(impl_->builder, requests, progress).run();
+  if (std::ranges::none_of(requests, &Request::host_library)) return Batch(impl_->builder, requests, progress).run();
+  std::vector<Binary> all(requests.size());
+  std::size_t ended = 0;  // of the kind ahead
+  for (const bool host_library : {false, true}) {
+    std::vector<Request> some;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      if (requests[i].host_library == host_library) some.push_back(requests[i]), places.push_back(i);
+    if (some.empty()) continue;
+    const Progress counted = [&](std::size_t done, std::size_t, const std::string& title) {
+      progress(ended + done, requests.size(), title);
+    };
+    std::vector<Binary> made = Batch(impl_->of(host_library), some, progress ? counted : Progress()).run();
+    for (std::size_t i = 0; i < some.size(); ++i) all[places[i]] = std::move(made[i]);
+    ended += some.size();
+  }
+  return all;
 }
 
 }  // namespace unisono::jit

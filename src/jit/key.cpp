@@ -13,6 +13,7 @@ std::string program_key(const Request& request) {
   std::sort(headers.begin(), headers.end(), [](const Header* a, const Header* b) { return a->name < b->name; });
   support::Hasher h;
   h.field("program 1").field(request.source).field(request.arch);
+  if (request.host_library) h.field("host library");
   h.field(std::to_string(request.options.size()));
   for (const std::string& o : request.options) h.field(o);
   for (const Header* header : headers) h.field(header->name).field(header->text);

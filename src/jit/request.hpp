@@ -20,6 +20,9 @@ struct Request {
   std::string title;                      ///< for progress, logs and `unisono cache list`
   std::vector<std::string> options = {};  ///< further compiler options, such as -DUNISONO_WATCHDOG
   std::string arch = {};                  ///< that of the device that it will run on; InternalError without
+  /// The source is a shared object's: host functions, and the kernels that they launch. It may include CUTLASS, is
+  /// compiled by nvcc, and `cubin` of what comes of it is the shared object.
+  bool host_library = false;
 };
 
 /// What the assembler says of the kernel.

@@ -15,6 +15,8 @@ struct Settings {
   std::filesystem::path nvcc;  ///< empty: found by PATH, CUDA_HOME, /usr/local/cuda
   std::filesystem::path
       nvrtc;  ///< the shared library; empty: found by CUDA_HOME, LD_LIBRARY_PATH, /usr/local/cuda, the linker
+  /// CUTLASS's folder, for host libraries; empty: UNISONO_CUTLASS, else the package nvidia-cutlass of Unisono's tools.
+  std::filesystem::path cutlass = {};
   std::filesystem::path
       cache;  ///< empty: UNISONO_CACHE_DIR, else XDG_CACHE_HOME/unisono/kernels, else ~/.cache/unisono/kernels
   std::vector<std::filesystem::path> packs;  ///< read-only layers, searched first

@@ -22,7 +22,8 @@ jit::Request request(const codegen::Kernel& kernel, const families::Plan& plan, 
           .headers = device_headers(),
           .entry = kernel.entry,
           .title = fmt::format("{}, {}", to_string(contraction), families::title(plan)),
-          .arch = arch};
+          .arch = kernel.library ? kernel.library->arch : arch,
+          .host_library = kernel.library.has_value()};
 }
 
 }  // namespace unisono::lower

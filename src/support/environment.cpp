@@ -48,6 +48,11 @@ std::optional<std::filesystem::path> kernel_cache_folder() {
   return std::nullopt;
 }
 
+std::optional<std::filesystem::path> cutlass_folder() {
+  if (const std::filesystem::path given = variable("UNISONO_CUTLASS"); !given.empty()) return given;
+  return std::nullopt;
+}
+
 std::string graph_way() { return variable("UNISONO_GRAPH"); }
 std::vector<std::string> host_operators() { return items_of("UNISONO_HOST_STEPS", ','); }
 std::string heads_wanted() { return variable("UNISONO_HEADS"); }

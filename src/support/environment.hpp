@@ -60,6 +60,9 @@ std::filesystem::path temporary_files_folder();
 /// Where CUDA toolkits may be, in order: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda. They need not exist.
 std::vector<std::filesystem::path> cuda_folders();
 
+/// $UNISONO_CUTLASS: a folder of CUTLASS; nothing if it is unset.
+std::optional<std::filesystem::path> cutlass_folder();
+
 /// The folders of LD_LIBRARY_PATH, in order.
 std::vector<std::filesystem::path> library_folders();
 

@@ -16,6 +16,7 @@
 #include "gpu/case.hpp"
 #include "gpu/device.hpp"
 #include "gpu/endurance.hpp"
+#include "gpu/evt.hpp"
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
 #include "gpu/networks.hpp"
@@ -35,6 +36,7 @@ Options parsed;
 // Every kernel of every test, each once
 std::vector<jit::Request> all_requests() {
   std::vector<jit::Request> requests{kernels_request(planning_device())};
+  if (options().evt) return requests_of(evt_cases(options().seed));
   if (options().broad > 0) return requests_of(options().delays ? broad_endurance_cases() : chosen_broad_cases());
   std::set<std::string> seen;
   const auto add = [&](jit::Request r) {
@@ -193,6 +195,8 @@ int act(int argc, char** argv) {
       "--only", parsed.only,
       "Of --sanitizer the problems whose plan has this text; of --precompile the kernels whose title has it");
   app.add_option("--broad", parsed.broad, "So many random problems of every kind, instead of the tests");
+  app.add_flag("--evt", parsed.evt,
+               "Graphs by CUTLASS's visitors, instead of the tests; with --precompile or --plan those alone");
   app.add_option("--broad-case", parsed.broad_case, "One of these, by its number");
   app.add_option("--broad-first", parsed.broad_first, "Of --broad the cases from this number on");
   app.add_option("--seconds", parsed.seconds, "--broad and --endurance end after so many");
@@ -205,9 +209,9 @@ int act(int argc, char** argv) {
   std::printf("%s\n", device().device.name.c_str());
   if (parsed.sanitizer) return sanitizer();
   if (parsed.endurance > 0) return run_endurance(argv[0]);
-  if (parsed.broad > 0 || parsed.broad_case >= 0) {
-    return run_broad([](const auto& requests) { compiler().compile(requests, show_progress); });
-  }
+  const auto compile = [](const auto& requests) { compiler().compile(requests, show_progress); };
+  if (parsed.evt) return run_evt(compile);
+  if (parsed.broad > 0 || parsed.broad_case >= 0) return run_broad(compile);
   return run_all_tests();
 }
 

@@ -20,6 +20,7 @@ struct Options {
   int broad = 0;               ///< --broad N: so many random problems of every kind, instead of the tests
   int broad_case = -1;         ///< --broad-case N: one of them
   int broad_first = 0;         ///< --broad-first N: without those before
+  bool evt = false;            ///< --evt: graphs by CUTLASS's visitors, instead of the tests
   int seconds = 0;             ///< --seconds N: --broad and --endurance end after that; 0: when they are done
   bool small = false;          ///< --small: of the random problems none that is too large for the emulated GPU
   bool verbose = false;        ///< --verbose: prints each problem before it runs

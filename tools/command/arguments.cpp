@@ -28,6 +28,7 @@ constexpr const char* exit_codes =
     "  unisono doctor --json\n"
     "  unisono cache list\n"
     "  unisono pack models/heatmap_unet --dim batch=1 --out pack\n"
+    "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --plan family=cutlass_evt\n"
     "  unisono tune models/heatmap_unet --dim batch=8\n";
 
 }  // namespace
@@ -37,8 +38,9 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
   app.set_version_flag("--version", std::string("unisono ") + UNISONO_VERSION);
   app.require_subcommand(1);
   app.footer(exit_codes);
-  const std::array all{run_subcommand(app),   explain_subcommand(app), doctor_subcommand(app), demo_subcommand(app),
-                       cache_subcommand(app), pack_subcommand(app),    tune_subcommand(app),   bench_subcommand(app)};
+  const std::array all{run_subcommand(app),  explain_subcommand(app), doctor_subcommand(app),
+                       demo_subcommand(app), cache_subcommand(app),   pack_subcommand(app),
+                       emit_subcommand(app), tune_subcommand(app),    bench_subcommand(app)};
   // CLI11 would only say that a subcommand is missing
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> names;

@@ -102,6 +102,14 @@ struct PackOptions {
   bool json = false;
 };
 
+struct EmitOptions {
+  std::string subject;                           ///< an epilogue
+  std::string conv, gemm, plan;                  ///< as in ExplainOptions
+  std::vector<std::filesystem::path> functions;  ///< as in ExplainOptions
+  std::string name;                              ///< ahead of the names of its functions
+  std::filesystem::path out;                     ///< NAME.cu and NAME.h go there
+};
+
 struct TuneOptions {
   std::vector<std::string> subjects;                        ///< as in PackOptions
   std::map<std::string, std::int64_t> dims;                 ///< for models
@@ -121,7 +129,7 @@ struct TuneOptions {
 };
 
 using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions, PackOptions,
-                               TuneOptions, bench::Options>;
+                               EmitOptions, TuneOptions, bench::Options>;
 
 /// The command line was wrong, or asked for help or the version: `text` says so.
 struct Answer {

@@ -11,6 +11,7 @@ int doctor(const DoctorOptions& options);
 int demo(const DemoOptions& options);
 int cache(const CacheOptions& options);
 int pack(const PackOptions& options);
+int emit(const EmitOptions& options);
 int tune(const TuneOptions& options);
 
 }  // namespace unisono::command

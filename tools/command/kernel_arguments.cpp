@@ -58,6 +58,32 @@ class PackSubcommand : public Subcommand {
   PrecisionOption precision_;
 };
 
+constexpr const char* emit_examples =
+    "Example:\n"
+    "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --plan family=cutlass_evt --name "
+    "dense";
+
+class EmitSubcommand : public Subcommand {
+ public:
+  explicit EmitSubcommand(CLI::App& parent)
+      : Subcommand(
+            add_subcommand(parent, "emit",
+                           "Write an epilogue's kernel as NAME.cu and NAME.h for a build without Unisono; needs no GPU",
+                           emit_examples)) {
+    app_->add_option("EPILOGUE", options_.subject, "A file, - or the text itself")->required();
+    app_->add_option("--out", options_.out, "The folder")->default_val(".")->type_name("FOLDER");
+    app_->add_option("--name", options_.name, "Ahead of the names of its functions, and that of the files")
+        ->default_val("kernel");
+    add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
+    app_->add_option("--plan", options_.plan, "Parts of the plan, such as 'family=cutlass_evt tile=128x256'");
+  }
+
+  Arguments result() override { return options_; }
+
+ private:
+  EmitOptions options_;
+};
+
 class TuneSubcommand : public Subcommand {
  public:
   explicit TuneSubcommand(CLI::App& parent)
@@ -130,6 +156,7 @@ class TuneSubcommand : public Subcommand {
 
 }  // namespace
 
+std::unique_ptr<Subcommand> emit_subcommand(CLI::App& parent) { return std::make_unique<EmitSubcommand>(parent); }
 std::unique_ptr<Subcommand> pack_subcommand(CLI::App& parent) { return std::make_unique<PackSubcommand>(parent); }
 std::unique_ptr<Subcommand> tune_subcommand(CLI::App& parent) { return std::make_unique<TuneSubcommand>(parent); }
 

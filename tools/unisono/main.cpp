@@ -24,6 +24,7 @@ struct Dispatch {
   int operator()(const command::DemoOptions& options) const { return command::demo(options); }
   int operator()(const command::CacheOptions& options) const { return command::cache(options); }
   int operator()(const command::PackOptions& options) const { return command::pack(options); }
+  int operator()(const command::EmitOptions& options) const { return command::emit(options); }
   int operator()(const command::TuneOptions& options) const { return command::tune(options); }
   int operator()(const bench::Options& options) const { return bench::run(options); }
 };

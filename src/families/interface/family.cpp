@@ -1,6 +1,15 @@
 #include "families/interface/family.hpp"
 
+#include <fmt/format.h>
+
 namespace unisono::families {
+
+plan::Expected<Standalone> Family::standalone(const Plan&, const Launched&, std::string_view) const {
+  return plan::because(fmt::format(
+      "emit: kernels of family {} are launched by Unisono, with tensor maps that it encodes; family=cutlass_evt has "
+      "files that stand by themselves",
+      name()));
+}
 
 std::string title(const Plan& plan) { return plan.family->title(plan); }
 std::string describe(const Plan& plan) { return plan.family->describe(plan); }

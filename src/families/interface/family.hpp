@@ -44,6 +44,11 @@ struct Candidate {
   bool is_legal() const { return !refusal; }
 };
 
+/// A kernel's text for somebody else's build, and the declarations of its host functions.
+struct Standalone {
+  std::string source, header;
+};
+
 class Family {
  public:
   virtual ~Family() = default;
@@ -52,6 +57,8 @@ class Family {
   /// It serves what no other family does, slower by far: a contraction of another family's and a launch for its
   /// epilogue are faster. Who fixes a field means a plan of the families ahead of it, unless they name this one.
   virtual bool is_last_resort() const { return false; }
+  /// It is asked only where a plan's text says `family=` and its name: nobody gets one of its kernels in silence.
+  virtual bool has_to_be_named() const { return false; }
 
   /// The fields of its plans as text, in the order in which they are written; `family` is everybody's.
   virtual std::span<const plan::PlanField> fields() const { return {}; }
@@ -69,6 +76,10 @@ class Family {
   /// a user function without text.
   virtual codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                                    const codegen::Options& options) const = 0;
+
+  /// The kernel as files that need nothing of Unisono's; `name` goes ahead of the names of its functions. Refuses where
+  /// the family has no such text.
+  virtual plan::Expected<Standalone> standalone(const Plan& plan, const Launched& what, std::string_view name) const;
 
   /// Bytes of the kernel's one parameter; refuses an epilogue that reads more than fits there.
   virtual plan::Expected<std::size_t> parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const = 0;

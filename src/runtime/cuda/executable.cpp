@@ -46,14 +46,21 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Bina
       binary_(std::move(binary)),
       constants_(family().constants(lowered_.plan(), launched())),
       signature_(signature(lowered_.problem.contraction, lowered_.problem.graph, lowered_.problem.epilogue,
-                           lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_filter.has_value())),
-      kernel_(load(gpu, binary_, lowered_.kernel.entry), lowered_.plan(),
-              family().parameter_bytes(lowered_.plan(), lowered_.kernel).value()) {
+                           lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_filter.has_value())) {
+  load_binary();
   CompileOptions& options = lowered_.problem.options;
   if (options.constant_filter) filter_ = uploaded(*options.constant_filter, "the constant filter (constant_filter)");
   if (options.constant_right1) filter1_ = uploaded(*options.constant_right1, "the constant_right1");
   options.constant_filter.reset(), options.constant_right1.reset();  // the caller's memory, which may go now
   binary_.cubin = {};
+}
+
+void CudaExecutable::load_binary() {
+  const std::size_t bytes = family().parameter_bytes(lowered_.plan(), lowered_.kernel).value();
+  if (lowered_.kernel.library)
+    library_ = load_library(binary_, lowered_.kernel.entry, bytes);
+  else
+    kernel_.emplace(load(gpu_, binary_, lowered_.kernel.entry), lowered_.plan(), bytes);
 }
 
 Memory CudaExecutable::uploaded(const ConstTensorView& filter, const std::string& what) const {
@@ -88,10 +95,24 @@ void CudaExecutable::place(families::ParameterBytes& p, CUdeviceptr workspace) c
 }
 
 void CudaExecutable::launch(const families::ParameterBytes& parameters, CUstream stream) const {
-  if (Recording::takes([&] { return kernel_.form(&parameters); })) return;
+  if (library_ != nullptr) return launch_library(parameters, stream);
+  if (Recording::takes([&] { return kernel_->form(&parameters); })) return;
   const Current current(gpu_);
-  if (const CUresult result = kernel_.launch(stream, &parameters); result != CUDA_SUCCESS)
+  if (const CUresult result = kernel_->launch(stream, &parameters); result != CUDA_SUCCESS)
     check(result, fmt::format("launching {}", families::describe(lowered_.plan())));
+}
+
+// A node of a graph that is written down is a kernel with its parameter, which such a library keeps to itself
+void CudaExecutable::launch_library(const families::ParameterBytes& parameters, CUstream stream) const {
+  const auto form = [&]() -> NodeForm {
+    throw Unsupported(
+        fmt::format("{}: a network's CUDA graph cannot hold a launch of this family's; capture a stream, or "
+                    "leave out family={}",
+                    families::describe(lowered_.plan()), family().name()));
+  };
+  if (Recording::takes(form)) return;
+  const Current current(gpu_);
+  library_->run(&parameters, stream, fmt::format("launching {}", families::describe(lowered_.plan())));
 }
 
 std::shared_ptr<LaunchImpl> CudaExecutable::bind(const Arguments& arguments, const WorkspaceMemory& workspace) const {

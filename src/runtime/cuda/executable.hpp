@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "runtime/common/executable_impl.hpp"
 #include "runtime/cuda/arguments.hpp"
 #include "runtime/cuda/capture.hpp"
+#include "runtime/cuda/host_library.hpp"
 #include "runtime/cuda/kernel.hpp"
 #include "runtime/cuda/launch.hpp"
 
@@ -39,6 +41,8 @@ class CudaExecutable final : public ExecutableImpl,
  private:
   const families::Family& family() const { return *lowered_.plan().family; }
   families::Launched launched() const { return {lowered_.problem.task, lowered_.problem.epilogue, lowered_.kernel}; }
+  void load_binary();
+  void launch_library(const families::ParameterBytes& parameters, CUstream stream) const;
   Prepared prepare(const Arguments& arguments) const;
   /// The stream's workspace, for enqueue(); the caller holds the pool's lock.
   const Memory& workspace_of(CUstream stream) const;
@@ -49,8 +53,9 @@ class CudaExecutable final : public ExecutableImpl,
   jit::Binary binary_;                        ///< without the cubin
   const families::ParameterBytes constants_;  ///< parameters that all launches share
   Signature signature_;
-  Kernel kernel_;
-  Memory filter_, filter1_;  ///< constant_filter and constant_right1
+  std::optional<Kernel> kernel_;                ///< that the driver launches,
+  std::shared_ptr<const HostLibrary> library_;  ///< or a library launches itself
+  Memory filter_, filter1_;                     ///< constant_filter and constant_right1
   mutable std::mutex pool_mutex_;
   mutable std::map<unsigned long long, Memory> pool_;  ///< by the stream's number, which is never used again
   mutable CapturedWorkspaces captured_;                ///< workspaces that nodes of captured graphs hold

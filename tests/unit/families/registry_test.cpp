@@ -104,8 +104,9 @@ TEST_F(Registry, KnowsNoOther) {
     served_by(dense, "family=sm90_cnv");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("family=sm90_cnv"),
-                                             HasSubstr("sm90_depthwise, sm90_conv, plain"), HasSubstr("did you mean")));
+    EXPECT_THAT(error.what(),
+                testing::AllOf(HasSubstr("family=sm90_cnv"), HasSubstr("sm90_depthwise, sm90_conv, cutlass_evt, plain"),
+                               HasSubstr("did you mean")));
   }
 }
 

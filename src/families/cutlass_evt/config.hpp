@@ -1,0 +1,36 @@
+#pragma once
+/// What a kernel of this family is compiled for.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "unisono/dtype.hpp"
+
+namespace unisono::families::cutlass_evt {
+
+enum class Arch : std::uint8_t { sm90a, sm80 };
+enum class Schedule : std::uint8_t { cooperative, pingpong };
+enum class Raster : std::uint8_t { heuristic, rows, columns };  ///< tiles that follow one another: of rows, of columns
+
+struct Config {
+  Arch arch = Arch::sm90a;
+  DType a = DType::bf16, b = DType::bf16;     ///< in memory: bf16, f16, or tf32 for f32
+  bool columns_a = false, columns_b = false;  ///< A is (k, m); B is (k, n)
+  int tile_m = 128, tile_n = 128, tile_k = 64;
+  int cluster_m = 1, cluster_n = 1;  ///< CTAs
+  Schedule schedule = Schedule::cooperative;
+  int stages = 0;  ///< 0: as many as fit
+  Raster raster = Raster::heuristic;
+  int swizzle = 1;                   ///< tiles across that are run through together, at most
+  int subtile_m = 0, subtile_n = 0;  ///< of the epilogue; 0: CUTLASS's choice
+  bool atomic = false;               ///< reductions by atomic operations are allowed
+
+  bool operator==(const Config&) const = default;
+};
+
+std::string_view to_string(Arch arch);  ///< "sm90a"
+std::string_view to_string(Schedule schedule);
+std::string_view to_string(Raster raster);
+
+}  // namespace unisono::families::cutlass_evt

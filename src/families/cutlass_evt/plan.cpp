@@ -1,0 +1,59 @@
+#include "families/cutlass_evt/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace unisono::families::cutlass_evt {
+
+std::string_view to_string(Arch arch) { return arch == Arch::sm80 ? "sm80" : "sm90a"; }
+
+std::string_view to_string(Schedule schedule) { return schedule == Schedule::pingpong ? "pingpong" : "cooperative"; }
+
+std::string_view to_string(Raster raster) {
+  switch (raster) {
+    case Raster::rows: return "rows";
+    case Raster::columns: return "channels";
+    case Raster::heuristic: break;
+  }
+  return "heuristic";
+}
+
+std::span<const plan::PlanField> plan_fields() {
+  static const std::array<plan::PlanField, 10> fields{{
+      {.name = "arch", .form = "sm90a", .words = {"sm90a"}},
+      {.name = "tile", .form = "ROWSxCOLUMNS, such as 128x128", .numbers = {8192, 2, 2}},
+      {.name = "depth", .form = "128, 64 or 32", .words = {"128", "64", "32"}},
+      {.name = "cluster", .form = "ROWSxCOLUMNS of CTAs, such as 2x1", .numbers = {8, 2, 2}},
+      {.name = "order", .form = "cooperative or pingpong", .words = {"cooperative", "pingpong"}},
+      {.name = "stages", .form = "a number, such as 4", .numbers = {32, 1, 1, '+'}},
+      {.name = "raster", .form = "rows or channels", .words = {"rows", "channels"}},
+      {.name = "swizzle", .form = "1, 2, 4 or 8", .words = {"1", "2", "4", "8"}},
+      {.name = "subtile", .form = "ROWSxCOLUMNS of the epilogue, such as 64x32", .numbers = {256, 2, 2}},
+      {.name = "reductions", .form = "fixed or atomic", .words = {"fixed", "atomic"}},
+  }};
+  return fields;
+}
+
+std::string title_of(const EvtPlan& plan) {
+  const Config& c = plan.config;
+  return fmt::format("CUTLASS {} {}x{}x{}{} {}{}{}", to_string(c.arch), c.tile_m, c.tile_n, c.tile_k,
+                     c.stages == 0 ? "" : fmt::format("/{}", c.stages), to_string(c.schedule),
+                     c.cluster_m * c.cluster_n == 1 ? "" : fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n),
+                     c.atomic ? " atomic, not repeatable" : "");
+}
+
+Override override_of(const Config& c) {
+  Override all;
+  all.fields = {
+      {"arch", std::string(to_string(c.arch))},      {"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
+      {"depth", std::to_string(c.tile_k)},           {"cluster", fmt::format("{}x{}", c.cluster_m, c.cluster_n)},
+      {"order", std::string(to_string(c.schedule))}, {"swizzle", std::to_string(c.swizzle)},
+      {"reductions", c.atomic ? "atomic" : "fixed"}};
+  if (c.raster != Raster::heuristic) all.fields["raster"] = to_string(c.raster);
+  if (c.stages != 0) all.fields["stages"] = std::to_string(c.stages);
+  if (c.subtile_m != 0) all.fields["subtile"] = fmt::format("{}x{}", c.subtile_m, c.subtile_n);
+  return all;
+}
+
+}  // namespace unisono::families::cutlass_evt

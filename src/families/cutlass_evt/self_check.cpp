@@ -1,0 +1,299 @@
+#include "families/cutlass_evt/self_check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "codegen/expression.hpp"
+#include "families/cutlass_evt/sm90_tree.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::families::cutlass_evt {
+namespace {
+
+bool is_reduction(VisitorKind kind) { return kind >= VisitorKind::scalar_reduction; }
+bool is_result(VisitorKind kind) { return kind == VisitorKind::aux_store || is_reduction(kind); }
+
+std::string scalar_text(const Scalar& s) {
+  switch (s.kind) {
+    case Scalar::Kind::constant: return codegen::literal(s.constant, DType::f32);
+    case Scalar::Kind::value: return fmt::format("number(p, {})", s.field);
+    case Scalar::Kind::pointer: return fmt::format("address<const float>(p, {})[{}]", s.field, s.per_batch ? "l" : "0");
+    case Scalar::Kind::inverse_rows: return fmt::format("float(1.0 / double({}))", s.per_batch ? "m" : "m * batch");
+    case Scalar::Kind::inverse_columns: return "float(1.0 / double(n))";
+    case Scalar::Kind::inverse_all: return fmt::format("float(1.0 / double({} * n))", s.per_batch ? "m" : "m * batch");
+  }
+  throw InternalError("a scalar of an unknown kind");
+}
+
+std::string loaded(const Visitor& v, const char* at) {
+  return fmt::format("float(address<const {}>(p, {})[{}])", element_name(v.element), v.field, at);
+}
+
+// What one thread computes for one element
+std::string value_text(const Visitor& v) {
+  switch (v.kind) {
+    case VisitorKind::accumulator: return "float(sum)";
+    case VisitorKind::source:
+    case VisitorKind::aux_load: return loaded(v, "i");
+    case VisitorKind::row: return loaded(v, v.per_batch ? "l * n + column" : "column");
+    case VisitorKind::column: return loaded(v, "l * m + row");
+    case VisitorKind::scalar: {
+      std::vector<std::string> factors;
+      for (const Scalar& s : v.scalars) factors.push_back(scalar_text(s));
+      return fmt::format("{}", fmt::join(factors, " * "));
+    }
+    case VisitorKind::compute: {
+      std::vector<std::string> arguments;
+      for (const int in : v.inputs) arguments.push_back(fmt::format("one(v{})", in));
+      if (!v.functor->arguments.empty())
+        arguments.push_back(fmt::format("typename {}<float>::Arguments{{{}}}", v.functor->name, v.functor->arguments));
+      return fmt::format("float({}({}<One>{{}}({})[0]))", element_name(v.element), v.functor->name,
+                         fmt::join(arguments, ", "));
+    }
+    default: return fmt::format("v{}", v.inputs[0]);  // passes it on
+  }
+}
+
+// All results: the visitors that have one, then D
+std::vector<int> results_of(const Visitors& v) {
+  std::vector<int> results;
+  for (int at = 0; at < static_cast<int>(v.list.size()); ++at)
+    if (is_result(v.list[at].kind)) results.push_back(at);
+  return results;
+}
+
+std::string kernel_text(const Visitors& v, const Config& c) {
+  std::string text =
+      "using One = cutlass::Array<float, 1>;\n"
+      "inline __device__ One one(float x) {\n"
+      "    One y;\n"
+      "    y[0] = x;\n"
+      "    return y;\n"
+      "}\n\n"
+      "// Each element by itself: what reaches result r stands at expected[r * elements + i], D last\n"
+      "__global__ void compute_elements(Parameter p, float* expected) {\n"
+      "    const long long m = p.to.m, n = p.to.n, k = p.to.k, batch = p.to.batch, elements = batch * m * n;\n"
+      "    const long long i = blockIdx.x * 256ll + threadIdx.x;\n"
+      "    if (i >= elements) return;\n"
+      "    const long long column = i % n, row = i / n % m, l = i / n / m;\n"
+      "    double sum = 0;\n";
+  text += fmt::format(
+      "    for (long long d = 0; d < k; ++d)\n"
+      "        sum += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"
+      "               double(float(static_cast<const ElementB*>(p.to.b)[l * p.to.step_b + {}]));\n",
+      c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d",
+      c.columns_b ? "d * p.to.pitch_b + column" : "column * p.to.pitch_b + d");
+  for (std::size_t at = 0; at < v.list.size(); ++at)
+    text += fmt::format("    const float v{} = {};  // {}\n", at, value_text(v.list[at]), label_of(v.list[at]));
+  const std::vector<int> results = results_of(v);
+  for (std::size_t r = 0; r < results.size(); ++r)
+    text += fmt::format("    expected[{} * elements + i] = v{};\n", r, v.list[results[r]].inputs[0]);
+  text += fmt::format("    expected[{} * elements + i] = v{};\n}}\n\n", results.size(), v.list.size() - 1);
+  return text;
+}
+
+std::string extent_of(const codegen::Field& f) {
+  std::vector<std::string> factors;
+  if (f.axes.row == RowAxis::m) factors.emplace_back("p.to.batch * p.to.m");
+  if (f.axes.row == RowAxis::b) factors.emplace_back("p.to.batch");
+  if (f.axes.col == ColAxis::n) factors.emplace_back("p.to.n");
+  return factors.empty() ? "1" : fmt::format("{}", fmt::join(factors, " * "));
+}
+
+std::string field_text(const codegen::Field& f, std::size_t at) {
+  switch (f.kind) {
+    case codegen::Field::Kind::operand_value:
+      return fmt::format(
+          "    const float value{0} = 0.75f;\n"
+          "    std::memcpy(&p.fields[{0}], &value{0}, sizeof value{0});  // {1}\n",
+          at, f.name);
+    case codegen::Field::Kind::operand_pointer:
+      return fmt::format("    p.fields[{}] = reinterpret_cast<unsigned long long>(filled<{}>({}));  // {}\n", at,
+                         element_name(f.dtype), extent_of(f), f.name);
+    default:
+      return fmt::format("    p.fields[{}] = reinterpret_cast<unsigned long long>(poisoned<{}>({}));  // {}\n", at,
+                         element_name(f.dtype), extent_of(f), f.name);
+  }
+}
+
+std::string place_text(const Visitor& result) {
+  return result.kind == VisitorKind::aux_store
+             ? result_address(result.place, element_name(result.element), result.field)
+             : fmt::format("address<{}>(p, {})", element_name(result.element), result.field);
+}
+
+const char* fold_of(Op op) {
+  return op == Op::reduce_max ? "Fold::max" : op == Op::reduce_min ? "Fold::min" : "Fold::sum";
+}
+
+std::string comparison(const Visitor& r, std::size_t number) {
+  if (r.kind == VisitorKind::aux_store)
+    return fmt::format("    ok &= same_elements({}, expected + {} * elements, elements, \"{}\");\n", place_text(r),
+                       number, r.name);
+  const bool rows = r.kind != VisitorKind::column_reduction, columns = r.kind != VisitorKind::row_reduction;
+  return fmt::format("    ok &= same_folds({}, expected + {} * elements, p.to, {}, {}, {}, {}, \"{}\");\n",
+                     place_text(r), number, rows, columns, r.per_batch, fold_of(r.reduction), r.name);
+}
+
+constexpr const char* helpers = R"~(#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+namespace unisono::evt {
+
+inline void succeed(cudaError_t error, const char* what) {
+    if (error == cudaSuccess) return;
+    std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
+    std::exit(2);
+}
+inline float draw() {  // -1 to 1
+    static unsigned long long state = 20261;
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    return float(double(state >> 40) / double(1 << 23) - 1);
+}
+template <class T>
+T* uploaded(const std::vector<T>& host) {
+    void* memory = nullptr;
+    succeed(cudaMalloc(&memory, host.size() * sizeof(T)), "cudaMalloc");
+    succeed(cudaMemcpy(memory, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+    return static_cast<T*>(memory);
+}
+template <class T>
+T* filled(long long count) {
+    std::vector<T> host;
+    for (long long i = 0; i < count; ++i) host.push_back(std::is_integral<T>::value ? T(draw() > 0) : T(draw()));
+    return uploaded(host);
+}
+template <class T>
+T* poisoned(long long count) {
+    return uploaded(std::vector<T>(std::size_t(count), T(NAN)));
+}
+template <class T>
+std::vector<T> downloaded(const T* memory, long long count) {
+    std::vector<T> host(static_cast<std::size_t>(count));
+    succeed(cudaMemcpy(host.data(), memory, host.size() * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return host;
+}
+template <class T>
+constexpr double unit() {  // of rounding
+    return sizeof(T) == 4 ? 0x1p-20 : std::is_same<T, cutlass::bfloat16_t>::value ? 0x1p-8 : 0x1p-11;
+}
+inline bool close(double found, double wanted, double tolerance) {
+    return found == wanted || (std::isnan(found) && std::isnan(wanted)) || std::fabs(found - wanted) <= tolerance;
+}
+inline bool report(const char* what, long long wrong, long long count) {
+    std::printf("%s: %lld of %lld elements differ\n", what, wrong, count);
+    return wrong == 0;
+}
+// f16 and bf16 values on the way to a result may be rounded one step apart, after sums of another order
+template <class T>
+bool same_elements(const T* memory, const float* expected, long long count, const char* what) {
+    const auto found = downloaded(memory, count);
+    long long wrong = 0;
+    for (long long i = 0; i < count; ++i) {
+        const double wanted = expected[i];
+        wrong += !close(double(float(found[i])), wanted, (2 * unit<T>() + kSlack) * (1 + std::fabs(wanted)));
+    }
+    return report(what, wrong, count);
+}
+enum class Fold { sum, max, min };
+template <class T>
+bool same_folds(const T* memory, const float* values, const CutlassEvtParams& to, bool rows, bool columns, bool per_batch,
+                Fold fold, const char* what) {
+    const long long count = (per_batch ? to.batch : 1) * (rows ? 1 : to.m) * (columns ? 1 : to.n);
+    std::vector<double> wanted(std::size_t(count), fold == Fold::sum ? 0.0 : fold == Fold::max ? -INFINITY : INFINITY);
+    std::vector<double> sizes(std::size_t(count), 0.0);
+    for (long long i = 0; i < to.batch * to.m * to.n; ++i) {
+        const long long column = i % to.n, row = i / to.n % to.m, l = i / to.n / to.m;
+        const long long at = ((per_batch ? l : 0) * (rows ? 1 : to.m) + (rows ? 0 : row)) * (columns ? 1 : to.n) + (columns ? 0 : column);
+        const double x = values[i];
+        double& y = wanted[std::size_t(at)];
+        y = fold == Fold::sum ? y + x : std::isnan(x) || std::isnan(y) ? NAN : fold == Fold::max ? std::fmax(y, x) : std::fmin(y, x);
+        sizes[std::size_t(at)] = fold == Fold::sum ? sizes[std::size_t(at)] + std::fabs(x) : std::fabs(y);
+    }
+    const auto found = downloaded(memory, count);
+    long long wrong = 0;
+    for (long long i = 0; i < count; ++i)
+        wrong += !close(double(float(found[std::size_t(i)])), wanted[std::size_t(i)], (2 * unit<T>() + kSlack) * (1 + sizes[std::size_t(i)]));
+    return report(what, wrong, count);
+}
+
+)~";
+
+// Sizes, and A and B
+std::string problem_text(const Config& c, const plan::ConvTask& task, std::size_t workspace) {
+  const Extents e = extents(task.contraction());
+  const std::int64_t batch = task.batched ? e.images : 1, m = task.batched ? e.rows_per_image() : e.rows();
+  const std::int64_t n = e.cols, k = task.conv.c;
+  return fmt::format(
+      "}}  // namespace unisono::evt\n\n"
+      "int main() {{\n"
+      "    using namespace unisono::evt;\n"
+      "    Parameter p{{}};\n"
+      "    p.to.m = {}, p.to.n = {}, p.to.k = {}, p.to.batch = {};\n"
+      "    p.to.pitch_a = {}, p.to.pitch_b = {}, p.to.pitch_d = {}, p.to.step_a = {}, p.to.step_b = {};\n"
+      "    int sms = 0;\n"
+      "    succeed(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0), \"asking for the SMs\");\n"
+      "    p.to.sms = sms, p.to.workspace_bytes = {};\n"
+      "    const long long elements = p.to.batch * p.to.m * p.to.n;\n"
+      "    p.to.a = filled<ElementA>(p.to.batch * p.to.step_a), p.to.b = filled<ElementB>(p.to.batch * p.to.step_b);\n",
+      m, n, k, batch, c.columns_a ? m : k, c.columns_b ? n : k, n, m * k, n * k, workspace);
+}
+
+std::string main_text(const Visitors& v, const Config& c, const plan::ConvTask& task, std::size_t workspace) {
+  std::string text = problem_text(c, task, workspace);
+  const auto store = [&](Place place, DType t) {
+    if (place != Place::field)
+      text +=
+          fmt::format("    p.to.{} = poisoned<{}>(elements);\n", place == Place::main ? "d" : "side", element_name(t));
+  };
+  store(v.store_place, v.element_d);
+  for (const Visitor& each : v.list)
+    if (each.kind == VisitorKind::aux_store) store(each.place, each.element);
+  for (std::size_t at = 0; at < v.fields.size(); ++at) text += field_text(v.fields[at], at);
+  const std::vector<int> results = results_of(v);
+  text += fmt::format(
+      "    if (p.to.workspace_bytes > 0)\n"
+      "        succeed(cudaMalloc(&p.to.workspace, std::size_t(p.to.workspace_bytes)), \"cudaMalloc\");\n"
+      "    float* memory = poisoned<float>({0} * elements);\n"
+      "    compute_elements<<<unsigned((elements + 255) / 256), 256>>>(p, memory);\n"
+      "    succeed(cudaDeviceSynchronize(), \"computing each element\");\n"
+      "    if (const int status = unisono_evt_run(&p, nullptr)) {{\n"
+      "        std::fprintf(stderr, \"unisono_evt_run: %s\\n\", unisono_evt_text(status));\n"
+      "        return 2;\n"
+      "    }}\n"
+      "    succeed(cudaDeviceSynchronize(), \"the kernel\");\n"
+      "    const std::vector<float> all = downloaded(memory, {0} * elements);\n"
+      "    const float* expected = all.data();\n"
+      "    bool ok = true;\n",
+      results.size() + 1);
+  for (std::size_t r = 0; r < results.size(); ++r) text += comparison(v.list[results[r]], r);
+  text += fmt::format("    ok &= same_elements({}, expected + {} * elements, elements, \"D\");\n",
+                      result_address(v.store_place, "ElementD", v.store_field), results.size());
+  return text + "    std::printf(\"%s\\n\", ok ? \"ok\" : \"WRONG\");\n    return ok ? 0 : 1;\n}\n";
+}
+
+// Sums in f32 of k products, of values on their way rounded to 16 bits, and of tf32's shorter factors
+std::string slack_text(const Visitors& v, const Config& c) {
+  double slack = 0x1p-14;
+  for (const Visitor& each : v.list)
+    if (each.kind == VisitorKind::compute && each.element != DType::f32) slack = 0x1p-6;
+  if (c.a == DType::tf32) slack += 0x1p-8;
+  return fmt::format("constexpr double kSlack = {};\n\n", slack);
+}
+
+}  // namespace
+
+std::string self_check(const Visitors& v, const Config& c, const plan::ConvTask& task, std::size_t workspace) {
+  std::string head = helpers;
+  const std::string opening = "namespace unisono::evt {\n\n";
+  const std::size_t at = head.find(opening) + opening.size();
+  head.insert(at, slack_text(v, c));
+  return "\n// ---- A program that runs it once and checks every element\n\n" + head + kernel_text(v, c) +
+         main_text(v, c, task, workspace);
+}
+
+}  // namespace unisono::families::cutlass_evt

@@ -1,0 +1,120 @@
+#include "families/cutlass_evt/standalone.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "families/cutlass_evt/self_check.hpp"
+#include "families/cutlass_evt/visitors_of.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono::families::cutlass_evt {
+namespace {
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// The text with our headers in place of their #include lines, each once
+class Inliner {
+ public:
+  std::string text(std::string_view source) {
+    std::istringstream lines{std::string(source)};
+    std::string line, result;
+    while (std::getline(lines, line)) {
+      constexpr std::string_view include = "#include \"unisono/", once = "#pragma once";
+      if (line == once) continue;
+      if (!line.starts_with(include)) {
+        result += line + "\n";
+        continue;
+      }
+      const std::size_t begin = line.find('"') + 1;
+      const std::string name = line.substr(begin, line.find('"', begin) - begin);
+      if (seen_.insert(name).second) result += text(header(name));
+    }
+    return result;
+  }
+
+ private:
+  static std::string_view header(const std::string& name) {
+    const auto all = codegen::device_headers();
+    const auto found = std::ranges::find(all, name, &codegen::Header::name);
+    if (found == all.end()) throw InternalError(fmt::format("a text includes {}, which is none of our headers", name));
+    return found->text;
+  }
+
+  std::set<std::string> seen_;
+};
+
+std::string member_of(const codegen::Field& f) {
+  const std::string axes = to_string(f.axes);
+  switch (f.kind) {
+    case codegen::Field::Kind::operand_value:
+      return fmt::format("    float {0};  /* operand {0} */\n    float unused_{0};\n", f.name);
+    case codegen::Field::Kind::operand_pointer:
+      return fmt::format("    const void* {0};  /* operand {0}{1}, {2}, dense */\n", f.name, axes, to_string(f.dtype));
+    default: return fmt::format("    void* {0};  /* output {0}{1}, {2}, dense */\n", f.name, axes, to_string(f.dtype));
+  }
+}
+
+std::string header_text(const EvtPlan& plan, const Launched& what, const Visitors& v, std::string_view name) {
+  std::string text = fmt::format(
+      "/* Written by `unisono emit`. {} */\n"
+      "#pragma once\n"
+      "#ifdef __cplusplus\n"
+      "extern \"C\" {{\n"
+      "#endif\n\n"
+      "/* All of GPU memory. A is (batch, {}), B is (batch, {}), D (batch, m, n); pitches count elements from row to "
+      "row,\n"
+      "   steps from matrix to matrix. Rows of A, B and matrices [m,n] are multiples of 16 bytes. */\n"
+      "struct {}_arguments {{\n"
+      "    long long m, n, k, batch;\n"
+      "    long long pitch_a, pitch_b, pitch_d;\n"
+      "    long long step_a, step_b;\n"
+      "    long long sms;  /* that the launch may occupy */\n"
+      "    const void *a, *b;\n"
+      "    void *d, *side;  /* {} */\n"
+      "    void* workspace;\n"
+      "    long long workspace_bytes;  /* at least {}, for the problem that it was emitted for */\n",
+      title_of(plan), what.task.columns_a ? "k, m" : "m, k", what.task.columns_b ? "k, n" : "n, k", name,
+      v.store_place == Place::field ? "unused" : "outputs, as below", plan.workspace_bytes);
+  for (const codegen::Field& f : what.kernel.fields) text += member_of(f);
+  if (what.kernel.fields.empty()) text += "    unsigned long long unused;\n";
+  return text + fmt::format(
+                    "}};\n\n"
+                    "/* Enqueues the kernel on a cudaStream_t. 0, or what {0}_text() tells. */\n"
+                    "int {0}_run(const void* arguments, void* stream);\n"
+                    "const char* {0}_text(int status);\n"
+                    "unsigned long long {0}_parameter_bytes(void); /* sizeof(struct {0}_arguments) */\n\n"
+                    "#ifdef __cplusplus\n"
+                    "}}\n"
+                    "#endif\n",
+                    name);
+}
+
+}  // namespace
+
+Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_view name) {
+  const auto visitors = visitors_of(what.epilogue, {}, true, plan.config.atomic);
+  if (!visitors) throw InternalError("files of an epilogue that is refused: " + visitors.refusal().text());
+  std::string source = Inliner().text(what.kernel.source);
+  source +=
+      "\n#ifdef UNISONO_SELF_CHECK" + self_check(*visitors, plan.config, what.task, plan.workspace_bytes) + "#endif\n";
+  source = replaced(replaced(std::move(source), "unisono_evt", name), "unisono::evt", fmt::format("unisono::{}", name));
+  std::string notes = fmt::format(
+      "// Written by `unisono emit`. Compile with nvcc, for {}:\n"
+      "//   nvcc -std=c++17 -O2 -DNDEBUG --expt-relaxed-constexpr -gencode=arch=compute_90a,code=sm_90a -I "
+      "CUTLASS/include "
+      "-c FILE\n"
+      "// With -DUNISONO_SELF_CHECK in place of -c it is a program that runs the kernel once and checks every "
+      "element.\n",
+      what.kernel.library->arch);
+  return {notes + source, header_text(plan, what, *visitors, name)};
+}
+
+}  // namespace unisono::families::cutlass_evt

@@ -1,0 +1,18 @@
+#pragma once
+/// CUTLASS's headers on this machine.
+
+#include <filesystem>
+#include <string>
+
+namespace unisono::jit {
+
+struct Cutlass {
+  std::filesystem::path include;  ///< the folder that has cutlass/ and cute/
+  std::string version;            ///< "4.2.0"
+};
+
+/// `given`, else $UNISONO_CUTLASS (either is CUTLASS's folder or its include/), else the Python package nvidia-cutlass
+/// in Unisono's own environment of tools. Throws CompileError that says where it was looked for.
+Cutlass find_cutlass(const std::filesystem::path& given);
+
+}  // namespace unisono::jit

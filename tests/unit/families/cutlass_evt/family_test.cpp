@@ -1,0 +1,106 @@
+// Who gets a kernel of CUTLASS's, by which plan, and what its launch is told.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "families/cutlass_evt/family.hpp"
+#include "unisono/params/cutlass_evt_params.cuh"
+#include "unit/families/cutlass_evt/problems.hpp"
+
+namespace unisono::families::cutlass_evt {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* biased = "store relu(acc + bias[n]) as y : bf16";
+
+class EvtFamily : public testing::Test {
+ protected:
+  Workload workload() const { return {task, epilogue, device}; }
+  PlanPointer chosen(const std::string& fixed) const { return choose(workload(), plan::parse_override(fixed)).value(); }
+
+  plan::ConvTask task = plan::as_convolution(test::product(512, 256, 128, 3));
+  plan::Epilogue epilogue = test::epilogue_of(biased, test::product(512, 256, 128, 3));
+  plan::Device device;
+};
+
+TEST_F(EvtFamily, IsChosenOnlyByName) {
+  EXPECT_EQ(chosen("")->family->name(), "sm90_conv");
+  EXPECT_EQ(chosen("tile=128x128")->family->name(), "sm90_conv");
+  EXPECT_EQ(chosen("family=cutlass_evt")->family, &family());
+  EXPECT_NE(registry().back(), &family()) << "the last resort is the last";
+  for (const Candidate& c : candidates(workload()).value())
+    if (c.is_legal()) EXPECT_NE(c.plan->family, &family());
+}
+
+// Where no other family serves a problem, this one is not taken either
+TEST_F(EvtFamily, DoesNotStepIn) {
+  device.major = 7, device.minor = 0;
+  EXPECT_FALSE(choose(workload()));
+}
+
+TEST_F(EvtFamily, TakesTheFieldsThatAreFixed) {
+  const PlanPointer plan = chosen("family=cutlass_evt tile=64x128 order=pingpong cluster=2x1 raster=rows swizzle=4");
+  EXPECT_THAT(title(*plan), HasSubstr("64x128x64 pingpong cluster 2x1"));
+  const std::string source = family().generate(*plan, epilogue, {}).source;
+  EXPECT_THAT(source, HasSubstr("using TileShape = Shape<_64, _128, _64>;"));
+  EXPECT_THAT(source, HasSubstr("using ClusterShape = Shape<_2, _1, _1>;"));
+  EXPECT_THAT(source, HasSubstr("KernelTmaWarpSpecializedPingpong"));
+  EXPECT_THAT(source, HasSubstr("Raster::AlongM"));
+  EXPECT_THAT(source, HasSubstr("max_swizzle_size = 4"));
+}
+
+TEST_F(EvtFamily, FindsEachPlanByItsOwnText) {
+  const auto all = candidates(workload(), plan::parse_override("family=cutlass_evt")).value();
+  ASSERT_GT(all.size(), 4u);
+  for (const Candidate& c : all) {
+    Override fixed = override_of(*c.plan);
+    const auto again = family().candidates(workload(), fixed);
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(override_of(*again[0].plan), fixed);
+  }
+}
+
+TEST_F(EvtFamily, TellsALaunchItsProblem) {
+  const PlanPointer plan = chosen("family=cutlass_evt");
+  const codegen::Kernel kernel = family().generate(*plan, epilogue, {});
+  ASSERT_EQ(kernel.fields.size(), 1u);
+  EXPECT_EQ(family().parameter_bytes(*plan, kernel).value(), sizeof(CutlassEvtParams) + 8);
+  const Launched what{task, epilogue, kernel};
+  Parameter parameter{.bytes = family().constants(*plan, what), .maps = {}, .sites = {}};
+  int a = 0, b = 0, d = 0;
+  Tensors tensors{.activation = {&a, 0}, .filter = {&b, 1}, .step_b = 40000, .output = {&d, 2}};
+  tensors.fields.add(7, 3);
+  family().fill(parameter, *plan, what, tensors);
+  const CutlassEvtParams& p = parameter.bytes.at<CutlassEvtParams>();
+  EXPECT_EQ(p.m, 512);
+  EXPECT_EQ(p.n, 256);
+  EXPECT_EQ(p.k, 128);
+  EXPECT_EQ(p.batch, 3);
+  EXPECT_EQ(p.pitch_a, 128);
+  EXPECT_EQ(p.pitch_b, 256);
+  EXPECT_EQ(p.pitch_d, 256);
+  EXPECT_EQ(p.step_a, 512 * 128);
+  EXPECT_EQ(p.step_b, 40000);
+  EXPECT_EQ(p.a, &a);
+  EXPECT_EQ(p.b, &b);
+  EXPECT_EQ(p.d, &d);
+  EXPECT_EQ(parameter.bytes.at<std::uint64_t>(sizeof(CutlassEvtParams)), 7u);
+  EXPECT_EQ(parameter.sites.size(), 4u) << "each can be bound anew";
+}
+
+TEST_F(EvtFamily, NeedsAWorkspaceForReductionsAlone) {
+  EXPECT_EQ(chosen("family=cutlass_evt")->workspace_bytes, 0u);
+  epilogue = test::epilogue_of("store acc as y : bf16\nstore sum(acc, over=m, per=b) as s : f32",
+                               test::product(512, 256, 128, 3));
+  EXPECT_GE(chosen("family=cutlass_evt tile=128x128")->workspace_bytes, std::size_t{4} * 4 * 256 * 3);
+}
+
+TEST_F(EvtFamily, SaysWhichBuiltinFusionItIs) {
+  const std::string text = explain(workload(), plan::parse_override("family=cutlass_evt"));
+  EXPECT_THAT(text, HasSubstr("asked for by name"));
+  EXPECT_THAT(text, HasSubstr("LinCombPerColBiasEltAct<thread::ReLu>"));
+}
+
+}  // namespace
+}  // namespace unisono::families::cutlass_evt

@@ -1,0 +1,55 @@
+// The text for tests/golden/cutlass_evt/<name>.epi is <name>.cu, from the visitors' type to the arguments.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "families/cutlass_evt/builtin_fusion.hpp"
+#include "families/cutlass_evt/generate.hpp"
+#include "support/golden.hpp"
+#include "unit/families/cutlass_evt/problems.hpp"
+
+namespace unisono::families::cutlass_evt {
+namespace {
+
+constexpr std::array cases{"linear_combination", "bias_gelu_aux", "three_residuals", "cross_entropy", "cast_select"};
+
+class EvtGolden : public testing::TestWithParam<const char*> {};
+
+TEST_P(EvtGolden, IsAsRecorded) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/" + GetParam();
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
+  const Config config{.columns_b = true, .atomic = true};
+  const codegen::Kernel kernel = generate(e, config, {});
+  unisono::test::expect_golden(stem + ".cu", kernel.source);
+  EXPECT_EQ(generate(e, config, {}).source, kernel.source);
+  EXPECT_EQ(kernel.library, codegen::Library{"sm_90a"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, EvtGolden, testing::ValuesIn(cases),
+                         [](const auto& info) { return std::string(info.param); });
+
+std::string builtin(const std::string& text) { return builtin_fusion(test::visitors(text).value()).value_or(""); }
+
+TEST(EvtBuiltinFusion, IsRecognisedWhereItMatchesExactly) {
+  const std::string scope = "cutlass::epilogue::fusion::", c = "operand c[m,n] : bf16\n";
+  EXPECT_EQ(builtin("store alpha[] * acc as y : bf16"), scope + "ScaledAcc");
+  EXPECT_EQ(builtin(c + "store alpha[] * acc + beta[] * c as y : bf16"), scope + "LinearCombination");
+  EXPECT_EQ(builtin(c + "store relu(alpha[] * acc + beta[] * c) as y : bf16"), scope + "LinCombEltAct<thread::ReLu>");
+  EXPECT_EQ(builtin("store acc + bias[n] as y : bf16"), scope + "LinCombPerColBias");
+  EXPECT_EQ(builtin("store silu(acc + bias[m]) as y : bf16"), scope + "LinCombPerRowBiasEltAct<thread::SiLu>");
+  EXPECT_EQ(builtin("h = acc + bias[n]\nstore gelu(h) as y : bf16\nstore h : bf16"),
+            scope + "LinCombPerColBiasEltActAux<thread::GELU>");
+}
+
+TEST(EvtBuiltinFusion, IsNotClaimedForMore) {
+  EXPECT_EQ(builtin("store acc as y : bf16"), "");
+  EXPECT_EQ(builtin("store acc + bias[n] + bias2[n] as y : bf16"), "");
+  EXPECT_EQ(builtin("store mish(acc + bias[n]) as y : bf16"), "") << "the activation is none of CUTLASS's";
+  EXPECT_EQ(builtin("store relu(cast(acc + bias[n], bf16)) as y : bf16"), "") << "rounded ahead of the activation";
+  EXPECT_EQ(builtin("operand r[m,n] : bf16\noperand s[m,n] : bf16\nstore acc + r + s as y : bf16"), "");
+}
+
+}  // namespace
+}  // namespace unisono::families::cutlass_evt

@@ -1,0 +1,27 @@
+#pragma once
+/// Products whose epilogues become visitors of CUTLASS's.
+
+#include <string>
+
+#include "families/cutlass_evt/visitors_of.hpp"
+#include "families/registry.hpp"
+#include "passes/passes.hpp"
+#include "plan/analyse.hpp"
+#include "plan/as_convolution.hpp"
+#include "unisono/text.hpp"
+
+namespace unisono::families::cutlass_evt::test {
+
+inline Gemm product(std::int64_t m = 512, std::int64_t n = 256, std::int64_t k = 128, std::int64_t batch = 1) {
+  return {.batch = batch, .m = m, .n = n, .k = k, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
+}
+
+inline plan::Epilogue epilogue_of(const std::string& text, const Contraction& contraction = product()) {
+  return plan::analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits()).value();
+}
+
+inline plan::Expected<Visitors> visitors(const std::string& text, bool atomic = false) {
+  return visitors_of(epilogue_of(text), {}, true, atomic);
+}
+
+}  // namespace unisono::families::cutlass_evt::test

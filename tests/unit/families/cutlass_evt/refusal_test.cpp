@@ -1,0 +1,101 @@
+// What CUTLASS's visitors cannot do is refused with a reason.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "families/cutlass_evt/family.hpp"
+#include "unisono/error.hpp"
+#include "unit/families/cutlass_evt/problems.hpp"
+
+namespace unisono::families::cutlass_evt {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string refused(const Contraction& contraction, const std::string& text, const plan::Device& device = {}) {
+  const plan::ConvTask task = plan::as_convolution(contraction);
+  const auto refusal = family().can_implement({task, test::epilogue_of(text, contraction), device});
+  return refusal ? refusal->text() : "";
+}
+std::string refused(const std::string& text) { return refused(test::product(), text); }
+
+// Why there is no plan with these fields
+std::string refused_plan(const std::string& text, const std::string& fields) {
+  const plan::ConvTask task = plan::as_convolution(test::product());
+  const auto chosen =
+      choose({task, test::epilogue_of(text), plan::Device{}}, plan::parse_override("family=cutlass_evt " + fields));
+  return chosen ? "" : chosen.refusal().told();
+}
+
+constexpr const char* bare = "store acc as y : bf16";
+
+TEST(EvtRefusal, ServesWhatItSays) {
+  EXPECT_EQ(refused(bare), "");
+  EXPECT_EQ(refused("operand r[m,n] : f16\nstore clamp(acc + bias[n] + r, lower=0, upper=6) as y : f32"), "");
+}
+
+TEST(EvtRefusal, Architecture) {
+  plan::Device other;
+  other.major = 8, other.minor = 0;
+  EXPECT_THAT(refused(test::product(), bare, other), HasSubstr("architecture: "));
+}
+
+TEST(EvtRefusal, Alignment) {
+  EXPECT_THAT(refused(test::product(512, 260), bare), AllOf(HasSubstr("alignment: rows of B"), HasSubstr("rows of D")));
+  EXPECT_THAT(refused(test::product(512, 256, 100), bare), HasSubstr("alignment: rows of A are 100 elements of bf16"));
+  EXPECT_THAT(refused(test::product(512, 264), "operand mask[m,n] : bool\nstore select(mask, acc, 0) as y : bf16"),
+              HasSubstr("alignment: rows of mask"));
+}
+
+TEST(EvtRefusal, Layout) {
+  Gemm g = test::product();
+  g.dtype_a = g.dtype_b = DType::tf32;
+  EXPECT_THAT(refused(g, bare), HasSubstr("layout: tf32"));
+  g.transpose_b = true;
+  EXPECT_EQ(refused(g, bare), "");
+}
+
+TEST(EvtRefusal, Contraction) {
+  const Conv2d conv{.n = 1,
+                    .h = 16,
+                    .w = 16,
+                    .c = 64,
+                    .k = 64,
+                    .r = 3,
+                    .s = 3,
+                    .pad = 1,
+                    .dtype_x = DType::bf16,
+                    .dtype_w = DType::bf16};
+  EXPECT_THAT(refused(conv, bare), HasSubstr("contraction: "));
+}
+
+TEST(EvtRefusal, Nodes) {
+  EXPECT_THAT(refused("store acc + index(m) as y : bf16"), HasSubstr("node: "));
+  EXPECT_THAT(refused("operand label[m] : i32\nstore one_hot(label) - acc as y : bf16"), HasSubstr("node: "));
+  EXPECT_THAT(refused("store acc as y : bf16\nstore acc > 0 as sign : bool"),
+              HasSubstr("CUTLASS stores f32, bf16 and f16"));
+}
+
+TEST(EvtRefusal, ReductionsThatAreRead) {
+  EXPECT_THAT(refused("store softmax(acc) as y : bf16"),
+              AllOf(HasSubstr("reduction: "), HasSubstr("complete only when the launch ends")));
+  EXPECT_THAT(refused("store acc as y : bf16\nstore sqrt(sum_squares(acc, over=m)) as norm : f32"),
+              HasSubstr("reduction: "));
+}
+
+TEST(EvtRefusal, AtomicReductionsUnlessAskedFor) {
+  const char* loss = "store acc as y : bf16\nstore sum(acc, over=(m,n)) as loss : f32";
+  EXPECT_THAT(refused_plan(loss, ""), AllOf(HasSubstr("reduction: "), HasSubstr("reductions=atomic")));
+  EXPECT_EQ(refused_plan(loss, "reductions=atomic"), "");
+}
+
+TEST(EvtRefusal, Plans) {
+  EXPECT_THAT(refused_plan(bare, "tile=256x256"), HasSubstr("registers: a tile of 256x256"));
+  EXPECT_THAT(refused_plan(bare, "tile=64x128 order=cooperative"), HasSubstr("cooperative warpgroups"));
+  EXPECT_THAT(refused_plan(bare, "tile=128x256 stages=8"), HasSubstr("shared memory: 8 stages"));
+  EXPECT_THAT(refused_plan(bare, "subtile=48x32"), HasSubstr("subtile: 48x32"));
+}
+
+}  // namespace
+}  // namespace unisono::families::cutlass_evt
