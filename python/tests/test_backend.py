@@ -162,7 +162,7 @@ MUST_NOT = {
     "doubles": (lambda x, w: F.relu(F.conv2d(x.double(), w.double())).float(), "float64"),
     "the statistics of a normalisation": (lambda x, w: torch.native_group_norm(F.conv2d(x, w), None, None, 2, 8, 25, 2, 1e-5)[1],
                                           "statistics of a normalisation"),
-    "a transpose": (lambda x, w: F.conv2d(x, w).transpose(2, 3).relu(), "none of the operations|has shape|has strides"),
+    "a transpose": (lambda x, w: F.conv2d(x, w).transpose(2, 3).relu(), "lies in another order|has strides"),
 }
 
 
@@ -201,28 +201,6 @@ def test_weights_that_change_are_seen():
         after = compiled(x, t)
         assert not torch.allclose(before, after)
         torch.testing.assert_close(after, block(x, t))
-
-
-def test_gradients_are_left_to_pytorch():
-    block, x, t = Block(), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
-    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
-    compiled(x, t).square().sum().backward()
-    mine = [p.grad.clone() for p in block.parameters()]
-    block.zero_grad()
-    block(x, t).square().sum().backward()
-    for one, other in zip(mine, block.parameters()):
-        torch.testing.assert_close(one, other.grad)
-    assert backend.reports()[-1].regions == 0 and "gradients are asked for" in str(backend.reports()[-1])
-
-
-def test_changing_sizes():
-    block, t = Block(), torch.randn(2, 8)
-    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
-    with torch.no_grad():
-        for size in (8, 9, 12, 8):
-            x = torch.randn(2, 3, size, size)
-            torch.testing.assert_close(compiled(x, t), block(x, t), atol=1e-5, rtol=1e-4)
-    assert any("not known when compiling" in row["ends"] for r in backend.reports() for row in r.rows)
 
 
 def test_reports(tmp_path):
@@ -279,11 +257,6 @@ def test_a_bias_that_does_not_count():
     bias, a, b = torch.full((5,), float("nan")), torch.randn(6, 7), torch.randn(7, 5)
     report = run(lambda c, a, b: F.relu(torch.addmm(c, a, b, beta=0, alpha=2)), bias, a, b, regions=1)
     assert "o0" not in report.rows[0]["epilogue"]
-
-
-def test_strict_where_gradients_are_asked_for():
-    with pytest.raises(Exception, match="strict=True: gradients are asked for"):
-        torch.compile(Block(), backend=backend.unisono, options={"rest": "eager", "strict": True})(torch.randn(2, 3, 8, 8), torch.randn(2, 8))
 
 
 def test_numbers_of_options():
