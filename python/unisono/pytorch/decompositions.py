@@ -19,8 +19,8 @@ def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], imag
     """native_group_norm by its definition, (x - mean)·rstd·scale + shift in f32. On a CPU, Inductor's own is x·A + B, which
     cancels where the mean is large."""
     wide = x if x.dtype == torch.float64 else x.to(torch.float32)
-    grouped = wide.reshape(images, groups, channels // groups, inner)
-    variance, mean = torch.var_mean(grouped, dim=(2, 3), correction=0, keepdim=True)
+    grouped = wide.reshape(images, groups, channels // groups, *x.shape[2:])  # a view in every memory order
+    variance, mean = torch.var_mean(grouped, dim=tuple(range(2, grouped.dim())), correction=0, keepdim=True)
     rstd = torch.rsqrt(variance + eps)
     y = ((grouped - mean) * rstd).reshape(x.shape)
     for operation, per_channel in ((torch.mul, scale), (torch.add, shift)):
@@ -31,6 +31,7 @@ def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], imag
 
 def written_out() -> dict:
     """All that Inductor writes out; normalisations as reductions and elementwise operations."""
+    import torch._inductor.lowering  # noqa: F401  (some decompositions ask it, and do not load it)
     from torch._inductor.decomposition import select_decomp_table
     return {**select_decomp_table(), aten.native_group_norm.default: group_norm}
 

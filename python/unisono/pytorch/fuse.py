@@ -17,7 +17,7 @@ from ..tensors import torch_dtypes
 from . import shapes
 from .operators import _is_last
 from .predict import Prediction, bandwidth, predict
-from .regions import FLOATS, Refused, Region, aten, hinted, is_tensor, is_tuple, shape_of, source_of
+from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
 
 CONTRACTIONS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
 # Contractions of backward passes that have no kernel here yet; native ones will be anchors as those above are
@@ -118,7 +118,9 @@ def judged(region: Region) -> tuple[Optional[str], Optional[Prediction]]:
 def _is_placed(region: Region, places: dict[Node, int]) -> bool:
     """Whether every reader of the region's results stands behind its operands."""
     ready = max(places[n] for n in (region.anchor, region.first, region.second, *(o for o, _ in region.operands)))
-    return all(places[user] > ready for n in region.escaping() for user in n.users if user not in region.names)
+    sizes = (user for size in region.sizes() for user in size.users)
+    readers = (user for n in region.escaping() for user in n.users if not is_size(user))
+    return all(places[user] > ready for user in (*readers, *sizes) if user not in region.names)
 
 
 def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Optional[str]:
@@ -131,6 +133,10 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
     stores = sum(region.is_full(n) for n in region.results())
     if stores > most_stores:
         return f"{last} would need {stores} stores, more than most_stores={most_stores}"
+    known = {shapes.expression_of(e) for n in (region.first, region.second, *region.results()) for e in shape_of(n)}
+    for size in region.sizes():
+        if shapes.expression_of(size.meta["val"]) not in known:
+            return f"{size.name} asks for an extent that no result has"
     return region.unstorable()
 
 
@@ -142,7 +148,7 @@ def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[
         if node.op == "output":
             break
         reads = [n for n in node.all_input_nodes if n in region.names or n in outside]
-        if not reads:
+        if not reads or is_size(node):
             continue
         try:
             if node.op != "call_function" or node in taken or node.target in CONTRACTIONS or node.target in BACKWARD_CONTRACTIONS:
@@ -188,10 +194,10 @@ class Writer:
         """A tensor in another shape, whose unknown extents are read from nodes that are there."""
         if tuple(map(shapes.expression_of, shape_of(x))) == tuple(map(shapes.expression_of, shape)):
             return x
-        extents = [e if isinstance(e, int) else self._extent(e, [x, *readers]) for e in shape]
+        extents = [e if isinstance(e, int) else self.extent(e, [x, *readers]) for e in shape]
         return self.call(aten.reshape.default, (x, extents))
 
-    def _extent(self, extent: Any, tensors: list[Node]) -> Any:
+    def extent(self, extent: Any, tensors: list[Node]) -> Any:
         wanted = shapes.expression_of(extent)
         if isinstance(wanted, int):
             return wanted
@@ -229,6 +235,10 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
         made = _written(writer, region, results)
         for node in escaping:
             _again(writer, node, made)
+        for size in region.sizes():
+            tensors = [region.first, region.second, *(made[n] for n in results)]
+            size.replace_all_uses_with(writer.extent(size.meta["val"], tensors))
+            graph.erase_node(size)
     graph.erase_node(place)
     for node in escaping:
         replaced[node] = made[node]

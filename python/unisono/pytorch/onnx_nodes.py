@@ -93,8 +93,25 @@ class Writer:
         by_name = {n.name: n for n in self.program.graph.nodes}
         inputs = [self._info(by_name[n]) for n in self.program.graph_signature.user_inputs if isinstance(n, str)]
         outputs = [self._info(by_name[n]) for n in self.program.graph_signature.user_outputs if isinstance(n, str)]
+        self._name_outputs(outputs)
         graph = helper.make_graph(self.nodes, "model", inputs, outputs, initializers)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10, producer_name="unisono")
+
+    def _name_outputs(self, outputs: list) -> None:
+        """"output", or output_0, output_1, …; what is an input, a weight or given out twice is copied."""
+        made = {name for node in self.nodes for name in node.output}
+        renamed: dict[str, str] = {}
+        for i, info in enumerate(outputs):
+            name = "output" if len(outputs) == 1 else f"output_{i}"
+            if info.name in made and info.name not in renamed:
+                renamed[info.name] = name
+            else:
+                self.add("Identity", [info.name], name)
+            info.name = name
+        for node in self.nodes:
+            for names in (node.input, node.output):
+                for i, name in enumerate(names):
+                    names[i] = renamed.get(name, name)
 
     def _info(self, node: Node) -> Any:
         value = node.meta["val"]
@@ -215,6 +232,13 @@ def _layer_norm(w: Writer, node: Node) -> None:
     scale, shift = _affine(w, node, scale, shift, extents)
     w.add("LayerNormalization", [w.name(x), scale, shift], node.name if node.target is aten.layer_norm.default else f"{node.name}_0",
           axis=-len(extents), epsilon=float(eps))
+
+
+def _instance_norm(w: Writer, node: Node) -> None:
+    x, scale, shift, _, _, own, _, eps, *_ = node.args
+    if not own:
+        raise Unsupported("export: an instance norm by stored statistics")
+    w.add("InstanceNormalization", [w.name(x), *_affine(w, node, scale, shift, (x.meta["val"].shape[1],))], node.name, epsilon=float(eps))
 
 
 def _batch_norm(w: Writer, node: Node) -> None:
@@ -368,7 +392,7 @@ HANDLERS: dict[Any, Callable[[Writer, Node], None]] = {
     aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp, aten.convolution.default: _convolution,
     aten.addmm.default: _addmm, aten.linear.default: _linear, aten.native_group_norm.default: _group_norm,
     aten.group_norm.default: _group_norm, aten.native_layer_norm.default: _layer_norm, aten.layer_norm.default: _layer_norm,
-    aten._native_batch_norm_legit_no_training.default: _batch_norm, operator.getitem: _getitem,
+    aten.instance_norm.default: _instance_norm, aten._native_batch_norm_legit_no_training.default: _batch_norm, operator.getitem: _getitem,
     aten.max_pool2d_with_indices.default: _max_pool, aten.max_pool2d.default: _max_pool, aten.avg_pool2d.default: _average_pool,
     aten.adaptive_avg_pool2d.default: _global_pool, aten._adaptive_avg_pool2d.default: _global_pool,
     aten.upsample_nearest2d.vec: _resize, aten.upsample_nearest2d.default: _resize, aten.upsample_bilinear2d.vec: _resize,

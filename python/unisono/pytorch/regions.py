@@ -52,6 +52,11 @@ def number(x: Any) -> str:
     raise Refused(f"an argument {x!r} that is no number")
 
 
+def is_size(node: Node) -> bool:
+    """Whether a node asks for an extent, which is known without the values."""
+    return node.target is aten.sym_size.int
+
+
 def is_tuple(node: Node) -> bool:
     return isinstance(node.meta.get("val"), (tuple, list))
 
@@ -142,7 +147,11 @@ class Region:
     def escaping(self) -> list[Node]:
         """Values that nodes outside read."""
         return [n for n in (self.anchor, *self.absorbed)
-                if any(user not in self.names for user in n.users) and not is_tuple(n)]
+                if any(user not in self.names and not is_size(user) for user in n.users) and not is_tuple(n)]
+
+    def sizes(self) -> list[Node]:
+        """Nodes outside that ask for extents of the region's values."""
+        return [user for n in (self.anchor, *self.absorbed) for user in n.users if is_size(user)]
 
     def results(self) -> list[Node]:
         """The stores: each value that escapes, once for all of its aliases."""

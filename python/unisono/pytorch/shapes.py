@@ -14,6 +14,7 @@ expression, and nothing is guarded.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple, Optional, Sequence
 
 from ..operands import Space
@@ -32,8 +33,22 @@ def expression_of(extent: Any) -> Any:
     """An int, or the expression of a SymInt."""
     if isinstance(extent, int):
         return extent
-    expression = getattr(getattr(extent, "node", None), "expr", extent)
-    return int(expression) if getattr(expression, "is_Integer", False) else expression
+    return _simplified(getattr(getattr(extent, "node", None), "expr", extent))
+
+
+@functools.lru_cache(4096)
+def _simplified(expression: Any) -> Any:
+    """Without divisions that leave no rest: PyTorch keeps h·w // h."""
+    import sympy
+    from torch.utils._sympy.functions import FloorDiv
+
+    def divided(a: Any, b: Any) -> Any:
+        numerator, denominator = sympy.fraction(sympy.cancel(a / b))
+        return numerator if denominator == 1 else FloorDiv(numerator, denominator)
+
+    if expression.has(FloorDiv):
+        expression = expression.replace(FloorDiv, divided)
+    return int(expression) if expression.is_Integer else expression
 
 
 def hint(extent: Any) -> Optional[int]:
