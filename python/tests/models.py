@@ -36,15 +36,24 @@ class Block(nn.Module):
         return h + F.mish(self.n2(self.c2(h)))
 
 
+class Pair(nn.Module):
+    """Conv → GroupNorm → Mish, twice."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.c1, self.n1 = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.GroupNorm(4, outputs)
+        self.c2, self.n2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.GroupNorm(4, outputs)
+
+    def forward(self, x):
+        return F.mish(self.n2(self.c2(F.mish(self.n1(self.c1(x))))))
+
+
 class UNet(nn.Module):
     """Two levels, two Conv → GroupNorm → Mish a level, a skip connection and a 1×1 head."""
 
     def __init__(self, width=8, inputs=3, outputs=2):
         super().__init__()
-        def pair(i, o):
-            return nn.Sequential(nn.Conv2d(i, o, 3, padding=1, bias=False), nn.GroupNorm(4, o), nn.Mish(),
-                                 nn.Conv2d(o, o, 3, padding=1, bias=False), nn.GroupNorm(4, o), nn.Mish())
-        self.down, self.deep, self.up = pair(inputs, width), pair(width, 2 * width), pair(2 * width, width)
+        self.down, self.deep, self.up = Pair(inputs, width), Pair(width, 2 * width), Pair(2 * width, width)
         self.narrow, self.head = nn.Conv2d(2 * width, width, 1), nn.Conv2d(width, outputs, 1)
 
     def forward(self, x):

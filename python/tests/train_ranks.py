@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
+import unisono
 from models import UNet, randomise
 from unisono.pytorch import backend
 
@@ -65,14 +66,17 @@ def agree(parameters):
 
 def main(how):
     torch.set_num_threads(1)
+    dist._DEFAULT_FIRST_BUCKET_BYTES = 2_000  # so that several buckets are there, and a graph for each
     dist.init_process_group("gloo")
     rank = dist.get_rank()
+    calls = unisono.cache_info
     eager = [train(seed, rank, how, False)[0] for seed in range(3)]
     backend._reports.clear()
     ours, first, parameters = train(0, rank, how, True)
+    info = calls()
     same = agree(parameters) if how == "ddp" else True
     if rank == 0:
-        print(json.dumps({"eager": eager, "unisono": ours, "first": first, "same": same,
+        print(json.dumps({"eager": eager, "unisono": ours, "first": first, "same": same, "calls": info["hits"] + info["misses"],
                           "regions": sum(r.regions for r in backend.reports() if r.kind == "forward")}), flush=True)
     dist.destroy_process_group()
 
