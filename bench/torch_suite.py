@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Suite `torch`: torch.compile(backend="unisono") beside PyTorch's eager mode and Inductor, on one GPU in one call.
 
-usage: torch_suite.py [NAME…] [--train] [--no-forward] [--peers eager,compile,unisono] [--max-autotune] [--rounds N] [--json FILE] [--smoke]
+usage: torch_suite.py [NAME…] [--train] [--no-forward] [--peers eager,compile,unisono] [--max-autotune] [--rounds N]
+                      [--minimum-operators N] [--minimum-gain G] [--json FILE] [--smoke]
 
 Each network of peers/torch_models.py runs in bf16 and channels last. Every peer is captured into a CUDA graph; then the graphs
 are replayed in turn, from rest, and the medians are compared: ratios are within one call. Errors are relative L2 against
@@ -88,13 +89,14 @@ class Clock:
             {n: round((max(t) - min(t)) / statistics.median(t), 3) for n, t in found.items()}
 
 
-def compiled(peer, function):
+def compiled(peer, function, options):
     if peer == "eager":
         return function
     if peer == "unisono":
         from unisono.pytorch import backend
         backend._reports.clear()
-        return torch.compile(function, backend=backend.unisono)
+        return torch.compile(function, backend=backend.unisono,
+                             options={"minimum_operators": options.minimum_operators, "minimum_gain": options.minimum_gain})
     return torch.compile(function, mode="max-autotune-no-cudagraphs" if peer == "max" else None)
 
 
@@ -153,7 +155,7 @@ def forward(name, options, clock, device):
         for peer in peers:
             torch._dynamo.reset()
             try:
-                function, start = compiled(peer, model), time.perf_counter()
+                function, start = compiled(peer, model, options), time.perf_counter()
                 result = function(*inputs)
                 clock.wait()
                 seconds[peer] = round(time.perf_counter() - start, 2)
@@ -180,17 +182,17 @@ def training(options, clock, device):
         model = randomised(HeatmapUNet()).to(device, torch.bfloat16).to(memory_format=torch.channels_last).train()
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, capturable=device == "cuda", fused=device == "cuda")
         try:
-            function = compiled(peer, model)
+            function = compiled(peer, model, options)
 
             def step(function=function, optimizer=optimizer):
                 loss = F.binary_cross_entropy_with_logits(function(x), y)
                 loss.backward()
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
-                return loss
+                return loss.detach()
 
             start = time.perf_counter()
-            found = [float(step()) for _ in range(5)]
+            found = [step().item() for _ in range(5)]
             clock.wait()
             seconds[peer], losses[peer] = round(time.perf_counter() - start, 2), [round(v, 5) for v in found]
             if peer == "unisono":
@@ -238,6 +240,8 @@ def main():
     parser.add_argument("--no-forward", action="store_true")
     parser.add_argument("--max-autotune", action="store_true")
     parser.add_argument("--rounds", default=7, type=int)
+    parser.add_argument("--minimum-operators", default=1, type=int, help="of the backend: 0 takes contractions without an epilogue, too")
+    parser.add_argument("--minimum-gain", default=0.0, type=float, help="of the backend")
     parser.add_argument("--json")
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()

@@ -29,6 +29,8 @@ strip "$folder/unisono/lib/libunisono.so.0"
 ldd "$build/src/libunisono.so" | awk '$2 == "=>" && $3 !~ /\/(libc|libm|libpthread|libdl|librt)\.so/ {print $3}' |
   xargs -I{} cp -L {} "$folder/unisono/lib/"
 c++ -shared -Wl,--gc-sections -Wl,-rpath,'$ORIGIN/lib' -s -o "$folder/unisono/_native$suffix" "${linked[@]}" "$folder/unisono/lib/libunisono.so.0"
+# the tests' runner, which has no compiled part
+(cd "$nanobind/.." && cp -r pytest _pytest pluggy iniconfig packaging pygments "$folder")
 (cd "$here/python/unisono" && find . -name '*.py' -print0 | xargs -0 cp --parents -t "$folder/unisono")
-tar -C "$temporary" -cJf "$archive" carried
+XZ_OPT=-1 tar -C "$temporary" -cJf "$archive" carried
 ls -l "$archive"

@@ -15,6 +15,7 @@ from .._native import Conv2d, Device, Gemm, Layout, Unsupported, UserError
 from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
 from . import shapes
+from .expressions import expression
 from .operators import _is_last
 from .predict import Prediction, bandwidth, predict
 from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
@@ -140,8 +141,9 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
     return region.unstorable()
 
 
-def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], most_stores: int) -> str:
-    """Absorbs what is behind the anchor, in order; returns why it ends there."""
+def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits) -> tuple[str, Optional[Prediction]]:
+    """Absorbs what is behind the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused if no
+    kernel serves even the contraction alone."""
     outside: set[Node] = set()  # nodes outside that read a value of the region, directly or through others
     why, none = "nothing reads its result but the graph's output", True
     for node in nodes[places[region.anchor] + 1:]:
@@ -155,23 +157,31 @@ def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[
                 raise Refused(f"{node.name} ({node.target}) is a region of its own, or no operation")
             if any(n in outside for n in reads):
                 raise Refused(f"{node.name} reads what is computed outside from the region's values")
-            region.absorb(node)
+            region.absorb(node, expression)
         except Refused as reason:
             why, none = (str(reason) if none else why), False
             outside.add(node)
-    return _cut_back(region, places, most_stores, why)
+    return _cut_back(region, places, limits, why)
 
 
-def _cut_back(region: Region, places: dict[Node, int], most_stores: int, why: str) -> str:
-    while region.absorbed:
-        reason = _cannot_end(region, places, most_stores)
+def work_of(region: Region) -> list[Node]:
+    """What was absorbed, without views and parts of tuples."""
+    return [n for n in region.absorbed if n.target is not operator.getitem and source_of(n) is n]
+
+
+def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str) -> tuple[str, Optional[Prediction]]:
+    while True:
+        if (count := len(work_of(region))) < limits.minimum_operators:
+            raise Refused(f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
+        reason, prediction = _cannot_end(region, places, limits.most_stores), None
         if reason is None:
-            reason = judged(region)[0]
+            reason, prediction = judged(region)
         if reason is None:
-            return why
+            return why, prediction
+        if not region.absorbed:
+            raise Refused(reason)
         why = reason
         region.drop_last()
-    return why
 
 
 class Writer:
@@ -224,6 +234,7 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
     graph, results, escaping = module.graph, region.results(), region.escaping()
     region.first, region.second = (replaced.get(n, n) for n in (region.first, region.second))
     region.operands = {(replaced.get(n, n), axes): name for (n, axes), name in region.operands.items()}
+    region.placed = {replaced.get(n, n): dims for n, dims in region.placed.items()}
     order = {n: i for i, n in enumerate(graph.nodes)}
     if not _is_placed(region, order):
         return False
@@ -273,6 +284,11 @@ def _as_operand(writer: Writer, node: Node, region: Region, axes: str) -> Node:
     """The operand in a shape that the operator reads as these axes."""
     space = region.space
     if axes == "mn":
+        split, permutation = shapes.turned(region.placed[node], space)
+        if permutation != tuple(range(len(permutation))):
+            pieces = tuple(split[i] for i in permutation)
+            back = [permutation.index(i) for i in range(len(permutation))]
+            node = writer.call(aten.permute.default, (writer.reshape(node, pieces, [region.first, region.second]), back))
         return writer.reshape(node, space.shape_mn, [region.first, region.second])
     wanted = _pattern(space, axes) if space.channels_first or space.is_batched or axes in ("", "n") else (space.row_count, 1)
     wanted = (space.cols,) if axes == "n" else () if axes == "" else wanted
@@ -285,10 +301,13 @@ def _as_before(writer: Writer, value: Node, node: Node, region: Region) -> Node:
     """The result in the shape and memory order that the graph had."""
     before = node.meta["val"]
     if region.is_full(node):
-        order = region.order_of(node, "mn")
+        order = region.order_of(node)
         is_last = region.kind == "conv2d" and region.space.native_channels_last
         if region.kind == "conv2d" and is_last != (order is torch.channels_last) and not _is_either(value):
             value = writer.call(aten.clone.default, (value,), {"memory_format": order})
+        split, permutation = shapes.turned(region.dims[node], region.space)
+        if permutation != tuple(range(len(permutation))):
+            value = writer.call(aten.permute.default, (writer.reshape(value, split, [region.first, region.second]), list(permutation)))
     value = writer.reshape(value, tuple(before.shape), [region.first, region.second])
     return value
 
@@ -316,19 +335,13 @@ def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[No
         raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
     region = anchor_of(node, limits.without)
     row["flop"] = contraction_of(region).flop
-    row["ends"] = grow(region, nodes, places, taken, limits.most_stores)
-    work = [n for n in region.absorbed if n.target is not operator.getitem and source_of(n) is n]
-    if len(work) < limits.minimum_operators:
-        raise Refused(f"{len(work)} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {row['ends']}")
-    reason, prediction = judged(region)
-    if reason or (reason := _cannot_end(region, places, limits.most_stores)):
-        raise Refused(reason)
+    row["ends"], prediction = grow(region, nodes, places, taken, limits)
     if prediction is not None:
         row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
         if prediction.gain < limits.minimum_gain:
             raise Refused(f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, "
                           f"PyTorch's kernels {prediction.theirs:.1f} µs")
-    row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work], stores=len(region.results()), epilogue=region.text())
+    row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()), epilogue=region.text())
     return region
 
 

@@ -7,7 +7,7 @@ operand is known, and is cut back until every reader of its results stands behin
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch.fx import Node
@@ -82,6 +82,7 @@ class Region:
     names: dict[Node, str] = field(default_factory=dict)  # values of the region
     dims: dict[Node, shapes.Dims] = field(default_factory=dict)  # how they lie in its space
     operands: dict[tuple[Node, str], str] = field(default_factory=dict)  # {(node, axes): name}
+    placed: dict[Node, shapes.Dims] = field(default_factory=dict)  # how operands [m,n] lie
     history: list[tuple[int, int]] = field(default_factory=list)  # lines and operands ahead of each absorbed node
     absorbed: list[Node] = field(default_factory=list)
     without: frozenset = frozenset()  # kinds of fusion that are switched off
@@ -96,7 +97,9 @@ class Region:
         padded = (*((1,) * (len(dims) - len(shape))), *map(shapes.expression_of, shape))
         own = tuple(() if extent == 1 else dim for extent, dim in zip(padded, dims))
         axes = shapes.axes_of(own, space) if len(padded) == len(dims) and shapes.extents_of(own) == padded else None
-        if axes not in OPERANDS or not shapes.is_in_order(own, space):
+        if axes == "mn" and self.placed.setdefault(node, own) != own:
+            raise Refused(f"operand {node.name} is read along its rows and along its columns")
+        if axes not in OPERANDS or axes != "mn" and not shapes.is_in_order(own, space):
             raise Refused(f"operand {node.name} of shape {shape} does not broadcast to values of shape {space.shape_mn} "
                           "along rows, columns or images alone")
         return axes
@@ -119,12 +122,11 @@ class Region:
         name = self.operands.setdefault((x, axes), f"o{len(self.operands)}")
         return f"{name}[{','.join(axes)}]"
 
-    def absorb(self, node: Node) -> None:
-        """Takes a node in. Raises Refused, and changes nothing then."""
-        from .expressions import expression
+    def absorb(self, node: Node, write: Callable[[Region, Node], tuple[str, shapes.Dims]]) -> None:
+        """Takes a node in. write: its text and how its result lies. Raises Refused, and changes nothing then."""
         before = len(self.lines), len(self.operands)
         try:
-            text, dims = expression(self, node)
+            text, dims = write(self, node)
         except Refused:
             self._forget(before)
             raise
@@ -169,24 +171,27 @@ class Region:
             value, dims = node.meta["val"], self.dims[node]
             if value.dtype not in FLOATS:
                 return f"{node.name} is {value.dtype}, and read outside"
-            if not shapes.is_in_order(dims, self.space) or (axes := shapes.axes_of(dims, self.space)) is None:
+            if not self.is_full(node) and (not shapes.is_in_order(dims, self.space) or shapes.axes_of(dims, self.space) is None):
                 return f"{node.name} of shape {tuple(value.shape)} lies in another order than the contraction's values"
-            if (order := self.order_of(node, axes)) is None:
+            if self.order_of(node) is None:
                 return f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last"
         return None
 
-    def order_of(self, node: Node, axes: str) -> Optional[torch.memory_format]:
+    def order_of(self, node: Node) -> Optional[torch.memory_format]:
         """The memory format in which the result must lie so that a view of it has the node's strides; None if there is none."""
-        value = node.meta["val"]
-        wanted, shape = [shapes.hint(s) for s in value.stride()], hinted(node)
+        wanted, shape = [shapes.hint(s) for s in node.meta["val"].stride()], hinted(node)
         stored = tuple(shapes.hint(e) for e in self.space.shape_mn) if self.is_full(node) else shape
+        split, permutation = shapes.turned(self.dims[node], self.space)
+        is_turned = self.is_full(node) and permutation != tuple(range(len(permutation)))
+        if is_turned and not all(isinstance(e, int) for e in split):
+            return None
         for order in (torch.contiguous_format, torch.channels_last):
             if order is torch.channels_last and (self.kind != "conv2d" or len(stored) != 4):
                 continue
             found = torch.empty(stored, device="meta", memory_format=order)
             try:
-                found = found.view(shape)
-            except RuntimeError:
+                found = (found.view(split).permute(permutation) if is_turned else found).view(shape)
+            except (RuntimeError, ValueError):
                 continue
             if all(s == w for s, w, e in zip(found.stride(), wanted, shape) if e != 1):
                 return order

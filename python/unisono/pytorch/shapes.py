@@ -171,11 +171,11 @@ def axes_of(dims: Dims, space: Space) -> Optional[str]:
     return row + column
 
 
-def sorted_by_axis(dims: Dims) -> Dims:
+def sorted_by_axis(dims: Dims, axes: str = "brn") -> Dims:
     """All pieces as one extent, each axis from its outermost to its innermost."""
     pieces = [piece for dim in dims for piece in dim]
     order: list[Piece] = []
-    for axis in "brn":
+    for axis in axes:
         rest = [p for p in pieces if p.axis == axis]
         while rest:  # the outermost is the one within which all others lie
             outer = next((p for p in rest if all(p is o or quotient(p.inner, product((o.inner, o.extent))) is not None for o in rest)), rest[0])
@@ -191,3 +191,12 @@ def is_in_order(dims: Dims, space: Space) -> bool:
     pieces = flat(dims)
     places = [order.get(p.axis, 0) for p in pieces]
     return places == sorted(places) and len(set(places)) == len(places)
+
+
+def turned(dims: Dims, space: Space) -> tuple[tuple, tuple]:
+    """How a tensor that lies as `dims` follows from the values [m,n]: their shape in the tensor's pieces, and the permutation
+    of these. What is in order has the permutation (0, 1, 2, …)."""
+    axes = "".join(dict.fromkeys(p.axis for dim in of_space(space) for p in dim))
+    (ordered,) = sorted_by_axis(dims, axes)
+    pieces = [piece for dim in dims for piece in dim]
+    return tuple(p.extent for p in ordered), tuple(ordered.index(p) for p in pieces)
