@@ -118,6 +118,39 @@ def test_batch_norm_of_inference():
     run(net, torch.randn(2, 4, 7, 6), regions=1)
 
 
+@pytest.mark.parametrize("last", [True, False])
+def test_a_block_of_convnext(last):
+    """The normalisation over channels behind a permutation, and a residual that is permuted in the same way."""
+    class ConvNext(nn.Module):
+        def __init__(self, c=16):
+            super().__init__()
+            self.c, self.n, self.up, self.down = nn.Conv2d(c, c, 7, padding=3, groups=c), nn.LayerNorm(c), nn.Linear(c, 4 * c), nn.Linear(4 * c, c)
+            self.scale = nn.Parameter(torch.rand(c) + 0.5)
+
+        def forward(self, x):
+            return x + (self.down(F.gelu(self.up(self.n(self.c(x).permute(0, 2, 3, 1))))) * self.scale).permute(0, 3, 1, 2)
+
+    model, x = ConvNext(), torch.randn(2, 16, 6, 5)
+    if last:
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    report = run(model, x, regions=3)
+    fused = [" ".join(row["fused"]) for row in report.rows]
+    assert "native_layer_norm" in fused[0] and "gelu" in fused[1] and ("add" in fused[2]) == last, str(report)
+
+
+def test_results_that_are_turned():
+    run(lambda x, w: F.conv2d(x, w).transpose(2, 3).relu(), torch.randn(2, 4, 6, 5), torch.randn(8, 4, 1, 1), regions=1)
+
+
+def test_softmax_and_sums_behind_a_product():
+    def losses(a, b, t):
+        z = a @ b
+        return torch.softmax(z, 1), z.square().mean(1), (F.log_softmax(z, 1) * t).sum(1)
+
+    report = run(losses, torch.randn(12, 7), torch.randn(7, 5), torch.rand(12, 5), regions=1)
+    assert report.rows[0]["stores"] == 3, str(report)
+
+
 def test_casts_are_honoured():
     def rounded(x, w):
         return (F.conv2d(x, w).float() * 1.5).to(torch.bfloat16).float() + 1
@@ -162,7 +195,7 @@ MUST_NOT = {
     "doubles": (lambda x, w: F.relu(F.conv2d(x.double(), w.double())).float(), "float64"),
     "the statistics of a normalisation": (lambda x, w: torch.native_group_norm(F.conv2d(x, w), None, None, 2, 8, 25, 2, 1e-5)[1],
                                           "statistics of a normalisation"),
-    "a transpose": (lambda x, w: F.conv2d(x, w).transpose(2, 3).relu(), "none of the operations|has shape|has strides"),
+    "a transpose": (lambda x, w: F.conv2d(x, w).transpose(2, 3).contiguous().relu(), "has strides"),
 }
 
 
@@ -201,28 +234,6 @@ def test_weights_that_change_are_seen():
         after = compiled(x, t)
         assert not torch.allclose(before, after)
         torch.testing.assert_close(after, block(x, t))
-
-
-def test_gradients_are_left_to_pytorch():
-    block, x, t = Block(), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
-    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
-    compiled(x, t).square().sum().backward()
-    mine = [p.grad.clone() for p in block.parameters()]
-    block.zero_grad()
-    block(x, t).square().sum().backward()
-    for one, other in zip(mine, block.parameters()):
-        torch.testing.assert_close(one, other.grad)
-    assert backend.reports()[-1].regions == 0 and "gradients are asked for" in str(backend.reports()[-1])
-
-
-def test_changing_sizes():
-    block, t = Block(), torch.randn(2, 8)
-    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
-    with torch.no_grad():
-        for size in (8, 9, 12, 8):
-            x = torch.randn(2, 3, size, size)
-            torch.testing.assert_close(compiled(x, t), block(x, t), atol=1e-5, rtol=1e-4)
-    assert any("not known when compiling" in row["ends"] for r in backend.reports() for row in r.rows)
 
 
 def test_reports(tmp_path):
@@ -279,11 +290,6 @@ def test_a_bias_that_does_not_count():
     bias, a, b = torch.full((5,), float("nan")), torch.randn(6, 7), torch.randn(7, 5)
     report = run(lambda c, a, b: F.relu(torch.addmm(c, a, b, beta=0, alpha=2)), bias, a, b, regions=1)
     assert "o0" not in report.rows[0]["epilogue"]
-
-
-def test_strict_where_gradients_are_asked_for():
-    with pytest.raises(Exception, match="strict=True: gradients are asked for"):
-        torch.compile(Block(), backend=backend.unisono, options={"rest": "eager", "strict": True})(torch.randn(2, 3, 8, 8), torch.randn(2, 8))
 
 
 def test_numbers_of_options():

@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -12,10 +14,39 @@ import unisono
 EMULATOR = pathlib.Path(unisono.__file__).parent.parent.parent / "tests" / "emulator"
 
 
-@pytest.mark.skipif(not (EMULATOR / "lib" / "libcuda.so.1").exists(), reason="the build folder has no emulated GPU")
+pytestmark = pytest.mark.skipif(not (EMULATOR / "lib" / "libcuda.so.1").exists(), reason="the build folder has no emulated GPU")
+HERE = pathlib.Path(__file__).parent
+
+
+def environment(cache):
+    return {**os.environ, "CUDA_HOME": str(EMULATOR), "LD_LIBRARY_PATH": str(EMULATOR / "lib"), "UNISONO_EMULATOR_SMS": "8",
+            "UNISONO_CACHE_DIR": str(cache)}
+
+
 def test_kernels_launches_and_workspaces(tmp_path):
-    here = pathlib.Path(__file__).parent
-    environment = {**os.environ, "CUDA_HOME": str(EMULATOR), "LD_LIBRARY_PATH": str(EMULATOR / "lib"), "UNISONO_EMULATOR_SMS": "8",
-                   "UNISONO_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run([sys.executable, str(here / "on_emulated_gpu.py")], env=environment, capture_output=True, text=True, timeout=500)
+    done = subprocess.run([sys.executable, str(HERE / "on_emulated_gpu.py")], env=environment(tmp_path), capture_output=True, text=True, timeout=500)
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
+
+
+def rank(cache, scale):
+    started = subprocess.Popen([sys.executable, str(HERE / "on_killed_build.py"), str(scale)], env=environment(cache), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    assert started.stdout.readline() == "building\n", started.stderr.read()
+    return started
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=["a killed rank", "SIGTERM", "Ctrl-C"])
+def test_a_rank_that_ends_while_it_builds_leaves_nothing_stale(how, tmp_path):
+    """Two ranks build one kernel in a shared cache; one ends meanwhile. The other goes on, and so does a later one."""
+    first, second = rank(tmp_path, 0.5), rank(tmp_path, 0.5)
+    time.sleep(0.3)
+    first.send_signal(how)
+    first.communicate(timeout=200)
+    assert first.returncode != 0  # it was building
+    out, err = second.communicate(timeout=200)
+    assert second.returncode == 0 and out == "right\n", out + err
+    third = rank(tmp_path, 0.5)
+    out, err = third.communicate(timeout=200)
+    assert third.returncode == 0 and out == "right\n", out + err
+    half = [p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size == 0 and "lock" not in p.name]
+    assert not half, half  # nothing that was begun lies about

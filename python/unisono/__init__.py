@@ -15,3 +15,9 @@ from .functional import cache_clear, cache_info, conv2d, gemm  # noqa: F401
 from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403
+
+
+def export(model, example, path, *, dynamic_shapes=None):
+    """Writes a PyTorch model as an ONNX file with its weights in a safetensors file: unisono.pytorch.export.export."""
+    from .pytorch.export import export as write
+    return write(model, example, path, dynamic_shapes=dynamic_shapes)

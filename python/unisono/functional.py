@@ -228,6 +228,7 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     if not isinstance(groups, numbers.Integral):
         raise UserError(f"conv2d: groups={groups!r}; expected an int")
     groups = operator.index(groups)
+    x, w = _autocast(x, w)
     if _needs_operator(x, w, operands):
         _check_operator_call("conv2d", out, options, layout)
         from .pytorch.operators import call_conv2d
@@ -272,6 +273,19 @@ def _dense_on_gpu(x: Any, w: Any, operands: dict) -> tuple[Any, Any, dict]:
     arranged = {n: (v.contiguous(memory_format=order if v.dim() == 4 else torch.contiguous_format) if is_torch(v) else v)
                 for n, v in operands.items()}
     return x.contiguous(memory_format=order), w.contiguous(memory_format=order), arranged
+
+
+def _autocast(first: Any, second: Any) -> tuple[Any, Any]:
+    """The tensors of a contraction as autocast would have them: it is of those operations that run in the short dtype."""
+    if not is_torch(first) or not is_torch(second):
+        return first, second
+    import torch
+    kind = first.device.type
+    if not torch.is_autocast_enabled(kind):
+        return first, second
+    short = torch.get_autocast_dtype(kind)
+    taken = (torch.float32, torch.float16, torch.bfloat16)
+    return tuple(t.to(short) if t.dtype in taken else t for t in (first, second))
 
 
 def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
@@ -358,6 +372,7 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: A
     in `conv2d`; operands [n] are (n,), [m] (m,) if annotated or written so, or (m,1), [b] (batch,1,1), [m,n] of the
     result's shape.
     """
+    a, b = _autocast(a, b)
     if _needs_operator(a, b, operands):
         _check_operator_call("gemm", out, options)
         from .pytorch.operators import call_gemm

@@ -3,130 +3,227 @@
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any, Optional
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 from .. import _native
 from .._native import Conv2d, Device, Gemm, Layout, Unsupported, UserError
-from ..operands import Space
+from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
+from . import shapes
+from .expressions import expression
 from .operators import _is_last
-from .regions import FLOATS, Refused, Region, aten, is_static, shape_of
+from .predict import Prediction, bandwidth, predict
+from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
 
 CONTRACTIONS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
+# Contractions of backward passes that have no kernel here yet; native ones will be anchors as those above are
+BACKWARD_CONTRACTIONS = (aten.convolution_backward.default,)
 
 
-def _tensors(node: Node, *nodes: Any) -> None:
+@dataclass(frozen=True)
+class Limits:
+    """Which regions are made."""
+
+    minimum_operators: int = 1  # behind a contraction
+    most_stores: int = 3  # results of one kernel with an element for each row and column
+    minimum_gain: float = 0.0  # on a GPU, by prediction
+    without: frozenset = frozenset()
+
+
+def _check(node: Node, *nodes: Any) -> None:
     for one in (node, *nodes):
-        if not is_static(one):
-            raise Refused("shapes that are not known when compiling")
+        if not is_tensor(one):
+            raise Refused(f"{one} is no tensor")
         value = one.meta["val"]
         if value.dtype not in FLOATS or value.dtype != node.meta["val"].dtype:
             raise Refused(f"{one.name} is {value.dtype}; regions are of one of float32, float16 and bfloat16")
-        if value.device.type not in ("cpu", "cuda") or 0 in value.shape:
+        if value.device.type not in ("cpu", "cuda") or 0 in hinted(one):
             raise Refused(f"{one.name} is empty or lies on {value.device}")
 
 
-def anchor_of(node: Node) -> Region:
+def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
     """The region of a contraction alone, with its bias. Raises Refused."""
-    if node.target is aten.convolution.default:
+    is_convolution = node.target is aten.convolution.default
+    if (kind := "convolutions" if is_convolution else "products") in without:
+        raise Refused(f"switched off by without=('{kind}',)")
+    if is_convolution:
         x, w, bias, stride, padding, dilation, transposed, _, groups = node.args
         if transposed or len(stride) != 2:
             raise Refused("a transposed convolution" if transposed else "a convolution of one or three dimensions")
-        _tensors(node, x, w)
+        _check(node, x, w)
         n, k, *rows = shape_of(node)
-        space = Space(n, tuple(rows), k, True, _is_last(x.meta["val"], w.meta["val"]))
-        region = Region(node, "conv2d", x, w, space, (tuple(stride), tuple(padding), tuple(dilation), groups))
-        region.names[node] = "acc"
-        if bias is not None:
-            region.lines.append((node, f"c = acc + {region.value(bias, 'n')}"))
-            region.names[node] = "c"
-        return region
-    bias, (a, b) = (None, node.args) if node.target is not aten.addmm.default else (node.args[0], node.args[1:3])
-    _tensors(node, a, b)
-    shape = shape_of(node)
-    space = Space(shape[0] if len(shape) == 3 else 1, (shape[-2],), shape[-1], False, False, len(shape) == 3)
-    region = Region(node, "gemm", a, b, space)
-    region.names[node] = "acc"
+        region = Region(node, "conv2d", x, w, Space(n, tuple(rows), k, True, _is_last_example(x, w)),
+                        (tuple(stride), tuple(padding), tuple(dilation), groups), without=without)
+    else:
+        bias, (a, b) = (None, node.args) if node.target is not aten.addmm.default else (node.args[0], node.args[1:3])
+        _check(node, a, b)
+        shape = shape_of(node)
+        space = Space(shape[0] if len(shape) == 3 else 1, (shape[-2],), shape[-1], False, False, len(shape) == 3)
+        region = Region(node, "gemm", a, b, space, without=without)
+    region.names[node], region.dims[node] = "acc", region.whole
     if bias is not None:
         alpha, beta = (float(node.kwargs.get(k, 1)) for k in ("alpha", "beta"))
-        added = f" + {beta!r} * {region.value(bias)}" if beta != 0 else ""  # what is in the bias does not count then
-        region.lines.append((node, f"c = {alpha!r} * acc{added}"))
+        axes = "n" if is_convolution else region.axes_of(bias, region.whole)
+        added = f" + {'' if beta == 1 else f'{beta!r} * '}{region.value(bias, axes=axes)}" if beta != 0 else ""  # what is in it does not count then
+        region.lines.append((node, f"c = {'' if alpha == 1 else f'{alpha!r} * '}acc{added}"))
         region.names[node] = "c"
     return region
 
 
-def _contraction(region: Region) -> Any:
+def _is_last_example(x: Node, w: Node) -> bool:
+    """As the operator decides, on tensors as those of the example lie."""
+    def example(node: Node) -> torch.Tensor:
+        strides = [shapes.hint(s) for s in node.meta["val"].stride()]
+        if None in strides:
+            raise Refused(f"{node.name} has strides of which no example is known")
+        return torch.empty_strided(hinted(node), strides, device="meta")
+    return _is_last(example(x), example(w))
+
+
+def contraction_of(region: Region) -> Any:
+    """As it is in the example."""
     kinds = torch_dtypes()
     first, second = region.first.meta["val"], region.second.meta["val"]
     if region.kind == "conv2d":
-        (n, c, h, w), (k, _, r, s) = first.shape, second.shape
+        (n, c, h, w), (k, _, r, s) = hinted(region.first), hinted(region.second)
         stride, padding, dilation, groups = region.moves
         layout = Layout.nhwc if region.space.native_channels_last else Layout.nchw
         return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups, layout=layout,
                       dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype])
-    batch, (m, k), n = region.space.images, first.shape[-2:], second.shape[-1]
-    return Gemm(batch=batch, m=m, n=n, k=k, dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype])
+    (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
+    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype])
 
 
-def refusal(region: Region) -> Optional[str]:
-    """Why no kernel serves the region, or None. On a GPU it is planned, on the CPU compiled."""
+def judged(region: Region) -> tuple[Optional[str], Optional[Prediction]]:
+    """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction. On the CPU it is compiled."""
     kinds, device = torch_dtypes(), region.anchor.meta["val"].device
-    storage = {name: kinds[node.meta["val"].dtype] for node, (name, _) in region.operands.items()}
+    storage = {name: kinds[node.meta["val"].dtype] for (node, _), name in region.operands.items()}
     try:
-        graph = _native.parse(region.text())
+        graph, contraction = _native.parse(region.text()), contraction_of(region)
         if device.type == "cpu":
-            _native.compile(_contraction(region), graph, storage=storage)
-        else:
-            scalars = [name for name, axes in region.operands.values() if axes == ""]
-            _native.explain(_contraction(region), graph, storage=storage, device=Device.cuda, device_index=device.index or 0,
-                            device_scalars=scalars)
+            _native.compile(contraction, graph, storage=storage)
+            return None, None
+        scalars = [name for (_, axes), name in region.operands.items() if axes == ""]
+        explanation = _native.explain(contraction, graph, storage=storage, device=Device.cuda, device_index=device.index or 0,
+                                      device_scalars=scalars)
+        return None, predict(region, contraction, explanation, bandwidth(device))
     except (Unsupported, UserError) as error:
-        return str(error)
-    return None
+        return str(error), None
 
 
 def _is_placed(region: Region, places: dict[Node, int]) -> bool:
     """Whether every reader of the region's results stands behind its operands."""
-    ready = max(places[n] for n in (region.anchor, region.first, region.second, *region.operands))
-    return all(places[user] > ready for n in region.escaping() for user in n.users if user not in region.names)
+    ready = max(places[n] for n in (region.anchor, region.first, region.second, *(o for o, _ in region.operands)))
+    sizes = (user for size in region.sizes() for user in size.users)
+    readers = (user for n in region.escaping() for user in n.users if not is_size(user))
+    return all(places[user] > ready for user in (*readers, *sizes) if user not in region.names)
 
 
-def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], most_stores: int) -> str:
-    """Absorbs what is behind the anchor, in order; returns why it ends there."""
+def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Optional[str]:
+    """Why the region cannot end where it does, or None."""
+    if any(is_tuple(n) and any(u not in region.names for u in n.users) for n in region.absorbed):
+        return "a normalisation whose result is no part of the region"
+    last = (region.absorbed or [region.anchor])[-1].name
+    if not _is_placed(region, places):
+        return f"{last} would need an operand that is not there yet"
+    stores = sum(region.is_full(n) for n in region.results())
+    if stores > most_stores:
+        return f"{last} would need {stores} stores, more than most_stores={most_stores}"
+    known = {shapes.expression_of(e) for n in (region.first, region.second, *region.results()) for e in shape_of(n)}
+    for size in region.sizes():
+        if shapes.expression_of(size.meta["val"]) not in known:
+            return f"{size.name} asks for an extent that no result has"
+    return region.unstorable()
+
+
+def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits) -> tuple[str, Optional[Prediction]]:
+    """Absorbs what is behind the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused if no
+    kernel serves even the contraction alone."""
     outside: set[Node] = set()  # nodes outside that read a value of the region, directly or through others
     why, none = "nothing reads its result but the graph's output", True
     for node in nodes[places[region.anchor] + 1:]:
         if node.op == "output":
             break
         reads = [n for n in node.all_input_nodes if n in region.names or n in outside]
-        if not reads:
+        if not reads or is_size(node):
             continue
         try:
-            if node.op != "call_function" or node in taken or node.target in CONTRACTIONS:
+            if node.op != "call_function" or node in taken or node.target in CONTRACTIONS or node.target in BACKWARD_CONTRACTIONS:
                 raise Refused(f"{node.name} ({node.target}) is a region of its own, or no operation")
             if any(n in outside for n in reads):
                 raise Refused(f"{node.name} reads what is computed outside from the region's values")
-            region.absorb(node)
+            region.absorb(node, expression)
         except Refused as reason:
             why, none = (str(reason) if none else why), False
             outside.add(node)
-    while region.absorbed and (not _is_placed(region, places) or len(region.results()) > most_stores or _ends_in_tuple(region)):
-        why = f"{region.absorbed[-1].name} would need an operand that is not there yet, or a store too many"
-        region.drop_last()
-    while region.absorbed and (reason := refusal(region)) is not None:
+    return _cut_back(region, places, limits, why)
+
+
+def work_of(region: Region) -> list[Node]:
+    """What was absorbed, without views and parts of tuples."""
+    return [n for n in region.absorbed if n.target is not operator.getitem and source_of(n) is n]
+
+
+def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str) -> tuple[str, Optional[Prediction]]:
+    while True:
+        if (count := len(work_of(region))) < limits.minimum_operators:
+            raise Refused(f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
+        reason, prediction = _cannot_end(region, places, limits.most_stores), None
+        if reason is None:
+            reason, prediction = judged(region)
+        if reason is None:
+            return why, prediction
+        if not region.absorbed:
+            raise Refused(reason)
         why = reason
         region.drop_last()
-        while region.absorbed and (not _is_placed(region, places) or _ends_in_tuple(region)):
-            region.drop_last()
-    return why
 
 
-def _ends_in_tuple(region: Region) -> bool:
-    """A normalisation whose result is no part of the region."""
-    return any(isinstance(n.meta.get("val"), (tuple, list)) and any(u not in region.names for u in n.users) for n in region.absorbed)
+class Writer:
+    """Writes nodes into a graph, each with the value that it has for the example."""
+
+    def __init__(self, graph: Any, mode: Optional[FakeTensorMode]):
+        self.graph, self.mode = graph, mode
+
+    def call(self, target: Any, args: tuple, kwargs: Optional[dict] = None) -> Node:
+        node = self.graph.call_function(target, args, kwargs or {})
+        values = torch.fx.map_arg((args, kwargs or {}), lambda n: n.meta["val"])
+        if self.mode is not None:
+            with self.mode:
+                node.meta["val"] = target(*values[0], **values[1])
+        else:
+            node.meta["val"] = target(*values[0], **values[1])
+        return node
+
+    def reshape(self, x: Node, shape: tuple, readers: list[Node]) -> Node:
+        """A tensor in another shape, whose unknown extents are read from nodes that are there."""
+        if tuple(map(shapes.expression_of, shape_of(x))) == tuple(map(shapes.expression_of, shape)):
+            return x
+        extents = [e if isinstance(e, int) else self.extent(e, [x, *readers]) for e in shape]
+        return self.call(aten.reshape.default, (x, extents))
+
+    def extent(self, extent: Any, tensors: list[Node]) -> Any:
+        wanted = shapes.expression_of(extent)
+        if isinstance(wanted, int):
+            return wanted
+        for node in self.graph.find_nodes(op="placeholder"):
+            if isinstance(node.meta.get("val"), torch.SymInt) and shapes.expression_of(node.meta["val"]) == wanted:
+                return node
+        for node in (*tensors, *self.graph.find_nodes(op="placeholder")):
+            for i, found in enumerate(shape_of(node) if is_tensor(node) else ()):
+                if shapes.expression_of(found) == wanted:
+                    return self.call(aten.sym_size.int, (node, i))
+        return -1
+
+
+def _mode_of(module: GraphModule) -> Optional[FakeTensorMode]:
+    from torch._guards import detect_fake_mode
+    return detect_fake_mode([n.meta["val"] for n in module.graph.nodes if isinstance(n.meta.get("val"), torch.Tensor)])
 
 
 def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> bool:
@@ -136,95 +233,135 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
     """
     graph, results, escaping = module.graph, region.results(), region.escaping()
     region.first, region.second = (replaced.get(n, n) for n in (region.first, region.second))
-    region.operands = {replaced.get(n, n): how for n, how in region.operands.items()}
+    region.operands = {(replaced.get(n, n), axes): name for (n, axes), name in region.operands.items()}
+    region.placed = {replaced.get(n, n): dims for n, dims in region.placed.items()}
     order = {n: i for i, n in enumerate(graph.nodes)}
     if not _is_placed(region, order):
         return False
-    last = max((region.anchor, region.first, region.second, *region.operands), key=order.__getitem__)
-    names = ",".join(name for name, _ in region.operands.values())
+    last = max((region.anchor, region.first, region.second, *(n for n, _ in region.operands)), key=order.__getitem__)
     with graph.inserting_after(last):
         place = graph.call_function(operator.getitem, ())  # stands until what is put ahead of it is there
+    writer = Writer(graph, _mode_of(module))
     with graph.inserting_before(place):
-        values = [_as_rows(graph, node, region, axes) for node, (_, axes) in region.operands.items()]
-        dtype = region.anchor.meta["val"].dtype
-        if region.kind == "conv2d":
-            moves = [list(m) for m in region.moves[:3]]
-            call = graph.call_function(torch.ops.unisono.conv2d.default, (region.first, region.second, values, [], region.text(), names,
-                                                                          *moves, region.moves[3], dtype))
-        else:
-            call = graph.call_function(torch.ops.unisono.gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
-        made: dict[Node, Node] = {}
-        for i, node in enumerate(results):
-            value = graph.call_function(operator.getitem, (call, i))
-            value.meta["val"] = node.meta["val"]
-            made[node] = _as_before(graph, value, node, region)
+        made = _written(writer, region, results)
         for node in escaping:
-            _again(graph, node, made)
+            _again(writer, node, made)
+        for size in region.sizes():
+            tensors = [region.first, region.second, *(made[n] for n in results)]
+            size.replace_all_uses_with(writer.extent(size.meta["val"], tensors))
+            graph.erase_node(size)
     graph.erase_node(place)
     for node in escaping:
-        value = replaced[node] = made[node]
-        node.replace_all_uses_with(value, delete_user_cb=lambda user: user not in region.names)
+        replaced[node] = made[node]
+        node.replace_all_uses_with(made[node], delete_user_cb=lambda user: user not in region.names)
     for node in reversed((region.anchor, *region.absorbed)):
         graph.erase_node(node)
     return True
 
 
-def _again(graph: Any, node: Node, made: dict[Node, Node]) -> Node:
+def _written(writer: Writer, region: Region, results: list[Node]) -> dict[Node, Node]:
+    """The call, and what stands for each of the results."""
+    names = ",".join(region.operands.values())
+    values = [_as_operand(writer, node, region, axes) for node, axes in region.operands]
+    dtype = region.anchor.meta["val"].dtype
+    if region.kind == "conv2d":
+        moves = [list(m) for m in region.moves[:3]]
+        call = writer.call(torch.ops.unisono.conv2d.default, (region.first, region.second, values, [], region.text(), names,
+                                                              *moves, region.moves[3], dtype))
+    else:
+        call = writer.call(torch.ops.unisono.gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
+    return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
+
+
+def _again(writer: Writer, node: Node, made: dict[Node, Node]) -> Node:
     """What stands for a value that escapes: aliases and views are made again, of what is stored."""
     if node not in made:
-        made[node] = graph.call_function(node.target, (_again(graph, node.args[0], made), *node.args[1:]), node.kwargs)
-        made[node].meta["val"] = node.meta["val"]
+        made[node] = writer.call(node.target, (_again(writer, node.args[0], made), *node.args[1:]), node.kwargs)
     return made[node]
 
 
-def _as_rows(graph: Any, node: Node, region: Region, axes: str) -> Node:
-    if axes != "mn" or shape_of(node) == region.space.shape_mn:
+def _as_operand(writer: Writer, node: Node, region: Region, axes: str) -> Node:
+    """The operand in a shape that the operator reads as these axes."""
+    space = region.space
+    if axes == "mn":
+        split, permutation = shapes.turned(region.placed[node], space)
+        if permutation != tuple(range(len(permutation))):
+            pieces = tuple(split[i] for i in permutation)
+            back = [permutation.index(i) for i in range(len(permutation))]
+            node = writer.call(aten.permute.default, (writer.reshape(node, pieces, [region.first, region.second]), back))
+        return writer.reshape(node, space.shape_mn, [region.first, region.second])
+    wanted = _pattern(space, axes) if space.channels_first or space.is_batched or axes in ("", "n") else (space.row_count, 1)
+    wanted = (space.cols,) if axes == "n" else () if axes == "" else wanted
+    if [e for e in map(shapes.expression_of, shape_of(node)) if e != 1] == [e for e in map(shapes.expression_of, wanted) if e != 1] and axes != "m":
         return node
-    return graph.call_function(aten.reshape.default, (node, list(region.space.shape_mn)))
+    return writer.reshape(node, wanted, [region.first, region.second])
 
 
-def _as_before(graph: Any, value: Node, node: Node, region: Region) -> Node:
+def _as_before(writer: Writer, value: Node, node: Node, region: Region) -> Node:
     """The result in the shape and memory order that the graph had."""
     before = node.meta["val"]
-    if tuple(before.shape) != region.space.shape_mn:
-        value = graph.call_function(aten.reshape.default, (value, list(before.shape)))
-    elif region.kind == "conv2d":
-        last = region.space.native_channels_last
-        wanted = torch.channels_last if last else torch.contiguous_format
-        if not before.is_contiguous(memory_format=wanted) and before.is_contiguous(memory_format=torch.contiguous_format if last else torch.channels_last):
-            value = graph.call_function(aten.clone.default, (value,), {
-                "memory_format": torch.contiguous_format if last else torch.channels_last})
-    value.meta["val"] = before
+    if region.is_full(node):
+        order = region.order_of(node)
+        is_last = region.kind == "conv2d" and region.space.native_channels_last
+        if region.kind == "conv2d" and is_last != (order is torch.channels_last) and not _is_either(value):
+            value = writer.call(aten.clone.default, (value,), {"memory_format": order})
+        split, permutation = shapes.turned(region.dims[node], region.space)
+        if permutation != tuple(range(len(permutation))):
+            value = writer.call(aten.permute.default, (writer.reshape(value, split, [region.first, region.second]), list(permutation)))
+    value = writer.reshape(value, tuple(before.shape), [region.first, region.second])
     return value
 
 
-def fuse(module: GraphModule, minimum_operators: int, most_stores: int) -> list[dict]:
+def _is_either(value: Node) -> bool:
+    """Whether the strides are those of both memory formats, for the example."""
+    shape = hinted(value)
+    return len(shape) != 4 or shape[1] == 1 or shape[2] * shape[3] == 1
+
+
+def _row(node: Node) -> dict:
+    shape = [e if isinstance(e, int) else str(e) for e in shape_of(node)] if is_tensor(node) else None
+    dtype = str(node.meta["val"].dtype) if is_tensor(node) else None
+    return {"anchor": node.name, "operator": str(node.target), "shape": shape, "dtype": dtype, "fused": [], "stores": 0, "taken": False}
+
+
+def _first_write(nodes: list[Node]) -> int:
+    return next((i for i, n in enumerate(nodes) if n.op == "call_function" and getattr(n.target, "_schema", None) is not None
+                 and n.target._schema.is_mutable), len(nodes))
+
+
+def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
+    """The region of an anchor. Raises Refused."""
+    if node.target in BACKWARD_CONTRACTIONS:
+        raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
+    region = anchor_of(node, limits.without)
+    row["flop"] = contraction_of(region).flop
+    row["ends"], prediction = grow(region, nodes, places, taken, limits)
+    if prediction is not None:
+        row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
+        if prediction.gain < limits.minimum_gain:
+            raise Refused(f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, "
+                          f"PyTorch's kernels {prediction.theirs:.1f} µs")
+    row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()), epilogue=region.text())
+    return region
+
+
+def fuse(module: GraphModule, limits: Limits) -> list[dict]:
     """Fuses in place; returns a row of the report for each contraction."""
     nodes = list(module.graph.nodes)
     places = {n: i for i, n in enumerate(nodes)}
-    first_write = next((i for n, i in places.items() if n.op == "call_function" and getattr(n.target, "_schema", None) is not None
-                        and n.target._schema.is_mutable), len(nodes))
+    ahead = nodes[:_first_write(nodes)]
     rows, regions, taken = [], [], set()
-    for node in nodes[:first_write]:
-        if node.op != "call_function" or node.target not in CONTRACTIONS:
+    for node in ahead:
+        if node.op != "call_function" or node.target not in (*CONTRACTIONS, *BACKWARD_CONTRACTIONS):
             continue
-        row = {"anchor": node.name, "operator": str(node.target), "shape": list(shape_of(node)) if is_static(node) else None,
-               "dtype": str(node.meta["val"].dtype), "fused": [], "stores": 0, "taken": False}
-        rows.append(row)
+        rows.append(row := _row(node))
         try:
-            region = anchor_of(node)
-            row["ends"] = grow(region, nodes[:first_write], places, taken, most_stores)
-            work = [n for n in region.absorbed if n.target is not operator.getitem]
-            if len(work) < minimum_operators:
-                raise Refused(f"{len(work)} operators behind it, fewer than minimum_operators={minimum_operators}; it ends there: {row['ends']}")
-            if reason := refusal(region):
-                raise Refused(reason)
+            region = _found(node, ahead, places, taken, limits, row)
         except Refused as reason:
             row["ends"] = str(reason)
             continue
         taken.update(region.names)
         regions.append((region, row))
-        row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work], stores=len(region.results()), epilogue=region.text())
     replaced: dict[Node, Node] = {}
     for region, row in reversed(regions):  # those that read others' results first
         if not replace(module, region, replaced):

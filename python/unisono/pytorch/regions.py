@@ -12,26 +12,18 @@ from typing import Any, Callable, Optional
 import torch
 from torch.fx import Node
 
-from ..operands import Space, _pattern
+from ..operands import Space
 from ..tensors import torch_dtypes
+from . import shapes
 
 aten, prims = torch.ops.aten, torch.ops.prims
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-SAME = (aten.alias.default, aten.detach.default, aten.clone.default)
-VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
-ALIASES = (aten.alias.default, aten.detach.default, *VIEWS)  # their results share memory with what they read
-CASTS = (aten._to_copy.default, prims.convert_element_type.default)
-UNARY = {
-    aten.relu.default: "relu", aten.sigmoid.default: "sigmoid", aten.tanh.default: "tanh", aten.silu.default: "silu",
-    aten.mish.default: "mish", aten.hardswish.default: "hardswish", aten.hardsigmoid.default: "hardsigmoid",
-    aten.exp.default: "exp", aten.log.default: "log", aten.log1p.default: "log1p", aten.abs.default: "abs",
-    aten.sqrt.default: "sqrt", aten.rsqrt.default: "rsqrt", aten.reciprocal.default: "reciprocal", aten.neg.default: "neg",
-    aten.erf.default: "erf", aten.sin.default: "sin", aten.cos.default: "cos",
-}
-BINARY = {
-    aten.add.Tensor: "+", aten.sub.Tensor: "-", aten.mul.Tensor: "*", aten.div.Tensor: "/", aten.add.Scalar: "+",
-    aten.sub.Scalar: "-", aten.mul.Scalar: "*", aten.div.Scalar: "/", aten.maximum.default: "max", aten.minimum.default: "min",
-}
+RESHAPED = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default, aten.squeeze.default,
+            aten.squeeze.dim, aten.squeeze.dims)
+TURNED = (aten.permute.default, aten.transpose.int, aten.t.default)
+ALIASES = (aten.alias.default, aten.detach.default, *RESHAPED, *TURNED)  # their results share memory with what they read
+CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
+OPERANDS = ("", "n", "bn", "mn", "b", "m")
 
 
 class Refused(Exception):
@@ -42,15 +34,38 @@ def shape_of(node: Node) -> tuple:
     return tuple(node.meta["val"].shape)
 
 
-def is_static(node: Node) -> bool:
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and all(isinstance(e, int) for e in (*value.shape, *value.stride()))
+def hinted(node: Node) -> tuple:
+    """The shape of the example. Raises Refused where nobody knows it."""
+    found = tuple(shapes.hint(e) for e in shape_of(node))
+    if None in found:
+        raise Refused(f"{node.name} has shape {shape_of(node)}, of which no example is known")
+    return found
 
 
-def _number(x: Any) -> str:
+def is_tensor(node: Any) -> bool:
+    return isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)
+
+
+def number(x: Any) -> str:
     if isinstance(x, (int, float)) and not isinstance(x, bool):
         return repr(float(x))
     raise Refused(f"an argument {x!r} that is no number")
+
+
+def is_size(node: Node) -> bool:
+    """Whether a node asks for an extent, which is known without the values."""
+    return node.target is aten.sym_size.int
+
+
+def is_tuple(node: Node) -> bool:
+    return isinstance(node.meta.get("val"), (tuple, list))
+
+
+def source_of(node: Node) -> Node:
+    """The value of which a node is an alias or a view, or the node itself."""
+    while node.target in ALIASES:
+        node = node.args[0]
+    return node
 
 
 @dataclass
@@ -65,63 +80,65 @@ class Region:
     moves: tuple = ()  # stride, padding, dilation, groups
     lines: list[tuple[Node, str]] = field(default_factory=list)
     names: dict[Node, str] = field(default_factory=dict)  # values of the region
-    operands: dict[Node, tuple[str, str]] = field(default_factory=dict)  # {node: (name, axes)}
+    dims: dict[Node, shapes.Dims] = field(default_factory=dict)  # how they lie in its space
+    operands: dict[tuple[Node, str], str] = field(default_factory=dict)  # {(node, axes): name}
+    placed: dict[Node, shapes.Dims] = field(default_factory=dict)  # how operands [m,n] lie
     history: list[tuple[int, int]] = field(default_factory=list)  # lines and operands ahead of each absorbed node
     absorbed: list[Node] = field(default_factory=list)
+    without: frozenset = frozenset()  # kinds of fusion that are switched off
 
-    def axes_of(self, node: Node) -> str:
-        """The axes of a tensor that broadcasts to this region's values. Raises Refused."""
+    @property
+    def whole(self) -> shapes.Dims:
+        return shapes.of_space(self.space)
+
+    def axes_of(self, node: Node, dims: shapes.Dims) -> str:
+        """The axes of a tensor that broadcasts to values that lie as `dims`. Raises Refused."""
         shape, space = shape_of(node), self.space
-        if self.kind == "gemm" and len(shape) and shape[-1] == space.cols and node.meta["val"].numel() == space.row_count * space.cols:
-            return "mn"
-        rank = 1 + len(space.rows) + 1 if self.kind == "conv2d" or space.is_batched else None
-        if rank is None:  # rows may be seen as several extents
-            if all(e == 1 for e in shape[:-1]) and (not shape or shape[-1] in (1, space.cols)):
-                return "n" if shape and shape[-1] == space.cols else ""
-            raise Refused(f"operand {node.name} of shape {shape} does not broadcast along rows or columns alone")
-        padded = (1,) * (rank - len(shape)) + shape
-        for axes in ("", "n", "bn", "mn", "b", "m"):
-            if padded == _pattern(space, axes):
-                if axes == "m" and not node.meta["val"].is_contiguous():
-                    break
-                return axes
-        raise Refused(f"operand {node.name} of shape {shape} does not broadcast to values of shape {space.shape_mn}")
+        padded = (*((1,) * (len(dims) - len(shape))), *map(shapes.expression_of, shape))
+        own = tuple(() if extent == 1 else dim for extent, dim in zip(padded, dims))
+        axes = shapes.axes_of(own, space) if len(padded) == len(dims) and shapes.extents_of(own) == padded else None
+        if axes == "mn" and self.placed.setdefault(node, own) != own:
+            raise Refused(f"operand {node.name} is read along its rows and along its columns")
+        if axes not in OPERANDS or axes != "mn" and not shapes.is_in_order(own, space):
+            raise Refused(f"operand {node.name} of shape {shape} does not broadcast to values of shape {space.shape_mn} "
+                          "along rows, columns or images alone")
+        return axes
 
-    def value(self, x: Any, axes: Optional[str] = None) -> str:
-        """The text of an argument: a value, an operand, or a number."""
+    def value(self, x: Any, dims: Optional[shapes.Dims] = None, axes: Optional[str] = None) -> str:
+        """The text of an argument: a value, a number, or an operand of these axes, or as it broadcasts to `dims`."""
         if not isinstance(x, Node):
-            return _number(x)
+            return number(x)
         if x in self.names:
             return self.names[x]
-        if axes is None and x in self.operands:
-            axes = self.axes_of(x)  # this time it broadcasts: [n] may be a tensor along the width here
-        if x not in self.operands:
-            if not is_static(x) or x.meta["val"].dtype not in FLOATS:
-                raise Refused(f"operand {x.name} is no floating-point tensor of known shape")
-            if x.meta["val"].device != self.anchor.meta["val"].device:
-                raise Refused(f"operand {x.name} lies on {x.meta['val'].device}")
-            self.operands[x] = f"o{len(self.operands)}", axes or self.axes_of(x)
-        name, found = self.operands[x]
-        if axes is not None and axes != found:
-            raise Refused(f"operand {x.name} is read in two ways")
-        return f"{name}[{','.join(found)}]"
+        if x.target in CONSTANTS:
+            return number(x.args[1] if x.target is aten.full.default else x.args[0])
+        if not is_tensor(x) or x.meta["val"].dtype not in FLOATS:
+            raise Refused(f"operand {x.name} is no floating-point tensor")
+        if x.meta["val"].device != self.anchor.meta["val"].device:
+            raise Refused(f"operand {x.name} lies on {x.meta['val'].device}")
+        if "operands" in self.without and axes is None:
+            raise Refused(f"{x.name} is a tensor, and without=('operands',) asks for none but biases")
+        axes = self.axes_of(x, self.whole if dims is None else dims) if axes is None else axes
+        name = self.operands.setdefault((x, axes), f"o{len(self.operands)}")
+        return f"{name}[{','.join(axes)}]"
 
-    def absorb(self, node: Node) -> None:
-        """Takes a node in. Raises Refused, and changes nothing then."""
+    def absorb(self, node: Node, write: Callable[[Region, Node], tuple[str, shapes.Dims]]) -> None:
+        """Takes a node in. write: its text and how its result lies. Raises Refused, and changes nothing then."""
         before = len(self.lines), len(self.operands)
         try:
-            text = expression(self, node)
-            name = f"v{len(self.absorbed)}"
-            self.lines.append((node, f"{name} = {text}"))
+            text, dims = write(self, node)
         except Refused:
             self._forget(before)
             raise
-        self.names[node] = name
+        name = f"v{len(self.absorbed)}"
+        self.lines.append((node, f"{name} = {text}" if text else ""))
+        self.names[node], self.dims[node] = name, dims
         self.history.append(before)
         self.absorbed.append(node)
 
     def drop_last(self) -> None:
-        del self.names[self.absorbed.pop()]
+        node = self.absorbed.pop()
+        del self.names[node], self.dims[node]
         self._forget(self.history.pop())
 
     def _forget(self, before: tuple[int, int]) -> None:
@@ -132,139 +149,57 @@ class Region:
     def escaping(self) -> list[Node]:
         """Values that nodes outside read."""
         return [n for n in (self.anchor, *self.absorbed)
-                if any(user not in self.names for user in n.users) and not _is_tuple(n)]
+                if any(user not in self.names and not is_size(user) for user in n.users) and not is_tuple(n)]
+
+    def sizes(self) -> list[Node]:
+        """Nodes outside that ask for extents of the region's values."""
+        return [user for n in (self.anchor, *self.absorbed) for user in n.users if is_size(user)]
 
     def results(self) -> list[Node]:
         """The stores: each value that escapes, once for all of its aliases."""
-        return list(dict.fromkeys(source_of(n) for n in self.escaping()))
+        escaping = self.escaping()
+        alone = {source: [n for n in escaping if source_of(n) is source] for source in map(source_of, escaping)}
+        return [found[0] if len(found) == 1 and source not in escaping else source for source, found in alone.items()]
+
+    def is_full(self, node: Node) -> bool:
+        """Whether a value has an element for each row and column."""
+        return shapes.product(shape_of(node)) == shapes.product(self.space.shape_mn)
+
+    def unstorable(self) -> Optional[str]:
+        """Why a result cannot be stored where and as PyTorch would have it, or None."""
+        for node in self.results():
+            value, dims = node.meta["val"], self.dims[node]
+            if value.dtype not in FLOATS:
+                return f"{node.name} is {value.dtype}, and read outside"
+            if not self.is_full(node) and (not shapes.is_in_order(dims, self.space) or shapes.axes_of(dims, self.space) is None):
+                return f"{node.name} of shape {tuple(value.shape)} lies in another order than the contraction's values"
+            if self.order_of(node) is None:
+                return f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last"
+        return None
+
+    def order_of(self, node: Node) -> Optional[torch.memory_format]:
+        """The memory format in which the result must lie so that a view of it has the node's strides; None if there is none."""
+        wanted, shape = [shapes.hint(s) for s in node.meta["val"].stride()], hinted(node)
+        stored = tuple(shapes.hint(e) for e in self.space.shape_mn) if self.is_full(node) else shape
+        split, permutation = shapes.turned(self.dims[node], self.space)
+        is_turned = self.is_full(node) and permutation != tuple(range(len(permutation)))
+        if is_turned and not all(isinstance(e, int) for e in split):
+            return None
+        for order in (torch.contiguous_format, torch.channels_last):
+            if order is torch.channels_last and (self.kind != "conv2d" or len(stored) != 4):
+                continue
+            found = torch.empty(stored, device="meta", memory_format=order)
+            try:
+                found = (found.view(split).permute(permutation) if is_turned else found).view(shape)
+            except (RuntimeError, ValueError):
+                continue
+            if all(s == w for s, w, e in zip(found.stride(), wanted, shape) if e != 1):
+                return order
+        return None
 
     def text(self) -> str:
         kinds = torch_dtypes()
-        lines = [line for _, line in self.lines]
+        lines = [line for _, line in self.lines if line]
         for i, node in enumerate(self.results()):
             lines.append(f"store {self.names[node]} as y{i} : {kinds[node.meta['val'].dtype].name}")
         return "\n".join(lines) + "\n"
-
-
-def source_of(node: Node) -> Node:
-    """The value of which a node is an alias or a view, or the node itself."""
-    while node.target in ALIASES:
-        node = node.args[0]
-    return node
-
-
-def _is_tuple(node: Node) -> bool:
-    return isinstance(node.meta.get("val"), (tuple, list))
-
-
-def _norm(region: Region, name: str, x: str, scale: Any, shift: Any, rest: str) -> str:
-    parts = [x] + ([rest] if rest else [])
-    if scale is not None:
-        parts.append(f"scale={region.value(scale, 'n')}")
-    if shift is not None:
-        parts.append(f"shift={region.value(shift, 'n')}")
-    return f"{name}({', '.join(parts)})"
-
-
-def _group_norm(region: Region, node: Node) -> str:
-    x, scale, shift, _, channels, _, groups, eps = node.args
-    if region.kind != "conv2d" or channels != region.space.cols or x not in region.names:
-        raise Refused("a group_norm of something else than the convolution's channels")
-    return _norm(region, "group_norm", region.names[x], scale, shift, f"groups={groups}, eps={float(eps)!r}")
-
-
-def _layer_norm(region: Region, node: Node) -> str:
-    x, extents, scale, shift, eps = node.args
-    if region.kind != "gemm" or list(extents) != [region.space.cols] or x not in region.names:
-        raise Refused("a layer_norm over something else than the columns of a product")
-    return _norm(region, "layer_norm", region.names[x], scale, shift, f"eps={float(eps)!r}")
-
-
-def _clamp(region: Region, node: Node) -> str:
-    low = node.args[1] if len(node.args) > 1 and node.target is not aten.clamp_max.default else None
-    high = node.args[1] if node.target is aten.clamp_max.default else node.args[2] if len(node.args) > 2 else None
-    if node.target is aten.hardtanh.default:
-        low, high = (*node.args, -1.0, 1.0)[1:3] if len(node.args) == 1 else (node.args[1], node.args[2])
-    limits = [f"{n}={_number(v)}" for n, v in (("lower", low), ("upper", high)) if v is not None]
-    return f"clamp({', '.join([region.value(node.args[0]), *limits])})"
-
-
-def _power(region: Region, node: Node) -> str:
-    x, exponent = node.args
-    special = {2: "square", 0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(exponent)
-    return f"{special}({region.value(x)})" if special else f"pow({region.value(x)}, {_number(exponent)})"
-
-
-def _gelu(region: Region, node: Node) -> str:
-    name = "gelu_tanh" if node.kwargs.get("approximate", "none") == "tanh" else "gelu"
-    return f"{name}({region.value(node.args[0])})"
-
-
-def _leaky_relu(region: Region, node: Node) -> str:
-    return f"leaky_relu({region.value(node.args[0])}, slope={_number(node.args[1] if len(node.args) > 1 else 0.01)})"
-
-
-def _cast(region: Region, node: Node) -> str:
-    """Rounded as the cast says; computed in f32 further on."""
-    source, dtype = node.args[0], node.meta["val"].dtype
-    if set(node.kwargs) - {"dtype", "memory_format", "layout", "device", "pin_memory"} or dtype not in FLOATS:
-        raise Refused(f"a cast to {dtype}")
-    if node.meta["val"].device != source.meta["val"].device:
-        raise Refused("a copy to another device")
-    x = region.value(source)
-    return x if dtype == torch.float32 else f"cast(cast({x}, {torch_dtypes()[dtype].name}), f32)"
-
-
-SPECIAL: dict[Any, Callable[[Region, Node], str]] = {
-    aten.native_group_norm.default: _group_norm, aten.native_layer_norm.default: _layer_norm, aten.clamp.default: _clamp,
-    aten.clamp_min.default: _clamp, aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp,
-    aten.pow.Tensor_Scalar: _power, aten.gelu.default: _gelu, aten.leaky_relu.default: _leaky_relu,
-    **{cast: _cast for cast in CASTS},
-}
-
-
-def _getitem(region: Region, node: Node) -> str:
-    source, index = node.args
-    if source not in region.names or index != 0:
-        raise Refused("statistics of a normalisation that are read")
-    return region.names[source]
-
-
-def expression(region: Region, node: Node) -> str:
-    """The text of one node over the values of the region. Raises Refused."""
-    target = node.target
-    if getattr(target, "__name__", "") == "getitem":
-        return _getitem(region, node)
-    if target in (aten.native_group_norm.default, aten.native_layer_norm.default):
-        if any(user.args[1] != 0 for user in node.users):
-            raise Refused("statistics of a normalisation that are read")
-        return SPECIAL[target](region, node)
-    if not is_static(node) or node.meta["val"].dtype not in FLOATS:
-        raise Refused(f"{node.name} is no floating-point tensor of known shape")
-    _check_shape(region, node)
-    if target in SAME or target in VIEWS:
-        return region.value(node.args[0])
-    if target in SPECIAL:
-        return SPECIAL[target](region, node)
-    if target in UNARY:
-        return f"{UNARY[target]}({region.value(node.args[0])})"
-    if target in BINARY:
-        if set(node.kwargs) - {"alpha"}:
-            raise Refused(f"{target} with {', '.join(node.kwargs)}")
-        x, y = (region.value(a) for a in node.args[:2])
-        alpha = node.kwargs.get("alpha", 1)
-        y = y if alpha == 1 else f"{_number(alpha)} * {y}"
-        operation = BINARY[target]
-        return f"{x} {operation} {y}" if operation in "+-*/" else f"{operation}({x}, {y})"
-    raise Refused(f"{target} is none of the operations that epilogues have here")
-
-
-def _check_shape(region: Region, node: Node) -> None:
-    shape, space, value = shape_of(node), region.space, node.meta["val"]
-    if not value.is_contiguous() and not (region.kind == "conv2d" and value.is_contiguous(memory_format=torch.channels_last)):
-        raise Refused(f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last")
-    if shape == space.shape_mn:
-        return
-    views = region.kind == "gemm" and not space.is_batched
-    if not views or not shape or shape[-1] != space.cols or node.meta["val"].numel() != space.row_count * space.cols:
-        raise Refused(f"{node.name} has shape {shape}, the contraction {space.shape_mn}")

@@ -1,0 +1,100 @@
+"""Small networks that several tests compile, and comparisons with float64."""
+
+import copy
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+UNITS = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}
+
+
+def norm(x):
+    return x.double().flatten().norm()
+
+
+def no_worse(mine, theirs, right, what=""):
+    """Relative L2 against float64 is at most 1.5 times PyTorch's in the same precision, or two units of the dtype."""
+    assert mine.shape == theirs.shape and mine.dtype == theirs.dtype, what
+    assert torch.isfinite(mine).all(), what
+    ours, others = norm(mine.double() - right), norm(theirs.double() - right)
+    assert ours <= max(1.5 * others, 2 * UNITS[mine.dtype] * norm(right)), f"{what}: {ours / norm(right)} beside {others / norm(right)}"
+
+
+class Block(nn.Module):
+    """Conv → GroupNorm → SiLU, a time embedding, Conv → GroupNorm → Mish, a residual."""
+
+    def __init__(self, channels=16, groups=4, inputs=3):
+        super().__init__()
+        self.c1, self.n1 = nn.Conv2d(inputs, channels, 3, padding=1), nn.GroupNorm(groups, channels)
+        self.c2, self.n2 = nn.Conv2d(channels, channels, 3, padding=1), nn.GroupNorm(groups, channels)
+        self.time = nn.Linear(8, channels)
+
+    def forward(self, x, t):
+        h = F.silu(self.n1(self.c1(x)))
+        h = h + self.time(t)[:, :, None, None]
+        return h + F.mish(self.n2(self.c2(h)))
+
+
+class Pair(nn.Module):
+    """Conv → GroupNorm → Mish, twice."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.c1, self.n1 = nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.GroupNorm(4, outputs)
+        self.c2, self.n2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.GroupNorm(4, outputs)
+
+    def forward(self, x):
+        return F.mish(self.n2(self.c2(F.mish(self.n1(self.c1(x))))))
+
+
+class UNet(nn.Module):
+    """Two levels, two Conv → GroupNorm → Mish a level, a skip connection and a 1×1 head."""
+
+    def __init__(self, width=8, inputs=3, outputs=2):
+        super().__init__()
+        self.down, self.deep, self.up = Pair(inputs, width), Pair(width, 2 * width), Pair(2 * width, width)
+        self.narrow, self.head = nn.Conv2d(2 * width, width, 1), nn.Conv2d(width, outputs, 1)
+
+    def forward(self, x):
+        skip = self.down(x)
+        h = self.narrow(F.interpolate(self.deep(F.max_pool2d(skip, 2)), scale_factor=2, mode="nearest"))
+        return self.head(self.up(torch.cat([skip, h], 1)))
+
+
+def randomise(module, seed=0):
+    """All parameters drawn anew, so that none is 0 or 1."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in module.parameters():
+            scale = 0.5 if p.dim() == 1 else (2 / p[0].numel()) ** 0.5
+            p.copy_(torch.randn(p.shape, generator=generator) * scale + (1 if p.dim() == 1 else 0) * 0.5)
+    return module
+
+
+def gradients(module, call, *inputs):
+    """Result of call(*inputs) and gradients of a weighted sum of it: of the floating-point inputs and of all parameters."""
+    leaves = [t.detach().clone().requires_grad_(t.is_floating_point()) for t in inputs]
+    module.zero_grad(set_to_none=True)
+    result = call(*leaves)
+    weight = torch.randn(result.shape, generator=torch.Generator().manual_seed(7)).to(result.dtype)
+    (result * weight).sum().backward()
+    return [result.detach(), *(t.grad for t in leaves if t.requires_grad), *(p.grad for p in module.parameters() if p.grad is not None)]
+
+
+def compare_gradients(module, compiled, *inputs):
+    """Result and gradients beside float64 and eager mode in the same precision."""
+    wide = copy.deepcopy(module).double()
+    right = gradients(wide, wide, *(t.double() if t.is_floating_point() else t for t in inputs))
+    theirs = gradients(module, module, *inputs)
+    mine = gradients(module, compiled, *inputs)
+    assert len(mine) == len(theirs) == len(right)
+    errors = []
+    for i, (one, other, exact) in enumerate(zip(mine, theirs, right)):
+        assert one.shape == other.shape and one.dtype == other.dtype and torch.isfinite(one).all(), f"tensor {i}"
+        ours, eager = ((norm(t.double() - exact) / norm(exact)).item() for t in (one, other))
+        # a few numbers of which each is a long sum: their errors are drawn, not given
+        assert ours <= max(3 * eager, 8 * UNITS[one.dtype]), f"tensor {i}: {ours} beside {eager}"
+        errors.append((ours, eager))
+    ours, eager = (sum(e[i] ** 2 for e in errors) ** 0.5 for i in (0, 1))
+    assert ours <= 1.5 * eager, f"of all gradients: {ours} beside {eager}"

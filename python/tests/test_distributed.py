@@ -1,0 +1,29 @@
+"""Two ranks on this host, by torchrun and gloo: DDP and FSDP2 train a small U-Net as PyTorch's eager mode does."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.distributed as dist  # noqa: E402
+
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.mark.skipif(not (dist.is_available() and dist.is_gloo_available()), reason="this PyTorch has no gloo")
+@pytest.mark.parametrize("how", ["ddp", "fsdp"])
+def test_two_ranks_train_as_eager_mode_does(how, tmp_path):
+    environment = {**os.environ, "UNISONO_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(HERE / "train_ranks.py"), how]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
+    low, high = min(found["eager"]), max(found["eager"])
+    assert found["same"] and found["regions"] >= 5, found
+    assert found["unisono"] < 0.7 * found["first"], found  # it learns
+    assert low - (high - low) <= found["unisono"] <= high + (high - low), found
+    assert abs(found["unisono"] - found["eager"][0]) <= 0.05 * found["eager"][0], found  # of the same batches

@@ -1,0 +1,96 @@
+"""Batches and image sizes that change: one graph for all of them, and a kernel for each."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import unisono as u  # noqa: E402
+from models import Block, UNet, compare_gradients, no_worse, randomise  # noqa: E402
+from unisono.pytorch import backend  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    backend._reports.clear()
+    torch.manual_seed(0)
+
+
+def check(model, call, *inputs):
+    with torch.no_grad():
+        no_worse(call(*inputs), model(*inputs), copy.deepcopy(model).double()(*(i.double() for i in inputs)))
+
+
+@pytest.mark.parametrize("rest", ["eager", "inductor"])
+@pytest.mark.parametrize("last", [False, True])
+def test_one_graph_for_all_batches_and_sizes(rest, last):
+    block = randomise(Block())
+    block = block.to(memory_format=torch.channels_last) if last else block
+    call = torch.compile(block, backend=backend.unisono, options={"rest": rest}, dynamic=True, fullgraph=True)
+    for n, h, w in ((4, 10, 6), (3, 10, 6), (4, 9, 12), (5, 7, 6), (4, 10, 6)):  # of the first, no two extents are equal
+        x = torch.randn(n, 3, h, w)
+        check(block, call, x.contiguous(memory_format=torch.channels_last) if last else x, torch.randn(n, 8))
+    assert len(backend.reports()) == 1, [str(r) for r in backend.reports()]
+    report = backend.reports()[0]
+    assert report.regions == 2 and any(isinstance(e, str) for e in report.rows[0]["shape"]), str(report)
+
+
+def test_a_kernel_for_each_shape():
+    block = randomise(Block())
+    call = torch.compile(block, backend=backend.unisono, options={"rest": "eager"}, dynamic=True)
+    for size in (11, 13):
+        before = u.cache_info()
+        for _ in range(2):
+            check(block, call, torch.randn(2, 3, size, size), torch.randn(2, 8))
+        after = u.cache_info()
+        assert (after["misses"] - before["misses"], after["hits"] - before["hits"]) == (2, 2)
+    assert len(backend.reports()) == 1
+
+
+def test_a_marked_batch():
+    class Mlp(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down, self.norm = nn.Linear(24, 40), nn.Linear(40, 24), nn.LayerNorm(24)
+
+        def forward(self, x):
+            return self.norm(x + self.down(F.gelu(self.up(x))))
+
+    mlp = randomise(Mlp())
+    call = torch.compile(mlp, backend=backend.unisono, options={"rest": "eager"}, fullgraph=True)
+    for n in (2, 3, 6):
+        x = torch.randn(n, 7, 24)
+        torch._dynamo.mark_dynamic(x, 0)
+        check(mlp, call, x)
+    assert len(backend.reports()) == 1 and backend.reports()[0].regions == 2, str(backend.reports()[0])
+
+
+def test_sizes_of_which_dynamo_learns():
+    """The first other size makes the graph dynamic; from then on there is no other."""
+    block, t = randomise(Block()), torch.randn(2, 8)
+    call = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
+    for size in (8, 9, 12, 10):
+        check(block, call, torch.randn(2, 3, size, size), t)
+    assert [r.regions for r in backend.reports()] == [2, 2]
+
+
+def test_training_on_changing_batches():
+    model = randomise(UNet())
+    call = torch.compile(model, backend=backend.unisono, options={"rest": "eager"}, dynamic=True, fullgraph=True)
+    for n in (2, 3, 4):
+        compare_gradients(model, call, torch.randn(n, 3, 8, 8))
+    assert sorted(r.kind for r in backend.reports()) == ["backward", "forward"]
+    assert next(r for r in backend.reports() if r.kind == "forward").regions >= 6
+
+
+def test_an_empty_batch():
+    """No kernel serves it: its graph is left to PyTorch."""
+    linear = randomise(nn.Linear(8, 8))
+    call = torch.compile(lambda x: F.relu(linear(x)), backend=backend.unisono, options={"rest": "eager"}, dynamic=True)
+    with torch.no_grad():
+        call(torch.randn(4, 8)), call(torch.randn(5, 8))
+        assert call(torch.randn(0, 8)).shape == (0, 8)

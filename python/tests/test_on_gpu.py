@@ -1,0 +1,154 @@
+"""The backend on a real GPU: forward and backward, CUDA graphs, streams, threads, dynamic sizes. Skipped where there is none."""
+
+import copy
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+import unisono as u  # noqa: E402
+from models import Block, UNet, compare_gradients, no_worse, randomise  # noqa: E402
+from unisono.pytorch import backend  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    backend._reports.clear()
+    torch.manual_seed(0)
+
+
+def block(dtype=torch.bfloat16, last=True, channels=64):
+    made = randomise(Block(channels, 8, channels)).to("cuda", dtype)
+    x, t = torch.randn(2, channels, 32, 24, device="cuda", dtype=dtype), torch.randn(2, 8, device="cuda", dtype=dtype)
+    if last:
+        made, x = made.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    return made, x, t
+
+
+def exact(model, *inputs):
+    with torch.no_grad():
+        return copy.deepcopy(model).double()(*(i.double() for i in inputs))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+@pytest.mark.parametrize("last", [True, False])
+@pytest.mark.parametrize("rest", ["inductor", "eager"])
+def test_inference(dtype, last, rest):
+    model, x, t = block(dtype, last)
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono, options={"rest": rest, "minimum_gain": -1.0})
+        no_worse(call(x, t), model(x, t), exact(model, x, t), str(backend.reports()[-1]))
+        no_worse(call(x, t), model(x, t), exact(model, x, t))
+    assert backend.reports()[-1].regions == 2, str(backend.reports()[-1])
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("rest", ["inductor", "eager"])
+def test_training(dtype, rest):
+    model, x, t = block(dtype)
+    call = torch.compile(model, backend=backend.unisono, options={"rest": rest, "minimum_gain": -1.0})
+    compare_gradients(model, call, x, t)
+    forward = next(r for r in backend.reports() if r.kind == "forward")
+    assert forward.regions == 2 and all(r["stores"] == 4 for r in forward.rows if r["taken"]), str(forward)
+
+
+def test_the_unet_trains_in_a_cuda_graph():
+    model = randomise(UNet(width=64, inputs=8)).to("cuda", torch.bfloat16).to(memory_format=torch.channels_last)
+    other = copy.deepcopy(model)
+    x = torch.randn(4, 8, 32, 32, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    losses = []
+    for one, call in ((model, torch.compile(model, backend=backend.unisono)), (other, other)):
+        optimizer = torch.optim.AdamW(one.parameters(), lr=1e-3, capturable=True)
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            loss = (call(x).float() - x[:, :2].float()).square().mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                step()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            loss = step()
+        found = []
+        for _ in range(20):
+            graph.replay()
+            found.append(loss.item())
+        losses.append(found)
+    assert losses[0][-1] < 0.8 * losses[0][0]
+    assert abs(losses[0][-1] - losses[1][-1]) <= 0.1 * losses[1][-1], losses
+
+
+def test_cuda_graph_trees():
+    """mode="reduce-overhead" of Inductor is options of its own; its cudagraphs are switched on for the rest."""
+    model, x, t = block()
+    with torch._inductor.config.patch("triton.cudagraphs", True), torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono)
+        for seed in range(5):
+            other = torch.randn(x.shape, generator=torch.Generator().manual_seed(seed)).to(x)
+            no_worse(call(other, t).clone(), model(other, t), exact(model, other, t))
+
+
+def test_streams_and_threads():
+    model, x, t = block()
+    right, failures = exact(model, x, t), []
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono)
+        theirs = model(x, t)
+        call(x, t)
+
+        def work():
+            try:
+                stream = torch.cuda.Stream()
+                with torch.no_grad(), torch.cuda.stream(stream):
+                    for _ in range(20):
+                        result = call(x, t)
+                    stream.synchronize()
+                    no_worse(result, theirs, right)
+            except BaseException as failure:
+                failures.append(failure)
+
+        torch.cuda.synchronize()
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        [thread.start() for thread in threads], [thread.join() for thread in threads]
+    assert not failures, failures
+
+
+def test_dynamic_sizes():
+    model, _, _ = block()
+    call = torch.compile(model, backend=backend.unisono, dynamic=True, options={"minimum_gain": -1.0})
+    with torch.no_grad():
+        for n, h, w in ((4, 20, 12), (3, 20, 12), (4, 33, 17)):
+            x = torch.randn(n, 64, h, w, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+            t = torch.randn(n, 8, device="cuda", dtype=torch.bfloat16)
+            no_worse(call(x, t), model(x, t), exact(model, x, t))
+    assert len(backend.reports()) == 1 and backend.reports()[0].regions == 2, [str(r) for r in backend.reports()]
+
+
+def test_results_repeat_bit_for_bit():
+    model, x, t = block()
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono)
+        first = call(x, t)
+        assert all(torch.equal(call(x, t), first) for _ in range(10))
+
+
+def test_functional_calls_and_autocast():
+    x, w = torch.randn(2, 64, 16, 16, device="cuda"), torch.randn(64, 64, 3, 3, device="cuda")
+    g, b = torch.randn(64, device="cuda"), torch.randn(64, device="cuda")
+    with torch.autocast("cuda", dtype=torch.bfloat16), torch.no_grad():
+        y = u.conv2d(x, w, "silu(group_norm(acc, groups=8, scale=g[n], shift=b[n]))", g=g, b=b, padding=1)
+        right = F.silu(F.group_norm(F.conv2d(x.double(), w.double(), padding=1), 8, g.double(), b.double()))
+    assert y.dtype == torch.bfloat16
+    no_worse(y, right.to(torch.bfloat16), right)

@@ -1,0 +1,259 @@
+"""torch.compile with the backend where gradients are asked for: forward and backward graphs, and what they save."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
+import unisono as u  # noqa: E402
+from models import Block, UNet, compare_gradients, gradients, randomise  # noqa: E402
+from unisono.pytorch import backend  # noqa: E402
+
+KINDS = [torch.float32, torch.bfloat16, torch.float16]
+EAGER = {"rest": "eager"}
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    backend._reports.clear()
+    torch.manual_seed(0)
+
+
+def compiled(function, **options):
+    return torch.compile(function, backend=backend.unisono, options={**EAGER, **options}, fullgraph=True)
+
+
+def of(kind):
+    """The one report of a kind."""
+    found = [r for r in backend.reports() if r.kind == kind]
+    assert len(found) == 1, [r.kind for r in backend.reports()]
+    return found[0]
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("size", [(8, 8), (7, 5)])
+def test_gradients_of_a_block(dtype, last, size):
+    block, x, t = randomise(Block()).to(dtype), torch.randn(2, 3, *size, dtype=dtype), torch.randn(2, 8, dtype=dtype)
+    if last:
+        block, x = block.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    compare_gradients(block, compiled(block), x, t)
+    assert of("forward").regions == 2, str(of("forward"))
+    assert "backward passes of convolutions are PyTorch's" in str(of("backward"))
+
+
+def test_what_the_backward_pass_reads_is_stored():
+    """The convolution's result, mean and rstd are extra stores of its kernel; what is cheap is computed again."""
+    block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    gradients(block, compiled(block), x, t)
+    for row in (r for r in of("forward").rows if r["taken"]):
+        text = row["epilogue"]
+        assert row["stores"] == 4 and "variance(" in text and "rsqrt(" in text, text
+        assert sum(line.startswith("store") for line in text.splitlines()) == 4
+    names = [n for r in of("forward").rows for n in r["fused"]]
+    assert any("var_mean" in n for n in names)
+
+
+def test_inductor_runs_the_rest():
+    model, x = randomise(UNet()), torch.randn(2, 3, 8, 8)
+    compare_gradients(model, torch.compile(model, backend=backend.unisono, fullgraph=True), x)
+    assert of("forward").regions >= 6, str(of("forward"))
+    assert of("backward").counts["backward contractions"] == 8
+
+
+def test_a_unet_of_our_backend_trains_as_eager_does():
+    def losses(compile):
+        torch.manual_seed(1)
+        model = randomise(UNet())
+        call, found = compile(model), []
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+        for step in range(12):
+            x = torch.randn(2, 3, 8, 8)
+            loss = (call(x) - x[:, :2].roll(1, 2)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+
+    ours, theirs = losses(compiled), losses(lambda m: m)
+    assert of("forward").regions >= 6
+    assert ours[-1] < 0.9 * ours[0]
+    torch.testing.assert_close(torch.tensor(ours), torch.tensor(theirs), rtol=2e-3, atol=0)
+
+
+def test_kernels_really_run():
+    block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    call = compiled(block)
+    gradients(block, call, x, t)
+    before = u.cache_info()
+    gradients(block, call, x, t)
+    after = u.cache_info()
+    expected = of("forward").regions + of("backward").regions
+    assert after["hits"] - before["hits"] == expected > 0 and after["misses"] == before["misses"]
+
+
+def test_products():
+    class Mlp(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up, self.down, self.norm = nn.Linear(24, 40), nn.Linear(40, 24), nn.LayerNorm(24)
+
+        def forward(self, x):
+            return self.norm(x + self.down(F.gelu(self.up(x))))
+
+    mlp = randomise(Mlp())
+    compare_gradients(mlp, compiled(mlp), torch.randn(2, 7, 24))
+    assert of("forward").regions == 2, str(of("forward"))
+    assert of("backward").regions >= 1, str(of("backward"))  # gelu's derivative behind a product
+
+
+def test_regions_of_backward_graphs_can_be_switched_off():
+    linear = randomise(nn.Linear(8, 8))
+    call = compiled(lambda x: F.gelu(F.gelu(linear(x)) @ linear.weight), without=("backward",))
+    gradients(linear, call, torch.randn(5, 8))
+    assert of("backward").regions == 0 and "without=('backward',)" in str(of("backward")) and of("forward").regions == 2
+
+
+@pytest.mark.parametrize("rest", ["eager", "inductor"])
+def test_activation_checkpointing(rest):
+    """The checkpointed convolution is computed again in the backward graph, in one kernel there too."""
+    block = randomise(Block())
+
+    class Checkpointed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.block = block
+
+        def forward(self, x, t):
+            return checkpoint(self.block, x, t, use_reentrant=False)
+
+    module = Checkpointed()
+    compare_gradients(module, compiled(module, rest=rest), torch.randn(2, 3, 8, 8), torch.randn(2, 8))
+    assert of("forward").regions == 2 and of("backward").regions >= 1, str(of("backward"))
+
+
+def test_autocast_and_gradient_scaling():
+    def train(compile):
+        model = randomise(UNet())
+        call = compile(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+        scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+        for step in range(4):
+            x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(step))
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = call(x).float().square().mean()
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            if step == 1:  # an overflow: the step is left out, and the scale halved
+                next(model.parameters()).grad.fill_(float("inf"))
+            scaler.step(optimizer)
+            scaler.update()
+        return model, scaler
+
+    ours, theirs = train(compiled), train(lambda m: m)
+    forward = of("forward")
+    assert forward.regions >= 6 and all(r["dtype"] == "torch.bfloat16" for r in forward.rows), str(forward)
+    assert ours[1].get_scale() == theirs[1].get_scale() == 2.0**9
+    start = randomise(UNet())
+    for mine, other, first in zip(ours[0].parameters(), theirs[0].parameters(), start.parameters()):
+        assert (mine - other).norm() <= 0.05 * (other - first).norm()
+
+
+@pytest.mark.parametrize("cast", [torch.bfloat16, torch.float16])
+def test_autocast_reaches_functional_calls(cast):
+    x, w, b = torch.randn(2, 4, 6, 5, requires_grad=True), torch.randn(8, 4, 3, 3, requires_grad=True), torch.randn(8)
+    with torch.autocast("cpu", dtype=cast):
+        y, z = u.conv2d(x, w, "silu(acc + b[n])", b=b, padding=1), F.silu(F.conv2d(x, w, b, padding=1))
+        assert y.dtype == z.dtype == cast
+        assert u.gemm(x[0, 0], x[0, 0].T).dtype == cast
+    torch.testing.assert_close(y, z, rtol=0.02, atol=0.02)
+    y.sum().backward()
+    assert x.grad.dtype == w.grad.dtype == torch.float32 and w.grad.abs().max() > 0
+
+
+def test_batch_normalisation_that_trains():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(4, 8, 3, bias=False), nn.BatchNorm2d(8)
+
+        def forward(self, x):
+            return F.relu(self.norm(self.conv(x)))
+
+    net = Net().train()
+    other, x = copy.deepcopy(net), torch.randn(3, 4, 7, 6) + 0.5
+    call = compiled(net)
+    for mine, theirs in zip(gradients(net, call, x), gradients(other, other, x)):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(net.norm.running_mean, other.norm.running_mean)
+    torch.testing.assert_close(net.norm.running_var, other.norm.running_var)
+
+
+MUST_NOT = {
+    "a mask that is saved": lambda x, w: torch.where(F.conv2d(x, w) > 0, 1.0, 2.0) * F.conv2d(x, w),
+    "a saved value in another order": lambda x, w: F.conv2d(x, w).transpose(2, 3).exp(),
+    "dropout": lambda x, w: F.dropout(F.conv2d(x, w), 0.0) * 2,
+}
+
+
+@pytest.mark.parametrize("name", MUST_NOT)
+def test_results_are_right_whatever_is_taken(name):
+    w = nn.Parameter(torch.randn(8, 4, 1, 1))
+    holder = nn.Module()
+    holder.w = w
+    call = compiled(lambda x: MUST_NOT[name](x, holder.w))
+    x = torch.randn(2, 4, 5, 5)
+    mine, theirs = (gradients(holder, f, x) for f in (call, lambda x: MUST_NOT[name](x, holder.w)))
+    for one, other in zip(mine, theirs):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
+
+
+def test_values_that_escape_and_inputs_that_change():
+    conv, state = randomise(nn.Conv2d(4, 8, 3, padding=1)), torch.zeros(2, 8, 6, 6)
+
+    def step(x, state):
+        h = conv(x)
+        state.add_(h.detach())
+        y = F.silu(h)
+        return y * 2 + h, h
+
+    x = torch.randn(2, 4, 6, 6, requires_grad=True)
+    mine, theirs = state.clone(), state.clone()
+    (a, b), (c, d) = compiled(step)(x, mine), step(x, theirs)
+    torch.testing.assert_close(mine, theirs)
+    ours = torch.autograd.grad((a * b).sum(), [x, *conv.parameters()])
+    for one, other in zip((a, b, *ours), (c, d, *torch.autograd.grad((c * d).sum(), [x, *conv.parameters()]))):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-4)
+    assert of("forward").regions == 1
+
+
+def test_gradients_by_differences():
+    """gradcheck of a compiled region and of a functional call; in f32, so that steps are large."""
+    conv, norm = randomise(nn.Conv2d(2, 4, 3, padding=1)), randomise(nn.GroupNorm(2, 4))
+    call = compiled(lambda x, w: F.silu(norm(F.conv2d(x, w, conv.bias, padding=1))))
+    inputs = torch.randn(1, 2, 4, 4, requires_grad=True), conv.weight
+    check = dict(eps=1e-2, atol=2e-2, rtol=2e-2, nondet_tol=1e-5)
+    with pytest.warns(UserWarning, match="double precision"):
+        assert torch.autograd.gradcheck(call, inputs, **check)
+        assert torch.autograd.gradcheck(lambda x, w: u.conv2d(x, w, "silu(group_norm(acc + b[n], groups=2))", b=conv.bias, padding=1),
+                                        inputs, **check)
+    assert of("forward").regions == 1
+
+
+@pytest.mark.parametrize("kind", ["convolutions", "products", "normalisations", "activations", "operands"])
+def test_switches(kind):
+    block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    with torch.no_grad():
+        compiled(block, without=(kind,))(x, t)
+    fused = " ".join(f for row in backend.reports()[-1].rows for f in row["fused"])
+    words = {"convolutions": "norm", "normalisations": "norm", "activations": "silu", "products": "nothing", "operands": "add"}
+    assert words[kind] not in fused
+    with pytest.raises(Exception, match="without='casts'; expected a tuple"):
+        torch._dynamo.reset()
+        compiled(block, without="casts")(x, t)

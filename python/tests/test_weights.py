@@ -1,0 +1,122 @@
+"""Weights that change after compilation are seen by the next call: nothing keeps a packed copy of a filter."""
+
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+
+import unisono as u  # noqa: E402
+from models import Block, no_worse, randomise  # noqa: E402
+from unisono.pytorch import backend  # noqa: E402
+
+DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+    backend._reports.clear()
+    torch.manual_seed(0)
+
+
+def step_of_an_optimizer(block, x, t):
+    optimizer = torch.optim.SGD(block.parameters(), lr=0.3)
+    with torch.enable_grad():
+        block(x, t).square().mean().backward()
+    optimizer.step()
+
+
+def other_state(block, x, t):
+    block.load_state_dict(randomise(copy.deepcopy(block).float().cpu(), seed=5).state_dict())
+
+
+def merge_of_an_adapter(block, x, t):
+    weight = block.c2.weight
+    low, high = torch.randn(2, weight[0].numel()), torch.randn(weight.shape[0], 2)
+    weight.data += (high @ low).view_as(weight).to(weight)
+
+
+def moving_average(block, x, t):
+    for p, q in zip(block.parameters(), randomise(copy.deepcopy(block).float().cpu(), seed=6).parameters()):
+        p.data.mul_(0.5).add_(q.data.to(p), alpha=0.5)
+
+
+def another_tensor(block, x, t):
+    block.c1.weight = nn.Parameter(torch.randn_like(block.c1.weight))
+
+
+def memory_order(block, x, t):
+    block.to(memory_format=torch.channels_last)
+    block.c1.weight.data.neg_()
+
+
+CHANGES = [step_of_an_optimizer, other_state, merge_of_an_adapter, moving_average, another_tensor, memory_order]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("change", CHANGES, ids=[c.__name__ for c in CHANGES])
+def test_a_compiled_block_sees_it(change, device):
+    block, x, t = randomise(Block()).to(device), torch.randn(2, 3, 8, 8, device=device), torch.randn(2, 8, device=device)
+    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
+    with torch.no_grad():
+        before = compiled(x, t)
+        change(block, x, t)
+        after = compiled(x, t)
+        right = copy.deepcopy(block).double()(x.double(), t.double())
+        assert (after - before).norm() > 0.05 * before.norm()
+        no_worse(after, block(x, t), right)
+    assert all(r.regions == 2 for r in backend.reports())
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_another_dtype(dtype):
+    block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
+    with torch.no_grad():
+        compiled(x, t)
+        block.to(dtype)
+        x, t = x.to(dtype), t.to(dtype)
+        no_worse(compiled(x, t), block(x, t), copy.deepcopy(block).double()(x.double(), t.double()))
+    assert backend.reports()[-1].rows[0]["dtype"] == str(dtype) and backend.reports()[-1].regions == 2
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("last", [False, True])
+def test_a_functional_call_sees_it(device, last):
+    """The filter lies in another order than the image, so that a GPU is given a copy of it."""
+    conv, x = randomise(nn.Conv2d(8, 16, 3, padding=1)).to(device), torch.randn(2, 8, 6, 5, device=device)
+    x = x.contiguous(memory_format=torch.channels_last) if last else x
+    def call():
+        return u.conv2d(x, conv.weight, "silu(acc + b[n])", b=conv.bias, padding=1)
+    with torch.no_grad():
+        for change in (lambda: None, lambda: conv.weight.mul_(-1), lambda: conv.weight.data.add_(0.5), lambda: conv.bias.data.sub_(1)):
+            change()
+            torch.testing.assert_close(call(), F.silu(conv(x)), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("last", [False, True])
+def test_steps_of_an_optimizer_between_replays_of_a_cuda_graph(last):
+    """What reorders a filter is a node of the graph: a replay reads the filter as it is then."""
+    block = randomise(Block(channels=64, groups=8, inputs=64)).cuda().bfloat16()
+    block = block.to(memory_format=torch.channels_last) if last else block
+    x = torch.randn(2, 64, 16, 16, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    t = torch.randn(2, 8, device="cuda", dtype=torch.bfloat16)
+    compiled = torch.compile(block, backend=backend.unisono)
+    graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    with torch.no_grad():
+        with torch.cuda.stream(stream):
+            for _ in range(3):
+                compiled(x, t)
+        stream.synchronize()
+        with torch.cuda.graph(graph, stream=stream):
+            y = compiled(x, t)
+        assert backend.reports()[-1].regions == 2, str(backend.reports()[-1])
+        for change in CHANGES[:4]:
+            change(block, x, t)
+            graph.replay()
+            torch.cuda.synchronize()
+            no_worse(y, block(x, t), copy.deepcopy(block).double()(x.double(), t.double()), change.__name__)

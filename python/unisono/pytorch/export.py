@@ -1,0 +1,93 @@
+"""unisono.export: a PyTorch model as an ONNX file whose weights lie in a safetensors file beside it, for runs without Python."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import struct
+from typing import Any, Optional
+
+import torch
+
+from .._native import Unsupported, UserError
+from .decompositions import WHOLE
+from .regions import aten
+
+OPSET = 22  # of the first that have convolutions in bf16
+KEPT = (*WHOLE, aten.linear, aten.matmul, aten.upsample_nearest2d, aten.upsample_bilinear2d, aten.scaled_dot_product_attention,
+        aten.adaptive_avg_pool2d, aten._softmax, aten.softmax, aten.max_pool2d, aten.avg_pool2d, aten.group_norm, aten.layer_norm,
+        aten.instance_norm)
+SAFETENSORS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64", torch.int32: "I32",
+               torch.bool: "BOOL", torch.float64: "F64", torch.uint8: "U8", torch.int8: "I8"}
+
+
+def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> dict[str, tuple[int, int]]:
+    """Writes the file; returns {name: (offset in the file, bytes)}."""
+    header, place = {}, 0
+    for name, t in tensors.items():
+        size = t.numel() * t.element_size()
+        header[name] = {"dtype": SAFETENSORS[t.dtype], "shape": list(t.shape), "data_offsets": [place, place + size]}
+        place += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        for t in tensors.values():
+            file.write(t.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes())
+    start = 8 + len(text)
+    return {n: (start + h["data_offsets"][0], h["data_offsets"][1] - h["data_offsets"][0]) for n, h in header.items()}
+
+
+def _decompositions() -> dict:
+    kept = {overload for packet in KEPT for overload in (getattr(packet, name) for name in packet.overloads())}
+    return {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
+
+
+def _program(model: torch.nn.Module, example: tuple, dynamic_shapes: Any) -> Any:
+    if model.training:
+        raise UserError("export: the model is in training mode; call model.eval() first, or dropout and batch normalisation would be "
+                        "those of training")
+    with torch.no_grad():
+        return torch.export.export(model, example, dynamic_shapes=dynamic_shapes).run_decompositions(_decompositions())
+
+
+def _tensors(program: Any) -> dict[str, torch.Tensor]:
+    """Parameters, buffers and constants by the names of their placeholders."""
+    from torch.export.graph_signature import InputKind
+    found = {}
+    for spec in program.graph_signature.input_specs:
+        if spec.kind == InputKind.USER_INPUT:
+            continue
+        name = spec.arg.name
+        if spec.target in program.state_dict:
+            found[name] = program.state_dict[spec.target]
+        elif spec.target in program.constants:
+            found[name] = program.constants[spec.target]
+        else:
+            raise Unsupported(f"export: {spec.kind.name.lower()} '{spec.target}' is no tensor")
+    return found
+
+
+def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: Optional[Any] = None) -> pathlib.Path:
+    """Writes `path` (an .onnx file) and, beside it, `path` with the ending .safetensors, which has the weights.
+
+    model: in eval mode. example: its arguments, a tensor or a tuple of tensors; their names in the file are those of
+    forward()'s parameters. dynamic_shapes: as of torch.export.export. The command (`unisono run`, `bench`, `tune`) and the
+    C++ interface (`unisono::load_onnx`) run the file without Python, on a GPU as one CUDA graph. Needs the package onnx.
+
+    Raises UserError for a model in training mode, Unsupported with all operators that have no translation.
+    """
+    from .onnx_nodes import Writer
+    example = example if isinstance(example, tuple) else (example,)
+    path = pathlib.Path(path)
+    if path.suffix != ".onnx":
+        raise UserError(f"export: path '{path}'; expected a file that ends in .onnx")
+    program = _program(model, example, dynamic_shapes)
+    weights = path.with_suffix(".safetensors")
+    tensors = _tensors(program)
+    writer = Writer(program, tensors)
+    writer.write_nodes()
+    used = {n: t for n, t in tensors.items() if n in writer.used}
+    places = write_safetensors(weights, used)
+    path.write_bytes(writer.model(OPSET, weights.name, places).SerializeToString())
+    return path

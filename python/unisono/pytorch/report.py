@@ -1,0 +1,78 @@
+"""What became of the contractions of one compiled graph, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+
+from .expressions import HANDLERS
+from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
+from .regions import aten
+
+OURS = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default)
+
+
+class Report:
+    """str() is for people, `rows`, `counts` and to_json() for programs."""
+
+    def __init__(self, rows: list[dict], note: str = "", kind: str = "inference", counts: dict | None = None):
+        self.rows, self.note, self.kind, self.counts = rows, note, kind, counts or {}
+
+    @property
+    def regions(self) -> int:
+        """Calls of Unisono in the graph."""
+        return sum(row["taken"] for row in self.rows)
+
+    @property
+    def share_of_flop(self) -> float:
+        """Of the arithmetic of all contractions that could be regions, the part that is in regions; 1 if there are none."""
+        whole = sum(row.get("flop", 0) for row in self.rows)
+        return sum(row["flop"] for row in self.rows if row["taken"]) / whole if whole else 1.0
+
+    @property
+    def left(self) -> list[dict]:
+        """Rows of contractions that a region could have had and that are left to PyTorch."""
+        return [row for row in self.rows if not row["taken"] and row["operator"] not in map(str, BACKWARD_CONTRACTIONS)]
+
+    def to_json(self) -> str:
+        return json.dumps({"graph": self.kind, "regions": self.regions, "share_of_flop": self.share_of_flop, "note": self.note, "counts": self.counts,
+                           "contractions": self.rows}, indent=1)
+
+    def __str__(self) -> str:
+        lines = [f"unisono: {self.regions} of {len(self.rows)} contractions with their epilogues as one kernel each ({self.kind})"]
+        lines += [self.note] if self.note else []
+        for row in self.rows:
+            lines.append(f"  {row['anchor']}: {row['operator']} {row['shape']} {row['dtype']}: "
+                         + ("one kernel with " + ", ".join(row["fused"]) if row["taken"] else "left to PyTorch"))
+            if "predicted_us" in row:
+                lines.append(f"      predicted: {row['predicted_us']} µs, PyTorch's kernels {row['predicted_us_of_pytorch']} µs")
+            lines.append("      ends: " + row["ends"].replace("\n", "\n      "))
+        lines += [f"  {name}: {', '.join(value) if isinstance(value, list) else value}" for name, value in self.counts.items() if value]
+        return "\n".join(lines)
+
+
+def _is_work(node: Any) -> bool:
+    return node.op == "call_function" and node.target in HANDLERS and getattr(node.target, "is_view", False) is False \
+        and getattr(node.target, "__name__", "") != "getitem"
+
+
+def _produced_by(node: Any) -> Any:
+    """The call or contraction whose result, or a view of it, a node is."""
+    while getattr(node.target, "__name__", "") == "getitem" or getattr(node.target, "is_view", False):
+        node = node.args[0]
+    return node
+
+
+def count(module: torch.fx.GraphModule) -> dict:
+    """Of a graph in which regions are calls: those, contractions that are left, conversions of memory order, and operations
+    with nothing but the result of one contraction for a tensor, which a region could have had."""
+    nodes = [n for n in module.graph.nodes if n.op == "call_function"]
+    anchors = (*OURS, *CONTRACTIONS)
+    alone = [f"{n.name} ({n.target})" for n in nodes
+             if _is_work(n) and {_produced_by(i).target for i in n.all_input_nodes} & set(anchors) and len(n.all_input_nodes) == 1]
+    return {"calls": sum(n.target in OURS for n in nodes), "contractions left": sum(n.target in CONTRACTIONS for n in nodes),
+            "backward contractions": sum(n.target in BACKWARD_CONTRACTIONS for n in nodes),
+            "conversions": sum(n.target is aten.clone.default and _produced_by(n.args[0]).target in OURS for n in nodes),
+            "standalone behind a contraction": alone}
