@@ -25,8 +25,12 @@ class EpilogueWriter {
       : network_(network), region_(region), space_(network[network.operators[region.operators[0]].output].shape) {}
 
   void write(const std::vector<TensorId>& stored);
+  bool write(const std::vector<TensorId>& stored, ReducedStore& reduced, std::int64_t column_multiple);
 
  private:
+  void compute();
+  void store(const std::vector<TensorId>& stored);
+  std::optional<Value> reduction(const ReducedStore& reduced, std::int64_t column_multiple);
   Value contraction(const Operator& op);
   Value elementwise(const Operator& op);
   Value map(const Operator& op);
@@ -82,7 +86,8 @@ Value EpilogueWriter::read(TensorId id, std::string_view role) {
 }
 
 Value EpilogueWriter::contraction(const Operator& op) {
-  const Value acc = graph_.acc();
+  const bool is_second = region_.second && &op == &network_.operators[*region_.second];
+  const Value acc = region_.second ? graph_.acc(is_second ? 1 : 0) : graph_.acc();
   return op.inputs.size() < 3 ? acc : acc + vector(op.inputs[2], "bias");
 }
 
@@ -122,11 +127,14 @@ Value EpilogueWriter::value(const Operator& op) {
   throw InternalError(fmt::format("{} is no part of an epilogue", where(op)));
 }
 
-void EpilogueWriter::write(const std::vector<TensorId>& stored) {
+void EpilogueWriter::compute() {
   for (const std::size_t i : region_.operators) {
     const Operator& op = network_.operators[i];
     values_.insert_or_assign(op.output, value(op));
   }
+}
+
+void EpilogueWriter::store(const std::vector<TensorId>& stored) {
   for (std::size_t i = 0; i < stored.size(); ++i) {
     const std::string name = i == 0 ? "y" : fmt::format("y{}", i + 1);
     const Value v = values_.at(stored[i]);
@@ -136,13 +144,75 @@ void EpilogueWriter::write(const std::vector<TensorId>& stored) {
     graph_.store(v, DType::f32, name);
     region_.outputs.push_back({name, stored[i]});
   }
+}
+
+void EpilogueWriter::write(const std::vector<TensorId>& stored) {
+  compute();
+  store(stored);
   region_.graph = graph_.build();
+}
+
+// Columns that a kernel computes beside those that there are, as they are no multiple, have values that nobody knows
+std::optional<Value> EpilogueWriter::reduction(const ReducedStore& reduced, std::int64_t column_multiple) {
+  const auto* reduce = std::get_if<operators::Reduce>(&network_.operators[reduced.operators[0]].kind);
+  const ReduceOp op = reduce == nullptr ? ReduceOp::mean : reduce->op;
+  Value x = values_.at(reduced.from);
+  if (!(x.axes() == axes::mn)) return std::nullopt;
+  const Dim width = columns(space_);
+  double factor = 1;
+  if (reduced.domain.cols && !(width.known() && width.value() % column_multiple == 0)) {
+    if (!width.known() || op == ReduceOp::max || op == ReduceOp::min) return std::nullopt;
+    const std::int64_t padded = (width.value() + column_multiple - 1) / column_multiple * column_multiple;
+    const Value is_column = graph_.node(
+        Op::less, {cast(graph_.index(Coordinate::n), DType::f32), graph_.constant(static_cast<double>(width.value()))});
+    x = graph_.node(Op::select, {is_column, x, graph_.constant(0)});
+    if (op == ReduceOp::mean) factor = static_cast<double>(padded) / static_cast<double>(width.value());
+  }
+  switch (op) {
+    case ReduceOp::mean: x = mean(x, reduced.domain); break;
+    case ReduceOp::sum: x = sum(x, reduced.domain); break;
+    case ReduceOp::max: x = reduce_max(x, reduced.domain); break;
+    case ReduceOp::min: x = reduce_min(x, reduced.domain); break;
+    default: return std::nullopt;
+  }
+  return factor == 1 ? x : x * graph_.constant(factor);
+}
+
+bool EpilogueWriter::write(const std::vector<TensorId>& stored, ReducedStore& reduced, std::int64_t column_multiple) {
+  compute();
+  auto number = reduction(reduced, column_multiple);
+  if (!number) return false;
+  values_.insert_or_assign(network_.operators[reduced.operators[0]].output, *number);
+  for (std::size_t i = 1; i < reduced.operators.size(); ++i) {
+    const Operator& op = network_.operators[reduced.operators[i]];
+    values_.insert_or_assign(op.output, is_reshape(op.kind) ? read(op.inputs[0], "") : value(op));
+  }
+  store(stored);
+  reduced.name = "reduced";
+  for (const auto is_taken = [&](const RegionOutput& o) { return o.name == reduced.name; };
+       names_.contains(reduced.name) || std::ranges::any_of(region_.outputs, is_taken);)
+    reduced.name += '_';
+  graph_.store(values_.at(reduced.to), DType::f32, reduced.name);
+  reduced.graph = graph_.build();
+  return true;
 }
 
 }  // namespace
 
 void write_epilogue(const Network& network, Region& region, const std::vector<TensorId>& stored) {
   EpilogueWriter(network, region).write(stored);
+}
+
+bool write_reduced(const Network& network, const Region& region, ReducedStore& store, std::int64_t column_multiple) {
+  Region own = region;
+  own.operands.clear(), own.outputs.clear();
+  std::vector<TensorId> stored;
+  for (const RegionOutput& o : region.outputs) stored.push_back(o.tensor);
+  if (!EpilogueWriter(network, own).write(stored, store, column_multiple)) return false;
+  for (const RegionOutput& o : own.outputs)
+    if (store.only && o.tensor == store.from)
+      std::erase_if(store.graph.stores, [&](const Store& s) { return s.name == o.name; });
+  return true;
 }
 
 }  // namespace unisono::network

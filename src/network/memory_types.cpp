@@ -2,61 +2,20 @@
 ///
 /// Integers, bool and floats of other widths lie there as they are, f32 as the element. But 16 bits hold too few digits
 /// of an integer: step 999 of a diffusion process is 1000 in bf16, and its sine another. What is made of integers alone
-/// is therefore f32 in memory too, as long as all that read it can read that.
+/// is therefore f32 in memory too, as long as all that read it can read that. So are positions.
 
 #include <algorithm>
 
+#include "network/positions.hpp"
 #include "network/regions.hpp"
-#include "network/space.hpp"
 
 namespace unisono::network {
 
 namespace {
 
-// Whether the results are some of the first input's elements, or of all inputs'
-bool is_move(const OperatorKind& k) {
-  using namespace operators;
-  return is_reshape(k) || std::holds_alternative<Concat>(k) || std::holds_alternative<Pad>(k) ||
-         std::holds_alternative<Transpose>(k) || std::holds_alternative<Expand>(k) ||
-         std::holds_alternative<Slice>(k) || std::holds_alternative<Identity>(k) || std::holds_alternative<Tile>(k) ||
-         std::holds_alternative<DepthToSpace>(k) || std::holds_alternative<Triangle>(k) ||
-         std::holds_alternative<Gather>(k) || std::holds_alternative<GatherElements>(k) ||
-         std::holds_alternative<GatherND>(k);
-}
-
-// Integers of 8 bits, and bool, are exact in 16 bits
-bool is_wide_integer(DType t) { return !is_float(t) && size_of(t) > 1; }
-
 bool is_cast(const Operator& op) {
   const auto* map = std::get_if<operators::Map>(&op.kind);
   return map != nullptr && map->op == MapOp::cast;
-}
-
-// Kernels of the tensor cores read the element alone
-bool multiplies(const Network& n, const Region& r) {
-  return r.kind == RegionReport::Kind::contraction ||
-         std::holds_alternative<operators::Attention>(n.operators[r.operators[0]].kind);
-}
-
-// Whether the region can read and write f32
-bool knows_f32(const Network& n, const Region& r) {
-  const auto& kind = n.operators[r.operators[0]].kind;
-  if (r.kind == RegionReport::Kind::epilogue)
-    return std::ranges::all_of(r.operators, [&](std::size_t i) {
-      return std::holds_alternative<operators::Elementwise>(n.operators[i].kind);
-    });
-  return r.kind == RegionReport::Kind::single && !multiplies(n, r) &&
-         !std::holds_alternative<operators::Pool2d>(kind) &&
-         !std::holds_alternative<operators::GlobalAveragePool>(kind) &&
-         !std::holds_alternative<operators::Resize>(kind);
-}
-
-// What attention adds to its scores is read as it is
-bool is_mask_of(const Operator& reader, TensorId id) {
-  if (!std::holds_alternative<operators::Attention>(reader.kind)) return false;
-  const auto masks = reader.inputs.begin() + 3;  // behind q, k and v
-  return std::find(reader.inputs.begin(), masks, id) == masks &&
-         std::find(masks, reader.inputs.end(), id) != reader.inputs.end();
 }
 
 class MemoryTypes {
@@ -78,6 +37,7 @@ class MemoryTypes {
     f_.exact.assign(n_.tensors.size(), false);
     wished_ = f_.exact;
     if (f_.style.element_bytes == 0) return;
+    positions_ = positions(n_);
     find_descendants();
     find_exact();
     for (TensorId id = 0; id < n_.tensors.size(); ++id)
@@ -112,6 +72,7 @@ class MemoryTypes {
   std::vector<Tensor> tensors_;      // by id
   std::vector<std::size_t> region_;  // by operator
   std::vector<bool> wished_;         // by tensor: it is to be exact if it can be
+  std::vector<bool> positions_;      // by tensor
 };
 
 // Whether the operator's result is made of integers, or of floats that are. Indices say where a value lies, and not
@@ -153,9 +114,10 @@ bool MemoryTypes::is_computed_with(TensorId id, const std::vector<bool>& moved) 
 // Whoever reads a tensor stands behind its maker. The caller gets all digits where that costs nothing, and a mask may
 // have the lowest f32, which 16 bits round to infinity
 void MemoryTypes::find_exact() {
+  for (const TensorId id : n_.inputs) wished_[id] = positions_[id];
   for (std::size_t i = n_.operators.size(); i-- > 0;) {
     const TensorId id = op(i).output;
-    wished_[id] = is_f32(id) && is_mask(id);
+    wished_[id] = is_f32(id) && (positions_[id] || is_mask(id));
     if (!tensors_[id].descends) continue;
     f_.exact[id] = is_computed_with(id, f_.exact);
     wished_[id] = wished_[id] || tensors_[id].is_output || is_computed_with(id, wished_);
@@ -166,7 +128,7 @@ void MemoryTypes::find_exact() {
 bool MemoryTypes::all_know_f32(TensorId id) const {
   const auto knows = [&](std::size_t i) { return knows_f32(n_, region(i)) || reads_descendants_alone(region(i)); };
   const Tensor& t = tensors_[id];
-  return knows_f32(n_, region(t.maker.value())) && std::ranges::all_of(t.readers, [&](std::size_t i) {
+  return (!t.maker || knows_f32(n_, region(*t.maker))) && std::ranges::all_of(t.readers, [&](std::size_t i) {
            return is_mask_of(op(i), id) || (!multiplies(n_, region(i)) && knows(i));
          });
 }

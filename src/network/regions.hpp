@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "plan/refusal.hpp"
+#include "unisono/builder.hpp"
 #include "unisono/graph.hpp"
 #include "unisono/network.hpp"
 
@@ -48,17 +49,33 @@ struct HeadStore {
   bool only = false;  ///< nothing else reads `from`
 };
 
+/// A sum, mean or extremum of an output of a contraction, over everything or over each image's pixels, and what is
+/// computed of it, which the contraction's kernel may compute beside that. If it cannot, their own regions are
+/// launched.
+struct ReducedStore {
+  ReduceDomain domain;
+  std::vector<std::size_t> operators;  ///< their indices: the reduction, then what is computed of its one number
+  std::vector<std::size_t> regions;    ///< theirs
+  TensorId from{}, to{};
+  bool only = false;  ///< nothing else reads `from`
+  Graph graph;        ///< the region's with the reduction stored, and without `from` if it is `only` for this
+  std::string name;   ///< that store has
+};
+
 struct Region {
   RegionReport::Kind kind{};
   std::vector<std::size_t> operators;  ///< indices, in order; the contraction comes first
-  std::optional<TensorId> source;      ///< epilogue: the tensor that stands for acc, if the graph uses it
-  Graph graph;                         ///< contraction, epilogue
+  /// Contraction: another product of the same matrix, with weights of the same shape, whose sums are acc1 of the graph.
+  std::optional<std::size_t> second;
+  std::optional<TensorId> source;  ///< epilogue: the tensor that stands for acc, if the graph uses it
+  Graph graph;                     ///< contraction, epilogue
   std::vector<RegionOperand> operands;
   std::vector<RegionOutput> outputs;
   std::vector<ResampledStore> resampled;  ///< contraction: of one of the outputs; their own regions are then free
   /// The output of which only an upsampling in `resampled` is read: it needs no memory.
   std::optional<TensorId> only_upsampled;
-  std::optional<HeadStore> head;  ///< contraction: of one of the outputs
+  std::optional<HeadStore> head;        ///< contraction: of one of the outputs
+  std::optional<ReducedStore> reduced;  ///< contraction without such stores: of one of the outputs
   /// Why another region's kernel does not compute it; single: a pool or an upsampling; contraction: a head
   std::optional<plan::Refusal> unfused;
   std::string note;
@@ -84,6 +101,7 @@ struct MemoryStyle {
   bool repeats = true;            ///< operands may have strides of 0, for symbols that turn out to be 1
   bool resampled_stores = false;  ///< contractions may store what is pooled or upsampled by 2 (Region::resampled)
   bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
+  bool reductions = false;        ///< and sums of it (Region::reduced)
   /// Operators on elements of any type (operators::Map) may be one region, with elementwise ones beside them;
   /// contractions take in choices by comparisons, and elementwise operators on inputs that they alone read.
   bool maps = false;
@@ -94,6 +112,8 @@ struct MemoryStyle {
   /// Ranges of a tensor's columns may be read where they lie: by contractions as their image and as operands [b,n], and
   /// by whatever is no contraction. Then products of one input may be stacked, too.
   bool column_ranges = false;
+  /// Two products of one matrix that a gated unit joins may be one region (Region::second).
+  bool dual_products = false;
   /// Products with a softmax between are one operator: operators::Attention.
   bool attention = false;
   /// An input of at most so many channels, of which the backend loads a pixel as slowly as one of many, reaches the
@@ -182,6 +202,13 @@ void fold_resampling(FusedNetwork& fused);
 /// Gives 1x1 convolutions of few channels to the contractions that make what they read: Region::head.
 void fold_heads(FusedNetwork& fused);
 
+/// Gives reductions of what contractions make to these: Region::reduced. Types in memory are known.
+void fold_reductions(FusedNetwork& fused);
+
+/// Completes a reduction of an output of the region: its graph and the store's name. Columns up to the next multiple of
+/// `column_multiple`, which a kernel may compute beside the region's own, do not count. Whether the graph can say it.
+bool write_reduced(const Network& network, const Region& region, ReducedStore& store, std::int64_t column_multiple);
+
 /// Fills graph, operands and outputs of a region of kind contraction or epilogue. `stored` are the tensors to write.
 void write_epilogue(const Network& network, Region& region, const std::vector<TensorId>& stored);
 
@@ -195,6 +222,24 @@ bool is_contraction(const OperatorKind& kind);
 
 /// Whether the operator can be part of an epilogue.
 bool is_pointwise(const OperatorKind& kind);
+
+/// Whether 16 bits lack digits of such integers, as they do not of those of 8 bits, and of bool.
+inline bool is_wide_integer(DType type) { return !is_float(type) && size_of(type) > 1; }
+
+/// Whether the results are some of the first input's elements, or of all inputs'.
+bool is_move(const OperatorKind& kind);
+
+/// Whether a GPU's kernels of the operator read f32 tensors in one type of memory and write them in another.
+bool converts(const OperatorKind& kind);
+
+/// Whether kernels of the tensor cores compute the region: they read the element alone.
+bool multiplies(const Network& network, const Region& region);
+
+/// Whether the region can read and write f32 in a GPU's memory.
+bool knows_f32(const Network& network, const Region& region);
+
+/// Whether the operator adds the tensor to attention's scores, and reads it as it is.
+bool is_mask_of(const Operator& reader, TensorId id);
 
 /// The operation of epilogue graphs that a Map of f32 and bool is, if there is one: comparisons, logic, choices.
 std::optional<Op> graph_operation(const OperatorKind& kind);

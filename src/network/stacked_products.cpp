@@ -76,6 +76,7 @@ std::optional<Refusal> Stacker::refusal(const Region& r) const {
   if (!width.known() || width.value() % style_.column_multiple != 0)
     return because(fmt::format("it has {} columns, no multiple of {}", to_string(width), style_.column_multiple));
   if (r.outputs.size() != 1) return because("it has several results");
+  if (r.second) return because("it is one of two products of a gated unit");
   for (std::size_t i = 1; i < r.operators.size(); ++i)
     if (!std::holds_alternative<operators::Elementwise>(op(r, i).kind))
       return because(fmt::format("{} joins its columns", where(op(r, i))));

@@ -227,6 +227,7 @@ void StoragePlanner::find_uses() {
       if (r.only_upsampled != o.tensor) uses_[o.tensor].at(step);
     for (const ResampledStore& s : r.resampled) uses_[s.to].at(step);
     if (r.head) uses_[r.head->to].at(step);
+    if (r.reduced) uses_[r.reduced->to].at(step);
     for (const std::size_t m : r.operators) {
       for (const TensorId id : data_inputs(n_.operators[m]))
         if (std::find(made.begin(), made.end(), id) == made.end()) {

@@ -596,6 +596,110 @@ def _(g):
             g.node("Attention", [q, k, v], softcap=0.5, is_causal=1)]
 
 
+# Losses behind a linear layer, and gated units, as PyTorch's two exporters write them
+
+def linear(g, rows, columns, of=None):
+    x = g.input((rows, 16)) if of is None else of
+    return g.node("Gemm", [x, g.weights(columns, 16), g.weights(columns)], transB=1)
+
+
+def number(g, value):
+    return g.constant(np.array(value, np.float32))
+
+
+@case("bce_torchscript", 18)
+def _(g):
+    p, t = g.node("Sigmoid", [linear(g, 12, 8)]), g.input((12, 8), low=0.0, high=1.0)
+    ones = [g.node("Sub", [number(g, 1.0), v]) for v in (t, p)]
+    terms = [g.node("Mul", [a, g.node("Log", [b])]) for a, b in ((t, p), ones)]
+    return g.node("Neg", [g.node("ReduceMean", [g.node("Add", terms)], keepdims=0)])
+
+
+@case("bce_dynamo", 18)
+def _(g):
+    """binary_cross_entropy, whose logarithms are clamped; the mean keeps its axes and is squeezed."""
+    p, t = g.node("Sigmoid", [linear(g, 12, 8)]), g.input((12, 8), low=0.0, high=1.0)
+    floor = number(g, -100.0)
+    off = g.node("Max", [g.node("Log", [g.node("Add", [g.node("Neg", [p]), number(g, 1.0)])]), floor])
+    on = g.node("Max", [g.node("Log", [p]), floor])
+    loss = g.node("Sub", [g.node("Mul", [g.node("Sub", [t, number(g, 1.0)]), off]), g.node("Mul", [t, on])])
+    return g.node("Squeeze", [g.node("ReduceMean", [loss, g.ints(0, 1)], keepdims=1)])
+
+
+@case("bce_logits_torchscript", 18)
+def _(g):
+    """With a weight of the positive class, and the sum."""
+    z, t = linear(g, 12, 8), g.input((12, 8), low=0.0, high=1.0)
+    p = g.node("Sigmoid", [z])
+    off = g.node("Log", [g.node("Sub", [g.constant(np.ones(1, np.float32)), p])])
+    t_off = g.node("Sub", [g.constant(np.ones(1, np.float32)), t])
+    on = g.node("Mul", [g.node("Mul", [t, g.node("Log", [p])]), g.weights(8)])
+    return g.node("ReduceSum", [g.node("Neg", [g.node("Add", [on, g.node("Mul", [t_off, off])])])], keepdims=0)
+
+
+@case("bce_logits_dynamo", 18)
+def _(g):
+    z, t = linear(g, 12, 8), g.input((12, 8), low=0.0, high=1.0)
+    loss = g.node("Sub", [g.node("Mul", [g.node("Sub", [number(g, 1.0), t]), z]),
+                          g.node("Log", [g.node("Sigmoid", [z])])])
+    return g.node("Squeeze", [g.node("ReduceMean", [loss, g.ints(0, 1)], keepdims=1)])
+
+
+@case("bce_one_column", 18)
+def _(g):
+    """max(z, 0) - z*t + log(1 + exp(-|z|)), summed and divided by the rows."""
+    z, t = linear(g, 12, 1), g.input((12, 1), low=0.0, high=1.0)
+    soft = g.node("Log", [g.node("Add", [g.node("Exp", [g.node("Neg", [g.node("Abs", [z])])]), number(g, 1.0)])])
+    loss = g.node("Add", [g.node("Sub", [g.node("Clip", [z, number(g, 0.0)]), g.node("Mul", [z, t])]), soft])
+    return g.node("Div", [g.node("ReduceSum", [loss], keepdims=0), number(g, 12.0)])
+
+
+def projected(g, columns, bias=True):
+    y = g.node("MatMul", [g.input((2, 5, 16)), g.weights(16, columns)])
+    return g.node("Add", [y, g.weights(columns)]) if bias else y
+
+
+def erf_gelu(g, x):
+    e = g.node("Erf", [g.node("Div", [x, number(g, 2 ** 0.5)])])
+    return g.node("Mul", [g.node("Mul", [x, g.node("Add", [e, number(g, 1.0)])]), number(g, 0.5)])
+
+
+def silu(g, x):
+    return g.node("Mul", [x, g.node("Sigmoid", [x])])
+
+
+@case("geglu_slices", 18)
+def _(g):
+    y = projected(g, 48)
+    h, gate = (g.node("Slice", [y, g.ints(start), g.ints(end), g.ints(2)]) for start, end in ((0, 24), (24, 48)))
+    return g.node("Mul", [h, erf_gelu(g, gate)])
+
+
+@case("geglu_split", 18)
+def _(g):
+    y = projected(g, 48)
+    g.nodes.append(helper.make_node("Split", [y], ["h", "gate"], axis=-1, num_outputs=2))
+    return g.node("Mul", ["h", erf_gelu(g, "gate")])
+
+
+@case("swiglu_two_products", 18)
+def _(g):
+    x = g.input((2, 5, 16))
+    gate, up = (g.node("MatMul", [x, g.weights(16, 24)]) for _ in range(2))
+    return g.node("Mul", [silu(g, gate), up])
+
+
+@case("swiglu_interleaved", 18)
+def _(g):
+    y = projected(g, 48)
+    last = np.iinfo(np.int64).max
+    gate, up = (g.node("Slice", [y, g.ints(start), g.ints(last), g.ints(-1), g.ints(2)]) for start in (0, 1))
+    gate = g.node("Clip", [gate, "", number(g, 0.5)])
+    up = g.node("Clip", [up, number(g, -0.5), number(g, 0.5)])
+    gated = g.node("Mul", [gate, g.node("Sigmoid", [g.node("Mul", [gate, number(g, 1.702)])])])
+    return g.node("Mul", [g.node("Add", [up, number(g, 1.0)]), gated])
+
+
 def main():
     folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "onnx"
     folder.mkdir(parents=True, exist_ok=True)

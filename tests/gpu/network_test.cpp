@@ -75,6 +75,12 @@ std::size_t place_of(std::string_view name) {
 }
 
 TEST(NetworkSmall, AttentionOfRepeatedKeysAgrees) { agrees(place_of("attention of repeated keys")); }
+TEST(NetworkSmall, GatedUnitsAgree) { agrees(place_of("gated units")); }
+TEST(NetworkSmall, GatedUnitsInF16Agree) { agrees(place_of("gated units in f16")); }
+TEST(NetworkSmall, LossesAgree) { agrees(place_of("losses")); }
+TEST(NetworkSmall, LossesInF16Agree) { agrees(place_of("losses in f16")); }
+TEST(NetworkSmall, PooledConvolutionsAgree) { agrees(place_of("pooled convolutions")); }
+TEST(NetworkSmall, PooledConvolutionsInF16Agree) { agrees(place_of("pooled convolutions in f16")); }
 TEST(NetworkSmall, VolumesAgree) { agrees(place_of("volumes")); }
 TEST(NetworkSmall, VolumesInF16Agree) { agrees(place_of("volumes in f16")); }
 TEST(Network, BlockOfVolumesAgrees) { agrees(place_of("a block of volumes")); }
@@ -92,6 +98,29 @@ TEST(NetworkSmall, ABlockOfVolumesIsOneLaunch) {
     EXPECT_EQ(all.size(), 5u) << testing::PrintToString(all);
     EXPECT_THAT(all, testing::Contains(testing::AllOf(testing::HasSubstr("conv3d"), testing::HasSubstr(" volumes"))));
   }
+}
+
+// Lines of the launches that compute, without the changes of layout at the border
+std::vector<std::string> computing(const char* name) {
+  const NetworkCase& c = network_cases()[place_of(name)];
+  std::vector<std::string> all;
+  for (const LaunchReport& l : explain_device(c.make(), on_gpu(c.precision), c.shapes).launches) {
+    EXPECT_FALSE(l.on_host) << l.what;
+    if (!l.what.starts_with("change of layout")) all.push_back(l.name + ": " + l.what + ": " + l.how);
+  }
+  return all;
+}
+
+// Three of them are, and what is none stays apart
+TEST(NetworkSmall, AGatedUnitIsOneLaunch) {
+  const auto all = computing("gated units");
+  EXPECT_THAT(all, testing::Contains(testing::HasSubstr(" dual")).Times(3)) << testing::PrintToString(all);
+}
+
+TEST(NetworkSmall, ALossIsInItsProductsLaunch) {
+  const auto all = computing("losses");
+  EXPECT_EQ(all.size(), 4u) << testing::PrintToString(all);
+  EXPECT_THAT(all, testing::Each(testing::HasSubstr(", reduces '")));
 }
 
 // Every attention is one launch, and reads q, k and v where their products leave them

@@ -109,6 +109,18 @@ Network repeated_keys();
 /// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
 Network products_of_tensors();
 
+/// Gated units: halves of one product, interleaved columns, two products; and what is none. Input "x" (batch, rows,
+/// 40), outputs "a" to "g".
+Network gated_units();
+
+/// Linear layers with losses and other reductions over everything. Inputs "x" (batch, 40), "t" (batch, 24) and "s"
+/// (batch, 1), outputs "mean", "sum", "of odd columns", "values" and "largest".
+Network losses();
+
+/// Means and sums over the pixels of what convolutions make, squeeze and excitation among them. Input "x" (batch, 16,
+/// height, width), outputs "y" and "sums".
+Network pooled_convolutions();
+
 /// Convolutions of volumes: normalised, strided and dilated along each axis in its own way, with a residual, of few and
 /// odd channels, of single voxels, of a concatenation, of groups. Inputs "x" (batch, 16, 5, 9, 7) and "odd" (batch, 3,
 /// 6, 7, 11), outputs "a" to "e".

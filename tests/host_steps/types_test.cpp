@@ -269,5 +269,36 @@ TEST(Types, StepsKeepAllOfTheirDigits) {
     EXPECT_NEAR(actual.at("sine").at(i), std::sin(static_cast<double>(given[i])), 0x1p-8);
 }
 
+// Places of a wide image that a convolution moves, as an optical flow does, and whose halves 16 bits do not hold:
+// beside the middle of two pixels, of which one is 0 and the other 1, lies another number
+TEST(Types, PositionsKeepAllOfTheirDigits) {
+  constexpr std::int64_t width = 720, places = 96;
+  NetworkBuilder net("places");
+  const NetworkValue x = net.input("x", {1, 1, 1, width}), moves = net.input("moves", {1, 8, 1, places});
+  std::vector<float> base(2 * places, 0);
+  for (std::int64_t i = 0; i < places; ++i) base[static_cast<std::size_t>(i)] = 600.25f + static_cast<float>(i) / 2;
+  std::vector<float> filter(16, 0);
+  filter[0] = 0.5f;  // x moves by half of the first channel
+  const NetworkValue place = net.constant("base", {1, 2, 1, places}, std::move(base)) +
+                             conv2d(moves, net.constant("filter", {2, 8, 1, 1}, std::move(filter)));
+  const NetworkValue scale = net.constant("scale", {2, 1, 1}, {2.0f / (width - 1), 1.0f}),
+                     shift = net.constant("shift", {2, 1, 1}, {-1.0f, 0.0f});
+  const NetworkValue grid = transpose(place * scale + shift, {0, 2, 3, 1});
+  net.output(applied(operators::GridSample{.align_corners = true}, {x, grid}), "y");
+  net.output(conv2d(place, constants(net, "w", {8, 2, 1, 1}, 16)), "features");
+  Typed image = zeros(DType::f32, {1, 1, 1, width});
+  for (std::int64_t i = 0; i < width; ++i) reinterpret_cast<float*>(image.data.data())[i] = static_cast<float>(i % 2);
+  const AllTyped inputs{{"x", image}, {"moves", numbers(DType::f32, {1, 8, 1, places}, 0, 4)}};
+  const AllTyped expected = results(compile(net.build(), NetworkOptions{}), inputs);
+  for (const DType precision : {DType::bf16, DType::f16}) {
+    const NetworkExecutable executable = compile(net.build(), on_gpu(precision));
+    EXPECT_THAT(executable.host_steps(shapes_of(inputs)), testing::IsEmpty());
+    const AllTyped actual = results(executable, inputs);
+    for (std::int64_t i = 0; i < places; ++i)
+      ASSERT_NEAR(actual.at("y").at(i), expected.at("y").at(i), 0x1p-8) << "place " << i;
+    expect_equal({{"features", actual.at("features")}}, {{"features", expected.at("features")}});
+  }
+}
+
 }  // namespace
 }  // namespace unisono::gpu

@@ -222,8 +222,10 @@ struct Producer {
         at_a.advance();
       } else {
         const u32 full = barriers.full(at.stage), to = shared + at.stage * kBytesA;
+        // A stage whose filter was ahead is free, and full without this CTA where others load its A: its readers may
+        // have left it already, and a wait for the phase before would then be one for the next
         const bool filter_was_ahead = take_ahead(ahead, sharing);
-        mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+        if (!filter_was_ahead) mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
         if (!filter_was_ahead) mbarrier_arrive_expect(full, kBytesA + kBytesB);
         load_im2col_tile(p, sharing, to, full, from, row, tile.image, 0);
         if (!filter_was_ahead)

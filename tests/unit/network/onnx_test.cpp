@@ -50,6 +50,25 @@ INSTANTIATE_TEST_SUITE_P(All, OnnxModel, testing::ValuesIn(models()), [](const a
 
 TEST(OnnxModels, AreThere) { EXPECT_GE(models().size(), 80u); }
 
+// On a GPU, but for the changes of layout at the border: a loss is in its linear layer's launch, and both products of a
+// gated unit are one
+TEST(OnnxImport, ExportedLossesAndGatedUnitsAreOneLaunch) {
+  for (const std::string name :
+       {"bce_torchscript", "bce_dynamo", "bce_logits_torchscript", "bce_logits_dynamo", "bce_one_column",
+        "geglu_slices", "geglu_split", "swiglu_two_products", "swiglu_interleaved"}) {
+    NetworkOptions options;
+    options.device = Device::cuda;
+    const Network n = load_onnx((data / (name + ".onnx")).string());
+    std::map<std::string, std::vector<std::int64_t>> shapes;
+    for (const TensorId id : n.inputs)
+      for (const Dim& d : n[id].shape) shapes[n[id].name].push_back(d.value());
+    std::vector<std::string> computing;
+    for (const LaunchReport& l : explain_device(n, options, shapes).launches)
+      if (!l.what.starts_with("change of layout")) computing.push_back(l.what + ": " + l.how);
+    EXPECT_EQ(computing.size(), 1u) << name << ": " << testing::PrintToString(computing);
+  }
+}
+
 TEST(OnnxImport, ExportedGroupNormIsOneOperator) {
   for (const std::string name : {"group_norm_exported", "group_norm_exported_fixed"}) {
     const FusionReport r = explain(load_onnx((data / (name + ".onnx")).string()));

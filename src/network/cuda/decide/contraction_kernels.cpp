@@ -37,6 +37,10 @@ ContractionPlan plan_contraction(const PlanningInput& in, const NetworkPlan& pla
   });
   own.whole = std::move(whole.kernel), own.not_whole = std::move(whole.refusal);
   if (own.whole && !is_last_resort(own.whole)) return own;
+  if (r.second) {  // whose sums one launch leaves to no other
+    own.not_bare = because("there are two products");
+    return own;
+  }
   KernelChoice bare = faster_form(in, in.first(r), [&](Form form) { return bare_kernel(in, plan, r, form); });
   if (own.whole && (!bare.kernel || is_last_resort(bare.kernel))) return own;
   if (own.whole) own.not_whole = because("only family plain serves it in one launch, more slowly"), own.whole.reset();
@@ -59,13 +63,16 @@ KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, cons
                           std::optional<Refusal>& no_moments) {
   const Region& r = in.region(asked.region);
   KernelQuestion q{.region = r,
-                   .graph = r.graph,
+                   .graph = asked.beside == Beside::reduced ? r.reduced->graph : r.graph,
                    .operands = r.operands,
                    .gathered = plan.regions[asked.region].gathered,
                    .beside = asked.beside,
                    .form = asked.form};
+  const ReducedStore* reduced = asked.beside == Beside::reduced ? &*r.reduced : nullptr;
   for (const RegionOutput& o : r.outputs)
-    q.outputs.push_back({o.name, stored_tensor(in, r, o.tensor, asked.beside), o.tensor});
+    if (reduced == nullptr || !reduced->only || o.tensor != reduced->from)
+      q.outputs.push_back({o.name, stored_tensor(in, r, o.tensor, asked.beside), o.tensor});
+  if (reduced != nullptr) q.outputs.push_back({reduced->name, in.tensor(reduced->to), reduced->to});
   if (asked.moments && asked.beside == Beside::head) {
     no_moments = because("statistics: a head is computed of it");
   } else if (asked.moments) {

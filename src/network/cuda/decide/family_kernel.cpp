@@ -71,18 +71,21 @@ class Choice {
   std::optional<Refusal> take_operands();
   std::optional<Refusal> take_operand(const RegionOperand& o);
   std::optional<Refusal> take_outputs();
+  std::optional<Refusal> take_reduced(const Destination& d, const Axes& axes);
   std::optional<Refusal> take_head();
   std::optional<Refusal> take_moments();
   std::optional<Refusal> lower();
   std::optional<Refusal> refuse_groups_unserved();
   std::optional<Refusal> refuse_slices();
   std::optional<Refusal> refuse_order();
-  Location filter_of(const std::optional<ConvTranspose2d>& transposed);
+  Location filter_of(TensorId filter, const std::optional<ConvTranspose2d>& transposed);
   void take_resampled();
   void store_moments();
   void describe();
   // The store of which the kernel makes something beside writing it
   std::string source() const { return store_of(r_, r_.head ? r_.head->from : r_.resampled[0].from); }
+  bool is_reduced(const std::string& store) const { return q_.beside == Beside::reduced && store == r_.reduced->name; }
+  bool stores_again() const { return q_.beside == Beside::resampled || q_.beside == Beside::head; }
   std::string measured_store() const { return store_of(r_, *q_.moments); }
   // The store of plan::main_store(), by its name in the network
   std::string main_store() const {
@@ -117,7 +120,9 @@ class Choice {
 };
 
 std::optional<Refusal> Choice::serve_contraction() {
-  const ServedConvolution served = as_served(in_, plan_, op_, q_.graph, q_.form);
+  // a reduction beside it leaves out columns that are padded
+  const ServedConvolution served =
+      as_served(in_, plan_, op_, q_.beside == Beside::reduced ? r_.graph : q_.graph, q_.form);
   if (!served.conv) return served.refusal;
   conv_ = *served.conv, contraction_ = conv_;
   auto transposed = transposed_form(given_, q_.form);
@@ -131,20 +136,28 @@ std::optional<Refusal> Choice::serve_contraction() {
     contraction_ = volume;
   }
   if (std::holds_alternative<Gemm>(given_))
-    contraction_ = Gemm{
-        .m = conv_.w, .n = conv_.k, .k = conv_.c, .transpose_b = true, .dtype_a = in_.element, .dtype_b = in_.element};
+    contraction_ = Gemm{.m = conv_.w,
+                        .n = conv_.k,
+                        .k = conv_.c,
+                        .transpose_b = true,
+                        .dtype_a = in_.element,
+                        .dtype_b = in_.element,
+                        .products = r_.second ? 2 : 1};
   graph_ = q_.graph;
-  for (Store& s : graph_.stores) s.dtype = in_.element;
+  for (Store& s : graph_.stores) s.dtype = is_reduced(s.name) ? in_.tensor(r_.reduced->to).type : in_.element;
   options_.watchdog = in_.watchdog, options_.tuned = in_.tuned, k_.form = q_.form;
   if (im2col()) k_.im2col = conv_;
   const PitchedTensor image = im2col() ? PitchedTensor{{}, conv_.c, in_.element} : image_of(in_, op_, q_.form);
   k_.image = {"", image.at, in_.element, shape_a(contraction_), pitched(shape_a(contraction_), image.pitch)};
-  k_.filter = {"", filter_of(transposed), in_.element, shape_b(contraction_)};
+  k_.filter = {"", filter_of(op_.inputs[1], transposed), in_.element, shape_b(contraction_)};
+  if (r_.second) {
+    const TensorId other = in_.net().operators[*r_.second].inputs[1];
+    k_.second = Argument{"", filter_of(other, transposed), in_.element, shape_b(contraction_)};
+  }
   return std::nullopt;
 }
 
-Location Choice::filter_of(const std::optional<ConvTranspose2d>& transposed) {
-  const TensorId filter = op_.inputs[1];
+Location Choice::filter_of(TensorId filter, const std::optional<ConvTranspose2d>& transposed) {
   if (transposed)
     return in_.constants.transposed_filter(filter, *transposed, filters(), channels(), q_.form == Form::phases);
   const auto* product = std::get_if<Gemm>(&given_);
@@ -183,13 +196,25 @@ std::optional<Refusal> Choice::take_outputs() {
   for (std::size_t i = 0; i < q_.outputs.size(); ++i) {
     const Destination& d = q_.outputs[i];
     const Axes& axes = graph_[graph_.stores[i].value].axes;
+    if (is_reduced(d.name)) {
+      if (auto refusal = take_reduced(d, axes)) return refusal;
+      continue;
+    }
     if (!(axes == axes::mn)) return because(fmt::format("it stores '{}', which has axes {}", d.name, to_string(axes)));
     if (alone && d.tensor == r_.only_upsampled) continue;
     const Sizes shape = shape_mn(contraction_);
     k_.outputs.push_back({d.name, d.to.at, in_.element, shape, pitched(shape, d.to.pitch)});
   }
-  if (q_.beside != Beside::nothing) put_last(graph_, source());
+  if (stores_again()) put_last(graph_, source());
   if (q_.beside == Beside::resampled) take_resampled();
+  return std::nullopt;
+}
+
+std::optional<Refusal> Choice::take_reduced(const Destination& d, const Axes& axes) {
+  const Sizes shape = shape_of(axes, contraction_);
+  if (axes.col == ColAxis::n && d.to.pitch != conv_.k)
+    return because(fmt::format("what it reduces to, '{}', is a slice of a wider tensor", in_.name(*d.tensor)));
+  k_.outputs.push_back({d.name, d.to.at, d.to.type, shape});
   return std::nullopt;
 }
 
@@ -270,7 +295,7 @@ std::optional<Refusal> Choice::refuse_slices() {
 }
 
 std::optional<Refusal> Choice::refuse_order() {
-  if (q_.beside == Beside::nothing || main_store() == source()) return std::nullopt;
+  if (!stores_again() || main_store() == source()) return std::nullopt;
   return because(fmt::format("its kernel writes '{}' second, and makes something of the first only", source()));
 }
 
@@ -288,8 +313,9 @@ void Choice::store_moments() {
 }
 
 void Choice::describe() {
-  k_.flop = flop(given_) + head_.flop;
+  k_.flop = flop(given_) * (k_.second ? 2 : 1) + head_.flop;
   for (const Argument* x : {&k_.image, &k_.filter}) k_.bytes += x->bytes();
+  if (k_.second) k_.bytes += k_.second->bytes();
   for (const auto* list : {&k_.operands, &k_.outputs})
     for (const Argument& x : *list)
       if (!head_.only || x.name != main_store()) k_.bytes += x.bytes();
@@ -301,6 +327,8 @@ void Choice::describe() {
   if (q_.beside == Beside::resampled)
     for (const ResampledStore& s : r_.resampled)
       k_.how += fmt::format(", stores '{}' {}", in_.name(s.to), !s.pooled && r_.only_upsampled ? "alone" : "too");
+  if (q_.beside == Beside::reduced)
+    k_.how += fmt::format(", reduces '{}' to '{}'", in_.name(r_.reduced->from), in_.name(r_.reduced->to));
   k_.how += head_.about;
   if (q_.moments) k_.how += fmt::format(", statistics of '{}'", in_.name(*q_.moments));
 }

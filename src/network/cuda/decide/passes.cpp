@@ -25,7 +25,7 @@ NetworkPlan decide(const PlanningInput& in) {
 }
 
 bool has_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
-  return in.is_launched(in.region(region)) && !plan.regions[region].host;
+  return in.is_launched(in.region(region)) && !plan.regions[region].host && !plan.regions[region].reduced_by;
 }
 
 bool needs_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
@@ -34,14 +34,21 @@ bool needs_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t
 
 RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
   RegionKernels own;
-  for (const auto part : {store_resampled, compute_head, choose_kernel_alone}) part(in, plan, region, own);
+  for (const auto part : {store_resampled, compute_head, store_reduced, choose_kernel_alone})
+    part(in, plan, region, own);
   return own;
 }
 
 void choose_kernels(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     RegionKernels& own = plan.regions[i];
-    if (!own.contraction && needs_kernels(in, plan, i)) own = kernels_of(in, plan, i);
+    if (own.contraction || !needs_kernels(in, plan, i)) continue;
+    own = kernels_of(in, plan, i);
+    if (!in.region(i).reduced) continue;
+    const std::vector<std::size_t>& reduced = in.region(i).reduced->regions;
+    if (own.beside != Beside::reduced) plan.regions[reduced[0]].not_reduced = own.apart;
+    for (const std::size_t k : reduced)
+      if (own.beside == Beside::reduced) plan.regions[k].reduced_by = i;
   }
 }
 

@@ -54,7 +54,14 @@ void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& 
     for (const ResampledStore& s : r.resampled)
       fmt::format_to(to, "  stores '{}' {}\n", in.name(s.to), s.pooled ? "pooled" : "upsampled");
   if (p.beside == Beside::head) fmt::format_to(to, "  stores head '{}'\n", in.name(r.head->to));
-  if (p.apart) fmt::format_to(to, "  {} apart: {}\n", r.head ? "head" : "resampled stores", p.apart->first());
+  if (p.beside == Beside::reduced) fmt::format_to(to, "  reduces to '{}'\n", in.name(r.reduced->to));
+  if (p.reduced_by) fmt::format_to(to, "  by the kernel of region {}\n", *p.reduced_by);
+  if (p.apart)
+    fmt::format_to(to, "  {} apart: {}\n",
+                   r.head      ? "head"
+                   : r.reduced ? "reduction"
+                               : "resampled stores",
+                   p.apart->first());
   if (p.head) print(to, *p.head, "head");
   if (p.statistics) print(to, *p.statistics, in);
 }

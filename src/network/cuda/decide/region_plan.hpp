@@ -20,8 +20,9 @@ namespace unisono::network::gpu {
 /// or of the large image, which a launch of its own makes. All others are computed as given.
 enum class Form : std::uint8_t { given, phases, upsampled };
 
-/// What a contraction's kernel makes of an output beside storing it: nothing, Region::resampled, Region::head.
-enum class Beside : std::uint8_t { nothing, resampled, head };
+/// What a contraction's kernel makes of an output beside storing it: nothing, Region::resampled, Region::head,
+/// Region::reduced.
+enum class Beside : std::uint8_t { nothing, resampled, head, reduced };
 
 /// Mean and M2 of a tensor that its kernel stores beside it: plan::moments_shape.
 struct TensorMoments {
@@ -37,6 +38,7 @@ struct FamilyKernel {
   Form form = Form::given;
   std::optional<Conv2d> im2col = {};  ///< the convolution of the image whose filter taps are channels; see Im2colInputs
   Argument image = {}, filter = {};
+  std::optional<Argument> second = {};  ///< the other filter of Region::second
   std::vector<Argument> operands = {}, outputs = {};
   std::optional<TensorMoments> moments = {};
   double flop = 0, bytes = 0;
@@ -74,8 +76,9 @@ struct StatisticsPlan {
 /// The kernels of a region with a contraction.
 struct RegionKernels {
   std::optional<ContractionPlan> contraction = {};
-  Beside beside = Beside::nothing;           ///< what contraction->whole makes beside its stores
-  std::optional<Refusal> apart = {};         ///< why pooled or upsampled stores, or the head, are launches of their own
+  Beside beside = Beside::nothing;  ///< what contraction->whole makes beside its stores
+  /// Why pooled or upsampled stores, the head, or the reduction, are launches of their own.
+  std::optional<Refusal> apart = {};
   std::optional<ContractionPlan> head = {};  ///< the head's own, if it is apart
   std::optional<Refusal> no_moments = {};    ///< why none of them stores the moments that were wanted
 
@@ -94,6 +97,8 @@ struct Unserved {
 struct RegionPlan : RegionKernels {
   std::optional<Unserved> host = {};           ///< why it runs on the host
   std::optional<TensorLaunches> tensors = {};  ///< where no plain kernel and no epilogue graph serves
+  std::optional<std::size_t> reduced_by = {};  ///< the region whose kernel computes it: Region::reduced
+  std::optional<Refusal> not_reduced = {};     ///< why it does not, if it could
   std::vector<GatheredOperand> gathered = {};
   std::optional<StatisticsPlan> statistics = {};
 };

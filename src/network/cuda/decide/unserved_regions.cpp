@@ -47,22 +47,12 @@ plan::Expected<TensorLaunches> launches_alone(const PlanningInput& in, const Reg
   return r.operators.size() == 1 ? tensor_launches(in, in.first(r)) : tensor_launches(in, r);
 }
 
-// Whether kernels of the operator read one type and write another
-bool converts(const OperatorKind& k) {
-  using namespace operators;
-  return std::holds_alternative<Map>(k) || std::holds_alternative<Concat>(k) || std::holds_alternative<Transpose>(k) ||
-         std::holds_alternative<Expand>(k) || std::holds_alternative<Slice>(k) || std::holds_alternative<Identity>(k) ||
-         std::holds_alternative<Tile>(k) || std::holds_alternative<DepthToSpace>(k) ||
-         std::holds_alternative<Reduce>(k) || std::holds_alternative<ArgReduce>(k) || std::holds_alternative<TopK>(k) ||
-         std::holds_alternative<MatMul>(k);
-}
-
 // Tensors of f32, some of which lie in memory in the element and some as they are
 std::optional<Refusal> refuse_two_types(const PlanningInput& in, const Operator& op) {
   if (converts(op.kind)) return std::nullopt;
   const auto is_f32 = [&](TensorId id) { return in.net()[id].dtype == DType::f32; };
   for (const TensorId id : data_inputs(op))
-    if (is_f32(id) && is_f32(op.output) && in.fused.own_type[id] != in.fused.own_type[op.output])
+    if (!in.is_constant(id) && is_f32(id) && is_f32(op.output) && in.fused.own_type[id] != in.fused.own_type[op.output])
       return because(fmt::format("'{}' and '{}' lie in memory in two types", in.name(id), in.name(op.output)));
   return std::nullopt;
 }
@@ -114,6 +104,7 @@ std::optional<Unserved> unserved(const PlanningInput& in, const Region& r, Regio
 std::optional<Unserved> unserved_apart(const PlanningInput& in, const Region& r,
                                        const std::optional<ContractionPlan>& plan) {
   if (!plan || plan->whole) return std::nullopt;
+  if (r.second) return Unserved{r.operators[0], *plan->not_whole};
   if (auto why = refuse_graph(in, r, plan->bare ? in.element : DType::f32))
     return Unserved{r.operators[0], *std::move(why)};
   return std::nullopt;

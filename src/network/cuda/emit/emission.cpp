@@ -45,6 +45,9 @@ void emit_region(RegionEmission& e, const Region& r, const RegionPlan& plan) {
   emit_gathered_operands(e, r, plan);
   emit_by_kind(e, r, plan);
   if (r.kind != RegionReport::Kind::epilogue && r.unfused) e.launches.last().how += ": " + r.unfused->first();
+  if (plan.not_reduced)
+    e.launches.last().how +=
+        fmt::format(": not in the kernel that makes '{}': {}", e.in.name(e.input()), plan.not_reduced->first());
 }
 
 void emit_regions(RegionEmission& border, const NetworkPlan& plan) {

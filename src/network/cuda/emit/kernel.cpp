@@ -9,17 +9,18 @@ namespace {
 
 class FamilyStep final : public Step {
  public:
-  FamilyStep(lower::Lowered lowered, Argument image, Argument filter, std::vector<Argument> operands,
-             std::vector<Argument> outputs)
-      : lowered_(std::move(lowered)),
+  FamilyStep(const FamilyKernel& kernel, Argument image, std::vector<Argument> operands, std::vector<Argument> outputs)
+      : lowered_(kernel.lowered),
         image_(std::move(image)),
-        filter_(std::move(filter)),
+        filter_(kernel.filter),
+        second_(kernel.second),
         operands_(std::move(operands)),
         outputs_(std::move(outputs)) {
     for (const Argument& x : operands_)
       if (x.at.constant) constants.push_back(x.at.constant);
     for (const Argument* x : {&image_, &filter_})
       if (x->at.constant) constants.push_back(x->at.constant);
+    if (second_) constants.push_back(second_->at.constant);
     use_memory();
   }
 
@@ -39,6 +40,7 @@ class FamilyStep final : public Step {
     Arguments arguments;
     arguments.a(lowered_.problem.contraction) = image_.view(bases);
     arguments.b(lowered_.problem.contraction) = filter_.view(bases);
+    if (second_) arguments.right1 = second_->view(bases);
     for (const Argument& o : operands_) arguments.operands.emplace(o.name, o.view(bases));
     for (const Argument& o : outputs_) arguments.outputs.emplace(o.name, o.view(bases));
     return executable_->bind(arguments, {.memory = bases.workspace, .bytes = workspace_bytes(), .is_clear = true});
@@ -50,12 +52,14 @@ class FamilyStep final : public Step {
     const families::Plan& plan = lowered_.plan();
     uses = {.exchanges = plan.cooperative, .exclusive = plan.exclusive, .blocks = plan.ctas, .threads = plan.threads};
     uses.reads = {image_.memory(), filter_.memory()};
+    if (second_) uses.reads.push_back(second_->memory());
     for (const Argument& x : operands_) uses.reads.push_back(x.memory());
     for (const Argument& x : outputs_) uses.writes.push_back(x.memory());
   }
 
   lower::Lowered lowered_;
   Argument image_, filter_;
+  std::optional<Argument> second_;
   std::vector<Argument> operands_, outputs_;
   std::optional<Executable> executable_;
 };
@@ -90,8 +94,8 @@ std::vector<Argument> place_outputs(RegionEmission& e, const FamilyKernel& kerne
 void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed) {
   Argument image = kernel.image;
   image.at = emit_image(e, kernel);
-  auto step = std::make_unique<FamilyStep>(kernel.lowered, std::move(image), kernel.filter,
-                                           place_operands(e, kernel.operands), place_outputs(e, kernel, placed));
+  auto step = std::make_unique<FamilyStep>(kernel, std::move(image), place_operands(e, kernel.operands),
+                                           place_outputs(e, kernel, placed));
   step->what = describe(e.net(), *e.op);
   step->how = kernel.how;
   step->flop = kernel.flop, step->bytes = kernel.bytes;

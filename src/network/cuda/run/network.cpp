@@ -40,10 +40,12 @@ network::MemoryStyle memory_style(const plan::Device& device) {
           .repeats = false,
           .resampled_stores = true,
           .heads = network::gpu::with_heads(),
+          .reductions = true,
           .maps = true,
           .upsamples = true,
           .volumes = !products::refuse_device(device),
           .column_ranges = true,
+          .dual_products = device.major == 9,
           .attention = !products::refuse_device(device),
           .im2col_channels = 16,
           .kept_bytes = std::size_t{256} << 10};

@@ -17,8 +17,10 @@ class TensorOperands {
 
   const Sizes& sizes(std::size_t input) const { return in.sizes(op.inputs[input]); }
   const Sizes& result_sizes() const { return in.sizes(op.output); }
-  /// An input as it lies in memory: constants of f32 in the 16 bits of the network's tensors.
-  WholeTensor input(std::size_t i) const { return tensor(op.inputs[i]); }
+  /// An input as it lies in memory: constants of f32 in the 16 bits of the network's tensors, unless the result has
+  /// more of them.
+  WholeTensor input(std::size_t i) const { return read(op.inputs[i]); }
+  WholeTensor read(TensorId id) const { return in.fused.own_type[op.output] ? exact(in, id) : tensor(id); }
   /// The same with constants of f32 as they are.
   WholeTensor exact(std::size_t i) const { return exact(in, op.inputs[i]); }
   WholeTensor result() const { return tensor(op.output); }

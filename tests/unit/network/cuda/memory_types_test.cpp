@@ -93,5 +93,78 @@ TEST(MemoryTypes, WhatDescendsFromIntegersIsF32UntilSomethingElseJoinsIt) {
   EXPECT_THAT(d.of("sine").tensors->how(), HasSubstr("elementwise"));
 }
 
+NetworkValue sampled(NetworkValue x, NetworkValue grid) {
+  return x.builder().apply(operators::GridSample{}, {x, grid});
+}
+
+// As an optical flow has them: what a convolution adds to the places at which features are sampled
+TEST(MemoryTypes, PositionsAreF32WhereverTheyAreMade) {
+  NetworkBuilder net("flow");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {1, 16, 8, 8}), base = weights({1, 2, 8, 8});
+  const NetworkValue delta = weights.conv(x, 2).named("delta");
+  const NetworkValue places = (base + delta).named("places");
+  const NetworkValue flow = (places - base).named("flow");
+  net.output(weights.conv(flow, 16), "of flow");
+  net.output(weights.conv(places, 16), "of places");
+  net.output(places + weights.conv(x, 2) - base, "last flow");
+  const NetworkValue scaled = (places * 0.25 - 1.0).named("scaled");
+  const NetworkValue grid = transpose(scaled, {0, 2, 3, 1}).named("grid");
+  net.output(sampled(x, grid), "y");
+  const Decided d(net.build(), {{1, 16, 8, 8}}, "host groups");
+  EXPECT_TRUE(d.plan.host_groups.empty()) << to_string(d.plan, d.input);
+  EXPECT_EQ(type_of(d, "delta"), DType::bf16) << "a product's sums";
+  for (const char* name : {"places", "scaled", "grid"}) EXPECT_EQ(type_of(d, name), DType::f32) << name;
+  EXPECT_EQ(type_of(d, "flow"), DType::bf16) << "a convolution reads it, and nothing samples there";
+  EXPECT_EQ(type_of(d, "places_rounded"), DType::bf16) << "what a convolution reads of places";
+  EXPECT_EQ(type_of(d, "y"), DType::bf16);
+  EXPECT_EQ(&d.of("places"), &d.of("flow"));
+  EXPECT_NE(&d.of("places"), &d.of("delta"));
+  EXPECT_FALSE(d.of("last flow").contraction) << "which would read places in 16 bits";
+  ASSERT_TRUE(d.of("places").tensors) << to_string(d.plan, d.input);
+  ASSERT_TRUE(d.of("grid").tensors) << to_string(d.plan, d.input);
+  ASSERT_TRUE(d.of("y").tensors) << to_string(d.plan, d.input);
+}
+
+// A grid of the caller's, the places of an affine map, and floats that become indices
+TEST(MemoryTypes, PositionsComeFromInputsAffineMapsAndRounding) {
+  NetworkBuilder net("places");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 16, 8, 8}), grid = net.input("grid", {2, 4, 4, 2});
+  net.output(sampled(x, grid), "y");
+  const NetworkValue theta = net.input("theta", {2, 2, 3});
+  const NetworkValue moved = gemm(theta, weights({3, 16})).named("moved");
+  net.output(sampled(x, reshape(transpose(moved, {0, 2, 1}), {2, 4, 4, 2}).named("affine")), "z");
+  const NetworkValue number = (net.input("number", {5}) * 7.0).named("number");
+  const NetworkValue index = cast(elementwise(Op::abs, {number}), DType::i64);
+  net.output(net.apply(operators::Gather{.axis = 0}, {weights({1000, 8}), index}), "gathered");
+  net.output(cast(net.input("bytes", {5}) * 7.0, DType::u8), "of bytes");
+  const Decided d(net.build(), {{2, 16, 8, 8}, {2, 4, 4, 2}, {2, 2, 3}, {5}, {5}}, "host groups");
+  EXPECT_TRUE(d.plan.host_groups.empty()) << to_string(d.plan, d.input);
+  for (const char* name : {"grid", "theta", "moved", "affine", "number"})
+    EXPECT_EQ(type_of(d, name), DType::f32) << name;
+  EXPECT_EQ(type_of(d, "bytes"), DType::bf16);
+  EXPECT_EQ(type_of(d, "gathered"), DType::bf16);
+  ASSERT_TRUE(d.of("moved").tensors) << to_string(d.plan, d.input);
+  EXPECT_FALSE(d.of("moved").contraction);
+}
+
+// Features are no positions, though positions follow from what a product or a normalisation makes of them; what a view
+// would show has the type of what it is a view of
+TEST(MemoryTypes, FeaturesStayInTheElement) {
+  NetworkBuilder net("features");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {1, 16, 8, 8});
+  const NetworkValue features = relu(weights.conv(x, 16)).named("features");
+  const NetworkValue offsets = weights.conv(features, 2).named("offsets");
+  net.output(sampled(x, transpose(offsets, {0, 2, 3, 1}).named("grid")), "y");
+  const NetworkValue normal = layer_norm(net.input("rows", {16, 8})).named("normal");
+  net.output(sampled(x, reshape(normal, {1, 8, 8, 2}).named("of normal")), "z");
+  const Decided d(net.build(), {{1, 16, 8, 8}, {16, 8}}, "host groups");
+  EXPECT_TRUE(d.plan.host_groups.empty()) << to_string(d.plan, d.input);
+  for (const char* name : {"features", "offsets", "grid", "normal", "of normal"})
+    EXPECT_EQ(type_of(d, name), DType::bf16) << name;
+}
+
 }  // namespace
 }  // namespace unisono::network::gpu

@@ -1,0 +1,90 @@
+// Gated units, whose two products are one launch, and losses and pools that come out of a product's kernel.
+#include "gpu/network_weights.hpp"
+#include "gpu/networks.hpp"
+
+namespace unisono::gpu {
+
+namespace {
+
+class Gated {
+ public:
+  explicit Gated(NetworkBuilder& net) : net_(net), weights_(net) {}
+
+  NetworkValue matrix(std::int64_t from, std::int64_t to) {
+    return weights_({from, to}, std::sqrt(3.0 / static_cast<double>(from)));
+  }
+  NetworkValue linear(NetworkValue x, std::int64_t to) {
+    return gemm(x, matrix(x.shape().back().value(), to)) + weights_({to}, 0.2);
+  }
+  NetworkValue columns(NetworkValue x, std::int64_t from, std::int64_t to, std::int64_t step = 1) {
+    const int axis = static_cast<int>(x.shape().size()) - 1;
+    return net_.apply(operators::Slice{{from}, {to}, {step}, {axis}}, {x});
+  }
+  NetworkValue filter(std::int64_t to, std::int64_t from, std::int64_t size) { return weights_.filter(to, from, size); }
+  NetworkValue reduced(ReduceOp op, NetworkValue x, std::vector<int> axes = {}, bool keep = false) {
+    return net_.apply(operators::Reduce{op, std::move(axes), keep}, {x});
+  }
+
+ private:
+  NetworkBuilder& net_;
+  Weights weights_;
+};
+
+}  // namespace
+
+Network gated_units() {
+  NetworkBuilder net("gated units");
+  Gated g(net);
+  const NetworkValue x = net.input("x", {"batch", "rows", 40});
+  // one stacked product in halves; and interleaved, clamped and scaled
+  const NetworkValue halves = g.linear(x, 144);
+  net.output(gelu(g.columns(halves, 72, 144)) * g.columns(halves, 0, 72), "a");
+  const NetworkValue mixed = g.linear(x, 48);
+  const NetworkValue gate = clamp(g.columns(mixed, 0, 48, 2), -10, 1.5),
+                     up = clamp(g.columns(mixed, 1, 48, 2), -1.5, 1.5);
+  net.output(g.linear((up + 1.0) * (gate * sigmoid(gate * 1.702)), 24), "b");
+  // two products, and a residual behind them
+  const NetworkValue y = silu(gemm(x, g.matrix(40, 40))) * gemm(x, g.matrix(40, 40));
+  net.output(y + x, "c");
+  // not these: one half is an output, another activation joins them, odd columns
+  const NetworkValue shown = g.linear(x, 32);
+  net.output(sigmoid(g.columns(shown, 0, 16)), "d");
+  net.output(g.columns(shown, 16, 32) * g.columns(shown, 0, 16), "e");
+  net.output(silu(gemm(x, g.matrix(40, 16))) + gemm(x, g.matrix(40, 16)), "f");
+  const NetworkValue odd = g.linear(x, 24);
+  net.output(tanh(g.columns(odd, 0, 12)) * g.columns(odd, 12, 24), "g");
+  return net.build();
+}
+
+Network losses() {
+  NetworkBuilder net("losses");
+  Gated g(net);
+  const NetworkValue x = net.input("x", {"batch", 40}), t = net.input("t", {"batch", 24}),
+                     s = net.input("s", {"batch", 1});
+  const NetworkValue z = g.linear(x, 24), p = sigmoid(z);
+  net.output(-g.reduced(ReduceOp::mean, t * log(p) + (1.0 - t) * log(1.0 - p)), "mean");
+  // one column, which a kernel pads
+  const NetworkValue one = g.linear(x, 1);
+  const NetworkValue loss = relu(one) - one * s + log(1.0 + exp(-elementwise(Op::abs, {one})));
+  net.output(reshape(g.reduced(ReduceOp::sum, loss, {0, 1}, true), {1}) / 16.0, "sum");
+  net.output(g.reduced(ReduceOp::mean, g.linear(x, 12) * 3.0), "of odd columns");
+  // beside the values, and of a maximum
+  const NetworkValue values = tanh(g.linear(x, 16));
+  net.output(values, "values");
+  net.output(g.reduced(ReduceOp::max, values), "largest");
+  return net.build();
+}
+
+Network pooled_convolutions() {
+  NetworkBuilder net("pooled convolutions");
+  Gated g(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
+  const NetworkValue h = silu(conv2d(x, g.filter(24, 16, 3), {.pad = 1}));
+  const NetworkValue gate = sigmoid(conv2d(global_average_pool(h), g.filter(24, 24, 1)));
+  const NetworkValue y = relu(conv2d(h * gate, g.filter(40, 24, 1)));
+  net.output(flatten(global_average_pool(y), 1), "y");
+  net.output(g.reduced(ReduceOp::sum, conv2d(x, g.filter(16, 16, 3), {.pad = 1}), {2, 3}, true), "sums");
+  return net.build();
+}
+
+}  // namespace unisono::gpu
