@@ -133,7 +133,7 @@ def main():
     peers = [p for p in args.peers.split(",") if p]
     # What must be searched for comes last and alone, so that its limit costs the others nothing; blocks ahead of bare
     # convolutions, which PyTorch leaves to cuDNN anyway
-    files = [args.results / f"{name}.json" for name in ("block", "wide", "breadth", "gemm", "swiglu", "epilogue", "conv", "groups", "depthwise") if name in measured]
+    files = [args.results / f"{name}.json" for name in ("block", "wide", "breadth", "rows", "gemm", "swiglu", "epilogue", "conv", "groups", "depthwise") if name in measured]
     for group in ([p for p in peers if p != "max_autotune"], [p for p in peers if p == "max_autotune"]):
         if not group:
             continue

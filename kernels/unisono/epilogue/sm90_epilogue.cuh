@@ -2,6 +2,7 @@
 // What a visitor supplies is in epilogue/visitor.cuh.
 #pragma once
 #include "unisono/epilogue/columns.cuh"
+#include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/held_tiles.cuh"
 #include "unisono/epilogue/row_groups.cuh"
 #include "unisono/epilogue/row_statistics.cuh"
@@ -98,6 +99,8 @@ struct Epilogue {
                        kFetchEnd = kFetchBefore ? Visitor::kTensorsBefore : Visitor::kTensors;
   static constexpr bool kNormalises = kExchange || kNorm == Norm::kRows, kRows = kNorm == Norm::kRows,
                         kSecondPass = kNorm == Norm::kStreamed;
+  // Tiles of a row wait for one another.
+  static constexpr bool kRowsMeet = kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet;
   static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
   // The second store has staging buffers of its own; the second pass writes it from registers.
   static constexpr SideStore kSide = Visitor::kSide;
@@ -118,7 +121,7 @@ struct Epilogue {
     s.late_words = kLate;
     s.side_before = kSide == SideStore::kBefore;
     s.side_after = kSide == SideStore::kAfter;
-    s.folds = Needs::kFoldBytes;
+    s.folds = kSecondPass ? PassFolds<Visitor>::bytes(kN) : Needs::kFoldBytes;
     return shared_layout::epilogue_layout(s);
   }();
 
@@ -182,6 +185,12 @@ struct Epilogue {
     return (kApart ? memory + 4 * kStaging + kColumns * kN * 4 : memory) + warp * kMomentBytes;
   }
   UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
+
+  // Warpgroups' shares of an image's tiles of the same channels; tiles across.
+  UNISONO_DEVICE int slots() const {
+    return geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups * kPhases;
+  }
+  UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n / kPhases * Config::kClusterN; }
 
   UNISONO_DEVICE u8* side_staging(int warp, int i) const {
     return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes;

@@ -1,6 +1,7 @@
 // How a tile is normalised: what comes ahead of it, the statistics, and tiles that wait for the second pass.
 #pragma once
 #include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/epilogue/sm90_pass_folds.cuh"
 
 namespace unisono {
 
@@ -12,17 +13,20 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
   const Fetch<Epilogue> fetch{*this};
   ring.open(0, kPairs, at);
   if constexpr (kSwap && kSide == SideStore::kBefore) open_staging();
+  AheadFolds<Config, Visitor> folds{*this, at};
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
     for (int s = 0; s < kSlices; ++s) {
       u32 packed[kSlice / 4];
+      folds.open(b);
       int pair = 0;
       if constexpr (kFetches) fetch.await((b * kSlices + s) % kStoreBuffers, ring);
       for_pairs<0, kTensorsBefore>(
           at, b, s, ring, kPairs,
           [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
             const float v = as_float(x), w = as_float(y);
+            folds.add(s, v, w, one, two, t1, t2);
             if constexpr (kSide == SideStore::kBefore)
               packed[pair++] =
                   Visitor::Side::pack(Visitor::side(v, one, t1, uniform), Visitor::side(w, two, t2, uniform));
@@ -40,8 +44,10 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
         else if (lane == 0)
           store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
       }
+      folds.close(b, s);
       if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
     }
+  folds.put();
 }
 
 template <class Config, class Visitor>

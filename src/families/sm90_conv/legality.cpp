@@ -59,6 +59,7 @@ int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budg
                              : 8 + 4 * fetched);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
   if (c.mode() == sm90::NormMode::general) registers += general_registers(c, p);
+  if (c.streamed()) registers += 8 * p.visitor.fold_words + p.visitor.tile_folds;
   if (p.stores > 1) registers += slice_channels(c.tile.n) / 4;
   return std::min(registers, budget - 32);
 }
@@ -234,9 +235,12 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
     if (auto refusal = refuse_streamed(c, p)) return refusal;
   if (c.mode() == sm90::NormMode::rows && c.schedule.swap)
     return unfit("swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
-  if (c.mode() == sm90::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
-    return unfit("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile.n,
-                 c.schedule.cluster.n, p.extents.cols);
+  const bool one_tile = c.tile.n >= p.extents.cols && c.schedule.cluster.n == 1;
+  if (c.mode() == sm90::NormMode::rows && one_tile == c.rows_meet())
+    return unfit("rows: {} channels a tile, {} tiles across a cluster; of {} channels, tiles that do not meet have all",
+                 c.tile.n, c.schedule.cluster.n, p.extents.cols);
+  if (c.rows_meet() && (c.schedule.split || c.schedule.group != 0 || p.conv.groups > 1))
+    return unfit("rows: tiles of a row that wait for one another are whole, neighbours, and of one group of channels");
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
     return unfit("halo tiles: statistics run over all images, and halo tiles are an image's");
   if (p.uses_raw && c.mode() != sm90::NormMode::resident)

@@ -97,6 +97,20 @@ TEST(Golden, ADualProductIsAsRecorded) {
               HasSubstr("= tensor[0];"));
 }
 
+// The forms that stand beside a general epilogue's own: a second pass that stores reductions of either side, and rows by
+// one statistic, whose tiles meet
+TEST(Golden, OtherFormsAreAsRecorded) {
+  families::sm90_conv::ConvConfig config;
+  config.features.store_buffers = 8;
+  config.statistics = families::sm90_conv::StreamedStatistics{.unit = 16, .spill = DType::f32, .wide = true};
+  const plan::Epilogue losses = epilogue_of(test::text_of(stem_of("streamed_losses") + ".epi"));
+  test::expect_golden(stem_of("streamed_losses") + ".cu", generate(*losses.streamed, config).source);
+  config.features.store_buffers = 2;
+  config.statistics = families::sm90_conv::RowStatistics{.meets = true};
+  const plan::Epilogue softmax = epilogue_of(test::text_of(stem_of("softmax_rows") + ".epi"));
+  test::expect_golden(stem_of("softmax_rows") + ".cu", generate(*softmax.rows, config).source);
+}
+
 TEST(Golden, AConfigurationNamesItsPhases) {
   families::sm90_conv::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
