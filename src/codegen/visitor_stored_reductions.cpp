@@ -51,7 +51,8 @@ std::string VisitorWriter::domains() {
 // those behind it, the lines of the second pass
 std::string VisitorWriter::folds_of_passes(Scope& behind) {
   const std::vector<bool> is_behind = plan::behind_normalisation(e_);
-  Scope ahead = scope(elements_before(), options_.accurate);
+  const Bindings bindings = elements_before();
+  Scope ahead = scope(bindings, options_.accurate);
   std::vector<std::string> sides;
   for (const FoldList list : {FoldList::channel, FoldList::moments, FoldList::tile})
     for (const ValueId id : folds(list)) {
@@ -63,8 +64,9 @@ std::string VisitorWriter::folds_of_passes(Scope& behind) {
     }
   return fmt::format("    static constexpr int kFoldValues = {};\n", sides.size()) +
          constants("bool", "ahead(int i)", sides, "false") +
-         function("void fold_ahead(float acc, const float* column, const float* tensor, const Uniform& u, float* value)",
-                  ahead.lines()) +
+         function(
+             "void fold_ahead(float acc, const float* column, const float* tensor, const Uniform& u, float* value)",
+             ahead.lines()) +
          domains();
 }
 

@@ -15,9 +15,9 @@
 namespace unisono::plan {
 
 /// y = (input - mean)·factor + shift, mean and variance of `input` over the pixels of an image and a group of channels,
-/// or over the channels of each row, a pixel (per_pixel). The values factor and shift have axes no finer than [b,n] and may
-/// read mean, variance and operands; per pixel they have axes [m] or [] and read mean, variance and scalars. Absent: 1
-/// and 0.
+/// or over the channels of each row, a pixel (per_pixel). The values factor and shift have axes no finer than [b,n] and
+/// may read mean, variance and operands; per pixel they have axes [m] or [] and read mean, variance and scalars.
+/// Absent: 1 and 0.
 struct Normalisation {
   ValueId input{};              ///< [m,n]
   std::optional<ValueId> mean;  ///< the reduction nodes in the graph
@@ -27,8 +27,8 @@ struct Normalisation {
   std::int64_t group_channels = 0;  ///< channels of a group; per pixel all of them
   bool batch = false;               ///< over the pixels of all images
   bool per_pixel = false;           ///< mean and variance have axes [m]; nothing but y reads them, and x is not kept
-  /// Per pixel, what the nodes mean and variance stand for: themselves; 0 and mean(x²), so that y = x·factor + shift; or
-  /// y = softmax(x)·factor + shift, which reads neither.
+  /// Per pixel, what the nodes mean and variance stand for: themselves; 0 and mean(x²), so that y = x·factor + shift;
+  /// or y = softmax(x)·factor + shift, which reads neither.
   enum class RowStatistic : std::uint8_t { moments, squares, softmax } row_statistic{};
 };
 
@@ -111,8 +111,8 @@ struct Epilogue {
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
   /// Behind its normalisation over many pixels there is what only a second pass has (analyse_second_pass() in
-  /// second_pass.hpp): stores of f32, more than two, values of rows, reductions that are stored. Only kernels whose tiles
-  /// wait in memory serve it.
+  /// second_pass.hpp): stores of f32, more than two, values of rows, reductions that are stored. Only kernels whose
+  /// tiles wait in memory serve it.
   bool second_pass = false;
   /// General: the same graph as such an epilogue, for images whose tiles do not fit in flight; or why it is
   /// none.

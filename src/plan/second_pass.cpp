@@ -21,7 +21,8 @@ namespace {
 using StorePath = Output::StorePath;
 
 constexpr const char* served =
-    "Where an image's tiles do not fit in flight, one normalisation over its pixels is served, with stores [m,n], values "
+    "Where an image's tiles do not fit in flight, one normalisation over its pixels is served, with stores [m,n], "
+    "values "
     "of rows and operands behind it, and stored reductions over rows of elements ahead of it or behind it";
 
 /// Reductions over rows that no element and no row reads.
@@ -149,12 +150,12 @@ class SecondPassAnalysis {
     const Graph& g = e_.graph;
     const Store& s = g.stores[store];
     if (has_rows(g[s.value]) || !late_[s.value])
-      return refused(s.value,
-                     fmt::format("a store with axes {}; beside elements, functions of the normalisation's statistics and "
-                                 "of reductions over rows are stored",
-                                 to_string(g[s.value].axes)));
-    const bool of_statistics = reads_statistics_alone(s.value) &&
-                               g[s.value].axes == reduced_axes(g[*e_.norm->mean].attr.domain);
+      return refused(
+          s.value, fmt::format("a store with axes {}; beside elements, functions of the normalisation's statistics and "
+                               "of reductions over rows are stored",
+                               to_string(g[s.value].axes)));
+    const bool of_statistics =
+        reads_statistics_alone(s.value) && g[s.value].axes == reduced_axes(g[*e_.norm->mean].attr.domain);
     if (!is_short(s.dtype) && s.dtype != DType::f32 && (of_statistics || s.dtype == DType::f64))
       return refused(
           s.value, fmt::format("statistics are stored as f32, bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
@@ -164,7 +165,7 @@ class SecondPassAnalysis {
     return std::nullopt;
   }
 
-  /// Of reductions, those of the normalisation.
+  /// Whether it reads no reductions but the normalisation's.
   bool reads_statistics_alone(ValueId value) const {
     const Graph& g = e_.graph;
     std::vector<ValueId> pending{value};

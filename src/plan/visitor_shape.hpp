@@ -25,7 +25,7 @@ struct VisitorShape {
   bool returns = false, returns_all = false;  ///< there are such; some over the rows of all images
   std::vector<int> group_widths = {};         ///< those of reductions over groups of a row's channels
 
-  bool folds_ahead = false;  ///< of the stored reductions beside a normalisation some are of values ahead of it
+  bool folds_ahead = false;  ///< some stored reductions are of values ahead of the normalisation
 
   /// Reductions over rows are stored.
   bool folds() const { return fold_words + tile_folds > 0; }

@@ -34,16 +34,21 @@ constexpr const char* many_short =
     ": f16\nstore y * 0.25 as third : {T}";
 constexpr const char* batch = "store relu(batch_norm(acc + bias[n], scale=gamma[n], shift=beta[n])) as y : f32";
 constexpr const char* losses =
-    "operand t[m,n] : {T}\ny = group_norm(acc + bias[n], groups={G}, scale=gamma[n], shift=beta[n])\nstore silu(y) as y : "
-    "f32\nstore mean(square(y - t)) as loss : f32\nstore mean(silu(y), over=m, per=b) as pooled : f32\nstore max(abs(y), "
+    "operand t[m,n] : {T}\ny = group_norm(acc + bias[n], groups={G}, scale=gamma[n], shift=beta[n])\nstore silu(y) as "
+    "y : "
+    "f32\nstore mean(square(y - t)) as loss : f32\nstore mean(silu(y), over=m, per=b) as pooled : f32\nstore "
+    "max(abs(y), "
     "over=(m,n), per=b) * 0.5 as peak : f32\nstore variance(y * gamma[n], over=(m,n), groups=2) as spread : f32";
 constexpr const char* beside =
     "h = acc + bias[n]\ny = group_norm(h, groups={G}, scale=gamma[n])\nstore h as h : {T}\nstore y as y : {T}\nstore "
-    "sum(h, over=m) + c[n] as sums : f32\nstore variance(h, over=(m,n), per=b, groups=2) as spread : f32\nstore min(h) as "
+    "sum(h, over=m) + c[n] as sums : f32\nstore variance(h, over=(m,n), per=b, groups=2) as spread : f32\nstore min(h) "
+    "as "
     "least : f32\nstore mean(y * w[m], over=m) as means : bf16";
 constexpr const char* of_both =
-    "h = acc + bias[n]\ny = group_norm(h, groups={G}, shift=beta[n])\nstore relu(y) as y : {T}\nstore mean(relu(y), over=m, "
-    "per=b) - mean(h, over=m, per=b) * s[n] as both : f32\nstore variance(h, over=m, per=b) + variance(y, over=m, per=b) as "
+    "h = acc + bias[n]\ny = group_norm(h, groups={G}, shift=beta[n])\nstore relu(y) as y : {T}\nstore mean(relu(y), "
+    "over=m, "
+    "per=b) - mean(h, over=m, per=b) * s[n] as both : f32\nstore variance(h, over=m, per=b) + variance(y, over=m, "
+    "per=b) as "
     "spread : f32";
 constexpr const char* alone =
     "h = acc * 0.5 + bias[n]\nstore group_norm(h, groups={G}) as y : {T}\nstore sum(square(h)) as energy : f32\nstore "
@@ -128,8 +133,8 @@ std::vector<Case> second_pass_cases(std::uint64_t seed) {
                                    "tile=128x128",
                                    "tile=64x64 raster=channels hints=on",
                                    "tile=64x64 spill=f32"};
-  constexpr const char* texts[] = {block, plain_block, residual, rows, short_rows, many, many_short, batch, far,
-                                   losses, beside, of_both, alone, batch_loss};
+  constexpr const char* texts[] = {block, plain_block, residual, rows,   short_rows, many,  many_short,
+                                   batch, far,         losses,   beside, of_both,    alone, batch_loss};
   constexpr DType types[] = {DType::bf16, DType::f16, DType::f32};
   Random random(seed * 149 + 7);
   std::vector<Case> cases = small_second_pass_cases();

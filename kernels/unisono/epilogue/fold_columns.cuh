@@ -121,7 +121,8 @@ struct FoldColumns {
     to = b == 0 ? value : join(List::channel_fold(i), to, value);
   }
   UNISONO_DEVICE void join_moments(const At& at, int i, int channel, int b, float mean, float m2) const {
-    float &to_mean = own(warp(), kChannelFolds + 2 * i)[channel], &to_m2 = own(warp(), kChannelFolds + 2 * i + 1)[channel];
+    float &to_mean = own(warp(), kChannelFolds + 2 * i)[channel],
+          &to_m2 = own(warp(), kChannelFolds + 2 * i + 1)[channel];
     Moments all{rows_to(at, b), to_mean, to_m2};
     if (b == 0)
       all = {0.f, mean, m2};

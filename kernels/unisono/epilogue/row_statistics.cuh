@@ -70,7 +70,8 @@ struct ExponentialPart {
   float maximum = __uint_as_float(0xff800000u), sum = 0.f;
   UNISONO_DEVICE void add(float of_tile, float exponentials, float) {
     const float larger = max_nan(maximum, of_tile);
-    sum = fmaf(exponentials, exponential_from<Visitor>(of_tile, larger), sum * exponential_from<Visitor>(maximum, larger));
+    sum = fmaf(exponentials, exponential_from<Visitor>(of_tile, larger),
+               sum * exponential_from<Visitor>(maximum, larger));
     maximum = larger;
   }
   UNISONO_DEVICE RowTriple over_four() const {
@@ -108,8 +109,7 @@ struct RowStatistics {
       if (8 * j < channels()) {
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          f(tile.acc[b][4 * j + 2 * half + e],
-            kStores == Stores::kTma || 8 * j + 2 * (lane() & 3) + e < channels());
+          f(tile.acc[b][4 * j + 2 * half + e], kStores == Stores::kTma || 8 * j + 2 * (lane() & 3) + e < channels());
       }
   }
 
@@ -140,7 +140,8 @@ struct RowStatistics {
   // mean.
   UNISONO_DEVICE RowTriple moments_of(int r) const {
     const int here = smaller(kN, channels());
-    const float inverse = 1.f / float(here), pivot = __shfl_sync(~0u, as_float(tile.acc[r / 2][2 * (r & 1)]), lane() & ~3);
+    const float inverse = 1.f / float(here),
+                pivot = __shfl_sync(~0u, as_float(tile.acc[r / 2][2 * (r & 1)]), lane() & ~3);
     float sum = 0.f, m2 = 0.f;
     float pair[2];
     int e = 0;
@@ -162,12 +163,10 @@ struct RowStatistics {
   UNISONO_DEVICE RowAffine affine_of(const RowTriple& all, const RowTriple& own) const {
     const typename Visitor::Late late{};
     if constexpr (kKind == RowStatistic::kMoments) {
-      const float2 affine =
-          Visitor::affine(late, tile.uniform, all.y, all.z * (1.f / float(tile.geometry.channels)));
+      const float2 affine = Visitor::affine(late, tile.uniform, all.y, all.z * (1.f / float(tile.geometry.channels)));
       return {all.y, affine.x, affine.y};
     } else if constexpr (kKind == RowStatistic::kSquares) {
-      const float2 affine =
-          Visitor::affine(late, tile.uniform, 0.f, all.x * (1.f / float(tile.geometry.channels)));
+      const float2 affine = Visitor::affine(late, tile.uniform, 0.f, all.x * (1.f / float(tile.geometry.channels)));
       return {0.f, affine.x, affine.y};
     } else {
       const float2 affine = Visitor::affine(late, tile.uniform, all.x, all.y);

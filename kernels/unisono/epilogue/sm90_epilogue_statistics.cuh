@@ -6,10 +6,24 @@
 namespace unisono {
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
+UNISONO_DEVICE void Epilogue<Config, Visitor>::store_before(const At& at, int b, int s,
+                                                            const u32 (&packed)[kSlice / 4]) const {
   const int warp = thread / 32, lane = thread & 31;
+  const int place = (b * kSlices + s) % kSideBuffers;
+  if (!kSwap && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
+  if (!kSwap) __syncwarp();
+  write_slice(side_staging(0, place), kSideStaging, packed);
+  close_slice<kSideBuffers>();
+  if constexpr (kStores != Stores::kTma)
+    store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
+  else if (lane == 0)
+    store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
   constexpr bool kFetches = kFetch > 0 && kFetchBefore;
-  Ring<0, kTensorsBefore, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
+  Ring<0, kTensorsBefore, kFetches ? kFetch : 0> ring{visitor, geometry, thread / 32, thread & 31};
   const Fetch<Epilogue> fetch{*this};
   ring.open(0, kPairs, at);
   if constexpr (kSwap && kSide == SideStore::kBefore) open_staging();
@@ -33,17 +47,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
             x = as_float(Visitor::before(v, one, t1, uniform));
             y = as_float(Visitor::before(w, two, t2, uniform));
           });
-      if constexpr (kSide == SideStore::kBefore) {
-        const int place = (b * kSlices + s) % kSideBuffers;
-        if (!kSwap && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
-        if (!kSwap) __syncwarp();
-        write_slice(side_staging(0, place), kSideStaging, packed);
-        close_slice<kSideBuffers>();
-        if constexpr (kStores != Stores::kTma)
-          store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
-        else if (lane == 0)
-          store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
-      }
+      if constexpr (kSide == SideStore::kBefore) store_before(at, b, s, packed);
       folds.close(b, s);
       if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
     }

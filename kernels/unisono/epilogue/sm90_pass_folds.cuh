@@ -31,7 +31,8 @@ struct FoldsOfTile {
 #pragma unroll
     for (int i = 0; i < kWhole; ++i)
       if (Pass::has(kFolds + kMeans + i))
-        whole[i] = join(List::tile_fold(i), whole[i], counts ? value[kFolds + kMeans + i] : nothing_of(List::tile_fold(i)));
+        whole[i] =
+            join(List::tile_fold(i), whole[i], counts ? value[kFolds + kMeans + i] : nothing_of(List::tile_fold(i)));
   }
   // The tile is done.
   UNISONO_DEVICE void put() {

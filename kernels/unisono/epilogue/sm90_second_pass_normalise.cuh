@@ -94,7 +94,7 @@ UNISONO_DEVICE u32 SecondPass<Config, Visitor>::pair_of(float x, float y, const 
                                                         bool exists, int w, Direct& direct, Folds& folds) const {
   if constexpr (Results::kResults > 0) {
     float of_pair[2][Results::kResults];
-    if constexpr (PassFolds<Visitor>::kBehind) {
+    if constexpr (PassFolds<Visitor>::kValues > 0) {
       float values[2][PassFolds<Visitor>::kValues] = {};
       Visitor::results(x, of_x, tensor_x, row, first.uniform, exists, of_pair[0], values[0]);
       Visitor::results(y, of_y, tensor_y, row, first.uniform, exists, of_pair[1], values[1]);
@@ -182,9 +182,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
       }
       if constexpr (!kWideMain) *at_row(i, 0) = {words[0], words[1], words[2], words[3]};
       if constexpr (kSide)
-        if (exists(i))
-          *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1],
-                                                                                                  beside[2], beside[3]};
+        if (exists(i)) store_octet(static_cast<u16*>(first.fixed.side_memory) + offset_of(i), beside);
       store_direct(direct, at, slice, chunk, valid(i), offset_of(i));
     }
   }

@@ -36,7 +36,7 @@ struct Plan {
   /// Its kernel is made for convolutions of several groups; what else serves them goes element by element.
   bool made_for_groups = false;
   bool streamed_form = false;  ///< its kernel is of plan::Epilogue::streamed: form_of()
-  bool rows_form = false;      ///< of plan::Epilogue::rows
+  bool rows_form = false;      ///< its kernel is of plan::Epilogue::rows
   bool exclusive = true;       ///< its CTAs leave no room on their SMs for those of another kernel
 
   /// The moments that it stores: channels of an entry (0: none are stored), and entries.

@@ -51,8 +51,8 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
     if (std::ranges::none_of(all, legal)) add(task, wanted);
   };
   const auto add_other = [&](const std::shared_ptr<const plan::Epilogue>& form) {  // with all that is wanted beside it
-    if (form && form->resampled == epilogue.resampled && !form->head == !epilogue.head && epilogue.moments.channels == 0 &&
-        std::ranges::none_of(all, legal))
+    if (form && form->resampled == epilogue.resampled && !form->head == !epilogue.head &&
+        epilogue.moments.channels == 0 && std::ranges::none_of(all, legal))
       add_forms(*form);
   };
   add_other(epilogue.rows);

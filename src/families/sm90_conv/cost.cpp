@@ -52,7 +52,9 @@ struct Constants : sm90::LaunchConstants {
   double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
   double reload = 12;                    ///< spilled, loaded back
   double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
-  double hinted = 0.27;  ///< of L2: tiles that wait there for the hints alone; 136 → 132.7 at 1,512,512,128,128,3
+  // Share of L2 where tiles wait for the hints alone, and of the time of all bytes that the order adds or saves:
+  // 1,512,512,128,128,3 takes 136 by rows, 132.7 with hints, and no less by channels
+  double hinted = 0.27, ordered = 0.8;
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;  ///< streamed: others wait
@@ -292,9 +294,10 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
                           c.multiplied_n() * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
-  const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p)) +
-                        order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
-  return sm90::soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0);
+  const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));
+  const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
+  return (sm90::soft_max({clocks, power, memory}) + order) * (measured(c) ? 1.0 : k.unmeasured) *
+         (c.atoms() > 1 ? k.deep : 1.0);
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -100,13 +100,15 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
 void lay_out_rows(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const auto across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.schedule.cluster.n;
-  w.fold_rows = take(to, w.bytes, product(p.images, p.slots_per_image, across, c.tile.m / c.schedule.warpgroups(), entry_bytes));
+  w.fold_rows =
+      take(to, w.bytes, product(p.images, p.slots_per_image, across, c.tile.m / c.schedule.warpgroups(), entry_bytes));
 }
 
 Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
-  if (c.mode() == sm90::NormMode::general || (c.streamed() && problem.visitor.folds())) lay_out_folds(to, w, p, problem);
+  if (c.mode() == sm90::NormMode::general || (c.streamed() && problem.visitor.folds()))
+    lay_out_folds(to, w, p, problem);
   if (c.rows_meet()) lay_out_rows(to, w, p, problem);
   if (w.bytes == 0 && !p.cooperative) return w;
   w.exits = take(to, w.bytes, product(8));  // CTAs that left; in checked builds those that came, too

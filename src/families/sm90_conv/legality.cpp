@@ -4,6 +4,7 @@
 #include "families/sm90_conv/features.hpp"
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/rows.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/streaming.hpp"
 
@@ -233,14 +234,8 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
     return unfit("mode: {}; only `streamed` serves this form of the epilogue", to_string(c.mode()));
   if (c.streamed())
     if (auto refusal = refuse_streamed(c, p)) return refusal;
-  if (c.mode() == sm90::NormMode::rows && c.schedule.swap)
-    return unfit("swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
-  const bool one_tile = c.tile.n >= p.extents.cols && c.schedule.cluster.n == 1;
-  if (c.mode() == sm90::NormMode::rows && one_tile == c.rows_meet())
-    return unfit("rows: {} channels a tile, {} tiles across a cluster; of {} channels, tiles that do not meet have all",
-                 c.tile.n, c.schedule.cluster.n, p.extents.cols);
-  if (c.rows_meet() && (c.schedule.split || c.schedule.group != 0 || p.conv.groups > 1))
-    return unfit("rows: tiles of a row that wait for one another are whole, neighbours, and of one group of channels");
+  if (c.mode() == sm90::NormMode::rows)
+    if (auto refusal = refuse_rows(c, p)) return refusal;
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
     return unfit("halo tiles: statistics run over all images, and halo tiles are an image's");
   if (p.uses_raw && c.mode() != sm90::NormMode::resident)

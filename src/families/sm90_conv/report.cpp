@@ -74,7 +74,8 @@ std::string reason_of_spill(const StreamedStatistics& s) {
 std::string reason_of_folds(const plan::Epilogue& epilogue) {
   std::size_t stored = 0;
   for (const plan::General::Domain& d : epilogue.folds) stored += d.folds.size() + d.moments.size();
-  return stored == 0 ? "" : fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
+  return stored == 0 ? ""
+                     : fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
 }
 
 std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
@@ -95,7 +96,8 @@ std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
     case sm90::NormMode::rows:
       if (p.config.rows_meet())
         return fmt::format(
-            "rows: the {} tiles of a row, all in flight, exchange what each has of it, one statistic; accumulators wait "
+            "rows: the {} tiles of a row, all in flight, exchange what each has of it, one statistic; accumulators "
+            "wait "
             "in registers, stored once",
             p.tiles_n * p.config.schedule.cluster.n);
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "

@@ -36,8 +36,8 @@ struct StreamedStatistics {
   bool operator==(const StreamedStatistics&) const = default;
 };
 
-/// Each pixel is normalised by itself, over all of its channels: a tile has them, or its row of tiles exchanges what each
-/// has of them.
+/// Each pixel is normalised by itself, over all of its channels: a tile has them, or its row of tiles exchanges what
+/// each has of them.
 struct RowStatistics {
   bool meets = false;  ///< a row's channels span several tiles
   bool operator==(const RowStatistics&) const = default;

@@ -97,8 +97,8 @@ TEST(Golden, ADualProductIsAsRecorded) {
               HasSubstr("= tensor[0];"));
 }
 
-// The forms that stand beside a general epilogue's own: a second pass that stores reductions of either side, and rows by
-// one statistic, whose tiles meet
+// The forms that stand beside a general epilogue's own: a second pass that stores reductions of either side, and rows
+// by one statistic, whose tiles meet
 TEST(Golden, OtherFormsAreAsRecorded) {
   families::sm90_conv::ConvConfig config;
   config.features.store_buffers = 8;

@@ -20,9 +20,10 @@ Epilogue analysed(const std::string& text, std::int64_t columns = extents.cols) 
 }
 
 TEST(RowForms, SoftmaxIsANormalisationOfRows) {
-  for (const char* text : {"store softmax(acc, over=n) as y : bf16", "store softmax(acc * 0.5 + bias[n], over=n) as y : f16",
-                           "h = acc + r[m,n]\nstore h : bf16\nstore softmax(h, over=n) * gamma[n] + c[n] as y : bf16",
-                           "store exp(acc - max(acc, over=n)) / sum(exp(acc - max(acc, over=n)), over=n) as y : bf16"}) {
+  for (const char* text :
+       {"store softmax(acc, over=n) as y : bf16", "store softmax(acc * 0.5 + bias[n], over=n) as y : f16",
+        "h = acc + r[m,n]\nstore h : bf16\nstore softmax(h, over=n) * gamma[n] + c[n] as y : bf16",
+        "store exp(acc - max(acc, over=n)) / sum(exp(acc - max(acc, over=n)), over=n) as y : bf16"}) {
     const Epilogue e = analysed(text);
     EXPECT_TRUE(e.general.has_value()) << text;
     ASSERT_NE(e.rows, nullptr) << text;
@@ -33,10 +34,10 @@ TEST(RowForms, SoftmaxIsANormalisationOfRows) {
 }
 
 TEST(RowForms, RmsNormHasAMeanOfSquares) {
-  for (const char* text :
-       {"store rms_norm(acc, scale=gamma[n]) as y : bf16", "h = acc + r[m,n]\nstore h : bf16\nstore rms_norm(h) as y : bf16",
-        "store silu(rms_norm(acc + bias[n], scale=gamma[n], shift=beta[n])) as y : f16",
-        "store acc * rsqrt(mean(square(acc), over=n) + 1e-5) as y : bf16"}) {
+  for (const char* text : {"store rms_norm(acc, scale=gamma[n]) as y : bf16",
+                           "h = acc + r[m,n]\nstore h : bf16\nstore rms_norm(h) as y : bf16",
+                           "store silu(rms_norm(acc + bias[n]) + beta[n]) as y : f16",
+                           "store acc * rsqrt(mean(square(acc), over=n) + 1e-5) as y : bf16"}) {
     const Epilogue e = analysed(text, 768);
     ASSERT_NE(e.rows, nullptr) << text;
     EXPECT_EQ(e.rows->norm->row_statistic, RowStatistic::squares) << text;
@@ -45,7 +46,7 @@ TEST(RowForms, RmsNormHasAMeanOfSquares) {
   }
 }
 
-// Of up to a tile's channels layer norm has had this form all along
+// Over no more channels than a tile has, it has had this form all along
 TEST(RowForms, LayerNormOverMoreChannelsThanATileHas) {
   const Epilogue wide = analysed("store silu(layer_norm(acc, scale=gamma[n])) as y : bf16");
   ASSERT_NE(wide.rows, nullptr);
@@ -56,15 +57,15 @@ TEST(RowForms, LayerNormOverMoreChannelsThanATileHas) {
 }
 
 TEST(RowForms, WhatReadsMoreStaysGeneral) {
-  for (const char* text : {
-           "store softmax(acc, over=n) as y : f32",                                      // stores of 32 bits
-           "store softmax(acc, over=n, groups=4) as y : bf16",                           // groups
-           "m = max(acc, over=n)\nstore exp(acc - m) / sum(exp(acc - m), over=n) as y : bf16\nstore m as m : f32",
-           "store log(softmax(acc, over=n)) as y : bf16",                                // the sum itself is read
-           "store rms_norm(acc) + mean(acc, over=n) as y : bf16",                        // a second reduction
-           "store acc + mean(square(acc), over=n) as y : bf16",                          // no product
-           "store softmax(acc * w[m], over=n) as y : bf16",                              // values of rows
-           "store mean(acc, over=n) as y : f32"}) {
+  for (const char* text :
+       {"store softmax(acc, over=n) as y : f32",             // stores of 32 bits
+        "store softmax(acc, over=n, groups=4) as y : bf16",  // groups
+        "m = max(acc, over=n)\nstore exp(acc - m) / sum(exp(acc - m), over=n) as y : bf16\nstore m as m : f32",
+        "store log(softmax(acc, over=n)) as y : bf16",          // the sum itself is read
+        "store rms_norm(acc) + mean(acc, over=n) as y : bf16",  // a second reduction
+        "store acc + mean(square(acc), over=n) as y : bf16",    // no product
+        "store softmax(acc * w[m], over=n) as y : bf16",        // values of rows
+        "store mean(acc, over=n) as y : f32"}) {
     const auto e = analyse(passes::run_pipeline(parse(text)), extents, {.channels = 256});
     ASSERT_TRUE(e) << text;
     EXPECT_TRUE(e->general.has_value()) << text;

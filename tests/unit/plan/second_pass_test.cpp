@@ -73,13 +73,14 @@ TEST(SecondPass, ValuesOfRowsAndCoordinatesBehind) {
               HasSubstr("a value of a row ahead of the normalisation"));
 }
 
-// Of elements ahead of the normalisation and behind it; functions of them share what they run over
+// Their elements are ahead of the normalisation or behind it; functions of them share what they run over
 TEST(SecondPass, StoredReductionsOfEitherSide) {
-  const Epilogue e = found(
-                         "h = acc + bias[n]\ny = group_norm(h, groups=4)\nstore y : f32\nstore mean(square(y - r[m,n])) as "
-                         "loss : f32\nstore sum(h, over=m, per=b) + max(y, over=m, per=b) as both : f32\nstore variance(h, "
-                         "over=(m,n), per=b, groups=2) as v : f32")
-                         .value();
+  const Epilogue e =
+      found(
+          "h = acc + bias[n]\ny = group_norm(h, groups=4)\nstore y : f32\nstore mean(square(y - r[m,n])) as "
+          "loss : f32\nstore sum(h, over=m, per=b) + max(y, over=m, per=b) as both : f32\nstore variance(h, "
+          "over=(m,n), per=b, groups=2) as v : f32")
+          .value();
   ASSERT_EQ(e.folds.size(), 3u);
   EXPECT_EQ(names(e, StorePath::reduced), "v both loss");
   EXPECT_EQ(e.tensors_after.size(), 1u);
@@ -94,12 +95,15 @@ TEST(SecondPass, StoredReductionsOfEitherSide) {
 // The normalisation's own statistics are known already; with others they are reduced once more
 TEST(SecondPass, FunctionsOfTheStatistics) {
   const Epilogue own =
-      found("store group_norm(acc, groups=4) as y : f32\nstore mean(acc, over=(m,n), per=b, groups=4) as mu : f32").value();
+      found("store group_norm(acc, groups=4) as y : f32\nstore mean(acc, over=(m,n), per=b, groups=4) as mu : f32")
+          .value();
   EXPECT_EQ(names(own, StorePath::statistics), "mu");
   EXPECT_TRUE(own.folds.empty());
-  const Epilogue more = found("y = group_norm(acc, groups=4)\nstore y : f32\nstore mean(acc, over=(m,n), per=b, groups=4) + "
-                              "max(y, over=(m,n), per=b, groups=4) as mu : f32")
-                            .value();
+  const Epilogue more =
+      found(
+          "y = group_norm(acc, groups=4)\nstore y : f32\nstore mean(acc, over=(m,n), per=b, groups=4) + "
+          "max(y, over=(m,n), per=b, groups=4) as mu : f32")
+          .value();
   EXPECT_EQ(names(more, StorePath::reduced), "mu");
   ASSERT_EQ(more.folds.size(), 1u);
   EXPECT_EQ(more.folds[0].folds.size(), 2u);

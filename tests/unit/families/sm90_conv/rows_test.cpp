@@ -76,7 +76,8 @@ TEST(Rows, WhatCannotMeet) {
   const auto split = reasons(test::conv_of(1, 16, 16, 256, 1024, 1), layer, fixed({{"mode", "rows"}, {"split", "on"}}));
   EXPECT_THAT(split, testing::Contains(HasSubstr("are whole, neighbours")));
   EXPECT_THAT(split, testing::Not(testing::Contains("")));
-  const auto narrow = reasons(test::conv_of(1, 16, 16, 64, 32768, 1), softmax, fixed({{"mode", "rows"}, {"tile", "64x64"}}));
+  const auto narrow =
+      reasons(test::conv_of(1, 16, 16, 64, 32768, 1), softmax, fixed({{"mode", "rows"}, {"tile", "64x64"}}));
   EXPECT_THAT(narrow, testing::Contains(HasSubstr("rows: a row has 512 tiles that wait for one another")));
   EXPECT_THAT(narrow, testing::Not(testing::Contains("")));
 }

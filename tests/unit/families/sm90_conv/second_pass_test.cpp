@@ -61,8 +61,9 @@ TEST(SecondPass, SmallImagesStayGeneral) {
 
 TEST(SecondPass, StoredReductionsHavePlacesOfTheirOwn) {
   const Conv2d conv = test::conv_of(1, 256, 256, 128, 128, 3);
-  const std::string behind = std::string(wide) + "store mean(square(group_norm(acc + bias[n], groups=32, scale=gamma[n], "
-                                                 "shift=beta[n], eps=1e-5))) as loss : f32\n";
+  const std::string behind = std::string(wide) +
+                             "store mean(square(group_norm(acc + bias[n], groups=32, scale=gamma[n], "
+                             "shift=beta[n], eps=1e-5))) as loss : f32\n";
   const Override by = fixed({{"mode", "streamed"}, {"tile", "128x64"}, {"swap", "off"}, {"load", "halo"}});
   const ConvPlan without = planned(conv, wide, by), with = planned(conv, behind.c_str(), by);
   EXPECT_TRUE(with.streamed_form);
@@ -92,8 +93,9 @@ TEST(SecondPass, SpillsThatThereIsNoRoomFor) {
 
 TEST(SecondPass, ReductionsAheadTakePixelsFirst) {
   const Conv2d conv = test::conv_of(1, 256, 256, 128, 128, 3);
-  const auto swapped = reasons(conv, "h = acc + bias[n]\nstore group_norm(h, groups=4) as y : f32\nstore sum(h) as s : f32",
-                               fixed({{"mode", "streamed"}, {"swap", "on"}, {"tile", "128x64"}}));
+  const auto swapped =
+      reasons(conv, "h = acc + bias[n]\nstore group_norm(h, groups=4) as y : f32\nstore sum(h) as s : f32",
+              fixed({{"mode", "streamed"}, {"swap", "on"}, {"tile", "128x64"}}));
   EXPECT_THAT(swapped, testing::Contains(HasSubstr("swap: reductions of values ahead of the normalisation")));
   EXPECT_THAT(swapped, testing::Not(testing::Contains("")));
 }
