@@ -184,7 +184,7 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.made_for_groups = config.operands.grouped() || (problem.conv.groups > 1 && config.gathered() &&
                                                     config.gathered()->vectors && !config.gathered()->direct);
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
-  p.numerics = {.folds = config.mode() == sm90::NormMode::general || config.rows_meet() || problem.visitor.folds(),
+  p.numerics = {.folds = config.mode() == sm90::NormMode::general || problem.visitor.folds(),
                 .kept_columns = config.streamed() ? config.unit() : 0,
                 .kept = config.streamed() ? config.streamed()->spill : std::nullopt};
   return p;

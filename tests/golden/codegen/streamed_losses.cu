@@ -14,9 +14,9 @@ namespace unisono {
 
 struct Config {
     using Element = Bf16;
-    static constexpr int kTileM = 128, kTileN = 128, kTileK = 64;
+    static constexpr int kTileM = 128, kTileN = 64, kTileK = 64;
     static constexpr int kTileWarpgroups = 1, kConsumerGroups = 2, kWarpgroupRows = 128;
-    static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 8;
+    static constexpr int kStages = 4, kStagesA = 0, kHaloH = 0, kHaloW = 0, kStoreBuffers = 4;
     static constexpr int kClusterM = 1, kClusterN = 1, kGroup = 0;
     static constexpr bool kTwoDimensional = false, kSplit = false, kSwap = false, kStationary = false;
     static constexpr Norm kNorm = Norm::kStreamed;

@@ -38,7 +38,6 @@ TEST(Rows, TilesOfARowMeet) {
       EXPECT_TRUE(p.rows_form) << text << channels;
       EXPECT_TRUE(p.config.meets() && p.config.wide()) << text << channels;
       EXPECT_TRUE(p.cooperative);
-      EXPECT_TRUE(p.numerics.folds);
       EXPECT_EQ(p.config.schedule.group, 0);
       EXPECT_FALSE(p.config.schedule.split);
       // An entry for each row and tile across
