@@ -19,8 +19,8 @@ from xml.sax.saxutils import escape
 import roofline
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SUITES = ("conv", "block", "wide", "epilogue", "gemm", "swiglu", "breadth", "groups", "depthwise")
-PRODUCTS = ("gemm", "swiglu")
+SUITES = ("conv", "block", "wide", "epilogue", "gemm", "swiglu", "rows", "breadth", "groups", "depthwise")
+PRODUCTS = ("gemm", "swiglu", "rows")
 BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
 PEER_NAMES = {"cudnn": "cuDNN, bare", "cublaslt": "cuBLASLt", "cublaslt_bare": "cuBLASLt, bare", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
 

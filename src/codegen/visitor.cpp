@@ -21,6 +21,8 @@ std::vector<bool> late_of(const plan::Epilogue& e) {
   if (e.norm)
     for (const auto& id : {e.norm->mean, e.norm->variance})
       if (id) statistics.push_back(*id);
+  for (const plan::General::Domain& d : e.folds)
+    for (const auto* list : {&d.folds, &d.moments}) statistics.insert(statistics.end(), list->begin(), list->end());
   return plan::depends_on(e.graph, statistics);
 }
 
@@ -153,8 +155,8 @@ std::string VisitorWriter::text(std::string_view name) {
   const bool two = e_.side_before() || e_.side_after();
   const std::string functions = columns("before", e_.columns_before) + columns("after", e_.columns_after) + "\n" +
                                 tensors() + before() + (e_.second_pass ? second_pass() : after()) + side() + "\n" +
-                                fmt::format("    static constexpr bool kRaw = {};\n", e_.uses_raw) + late_and_affine() +
-                                statistics();
+                                fmt::format("    static constexpr bool kRaw = {};\n", e_.uses_raw) + row_statistic() +
+                                late_and_affine() + statistics();
   return fmt::format(
              "struct {} {{\n    using Output = {};\n    using Side = {};\n    static constexpr SideStore kSide = "
              "SideStore::{};\n",

@@ -59,10 +59,13 @@ class VisitorWriter {
   std::string side();
   std::string rows_behind();
   std::string second_pass();
+  std::string row_statistic() const;
   std::string late_and_affine();
   std::string statistics();
 
-  /// General: stored reductions, by where they are kept.
+  std::string folds_of_passes(Scope& behind);
+
+  /// Stored reductions, by where they are kept.
   enum class FoldList : std::uint8_t { channel, moments, tile };
   std::vector<ValueId> folds(FoldList list) const;
   Bindings element_bindings() const;

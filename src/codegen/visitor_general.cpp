@@ -31,7 +31,7 @@ bool is_group_fold(const Node& x) {
 
 std::vector<ValueId> VisitorWriter::folds(FoldList list) const {
   std::vector<ValueId> all;
-  for (const Domain& d : e_.general->domains) {
+  for (const Domain& d : plan::stored_folds(e_)) {
     const auto& from = list == FoldList::moments ? d.moments : d.folds;
     if (list == FoldList::moments || (d.groups == 1) == (list == FoldList::tile))
       all.insert(all.end(), from.begin(), from.end());

@@ -10,6 +10,17 @@
 
 namespace unisono::codegen {
 
+// What the mean and the variance of a row stand for, unless for themselves
+std::string VisitorWriter::row_statistic() const {
+  using RowStatistic = plan::Normalisation::RowStatistic;
+  if (!e_.norm || e_.norm->row_statistic == RowStatistic::moments) return "";
+  if (e_.norm->row_statistic == RowStatistic::squares)
+    return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSquares;\n";
+  return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSoftmax;\n" +
+         function("float exponential(float x)",
+                  fmt::format("        return math::{}exp(x);\n", options_.accurate ? "accurate::" : ""));
+}
+
 std::string VisitorWriter::late_and_affine() {
   if (!e_.norm)
     return structure("Late", "") +

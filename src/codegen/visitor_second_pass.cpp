@@ -47,6 +47,7 @@ std::string VisitorWriter::second_pass() {
                                   main ? "main" : "p." + names_.of_store(output.store)));
   }
   call_effects(s, true, "if (exists) ");
+  const std::string folds = e_.folds.empty() ? "" : folds_of_passes(s);
   std::string choice;
   for (std::size_t i = 0; i < targets.size(); ++i)
     choice += fmt::format("        {}return {};\n",
@@ -56,11 +57,13 @@ std::string VisitorWriter::second_pass() {
   return rows_behind() +
          fmt::format("    static constexpr int kResults = {}, kDirect = {};\n", results, targets.size()) +
          function(
-             "void results(float norm, const float* column, const float* tensor, const Row& row, const Uniform& u, "
-             "bool exists, float* result)",
+             fmt::format("void results(float norm, const float* column, const float* tensor, const Row& row, const "
+                         "Uniform& u, bool exists, float* result{})",
+                         e_.folds.empty() ? "" : ", float* value"),
              s.lines()) +
          (targets.empty() ? ""
-                          : "    template <int i>\n" + function("auto direct(const Params& p, void* main)", choice));
+                          : "    template <int i>\n" + function("auto direct(const Params& p, void* main)", choice)) +
+         folds;
 }
 
 }  // namespace unisono::codegen

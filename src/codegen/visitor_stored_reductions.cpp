@@ -30,7 +30,7 @@ std::string VisitorWriter::domains() {
   std::vector<std::string> descriptions;
   std::string finishes;
   std::size_t tile = 0, channel = 0, moment = 0;
-  const auto& all = e_.general->domains;
+  const auto& all = plan::stored_folds(e_);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const Domain& d = all[i];
     std::size_t& first = d.groups == 1 ? tile : channel;
@@ -45,6 +45,29 @@ std::string VisitorWriter::domains() {
              "void finish(const Params& p, const Uniform& u, int image, int group, float rows, float columns, "
              "const float* folded, const Moments* moments)",
              finishes);
+}
+
+// A second pass: which of these are of values ahead of the normalisation, what an element adds to them there, and, of
+// those behind it, the lines of the second pass
+std::string VisitorWriter::folds_of_passes(Scope& behind) {
+  const std::vector<bool> is_behind = plan::behind_normalisation(e_);
+  const Bindings bindings = elements_before();
+  Scope ahead = scope(bindings, options_.accurate);
+  std::vector<std::string> sides;
+  for (const FoldList list : {FoldList::channel, FoldList::moments, FoldList::tile})
+    for (const ValueId id : folds(list)) {
+      const ValueId in = g_[id].inputs[0];
+      Scope& s = is_behind[in] ? behind : ahead;
+      s.compute(std::vector{in});
+      s.line(fmt::format("value[{}] = {};", sides.size(), term(g_[id].op, s.text(in, DType::f32))));
+      sides.emplace_back(is_behind[in] ? "false" : "true");
+    }
+  return fmt::format("    static constexpr int kFoldValues = {};\n", sides.size()) +
+         constants("bool", "ahead(int i)", sides, "false") +
+         function(
+             "void fold_ahead(float acc, const float* column, const float* tensor, const Uniform& u, float* value)",
+             ahead.lines()) +
+         domains();
 }
 
 // Stores what follows from a domain's reductions

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "families/interface/family.hpp"
+#include "families/interface/plan.hpp"
 #include "families/registry.hpp"
 #include "families/typed_override.hpp"
 #include "ir/check_graph.hpp"
@@ -40,6 +43,19 @@ codegen::Options options_of(const Problem& p) {
           .filters_ahead = p.filters_ahead};
 }
 
+// What the epilogue itself has, for another of its forms; a form that cannot have it is none
+std::optional<plan::Refusal> finish_form(std::shared_ptr<const plan::Epilogue>& form, const CompileOptions& options,
+                                         const plan::Resampled& resampled, const plan::WantedHead& head,
+                                         const Contraction& contraction) {
+  if (!form) return {};
+  plan::Epilogue own = *form;
+  own.storage = options.storage;
+  auto refusal = plan::resample(own, resampled, contraction);
+  if (!refusal) refusal = plan::add_head(own, head, contraction);
+  form = refusal ? nullptr : std::make_shared<const plan::Epilogue>(std::move(own));
+  return refusal;
+}
+
 plan::WantedHead wanted_head(const ir::SplitStores& stores) {
   if (!stores.head) return {};
   return {.head = *stores.head, .only = stores.only_head, .source = stores.head_source};
@@ -66,13 +82,11 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
   const plan::Resampled resampled{stores.pooled, stores.upsampled, stores.only_upsampled, stores.source};
   if (auto refusal = plan::resample(epilogue, resampled, contraction)) return *std::move(refusal);
   epilogue.storage = options.storage;
-  if (epilogue.streamed) {
-    plan::Epilogue streamed = *epilogue.streamed;
-    streamed.storage = options.storage;
-    epilogue.streamed = std::make_shared<const plan::Epilogue>(std::move(streamed));
-  }
   const plan::WantedHead head = wanted_head(stores);
   if (auto refusal = plan::add_head(epilogue, head, contraction)) return *std::move(refusal);
+  if (auto refusal = finish_form(epilogue.streamed, options, resampled, head, contraction))
+    epilogue.not_streamed = refusal->first();
+  finish_form(epilogue.rows, options, resampled, head, contraction);
   if (auto refusal = plan::store_moments(epilogue, further.moments, e.cols)) return *std::move(refusal);
   return Problem{contraction,          graph, options,       plan::as_convolution(contraction),
                  std::move(epilogue),  head,  further.apart, further.delays,
@@ -87,8 +101,8 @@ plan::Expected<Lowered> lower(Problem problem, const plan::Device& device) {
 
 plan::Expected<Lowered> lower(Problem problem, tuning::Chosen chosen, const plan::Device& device) {
   const codegen::Options options = options_of(problem);
-  if (const auto streamed = problem.epilogue.streamed; streamed && chosen.plan->streamed_form)
-    problem.epilogue = *streamed;
+  const plan::Epilogue& form = families::form_of(problem.epilogue, *chosen.plan);
+  if (&form != &problem.epilogue) problem.epilogue = plan::Epilogue(form);
   if (auto refusal = codegen::refuse_operands(problem.epilogue, options)) return *std::move(refusal);
   codegen::Kernel kernel = chosen.plan->family->generate(*chosen.plan, problem.epilogue, options);
   // refused here, not by the runtime: before the kernel is compiled or packed

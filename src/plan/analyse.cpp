@@ -12,6 +12,7 @@
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
 #include "plan/refusal.hpp"
+#include "plan/row_forms.hpp"
 #include "plan/second_pass.hpp"
 #include "unisono/error.hpp"
 
@@ -238,10 +239,21 @@ Expected<Epilogue> analyse_first(const Graph& optimised, const Extents& extents,
   return analyse_general(optimised, extents, limits);
 }
 
+// The general epilogue as one normalisation over the channels of rows; null: it is none
+std::shared_ptr<const Epilogue> analyse_rows(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+  auto form = row_form(optimised);
+  if (!form && extents.cols <= limits.channels) return nullptr;  // as moments it would have been served so
+  auto found = Analysis(form ? form->graph : optimised, extents).run();
+  if (!found || !found->norm || !found->norm->per_pixel) return nullptr;
+  if (form) found->norm->row_statistic = form->statistic;
+  return std::make_shared<const Epilogue>(*std::move(found));
+}
+
 }  // namespace
 
 Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
   auto found = analyse_first(optimised, extents, limits);
+  if (found && found->general) found->rows = analyse_rows(optimised, extents, limits);
   if (!found || !found->general || !found->general->returns()) return found;
   auto streamed = analyse_second_pass(optimised, extents);
   if (streamed)

@@ -14,6 +14,8 @@ bool General::returns() const {
   return std::ranges::any_of(returned, [](const auto& level) { return !level.empty(); });
 }
 
+const std::vector<General::Domain>& stored_folds(const Epilogue& e) { return e.general ? e.general->domains : e.folds; }
+
 DType storage_of(const Epilogue& e, ValueId operand) {
   const Node& x = e.graph[operand];
   if (x.attr.storage) return *x.attr.storage;

@@ -15,9 +15,9 @@
 namespace unisono::plan {
 
 /// y = (input - mean)·factor + shift, mean and variance of `input` over the pixels of an image and a group of channels,
-/// or over the channels of each pixel (per_pixel). The values factor and shift have axes no finer than [b,n] and may
-/// read mean, variance and operands; per pixel they have axes [m] or [] and read mean, variance and scalars. Absent: 1
-/// and 0.
+/// or over the channels of each row, a pixel (per_pixel). The values factor and shift have axes no finer than [b,n] and
+/// may read mean, variance and operands; per pixel they have axes [m] or [] and read mean, variance and scalars.
+/// Absent: 1 and 0.
 struct Normalisation {
   ValueId input{};              ///< [m,n]
   std::optional<ValueId> mean;  ///< the reduction nodes in the graph
@@ -27,6 +27,9 @@ struct Normalisation {
   std::int64_t group_channels = 0;  ///< channels of a group; per pixel all of them
   bool batch = false;               ///< over the pixels of all images
   bool per_pixel = false;           ///< mean and variance have axes [m]; nothing but y reads them, and x is not kept
+  /// Per pixel, what the nodes mean and variance stand for: themselves; 0 and mean(x²), so that y = x·factor + shift;
+  /// or y = softmax(x)·factor + shift, which reads neither.
+  enum class RowStatistic : std::uint8_t { moments, squares, softmax } row_statistic{};
 };
 
 /// What the mode `general` has beside elements: values of rows, reductions over a row's channels or groups of them,
@@ -67,7 +70,7 @@ struct Output {
     statistics,  ///< a value per group
     direct,      ///< general and second_pass: [m,n] from registers
     row,         ///< general: a value per row
-    reduced,     ///< general: from reductions over rows
+    reduced,     ///< general and second_pass: from reductions over rows
     grouped      ///< general: by groups of a row's channels
   } path{};
 };
@@ -101,17 +104,22 @@ struct Epilogue {
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
   std::vector<ValueId> rows_after;                     ///< second_pass: values [m] that elements read
+  std::vector<General::Domain> folds = {};             ///< second_pass: reductions over rows that are stored, of values
+                                                       ///< ahead of the normalisation or behind it
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
   Resampled resampled = {};                   ///< what is made of the main store; set by resample() (resampling.hpp)
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
   /// Behind its normalisation over many pixels there is what only a second pass has (analyse_second_pass() in
-  /// second_pass.hpp): stores of f32, more than two, values of rows. Only kernels whose tiles wait in memory serve it.
+  /// second_pass.hpp): stores of f32, more than two, values of rows, reductions that are stored. Only kernels whose
+  /// tiles wait in memory serve it.
   bool second_pass = false;
   /// General: the same graph as such an epilogue, for images whose tiles do not fit in flight; or why it is
   /// none.
   std::shared_ptr<const Epilogue> streamed = {};
   std::string not_streamed = {};
+  /// General: the same graph as one normalisation over the channels of each row, whose statistics tiles exchange once.
+  std::shared_ptr<const Epilogue> rows = {};
   std::shared_ptr<const PlannedHead> head = {};  ///< a second product of it (head.hpp); set by add_head()
   StoredMoments moments = {};                    ///< the main store's; set by store_moments() (moment_store.hpp)
 
@@ -121,6 +129,9 @@ struct Epilogue {
   bool wide_main() const;
   bool per_image() const;  ///< what a tile computes depends on its image: tiles must not straddle images
 };
+
+/// Reductions over rows that are stored, of either form.
+const std::vector<General::Domain>& stored_folds(const Epilogue& epilogue);
 
 /// An operand's dtype in memory: as the graph declares it, else as it is bound (f32 by default).
 DType storage_of(const Epilogue& epilogue, ValueId operand);

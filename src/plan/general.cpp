@@ -31,9 +31,9 @@ Graph split_row_variances(const Graph& graph) {
 }  // namespace
 
 GeneralAnalysis::GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits)
-    : extents_(extents), limits_(limits) {
+    : extents_(extents), limits_(limits), stored_(e_.graph, late_, e_.general.emplace().domains) {
   e_.graph = passes::common_subexpressions(split_row_variances(gather_columns(optimised)));
-  e_.general.emplace().columns = extents.cols;
+  e_.general->columns = extents.cols;
   const Graph& g = e_.graph;
   late_ = depending(g, over_rows);
   find_returned();

@@ -62,59 +62,21 @@ std::optional<Refusal> GeneralAnalysis::refuse_type(const Store& s) const {
                     fmt::format("results are bf16, f16, f32, i32 or bool, and {} is {}", s.name, to_string(s.dtype)));
 }
 
-General::Domain& GeneralAnalysis::domain_of(ValueId reduction) {
-  const ReduceDomain& d = e_.graph[reduction].attr.domain;
-  const bool per_image = d.per_image;
-  const int groups = d.cols || is_row(e_.graph[e_.graph[reduction].inputs[0]]) ? d.groups : 0;
-  auto& domains = e_.general->domains;
-  const auto found =
-      std::ranges::find_if(domains, [&](const auto& x) { return x.per_image == per_image && x.groups == groups; });
-  if (found != domains.end()) return *found;
-  return domains.emplace_back(General::Domain{per_image, groups, {}, {}, {}});
-}
-
 // A function of reductions that share what they run over
 std::optional<Refusal> GeneralAnalysis::place_late(std::size_t store) {
-  const Graph& g = e_.graph;
-  const ValueId value = g.stores[store].value;
-  General::Domain* domain = nullptr;
-  std::vector<ValueId> pending{value};
-  while (!pending.empty()) {
-    const ValueId id = pending.back();
-    pending.pop_back();
-    if (!late_[id]) continue;
-    if (!over_rows(g[id])) {
-      pending.insert(pending.end(), g[id].inputs.begin(), g[id].inputs.end());
-      continue;
-    }
-    stored_.insert(id);
-    const auto before = domain == nullptr ? std::ptrdiff_t{-1} : domain - e_.general->domains.data();
-    domain = &domain_of(id);
-    if (before >= 0 && domain != e_.general->domains.data() + before)
-      return refusal_at(g, value, "it combines reductions that run over different rows or channels");
-  }
-  const Axes own = domain->groups == 0  ? Axes{RowAxis::none, ColAxis::n}
-                   : domain->groups > 1 ? Axes{RowAxis::none, ColAxis::g, domain->groups}
-                                        : Axes{};
-  const Axes expected{domain->per_image ? RowAxis::b : RowAxis::none, own.col, own.groups};
-  if (!(g[value].axes == expected))
-    return refusal_at(g, value,
-                      fmt::format("functions of reductions are stored with their axes {}, not {}", to_string(expected),
-                                  to_string(g[value].axes)));
-  domain->stores.push_back(store);
+  if (auto refusal = stored_.place(store)) return refusal;
   e_.outputs.push_back({store, StorePath::reduced});
   return std::nullopt;
 }
 
 std::optional<Refusal> GeneralAnalysis::place_folds() {
-  for (const ValueId id : stored_)
+  for (const ValueId id : stored_.found())
     if (auto refusal = place_fold(id)) return refusal;
   return std::nullopt;
 }
 
 std::optional<Refusal> GeneralAnalysis::place_fold(ValueId id) {
-  General::Domain& d = domain_of(id);
-  (e_.graph[id].op == Op::variance ? d.moments : d.folds).push_back(id);
+  stored_.add(id);
   const ValueId in = e_.graph[id].inputs[0];
   const bool of_rows = is_row(e_.graph[in]), channels = e_.graph[id].attr.domain.cols;
   if ((of_rows && (channels || e_.graph[id].op == Op::variance)) || (is_grouped(e_.graph[in]) && !channels))

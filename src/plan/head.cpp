@@ -33,6 +33,11 @@ Expected<DType> source_of(const Epilogue& e, const WantedHead& wanted) {
   if (!wanted.source.empty() && wanted.source != store.name)
     return because(fmt::format("head: the kernel writes '{}' last, and '{}' is a head of another store", store.name,
                                wanted.head.graph.stores[0].name));
+  if (e.wide_main())
+    return because(
+        fmt::format("head: '{}', of which to compute it, has 32 bits an element where an image's tiles do not "
+                    "fit in flight. Store it as bf16 or f16",
+                    store.name));
   if (e.resampled.any()) return because("head: the store is pooled or upsampled too; one of them by one kernel");
   return store.dtype;
 }

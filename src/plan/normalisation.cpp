@@ -15,9 +15,9 @@ namespace unisono::plan {
 namespace {
 
 bool is_column(const Axes& a) { return a.row != RowAxis::m; }
-bool is_full(const Axes& a) { return a == axes::mn; }
+bool is_full_axes(const Axes& a) { return a == axes::mn; }
 bool is_pixel(const Axes& a) { return a.row == RowAxis::m && a.col == ColAxis::none; }
-bool over_channels(const ReduceDomain& d) { return d.cols && !d.rows; }
+bool runs_over_channels(const ReduceDomain& d) { return d.cols && !d.rows; }
 
 ValueId append(Graph& g, Op op, std::vector<ValueId> inputs) {
   std::vector<const Node*> nodes;
@@ -42,10 +42,10 @@ std::optional<Refusal> refuse_reduction(const Graph& g, ValueId id) {
   if (x.op != Op::mean && x.op != Op::variance)
     return refusal_at(g, id,
                       fmt::format("of reductions, tiles share means and variances only, not {}", to_string(x.op)));
-  if (!is_full(g[x.inputs[0]].axes))
+  if (!is_full_axes(g[x.inputs[0]].axes))
     return refusal_at(g, id,
                       fmt::format("statistics are taken of values [m,n], not {}", to_string(g[x.inputs[0]].axes)));
-  if (over_channels(d) && d.groups != 1)
+  if (runs_over_channels(d) && d.groups != 1)
     return refusal_at(
         g, id,
         fmt::format("statistics of a pixel run over all its channels (layer_norm), not {} groups of them", d.groups));
@@ -55,11 +55,12 @@ std::optional<Refusal> refuse_reduction(const Graph& g, ValueId id) {
 }
 
 // Mean and variance of one value over one domain; `result` and the affine part are still open
-std::optional<Refusal> find_statistics(const Graph& g, std::optional<Normalisation>& norm) {
+std::optional<Refusal> find_statistics(const Graph& g, std::optional<Normalisation>& norm,
+                                       const std::set<ValueId>& others) {
   ReduceDomain domain;
   for (ValueId id = 0; id < g.nodes.size(); ++id) {
     const Node& x = g[id];
-    if (!ir::is_reduction(x.op)) continue;
+    if (!ir::is_reduction(x.op) || others.contains(id)) continue;
     if (auto refusal = refuse_reduction(g, id)) return refusal;
     if (!norm) {
       norm.emplace();
@@ -243,11 +244,12 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roo
   return depends;
 }
 
-std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& norm) {
-  if (auto refusal = find_statistics(graph, norm); refusal || !norm) return refusal;
+std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& norm,
+                                          const std::set<ValueId>& others) {
+  if (auto refusal = find_statistics(graph, norm, others); refusal || !norm) return refusal;
   const ReduceDomain domain = graph[norm->mean ? *norm->mean : *norm->variance].attr.domain;
   norm->group_channels = group_channels(domain, extents);
-  norm->per_pixel = over_channels(domain);
+  norm->per_pixel = runs_over_channels(domain);
   norm->batch = domain.rows && !domain.per_image;
   if (norm->batch)
     if (auto refusal = refuse_images(graph)) return refusal;

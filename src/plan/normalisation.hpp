@@ -1,6 +1,7 @@
 #pragma once
 /// Finds the normalisation in an optimised graph.
 
+#include <set>
 #include <vector>
 
 #include "plan/epilogue.hpp"
@@ -9,10 +10,11 @@
 
 namespace unisono::plan {
 
-/// The normalisation of `graph`, or nothing if it has no reductions. The graph gets nodes for a factor or a shift that
-/// it does not spell out, and is sorted again. Refuses other reductions. Throws UserError if the groups do not divide
-/// the columns.
-std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& found);
+/// The normalisation of `graph`, or nothing if it has no reductions but those of `others`, which are somebody else's.
+/// The graph gets nodes for a factor or a shift that it does not spell out, and is sorted again. Refuses other
+/// reductions. Throws UserError if the groups do not divide the columns.
+std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& found,
+                                          const std::set<ValueId>& others = {});
 
 /// For each value, whether one of `roots` is among what it is computed from (itself included).
 std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roots);

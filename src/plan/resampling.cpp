@@ -15,6 +15,11 @@ std::optional<Refusal> resample(Epilogue& e, const Resampled& wanted, const Cont
   if (!main)
     return because("a pooled or upsampled store: no result [m,n] of 16 bits is written by TMA, of which to make it");
   const std::string& name = e.graph.stores[*main].name;
+  if (e.wide_main())
+    return because(
+        fmt::format("a pooled or upsampled store: '{}', of which to make it, has 32 bits an element where an image's "
+                    "tiles do not fit in flight. Store it as bf16 or f16",
+                    name));
   if (!wanted.source.empty() && wanted.source != name)
     return because(
         fmt::format("a pooled or upsampled store: the kernel writes '{}' last, and '{}' is made of another store", name,

@@ -3,12 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "ir/op_table.hpp"
 #include "plan/columns.hpp"
+#include "plan/node_kinds.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
 #include "plan/refusal.hpp"
+#include "plan/stored_folds.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::plan {
 
@@ -19,11 +23,19 @@ using StorePath = Output::StorePath;
 constexpr const char* served =
     "Where an image's tiles do not fit in flight, one normalisation over its pixels is served, with stores [m,n], "
     "values "
-    "of rows and operands behind it";
+    "of rows and operands behind it, and stored reductions over rows of elements ahead of it or behind it";
 
-bool is_full(const Node& x) { return x.axes == axes::mn; }
-bool is_row(const Node& x) { return x.axes == axes::m; }
-bool is_short(DType t) { return t == DType::bf16 || t == DType::f16; }
+/// Reductions over rows that no element and no row reads.
+std::set<ValueId> stored_alone(const Graph& g) {
+  std::vector<bool> read(g.nodes.size());  // by elements or rows
+  for (ValueId id = static_cast<ValueId>(g.nodes.size()); id-- > 0;)
+    if (has_rows(g[id]) || (read[id] && !over_rows(g[id])))
+      for (const ValueId in : g[id].inputs) read[in] = true;
+  std::set<ValueId> all;
+  for (ValueId id = 0; id < g.nodes.size(); ++id)
+    if (over_rows(g[id]) && !read[id]) all.insert(id);
+  return all;
+}
 
 class SecondPassAnalysis {
  public:
@@ -33,8 +45,8 @@ class SecondPassAnalysis {
   }
 
   Expected<Epilogue> run() && {
-    for (const auto part :
-         {&SecondPassAnalysis::find_statistics, &SecondPassAnalysis::place_stores, &SecondPassAnalysis::find_reads})
+    for (const auto part : {&SecondPassAnalysis::find_statistics, &SecondPassAnalysis::place_stores,
+                            &SecondPassAnalysis::place_folds, &SecondPassAnalysis::find_reads})
       if (auto refusal = (this->*part)()) return *std::move(refusal);
     return std::move(e_);
   }
@@ -50,14 +62,39 @@ class SecondPassAnalysis {
       if (g[id].dtype == DType::f64) return refused(id, "f64 arithmetic");
       if (g[id].op == Op::one_hot) return refused(id, "one_hot, beside a normalisation over the pixels of an image");
     }
-    if (auto refusal = find_normalisation(g, extents_, e_.norm))
+    if (auto refusal = find_normalisation(g, extents_, e_.norm, stored_alone(g)))
       return because(fmt::format("{}. {}", refusal->first(), served));
     if (!e_.norm || e_.norm->per_pixel) return because(served);
     statistical_ = depends_on(g, {*e_.norm->mean, e_.norm->variance.value_or(*e_.norm->mean)});
+    late_ = depending(g, over_rows);
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (g[id].axes.row == RowAxis::m && !is_full(g[id]) && (!is_row(g[id]) || statistical_[id]))
         return refused(id, statistical_[id] ? "a value of a row that reads statistics"
                                             : fmt::format("a value with axes {}", to_string(g[id].axes)));
+    return std::nullopt;
+  }
+
+  /// A reduction that is stored: what it runs over, and that its elements are known in one of the passes.
+  std::optional<Refusal> refuse_fold(ValueId id) const {
+    const Graph& g = e_.graph;
+    const Node &x = g[id], &in = g[x.inputs[0]];
+    const ReduceDomain& d = x.attr.domain;
+    if (!is_full(in)) return refused(id, fmt::format("a stored reduction of a value with axes {}", to_string(in.axes)));
+    if (x.dtype == DType::i32 || x.dtype == DType::boolean)
+      return refused(id, fmt::format("a reduction in {}: cast its input to f32", to_string(x.dtype)));
+    if (d.cols && extents_.cols % d.groups != 0)
+      throw UserError(
+          fmt::format("a reduction over {} groups of {} channels: the groups must divide the channels; choose one of "
+                      "the divisors of {}",
+                      d.groups, extents_.cols, extents_.cols));
+    return statistical_[x.inputs[0]] ? refuse_behind(x.inputs[0]) : std::nullopt;
+  }
+
+  std::optional<Refusal> place_folds() {
+    for (const ValueId id : stored_.found()) {
+      if (auto refusal = refuse_fold(id)) return refusal;
+      stored_.add(id);
+    }
     return std::nullopt;
   }
 
@@ -112,17 +149,34 @@ class SecondPassAnalysis {
   std::optional<Refusal> place_statistic(std::size_t store) {
     const Graph& g = e_.graph;
     const Store& s = g.stores[store];
-    const Axes group = reduced_axes(g[*e_.norm->mean].attr.domain);
-    if (!statistical_[s.value] || !(g[s.value].axes == group))
-      return refused(s.value,
-                     fmt::format("a store with axes {}; beside elements, functions of the statistics are stored, "
-                                 "with axes {}",
-                                 to_string(g[s.value].axes), to_string(group)));
-    if (!is_short(s.dtype) && s.dtype != DType::f32)
+    if (has_rows(g[s.value]) || !late_[s.value])
+      return refused(
+          s.value, fmt::format("a store with axes {}; beside elements, functions of the normalisation's statistics and "
+                               "of reductions over rows are stored",
+                               to_string(g[s.value].axes)));
+    const bool of_statistics =
+        reads_statistics_alone(s.value) && g[s.value].axes == reduced_axes(g[*e_.norm->mean].attr.domain);
+    if (!is_short(s.dtype) && s.dtype != DType::f32 && (of_statistics || s.dtype == DType::f64))
       return refused(
           s.value, fmt::format("statistics are stored as f32, bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
-    e_.outputs.push_back({store, StorePath::statistics});
+    if (!of_statistics)
+      if (auto refusal = stored_.place(store)) return because(fmt::format("{}. {}", refusal->first(), served));
+    e_.outputs.push_back({store, of_statistics ? StorePath::statistics : StorePath::reduced});
     return std::nullopt;
+  }
+
+  /// Whether it reads no reductions but the normalisation's.
+  bool reads_statistics_alone(ValueId value) const {
+    const Graph& g = e_.graph;
+    std::vector<ValueId> pending{value};
+    while (!pending.empty()) {
+      const ValueId id = pending.back();
+      pending.pop_back();
+      if (id == e_.norm->mean || id == e_.norm->variance || !late_[id]) continue;
+      if (over_rows(g[id])) return false;
+      pending.insert(pending.end(), g[id].inputs.begin(), g[id].inputs.end());
+    }
+    return true;
   }
 
   std::optional<Refusal> find_reads() {
@@ -140,6 +194,10 @@ class SecondPassAnalysis {
       if (o.path == StorePath::before) add(before, reader.read(value, false));
       if (o.path == StorePath::after || o.path == StorePath::direct) add(after, reader.read(value, true));
     }
+    for (const ValueId id : stored_.found()) {
+      const ValueId in = g[id].inputs[0];
+      add(statistical_[in] ? after : before, reader.read(in, statistical_[in]));
+    }
     for (const ValueId id : g.effects) {
       if (!is_full(g[id]))
         return refused(id, fmt::format("a function called for its effect with axes {}", to_string(g[id].axes)));
@@ -153,13 +211,14 @@ class SecondPassAnalysis {
     e_.tensors_before.assign(before.tensors.begin(), before.tensors.end());
     e_.tensors_after.assign(after.tensors.begin(), after.tensors.end());
     for (ValueId id = 0; id < g.nodes.size(); ++id)
-      if (g[id].axes == axes::scalar && g[id].op != Op::constant && !statistical_[id]) e_.uniforms.push_back(id);
+      if (g[id].axes == axes::scalar && g[id].op != Op::constant && !late_[id]) e_.uniforms.push_back(id);
     return std::nullopt;
   }
 
   Extents extents_;
   Epilogue e_;
-  std::vector<bool> statistical_;  // depends on mean or variance
+  std::vector<bool> statistical_, late_;  // depends on mean or variance; on any reduction over rows
+  StoredFolds stored_{e_.graph, late_, e_.folds};
 };
 
 }  // namespace

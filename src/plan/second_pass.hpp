@@ -10,8 +10,9 @@ namespace unisono::plan {
 /// One normalisation over the pixels of an image or of all images, and behind it whatever knows an element, its
 /// channel, its image and its row: any number of stores [m,n] of bf16, f16 and f32, values of rows, coordinates,
 /// operands [m,n], functions called with elements for their effect. Ahead of it elements and at most one store of 16
-/// bits. The result's main store, whose memory unfinished tiles wait in, is the last of f32, else the last. Refuses
-/// what else there is, with the value at fault. Throws UserError for groups that do not divide the columns.
+/// bits. Reductions over rows of elements of either side are stored, for each channel, group or all, each image or all.
+/// The result's main store, whose memory unfinished tiles wait in, is the last of f32, else the last. Refuses what else
+/// there is, with the value at fault. Throws UserError for groups that do not divide the columns.
 Expected<Epilogue> analyse_second_pass(const Graph& optimised, const Extents& extents);
 
 }  // namespace unisono::plan

@@ -60,11 +60,19 @@ int returned_values(const General::Domain& d) { return static_cast<int>(d.folds.
 
 FoldCounts fold_counts(const Epilogue& epilogue) {
   FoldCounts counts;
-  for (const General::Domain& d : epilogue.general->domains) {
+  for (const General::Domain& d : stored_folds(epilogue)) {
     (d.groups == 1 ? counts.tile : counts.channel) += static_cast<int>(d.folds.size());
     counts.moments += static_cast<int>(d.moments.size());
   }
   return counts;
+}
+
+std::vector<bool> behind_normalisation(const Epilogue& epilogue) {
+  std::vector<bool> behind(epilogue.graph.nodes.size());
+  if (epilogue.norm)
+    for (ValueId id = epilogue.norm->result; id < behind.size(); ++id)
+      behind[id] = id == epilogue.norm->result || depends_on(epilogue.graph, id, behind);
+  return behind;
 }
 
 VisitorShape visitor_shape(const Epilogue& epilogue) {
@@ -75,11 +83,15 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
                                  return t == DType::bf16 || t == DType::f16;
                                });
   shape.general = epilogue.general.has_value();
+  const FoldCounts counts = fold_counts(epilogue);
+  shape.fold_words = counts.channel + 2 * counts.moments, shape.tile_folds = counts.tile;
+  shape.fold_planes = counts.channel + 3 * counts.moments;
+  shape.own_words = shape.fold_words;
+  const std::vector<bool> behind = behind_normalisation(epilogue);
+  for (const General::Domain& d : epilogue.folds)
+    for (const auto* list : {&d.folds, &d.moments})
+      for (const ValueId id : *list) shape.folds_ahead |= !behind[epilogue.graph[id].inputs[0]];
   if (shape.general) {
-    const FoldCounts counts = fold_counts(epilogue);
-    shape.fold_words = counts.channel + 2 * counts.moments, shape.tile_folds = counts.tile;
-    shape.fold_planes = counts.channel + 3 * counts.moments;
-    shape.own_words = shape.fold_words;
     for (const auto& level : epilogue.general->levels) {
       const auto folds = static_cast<int>(level.size());
       shape.row_folds = std::max(shape.row_folds, folds), shape.row_entries += (folds + 2) / 3;

@@ -16,7 +16,7 @@ struct VisitorShape {
   int late_words = 0;                         ///< operands of factor and shift, floats a channel
   Side side = Side::none;                     ///< the second [m,n] store
   bool general = false;
-  /// General, floats of stored reductions: a channel and warp; a channel in the workspace; a whole tile. Of reductions
+  /// Floats of stored reductions: a channel and warp; a channel in the workspace; a whole tile. General, of reductions
   /// over a row's channels the most of a level, and entries of three of all levels.
   int fold_words = 0, fold_planes = 0, tile_folds = 0, row_folds = 0, row_entries = 0;
   /// For reductions over rows that elements read again: floats of a channel in the workspace, entries of a result,
@@ -24,12 +24,17 @@ struct VisitorShape {
   int returned_planes = 0, returned_entries = 0, returned_levels = 0, own_words = 0;
   bool returns = false, returns_all = false;  ///< there are such; some over the rows of all images
   std::vector<int> group_widths = {};         ///< those of reductions over groups of a row's channels
+
+  bool folds_ahead = false;  ///< some stored reductions are of values ahead of the normalisation
+
+  /// Reductions over rows are stored.
+  bool folds() const { return fold_words + tile_folds > 0; }
 };
 
 /// Floats of a result that elements read again.
 int returned_values(const General::Domain& domain);
 
-/// General: stored reductions that are kept for each channel, as moments for each channel, and for a whole tile.
+/// Stored reductions that are kept for each channel, as moments for each channel, and for a whole tile.
 struct FoldCounts {
   int channel = 0, moments = 0, tile = 0;
 };
@@ -39,6 +44,9 @@ FoldCounts fold_counts(const Epilogue& epilogue);
 /// shift are computed from, the coarsest cut of values that depend on no statistic; those without axes are not among
 /// them. In the order of their numbers, each one float a channel.
 std::vector<ValueId> late_values(const Epilogue& epilogue);
+
+/// For each value, whether it is computed from the normalisation's result, or is that.
+std::vector<bool> behind_normalisation(const Epilogue& epilogue);
 
 VisitorShape visitor_shape(const Epilogue& epilogue);
 

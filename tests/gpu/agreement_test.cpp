@@ -86,7 +86,13 @@ TEST(Agreement, StationaryFilters) {
 
 TEST(Agreement, SecondPass) {
   const auto cases = second_pass_cases(options().seed);
-  EXPECT_EQ(cases.size(), 72u);
+  EXPECT_EQ(cases.size(), 110u);
+  expect_agreement(cases);
+}
+
+TEST(Agreement, RowsOverSeveralTiles) {
+  const auto cases = row_cases(options().seed);
+  EXPECT_EQ(cases.size(), 96u);
   expect_agreement(cases);
 }
 

@@ -114,6 +114,9 @@ std::vector<Case> small_dual_cases();
 /// One store, plain or by parity phases, with its mean and M2.
 std::vector<Case> moment_cases(std::uint64_t seed);
 std::vector<Case> small_moment_cases();
+/// Rows that are normalised over more channels than a tile has, by one exchange.
+std::vector<Case> row_cases(std::uint64_t seed);
+std::vector<Case> small_row_cases();
 /// Kernels whose filters stay in shared memory.
 std::vector<Case> stationary_cases(std::uint64_t seed);
 std::vector<Case> small_stationary_cases();

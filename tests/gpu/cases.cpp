@@ -367,6 +367,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(moment_cases(seed));
   add(stationary_cases(seed));
   add(second_pass_cases(seed));
+  add(row_cases(seed));
   add(group_cases(seed));
   add(phase_cases(seed));
   add(deep_cases(seed));

@@ -370,6 +370,7 @@ std::vector<Case> sanitizer_cases() {
   for (Case& c : small_head_cases()) cases.push_back(std::move(c));
   for (Case& c : small_stationary_cases()) cases.push_back(std::move(c));
   for (Case& c : small_second_pass_cases()) cases.push_back(std::move(c));
+  for (Case& c : small_row_cases()) cases.push_back(std::move(c));
   for (Case& c : small_group_cases()) cases.push_back(std::move(c));
   for (Case& c : small_moment_cases()) cases.push_back(std::move(c));
   for (Case& c : small_deep_cases()) cases.push_back(std::move(c));

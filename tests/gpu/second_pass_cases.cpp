@@ -33,6 +33,29 @@ constexpr const char* many_short =
     "second "
     ": f16\nstore y * 0.25 as third : {T}";
 constexpr const char* batch = "store relu(batch_norm(acc + bias[n], scale=gamma[n], shift=beta[n])) as y : f32";
+constexpr const char* losses =
+    "operand t[m,n] : {T}\ny = group_norm(acc + bias[n], groups={G}, scale=gamma[n], shift=beta[n])\nstore silu(y) as "
+    "y : "
+    "f32\nstore mean(square(y - t)) as loss : f32\nstore mean(silu(y), over=m, per=b) as pooled : f32\nstore "
+    "max(abs(y), "
+    "over=(m,n), per=b) * 0.5 as peak : f32\nstore variance(y * gamma[n], over=(m,n), groups=2) as spread : f32";
+constexpr const char* beside =
+    "h = acc + bias[n]\ny = group_norm(h, groups={G}, scale=gamma[n])\nstore h as h : {T}\nstore y as y : {T}\nstore "
+    "sum(h, over=m) + c[n] as sums : f32\nstore variance(h, over=(m,n), per=b, groups=2) as spread : f32\nstore min(h) "
+    "as "
+    "least : f32\nstore mean(y * w[m], over=m) as means : bf16";
+constexpr const char* of_both =
+    "h = acc + bias[n]\ny = group_norm(h, groups={G}, shift=beta[n])\nstore relu(y) as y : {T}\nstore mean(relu(y), "
+    "over=m, "
+    "per=b) - mean(h, over=m, per=b) * s[n] as both : f32\nstore variance(h, over=m, per=b) + variance(y, over=m, "
+    "per=b) as "
+    "spread : f32";
+constexpr const char* alone =
+    "h = acc * 0.5 + bias[n]\nstore group_norm(h, groups={G}) as y : {T}\nstore sum(square(h)) as energy : f32\nstore "
+    "max(h, over=m) as top : f32";
+constexpr const char* batch_loss =
+    "y = batch_norm(acc + bias[n], scale=gamma[n], shift=beta[n])\nstore relu(y) as y : f32\nstore sum(relu(y)) as s : "
+    "f32\nstore min(y, over=m) as least : f32";
 constexpr const char* far =
     "store group_norm(acc + bias[n] * 200 + 1000, groups={G}, scale=gamma[n], shift=beta[n]) as y : f32";
 
@@ -73,6 +96,16 @@ std::vector<Case> small_second_pass_cases() {
       second_pass_case(conv(2, 51, 43, 16, 192, 3), plain_block, 12,
                        "raster=channels tile=128x64 swap=on cluster=2x1 hints=on"),
       second_pass_case(conv(1, 66, 51, 16, 256, 1), plain_block, 16, "raster=channels tile=64x64 cluster=1x2")};
+  // Stored reductions of either side: several blocks of rows a warpgroup, partial tiles, slices of every width
+  const std::vector<Case> folds{
+      second_pass_case(conv(2, 47, 61, 16, 64, 3), losses, 8, "load=halo tile=64x64 order=pingpong"),
+      second_pass_case(conv(2, 45, 50, 16, 72, 1), beside, 9, "load=im2col tile=128x24 order=pingpong"),
+      second_pass_case(conv(3, 37, 43, 16, 64, 3), of_both, 8, "load=halo tile=128x32"),
+      second_pass_case(conv(1, 67, 45, 24, 80, 1), alone, 10, "load=im2col tile=128x80 order=cooperative"),
+      second_pass_case(conv(3, 33, 41, 16, 48, 1), batch_loss, 1, "load=im2col tile=128x48 order=pingpong"),
+      second_pass_case(conv(1, 66, 51, 16, 128, 1), losses, 8, "raster=channels tile=64x64 cluster=1x2 order=pingpong"),
+      second_pass_case(conv(1, 64, 70, 8, 64, 3), losses, 8, "load=halo swap=on tile=128x64 spill=bf16")};
+  cases.insert(cases.end(), folds.begin(), folds.end());
   Case seen = second_pass_case(conv(1, 63, 49, 16, 64, 1), block, 4, "load=im2col tile=64x64");
   seen.text = "y = group_norm(acc + bias[n], groups=4)\nstore y as z : bf16";
   seen.witnessed = "y", seen.witness_axes = "mn";
@@ -100,7 +133,8 @@ std::vector<Case> second_pass_cases(std::uint64_t seed) {
                                    "tile=128x128",
                                    "tile=64x64 raster=channels hints=on",
                                    "tile=64x64 spill=f32"};
-  constexpr const char* texts[] = {block, plain_block, residual, rows, short_rows, many, many_short, batch, far};
+  constexpr const char* texts[] = {block, plain_block, residual, rows,   short_rows, many,  many_short,
+                                   batch, far,         losses,   beside, of_both,    alone, batch_loss};
   constexpr DType types[] = {DType::bf16, DType::f16, DType::f32};
   Random random(seed * 149 + 7);
   std::vector<Case> cases = small_second_pass_cases();
@@ -109,7 +143,7 @@ std::vector<Case> second_pass_cases(std::uint64_t seed) {
     cases.push_back(second_pass_case(conv(1, 256, 256, 128, 128, 3), block, 32, spill));
     if (spill[0] == 0) cases.back().options.plan = "";
   }
-  for (int tries = 0; cases.size() < 72 && tries < 4000; ++tries) {
+  for (int tries = 0; cases.size() < 110 && tries < 4000; ++tries) {
     const std::int64_t groups = random.between(1, 6), channels = 8 * groups * random.between(1, 4);
     const Conv2d x =
         conv(random.between(1, 4), random.between(20, 150), random.between(20, 150), 8 * random.between(1, 12),

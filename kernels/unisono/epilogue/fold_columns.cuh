@@ -3,6 +3,7 @@
 // StoredFolds those whose results are stored, ReturnedFolds (epilogue/returned.cuh) those of a level, which elements
 // read again; what is said of their results there, stands here too.
 #pragma once
+#include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/folds.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
 
@@ -35,10 +36,8 @@ struct FoldColumns {
 
   // Places: warpgroups' shares of an image's tiles of the same channels; tiles across; and channels with those past the
   // end.
-  UNISONO_DEVICE int slots() const {
-    return tail.geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups * Tail::kPhases;
-  }
-  UNISONO_DEVICE int across() const { return tail.geometry.tiles_n / Tail::kPhases * Config::kClusterN; }
+  UNISONO_DEVICE int slots() const { return tail.slots(); }
+  UNISONO_DEVICE int across() const { return tail.tiles_across(); }
   UNISONO_DEVICE size_t wide() const { return size_t(across()) * kN; }
   UNISONO_DEVICE int images() const { return tail.geometry.images; }
   // Where the workspace has this list's partial results, results and counters: stored ones first, then the lists of the
@@ -92,6 +91,53 @@ struct FoldColumns {
     }
   }
 
+  // The same where each block of rows comes by itself: what `Chosen` has of the slice joins that of the blocks before.
+  template <class Chosen>
+  UNISONO_DEVICE void join_slice(const At& at, int b, int s, FoldSlice<List, kEach>& slice, float count) const {
+    auto channel = [&](int k) {
+      const int place = Lanes::first_kept(lane()) + k;
+      return s * Tail::kSlice + 8 * (place / 2) + 2 * (lane() & 3) + (place & 1);
+    };
+#pragma unroll
+    for (int i = 0; i < kChannelFolds; ++i) {
+      if (!Chosen::has(i)) continue;
+      Lanes::run(List::channel_fold(i), slice.folded[i], lane());
+#pragma unroll
+      for (int k = 0; k < Lanes::kKept; ++k)
+        if (Lanes::writes(lane())) join_fold(i, channel(k), b, slice.folded[i][k]);
+    }
+#pragma unroll
+    for (int i = 0; i < kMoments; ++i) {
+      if (!Chosen::has(kChannelFolds + i)) continue;
+      Lanes::run(slice.mean[i], slice.m2[i], count, lane());
+#pragma unroll
+      for (int k = 0; k < Lanes::kKept; ++k)
+        if (Lanes::writes(lane())) join_moments(at, i, channel(k), b, slice.mean[i][k], slice.m2[i][k]);
+    }
+  }
+  // Block b of this warp's rows has a channel's fold, or mean and M2.
+  UNISONO_DEVICE void join_fold(int i, int channel, int b, float value) const {
+    float& to = own(warp(), i)[channel];
+    to = b == 0 ? value : join(List::channel_fold(i), to, value);
+  }
+  UNISONO_DEVICE void join_moments(const At& at, int i, int channel, int b, float mean, float m2) const {
+    float &to_mean = own(warp(), kChannelFolds + 2 * i)[channel],
+          &to_m2 = own(warp(), kChannelFolds + 2 * i + 1)[channel];
+    Moments all{rows_to(at, b), to_mean, to_m2};
+    if (b == 0)
+      all = {0.f, mean, m2};
+    else
+      merge(all, rows_to(at, b + 1) - all.count, mean, m2);
+    to_mean = all.mean, to_m2 = all.m2;
+  }
+  // This warp's rows of the first `blocks` blocks.
+  UNISONO_DEVICE float rows_to(const At& at, int blocks) const {
+    int count = 0;
+#pragma unroll
+    for (int b = 0; b < Tail::kBlocks; ++b) count += b < blocks ? at.rows.valid_of_16(64 * b + 16 * warp()) : 0;
+    return float(count);
+  }
+
   // What the whole tile adds up to, over this warp.
   UNISONO_DEVICE void add_whole(float* whole) const {
 #pragma unroll
@@ -127,6 +173,16 @@ struct FoldColumns {
 
   // After every warp has added its part.
   UNISONO_DEVICE void publish(const At& at) const {
+    put<EveryFold>(at);
+    count_in(at);
+  }
+  // All that this warpgroup adds to the tile's reductions is there.
+  UNISONO_DEVICE void count_in(const At& at) const {
+    if (comes_last(counters() + 1 + column(at), slots())) finish_column(at);
+  }
+  // What `Chosen` has of it, to the warpgroup's place.
+  template <class Chosen>
+  UNISONO_DEVICE void put(const At& at) const {
     tail.sync();
     const size_t plane = size_t(images()) * slots() * wide(),
                  place = (size_t(at.image) * slots() + at.slot) * wide() + at.first_channel;
@@ -142,12 +198,14 @@ struct FoldColumns {
       for (int n = tail.thread; n < kN; n += 128) {
 #pragma unroll
         for (int i = 0; i < kChannelFolds; ++i) {
+          if (!Chosen::has(i)) continue;
           const Fold kind = List::channel_fold(i);
           partials()[i * plane + place + n] =
               join(kind, join(kind, own(0, i)[n], own(1, i)[n]), join(kind, own(2, i)[n], own(3, i)[n]));
         }
 #pragma unroll
         for (int i = 0; i < kMoments; ++i) {
+          if (!Chosen::has(kChannelFolds + i)) continue;
           MomentMerger merger;
 #pragma unroll
           for (int w = 0; w < 4; ++w)
@@ -158,9 +216,9 @@ struct FoldColumns {
     }
     if (tail.thread == 0) {
 #pragma unroll
-      for (int i = 0; i < kTileFolds; ++i) tile_part(i, at)[at.slot] = joined(i);
+      for (int i = 0; i < kTileFolds; ++i)
+        if (Chosen::has(kChannelFolds + kMoments + i)) tile_part(i, at)[at.slot] = joined(i);
     }
-    if (comes_last(counters() + 1 + column(at), slots())) finish_column(at);
   }
   static UNISONO_DEVICE void put_moments(float* to, size_t plane, const Moments& m) {
     to[0] = m.count, to[plane] = m.mean, to[2 * plane] = m.m2;

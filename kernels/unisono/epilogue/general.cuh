@@ -45,6 +45,7 @@
 // place of an image: these are neighbours in the order of tiles and all in flight.
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
+#include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/returned.cuh"
 #include "unisono/epilogue/row_groups.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
@@ -171,32 +172,7 @@ struct General {
 
   // What a slice adds to a list's channel folds and moments, over the blocks so far.
   template <class List>
-  struct Slice {
-    static constexpr int kFolds = List::kChannelFolds, kMeans = List::kMoments;
-    float folded[larger(1, kFolds)][kEach], mean[larger(1, kMeans)][kEach], m2[larger(1, kMeans)][kEach];
-    UNISONO_DEVICE Slice() {
-#pragma unroll
-      for (int k = 0; k < kEach; ++k) {
-#pragma unroll
-        for (int i = 0; i < kFolds; ++i) folded[i][k] = nothing_of(List::channel_fold(i));
-#pragma unroll
-        for (int i = 0; i < kMeans; ++i) mean[i][k] = m2[i][k] = 0.f;
-      }
-    }
-    // An element's values; inverse: of the rows so far.
-    UNISONO_DEVICE void add(int k, const float* value, bool counts, float inverse) {
-#pragma unroll
-      for (int i = 0; i < kFolds; ++i)
-        folded[i][k] = join(List::channel_fold(i), folded[i][k], counts ? value[i] : nothing_of(List::channel_fold(i)));
-#pragma unroll
-      for (int i = 0; i < kMeans; ++i) {
-        float& centre = mean[i][k];
-        const float of = counts ? value[kFolds + i] : centre, delta = of - centre;
-        centre = fmaf(delta, inverse, centre);
-        m2[i][k] = fmaf(delta, of - centre, m2[i][k]);
-      }
-    }
-  };
+  using Slice = FoldSlice<List, kEach>;
   // Moments: 1 over the rows so far, and how many there are.
   struct Shares {
     float inverse[kRows], seen = 0.f;

@@ -36,6 +36,9 @@ UNISONO_DEVICE void store_result(void* address, uint4 value) {
   else
     *static_cast<uint4*>(address) = value;
 }
+UNISONO_DEVICE void store_octet(u16* to, const u32 (&words)[4]) {
+  *reinterpret_cast<uint4*>(to) = {words[0], words[1], words[2], words[3]};
+}
 UNISONO_DEVICE uint4 bits_of(const float (&x)[4]) {
   return {__float_as_uint(x[0]), __float_as_uint(x[1]), __float_as_uint(x[2]), __float_as_uint(x[3])};
 }

@@ -1,60 +1,239 @@
-// A normalisation over the channels of one pixel, all of which a warpgroup's tile has.
+// A normalisation over the channels of each row, by one statistic of a row: of its tile, or where a row's channels span
+// several tiles (Config::kMeets) merged from what each of them has of the row.
+//
+// Each warpgroup writes an entry for each of its rows (exchange/message.cuh), one for its tile, and waits for those of
+// all tiles across, which are neighbours in the order of tiles and all in flight: the exchange of epilogue/general.cuh,
+// of one level.
 #pragma once
+#include "unisono/exchange/message.cuh"
+#include "unisono/exchange/moments.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/ptx/arithmetic.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
 
 namespace unisono {
 
+struct RowTriple {
+  float x, y, z;
+};
 struct RowAffine {
   float mean, factor, shift;
 };
 
-// What normalises each row of the tile over its channels: row 64 b + 16 warp + lane / 4 + 8 half is number 2 b + half.
-// The four lanes of a row share a pivot, so that a large common offset costs no bits; deviations are taken from the
-// mean.
+// What a visitor says of it, if it is not kMoments: kRowStatistic, and for kSoftmax `static float exponential(float)`.
+enum class RowStatistic {
+  kMoments,  // mean and variance
+  kSquares,  // 0 and the mean of x²
+  kSoftmax   // elements become exp(x - m), m their tile's maximum, which a row's factor makes exp(x - max) / sum; the
+             // visitor's `affine` gets the maximum and the sum
+};
+template <RowStatistic kValue>
+struct SaidStatistic {
+  using Type = void;
+};
+template <class Visitor, class = void>
+struct RowStatisticOf {
+  static constexpr RowStatistic kValue = RowStatistic::kMoments;
+};
+template <class Visitor>
+struct RowStatisticOf<Visitor, typename SaidStatistic<Visitor::kRowStatistic>::Type> {
+  static constexpr RowStatistic kValue = Visitor::kRowStatistic;
+};
+
+// What a tile has of a row, or all tiles. kMoments: of `count` channels; kSquares: sum; kSoftmax: the maximum, and the
+// sum of exponentials from there.
+template <RowStatistic kKind>
+struct RowPart;
+
+template <>
+struct RowPart<RowStatistic::kMoments> {
+  MomentMerger merger;
+  UNISONO_DEVICE void add(float count, float mean, float m2) { merger.add(count, mean, m2); }
+  UNISONO_DEVICE RowTriple over_four() const {
+    const Moments all = Moments::over_lanes(merger.total(), 4);
+    return {all.count, all.mean, all.m2};
+  }
+};
+template <>
+struct RowPart<RowStatistic::kSquares> {
+  float sum = 0.f;
+  UNISONO_DEVICE void add(float of_tile, float, float) { sum += of_tile; }
+  UNISONO_DEVICE RowTriple over_four() const { return {over_four_lanes(sum), 0.f, 0.f}; }
+};
+// exp(x - maximum), 1 where they are equal, infinities too.
+template <class Visitor>
+UNISONO_DEVICE float exponential_from(float x, float maximum) {
+  return x == maximum ? 1.f : Visitor::exponential(x - maximum);
+}
+template <class Visitor>
+struct ExponentialPart {
+  float maximum = __uint_as_float(0xff800000u), sum = 0.f;
+  UNISONO_DEVICE void add(float of_tile, float exponentials, float) {
+    const float larger = max_nan(maximum, of_tile);
+    sum = fmaf(exponentials, exponential_from<Visitor>(of_tile, larger),
+               sum * exponential_from<Visitor>(maximum, larger));
+    maximum = larger;
+  }
+  UNISONO_DEVICE RowTriple over_four() const {
+    float all = maximum;
+#pragma unroll
+    for (int bit = 1; bit <= 2; bit *= 2) all = max_nan(all, __shfl_xor_sync(~0u, all, bit));
+    return {all, over_four_lanes(sum * exponential_from<Visitor>(maximum, all)), 0.f};
+  }
+};
+
 template <class Tile>
 struct RowStatistics {
   using Visitor = typename Tile::EpilogueVisitor;
-  static constexpr int kBlocks = Tile::kBlocks, kN = Tile::kN;
+  using At = typename Tile::At;
+  static constexpr int kBlocks = Tile::kBlocks, kRows = 2 * kBlocks, kN = Tile::kN;
   static constexpr Stores kStores = Tile::kStores;
+  static constexpr RowStatistic kKind = RowStatisticOf<Visitor>::kValue;
+  static constexpr bool kMeets = Tile::kRowsMeet;
 
   const Tile& tile;
+  const At& at;
 
-  UNISONO_DEVICE void of(RowAffine (&rows)[2 * kBlocks]) const {
-    const int lane = tile.thread & 31;
-    const float inverse = 1.f / float(tile.geometry.channels);
-    // Eight channels exist together or not at all, unless the number of channels is arbitrary.
-    auto some = [&](int j, int e, float x) {
-      if constexpr (kStores == Stores::kTma)
-        return x;
-      else
-        return 8 * j + 2 * (lane & 3) + e < tile.geometry.channels ? x : 0.f;
-    };
+  UNISONO_DEVICE int lane() const { return tile.thread & 31; }
+  // Channels of the tile that exist.
+  UNISONO_DEVICE int channels() const { return tile.geometry.channels - (kMeets ? at.first_channel : 0); }
+  UNISONO_DEVICE int row_of(int r) const { return 64 * (r / 2) + tile.thread / 32 * 16 + lane() / 4 + 8 * (r & 1); }
+
+  // f(element of row r, whether it exists) of this lane's. Eight channels exist together or not at all, unless the
+  // number of channels is arbitrary.
+  template <class F>
+  UNISONO_DEVICE void for_each(int r, F&& f) const {
+    const int b = r / 2, half = r & 1;
 #pragma unroll
-    for (int b = 0; b < kBlocks; ++b)
+    for (int j = 0; j < kN / 8; ++j)
+      if (8 * j < channels()) {
 #pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const float pivot = __shfl_sync(~0u, as_float(tile.acc[b][2 * half]), lane & ~3);
-        float sum = 0.f, m2 = 0.f;
-#pragma unroll
-        for (int j = 0; j < kN / 8; ++j)
-          if (8 * j < tile.geometry.channels)
-            sum += some(j, 0, tile.acc[b][4 * j + 2 * half] - pivot) +
-                   some(j, 1, tile.acc[b][4 * j + 2 * half + 1] - pivot);
-        const float mean = fmaf(over_four_lanes(sum), inverse, pivot);
-#pragma unroll
-        for (int j = 0; j < kN / 8; ++j)
-          if (8 * j < tile.geometry.channels) {
-            const float x = some(j, 0, tile.acc[b][4 * j + 2 * half] - mean),
-                        y = some(j, 1, tile.acc[b][4 * j + 2 * half + 1] - mean);
-            m2 = fmaf(x, x, fmaf(y, y, m2));
-          }
-        const float2 affine =
-            Visitor::affine(typename Visitor::Late{}, tile.uniform, mean, over_four_lanes(m2) * inverse);
-        rows[2 * b + half] = {mean, affine.x, affine.y};
+        for (int e = 0; e < 2; ++e)
+          f(tile.acc[b][4 * j + 2 * half + e], kStores == Stores::kTma || 8 * j + 2 * (lane() & 3) + e < channels());
       }
   }
+
+  // The tile's part of row r, over the row's four lanes.
+  UNISONO_DEVICE RowTriple part_of(int r) const {
+    if constexpr (kKind == RowStatistic::kMoments) {
+      return moments_of(r);
+    } else if constexpr (kKind == RowStatistic::kSquares) {
+      float sum = 0.f;
+      for_each(r, [&](float& x, bool exists) { sum = exists ? fmaf(as_float(x), as_float(x), sum) : sum; });
+      return {over_four_lanes(sum), 0.f, 0.f};
+    } else {
+      float maximum = __uint_as_float(0xff800000u);
+      for_each(r, [&](float& x, bool exists) { maximum = exists ? max_nan(maximum, as_float(x)) : maximum; });
+#pragma unroll
+      for (int bit = 1; bit <= 2; bit *= 2) maximum = max_nan(maximum, __shfl_xor_sync(~0u, maximum, bit));
+      const float centre = maximum == __uint_as_float(0xff800000u) ? 0.f : maximum;
+      float sum = 0.f;
+      for_each(r, [&](float& x, bool exists) {
+        const float e = Visitor::exponential(as_float(x) - centre);
+        sum += exists ? e : 0.f;
+        x = as_float(e);
+      });
+      return {maximum, over_four_lanes(sum), 0.f};
+    }
+  }
+  // The four lanes of a row share a pivot, so that a large common offset costs no bits; deviations are taken from the
+  // mean.
+  UNISONO_DEVICE RowTriple moments_of(int r) const {
+    const int here = smaller(kN, channels());
+    const float inverse = 1.f / float(here),
+                pivot = __shfl_sync(~0u, as_float(tile.acc[r / 2][2 * (r & 1)]), lane() & ~3);
+    float sum = 0.f, m2 = 0.f;
+    float pair[2];
+    int e = 0;
+    for_each(r, [&](float& x, bool exists) {
+      pair[e] = exists ? as_float(x) - pivot : 0.f;
+      if (e == 1) sum += pair[0] + pair[1];
+      e ^= 1;
+    });
+    const float mean = fmaf(over_four_lanes(sum), inverse, pivot);
+    for_each(r, [&](float& x, bool exists) {
+      pair[e] = exists ? as_float(x) - mean : 0.f;
+      if (e == 1) m2 = fmaf(pair[0], pair[0], fmaf(pair[1], pair[1], m2));
+      e ^= 1;
+    });
+    return {float(here), mean, over_four_lanes(m2)};
+  }
+
+  // From a row's statistic, and what its tile has of it, to what normalises its elements.
+  UNISONO_DEVICE RowAffine affine_of(const RowTriple& all, const RowTriple& own) const {
+    const typename Visitor::Late late{};
+    if constexpr (kKind == RowStatistic::kMoments) {
+      const float2 affine = Visitor::affine(late, tile.uniform, all.y, all.z * (1.f / float(tile.geometry.channels)));
+      return {all.y, affine.x, affine.y};
+    } else if constexpr (kKind == RowStatistic::kSquares) {
+      const float2 affine = Visitor::affine(late, tile.uniform, 0.f, all.x * (1.f / float(tile.geometry.channels)));
+      return {0.f, affine.x, affine.y};
+    } else {
+      const float2 affine = Visitor::affine(late, tile.uniform, all.x, all.y);
+      return {0.f, affine.x * (exponential_from<Visitor>(own.x, all.x) / all.y), affine.y};
+    }
+  }
+
+  // What normalises each row of the tile: row 64 b + 16 warp + lane / 4 + 8 half is number 2 b + half.
+  UNISONO_DEVICE void of(RowAffine (&rows)[kRows]) const {
+    RowTriple own[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) own[r] = part_of(r);
+    if constexpr (kMeets) {
+      RowTriple all[kRows];
+      exchange(own, all);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) rows[r] = affine_of(all[r], own[r]);
+    } else {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) rows[r] = affine_of(own[r], own[r]);
+    }
+  }
+
+  // The statistics of this thread's rows, of all tiles across: every fourth tile a lane, in order, then the four lanes
+  // of a row.
+  UNISONO_DEVICE void exchange(const RowTriple (&own)[kRows], RowTriple (&all)[kRows]) const {
+    const int across = tile.tiles_across(), quarter = lane() & 3;
+    auto row = [&](int r) {
+      return reinterpret_cast<Entry*>(tile.fixed.folds.rows) +
+             ((size_t(at.image) * tile.slots() + at.slot) * Tile::kPixels + row_of(r)) * across;
+    };
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+      if ((r & 3) == quarter) write_entry(row(r) + at.first_channel / kN, own[r].x, own[r].y, own[r].z, tile.epoch);
+    Part part[kRows];
+    for (int t = quarter; t < across; t += 4) {
+      uint4 entry[kRows];
+      Watchdog watchdog;
+      delay_point();
+      for (;;) {
+        bool complete = true;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) entry[r] = load_whole(row(r) + t);
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) complete &= entry[r].w == tile.epoch + 1;
+        if (complete) break;
+        __nanosleep(kPollPause);
+        watchdog.tick();
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+        part[r].add(__uint_as_float(entry[r].x), __uint_as_float(entry[r].y), __uint_as_float(entry[r].z));
+    }
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) all[r] = part[r].over_four();
+  }
+
+  template <RowStatistic kOf, class Of>
+  struct PartOf {
+    using Type = RowPart<kOf>;
+  };
+  template <class Of>
+  struct PartOf<RowStatistic::kSoftmax, Of> {
+    using Type = ExponentialPart<Of>;
+  };
+  using Part = typename PartOf<kKind, Visitor>::Type;
 };
 
 }  // namespace unisono

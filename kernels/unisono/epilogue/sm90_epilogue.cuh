@@ -2,8 +2,9 @@
 // What a visitor supplies is in epilogue/visitor.cuh.
 #pragma once
 #include "unisono/epilogue/columns.cuh"
+#include "unisono/epilogue/fold_slice.cuh"
+#include "unisono/epilogue/general_needs.cuh"
 #include "unisono/epilogue/held_tiles.cuh"
-#include "unisono/epilogue/row_groups.cuh"
 #include "unisono/epilogue/row_statistics.cuh"
 #include "unisono/epilogue/sm90_fetch.cuh"
 #include "unisono/epilogue/sm90_fragment.cuh"
@@ -27,21 +28,6 @@ enum class Norm {
               // then, in the output's place in memory
   kRows,      // over the channels of one pixel, all of which are in the tile: nothing is exchanged
   kGeneral,   // none of these; rows have values of their own, reductions are read or stored: epilogue/general.cuh
-};
-
-// What only a general epilogue's visitor says: how many results TMA stores, and the shared memory of its reductions.
-template <class Config, class Visitor, bool kGeneral>
-struct GeneralNeeds {
-  static constexpr int kTiled = 1, kFoldBytes = 0;
-  static constexpr bool kMeets = false;
-};
-template <class Config, class Visitor>
-struct GeneralNeeds<Config, Visitor, true> {
-  static constexpr int kTiled = Visitor::kTiled;
-  static constexpr bool kMeets = Config::kMeets;
-  static constexpr int kFoldWords = larger(Visitor::kChannelFolds + 2 * Visitor::kMoments, Returns<Visitor>::words());
-  static constexpr int kFoldOnly = int(shared_layout::fold_bytes(kFoldWords, Config::kTileN, Visitor::kTileFolds)),
-                       kFoldBytes = kFoldOnly + RowGroups<Config, Visitor>::kBytes;
 };
 
 // The rows and channels of a tile that one warpgroup holds.
@@ -98,6 +84,8 @@ struct Epilogue {
                        kFetchEnd = kFetchBefore ? Visitor::kTensorsBefore : Visitor::kTensors;
   static constexpr bool kNormalises = kExchange || kNorm == Norm::kRows, kRows = kNorm == Norm::kRows,
                         kSecondPass = kNorm == Norm::kStreamed;
+  // Tiles of a row wait for one another.
+  static constexpr bool kRowsMeet = kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet;
   static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);  // words of a channel
   // The second store has staging buffers of its own; the second pass writes it from registers.
   static constexpr SideStore kSide = Visitor::kSide;
@@ -118,7 +106,7 @@ struct Epilogue {
     s.late_words = kLate;
     s.side_before = kSide == SideStore::kBefore;
     s.side_after = kSide == SideStore::kAfter;
-    s.folds = Needs::kFoldBytes;
+    s.folds = kSecondPass ? PassFolds<Visitor>::bytes(kN) : Needs::kFoldBytes;
     return shared_layout::epilogue_layout(s);
   }();
 
@@ -183,6 +171,10 @@ struct Epilogue {
   }
   UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
 
+  // Warpgroups' shares of an image's tiles of the same channels; tiles across.
+  UNISONO_DEVICE int slots() const { return geometry.tiles_m * Config::kClusterM * Config::kTileWarpgroups * kPhases; }
+  UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n / kPhases * Config::kClusterN; }
+
   UNISONO_DEVICE u8* side_staging(int warp, int i) const {
     return memory + kSideOffset + warp * kSideStaging + i * kSliceBytes;
   }
@@ -232,6 +224,8 @@ struct Epilogue {
 
   // The accumulators become the input of the normalisation; the second store, if it comes from here, is on its way.
   UNISONO_DEVICE void apply_before(const At& at);
+  // Its slice s of block b.
+  UNISONO_DEVICE void store_before(const At& at, int b, int s, const u32 (&packed)[kSlice / 4]) const;
 
   // Tensor maps of the pixels of the tile's parity phase.
   UNISONO_DEVICE const TensorMap& output_map(const At& at) const { return map_of(fixed.output, 0, at); }

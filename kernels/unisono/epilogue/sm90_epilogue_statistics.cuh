@@ -1,47 +1,57 @@
 // How a tile is normalised: what comes ahead of it, the statistics, and tiles that wait for the second pass.
 #pragma once
 #include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/epilogue/sm90_pass_folds.cuh"
 
 namespace unisono {
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
+UNISONO_DEVICE void Epilogue<Config, Visitor>::store_before(const At& at, int b, int s,
+                                                            const u32 (&packed)[kSlice / 4]) const {
   const int warp = thread / 32, lane = thread & 31;
+  const int place = (b * kSlices + s) % kSideBuffers;
+  if (!kSwap && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
+  if (!kSwap) __syncwarp();
+  write_slice(side_staging(0, place), kSideStaging, packed);
+  close_slice<kSideBuffers>();
+  if constexpr (kStores != Stores::kTma)
+    store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
+  else if (lane == 0)
+    store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
   constexpr bool kFetches = kFetch > 0 && kFetchBefore;
-  Ring<0, kTensorsBefore, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
+  Ring<0, kTensorsBefore, kFetches ? kFetch : 0> ring{visitor, geometry, thread / 32, thread & 31};
   const Fetch<Epilogue> fetch{*this};
   ring.open(0, kPairs, at);
   if constexpr (kSwap && kSide == SideStore::kBefore) open_staging();
+  AheadFolds<Config, Visitor> folds{*this, at};
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
     for (int s = 0; s < kSlices; ++s) {
       u32 packed[kSlice / 4];
+      folds.open(b);
       int pair = 0;
       if constexpr (kFetches) fetch.await((b * kSlices + s) % kStoreBuffers, ring);
       for_pairs<0, kTensorsBefore>(
           at, b, s, ring, kPairs,
           [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
             const float v = as_float(x), w = as_float(y);
+            folds.add(s, v, w, one, two, t1, t2);
             if constexpr (kSide == SideStore::kBefore)
               packed[pair++] =
                   Visitor::Side::pack(Visitor::side(v, one, t1, uniform), Visitor::side(w, two, t2, uniform));
             x = as_float(Visitor::before(v, one, t1, uniform));
             y = as_float(Visitor::before(w, two, t2, uniform));
           });
-      if constexpr (kSide == SideStore::kBefore) {
-        const int place = (b * kSlices + s) % kSideBuffers;
-        if (!kSwap && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
-        if (!kSwap) __syncwarp();
-        write_slice(side_staging(0, place), kSideStaging, packed);
-        close_slice<kSideBuffers>();
-        if constexpr (kStores != Stores::kTma)
-          store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
-        else if (lane == 0)
-          store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
-      }
+      if constexpr (kSide == SideStore::kBefore) store_before(at, b, s, packed);
+      folds.close(b, s);
       if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
     }
+  folds.put();
 }
 
 template <class Config, class Visitor>

@@ -195,7 +195,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
 template <class Config, class Visitor>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::store_result(const At& at) {
   RowAffine rows[2 * kBlocks];
-  if constexpr (kRows) RowStatistics<Epilogue>{*this}.of(rows);
+  if constexpr (kRows) RowStatistics<Epilogue>{*this, at}.of(rows);
   // The difference first: exact where x is near the mean, so a large common offset costs no bits.
   auto normalised = [&](float x, const float* column, int row) {
     if constexpr (kRows)

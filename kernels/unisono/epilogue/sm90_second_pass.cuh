@@ -9,6 +9,7 @@
 #include "unisono/epilogue/octets.cuh"
 #include "unisono/epilogue/results.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/epilogue/sm90_pass_folds.cuh"
 
 namespace unisono {
 
@@ -46,6 +47,7 @@ struct SecondPass {
   // since results leave from registers.
   static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0 || kWideMain;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
+  using Folds = BehindFolds<Config, Visitor, kLanesPerRow>;
 
   // Columns of one image and tile of channels pass from the spare warp to a consumer group and back.
   struct Handover {
@@ -255,12 +257,14 @@ struct SecondPass {
 
   // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place unless kWideMain. Rows and channels
   // outside the output are computed too, from zeros; the store drops them.
-  UNISONO_DEVICE void normalise(const At& at, Chunk columns, int step, int lane) const;
+  UNISONO_DEVICE void normalise(const At& at, Chunk columns, int step, int lane, Folds& folds) const;
 
-  // The results of two neighbours: gives those that TMA stores, packed, and puts the others into `direct`.
+  // The results of two neighbours: gives those that TMA stores, packed, and puts the others into `direct`; and what
+  // they add to reductions.
   template <class Row, class Direct>
   UNISONO_DEVICE u32 pair_of(float x, float y, const float* of_x, const float* of_y, const float* tensor_x,
-                             const float* tensor_y, const Row& row, bool exists, int w, Direct& direct) const;
+                             const float* tensor_y, const Row& row, bool exists, int w, Direct& direct,
+                             Folds& folds) const;
   template <class Direct>
   UNISONO_DEVICE void store_direct(const Direct& direct, const At& at, int slice, int chunk, bool valid,
                                    u64 offset) const;

@@ -27,10 +27,13 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   const Chunk chunk(*this, lane);
   typename First::HeadTile head;
   first.begin_head(head, at);
+  Folds folds(first, at);
 #pragma unroll kStepsUnrolled
   for (int step = 0; step < kSteps; ++step) {
     if (spilled) mbarrier_wait(loaded(step), rounds & 1);
-    normalise(at, chunk, step, lane);
+    folds.open();
+    normalise(at, chunk, step, lane, folds);
+    folds.close(step % First::kBlocks, slice_of(step));
     if constexpr (!kBeside && !kWideMain) {
       fence_async_shared();
       __syncwarp();
@@ -40,6 +43,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
     }
   }
   if (spilled) ++rounds;
+  folds.put();
   if constexpr (kBeside && !kWideMain) {
     fence_async_shared();
     __syncwarp();
@@ -87,11 +91,19 @@ template <class Config, class Visitor>
 template <class Row, class Direct>
 UNISONO_DEVICE u32 SecondPass<Config, Visitor>::pair_of(float x, float y, const float* of_x, const float* of_y,
                                                         const float* tensor_x, const float* tensor_y, const Row& row,
-                                                        bool exists, int w, Direct& direct) const {
+                                                        bool exists, int w, Direct& direct, Folds& folds) const {
   if constexpr (Results::kResults > 0) {
     float of_pair[2][Results::kResults];
-    Visitor::results(x, of_x, tensor_x, row, first.uniform, exists, of_pair[0]);
-    Visitor::results(y, of_y, tensor_y, row, first.uniform, exists, of_pair[1]);
+    if constexpr (PassFolds<Visitor>::kValues > 0) {
+      float values[2][PassFolds<Visitor>::kValues] = {};
+      Visitor::results(x, of_x, tensor_x, row, first.uniform, exists, of_pair[0], values[0]);
+      Visitor::results(y, of_y, tensor_y, row, first.uniform, exists, of_pair[1], values[1]);
+      folds.add(2 * w, values[0], exists);
+      folds.add(2 * w + 1, values[1], exists);
+    } else {
+      Visitor::results(x, of_x, tensor_x, row, first.uniform, exists, of_pair[0]);
+      Visitor::results(y, of_y, tensor_y, row, first.uniform, exists, of_pair[1]);
+    }
     direct.put(w, of_pair[0] + !kWideMain, of_pair[1] + !kWideMain);
     if constexpr (kWideMain)
       return 0;
@@ -116,7 +128,8 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::store_direct(const Direct& dire
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, int step, int lane) const {
+UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, int step, int lane,
+                                                           Folds& folds) const {
   const int m = row_of(step, first.thread / 32), slice = slice_of(step);
   const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
   if (first_row >= 16) return;
@@ -151,6 +164,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
 #pragma unroll
     for (int j = 0; j < kPiecesAtOnce; ++j) {
       const int i = start + j;
+      folds.begin_row(valid(i));
       u32 words[4], beside[kSide ? 4 : 1];
       ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
 #pragma unroll
@@ -161,16 +175,14 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
         float tensor[2][larger(1, kTensors)];
         tensors[j].pair(w, tensor[0], tensor[1]);
         const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
-        words[w] = pair_of(x, y, of_x, of_y, tensor[0], tensor[1], rows[j], exists(i), w, direct);
+        words[w] = pair_of(x, y, of_x, of_y, tensor[0], tensor[1], rows[j], exists(i), w, direct, folds);
         if constexpr (kSide)
           beside[w] = Visitor::Side::pack(Visitor::side(x, of_x, tensor[0], first.uniform),
                                           Visitor::side(y, of_y, tensor[1], first.uniform));
       }
       if constexpr (!kWideMain) *at_row(i, 0) = {words[0], words[1], words[2], words[3]};
       if constexpr (kSide)
-        if (exists(i))
-          *reinterpret_cast<uint4*>(static_cast<u16*>(first.fixed.side_memory) + offset_of(i)) = {beside[0], beside[1],
-                                                                                                  beside[2], beside[3]};
+        if (exists(i)) store_octet(static_cast<u16*>(first.fixed.side_memory) + offset_of(i), beside);
       store_direct(direct, at, slice, chunk, valid(i), offset_of(i));
     }
   }

@@ -80,10 +80,9 @@ struct ConvFprop {
                                             : kStreamed       ? 216
                                                               : 224;
   static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
-  static constexpr bool kWorkspace = kSplit || kExchange || Tail::Needs::kMeets;
+  static constexpr bool kWorkspace = kSplit || kExchange || Tail::kMeets;
   static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // CTAs that come and leave are counted
-  static_assert(!Tail::Needs::kMeets || (!kSplit && kGroup == 0),
-                "tiles that wait for one another are whole, and neighbours");
+  static_assert(!Tail::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
   template <int i>
   static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
   static constexpr bool kSpread = Tail::kFetch > 0 && kConsumerGroups == 1 && !kSplit && !kDirect;

@@ -3,6 +3,7 @@
 namespace unisono::families {
 
 const plan::Epilogue& form_of(const plan::Epilogue& e, const Plan& plan) {
+  if (plan.rows_form && e.rows) return *e.rows;
   return plan.streamed_form && e.streamed ? *e.streamed : e;
 }
 

@@ -109,10 +109,10 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
       for (const plan::General::Domain& d : level)
         for (const auto* list : {&d.folds, &d.moments})
           for (const ValueId id : *list) before.push_back(graph[id].inputs[0]);
-    for (const plan::General::Domain& d : epilogue.general->domains)
-      for (const auto* list : {&d.folds, &d.moments})
-        for (const ValueId id : *list) after.push_back(graph[id].inputs[0]);
   }
+  for (const plan::General::Domain& d : plan::stored_folds(epilogue))
+    for (const auto* list : {&d.folds, &d.moments})
+      for (const ValueId id : *list) after.push_back(graph[id].inputs[0]);
   for (const plan::Output& output : epilogue.outputs)
     if (is_element(output))
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
@@ -149,11 +149,6 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
         "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
         "tiles are an image's. Take them for each image (per=b)");
   const bool per_pixel = epilogue.norm && epilogue.norm->per_pixel;
-  if (per_pixel && conv.k > tile_limits.channels)
-    reasons.push_back(fmt::format(
-        "channels: a normalisation over the {} channels of a pixel; a tile holds all of them, {} at most. Use "
-        "the cpu device, or normalise groups of channels over an image's pixels (group_norm)",
-        conv.k, tile_limits.channels));
   constexpr std::int64_t widest_direct = 64;
   const std::int64_t widest = std::max(gathering_of(task).direct ? widest_direct : conv.k / conv.groups,
                                        beyond_group_tiles(task) ? 0 : widest_group_tile(conv));

@@ -58,12 +58,17 @@ int ConvConfig::floats() const {
 
 bool ConvConfig::wide() const {
   const auto* general = std::get_if<GeneralReductions>(&statistics);
-  return general && general->wide;
+  return general ? general->wide : rows_meet();
 }
 
 bool ConvConfig::meets() const {
   const auto* general = std::get_if<GeneralReductions>(&statistics);
-  return general && general->meets;
+  return general ? general->meets : rows_meet();
+}
+
+bool ConvConfig::rows_meet() const {
+  const auto* rows = std::get_if<RowStatistics>(&statistics);
+  return rows && rows->meets;
 }
 
 int ConvConfig::resampled_maps() const {

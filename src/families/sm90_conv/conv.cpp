@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "families/sm90_conv/cost.hpp"
 #include "families/sm90_conv/geometry.hpp"
@@ -40,6 +41,7 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
     for (const ConvConfig& config : configurations(*problem, device, fields)) {
       all.push_back(examine(config, *problem, device, fields));
       all.back().plan.streamed_form = wanted.second_pass;
+      all.back().plan.rows_form = &wanted == epilogue.rows.get();
     }
   };
   const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
@@ -48,9 +50,14 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
     if (phases && fields.load != sm90::Load::gather) add(*phases, wanted);
     if (std::ranges::none_of(all, legal)) add(task, wanted);
   };
-  add_forms(epilogue);
-  const bool alone = !epilogue.resampled.any() && !epilogue.head && epilogue.moments.channels == 0;
-  if (epilogue.streamed && alone && std::ranges::none_of(all, legal)) add_forms(*epilogue.streamed);
+  const auto add_other = [&](const std::shared_ptr<const plan::Epilogue>& form) {  // with all that is wanted beside it
+    if (form && form->resampled == epilogue.resampled && !form->head == !epilogue.head &&
+        epilogue.moments.channels == 0 && std::ranges::none_of(all, legal))
+      add_forms(*form);
+  };
+  add_other(epilogue.rows);
+  if (std::ranges::none_of(all, legal)) add_forms(epilogue);
+  add_other(epilogue.streamed);
   // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
   const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
   if (!fields.load && std::ranges::any_of(all, grouped))

@@ -6,6 +6,7 @@
 #include "families/sm90/cost.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
+#include "families/sm90_conv/streaming.hpp"
 #include "unisono/params/sm90_group_slices.cuh"
 
 namespace unisono::families::sm90_conv {
@@ -51,6 +52,9 @@ struct Constants : sm90::LaunchConstants {
   double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
   double reload = 12;                    ///< spilled, loaded back
   double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
+  // Share of L2 where tiles wait for the hints alone, and of the time of all bytes that the order adds or saves:
+  // 1,512,512,128,128,3 takes 136 by rows, 132.7 with hints, and no less by channels
+  double hinted = 0.27, ordered = 0.8;
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;  ///< streamed: others wait
@@ -170,7 +174,8 @@ struct TileClocks {
 
 /// Rows of the grid (a tile for each CTA) over which the items of an image spread.
 double rows_of_image(const ConvPlan& p) {
-  return static_cast<double>(p.tiles_m) * p.tiles_n * p.splits / clusters_of(p);
+  const bool by_channels = p.config.streamed() && p.config.streamed()->by_channels;  // a tile across by itself
+  return static_cast<double>(p.tiles_m) * (by_channels ? 1 : p.tiles_n) * p.splits / clusters_of(p);
 }
 
 /// Clocks to merge a tile's columns, whose mean and M2 pass from lane to lane and warp to warp in units of so many
@@ -200,7 +205,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     element += k.statistics + k.round;
     t.epilogue += k.publish_clk + columns_clk(c, c.features.moments);
   }
-  if (c.meets()) t.epilogue += k.exchange_clk * problem.row_levels;
+  if (c.meets()) t.epilogue += k.exchange_clk * std::max(1, problem.row_levels);
   if (exchanges(c.mode())) {
     const double rows = rows_of_image(p), groups = c.schedule.consumer_groups();
     t.epilogue += columns_clk(c, c.unit());
@@ -266,6 +271,18 @@ double spilled_bytes(const ConvPlan& p) {
              : 0.0;
 }
 
+/// Bytes that the order of tiles and the hints to L2 add, or save: by channels an image is read again for each tile
+/// across, from memory if L2 does not hold it; with hints L2 keeps some more of the tiles that wait.
+double order_bytes(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& d) {
+  const StreamedStatistics* s = p.config.streamed();
+  if (!s) return 0;
+  const Conv2d& v = problem.conv;
+  const double image = static_cast<double>(v.h * v.w * v.c * problem.element_bytes());
+  const double again = s->by_channels && image > d.l2_bytes / 2 ? (p.tiles_n - 1) * image : 0.0;
+  const double kept = s->hints ? std::min(spilled_beyond_l2(*s, problem, d), k.hinted * d.l2_bytes) : 0.0;
+  return static_cast<double>(v.n) * (again - kept);
+}
+
 }  // namespace
 
 double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
@@ -278,7 +295,9 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));
-  return sm90::soft_max({clocks, power, memory}) * (measured(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0);
+  const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
+  return (sm90::soft_max({clocks, power, memory}) + order) * (measured(c) ? 1.0 : k.unmeasured) *
+         (c.atoms() > 1 ? k.deep : 1.0);
 }
 
 }  // namespace unisono::families::sm90_conv

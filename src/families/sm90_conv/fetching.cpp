@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "families/sm90/fields.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
+#include "families/sm90_conv/stages.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -32,6 +34,19 @@ std::optional<plan::Refusal> beyond_fetching(const ConvConfig& c, const sm90::Co
 
 int fetchable(const ConvConfig& c, const sm90::ConvProblem& p) {
   return beyond_fetching(c, p) ? 0 : std::min(p.fetchable, most_fetched);
+}
+
+void add_fetching(std::vector<ConvConfig>& list, const ConvConfig& base, const sm90::ConvProblem& p,
+                  const plan::Device& d, const sm90::FixedFields& fixed) {
+  const int most = fetchable(base, p);
+  std::set<int> counts{0, std::min(1, most), most};
+  if (fixed.fetch) counts = {*fixed.fetch};
+  for (const int count : counts) {
+    list.push_back(base);
+    if (most == 0 && count == 0) continue;
+    list.back().features.fetch = count;
+    if (count > 0 && !choose_buffers(list.back(), p, d, fixed) && !fixed.fetch) list.pop_back();
+  }
 }
 
 std::optional<plan::Refusal> refuse_fetch(const ConvConfig& c, const sm90::ConvProblem& p) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "families/sm90/fetchable.hpp"
+#include "families/sm90/fields.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/config.hpp"
 
@@ -17,6 +18,10 @@ inline constexpr int most_fetched = 3;
 
 /// How many a kernel of this configuration could fetch.
 int fetchable(const ConvConfig& config, const sm90::ConvProblem& problem);
+
+/// Adds the configuration to the list for each number of operands that TMA may bring, with the buffers that they need.
+void add_fetching(std::vector<ConvConfig>& list, const ConvConfig& base, const sm90::ConvProblem& problem,
+                  const plan::Device& device, const sm90::FixedFields& fixed);
 
 /// Why a kernel of this configuration cannot fetch as many as it says; nothing: it can.
 std::optional<plan::Refusal> refuse_fetch(const ConvConfig& config, const sm90::ConvProblem& problem);

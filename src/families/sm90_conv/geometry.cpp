@@ -76,7 +76,7 @@ void lay_out_statistics(ConvPlan& p) {
   p.segments_per_image = static_cast<int>(divide_up(p.slots_per_image, p.segment_slots));
 }
 
-/// General: as FoldColumns of kernels/unisono/epilogue/fold_columns.cuh finds them.
+/// As FoldColumns of kernels/unisono/epilogue/fold_columns.cuh finds them.
 void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const plan::VisitorShape& v = problem.visitor;
@@ -96,10 +96,20 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
   w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
+/// As RowStatistics of kernels/unisono/epilogue/row_statistics.cuh finds them: an entry of each row and tile across.
+void lay_out_rows(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
+  const ConvConfig& c = p.config;
+  const auto across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.schedule.cluster.n;
+  w.fold_rows =
+      take(to, w.bytes, product(p.images, p.slots_per_image, across, c.tile.m / c.schedule.warpgroups(), entry_bytes));
+}
+
 Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
-  if (c.mode() == sm90::NormMode::general) lay_out_folds(to, w, p, problem);
+  if (c.mode() == sm90::NormMode::general || (c.streamed() && problem.visitor.folds()))
+    lay_out_folds(to, w, p, problem);
+  if (c.rows_meet()) lay_out_rows(to, w, p, problem);
   if (w.bytes == 0 && !p.cooperative) return w;
   w.exits = take(to, w.bytes, product(8));  // CTAs that left; in checked builds those that came, too
   if (!p.cooperative) return w;
@@ -158,7 +168,8 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.config = config;
   Narrowing to;
   lay_out_tiles(to, p, problem);
-  if (exchanges(config.mode()) || config.mode() == sm90::NormMode::general || config.features.moments > 0)
+  if (exchanges(config.mode()) || config.mode() == sm90::NormMode::general || config.rows_meet() ||
+      config.features.moments > 0)
     p.slots_per_image = to.as<int>(Checked("slots of statistics", p.tiles_m) * config.schedule.cluster.m *
                                    config.schedule.warpgroups() * problem.phases());
   if (to.beyond()) return sm90::unfit("size: {}", *to.beyond());  // before anything is divided by these numbers
@@ -173,7 +184,7 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.made_for_groups = config.operands.grouped() || (problem.conv.groups > 1 && config.gathered() &&
                                                     config.gathered()->vectors && !config.gathered()->direct);
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
-  p.numerics = {.folds = config.mode() == sm90::NormMode::general,
+  p.numerics = {.folds = config.mode() == sm90::NormMode::general || problem.visitor.folds(),
                 .kept_columns = config.streamed() ? config.unit() : 0,
                 .kept = config.streamed() ? config.streamed()->spill : std::nullopt};
   return p;

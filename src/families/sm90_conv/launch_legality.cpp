@@ -32,7 +32,8 @@ std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::Con
                p.not_streamed.empty() ? "Store what they read and let a kernel of its own read it" : p.not_streamed)
         .exceeding(static_cast<double>(sharing), static_cast<double>(held));
   if (c.meets() && plan.tiles_n > held)
-    return sm90::unfit("general: a row has {} tiles that wait for one another, {} fit in flight", plan.tiles_n, held)
+    return sm90::unfit("{}: a row has {} tiles that wait for one another, {} fit in flight", to_string(c.mode()),
+                       plan.tiles_n, held)
         .exceeding(plan.tiles_n, static_cast<double>(held));
   if (c.mode() == sm90::NormMode::resident && image > held && image > 1)
     return sm90::unfit("resident: an image has {} tiles, {} fit in flight", image, held)

@@ -4,6 +4,7 @@
 #include "families/sm90_conv/features.hpp"
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/rows.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/streaming.hpp"
 
@@ -59,6 +60,7 @@ int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budg
                              : 8 + 4 * fetched);
   registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
   if (c.mode() == sm90::NormMode::general) registers += general_registers(c, p);
+  if (c.streamed()) registers += 8 * p.visitor.fold_words + p.visitor.tile_folds;
   if (p.stores > 1) registers += slice_channels(c.tile.n) / 4;
   return std::min(registers, budget - 32);
 }
@@ -232,11 +234,8 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
     return unfit("mode: {}; only `streamed` serves this form of the epilogue", to_string(c.mode()));
   if (c.streamed())
     if (auto refusal = refuse_streamed(c, p)) return refusal;
-  if (c.mode() == sm90::NormMode::rows && c.schedule.swap)
-    return unfit("swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
-  if (c.mode() == sm90::NormMode::rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1))
-    return unfit("rows: {} channels a tile, {} tiles across a cluster; one tile has all {} channels", c.tile.n,
-                 c.schedule.cluster.n, p.extents.cols);
+  if (c.mode() == sm90::NormMode::rows)
+    if (auto refusal = refuse_rows(c, p)) return refusal;
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
     return unfit("halo tiles: statistics run over all images, and halo tiles are an image's");
   if (p.uses_raw && c.mode() != sm90::NormMode::resident)

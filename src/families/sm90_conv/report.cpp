@@ -71,6 +71,13 @@ std::string reason_of_spill(const StreamedStatistics& s) {
   return text;
 }
 
+std::string reason_of_folds(const plan::Epilogue& epilogue) {
+  std::size_t stored = 0;
+  for (const plan::General::Domain& d : epilogue.folds) stored += d.folds.size() + d.moments.size();
+  return stored == 0 ? ""
+                     : fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
+}
+
 std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
   const int image = p.tiles_m * p.tiles_n;
   switch (p.config.mode()) {
@@ -84,9 +91,15 @@ std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
     case sm90::NormMode::streamed:
       return fmt::format(
           "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in "
-          "memory if their image is not complete by then{}",
-          image, reason_of_spill(*p.config.streamed()));
+          "memory if their image is not complete by then{}{}",
+          image, reason_of_spill(*p.config.streamed()), reason_of_folds(epilogue));
     case sm90::NormMode::rows:
+      if (p.config.rows_meet())
+        return fmt::format(
+            "rows: the {} tiles of a row, all in flight, exchange what each has of it, one statistic; accumulators "
+            "wait "
+            "in registers, stored once",
+            p.tiles_n * p.config.schedule.cluster.n);
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
              "once";
     case sm90::NormMode::general: return reason_of_general(p, epilogue);

@@ -9,8 +9,9 @@ bool second_pass(const ConvConfig& c) { return c.mode() == sm90::NormMode::strea
 
 int fetched(const ConvConfig& c) { return c.features.fetch.value_or(0); }
 
-/// Bytes for the reductions of a general epilogue.
+/// Bytes for the reductions of a general epilogue, and for those that a second pass stores.
 shared_layout::Bytes fold_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
+  if (second_pass(c)) return v.folds() ? shared_layout::fold_bytes(v.own_words, c.tile.n, v.tile_folds) : 0;
   if (c.mode() != sm90::NormMode::general) return 0;
   int places = 0;
   for (const int width : v.group_widths) places += (c.tile.n + width - 1) / width;

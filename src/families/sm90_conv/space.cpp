@@ -44,7 +44,7 @@ std::vector<int> widths(const sm90::ConvProblem& p) {
     std::erase_if(found, [&](int n) { return group % n != 0; });
   }
   if (p.group_tiles) sm90::add_group_tiles(p.conv, found);
-  if (p.per_pixel || (p.row_waits && channels <= 256 && p.conv.groups == 1))
+  if ((p.per_pixel && (channels <= 256 || p.conv.groups > 1)) || (p.row_waits && channels <= 256 && p.conv.groups == 1))
     std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};
 }
@@ -206,8 +206,8 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
     case sm90::NormMode::resident: return ResidentStatistics{unit};
     case sm90::NormMode::streamed: return streamed_statistics(unit, p, fixed);
     case sm90::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns};
-    case sm90::NormMode::none:
-    case sm90::NormMode::rows: break;
+    case sm90::NormMode::rows: return RowStatistics{.meets = c.tile.n < p.extents.cols || c.schedule.cluster.n > 1};
+    case sm90::NormMode::none: break;
   }
   return c.statistics;
 }
@@ -223,20 +223,16 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
   choose_stages(c, p, d, fixed);
 }
 
-/// A candidate for each number of operands that TMA may bring.
+/// Candidates for each number of operands that TMA may bring; streamed, for each order and hint.
 void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
                   const sm90::FixedFields& fixed) {
   ConvConfig base = c;
   finish(base, p, d, fixed);
   if (c.tile.k == 128 && !fixed.tile_k && lead(base, p) < 2) return;  // as much as four steps of 64
-  const int most = fetchable(base, p);
-  std::set<int> counts{0, std::min(1, most), most};
-  if (fixed.fetch) counts = {*fixed.fetch};
-  for (const int count : counts) {
-    list.push_back(base);
-    if (most == 0 && count == 0) continue;
-    list.back().features.fetch = count;
-    if (count > 0 && !choose_buffers(list.back(), p, d, fixed) && !fixed.fetch) list.pop_back();
+  if (!base.streamed()) return add_fetching(list, base, p, d, fixed);
+  for (const StreamedStatistics& s : streamed_choices(base, p, d, fixed)) {
+    base.statistics = s;
+    add_fetching(list, base, p, d, fixed);
   }
 }
 

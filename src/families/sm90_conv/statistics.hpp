@@ -36,8 +36,10 @@ struct StreamedStatistics {
   bool operator==(const StreamedStatistics&) const = default;
 };
 
-/// A tile has all channels of its pixels, each of which is normalised by itself.
+/// Each pixel is normalised by itself, over all of its channels: a tile has them, or its row of tiles exchanges what
+/// each has of them.
 struct RowStatistics {
+  bool meets = false;  ///< a row's channels span several tiles
   bool operator==(const RowStatistics&) const = default;
 };
 

@@ -1,5 +1,7 @@
 #include "families/sm90_conv/streaming.hpp"
 
+#include <algorithm>
+
 #include "families/sm90_conv/shared_memory.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -18,6 +20,29 @@ StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& p, con
   return s;
 }
 
+double spilled_beyond_l2(const StreamedStatistics& s, const sm90::ConvProblem& p, const plan::Device& d) {
+  const double image = 2.0 * s.planes() * static_cast<double>(p.extents.rows_per_image()) *
+                       static_cast<double>(p.extents.cols) / (s.by_channels ? 2 : 1);
+  return std::max(0.0, image - d.l2_bytes / 2);
+}
+
+std::vector<StreamedStatistics> streamed_choices(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
+                                                 const sm90::FixedFields& fixed) {
+  std::vector<StreamedStatistics> list{*c.streamed()};
+  if (fixed.mode) return list;
+  const bool across = p.group_channels > 0 && c.tile.n < p.extents.cols && c.tile.n % p.group_channels == 0;
+  if (!fixed.raster && across && !c.by_parity() && !c.schedule.stationary && !c.window()) {
+    list.push_back(list[0]);
+    list.back().by_channels = true;
+  }
+  for (std::size_t i = 0, count = list.size(); i < count && !fixed.hints; ++i) {
+    if (spilled_beyond_l2(list[i], p, d) == 0) continue;
+    list.push_back(list[i]);
+    list.back().hints = true;
+  }
+  return list;
+}
+
 std::optional<plan::Refusal> refuse_streamed(const ConvConfig& c, const sm90::ConvProblem& p) {
   const StreamedStatistics& s = *c.streamed();
   const int slice = slice_channels(c.tile.n);
@@ -30,6 +55,10 @@ std::optional<plan::Refusal> refuse_streamed(const ConvConfig& c, const sm90::Co
         "spill: f32, {} channels in slices of {}; the halves of an element wait side by side where slices are "
         "whole",
         p.extents.cols, slice);
+  if (c.schedule.swap && p.visitor.folds_ahead)
+    return unfit(
+        "swap: reductions of values ahead of the normalisation; a thread has neighbouring channels of its rows only if "
+        "pixels are the rows of a matrix instruction");
   if (!s.by_channels) return {};
   if (c.tile.n % p.group_channels != 0)
     return unfit(

@@ -97,6 +97,27 @@ TEST(Golden, ADualProductIsAsRecorded) {
               HasSubstr("= tensor[0];"));
 }
 
+// The forms that stand beside a general epilogue's own: a second pass that stores reductions of either side, and rows
+// by one statistic, whose tiles meet
+TEST(Golden, OtherFormsAreAsRecorded) {
+  families::sm90_conv::ConvConfig config;
+  config.tile.n = 64;
+  config.features.store_buffers = 4;
+  config.statistics = families::sm90_conv::StreamedStatistics{.unit = 16, .spill = DType::f32, .wide = true};
+  const plan::Epilogue losses = epilogue_of(
+      "h = acc + bias[n]\n"
+      "y = group_norm(h, groups=4, scale=gamma[n])\n"
+      "store silu(y) * w[m] as y : f32\n"
+      "store mean(square(y - target[m,n])) as loss : f32\n"
+      "store sum(h, over=m, per=b) as sums : f32\n");
+  test::expect_golden(stem_of("streamed_losses") + ".cu", generate(*losses.streamed, config).source);
+  config = {};
+  config.features.store_buffers = 2;
+  config.statistics = families::sm90_conv::RowStatistics{.meets = true};
+  const plan::Epilogue softmax = epilogue_of("store softmax(acc * 0.5 + bias[n], over=n) * gamma[n] as y : bf16");
+  test::expect_golden(stem_of("softmax_rows") + ".cu", generate(*softmax.rows, config).source);
+}
+
 TEST(Golden, AConfigurationNamesItsPhases) {
   families::sm90_conv::ConvConfig config;
   const plan::Epilogue epilogue = epilogue_of("store acc as y : bf16");
@@ -211,7 +232,7 @@ TEST(Golden, EveryFileIsACase) {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(stem_of(""))) found.insert(entry.path().stem().string());
   std::set<std::string> expected(cases.begin(), cases.end());
-  expected.insert({"head", "depthwise", "dual", "plain"});
+  expected.insert({"head", "depthwise", "dual", "plain", "streamed_losses", "softmax_rows"});
   EXPECT_EQ(found, expected);
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "plan/analyse.hpp"
+#include "plan/visitor_shape.hpp"
 #include "unit/plan/problems.hpp"
 
 namespace unisono::plan {
@@ -72,12 +73,53 @@ TEST(SecondPass, ValuesOfRowsAndCoordinatesBehind) {
               HasSubstr("a value of a row ahead of the normalisation"));
 }
 
+// Their elements are ahead of the normalisation or behind it; functions of them share what they run over
+TEST(SecondPass, StoredReductionsOfEitherSide) {
+  const Epilogue e =
+      found(
+          "h = acc + bias[n]\ny = group_norm(h, groups=4)\nstore y : f32\nstore mean(square(y - r[m,n])) as "
+          "loss : f32\nstore sum(h, over=m, per=b) + max(y, over=m, per=b) as both : f32\nstore variance(h, "
+          "over=(m,n), per=b, groups=2) as v : f32")
+          .value();
+  ASSERT_EQ(e.folds.size(), 3u);
+  EXPECT_EQ(names(e, StorePath::reduced), "v both loss");
+  EXPECT_EQ(e.tensors_after.size(), 1u);
+  const VisitorShape shape = visitor_shape(e);
+  EXPECT_TRUE(shape.folds_ahead);
+  EXPECT_EQ(shape.fold_words, 4);  // two folds of a channel, a mean and an M2
+  EXPECT_EQ(shape.tile_folds, 1);
+  EXPECT_FALSE(visitor_shape(found("y = group_norm(acc, groups=4)\nstore y : f32\nstore sum(y) as s : f32").value())
+                   .folds_ahead);
+}
+
+// The normalisation's own statistics are known already; with others they are reduced once more
+TEST(SecondPass, FunctionsOfTheStatistics) {
+  const Epilogue own =
+      found("store group_norm(acc, groups=4) as y : f32\nstore mean(acc, over=(m,n), per=b, groups=4) as mu : f32")
+          .value();
+  EXPECT_EQ(names(own, StorePath::statistics), "mu");
+  EXPECT_TRUE(own.folds.empty());
+  const Epilogue more =
+      found(
+          "y = group_norm(acc, groups=4)\nstore y : f32\nstore mean(acc, over=(m,n), per=b, groups=4) + "
+          "max(y, over=(m,n), per=b, groups=4) as mu : f32")
+          .value();
+  EXPECT_EQ(names(more, StorePath::reduced), "mu");
+  ASSERT_EQ(more.folds.size(), 1u);
+  EXPECT_EQ(more.folds[0].folds.size(), 2u);
+}
+
 // With what would be served
 TEST(SecondPass, RefusesWhatItDoesNotServe) {
   const char* served = "one normalisation over its pixels is served";
   for (const auto& [text, reason] : std::vector<std::pair<std::string, std::string>>{
            {"store group_norm(relu(group_norm(acc, groups=4)), groups=4) as y : f32", "a second value"},
-           {"y = group_norm(acc, groups=4)\nstore y : f32\nstore sum(y, over=m) as s : f32", "not sum"},
+           {"y = group_norm(acc, groups=4)\nstore y : f32\nstore sum(y, over=n) as s : f32", "not sum"},
+           {"y = group_norm(acc, groups=4)\nstore y : f32\nstore sum(y, over=m) + mean(y) as s : f32",
+            "it combines reductions that run over different rows or channels"},
+           {"h = acc * w[m]\nstore group_norm(acc, groups=4) as y : f32\nstore sum(h) as s : f32",
+            "a value of a row ahead of the normalisation"},
+           {"y = group_norm(acc, groups=4)\nstore y : f32\nstore sum(y * acc) as s : f32", "which is gone by then"},
            {"h = acc + bias[n]\nstore group_norm(h, groups=4) + h as y : f32", "which is gone by then"},
            {"store layer_norm(acc) as y : f32", ""},
            {"store cast(group_norm(acc, groups=4), i32) as y : i32", "bf16, f16 or f32 there, and y is i32"}}) {

@@ -106,7 +106,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   EXPECT_EQ(e.norm.has_value(), normalises(c.mode()));
   EXPECT_EQ(e.general.has_value(), c.mode() == NormMode::general);
   EXPECT_EQ(e.norm && e.norm->per_pixel, c.mode() == NormMode::rows);
-  if (c.mode() == NormMode::rows || (e.general && e.general->row_waits && !c.meets())) {
+  if ((c.mode() == NormMode::rows || (e.general && e.general->row_waits)) && !c.meets()) {
     EXPECT_GE(c.tile.n, conv.k);
     EXPECT_EQ(c.schedule.cluster.n, 1);
     EXPECT_EQ(c.unit(), 1);
@@ -322,6 +322,9 @@ void check_workspace(const ConvPlan& p, const Extents& e, const Epilogue& e_) {
     EXPECT_TRUE(parts.emplace(begin, begin + bytes).second) << "two parts begin at " << begin;
   };
   if (e_.general) check_folds(p, e_, part);
+  if (c.rows_meet())  // an entry of each row and tile across
+    part(p.workspace.fold_rows, 16 * static_cast<std::size_t>(p.images) * p.slots_per_image * p.tiles_n *
+                                    c.schedule.cluster.n * (c.tile.m / c.schedule.warpgroups()));
   if (p.cooperative || p.workspace.bytes > 0) {
     part(p.workspace.exits, 8);
   } else if (!e_.general) {
@@ -380,10 +383,11 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
         if (!c.refusal.empty()) continue;
         if (!c.is_conv) continue;  // depthwise_test.cpp
         SCOPED_TRACE(describe(c.plan));
-        check_config(c.plan.config, epilogue, conv);
+        const Epilogue& form = families::form_of(epilogue, c.plan);
+        check_config(c.plan.config, form, conv);
         check_maps(c.plan.config, problem);
         check_launch(c.plan, conv, extent, device);
-        check_workspace(c.plan, extent, epilogue);
+        check_workspace(c.plan, extent, form);
         EXPECT_GT(c.plan.predicted_us, 3.0);
         EXPECT_LT(c.plan.predicted_us, 1e7);
         if (HasFailure()) return;

@@ -59,6 +59,20 @@ TEST(SecondPass, SmallImagesStayGeneral) {
   EXPECT_EQ(planned(test::conv_of(2, 32, 32, 64, 128, 3), wide).config.mode(), NormMode::general);
 }
 
+TEST(SecondPass, StoredReductionsHavePlacesOfTheirOwn) {
+  const Conv2d conv = test::conv_of(1, 256, 256, 128, 128, 3);
+  const std::string behind = std::string(wide) +
+                             "store mean(square(group_norm(acc + bias[n], groups=32, scale=gamma[n], "
+                             "shift=beta[n], eps=1e-5))) as loss : f32\n";
+  const Override by = fixed({{"mode", "streamed"}, {"tile", "128x64"}, {"swap", "off"}, {"load", "halo"}});
+  const ConvPlan without = planned(conv, wide, by), with = planned(conv, behind.c_str(), by);
+  EXPECT_TRUE(with.streamed_form);
+  EXPECT_TRUE(with.numerics.folds);
+  EXPECT_GT(with.workspace.fold_counters, 0u);
+  EXPECT_EQ(without.workspace.fold_counters, 0u);
+  EXPECT_EQ(planned(conv, behind.c_str(), fixed({{"mode", "streamed"}, {"swap", "on"}})).config.schedule.swap, true);
+}
+
 /// The reasons of all candidates; "" stands for a legal one.
 std::set<std::string> reasons(const Conv2d& conv, const char* text, const Override& by) {
   std::set<std::string> all;
@@ -75,6 +89,15 @@ TEST(SecondPass, SpillsThatThereIsNoRoomFor) {
   EXPECT_THAT(reasons(test::conv_of(1, 256, 256, 64, 40, 3), "store group_norm(acc, groups=5) as y : f32",
                       fixed({{"mode", "streamed"}, {"tile", "128x64"}, {"unit", "8"}})),
               testing::Contains(HasSubstr("40 channels in slices of 64")));
+}
+
+TEST(SecondPass, ReductionsAheadTakePixelsFirst) {
+  const Conv2d conv = test::conv_of(1, 256, 256, 128, 128, 3);
+  const auto swapped =
+      reasons(conv, "h = acc + bias[n]\nstore group_norm(h, groups=4) as y : f32\nstore sum(h) as s : f32",
+              fixed({{"mode", "streamed"}, {"swap", "on"}, {"tile", "128x64"}}));
+  EXPECT_THAT(swapped, testing::Contains(HasSubstr("swap: reductions of values ahead of the normalisation")));
+  EXPECT_THAT(swapped, testing::Not(testing::Contains("")));
 }
 
 TEST(SecondPass, OrderByChannels) {

@@ -1,0 +1,20 @@
+#include "families/sm90_conv/rows.hpp"
+
+namespace unisono::families::sm90_conv {
+
+std::optional<plan::Refusal> refuse_rows(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (c.schedule.swap)
+    return sm90::unfit(
+        "swap: a thread has all channels of its pixels only if pixels are the rows of a matrix instruction");
+  const bool one_tile = c.tile.n >= p.extents.cols && c.schedule.cluster.n == 1;
+  if (one_tile == c.rows_meet())
+    return sm90::unfit(
+        "rows: {} channels a tile, {} tiles across a cluster; of {} channels, tiles that do not meet have all",
+        c.tile.n, c.schedule.cluster.n, p.extents.cols);
+  if (c.rows_meet() && (c.schedule.split || c.schedule.group != 0 || p.conv.groups > 1))
+    return sm90::unfit(
+        "rows: tiles of a row that wait for one another are whole, neighbours, and of one group of channels");
+  return {};
+}
+
+}  // namespace unisono::families::sm90_conv

@@ -1,0 +1,14 @@
+#pragma once
+/// Normalisations over the channels of each pixel, a row: kernels/unisono/epilogue/row_statistics.cuh.
+
+#include <optional>
+
+#include "families/sm90/problem.hpp"
+#include "families/sm90_conv/config.hpp"
+
+namespace unisono::families::sm90_conv {
+
+/// Why tiles of a configuration of the mode `rows` cannot normalise, alone or together; nothing: they can.
+std::optional<plan::Refusal> refuse_rows(const ConvConfig& config, const sm90::ConvProblem& problem);
+
+}  // namespace unisono::families::sm90_conv

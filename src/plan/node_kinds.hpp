@@ -1,0 +1,29 @@
+#pragma once
+/// What values of a graph are to the analyses of epilogues: elements, values of rows, reductions.
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/op_table.hpp"
+#include "unisono/graph.hpp"
+
+namespace unisono::plan {
+
+inline bool is_full(const Node& x) { return x.axes == axes::mn; }
+inline bool is_row(const Node& x) { return x.axes == axes::m; }
+inline bool is_grouped(const Node& x) { return x.axes.row == RowAxis::m && x.axes.col == ColAxis::g; }
+inline bool has_rows(const Node& x) { return x.axes.row == RowAxis::m; }
+inline bool is_short(DType t) { return t == DType::bf16 || t == DType::f16; }
+inline bool over_rows(const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; }
+inline bool over_channels(const Node& x) { return ir::is_reduction(x.op) && !x.attr.domain.rows; }
+
+/// For each value, whether one that `is_root` is among what it is computed from (itself included).
+template <class IsRoot>
+std::vector<bool> depending(const Graph& g, IsRoot is_root) {
+  std::vector<bool> depends(g.nodes.size());
+  for (ValueId id = 0; id < g.nodes.size(); ++id)
+    depends[id] = is_root(g[id]) || std::ranges::any_of(g[id].inputs, [&](ValueId in) { return depends[in]; });
+  return depends;
+}
+
+}  // namespace unisono::plan

@@ -1,0 +1,77 @@
+#include "plan/row_forms.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plan/analyse.hpp"
+#include "unit/plan/problems.hpp"
+
+namespace unisono::plan {
+namespace {
+
+using RowStatistic = Normalisation::RowStatistic;
+
+constexpr Extents extents{.images = 1, .height = 1, .width = 64, .cols = 1024};
+
+Epilogue analysed(const std::string& text, std::int64_t columns = extents.cols) {
+  Extents e = extents;
+  e.cols = columns;
+  return analyse(passes::run_pipeline(parse(text)), e, {.channels = 256}).value();
+}
+
+TEST(RowForms, SoftmaxIsANormalisationOfRows) {
+  for (const char* text :
+       {"store softmax(acc, over=n) as y : bf16", "store softmax(acc * 0.5 + bias[n], over=n) as y : f16",
+        "h = acc + r[m,n]\nstore h : bf16\nstore softmax(h, over=n) * gamma[n] + c[n] as y : bf16",
+        "store exp(acc - max(acc, over=n)) / sum(exp(acc - max(acc, over=n)), over=n) as y : bf16"}) {
+    const Epilogue e = analysed(text);
+    EXPECT_TRUE(e.general.has_value()) << text;
+    ASSERT_NE(e.rows, nullptr) << text;
+    EXPECT_EQ(e.rows->norm->row_statistic, RowStatistic::softmax) << text;
+    EXPECT_TRUE(e.rows->norm->per_pixel) << text;
+    EXPECT_FALSE(e.rows->norm->variance.has_value()) << text;
+  }
+}
+
+TEST(RowForms, RmsNormHasAMeanOfSquares) {
+  for (const char* text : {"store rms_norm(acc, scale=gamma[n]) as y : bf16",
+                           "h = acc + r[m,n]\nstore h : bf16\nstore rms_norm(h) as y : bf16",
+                           "store silu(rms_norm(acc + bias[n]) + beta[n]) as y : f16",
+                           "store acc * rsqrt(mean(square(acc), over=n) + 1e-5) as y : bf16"}) {
+    const Epilogue e = analysed(text, 768);
+    ASSERT_NE(e.rows, nullptr) << text;
+    EXPECT_EQ(e.rows->norm->row_statistic, RowStatistic::squares) << text;
+    EXPECT_TRUE(e.rows->norm->factor.has_value()) << text;
+    EXPECT_FALSE(e.rows->norm->shift.has_value()) << text;
+  }
+}
+
+// Over no more channels than a tile has, it has had this form all along
+TEST(RowForms, LayerNormOverMoreChannelsThanATileHas) {
+  const Epilogue wide = analysed("store silu(layer_norm(acc, scale=gamma[n])) as y : bf16");
+  ASSERT_NE(wide.rows, nullptr);
+  EXPECT_EQ(wide.rows->norm->row_statistic, RowStatistic::moments);
+  const Epilogue narrow = analysed("store silu(layer_norm(acc, scale=gamma[n])) as y : bf16", 256);
+  EXPECT_FALSE(narrow.general.has_value());
+  EXPECT_TRUE(narrow.norm->per_pixel);
+}
+
+TEST(RowForms, WhatReadsMoreStaysGeneral) {
+  for (const char* text :
+       {"store softmax(acc, over=n) as y : f32",             // stores of 32 bits
+        "store softmax(acc, over=n, groups=4) as y : bf16",  // groups
+        "m = max(acc, over=n)\nstore exp(acc - m) / sum(exp(acc - m), over=n) as y : bf16\nstore m as m : f32",
+        "store log(softmax(acc, over=n)) as y : bf16",          // the sum itself is read
+        "store rms_norm(acc) + mean(acc, over=n) as y : bf16",  // a second reduction
+        "store acc + mean(square(acc), over=n) as y : bf16",    // no product
+        "store softmax(acc * w[m], over=n) as y : bf16",        // values of rows
+        "store mean(acc, over=n) as y : f32"}) {
+    const auto e = analyse(passes::run_pipeline(parse(text)), extents, {.channels = 256});
+    ASSERT_TRUE(e) << text;
+    EXPECT_TRUE(e->general.has_value()) << text;
+    EXPECT_EQ(e->rows, nullptr) << text;
+  }
+}
+
+}  // namespace
+}  // namespace unisono::plan
