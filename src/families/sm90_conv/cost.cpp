@@ -52,8 +52,7 @@ struct Constants : sm90::LaunchConstants {
   double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
   double reload = 12;                    ///< spilled, loaded back
   double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
-  double hinted = 0.27,
-         ordered = 0.8;  ///< of L2 for tiles by hints; of the time of bytes that the order adds: the notes
+  double hinted = 0.27, ordered = 0.8;   ///< shares: L2 for tiles by hints, time of bytes by the order (the notes)
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;  ///< streamed: others wait
