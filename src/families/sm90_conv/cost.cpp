@@ -52,9 +52,7 @@ struct Constants : sm90::LaunchConstants {
   double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
   double reload = 12;                    ///< spilled, loaded back
   double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
-  // Share of L2 where tiles wait for the hints alone, and of the time of all bytes that the order adds or saves:
-  // 1,512,512,128,128,3 takes 136 by rows, 132.7 with hints, and no less by channels
-  double hinted = 0.27, ordered = 0.8;
+  double hinted = 0.27, ordered = 0.8;   ///< shares: L2 for tiles by hints, time of bytes by the order (the notes)
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;  ///< streamed: others wait
@@ -271,16 +269,14 @@ double spilled_bytes(const ConvPlan& p) {
              : 0.0;
 }
 
-/// Bytes that the order of tiles and the hints to L2 add, or save: by channels an image is read again for each tile
-/// across, from memory if L2 does not hold it; with hints L2 keeps some more of the tiles that wait.
+/// Bytes that the order adds, by channels, as an image beyond L2 is read for each tile across, and that hints save.
 double order_bytes(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& d) {
   const StreamedStatistics* s = p.config.streamed();
   if (!s) return 0;
-  const Conv2d& v = problem.conv;
-  const double image = static_cast<double>(v.h * v.w * v.c * problem.element_bytes());
+  const double image = static_cast<double>(problem.conv.h * problem.conv.w * problem.conv.c * problem.element_bytes());
   const double again = s->by_channels && image > d.l2_bytes / 2 ? (p.tiles_n - 1) * image : 0.0;
   const double kept = s->hints ? std::min(spilled_beyond_l2(*s, problem, d), k.hinted * d.l2_bytes) : 0.0;
-  return static_cast<double>(v.n) * (again - kept);
+  return static_cast<double>(problem.conv.n) * (again - kept);
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace unisono::families::sm90_conv {
 StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& problem, const sm90::FixedFields& fixed);
 
 /// The orders and hints that are worth a look where `fixed` leaves them and the mode open, those of the configuration
-/// first: by channels where tiles across have statistics of their own, hints where an image's tiles that wait exceed L2.
-/// Who asks for the mode streamed gets rows of tiles without hints, as stored plans have it, unless they say more.
+/// first: by channels where tiles across have statistics of their own, hints where tiles that wait exceed half of L2.
+/// Who asks for the mode streamed gets rows of tiles without hints, as stored plans do, unless they say more.
 std::vector<StreamedStatistics> streamed_choices(const ConvConfig& config, const sm90::ConvProblem& problem,
                                                  const plan::Device& device, const sm90::FixedFields& fixed);
 
