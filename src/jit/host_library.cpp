@@ -70,7 +70,7 @@ class HostLibraryCompiler final : public Compiler {
   }
 
  private:
-  // Of the one kernel, which has a long name; portable code has none yet
+  // The resources of the one kernel, which has a long name; portable code has none yet
   static Resources kernel_of(const fs::path& folder, const std::string& log) {
     std::error_code error;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {

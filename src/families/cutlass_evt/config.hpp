@@ -23,7 +23,7 @@ struct Config {
   int stages = 0;  ///< 0: as many as fit
   Raster raster = Raster::heuristic;
   int swizzle = 1;                   ///< tiles across that are run through together, at most
-  int subtile_m = 0, subtile_n = 0;  ///< of the epilogue; 0: CUTLASS's choice
+  int subtile_m = 0, subtile_n = 0;  ///< the epilogue's; 0: CUTLASS's choice
   bool atomic = false;               ///< reductions by atomic operations are allowed
 
   bool operator==(const Config&) const = default;

@@ -17,7 +17,7 @@ struct Functor {
   std::vector<ValueId> inputs;  ///< values that it reads, in order; with ours no constants
 };
 
-/// Of an elementwise node or call.
+/// The functor of an elementwise node or call.
 Functor functor_of(const Graph& graph, ValueId id);
 
 /// x · x, for sums of squares.

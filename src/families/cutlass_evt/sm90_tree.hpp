@@ -13,7 +13,7 @@ std::string sm90_type(const Visitors& visitors, const Tree& tree, const std::str
 /// "{ {…}, {…} }", over `p`, the kernel's parameter, m, n and the functions of the text around it.
 std::string sm90_arguments(const Visitors& visitors, const Tree& tree, const std::string& indent);
 
-/// Of a result [m,n]: its address, and the initialisers of its strides.
+/// Where a result [m,n] lies: its address, and the initialisers of its strides.
 std::string result_address(Place place, const std::string& element, std::size_t field);
 std::string result_stride(Place place);
 

@@ -19,7 +19,7 @@ struct Tree {
   bool is_topological() const { return !items.empty(); }
 };
 
-/// Of all visitors, D's last.
+/// The tree of all visitors, which gives D.
 Tree tree_of(const Visitors& visitors);
 
 }  // namespace unisono::families::cutlass_evt

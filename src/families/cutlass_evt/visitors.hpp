@@ -41,8 +41,8 @@ enum class Place : std::uint8_t { field, main, side };
 
 struct Visitor {
   VisitorKind kind{};
-  std::string name;             ///< of the graph's value, for comments
-  DType element = DType::f32;   ///< of what it gives; of loads, stores and reductions: in memory
+  std::string name;             ///< the graph's value's, for comments
+  DType element = DType::f32;   ///< what it gives; loads, stores and reductions: in memory
   std::vector<int> inputs;      ///< visitors whose fragments it reads; each stands ahead of it
   std::vector<int> after = {};  ///< visitors that give it nothing, and have to be visited all the same
   bool per_batch = false;       ///< vectors, matrices and reductions: another address for each matrix of the batch
