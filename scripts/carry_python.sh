@@ -30,7 +30,7 @@ ldd "$build/src/libunisono.so" | awk '$2 == "=>" && $3 !~ /\/(libc|libm|libpthre
   xargs -I{} cp -L {} "$folder/unisono/lib/"
 c++ -shared -Wl,--gc-sections -Wl,-rpath,'$ORIGIN/lib' -s -o "$folder/unisono/_native$suffix" "${linked[@]}" "$folder/unisono/lib/libunisono.so.0"
 # the tests' runner, which has no compiled part
-(cd "$nanobind/.." && cp -r pytest _pytest pluggy iniconfig packaging pygments "$folder")
+(cd "$nanobind/.." && cp -r pytest _pytest py.py pluggy iniconfig packaging pygments "$folder")
 (cd "$here/python/unisono" && find . -name '*.py' -print0 | xargs -0 cp --parents -t "$folder/unisono")
 XZ_OPT=-1 tar -C "$temporary" -cJf "$archive" carried
 ls -l "$archive"

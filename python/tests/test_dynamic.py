@@ -25,8 +25,7 @@ def check(model, call, *inputs):
         no_worse(call(*inputs), model(*inputs), copy.deepcopy(model).double()(*(i.double() for i in inputs)))
 
 
-@pytest.mark.parametrize("rest", ["eager", "inductor"])
-@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("rest, last", [("eager", False), ("eager", True), ("inductor", True)])
 def test_one_graph_for_all_batches_and_sizes(rest, last):
     block = randomise(Block())
     block = block.to(memory_format=torch.channels_last) if last else block

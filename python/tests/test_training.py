@@ -60,10 +60,10 @@ def test_what_the_backward_pass_reads_is_stored():
 
 
 def test_inductor_runs_the_rest():
-    model, x = randomise(UNet()), torch.randn(2, 3, 8, 8)
-    compare_gradients(model, torch.compile(model, backend=backend.unisono, fullgraph=True), x)
-    assert of("forward").regions >= 6, str(of("forward"))
-    assert of("backward").counts["backward contractions"] == 8
+    block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
+    compare_gradients(block, torch.compile(block, backend=backend.unisono, fullgraph=True), x, t)
+    assert of("forward").regions == 2, str(of("forward"))
+    assert of("backward").counts["backward contractions"] == 2
 
 
 def test_a_unet_of_our_backend_trains_as_eager_does():
@@ -120,8 +120,7 @@ def test_regions_of_backward_graphs_can_be_switched_off():
     assert of("backward").regions == 0 and "without=('backward',)" in str(of("backward")) and of("forward").regions == 2
 
 
-@pytest.mark.parametrize("rest", ["eager", "inductor"])
-def test_activation_checkpointing(rest):
+def test_activation_checkpointing():
     """The checkpointed convolution is computed again in the backward graph, in one kernel there too."""
     block = randomise(Block())
 
@@ -134,7 +133,7 @@ def test_activation_checkpointing(rest):
             return checkpoint(self.block, x, t, use_reentrant=False)
 
     module = Checkpointed()
-    compare_gradients(module, compiled(module, rest=rest), torch.randn(2, 3, 8, 8), torch.randn(2, 8))
+    compare_gradients(module, compiled(module), torch.randn(2, 3, 8, 8), torch.randn(2, 8))
     assert of("forward").regions == 2 and of("backward").regions >= 1, str(of("backward"))
 
 

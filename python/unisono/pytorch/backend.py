@@ -19,6 +19,7 @@ from .._native import Unsupported, UserError
 from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
 from .fuse import Limits, fuse
+from .layouts import relax, simplify
 from .report import Report, count
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": 0.0, "without": (), "strict": False, "report": None}
@@ -66,6 +67,7 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
     rows = fuse(graph, limits)
+    simplify(graph)
     report = Report(rows, "", kind, count(graph))
     _publish(report, options)
     if options["strict"] and report.left:
@@ -74,9 +76,12 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
 
 def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
     from torch._functorch import config
+    from torch._guards import detect_fake_mode
     from torch._inductor.compile_fx import compile_fx, compile_fx_inner
 
     def inner(graph: torch.fx.GraphModule, values: list, **more: Any) -> Any:
+        if (mode := detect_fake_mode(values)) is not None:
+            relax(graph, values, mode)
         _fused(graph, options, "backward" if more.get("is_backward") else "inference" if more.get("is_inference") else "forward")
         return compile_fx_inner(graph, values, **more)
 

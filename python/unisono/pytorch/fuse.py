@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -96,21 +98,45 @@ def contraction_of(region: Region) -> Any:
         return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups, layout=layout,
                       dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype])
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
-    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype])
+    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=_is_transposed(region.first),
+                transpose_b=_is_transposed(region.second), dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype])
+
+
+def _is_transposed(node: Node) -> bool:
+    """Whether the operator takes a matrix as the transpose of one that lies row by row."""
+    rows, cols = (shapes.hint(s) for s in node.meta["val"].stride()[-2:])
+    return rows == 1 and cols != 1 and hinted(node)[-1] > 1
+
+
+def _given(region: Region) -> dict:
+    """Options of the region's kernel, as the operator has them when it runs."""
+    kinds, device = torch_dtypes(), region.anchor.meta["val"].device
+    found = {"storage": {name: kinds[node.meta["val"].dtype] for (node, _), name in region.operands.items()}}
+    if device.type == "cuda":
+        scalars = [name for (_, axes), name in region.operands.items() if axes == ""]
+        found.update(device=Device.cuda, device_index=device.index or 0, device_scalars=scalars)
+    return found
+
+
+def build(regions: list[Region]) -> None:
+    """On a GPU, compiles all kernels at once, so that first calls find them in the cache."""
+    wanted = {}
+    for region in regions:
+        if region.anchor.meta["val"].device.type == "cuda":
+            wanted[str(contraction_of(region)), region.text()] = region
+    with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1))) as pool:
+        list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r)), wanted.values()))
 
 
 def judged(region: Region) -> tuple[Optional[str], Optional[Prediction]]:
     """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction. On the CPU it is compiled."""
-    kinds, device = torch_dtypes(), region.anchor.meta["val"].device
-    storage = {name: kinds[node.meta["val"].dtype] for (node, _), name in region.operands.items()}
+    device = region.anchor.meta["val"].device
     try:
         graph, contraction = _native.parse(region.text()), contraction_of(region)
         if device.type == "cpu":
-            _native.compile(contraction, graph, storage=storage)
+            _native.compile(contraction, graph, **_given(region))
             return None, None
-        scalars = [name for (_, axes), name in region.operands.items() if axes == ""]
-        explanation = _native.explain(contraction, graph, storage=storage, device=Device.cuda, device_index=device.index or 0,
-                                      device_scalars=scalars)
+        explanation = _native.explain(contraction, graph, **_given(region))
         return None, predict(region, contraction, explanation, bandwidth(device))
     except (Unsupported, UserError) as error:
         return str(error), None
@@ -362,6 +388,8 @@ def fuse(module: GraphModule, limits: Limits) -> list[dict]:
             continue
         taken.update(region.names)
         regions.append((region, row))
+    if torch.cuda.is_available():
+        build([region for region, _ in regions])
     replaced: dict[Node, Node] = {}
     for region, row in reversed(regions):  # those that read others' results first
         if not replace(module, region, replaced):

@@ -39,6 +39,8 @@ def _bytes(node: Node) -> int:
 
 def bandwidth(device: torch.device) -> float:
     """Bytes a second of the device's memory, by its clock and width."""
+    if not torch.cuda.is_available():
+        return 4.8e12  # an H200's, for which kernels are planned where there is no GPU
     properties = torch.cuda.get_device_properties(device)
     clock, width = getattr(properties, "memory_clock_rate", 0), getattr(properties, "memory_bus_width", 0)
     return 2e3 * clock * width / 8 if clock and width else 3.35e12

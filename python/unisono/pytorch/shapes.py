@@ -107,7 +107,7 @@ def extents_of(dims: Dims) -> tuple:
 
 
 def viewed(dims: Dims, shape: Sequence[Any]) -> Optional[Dims]:
-    """The pieces in another shape of the same elements in the same order; None where an extent would hold a part of two."""
+    """The pieces in another shape of the same elements in the same order; None where extents do not divide each other."""
     rest, result = list(flat(dims)), []
     for extent in map(expression_of, shape):
         dim, need = [], extent

@@ -1,0 +1,109 @@
+"""Orders of memory and of extents: what a graph's copies to contiguous memory become, and how views are followed."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from unisono.operands import Space  # noqa: E402
+from unisono.pytorch import layouts, shapes  # noqa: E402
+from unisono.pytorch.fuse import Limits, fuse  # noqa: E402
+from unisono.pytorch.regions import aten  # noqa: E402
+
+LAST = torch.channels_last
+
+
+def traced(function, *inputs):
+    """The graph of a function, with values of a fake mode, as a backend gets it."""
+    mode = FakeTensorMode()
+    fakes = [mode.from_tensor(t) for t in inputs]
+    with mode:
+        module = make_fx(function)(*fakes)
+    output = next(iter(module.graph.find_nodes(op="output")))
+    if not isinstance(output.args[0], (list, tuple)):
+        output.args = ((output.args[0],),)
+    module.recompile()
+    return module, fakes, mode
+
+
+def images():
+    torch.manual_seed(0)
+    x, w, v = torch.randn(2, 8, 6, 5), torch.randn(16, 8, 3, 3), torch.randn(4, 16, 1, 1)
+    return [t.contiguous(memory_format=LAST) for t in (x, w, v)]
+
+
+def blocks(x, w, v):
+    """As PyTorch has it on a GPU: group_norm reads a contiguous copy."""
+    h = F.conv2d(x, w, padding=1).clone(memory_format=torch.contiguous_format)
+    grouped = h.reshape(2, 4, 4, 6, 5)
+    variance, mean = torch.var_mean(grouped, dim=(2, 3, 4), correction=0, keepdim=True)
+    h = F.relu(((grouped - mean) * torch.rsqrt(variance + 1e-5)).reshape(h.shape))
+    return torch.tanh(F.conv2d(h, v)), h
+
+
+def test_copies_behind_convolutions_are_taken_out():
+    inputs = images()
+    module, fakes, mode = traced(blocks, *inputs)
+    assert layouts.relax(module, fakes, mode) == 0  # on a CPU nothing of it is asked for
+    assert layouts.relax(module, fakes, mode, ("cpu",)) == 1
+    second = list(module.graph.find_nodes(op="call_function", target=aten.convolution.default))[1]
+    assert layouts.format_of(second.args[0].meta["val"]) is LAST
+    rows = fuse(module, Limits())
+    layouts.simplify(module)
+    assert [row["taken"] for row in rows] == [True, True], rows
+    for mine, theirs in zip(module(*inputs), blocks(*inputs)):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+    # what the program sees lies as it did
+    assert [layouts.format_of(t) for t in module(*inputs)] == [layouts.format_of(t) for t in blocks(*inputs)]
+
+
+def test_images_are_turned_where_filters_ask_for_it():
+    """An instance norm sees the image as (1, N·C, …), which is contiguous; the next convolution has channels last."""
+    def normalised(x, w, v):
+        h = F.leaky_relu(F.instance_norm(F.conv2d(x, w, padding=1).clone(memory_format=torch.contiguous_format)))
+        return torch.tanh(F.conv2d(h, v))
+
+    inputs = images()
+    module, fakes, mode = traced(normalised, *inputs)
+    layouts.relax(module, fakes, mode, ("cpu",))
+    for node in module.graph.find_nodes(op="call_function", target=aten.convolution.default):
+        assert layouts.format_of(node.args[0].meta["val"]) is LAST
+    torch.testing.assert_close(module(*inputs)[0], normalised(*inputs))
+
+
+def test_pairs_of_copies():
+    module, _, _ = traced(lambda x: torch.relu(x.clone(memory_format=torch.contiguous_format).clone(memory_format=LAST)), images()[0])
+    assert layouts.simplify(module) == 1 and not list(module.graph.find_nodes(op="call_function", target=aten.clone.default))
+    module, _, _ = traced(lambda x: torch.relu(x.clone(memory_format=torch.contiguous_format).clone(memory_format=torch.contiguous_format)), images()[0])
+    assert layouts.simplify(module) == 0
+
+
+def test_views_are_followed():
+    space = Space(3, (6, 5), 8, True, True)
+    whole = shapes.of_space(space)
+    grouped = shapes.viewed(whole, (3, 2, 4, 30))
+    assert shapes.extents_of(grouped) == (3, 2, 4, 30) and shapes.viewed(grouped, (3, 8, 6, 5)) == whole
+    assert shapes.viewed(whole, (3, 8, 5, 6)) is not None and shapes.viewed(whole, (3, 8, 5, 6)) != whole
+    assert shapes.viewed(whole, (3, 12, 20)) is None  # a part of the channels that is no factor of them
+    assert shapes.axes_of(shapes.viewed(whole, (3, 16, 15)), space) == "mn" and shapes.axes_of(shapes.viewed(whole, (3, 16, 15))[:2], space) is None
+    for kept, axes in (((0, 1, 2, 3), "mn"), ((0, 1), "bg2"), ((0, 1, 2), "bn"), ((0,), "b"), ((1, 2), "n"), ((), ""), ((0, 3), "m")):
+        left = tuple(dim if i in kept else () for i, dim in enumerate(grouped))
+        assert shapes.axes_of(left, space) == axes
+    for kept in ((2,), (3,), (1, 3)):  # channels of all groups; pixels of all images
+        assert shapes.axes_of(tuple(dim if i in kept else () for i, dim in enumerate(grouped)), space) is None
+    turned = tuple(whole[i] for i in (0, 2, 3, 1))
+    assert not shapes.is_in_order(turned, space) and shapes.axes_of(turned, space) == "mn"
+    assert shapes.turned(turned, space) == ((3, 8, 6, 5), (0, 2, 3, 1))
+
+
+def test_unknown_extents_are_compared_as_expressions():
+    import sympy
+    from torch.utils._sympy.functions import FloorDiv
+    n, h = sympy.symbols("n h", integer=True, positive=True)
+    space = Space(n, (h, h), 8, True, True)
+    whole = shapes.of_space(space)
+    assert shapes.viewed(shapes.viewed(whole, (n, 2, 4, h * h)), (n, 8, h, FloorDiv(h**2, h))) == whole
+    assert shapes.viewed(whole, (n * 8, h * h)) is not None and shapes.viewed(whole, (n, 8 * h, h + 1)) is None
+    assert shapes.quotient(n * h, n) == h and shapes.quotient(n * h, 8) is None and shapes.quotient(12, 8) is None
