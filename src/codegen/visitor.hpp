@@ -37,6 +37,12 @@ class VisitorWriter {
   std::string element_of(ValueId operand) const;
   bool lies_apart(ValueId id) const;
   void add_fields();
+  void add_steps();
+  std::vector<std::string> captured() const;
+  static std::string place(const std::string& image, const std::string& row, const std::string& pixel,
+                           const std::string& column);
+  std::string place_of(ValueId id) const;
+  std::string place_of_store(std::size_t store) const;
 
   Scope scope(const Bindings& bindings, bool accurate);
   std::string given(ValueId id, const Bindings& bindings);

@@ -160,7 +160,7 @@ void VisitorWriter::call_effects(Scope& s, bool full, const char* condition) {
     if (is_full(g_[id]) != full) continue;
     s.compute(g_[id].inputs);
     std::vector<std::string> texts;
-    for (const ValueId in : g_[id].inputs) texts.push_back(s.text(in, DType::f32));
+    for (const ValueId in : g_[id].inputs) texts.push_back(s.text(in, g_[in].dtype));
     s.line(expression(g_, id, texts, true).insert(0, condition) + ";");
   }
 }
@@ -186,6 +186,10 @@ std::string VisitorWriter::results() {
   std::string members, puts, single_puts;
   std::vector<std::string> tiled;
   s.line("Result result;");
+  if (std::ranges::any_of(g_.stores, [](const Store& store) { return store.strided; })) {
+    members += "        int m, channel;\n";
+    s.line("result.m = at.m, result.channel = channel;");
+  }
   for (std::size_t o = 0; o < e_.outputs.size(); ++o) {
     const plan::Output& output = e_.outputs[o];
     if (output.path != StorePath::after && output.path != StorePath::direct) continue;
@@ -200,6 +204,14 @@ std::string VisitorWriter::results() {
       continue;
     }
     const StoreNames store = store_names(stored);
+    if (g_.stores[output.store].strided) {
+      const auto put = [&](const char* result) {
+        return fmt::format("        {0}(p.{1}, {2}.offset({3}.m, {3}.channel), {3}.r{4});\n", store.single,
+                           names_.of_store(output.store), place_of_store(output.store), result, o);
+      };
+      puts += put("x") + put("y"), single_puts += put("x");
+      continue;
+    }
     puts += fmt::format("        {0}(p.{1}, offset, x.r{2}, y.r{2});\n", store.pair, names_.of_store(output.store), o);
     single_puts += fmt::format("        {0}(p.{1}, offset, x.r{2});\n", store.single, names_.of_store(output.store), o);
   }

@@ -29,7 +29,8 @@ struct HeadSignature {
 struct Signature {
   Contraction contraction;
   std::vector<std::string> operands;       ///< names in the graph as it was written
-  std::map<std::string, double> defaults;  ///< values of scalar operands, by name
+  std::vector<std::string> pointers;       ///< that its functions have captured
+  std::map<std::string, double> defaults;  ///< values of operands, by name
   std::vector<Store> stores;               ///< stores of the graph
   std::vector<Axes> store_axes;
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
