@@ -194,7 +194,7 @@ struct UserFunction {
   /// Must be safe to call from several threads. Its arguments are the inputs, then the captured scalars; memory it
   /// captures by itself.
   std::function<double(std::span<const double>)> cpu = {};
-  std::vector<ParameterType> parameters = {};  ///< of inputs and captured scalars; those that are missing: f32
+  std::vector<ParameterType> parameters = {};  ///< types of inputs and captured scalars; f32 where none is given
   std::vector<std::string> scalars = {};       ///< captured scalars: operands [], which follow the inputs of each call
   std::vector<CapturedPointer> pointers = {};  ///< captured memory; the last arguments of cuda_source's function
   /// Above 1: `__device__ void name(float, …, float* results)` writes so many, and the text form calls it as name_0(…),

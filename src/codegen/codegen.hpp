@@ -24,7 +24,7 @@ struct Field {
     store_pointer,    ///< device address of an output that does not go through TMA
     extent,           ///< the extent of `coordinate`, as int in the low four bytes; of n: the channels of the output
     pitch,            ///< elements from image to image of an operand [b,n] of Options::apart, as int
-    operand_step,     ///< of an operand that does not lie as the output does: elements from one image (`coordinate` b),
+    operand_step,     ///< an operand that does not lie as the output does: elements from one image (`coordinate` b),
                       ///< image row (h), pixel (w) or column (n) to the next, as a 64-bit integer
     store_step,       ///< the same of a strided store
     operand_vectors,  ///< whether its neighbouring columns can be loaded together: 0 or 1

@@ -61,9 +61,9 @@ Kernel framed(const plan::Epilogue& epilogue, const Options& options, const Fram
       (options.watchdog ? "#define UNISONO_WATCHDOG\n" : "") + (options.delays ? "#define UNISONO_DELAYS\n" : "") +
       "#include <" + frame.header +
       ">\n#include <unisono/epilogue/math.cuh>\n#include <unisono/epilogue/operands.cuh>\n" +
-      (plan::places(epilogue.graph) ? "#include <unisono/epilogue/placed.cuh>\n\n" : "\n") +
-      functions_text(epilogue) + "namespace unisono {\n\n" + head + frame.config + "\n" + body +
-      "\nusing Conv = " + frame.kernel + "<Config, Visitor>;\n\n}  // namespace unisono\n\n" +
+      (plan::places(epilogue.graph) ? "#include <unisono/epilogue/placed.cuh>\n\n" : "\n") + functions_text(epilogue) +
+      "namespace unisono {\n\n" + head + frame.config + "\n" + body + "\nusing Conv = " + frame.kernel +
+      "<Config, Visitor>;\n\n}  // namespace unisono\n\n" +
       "extern \"C\" __global__ void __launch_bounds__(unisono::Conv::kThreads, " + frame.minimum +
       ")\n"
       "unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {\n    unisono::Conv::run(params);\n}\n";

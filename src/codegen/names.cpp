@@ -67,8 +67,8 @@ Names::Names(const Graph& graph)
 
 Names::Steps Names::steps_named(const std::string& name) {
   Steps steps;
-  for (const auto& [c, word] : {std::pair{Coordinate::b, "image"}, {Coordinate::h, "row"}, {Coordinate::w, "pixel"},
-                                {Coordinate::n, "column"}})
+  for (const auto& [c, word] :
+       {std::pair{Coordinate::b, "image"}, {Coordinate::h, "row"}, {Coordinate::w, "pixel"}, {Coordinate::n, "column"}})
     steps[static_cast<std::size_t>(c)] = distinct(fmt::format("{}_{}_step", name, word));
   steps[static_cast<std::size_t>(Coordinate::m)] = distinct(name + "_vectors");
   return steps;

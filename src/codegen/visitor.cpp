@@ -46,8 +46,7 @@ std::string VisitorWriter::uniform() {
     members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
     names += (names.empty() ? "" : ", ") + names_.of(id);
   }
-  for (const std::string& name : pointers)
-    members += fmt::format("        void* {};\n", pointer_member(name));
+  for (const std::string& name : pointers) members += fmt::format("        void* {};\n", pointer_member(name));
   Scope s(g_, names_, true, [this](ValueId id) {
     const Op op = g_[id].op;
     return op == Op::operand || op == Op::extent ? load_scalar(id) : "";

@@ -165,21 +165,6 @@ void VisitorWriter::call_effects(Scope& s, bool full, const char* condition) {
   }
 }
 
-namespace {
-
-// The functions that store a value of an element, and those of two neighbours
-struct StoreNames {
-  std::string pair, single;
-};
-
-StoreNames store_names(DType stored) {
-  if (stored == DType::i32) return {"store_pair_of_ints", "store_int"};
-  if (stored == DType::boolean) return {"store_pair_of_bools", "store_bool"};
-  return {fmt::format("store_pair<{}>", element_name(stored)), fmt::format("store_element<{}>", element_name(stored))};
-}
-
-}  // namespace
-
 std::string VisitorWriter::results() {
   const Bindings bindings = element_bindings();
   Scope s = scope(bindings, options_.accurate);
@@ -203,17 +188,7 @@ std::string VisitorWriter::results() {
       tiled.push_back(fmt::format("x.r{}", o));
       continue;
     }
-    const StoreNames store = store_names(stored);
-    if (g_.stores[output.store].strided) {
-      const auto put = [&](const char* result) {
-        return fmt::format("        {0}(p.{1}, {2}.offset({3}.m, {3}.channel), {3}.r{4});\n", store.single,
-                           names_.of_store(output.store), place_of_store(output.store), result, o);
-      };
-      puts += put("x") + put("y"), single_puts += put("x");
-      continue;
-    }
-    puts += fmt::format("        {0}(p.{1}, offset, x.r{2}, y.r{2});\n", store.pair, names_.of_store(output.store), o);
-    single_puts += fmt::format("        {0}(p.{1}, offset, x.r{2});\n", store.single, names_.of_store(output.store), o);
+    puts += put_text(o, true), single_puts += put_text(o, false);
   }
   call_effects(s, true, "if (exists) ");
   const bool works = !e_.outputs.empty() && !members.empty();

@@ -87,20 +87,25 @@ void VisitorWriter::add_fields() {
     add({Field::Kind::store_pointer, s.name, s.dtype, g_[s.value].axes, {}, {}, s.strided}, names_.of_store(o.store));
     by_channel |= (e_.norm && e_.norm->group_channels == 1) || g_[s.value].axes == axes::bn;
   }
-  std::set<Coordinate> extents;
+  std::set<Coordinate> extents = extents_read();
   if (by_channel) extents.insert(Coordinate::n);
-  for (const Node& x : g_.nodes) {
-    const Coordinate c = x.attr.coordinate;
-    if (x.op == Op::index && (c == Coordinate::h || c == Coordinate::w)) extents.insert({Coordinate::h, Coordinate::w});
-    if (x.op == Op::extent) extents.insert(c);
-  }
-  if (plan::places(g_)) extents.insert({Coordinate::h, Coordinate::w});
   for (const Coordinate c : extents) add({Field::Kind::extent, "", DType::i32, axes::scalar, c}, extent_name(c));
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
     if (lies_apart(id)) add({Field::Kind::pitch, g_[id].attr.name, DType::i32, axes::scalar, {}}, names_.of_pitch(id));
   add_steps();
   for (const std::string& name : captured())
     add({Field::Kind::pointer, name, DType::f32, axes::scalar, {}}, pointer_member(name));
+}
+
+std::set<Coordinate> VisitorWriter::extents_read() const {
+  std::set<Coordinate> extents;
+  for (const Node& x : g_.nodes) {
+    const Coordinate c = x.attr.coordinate;
+    if (x.op == Op::index && (c == Coordinate::h || c == Coordinate::w)) extents.insert({Coordinate::h, Coordinate::w});
+    if (x.op == Op::extent) extents.insert(c);
+  }
+  if (plan::places(g_)) extents.insert({Coordinate::h, Coordinate::w});
+  return extents;
 }
 
 // Where operands and stores lie that are not as the output is
@@ -137,8 +142,8 @@ std::vector<std::string> VisitorWriter::captured() const {
 
 std::string VisitorWriter::place(const std::string& image, const std::string& row, const std::string& pixel,
                                  const std::string& column) {
-  return fmt::format("Place{{p.{}, p.{}, p.{}, p.{}, p.{}, {}}}", extent_name(Coordinate::h), extent_name(Coordinate::w),
-                     image, row, pixel, column);
+  return fmt::format("Place{{p.{}, p.{}, p.{}, p.{}, p.{}, {}}}", extent_name(Coordinate::h),
+                     extent_name(Coordinate::w), image, row, pixel, column);
 }
 
 std::string VisitorWriter::place_of(ValueId id) const {
@@ -162,8 +167,9 @@ std::string VisitorWriter::params() const {
     const std::string type = f.kind == Field::Kind::operand_pointer      ? "const void* "
                              : pointer || f.kind == Field::Kind::pointer ? "void* "
                              : step                                      ? "i64 "
-                                 : fmt::format("alignas(8) {} ", type_of(f.dtype));
-    const std::string note = pointer ? fmt::format("  // {} {}", to_string(f.dtype), ir::operand_axes(f.axes, f.rows)) : "";
+                                    : fmt::format("alignas(8) {} ", type_of(f.dtype));
+    const std::string note =
+        pointer ? fmt::format("  // {} {}", to_string(f.dtype), ir::operand_axes(f.axes, f.rows)) : "";
     text += fmt::format("        {}{};{}\n", type, field_names_[i], note);
   }
   return structure("Params", text);
@@ -215,8 +221,8 @@ std::string VisitorWriter::load_column(ValueId id, const Bindings& bindings) con
   const DType t = storage_of(x, options_);
   const std::string load = fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at);
   if (!x.attr.default_value) return converted(load, t, x.dtype);
-  return converted(fmt::format("(p.{} == nullptr ? {} : {})", names_.of(id), literal(*x.attr.default_value, t), load), t,
-                   x.dtype);
+  return converted(fmt::format("(p.{} == nullptr ? {} : {})", names_.of(id), literal(*x.attr.default_value, t), load),
+                   t, x.dtype);
 }
 
 std::string VisitorWriter::coordinate(Coordinate c, const Bindings& bindings) const {

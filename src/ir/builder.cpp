@@ -42,9 +42,10 @@ void check_operand(const std::string& name, const Axes& axes, const OperandOptio
     throw UserError(fmt::format("operand {}{} was given coordinates of rows; operands [m] and [m,n] have some of them",
                                 name, to_string(axes)));
   if (options.strided && !ir::takes_strides(axes))
-    throw UserError(fmt::format("operand {}{} is strided; only operands with rows can be: [m], [m,n] and those of a "
-                                "pixel's coordinates",
-                                name, to_string(axes)));
+    throw UserError(
+        fmt::format("operand {}{} is strided; only operands with rows can be: [m], [m,n] and those of a "
+                    "pixel's coordinates",
+                    name, to_string(axes)));
   if (!options.default_value) return;
   if (!ir::takes_default(axes))
     throw UserError(fmt::format("operand {}{} was given a default; only scalars and vectors can have one", name,
@@ -215,15 +216,16 @@ Value GraphBuilder::rounded(Value value, DType dtype, const StoreOptions& option
   if (value.dtype() == DType::f64)
     throw UserError(fmt::format("a store was given {} rounding of an f64 value; cast it to f32", word));
   if (stochastic && !(value.axes() == axes::mn))
-    throw UserError(fmt::format("a store was given stochastic rounding of a value with axes {}; each element [m,n] has "
-                                "random bits of its own",
-                                to_string(value.axes())));
+    throw UserError(
+        fmt::format("a store was given stochastic rounding of a value with axes {}; each element [m,n] has "
+                    "random bits of its own",
+                    to_string(value.axes())));
   if (stochastic && (!options.seed || options.seed->dtype() != DType::i32 || !(options.seed->axes() == axes::scalar)))
     throw UserError("stochastic rounding needs a seed that is an i32 scalar: operand seed : i32");
   const std::string function = fmt::format("round_{}_{}", word, to_string(dtype));
   if (!stochastic) return *call(function, {value});
   return *call(function, {value, *options.seed, index(Coordinate::m), index(Coordinate::n),
-                        constant(static_cast<double>(graph_.stores.size()))});
+                          constant(static_cast<double>(graph_.stores.size()))});
 }
 
 void GraphBuilder::store(FormedValue formed, DType dtype, std::string name) {

@@ -33,16 +33,16 @@ void check_captures(const UserFunction& f) {
     if (!names.insert(p.name).second)
       throw UserError(fmt::format("function {} captures {} twice; capture it once", f.name, p.name));
     if (p.type.find('*') == p.type.npos)
-      throw UserError(fmt::format("function {} captures the pointer {} as '{}'; expected the type of a pointer in C++, "
-                                  "such as const float*",
-                                  f.name, p.name, p.type));
+      throw UserError(
+          fmt::format("function {} captures the pointer {} as '{}'; expected the type of a pointer in C++, "
+                      "such as const float*",
+                      f.name, p.name, p.type));
   }
 }
 
 void check_results(const UserFunction& f) {
   if (f.results < 1 || f.results > most_results)
-    throw UserError(
-        fmt::format("function {} was given {} results; expected 1 to {}", f.name, f.results, most_results));
+    throw UserError(fmt::format("function {} was given {} results; expected 1 to {}", f.name, f.results, most_results));
   if (f.results == 1) return;
   if (!f.returns_value)
     throw UserError(fmt::format("function {} has {} results and returns nothing; one of the two", f.name, f.results));
@@ -56,11 +56,11 @@ void check_results(const UserFunction& f) {
 void check_function(const UserFunction& f) {
   check_identifier(f.name, "function");
   if (f.arity < 0 || f.input_count() > most_inputs)
-    throw UserError(f.scalars.empty() ? fmt::format("function {} was given arity {}; expected 0 to {}", f.name, f.arity,
-                                                    most_inputs)
-                                      : fmt::format("function {} was given arity {} and captures {} scalars; expected 0 "
-                                                    "to {} together",
-                                                    f.name, f.arity, f.scalars.size(), most_inputs));
+    throw UserError(f.scalars.empty()
+                        ? fmt::format("function {} was given arity {}; expected 0 to {}", f.name, f.arity, most_inputs)
+                        : fmt::format("function {} was given arity {} and captures {} scalars; expected 0 "
+                                      "to {} together",
+                                      f.name, f.arity, f.scalars.size(), most_inputs));
   if (std::ssize(f.parameters) > f.input_count())
     throw UserError(fmt::format("function {} was given the types of {} parameters; it has {}", f.name,
                                 f.parameters.size(), f.input_count()));
@@ -95,10 +95,10 @@ std::vector<UserFunction> result_functions(const UserFunction& f) {
       };
     if (!f.cuda_source.empty()) {
       part.shared_source = f.shared_source + f.cuda_source;
-      part.cuda_source =
-          fmt::format("__device__ inline float {}({}) {{\n    float results[{}];\n    {}({}results);\n    return "
-                      "results[{}];\n}}",
-                      part.name, parameters, f.results, f.name, arguments.empty() ? "" : arguments + ", ", i);
+      part.cuda_source = fmt::format(
+          "__device__ inline float {}({}) {{\n    float results[{}];\n    {}({}results);\n    return "
+          "results[{}];\n}}",
+          part.name, parameters, f.results, f.name, arguments.empty() ? "" : arguments + ", ", i);
     }
     parts.push_back(std::move(part));
   }

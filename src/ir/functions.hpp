@@ -11,7 +11,7 @@ namespace unisono::ir {
 /// there are, captures without a name, and for a function that can be called nowhere.
 void check_function(const UserFunction& function);
 
-/// Of a function of several results, those of one result each that graphs call: name_0, name_1, ….
+/// The functions of one result each that graphs call in place of one of several results: name_0, name_1, ….
 std::vector<UserFunction> result_functions(const UserFunction& function);
 
 }  // namespace unisono::ir

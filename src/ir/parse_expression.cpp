@@ -155,10 +155,12 @@ Parser::Subscript Parser::subscript() {
   if (written == "n,m" || written == "n,b")
     source_.fail(span, fmt::format("axes stand rows first; did you mean '[{},n]'?", written.back()));
   const auto meant = nearest(written, spellings);
-  source_.fail(span, fmt::format("unknown axes [{}]{}", excerpt(written),
-                                 meant.empty() ? "; expected one of [], [b], [m], [n], [b,n], [m,n], or of the coordinates of a pixel "
-                                                 "[h], [w], [h,w], [h,n], [w,n], [h,w,n]"
-                                               : did_you_mean(fmt::format("[{}]", meant))));
+  source_.fail(
+      span,
+      fmt::format("unknown axes [{}]{}", excerpt(written),
+                  meant.empty() ? "; expected one of [], [b], [m], [n], [b,n], [m,n], or of the coordinates of a pixel "
+                                  "[h], [w], [h,w], [h,n], [w,n], [h,w,n]"
+                                : did_you_mean(fmt::format("[{}]", meant))));
 }
 
 Value Parser::constant() {

@@ -220,9 +220,8 @@ Value Parser::seed() {
   }
   if (const auto it = scope_->values.find(name); it != scope_->values.end()) return it->second.value;
   if (const auto it = scope_->operands.find(name); it != scope_->operands.end()) return it->second.value;
-  const Value value = located(token, [&] {
-    return scope_->builder.operand(name, axes::scalar, {.storage = DType::i32});
-  });
+  const Value value =
+      located(token, [&] { return scope_->builder.operand(name, axes::scalar, {.storage = DType::i32}); });
   scope_->operands.emplace(name, Named{value, token.span});
   return value;
 }

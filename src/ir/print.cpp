@@ -159,10 +159,9 @@ class Printer {
 
   Text call(const Node& x) const {
     std::vector<std::string> arguments;
-    const std::size_t positional =
-        ir::is_normalisation(x.op) ? 1
-        : x.op == Op::call         ? static_cast<std::size_t>(g_.functions.at(x.attr.name)->arity)
-                                   : x.inputs.size();
+    const std::size_t positional = ir::is_normalisation(x.op) ? 1
+                                   : x.op == Op::call ? static_cast<std::size_t>(g_.functions.at(x.attr.name)->arity)
+                                                      : x.inputs.size();
     for (std::size_t i = 0; i < positional; ++i) arguments.push_back(texts_[x.inputs[i]].text);
     if (x.op == Op::cast) arguments.emplace_back(to_string(x.dtype));
     auto keywords = ir::keyword_texts(x);

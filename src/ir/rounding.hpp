@@ -14,11 +14,11 @@ namespace unisono::ir {
 /// Toward zero: of the values of T not above |x| in magnitude the nearest. Infinities and NaN stay; finite values stay
 /// finite.
 ///
-/// Stochastic: of the two neighbours of x in T the upper one with probability (x - lower)/(upper - lower), to 2^-16 (f16
-/// 2^-13, its subnormals 2^-24), so that the mean of the result is x. Values of T stay. Random bits are those of
-/// Philox2x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011) of the counter (m,
-/// n) and the key seed ^ 0x85ebca6b·stream: the same of the same seed, wherever an element is computed. Graphs give each
-/// store a stream of its own.
+/// Stochastic: of the two neighbours of x in T the upper one with probability (x - lower)/(upper - lower), to 2^-16
+/// (f16 2^-13, its subnormals 2^-24), so that the mean of the result is x. Values of T stay. Random bits are those of
+/// Philox2x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011) of the counter
+/// (m, n) and the key seed ^ 0x85ebca6b·stream: the same of the same seed, wherever an element is computed. Graphs give
+/// each store a stream of its own.
 UserFunction rounding_function(RoundingMode mode, DType to);
 
 /// The function of that name, which graphs need not define; nothing for other names.

@@ -34,8 +34,9 @@ std::vector<float> floats(const Buffer& buffer) {
 UserFunction looked_up() {
   return {.name = "looked_up",
           .arity = 2,
-          .cuda_source = "__device__ float looked_up(float x, long long n, float gain, const float* table) {\n"
-                         "    return x * gain + table[n];\n}",
+          .cuda_source =
+              "__device__ float looked_up(float x, long long n, float gain, const float* table) {\n"
+              "    return x * gain + table[n];\n}",
           .cpu = {},
           .parameters = {ParameterType::f32, ParameterType::i64},
           .scalars = {"gain"},
@@ -81,9 +82,10 @@ TEST(LambdaSmall, WritesToWhatItHasCaptured) {
   const UserFunction keep{.name = "keep",
                           .arity = 3,
                           .returns_value = false,
-                          .cuda_source = "__device__ void keep(long long m, int n, float x, float* to) {\n"
-                                         "    float* const at = to + 2 * (m * 40 + n);\n"
-                                         "    at[0] += 1.f, at[1] = x;\n}",
+                          .cuda_source =
+                              "__device__ void keep(long long m, int n, float x, float* to) {\n"
+                              "    float* const at = to + 2 * (m * 40 + n);\n"
+                              "    at[0] += 1.f, at[1] = x;\n}",
                           .cpu = {},
                           .parameters = {ParameterType::i64, ParameterType::i32},
                           .pointers = {{"kept", "float*"}}};
@@ -102,18 +104,20 @@ TEST(LambdaSmall, WritesToWhatItHasCaptured) {
 }
 
 TEST(LambdaSmall, HasSeveralResults) {
-  const UserFunction split{.name = "split",
-                           .arity = 1,
-                           .cuda_source = "__device__ void split(float x, float* r) { r[0] = fmaxf(x, 0.f), r[1] = x - r[0]; }",
-                           .cpu = {},
-                           .results = 2};
+  const UserFunction split{
+      .name = "split",
+      .arity = 1,
+      .cuda_source = "__device__ void split(float x, float* r) { r[0] = fmaxf(x, 0.f), r[1] = x - r[0]; }",
+      .cpu = {},
+      .results = 2};
   const Case c = subject("store acc as y : f32");
   Testbed testbed(c);
   Buffer z(rows * channels * 4), raw(rows * channels * 4);
   Arguments arguments = testbed.arguments();
   for (const auto& [name, buffer] : {std::pair{"z", &z}, {"raw", &raw}})
     arguments.outputs[name] = {buffer->data(), DType::f32, arguments.outputs.at("y").shape, {}};
-  compile(c.conv, parse("store split_0(acc) as y : f32\nstore split_1(acc) as z : f32\nstore acc as raw : f32", {split}),
+  compile(c.conv,
+          parse("store split_0(acc) as y : f32\nstore split_1(acc) as z : f32\nstore acc as raw : f32", {split}),
           c.options)
       .run(arguments);
   const std::vector<float> high = floats(*testbed.tensor("y").device), low = floats(z), x = floats(raw);

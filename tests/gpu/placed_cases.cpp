@@ -60,8 +60,9 @@ Conv2d conv_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, s
   return {.n = n, .h = h, .w = w, .c = c, .k = k, .r = 3, .s = 3, .pad = {1, 1, 1, 1}, .layout = layout};
 }
 
-constexpr std::array plans{"", "order=cooperative", "swap=on", "load=halo", "tile=128x64 cluster=2x1",
-                           "family=plain tile=64x64", "fetch=1", "depth=128"};
+constexpr std::array plans{
+    "",        "order=cooperative", "swap=on", "load=halo", "tile=128x64 cluster=2x1", "family=plain tile=64x64",
+    "fetch=1", "depth=128"};
 
 }  // namespace
 
@@ -89,13 +90,16 @@ std::vector<Case> placed_cases(std::uint64_t seed) {
                                 8 * random.between(1, 12), channels, i % 13 == 7 ? Layout::nchw : Layout::nhwc);
     add(placed(texts[i / 2 % texts.size()], plan, {}, conv, type, random.next()));
     const Conv2d block = conv_of(random.between(1, 3), random.between(8, 40), random.between(8, 40), 64, 64);
-    add(placed(norms[i / 2 % norms.size()], i % 4 == 1 ? "mode=resident" : i % 8 == 3 ? "mode=streamed" : "", {}, block,
-               type, random.next(), 8));
+    add(placed(norms[i / 2 % norms.size()],
+               i % 4 == 1   ? "mode=resident"
+               : i % 8 == 3 ? "mode=streamed"
+                            : "",
+               {}, block, type, random.next(), 8));
   }
   return cases;
 }
 
-// Of each kind of operand and store one or two, by fragments, by octets, by elements.
+// One or two of each kind of operand and store, by fragments, by octets, by elements.
 std::vector<Case> small_placed_cases() {
   const Gemm several{.batch = 3, .m = 70, .n = 40, .k = 64, .transpose_b = true},
       odd{.batch = 2, .m = 33, .n = 27, .k = 24}, one{.m = 147, .n = 72, .k = 72, .transpose_b = true};

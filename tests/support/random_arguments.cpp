@@ -74,9 +74,8 @@ void bind_operand(RandomCase& c, Random& r, const Graph& graph, ValueId id, cons
   const DType dtype = bound_dtype(r, graph, id, options);
   if (!x.attr.storage) c.storage[name] = dtype;
   const bool padded = x.axes == axes::mn && r.chance(options.strided);
-  const auto shape = x.attr.rows == RowCoordinates::all
-                         ? shape_in_memory(x.axes, contraction)
-                         : ir::operand_shape(x.axes, x.attr.rows, extents(contraction));
+  const auto shape = x.attr.rows == RowCoordinates::all ? shape_in_memory(x.axes, contraction)
+                                                        : ir::operand_shape(x.axes, x.attr.rows, extents(contraction));
   c.arguments.operands[name] = fill(c, r, shape, dtype, options, padded);
 }
 

@@ -17,9 +17,9 @@ bool is_text(const std::string& subject);
 /// Throws UserError if it is neither.
 std::pair<std::string, std::string> find_text(const std::string& subject);
 
-/// The user functions of a file of CUDA C++: its `__device__` functions that take float, int and long long, behind these
-/// pointers that they capture, and return float or void. All of the file stands ahead of the kernel. They run on a GPU
-/// alone. Throws UserError if the file has none.
+/// The user functions of a file of CUDA C++: its `__device__` functions that take float, int and long long, behind
+/// these pointers that they capture, and return float or void. All of the file stands ahead of the kernel. They run on
+/// a GPU alone. Throws UserError if the file has none.
 std::vector<UserFunction> read_functions(const std::filesystem::path& path);
 
 /// The graph that such a text describes, which may call the functions in these files. Throws UserError that names

@@ -75,8 +75,8 @@ struct TensorPairs {
   TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch> rest;
   UNISONO_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element, u64 m, int channel) {
     const Source source = Visitor::template tensor<i>(p);
-    from[half] = static_cast<const u8*>(source.memory) +
-                 tensor_offset(source, element, m, channel) * Source::kElementBytes;
+    from[half] =
+        static_cast<const u8*>(source.memory) + tensor_offset(source, element, m, channel) * Source::kElementBytes;
     loader.aim(source);
     rest.aim(half, p, element, m, channel);
   }

@@ -8,7 +8,7 @@
 #include "ir/batch_view.hpp"
 #include "ir/row_coordinates.hpp"
 #include "runtime/common/views.hpp"
-#include "runtime/cuda/arguments.hpp"
+#include "runtime/cuda/tensor_checks.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cuda {

@@ -6,15 +6,6 @@
 
 namespace unisono::cuda {
 
-std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction) {
-  if (a == axes::mn) return shape_mn(contraction);
-  const Extents e = extents(contraction);
-  std::vector<std::int64_t> shape;
-  if (a.row != RowAxis::none) shape.push_back(a.row == RowAxis::m ? e.rows() : e.images);
-  if (a.col != ColAxis::none) shape.push_back(a.col == ColAxis::n ? e.cols : a.groups);
-  return shape;
-}
-
 Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
                     const codegen::Kernel& kernel, bool reads_b) {
   Signature s;

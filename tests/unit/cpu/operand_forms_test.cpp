@@ -1,5 +1,5 @@
-// Operands that lack coordinates of rows, that are not bound, and rounding of stores on the CPU, every element against the
-// float64 reference.
+// Operands that lack coordinates of rows, that are not bound, and rounding of stores on the CPU, every element against
+// the float64 reference.
 
 #include <gtest/gtest.h>
 

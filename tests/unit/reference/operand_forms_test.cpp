@@ -1,4 +1,5 @@
-// Operands that lack coordinates of rows, defaults of vectors and integers of user functions, against loops written out.
+// Operands that lack coordinates of rows, defaults of vectors and integers of user functions, against loops written
+// out.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Rounding toward zero against a definition by neighbours, and stochastic rounding: its neighbours, its mean, and that a
-// seed repeats it.
+// Rounding toward zero against a definition by neighbours, and stochastic rounding: its neighbours, its mean, and that
+// a seed repeats it.
 
 #include <gtest/gtest.h>
 
