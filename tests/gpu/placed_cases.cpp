@@ -116,7 +116,7 @@ std::vector<Case> small_placed_cases() {
   add(texts[1], "", {}, image);
   add(texts[1], "family=plain tile=64x64", {}, planes);
   add(texts[2], "", {}, image, DType::f16);
-  add(texts[3], "order=cooperative", several, {});
+  add(texts[3], "order=cooperative buffers=1", several, {});  // seeded_faults.py knows it by this plan
   add(texts[3], "", odd, {}, DType::f16);
   add(texts[4], "", {}, image);
   add(texts[5], "", several, {});
