@@ -28,11 +28,15 @@ std::string VisitorWriter::put_text(std::size_t o, bool pair) const {
   const std::size_t i = e_.outputs[o].store;
   const StoreNames store = store_names(g_.stores[i].dtype);
   const std::string memory = names_.of_store(i);
-  const auto placed = [&](const char* x) {
-    return fmt::format("        {0}(p.{1}, {2}.offset({3}.m, {3}.channel), {3}.r{4});\n", store.single, memory,
-                       place_of_store(i), x, o);
-  };
-  if (g_.stores[i].strided) return pair ? placed("x") + placed("y") : placed("x");
+  if (g_.stores[i].strided) {
+    const std::string first = fmt::format(
+        "            const Place place = {0};\n            const u64 to = place.offset(x.m, x.channel);\n"
+        "            {1}(p.{2}, to, x.r{3});\n",
+        place_of_store(i), store.single, memory, o);
+    const std::string second =
+        fmt::format("            {0}(p.{1}, to + place.column, y.r{2});\n", store.single, memory, o);
+    return "        {\n" + first + (pair ? second : "") + "        }\n";
+  }
   return pair ? fmt::format("        {0}(p.{1}, offset, x.r{2}, y.r{2});\n", store.pair, memory, o)
               : fmt::format("        {0}(p.{1}, offset, x.r{2});\n", store.single, memory, o);
 }

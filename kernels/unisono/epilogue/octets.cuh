@@ -9,9 +9,15 @@ template <class Visitor, int i, bool kAny>
 struct Octets {
   typename decltype(Visitor::template tensor<i>(*static_cast<const typename Visitor::Params*>(nullptr)))::Octet own;
   Octets<Visitor, i + 1, (i + 1 < Visitor::kTensors)> rest;
-  UNISONO_DEVICE void load(const typename Visitor::Params& p, u64 offset, u64 m, int channel) {
-    const auto source = Visitor::template tensor<i>(p);
-    own = source.octet(tensor_offset(source, offset, m, channel)), rest.load(p, offset, m, channel);
+  // `offset`: of the first in a tensor of rows of so many channels that lies as the output does.
+  UNISONO_DEVICE void load(const typename Visitor::Params& p, u64 offset, int channels) {
+    if constexpr (decltype(Visitor::template tensor<i>(p))::kPlaced) {
+      const auto source = Visitor::template tensor<i>(p);
+      own = source.octet(source.place.offset(int(offset / channels), int(offset % channels)));
+    } else {
+      own = Visitor::template tensor<i>(p).octet(offset);
+    }
+    rest.load(p, offset, channels);
   }
   UNISONO_DEVICE void pair(int w, float* x, float* y) const {
     const float2 both = own.pair(w);
@@ -21,7 +27,7 @@ struct Octets {
 };
 template <class Visitor, int i>
 struct Octets<Visitor, i, false> {
-  UNISONO_DEVICE void load(const typename Visitor::Params&, u64, u64, int) {}
+  UNISONO_DEVICE void load(const typename Visitor::Params&, u64, int) {}
   UNISONO_DEVICE void pair(int, float*, float*) const {}
 };
 

@@ -129,8 +129,9 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
   auto valid = [&](int i) { return at.rows.valid(m + i * kRowsAtOnce + first_row); };
   auto exists = [&](int i) { return valid(i) && at.first_channel + n < first.geometry.channels; };
   auto pixel_of = [&](int i) { return at.rows.pixel(m + i * kRowsAtOnce + first_row); };
-  auto number_of = [&](int i) { return u64(at.image) * first.geometry.rows + pixel_of(i); };
-  auto offset_of = [&](int i) { return number_of(i) * first.geometry.channels + at.first_channel + n; };
+  auto offset_of = [&](int i) {
+    return (u64(at.image) * first.geometry.rows + pixel_of(i)) * first.geometry.channels + at.first_channel + n;
+  };
   if (kMany && !Chunk::kOnce) columns.read(*this, n);
 #pragma unroll 1
   for (int start = 0; start < kPieces; start += kPiecesAtOnce) {
@@ -142,7 +143,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
       const int i = start + j;
 #pragma unroll
       for (int plane = 0; plane < kPlanes; ++plane) raw[j][plane] = *at_row(i, plane);
-      if (kTensors > 0 && exists(i)) tensors[j].load(first.visitor, offset_of(i), number_of(i), at.first_channel + n);
+      if (kTensors > 0 && exists(i)) tensors[j].load(first.visitor, offset_of(i), first.geometry.channels);
       if (kMany && exists(i))
         rows[j] = Rows::of(first.visitor, first.uniform, {at.image, at.image * first.geometry.rows + pixel_of(i)});
     }

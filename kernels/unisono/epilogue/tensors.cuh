@@ -46,42 +46,30 @@ constexpr int tensor_bytes() {
   }
 }
 
-// How pairs of an operand are loaded that lies as the output does, or otherwise.
-template <class Source, bool kPlaced = Source::kPlaced>
-struct PairLoader {
-  UNISONO_DEVICE void aim(const Source&) {}
-  UNISONO_DEVICE typename Source::Pair load(const u8* from, int elements) const {
-    return Source::load(from + elements * Source::kElementBytes);
-  }
-};
-template <class Source>
-struct PairLoader<Source, true> {
-  Source source = {};
-  UNISONO_DEVICE void aim(const Source& to) { source = to; }
-  UNISONO_DEVICE typename Source::Pair load(const u8* from, int elements) const {
-    return source.pair(from + elements * source.place.column * Source::kElementBytes);
-  }
-};
+// Whether operand i of [0, kEnd) does not lie as the output does.
+template <class Visitor, int i, int kEnd>
+constexpr bool is_placed() {
+  if constexpr (i < kEnd)
+    return TensorOf<Visitor, i>::kPlaced;
+  else
+    return false;
+}
 
 // Operands [i, kEnd): kSlots pairs each, and where the next ones lie: two rows, or two channels of a row. The first
 // kFetch that can be are fetched, not loaded.
 template <class Visitor, int i, int kEnd, int kSlots, int kFetch = 0,
-          bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i)>
+          bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i), bool kPlaced = is_placed<Visitor, i, kEnd>()>
 struct TensorPairs {
   using Source = TensorOf<Visitor, i>;
   typename Source::Pair own[kSlots];
   const u8* from[2];
-  PairLoader<Source> loader;
   TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch> rest;
   UNISONO_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element, u64 m, int channel) {
-    const Source source = Visitor::template tensor<i>(p);
-    from[half] =
-        static_cast<const u8*>(source.memory) + tensor_offset(source, element, m, channel) * Source::kElementBytes;
-    loader.aim(source);
+    from[half] = static_cast<const u8*>(Visitor::template tensor<i>(p).memory) + element * Source::kElementBytes;
     rest.aim(half, p, element, m, channel);
   }
   UNISONO_DEVICE void load(int slot, int half, bool exists, int elements) {
-    own[slot] = exists ? loader.load(from[half], elements) : typename Source::Pair{};
+    own[slot] = exists ? Source::load(from[half] + elements * Source::kElementBytes) : typename Source::Pair{};
     rest.load(slot, half, exists, elements);
   }
   UNISONO_DEVICE void get(int slot, float* x, float* y) const {
@@ -95,15 +83,43 @@ struct TensorPairs {
     rest.exchange(slot, odd, distance);
   }
 };
+template <class Visitor, int i, int kEnd, int kSlots, int kFetch>
+struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, true, true> {
+  using Source = TensorOf<Visitor, i>;
+  typename Source::Pair own[kSlots];
+  const u8* from[2];
+  Source source;
+  TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch> rest;
+  UNISONO_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element, u64 m, int channel) {
+    source = Visitor::template tensor<i>(p);
+    from[half] = static_cast<const u8*>(source.memory) + source.place.offset(int(m), channel) * Source::kElementBytes;
+    rest.aim(half, p, element, m, channel);
+  }
+  UNISONO_DEVICE void load(int slot, int half, bool exists, int elements) {
+    own[slot] = exists ? source.pair(from[half] + elements * source.place.column * Source::kElementBytes)
+                       : typename Source::Pair{};
+    rest.load(slot, half, exists, elements);
+  }
+  UNISONO_DEVICE void get(int slot, float* x, float* y) const {
+    const float2 both = Source::unpack(own[slot]);
+    *x = both.x, *y = both.y;
+    rest.get(slot, x + 1, y + 1);
+  }
+  UNISONO_DEVICE void exchange(int slot, bool odd, int distance) {
+    own[slot] = Source::exchanged(own[slot], odd, distance);
+    rest.exchange(slot, odd, distance);
+  }
+};
 template <class Visitor, int kEnd, int kSlots, int kFetch>
-struct TensorPairs<Visitor, kEnd, kEnd, kSlots, kFetch, true> {
+struct TensorPairs<Visitor, kEnd, kEnd, kSlots, kFetch, true, false> {
   UNISONO_DEVICE void aim(int, const typename Visitor::Params&, u64, u64, int) {}
   UNISONO_DEVICE void load(int, int, bool, int) {}
   UNISONO_DEVICE void get(int, float*, float*) const {}
   UNISONO_DEVICE void exchange(int, bool, int) {}
 };
 template <class Visitor, int i, int kEnd, int kSlots, int kFetch>
-struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, false> : TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1> {
+struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, false, false>
+    : TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1> {
   using Rest = TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1>;
   UNISONO_DEVICE void get(int slot, float* x, float* y) const { Rest::get(slot, x + 1, y + 1); }
 };
@@ -133,9 +149,8 @@ struct TensorRing {
   template <class At>
   UNISONO_DEVICE void aim(int half, const At& at, int m) {
     const int pixel = at.rows.valid(m) ? at.rows.pixel(m) : 0;
-    const u64 row = u64(at.image) * g.rows + pixel;
-    const int channel = at.first_channel + own_channel();
-    pairs.aim(half, visitor, row * g.channels + channel, row, channel);
+    pairs.aim(half, visitor, (u64(at.image) * g.rows + pixel) * g.channels + at.first_channel + own_channel(),
+              u64(at.image) * g.rows + pixel, at.first_channel + own_channel());
   }
   // Pairs are loaded in their order, from the first pair of a slice on.
   template <class At>

@@ -217,7 +217,8 @@ std::optional<Arguments> with_batch(const Plan& plan, const Arguments& arguments
   };
   lift(all.left), lift(all.right), lift(all.right1);
   for (const OperandInfo& o : plan.operands)
-    if (const auto given = all.operands.find(o.name); o.axes == axes::mn && given != all.operands.end())
+    if (const auto given = all.operands.find(o.name);
+        o.axes == axes::mn && o.rows == RowCoordinates::all && given != all.operands.end())
       lift(given->second);
   for (const Store& s : plan.graph.stores)
     if (const auto given = all.outputs.find(s.name); plan.graph[s.value].axes == axes::mn && given != all.outputs.end())

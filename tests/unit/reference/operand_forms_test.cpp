@@ -20,12 +20,12 @@ TEST(OperandForms, AreRepeatedAlongWhatTheyLack) {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<float>(i) / 64;
   for (std::size_t i = 0; i < plane.size(); ++i) plane[i] = static_cast<float>(i + 1);
   for (std::size_t i = 0; i < line.size(); ++i) line[i] = static_cast<float>(100 * (i + 1));
-  const Graph graph = parse("operand gain[b] = 2\nstore acc + plane[h,w] * gain + line[h] + all[h,w,n] as y");
+  const Graph graph = parse("operand gain[b] = 2\nstore acc + plane[h,w] * gain + line[h] + whole[h,w,n] as y");
   Arguments arguments{.image = {x.data(), DType::f32, {2, 3, 4, 1}, {}},
                       .filter = {filter.data(), DType::f32, {2, 1, 1, 1}, {}}};
   arguments.operands["plane"] = {plane.data(), DType::f32, {3, 4}, {}};
   arguments.operands["line"] = {line.data(), DType::f32, {3}, {}};
-  arguments.operands["all"] = {all.data(), DType::f32, {3, 4, 2}, {}};
+  arguments.operands["whole"] = {all.data(), DType::f32, {3, 4, 2}, {}};
   const auto y = run(conv, graph, arguments).at("y").value;
   for (std::size_t b = 0; b < 2; ++b)
     for (std::size_t h = 0; h < 3; ++h)
