@@ -58,6 +58,12 @@ std::string title(const codegen::Field& f) {
     case codegen::Field::Kind::store_pointer: return "store " + name;
     case codegen::Field::Kind::extent: return fmt::format("extent {}", "mnbhw"[static_cast<int>(f.coordinate)]);
     case codegen::Field::Kind::pitch: return fmt::format("pitch of {}", f.name);
+    case codegen::Field::Kind::operand_step:
+      return fmt::format("step {} of {}", "mnbhw"[static_cast<int>(f.coordinate)], f.name);
+    case codegen::Field::Kind::store_step:
+      return fmt::format("step {} of store {}", "mnbhw"[static_cast<int>(f.coordinate)], f.name);
+    case codegen::Field::Kind::operand_vectors: return fmt::format("vectors of {}", f.name);
+    case codegen::Field::Kind::pointer: return fmt::format("captured {}", f.name);
   }
   return name;
 }

@@ -91,7 +91,19 @@ inline FormedValue head(Value value, HeadOptions options) { return {value, Store
 
 struct OperandOptions {
   std::optional<DType> storage = {};         ///< dtype in memory; if absent, as bound
-  std::optional<double> default_value = {};  ///< scalars: value when unbound
+  std::optional<double> default_value = {};  ///< value when unbound, of every element; not of operands [m,n]
+  /// [m] and [m,n]: the coordinates of rows that it has in memory; it is repeated along the others.
+  RowCoordinates rows = RowCoordinates::all;
+  /// [m] and [m,n]: any strides, also on a GPU. Without it tensors on a GPU are dense.
+  bool strided = false;
+};
+
+/// What a store is beside its value, dtype and name.
+struct StoreOptions {
+  RoundingMode rounding = RoundingMode::nearest;
+  /// Stochastic rounding: an i32 scalar. The same seed gives the same bits.
+  std::optional<Value> seed = {};
+  bool strided = false;  ///< [m,n]: any strides, also on a GPU
 };
 
 class GraphBuilder {
@@ -118,6 +130,9 @@ class GraphBuilder {
 
   /// Adds an output. An empty name becomes the name of the value or operand, else "out0", "out1", … by position.
   void store(Value value, DType dtype, std::string name = {});
+  /// The same with options. What rounds otherwise than to nearest is written out as a call of a function, so that the
+  /// graph's own store is exact; dtype is then f16 or bf16.
+  void store(Value value, DType dtype, std::string name, const StoreOptions& options);
   /// The same of a value in another form; an empty name becomes one by position.
   void store(FormedValue formed, DType dtype, std::string name = {});
   /// A head whose graph is there already, and says the store's name and dtype.
@@ -137,6 +152,7 @@ class GraphBuilder {
  private:
   friend class Value;
   void add_store(Value value, DType dtype, std::string name, StoreForm form, std::shared_ptr<const Head> head = {});
+  Value rounded(Value value, DType dtype, const StoreOptions& options);
   Value append(Node node);
   Value unique(Node node, std::uint64_t key);
 

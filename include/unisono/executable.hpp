@@ -70,6 +70,7 @@ struct Arguments {
   std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
   std::map<std::string, double> scalars = {};            ///< scalars by value
   std::map<std::string, TensorView> outputs = {};        ///< by the name of the store
+  std::map<std::string, const void*> pointers = {};      ///< memory that user functions have captured, by name
 
   /// What this contraction multiplies, of shape_a() and shape_b(): left and right, or image and filter.
   ConstTensorView& a(const Contraction& contraction) {

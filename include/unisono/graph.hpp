@@ -90,6 +90,15 @@ inline constexpr int op_count = static_cast<int>(Op::call) + 1;
 /// Name in the text form ("add" prints as the operator +). See also docs/text-form.md.
 std::string_view to_string(Op op);
 
+/// Which coordinates of a row the memory of an operand [m] or [m,n] has. It is repeated along the others: `pos[h,w]` is
+/// one plane for all images, `c[h,n]` of a batch of products one matrix for all of them.
+enum class RowCoordinates : std::uint8_t {
+  all,  ///< image, and place within it
+  h,    ///< image row, or row of the matrix
+  w,    ///< column of the image
+  hw,
+};
+
 /// What a node needs beyond its inputs. Only the fields that its op names are read; the rest keep their defaults, so
 /// that equality of two attribute sets is equality of the fields.
 struct Attributes {
@@ -105,7 +114,9 @@ struct Attributes {
   Coordinate coordinate{};              ///< index, extent
   std::string name;                     ///< operand, call: the name that the caller binds or registered
   std::optional<DType> storage;         ///< operand: dtype in memory, if declared; else as bound
-  std::optional<double> default_value;  ///< operand: its value when unbound (scalars only)
+  std::optional<double> default_value;  ///< operand: its value when unbound (all but [m,n])
+  RowCoordinates rows{};                ///< operand with rows: those that its memory has
+  bool strided = false;                 ///< operand [m] or [m,n]: it lies as its strides say, which a kernel reads
 
   bool operator==(const Attributes&) const = default;
 };
@@ -150,15 +161,51 @@ struct Store {
   std::string name;
   StoreForm form = StoreForm::whole;
   std::shared_ptr<const Head> head = {};  ///< with StoreForm::head
+  bool strided = false;                   ///< [m,n]: it lies as its strides say, which a kernel reads
+};
+
+/// How a store rounds a value to a type of fewer bits.
+enum class RoundingMode : std::uint8_t {
+  nearest,      ///< to nearest, ties to even
+  toward_zero,  ///< the magnitude is never above the value's
+  stochastic,   ///< up or down with the probabilities that make the mean exact; needs a seed
+};
+
+/// How a user function takes an input.
+enum class ParameterType : std::uint8_t {
+  f32,  ///< float
+  i32,  ///< int; floating-point values are truncated
+  i64,  ///< long long; the same
+};
+
+/// Device memory that a user function has captured. Its address is an argument of each launch: Arguments::pointers has
+/// it by name, and functions that capture one name share it.
+struct CapturedPointer {
+  std::string name = {};
+  std::string type = "const float*";  ///< in C++
 };
 
 /// A user-defined elementwise function.
 struct UserFunction {
   std::string name = {};
-  int arity = 1;
+  int arity = 1;                 ///< inputs of a call
   bool returns_value = true;     ///< false: called for its side effect only
   std::string cuda_source = {};  ///< C++ text that defines `__device__ float name(float, …)` (or void); may be empty
-  std::function<double(std::span<const double>)> cpu = {};  ///< must be safe to call from several threads
+  /// Must be safe to call from several threads. Its arguments are the inputs, then the captured scalars; memory it
+  /// captures by itself.
+  std::function<double(std::span<const double>)> cpu = {};
+  std::vector<ParameterType> parameters = {};  ///< types of inputs and captured scalars; f32 where none is given
+  std::vector<std::string> scalars = {};       ///< captured scalars: operands [], which follow the inputs of each call
+  std::vector<CapturedPointer> pointers = {};  ///< captured memory; the last arguments of cuda_source's function
+  /// Above 1: `__device__ void name(float, …, float* results)` writes so many, and the text form calls it as name_0(…),
+  /// name_1(…), …, each a value. Such a function has no effect beside its results.
+  int results = 1;
+  std::function<void(std::span<const double>, std::span<double>)> cpu_results = {};  ///< with results above 1: as cpu
+  std::string shared_source = {};  ///< C++ text ahead of cuda_source, once for all functions that have the same
+
+  /// Inputs of a call and captured scalars together.
+  int input_count() const { return arity + static_cast<int>(scalars.size()); }
+  ParameterType parameter(std::size_t i) const { return i < parameters.size() ? parameters[i] : ParameterType::f32; }
 };
 
 /// An epilogue graph. Nodes stand in topological order.

@@ -64,8 +64,11 @@ struct PlanOverride {
   std::optional<int> group = {};  ///< rows of tiles that are processed at a time
   std::optional<Spill> spill = {};
   std::optional<Raster> raster = {};
-  std::optional<bool> hints = {};  ///< streamed: L2 keeps tiles that wait rather than operands and results
-  std::optional<int> fetch = {};   ///< operands [m,n] that TMA loads
+  std::optional<bool> hints = {};        ///< streamed: L2 keeps tiles that wait rather than operands and results
+  std::optional<int> fetch = {};         ///< operands [m,n] that TMA loads
+  std::optional<int> swizzle = {};       ///< bytes: the pattern in which operands lie in shared memory
+  std::optional<int> accumulators = {};  ///< tiles of accumulators in flight, one a consumer group
+  std::optional<int> k_groups = {};      ///< swizzled spans of k that share a stage and its barriers
   std::optional<Strip> strip = {};
   /// Fields that have no type here, as text, by the key that they have there: those of families that are not built in.
   std::map<std::string, std::string> others = {};

@@ -24,11 +24,18 @@ struct Field {
     store_pointer,    ///< device address of an output that does not go through TMA
     extent,           ///< the extent of `coordinate`, as int in the low four bytes; of n: the channels of the output
     pitch,            ///< elements from image to image of an operand [b,n] of Options::apart, as int
+    operand_step,     ///< an operand that does not lie as the output does: elements from one image (`coordinate` b),
+                      ///< image row (h), pixel (w) or column (n) to the next, as a 64-bit integer
+    store_step,       ///< the same of a strided store
+    operand_vectors,  ///< whether its neighbouring columns can be loaded together: 0 or 1
+    pointer,          ///< device address that user functions have captured
   } kind{};
   std::string name;  ///< the operand's or the store's; empty for an extent
   DType dtype{};     ///< in memory
   Axes axes;
-  Coordinate coordinate{};  ///< extent: which
+  Coordinate coordinate{};  ///< extent, step: which
+  RowCoordinates rows{};    ///< operand_pointer: those of its rows that it has in memory
+  bool strided = false;     ///< operand_pointer, store_pointer: it may have any strides
 };
 
 /// The text is a library's for the host, which launches its own kernel. Extern "C", with the kernel's `entry` as

@@ -120,6 +120,12 @@ class Writer {
                           : converted(inputs_[0], from, is_float(x_.dtype) ? DType::f32 : x_.dtype);
   }
 
+  std::string argument(std::size_t i, ParameterType type) const {
+    if (type == ParameterType::f32) return real(i);
+    const std::string integer = in(i, DType::i32);
+    return type == ParameterType::i32 ? integer : fmt::format("static_cast<long long>({})", integer);
+  }
+
   std::string call() const {
     const UserFunction& f = *g_.functions.at(x_.attr.name);
     if (f.cuda_source.empty())
@@ -128,7 +134,9 @@ class Writer {
           "run the graph on the CPU device",
           f.name, f.name));
     std::vector<std::string> arguments;
-    for (std::size_t i = 0; i < x_.inputs.size(); ++i) arguments.push_back(real(i));
+    for (std::size_t i = 0; i < x_.inputs.size(); ++i) arguments.push_back(argument(i, f.parameter(i)));
+    for (const CapturedPointer& p : f.pointers)
+      arguments.push_back(fmt::format("static_cast<{}>(u.{})", p.type, pointer_member(p.name)));
     return fmt::format("::{}({})", f.name, fmt::join(arguments, ", "));
   }
 
@@ -195,6 +203,8 @@ std::string converted(const std::string& text, DType from, DType to) {
   if (target == "int" && source == "float") return fmt::format("math::to_i32({})", text);
   return fmt::format("{}({})", target, text);
 }
+
+std::string pointer_member(std::string_view name) { return fmt::format("captured__{}", name); }
 
 std::string expression(const Graph& graph, ValueId id, std::span<const std::string> inputs, bool accurate) {
   return Writer(graph, graph[id], inputs, accurate).text();

@@ -22,4 +22,8 @@ std::string converted(const std::string& text, DType from, DType to);
 /// spelled from the graph. `accurate` chooses the form of functions that have two.
 std::string expression(const Graph& graph, ValueId id, std::span<const std::string> inputs, bool accurate);
 
+/// The member of Params and Uniform that has the address which user functions have captured under that name. No other
+/// name of generated code has two underscores in a row.
+std::string pointer_member(std::string_view name);
+
 }  // namespace unisono::codegen

@@ -29,8 +29,8 @@ std::string functions_text(const plan::Epilogue& e) {
     for (const Node& x : g->nodes)
       if (x.op == Op::call) called.insert(x.attr.name);
     for (const std::string& name : called)
-      if (const std::string& source = g->functions.at(name)->cuda_source; pasted.insert(source).second)
-        text += source + "\n\n";
+      for (const std::string& source : {g->functions.at(name)->shared_source, g->functions.at(name)->cuda_source})
+        if (!source.empty() && pasted.insert(source).second) text += source + "\n\n";
   }
   return text;
 }
@@ -60,9 +60,10 @@ Kernel framed(const plan::Epilogue& epilogue, const Options& options, const Fram
       "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) + about_head +
       (options.watchdog ? "#define UNISONO_WATCHDOG\n" : "") + (options.delays ? "#define UNISONO_DELAYS\n" : "") +
       "#include <" + frame.header +
-      ">\n#include <unisono/epilogue/math.cuh>\n#include <unisono/epilogue/operands.cuh>\n\n" +
-      functions_text(epilogue) + "namespace unisono {\n\n" + head + frame.config + "\n" + body +
-      "\nusing Conv = " + frame.kernel + "<Config, Visitor>;\n\n}  // namespace unisono\n\n" +
+      ">\n#include <unisono/epilogue/math.cuh>\n#include <unisono/epilogue/operands.cuh>\n" +
+      (plan::places(epilogue.graph) ? "#include <unisono/epilogue/placed.cuh>\n\n" : "\n") + functions_text(epilogue) +
+      "namespace unisono {\n\n" + head + frame.config + "\n" + body + "\nusing Conv = " + frame.kernel +
+      "<Config, Visitor>;\n\n}  // namespace unisono\n\n" +
       "extern \"C\" __global__ void __launch_bounds__(unisono::Conv::kThreads, " + frame.minimum +
       ")\n"
       "unisono_kernel(const __grid_constant__ unisono::Conv::Params params) {\n    unisono::Conv::run(params);\n}\n";

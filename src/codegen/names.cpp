@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
+
+#include "plan/epilogue.hpp"
 
 namespace unisono::codegen {
 
@@ -56,6 +59,19 @@ Names::Names(const Graph& graph)
   for (ValueId id = 0; id < graph.nodes.size(); ++id)
     if (graph[id].op == Op::operand && graph[id].axes == axes::bn)
       pitches_[id] = distinct(graph[id].attr.name + "_pitch");
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (plan::is_placed(graph[id])) steps_[id] = steps_named(graph[id].attr.name);
+  for (std::size_t i = 0; i < graph.stores.size(); ++i)
+    if (graph.stores[i].strided) store_steps_[i] = steps_named(graph.stores[i].name + "_memory");
+}
+
+Names::Steps Names::steps_named(const std::string& name) {
+  Steps steps;
+  for (const auto& [c, word] :
+       {std::pair{Coordinate::b, "image"}, {Coordinate::h, "row"}, {Coordinate::w, "pixel"}, {Coordinate::n, "column"}})
+    steps[static_cast<std::size_t>(c)] = distinct(fmt::format("{}_{}_step", name, word));
+  steps[static_cast<std::size_t>(Coordinate::m)] = distinct(name + "_vectors");
+  return steps;
 }
 
 std::string Names::distinct(std::string_view wish) {

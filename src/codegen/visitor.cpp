@@ -41,19 +41,23 @@ VisitorWriter::VisitorWriter(const plan::Epilogue& epilogue, const Options& opti
 // ---- Uniforms
 
 std::string VisitorWriter::uniform() {
-  std::string members, names, parameter = uniforms_read_.empty() ? "" : " p";
+  const std::vector<std::string> pointers = captured();
+  std::string members, names, parameter = uniforms_read_.empty() && pointers.empty() ? "" : " p";
   const std::vector<ValueId> values(uniforms_read_.begin(), uniforms_read_.end());
   for (const ValueId id : values) {
     members += fmt::format("        {} {};\n", type_of(g_[id].dtype), names_.of(id));
     names += (names.empty() ? "" : ", ") + names_.of(id);
   }
+  for (const std::string& name : pointers) members += fmt::format("        void* {};\n", pointer_member(name));
   Scope s(g_, names_, true, [this](ValueId id) {
     const Op op = g_[id].op;
     return op == Op::operand || op == Op::extent ? load_scalar(id) : "";
   });
+  if (!pointers.empty()) s.line("const Params& u = p;  // where functions find what they have captured");
   s.compute(values);
   std::string results;
   for (const ValueId id : values) results += (results.empty() ? "" : ", ") + s.text(id, g_[id].dtype);
+  for (const std::string& name : pointers) results += (results.empty() ? "p." : ", p.") + pointer_member(name);
   s.line(fmt::format("return {{{}}};", results));
   return structure("Uniform", members) +
          function(fmt::format("Uniform uniform(const Params&{})", parameter), s.lines());

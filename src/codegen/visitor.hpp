@@ -37,6 +37,13 @@ class VisitorWriter {
   std::string element_of(ValueId operand) const;
   bool lies_apart(ValueId id) const;
   void add_fields();
+  std::set<Coordinate> extents_read() const;
+  void add_steps();
+  std::vector<std::string> captured() const;
+  static std::string place(const std::string& image, const std::string& row, const std::string& pixel,
+                           const std::string& column);
+  std::string place_of(ValueId id) const;
+  std::string place_of_store(std::size_t store) const;
 
   Scope scope(const Bindings& bindings, bool accurate);
   std::string given(ValueId id, const Bindings& bindings);
@@ -85,6 +92,7 @@ class VisitorWriter {
   std::string conclusions(std::size_t level);
   std::string levels();
   void call_effects(Scope& s, bool full, const char* condition);
+  std::string put_text(std::size_t output, bool pair) const;
   std::string results();
   std::string fold_terms(Scope& s);
   std::string row_ends();

@@ -160,25 +160,10 @@ void VisitorWriter::call_effects(Scope& s, bool full, const char* condition) {
     if (is_full(g_[id]) != full) continue;
     s.compute(g_[id].inputs);
     std::vector<std::string> texts;
-    for (const ValueId in : g_[id].inputs) texts.push_back(s.text(in, DType::f32));
+    for (const ValueId in : g_[id].inputs) texts.push_back(s.text(in, g_[in].dtype));
     s.line(expression(g_, id, texts, true).insert(0, condition) + ";");
   }
 }
-
-namespace {
-
-// The functions that store a value of an element, and those of two neighbours
-struct StoreNames {
-  std::string pair, single;
-};
-
-StoreNames store_names(DType stored) {
-  if (stored == DType::i32) return {"store_pair_of_ints", "store_int"};
-  if (stored == DType::boolean) return {"store_pair_of_bools", "store_bool"};
-  return {fmt::format("store_pair<{}>", element_name(stored)), fmt::format("store_element<{}>", element_name(stored))};
-}
-
-}  // namespace
 
 std::string VisitorWriter::results() {
   const Bindings bindings = element_bindings();
@@ -186,6 +171,10 @@ std::string VisitorWriter::results() {
   std::string members, puts, single_puts;
   std::vector<std::string> tiled;
   s.line("Result result;");
+  if (std::ranges::any_of(g_.stores, [](const Store& store) { return store.strided; })) {
+    members += "        int m, channel;\n";
+    s.line("result.m = at.m, result.channel = channel;");
+  }
   for (std::size_t o = 0; o < e_.outputs.size(); ++o) {
     const plan::Output& output = e_.outputs[o];
     if (output.path != StorePath::after && output.path != StorePath::direct) continue;
@@ -199,9 +188,7 @@ std::string VisitorWriter::results() {
       tiled.push_back(fmt::format("x.r{}", o));
       continue;
     }
-    const StoreNames store = store_names(stored);
-    puts += fmt::format("        {0}(p.{1}, offset, x.r{2}, y.r{2});\n", store.pair, names_.of_store(output.store), o);
-    single_puts += fmt::format("        {0}(p.{1}, offset, x.r{2});\n", store.single, names_.of_store(output.store), o);
+    puts += put_text(o, true), single_puts += put_text(o, false);
   }
   call_effects(s, true, "if (exists) ");
   const bool works = !e_.outputs.empty() && !members.empty();

@@ -6,6 +6,7 @@
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/visitor.hpp"
+#include "ir/row_coordinates.hpp"
 #include "ir/spelling.hpp"
 #include "plan/head.hpp"
 #include "plan/refusal.hpp"
@@ -74,26 +75,87 @@ void VisitorWriter::add_fields() {
          x.attr.name,
          by_value ? value : storage_of(x, options_),
          x.axes,
-         {}},
+         {},
+         x.attr.rows,
+         x.attr.strided},
         names_.of(id));
     by_channel |= x.axes == axes::bn && !options_.apart.contains(x.attr.name);
   }
   for (const plan::Output& o : e_.outputs) {
     if (o.path == plan::Output::StorePath::before || o.path == plan::Output::StorePath::after) continue;
     const Store& s = g_.stores[o.store];
-    add({Field::Kind::store_pointer, s.name, s.dtype, g_[s.value].axes, {}}, names_.of_store(o.store));
+    add({Field::Kind::store_pointer, s.name, s.dtype, g_[s.value].axes, {}, {}, s.strided}, names_.of_store(o.store));
     by_channel |= (e_.norm && e_.norm->group_channels == 1) || g_[s.value].axes == axes::bn;
   }
-  std::set<Coordinate> extents;
+  std::set<Coordinate> extents = extents_read();
   if (by_channel) extents.insert(Coordinate::n);
+  for (const Coordinate c : extents) add({Field::Kind::extent, "", DType::i32, axes::scalar, c}, extent_name(c));
+  for (ValueId id = 0; id < g_.nodes.size(); ++id)
+    if (lies_apart(id)) add({Field::Kind::pitch, g_[id].attr.name, DType::i32, axes::scalar, {}}, names_.of_pitch(id));
+  add_steps();
+  for (const std::string& name : captured())
+    add({Field::Kind::pointer, name, DType::f32, axes::scalar, {}}, pointer_member(name));
+}
+
+std::set<Coordinate> VisitorWriter::extents_read() const {
+  std::set<Coordinate> extents;
   for (const Node& x : g_.nodes) {
     const Coordinate c = x.attr.coordinate;
     if (x.op == Op::index && (c == Coordinate::h || c == Coordinate::w)) extents.insert({Coordinate::h, Coordinate::w});
     if (x.op == Op::extent) extents.insert(c);
   }
-  for (const Coordinate c : extents) add({Field::Kind::extent, "", DType::i32, axes::scalar, c}, extent_name(c));
-  for (ValueId id = 0; id < g_.nodes.size(); ++id)
-    if (lies_apart(id)) add({Field::Kind::pitch, g_[id].attr.name, DType::i32, axes::scalar, {}}, names_.of_pitch(id));
+  if (plan::places(g_)) extents.insert({Coordinate::h, Coordinate::w});
+  return extents;
+}
+
+// Where operands and stores lie that are not as the output is
+void VisitorWriter::add_steps() {
+  constexpr Coordinate coordinates[] = {Coordinate::b, Coordinate::h, Coordinate::w, Coordinate::n};
+  const auto add = [&](Field::Kind kind, const std::string& of, Coordinate c, const std::string& name) {
+    fields_.push_back({kind, of, DType::i32, axes::scalar, c});
+    field_names_.push_back(name);
+  };
+  for (ValueId id = 0; id < g_.nodes.size(); ++id) {
+    const Node& x = g_[id];
+    if (!plan::is_placed(x)) continue;
+    for (const Coordinate c : coordinates)
+      if (c != Coordinate::n || x.axes == axes::mn)
+        add(Field::Kind::operand_step, x.attr.name, c, names_.of_step(id, c));
+    if (x.axes == axes::mn)
+      add(Field::Kind::operand_vectors, x.attr.name, Coordinate::m, names_.of_step(id, Coordinate::m));
+  }
+  for (std::size_t i = 0; i < g_.stores.size(); ++i)
+    if (g_.stores[i].strided)
+      for (const Coordinate c : coordinates)
+        add(Field::Kind::store_step, g_.stores[i].name, c, names_.of_store_step(i, c));
+}
+
+// The pointers that called functions have captured, each once
+std::vector<std::string> VisitorWriter::captured() const {
+  std::vector<std::string> names;
+  for (const Node& x : g_.nodes)
+    if (x.op == Op::call)
+      for (const CapturedPointer& p : g_.functions.at(x.attr.name)->pointers)
+        if (std::ranges::find(names, p.name) == names.end()) names.push_back(p.name);
+  return names;
+}
+
+std::string VisitorWriter::place(const std::string& image, const std::string& row, const std::string& pixel,
+                                 const std::string& column) {
+  return fmt::format("Place{{p.{}, p.{}, p.{}, p.{}, p.{}, {}}}", extent_name(Coordinate::h),
+                     extent_name(Coordinate::w), image, row, pixel, column);
+}
+
+std::string VisitorWriter::place_of(ValueId id) const {
+  using enum Coordinate;
+  return place(names_.of_step(id, b), names_.of_step(id, h), names_.of_step(id, w),
+               g_[id].axes == axes::mn ? "p." + names_.of_step(id, n) : "0");
+}
+
+std::string VisitorWriter::place_of_store(std::size_t store) const {
+  using enum Coordinate;
+  return place(names_.of_store_step(store, b), names_.of_store_step(store, h), names_.of_store_step(store, w),
+               "p." + names_.of_store_step(store, n));
 }
 
 std::string VisitorWriter::params() const {
@@ -101,10 +163,13 @@ std::string VisitorWriter::params() const {
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const Field& f = fields_[i];
     const bool pointer = f.kind == Field::Kind::operand_pointer || f.kind == Field::Kind::store_pointer;
-    const std::string type = f.kind == Field::Kind::operand_pointer ? "const void* "
-                             : pointer                              ? "void* "
-                                                                    : fmt::format("alignas(8) {} ", type_of(f.dtype));
-    const std::string note = pointer ? fmt::format("  // {} {}", to_string(f.dtype), to_string(f.axes)) : "";
+    const bool step = f.kind == Field::Kind::operand_step || f.kind == Field::Kind::store_step;
+    const std::string type = f.kind == Field::Kind::operand_pointer      ? "const void* "
+                             : pointer || f.kind == Field::Kind::pointer ? "void* "
+                             : step                                      ? "i64 "
+                                    : fmt::format("alignas(8) {} ", type_of(f.dtype));
+    const std::string note =
+        pointer ? fmt::format("  // {} {}", to_string(f.dtype), ir::operand_axes(f.axes, f.rows)) : "";
     text += fmt::format("        {}{};{}\n", type, field_names_[i], note);
   }
   return structure("Params", text);
@@ -122,7 +187,11 @@ std::string VisitorWriter::tensors() const {
     const std::string choice = all.size() == 1 ? ""
                                : last          ? "else "
                                                : fmt::format("{}if constexpr (i == {}) ", i == 0 ? "" : "else ", i);
-    body += fmt::format("        {}return TensorSource<{}>{{p.{}}};\n", choice, element_of(all[i]), names_.of(all[i]));
+    const std::string element = element_of(all[i]), name = names_.of(all[i]);
+    body += plan::is_placed(g_[all[i]])
+                ? fmt::format("        {}return PlacedSource<{}>{{{{p.{}}}, {}, p.{} != 0}};\n", choice, element, name,
+                              place_of(all[i]), names_.of_step(all[i], Coordinate::m))
+                : fmt::format("        {}return TensorSource<{}>{{p.{}}};\n", choice, element, name);
   }
   return text + "    template <int i>\n" + function("auto tensor(const Params& p)", body);
 }
@@ -142,14 +211,18 @@ std::string VisitorWriter::load_scalar(ValueId id) const {
 
 std::string VisitorWriter::load_column(ValueId id, const Bindings& bindings) const {
   const Node& x = g_[id];
-  const std::string at = x.axes == axes::n   ? bindings.channel
+  const std::string at = plan::is_placed(x)  ? fmt::format("int({}.offset(at.m, 0))", place_of(id))
+                         : x.axes == axes::n ? bindings.channel
                          : x.axes == axes::b ? bindings.image
                          : x.axes == axes::m
                              ? "at.m"
                              : fmt::format("{} * p.{} + {}", bindings.image,
                                            lies_apart(id) ? names_.of_pitch(id) : "channels", bindings.channel);
-  return converted(fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at), storage_of(x, options_),
-                   x.dtype);
+  const DType t = storage_of(x, options_);
+  const std::string load = fmt::format("load<{}>(p.{}, {})", element_of(id), names_.of(id), at);
+  if (!x.attr.default_value) return converted(load, t, x.dtype);
+  return converted(fmt::format("(p.{} == nullptr ? {} : {})", names_.of(id), literal(*x.attr.default_value, t), load),
+                   t, x.dtype);
 }
 
 std::string VisitorWriter::coordinate(Coordinate c, const Bindings& bindings) const {

@@ -59,6 +59,7 @@ Override typed_as_text(const PlanOverride& fixed) {
   put("cluster", fixed.cluster), put("split", fixed.split), put("swap", fixed.swap);
   put("stationary", fixed.stationary), put("mode", fixed.mode), put("unit", fixed.unit), put("group", fixed.group);
   put("spill", fixed.spill), put("raster", fixed.raster), put("hints", fixed.hints);
+  put("swizzle", fixed.swizzle), put("accumulators", fixed.accumulators), put("k_groups", fixed.k_groups);
   put("fetch", fixed.fetch), put("thread", fixed.strip);
   return all;
 }
@@ -91,6 +92,7 @@ PlanOverride to_typed_fields(const Override& fixed) {
   if (f.spill) typed.spill = static_cast<P::Spill>(*f.spill);
   if (f.raster) typed.raster = static_cast<P::Raster>(*f.raster);
   typed.hints = f.hints;
+  typed.swizzle = f.swizzle, typed.accumulators = f.accumulators, typed.k_groups = f.k_groups;
   typed.unit = f.unit, typed.group = f.group, typed.fetch = f.fetch;
   if (f.thread) typed.strip = P::Strip{(*f.thread)[0], (*f.thread)[1], (*f.thread)[2]};
   const Override has_types = typed_as_text(typed);

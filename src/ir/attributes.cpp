@@ -29,6 +29,8 @@ Attributes read_by(Op op, const Attributes& a) {
   if (op == Op::operand) {
     r.storage = a.storage;
     r.default_value = a.default_value;
+    r.rows = a.rows;
+    r.strided = a.strided;
   }
   if (op == Op::constant) r.value = a.value;
   if (op == Op::index || op == Op::extent) r.coordinate = a.coordinate;
@@ -64,7 +66,7 @@ bool same_attributes(const Attributes& x, const Attributes& y) {
          same_number(x.lower, y.lower) && same_number(x.upper, y.upper) && same_number(x.eps, y.eps) &&
          x.has_scale == y.has_scale && x.has_shift == y.has_shift && x.domain == y.domain &&
          x.coordinate == y.coordinate && x.name == y.name && x.storage == y.storage &&
-         same_number(x.default_value, y.default_value);
+         same_number(x.default_value, y.default_value) && x.rows == y.rows && x.strided == y.strided;
 }
 
 std::size_t hash_of(const Attributes& a) {

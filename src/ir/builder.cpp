@@ -7,11 +7,14 @@
 #include <limits>
 #include <utility>
 
+#include "ir/functions.hpp"
 #include "ir/infer.hpp"
 #include "ir/leaves.hpp"
 #include "ir/names.hpp"
 #include "ir/number.hpp"
 #include "ir/op_table.hpp"
+#include "ir/rounding.hpp"
+#include "ir/row_coordinates.hpp"
 #include "ir/store_forms.hpp"
 #include "unisono/error.hpp"
 
@@ -35,9 +38,18 @@ void check_operand(const std::string& name, const Axes& axes, const OperandOptio
   if (options.storage && !ir::is_supported(*options.storage))
     throw UserError(
         fmt::format("operand {} was declared {}: the fp8 types are reserved", name, to_string(*options.storage)));
+  if (!ir::takes_rows(axes, options.rows))
+    throw UserError(fmt::format("operand {}{} was given coordinates of rows; operands [m] and [m,n] have some of them",
+                                name, to_string(axes)));
+  if (options.strided && !ir::takes_strides(axes))
+    throw UserError(
+        fmt::format("operand {}{} is strided; only operands with rows can be: [m], [m,n] and those of a "
+                    "pixel's coordinates",
+                    name, to_string(axes)));
   if (!options.default_value) return;
-  if (!(axes == axes::scalar))
-    throw UserError(fmt::format("operand {}{} was given a default; only a scalar can have one", name, to_string(axes)));
+  if (!ir::takes_default(axes))
+    throw UserError(fmt::format("operand {}{} was given a default; only scalars and vectors can have one", name,
+                                ir::operand_axes(axes, options.rows)));
   if (!ir::is_default_of(*options.default_value, options.storage))
     throw UserError(fmt::format("operand {} : {} was given the default {}, which is no {}", name,
                                 to_string(*options.storage), ir::number_text(*options.default_value),
@@ -47,9 +59,11 @@ void check_operand(const std::string& name, const Axes& axes, const OperandOptio
 // Checks a second request for an operand against the first
 void check_same_operand(const Node& first, const Axes& axes, const OperandOptions& options) {
   const auto& name = first.attr.name;
-  if (!(first.axes == axes))
+  if (!(first.axes == axes) || first.attr.rows != options.rows)
     throw UserError(fmt::format("operand {0}{1} was used before as {0}{2}; one name has one set of axes", name,
-                                to_string(axes), to_string(first.axes)));
+                                ir::operand_axes(axes, options.rows), ir::operand_axes(first.axes, first.attr.rows)));
+  if (options.strided && !first.attr.strided)
+    throw UserError(fmt::format("operand {} was declared strided after its first use; declare it before", name));
   if (options.storage && options.storage != first.attr.storage)
     throw UserError(fmt::format("operand {} was declared {} after its first use as {}; declare it before", name,
                                 to_string(*options.storage),
@@ -115,6 +129,8 @@ Value GraphBuilder::operand(const std::string& name, Axes axes, OperandOptions o
     node.attr.name = name;
     node.attr.storage = options.storage;
     node.attr.default_value = options.default_value;
+    node.attr.rows = options.rows;
+    node.attr.strided = options.strided;
     return append(std::move(node));
   } catch (...) {
     operands_.erase(it);
@@ -142,13 +158,11 @@ Value GraphBuilder::extent(Coordinate c) {
 }
 
 void GraphBuilder::define(UserFunction function) {
-  ir::check_identifier(function.name, "function");
-  if (function.arity < 0 || function.arity > 16)
-    throw UserError(fmt::format("function {} was given arity {}; expected 0 to 16", function.name, function.arity));
-  if (!function.cpu && function.cuda_source.empty())
-    throw UserError(fmt::format("function {} has neither a CPU callable nor CUDA text", function.name));
-  if (ir::is_store_form(function.name))
-    throw UserError(fmt::format("function {} has the name of a form of a store; choose another", function.name));
+  ir::check_function(function);
+  if (function.results > 1) {
+    for (UserFunction& part : ir::result_functions(function)) define(std::move(part));
+    return;
+  }
   if (graph_.functions.contains(function.name))
     throw UserError(fmt::format("function {} is defined twice", function.name));
   if (operands_.contains(function.name))
@@ -160,13 +174,58 @@ void GraphBuilder::define(UserFunction function) {
 std::optional<Value> GraphBuilder::call(const std::string& function, const std::vector<Value>& inputs) {
   Attributes attr;
   attr.name = function;
-  const Value v = node(Op::call, inputs, std::move(attr));
+  std::vector<Value> all = inputs;
+  if (!graph_.functions.contains(function))
+    if (auto rounding = ir::rounding_function_named(function)) define(*std::move(rounding));
+  if (const auto it = graph_.functions.find(function); it != graph_.functions.end()) {
+    const UserFunction& f = *it->second;
+    if (std::ssize(inputs) != f.arity) throw UserError(ir::wrong_arity(function, f.arity, inputs.size()));
+    for (const std::string& scalar : f.scalars) {
+      const auto there = operands_.find(scalar);
+      all.push_back(there != operands_.end() ? Value{*this, there->second} : operand(scalar));
+      if (!(all.back().axes() == axes::scalar))
+        throw UserError(fmt::format("function {} captures the scalar {}, which is an operand {}", function, scalar,
+                                    to_string(all.back().axes())));
+    }
+  }
+  const Value v = node(Op::call, all, std::move(attr));
   if (graph_.functions.at(function)->returns_value) return v;
   return std::nullopt;
 }
 
 void GraphBuilder::store(Value value, DType dtype, std::string name) {
   add_store(value, dtype, std::move(name), StoreForm::whole);
+}
+
+void GraphBuilder::store(Value value, DType dtype, std::string name, const StoreOptions& options) {
+  if (name.empty()) name = value.node().op == Op::operand ? value.node().attr.name : value.node().name;
+  if (options.strided && !(value.axes() == axes::mn))
+    throw UserError(fmt::format("store {} is strided, of a value with axes {}; only stores [m,n] can be", name,
+                                to_string(value.axes())));
+  add_store(rounded(value, dtype, options), dtype, std::move(name), StoreForm::whole);
+  graph_.stores.back().strided = options.strided;
+}
+
+// The value as the store rounds it, so that the store itself is exact
+Value GraphBuilder::rounded(Value value, DType dtype, const StoreOptions& options) {
+  if (options.rounding == RoundingMode::nearest) return value;
+  const bool stochastic = options.rounding == RoundingMode::stochastic;
+  const std::string_view word = stochastic ? "stochastic" : "toward_zero";
+  if (dtype != DType::bf16 && dtype != DType::f16)
+    throw UserError(fmt::format("a store was given {} rounding to {}; f16 and bf16 have it", word, to_string(dtype)));
+  if (value.dtype() == DType::f64)
+    throw UserError(fmt::format("a store was given {} rounding of an f64 value; cast it to f32", word));
+  if (stochastic && !(value.axes() == axes::mn))
+    throw UserError(
+        fmt::format("a store was given stochastic rounding of a value with axes {}; each element [m,n] has "
+                    "random bits of its own",
+                    to_string(value.axes())));
+  if (stochastic && (!options.seed || options.seed->dtype() != DType::i32 || !(options.seed->axes() == axes::scalar)))
+    throw UserError("stochastic rounding needs a seed that is an i32 scalar: operand seed : i32");
+  const std::string function = fmt::format("round_{}_{}", word, to_string(dtype));
+  if (!stochastic) return *call(function, {value});
+  return *call(function, {value, *options.seed, index(Coordinate::m), index(Coordinate::n),
+                          constant(static_cast<double>(graph_.stores.size()))});
 }
 
 void GraphBuilder::store(FormedValue formed, DType dtype, std::string name) {
@@ -227,8 +286,8 @@ Value GraphBuilder::node(Op op, const std::vector<Value>& inputs, Attributes att
     if (it == graph_.functions.end())
       throw UserError(fmt::format("function {} is not defined in this graph", attr.name));
     function = it->second.get();
-    if (std::ssize(inputs) != function->arity)
-      throw UserError(ir::wrong_arity(attr.name, function->arity, inputs.size()));
+    if (std::ssize(inputs) != function->input_count())
+      throw UserError(ir::wrong_arity(attr.name, function->input_count(), inputs.size()));
   }
   const auto inferred = ir::infer(op, types, attr, requested);
   result.op = op;

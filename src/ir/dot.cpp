@@ -3,6 +3,7 @@
 
 #include "ir/number.hpp"
 #include "ir/op_table.hpp"
+#include "ir/row_coordinates.hpp"
 #include "ir/spelling.hpp"
 #include "unisono/text.hpp"
 
@@ -47,7 +48,7 @@ std::string label_of(const Node& x) {
     case Op::index:
     case Op::extent: return fmt::format("{}({})", to_string(x.op), ir::to_string(x.attr.coordinate));
     case Op::operand: {
-      auto s = x.axes == axes::scalar ? x.attr.name : x.attr.name + to_string(x.axes);
+      auto s = x.axes == axes::scalar ? x.attr.name : x.attr.name + ir::operand_axes(x.axes, x.attr.rows);
       if (x.attr.storage) s += fmt::format(" : {}", to_string(*x.attr.storage));
       if (x.attr.default_value) s += " = " + ir::number_text(*x.attr.default_value);
       return s;

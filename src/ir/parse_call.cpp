@@ -4,6 +4,7 @@
 #include "ir/attribute_values.hpp"
 #include "ir/op_table.hpp"
 #include "ir/parser.hpp"
+#include "ir/rounding.hpp"
 #include "ir/store_forms.hpp"
 #include "ir/suggest.hpp"
 
@@ -68,7 +69,7 @@ std::optional<Value> Parser::call() {
   const Token name = take();
   const Nesting nesting(*this, name);
   const auto word = text(name);
-  if (functions_.contains(word)) return user_call(name);
+  if (functions_.contains(word) || rounding_function_named(word)) return user_call(name);
   if (word == "cast") return cast_call(name);
   if (word == "index" || word == "extent") return coordinate_call(name);
   if (const auto op = op_from_name(word)) return operation_call(name, *op);

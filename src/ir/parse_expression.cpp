@@ -119,28 +119,48 @@ Value Parser::operand_use() {
   if (scope_->values.contains(name))
     fail(token, fmt::format("'{0}' is a value, and only operands take axes; write {0}", name));
   if (functions_.contains(name)) fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", name));
-  const Axes axes = subscript();
-  const Value value = counted(token, located(token, [&] { return scope_->builder.operand(name, axes); }));
+  const auto [axes, rows] = subscript();
+  const auto declared = scope_->operands.find(name);
+  const bool strided = declared != scope_->operands.end() && declared->second.value.node().attr.strided;
+  const Value value = counted(token, located(token, [&, axes = axes, rows = rows] {
+                                return scope_->builder.operand(name, axes, {.rows = rows, .strided = strided});
+                              }));
   scope_->operands.emplace(std::move(name), Named{value, token.span});
   return value;
 }
 
-Axes Parser::subscript() {
+Parser::Subscript Parser::subscript() {
   const Token open = take();
   std::string written;
   while (peek().kind == TokenKind::identifier || at_symbol(",")) written += text(take());
   close(open, "]");
   const Span span{open.span.offset, tokens_[at_ - 1].span.offset + 1 - open.span.offset};
-  constexpr std::array<std::string_view, 6> spellings{"", "b", "m", "n", "b,n", "m,n"};
-  constexpr std::array<Axes, 6> meanings{axes::scalar, axes::b, axes::m, axes::n, axes::bn, axes::mn};
+  using enum RowCoordinates;
+  constexpr std::array<std::string_view, 12> spellings{"",  "b", "m",   "n",   "b,n", "m,n",
+                                                       "h", "w", "h,w", "h,n", "w,n", "h,w,n"};
+  constexpr std::array<Subscript, 12> meanings{{{axes::scalar},
+                                                {axes::b},
+                                                {axes::m},
+                                                {axes::n},
+                                                {axes::bn},
+                                                {axes::mn},
+                                                {axes::m, h},
+                                                {axes::m, w},
+                                                {axes::m, hw},
+                                                {axes::mn, h},
+                                                {axes::mn, w},
+                                                {axes::mn, hw}}};
   for (std::size_t i = 0; i < spellings.size(); ++i)
     if (written == spellings[i]) return meanings[i];
   if (written == "n,m" || written == "n,b")
     source_.fail(span, fmt::format("axes stand rows first; did you mean '[{},n]'?", written.back()));
   const auto meant = nearest(written, spellings);
-  source_.fail(span, fmt::format("unknown axes [{}]{}", excerpt(written),
-                                 meant.empty() ? "; expected one of [], [b], [m], [n], [b,n], [m,n]"
-                                               : did_you_mean(fmt::format("[{}]", meant))));
+  source_.fail(
+      span,
+      fmt::format("unknown axes [{}]{}", excerpt(written),
+                  meant.empty() ? "; expected one of [], [b], [m], [n], [b,n], [m,n], or of the coordinates of a pixel "
+                                  "[h], [w], [h,w], [h,n], [w,n], [h,w,n]"
+                                : did_you_mean(fmt::format("[{}]", meant))));
 }
 
 Value Parser::constant() {

@@ -36,7 +36,10 @@ Parser::Parser(std::string_view text, const std::vector<UserFunction>& functions
     : source_(checked_size(text)), tokens_(tokenize(source_)), defined_(functions) {
   for (const UserFunction& f : functions) {
     scope_->builder.define(f);
-    functions_.insert(f.name);
+    if (f.results == 1)
+      functions_.insert(f.name);
+    else
+      for (int i = 0; i < f.results; ++i) functions_.insert(fmt::format("{}_{}", f.name, i));
   }
 }
 
@@ -113,11 +116,13 @@ void Parser::operand_declaration() {
   if (const auto it = scope_->operands.find(name); it != scope_->operands.end())
     fail(token, fmt::format("operand '{}' stands already in line {}; declare it once, before its first use", name,
                             source_.place(it->second.place.offset).line));
-  const Axes axes = at_symbol("[") ? subscript() : axes::scalar;
-  OperandOptions options;
+  const auto [axes, rows] = at_symbol("[") ? subscript() : Subscript{};
+  OperandOptions options{.rows = rows};
   if (accept(":")) options.storage = dtype();
   if (accept("=")) options.default_value = signed_number("the default");
-  const Value value = counted(token, located(token, [&] { return scope_->builder.operand(name, axes, options); }));
+  if (at_word("strided")) take(), options.strided = true;
+  const Value value =
+      counted(token, located(token, [&, axes = axes] { return scope_->builder.operand(name, axes, options); }));
   scope_->operands.emplace(std::move(name), Named{value, token.span});
 }
 
@@ -182,7 +187,43 @@ void Parser::store_statement() {
   }
   const Value value = expression();
   const StoredAs as = stored_as(start, name_of_expression(begin), value.dtype());
-  located(as.place, [&] { scope_->builder.store(value, as.type, as.name); });
+  const StoreOptions options = store_options();
+  located(as.place, [&] { scope_->builder.store(value, as.type, as.name, options); });
+  check_size(start);
+}
+
+// (toward_zero | stochastic(SEED))? strided?
+StoreOptions Parser::store_options() {
+  StoreOptions options;
+  if (at_word("toward_zero")) {
+    options.rounding = RoundingMode::toward_zero;
+    take();
+  } else if (at_word("stochastic")) {
+    const Token word = take();
+    if (!at_symbol("(")) fail(word, "stochastic rounding needs a seed: stochastic(seed), an i32 scalar");
+    const Token open = take();
+    options.rounding = RoundingMode::stochastic;
+    options.seed = seed();
+    close(open, ")");
+  }
+  if (at_word("strided")) take(), options.strided = true;
+  return options;
+}
+
+// The name of an i32 scalar, which is declared so if it is new
+Value Parser::seed() {
+  const Token token = identifier("the seed's name");
+  const std::string name(text(token));
+  if (at_symbol("[")) {
+    const Subscript s = subscript();
+    if (!(s.axes == axes::scalar)) fail(token, "the seed is a scalar: stochastic(seed)");
+  }
+  if (const auto it = scope_->values.find(name); it != scope_->values.end()) return it->second.value;
+  if (const auto it = scope_->operands.find(name); it != scope_->operands.end()) return it->second.value;
+  const Value value =
+      located(token, [&] { return scope_->builder.operand(name, axes::scalar, {.storage = DType::i32}); });
+  scope_->operands.emplace(name, Named{value, token.span});
+  return value;
 }
 
 void Parser::bare_call() {

@@ -45,6 +45,8 @@ class Parser {
     DType type{};
   };
   StoredAs stored_as(const Token& start, std::string_view name, DType type);
+  StoreOptions store_options();
+  Value seed();
   void stands_alone_after(const Token& form) const;
   bool ends_statement() const;
   void head_statement(const Token& start);
@@ -64,7 +66,11 @@ class Parser {
   Value name();
   Value accumulator();
   Value operand_use();
-  Axes subscript();
+  struct Subscript {
+    Axes axes;
+    RowCoordinates rows = RowCoordinates::all;
+  };
+  Subscript subscript();
   Value constant();
   double signed_number(std::string_view what);
   DType dtype();

@@ -3,6 +3,7 @@
 
 #include "ir/number.hpp"
 #include "ir/op_table.hpp"
+#include "ir/row_coordinates.hpp"
 #include "ir/spelling.hpp"
 #include "ir/value_names.hpp"
 #include "unisono/text.hpp"
@@ -60,15 +61,16 @@ class Printer {
     std::string name{};  // what a store of it is called by default, if it is a name
   };
 
-  static bool is_declared(const Node& x) { return x.attr.storage || x.attr.default_value; }
+  static bool is_declared(const Node& x) { return x.attr.storage || x.attr.default_value || x.attr.strided; }
 
   void declare(ValueId id) {
     const Node& x = g_[id];
     if (!is_declared(x) && uses_[id] > 0) return;
     out_ += "operand " + x.attr.name;
-    if (!(x.axes == axes::scalar)) out_ += to_string(x.axes);
+    if (!(x.axes == axes::scalar)) out_ += ir::operand_axes(x.axes, x.attr.rows);
     if (x.attr.storage) out_ += fmt::format(" : {}", to_string(*x.attr.storage));
     if (x.attr.default_value) out_ += " = " + ir::number_text(*x.attr.default_value);
+    if (x.attr.strided) out_ += " strided";
     out_ += "\n";
   }
 
@@ -93,8 +95,8 @@ class Printer {
     const bool whole = s.form == StoreForm::whole;
     const bool names_itself = s.name == (text.name.empty() || !whole ? fmt::format("out{}", i) : text.name);
     const std::string stored = whole ? text.text : fmt::format("{}({})", to_string(s.form), text.text);
-    out_ += fmt::format("store {}{}{} : {}\n", stored, names_itself ? "" : " as ", names_itself ? "" : s.name,
-                        to_string(s.dtype));
+    out_ += fmt::format("store {}{}{} : {}{}\n", stored, names_itself ? "" : " as ", names_itself ? "" : s.name,
+                        to_string(s.dtype), s.strided ? " strided" : "");
   }
 
   // What follows the sums stands within braces, unless it is nothing
@@ -124,7 +126,7 @@ class Printer {
       case Op::acc1: return {"acc1"};
       case Op::operand: {
         const bool bare = is_declared(x) && x.axes == axes::scalar;
-        return {bare ? x.attr.name : x.attr.name + to_string(x.axes), primary_power, x.attr.name};
+        return {bare ? x.attr.name : x.attr.name + ir::operand_axes(x.axes, x.attr.rows), primary_power, x.attr.name};
       }
       case Op::constant: {
         auto number = ir::number_text(x.attr.value);
@@ -157,7 +159,9 @@ class Printer {
 
   Text call(const Node& x) const {
     std::vector<std::string> arguments;
-    const std::size_t positional = ir::is_normalisation(x.op) ? 1 : x.inputs.size();
+    const std::size_t positional = ir::is_normalisation(x.op) ? 1
+                                   : x.op == Op::call ? static_cast<std::size_t>(g_.functions.at(x.attr.name)->arity)
+                                                      : x.inputs.size();
     for (std::size_t i = 0; i < positional; ++i) arguments.push_back(texts_[x.inputs[i]].text);
     if (x.op == Op::cast) arguments.emplace_back(to_string(x.dtype));
     auto keywords = ir::keyword_texts(x);

@@ -99,8 +99,8 @@ bool structurally_equal(const Graph& x, const Graph& y) {
   Matcher matcher(x, y);
   for (std::size_t i = 0; i < x.stores.size(); ++i) {
     const Store &a = x.stores[i], &b = y.stores[i];
-    if (a.dtype != b.dtype || a.name != b.name || a.form != b.form || !same_heads(a.head.get(), b.head.get()) ||
-        !matcher.match(a.value, b.value))
+    if (a.dtype != b.dtype || a.name != b.name || a.form != b.form || a.strided != b.strided ||
+        !same_heads(a.head.get(), b.head.get()) || !matcher.match(a.value, b.value))
       return false;
   }
   for (std::size_t i = 0; i < x.effects.size(); ++i)

@@ -8,6 +8,7 @@
 #include "ir/names.hpp"
 #include "ir/number.hpp"
 #include "ir/op_table.hpp"
+#include "ir/row_coordinates.hpp"
 #include "ir/store_forms.hpp"
 #include "unisono/error.hpp"
 #include "unisono/graph.hpp"
@@ -64,7 +65,9 @@ class Verifier {
     ir::check_identifier(x.attr.name, "operand");
     if (!ir::is_operand_axes(x.axes)) broken(id, fmt::format("an operand cannot have axes {}", to_string(x.axes)));
     if (x.attr.storage && !ir::is_supported(*x.attr.storage)) broken(id, "the fp8 types are reserved");
-    if (x.attr.default_value && !(x.axes == axes::scalar)) broken(id, "only a scalar operand has a default");
+    if (x.attr.default_value && !ir::takes_default(x.axes)) broken(id, "an operand [m,n] has no default");
+    if (!ir::takes_rows(x.axes, x.attr.rows)) broken(id, "an operand without rows has no coordinates of them");
+    if (x.attr.strided && !ir::takes_strides(x.axes)) broken(id, "an operand without rows is not strided");
     if (x.attr.default_value && !ir::is_default_of(*x.attr.default_value, x.attr.storage))
       broken(id, fmt::format("the default {} is no {}", ir::number_text(*x.attr.default_value),
                              to_string(*x.attr.storage)));
@@ -84,8 +87,8 @@ class Verifier {
     if (x.op == Op::call) {
       const auto f = g_.functions.find(x.attr.name);
       if (f == g_.functions.end()) broken(id, fmt::format("calls {}, which is not defined", x.attr.name));
-      if (std::ssize(x.inputs) != f->second->arity)
-        broken(id, ir::wrong_arity(x.attr.name, f->second->arity, x.inputs.size()));
+      if (std::ssize(x.inputs) != f->second->input_count())
+        broken(id, ir::wrong_arity(x.attr.name, f->second->input_count(), x.inputs.size()));
     }
     check_type(id, ir::infer(x.op, inputs, x.attr, x.dtype));
   }
@@ -108,6 +111,8 @@ class Verifier {
       if (!names.insert(s.name).second) throw InternalError(fmt::format("store {} stands twice", s.name));
       if (returns_nothing(g_[s.value]))
         throw InternalError(fmt::format("store {}: {} returns nothing", s.name, g_[s.value].attr.name));
+      if (s.strided && (s.form != StoreForm::whole || !(g_[s.value].axes == axes::mn)))
+        throw InternalError(fmt::format("store {} is strided; only a whole one with axes [m,n] can be", s.name));
       if (!ir::is_supported(s.dtype)) throw InternalError(fmt::format("store {}: the fp8 types are reserved", s.name));
     }
   }

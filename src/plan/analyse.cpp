@@ -124,6 +124,8 @@ class Analysis {
     if (s.dtype != DType::bf16 && s.dtype != DType::f16)
       way.not_at_all =
           refusal_at(g, s.value, fmt::format("stores [m,n] are bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
+    if (s.strided)
+      way.not_at_all = refusal_at(g, s.value, fmt::format("{} is a strided store, which TMA does not write", s.name));
     way.before = e_.norm && !statistical_[s.value];
     const Reads reads = Reader(g, e_.norm, statistical_).read(s.value, true);
     way.raw = reads.raw;

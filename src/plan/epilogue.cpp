@@ -36,6 +36,11 @@ bool Epilogue::per_image() const {
          std::any_of(columns_after.begin(), columns_after.end(), reads_image);
 }
 
+bool places(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, is_placed) ||
+         std::ranges::any_of(graph.stores, [](const Store& s) { return s.strided; });
+}
+
 std::optional<std::size_t> main_store(const Epilogue& e) {
   const auto main = std::ranges::find_if(e.outputs, [](const Output& o) {
     return o.path == Output::StorePath::before || o.path == Output::StorePath::after;

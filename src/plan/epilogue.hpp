@@ -136,6 +136,14 @@ const std::vector<General::Domain>& stored_folds(const Epilogue& epilogue);
 /// An operand's dtype in memory: as the graph declares it, else as it is bound (f32 by default).
 DType storage_of(const Epilogue& epilogue, ValueId operand);
 
+/// Whether an operand does not lie as the output does: repeated along some coordinates of rows, or strided.
+inline bool is_placed(const Node& operand) {
+  return operand.op == Op::operand && (operand.attr.rows != RowCoordinates::all || operand.attr.strided);
+}
+
+/// Whether a graph has such an operand or a strided store.
+bool places(const Graph& graph);
+
 /// The store of which other stores are made: the first that TMA writes.
 std::optional<std::size_t> main_store(const Epilogue& epilogue);
 

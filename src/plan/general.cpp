@@ -216,7 +216,7 @@ bool needs_general(const Graph& g) {
   }
   for (const Store& s : g.stores) {
     const Node& x = g[s.value];
-    beyond |= late[s.value] || is_row(x) || (is_full(x) && !is_short(s.dtype));
+    beyond |= late[s.value] || is_row(x) || (is_full(x) && (!is_short(s.dtype) || s.strided));
     elements += is_full(x) ? 1 : 0;
   }
   return beyond || elements > 2;

@@ -26,7 +26,7 @@ std::optional<Refusal> GeneralAnalysis::place_stores() {
       refusal =
           refusal_at(g, s.value, fmt::format("a store with axes {} that reads no element", to_string(g[s.value].axes)));
     else
-      (is_short(s.dtype) && tiled.size() < 2 ? tiled : direct).push_back(i);
+      (is_short(s.dtype) && !s.strided && tiled.size() < 2 ? tiled : direct).push_back(i);
     if (refusal) return refusal;
   }
   std::vector<Output> all;

@@ -123,6 +123,7 @@ class SecondPassAnalysis {
         if (auto refusal = place_statistic(i)) return refusal;
         continue;
       }
+      if (s.strided) return refused(s.value, fmt::format("{} is a strided store", s.name));
       if (!is_short(s.dtype) && s.dtype != DType::f32)
         return refused(
             s.value, fmt::format("stores [m,n] are bf16, f16 or f32 there, and {} is {}", s.name, to_string(s.dtype)));

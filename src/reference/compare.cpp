@@ -20,6 +20,17 @@ std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction
   return shape;
 }
 
+std::vector<std::int64_t> shape_of(const Node& operand, const Contraction& contraction) {
+  const RowCoordinates rows = operand.attr.rows;
+  if (rows == RowCoordinates::all) return shape_of(operand.axes, contraction);
+  const Extents e = extents(contraction);
+  std::vector<std::int64_t> shape;
+  if (rows != RowCoordinates::w) shape.push_back(e.height);
+  if (rows != RowCoordinates::h) shape.push_back(e.width);
+  if (operand.axes.col == ColAxis::n) shape.push_back(e.cols);
+  return shape;
+}
+
 std::vector<std::int64_t> shape_of(const Graph& graph, const Store& store, const Contraction& contraction) {
   if (store.form != StoreForm::whole) return ir::shape_of(store, contraction);
   return shape_of(graph[store.value].axes, contraction);

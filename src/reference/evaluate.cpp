@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <variant>
 
 #include "ir/op_table.hpp"
@@ -206,6 +207,10 @@ Inputs Evaluation::convert_inputs(const Node& node) {
   if (count > inputs_.size()) throw InternalError(fmt::format("{} has {} inputs", to_string(node.op), count));
   for (std::size_t i = 0; i < count; ++i) {
     const Term& x = terms_[node.inputs[i]];
+    if (node.op == Op::call && function_of(node).parameter(i) != ParameterType::f32) {
+      inputs_[i] = &x;  // an integer, exactly
+      continue;
+    }
     inputs_[i] = convert(x, node.op == Op::cast || x.dtype == DType::boolean ? x.dtype : arithmetic, scratch_[i]);
   }
   return {inputs_.data(), count};
@@ -261,9 +266,9 @@ const UserFunction& Evaluation::function_of(const Node& node) const {
     throw UserError(
         fmt::format("function {} has no CPU callable (UserFunction::cpu), which the reference needs", node.attr.name));
   const UserFunction& f = *found->second;
-  if (std::ssize(node.inputs) != f.arity)
+  if (std::ssize(node.inputs) != f.input_count())
     throw UserError(
-        fmt::format("function {} is called with {} inputs; it takes {}", f.name, node.inputs.size(), f.arity));
+        fmt::format("function {} is called with {} inputs; it takes {}", f.name, node.inputs.size(), f.input_count()));
   return f;
 }
 
@@ -284,7 +289,8 @@ void Evaluation::call(const Node& node, Term* out) {
   for_each_stretch<16>(out != nullptr ? *out : shape, in, space_,
                        [&](std::int64_t first, std::int64_t length, const std::array<Lane, 16>& lane) {
                          for (std::int64_t i = 0; i < length; ++i) {
-                           for (std::size_t k = 0; k < count; ++k) x[k] = lane[k][i].v;
+                           for (std::size_t k = 0; k < count; ++k)
+                             x[k] = f.parameter(k) == ParameterType::f32 ? lane[k][i].v : std::trunc(lane[k][i].v);
                            const double v = f.cpu(arguments);
                            if (out == nullptr) continue;
                            const V y = a.function(v, inherited_error(f, lane, i, v, arguments));

@@ -37,6 +37,27 @@ void check_storage(const Node& node, const ConstTensorView& view) {
                                 node.attr.name, to_string(*node.attr.storage), to_string(view.dtype)));
 }
 
+// Where the element of row i of all images lies among the rows of an operand that has these coordinates of them
+std::int64_t row_in_memory(RowCoordinates rows, std::int64_t i, const Extents& e) {
+  const std::int64_t h = i / e.width % e.height, w = i % e.width;
+  switch (rows) {
+    case RowCoordinates::h: return h;
+    case RowCoordinates::w: return w;
+    case RowCoordinates::hw: return h * e.width + w;
+    case RowCoordinates::all: break;
+  }
+  return i;
+}
+
+// An operand that is repeated along the coordinates of rows that it lacks
+void gather_repeated(const Strided& from, RowCoordinates rows, const Space& space, Term& t) {
+  std::vector<double> memory(static_cast<std::size_t>(element_count(from.extent)));
+  gather(from, memory.data());
+  const std::int64_t columns = t.cols;
+  for (std::int64_t i = 0; i < t.rows; ++i)
+    std::copy_n(memory.begin() + row_in_memory(rows, i, space.extents) * columns, columns, t.values() + i * columns);
+}
+
 }  // namespace
 
 Strided canonical(Strided view, const Axes& axes, const Contraction& contraction) {
@@ -71,11 +92,14 @@ Term load_operand(const Node& node, const Arguments& arguments, const Contractio
   }
   const ConstTensorView& view = tensor->second;
   check_storage(node, view);
-  auto shape = shape_of(node.axes, contraction);
+  auto shape = shape_of(node, contraction);
   if (is_scalar && view.shape == std::vector<std::int64_t>{1}) shape = {1};
   const Strided strided = checked(view, shape, fmt::format("operand {}{}", name, to_string(node.axes)));
   Term t(space, node.axes, node.dtype);
-  gather(canonical(strided, node.axes, contraction), t.values());
+  if (node.attr.rows == RowCoordinates::all)
+    gather(canonical(strided, node.axes, contraction), t.values());
+  else
+    gather_repeated(strided, node.attr.rows, space, t);
   if (node.dtype == DType::i32 || node.dtype == DType::boolean) {
     std::fill_n(t.bounds(), t.size(), 0.0);
   } else {

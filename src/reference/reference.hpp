@@ -97,6 +97,9 @@ Agreement compare(const Values& expected, const Store& store, const Contraction&
 /// (images, groups), (rows, groups), and shape_mn for [m,n].
 std::vector<std::int64_t> shape_of(const Axes& axes, const Contraction& contraction);
 
+/// The same of an operand, which may lack some coordinates of rows.
+std::vector<std::int64_t> shape_of(const Node& operand, const Contraction& contraction);
+
 /// The same of a store of the graph, in its form.
 std::vector<std::int64_t> shape_of(const Graph& graph, const Store& store, const Contraction& contraction);
 

@@ -53,7 +53,7 @@ Arguments described(const Problem& p) {
       if (!x->attr.default_value) all.scalars[x->attr.name] = 0.5;
       continue;
     }
-    all.operands[x->attr.name] = {nullptr, storage_of(*x, p.options), reference::shape_of(x->axes, p.contraction), {}};
+    all.operands[x->attr.name] = {nullptr, storage_of(*x, p.options), reference::shape_of(*x, p.contraction), {}};
   }
   for (const Store& s : p.graph.stores)
     all.outputs[s.name] = {nullptr, s.dtype, reference::shape_of(p.graph, s, p.contraction), {}};

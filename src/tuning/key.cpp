@@ -58,11 +58,14 @@ std::string graph_text(const Graph& g) {
     if (d.rows || d.cols) text += fmt::format(" over {}{}{}/{}", d.rows, d.cols, d.per_image, d.groups);
     if (x.op == Op::operand) text += fmt::format(" {}", operands.emplace(x.attr.name, operands.size()).first->second);
     if (x.attr.storage) text += fmt::format(" as {}", to_string(*x.attr.storage));
+    if (x.attr.rows != RowCoordinates::all) text += fmt::format(" rows {}", static_cast<int>(x.attr.rows));
+    if (x.attr.strided) text += " strided";
     if (x.op == Op::call) text += ' ' + x.attr.name;
     if (x.op == Op::index || x.op == Op::extent) text += fmt::format(" {}", static_cast<int>(x.attr.coordinate));
     text += '\n';
   }
-  for (const Store& s : g.stores) text += fmt::format("store {} {}\n", s.value, to_string(s.dtype));
+  for (const Store& s : g.stores)
+    text += fmt::format("store {} {}{}\n", s.value, to_string(s.dtype), s.strided ? " strided" : "");
   text += fmt::format("effects {}\n", fmt::join(g.effects, ","));
   return text;
 }

@@ -175,9 +175,17 @@ class RunEpilogue(Case):
             if content is not None:
                 (self.folder / name).write_text(content)
             self.refused("explain", text, "--function", name, says=name)
-        self.refused("explain", text, "--function", "gain.cu", "--function", "gain.cu", says="gain is defined twice")
-        (self.folder / "gain.cu").write_text("__device__ float gain(int x) { return x; }\n")
-        self.refused("explain", text, "--function", "gain.cu", says=("--function gain.cu", "the parameters of gain are not all floats"))
+        self.refused("explain", text, "--function", "gain.cu", "--function", "gain.cu", says="is defined twice")
+        (self.folder / "gain.cu").write_text("__device__ float gain(double x) { return x; }\n")
+        self.refused("explain", text, "--function", "gain.cu", says=("--function gain.cu", "the parameters of gain are not all float"))
+
+    def test_functions_with_integers_and_captured_memory(self):
+        (self.folder / "two.cu").write_text("__device__ float at_row(float x, long long row, const float* table) { return x + table[row]; }\n"
+                                            "__device__ float half(float x) { return 0.5f * x; }\n")
+        out, _ = self.unisono("explain", "store half(at_row(acc, index(m))) as y : bf16", "--device", "cuda", "--gemm", "64,64->64",
+                              "--function", "two.cu")
+        self.assertIn("::at_row(acc, static_cast<long long>(at.m), static_cast<const float*>(u.captured__table))", out)
+        self.assertIn("::half(", out)
 
 
 class Symbols(Case):

@@ -102,6 +102,13 @@ TEST(Agreement, TilesOfSeveralGroups) {
   expect_agreement(cases);
 }
 
+// Operands that are repeated, strided or not bound, strided stores, rounding
+TEST(Agreement, PlacedOperandsAndStores) {
+  const auto cases = placed_cases(options().seed);
+  EXPECT_GE(cases.size(), 180u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, Heads) {
   const auto cases = head_cases(options().seed);
   EXPECT_EQ(cases.size(), 96u);

@@ -111,6 +111,9 @@ std::vector<Case> small_deep_cases();
 /// Dual products: two right operands of one A.
 std::vector<Case> dual_cases(std::uint64_t seed);
 std::vector<Case> small_dual_cases();
+/// Operands that lack coordinates of rows or are strided, strided stores, defaults of vectors, rounding of stores.
+std::vector<Case> placed_cases(std::uint64_t seed);
+std::vector<Case> small_placed_cases();
 /// One store, plain or by parity phases, with its mean and M2.
 std::vector<Case> moment_cases(std::uint64_t seed);
 std::vector<Case> small_moment_cases();

@@ -67,6 +67,10 @@ std::uint64_t word_of(const codegen::Field& field, const Arguments& arguments) {
       return word;
     }
     case Kind::extent: return field.coordinate == Coordinate::n ? 40 : 13;
+    case Kind::operand_step:
+    case Kind::store_step:
+    case Kind::operand_vectors:
+    case Kind::pointer:
     case Kind::pitch: break;
   }
   throw InternalError("a field that no case has: " + field.name);

@@ -75,20 +75,23 @@ Testbed::Testbed(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
     if (x.op != Op::operand || tensors_.contains(x.attr.name)) continue;
     const std::string& name = x.attr.name;
     if (x.axes == axes::scalar && !c_.options.device_scalars.contains(name)) continue;
+    if (name.starts_with("unbound")) continue;  // it has a default
     const bool scale = name == "gamma" || name == "alpha";
     const bool bias = name == "bias";
-    add(name, storage_of(x, c_.options), reference::shape_of(x.axes, contraction),
+    add(name, storage_of(x, c_.options), reference::shape_of(x, contraction),
         scale  ? 1
         : bias ? c_.offset
                : 0,
         bias ? c_.deviation : 0.6);
     operands_.push_back(name);
+    if (x.attr.strided) lay_out(name, true);
   }
   const plan::Resampled& made = c_.resampled;
   const std::string main = main_store();
   for (const Store& s : graph_.stores) {
     const auto shape = reference::shape_of(graph_[s.value].axes, contraction);
     if (!made.only_upsampled || s.name != main) add_output(s.name, s.dtype, shape);
+    if (s.strided) lay_out(s.name, false);
     if (c_.head.only && s.name == main) room_ = outputs_.back(), outputs_.pop_back();
     for (const std::string& name : {made.pooled, made.upsampled})
       if (s.name == main && !name.empty())
@@ -122,6 +125,35 @@ void Testbed::add_head() {
   const Store& s = head.graph.stores[0];
   add_output(s.name, s.dtype, shape_mn(product));
   if (c_.gaps.output != 0) add_gaps(s.name, shape_mn(product).size() - 2, c_.gaps.output, false);
+}
+
+// Columns by columns, with gaps, and images one behind the other; a tensor called shared… has one image for all
+void Testbed::lay_out(const std::string& name, bool input) {
+  Tensor& t = tensors_.at(name);
+  const std::size_t rank = t.shape.size(), size = size_of(t.dtype);
+  std::vector<std::size_t> order;  // the fastest axis first: rows, columns, images
+  for (std::size_t i = rank; i-- > 1;)
+    if (i + 1 != rank) order.push_back(i);
+  if (rank > 1) order.push_back(rank - 1);
+  order.push_back(0);
+  t.strides.assign(rank, 0);
+  std::int64_t step = rank == 1 ? 3 : 1;
+  for (const std::size_t i : order) {
+    if (i == 0 && name.starts_with("shared")) continue;
+    t.strides[i] = step;
+    step = step * t.shape[i] + (i + 1 == rank ? 5 : 0);
+  }
+  std::vector<std::byte> apart(static_cast<std::size_t>(step + 1) * size, std::byte{0xff});
+  for (std::int64_t i = 0; i < element_count(t.shape); ++i) {
+    std::int64_t at = 0, rest = i;
+    for (std::size_t axis = rank; axis-- > 0; rest /= t.shape[axis]) at += rest % t.shape[axis] * t.strides[axis];
+    std::copy_n(t.host.begin() + i * static_cast<std::ptrdiff_t>(size), size,
+                apart.begin() + at * static_cast<std::ptrdiff_t>(size));
+  }
+  if (input) t.dense = std::move(t.device);
+  t.host = std::move(apart);
+  t.device = std::make_unique<Buffer>(t.host.size());
+  t.device->upload(t.host.data());
 }
 
 // Between neighbours along `axis`: so many elements of poison, and as many more as make their distance a multiple of 8

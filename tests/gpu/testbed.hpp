@@ -84,6 +84,7 @@ class Testbed {
   void add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape);
   std::string main_store() const;  ///< of which others are made
   void add_gaps(const std::string& name, std::size_t axis, std::int64_t gap, bool input);
+  void lay_out(const std::string& name, bool input);
   void add_witness();
   std::string take_witness(const std::vector<std::byte>& cells, Outcome& outcome) const;
   bool is_dual() const { return product_count(c_.contraction()) == 2; }

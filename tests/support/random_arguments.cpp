@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/row_coordinates.hpp"
 #include "ir/store_forms.hpp"
 #include "support/float_convert.hpp"
 #include "support/random.hpp"
@@ -63,8 +64,8 @@ void bind_operand(RandomCase& c, Random& r, const Graph& graph, ValueId id, cons
                   const RandomOptions& options) {
   const Node& x = graph[id];
   const std::string& name = x.attr.name;
+  if (x.attr.default_value && r.chance(0.5)) return;  // unbound
   if (x.axes == axes::scalar) {
-    if (x.attr.default_value && r.chance(0.5)) return;  // unbound
     if (r.chance(0.6)) {
       c.arguments.scalars[name] = support::round_to(element(r, x.dtype, options), x.attr.storage.value_or(DType::f32));
       return;
@@ -73,7 +74,9 @@ void bind_operand(RandomCase& c, Random& r, const Graph& graph, ValueId id, cons
   const DType dtype = bound_dtype(r, graph, id, options);
   if (!x.attr.storage) c.storage[name] = dtype;
   const bool padded = x.axes == axes::mn && r.chance(options.strided);
-  c.arguments.operands[name] = fill(c, r, shape_in_memory(x.axes, contraction), dtype, options, padded);
+  const auto shape = x.attr.rows == RowCoordinates::all ? shape_in_memory(x.axes, contraction)
+                                                        : ir::operand_shape(x.axes, x.attr.rows, extents(contraction));
+  c.arguments.operands[name] = fill(c, r, shape, dtype, options, padded);
 }
 
 // Those of a head too, after its filter

@@ -26,6 +26,10 @@ std::string kind_of(const codegen::Field& f) {
     case codegen::Field::Kind::store_pointer: return "store";
     case codegen::Field::Kind::extent: return "extent";
     case codegen::Field::Kind::pitch: return "pitch";
+    case codegen::Field::Kind::operand_step: return "step";
+    case codegen::Field::Kind::store_step: return "step of a store";
+    case codegen::Field::Kind::operand_vectors: return "vectors";
+    case codegen::Field::Kind::pointer: return "captured";
   }
   return "";
 }

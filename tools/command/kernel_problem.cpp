@@ -52,7 +52,7 @@ std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& 
   const auto add_operands = [&](const Graph& g, const Contraction& c) {
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (const Node& x = g[id]; x.op == Op::operand)
-        add(x.attr.name, operand_dtype(g, id), reference::shape_of(x.axes, c), 1, x.attr.default_value.has_value());
+        add(x.attr.name, operand_dtype(g, id), reference::shape_of(x, c), 1, x.attr.default_value.has_value());
   };
   add_operands(graph, contraction);
   for (const Store& s : graph.stores) {

@@ -1,12 +1,14 @@
 #include "command/subject.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <optional>
 
+#include "ir/names.hpp"
+#include "ir/store_forms.hpp"
 #include "media/file.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
@@ -53,19 +55,31 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// How many parameters "float x, const float y" names; nothing if one is no float.
-std::optional<int> count_floats(const std::string& parameters) {
-  if (words_of(parameters).empty()) return 0;
-  int count = 0;
-  for (std::size_t begin = 0; begin <= parameters.size(); ++count) {
+/// "float x, long long row, const float* table": inputs, then memory that the function captures.
+bool read_parameters(const std::string& parameters, UserFunction& f) {
+  if (words_of(parameters).empty()) return true;
+  for (std::size_t begin = 0; begin <= parameters.size();) {
     const std::size_t end = std::min(parameters.find(',', begin), parameters.size());
     const std::string one = parameters.substr(begin, end - begin);
     std::vector<std::string> words = words_of(one);
-    std::erase(words, "const");
-    if (words.empty() || words.size() > 2 || words[0] != "float" || one.find_first_of("*&[=") != one.npos) return {};
     begin = end + 1;
+    if (one.find_first_of("&[=") != one.npos || words.empty()) return false;
+    if (const auto star = one.find('*'); star != one.npos) {
+      const std::string type = one.substr(one.find_first_not_of(" \n\t"), star + 1 - one.find_first_not_of(" \n\t"));
+      if (words_of(one.substr(star)).size() != 1) return false;
+      f.pointers.push_back({words.back(), type});
+      continue;
+    }
+    if (!f.pointers.empty()) return false;  // what is captured stands last
+    std::erase(words, "const");
+    const std::string type = fmt::format("{}", fmt::join(words.begin(), words.end() - 1, " "));
+    const bool wide = type == "long long", whole = type == "int";
+    if (!wide && !whole && type != "float") return false;
+    f.parameters.push_back(wide ? ParameterType::i64 : whole ? ParameterType::i32 : ParameterType::f32);
+    ++f.arity;
   }
-  return count;
+  if (std::ranges::all_of(f.parameters, [](ParameterType t) { return t == ParameterType::f32; })) f.parameters = {};
+  return true;
 }
 
 }  // namespace
@@ -93,35 +107,46 @@ std::pair<std::string, std::string> find_text(const std::string& subject) {
       fmt::format("'{}' is no file, and no epilogue such as 'y = silu(acc + bias[n]); store y : bf16'", subject));
 }
 
-UserFunction read_function(const std::filesystem::path& path) {
-  UserFunction function;
-  function.cuda_source = text_of(media::read_file(path, {.bytes = text_bytes}));
-  const std::string code = without_comments(function.cuda_source);
+std::vector<UserFunction> read_functions(const std::filesystem::path& path) {
+  const std::string source = text_of(media::read_file(path, {.bytes = text_bytes}));
+  const std::string code = without_comments(source);
+  std::vector<UserFunction> functions;
   std::string found = "the file defines no __device__ function that returns float or void";
   for (std::size_t at = code.find("__device__"); at != code.npos; at = code.find("__device__", at + 1)) {
     const std::size_t open = code.find('(', at), close = code.find(')', at), brace = code.find_first_of("{;", at);
     if (open == code.npos || close == code.npos || brace == code.npos || open > brace || code[brace] == ';') continue;
     const std::vector<std::string> words = words_of(code.substr(at, open - at));
     if (words.size() < 3 || (words[words.size() - 2] != "float" && words[words.size() - 2] != "void")) continue;
-    const auto arity = count_floats(code.substr(open + 1, close - open - 1));
-    if (!arity) found = fmt::format("the parameters of {} are not all floats", words.back());
-    if (!arity) continue;
-    function.name = words.back();
-    function.returns_value = words[words.size() - 2] == "float";
-    function.arity = *arity;
+    UserFunction f;
+    f.arity = 0;
+    if (!read_parameters(code.substr(open + 1, close - open - 1), f)) {
+      found = fmt::format("the parameters of {} are not all float, int or long long, and pointers behind these",
+                          words.back());
+      continue;
+    }
+    f.name = words.back();
+    f.returns_value = words[words.size() - 2] == "float";
+    f.cuda_source = source;
+    if (ir::is_reserved(f.name) || ir::is_store_form(f.name)) {  // a helper that the text cannot call
+      found = fmt::format("{} is a word of the text form", f.name);
+      continue;
+    }
+    std::erase_if(functions, [&](const UserFunction& other) { return other.name == f.name; });  // overloads: the last
+    functions.push_back(std::move(f));
   }
-  if (function.name.empty())
+  if (functions.empty())
     throw UserError(
-        fmt::format("--function {}: {}; expected CUDA C++ that defines a function of floats, such as "
+        fmt::format("--function {}: {}; expected CUDA C++ that defines a function of numbers, such as "
                     "__device__ float gain(float x, float y) {{ return x * y; }}",
                     path.string(), found));
-  return function;
+  return functions;
 }
 
 Graph parse_text(const std::string& text, const std::string& source,
                  const std::vector<std::filesystem::path>& functions) {
   std::vector<UserFunction> all;
-  for (const auto& path : functions) all.push_back(read_function(path));
+  for (const auto& path : functions)
+    for (UserFunction& f : read_functions(path)) all.push_back(std::move(f));
   try {
     return parse(text, all);
   } catch (const UserError& error) {

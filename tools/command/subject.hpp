@@ -17,9 +17,10 @@ bool is_text(const std::string& subject);
 /// Throws UserError if it is neither.
 std::pair<std::string, std::string> find_text(const std::string& subject);
 
-/// A user function from a file of CUDA C++: the last `__device__` function that takes floats and returns float or void;
-/// what stands ahead of it may help it. It runs on a GPU alone. Throws UserError if the file has none.
-UserFunction read_function(const std::filesystem::path& path);
+/// The user functions of a file of CUDA C++: its `__device__` functions that take float, int and long long, behind
+/// these pointers that they capture, and return float or void. All of the file stands ahead of the kernel. They run on
+/// a GPU alone. Throws UserError if the file has none.
+std::vector<UserFunction> read_functions(const std::filesystem::path& path);
 
 /// The graph that such a text describes, which may call the functions in these files. Throws UserError that names
 /// `source`, if there is one.

@@ -10,7 +10,7 @@
 #pragma once
 #include "unisono/epilogue/folds.cuh"
 #include "unisono/epilogue/operands.cuh"
-#include "unisono/epilogue/visitor.cuh"
+#include "unisono/epilogue/placed.cuh"
 
 namespace unisono {
 
@@ -34,10 +34,11 @@ struct ElementVisitor {
 
   // Operands [m,n] that the element reads.
   template <int i = 0>
-  UNISONO_DEVICE void load_tensors(u64 offset, float* tensor) const {
+  UNISONO_DEVICE void load_tensors(u64 offset, u64 m, int channel, float* tensor) const {
     if constexpr (i < Visitor::kTensors) {
-      tensor[i] = Visitor::template tensor<i>(params).element(offset);
-      load_tensors<i + 1>(offset, tensor);
+      const auto source = Visitor::template tensor<i>(params);
+      tensor[i] = source.element(tensor_offset(source, offset, m, channel));
+      load_tensors<i + 1>(offset, m, channel, tensor);
     }
   }
 };
@@ -51,7 +52,7 @@ struct PointwiseEpilogue : ElementVisitor<Visitor> {
     float column[larger(1, Visitor::kColumnsAfter)], tensor[larger(1, Visitor::kTensors)];
     Visitor::columns_after(this->params, this->uniform, at.image, channel, column);
     const u64 offset = u64(at.m) * channels + channel;
-    this->load_tensors(offset, tensor);
+    this->load_tensors(offset, at.m, channel, tensor);
     store_element<typename Visitor::Output>(this->to.main, offset,
                                             Visitor::after(sum, 0.f, column, tensor, this->uniform));
     if constexpr (Visitor::kSide != SideStore::kNone)
@@ -74,7 +75,7 @@ struct GeneralElementEpilogue : ElementVisitor<Visitor> {
     if constexpr (Visitor::kElements) {
       Visitor::columns_after(this->params, this->uniform, at.image, channel, column);
       const u64 offset = u64(at.m) * channels + channel;
-      this->load_tensors(offset, tensor);
+      this->load_tensors(offset, at.m, channel, tensor);
       const auto result = Visitor::element(sum, column, tensor, this->uniform, row, at, channel, true, none);
       if constexpr (Visitor::kTiled > 0)
         store_element<typename Visitor::Output>(this->to.main, offset, Visitor::tiled(result, 0));

@@ -1,6 +1,6 @@
 // Tensor operands, eight neighbouring channels at a time.
 #pragma once
-#include "unisono/epilogue/visitor.cuh"
+#include "unisono/epilogue/placed.cuh"
 
 namespace unisono {
 
@@ -9,8 +9,15 @@ template <class Visitor, int i, bool kAny>
 struct Octets {
   typename decltype(Visitor::template tensor<i>(*static_cast<const typename Visitor::Params*>(nullptr)))::Octet own;
   Octets<Visitor, i + 1, (i + 1 < Visitor::kTensors)> rest;
-  UNISONO_DEVICE void load(const typename Visitor::Params& p, u64 offset) {
-    own = Visitor::template tensor<i>(p).octet(offset), rest.load(p, offset);
+  // `offset`: of the first in a tensor of rows of so many channels that lies as the output does.
+  UNISONO_DEVICE void load(const typename Visitor::Params& p, u64 offset, int channels) {
+    if constexpr (decltype(Visitor::template tensor<i>(p))::kPlaced) {
+      const auto source = Visitor::template tensor<i>(p);
+      own = source.octet(source.place.offset(int(offset / channels), int(offset % channels)));
+    } else {
+      own = Visitor::template tensor<i>(p).octet(offset);
+    }
+    rest.load(p, offset, channels);
   }
   UNISONO_DEVICE void pair(int w, float* x, float* y) const {
     const float2 both = own.pair(w);
@@ -20,7 +27,7 @@ struct Octets {
 };
 template <class Visitor, int i>
 struct Octets<Visitor, i, false> {
-  UNISONO_DEVICE void load(const typename Visitor::Params&, u64) {}
+  UNISONO_DEVICE void load(const typename Visitor::Params&, u64, int) {}
   UNISONO_DEVICE void pair(int, float*, float*) const {}
 };
 

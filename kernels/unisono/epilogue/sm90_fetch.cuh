@@ -60,7 +60,7 @@ struct FetchedTensors {
   template <int i, int n>
   UNISONO_DEVICE void unpack(int word, float* x, float* y) const {
     if constexpr (i < kEnd && n < kFetch) {
-      constexpr bool kThis = TensorOf<Visitor, i>::kElementBytes == 2;
+      constexpr bool kThis = is_fetchable<Visitor, i>();
       if constexpr (kThis) {
         const float2 both = TensorOf<Visitor, i>::unpack(words[n][word]);
         *x = both.x, *y = both.y;

@@ -156,7 +156,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
       const int i = start + j;
 #pragma unroll
       for (int plane = 0; plane < kPlanes; ++plane) raw[j][plane] = *at_row(i, plane);
-      if (kTensors > 0 && exists(i)) tensors[j].load(first.visitor, offset_of(i));
+      if (kTensors > 0 && exists(i)) tensors[j].load(first.visitor, offset_of(i), first.geometry.channels);
       if (kMany && exists(i))
         rows[j] = Rows::of(first.visitor, first.uniform, {at.image, at.image * first.geometry.rows + pixel_of(i)});
     }

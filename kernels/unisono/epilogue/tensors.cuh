@@ -2,7 +2,7 @@
 // registers. A load takes some 700 clocks beside a main loop, so that one after another they would take longer than the
 // main loop itself.
 #pragma once
-#include "unisono/epilogue/visitor.cuh"
+#include "unisono/epilogue/placed.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
 
 namespace unisono {
@@ -13,7 +13,7 @@ using TensorOf = decltype(Visitor::template tensor<i>(*static_cast<const typenam
 // Whether TMA can bring operand i: epilogue/sm90_fetch.cuh.
 template <class Visitor, int i>
 constexpr bool is_fetchable() {
-  return TensorOf<Visitor, i>::kElementBytes == 2;
+  return TensorOf<Visitor, i>::kElementBytes == 2 && !TensorOf<Visitor, i>::kPlaced;
 }
 template <class Visitor, int i, int kEnd>
 constexpr int fetchable_tensors() {
@@ -46,18 +46,27 @@ constexpr int tensor_bytes() {
   }
 }
 
+// Whether operand i of [0, kEnd) does not lie as the output does.
+template <class Visitor, int i, int kEnd>
+constexpr bool is_placed() {
+  if constexpr (i < kEnd)
+    return TensorOf<Visitor, i>::kPlaced;
+  else
+    return false;
+}
+
 // Operands [i, kEnd): kSlots pairs each, and where the next ones lie: two rows, or two channels of a row. The first
 // kFetch that can be are fetched, not loaded.
 template <class Visitor, int i, int kEnd, int kSlots, int kFetch = 0,
-          bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i)>
+          bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i), bool kPlaced = is_placed<Visitor, i, kEnd>()>
 struct TensorPairs {
   using Source = TensorOf<Visitor, i>;
   typename Source::Pair own[kSlots];
   const u8* from[2];
   TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch> rest;
-  UNISONO_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element) {
+  UNISONO_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element, u64 m, int channel) {
     from[half] = static_cast<const u8*>(Visitor::template tensor<i>(p).memory) + element * Source::kElementBytes;
-    rest.aim(half, p, element);
+    rest.aim(half, p, element, m, channel);
   }
   UNISONO_DEVICE void load(int slot, int half, bool exists, int elements) {
     own[slot] = exists ? Source::load(from[half] + elements * Source::kElementBytes) : typename Source::Pair{};
@@ -74,15 +83,43 @@ struct TensorPairs {
     rest.exchange(slot, odd, distance);
   }
 };
+template <class Visitor, int i, int kEnd, int kSlots, int kFetch>
+struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, true, true> {
+  using Source = TensorOf<Visitor, i>;
+  typename Source::Pair own[kSlots];
+  const u8* from[2];
+  Source source;
+  TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch> rest;
+  UNISONO_DEVICE void aim(int half, const typename Visitor::Params& p, u64 element, u64 m, int channel) {
+    source = Visitor::template tensor<i>(p);
+    from[half] = static_cast<const u8*>(source.memory) + source.place.offset(int(m), channel) * Source::kElementBytes;
+    rest.aim(half, p, element, m, channel);
+  }
+  UNISONO_DEVICE void load(int slot, int half, bool exists, int elements) {
+    own[slot] = exists ? source.pair(from[half] + elements * source.place.column * Source::kElementBytes)
+                       : typename Source::Pair{};
+    rest.load(slot, half, exists, elements);
+  }
+  UNISONO_DEVICE void get(int slot, float* x, float* y) const {
+    const float2 both = Source::unpack(own[slot]);
+    *x = both.x, *y = both.y;
+    rest.get(slot, x + 1, y + 1);
+  }
+  UNISONO_DEVICE void exchange(int slot, bool odd, int distance) {
+    own[slot] = Source::exchanged(own[slot], odd, distance);
+    rest.exchange(slot, odd, distance);
+  }
+};
 template <class Visitor, int kEnd, int kSlots, int kFetch>
-struct TensorPairs<Visitor, kEnd, kEnd, kSlots, kFetch, true> {
-  UNISONO_DEVICE void aim(int, const typename Visitor::Params&, u64) {}
+struct TensorPairs<Visitor, kEnd, kEnd, kSlots, kFetch, true, false> {
+  UNISONO_DEVICE void aim(int, const typename Visitor::Params&, u64, u64, int) {}
   UNISONO_DEVICE void load(int, int, bool, int) {}
   UNISONO_DEVICE void get(int, float*, float*) const {}
   UNISONO_DEVICE void exchange(int, bool, int) {}
 };
 template <class Visitor, int i, int kEnd, int kSlots, int kFetch>
-struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, false> : TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1> {
+struct TensorPairs<Visitor, i, kEnd, kSlots, kFetch, false, false>
+    : TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1> {
   using Rest = TensorPairs<Visitor, i + 1, kEnd, kSlots, kFetch - 1>;
   UNISONO_DEVICE void get(int slot, float* x, float* y) const { Rest::get(slot, x + 1, y + 1); }
 };
@@ -112,7 +149,8 @@ struct TensorRing {
   template <class At>
   UNISONO_DEVICE void aim(int half, const At& at, int m) {
     const int pixel = at.rows.valid(m) ? at.rows.pixel(m) : 0;
-    pairs.aim(half, visitor, (u64(at.image) * g.rows + pixel) * g.channels + at.first_channel + own_channel());
+    pairs.aim(half, visitor, (u64(at.image) * g.rows + pixel) * g.channels + at.first_channel + own_channel(),
+              u64(at.image) * g.rows + pixel, at.first_channel + own_channel());
   }
   // Pairs are loaded in their order, from the first pair of a slice on.
   template <class At>
@@ -181,7 +219,10 @@ struct PlainTensors {
   UNISONO_DEVICE void load(float* value, const At& at, int m, int channel) const {
     if constexpr (i < kEnd) {
       const bool exists = at.rows.valid(m) && channel < g.channels;
-      *value = exists ? Visitor::template tensor<i>(visitor).element(output_offset<kStores>(g, at, m, channel)) : 0.f;
+      const auto source = Visitor::template tensor<i>(visitor);
+      *value = exists ? source.element(tensor_offset(source, output_offset<kStores>(g, at, m, channel),
+                                                     u64(at.image) * g.rows + at.rows.pixel(m), channel))
+                      : 0.f;
       load<i + 1>(value + 1, at, m, channel);
     }
   }

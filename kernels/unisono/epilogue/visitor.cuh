@@ -15,7 +15,7 @@
 //
 //   static constexpr int kTensorsBefore, kTensors;        operands [m,n]; `before` reads [0, kTensorsBefore), `after`
 //                                                         the rest
-//   template <int i> static auto tensor(const Params&);   TensorSource<Element> of operand i
+//   template <int i> static auto tensor(const Params&);   TensorSource<Element> of operand i, or PlacedSource
 //
 // Without a normalisation `after` is all there is: x is the accumulator. With one, y = (before(acc) - mean) * factor +
 // shift:
@@ -76,6 +76,7 @@ enum class SideStore { kNone, kBefore, kAfter };
 template <class Element>
 struct TensorSource {
   static constexpr int kElementBytes = 2;
+  static constexpr bool kPlaced = false;
   using Pair = u32;  // two neighbours, as they lie in memory
   const void* memory;
   struct Octet {
@@ -100,6 +101,7 @@ struct TensorSource {
 template <>
 struct TensorSource<float> {
   static constexpr int kElementBytes = 4;
+  static constexpr bool kPlaced = false;
   using Pair = float2;
   const void* memory;
   struct Octet {
@@ -129,6 +131,7 @@ struct TensorSource<int> : TensorSource<float> {};
 template <>
 struct TensorSource<bool> {
   static constexpr int kElementBytes = 1;
+  static constexpr bool kPlaced = false;
   using Pair = u32;  // two bytes
   const void* memory;
   struct Octet {
@@ -144,5 +147,15 @@ struct TensorSource<bool> {
   UNISONO_DEVICE float element(u64 offset) const { return __ldg(static_cast<const u8*>(memory) + offset) ? 1.f : 0.f; }
   UNISONO_DEVICE Octet octet(u64 offset) const { return {__ldg(static_cast<const uint2*>(memory) + offset / 8)}; }
 };
+
+// Where an operand has the element of row m of all images, `dense` being that of one that lies as the output does.
+// Others: epilogue/placed.cuh.
+template <class Source>
+UNISONO_DEVICE u64 tensor_offset(const Source& source, u64 dense, u64 m, int channel) {
+  if constexpr (Source::kPlaced)
+    return source.place.offset(int(m), channel);
+  else
+    return dense;
+}
 
 }  // namespace unisono

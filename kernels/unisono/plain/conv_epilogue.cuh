@@ -45,7 +45,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_sum(const Sums& sum, cons
     finish_plain(sum, at, channel, 0.f, columns);
   } else {
     float tensor[larger(1, Visitor::kTensorsBefore + kProducts - 1)];
-    load_tensors<0, Visitor::kTensorsBefore>(offset(at, channel), tensor);
+    load_tensors<0, Visitor::kTensorsBefore>(at, channel, tensor);
     sum.template put_second<Visitor::kTensorsBefore>(tensor);
     norm().values[u64(at.m) * geometry().channels + channel] =
         Visitor::before(sum.first, columns.before, tensor, uniform);
@@ -60,7 +60,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_plain(const Sums& x, cons
                                                              const Columns& columns) const {
   constexpr int kBefore = Visitor::kTensorsBefore, kAll = Visitor::kTensors;
   float tensor[larger(1, kAll - kBefore + kProducts - 1)];
-  load_tensors<kBefore, kAll>(offset(at, channel), tensor);
+  load_tensors<kBefore, kAll>(at, channel, tensor);
   x.template put_second<kAll - kBefore>(tensor);
   store_element<typename Visitor::Output>(params.fixed.main, main_offset(at, channel),
                                           Visitor::after(x.first, raw, columns.after, tensor, uniform));
@@ -81,7 +81,7 @@ UNISONO_DEVICE void PlainConv<Config, Visitor>::finish_general(const Sums& sum, 
     if (channel == 0) Visitor::close_row(params.visitor, uniform, where, row, none);
   }
   if constexpr (Visitor::kElements) {
-    load_tensors<0, Visitor::kTensors>(offset(at, channel), tensor);
+    load_tensors<0, Visitor::kTensors>(at, channel, tensor);
     sum.template put_second<Visitor::kTensors>(tensor);
     const auto result = Visitor::element(sum.first, columns.after, tensor, uniform, row, where, channel, true, none);
     if constexpr (Visitor::kTiled > 0)

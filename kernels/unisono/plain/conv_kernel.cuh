@@ -171,10 +171,11 @@ struct PlainConv {
     return u64(at.m) * params.fixed.main_pitch + channel;
   }
   template <int i, int kEnd>
-  UNISONO_DEVICE void load_tensors(u64 offset, float* tensor) const {
+  UNISONO_DEVICE void load_tensors(const Row& at, int channel, float* tensor) const {
     if constexpr (i < kEnd) {
-      *tensor = Visitor::template tensor<i>(params.visitor).element(offset);
-      load_tensors<i + 1, kEnd>(offset, tensor + 1);
+      const auto source = Visitor::template tensor<i>(params.visitor);
+      *tensor = source.element(tensor_offset(source, offset(at, channel), u64(at.m), channel));
+      load_tensors<i + 1, kEnd>(at, channel, tensor + 1);
     }
   }
 

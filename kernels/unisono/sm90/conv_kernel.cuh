@@ -84,7 +84,8 @@ struct ConvFprop {
   static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // CTAs that come and leave are counted
   static_assert(!Tail::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
   template <int i>
-  static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i);
+  static constexpr bool kIsPrefetched = is_loaded<Visitor, Tail::kFetchFirst, Tail::kFetchEnd, Tail::kFetch>(i) &&
+                                        !TensorOf<Visitor, i>::kPlaced;
   static constexpr bool kSpread = Tail::kFetch > 0 && kConsumerGroups == 1 && !kSplit && !kDirect;
   static constexpr bool kAllFetched = Tail::kFetch > 0 && Tail::kFetch == Visitor::kTensors;
   static constexpr int kPrefetches = kFilledByWarps || kAllFetched || Tail::kStores != Stores::kTma ? 0

@@ -54,7 +54,7 @@ Config with(Config c, const Override& fixed, const Family& family) {
   numbers("tile", c.tile_m, &c.tile_n), numbers("cluster", c.cluster_m, &c.cluster_n);
   numbers("subtile", c.subtile_m, &c.subtile_n), numbers("stages", c.stages);
   if (const auto* text = value("depth")) c.tile_k = std::stoi(*text);
-  if (const auto* text = value("swizzle")) c.swizzle = std::stoi(*text);
+  if (const auto* text = value("swizzle_size")) c.swizzle = std::stoi(*text);
   if (const auto* text = value("order")) c.schedule = *text == "pingpong" ? Schedule::pingpong : Schedule::cooperative;
   if (const auto* text = value("raster")) c.raster = *text == "rows" ? Raster::rows : Raster::columns;
   if (const auto* text = value("reductions")) c.atomic = *text == "atomic";

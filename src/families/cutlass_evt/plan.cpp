@@ -28,7 +28,7 @@ std::span<const plan::PlanField> plan_fields() {
       {.name = "order", .form = "cooperative or pingpong", .words = {"cooperative", "pingpong"}},
       {.name = "stages", .form = "a number, such as 4", .numbers = {32, 1, 1, '+'}},
       {.name = "raster", .form = "rows or channels", .words = {"rows", "channels"}},
-      {.name = "swizzle", .form = "1, 2, 4 or 8", .words = {"1", "2", "4", "8"}},
+      {.name = "swizzle_size", .form = "1, 2, 4 or 8", .words = {"1", "2", "4", "8"}},
       {.name = "subtile", .form = "ROWSxCOLUMNS of the epilogue, such as 64x32", .numbers = {256, 2, 2}},
       {.name = "reductions", .form = "fixed or atomic", .words = {"fixed", "atomic"}},
   }};
@@ -48,7 +48,7 @@ Override override_of(const Config& c) {
   all.fields = {
       {"arch", std::string(to_string(c.arch))},      {"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
       {"depth", std::to_string(c.tile_k)},           {"cluster", fmt::format("{}x{}", c.cluster_m, c.cluster_n)},
-      {"order", std::string(to_string(c.schedule))}, {"swizzle", std::to_string(c.swizzle)},
+      {"order", std::string(to_string(c.schedule))}, {"swizzle_size", std::to_string(c.swizzle)},
       {"reductions", c.atomic ? "atomic" : "fixed"}};
   if (c.raster != Raster::heuristic) all.fields["raster"] = to_string(c.raster);
   if (c.stages != 0) all.fields["stages"] = std::to_string(c.stages);

@@ -10,7 +10,7 @@ std::vector<ValueId> fetchable_operands(const plan::Epilogue& e) {
     std::vector<ValueId> list;
     std::ranges::copy_if(all, std::back_inserter(list), [&](ValueId id) {
       const DType t = plan::storage_of(e, id);
-      return t == DType::bf16 || t == DType::f16;
+      return (t == DType::bf16 || t == DType::f16) && !plan::is_placed(e.graph[id]);
     });
     return list;
   };

@@ -85,6 +85,9 @@ std::vector<Row> make_rows() {
       {{"raster", "rows or channels", {"rows", "channels"}}, set_word<&F::raster>},
       {{"hints", "on or off", on_off}, set_switch<&F::hints>},
       {{"fetch", "0 to 3 operands", {"0", "1", "2", "3"}}, set_known_number<&F::fetch>},
+      {{"swizzle", "128, 64 or 32 bytes", {"128", "64", "32"}}, set_known_number<&F::swizzle>},
+      {{"accumulators", "1 or 2 tiles in flight", {"1", "2"}}, set_known_number<&F::accumulators>},
+      {{"k_groups", "1 or 2 swizzled spans of k in a stage", {"1", "2"}}, set_known_number<&F::k_groups>},
       {{"thread", "ROWSxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}, {1024, 3, 3}}, set_thread},
   };
 }
@@ -127,6 +130,13 @@ FixedFields resolve(const plan::Override& fixed) {
                     : f.load == Load::gather ? "gathered images have"
                                              : "depthwise convolutions have not even"));
   if (f.stages_a && !f.load && f.stationary != true) f.load = Load::halo;
+  return f;
+}
+
+FixedFields with_implied(FixedFields f) {
+  if (f.accumulators == 1 && !f.order) f.order = Order::cooperative;
+  if (f.k_groups == 2 && !f.tile_k) f.tile_k = 128;
+  if (f.swizzle == 64 && !f.tile_k) f.tile_k = 32;
   return f;
 }
 

@@ -183,6 +183,8 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   }
   count_all(epilogue, p);
   p.uses_raw = epilogue.uses_raw;
+  for (const auto* list : {&epilogue.tensors_before, &epilogue.tensors_after})
+    for (const ValueId id : *list) p.placed = p.placed || plan::is_placed(epilogue.graph[id]);
   p.gathered = why_gathered(task);
   p.group_tiles = !beyond_group_tiles(task);
   p.moments = epilogue.moments.channels;

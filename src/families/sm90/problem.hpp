@@ -37,6 +37,7 @@ struct ConvProblem {
   Work before, after;      ///< without a normalisation everything is `after`
   int group_channels = 0;  ///< 0: no normalisation
   bool uses_raw = false;
+  bool placed = false;  ///< an operand [m,n] does not lie as the output does
   plan::ConvTask task = Conv2d{};
   std::optional<plan::Refusal> gathered = {};  ///< why TMA cannot load the operands; nothing: it can
   bool group_tiles = false;                    ///< but a tile may be several groups, of which it loads the image

@@ -32,7 +32,7 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
 
 std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
                                            const plan::Device& device, const plan::Override& fixed) {
-  const sm90::FixedFields fields = sm90::resolve(fixed);
+  const sm90::FixedFields fields = sm90::with_implied(sm90::resolve(fixed));
   std::vector<ConvCandidate> all;
   if (fields.load == sm90::Load::depthwise || fields.thread) return all;
   const auto add = [&](const plan::ConvTask& form, const plan::Epilogue& wanted) {

@@ -284,15 +284,4 @@ std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::Conv
   return check_memory(c, p, d);
 }
 
-std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const sm90::FixedFields& fixed) {
-  if (fixed.unit.value_or(c.unit()) != c.unit())
-    return unfit("unit: {} channels; without statistics of an image there are no entries", *fixed.unit);
-  if (!c.streamed() && (fixed.spill || fixed.raster == sm90::Raster::channels || fixed.hints == true))
-    return unfit("{}: only tiles that wait for their image's statistics have it (mode=streamed)", fixed.spill ? "spill"
-                                                                                                  : fixed.raster
-                                                                                                      ? "raster"
-                                                                                                      : "hints");
-  return {};
-}
-
 }  // namespace unisono::families::sm90_conv

@@ -62,7 +62,7 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
 /// Fields of an override that belong to kernels with matrix instructions.
 bool names_others(const sm90::FixedFields& f) {
   return f.tile_k || f.cluster_m || f.stages || f.store_buffers || f.unit || f.group || f.fetch || f.order || f.split ||
-         f.swap || (f.load && *f.load != sm90::Load::depthwise);
+         f.swap || f.swizzle || f.accumulators || f.k_groups || (f.load && *f.load != sm90::Load::depthwise);
 }
 
 }  // namespace
@@ -85,6 +85,7 @@ std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {
   if (reduces(p.visitor)) return no("the epilogue has reductions, which are of tiles");
   if (p.resampling.any()) return no("results pooled or upsampled, which are made of tiles in shared memory");
   if (p.head.any()) return no("a head, which multiplies tiles in shared memory");
+  if (p.placed) return no("an operand that is repeated or strided, whose neighbours need not be side by side");
   if (p.moments > 0) return no("statistics of the result, which are of tiles");
   if (const std::size_t bytes = filter_bytes(p, 4); bytes > most_filter_bytes)
     return no(fmt::format("filters of {} taps, which take {} bytes of shared memory; at most {}", c.r * c.s, bytes,

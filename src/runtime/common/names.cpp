@@ -50,6 +50,26 @@ void check_names(const Arguments& arguments, std::span<const std::string> operan
                                   known(name, names, "stores")));
 }
 
+void check_pointers(const Arguments& arguments, std::span<const std::string> pointers) {
+  for (const auto& [name, address] : arguments.pointers)
+    if (!contains(pointers, name))
+      throw UserError(fmt::format("Arguments::pointers has {}, but no function of the graph captures it{}", name,
+                                  known(name, pointers, "captured pointers")));
+}
+
+std::vector<std::string> pointer_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& x : graph.nodes)
+    if (x.op == Op::call)
+      for (const CapturedPointer& p : graph.functions.at(x.attr.name)->pointers)
+        if (!contains(names, p.name)) names.push_back(p.name);
+  for (const Store& s : graph.stores)
+    if (s.head)
+      for (const std::string& name : pointer_names(s.head->graph))
+        if (!contains(names, name)) names.push_back(name);
+  return names;
+}
+
 void check_factors(const Arguments& arguments, bool is_product, bool is_dual) {
   const auto refuse = [is_product](const ConstTensorView& view, std::string_view name) {
     if (view.data == nullptr && view.shape.empty()) return;

@@ -13,6 +13,12 @@ namespace unisono::runtime {
 /// `operands`, or both have the same one, or if outputs has a name that is none of `stores`.
 void check_names(const Arguments& arguments, std::span<const std::string> operands, std::span<const Store> stores);
 
+/// Throws UserError if Arguments::pointers has a name that is none of `pointers`.
+void check_pointers(const Arguments& arguments, std::span<const std::string> pointers);
+
+/// Names of the pointers that the functions which a graph calls have captured, each once.
+std::vector<std::string> pointer_names(const Graph& graph);
+
 /// Throws UserError if Arguments has an image or a filter and the contraction `is_product`, or left or right and it is
 /// none.
 void check_factors(const Arguments& arguments, bool is_product, bool is_dual);

@@ -8,6 +8,7 @@
 
 #include "ir/batch_view.hpp"
 #include "ir/op_table.hpp"
+#include "ir/row_coordinates.hpp"
 #include "runtime/common/names.hpp"
 #include "unisono/error.hpp"
 
@@ -27,6 +28,8 @@ class Binder {
 
  private:
   std::vector<std::int64_t> shape_of(const Axes& a) const;
+  std::vector<std::int64_t> shape_of(const OperandInfo& o) const;
+  PixelStrides strides_of(const OperandInfo& o, const std::vector<std::int64_t>& s) const;
   PixelStrides strides_of(const Axes& a, const std::vector<std::int64_t>& s) const;
   BoundTensor number(const OperandInfo& o, double value, const char* source) const;
   BoundTensor operand(const OperandInfo& o) const;
@@ -40,7 +43,9 @@ class Binder {
   const std::vector<std::string>& known_;
 };
 
-std::string title(const OperandInfo& o) { return fmt::format("operand {}{}", o.name, to_string(o.axes)); }
+std::string title(const OperandInfo& o) {
+  return fmt::format("operand {}{}", o.name, ir::operand_axes(o.axes, o.rows));
+}
 
 std::vector<std::int64_t> strides_or_dense(const ConstTensorView& v) {
   return v.strides.empty() ? row_major_strides(v.shape) : v.strides;
@@ -63,6 +68,16 @@ PixelStrides Binder::strides_of(const Axes& a, const std::vector<std::int64_t>& 
   return {e.rows_per_image() * row, e.width * row, row, col};
 }
 
+std::vector<std::int64_t> Binder::shape_of(const OperandInfo& o) const {
+  return o.rows == RowCoordinates::all ? shape_of(o.axes) : ir::operand_shape(o.axes, o.rows, plan_.extents);
+}
+
+PixelStrides Binder::strides_of(const OperandInfo& o, const std::vector<std::int64_t>& s) const {
+  if (o.rows == RowCoordinates::all) return strides_of(o.axes, s);
+  const ir::RowSteps steps = ir::operand_steps(o.axes, o.rows, s, plan_.extents);
+  return {steps.image, steps.row, steps.pixel, o.axes.col == ColAxis::n ? steps.column : 1};
+}
+
 BoundTensor Binder::number(const OperandInfo& o, double value, const char* source) const {
   if (o.dtype == DType::i32 && !(value == std::trunc(value) && value >= -0x1p31 && value < 0x1p31))
     throw UserError(fmt::format("{} has dtype i32 and was given the {} {}; expected an integer of 32 bits", title(o),
@@ -77,25 +92,25 @@ BoundTensor Binder::operand(const OperandInfo& o) const {
   if (const auto given = arguments_.scalars.find(o.name); given != arguments_.scalars.end()) {
     if (!scalar)
       throw UserError(fmt::format("{} was given the number {}; bind a tensor of shape {}", title(o), given->second,
-                                  shape_string(shape_of(o.axes))));
+                                  shape_string(shape_of(o))));
     return number(o, given->second, "number");
   }
   const auto given = arguments_.operands.find(o.name);
   if (given == arguments_.operands.end()) {
     if (o.default_value) return number(o, *o.default_value, "default");
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands{}{}",
-                                title(o), shape_string(shape_of(o.axes)), to_string(o.storage),
+                                title(o), shape_string(shape_of(o)), to_string(o.storage),
                                 scalar ? ", or a number in Arguments::scalars" : "",
                                 runtime::bound_near(o.name, arguments_)));
   }
   const ConstTensorView& view = given->second;
-  auto shape = shape_of(o.axes);
+  auto shape = shape_of(o);
   if (scalar && view.shape == std::vector<std::int64_t>{1}) shape = {1};
   std::vector<DType> dtypes{o.storage};
   if (o.storage == DType::f32) dtypes.push_back(DType::tf32);  // stored alike
   if (o.storage == DType::tf32) dtypes.push_back(DType::f32);
   const auto strides = checked_strides(view, shape, dtypes, title(o));
-  BoundTensor t{.data = view.data, .dtype = view.dtype, .strides = strides_of(o.axes, strides)};
+  BoundTensor t{.data = view.data, .dtype = view.dtype, .strides = strides_of(o, strides)};
   const std::int64_t cols = o.axes.col == ColAxis::n ? plan_.extents.cols : 1;
   t.lane_by_lane = o.axes.row == RowAxis::m && size_of(view.dtype) == sizeof(float) && is_float(view.dtype) &&
                    o.dtype != DType::f64 && (cols == 1 || t.strides.col == 1) && t.strides.uniform(plan_.extents, cols);
@@ -202,7 +217,8 @@ std::optional<Arguments> with_batch(const Plan& plan, const Arguments& arguments
   };
   lift(all.left), lift(all.right), lift(all.right1);
   for (const OperandInfo& o : plan.operands)
-    if (const auto given = all.operands.find(o.name); o.axes == axes::mn && given != all.operands.end())
+    if (const auto given = all.operands.find(o.name);
+        o.axes == axes::mn && o.rows == RowCoordinates::all && given != all.operands.end())
       lift(given->second);
   for (const Store& s : plan.graph.stores)
     if (const auto given = all.outputs.find(s.name); plan.graph[s.value].axes == axes::mn && given != all.outputs.end())

@@ -203,7 +203,8 @@ void Emitter::call(ValueId v, bool effect) {
         fmt::format("function {} has CUDA text only. On the CPU:\n  call: needs UserFunction::cpu", x.attr.name));
   Instruction i = instruction(Kind::call, -1, {});
   const LaneShape shape = shape_of(x.axes);
-  for (const ValueId in : x.inputs) i.source.push_back(get(in, shape, false));
+  for (std::size_t k = 0; k < x.inputs.size(); ++k)
+    i.source.push_back(get(x.inputs[k], shape, f->parameter(k) != ParameterType::f32));  // integers in double lanes
   i.index = static_cast<int>(plan_.functions.size());
   plan_.functions.push_back(f);
   if (effect) {  // a result that nothing reads says how many elements there are

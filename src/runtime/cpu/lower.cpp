@@ -76,8 +76,8 @@ void Lowering::find_operands() {
   for (ValueId v = 0; v < g_.nodes.size(); ++v) {
     const Node& x = g_[v];
     if (x.op != Op::operand) continue;
-    OperandInfo info{x.attr.name, x.axes, x.dtype == DType::f64 || !is_float(x.dtype) ? x.dtype : DType::f32,
-                     x.attr.default_value, x.dtype};
+    OperandInfo info{x.attr.name,          x.axes,  x.dtype == DType::f64 || !is_float(x.dtype) ? x.dtype : DType::f32,
+                     x.attr.default_value, x.dtype, x.attr.rows};
     for (const Node& user : g_.nodes)
       if (user.op == Op::one_hot && user.inputs[0] == v) info.storage = DType::i32;
     if (const auto given = options_.storage.find(x.attr.name); given != options_.storage.end())

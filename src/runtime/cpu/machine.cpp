@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <type_traits>
 
@@ -187,9 +188,9 @@ void Machine::load_uniform(const BoundTensor& t, int reg) const {
     const auto n = static_cast<std::size_t>(s.cols);
     if (t.data == nullptr) {
       if (wide)
-        reinterpret_cast<double*>(to)[0] = t.number;
+        std::fill_n(reinterpret_cast<double*>(to) + r * s.cols, n, t.number);
       else
-        reinterpret_cast<float*>(to)[0] = static_cast<float>(t.number);
+        std::fill_n(reinterpret_cast<float*>(to) + r * s.cols, n, static_cast<float>(t.number));
     } else {
       const void* from = element(t.data, r * t.strides.image, t.dtype);
       if (wide)
@@ -209,7 +210,7 @@ void Machine::load(const Instruction& i) const {
   if (in_place_[static_cast<std::size_t>(i.result)]) return;
   const BoundTensor& t = bound_.operands[static_cast<std::size_t>(i.index)];
   const Register& reg = program_.registers[static_cast<std::size_t>(i.result)];
-  if (reg.shape.rows != LaneShape::block) return load_uniform(t, i.result);
+  if (reg.shape.rows != LaneShape::block || t.data == nullptr) return load_uniform(t, i.result);
   load_block(unit_, t, plan_.extents, block_, reg.shape.cols, reg.wide, lanes(i.result).data);
 }
 
@@ -250,7 +251,9 @@ void Machine::call(const Instruction& i) const {
   std::vector<double> values(i.source.size());
   for (std::int64_t n = 0; n < s.rows * s.cols; ++n) {
     for (std::size_t k = 0; k < source.size(); ++k)
-      values[k] = static_cast<double>(reinterpret_cast<const float*>(source[k].data)[n * source[k].step]);
+      values[k] = f.parameter(k) == ParameterType::f32
+                      ? static_cast<double>(reinterpret_cast<const float*>(source[k].data)[n * source[k].step])
+                      : std::trunc(reinterpret_cast<const double*>(source[k].data)[n * source[k].step]);
     result[n] = static_cast<float>(f.cpu(values));
   }
   if (is_scalar(i.result)) spread_scalar<float>(reinterpret_cast<std::byte*>(result));

@@ -89,6 +89,7 @@ struct OperandInfo {
   DType storage = DType::f32;
   std::optional<double> default_value;
   DType dtype = DType::f32;
+  RowCoordinates rows = RowCoordinates::all;  ///< those of a row that it has in memory
 };
 
 /// A reduction over rows: which statistics of a value of the tiles, and which nodes come out of them.

@@ -10,10 +10,12 @@
 #include <optional>
 
 #include "ir/batch_view.hpp"
+#include "ir/row_coordinates.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/head.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/common/views.hpp"
+#include "runtime/cuda/placed_arguments.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cuda {
@@ -52,6 +54,9 @@ class Binder {
   bool lies_apart(const std::string& operand) const;
   std::uint64_t pitch(const Field& field) const;
   Word number(const Field& field);
+  std::uint64_t operand_place(const Field& field, const Contraction& contraction) const;
+  std::uint64_t store_step(const Field& field) const;
+  Word pointer(const Field& field);
   Address stored(const Field& field);
 
   const Signature& s_;
@@ -59,8 +64,8 @@ class Binder {
   BoundArguments bound_;
 };
 
-std::string title(const char* kind, const std::string& name, const Axes& axes) {
-  return fmt::format("{} {}{}", kind, name, to_string(axes));
+std::string title(const char* kind, const std::string& name, const Axes& axes, RowCoordinates rows = {}) {
+  return fmt::format("{} {}{}", kind, name, ir::operand_axes(axes, rows));
 }
 
 Address Binder::bound(const std::string& name, const std::string& what, const ConstTensorView& view,
@@ -84,6 +89,11 @@ Address Binder::output(std::size_t store) {
                                 shape_string(shape_of(axes, s_.contraction)), to_string(s.dtype)));
   const auto shape = shape_of(axes, s_.contraction);
   const ConstTensorView view = ir::in_batch(given->second, shape);
+  if (s.strided) {
+    check_strided(view, shape, s.dtype, what);
+    check_distinct_elements(view, what);
+    return bound(s.name, what, view, size_of(s.dtype), Slot::Kind::output);
+  }
   if (store == s_.main_store)
     bound_.output_pitch = check_rows(view, shape, s.dtype, tma_alignment, what);
   else
@@ -140,24 +150,56 @@ Binder::Word Binder::number(const Field& f) {
 }
 
 Address Binder::operand(const Field& f, const Contraction& contraction) {
-  const std::string what = title("operand", f.name, f.axes);
-  auto shape = shape_of(f.axes, contraction);
+  const std::string what = title("operand", f.name, f.axes, f.rows);
+  auto shape = operand_shape(f, contraction);
   if (const auto number = arguments_.scalars.find(f.name); number != arguments_.scalars.end())
     throw UserError(fmt::format("{} was given the number {}; bind a tensor of shape {}", what, number->second,
                                 shape_string(shape)));
   const auto given = arguments_.operands.find(f.name);
+  if (given == arguments_.operands.end() && s_.defaults.contains(f.name) && !(f.axes == axes::scalar))
+    return {};  // the kernel has the default
   if (given == arguments_.operands.end())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands{}",
                                 what, shape_string(shape), to_string(f.dtype),
                                 runtime::bound_near(f.name, arguments_)));
-  const ConstTensorView view = ir::in_batch(given->second, shape);
+  const ConstTensorView view = in_memory(given->second, f, contraction);
   if (shape.empty() && view.shape == std::vector<std::int64_t>{1}) shape = {1};
   const std::size_t alignment = f.axes == axes::mn ? tma_alignment : size_of(f.dtype);
+  if (f.strided || f.rows != RowCoordinates::all) {
+    check_placed(view, f, shape, what);
+    return bound(f.name, what, view, size_of(f.dtype), Slot::Kind::operand);
+  }
   if (lies_apart(f.name))
     check_rows(view, shape, f.dtype, alignment, what);
   else
     check_tensor(view, shape, f.dtype, alignment, what);
   return bound(f.name, what, view, alignment, Slot::Kind::operand);
+}
+
+// A step, or whether neighbours are loaded together: of what is not bound, and has its default, 0
+std::uint64_t Binder::operand_place(const Field& f, const Contraction& contraction) const {
+  const auto of_name = [&](const Field& x) { return x.kind == Field::Kind::operand_pointer && x.name == f.name; };
+  const auto& fields = std::ranges::any_of(s_.fields, of_name) ? s_.fields : s_.head->fields;
+  const Field& operand = *std::ranges::find_if(fields, of_name);
+  const auto given = arguments_.operands.find(f.name);
+  if (given == arguments_.operands.end()) return 0;
+  const Placed placed{in_memory(given->second, operand, contraction), operand.axes, operand.rows};
+  return f.kind == Field::Kind::operand_vectors ? loads_vectors(placed, contraction)
+                                                : step_of(placed, f.coordinate, contraction);
+}
+
+std::uint64_t Binder::store_step(const Field& f) const {
+  const auto shape = shape_of(axes::mn, s_.contraction);
+  return step_of({ir::in_batch(arguments_.outputs.at(f.name), shape), axes::mn}, f.coordinate, s_.contraction);
+}
+
+Binder::Word Binder::pointer(const Field& f) {
+  const std::string what = fmt::format("captured pointer {}", f.name);
+  const auto given = arguments_.pointers.find(f.name);
+  if (given == arguments_.pointers.end())
+    throw UserError(fmt::format("{} is not bound; give an address of the GPU's memory in Arguments::pointers", what));
+  if (given->second == nullptr) throw UserError(fmt::format("{} was given a null pointer", what));
+  return word(bound(f.name, what, {given->second, DType::boolean, {1}, {}}, 1, Slot::Kind::operand));
 }
 
 // Whether the kernel is told how far apart the operand's images lie
@@ -203,6 +245,10 @@ Binder::Word Binder::field(const Field& f, const Contraction& contraction) {
     case Field::Kind::store_pointer: return word(stored(f));
     case Field::Kind::extent: return {.bits = extent(f.coordinate, contraction)};
     case Field::Kind::pitch: return {.bits = pitch(f)};
+    case Field::Kind::operand_step:
+    case Field::Kind::operand_vectors: return {.bits = operand_place(f, contraction)};
+    case Field::Kind::store_step: return {.bits = store_step(f)};
+    case Field::Kind::pointer: return pointer(f);
   }
   throw InternalError("a field of an unknown kind");
 }
@@ -299,6 +345,7 @@ BoundArguments Binder::run() {
   const bool is_dual = product_count(s_.contraction) == 2;
   runtime::check_factors(arguments_, product != nullptr, is_dual);
   runtime::check_names(arguments_, s_.operands, bound_stores(s_));
+  runtime::check_pointers(arguments_, s_.pointers);
   const Factors factor = factors(s_.contraction);
   const auto left_shape = shape_a(s_.contraction), right_shape = shape_b(s_.contraction);
   const ConstTensorView left = ir::in_batch(arguments_.a(s_.contraction), left_shape);
@@ -328,49 +375,6 @@ BoundArguments Binder::run() {
 }
 
 }  // namespace
-
-std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction) {
-  if (a == axes::mn) return shape_mn(contraction);
-  const Extents e = extents(contraction);
-  std::vector<std::int64_t> shape;
-  if (a.row != RowAxis::none) shape.push_back(a.row == RowAxis::m ? e.rows() : e.images);
-  if (a.col != ColAxis::none) shape.push_back(a.col == ColAxis::n ? e.cols : a.groups);
-  return shape;
-}
-
-Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
-                    const codegen::Kernel& kernel, bool reads_b) {
-  Signature s;
-  s.contraction = contraction;
-  s.operands = runtime::operand_names(source);
-  for (const Node& x : epilogue.graph.nodes)
-    if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
-  s.stores = epilogue.graph.stores;
-  for (const Store& x : s.stores) s.store_axes.push_back(epilogue.graph[x.value].axes);
-  s.resampled = epilogue.resampled;
-  s.fields = kernel.fields;
-  s.reads_b = reads_b;
-  for (const plan::Output& o : epilogue.outputs)
-    if (o.path == plan::Output::StorePath::before || o.path == plan::Output::StorePath::after)
-      (s.main_store ? s.side_store : s.main_store) = o.store;
-  if (epilogue.head) {
-    const plan::PlannedHead& head = *epilogue.head;
-    s.head = HeadSignature{head.contraction, head.filter, s.stores[*s.main_store].dtype, head.epilogue.graph.stores[0],
-                           kernel.head_fields};
-    for (const Node& x : head.epilogue.graph.nodes)
-      if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
-  }
-  return s;
-}
-
-Signature signature(const Contraction& contraction, const Graph& source, const plan::Epilogue& epilogue,
-                    const families::Plan& plan, const codegen::Kernel& kernel, bool reads_b) {
-  Signature s = signature(contraction, source, epilogue, kernel, reads_b);
-  if (plan.moments.unit == 0) return s;
-  s.moments = epilogue.moments.name;
-  s.moments_shape = families::moments_shape(plan, extents(contraction).cols);
-  return s;
-}
 
 BoundArguments bind_arguments(const Signature& signature, const Arguments& arguments) {
   return Binder(signature, arguments).run();

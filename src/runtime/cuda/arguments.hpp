@@ -12,6 +12,7 @@
 #include "families/interface/plan.hpp"
 #include "plan/epilogue.hpp"
 #include "runtime/cuda/slots.hpp"
+#include "runtime/cuda/tensor_checks.hpp"
 #include "unisono/executable.hpp"
 
 namespace unisono::cuda {
@@ -29,7 +30,8 @@ struct HeadSignature {
 struct Signature {
   Contraction contraction;
   std::vector<std::string> operands;       ///< names in the graph as it was written
-  std::map<std::string, double> defaults;  ///< values of scalar operands, by name
+  std::vector<std::string> pointers;       ///< that its functions have captured
+  std::map<std::string, double> defaults;  ///< values of operands, by name
   std::vector<Store> stores;               ///< stores of the graph
   std::vector<Axes> store_axes;
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
@@ -75,18 +77,5 @@ struct BoundArguments {
 /// Throws UserError for names that are missing, unknown (with a suggestion) or given twice; for shapes, dtypes and
 /// strides that are wrong; for null and misaligned pointers; for outputs that share memory with anything else.
 BoundArguments bind_arguments(const Signature& signature, const Arguments& arguments);
-
-/// Shape in memory of a value with these axes.
-std::vector<std::int64_t> shape_of(const Axes& axes, const Contraction& contraction);
-
-/// Checks shape, dtype, strides (dense; `apart`: but for the first, which may leave gaps of multiples of 8 elements)
-/// and alignment; `what` names the tensor in the message.
-void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                  std::size_t alignment, const std::string& what, bool apart = false);
-
-/// The same for a tensor whose rows, the last axis, may lie apart: every other axis steps over whole rows. Returns
-/// elements from row to row, or 0 for a dense tensor.
-std::int64_t check_rows(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
-                        std::size_t alignment, const std::string& what);
 
 }  // namespace unisono::cuda

@@ -1,14 +1,22 @@
-/// Shapes, dtypes, strides and alignment of tensors that a kernel reads or writes.
+#include "runtime/cuda/tensor_checks.hpp"
 
 #include <fmt/format.h>
 
 #include "runtime/common/views.hpp"
-#include "runtime/cuda/arguments.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cuda {
 
 using runtime::shape_string;
+
+std::vector<std::int64_t> shape_of(const Axes& a, const Contraction& contraction) {
+  if (a == axes::mn) return shape_mn(contraction);
+  const Extents e = extents(contraction);
+  std::vector<std::int64_t> shape;
+  if (a.row != RowAxis::none) shape.push_back(a.row == RowAxis::m ? e.rows() : e.images);
+  if (a.col != ColAxis::none) shape.push_back(a.col == ColAxis::n ? e.cols : a.groups);
+  return shape;
+}
 
 void check_tensor(const ConstTensorView& view, const std::vector<std::int64_t>& shape, DType dtype,
                   std::size_t alignment, const std::string& what, bool apart) {

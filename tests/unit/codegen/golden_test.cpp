@@ -38,7 +38,8 @@ constexpr std::array cases{"bare",
                            "summed_loss",
                            "rows",
                            "grouped",
-                           "read_again"};
+                           "read_again",
+                           "placed"};
 
 std::string stem_of(const std::string& name) { return std::string(UNISONO_GOLDEN_DIR) + "/codegen/" + name; }
 

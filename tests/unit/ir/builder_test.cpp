@@ -70,8 +70,11 @@ TEST(Builder, OperandsThatAreNone) {
               }),
               HasSubstr("operand x was given axes [b,g4]"));
   EXPECT_THAT(error_of([&] { g.operand("x", axes::n, storage(DType::f8e4m3)); }), HasSubstr("fp8 types are reserved"));
-  EXPECT_THAT(error_of([&] { g.operand("x", axes::b, {.storage = {}, .default_value = 1}); }),
-              HasSubstr("only a scalar"));
+  EXPECT_THAT(error_of([&] { g.operand("x", axes::mn, {.storage = {}, .default_value = 1}); }),
+              HasSubstr("only scalars and vectors"));
+  EXPECT_THAT(error_of([&] { g.operand("x", axes::n, {.strided = true}); }), HasSubstr("only operands with rows"));
+  EXPECT_THAT(error_of([&] { g.operand("x", axes::bn, {.rows = RowCoordinates::h}); }),
+              HasSubstr("was given coordinates of rows"));
   EXPECT_THAT(error_of([&] { g.operand("x", {}, {.storage = DType::i32, .default_value = 0.5}); }),
               HasSubstr("is no i32"));
   EXPECT_THAT(error_of([&] { g.operand("x", {}, {.storage = DType::boolean, .default_value = 2}); }),

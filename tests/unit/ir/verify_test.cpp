@@ -92,8 +92,10 @@ TEST(Verify, Operands) {
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).name = "a b"; }), HasSubstr("no identifier"));
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).storage = DType::f8e4m3; }), HasSubstr("fp8 types are reserved"));
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).storage = DType::i32; }), HasSubstr("expected i32"));
-  EXPECT_THAT(verdict([&](Graph& g) { node(g, Op::operand).axes = axes::n; }),
-              HasSubstr("only a scalar operand has a default"));
+  EXPECT_THAT(verdict([&](Graph& g) { node(g, Op::operand).axes = axes::mn; }),
+              HasSubstr("an operand [m,n] has no default"));
+  EXPECT_THAT(verdict([&](Graph& g) { alpha(g).rows = RowCoordinates::hw; }), HasSubstr("has no coordinates of them"));
+  EXPECT_THAT(verdict([&](Graph& g) { alpha(g).strided = true; }), HasSubstr("is not strided"));
 }
 
 TEST(Verify, Stores) {

@@ -54,6 +54,10 @@ std::uint64_t bits_of(const Field& f, const HostCase& c, const Extents& e) {
     case Field::Kind::store_pointer:
       return reinterpret_cast<std::uint64_t>(c.problem.arguments.outputs.at(f.name).data);
     case Field::Kind::extent: return low(static_cast<std::int32_t>(extent_of(f.coordinate, e)));
+    case Field::Kind::operand_step:
+    case Field::Kind::store_step:
+    case Field::Kind::operand_vectors:
+    case Field::Kind::pointer: return 0;                                     // of no case
     case Field::Kind::pitch: return low(static_cast<std::int32_t>(e.cols));  // dense
     case Field::Kind::operand_value: {
       const double value = scalar_of(c, f.name);
