@@ -29,7 +29,7 @@ std::span<const plan::PlanField> plan_fields() {
       {.name = "stages", .form = "a number, such as 4", .numbers = {32, 1, 1, '+'}},
       {.name = "raster", .form = "rows or channels", .words = {"rows", "channels"}},
       {.name = "swizzle", .form = "1, 2, 4 or 8", .words = {"1", "2", "4", "8"}},
-      {.name = "subtile", .form = "ROWSxCOLUMNS of the epilogue, such as 64x32", .numbers = {256, 2, 2}},
+      {.name = "subtile", .form = "ROWSxCOLUMNS of the epilogue, such as 128x64", .numbers = {256, 2, 2}},
       {.name = "reductions", .form = "fixed or atomic", .words = {"fixed", "atomic"}},
   }};
   return fields;
