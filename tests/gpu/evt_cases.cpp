@@ -57,7 +57,7 @@ constexpr std::array plans{"order=cooperative tile=128x128 cluster=1x1",
                            "order=cooperative tile=256x128 cluster=1x1 raster=channels",
                            "order=pingpong tile=128x128 cluster=1x1",
                            "order=cooperative tile=128x64 cluster=1x1 stages=3",
-                           "order=cooperative tile=128x128 cluster=1x2 subtile=64x32"};
+                           "order=cooperative tile=128x128 cluster=1x2 subtile=128x64"};
 
 /// A graph that reads a few of its values several times.
 class RandomGraph {

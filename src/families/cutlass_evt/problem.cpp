@@ -173,10 +173,12 @@ std::optional<Refusal> refuse(const Config& c, const Visitors& v, const Workload
                   fmt::format("registers: a tile of {}x{}; at most 256x128 or 128x256", c.tile_m, c.tile_n));
   if (c.cluster_m * c.cluster_n > 8)
     return broken("cluster", fmt::format("cluster: {} CTAs; at most 8", c.cluster_m * c.cluster_n));
-  if (c.tile_n % subtile_columns(c) != 0 || c.tile_m % subtile_rows(c) != 0 || subtile_rows(c) % 64 != 0 ||
-      subtile_columns(c) % 16 != 0)
-    return broken("subtile", fmt::format("subtile: {}x{} of a tile of {}x{}; expected divisors, multiples of 64 and 16",
-                                         subtile_rows(c), subtile_columns(c), c.tile_m, c.tile_n));
+  // A warpgroup stores 64 rows of a subtile, two cooperative ones 128
+  const int rows = c.schedule == Schedule::cooperative ? 128 : 64;
+  if (c.tile_n % subtile_columns(c) != 0 || subtile_rows(c) != rows || subtile_columns(c) % 16 != 0)
+    return broken("subtile", fmt::format("subtile: {}x{} of a tile of {}x{}; expected {} rows, and a divisor of the "
+                                         "tile's columns, a multiple of 16",
+                                         subtile_rows(c), subtile_columns(c), c.tile_m, c.tile_n, rows));
   const std::size_t barriers = 2048;
   const std::size_t needed =
       epilogue_bytes(c, v) + static_cast<std::size_t>(std::max(2, c.stages)) * stage_bytes(c) + barriers;

@@ -23,7 +23,7 @@ StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& p, con
 double spilled_beyond_l2(const StreamedStatistics& s, const sm90::ConvProblem& p, const plan::Device& d) {
   const double image = 2.0 * s.planes() * static_cast<double>(p.extents.rows_per_image()) *
                        static_cast<double>(p.extents.cols) / (s.by_channels ? 2 : 1);
-  return std::max(0.0, image - d.l2_bytes / 2);
+  return std::max(0.0, image - static_cast<double>(d.l2_bytes) / 2);
 }
 
 std::vector<StreamedStatistics> streamed_choices(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,

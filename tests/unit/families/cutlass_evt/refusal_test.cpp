@@ -95,6 +95,8 @@ TEST(EvtRefusal, Plans) {
   EXPECT_THAT(refused_plan(bare, "tile=64x128 order=cooperative"), HasSubstr("cooperative warpgroups"));
   EXPECT_THAT(refused_plan(bare, "tile=128x256 stages=8"), HasSubstr("shared memory: 8 stages"));
   EXPECT_THAT(refused_plan(bare, "subtile=48x32"), HasSubstr("subtile: 48x32"));
+  EXPECT_THAT(refused_plan(bare, "order=cooperative subtile=64x32"), HasSubstr("expected 128 rows"));
+  EXPECT_EQ(refused_plan(bare, "order=cooperative tile=128x128 subtile=128x64"), "");
 }
 
 }  // namespace
