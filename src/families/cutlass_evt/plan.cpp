@@ -28,13 +28,8 @@ std::span<const plan::PlanField> plan_fields() {
       {.name = "order", .form = "cooperative or pingpong", .words = {"cooperative", "pingpong"}},
       {.name = "stages", .form = "a number, such as 4", .numbers = {32, 1, 1, '+'}},
       {.name = "raster", .form = "rows or channels", .words = {"rows", "channels"}},
-<<<<<<< HEAD
       {.name = "swizzle_size", .form = "1, 2, 4 or 8", .words = {"1", "2", "4", "8"}},
-      {.name = "subtile", .form = "ROWSxCOLUMNS of the epilogue, such as 64x32", .numbers = {256, 2, 2}},
-=======
-      {.name = "swizzle", .form = "1, 2, 4 or 8", .words = {"1", "2", "4", "8"}},
       {.name = "subtile", .form = "ROWSxCOLUMNS of the epilogue, such as 128x64", .numbers = {256, 2, 2}},
->>>>>>> evt
       {.name = "reductions", .form = "fixed or atomic", .words = {"fixed", "atomic"}},
   }};
   return fields;

@@ -274,8 +274,9 @@ double order_bytes(const ConvPlan& p, const sm90::ConvProblem& problem, const pl
   const StreamedStatistics* s = p.config.streamed();
   if (!s) return 0;
   const double image = static_cast<double>(problem.conv.h * problem.conv.w * problem.conv.c * problem.element_bytes());
-  const double again = s->by_channels && image > static_cast<double>(d.l2_bytes) / 2 ? (p.tiles_n - 1) * image : 0.0;
-  const double kept = s->hints ? std::min(spilled_beyond_l2(*s, problem, d), k.hinted * static_cast<double>(d.l2_bytes)) : 0.0;
+  const auto l2 = static_cast<double>(d.l2_bytes);
+  const double again = s->by_channels && image > l2 / 2 ? (p.tiles_n - 1) * image : 0.0;
+  const double kept = s->hints ? std::min(spilled_beyond_l2(*s, problem, d), k.hinted * l2) : 0.0;
   return static_cast<double>(problem.conv.n) * (again - kept);
 }
 
