@@ -173,9 +173,9 @@ enum class RoundingMode : std::uint8_t {
 
 /// How a user function takes an input.
 enum class ParameterType : std::uint8_t {
-  f32,  ///< float
-  i32,  ///< int; floating-point values are truncated
-  i64,  ///< long long; the same
+  float32,  ///< float
+  int32,    ///< int; floating-point values are truncated
+  int64,    ///< long long; the same
 };
 
 /// Device memory that a user function has captured. Its address is an argument of each launch: Arguments::pointers has
@@ -205,7 +205,9 @@ struct UserFunction {
 
   /// Inputs of a call and captured scalars together.
   int input_count() const { return arity + static_cast<int>(scalars.size()); }
-  ParameterType parameter(std::size_t i) const { return i < parameters.size() ? parameters[i] : ParameterType::f32; }
+  ParameterType parameter(std::size_t i) const {
+    return i < parameters.size() ? parameters[i] : ParameterType::float32;
+  }
 };
 
 /// An epilogue graph. Nodes stand in topological order.

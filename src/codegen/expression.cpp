@@ -121,9 +121,9 @@ class Writer {
   }
 
   std::string argument(std::size_t i, ParameterType type) const {
-    if (type == ParameterType::f32) return real(i);
+    if (type == ParameterType::float32) return real(i);
     const std::string integer = in(i, DType::i32);
-    return type == ParameterType::i32 ? integer : fmt::format("static_cast<long long>({})", integer);
+    return type == ParameterType::int32 ? integer : fmt::format("static_cast<long long>({})", integer);
   }
 
   std::string call() const {

@@ -18,7 +18,7 @@ constexpr int most_inputs = 16;  // captured scalars included: the reference has
 constexpr int most_results = 8;
 
 std::string_view type_in_cuda(ParameterType t) {
-  return t == ParameterType::i64 ? "long long" : t == ParameterType::i32 ? "int" : "float";
+  return t == ParameterType::int64 ? "long long" : t == ParameterType::int32 ? "int" : "float";
 }
 
 void check_captures(const UserFunction& f) {

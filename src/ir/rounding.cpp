@@ -98,7 +98,7 @@ UserFunction rounding_function(RoundingMode mode, DType to) {
     return f;
   }
   using enum ParameterType;
-  f.parameters = {f32, i32, i32, i32, i32};
+  f.parameters = {float32, int32, int32, int32, int32};
   f.shared_source = random_text;
   f.cpu = [to](std::span<const double> x) {
     const std::uint32_t key = word(x[1]) ^ 0x85ebca6bu * word(x[4]);

@@ -207,7 +207,7 @@ Inputs Evaluation::convert_inputs(const Node& node) {
   if (count > inputs_.size()) throw InternalError(fmt::format("{} has {} inputs", to_string(node.op), count));
   for (std::size_t i = 0; i < count; ++i) {
     const Term& x = terms_[node.inputs[i]];
-    if (node.op == Op::call && function_of(node).parameter(i) != ParameterType::f32) {
+    if (node.op == Op::call && function_of(node).parameter(i) != ParameterType::float32) {
       inputs_[i] = &x;  // an integer, exactly
       continue;
     }
@@ -290,7 +290,7 @@ void Evaluation::call(const Node& node, Term* out) {
                        [&](std::int64_t first, std::int64_t length, const std::array<Lane, 16>& lane) {
                          for (std::int64_t i = 0; i < length; ++i) {
                            for (std::size_t k = 0; k < count; ++k)
-                             x[k] = f.parameter(k) == ParameterType::f32 ? lane[k][i].v : std::trunc(lane[k][i].v);
+                             x[k] = f.parameter(k) == ParameterType::float32 ? lane[k][i].v : std::trunc(lane[k][i].v);
                            const double v = f.cpu(arguments);
                            if (out == nullptr) continue;
                            const V y = a.function(v, inherited_error(f, lane, i, v, arguments));

@@ -38,7 +38,7 @@ UserFunction looked_up() {
               "__device__ float looked_up(float x, long long n, float gain, const float* table) {\n"
               "    return x * gain + table[n];\n}",
           .cpu = {},
-          .parameters = {ParameterType::f32, ParameterType::i64},
+          .parameters = {ParameterType::float32, ParameterType::int64},
           .scalars = {"gain"},
           .pointers = {{"table", "const float*"}}};
 }
@@ -87,7 +87,7 @@ TEST(LambdaSmall, WritesToWhatItHasCaptured) {
                               "    float* const at = to + 2 * (m * 40 + n);\n"
                               "    at[0] += 1.f, at[1] = x;\n}",
                           .cpu = {},
-                          .parameters = {ParameterType::i64, ParameterType::i32},
+                          .parameters = {ParameterType::int64, ParameterType::int32},
                           .pointers = {{"kept", "float*"}}};
   const Case c = subject("store acc as y : f32");
   Testbed testbed(c);

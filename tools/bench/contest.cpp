@@ -180,8 +180,7 @@ void time_in_rounds(const Contenders& of, const Options& options, Result& r) {
   std::size_t next = of.bare ? 2 : 1;
   for (std::size_t i = 0; i < of.vendors.size(); ++i)
     if (of.vendors[i].replays) r.peers[i].time = times[next++];
-  for (const PeerProgram::Ready& p : of.beside)
-    r.peers.push_back({p.peer, times[next++], "", "", p.compile_seconds});
+  for (const PeerProgram::Ready& p : of.beside) r.peers.push_back({p.peer, times[next++], "", "", p.compile_seconds});
 }
 
 // With the other program's contenders, or without them if it fails at one of its turns

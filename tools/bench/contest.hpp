@@ -39,7 +39,8 @@ struct Contest {
   std::future<Checked> checking;  ///< may be invalid: nothing to wait for
 };
 
-/// Times the case, one of `suite`. Never throws for what concerns this case alone; DeviceError if the GPU's context is broken.
+/// Times the case, one of `suite`. Never throws for what concerns this case alone; DeviceError if the GPU's context is
+/// broken.
 Contest run_contest(const Prepared& prepared, const std::string& suite, const Ceilings& ceilings, Peers& peers,
                     const Options& options);
 

@@ -91,7 +91,8 @@ json PeerProgram::answer() {
   const std::string line = received_.substr(0, end);
   received_.erase(0, end + 1);
   json result = json::parse(line, nullptr, false);
-  if (!result.is_object()) throw PeerFailed(fmt::format("{} answered {:?}, not an object", where_, line.substr(0, 200)));
+  if (!result.is_object())
+    throw PeerFailed(fmt::format("{} answered {:?}, not an object", where_, line.substr(0, 200)));
   if (result.contains("error")) throw PeerFailed(fmt::format("{}: {}", where_, result["error"].dump()));
   return result;
 }
@@ -113,12 +114,12 @@ PeerProgram::Case PeerProgram::prepare(const json& of, const std::string& suite)
   try {
     for (const json& c : said.at("contenders")) {
       const std::string peer = c.at("peer");
-      result.ready.push_back(
-          {peer, c.value("compile_seconds", 0.0), std::make_unique<Remote>([this, peer] {
-             const json time = ask({{"time", peer}});
-             if (!time.contains("us") || !time["us"].is_number()) throw PeerFailed(where_ + " gave no time of " + peer);
-             return time["us"].get<double>();
-           })});
+      result.ready.push_back({peer, c.value("compile_seconds", 0.0), std::make_unique<Remote>([this, peer] {
+                                const json time = ask({{"time", peer}});
+                                if (!time.contains("us") || !time["us"].is_number())
+                                  throw PeerFailed(where_ + " gave no time of " + peer);
+                                return time["us"].get<double>();
+                              })});
     }
     for (const auto& [peer, why] : said.at("errors").items()) result.errors.emplace_back(peer, why.get<std::string>());
   } catch (const json::exception& error) {

@@ -75,10 +75,10 @@ bool read_parameters(const std::string& parameters, UserFunction& f) {
     const std::string type = fmt::format("{}", fmt::join(words.begin(), words.end() - 1, " "));
     const bool wide = type == "long long", whole = type == "int";
     if (!wide && !whole && type != "float") return false;
-    f.parameters.push_back(wide ? ParameterType::i64 : whole ? ParameterType::i32 : ParameterType::f32);
+    f.parameters.push_back(wide ? ParameterType::int64 : whole ? ParameterType::int32 : ParameterType::float32);
     ++f.arity;
   }
-  if (std::ranges::all_of(f.parameters, [](ParameterType t) { return t == ParameterType::f32; })) f.parameters = {};
+  if (std::ranges::all_of(f.parameters, [](ParameterType t) { return t == ParameterType::float32; })) f.parameters = {};
   return true;
 }
 

@@ -28,8 +28,8 @@ struct Watchdog {
 };
 
 // Built with UNISONO_WATCHDOG, a launch whose workspace another one uses at the same time ends, too: with a misaligned
-// address, by which the driver's error tells it from a wait that lasts too long. The address is mapped: else the GPU may
-// find that first.
+// address, by which the driver's error tells it from a wait that lasts too long. The address is mapped: else the GPU
+// may find that first.
 #ifdef UNISONO_WATCHDOG
 constexpr bool kChecked = true;
 UNISONO_DEVICE void end_with_workspace_in_use(u32* mapped) {

@@ -204,7 +204,7 @@ void Emitter::call(ValueId v, bool effect) {
   Instruction i = instruction(Kind::call, -1, {});
   const LaneShape shape = shape_of(x.axes);
   for (std::size_t k = 0; k < x.inputs.size(); ++k)
-    i.source.push_back(get(x.inputs[k], shape, f->parameter(k) != ParameterType::f32));  // integers in double lanes
+    i.source.push_back(get(x.inputs[k], shape, f->parameter(k) != ParameterType::float32));  // integers in double lanes
   i.index = static_cast<int>(plan_.functions.size());
   plan_.functions.push_back(f);
   if (effect) {  // a result that nothing reads says how many elements there are

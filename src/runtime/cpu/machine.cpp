@@ -251,7 +251,7 @@ void Machine::call(const Instruction& i) const {
   std::vector<double> values(i.source.size());
   for (std::int64_t n = 0; n < s.rows * s.cols; ++n) {
     for (std::size_t k = 0; k < source.size(); ++k)
-      values[k] = f.parameter(k) == ParameterType::f32
+      values[k] = f.parameter(k) == ParameterType::float32
                       ? static_cast<double>(reinterpret_cast<const float*>(source[k].data)[n * source[k].step])
                       : std::trunc(reinterpret_cast<const double*>(source[k].data)[n * source[k].step]);
     result[n] = static_cast<float>(f.cpu(values));

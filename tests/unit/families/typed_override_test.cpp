@@ -39,30 +39,30 @@ TEST(TypedOverride, NoKeyIsLeftOut) {
   } catch (const UserError& e) {
     message = e.what();
   }
-  const std::string all = to_string(
-      PlanOverride{.family = "sm90_conv",
-                   .tile = {{128, 160}},
-                   .depth = 64,
-                   .schedule = PlanOverride::Schedule::pingpong2,
-                   .loads = PlanOverride::Loads::halo_tiles,
-                   .stages = {{5, 3}},
-                   .store_buffers = 2,
-                   .cluster = {{1, 2}},
-                   .split = false,
-                   .swap = false,
-                   .stationary = false,
-                   .mode = PlanOverride::Mode::rows,
-                   .unit = 4,
-                   .group = 2,
-                   .spill = PlanOverride::Spill::f16,
-                   .raster = PlanOverride::Raster::channels,
-                   .hints = true,
-                   .fetch = 1,
-                   .swizzle = 128,
-                   .accumulators = 1,
-                   .k_groups = 2,
-                   .strip = {{8, 4, 4}},
-                   .others = {{"arch", "sm90a"}, {"swizzle_size", "2"}, {"subtile", "64x32"}, {"reductions", "atomic"}}});
+  const std::string all = to_string(PlanOverride{
+      .family = "sm90_conv",
+      .tile = {{128, 160}},
+      .depth = 64,
+      .schedule = PlanOverride::Schedule::pingpong2,
+      .loads = PlanOverride::Loads::halo_tiles,
+      .stages = {{5, 3}},
+      .store_buffers = 2,
+      .cluster = {{1, 2}},
+      .split = false,
+      .swap = false,
+      .stationary = false,
+      .mode = PlanOverride::Mode::rows,
+      .unit = 4,
+      .group = 2,
+      .spill = PlanOverride::Spill::f16,
+      .raster = PlanOverride::Raster::channels,
+      .hints = true,
+      .fetch = 1,
+      .swizzle = 128,
+      .accumulators = 1,
+      .k_groups = 2,
+      .strip = {{8, 4, 4}},
+      .others = {{"arch", "sm90a"}, {"swizzle_size", "2"}, {"subtile", "64x32"}, {"reductions", "atomic"}}});
   const std::string known = "known are ";
   std::size_t at = message.find(known), keys = 0;
   ASSERT_NE(at, std::string::npos) << message;

@@ -42,7 +42,7 @@ TEST(OperandForms, IntegersReachUserFunctionsExactly) {
                  .arity = 1,
                  .cuda_source = "__device__ float parity(long long m) { return float(m & 1); }",
                  .cpu = [](std::span<const double> x) { return x[0] - 2 * std::floor(x[0] / 2); },
-                 .parameters = {ParameterType::i64}};
+                 .parameters = {ParameterType::int64}};
   const Gemm product{.m = 4, .n = 1, .k = 1};
   const float a[] = {1, 1, 1, 1}, b[] = {1};
   const Arguments arguments{.left = {a, DType::f32, {1, 4, 1}, {}}, .right = {b, DType::f32, {1, 1, 1}, {}}};

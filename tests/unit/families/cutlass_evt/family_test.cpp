@@ -40,7 +40,8 @@ TEST_F(EvtFamily, DoesNotStepIn) {
 }
 
 TEST_F(EvtFamily, TakesTheFieldsThatAreFixed) {
-  const PlanPointer plan = chosen("family=cutlass_evt tile=64x128 order=pingpong cluster=2x1 raster=rows swizzle_size=4");
+  const PlanPointer plan =
+      chosen("family=cutlass_evt tile=64x128 order=pingpong cluster=2x1 raster=rows swizzle_size=4");
   EXPECT_THAT(title(*plan), HasSubstr("64x128x64 pingpong cluster 2x1"));
   const std::string source = family().generate(*plan, epilogue, {}).source;
   EXPECT_THAT(source, HasSubstr("using TileShape = Shape<_64, _128, _64>;"));
