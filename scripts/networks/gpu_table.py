@@ -19,7 +19,8 @@ def cells(row):
     times = [f"{row[f'{p}_us']:.0f}" if f"{p}_us" in row else "" for p in ("unisono", *PEERS)]
     ratios = [f"{ratio(row, p):.2f}" if ratio(row, p) else "" for p in PEERS]
     on_host = str(len(row["on_host"])) if "on_host" in row else ""
-    return [row["network"], row["exporter"], row["precision"], str(row["batch"]), row["status"], *numbers,
+    gpu = next((word for word in row.get("gpu", "").split() if any(c.isdigit() for c in word)), "")  # H200
+    return [row["network"], row["exporter"], row["precision"], gpu, str(row["batch"]), row["status"], *numbers,
             str(row.get("launches", "")), on_host, *times, *ratios]
 
 
@@ -45,8 +46,8 @@ def markdown(rows):
     lines = []
     for library in dict.fromkeys(r["library"] for r in rows):
         lines += [f"**{library}**", "",
-                  "| network | exporter | precision | batch | is | error | bound | launches | host steps | Unisono, µs "
-                  "| eager, µs | compile, µs | eager ÷ Unisono | compile ÷ Unisono |", "|" + "---|" * 14]
+                  "| network | exporter | precision | GPU | batch | is | error | bound | launches | host steps | Unisono, µs "
+                  "| eager, µs | compile, µs | eager ÷ Unisono | compile ÷ Unisono |", "|" + "---|" * 15]
         lines += [f"| {' | '.join(cells(r))} |" for r in rows if r["library"] == library] + [""]
     notes = [r for r in rows if r["reason"] or r.get("on_host") or r.get("times_error")]
     if notes:
