@@ -2,9 +2,9 @@
 """The suite attention: networks of one attention each (bench/cases/attention.txt), Unisono beside PyTorch's
 scaled_dot_product_attention (its own choice of kernel, and cuDNN's), each as replays of one CUDA graph on the same inputs.
 
-A network copies the caller's tensors at its border. So what is timed is a row of attentions, each of which takes the result
-of the one before as its queries: CHAIN of them less one alone, over CHAIN - 1, of Unisono as of PyTorch. One attention is
-compared with float64 first; its error stands beside PyTorch's. Operands are not rotated. Writes bench/results/attention.json and fills the table of docs/performance.md.
+A network copies the caller's tensors at its border. So of Unisono the launches between these copies are timed, each by itself
+(unisono_bench_onnx --kernels), and added. Of PyTorch a row of attentions is timed, each of which takes the result of the one
+before as its queries: CHAIN of them less one alone, over CHAIN - 1. One attention is compared with float64 first; its error stands beside PyTorch's. Operands are not rotated. Writes bench/results/attention.json and fills the table of docs/performance.md.
 
 usage: bench/run_attention.py [--bench FILE] [--command FILE] [--only TEXT] [--results FOLDER] [--docs FOLDER] [--commit TEXT]
 """
@@ -36,8 +36,8 @@ def cases(only):
     return [line for line in lines if line and not line.startswith("#") and only in line]
 
 
-def model_of(sizes, file, count):
-    """Heads are taken out of (batch, rows, heads x width) and put back, as exporters write it; `count` attentions."""
+def model_of(sizes, file):
+    """Heads are taken out of (batch, rows, heads x width) and put back, as exporters write it."""
     batch, heads, queries, keys, width = sizes
     shapes = {"q": [batch, queries, heads * width], "k": [batch, keys, heads * width], "v": [batch, keys, heads * width]}
     nodes = [helper.make_node("Constant", [], ["split"], value_ints=[0, 0, heads, width]),
@@ -48,17 +48,13 @@ def model_of(sizes, file, count):
         return [helper.make_node("Reshape", [name, "split"], [result + "_split"]),
                 helper.make_node("Transpose", [result + "_split"], [result], perm=order)]
     nodes += heads_of("k", "k_heads", (0, 2, 3, 1)) + heads_of("v", "v_heads", (0, 2, 1, 3))
-    queries = "q"
-    for i in range(count):
-        result = "y" if i == count - 1 else f"y{i}"
-        nodes += heads_of(queries, f"q_heads{i}", (0, 2, 1, 3))
-        nodes += [helper.make_node("MatMul", [f"q_heads{i}", "k_heads"], [f"products{i}"]),
-                  helper.make_node("Mul", [f"products{i}", "scale"], [f"scores{i}"]),
-                  helper.make_node("Softmax", [f"scores{i}"], [f"weights{i}"], axis=-1),
-                  helper.make_node("MatMul", [f"weights{i}", "v_heads"], [f"y_heads{i}"]),
-                  helper.make_node("Transpose", [f"y_heads{i}"], [f"y_split{i}"], perm=(0, 2, 1, 3)),
-                  helper.make_node("Reshape", [f"y_split{i}", "merged"], [result])]
-        queries = result
+    nodes += heads_of("q", "q_heads", (0, 2, 1, 3))
+    nodes += [helper.make_node("MatMul", ["q_heads", "k_heads"], ["products"]),
+              helper.make_node("Mul", ["products", "scale"], ["scores"]),
+              helper.make_node("Softmax", ["scores"], ["weights"], axis=-1),
+              helper.make_node("MatMul", ["weights", "v_heads"], ["y_heads"]),
+              helper.make_node("Transpose", ["y_heads"], ["y_split"], perm=(0, 2, 1, 3)),
+              helper.make_node("Reshape", ["y_split", "merged"], ["y"])]
     graph = helper.make_graph(
         nodes, "attention", [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in shapes.items()],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shapes["q"])])
@@ -110,21 +106,22 @@ def peers_of(inputs, sizes, exact):
 def measure(case, args, folder):
     sizes = [int(x) for x in case.split(",")]
     batch, heads, queries, keys, width = sizes
-    models = {count: folder / f"model{count}.onnx" for count in (1, CHAIN)}
-    shapes = [model_of(sizes, file, count) for count, file in models.items()][0]
+    model = folder / "model.onnx"
+    shapes = model_of(sizes, model)
     random = np.random.default_rng(zlib.crc32(case.encode()))
     # what bf16 holds, so that nobody rounds an input
     inputs = {n: torch.from_numpy(random.standard_normal(s, np.float32)).bfloat16().float().numpy() for n, s in shapes.items()}
     exact = attention(inputs, sizes, torch.float64)().cpu().numpy()
     np.savez(folder / "in.npz", **inputs)
-    run([args.command, "run", models[1], "--device", "cuda", "--input", folder / "in.npz", "--out", folder / "out.npz",
+    run([args.command, "run", model, "--device", "cuda", "--input", folder / "in.npz", "--out", folder / "out.npz",
          "--repeat", 0, "--json"])
     error = relative_error(np.load(folder / "out.npz")["y"], exact)
-    explained = json.loads(run([args.command, "explain", models[1], "--device", "cuda", "--json"]))
+    explained = json.loads(run([args.command, "explain", model, "--device", "cuda", "--json"]))
 
     def ours():
-        single, chain = (json.loads(run([args.bench, models[count], "--rounds", 15])) for count in (1, CHAIN))
-        return of_one(chain["us"], single["us"]), (chain["launches"] - single["launches"]) / (CHAIN - 1)
+        timed = json.loads(run([args.bench, model, "--kernels", "--rounds", 15]))["kernels"]
+        own = [k["us"] for k in timed if not k["what"].startswith("change of layout")]
+        return sum(own), len(own)
     us, launches = ours()
     times, errors, failures = peers_of(inputs, sizes, exact)
     again, _ = ours()
