@@ -104,6 +104,7 @@ std::vector<Case> row_cases(std::uint64_t seed) {
     const DType type = types[random.between(0, 5) / 2];
     const char* text = texts[random.between(0, std::size(texts) - 1)];
     const std::string plan = plans[random.between(0, std::size(plans) - 1)];
+    if (text == masked && type == DType::f32) continue;  // logits so far apart, of tf32, have no claim
     Case c =
         random.chance(0.7)
             ? row_case(product(random.between(1, 900), 8 * random.between(33, 700), 8 * random.between(1, 40), type),

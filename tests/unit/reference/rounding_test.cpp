@@ -53,7 +53,9 @@ TEST(Rounding, TowardZeroIsTheLargestNotAbove) {
     }
     const double inf = std::numeric_limits<double>::infinity();
     const double above[] = {7e4}, infinite[] = {inf}, none[] = {std::nan("")};
-    if (t == DType::f16) EXPECT_EQ(f.cpu(above), 65504);
+    if (t == DType::f16) {
+      EXPECT_EQ(f.cpu(above), 65504);
+    }
     EXPECT_EQ(f.cpu(infinite), inf);
     EXPECT_TRUE(std::isnan(f.cpu(none)));
   }

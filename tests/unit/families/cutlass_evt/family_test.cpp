@@ -29,8 +29,11 @@ TEST_F(EvtFamily, IsChosenOnlyByName) {
   EXPECT_EQ(chosen("tile=128x128")->family->name(), "sm90_conv");
   EXPECT_EQ(chosen("family=cutlass_evt")->family, &family());
   EXPECT_NE(registry().back(), &family()) << "the last resort is the last";
-  for (const Candidate& c : candidates(workload()).value())
-    if (c.is_legal()) EXPECT_NE(c.plan->family, &family());
+  for (const Candidate& c : candidates(workload()).value()) {
+    if (c.is_legal()) {
+      EXPECT_NE(c.plan->family, &family());
+    }
+  }
 }
 
 // Where no other family serves a problem, this one is not taken either

@@ -28,7 +28,7 @@ TEST_P(EvtGolden, IsAsRecorded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, EvtGolden, testing::ValuesIn(cases),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& of) { return std::string(of.param); });
 
 std::string builtin(const std::string& text) { return builtin_fusion(test::visitors(text).value()).value_or(""); }
 
