@@ -184,7 +184,8 @@ class RunEpilogue(Case):
                                             "__device__ float half(float x) { return 0.5f * x; }\n")
         out, _ = self.unisono("explain", "store half(at_row(acc, index(m))) as y : bf16", "--device", "cuda", "--gemm", "64,64->64",
                               "--function", "two.cu")
-        self.assertIn("::at_row(acc, static_cast<long long>(at.m), static_cast<const float*>(u.captured__table))", out)
+        self.assertIn("::at_row(acc, static_cast<long long>(row.", out)
+        self.assertIn("static_cast<const float*>(u.captured__table))", out)
         self.assertIn("::half(", out)
 
 

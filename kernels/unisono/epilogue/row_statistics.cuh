@@ -67,7 +67,8 @@ UNISONO_DEVICE float exponential_from(float x, float maximum) {
 }
 template <class Visitor>
 struct ExponentialPart {
-  float maximum = __uint_as_float(0xff800000u), sum = 0.f;
+  float maximum, sum;
+  UNISONO_DEVICE ExponentialPart() : maximum(__uint_as_float(0xff800000u)), sum(0.f) {}
   UNISONO_DEVICE void add(float of_tile, float exponentials, float) {
     const float larger = max_nan(maximum, of_tile);
     sum = fmaf(exponentials, exponential_from<Visitor>(of_tile, larger),

@@ -63,7 +63,7 @@ void VisitorBuilder::add_compute(ValueId id) {
       v.scalars.insert(v.scalars.end(), v_.list[in].scalars.begin(), v_.list[in].scalars.end());
     v.inputs.clear();
     // CUTLASS looks at the first one's stride to see whether any is of a batch
-    std::ranges::stable_partition(v.scalars, &Scalar::per_batch);
+    std::stable_partition(v.scalars.begin(), v.scalars.end(), [](const Scalar& s) { return s.per_batch; });
   } else {
     v.functor = std::move(f);
   }
