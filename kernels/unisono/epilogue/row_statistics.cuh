@@ -65,10 +65,11 @@ template <class Visitor>
 UNISONO_DEVICE float exponential_from(float x, float maximum) {
   return x == maximum ? 1.f : Visitor::exponential(x - maximum);
 }
+UNISONO_DEVICE float below_all() { return __uint_as_float(0xff800000u); }  // -inf
 template <class Visitor>
 struct ExponentialPart {
   float maximum, sum;
-  UNISONO_DEVICE ExponentialPart() : maximum(__uint_as_float(0xff800000u)), sum(0.f) {}
+  UNISONO_DEVICE ExponentialPart() : maximum(below_all()), sum(0.f) {}
   UNISONO_DEVICE void add(float of_tile, float exponentials, float) {
     const float larger = max_nan(maximum, of_tile);
     sum = fmaf(exponentials, exponential_from<Visitor>(of_tile, larger),
