@@ -28,7 +28,7 @@ Suite suite() {
 Result measured() {
   Result r;
   r.unisono = {50, 0.02, 48, 40}, r.again = {51, 0.01, 49, 40};
-  r.bare = Timing{40, 0.03, 39, 40}, r.vendor = {{"cudnn", Timing{25, 0.01, 24, 40}, "proposal 2 of 9", ""}};
+  r.bare = Timing{40, 0.03, 39, 40}, r.peers = {{"cudnn", Timing{25, 0.01, 24, 40}, "proposal 2 of 9", ""}};
   r.plan = "128x64", r.bare_plan = "128x128";
   r.launches = 1, r.sets = 16, r.floor_us = 12.5, r.registers = 168;
   r.tried = {{"128x64", 30, 50, ""}, {"128x128", 31, 0, "did not fit"}};
@@ -93,7 +93,7 @@ TEST(Report, FailuresAndDisagreements) {
 TEST(Report, TableHasRatiosAndTheirGeometricMeans) {
   const Suite s = suite();
   Result second = measured();
-  second.bare = Timing{12.5, 0, 12, 1}, second.vendor = {{"cudnn", {}, "", "no engine"}};
+  second.bare = Timing{12.5, 0, 12, 1}, second.peers = {{"cudnn", {}, "", "no engine"}};
   const json all{{"suite", "block"},
                  {"cases", {to_json(s.cases[0], measured(), false), to_json(s.cases[1], second, false)}}};
   const std::string text = table(all);
