@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import random
 import signal
 import subprocess
 import sys
@@ -28,9 +29,14 @@ def test_kernels_launches_and_workspaces(tmp_path):
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
 
 
+def interruptible():
+    """Programs that a shell starts in the background ignore SIGINT, and so would their children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def rank(cache, scale):
     started = subprocess.Popen([sys.executable, str(HERE / "on_killed_build.py"), str(scale)], env=environment(cache), stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
+                               stderr=subprocess.PIPE, text=True, preexec_fn=interruptible)
     assert started.stdout.readline() == "building\n", started.stderr.read()
     return started
 
@@ -38,14 +44,15 @@ def rank(cache, scale):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=["a killed rank", "SIGTERM", "Ctrl-C"])
 def test_a_rank_that_ends_while_it_builds_leaves_nothing_stale(how, tmp_path):
     """Two ranks build one kernel in a shared cache; one ends meanwhile. The other goes on, and so does a later one."""
-    first, second = rank(tmp_path, 0.5), rank(tmp_path, 0.5)
-    time.sleep(0.3)
+    scale = 0.5 + random.SystemRandom().randrange(10**6) * 1e-7  # a text that no compiler's cache has
+    first, second = rank(tmp_path, scale), rank(tmp_path, scale)
+    time.sleep(0.1)
     first.send_signal(how)
     first.communicate(timeout=200)
     assert first.returncode != 0  # it was building
     out, err = second.communicate(timeout=200)
     assert second.returncode == 0 and out == "right\n", out + err
-    third = rank(tmp_path, 0.5)
+    third = rank(tmp_path, scale)
     out, err = third.communicate(timeout=200)
     assert third.returncode == 0 and out == "right\n", out + err
     half = [p for p in tmp_path.rglob("*") if p.is_file() and p.stat().st_size == 0 and "lock" not in p.name]
