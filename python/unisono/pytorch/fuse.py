@@ -87,14 +87,14 @@ def _is_last_example(x: Node, w: Node) -> bool:
     return _is_last(example(x), example(w))
 
 
-def contraction_of(region: Region) -> Any:
-    """As it is in the example."""
+def contraction_of(region: Region, layout: Optional[Layout] = None) -> Any:
+    """As it is in the example. layout: of images, if not theirs."""
     kinds = torch_dtypes()
     first, second = region.first.meta["val"], region.second.meta["val"]
     if region.kind == "conv2d":
         (n, c, h, w), (k, _, r, s) = hinted(region.first), hinted(region.second)
         stride, padding, dilation, groups = region.moves
-        layout = Layout.nhwc if region.space.native_channels_last else Layout.nchw
+        layout = layout or (Layout.nhwc if region.space.native_channels_last else Layout.nchw)
         return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups, layout=layout,
                       dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype])
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
@@ -137,7 +137,7 @@ def judged(region: Region) -> tuple[Optional[str], Optional[Prediction]]:
             _native.compile(contraction, graph, **_given(region))
             return None, None
         explanation = _native.explain(contraction, graph, **_given(region))
-        return None, predict(region, contraction, explanation, bandwidth(device))
+        return None, predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
     except (Unsupported, UserError) as error:
         return str(error), None
 
@@ -224,6 +224,8 @@ class Writer:
                 node.meta["val"] = target(*values[0], **values[1])
         else:
             node.meta["val"] = target(*values[0], **values[1])
+        if target in (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default):
+            node.meta["eager_input_vals"] = values  # else Inductor is free in the order of memory, for operators that it has not traced
         return node
 
     def reshape(self, x: Node, shape: tuple, readers: list[Node]) -> Node:
