@@ -134,3 +134,11 @@ def test_inductor_keeps_the_order_of_memory_for_regions():
         functional.conv2d_now, backend.relax = now, relax
     torch.testing.assert_close(mine, model(*inputs), rtol=1e-4, atol=1e-5)
     assert seen == [True, True]
+
+
+def test_texts_become_one_line():
+    from unisono import _native
+    from unisono.pytorch.operators import one_line
+
+    text = "operand b[n] : f32  # a bias; of columns\n\nv = max(acc,\n        b)  # (no reason\n; store v as y : bf16\n"
+    assert "\n" not in one_line(text) and str(_native.parse(one_line(text))) == str(_native.parse(text))

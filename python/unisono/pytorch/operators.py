@@ -25,12 +25,24 @@ from .interpret import Interpreter
 torch.utils._pytree.register_constant(Graph)  # to torch.compile: a graph does not change
 
 
+@torch._dynamo.assume_constant_result
+def one_line(text: str) -> str:
+    """An epilogue's text without comments, its lines parted by semicolons: Inductor writes calls into comments of one line."""
+    found, depth, inside = [], 0, True
+    for c in text:
+        inside = c != "#" and (inside or c == "\n")
+        depth += (c in "([") - (c in ")]") if inside else 0
+        if inside:
+            found.append(c if c not in "\r\n" else " " if depth > 0 or c == "\r" else "; ")
+    return "".join(found).strip("; ")
+
+
 def text_of(epilogue: Any) -> str:
     """The epilogue as the operators take it."""
     if isinstance(epilogue, str):
         if epilogue.startswith("@"):
             raise UserError(f"the epilogue {epilogue!r} begins with '@'; expected an expression such as 'silu(acc + bias[n])'")
-        return epilogue
+        return one_line(epilogue)
     if isinstance(epilogue, Graph):
         return _text_of_graph(epilogue)
     if not isinstance(epilogue, Epilogue) or epilogue.number < 0:
@@ -41,7 +53,7 @@ def text_of(epilogue: Any) -> str:
 
 @torch._dynamo.assume_constant_result
 def _text_of_graph(graph: Graph) -> str:
-    return str(graph)
+    return one_line(str(graph))
 
 
 def _epilogue(text: str) -> Any:
