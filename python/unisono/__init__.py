@@ -11,7 +11,8 @@ from ._native import (  # noqa: F401
     InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo, Tensor, Unsupported,
     UserError, Value, __version__, compile, compile_network, explain, load_onnx, parse)
 from .epilogues import Epilogue, epilogue  # noqa: F401
-from .functional import cache_clear, cache_info, conv2d, gemm  # noqa: F401
+from .calls import cache_clear, cache_info  # noqa: F401
+from .functional import conv2d, gemm  # noqa: F401
 from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403

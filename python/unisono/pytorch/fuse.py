@@ -18,7 +18,7 @@ from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
 from . import shapes
 from .expressions import expression
-from .operators import _is_last
+from .library import is_last as _is_last
 from .predict import Prediction, bandwidth, predict
 from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
 
@@ -292,10 +292,10 @@ def _written(writer: Writer, region: Region, results: list[Node]) -> dict[Node, 
     dtype = region.anchor.meta["val"].dtype
     if region.kind == "conv2d":
         moves = [list(m) for m in region.moves[:3]]
-        call = writer.call(torch.ops.unisono.conv2d.default, (region.first, region.second, values, [], region.text(), names,
+        call = writer.call(torch.ops.unisono.fused_conv2d.default, (region.first, region.second, values, [], region.text(), names,
                                                               *moves, region.moves[3], dtype))
     else:
-        call = writer.call(torch.ops.unisono.gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
+        call = writer.call(torch.ops.unisono.fused_gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
 
 

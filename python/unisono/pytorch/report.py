@@ -11,7 +11,7 @@ from .expressions import HANDLERS
 from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .regions import aten
 
-OURS = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default)
+OURS = (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default)
 
 
 class Report:
