@@ -159,6 +159,8 @@ def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict:
 
 
 def _pair(what: str, value: Any) -> tuple[int, int]:
+    if type(value) is int:
+        return value, value
     if isinstance(value, numbers.Integral):
         return operator.index(value), operator.index(value)
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(v, numbers.Integral) for v in value):
@@ -199,7 +201,7 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     if layout not in ("nchw", "nhwc"):
         raise UserError(f"conv2d: layout={layout!r}; expected 'nchw' or 'nhwc', the order of the extents")
     moves = _pair("stride", stride), _pair("padding", padding), _pair("dilation", dilation)
-    if not isinstance(groups, numbers.Integral):
+    if type(groups) is not int and not isinstance(groups, numbers.Integral):
         raise UserError(f"conv2d: groups={groups!r}; expected an int")
     groups = operator.index(groups)
     x, w = _autocast(x, w)
@@ -276,7 +278,9 @@ def _autocast(first: Any, second: Any) -> tuple[Any, Any]:
     """The tensors of a contraction as autocast would have them: it is of those operations that run in the short dtype."""
     if not is_torch(first) or not is_torch(second):
         return first, second
-    import torch
+    torch = sys.modules["torch"]
+    if not torch._C._is_any_autocast_enabled():
+        return first, second
     kind = first.device.type
     if not torch.is_autocast_enabled(kind):
         return first, second
@@ -293,10 +297,10 @@ def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
                 raise UserError(f"'{name}' requires a gradient, and the first tensor is a {type(first).__name__}; expected a "
                                 "PyTorch tensor there, or detach() this one")
         return False
-    import torch
+    torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
-    from torch.autograd import forward_ad
+    forward_ad = torch.autograd.forward_ad
     if forward_ad._current_level >= 0 and any(is_torch(t) and forward_ad.unpack_dual(t).tangent is not None
                                               for t in (first, second, *operands.values())):
         raise UserError("an argument has a forward gradient (a tangent), and there is no forward-mode differentiation here; "
@@ -308,9 +312,20 @@ def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
     return torch.is_grad_enabled() and any(is_torch(t) and t.requires_grad for t in (first, second, *operands.values()))
 
 
+_library: Any = None
+
+
+def _load_library() -> Any:
+    """The operators, when the first tensor of PyTorch comes."""
+    global _library
+    from .pytorch import library
+    _library = library
+    return library
+
+
 def _fused(second: Any, epilogue: Any, operands: dict) -> tuple | None:
     """(module, tensors, numbers, text, names) where the call may go to PyTorch's operators in C++, which cost less; or None."""
-    from .pytorch import library
+    library = _library or _load_library()
     text = library.text_of_known(epilogue)
     if not library.is_native() or text is None or not is_torch(second):
         return None
@@ -319,7 +334,7 @@ def _fused(second: Any, epilogue: Any, operands: dict) -> tuple | None:
         if is_torch(value):
             names.append(name)
             tensors.append(value)
-        elif isinstance(value, numbers.Real):
+        elif type(value) is float or isinstance(value, numbers.Real):
             names.append(name + "=")
             scalars.append(float(value))
         elif value is not None:
