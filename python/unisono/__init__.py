@@ -22,3 +22,9 @@ def export(model, example, path, *, dynamic_shapes=None):
     """Writes a PyTorch model as an ONNX file with its weights in a safetensors file: unisono.pytorch.export.export."""
     from .pytorch.export import export as write
     return write(model, example, path, dynamic_shapes=dynamic_shapes)
+
+
+def freeze(module):
+    """Declares the weights of a PyTorch module frozen, in place; see unisono.pytorch.frozen.freeze."""
+    from .pytorch.frozen import freeze as declare
+    return declare(module)
