@@ -9,7 +9,8 @@ the C++ interface, for tensors of any framework that speaks DLPack. docs/python.
 from ._native import (  # noqa: F401
     Cancelled, CompileError, Conv2d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm, Graph, GraphBuilder,
     InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo, Tensor, Unsupported,
-    UserError, Value, __version__, compile, compile_network, explain, load_onnx, parse)
+    UserError, Value, __version__, compile, compile_network, explain, load_onnx,
+    pack_network, parse)
 from .epilogues import Epilogue, epilogue  # noqa: F401
 from .calls import cache_clear, cache_info  # noqa: F401
 from .functional import conv2d, gemm  # noqa: F401
@@ -18,10 +19,10 @@ from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403
 
 
-def export(model, example, path, *, dynamic_shapes=None):
+def export(model, example, path, *, dynamic_shapes=None, pack=False, precision=None):
     """Writes a PyTorch model as an ONNX file with its weights in a safetensors file: unisono.pytorch.export.export."""
     from .pytorch.export import export as write
-    return write(model, example, path, dynamic_shapes=dynamic_shapes)
+    return write(model, example, path, dynamic_shapes=dynamic_shapes, pack=pack, precision=precision)
 
 
 def freeze(module):
