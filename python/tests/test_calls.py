@@ -209,3 +209,31 @@ def test_compiled_backward_graphs_have_the_contraction_as_pytorchs_own():
     forward, backward = graphs
     assert "unisono.fused_conv2d.default" in forward and {"aten.convolution_backward.default", "unisono.epilogue_backward.default"} <= backward
     assert "unisono.fused_conv2d.default" not in backward
+
+
+def test_options_of_a_kernel_are_part_of_the_call():
+    """Of the backend's spare_sms: a CPU has no SMs, so the option must arrive and change nothing."""
+    a, b, bias = draw((4, 8), (8, 6), (6,))
+    names = library.joined(["bias"], {"spare_sms": 8})
+    assert library.options_of(names) == {"spare_sms": 8} and library.split(names, [], [bias]) == {"bias": bias}
+    u.cache_clear()
+    plain, spared = (torch.ops.unisono.fused_gemm(a, b, [bias], [], "relu(acc + bias[n])", n, None)[0] for n in ("bias", names))
+    assert torch.equal(plain, spared) and u.cache_info()["misses"] == 2
+
+
+def test_regions_leave_sms_to_others():
+    from unisono.pytorch import backend
+    calls = []
+
+    def seen(graph):
+        calls.extend(n.args[5] for n in graph.graph.nodes if n.target is torch.ops.unisono.fused_gemm.default)
+        return {}
+
+    original, backend.count = backend.count, seen
+    try:
+        a, b, bias = draw((4, 8), (8, 6), (6,))
+        with torch.no_grad():
+            torch.compile(lambda a: F.relu(torch.addmm(bias, a, b)), backend=backend.unisono, options={"rest": "eager", "spare_sms": 12})(a)
+    finally:
+        backend.count = original
+    assert len(calls) == 1 and calls[0].endswith("|spare_sms=12"), calls

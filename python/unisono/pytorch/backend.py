@@ -23,7 +23,8 @@ from .fuse import Limits, fuse
 from .layouts import relax, simplify
 from .report import Report, count
 
-OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": 0.0, "without": (), "strict": False, "report": None, "frozen": False}
+OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": 0.0, "without": (), "strict": False, "report": None, "frozen": False,
+           "spare_sms": 0}
 
 _reports: list[Report] = []
 
@@ -51,7 +52,8 @@ def _checked(options: dict, more: dict) -> dict:
     chosen = {**OPTIONS, **options}
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
-    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("minimum_gain", numbers.Real, "a number")):
+    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("spare_sms", int, "an int"),
+                               ("minimum_gain", numbers.Real, "a number")):
         if not isinstance(chosen[name], kind):
             raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected {called}")
     for name in ("strict", "frozen"):
@@ -66,7 +68,7 @@ def _checked(options: dict, more: dict) -> dict:
 def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
     """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward."""
     without = frozenset(options["without"])
-    limits = Limits(options["minimum_operators"], options["most_stores"], float(options["minimum_gain"]), without)
+    limits = Limits(options["minimum_operators"], options["most_stores"], float(options["minimum_gain"]), without, options["spare_sms"])
     if kind == "backward" and "backward" in without:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
@@ -117,7 +119,8 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
     PyTorch's kernels, by prediction), without (kinds of fusion that are switched off: FUSIONS), strict (a contraction that no
     kernel takes is Unsupported), report (called with each Report, or the path of a file to which its JSON is appended), frozen
-    (weights do not change: filters that kernels would reorder at each call are reordered once)."""
+    (weights do not change: filters that kernels would reorder at each call are reordered once), spare_sms
+    (SMs of a GPU that kernels leave to communication and others)."""
     chosen = _checked(options or {}, more)
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
     return with_frozen_filters(module, inputs, compiler) if chosen["frozen"] else compiler(module, inputs)

@@ -11,7 +11,7 @@ import functools
 import os
 import pathlib
 import re
-from typing import Any, Optional, Sequence
+from typing import Any, Iterable, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -51,10 +51,20 @@ def text_of_known(epilogue: Any) -> Optional[str]:
     return epilogue.reference if isinstance(epilogue, Epilogue) and epilogue.number >= 0 else None
 
 
+def joined(names: Iterable[str], options: dict[str, int]) -> str:
+    """Names of operands as the operators take them, with options of the kernel behind a '|'."""
+    return ",".join(names) + "".join(f"|{name}={value}" for name, value in options.items())
+
+
+def options_of(names: str) -> dict[str, int]:
+    """Those options."""
+    return {name: int(value) for name, _, value in (one.partition("=") for one in names.split("|")[1:])}
+
+
 def split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict[str, Any]:
     """{name: tensor or number}; a number's name ends in '='."""
     tensors, numbers, result = iter(operands), iter(scalars), {}
-    for name in filter(None, names.split(",")):
+    for name in filter(None, names.partition("|")[0].split(",")):
         if name.endswith("="):
             result[name[:-1]] = next(numbers)
         else:
@@ -128,11 +138,11 @@ def _as_list(results: Any) -> list[Tensor]:
 def _conv2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype):
     """The kernel in Python."""
     return _as_list(functional.conv2d_now(x, w, registered(epilogue), tuple(stride), tuple(padding), tuple(dilation), groups,
-                                          "nchw", out_dtype_of(x, out_dtype), None, {}, split(names, scalars, operands)))
+                                          "nchw", out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
 
 
 def _gemm(a, b, operands, scalars, epilogue, names, out_dtype):
-    return _as_list(functional.gemm_now(a, b, registered(epilogue), out_dtype_of(a, out_dtype), None, {},
+    return _as_list(functional.gemm_now(a, b, registered(epilogue), out_dtype_of(a, out_dtype), None, options_of(names),
                                         split(names, scalars, operands)))
 
 
@@ -142,9 +152,9 @@ def _prepare(first, second, operands, scalars, epilogue, names, moves, out_dtype
         given, dtype = split(names, scalars, operands), torch_dtypes()[out_dtype] if out_dtype else None
         if moves:
             pairs = tuple(tuple(moves[i:i + 2]) for i in (0, 2, 4))
-            call = functional.conv2d_call(first, second, registered(epilogue), *pairs, moves[6], "nchw", dtype, None, {}, given)
+            call = functional.conv2d_call(first, second, registered(epilogue), *pairs, moves[6], "nchw", dtype, None, options_of(names), given)
         else:
-            call = functional.gemm_call(first, second, registered(epilogue), dtype, None, {}, given)
+            call = functional.gemm_call(first, second, registered(epilogue), dtype, None, options_of(names), given)
         return str(call.native.share())
     except Exception as failure:  # what goes through PyTorch's C interface loses its type and its text
         return f"unisono.{type(failure).__name__}: {failure}"
