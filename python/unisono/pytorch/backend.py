@@ -18,7 +18,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 from .._native import Unsupported, UserError
 from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
-from .frozen import with_frozen_filters
+from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
 from .layouts import relax, simplify
 from .report import Report, count
@@ -74,6 +74,8 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
         return
     rows = fuse(graph, limits)
     simplify(graph)
+    if options["rest"] == "inductor":
+        pack_in_graph(graph)
     report = Report(rows, "", kind, count(graph))
     _publish(report, options)
     if options["strict"] and report.left:

@@ -1,7 +1,7 @@
 """Weights that are declared frozen: filters are brought into the kernels' memory order once, not at each call.
 
-Kernels read a filter in the order of its image. One that lies otherwise is copied by every call, which is never stale, and in a
-CUDA graph is a node of it. Where weights do not change that copy is made once: `freeze(module)` reorders the module's own filters,
+Kernels read a filter in the order of its image. One that lies otherwise is copied by every call, or by the compiled graph,
+which is never stale, and in a CUDA graph is a node of it. Where weights do not change that copy is made once: `freeze(module)` reorders the module's own filters,
 and torch.compile(…, options={"frozen": True}) gives the graph packed copies, which it makes anew when a version counter of PyTorch
 says that a weight was written.
 """
@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .._native import UserError
+from .library import is_last
 
 CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default)
 
@@ -84,3 +85,36 @@ def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], com
         return compiled(*filters.among(arguments))
 
     return call
+
+
+def _order_of(call: torch.fx.Node) -> torch.memory_format:
+    """Of the filter that a call's kernel reads."""
+    image, filters = (call.args[i].meta["val"] for i in (0, 1))
+    return torch.channels_last if is_last(image, filters) else torch.contiguous_format
+
+
+def _calls(module: torch.fx.GraphModule, devices: Sequence[str]) -> list[torch.fx.Node]:
+    nodes = module.graph.find_nodes(op="call_function", target=torch.ops.unisono.fused_conv2d.default)
+    return [n for n in nodes if n.args[0].meta["val"].device.type in devices]
+
+
+def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> None:
+    """Has Inductor reorder the filters that the kernels would copy, so that a cast to a shorter dtype ahead is one kernel with it."""
+    for call in _calls(module, devices):
+        source, order = call.args[1], _order_of(call)
+        value = source.meta["val"]
+        if value.is_contiguous(memory_format=order):
+            continue
+        with module.graph.inserting_before(call):
+            packed = module.graph.call_function(torch.ops.aten.clone.default, (source,), {"memory_format": order})
+        with value.fake_mode:
+            packed.meta["val"] = torch.ops.aten.clone.default(value, memory_format=order)
+        packed.meta["unisono_packs"] = True
+        call.update_arg(1, packed)
+    module.recompile()
+
+
+def packed_filters(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:
+    """Calls of convolutions on these devices for which a filter is reordered each time, by the graph or by the call."""
+    return sum(bool(c.args[1].meta.get("unisono_packs")) or not c.args[1].meta["val"].is_contiguous(memory_format=_order_of(c))
+               for c in _calls(module, devices))

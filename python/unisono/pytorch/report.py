@@ -9,7 +9,7 @@ import torch
 
 from .expressions import HANDLERS
 from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
-from .library import is_last
+from .frozen import packed_filters
 from .regions import aten
 
 OURS = (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default)
@@ -76,14 +76,4 @@ def count(module: torch.fx.GraphModule) -> dict:
     return {"calls": sum(n.target in OURS for n in nodes), "contractions left": sum(n.target in CONTRACTIONS for n in nodes),
             "backward contractions": sum(n.target in BACKWARD_CONTRACTIONS for n in nodes),
             "conversions": sum(n.target is aten.clone.default and _produced_by(n.args[0]).target in OURS for n in nodes),
-            "filters copied at each call": copied_filters(module), "standalone behind a contraction": alone}
-
-
-def copied_filters(module: torch.fx.GraphModule, devices: tuple[str, ...] = ("cuda",)) -> int:
-    """Calls of convolutions on these devices whose filter lies in another order than the image, so that each call copies it."""
-    found = 0
-    for node in module.graph.find_nodes(op="call_function", target=OURS[0]):
-        image, filters = (node.args[i].meta["val"] for i in (0, 1))
-        order = torch.channels_last if is_last(image, filters) else torch.contiguous_format
-        found += image.device.type in devices and not filters.is_contiguous(memory_format=order)
-    return found
+            "filters packed at each call": packed_filters(module), "standalone behind a contraction": alone}
