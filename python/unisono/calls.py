@@ -33,13 +33,13 @@ class Plan:
 class Call:
     """One call, ready but for the addresses of its tensors and its numbers."""
 
-    def __init__(self, native: Any, orders: Sequence[str], results: Sequence[tuple], device: Device, index: int):
+    def __init__(self, native: Any, orders: Sequence[str], results: Sequence[tuple[Any, ...]], device: Device, index: int):
         self.native = native
         self.orders = [(i, o) for i, o in enumerate(orders) if o]  # of the tensors that must be copied
         self.results = results  # (name, shape, strides, dtype)
         self.device, self.index = device, index
 
-    def run(self, tensors: list, numbers_given: list[float], out: dict | None) -> dict:
+    def run(self, tensors: list[Any], numbers_given: list[float], out: dict[str, Any] | None) -> dict[str, Any]:
         """tensors: the two of the contraction, and the operands'. Returns the results by name, new ones or those of `out`."""
         like = tensors[0]
         if self.orders:
@@ -60,8 +60,8 @@ class Call:
         return out
 
 
-_plans: OrderedDict[tuple, Plan] = OrderedDict()
-_calls: OrderedDict[tuple, Call] = OrderedDict()
+_plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+_calls: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
 _captured: list[Call] = []  # those that a CUDA graph may replay outlive the cache
 _lock = threading.Lock()
 _counts = {"misses": 0, "runs": 0}  # compilations, and runs of calls that were forgotten
@@ -91,7 +91,7 @@ def _retire(call: Call) -> None:
         _captured.append(call)
 
 
-def plan_of(key: tuple, make: Callable[[], Plan]) -> Plan:
+def plan_of(key: tuple[Any, ...], make: Callable[[], Plan]) -> Plan:
     """The compiled kernel of a key, made at the first time."""
     with _lock:
         plan = _plans.get(key)
@@ -107,7 +107,7 @@ def plan_of(key: tuple, make: Callable[[], Plan]) -> Plan:
     return plan
 
 
-def call_of(key: tuple, make: Callable[[], Call]) -> Call:
+def call_of(key: tuple[Any, ...], make: Callable[[], Call]) -> Call:
     """The prepared call of a key, made at the first time."""
     call = _calls.get(key)
     if call is not None:

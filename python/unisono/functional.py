@@ -47,7 +47,7 @@ def _key_of(epilogue: Any) -> Any:
     return str(epilogue) if isinstance(epilogue, Graph) else epilogue.function if isinstance(epilogue, Epilogue) else epilogue
 
 
-def _compile(contraction: Any, graph: Graph, operands: dict, space: Space, place: View, options: dict) -> Plan:
+def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Space, place: View, options: dict[str, Any]) -> Plan:
     infos = {o.name: o for o in graph.operands}
     for name in operands:
         if name not in infos:
@@ -86,8 +86,8 @@ def _views(given: dict[str, Any], first: View) -> dict[str, View | float]:
     return operands
 
 
-def _prepare(contraction: Any, identity: tuple, a: View, b: View, like: Any, epilogue: Any, given: dict, space: Space,
-             out_dtype: DType | None, out: Any, options: dict, orders: list[str]) -> Call:
+def _prepare(contraction: Any, identity: tuple[Any, ...], a: View, b: View, like: Any, epilogue: Any, given: dict[str, Any], space: Space,
+             out_dtype: DType | None, out: Any, options: dict[str, Any], orders: list[str]) -> Call:
     """Compiles, unless that was done for other operands' shapes, and binds everything but addresses."""
     operands = _views(given, a)
     dtype = out_dtype or a.dtype
@@ -109,7 +109,7 @@ def _prepare(contraction: Any, identity: tuple, a: View, b: View, like: Any, epi
     return Call(prepared, orders, made, a.device, a.index)
 
 
-def _given(call: Call, tensors: list, operands: dict, out: Any) -> Any:
+def _given(call: Call, tensors: list[Any], operands: dict[str, Any], out: Any) -> Any:
     """Runs a prepared call on these tensors."""
     scalars = []
     for one in operands.values():
@@ -125,12 +125,12 @@ def _given(call: Call, tensors: list, operands: dict, out: Any) -> Any:
     return next(iter(results.values())) if len(results) == 1 else results
 
 
-def _signature_of(x: Any, w: Any, operands: dict, out: Any) -> tuple:
+def _signature_of(x: Any, w: Any, operands: dict[str, Any], out: Any) -> tuple[Any, ...]:
     outs = out.items() if isinstance(out, dict) else () if out is None else (("", out),)
     return (signature(x), signature(w), tuple((n, signature(v)) for n, v in operands.items()), tuple((n, signature(v)) for n, v in outs))
 
 
-def _count_writes(results: dict) -> None:
+def _count_writes(results: dict[str, Any]) -> None:
     """Tells autograd that these tensors were written: what it has saved of them is no longer what it was."""
     for tensor in results.values():
         if is_torch(tensor) and not tensor.is_inference():
@@ -138,7 +138,7 @@ def _count_writes(results: dict) -> None:
             increment_version(tensor)
 
 
-def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict:
+def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict[str, Any]:
     if out is None:
         last = space.channels_first and space.native_channels_last
         return {name: empty(like, shape, dtype, last and is_image) for name, shape, dtype, is_image in plan.stores}
@@ -181,7 +181,7 @@ def _image_views(x: View, w: View) -> tuple[View, View, bool]:
 
 
 def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-           layout: str = "nchw", out_dtype: Any = None, out: Any = None, options: dict | None = None,
+           layout: str = "nchw", out_dtype: Any = None, out: Any = None, options: dict[str, Any] | None = None,
            **operands: Any) -> Any:
     """A 2-D convolution and everything after it, in one kernel.
 
@@ -214,21 +214,24 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     return conv2d_now(x, w, epilogue, *moves, groups, layout, _dtype(out_dtype), out, _checked(options), operands)
 
 
-def conv2d_now(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands):
+def conv2d_now(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
+               layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Any:
     """conv2d without gradients; stride, padding and dilation are pairs."""
     operands = {n: v for n, v in operands.items() if v is not None}
     call = conv2d_call(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands)
     return _given(call, [x, w], operands, out)
 
 
-def conv2d_call(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands) -> Call:
+def conv2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
+                layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Call:
     """What conv2d_now runs for tensors such as these: made once, kept in the cache."""
     key = ("conv2d", _key_of(epilogue), stride, padding, dilation, groups, layout, out_dtype, tuple(options.items()),
            _signature_of(x, w, operands, out))
     return call_of(key, lambda: _prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands))
 
 
-def _prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands) -> Call:
+def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
+                    layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Call:
     moves = stride, padding, dilation
     orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
     if is_torch(x) and x.is_cuda and x.dim() == 4:
@@ -255,7 +258,7 @@ def _prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, o
     return _prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
 
 
-def _dense_on_gpu(x: Any, w: Any, operands: dict) -> tuple[Any, Any, dict, list[str]]:
+def _dense_on_gpu(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict, list[str]]:
     """On a GPU all is dense and in one order, that of x: what lies otherwise is copied. The last result: of each tensor, the
     order into which calls copy it, or ''."""
     import torch
@@ -289,7 +292,7 @@ def _autocast(first: Any, second: Any) -> tuple[Any, Any]:
     return tuple(t.to(short) if t.dtype in taken else t for t in (first, second))
 
 
-def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
+def _needs_operator(first: Any, second: Any, operands: dict[str, Any]) -> bool:
     """Whether PyTorch must see the call as an operator: gradients are asked for, or it traces."""
     if not is_torch(first):
         for name, one in (("the second tensor", second), *operands.items()):
@@ -323,7 +326,7 @@ def _load_library() -> Any:
     return library
 
 
-def _fused(second: Any, epilogue: Any, operands: dict) -> tuple | None:
+def _fused(second: Any, epilogue: Any, operands: dict[str, Any]) -> tuple[Any, ...] | None:
     """(module, tensors, numbers, text, names) where the call may go to PyTorch's operators in C++, which cost less; or None."""
     library = _library or _load_library()
     text = library.text_of_known(epilogue)
@@ -348,16 +351,17 @@ def _check_operator_call(what: str, out: Any, options: Any, layout: str = "nchw"
                         "and outside of torch.compile, or leave them out")
 
 
-def _checked(options: dict | None) -> dict:
+def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
     """Options of a call: those of `unisono.compile` that leave the kernel's meaning and its tensors alone."""
-    for name in options or {}:
+    options = options or {}
+    for name in options:
         if name not in OPTIONS:
             raise UserError(f"there is no option '{name}' of a call; there are {', '.join(OPTIONS)} (unisono.compile has others)")
         try:
             hash(options[name])
         except TypeError:
             raise UserError(f"option '{name}' is a {type(options[name]).__name__}; expected a number, a text or a bool") from None
-    return options or {}
+    return options
 
 
 def _dtype(dtype: Any) -> DType | None:
@@ -395,7 +399,7 @@ def _oriented(x: View) -> tuple[View, bool]:
 
 
 def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: Any = None,
-         options: dict | None = None, **operands: Any) -> Any:
+         options: dict[str, Any] | None = None, **operands: Any) -> Any:
     """A matrix product, or a batch of them, and everything after it, in one kernel.
 
     a: (m,k) or (batch,m,k), b: (k,n) or (batch,k,n); transposed views, such as a linear layer's `weight.T`, are taken as
@@ -413,19 +417,22 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: A
     return gemm_now(a, b, epilogue, _dtype(out_dtype), out, _checked(options), operands)
 
 
-def gemm_now(a, b, epilogue, out_dtype, out, options, operands):
+def gemm_now(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
+             operands: dict[str, Any]) -> Any:
     """gemm without gradients."""
     operands = {n: v for n, v in operands.items() if v is not None}
     return _given(gemm_call(a, b, epilogue, out_dtype, out, options, operands), [a, b], operands, out)
 
 
-def gemm_call(a, b, epilogue, out_dtype, out, options, operands) -> Call:
+def gemm_call(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
+              operands: dict[str, Any]) -> Call:
     """What gemm_now runs for tensors such as these: made once, kept in the cache."""
     key = ("gemm", _key_of(epilogue), out_dtype, tuple(options.items()), _signature_of(a, b, operands, out))
     return call_of(key, lambda: _prepare_gemm(a, b, epilogue, out_dtype, out, options, operands))
 
 
-def _prepare_gemm(a, b, epilogue, out_dtype, out, options, operands) -> Call:
+def _prepare_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
+                  operands: dict[str, Any]) -> Call:
     first, second = _matrix("a", a), _matrix("b", b)
     if len(first.shape) != len(second.shape):
         raise UserError(f"gemm: a has shape {first.shape}, b {second.shape}; expected both with a batch, or neither")

@@ -12,11 +12,11 @@ from ._native import DType, Device, Tensor, UserError
 
 NUMPY = {"float64": DType.f64, "float32": DType.f32, "float16": DType.f16, "bfloat16": DType.bf16, "int32": DType.i32,
          "bool": DType.bool, "int64": DType.i64, "int8": DType.i8, "uint8": DType.u8}
-_torch_dtypes: dict = {}
-_of_torch: dict = {}
+_torch_dtypes: dict[Any, DType] = {}
+_of_torch: dict[DType, Any] = {}
 
 
-def torch_dtypes() -> dict:
+def torch_dtypes() -> dict[Any, DType]:
     """{torch dtype: DType}; empty where PyTorch is not loaded."""
     if not _torch_dtypes and "torch" in sys.modules:
         import torch

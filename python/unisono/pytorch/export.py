@@ -39,12 +39,12 @@ def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> d
     return {n: (start + h["data_offsets"][0], h["data_offsets"][1] - h["data_offsets"][0]) for n, h in header.items()}
 
 
-def _decompositions() -> dict:
+def _decompositions() -> dict[Any, Any]:
     kept = {overload for packet in KEPT for overload in (getattr(packet, name) for name in packet.overloads())}
     return {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
 
 
-def _program(model: torch.nn.Module, example: tuple, dynamic_shapes: Any) -> Any:
+def _program(model: torch.nn.Module, example: tuple[Any, ...], dynamic_shapes: Any) -> Any:
     if model.training:
         raise UserError("export: the model is in training mode; call model.eval() first, or dropout and batch normalisation would be "
                         "those of training")
