@@ -61,7 +61,7 @@ CHANGES = [step_of_an_optimizer, other_state, merge_of_an_adapter, moving_averag
 @pytest.mark.parametrize("change", CHANGES, ids=[c.__name__ for c in CHANGES])
 def test_a_compiled_block_sees_it(change, device):
     block, x, t = randomise(Block()).to(device), torch.randn(2, 3, 8, 8, device=device), torch.randn(2, 8, device=device)
-    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager"})
+    compiled = torch.compile(block, backend=backend.unisono, options={"rest": "eager", "minimum_gain": -1e9})  # however small they are
     with torch.no_grad():
         before = compiled(x, t)
         change(block, x, t)
@@ -92,10 +92,11 @@ def test_a_functional_call_sees_it(device, last):
     x = x.contiguous(memory_format=torch.channels_last) if last else x
     def call():
         return u.conv2d(x, conv.weight, "silu(acc + b[n])", b=conv.bias, padding=1)
+    close = 1e-4 if device == "cpu" else 1e-2  # there, matrices of f32 are multiplied as tf32
     with torch.no_grad():
         for change in (lambda: None, lambda: conv.weight.mul_(-1), lambda: conv.weight.data.add_(0.5), lambda: conv.bias.data.sub_(1)):
             change()
-            torch.testing.assert_close(call(), F.silu(conv(x)), rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(call(), F.silu(conv(x)), rtol=close, atol=close)
 
 
 def merge_under_no_grad(block, x, t):

@@ -20,7 +20,7 @@ from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
 from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
-from .layouts import relax, simplify
+from .layouts import dense_for_norms, relax, simplify
 from .report import Report, count
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": 0.0, "without": (), "strict": False, "report": None, "frozen": False,
@@ -103,6 +103,7 @@ def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Call
 
     def compiler(kind: str, graph: torch.fx.GraphModule, values: list) -> Callable:
         _fused(graph, options, kind)
+        dense_for_norms(graph)
         return make_boxed_func(graph.forward)
 
     forward, backward, inference = (functools.partial(compiler, kind) for kind in ("forward", "backward", "inference"))

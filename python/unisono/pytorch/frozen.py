@@ -111,6 +111,9 @@ def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda"
             packed.meta["val"] = torch.ops.aten.clone.default(value, memory_format=order)
         packed.meta["unisono_packs"] = True
         call.update_arg(1, packed)
+        if "eager_input_vals" in call.meta:  # by which Inductor knows the order of memory that an operator asks for
+            (first, _, *others), more = call.meta["eager_input_vals"]
+            call.meta["eager_input_vals"] = (first, packed.meta["val"], *others), more
     module.recompile()
 
 

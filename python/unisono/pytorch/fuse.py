@@ -18,7 +18,7 @@ from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
 from . import shapes
 from .expressions import expression
-from .library import is_last as _is_last, joined
+from .library import is_last as _is_last, joined, one_line
 from .predict import Prediction, bandwidth, predict
 from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
 
@@ -88,14 +88,14 @@ def _is_last_example(x: Node, w: Node) -> bool:
     return _is_last(example(x), example(w))
 
 
-def contraction_of(region: Region) -> Any:
-    """As it is in the example."""
+def contraction_of(region: Region, layout: Optional[Layout] = None) -> Any:
+    """As it is in the example. layout: of images, if not theirs."""
     kinds = torch_dtypes()
     first, second = region.first.meta["val"], region.second.meta["val"]
     if region.kind == "conv2d":
         (n, c, h, w), (k, _, r, s) = hinted(region.first), hinted(region.second)
         stride, padding, dilation, groups = region.moves
-        layout = Layout.nhwc if region.space.native_channels_last else Layout.nchw
+        layout = layout or (Layout.nhwc if region.space.native_channels_last else Layout.nchw)
         return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups, layout=layout,
                       dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype])
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
@@ -138,7 +138,7 @@ def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Pred
             _native.compile(contraction, graph, **_given(region, limits))
             return None, None
         explanation = _native.explain(contraction, graph, **_given(region, limits))
-        return None, predict(region, contraction, explanation, bandwidth(device))
+        return None, predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
     except (Unsupported, UserError) as error:
         return str(error), None
 
@@ -225,6 +225,8 @@ class Writer:
                 node.meta["val"] = target(*values[0], **values[1])
         else:
             node.meta["val"] = target(*values[0], **values[1])
+        if target in (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default):
+            node.meta["eager_input_vals"] = values  # else Inductor is free in the order of memory, for operators that it has not traced
         return node
 
     def reshape(self, x: Node, shape: tuple, readers: list[Node]) -> Node:
@@ -293,10 +295,10 @@ def _written(writer: Writer, region: Region, results: list[Node], limits: Limits
     dtype = region.anchor.meta["val"].dtype
     if region.kind == "conv2d":
         moves = [list(m) for m in region.moves[:3]]
-        call = writer.call(torch.ops.unisono.fused_conv2d.default, (region.first, region.second, values, [], region.text(), names,
-                                                              *moves, region.moves[3], dtype))
+        call = writer.call(torch.ops.unisono.fused_conv2d.default, (region.first, region.second, values, [], one_line(region.text()), names,
+                                                                    *moves, region.moves[3], dtype))
     else:
-        call = writer.call(torch.ops.unisono.fused_gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
+        call = writer.call(torch.ops.unisono.fused_gemm.default, (region.first, region.second, values, [], one_line(region.text()), names, dtype))
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
 
 

@@ -17,6 +17,7 @@ from .._native import Conv2d, Device, DType, Gemm, Graph, Layout, Unsupported, p
 from ..operands import Space
 from ..tensors import torch_dtypes
 from .interpret import NORMALISATIONS
+from .library import one_line
 from .shapes import hint
 
 PREFIX = "kept_"  # of the names of such stores
@@ -46,7 +47,7 @@ def keeping(text: str, dtype: DType) -> tuple[str, tuple[str, ...]]:
             lines.append(f"store rsqrt(variance({value}, {domain}) + {node.eps!r}) as {PREFIX}rstd{number} : f32")
             kept.append(f"mean{number}")
         kept.append(f"rstd{number}")
-    return graph.text_naming(names).rstrip("\n") + "\n" + "\n".join(lines) + "\n", tuple(kept)
+    return "; ".join([one_line(graph.text_naming(names)), *lines]), tuple(kept)
 
 
 @functools.lru_cache(512)

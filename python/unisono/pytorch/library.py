@@ -42,6 +42,17 @@ def registered(epilogue: str) -> Any:
     return known[int(number)]
 
 
+def one_line(text: str) -> str:
+    """An epilogue's text without comments, its lines parted by semicolons: Inductor writes calls into comments of one line."""
+    found, depth, inside = [], 0, True
+    for c in text:
+        inside = c != "#" and (inside or c == "\n")
+        depth += (c in "([") - (c in ")]") if inside else 0
+        if inside:
+            found.append(c if c not in "\r\n" else " " if depth > 0 or c == "\r" else "; ")
+    return "".join(found).strip("; ")
+
+
 def text_of_known(epilogue: Any) -> Optional[str]:
     """The text by which the operators know an epilogue, or None for a function that is not made by @unisono.epilogue."""
     if isinstance(epilogue, str):

@@ -20,11 +20,12 @@ from .._native import DType, Graph, UserError, parse
 from ..epilogues import Epilogue, graph_of_text
 from ..operands import Space
 from ..tensors import torch_dtypes
-from . import kept
+from . import kept, library
 from .interpret import Interpreter
 from .library import (LIBRARY, conv_space, gemm_space, graph_of, out_dtype_of, registered, split, store_names, typed)
 
 torch.utils._pytree.register_constant(Graph)  # to torch.compile: a graph does not change
+one_line = torch._dynamo.assume_constant_result(library.one_line)
 aten = torch.ops.aten
 conv2d, gemm = torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default
 FUSED = {"conv2d": torch.ops.unisono.fused_conv2d.default, "gemm": torch.ops.unisono.fused_gemm.default}
@@ -35,7 +36,7 @@ def text_of(epilogue: Any) -> str:
     if isinstance(epilogue, str):
         if epilogue.startswith("@"):
             raise UserError(f"the epilogue {epilogue!r} begins with '@'; expected an expression such as 'silu(acc + bias[n])'")
-        return epilogue
+        return one_line(epilogue)
     if isinstance(epilogue, Graph):
         return _text_of_graph(epilogue)
     if not isinstance(epilogue, Epilogue) or epilogue.number < 0:
@@ -46,7 +47,7 @@ def text_of(epilogue: Any) -> str:
 
 @torch._dynamo.assume_constant_result
 def _text_of_graph(graph: Graph) -> str:
-    return str(graph)
+    return one_line(str(graph))
 
 
 def join(operands: dict) -> tuple[str, list[float], list[Tensor]]:
@@ -115,7 +116,8 @@ class Plan:
         self.kind, self.scalars, self.names, self.rest = kind, list(scalars), names, rest
         self.space = conv_space(first, second, *rest[:3]) if kind == "conv2d" else gemm_space(first, second)
         given, out = split(names, scalars, operands), out_dtype_of(first, rest[-1])
-        self.text = _plain(epilogue, out) if isinstance(registered(epilogue), str) else str(graph_of(epilogue, given, out, self.space))
+        self.text = _plain(epilogue, out) if isinstance(registered(epilogue), str) \
+            else one_line(str(graph_of(epilogue, given, out, self.space)))
         self.stores = len(parse(self.text).stores)
         self.kept_text, self.kept = kept.keeping(self.text, torch_dtypes()[first.dtype])
         if self.kept and first.is_cuda:  # a CPU serves all
@@ -143,7 +145,7 @@ def _space_of(numbers_given: Sequence[int]) -> Space:
 
 @functools.lru_cache(512)
 def _plain(text: str, dtype: DType) -> str:
-    return str(graph_of_text(text, dtype))
+    return one_line(str(graph_of_text(text, dtype)))
 
 
 def _contracted(kind: str, first: Tensor, second: Tensor, rest: tuple) -> Tensor:
