@@ -162,6 +162,7 @@ def test_statistics_of_every_normalisation(text, monkeypatch):
     for keep in (True, False):
         if not keep:
             monkeypatch.setattr(kept, "keeping", lambda text, dtype: (text, ()))
+            monkeypatch.setattr(operators, "_plans", {})
         result = u.conv2d(x, w, text, bias=bias, padding=1)
         saved = len(result.grad_fn.saved_tensors)
         assert saved == 3 if not keep else saved >= 5
@@ -237,3 +238,15 @@ def test_regions_leave_sms_to_others():
     finally:
         backend.count = original
     assert len(calls) == 1 and calls[0].endswith("|spare_sms=12"), calls
+
+
+def test_how_a_derivative_is_computed_is_settled_once(monkeypatch):
+    made, original = [], operators.Plan
+    monkeypatch.setattr(operators, "Plan", lambda *a: made.append(a[0]) or original(*a))
+    monkeypatch.setattr(operators, "_plans", {})
+    a, b = (t.requires_grad_() for t in draw((5, 8), (8, 6)))
+    for scale in (1.0, 2.0):
+        mine = torch.autograd.grad(u.gemm(a, b, "silu(acc * s[])", s=scale).sum(), a)[0]
+        torch.testing.assert_close(mine, torch.autograd.grad(F.silu(a @ b * scale).sum(), a)[0], rtol=1e-5, atol=1e-5)
+    u.gemm(a[:4], b, "silu(acc * s[])", s=1.0)
+    assert made == ["gemm", "gemm"]

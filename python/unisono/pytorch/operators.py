@@ -110,10 +110,11 @@ def _autograd_within_an_operator(device: str):
 
 
 class Plan:
-    """How one differentiable call is computed, apart from its tensors."""
+    """How one differentiable call is computed, apart from its tensors and numbers."""
 
-    def __init__(self, kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars, epilogue: str, names: str, rest: tuple):
-        self.kind, self.scalars, self.names, self.rest = kind, list(scalars), names, rest
+    def __init__(self, kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+                 rest: tuple[Any, ...]):
+        self.kind, self.names, self.rest = kind, names, rest
         self.space = conv_space(first, second, *rest[:3]) if kind == "conv2d" else gemm_space(first, second)
         given, out = split(names, scalars, operands), out_dtype_of(first, rest[-1])
         self.text = _plain(epilogue, out) if isinstance(registered(epilogue), str) \
@@ -136,6 +137,24 @@ class Plan:
         """The iteration space as the operator of the backward pass takes it."""
         s = self.space
         return [s.images, *s.rows, s.cols, int(s.channels_first), int(s.native_channels_last), int(s.is_batched)]
+
+
+_plans: dict[Any, Plan] = {}
+
+
+def plan_of(kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+            rest: tuple[Any, ...]) -> Plan:
+    """The plan for tensors such as these, made once; anew where extents are symbols, which is while something traces."""
+    tensors = (first, second, *operands)
+    if any(not isinstance(e, int) for t in tensors for e in (*t.shape, *t.stride())):
+        return Plan(kind, first, second, operands, scalars, epilogue, names, rest)
+    moves = tuple(tuple(r) if isinstance(r, (list, tuple)) else r for r in rest)
+    key = (kind, epilogue, names, moves, tuple((tuple(t.shape), t.stride(), t.dtype, t.device) for t in tensors))
+    if (plan := _plans.get(key)) is None:
+        if len(_plans) >= 4096:
+            _plans.clear()
+        plan = _plans[key] = Plan(kind, first, second, operands, scalars, epilogue, names, rest)
+    return plan
 
 
 def _space_of(numbers_given: Sequence[int]) -> Space:
@@ -241,16 +260,16 @@ torch.library.register_fake("unisono::epilogue_backward", _fake_epilogue_backwar
 
 
 class Differentiable(torch.autograd.Function):
-    """A call of which PyTorch records a derivative: (plan, first, second, *operands) → the results of its stores."""
+    """A call of which PyTorch records a derivative: (plan, numbers, first, second, *operands) → the results of its stores."""
 
     @staticmethod
-    def forward(ctx: Any, plan: Plan, first: Tensor, second: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, plan: Plan, scalars: list[float], first: Tensor, second: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
         with torch._C._AutoDispatchBelowAutograd():
             try:
-                made = FUSED[plan.kind](first, second, list(operands), plan.scalars, plan.kept_text, plan.names, *plan.rest)
+                made = FUSED[plan.kind](first, second, list(operands), scalars, plan.kept_text, plan.names, *plan.rest)
             except RuntimeError as error:
                 raise typed(error) from None
-        results, ctx.plan = made[:plan.stores], plan
+        results, ctx.plan, ctx.scalars = made[:plan.stores], plan, scalars
         ctx.save_for_backward(first, second, *operands, *made[plan.stores:])
         ctx.likes = [(o.shape, o.dtype, o.device) for o in results]
         ctx.mark_non_differentiable(*(o for o in results if not o.is_floating_point()))
@@ -258,26 +277,28 @@ class Differentiable(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Optional[Tensor]) -> tuple:
-        plan, count = ctx.plan, len(ctx.needs_input_grad) - 3
+        plan, count = ctx.plan, len(ctx.needs_input_grad) - 4
         first, second, *others = ctx.saved_tensors
         operands, saved, kept_names = others[:count], others[count:], ",".join(plan.kept)
         full = [torch.zeros(s, dtype=t, device=d) if g is None else g for g, (s, t, d) in zip(grads, ctx.likes)]
         if not plan.kept and kept.reads_values(plan.text):
             saved, kept_names = [_contracted(plan.kind, first, second, plan.rest)], "acc"
-        needs = [bool(n) for n in ctx.needs_input_grad[1:]]
+        needs = [bool(n) for n in ctx.needs_input_grad[2:]]
         wanted = [needs[0] or needs[1], *needs[2:]]
-        made = torch.ops.unisono.epilogue_backward(full, saved, operands, plan.scalars, plan.text, plan.names, kept_names,
+        made = torch.ops.unisono.epilogue_backward(full, saved, operands, ctx.scalars, plan.text, plan.names, kept_names,
                                                    plan.space_numbers(), wanted, first.dtype)
         found = iter(made)
         gradients = _contraction_gradients(plan.kind, next(found), first, second, plan.rest, needs[:2]) if wanted[0] else [None, None]
-        return (None, *gradients, *(next(found) if w else None for w in needs[2:]))
+        return (None, None, *gradients, *(next(found) if w else None for w in needs[2:]))
 
 
 def _autograd(kind: str, operator: Any) -> Any:
     """The kernel at the dispatch key of autograd."""
-    def kernel(keyset: Any, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars, epilogue: str, names: str, *rest: Any) -> list[Tensor]:
+    def kernel(keyset: Any, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
+               names: str, *rest: Any) -> list[Tensor]:
         if torch.is_grad_enabled() and torch._C._any_requires_grad(first, second, *operands):
-            return list(Differentiable.apply(Plan(kind, first, second, operands, scalars, epilogue, names, rest), first, second, *operands))
+            plan = plan_of(kind, first, second, operands, scalars, epilogue, names, rest)
+            return list(Differentiable.apply(plan, list(scalars), first, second, *operands))
         with torch._C._AutoDispatchBelowAutograd():
             return operator.redispatch(keyset & torch._C._after_autograd_keyset, first, second, operands, scalars, epilogue, names, *rest)
     return kernel
