@@ -18,11 +18,13 @@ from torch._functorch.aot_autograd import make_boxed_func
 from .._native import Unsupported, UserError
 from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
+from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
 from .layouts import dense_for_norms, relax, simplify
 from .report import Report, count
 
-OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": 0.0, "without": (), "strict": False, "report": None}
+OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": 0.0, "without": (), "strict": False, "report": None, "frozen": False,
+           "spare_sms": 0}
 
 _reports: list[Report] = []
 
@@ -50,9 +52,13 @@ def _checked(options: dict, more: dict) -> dict:
     chosen = {**OPTIONS, **options}
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
-    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("minimum_gain", numbers.Real, "a number")):
+    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("spare_sms", int, "an int"),
+                               ("minimum_gain", numbers.Real, "a number")):
         if not isinstance(chosen[name], kind):
             raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected {called}")
+    for name in ("strict", "frozen"):
+        if not isinstance(chosen[name], bool):
+            raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected True or False")
     without = chosen["without"]
     if isinstance(without, str) or not set(without) <= set(FUSIONS):
         raise UserError(f"backend unisono: without={without!r}; expected a tuple of {', '.join(FUSIONS)}")
@@ -62,12 +68,14 @@ def _checked(options: dict, more: dict) -> dict:
 def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
     """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward."""
     without = frozenset(options["without"])
-    limits = Limits(options["minimum_operators"], options["most_stores"], float(options["minimum_gain"]), without)
+    limits = Limits(options["minimum_operators"], options["most_stores"], float(options["minimum_gain"]), without, options["spare_sms"])
     if kind == "backward" and "backward" in without:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
     rows = fuse(graph, limits)
     simplify(graph)
+    if options["rest"] == "inductor":
+        pack_in_graph(graph)
     report = Report(rows, "", kind, count(graph))
     _publish(report, options)
     if options["strict"] and report.left:
@@ -113,6 +121,9 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
     PyTorch's kernels, by prediction), without (kinds of fusion that are switched off: FUSIONS), strict (a contraction that no
-    kernel takes is Unsupported), report (called with each Report, or the path of a file to which its JSON is appended)."""
+    kernel takes is Unsupported), report (called with each Report, or the path of a file to which its JSON is appended), frozen
+    (weights do not change: filters that kernels would reorder at each call are reordered once), spare_sms
+    (SMs of a GPU that kernels leave to communication and others)."""
     chosen = _checked(options or {}, more)
-    return (_by_eager if chosen["rest"] == "eager" else _by_inductor)(module, inputs, chosen)
+    compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
+    return with_frozen_filters(module, inputs, compiler) if chosen["frozen"] else compiler(module, inputs)

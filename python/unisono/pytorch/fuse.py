@@ -18,7 +18,7 @@ from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
 from . import shapes
 from .expressions import expression
-from .operators import _is_last, one_line
+from .library import is_last as _is_last, joined, one_line
 from .predict import Prediction, bandwidth, predict
 from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
 
@@ -35,6 +35,7 @@ class Limits:
     most_stores: int = 3  # results of one kernel with an element for each row and column
     minimum_gain: float = 0.0  # on a GPU, by prediction
     without: frozenset = frozenset()
+    spare_sms: int = 0  # left to others, such as communication
 
 
 def _check(node: Node, *nodes: Any) -> None:
@@ -108,35 +109,35 @@ def _is_transposed(node: Node) -> bool:
     return rows == 1 and cols != 1 and hinted(node)[-1] > 1
 
 
-def _given(region: Region) -> dict:
+def _given(region: Region, limits: Limits) -> dict:
     """Options of the region's kernel, as the operator has them when it runs."""
     kinds, device = torch_dtypes(), region.anchor.meta["val"].device
     found = {"storage": {name: kinds[node.meta["val"].dtype] for (node, _), name in region.operands.items()}}
     if device.type == "cuda":
         scalars = [name for (_, axes), name in region.operands.items() if axes == ""]
-        found.update(device=Device.cuda, device_index=device.index or 0, device_scalars=scalars)
+        found.update(device=Device.cuda, device_index=device.index or 0, device_scalars=scalars, spare_sms=limits.spare_sms)
     return found
 
 
-def build(regions: list[Region]) -> None:
+def build(regions: list[Region], limits: Limits) -> None:
     """On a GPU, compiles all kernels at once, so that first calls find them in the cache."""
     wanted = {}
     for region in regions:
         if region.anchor.meta["val"].device.type == "cuda":
             wanted[str(contraction_of(region)), region.text()] = region
     with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1))) as pool:
-        list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r)), wanted.values()))
+        list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r, limits)), wanted.values()))
 
 
-def judged(region: Region) -> tuple[Optional[str], Optional[Prediction]]:
+def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Prediction]]:
     """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction. On the CPU it is compiled."""
     device = region.anchor.meta["val"].device
     try:
         graph, contraction = _native.parse(region.text()), contraction_of(region)
         if device.type == "cpu":
-            _native.compile(contraction, graph, **_given(region))
+            _native.compile(contraction, graph, **_given(region, limits))
             return None, None
-        explanation = _native.explain(contraction, graph, **_given(region))
+        explanation = _native.explain(contraction, graph, **_given(region, limits))
         return None, predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
     except (Unsupported, UserError) as error:
         return str(error), None
@@ -201,7 +202,7 @@ def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str)
             raise Refused(f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
         reason, prediction = _cannot_end(region, places, limits.most_stores), None
         if reason is None:
-            reason, prediction = judged(region)
+            reason, prediction = judged(region, limits)
         if reason is None:
             return why, prediction
         if not region.absorbed:
@@ -224,7 +225,7 @@ class Writer:
                 node.meta["val"] = target(*values[0], **values[1])
         else:
             node.meta["val"] = target(*values[0], **values[1])
-        if target in (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default):
+        if target in (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default):
             node.meta["eager_input_vals"] = values  # else Inductor is free in the order of memory, for operators that it has not traced
         return node
 
@@ -254,7 +255,7 @@ def _mode_of(module: GraphModule) -> Optional[FakeTensorMode]:
     return detect_fake_mode([n.meta["val"] for n in module.graph.nodes if isinstance(n.meta.get("val"), torch.Tensor)])
 
 
-def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> bool:
+def replace(module: GraphModule, region: Region, replaced: dict[Node, Node], limits: Limits) -> bool:
     """Puts the operator in the region's place. `replaced`: what stands for results of regions that were replaced.
 
     False, and nothing changes, if such a result comes too late for a reader of this region.
@@ -271,7 +272,7 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
         place = graph.call_function(operator.getitem, ())  # stands until what is put ahead of it is there
     writer = Writer(graph, _mode_of(module))
     with graph.inserting_before(place):
-        made = _written(writer, region, results)
+        made = _written(writer, region, results, limits)
         for node in escaping:
             _again(writer, node, made)
         for size in region.sizes():
@@ -287,17 +288,17 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
     return True
 
 
-def _written(writer: Writer, region: Region, results: list[Node]) -> dict[Node, Node]:
+def _written(writer: Writer, region: Region, results: list[Node], limits: Limits) -> dict[Node, Node]:
     """The call, and what stands for each of the results."""
-    names = ",".join(region.operands.values())
+    names = joined(region.operands.values(), {"spare_sms": limits.spare_sms} if limits.spare_sms else {})
     values = [_as_operand(writer, node, region, axes) for node, axes in region.operands]
     dtype = region.anchor.meta["val"].dtype
     if region.kind == "conv2d":
         moves = [list(m) for m in region.moves[:3]]
-        call = writer.call(torch.ops.unisono.conv2d.default, (region.first, region.second, values, [], one_line(region.text()), names,
-                                                              *moves, region.moves[3], dtype))
+        call = writer.call(torch.ops.unisono.fused_conv2d.default, (region.first, region.second, values, [], one_line(region.text()), names,
+                                                                    *moves, region.moves[3], dtype))
     else:
-        call = writer.call(torch.ops.unisono.gemm.default, (region.first, region.second, values, [], one_line(region.text()), names, dtype))
+        call = writer.call(torch.ops.unisono.fused_gemm.default, (region.first, region.second, values, [], one_line(region.text()), names, dtype))
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
 
 
@@ -391,10 +392,10 @@ def fuse(module: GraphModule, limits: Limits) -> list[dict]:
         taken.update(region.names)
         regions.append((region, row))
     if torch.cuda.is_available():
-        build([region for region, _ in regions])
+        build([region for region, _ in regions], limits)
     replaced: dict[Node, Node] = {}
     for region, row in reversed(regions):  # those that read others' results first
-        if not replace(module, region, replaced):
+        if not replace(module, region, replaced, limits):
             row.update(taken=False, ends="an operand from another region comes after a reader of its result")
     module.graph.lint()
     module.recompile()
