@@ -333,9 +333,19 @@ def _as_before(writer: Writer, value: Node, node: Node, region: Region) -> Node:
             value = writer.call(aten.clone.default, (value,), {"memory_format": order})
         split, permutation = shapes.turned(region.dims[node], region.space)
         if permutation != tuple(range(len(permutation))):
+            split, permutation = _with_units(region.dims[node], split, permutation)
             value = writer.call(aten.permute.default, (writer.reshape(value, split, [region.first, region.second]), list(permutation)))
     value = writer.reshape(value, tuple(before.shape), [region.first, region.second])
     return value
+
+
+def _with_units(dims: shapes.Dims, split: tuple, permutation: tuple) -> tuple[tuple, tuple]:
+    """With the tensor's extents of 1 outermost, so that these have the strides that PyTorch gives them: its kernels ask whether
+    an image of a batch of 1 is channels last by all four strides."""
+    units, order, places = sum(not dim for dim in dims), [], iter(permutation)
+    for dim in dims:
+        order += [next(places) + units for _ in dim] if dim else [sum(o < units for o in order)]
+    return (*(1,) * units, *split), tuple(order)
 
 
 def _is_either(value: Node) -> bool:
