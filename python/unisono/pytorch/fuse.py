@@ -16,7 +16,7 @@ from .. import _native
 from .._native import Conv2d, Device, Gemm, Layout, Unsupported, UserError
 from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
-from . import shapes
+from . import dual, dual_operator, shapes  # noqa: F401
 from .expressions import expression
 from .operators import _is_last
 from .predict import Prediction, bandwidth, predict
@@ -98,8 +98,8 @@ def contraction_of(region: Region) -> Any:
         return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups, layout=layout,
                       dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype])
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
-    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=_is_transposed(region.first),
-                transpose_b=_is_transposed(region.second), dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype])
+    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=_is_transposed(region.first), transpose_b=_is_transposed(region.second),
+                dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype], products=len(region.factors) - 1)
 
 
 def _is_transposed(node: Node) -> bool:
@@ -142,9 +142,14 @@ def judged(region: Region) -> tuple[Optional[str], Optional[Prediction]]:
         return str(error), None
 
 
+def _needed(region: Region) -> list[Node]:
+    """What must be there before the region's call: the anchor stands for its place at the earliest."""
+    return [region.anchor, *region.factors, *(o for o, _ in region.operands)]
+
+
 def _is_placed(region: Region, places: dict[Node, int]) -> bool:
     """Whether every reader of the region's results stands behind its operands."""
-    ready = max(places[n] for n in (region.anchor, region.first, region.second, *(o for o, _ in region.operands)))
+    ready = max(places[n] for n in _needed(region))
     sizes = (user for size in region.sizes() for user in size.users)
     readers = (user for n in region.escaping() for user in n.users if not is_size(user))
     return all(places[user] > ready for user in (*readers, *sizes) if user not in region.names)
@@ -154,13 +159,13 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
     """Why the region cannot end where it does, or None."""
     if any(is_tuple(n) and any(u not in region.names for u in n.users) for n in region.absorbed):
         return "a normalisation whose result is no part of the region"
-    last = (region.absorbed or [region.anchor])[-1].name
+    last = region.values[-1].name
     if not _is_placed(region, places):
         return f"{last} would need an operand that is not there yet"
     stores = sum(region.is_full(n) for n in region.results())
     if stores > most_stores:
         return f"{last} would need {stores} stores, more than most_stores={most_stores}"
-    known = {shapes.expression_of(e) for n in (region.first, region.second, *region.results()) for e in shape_of(n)}
+    known = {shapes.expression_of(e) for n in (*region.factors, *region.results()) for e in shape_of(n)}
     for size in region.sizes():
         if shapes.expression_of(size.meta["val"]) not in known:
             return f"{size.name} asks for an extent that no result has"
@@ -172,9 +177,12 @@ def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[
     kernel serves even the contraction alone."""
     outside: set[Node] = set()  # nodes outside that read a value of the region, directly or through others
     why, none = "nothing reads its result but the graph's output", True
-    for node in nodes[places[region.anchor] + 1:]:
+    own = set(region.members)
+    for node in nodes[min(places[n] for n in (region.anchor, *region.heads)):]:
         if node.op == "output":
             break
+        if node in own:
+            continue
         reads = [n for n in node.all_input_nodes if n in region.names or n in outside]
         if not reads or is_size(node):
             continue
@@ -258,13 +266,13 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
     False, and nothing changes, if such a result comes too late for a reader of this region.
     """
     graph, results, escaping = module.graph, region.results(), region.escaping()
-    region.first, region.second = (replaced.get(n, n) for n in (region.first, region.second))
+    region.first, region.second, region.third = (replaced.get(n, n) for n in (region.first, region.second, region.third))
     region.operands = {(replaced.get(n, n), axes): name for (n, axes), name in region.operands.items()}
     region.placed = {replaced.get(n, n): dims for n, dims in region.placed.items()}
     order = {n: i for i, n in enumerate(graph.nodes)}
     if not _is_placed(region, order):
         return False
-    last = max((region.anchor, region.first, region.second, *(n for n, _ in region.operands)), key=order.__getitem__)
+    last = max(_needed(region), key=order.__getitem__)
     with graph.inserting_after(last):
         place = graph.call_function(operator.getitem, ())  # stands until what is put ahead of it is there
     writer = Writer(graph, _mode_of(module))
@@ -273,14 +281,14 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
         for node in escaping:
             _again(writer, node, made)
         for size in region.sizes():
-            tensors = [region.first, region.second, *(made[n] for n in results)]
+            tensors = [*region.factors, *(made[n] for n in results)]
             size.replace_all_uses_with(writer.extent(size.meta["val"], tensors))
             graph.erase_node(size)
     graph.erase_node(place)
     for node in escaping:
         replaced[node] = made[node]
         node.replace_all_uses_with(made[node], delete_user_cb=lambda user: user not in region.names)
-    for node in reversed((region.anchor, *region.absorbed)):
+    for node in sorted(region.members, key=order.__getitem__, reverse=True):
         graph.erase_node(node)
     return True
 
@@ -294,6 +302,8 @@ def _written(writer: Writer, region: Region, results: list[Node]) -> dict[Node, 
         moves = [list(m) for m in region.moves[:3]]
         call = writer.call(torch.ops.unisono.conv2d.default, (region.first, region.second, values, [], region.text(), names,
                                                               *moves, region.moves[3], dtype))
+    elif region.third is not None:
+        call = writer.call(torch.ops.unisono.dual_gemm.default, (*region.factors, values, [], region.text(), names, dtype))
     else:
         call = writer.call(torch.ops.unisono.gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
@@ -365,11 +375,8 @@ def _first_write(nodes: list[Node]) -> int:
                  and n.target._schema.is_mutable), len(nodes))
 
 
-def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
-    """The region of an anchor. Raises Refused."""
-    if node.target in BACKWARD_CONTRACTIONS:
-        raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
-    region = anchor_of(node, limits.without)
+def _finished(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
+    """Grows it, and fills the row. Raises Refused."""
     row["flop"] = contraction_of(region).flop
     row["ends"], prediction = grow(region, nodes, places, taken, limits)
     if prediction is not None:
@@ -381,6 +388,39 @@ def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[No
     return region
 
 
+def _dual(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Optional[Region]:
+    """The region of two products that begins with this one, if a value reads both and one kernel serves them."""
+    if node.target not in dual.PRODUCTS or limits.without & {"products", "pairs"} or limits.minimum_operators > 2:
+        return None
+    try:
+        _check(node, *(a for a in node.args if is_tensor(a)))
+        halves = dual.halves_of(node, places, limits.without)
+        for region in [halves] if halves else dual.pair_of(node, nodes, places, taken, limits.without):
+            trial = dict(row)
+            try:
+                _finished(region, nodes, places, taken, limits, trial)
+            except Refused:
+                continue
+            if dual.joins(region):
+                row.update(trial)
+                return region
+    except Refused:
+        pass
+    return None
+
+
+def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
+    """The region of an anchor. Raises Refused."""
+    if node.target in BACKWARD_CONTRACTIONS:
+        raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
+    return _dual(node, nodes, places, taken, limits, row) or _finished(anchor_of(node, limits.without), nodes, places, taken, limits, row)
+
+
+def _part_of(row: dict, node: Node) -> dict:
+    """The row of the second product of a pair, whose arithmetic the first one's row has."""
+    return {**_row(node), "taken": True, "part_of": row["anchor"], "ends": f"the second product of {row['anchor']}'s kernel"}
+
+
 def fuse(module: GraphModule, limits: Limits) -> list[dict]:
     """Fuses in place; returns a row of the report for each contraction."""
     nodes = list(module.graph.nodes)
@@ -388,7 +428,7 @@ def fuse(module: GraphModule, limits: Limits) -> list[dict]:
     ahead = nodes[:_first_write(nodes)]
     rows, regions, taken = [], [], set()
     for node in ahead:
-        if node.op != "call_function" or node.target not in (*CONTRACTIONS, *BACKWARD_CONTRACTIONS):
+        if node.op != "call_function" or node.target not in (*CONTRACTIONS, *BACKWARD_CONTRACTIONS) or node in taken:
             continue
         rows.append(row := _row(node))
         try:
@@ -396,14 +436,18 @@ def fuse(module: GraphModule, limits: Limits) -> list[dict]:
         except Refused as reason:
             row["ends"] = str(reason)
             continue
-        taken.update(region.names)
+        taken.update(region.members)
         regions.append((region, row))
+        rows += [_part_of(row, n) for n in region.heads if n is not node and n.target in CONTRACTIONS]
     if torch.cuda.is_available():
         build([region for region, _ in regions])
     replaced: dict[Node, Node] = {}
     for region, row in reversed(regions):  # those that read others' results first
         if not replace(module, region, replaced):
             row.update(taken=False, ends="an operand from another region comes after a reader of its result")
+            for other in rows:
+                if other.get("part_of") == row["anchor"]:
+                    other.update(taken=False, ends=row["ends"])
     module.graph.lint()
     module.recompile()
     return rows

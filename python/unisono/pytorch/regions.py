@@ -86,6 +86,27 @@ class Region:
     history: list[tuple[int, int]] = field(default_factory=list)  # lines and operands ahead of each absorbed node
     absorbed: list[Node] = field(default_factory=list)
     without: frozenset = frozenset()  # kinds of fusion that are switched off
+    third: Optional[Node] = None  # the second right matrix of a dual product
+    heads: list[Node] = field(default_factory=list)  # values that the contraction itself gives: the anchor; of a dual product its two results
+    hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
+
+    def __post_init__(self) -> None:
+        self.heads = self.heads or [self.anchor]
+
+    @property
+    def values(self) -> list[Node]:
+        """All that is computed here and has a name."""
+        return [*self.heads, *self.absorbed]
+
+    @property
+    def members(self) -> list[Node]:
+        """All nodes that the call replaces."""
+        return [*self.hidden, *self.values]
+
+    @property
+    def factors(self) -> list[Node]:
+        """What is multiplied."""
+        return [self.first, self.second, *([self.third] if self.third is not None else [])]
 
     @property
     def whole(self) -> shapes.Dims:
@@ -148,12 +169,12 @@ class Region:
 
     def escaping(self) -> list[Node]:
         """Values that nodes outside read."""
-        return [n for n in (self.anchor, *self.absorbed)
+        return [n for n in self.values
                 if any(user not in self.names and not is_size(user) for user in n.users) and not is_tuple(n)]
 
     def sizes(self) -> list[Node]:
         """Nodes outside that ask for extents of the region's values."""
-        return [user for n in (self.anchor, *self.absorbed) for user in n.users if is_size(user)]
+        return [user for n in self.members for user in n.users if is_size(user)]
 
     def results(self) -> list[Node]:
         """The stores: each value that escapes, once for all of its aliases."""

@@ -11,7 +11,7 @@ from .expressions import HANDLERS
 from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .regions import aten
 
-OURS = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default)
+OURS = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default, torch.ops.unisono.dual_gemm.default)
 
 
 class Report:
@@ -23,13 +23,13 @@ class Report:
     @property
     def regions(self) -> int:
         """Calls of Unisono in the graph."""
-        return sum(row["taken"] for row in self.rows)
+        return sum(row["taken"] and "part_of" not in row for row in self.rows)
 
     @property
     def share_of_flop(self) -> float:
         """Of the arithmetic of all contractions that could be regions, the part that is in regions; 1 if there are none."""
         whole = sum(row.get("flop", 0) for row in self.rows)
-        return sum(row["flop"] for row in self.rows if row["taken"]) / whole if whole else 1.0
+        return sum(row.get("flop", 0) for row in self.rows if row["taken"]) / whole if whole else 1.0
 
     @property
     def left(self) -> list[dict]:
@@ -41,11 +41,13 @@ class Report:
                            "contractions": self.rows}, indent=1)
 
     def __str__(self) -> str:
-        lines = [f"unisono: {self.regions} of {len(self.rows)} contractions with their epilogues as one kernel each ({self.kind})"]
+        taken = sum(row["taken"] for row in self.rows)
+        lines = [f"unisono: {taken} of {len(self.rows)} contractions with their epilogues as {'one kernel each' if taken == self.regions else f'{self.regions} kernels'} ({self.kind})"]
         lines += [self.note] if self.note else []
         for row in self.rows:
             lines.append(f"  {row['anchor']}: {row['operator']} {row['shape']} {row['dtype']}: "
-                         + ("one kernel with " + ", ".join(row["fused"]) if row["taken"] else "left to PyTorch"))
+                         + (f"in {row['part_of']}'s kernel" if "part_of" in row and row["taken"] else
+                            "one kernel with " + ", ".join(row["fused"]) if row["taken"] else "left to PyTorch"))
             if "predicted_us" in row:
                 lines.append(f"      predicted: {row['predicted_us']} µs, PyTorch's kernels {row['predicted_us_of_pytorch']} µs")
             lines.append("      ends: " + row["ends"].replace("\n", "\n      "))
