@@ -2,71 +2,78 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
 from typing import Any, Optional, Sequence
 
 import torch
 from torch import Tensor
 
-from .. import functional
-from .._native import DType, Gemm, UserError
-from ..launches import Launcher
-from ..operands import Space
-from ..tensors import View, view
-from .operators import _as_list, _fake, _gemm_space, _graph, _out_dtype, _split
+from .. import _native
+from .._native import Gemm, UserError
+from ..operands import Space, operand_view, store_shape
+from ..tensors import View, empty, torch_dtypes, view
 
 
-@dataclass(frozen=True)
-class Rights:
-    """Both right matrices where functional calls have one."""
-
-    views: tuple[View, View]
-
-    @property
-    def dtype(self) -> DType:
-        return self.views[0].dtype
-
-    @property
-    def strides(self) -> tuple:
-        return tuple(v.strides for v in self.views)
-
-    def native(self) -> tuple:
-        return tuple(v.native() for v in self.views)
+@functools.lru_cache(512)
+def _graph(text: str) -> Any:
+    return _native.parse(text)
 
 
-class DualLauncher(Launcher):
-    """On a GPU each call brings its arguments anew, with a workspace of the library's."""
-
-    def enqueue(self, executable: Any, a: View, b: Rights, operands: dict, outputs: dict, stream: int, allocate: Any) -> None:
-        executable.enqueue(a.native(), b.native(), {n: v.native() if isinstance(v, View) else v for n, v in operands.items()},
-                           outputs={n: v.native() for n, v in outputs.items()}, stream=stream)
+def _stores(text: str, space: Space) -> list[tuple]:
+    """[(name, shape, dtype)] of the results."""
+    return [(s.name, store_shape(s.name, s.axes, s.form, s.channels, space), s.dtype) for s in _graph(text).stores]
 
 
-def dual_gemm_now(a: Tensor, b0: Tensor, b1: Tensor, epilogue: str, out_dtype: DType, operands: dict) -> Any:
-    """a: (m,k), b0 and b1: (k,n) that lie alike; the epilogue reads acc0 and acc1. Results as those of `unisono.gemm`."""
-    first, rights = view("a", a), (view("b0", b0), view("b1", b1))
-    if any(len(v.shape) != 2 for v in (first, *rights)) or rights[0].shape != rights[1].shape or first.shape[1] != rights[0].shape[0]:
-        raise UserError(f"dual_gemm: a has shape {first.shape}, b0 {rights[0].shape}, b1 {rights[1].shape}; expected (m,k) and twice (k,n)")
-    if rights[0].dtype != rights[1].dtype or rights[0].strides != rights[1].strides:
-        raise UserError(f"dual_gemm: b0 has strides {rights[0].strides} and {rights[0].dtype.name}, b1 {rights[1].strides} and "
-                        f"{rights[1].dtype.name}; expected both alike")
-    (m, k), n = first.shape, rights[0].shape[1]
-    first, turned_a = functional._oriented(first)
-    turned_b = functional._oriented(rights[0])[1]
-    rights = Rights(tuple(functional._oriented(v)[0] for v in rights))
-    contraction = Gemm(m=m, n=n, k=k, transpose_a=turned_a, transpose_b=turned_b, dtype_a=first.dtype, dtype_b=rights.dtype, products=2)
-    identity = ("dual_gemm", m, n, k, turned_a, turned_b)
-    return functional._run(contraction, identity, first, rights, a, epilogue, operands, Space(1, (m,), n, False, False, False), out_dtype,
-                           None, {}, DualLauncher)
+def _turned(x: View) -> tuple[View, bool]:
+    """The matrix as it lies in memory, and whether it is a transpose there."""
+    is_turned = x.strides[0] == 1 and x.strides[1] != 1 and x.shape[1] > 1
+    return (x.permuted((1, 0)) if is_turned else x), is_turned
+
+
+@functools.lru_cache(4096)
+def _compiled(text: str, m: int, n: int, k: int, turned: tuple[bool, bool], dtype: Any, operands: tuple, device: Any, index: int) -> Any:
+    """operands: ((name, dtype), …)."""
+    graph = _graph(text)
+    options = {"storage": dict(operands), "device": device, "device_index": index}
+    if device == _native.Device.cuda:
+        options["device_scalars"] = [o.name for o in graph.operands if o.axes == ""]
+    contraction = Gemm(m=m, n=n, k=k, transpose_a=turned[0], transpose_b=turned[1], dtype_a=dtype, dtype_b=dtype, products=2)
+    return _native.compile(contraction, graph, **options)
+
+
+def _check(a: Tensor, b0: Tensor, b1: Tensor) -> None:
+    if any(t.dim() != 2 for t in (a, b0, b1)) or b0.shape != b1.shape or a.shape[1] != b0.shape[0]:
+        raise UserError(f"dual_gemm: a has shape {tuple(a.shape)}, b0 {tuple(b0.shape)}, b1 {tuple(b1.shape)}; expected (m,k) and twice (k,n)")
+    if len({t.dtype for t in (a, b0, b1)}) > 1 or len({t.device for t in (a, b0, b1)}) > 1 or b0.stride() != b1.stride():
+        raise UserError(f"dual_gemm: b0 is {b0.dtype} on {b0.device} with strides {b0.stride()}, b1 {b1.dtype} on {b1.device} with "
+                        f"{b1.stride()}, a {a.dtype} on {a.device}; expected all alike")
 
 
 @torch.library.custom_op("unisono::dual_gemm", mutates_args=())
-def dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-              out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    return _as_list(dual_gemm_now(a, b0, b1, epilogue, _out_dtype(a, out_dtype), _split(names, scalars, operands)))
+def dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], epilogue: str, names: str) -> list[Tensor]:
+    """a: (m,k), b0 and b1: (k,n) that lie alike; the epilogue reads acc0 and acc1, and operands by `names` in their order."""
+    _check(a, b0, b1)
+    (m, k), n = a.shape, b0.shape[1]
+    space = Space(1, (m,), n, False, False, False)
+    (left, turned_a), (right, turned_b), (right1, _) = map(_turned, (view("a", a), view("b0", b0), view("b1", b1)))
+    axes = {o.name: o.axes for o in _graph(epilogue).operands}
+    given = {name: view(name, t) for name, t in zip(filter(None, names.split(",")), operands)}
+    executable = _compiled(epilogue, m, n, k, (turned_a, turned_b), left.dtype, tuple((name, v.dtype) for name, v in given.items()),
+                           left.device, left.index)
+    results = [empty(a, shape, dtype) for _, shape, dtype in _stores(epilogue, space)]
+    bound = {name: operand_view(name, v, axes[name], space).native() for name, v in given.items()}
+    outputs = {name: space.to_native(view(name, t)).native() for (name, shape, _), t in zip(_stores(epilogue, space), results)}
+    rights = right.native(), right1.native()
+    if a.is_cuda:
+        with torch.cuda.device(a.device):
+            executable.enqueue(left.native(), rights, bound, outputs=outputs, stream=torch.cuda.current_stream().cuda_stream)
+    else:
+        executable.run(left.native(), rights, bound, outputs=outputs)
+    return results
 
 
 @dual_gemm.register_fake
-def _(a, b0, b1, operands, scalars, epilogue, names, out_dtype):
-    space = _gemm_space(a, b0)
-    return _fake(a, _graph(epilogue, _split(names, scalars, operands), _out_dtype(a, out_dtype), space), space)
+def _(a, b0, b1, operands, epilogue, names):
+    space = Space(1, (a.shape[0],), b0.shape[1], False, False, False)
+    kinds = {d: t for t, d in torch_dtypes().items()}
+    return [torch.empty(shape, dtype=kinds[dtype], device=a.device) for _, shape, dtype in _stores(epilogue, space)]

@@ -17,9 +17,10 @@ from .._native import Conv2d, Device, Gemm, Layout, Unsupported, UserError
 from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
 from . import dual, dual_operator, shapes  # noqa: F401
-from .expressions import expression
+from .expressions import NORMALISATIONS, expression
+from .decompositions import merge_duplicates
 from .operators import _is_last
-from .predict import Prediction, bandwidth, predict
+from .predict import Prediction, bandwidth, has_bias_pass, predict
 from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
 
 CONTRACTIONS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
@@ -204,16 +205,24 @@ def work_of(region: Region) -> list[Node]:
 
 
 def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str) -> tuple[str, Optional[Prediction]]:
+    is_pass = has_bias_pass(region) and region.anchor.meta["val"].device.type == "cuda"
+    too_slow = ""
     while True:
-        if (count := len(work_of(region))) < limits.minimum_operators:
-            raise Refused(f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
+        if (count := len(work_of(region))) + is_pass < limits.minimum_operators:
+            raise Refused(too_slow or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
         reason, prediction = _cannot_end(region, places, limits.most_stores), None
         if reason is None:
             reason, prediction = judged(region)
+        if reason is None and prediction is not None and prediction.gain < limits.minimum_gain:
+            reason = f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, " \
+                     f"PyTorch's kernels {prediction.theirs:.1f} µs"
+            too_slow = too_slow or reason
+            while len(region.absorbed) > 1 and region.absorbed[-1].target not in NORMALISATIONS:
+                region.drop_last()  # what costs is a reduction
         if reason is None:
             return why, prediction
         if not region.absorbed:
-            raise Refused(reason)
+            raise Refused(too_slow or reason)
         why = reason
         region.drop_last()
 
@@ -303,7 +312,7 @@ def _written(writer: Writer, region: Region, results: list[Node]) -> dict[Node, 
         call = writer.call(torch.ops.unisono.conv2d.default, (region.first, region.second, values, [], region.text(), names,
                                                               *moves, region.moves[3], dtype))
     elif region.third is not None:
-        call = writer.call(torch.ops.unisono.dual_gemm.default, (*region.factors, values, [], region.text(), names, dtype))
+        call = writer.call(torch.ops.unisono.dual_gemm.default, (*region.factors, values, region.text(), names))
     else:
         call = writer.call(torch.ops.unisono.gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
@@ -336,12 +345,12 @@ def _as_operand(writer: Writer, node: Node, region: Region, axes: str) -> Node:
 def _as_before(writer: Writer, value: Node, node: Node, region: Region) -> Node:
     """The result in the shape and memory order that the graph had."""
     before = node.meta["val"]
-    if region.is_full(node):
+    if region.is_full(node) or node in region.forms:
         order = region.order_of(node)
         is_last = region.kind == "conv2d" and region.space.native_channels_last
         if region.kind == "conv2d" and is_last != (order is torch.channels_last) and not _is_either(value):
             value = writer.call(aten.clone.default, (value,), {"memory_format": order})
-        split, permutation = shapes.turned(region.dims[node], region.space)
+        split, permutation = ((), ()) if node in region.forms else shapes.turned(region.dims[node], region.space)
         if permutation != tuple(range(len(permutation))):
             split, permutation = _with_units(region.dims[node], split, permutation)
             value = writer.call(aten.permute.default, (writer.reshape(value, split, [region.first, region.second]), list(permutation)))
@@ -367,7 +376,19 @@ def _is_either(value: Node) -> bool:
 def _row(node: Node) -> dict:
     shape = [e if isinstance(e, int) else str(e) for e in shape_of(node)] if is_tensor(node) else None
     dtype = str(node.meta["val"].dtype) if is_tensor(node) else None
-    return {"anchor": node.name, "operator": str(node.target), "shape": shape, "dtype": dtype, "fused": [], "stores": 0, "taken": False}
+    return {"anchor": node.name, "operator": str(node.target), "shape": shape, "dtype": dtype, "fused": [], "stores": 0, "taken": False,
+            **({"flop": flop} if node.target in CONTRACTIONS and (flop := _flop(node)) else {})}
+
+
+def _flop(node: Node) -> int:
+    """Of any contraction, in the example, also of those that no region takes; 0 where nobody knows its sizes."""
+    try:
+        if node.target is aten.convolution.default:  # each pixel, of the input if transposed, meets the whole filter
+            image = hinted(node.args[0] if node.args[6] else node)
+            return 2 * image[0] * shapes.product(image[2:]) * shapes.product(hinted(node.args[1]))
+        return 2 * shapes.product(hinted(node)) * hinted(node.args[-2])[-1]
+    except Refused:
+        return 0
 
 
 def _first_write(nodes: list[Node]) -> int:
@@ -377,13 +398,9 @@ def _first_write(nodes: list[Node]) -> int:
 
 def _finished(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
     """Grows it, and fills the row. Raises Refused."""
-    row["flop"] = contraction_of(region).flop
     row["ends"], prediction = grow(region, nodes, places, taken, limits)
     if prediction is not None:
         row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
-        if prediction.gain < limits.minimum_gain:
-            raise Refused(f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, "
-                          f"PyTorch's kernels {prediction.theirs:.1f} µs")
     row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()), epilogue=region.text())
     return region
 
@@ -423,6 +440,7 @@ def _part_of(row: dict, node: Node) -> dict:
 
 def fuse(module: GraphModule, limits: Limits) -> list[dict]:
     """Fuses in place; returns a row of the report for each contraction."""
+    merge_duplicates(module.graph)
     nodes = list(module.graph.nodes)
     places = {n: i for i, n in enumerate(nodes)}
     ahead = nodes[:_first_write(nodes)]

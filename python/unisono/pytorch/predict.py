@@ -53,14 +53,20 @@ def passes(region: Region) -> int:
     return statistics + 1
 
 
+def has_bias_pass(region: Region) -> bool:
+    """PyTorch adds the bias of a convolution in a pass of its own, cuBLAS that of a product in its kernel."""
+    return region.kind == "conv2d" and region.anchor.args[2] is not None
+
+
 def predict(region: Region, contraction: Any, explanation: Any, bytes_a_second: float) -> Prediction:
     """explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is alone."""
     alone = _native.explain(contraction, _native.parse(_bare(region)), device=Device.cuda,
                             device_index=region.anchor.meta["val"].device.index or 0)
-    moved = passes(region) * sum(map(_bytes, region.heads)) if region.absorbed else 0
+    behind = passes(region) if region.absorbed or has_bias_pass(region) else 0
+    moved = behind * sum(map(_bytes, region.heads))
     moved += sum(_bytes(node) for node, _ in region.operands)
-    moved += sum(_bytes(node) for node in region.results() if node not in region.heads)
-    more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * passes(region) if region.absorbed else 0.0
+    moved += sum(_bytes(node) for node in region.results() if node not in region.heads or not region.absorbed)
+    more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * behind if behind else 0.0
     return Prediction(explanation.predicted_us, alone.predicted_us + more)
 
 

@@ -88,6 +88,7 @@ class Region:
     without: frozenset = frozenset()  # kinds of fusion that are switched off
     third: Optional[Node] = None  # the second right matrix of a dual product
     heads: list[Node] = field(default_factory=list)  # values that the contraction itself gives: the anchor; of a dual product its two results
+    forms: dict[Node, tuple] = field(default_factory=dict)  # {node: (form, the value that is stored so)}: pooled and upsampled values
     hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
 
     def __post_init__(self) -> None:
@@ -160,6 +161,7 @@ class Region:
     def drop_last(self) -> None:
         node = self.absorbed.pop()
         del self.names[node], self.dims[node]
+        self.forms.pop(node, None)
         self._forget(self.history.pop())
 
     def _forget(self, before: tuple[int, int]) -> None:
@@ -180,11 +182,13 @@ class Region:
         """The stores: each value that escapes, once for all of its aliases."""
         escaping = self.escaping()
         alone = {source: [n for n in escaping if source_of(n) is source] for source in map(source_of, escaping)}
-        return [found[0] if len(found) == 1 and source not in escaping else source for source, found in alone.items()]
+        stored = [found[0] if len(found) == 1 and source not in escaping else source for source, found in alone.items()]
+        whole = [x for n, (form, x) in self.forms.items() if n in stored and form == "max_pool_2x2"]  # stored whole, too
+        return stored + [x for x in dict.fromkeys(whole) if not any(self.names[n] == self.names[x] for n in stored if n not in self.forms)]
 
     def is_full(self, node: Node) -> bool:
         """Whether a value has an element for each row and column."""
-        return shapes.product(shape_of(node)) == shapes.product(self.space.shape_mn)
+        return node not in self.forms and shapes.product(shape_of(node)) == shapes.product(self.space.shape_mn)
 
     def unstorable(self) -> Optional[str]:
         """Why a result cannot be stored where and as PyTorch would have it, or None."""
@@ -192,7 +196,7 @@ class Region:
             value, dims = node.meta["val"], self.dims[node]
             if value.dtype not in FLOATS:
                 return f"{node.name} is {value.dtype}, and read outside"
-            if not self.is_full(node) and (not shapes.is_in_order(dims, self.space) or shapes.axes_of(dims, self.space) is None):
+            if not self.is_full(node) and node not in self.forms and (not shapes.is_in_order(dims, self.space) or shapes.axes_of(dims, self.space) is None):
                 return f"{node.name} of shape {tuple(value.shape)} lies in another order than the contraction's values"
             if self.order_of(node) is None:
                 return f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last"
@@ -201,6 +205,9 @@ class Region:
     def order_of(self, node: Node) -> Optional[torch.memory_format]:
         """The memory format in which the result must lie so that a view of it has the node's strides; None if there is none."""
         wanted, shape = [shapes.hint(s) for s in node.meta["val"].stride()], hinted(node)
+        if node in self.forms:
+            return next((order for order in (torch.contiguous_format, torch.channels_last)
+                         if all(s == w for s, w, e in zip(torch.empty(shape, device="meta", memory_format=order).stride(), wanted, shape) if e != 1)), None)
         stored = tuple(shapes.hint(e) for e in self.space.shape_mn) if self.is_full(node) else shape
         split, permutation = shapes.turned(self.dims[node], self.space)
         is_turned = self.is_full(node) and permutation != tuple(range(len(permutation)))
@@ -222,5 +229,6 @@ class Region:
         kinds = torch_dtypes()
         lines = [line for _, line in self.lines if line]
         for i, node in enumerate(self.results()):
-            lines.append(f"store {self.names[node]} as y{i} : {kinds[node.meta['val'].dtype].name}")
+            value = f"{self.forms[node][0]}({self.names[node]})" if node in self.forms else self.names[node]
+            lines.append(f"store {value} as y{i} : {kinds[node.meta['val'].dtype].name}")
         return "\n".join(lines) + "\n"
