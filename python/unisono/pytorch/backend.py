@@ -16,9 +16,10 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
 from .._native import Unsupported, UserError
+from .concatenations import place
 from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
-from .fuse import Limits, fuse
+from .fuse import Limits, concatenated, fuse
 from .layouts import relax, simplify
 from .report import Report, count
 
@@ -68,7 +69,10 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
         return
     rows = fuse(graph, limits)
     simplify(graph)
-    report = Report(rows, "", kind, count(graph))
+    counts = count(graph)
+    if "concatenations" not in without:
+        counts["concatenations without copies"] = place(graph, *concatenated())
+    report = Report(rows, "", kind, counts)
     _publish(report, options)
     if options["strict"] and report.left:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")

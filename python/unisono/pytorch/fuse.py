@@ -438,6 +438,12 @@ def _part_of(row: dict, node: Node) -> dict:
     return {**_row(node), "taken": True, "part_of": row["anchor"], "ends": f"the second product of {row['anchor']}'s kernel"}
 
 
+def concatenated() -> tuple[Any, set]:
+    """The operator whose results may lie in slices of a concatenation, and those that take dense tensors alone."""
+    ours = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default, torch.ops.unisono.dual_gemm.default)
+    return ours[0], {*ours, torch.ops.unisono.conv2d_into.default, *CONTRACTIONS, *BACKWARD_CONTRACTIONS}
+
+
 def fuse(module: GraphModule, limits: Limits) -> list[dict]:
     """Fuses in place; returns a row of the report for each contraction."""
     merge_duplicates(module.graph)

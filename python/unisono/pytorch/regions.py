@@ -61,6 +61,15 @@ def is_tuple(node: Node) -> bool:
     return isinstance(node.meta.get("val"), (tuple, list))
 
 
+def repeated(node: Node, space: Space) -> Optional[Node]:
+    """The vector [n] that a value [b,n] repeats for each image: an instance norm's scale is written out so."""
+    while node.target in RESHAPED:
+        node = node.args[0]
+    if node.target is not aten.repeat.default or len(node.args[1]) != 1 or shape_of(node.args[0]) != (space.cols,):
+        return None
+    return node.args[0] if shapes.expression_of(node.args[1][0]) == shapes.expression_of(space.images) else None
+
+
 def source_of(node: Node) -> Node:
     """The value of which a node is an alias or a view, or the node itself."""
     while node.target in ALIASES:
@@ -141,6 +150,8 @@ class Region:
         if "operands" in self.without and axes is None:
             raise Refused(f"{x.name} is a tensor, and without=('operands',) asks for none but biases")
         axes = self.axes_of(x, self.whole if dims is None else dims) if axes is None else axes
+        if axes == "bn" and (vector := repeated(x, self.space)) is not None:
+            x, axes = vector, "n"
         name = self.operands.setdefault((x, axes), f"o{len(self.operands)}")
         return f"{name}[{','.join(axes)}]"
 
