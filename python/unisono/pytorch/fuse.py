@@ -13,10 +13,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 from .. import _native
-from .._native import Conv2d, Device, Gemm, Layout, Unsupported, UserError
+from .._native import Conv2d, ConvTranspose2d, Device, Gemm, Layout, Unsupported, UserError
 from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
-from . import dual, dual_operator, shapes  # noqa: F401
+from . import concatenations, direct, dual, shapes  # noqa: F401  (operators)
 from .expressions import NORMALISATIONS, expression
 from .decompositions import merge_duplicates
 from .operators import _is_last
@@ -55,13 +55,13 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
     if (kind := "convolutions" if is_convolution else "products") in without:
         raise Refused(f"switched off by without=('{kind}',)")
     if is_convolution:
-        x, w, bias, stride, padding, dilation, transposed, _, groups = node.args
-        if transposed or len(stride) != 2:
-            raise Refused("a transposed convolution" if transposed else "a convolution of one or three dimensions")
+        x, w, bias, stride, padding, dilation, transposed, more, groups = node.args
+        if len(stride) != 2:
+            raise Refused("a convolution of one or three dimensions")
         _check(node, x, w)
         n, k, *rows = shape_of(node)
         region = Region(node, "conv2d", x, w, Space(n, tuple(rows), k, True, _is_last_example(x, w)),
-                        (tuple(stride), tuple(padding), tuple(dilation), groups), without=without)
+                        (tuple(stride), tuple(padding), tuple(dilation), groups), without=without, output_padding=tuple(more) if transposed else None)
     else:
         bias, (a, b) = (None, node.args) if node.target is not aten.addmm.default else (node.args[0], node.args[1:3])
         _check(node, a, b)
@@ -93,11 +93,12 @@ def contraction_of(region: Region) -> Any:
     kinds = torch_dtypes()
     first, second = region.first.meta["val"], region.second.meta["val"]
     if region.kind == "conv2d":
-        (n, c, h, w), (k, _, r, s) = hinted(region.first), hinted(region.second)
+        (n, c, h, w), (*_, r, s) = hinted(region.first), hinted(region.second)
         stride, padding, dilation, groups = region.moves
         layout = Layout.nhwc if region.space.native_channels_last else Layout.nchw
-        return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups, layout=layout,
-                      dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype])
+        make, more = (Conv2d, {}) if region.output_padding is None else (ConvTranspose2d, {"output_pad": region.output_padding})
+        return make(n=n, h=h, w=w, c=c, k=hinted(region.anchor)[1], r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups,
+                    layout=layout, dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype], **more)
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
     return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=_is_transposed(region.first), transpose_b=_is_transposed(region.second),
                 dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype], products=len(region.factors) - 1)
@@ -307,8 +308,11 @@ def _written(writer: Writer, region: Region, results: list[Node]) -> dict[Node, 
     names = ",".join(region.operands.values())
     values = [_as_operand(writer, node, region, axes) for node, axes in region.operands]
     dtype = region.anchor.meta["val"].dtype
-    if region.kind == "conv2d":
-        moves = [list(m) for m in region.moves[:3]]
+    moves = [list(m) for m in region.moves[:3]]
+    if region.output_padding is not None:
+        call = writer.call(torch.ops.unisono.conv_transpose2d.default, (region.first, region.second, values, region.text(), names, *moves,
+                                                                        list(region.output_padding), region.moves[3]))
+    elif region.kind == "conv2d":
         call = writer.call(torch.ops.unisono.conv2d.default, (region.first, region.second, values, [], region.text(), names,
                                                               *moves, region.moves[3], dtype))
     elif region.third is not None:
@@ -440,8 +444,9 @@ def _part_of(row: dict, node: Node) -> dict:
 
 def concatenated() -> tuple[Any, set]:
     """The operator whose results may lie in slices of a concatenation, and those that take dense tensors alone."""
-    ours = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default, torch.ops.unisono.dual_gemm.default)
-    return ours[0], {*ours, torch.ops.unisono.conv2d_into.default, *CONTRACTIONS, *BACKWARD_CONTRACTIONS}
+    ops = torch.ops.unisono
+    ours = (ops.conv2d.default, ops.gemm.default, ops.dual_gemm.default, ops.conv_transpose2d.default)
+    return ours[0], {*ours, ops.conv2d_into.default, ops.conv_transpose2d_into.default, *CONTRACTIONS, *BACKWARD_CONTRACTIONS}
 
 
 def fuse(module: GraphModule, limits: Limits) -> list[dict]:

@@ -97,6 +97,7 @@ class Region:
     without: frozenset = frozenset()  # kinds of fusion that are switched off
     third: Optional[Node] = None  # the second right matrix of a dual product
     heads: list[Node] = field(default_factory=list)  # values that the contraction itself gives: the anchor; of a dual product its two results
+    output_padding: Optional[tuple] = None  # of a transposed convolution; None of others
     forms: dict[Node, tuple] = field(default_factory=dict)  # {node: (form, the value that is stored so)}: pooled and upsampled values
     hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
 

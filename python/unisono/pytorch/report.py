@@ -11,7 +11,8 @@ from .expressions import HANDLERS
 from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .regions import aten
 
-OURS = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default, torch.ops.unisono.dual_gemm.default)
+OURS = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default, torch.ops.unisono.dual_gemm.default, torch.ops.unisono.conv_transpose2d.default,
+        torch.ops.unisono.conv2d_into.default, torch.ops.unisono.conv_transpose2d_into.default)
 
 
 class Report:
