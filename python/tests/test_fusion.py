@@ -338,7 +338,7 @@ LOSSES = {
 
 
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize("rest", ["eager", "inductor"])
+@pytest.mark.parametrize("rest", ["eager", pytest.param("inductor", marks=pytest.mark.long)])
 def test_losses(name, rest):
     report = run(lambda a, w, t: LOSSES[name](a @ w, t), torch.randn(24, 16), torch.randn(16, 8), torch.rand(24, 8), regions=1, rest=rest)
     assert not report.counts["standalone behind a contraction"], str(report)

@@ -14,7 +14,7 @@ from .regions import ALIASES, aten
 
 # Kept whole where PyTorch's eager mode runs the rest of an inference graph: it has kernels for each of them
 WHOLE = (aten.native_group_norm, aten.native_layer_norm, aten.silu, aten.gelu, aten.mish, aten.hardswish, aten.hardsigmoid,
-         aten.leaky_relu, aten.hardtanh, aten.addmm)
+         aten.leaky_relu, aten.hardtanh, aten.addmm, aten.cat)
 
 
 def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], images: int, channels: int, inner: int, groups: int,
