@@ -21,9 +21,13 @@ from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
 from .fuse import Limits, concatenated, fuse
 from .layouts import relax, simplify
-from .report import Report, count
+from .report import Report, count, nodes_of
 
-OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": 0.0, "without": (), "strict": False, "report": None}
+OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (), "strict": False, "report": None}
+
+# By how much a region must be predicted to be faster where minimum_gain is not given. A training step must not become slower by an
+# error of the prediction: what gains less is left to Inductor
+GAINS = {"inference": 0.0, "forward": 0.1, "backward": 0.1}
 
 _reports: list[Report] = []
 
@@ -52,7 +56,7 @@ def _checked(options: dict, more: dict) -> dict:
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
     for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("minimum_gain", numbers.Real, "a number")):
-        if not isinstance(chosen[name], kind):
+        if not isinstance(chosen[name], kind) and not (name == "minimum_gain" and chosen[name] is None):
             raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected {called}")
     without = chosen["without"]
     if isinstance(without, str) or not set(without) <= set(FUSIONS):
@@ -63,16 +67,18 @@ def _checked(options: dict, more: dict) -> dict:
 def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
     """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward."""
     without = frozenset(options["without"])
-    limits = Limits(options["minimum_operators"], options["most_stores"], float(options["minimum_gain"]), without)
+    gain = GAINS[kind] if options["minimum_gain"] is None else float(options["minimum_gain"])
+    limits = Limits(options["minimum_operators"], options["most_stores"], gain, without)
     if kind == "backward" and "backward" in without:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
+    before = nodes_of(graph)
     rows = fuse(graph, limits)
     simplify(graph)
     counts = count(graph)
     if "concatenations" not in without:
         counts["concatenations without copies"] = place(graph, *concatenated())
-    report = Report(rows, "", kind, counts)
+    report = Report(rows, "", kind, counts, before, nodes_of(graph))
     _publish(report, options)
     if options["strict"] and report.left:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")
@@ -115,7 +121,7 @@ def _needs_gradients(module: Any, inputs: list) -> bool:
 def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None = None, **more: Any) -> Callable:
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
-    PyTorch's kernels, by prediction), without (kinds of fusion that are switched off: FUSIONS), strict (a contraction that no
+    PyTorch's kernels, by prediction; default: 0 for inference, 0.1 for training), without (kinds of fusion that are switched off: FUSIONS), strict (a contraction that no
     kernel takes is Unsupported), report (called with each Report, or the path of a file to which its JSON is appended)."""
     chosen = _checked(options or {}, more)
     return (_by_eager if chosen["rest"] == "eager" else _by_inductor)(module, inputs, chosen)

@@ -16,10 +16,11 @@ OURS = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default, torch.
 
 
 class Report:
-    """str() is for people, `rows`, `counts` and to_json() for programs."""
+    """str() is for people, `rows`, `counts`, `before`, `after` (the nodes of the graph, as text) and to_json() for programs."""
 
-    def __init__(self, rows: list[dict], note: str = "", kind: str = "inference", counts: dict | None = None):
-        self.rows, self.note, self.kind, self.counts = rows, note, kind, counts or {}
+    def __init__(self, rows: list[dict], note: str = "", kind: str = "inference", counts: dict | None = None, before: list[str] | None = None,
+                 after: list[str] | None = None):
+        self.rows, self.note, self.kind, self.counts, self.before, self.after = rows, note, kind, counts or {}, before or [], after or []
 
     @property
     def regions(self) -> int:
@@ -39,7 +40,7 @@ class Report:
 
     def to_json(self) -> str:
         return json.dumps({"graph": self.kind, "regions": self.regions, "share_of_flop": self.share_of_flop, "note": self.note, "counts": self.counts,
-                           "contractions": self.rows}, indent=1)
+                           "contractions": self.rows, "before": self.before, "after": self.after}, indent=1)
 
     def __str__(self) -> str:
         taken = sum(row["taken"] for row in self.rows)
@@ -54,6 +55,15 @@ class Report:
             lines.append("      ends: " + row["ends"].replace("\n", "\n      "))
         lines += [f"  {name}: {', '.join(value) if isinstance(value, list) else value}" for name, value in self.counts.items() if value]
         return "\n".join(lines)
+
+
+def nodes_of(module: torch.fx.GraphModule) -> list[str]:
+    """The graph as a list of texts, each with the shape and dtype of its value."""
+    def text(node: Any) -> str:
+        value = node.meta.get("val")
+        about = f"  # {str(value.dtype).removeprefix('torch.')} {list(map(str, value.shape))}".replace("'", "") if isinstance(value, torch.Tensor) else ""
+        return (node.format_node() or node.name) + about
+    return [text(n) for n in module.graph.nodes if n.op != "placeholder"]
 
 
 def _is_work(node: Any) -> bool:
