@@ -80,7 +80,7 @@ def _key_of(epilogue: Any) -> Any:
     return str(epilogue) if isinstance(epilogue, Graph) else epilogue.function if isinstance(epilogue, Epilogue) else epilogue
 
 
-def _compile(contraction: Any, graph: Graph, operands: dict, space: Space, place: View, options: dict, launcher: Any = launches.Launcher) -> Plan:
+def _compile(contraction: Any, graph: Graph, operands: dict, space: Space, place: View, options: dict) -> Plan:
     infos = {o.name: o for o in graph.operands}
     for name in operands:
         if name not in infos:
@@ -100,8 +100,7 @@ def _compile(contraction: Any, graph: Graph, operands: dict, space: Space, place
         options = {**options, "device_scalars": on_device}
     executable = _native.compile(contraction, graph, device=place.device, device_index=place.index, storage=storage, **options)
     stores = [(s.name, store_shape(s.name, s.axes, s.form, s.channels, space), s.dtype, s.axes == "mn") for s in graph.stores]
-    axes = {n: None if i.is_head_filter or i.channels else i.axes for n, i in infos.items()}
-    return Plan(executable, graph, stores, axes, space, launcher())
+    return Plan(executable, graph, stores, {n: None if i.is_head_filter or i.channels else i.axes for n, i in infos.items()}, space)
 
 
 def _plan(key: tuple, make) -> Plan:
@@ -125,7 +124,7 @@ def _shape_key(view: View | float) -> Any:
 
 
 def _run(contraction: Any, identity: tuple, a: View, b: View, like: Any, epilogue: Any, given: dict, space: Space, out_dtype: DType | None,
-         out: Any, options: dict, launcher: Any = launches.Launcher) -> Any:
+         out: Any, options: dict) -> Any:
     operands: dict[str, View | float] = {}
     for name, value in given.items():
         if value is None:
@@ -139,7 +138,7 @@ def _run(contraction: Any, identity: tuple, a: View, b: View, like: Any, epilogu
     key = (_key_of(epilogue), identity, a.dtype.value, b.dtype.value, a.strides, b.strides, dtype.value,
            a.device.value, a.index, tuple(sorted(options.items())),
            tuple((name, _shape_key(one)) for name, one in sorted(operands.items())))
-    plan = _plan(key, lambda: _compile(contraction, _graph(epilogue, operands, dtype, space), operands, space, a, options, launcher))
+    plan = _plan(key, lambda: _compile(contraction, _graph(epilogue, operands, dtype, space), operands, space, a, options))
     bound = {}
     for name, one in operands.items():
         axes = plan.axes[name]
