@@ -127,6 +127,12 @@ def _empty(graph: Any, value: Tensor) -> Node:
     return made
 
 
+def _call(graph: Any, target: Any, arguments: tuple) -> None:
+    node = graph.call_function(target, arguments)
+    node.meta["val"] = None
+    node.meta["eager_input_vals"] = torch.fx.map_arg((arguments, {}), lambda n: n.meta["val"])  # fixes the order of memory of what it reads
+
+
 def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Optional[str]], ours: Any) -> None:
     order = {n: i for i, n in enumerate(graph.nodes)}
     with graph.inserting_before(min((_call_of(p, ours) for p, store in stores.items() if store), key=order.__getitem__)):
@@ -136,7 +142,7 @@ def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Op
             _replace(graph, part, _call_of(part, ours), whole, first, stores[part])
             continue
         with graph.inserting_before(cat):
-            graph.call_function(torch.ops.unisono.copy_into.default, (part, whole, first)).meta["val"] = None
+            _call(graph, torch.ops.unisono.copy_into.default, (part, whole, first))
     cat.replace_all_uses_with(whole)
     graph.erase_node(cat)
 
@@ -149,7 +155,7 @@ def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store:
     piece_of = aten.slice.Tensor, (1, first, first + part.meta["val"].shape[1])
     with graph.inserting_before(call):
         others = [_empty(graph, v) for i, v in enumerate(call.meta["val"]) if i != part.args[1]]
-        graph.call_function(into, (*arguments, whole, first, store, others)).meta["val"] = None
+        _call(graph, into, (*arguments, whole, first, store, others))
         piece = graph.call_function(piece_of[0], (whole, *piece_of[1]))
     piece.meta["val"] = piece_of[0](whole.meta["val"], *piece_of[1])
     for user in list(call.users):

@@ -242,6 +242,8 @@ class Writer:
                 node.meta["val"] = target(*values[0], **values[1])
         else:
             node.meta["val"] = target(*values[0], **values[1])
+        if target in (torch.ops.unisono.dual_gemm.default, torch.ops.unisono.conv_transpose2d.default):
+            node.meta["eager_input_vals"] = values  # else Inductor is free in the order of memory, for operators that it has not traced
         return node
 
     def reshape(self, x: Node, shape: tuple, readers: list[Node]) -> Node:
