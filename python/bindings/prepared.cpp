@@ -11,6 +11,7 @@ namespace {
 struct Room {
   explicit Room(const CallForm& form) : arguments(form.arguments) {
     read = {&arguments.a(form.contraction).data, &arguments.b(form.contraction).data};
+    if (product_count(form.contraction) == 2) read.push_back(&arguments.right1.data);
     for (const std::string& name : form.tensors) read.push_back(&arguments.operands.at(name).data);
     for (const std::string& name : form.numbers) numbers.push_back(&arguments.scalars.at(name));
     for (const std::string& name : form.outputs) written.push_back(&arguments.outputs.at(name).data);
@@ -87,6 +88,7 @@ class Prepared final : public PreparedCall {
     const bool is_product = std::holds_alternative<Gemm>(form_.contraction);
     for (const char* name : {is_product ? "left" : "image", is_product ? "right" : "filter"})
       bound.tensors.push_back(bound.launch.slot(name));
+    if (product_count(form_.contraction) == 2) bound.tensors.push_back(bound.launch.slot("right1"));
     for (const std::string& name : form_.tensors) bound.tensors.push_back(bound.launch.slot("operand " + name));
     for (const std::string& name : form_.outputs) bound.tensors.push_back(bound.launch.slot("output " + name));
     for (const std::string& name : form_.numbers) bound.numbers.push_back(bound.launch.slot("operand " + name));

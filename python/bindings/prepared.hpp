@@ -23,14 +23,15 @@ struct MadeTensor {
 
 class PreparedCall {
  public:
-  /// Memory of the GPU for a workspace, ordered behind the call's stream, and what keeps it: (bytes, address).
+  /// Memory of the GPU for a workspace, ordered behind the call's stream, and what keeps it: (bytes, address). The call
+  /// keeps it as long as it lives, so it must be of no pool that a CUDA graph is captured into.
   using Allocate = std::function<std::shared_ptr<void>(std::size_t, void**)>;
 
   virtual ~PreparedCall() = default;
 
   /// Runs to completion on a CPU; enqueues on a GPU, on `stream`, where it is bound once for each stream and has one
   /// workspace there. What is captured into a CUDA graph gets a workspace that the graph keeps. Thread safe.
-  /// addresses: image and filter (left and right), tensors of operands, results. numbers: scalars, as they were
+  /// addresses: image and filter (left and right, of a dual product both rights), tensors of operands, results. numbers: scalars, as they were
   /// prepared. Throws as Executable::run and Launch::enqueue do.
   virtual void run(const void* const* addresses, const double* numbers, Stream stream, const Allocate& allocate) = 0;
 

@@ -1,5 +1,5 @@
-/// The kernels of unisono::conv2d and unisono::gemm, and of the fused_ operators that compiled graphs call, on libtorch's
-/// stable ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and costs no
+/// The kernels of unisono::conv2d and unisono::gemm, and of the fused_ operators that compiled graphs call (those two,
+/// transposed convolutions and dual products), on libtorch's stable ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and costs no
 /// Python; any other is prepared by the operator unisono::prepare, which the package registers from Python.
 
 #include <dlfcn.h>
@@ -10,6 +10,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <future>
 #include <mutex>
 #include <shared_mutex>
 #include <span>
@@ -167,9 +168,10 @@ Cache& cache() {
 
 /// The arguments of one call of an operator.
 struct Call {
-  std::vector<Tensor> tensors;  // first, second, operands
+  std::size_t factors = 2;      // 3 of a dual product
+  std::vector<Tensor> tensors;  // factors, operands
   std::vector<double> numbers;
-  std::array<std::int64_t, 7> moves{};  // stride, padding, dilation, groups; none of a product
+  std::array<std::int64_t, 9> moves{};  // stride, padding, dilation, if transposed output_padding, groups; none of a product
   std::size_t move_count = 0;
   std::optional<StableIValue> dtype;
 };
@@ -197,10 +199,9 @@ StableIValue list_value(Range&& range, F value) {
 std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
   const auto same = [](auto x) { return torch::stable::detail::from(x); };
   const auto shared = [](const Tensor& t) { return t.shared(); };
-  std::array<StableIValue, 8> stack{
-      call.tensors[0].shared(),
-      call.tensors[1].shared(),
-      list_value(std::span(call.tensors).subspan(2), shared),
+  std::array<StableIValue, 7> stack{
+      list_value(std::span(call.tensors).first(call.factors), shared),
+      list_value(std::span(call.tensors).subspan(call.factors), shared),
       list_value(call.numbers, same),
       string_value(names.epilogue),
       string_value(names.names),
@@ -243,18 +244,36 @@ Tensor empty(const std::vector<std::int64_t>& shape, const std::vector<std::int6
   return Tensor(made);
 }
 
-/// PyTorch's current stream. libtorch_cuda is in the process wherever there is a CUDA tensor; it is not linked.
+/// A function of libtorch_cuda, which is in the process wherever there is a CUDA tensor; it is not linked.
+template <class Function>
+Function of_cuda(const char* name) {
+  void* const library = dlopen("libtorch_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
+  void* const found = dlsym(library != nullptr ? library : RTLD_DEFAULT, name);
+  if (found == nullptr) throw std::runtime_error(std::string("unisono: this PyTorch has no ") + name);
+  return reinterpret_cast<Function>(found);
+}
+
+/// PyTorch's current stream.
 Stream current_stream(int index) {
-  using Function = AOTITorchError (*)(std::int32_t, void**);
-  static const auto function = [] {
-    void* const library = dlopen("libtorch_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
-    void* const found = dlsym(library != nullptr ? library : RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream");
-    if (found == nullptr) throw std::runtime_error("unisono: this PyTorch does not tell its current CUDA stream");
-    return reinterpret_cast<Function>(found);
-  }();
+  static const auto function = of_cuda<AOTITorchError (*)(std::int32_t, void**)>("aoti_torch_get_current_cuda_stream");
   void* stream = nullptr;
   check(function(index, &stream), "asking for the current stream");
   return stream;
+}
+
+/// Memory for as long as a call is kept, of PyTorch's allocator and in the order of the stream. A thread of its own asks
+/// for it: while PyTorch warms up a CUDA graph, what this thread allocates is of the graph's pool and must not outlive the
+/// run. Pools belong to threads.
+Tensor workspace(std::size_t bytes, const Place& place, Stream stream) {
+  return std::async(std::launch::async, [&] {
+           static const auto set = of_cuda<AOTITorchError (*)(void*, std::int32_t, void**)>("aoti_torch_create_cuda_stream_guard");
+           static const auto reset = of_cuda<AOTITorchError (*)(void*)>("aoti_torch_delete_cuda_stream_guard");
+           void* guard = nullptr;
+           check(set(stream, place.index, &guard), "setting a stream");
+           const std::unique_ptr<void, AOTITorchError (*)(void*)> guarded(guard, reset);
+           return empty({static_cast<std::int64_t>(bytes)}, {1}, aoti_torch_dtype_uint8(), place);
+         })
+      .get();
 }
 
 Tensor ordered(const Tensor& tensor, Order order) {
@@ -282,27 +301,29 @@ std::vector<Tensor> run(Call& call, PreparedCall& prepared) {
     results.push_back(empty(one.shape, one.strides, dtype_of(one.dtype), place));
     addresses.push_back(results.back().address());
   }
+  const Stream stream = on_gpu ? current_stream(place.index) : nullptr;
   const auto allocate = [&](std::size_t bytes, void** address) -> std::shared_ptr<void> {
-    auto made = std::make_shared<Tensor>(empty({static_cast<std::int64_t>(bytes)}, {1}, aoti_torch_dtype_uint8(), place));
+    auto made = std::make_shared<Tensor>(workspace(bytes, place, stream));
     *address = made->address();
     return made;
   };
-  prepared.run(addresses.data(), call.numbers.data(), on_gpu ? current_stream(place.index) : nullptr, allocate);
+  prepared.run(addresses.data(), call.numbers.data(), stream, allocate);
   return results;
 }
 
 /// Takes the arguments from the stack and puts the results there. moves: lists of two, and a number behind them.
-void operate(StableIValue* stack, std::size_t moves) {
+void operate(StableIValue* stack, std::size_t factors, std::size_t moves) {
   Call call;
-  call.tensors.emplace_back(handle_of<AtenTensorHandle>(stack[0]));
-  call.tensors.emplace_back(handle_of<AtenTensorHandle>(stack[1]));
-  const List operands(stack[2]), numbers(stack[3]);
-  const Text epilogue(stack[4]), names(stack[5]);
-  std::size_t next = 6;
-  for (; next < 6 + moves; ++next) {
-    const List pair(stack[next]);
-    if (pair.size() != 2) throw std::runtime_error("unisono: stride, padding and dilation are pairs");
-    for (std::size_t i : {0, 1}) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(pair[i]);
+  call.factors = factors;
+  std::size_t next = 0;
+  while (next < factors) call.tensors.emplace_back(handle_of<AtenTensorHandle>(stack[next++]));
+  const List operands(stack[next]), numbers(stack[next + 1]);
+  const Text epilogue(stack[next + 2]), names(stack[next + 3]);
+  next += 4;
+  for (std::size_t i = 0; i < moves; ++i) {
+    const List pair(stack[next++]);
+    if (pair.size() != 2) throw std::runtime_error("unisono: stride, padding, dilation and output_padding are pairs");
+    for (std::size_t j : {0, 1}) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(pair[j]);
   }
   if (moves > 0) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(stack[next++]);
   if (const std::unique_ptr<StableIValue> dtype(handle_of<StableIValue*>(stack[next])); dtype) call.dtype = *dtype;
@@ -312,7 +333,8 @@ void operate(StableIValue* stack, std::size_t moves) {
 
   Key key;
   key.add(epilogue.view()), key.add(names.view());
-  key.add(static_cast<std::int64_t>(call.tensors.size())), key.add(static_cast<std::int64_t>(call.move_count));
+  key.add(static_cast<std::int64_t>(call.tensors.size())), key.add(static_cast<std::int64_t>(factors));
+  key.add(static_cast<std::int64_t>(call.move_count));
   for (std::size_t i = 0; i < call.move_count; ++i) key.add(call.moves[i]);
   key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
   for (const Tensor& tensor : call.tensors) key.add(tensor);
@@ -327,11 +349,11 @@ void operate(StableIValue* stack, std::size_t moves) {
 }
 
 /// PyTorch knows no classes of Unisono's errors: their names go ahead of the text.
-template <std::size_t moves>
+template <std::size_t factors, std::size_t moves>
 void operate_or_explain(StableIValue* stack, std::uint64_t, std::uint64_t) {
   const auto named = [](const char* name, const Error& e) { return std::runtime_error(name + std::string(e.what())); };
   try {
-    operate(stack, moves);
+    operate(stack, factors, moves);
   } catch (const UserError& e) {
     throw named("unisono.UserError: ", e);
   } catch (const Unsupported& e) {
@@ -344,8 +366,10 @@ void operate_or_explain(StableIValue* stack, std::uint64_t, std::uint64_t) {
 }
 
 void register_kernels(torch::stable::detail::StableLibrary& library) {
-  for (const char* name : {"conv2d", "fused_conv2d"}) library.impl(name, &operate_or_explain<3>);
-  for (const char* name : {"gemm", "fused_gemm"}) library.impl(name, &operate_or_explain<0>);
+  for (const char* name : {"conv2d", "fused_conv2d"}) library.impl(name, &operate_or_explain<2, 3>);
+  for (const char* name : {"gemm", "fused_gemm"}) library.impl(name, &operate_or_explain<2, 0>);
+  library.impl("fused_conv_transpose2d", &operate_or_explain<2, 4>);
+  library.impl("fused_dual_gemm", &operate_or_explain<3, 0>);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ import numbers
 import sys
 import threading
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Callable, Sequence
 
@@ -55,9 +56,22 @@ class Call:
             self.native.run(addresses, numbers_given)
         else:
             import torch
-            self.native.run(addresses, numbers_given, torch.cuda.current_stream(self.index).cuda_stream,
-                            lambda size: torch.empty(size, dtype=torch.uint8, device=like.device))
+            stream = torch.cuda.current_stream(self.index)
+            self.native.run(addresses, numbers_given, stream.cuda_stream, lambda size: workspace(size, like.device, stream))
         return out
+
+
+def workspace(size: int, device: Any, stream: Any) -> Any:
+    """Bytes of a GPU for as long as a call is kept, of PyTorch's allocator and in the order of the stream. A thread of its own asks
+    for them: while PyTorch warms up a CUDA graph, what this thread allocates is of the graph's pool and must not outlive the run."""
+    import torch
+
+    def allocate() -> Any:
+        with torch.cuda.stream(stream):
+            return torch.empty(size, dtype=torch.uint8, device=device)
+
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(allocate).result()
 
 
 _plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()

@@ -43,7 +43,7 @@ def _graph(epilogue: Any, operands: dict[str, View | float], dtype: DType, space
     return epilogue.trace(axes, dtype)
 
 
-def _key_of(epilogue: Any) -> Any:
+def key_of(epilogue: Any) -> Any:
     return str(epilogue) if isinstance(epilogue, Graph) else epilogue.function if isinstance(epilogue, Epilogue) else epilogue
 
 
@@ -86,12 +86,12 @@ def _views(given: dict[str, Any], first: View) -> dict[str, View | float]:
     return operands
 
 
-def _prepare(contraction: Any, identity: tuple[Any, ...], a: View, b: View, like: Any, epilogue: Any, given: dict[str, Any], space: Space,
-             out_dtype: DType | None, out: Any, options: dict[str, Any], orders: list[str]) -> Call:
-    """Compiles, unless that was done for other operands' shapes, and binds everything but addresses."""
+def prepare(contraction: Any, identity: tuple[Any, ...], a: View, b: View | tuple[View, View], like: Any, epilogue: Any,
+            given: dict[str, Any], space: Space, out_dtype: DType | None, out: Any, options: dict[str, Any], orders: list[str]) -> Call:
+    """Compiles, unless that was done for other operands' shapes, and binds everything but addresses. b: of a dual product both."""
     operands = _views(given, a)
-    dtype = out_dtype or a.dtype
-    key = (_key_of(epilogue), identity, a.dtype.value, b.dtype.value, a.strides, b.strides, dtype.value,
+    dtype, factors = out_dtype or a.dtype, (a, *b) if isinstance(b, tuple) else (a, b)
+    key = (key_of(epilogue), identity, tuple((f.dtype.value, f.strides) for f in factors), dtype.value,
            a.device.value, a.index, tuple(sorted(options.items())),
            tuple((name, _shape_key(one)) for name, one in sorted(operands.items())))
     plan = plan_of(key, lambda: _compile(contraction, _graph(epilogue, operands, dtype, space), operands, space, a, options))
@@ -105,11 +105,12 @@ def _prepare(contraction: Any, identity: tuple[Any, ...], a: View, b: View, like
         there = view(name, results[name])
         native[name] = (space.to_native(there) if is_image else there).native()
         made.append((name, shape, there.strides, out_type))
-    prepared = plan.executable.prepare(a.native(), b.native(), bound, native, orders, [m[1:] for m in made])
+    rights = tuple(f.native() for f in factors[1:])
+    prepared = plan.executable.prepare(a.native(), rights if len(rights) == 2 else rights[0], bound, native, orders, [m[1:] for m in made])
     return Call(prepared, orders, made, a.device, a.index)
 
 
-def _given(call: Call, tensors: list[Any], operands: dict[str, Any], out: Any) -> Any:
+def run(call: Call, tensors: list[Any], operands: dict[str, Any], out: Any) -> Any:
     """Runs a prepared call on these tensors."""
     scalars = []
     for one in operands.values():
@@ -125,9 +126,10 @@ def _given(call: Call, tensors: list[Any], operands: dict[str, Any], out: Any) -
     return next(iter(results.values())) if len(results) == 1 else results
 
 
-def _signature_of(x: Any, w: Any, operands: dict[str, Any], out: Any) -> tuple[Any, ...]:
+def signature_of(factors: tuple[Any, ...], operands: dict[str, Any], out: Any) -> tuple[Any, ...]:
+    """What a prepared call is told apart by, of all tensors."""
     outs = out.items() if isinstance(out, dict) else () if out is None else (("", out),)
-    return (signature(x), signature(w), tuple((n, signature(v)) for n, v in operands.items()), tuple((n, signature(v)) for n, v in outs))
+    return (*map(signature, factors), tuple((n, signature(v)) for n, v in operands.items()), tuple((n, signature(v)) for n, v in outs))
 
 
 def _count_writes(results: dict[str, Any]) -> None:
@@ -173,7 +175,7 @@ def _is_channels_last(x: View) -> bool:
     return c > 1 and h * w > 1 and x.strides[1] == 1 and x.strides[3] >= c
 
 
-def _image_views(x: View, w: View) -> tuple[View, View, bool]:
+def image_views(x: View, w: View) -> tuple[View, View, bool]:
     """Image and filter in one order, and whether that is channels last. The image decides, if it can."""
     flat = x.shape[1] == 1 or x.shape[2] * x.shape[3] == 1
     last = _is_channels_last(w) if flat else _is_channels_last(x)
@@ -219,14 +221,14 @@ def conv2d_now(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: 
     """conv2d without gradients; stride, padding and dilation are pairs."""
     operands = {n: v for n, v in operands.items() if v is not None}
     call = conv2d_call(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands)
-    return _given(call, [x, w], operands, out)
+    return run(call, [x, w], operands, out)
 
 
 def conv2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
                 layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Call:
     """What conv2d_now runs for tensors such as these: made once, kept in the cache."""
-    key = ("conv2d", _key_of(epilogue), stride, padding, dilation, groups, layout, out_dtype, tuple(options.items()),
-           _signature_of(x, w, operands, out))
+    key = ("conv2d", key_of(epilogue), stride, padding, dilation, groups, layout, out_dtype, tuple(options.items()),
+           signature_of((x, w), operands, out))
     return call_of(key, lambda: _prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands))
 
 
@@ -235,14 +237,14 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
     moves = stride, padding, dilation
     orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
     if is_torch(x) and x.is_cuda and x.dim() == 4:
-        x, w, operands, orders = _dense_on_gpu(x, w, operands)
+        x, w, operands, orders = dense_in_one_order(x, w, operands)
     given_x, given_w = view("x", x), view("w", w)
     for name, one in (("x", given_x), ("w", given_w)):
         if len(one.shape) != 4:
             raise UserError(f"conv2d: {name} has shape {one.shape}; expected 4 extents, "
                             + ("(N,C,H,W)" if name == "x" else "(K,C/groups,R,S)"))
     first = layout == "nchw"
-    x_view, w_view, last = _image_views(given_x, given_w) if first else (given_x, given_w, True)
+    x_view, w_view, last = image_views(given_x, given_w) if first else (given_x, given_w, True)
     n, h, wide, c = x_view.shape if last else (x_view.shape[0], *x_view.shape[2:], x_view.shape[1])
     k, r, s, depth = w_view.shape if last else (w_view.shape[0], *w_view.shape[2:], w_view.shape[1])
     if depth * groups != c:
@@ -255,16 +257,16 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
     rows, cols = (tuple(shape[1:3]), shape[3]) if last else (tuple(shape[2:]), shape[1])
     space = Space(n, rows, cols, first, last)
     identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups)
-    return _prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
+    return prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
 
 
-def _dense_on_gpu(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict, list[str]]:
-    """On a GPU all is dense and in one order, that of x: what lies otherwise is copied. The last result: of each tensor, the
-    order into which calls copy it, or ''."""
+def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict, list[str]]:
+    """What lies otherwise than x is copied, as a GPU's kernels ask for. The last result: of each tensor, the order into which
+    calls copy it, or ''."""
     import torch
     if not is_torch(w) or w.dim() != 4:
         return x, w, operands, [""] * (2 + len(operands))  # what follows says so
-    last = _image_views(view("x", x), view("w", w))[2]
+    last = image_views(view("x", x), view("w", w))[2]
     orders: list[str] = []
 
     def arranged(tensor: Any) -> Any:
@@ -390,7 +392,7 @@ def _matrix(name: str, x: Any) -> View:
     return given
 
 
-def _oriented(x: View) -> tuple[View, bool]:
+def oriented(x: View) -> tuple[View, bool]:
     """The matrix as it lies in memory, and whether it is turned: a transpose is no copy."""
     rows, cols = x.strides[-2:]
     order = (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
@@ -421,13 +423,13 @@ def gemm_now(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, o
              operands: dict[str, Any]) -> Any:
     """gemm without gradients."""
     operands = {n: v for n, v in operands.items() if v is not None}
-    return _given(gemm_call(a, b, epilogue, out_dtype, out, options, operands), [a, b], operands, out)
+    return run(gemm_call(a, b, epilogue, out_dtype, out, options, operands), [a, b], operands, out)
 
 
 def gemm_call(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
               operands: dict[str, Any]) -> Call:
     """What gemm_now runs for tensors such as these: made once, kept in the cache."""
-    key = ("gemm", _key_of(epilogue), out_dtype, tuple(options.items()), _signature_of(a, b, operands, out))
+    key = ("gemm", key_of(epilogue), out_dtype, tuple(options.items()), signature_of((a, b), operands, out))
     return call_of(key, lambda: _prepare_gemm(a, b, epilogue, out_dtype, out, options, operands))
 
 
@@ -440,10 +442,10 @@ def _prepare_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: A
     (m, k), (k_b, n) = first.shape[-2:], second.shape[-2:]
     if k != k_b or (len(second.shape) == 3 and second.shape[0] != batch):
         raise UserError(f"gemm: a has shape {first.shape}, b {second.shape}; expected (m,k) and (k,n) of one k and batch")
-    (first, turned_a), (second, turned_b) = _oriented(first), _oriented(second)
+    (first, turned_a), (second, turned_b) = oriented(first), oriented(second)
     contraction = Gemm(batch=batch, m=m, n=n, k=k, transpose_a=turned_a, transpose_b=turned_b, dtype_a=first.dtype,
                        dtype_b=second.dtype)
     space = Space(batch, (m,), n, False, False, is_batched=len(first.shape) == 3)
     identity = ("gemm", space.is_batched, batch, m, n, k, turned_a, turned_b)
     orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
-    return _prepare(contraction, identity, first, second, a, epilogue, operands, space, out_dtype, out, options, orders)
+    return prepare(contraction, identity, first, second, a, epilogue, operands, space, out_dtype, out, options, orders)

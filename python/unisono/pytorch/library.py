@@ -1,6 +1,7 @@
 """PyTorch's operators unisono::conv2d and unisono::gemm, and fused_conv2d and fused_gemm, which have no derivative.
 
-Compiled graphs and calls without gradients use the latter: nothing of Python is on their way. Their kernels are in C++ on
+Compiled graphs and calls without gradients use the latter: nothing of Python is on their way. Regions alone call
+fused_conv_transpose2d and fused_dual_gemm. The kernels are in C++ on
 libtorch's stable ABI (`_operators.so`, one library for PyTorch 2.11 and later); where it was not built or cannot be loaded, the
 same operators have kernels in Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
 """
@@ -16,7 +17,7 @@ from typing import Any, Iterable, Optional, Sequence
 import torch
 from torch import Tensor
 
-from .. import _native, epilogues, functional
+from .. import _native, direct, epilogues, functional
 from .._native import DType, Graph, UserError, parse
 from ..epilogues import Epilogue, graph_of_text
 from ..operands import Space, axes_of_shape, store_shape
@@ -26,7 +27,10 @@ FIRST_VERSION = (2, 11)  # of libtorch's stable ABI that the library is built fo
 _MORE = "Tensor[] operands, float[] scalars, str epilogue, str names"
 CONV2D = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, ScalarType? out_dtype) -> Tensor[]"
 GEMM = f"(Tensor a, Tensor b, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
-PREPARE = f"(Tensor first, Tensor second, {_MORE}, int[] moves, ScalarType? out_dtype) -> str"
+CONV_TRANSPOSE2D = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int[] output_padding, int groups, " \
+                   "ScalarType? out_dtype) -> Tensor[]"
+DUAL_GEMM = f"(Tensor a, Tensor b0, Tensor b1, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
+PREPARE = f"(Tensor[] factors, {_MORE}, int[] moves, ScalarType? out_dtype) -> str"
 
 LIBRARY = torch.library.Library("unisono", "FRAGMENT")
 
@@ -142,6 +146,16 @@ def _fake_gemm(a, b, operands, scalars, epilogue, names, out_dtype):
     return _fake(a, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(a, out_dtype), space), space)
 
 
+def _fake_conv_transpose2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, output_padding, groups, out_dtype):
+    space = direct.transposed_space(x.shape, w.shape, stride, padding, dilation, output_padding, groups, is_last(x, w))
+    return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
+
+
+def _fake_dual_gemm(a, b0, b1, operands, scalars, epilogue, names, out_dtype):
+    space = direct.dual_space(a.shape, b0.shape)
+    return _fake(a, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(a, out_dtype), space), space)
+
+
 def _as_list(results: Any) -> list[Tensor]:
     return list(results.values()) if isinstance(results, dict) else [results]
 
@@ -157,15 +171,29 @@ def _gemm(a, b, operands, scalars, epilogue, names, out_dtype):
                                         split(names, scalars, operands)))
 
 
-def _prepare(first, second, operands, scalars, epilogue, names, moves, out_dtype) -> str:
+def _conv_transpose2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, output_padding, groups, out_dtype):
+    return _as_list(direct.conv_transpose2d_now(x, w, registered(epilogue), tuple(stride), tuple(padding), tuple(dilation), tuple(output_padding),
+                                                groups, out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
+
+
+def _dual_gemm(a, b0, b1, operands, scalars, epilogue, names, out_dtype):
+    return _as_list(direct.dual_gemm_now(a, b0, b1, registered(epilogue), out_dtype_of(a, out_dtype), options_of(names),
+                                         split(names, scalars, operands)))
+
+
+def _prepare(factors, operands, scalars, epilogue, names, moves, out_dtype) -> str:
     """For the kernels in C++: the address of a prepared call that they take over, or an error's text."""
     try:
         given, dtype = split(names, scalars, operands), torch_dtypes()[out_dtype] if out_dtype else None
-        if moves:
-            pairs = tuple(tuple(moves[i:i + 2]) for i in (0, 2, 4))
-            call = functional.conv2d_call(first, second, registered(epilogue), *pairs, moves[6], "nchw", dtype, None, options_of(names), given)
+        pairs, form = [tuple(moves[i:i + 2]) for i in range(0, len(moves) - 1, 2)], registered(epilogue)
+        if len(pairs) == 4:
+            call = direct.conv_transpose2d_call(*factors, form, *pairs, moves[-1], dtype, None, options_of(names), given)
+        elif pairs:
+            call = functional.conv2d_call(*factors, form, *pairs, moves[-1], "nchw", dtype, None, options_of(names), given)
+        elif len(factors) == 3:
+            call = direct.dual_gemm_call(*factors, form, dtype, options_of(names), given)
         else:
-            call = functional.gemm_call(first, second, registered(epilogue), dtype, None, options_of(names), given)
+            call = functional.gemm_call(*factors, form, dtype, None, options_of(names), given)
         return str(call.native.share())
     except Exception as failure:  # what goes through PyTorch's C interface loses its type and its text
         return f"unisono.{type(failure).__name__}: {failure}"
@@ -178,11 +206,21 @@ def typed(error: RuntimeError) -> Exception:
     return kind(found[2]) if found and isinstance(kind, type) and issubclass(kind, Exception) else error
 
 
+def define(name: str, schema: str, kernel: Any, meta: Any) -> Any:
+    """A new operator with its kernel in Python."""
+    LIBRARY.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+    LIBRARY.impl(name, kernel, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"unisono::{name}", meta, lib=LIBRARY)
+    return getattr(torch.ops.unisono, name).default
+
+
 for _name, _schema, _kernel, _meta in (("conv2d", CONV2D, _conv2d, _fake_conv2d), ("gemm", GEMM, _gemm, _fake_gemm)):
-    for _full in (_name, f"fused_{_name}"):
-        LIBRARY.define(_full + _schema, tags=(torch.Tag.pt2_compliant_tag,))
-        LIBRARY.impl(_full, _kernel, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"unisono::{_full}", _meta, lib=LIBRARY)
+    define(_name, _schema, _kernel, _meta)
+    define(f"fused_{_name}", _schema, _kernel, _meta)
+define("fused_conv_transpose2d", CONV_TRANSPOSE2D, _conv_transpose2d, _fake_conv_transpose2d)
+define("fused_dual_gemm", DUAL_GEMM, _dual_gemm, _fake_dual_gemm)
+CONVOLUTIONS = (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_conv_transpose2d.default)
+FUSED = (*CONVOLUTIONS, torch.ops.unisono.fused_gemm.default, torch.ops.unisono.fused_dual_gemm.default)  # what regions become
 LIBRARY.define("prepare" + PREPARE)
 LIBRARY.impl("prepare", _prepare, "CompositeExplicitAutograd")
 

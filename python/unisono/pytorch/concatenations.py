@@ -1,0 +1,157 @@
+"""Concatenations of channels without copies: kernels write into slices of the concatenated tensor.
+
+A call's only image may lie in a slice, if nobody else reads it but the concatenation and what Inductor or eager mode runs: other
+kernels of ours take dense images. The tensor is made ahead of the first of its writers, and these write in place; nothing reads it
+before the concatenation would have been there.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Optional, Sequence
+
+import torch
+from torch import Tensor
+from torch.fx import GraphModule, Node
+
+from .. import direct, functional
+from .._native import parse
+from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
+from .layouts import format_of
+from .library import FUSED, define, options_of, out_dtype_of, split
+from .regions import aten, is_tensor
+from .writer import fix_order
+
+STEP = 8  # channels: slices begin at multiples of 16 bytes, as TMA asks
+
+
+_MOVES = "int[] stride, int[] padding, int[] dilation"
+_INTO = "int groups, ScalarType? out_dtype, Tensor(a!) whole, int first, str placed, Tensor(b!)[] others) -> ()"
+_CALL = "(Tensor x, Tensor w, Tensor[] operands, float[] scalars, str epilogue, str names"
+
+
+def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: str, others: Sequence[Tensor]) -> dict[str, Tensor]:
+    """The store `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in their order."""
+    rest = iter(others)
+    return {s.name: whole.narrow(1, first, width) if s.name == placed else next(rest) for s in parse(epilogue).stores}
+
+
+def _conv2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype, whole, first, placed, others):
+    out = _outputs(epilogue, whole, first, w.shape[0], placed, others)
+    functional.conv2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), groups, "nchw", out_dtype_of(x, out_dtype), out,
+                          options_of(names), split(names, scalars, operands))
+
+
+def _conv_transpose2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, output_padding, groups, out_dtype, whole, first,
+                           placed, others):
+    out = _outputs(epilogue, whole, first, w.shape[1] * groups, placed, others)
+    direct.conv_transpose2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), tuple(output_padding), groups,
+                                out_dtype_of(x, out_dtype), out, options_of(names), split(names, scalars, operands))
+
+
+def _copy_into(x, whole, first):
+    """Copies an image into the channels first, first + 1, … of `whole`."""
+    whole.narrow(1, first, x.shape[1]).copy_(x)
+
+
+def _nothing(*_):
+    return None
+
+
+_OPS = torch.ops.unisono
+COPY_INTO = define("copy_into", "(Tensor x, Tensor(a!) whole, int first) -> ()", _copy_into, _nothing)
+INTO = {  # of each operator of a convolution, that which writes one of its stores into a concatenation
+    _OPS.fused_conv2d.default: define("conv2d_into", f"{_CALL}, {_MOVES}, {_INTO}", _conv2d_into, _nothing),
+    _OPS.fused_conv_transpose2d.default: define("conv_transpose2d_into", f"{_CALL}, {_MOVES}, int[] output_padding, {_INTO}", _conv_transpose2d_into,
+                                                _nothing)}
+CLOSED = {*FUSED, *INTO.values(), *CONTRACTIONS, *BACKWARD_CONTRACTIONS}  # what takes dense tensors alone
+
+
+def _call_of(node: Node) -> Optional[Node]:
+    """The call of a convolution whose result this is."""
+    return node.args[0] if node.target is operator.getitem and node.args[0].target in INTO else None
+
+
+def _placed_store(node: Node, call: Node, cat: Node) -> Optional[str]:
+    """The name of the store that may go into a slice, or None."""
+    stores = parse(call.args[4]).stores
+    whole = [s for s in stores if s.axes == "mn" and not s.form]
+    mine = stores[node.args[1]]
+    if len(whole) != 1 or whole[0].name != mine.name or any(s.form == "upsample_2x2" for s in stores):
+        return None
+    if any(u is not cat and (u.op == "output" or u.target in CLOSED or getattr(u.target, "is_view", False)) for u in node.users):
+        return None
+    value = node.meta["val"]
+    is_short = value.dtype in (torch.float16, torch.bfloat16) or value.device.type == "cpu"  # kernels write f32 into dense tensors alone
+    return mine.name if value.shape[1] % STEP == 0 and is_short else None
+
+
+def _is_candidate(cat: Node) -> bool:
+    value, parts = cat.meta["val"], cat.args[0]
+    dim = cat.args[1] if len(cat.args) > 1 else 0
+    return is_tensor(cat) and value.dim() == 4 and dim in (1, -3) and format_of(value) is torch.channels_last and len(set(parts)) == len(parts) \
+        and all(isinstance(e, int) for p in (cat, *parts) for e in p.meta["val"].shape) \
+        and all(p.meta["val"].dtype == value.dtype and _call_of(p) is not None for p in parts)
+
+
+def place(module: GraphModule) -> list[str]:
+    """Lets kernels write into concatenations; returns what became of each. Where an operator that takes dense images alone reads a
+    part, too, that part is copied into the concatenation, if it would be made by a pass of its own: if Inductor reads it, it joins
+    that pass with others."""
+    found = []
+    for cat in list(module.graph.find_nodes(op="call_function", target=aten.cat.default)):
+        if not _is_candidate(cat):
+            continue
+        starts, first = {}, 0
+        for part in cat.args[0]:
+            starts[part], first = first, first + part.meta["val"].shape[1]
+        stores = {p: _placed_store(p, _call_of(p), cat) if starts[p] % STEP == 0 and first % STEP == 0 else None for p in starts}
+        placed = sum(s is not None for s in stores.values())
+        if placed == len(stores) or placed and all(u.target in CLOSED for u in cat.users):
+            _write(module.graph, cat, starts, stores)
+            found.append(f"{cat.name}: {placed} of {len(stores)} parts")
+    if found:
+        module.graph.lint()
+        module.recompile()
+    return found
+
+
+def _empty(graph: Any, value: Tensor) -> Node:
+    made = graph.call_function(aten.empty_strided.default, (list(value.shape), list(value.stride())), {"dtype": value.dtype, "device": value.device})
+    made.meta["val"] = value
+    return made
+
+
+def _call(graph: Any, target: Any, arguments: tuple) -> None:
+    node = graph.call_function(target, arguments)
+    node.meta["val"] = None
+    fix_order(node)
+
+
+def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Optional[str]]) -> None:
+    order = {n: i for i, n in enumerate(graph.nodes)}
+    with graph.inserting_before(min((_call_of(p) for p, store in stores.items() if store), key=order.__getitem__)):
+        whole = _empty(graph, cat.meta["val"])
+    for part, first in starts.items():
+        if stores[part] is not None:
+            _replace(graph, part, _call_of(part), whole, first, stores[part])
+            continue
+        with graph.inserting_before(cat):
+            _call(graph, COPY_INTO, (part, whole, first))
+    cat.replace_all_uses_with(whole)
+    graph.erase_node(cat)
+
+
+def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store: str) -> None:
+    """The call in its form that writes in place."""
+    piece_of = aten.slice.Tensor, (1, first, first + part.meta["val"].shape[1])
+    with graph.inserting_before(call):
+        others = [_empty(graph, v) for i, v in enumerate(call.meta["val"]) if i != part.args[1]]
+        _call(graph, INTO[call.target], (*call.args, whole, first, store, others))
+        piece = graph.call_function(piece_of[0], (whole, *piece_of[1]))
+    piece.meta["val"] = piece_of[0](whole.meta["val"], *piece_of[1])
+    for user in list(call.users):
+        index = user.args[1]
+        user.replace_all_uses_with(piece if user is part else others[index - (index > part.args[1])])
+        graph.erase_node(user)
+    graph.erase_node(call)
