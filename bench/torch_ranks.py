@@ -85,11 +85,13 @@ def wrapped(run, model, how, peer):
         return parallel, compiled(peer, parallel)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
+    torch._dynamo.config.recompile_limit = 64  # all stages are of one class, and each has shapes of its own
     mesh = init_device_mesh("cpu" if run.smoke else "cuda", (run.world,))
     for stage in (*model.down, *model.up):
         if peer != "eager":
             from unisono.pytorch import backend
-            stage.compile(**({"backend": backend.unisono} if peer == "unisono" else {}))
+            ours = {"backend": backend.unisono, "options": {"spare_sms": 0 if run.smoke else run.options.spare_sms}}  # for gathered weights
+            stage.compile(dynamic=False, **(ours if peer == "unisono" else {}))
         fully_shard(stage, mesh=mesh)
     parallel = fully_shard(model, mesh=mesh)
     return parallel, parallel
