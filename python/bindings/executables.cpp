@@ -140,8 +140,9 @@ PythonCall prepared(const PythonExecutable& self, nb::object a, nb::object b, Na
                     const std::vector<std::string>& orders,
                     const std::vector<std::tuple<std::vector<Extent>, std::vector<Extent>, DType>>& results) {
   BoundTensors bound(self.place);
-  CallForm form{self.contraction, arguments_of(self, bound, a, b, operands, outputs), {}, {}, {}, self.place.device,
-                self.place.device_index};
+  CallForm form{
+      self.contraction,       arguments_of(self, bound, a, b, operands, outputs), {}, {}, {}, self.place.device,
+      self.place.device_index};
   for (const auto& [key, value] : operands) {
     auto name = nb::cast<std::string>(key);
     (form.arguments.operands.contains(name) ? form.tensors : form.numbers).push_back(std::move(name));
@@ -317,8 +318,9 @@ void bind_executables(nb::module_& m) {
   bind_explanation(m);
   m.def(
       "compile", &compile_graph, "contraction"_a, "graph"_a, "constant_filter"_a = nb::none(), "options"_a,
-      nb::sig("def compile(contraction: Gemm | Conv2d | ConvTranspose2d, graph: Graph, constant_filter: object | None = "
-              "None, **options: object) -> Executable"),
+      nb::sig(
+          "def compile(contraction: Gemm | Conv2d | ConvTranspose2d, graph: Graph, constant_filter: object | None = "
+          "None, **options: object) -> Executable"),
       "Compiles one contraction with its epilogue. Options as in CompileOptions: device, device_index, threads, "
       "storage "
       "({operand: DType}), plan, tuned, accurate, spare_sms, watchdog, device_scalars. constant_filter: the filter, or "

@@ -80,7 +80,8 @@ void bind_pack(nb::module_& m) {
       nb::sig("def pack_network(network: Network, inputs: Mapping[str, Sequence[int]], folder: str, jobs: int = 0, "
               "**options: object) -> dict[str, str | int]"),
       "Compiles the network's kernels for inputs of these shapes ({name: shape}) into a folder that machines without a "
-      "compiler read; it is planned for an H200 and needs no GPU. jobs: compilations at once; 0: one a core. Options as "
+      "compiler read; it is planned for an H200 and needs no GPU. jobs: compilations at once; 0: one a core. Options "
+      "as "
       "of compile_network. Returns {'folder', 'requested', 'compiled', 'entries', 'bytes'}. Raises UserError, "
       "Unsupported and CompileError.");
 }
