@@ -138,21 +138,27 @@ struct RowStatistics {
       if ((r & 3) == (lane() & 3))
         write_entry(entries() + (first_line() + row_of(r)) * across + at.first_channel / kN, own[r].x, own[r].y,
                     own[r].z, tile.epoch);
-    if (across <= kDirectly) {
-      merge_all(across, all);
+    if (across <= 4) {
+      merge_all<1>(across, all);
+    } else if (across <= kDirectly) {
+      merge_all<2>(across, all);
     } else {
       merge_share(across);
       read_merged(across, all);
     }
   }
-  // Every fourth tile a lane, in order, then the four lanes of a row.
+  // Every fourth tile a lane, in order, then the four lanes of a row. kBatch of a lane's tiles are in flight.
+  template <int kBatch>
   UNISONO_DEVICE void merge_all(int across, RowTriple (&all)[kRows]) const {
     Part part[kRows];
-    for (int t = lane() & 3; t < across; t += 4) {
-      uint4 entry[kRows];
-      await<kRows>(entry, [&](int r) { return entries() + (first_line() + row_of(r)) * across + t; });
+    for (int t = lane() & 3; t < across; t += 4 * kBatch) {
+      uint4 entry[kRows * kBatch];
+      await<kRows * kBatch>(entry, [&](int i) {
+        return entries() + (first_line() + row_of(i % kRows)) * across + smaller(t + 4 * (i / kRows), across - 1);
+      });
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) add(part[r], entry[r]);
+      for (int i = 0; i < kRows * kBatch; ++i)
+        if (kBatch == 1 || t + 4 * (i / kRows) < across) add(part[i % kRows], entry[i]);
     }
     __syncwarp();
 #pragma unroll
