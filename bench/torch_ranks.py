@@ -138,6 +138,7 @@ def training(run, how):
     run.say(what=f"training, {how}", size=o.size, batch=o.batch, steps=o.steps, seed=middle, mean_of_last_losses=found, within=low <= ours <= high,
             step_ms={k: round(v, 2) for k, v in milliseconds.items()}, compile_s={k: round(v, 1) for k, v in seconds.items()},
             regions={kind: sum(r.regions for r in reports if r.kind == kind) for kind in ("forward", "backward")},
+            left=sorted({f"{row['operator']} {row['shape']}: {row['ends'].splitlines()[0][:150]}" for r in reports for row in r.left})[:20],
             filters_packed=sum(r.counts.get("filters packed at each call", 0) for r in reports))
     backend._reports.clear()
     return low <= ours <= high
