@@ -1,6 +1,6 @@
-/// The kernels of unisono::conv2d and unisono::gemm, and of the fused_ operators that compiled graphs call, on libtorch's
-/// stable ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and costs no
-/// Python; any other is prepared by the operator unisono::prepare, which the package registers from Python.
+/// The kernels of unisono::conv2d and unisono::gemm, and of the fused_ operators that compiled graphs call, on
+/// libtorch's stable ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and
+/// costs no Python; any other is prepared by the operator unisono::prepare, which the package registers from Python.
 
 #include <dlfcn.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
@@ -197,15 +197,14 @@ StableIValue list_value(Range&& range, F value) {
 std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
   const auto same = [](auto x) { return torch::stable::detail::from(x); };
   const auto shared = [](const Tensor& t) { return t.shared(); };
-  std::array<StableIValue, 8> stack{
-      call.tensors[0].shared(),
-      call.tensors[1].shared(),
-      list_value(std::span(call.tensors).subspan(2), shared),
-      list_value(call.numbers, same),
-      string_value(names.epilogue),
-      string_value(names.names),
-      list_value(std::span(call.moves).first(call.move_count), same),
-      torch::stable::detail::from(call.dtype ? new StableIValue(*call.dtype) : nullptr)};
+  std::array<StableIValue, 8> stack{call.tensors[0].shared(),
+                                    call.tensors[1].shared(),
+                                    list_value(std::span(call.tensors).subspan(2), shared),
+                                    list_value(call.numbers, same),
+                                    string_value(names.epilogue),
+                                    string_value(names.names),
+                                    list_value(std::span(call.moves).first(call.move_count), same),
+                                    torch::stable::detail::from(call.dtype ? new StableIValue(*call.dtype) : nullptr)};
   check(torch_call_dispatcher("unisono::prepare", "", stack.data(), TORCH_ABI_VERSION), "calling unisono::prepare");
   const Text result(stack[0]);
   std::uintptr_t address = 0;
@@ -283,7 +282,8 @@ std::vector<Tensor> run(Call& call, PreparedCall& prepared) {
     addresses.push_back(results.back().address());
   }
   const auto allocate = [&](std::size_t bytes, void** address) -> std::shared_ptr<void> {
-    auto made = std::make_shared<Tensor>(empty({static_cast<std::int64_t>(bytes)}, {1}, aoti_torch_dtype_uint8(), place));
+    auto made =
+        std::make_shared<Tensor>(empty({static_cast<std::int64_t>(bytes)}, {1}, aoti_torch_dtype_uint8(), place));
     *address = made->address();
     return made;
   };
@@ -306,9 +306,9 @@ void operate(StableIValue* stack, std::size_t moves) {
   }
   if (moves > 0) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(stack[next++]);
   if (const std::unique_ptr<StableIValue> dtype(handle_of<StableIValue*>(stack[next])); dtype) call.dtype = *dtype;
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    call.tensors.emplace_back(handle_of<AtenTensorHandle>(operands[i]));
-  for (std::size_t i = 0; i < numbers.size(); ++i) call.numbers.push_back(torch::stable::detail::to<double>(numbers[i]));
+  for (std::size_t i = 0; i < operands.size(); ++i) call.tensors.emplace_back(handle_of<AtenTensorHandle>(operands[i]));
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    call.numbers.push_back(torch::stable::detail::to<double>(numbers[i]));
 
   Key key;
   key.add(epilogue.view()), key.add(names.view());

@@ -40,7 +40,8 @@ def _graph(epilogue: Any, operands: dict[str, View | float], dtype: DType, space
             axes[p.name] = annotated
         else:
             axes[p.name] = axes_of_shape(p.name, given.shape, space) if isinstance(given, View) else ""
-    return epilogue.trace(axes, dtype)
+    traced: Graph = epilogue.trace(axes, dtype)
+    return traced
 
 
 def _key_of(epilogue: Any) -> Any:
@@ -258,7 +259,7 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
     return _prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
 
 
-def _dense_on_gpu(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict, list[str]]:
+def _dense_on_gpu(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict[str, Any], list[str]]:
     """On a GPU all is dense and in one order, that of x: what lies otherwise is copied. The last result: of each tensor, the
     order into which calls copy it, or ''."""
     import torch

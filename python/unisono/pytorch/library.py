@@ -132,38 +132,47 @@ def _fake(like: Tensor, graph: Graph, space: Space) -> list[Tensor]:
     return results
 
 
-def _fake_conv2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype):
+def _fake_conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+                 stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     space = conv_space(x, w, stride, padding, dilation)
     return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
 
 
-def _fake_gemm(a, b, operands, scalars, epilogue, names, out_dtype):
+def _fake_gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+               out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     space = gemm_space(a, b)
     return _fake(a, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(a, out_dtype), space), space)
+
+
+def _two(numbers: Sequence[int]) -> tuple[int, int]:
+    return numbers[0], numbers[1]
 
 
 def _as_list(results: Any) -> list[Tensor]:
     return list(results.values()) if isinstance(results, dict) else [results]
 
 
-def _conv2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype):
+def _conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+            stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     """The kernel in Python."""
-    return _as_list(functional.conv2d_now(x, w, registered(epilogue), tuple(stride), tuple(padding), tuple(dilation), groups,
+    return _as_list(functional.conv2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), groups,
                                           "nchw", out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
 
 
-def _gemm(a, b, operands, scalars, epilogue, names, out_dtype):
+def _gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+          out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     return _as_list(functional.gemm_now(a, b, registered(epilogue), out_dtype_of(a, out_dtype), None, options_of(names),
                                         split(names, scalars, operands)))
 
 
-def _prepare(first, second, operands, scalars, epilogue, names, moves, out_dtype) -> str:
+def _prepare(first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+             moves: Sequence[int], out_dtype: Optional[torch.dtype]) -> str:
     """For the kernels in C++: the address of a prepared call that they take over, or an error's text."""
     try:
         given, dtype = split(names, scalars, operands), torch_dtypes()[out_dtype] if out_dtype else None
         if moves:
-            pairs = tuple(tuple(moves[i:i + 2]) for i in (0, 2, 4))
-            call = functional.conv2d_call(first, second, registered(epilogue), *pairs, moves[6], "nchw", dtype, None, options_of(names), given)
+            stride, padding, dilation = ((moves[i], moves[i + 1]) for i in (0, 2, 4))
+            call = functional.conv2d_call(first, second, registered(epilogue), stride, padding, dilation, moves[6], "nchw", dtype, None, options_of(names), given)
         else:
             call = functional.gemm_call(first, second, registered(epilogue), dtype, None, options_of(names), given)
         return str(call.native.share())
@@ -227,7 +236,8 @@ def _named(results: list[Tensor], text: str) -> Any:
     return results[0] if len(results) == 1 else dict(zip(store_names(text), results))
 
 
-def conv2d(x, w, tensors, scalars, text, names, stride, padding, dilation, groups, out_dtype):
+def conv2d(x: Tensor, w: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str, stride: Sequence[int],
+           padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> Any:
     """unisono.conv2d without gradients, by the operator."""
     try:
         results = _fused_conv2d(x, w, tensors, scalars, text, names, stride, padding, dilation, groups, out_dtype)
@@ -236,7 +246,8 @@ def conv2d(x, w, tensors, scalars, text, names, stride, padding, dilation, group
     return _named(results, text)
 
 
-def gemm(a, b, tensors, scalars, text, names, out_dtype):
+def gemm(a: Tensor, b: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str,
+         out_dtype: Optional[torch.dtype]) -> Any:
     """unisono.gemm without gradients, by the operator."""
     try:
         results = _fused_gemm(a, b, tensors, scalars, text, names, out_dtype)
