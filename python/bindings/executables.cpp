@@ -50,7 +50,8 @@ Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::ha
   arguments.a(self.contraction) = bound.read(product ? "left" : "image", a);
   if (product && nb::isinstance<nb::tuple>(b)) {
     if (nb::len(b) != 2)
-      throw UserError("there are " + std::to_string(nb::len(b)) + " right operands; expected one, or two of a dual product");
+      throw UserError("there are " + std::to_string(nb::len(b)) +
+                      " right operands; expected one, or two of a dual product");
     arguments.right = bound.read("right", b[0]), arguments.right1 = bound.read("right1", b[1]);
   } else if (!b.is_none()) {
     arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b);
@@ -78,10 +79,11 @@ PythonExecutable compile_graph(const Contraction& contraction, const Graph& grap
 }
 
 void bind_contractions(nb::module_& m) {
-  nb::class_<Gemm>(m, "Gemm",
-                   "acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A is (batch,m,k), or (batch,k,m) if transpose_a; B is "
-                   "(batch,k,n), or (batch,n,k) if transpose_b. Without the first extent where batch is 1. products=2: two right "
-                   "operands, a tuple wherever there is one, and two accumulators, acc0 and acc1.")
+  nb::class_<Gemm>(
+      m, "Gemm",
+      "acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A is (batch,m,k), or (batch,k,m) if transpose_a; B is "
+      "(batch,k,n), or (batch,n,k) if transpose_b. Without the first extent where batch is 1. products=2: two right "
+      "operands, a tuple wherever there is one, and two accumulators, acc0 and acc1.")
       .def(
           "__init__",
           [](Gemm* self, Extent m, Extent n, Extent k, Extent batch, bool ta, bool tb, DType da, DType db,
@@ -146,7 +148,8 @@ void bind_executable(nb::module_& m) {
             self.executable.run(arguments);
           },
           "a"_a, "b"_a.none(), "operands"_a = nb::dict(), nb::kw_only(), "outputs"_a,
-          "Runs to completion. a, b: image and filter, or left and right (of a dual product a tuple of two). operands: tensors, and numbers for scalars. "
+          "Runs to completion. a, b: image and filter, or left and right (of a dual product a tuple of two). operands: "
+          "tensors, and numbers for scalars. "
           "outputs: tensors that are written, by the names of the stores.")
       .def(
           "enqueue",
