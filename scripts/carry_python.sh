@@ -29,6 +29,10 @@ strip "$folder/unisono/lib/libunisono.so.0"
 ldd "$build/src/libunisono.so" | awk '$2 == "=>" && $3 !~ /\/(libc|libm|libpthread|libdl|librt)\.so/ {print $3}' |
   xargs -I{} cp -L {} "$folder/unisono/lib/"
 c++ -shared -Wl,--gc-sections -Wl,-rpath,'$ORIGIN/lib' -s -o "$folder/unisono/_native$suffix" "${linked[@]}" "$folder/unisono/lib/libunisono.so.0"
+# PyTorch's operators: one library for every Python
+operators=$build/python/unisono/_operators.so
+if [ -f "$operators" ]; then strip -o "$folder/unisono/_operators.so" "$operators"
+else echo "carry_python.sh: $operators is not there: PyTorch's operators will be those in Python" >&2; fi
 # the tests' runner, which has no compiled part
 (cd "$nanobind/.." && cp -r pytest _pytest py.py pluggy iniconfig packaging pygments "$folder")
 (cd "$here/python/unisono" && find . -name '*.py' -print0 | xargs -0 cp --parents -t "$folder/unisono")

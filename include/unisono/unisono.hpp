@@ -16,6 +16,7 @@
 #include "unisono/onnx.hpp"
 #include "unisono/pack.hpp"
 #include "unisono/safetensors.hpp"
+#include "unisono/stream.hpp"
 #include "unisono/tensor.hpp"
 #include "unisono/text.hpp"
 #include "unisono/tuning.hpp"

@@ -1,6 +1,7 @@
 /// Contractions, compile(), executables, launches and explanations.
 
 #include "options.hpp"
+#include "prepared.hpp"
 #include "tensors.hpp"
 
 namespace unisono::python {
@@ -136,6 +137,78 @@ void bind_contractions(nb::module_& m) {
               "The transpose of Conv2d, as in PyTorch. Layout nhwc: W (c,r,s,k/groups); nchw: W (c,k/groups,r,s).");
 }
 
+/// What Python holds of a prepared call.
+struct PythonCall {
+  std::shared_ptr<PreparedCall> call;
+};
+
+Order order_of(const std::string& name) {
+  if (name == "contiguous") return Order::contiguous;
+  return name.empty() ? Order::as_given : Order::channels_last;
+}
+
+PythonCall prepared(const PythonExecutable& self, nb::object a, nb::object b, nb::dict operands, nb::dict outputs,
+                    const std::vector<std::string>& orders,
+                    const std::vector<std::tuple<std::vector<Extent>, std::vector<Extent>, DType>>& results) {
+  BoundTensors bound(self.place);
+  CallForm form{self.contraction, arguments_of(self, bound, a, b, operands, outputs), {}, {}, {}, self.place.device,
+                self.place.device_index};
+  for (const auto& [key, value] : operands) {
+    auto name = nb::cast<std::string>(key);
+    (form.arguments.operands.contains(name) ? form.tensors : form.numbers).push_back(std::move(name));
+  }
+  for (const auto& [key, value] : outputs) form.outputs.push_back(nb::cast<std::string>(key));
+  PythonCall made{prepare_call(self.executable, std::move(form))};
+  for (const std::string& order : orders) made.call->orders.push_back(order_of(order));
+  for (const auto& [shape, strides, dtype] : results) made.call->results.push_back({shape, strides, dtype});
+  return made;
+}
+
+/// A workspace that a Python function makes: a tensor of so many bytes.
+std::shared_ptr<void> allocated(const nb::object& allocate, const Place& place, std::size_t bytes, void** address) {
+  const nb::gil_scoped_acquire locked;
+  BoundTensors bound(place);
+  nb::object tensor = allocate(bytes);
+  *address = bound.write("workspace", tensor).data;
+  return {new nb::object(std::move(tensor)), [](nb::object* kept) {
+            if (!Py_IsInitialized()) return;  // its memory goes with the process
+            const nb::gil_scoped_acquire locked;
+            delete kept;
+          }};
+}
+
+void bind_prepared(nb::module_& m) {
+  nb::class_<PythonCall>(m, "PreparedCall", "A call of which only the addresses of its tensors are open.")
+      .def(
+          "run",
+          [](const PythonCall& self, const std::vector<std::uintptr_t>& addresses, const std::vector<double>& numbers,
+             std::uintptr_t stream, nb::object allocate) {
+            static_assert(sizeof(std::uintptr_t) == sizeof(void*));
+            const auto* first = reinterpret_cast<const void* const*>(addresses.data());
+            nb::gil_scoped_release unlocked;
+            self.call->run(first, numbers.data(), reinterpret_cast<Stream>(stream),
+                           [&](std::size_t bytes, void** address) {
+                             return allocated(allocate, {Device::cuda, 0, true}, bytes, address);
+                           });
+          },
+          "addresses"_a, "numbers"_a, "stream"_a = 0, "allocate"_a = nb::none(),
+          "addresses: of image and filter (left and right), the tensors of operands and the outputs. numbers: the "
+          "scalars. On a GPU enqueues on the stream, a cudaStream_t as a number; allocate(bytes) gives a workspace for "
+          "it.")
+      .def(
+          "share",
+          [](const PythonCall& self) {
+            return reinterpret_cast<std::uintptr_t>(new std::shared_ptr<PreparedCall>(self.call));
+          },
+          "For the library of PyTorch's operators, which takes the ownership over.")
+      .def(
+          "retire", [](const PythonCall& self) { self.call->is_retired = true; }, "Whoever holds it prepares anew.")
+      .def_prop_ro("runs", [](const PythonCall& self) { return self.call->runs.load(); })
+      .def_prop_ro(
+          "was_captured", [](const PythonCall& self) { return self.call->was_captured.load(); },
+          "A CUDA graph may replay it, and must not outlive it.");
+}
+
 /// Nothing of it holds the GIL while it waits or launches.
 void bind_executable(nb::module_& m) {
   nb::class_<PythonExecutable>(m, "Executable", "A compiled kernel. May be run from several threads at once.")
@@ -179,6 +252,12 @@ void bind_executable(nb::module_& m) {
           "On a GPU: checks the arguments once, for any number of launches. workspace: a tensor of at least "
           "workspace_bytes, cleared in the order of the stream unless it is_clear; the caller keeps it alive, as all "
           "tensors.")
+      .def("prepare", &prepared, "a"_a, "b"_a, "operands"_a, "outputs"_a, "orders"_a, "results"_a,
+           "A call of which only addresses are open. Arguments as those of run(), of which shapes, strides and dtypes "
+           "count. "
+           "orders: how each tensor that is read must lie, '', 'contiguous' or 'channels_last'. results: (shape, "
+           "strides, "
+           "dtype) of each output, as the caller sees it.")
       .def_prop_ro(
           "workspace_bytes", [](const PythonExecutable& self) { return self.executable.workspace_bytes(); },
           "Bytes of device memory that one execution in flight needs; 0 on the CPU.")
@@ -242,6 +321,7 @@ void bind_explanation(nb::module_& m) {
 
 void bind_executables(nb::module_& m) {
   bind_contractions(m);
+  bind_prepared(m);
   bind_executable(m);
   bind_launch(m);
   bind_explanation(m);

@@ -140,6 +140,16 @@ void bind_graphs(nb::module_& m) {
       .def(
           "__eq__", [](const Graph& a, const Graph& b) { return structurally_equal(a, b); }, "other"_a,
           "Structural equality: names of intermediate values and the numbering of nodes do not count.")
+      .def(
+          "text_naming",
+          [](Graph g, const std::map<ValueId, std::string>& names) {
+            for (const auto& [id, name] : names) {
+              if (id >= g.nodes.size()) throw UserError("text_naming: there is no node " + std::to_string(id));
+              g.nodes[id].name = name;
+            }
+            return print(g);
+          },
+          "names"_a, "The text form, in which these nodes have names, so that more stores may be written behind it.")
       .def_prop_ro(
           "operands", [](const Graph& g) { return operands_of(g, 0); }, "What the caller binds.")
       .def_prop_ro("stores", &stores_of, "The outputs, in order.")

@@ -56,9 +56,37 @@ void bind_run(nb::class_<PythonNetwork>& network) {
           "On a GPU: puts one run on the stream (a cudaStream_t as a number) and does not wait.");
 }
 
+nb::dict dictionary_of(const PackReport& report) {
+  nb::dict found;
+  found["folder"] = report.folder.string();
+  found["requested"] = report.requested, found["compiled"] = report.compiled, found["entries"] = report.entries;
+  found["bytes"] = report.bytes;
+  return found;
+}
+
+void bind_pack(nb::module_& m) {
+  m.def(
+      "pack_network",
+      [](const Network& network, const Shapes& inputs, const std::string& folder, int jobs, nb::kwargs keywords) {
+        const NetworkOptions options = options_of(keywords);
+        PackReport report;
+        {
+          nb::gil_scoped_release unlocked;
+          report = pack(network, options, inputs, folder, {.jobs = jobs, .progress = {}});
+        }
+        return dictionary_of(report);
+      },
+      "network"_a, "inputs"_a, "folder"_a, "jobs"_a = 0, "options"_a,
+      "Compiles the network's kernels for inputs of these shapes ({name: shape}) into a folder that machines without a "
+      "compiler read; it is planned for an H200 and needs no GPU. jobs: compilations at once; 0: one a core. Options as "
+      "of compile_network. Returns {'folder', 'requested', 'compiled', 'entries', 'bytes'}. Raises UserError, "
+      "Unsupported and CompileError.");
+}
+
 }  // namespace
 
 void bind_networks(nb::module_& m) {
+  bind_pack(m);
   nb::class_<Network>(m, "Network", "Tensors and operators in order.")
       .def("__str__", [](const Network& n) { return to_string(n); })
       .def_ro("name", &Network::name)

@@ -77,7 +77,7 @@ def gradients(module, call, *inputs):
     leaves = [t.detach().clone().requires_grad_(t.is_floating_point()) for t in inputs]
     module.zero_grad(set_to_none=True)
     result = call(*leaves)
-    weight = torch.randn(result.shape, generator=torch.Generator().manual_seed(7)).to(result.dtype)
+    weight = torch.randn(result.shape, generator=torch.Generator().manual_seed(7)).to(result)
     (result * weight).sum().backward()
     return [result.detach(), *(t.grad for t in leaves if t.requires_grad), *(p.grad for p in module.parameters() if p.grad is not None)]
 

@@ -5,8 +5,6 @@ import ctypes
 import numpy as np
 
 import unisono as u
-from unisono import launches
-from unisono.tensors import View
 
 cuda = ctypes.CDLL("libcuda.so.1")
 
@@ -41,10 +39,6 @@ class Memory:
     def tensor(self):
         return u.Tensor(self.address.value, self.dtype, list(self.array.shape), device=u.Device.cuda)
 
-    def view(self):
-        strides = tuple(s // self.array.itemsize for s in self.array.strides)
-        return View(self.address.value, self.dtype, self.array.shape, strides, u.Device.cuda, 0, self)
-
 
 def stream():
     made = ctypes.c_void_p()
@@ -66,7 +60,7 @@ def main():
     kernel = u.compile(contraction, graph, device=u.Device.cuda)
     images, filters, biases = Memory(x, u.DType.f16), Memory(w, u.DType.f16), Memory(bias, u.DType.f32)
 
-    def expected(x, gain):
+    def expected(x, gain):  # of the filter as it is now
         on_cpu = u.compile(contraction, graph)
         y = np.zeros((2, 8, 8, 32), np.float16)
         on_cpu.run(x, w, {"bias": bias, "gain": gain}, outputs={"y": y})
@@ -109,20 +103,36 @@ def main():
     agree(second, expected(other.array, -2.0))
 
     # as conv2d() runs it: bound once for a stream
-    runner, allocated = launches.Launcher(), []
+    example, allocated = output(), []
+    call = kernel.prepare(images.tensor(), filters.tensor(), {"bias": biases.tensor(), "gain": gain}, {"y": example.tensor()}, ["", "", ""],
+                          [((2, 8, 8, 32), (2048, 256, 32, 1), u.DType.f16)])
 
     def allocate(size):
-        allocated.append(Memory(np.zeros(size + 256, np.uint8), u.DType.u8))
+        allocated.append(Memory(np.full(size + 256, 255, np.uint8), u.DType.u8))
         address = allocated[-1].address.value
         return u.Tensor(address + -address % 256, u.DType.u8, [size], device=u.Device.cuda, owner=allocated[-1])
 
     two = stream()
     for which, place, number in ((images, one, gain), (other, one, -2.0), (images, two, -2.0), (images, one, gain)):
         result = output()
-        runner.enqueue(kernel, which.view(), filters.view(), {"bias": biases.view(), "gain": number}, {"y": result.view()}, place, allocate)
+        call.run([m.address.value for m in (which, filters, biases, result)], [number], place, allocate)
         wait(place)
         agree(result, expected(which.array, number))
-    assert len(allocated) == 2  # one for each stream
+    assert len(allocated) == 2 and call.runs == 4 and not call.was_captured  # a workspace for each stream
+
+    # captured: a node that reads what is there when the graph is replayed, with a workspace of its own
+    result, captured, instance = output(), ctypes.c_void_p(), ctypes.c_void_p()
+    check(cuda.cuStreamBeginCapture_v2(ctypes.c_void_p(two), 2))
+    call.run([m.address.value for m in (images, filters, biases, result)], [gain], two, allocate)
+    check(cuda.cuStreamEndCapture(ctypes.c_void_p(two), ctypes.byref(captured)))
+    check(cuda.cuGraphInstantiateWithFlags(ctypes.byref(instance), captured, ctypes.c_uint64(0)))
+    assert call.was_captured and len(allocated) == 2
+    for filters.array in (filters.array, (filters.array * np.float16(0.5)).copy()):
+        filters.put()
+        check(cuda.cuGraphLaunch(instance, ctypes.c_void_p(two)))
+        wait(two)
+        w = filters.array
+        agree(result, expected(x, gain))
 
     for call, error, text in (
             (lambda: kernel.run(x, filters.tensor(), {"bias": biases.tensor(), "gain": gain}, outputs={"y": y.tensor()}), u.UserError, "host"),

@@ -107,3 +107,40 @@ def test_unknown_extents_are_compared_as_expressions():
     assert shapes.viewed(shapes.viewed(whole, (n, 2, 4, h * h)), (n, 8, h, FloorDiv(h**2, h))) == whole
     assert shapes.viewed(whole, (n * 8, h * h)) is not None and shapes.viewed(whole, (n, 8 * h, h + 1)) is None
     assert shapes.quotient(n * h, n) == h and shapes.quotient(n * h, 8) is None and shapes.quotient(12, 8) is None
+
+
+def test_inductor_keeps_the_order_of_memory_for_regions():
+    """An upsampled image is contiguous as Inductor writes it out; the copy to channels last behind it must reach the operator."""
+    import unisono
+    from unisono import functional
+    from unisono.pytorch import backend
+
+    inputs, seen, now = images(), [], functional.conv2d_call
+
+    def model(x, w, v):
+        h = F.silu(F.conv2d(x, w, padding=1))
+        return F.relu(F.conv2d(F.interpolate(h, scale_factor=2, mode="nearest"), v))
+
+    def watched(x, w, *more):
+        seen.append(x.is_contiguous(memory_format=LAST))
+        return now(x, w, *more)
+
+    torch._dynamo.reset()
+    unisono.cache_clear()  # calls that were prepared are not prepared again
+    functional.conv2d_call, relax = watched, backend.relax
+    backend.relax = lambda module, values, mode: layouts.relax(module, values, mode, ("cpu",))
+    try:
+        with torch.no_grad(), torch._inductor.config.patch(force_disable_caches=True):
+            mine = torch.compile(model, backend=backend.unisono)(*inputs)
+    finally:
+        functional.conv2d_call, backend.relax = now, relax
+    torch.testing.assert_close(mine, model(*inputs), rtol=1e-4, atol=1e-5)
+    assert seen == [True, True]
+
+
+def test_texts_become_one_line():
+    from unisono import _native
+    from unisono.pytorch.operators import one_line
+
+    text = "operand b[n] : f32  # a bias; of columns\n\nv = max(acc,\n        b)  # (no reason\n; store v as y : bf16\n"
+    assert "\n" not in one_line(text) and str(_native.parse(one_line(text))) == str(_native.parse(text))

@@ -63,7 +63,7 @@ def test_the_unet_trains_in_a_cuda_graph():
     x = torch.randn(4, 8, 32, 32, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
     losses = []
     for one, call in ((model, torch.compile(model, backend=backend.unisono)), (other, other)):
-        optimizer = torch.optim.AdamW(one.parameters(), lr=1e-3, capturable=True)
+        optimizer = torch.optim.AdamW(one.parameters(), lr=2e-4, capturable=True)
 
         def step():
             optimizer.zero_grad(set_to_none=True)
@@ -75,19 +75,17 @@ def test_the_unet_trains_in_a_cuda_graph():
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for _ in range(3):
-                step()
+            found = [step().item() for _ in range(3)]
         torch.cuda.current_stream().wait_stream(stream)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             loss = step()
-        found = []
         for _ in range(20):
             graph.replay()
             found.append(loss.item())
         losses.append(found)
-    assert losses[0][-1] < 0.8 * losses[0][0]
-    assert abs(losses[0][-1] - losses[1][-1]) <= 0.1 * losses[1][-1], losses
+    assert all(abs(mine - theirs) <= 0.1 * theirs for mine, theirs in zip(*losses)), losses
+    assert losses[0][-1] < 0.9 * losses[0][0] and losses[1][-1] < 0.9 * losses[1][0], losses
 
 
 def test_cuda_graph_trees():

@@ -1,4 +1,4 @@
-"""Run by test_distributed.py under torchrun: two ranks train a small U-Net, by PyTorch's eager mode and by the backend.
+"""Run by test_distributed.py under torchrun (ddp or fsdp, and the number of seeds): two ranks train a small U-Net, by PyTorch's eager mode and by the backend.
 
 Prints one JSON line of rank 0: {"eager": [mean of the last losses for each seed], "unisono": …, "same": …, "regions": …}."""
 
@@ -64,13 +64,13 @@ def agree(parameters):
     return all(torch.equal(o, mine) for o in others)
 
 
-def main(how):
+def main(how, seeds):
     torch.set_num_threads(1)
     dist._DEFAULT_FIRST_BUCKET_BYTES = 2_000  # so that several buckets are there, and a graph for each
     dist.init_process_group("gloo")
     rank = dist.get_rank()
     calls = unisono.cache_info
-    eager = [train(seed, rank, how, False)[0] for seed in range(3)]
+    eager = [train(seed, rank, how, False)[0] for seed in range(seeds)]
     backend._reports.clear()
     ours, first, parameters = train(0, rank, how, True)
     info = calls()
@@ -82,5 +82,5 @@ def main(how):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 3)
     os._exit(0)  # threads of compilers need not be waited for

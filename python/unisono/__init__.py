@@ -6,18 +6,30 @@
 the C++ interface, for tensors of any framework that speaks DLPack. docs/python.md is the guide.
 """
 
+from pathlib import Path as _Path
+from typing import Any as _Any, Optional as _Optional
+
 from ._native import (  # noqa: F401
     Cancelled, CompileError, Conv2d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm, Graph, GraphBuilder,
     InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo, Tensor, Unsupported,
-    UserError, Value, __version__, compile, compile_network, explain, load_onnx, parse)
+    UserError, Value, __version__, compile, compile_network, explain, load_onnx,
+    pack_network, parse)
 from .epilogues import Epilogue, epilogue  # noqa: F401
-from .functional import cache_clear, cache_info, conv2d, gemm  # noqa: F401
+from .calls import cache_clear, cache_info  # noqa: F401
+from .functional import conv2d, gemm  # noqa: F401
 from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403
 
 
-def export(model, example, path, *, dynamic_shapes=None):
+def export(model: _Any, example: _Any, path: _Any, *, dynamic_shapes: _Any = None, pack: _Any = False,
+           precision: _Optional[str] = None) -> _Path:
     """Writes a PyTorch model as an ONNX file with its weights in a safetensors file: unisono.pytorch.export.export."""
     from .pytorch.export import export as write
-    return write(model, example, path, dynamic_shapes=dynamic_shapes)
+    return write(model, example, path, dynamic_shapes=dynamic_shapes, pack=pack, precision=precision)
+
+
+def freeze(module: _Any) -> _Any:
+    """Declares the weights of a PyTorch module frozen, in place; see unisono.pytorch.frozen.freeze."""
+    from .pytorch.frozen import freeze as declare
+    return declare(module)

@@ -46,6 +46,9 @@ def doctor() -> str:
                 lines.append(f"{name}: not installed")
                 continue
         lines.append(f"{name} {module.__version__}")
+        if name == "torch":
+            from .pytorch.library import layer
+            lines.append(f"PyTorch's operators: {layer()[1]}")
     lines.append(f"self-test of the extension: {_cpu_works()}")
     tool = command()
     if tool is None:

@@ -7,7 +7,7 @@ import inspect
 import numbers
 import re
 import uuid
-from typing import Callable
+from typing import Any, Callable
 
 from . import _native
 from ._native import DType, Graph, GraphBuilder, UserError, Value
@@ -55,7 +55,7 @@ class Epilogue:
     with a number for its default is a scalar that may be left out.
     """
 
-    def __init__(self, function: Callable):
+    def __init__(self, function: Callable[..., Any]):
         self.function = function
         self.number, self.reference = -1, ""  # in REGISTERED, and as operators name it
         self.__doc__ = function.__doc__
@@ -103,12 +103,12 @@ class Epilogue:
             builder.store(value, value.dtype if value.dtype not in (DType.f32,) else dtype, name)
         return builder.build()
 
-    def __call__(self, *values, **named):
+    def __call__(self, *values: Any, **named: Any) -> Any:
         """The function itself, so that epilogues can call one another."""
         return self.function(*values, **named)
 
 
-def epilogue(function: Callable) -> Epilogue:
+def epilogue(function: Callable[..., Any]) -> Epilogue:
     """Makes a Python function an epilogue:
 
         @unisono.epilogue

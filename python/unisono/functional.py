@@ -5,51 +5,18 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from . import _native, launches
+from . import _native
 from ._native import Conv2d, Device, DType, Gemm, Graph, Layout, UserError
+from .calls import Call, Plan, call_of, plan_of, signature
 from .epilogues import Epilogue, graph_of_text
 from .operands import Space, axes_of_shape, operand_view, store_shape
 from .tensors import View, empty, is_torch, is_torch_dtype, torch_dtypes, view
 
-MOST_PLANS = 4096
 OPTIONS = ("threads", "plan", "tuned", "accurate", "spare_sms", "watchdog")
-
-
-@dataclass
-class Plan:
-    """A compiled kernel and how its outputs are made."""
-
-    executable: Any
-    graph: Graph
-    stores: list  # [(name, caller's shape, dtype, whether it is an image)]
-    axes: dict  # {operand: axes}
-    space: Space
-    launcher: launches.Launcher = field(default_factory=launches.Launcher)
-
-
-_plans: OrderedDict = OrderedDict()
-_lock = threading.Lock()
-_counts = {"hits": 0, "misses": 0}
-
-
-def cache_info() -> dict:
-    """{'plans': kept now, 'hits': calls served by one, 'misses': compilations} of conv2d() and gemm() in this process."""
-    with _lock:
-        return {"plans": len(_plans), **_counts}
-
-
-def cache_clear() -> None:
-    """Forgets all compiled kernels. Those that a CUDA graph has captured must stay: call it when no such graph lives."""
-    with _lock:
-        _plans.clear()
-        _counts.update(hits=0, misses=0)
 
 
 def _graph(epilogue: Any, operands: dict[str, View | float], dtype: DType, space: Space) -> Graph:
@@ -80,7 +47,7 @@ def _key_of(epilogue: Any) -> Any:
     return str(epilogue) if isinstance(epilogue, Graph) else epilogue.function if isinstance(epilogue, Epilogue) else epilogue
 
 
-def _compile(contraction: Any, graph: Graph, operands: dict, space: Space, place: View, options: dict) -> Plan:
+def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Space, place: View, options: dict[str, Any]) -> Plan:
     infos = {o.name: o for o in graph.operands}
     for name in operands:
         if name not in infos:
@@ -103,54 +70,67 @@ def _compile(contraction: Any, graph: Graph, operands: dict, space: Space, place
     return Plan(executable, graph, stores, {n: None if i.is_head_filter or i.channels else i.axes for n, i in infos.items()}, space)
 
 
-def _plan(key: tuple, make) -> Plan:
-    with _lock:
-        plan = _plans.get(key)
-        if plan is not None:
-            _plans.move_to_end(key)
-            _counts["hits"] += 1
-            return plan
-    plan = make()
-    with _lock:
-        _counts["misses"] += 1
-        plan = _plans.setdefault(key, plan)
-        while len(_plans) > MOST_PLANS:
-            launches.retire(_plans.popitem(last=False)[1])
-    return plan
-
-
 def _shape_key(view: View | float) -> Any:
     return (view.shape, view.strides, view.dtype.value) if isinstance(view, View) else None
 
 
-def _run(contraction: Any, identity: tuple, a: View, b: View, like: Any, epilogue: Any, given: dict, space: Space, out_dtype: DType | None,
-         out: Any, options: dict) -> Any:
+def _views(given: dict[str, Any], first: View) -> dict[str, View | float]:
+    """Operands as the library sees them; all in the place of the first tensor."""
     operands: dict[str, View | float] = {}
     for name, value in given.items():
-        if value is None:
-            continue
         operands[name] = float(value) if isinstance(value, numbers.Real) else view(name, value)
     for name, one in operands.items():
-        if isinstance(one, View) and (one.device, one.index) != (a.device, a.index):
+        if isinstance(one, View) and (one.device, one.index) != (first.device, first.index):
             raise UserError(f"operand '{name}' lies on {one.device.name} {one.index}, the first tensor on "
-                            f"{a.device.name} {a.index}; expected all in one place")
+                            f"{first.device.name} {first.index}; expected all in one place")
+    return operands
+
+
+def _prepare(contraction: Any, identity: tuple[Any, ...], a: View, b: View, like: Any, epilogue: Any, given: dict[str, Any], space: Space,
+             out_dtype: DType | None, out: Any, options: dict[str, Any], orders: list[str]) -> Call:
+    """Compiles, unless that was done for other operands' shapes, and binds everything but addresses."""
+    operands = _views(given, a)
     dtype = out_dtype or a.dtype
     key = (_key_of(epilogue), identity, a.dtype.value, b.dtype.value, a.strides, b.strides, dtype.value,
            a.device.value, a.index, tuple(sorted(options.items())),
            tuple((name, _shape_key(one)) for name, one in sorted(operands.items())))
-    plan = _plan(key, lambda: _compile(contraction, _graph(epilogue, operands, dtype, space), operands, space, a, options))
-    bound = {}
+    plan = plan_of(key, lambda: _compile(contraction, _graph(epilogue, operands, dtype, space), operands, space, a, options))
+    bound: dict[str, Any] = {}
     for name, one in operands.items():
         axes = plan.axes[name]
-        bound[name] = one if not isinstance(one, View) or axes is None else operand_view(name, one, axes, space)
+        bound[name] = one if not isinstance(one, View) else (one if axes is None else operand_view(name, one, axes, space)).native()
     results = _outputs(plan, like, space, out)
-    plan.launcher.run(plan.executable, a, b, bound, {n: _native_output(n, r, plan, space) for n, r in results.items()}, like)
+    native, made = {}, []
+    for name, shape, out_type, is_image in plan.stores:
+        there = view(name, results[name])
+        native[name] = (space.to_native(there) if is_image else there).native()
+        made.append((name, shape, there.strides, out_type))
+    prepared = plan.executable.prepare(a.native(), b.native(), bound, native, orders, [m[1:] for m in made])
+    return Call(prepared, orders, made, a.device, a.index)
+
+
+def _given(call: Call, tensors: list[Any], operands: dict[str, Any], out: Any) -> Any:
+    """Runs a prepared call on these tensors."""
+    scalars = []
+    for one in operands.values():
+        if isinstance(one, np.ndarray) or is_torch(one):
+            tensors.append(one)
+        else:
+            scalars.append(float(one))
+    if out is not None and not isinstance(out, dict):
+        out = {call.results[0][0]: out}
+    results = call.run(tensors, scalars, out)
     if out is not None:
         _count_writes(results)
     return next(iter(results.values())) if len(results) == 1 else results
 
 
-def _count_writes(results: dict) -> None:
+def _signature_of(x: Any, w: Any, operands: dict[str, Any], out: Any) -> tuple[Any, ...]:
+    outs = out.items() if isinstance(out, dict) else () if out is None else (("", out),)
+    return (signature(x), signature(w), tuple((n, signature(v)) for n, v in operands.items()), tuple((n, signature(v)) for n, v in outs))
+
+
+def _count_writes(results: dict[str, Any]) -> None:
     """Tells autograd that these tensors were written: what it has saved of them is no longer what it was."""
     for tensor in results.values():
         if is_torch(tensor) and not tensor.is_inference():
@@ -158,7 +138,7 @@ def _count_writes(results: dict) -> None:
             increment_version(tensor)
 
 
-def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict:
+def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict[str, Any]:
     if out is None:
         last = space.channels_first and space.native_channels_last
         return {name: empty(like, shape, dtype, last and is_image) for name, shape, dtype, is_image in plan.stores}
@@ -178,13 +158,9 @@ def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict:
     return results
 
 
-def _native_output(name: str, tensor: Any, plan: Plan, space: Space) -> View:
-    is_image = next(s[3] for s in plan.stores if s[0] == name)
-    given = view(name, tensor)
-    return space.to_native(given) if is_image else given
-
-
 def _pair(what: str, value: Any) -> tuple[int, int]:
+    if type(value) is int:
+        return value, value
     if isinstance(value, numbers.Integral):
         return operator.index(value), operator.index(value)
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(v, numbers.Integral) for v in value):
@@ -205,7 +181,7 @@ def _image_views(x: View, w: View) -> tuple[View, View, bool]:
 
 
 def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-           layout: str = "nchw", out_dtype: Any = None, out: Any = None, options: dict | None = None,
+           layout: str = "nchw", out_dtype: Any = None, out: Any = None, options: dict[str, Any] | None = None,
            **operands: Any) -> Any:
     """A 2-D convolution and everything after it, in one kernel.
 
@@ -225,7 +201,7 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     if layout not in ("nchw", "nhwc"):
         raise UserError(f"conv2d: layout={layout!r}; expected 'nchw' or 'nhwc', the order of the extents")
     moves = _pair("stride", stride), _pair("padding", padding), _pair("dilation", dilation)
-    if not isinstance(groups, numbers.Integral):
+    if type(groups) is not int and not isinstance(groups, numbers.Integral):
         raise UserError(f"conv2d: groups={groups!r}; expected an int")
     groups = operator.index(groups)
     x, w = _autocast(x, w)
@@ -233,14 +209,33 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
         _check_operator_call("conv2d", out, options, layout)
         from .pytorch.operators import call_conv2d
         return call_conv2d(x, w, epilogue, *moves, groups, _torch_dtype(out_dtype), operands)
+    if out is None and not options and layout == "nchw" and is_torch(x) and (fused := _fused(w, epilogue, operands)):
+        return fused[0].conv2d(x, w, *fused[1:], *moves, groups, _torch_dtype(_dtype(out_dtype)))
     return conv2d_now(x, w, epilogue, *moves, groups, layout, _dtype(out_dtype), out, _checked(options), operands)
 
 
-def conv2d_now(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands):
+def conv2d_now(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
+               layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Any:
     """conv2d without gradients; stride, padding and dilation are pairs."""
+    operands = {n: v for n, v in operands.items() if v is not None}
+    call = conv2d_call(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands)
+    return _given(call, [x, w], operands, out)
+
+
+def conv2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
+                layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Call:
+    """What conv2d_now runs for tensors such as these: made once, kept in the cache."""
+    key = ("conv2d", _key_of(epilogue), stride, padding, dilation, groups, layout, out_dtype, tuple(options.items()),
+           _signature_of(x, w, operands, out))
+    return call_of(key, lambda: _prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands))
+
+
+def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
+                    layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Call:
     moves = stride, padding, dilation
+    orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
     if is_torch(x) and x.is_cuda and x.dim() == 4:
-        x, w, operands = _dense_on_gpu(x, w, operands)
+        x, w, operands, orders = _dense_on_gpu(x, w, operands)
     given_x, given_w = view("x", x), view("w", w)
     for name, one in (("x", given_x), ("w", given_w)):
         if len(one.shape) != 4:
@@ -260,26 +255,35 @@ def conv2d_now(x, w, epilogue, stride, padding, dilation, groups, layout, out_dt
     rows, cols = (tuple(shape[1:3]), shape[3]) if last else (tuple(shape[2:]), shape[1])
     space = Space(n, rows, cols, first, last)
     identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups)
-    return _run(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options)
+    return _prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
 
 
-def _dense_on_gpu(x: Any, w: Any, operands: dict) -> tuple[Any, Any, dict]:
-    """On a GPU all is dense and in one order, that of x: what lies otherwise is copied."""
+def _dense_on_gpu(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict, list[str]]:
+    """On a GPU all is dense and in one order, that of x: what lies otherwise is copied. The last result: of each tensor, the
+    order into which calls copy it, or ''."""
     import torch
     if not is_torch(w) or w.dim() != 4:
-        return x, w, operands  # what follows says so
+        return x, w, operands, [""] * (2 + len(operands))  # what follows says so
     last = _image_views(view("x", x), view("w", w))[2]
-    order = torch.channels_last if last else torch.contiguous_format
-    arranged = {n: (v.contiguous(memory_format=order if v.dim() == 4 else torch.contiguous_format) if is_torch(v) else v)
-                for n, v in operands.items()}
-    return x.contiguous(memory_format=order), w.contiguous(memory_format=order), arranged
+    orders: list[str] = []
+
+    def arranged(tensor: Any) -> Any:
+        name = "channels_last" if last and tensor.dim() == 4 else "contiguous"
+        order = torch.channels_last if name == "channels_last" else torch.contiguous_format
+        orders.append("" if tensor.is_contiguous(memory_format=order) else name)
+        return tensor.contiguous(memory_format=order)
+
+    x, w = arranged(x), arranged(w)
+    return x, w, {n: arranged(v) if is_torch(v) else v for n, v in operands.items()}, orders
 
 
 def _autocast(first: Any, second: Any) -> tuple[Any, Any]:
     """The tensors of a contraction as autocast would have them: it is of those operations that run in the short dtype."""
     if not is_torch(first) or not is_torch(second):
         return first, second
-    import torch
+    torch = sys.modules["torch"]
+    if not torch._C._is_any_autocast_enabled():
+        return first, second
     kind = first.device.type
     if not torch.is_autocast_enabled(kind):
         return first, second
@@ -288,7 +292,7 @@ def _autocast(first: Any, second: Any) -> tuple[Any, Any]:
     return tuple(t.to(short) if t.dtype in taken else t for t in (first, second))
 
 
-def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
+def _needs_operator(first: Any, second: Any, operands: dict[str, Any]) -> bool:
     """Whether PyTorch must see the call as an operator: gradients are asked for, or it traces."""
     if not is_torch(first):
         for name, one in (("the second tensor", second), *operands.items()):
@@ -296,10 +300,10 @@ def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
                 raise UserError(f"'{name}' requires a gradient, and the first tensor is a {type(first).__name__}; expected a "
                                 "PyTorch tensor there, or detach() this one")
         return False
-    import torch
+    torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
-    from torch.autograd import forward_ad
+    forward_ad = torch.autograd.forward_ad
     if forward_ad._current_level >= 0 and any(is_torch(t) and forward_ad.unpack_dual(t).tangent is not None
                                               for t in (first, second, *operands.values())):
         raise UserError("an argument has a forward gradient (a tangent), and there is no forward-mode differentiation here; "
@@ -311,22 +315,53 @@ def _needs_operator(first: Any, second: Any, operands: dict) -> bool:
     return torch.is_grad_enabled() and any(is_torch(t) and t.requires_grad for t in (first, second, *operands.values()))
 
 
+_library: Any = None
+
+
+def _load_library() -> Any:
+    """The operators, when the first tensor of PyTorch comes."""
+    global _library
+    from .pytorch import library
+    _library = library
+    return library
+
+
+def _fused(second: Any, epilogue: Any, operands: dict[str, Any]) -> tuple[Any, ...] | None:
+    """(module, tensors, numbers, text, names) where the call may go to PyTorch's operators in C++, which cost less; or None."""
+    library = _library or _load_library()
+    text = library.text_of_known(epilogue)
+    if not library.is_native() or text is None or not is_torch(second):
+        return None
+    names, tensors, scalars = [], [], []
+    for name, value in operands.items():
+        if is_torch(value):
+            names.append(name)
+            tensors.append(value)
+        elif type(value) is float or isinstance(value, numbers.Real):
+            names.append(name + "=")
+            scalars.append(float(value))
+        elif value is not None:
+            return None
+    return library, tensors, scalars, text, ",".join(names)
+
+
 def _check_operator_call(what: str, out: Any, options: Any, layout: str = "nchw") -> None:
     if out is not None or options or layout != "nchw":
         raise UserError(f"{what}: out=, options= and layout= are not differentiated or traced; call it under torch.no_grad() "
                         "and outside of torch.compile, or leave them out")
 
 
-def _checked(options: dict | None) -> dict:
+def _checked(options: dict[str, Any] | None) -> dict[str, Any]:
     """Options of a call: those of `unisono.compile` that leave the kernel's meaning and its tensors alone."""
-    for name in options or {}:
+    options = options or {}
+    for name in options:
         if name not in OPTIONS:
             raise UserError(f"there is no option '{name}' of a call; there are {', '.join(OPTIONS)} (unisono.compile has others)")
         try:
             hash(options[name])
         except TypeError:
             raise UserError(f"option '{name}' is a {type(options[name]).__name__}; expected a number, a text or a bool") from None
-    return options or {}
+    return options
 
 
 def _dtype(dtype: Any) -> DType | None:
@@ -364,7 +399,7 @@ def _oriented(x: View) -> tuple[View, bool]:
 
 
 def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: Any = None,
-         options: dict | None = None, **operands: Any) -> Any:
+         options: dict[str, Any] | None = None, **operands: Any) -> Any:
     """A matrix product, or a batch of them, and everything after it, in one kernel.
 
     a: (m,k) or (batch,m,k), b: (k,n) or (batch,k,n); transposed views, such as a linear layer's `weight.T`, are taken as
@@ -377,11 +412,27 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: A
         _check_operator_call("gemm", out, options)
         from .pytorch.operators import call_gemm
         return call_gemm(a, b, epilogue, _torch_dtype(out_dtype), operands)
+    if out is None and not options and is_torch(a) and (fused := _fused(b, epilogue, operands)):
+        return fused[0].gemm(a, b, *fused[1:], _torch_dtype(_dtype(out_dtype)))
     return gemm_now(a, b, epilogue, _dtype(out_dtype), out, _checked(options), operands)
 
 
-def gemm_now(a, b, epilogue, out_dtype, out, options, operands):
+def gemm_now(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
+             operands: dict[str, Any]) -> Any:
     """gemm without gradients."""
+    operands = {n: v for n, v in operands.items() if v is not None}
+    return _given(gemm_call(a, b, epilogue, out_dtype, out, options, operands), [a, b], operands, out)
+
+
+def gemm_call(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
+              operands: dict[str, Any]) -> Call:
+    """What gemm_now runs for tensors such as these: made once, kept in the cache."""
+    key = ("gemm", _key_of(epilogue), out_dtype, tuple(options.items()), _signature_of(a, b, operands, out))
+    return call_of(key, lambda: _prepare_gemm(a, b, epilogue, out_dtype, out, options, operands))
+
+
+def _prepare_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
+                  operands: dict[str, Any]) -> Call:
     first, second = _matrix("a", a), _matrix("b", b)
     if len(first.shape) != len(second.shape):
         raise UserError(f"gemm: a has shape {first.shape}, b {second.shape}; expected both with a batch, or neither")
@@ -394,4 +445,5 @@ def gemm_now(a, b, epilogue, out_dtype, out, options, operands):
                        dtype_b=second.dtype)
     space = Space(batch, (m,), n, False, False, is_batched=len(first.shape) == 3)
     identity = ("gemm", space.is_batched, batch, m, n, k, turned_a, turned_b)
-    return _run(contraction, identity, first, second, a, epilogue, operands, space, out_dtype, out, options)
+    orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
+    return _prepare(contraction, identity, first, second, a, epilogue, operands, space, out_dtype, out, options, orders)

@@ -12,10 +12,11 @@ from ._native import DType, Device, Tensor, UserError
 
 NUMPY = {"float64": DType.f64, "float32": DType.f32, "float16": DType.f16, "bfloat16": DType.bf16, "int32": DType.i32,
          "bool": DType.bool, "int64": DType.i64, "int8": DType.i8, "uint8": DType.u8}
-_torch_dtypes: dict = {}
+_torch_dtypes: dict[Any, DType] = {}
+_of_torch: dict[DType, Any] = {}
 
 
-def torch_dtypes() -> dict:
+def torch_dtypes() -> dict[Any, DType]:
     """{torch dtype: DType}; empty where PyTorch is not loaded."""
     if not _torch_dtypes and "torch" in sys.modules:
         import torch
@@ -23,6 +24,13 @@ def torch_dtypes() -> dict:
                               torch.bfloat16: DType.bf16, torch.int32: DType.i32, torch.bool: DType.bool,
                               torch.int64: DType.i64, torch.int8: DType.i8, torch.uint8: DType.u8})
     return _torch_dtypes
+
+
+def torch_dtype_of(dtype: DType) -> Any:
+    """The dtype of PyTorch."""
+    if not _of_torch:
+        _of_torch.update({d: t for t, d in torch_dtypes().items()})
+    return _of_torch[dtype]
 
 
 def is_torch(x: Any) -> bool:
@@ -76,6 +84,15 @@ def view(name: str, x: Any) -> View:
         return View(x.__array_interface__["data"][0], dtype, x.shape, tuple(s // size for s in x.strides), Device.cpu, 0, x)
     raise UserError(f"argument '{name}' is a {type(x).__name__}; expected a NumPy array or a PyTorch tensor "
                     "(other frameworks: unisono.compile() and Executable.run() take any DLPack tensor)")
+
+
+def empty_like_layout(like: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Any:
+    """A new tensor of the framework and device of `like` with these strides, those of a dense tensor. They count elements."""
+    if is_torch(like):
+        return sys.modules["torch"].empty_strided(shape, strides, dtype=torch_dtype_of(dtype), device=like.device)
+    order = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
+    made = empty(like, tuple(shape[i] for i in order), dtype)
+    return made.transpose(sorted(range(len(shape)), key=order.__getitem__))
 
 
 def empty(like: Any, shape: tuple[int, ...], dtype: DType, channels_last: bool = False) -> Any:

@@ -69,6 +69,7 @@ std::vector<Case> small_row_cases() {
       row_case(product(66, 264, 40), rms_and_gate, "mode=rows tile=64x40 cluster=2x1"),
       row_case(image(2, 9, 11, 16, 320, 3), layer, "mode=rows load=halo tile=64x80"),
       row_case(image(1, 11, 9, 13, 275, 3), softmax, "mode=rows tile=64x72"),
+      row_case(product(141, 824, 64), layer, "mode=rows tile=128x24 order=pingpong"),
       row_case(product(90, 192, 64), softmax, "mode=rows tile=64x192"),
       row_case(product(90, 192, 64), rms, "mode=rows tile=128x192")};
   Gemm several = product(45, 288, 64);

@@ -3,86 +3,16 @@
 //
 // Each warpgroup writes an entry for each of its rows (exchange/message.cuh), one for its tile, and waits for those of
 // all tiles across, which are neighbours in the order of tiles and all in flight: the exchange of epilogue/general.cuh,
-// of one level.
+// of one level. Across more than kDirectly tiles, what all of them would read grows with the square of their number, so
+// each of them merges its share of the rows, writes an entry for each, and waits for those of its own.
 #pragma once
+#include "unisono/epilogue/row_parts.cuh"
 #include "unisono/exchange/message.cuh"
-#include "unisono/exchange/moments.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/ptx/arithmetic.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
 
 namespace unisono {
-
-struct RowTriple {
-  float x, y, z;
-};
-struct RowAffine {
-  float mean, factor, shift;
-};
-
-// What a visitor says of it, if it is not kMoments: kRowStatistic, and for kSoftmax `static float exponential(float)`.
-enum class RowStatistic {
-  kMoments,  // mean and variance
-  kSquares,  // 0 and the mean of x²
-  kSoftmax   // elements become exp(x - m), m their tile's maximum, which a row's factor makes exp(x - max) / sum; the
-             // visitor's `affine` gets the maximum and the sum
-};
-template <RowStatistic kValue>
-struct SaidStatistic {
-  using Type = void;
-};
-template <class Visitor, class = void>
-struct RowStatisticOf {
-  static constexpr RowStatistic kValue = RowStatistic::kMoments;
-};
-template <class Visitor>
-struct RowStatisticOf<Visitor, typename SaidStatistic<Visitor::kRowStatistic>::Type> {
-  static constexpr RowStatistic kValue = Visitor::kRowStatistic;
-};
-
-// What a tile has of a row, or all tiles. kMoments: of `count` channels; kSquares: sum; kSoftmax: the maximum, and the
-// sum of exponentials from there.
-template <RowStatistic kKind>
-struct RowPart;
-
-template <>
-struct RowPart<RowStatistic::kMoments> {
-  MomentMerger merger;
-  UNISONO_DEVICE void add(float count, float mean, float m2) { merger.add(count, mean, m2); }
-  UNISONO_DEVICE RowTriple over_four() const {
-    const Moments all = Moments::over_lanes(merger.total(), 4);
-    return {all.count, all.mean, all.m2};
-  }
-};
-template <>
-struct RowPart<RowStatistic::kSquares> {
-  float sum = 0.f;
-  UNISONO_DEVICE void add(float of_tile, float, float) { sum += of_tile; }
-  UNISONO_DEVICE RowTriple over_four() const { return {over_four_lanes(sum), 0.f, 0.f}; }
-};
-// exp(x - maximum), 1 where they are equal, infinities too.
-template <class Visitor>
-UNISONO_DEVICE float exponential_from(float x, float maximum) {
-  return x == maximum ? 1.f : Visitor::exponential(x - maximum);
-}
-UNISONO_DEVICE float below_all() { return __uint_as_float(0xff800000u); }  // -inf
-template <class Visitor>
-struct ExponentialPart {
-  float maximum, sum;
-  UNISONO_DEVICE ExponentialPart() : maximum(below_all()), sum(0.f) {}
-  UNISONO_DEVICE void add(float of_tile, float exponentials, float) {
-    const float larger = max_nan(maximum, of_tile);
-    sum = fmaf(exponentials, exponential_from<Visitor>(of_tile, larger),
-               sum * exponential_from<Visitor>(maximum, larger));
-    maximum = larger;
-  }
-  UNISONO_DEVICE RowTriple over_four() const {
-    float all = maximum;
-#pragma unroll
-    for (int bit = 1; bit <= 2; bit *= 2) all = max_nan(all, __shfl_xor_sync(~0u, all, bit));
-    return {all, over_four_lanes(sum * exponential_from<Visitor>(maximum, all)), 0.f};
-  }
-};
 
 template <class Tile>
 struct RowStatistics {
@@ -92,6 +22,8 @@ struct RowStatistics {
   static constexpr Stores kStores = Tile::kStores;
   static constexpr RowStatistic kKind = RowStatisticOf<Visitor>::kValue;
   static constexpr bool kMeets = Tile::kRowsMeet;
+  static constexpr int kDirectly = 8;  // by counts: two trips to L2 in turn, or a quarter of `across`
+  static constexpr int kAtOnce = 4;    // entries that a lane has in flight
 
   const Tile& tile;
   const At& at;
@@ -192,39 +124,90 @@ struct RowStatistics {
     }
   }
 
-  // The statistics of this thread's rows, of all tiles across: every fourth tile a lane, in order, then the four lanes
-  // of a row.
+  // Entries of the rows of this warpgroup's part of a line of tiles: `across` of each, and behind those of all lines
+  // one of each that is merged.
+  UNISONO_DEVICE size_t lines() const { return size_t(tile.geometry.images) * tile.slots() * Tile::kPixels; }
+  UNISONO_DEVICE size_t first_line() const { return (size_t(at.image) * tile.slots() + at.slot) * Tile::kPixels; }
+  UNISONO_DEVICE Entry* entries() const { return reinterpret_cast<Entry*>(tile.fixed.folds.rows); }
+
+  // The statistics of this thread's rows, of all tiles across.
   UNISONO_DEVICE void exchange(const RowTriple (&own)[kRows], RowTriple (&all)[kRows]) const {
-    const int across = tile.tiles_across(), quarter = lane() & 3;
-    auto row = [&](int r) {
-      return reinterpret_cast<Entry*>(tile.fixed.folds.rows) +
-             ((size_t(at.image) * tile.slots() + at.slot) * Tile::kPixels + row_of(r)) * across;
-    };
+    const int across = tile.tiles_across();
 #pragma unroll
     for (int r = 0; r < kRows; ++r)
-      if ((r & 3) == quarter) write_entry(row(r) + at.first_channel / kN, own[r].x, own[r].y, own[r].z, tile.epoch);
+      if ((r & 3) == (lane() & 3))
+        write_entry(entries() + (first_line() + row_of(r)) * across + at.first_channel / kN, own[r].x, own[r].y,
+                    own[r].z, tile.epoch);
+    if (across <= 4) {
+      merge_all<1>(across, all);
+    } else if (across <= kDirectly) {
+      merge_all<2>(across, all);
+    } else {
+      merge_share(across);
+      read_merged(across, all);
+    }
+  }
+  // Every fourth tile a lane, in order, then the four lanes of a row. kBatch of a lane's tiles are in flight.
+  template <int kBatch>
+  UNISONO_DEVICE void merge_all(int across, RowTriple (&all)[kRows]) const {
     Part part[kRows];
-    for (int t = quarter; t < across; t += 4) {
-      uint4 entry[kRows];
-      Watchdog watchdog;
-      delay_point();
-      for (;;) {
-        bool complete = true;
+    for (int t = lane() & 3; t < across; t += 4 * kBatch) {
+      uint4 entry[kRows * kBatch];
+      await<kRows * kBatch>(entry, [&](int i) {
+        return entries() + (first_line() + row_of(i % kRows)) * across + smaller(t + 4 * (i / kRows), across - 1);
+      });
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) entry[r] = load_whole(row(r) + t);
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) complete &= entry[r].w == tile.epoch + 1;
-        if (complete) break;
-        __nanosleep(kPollPause);
-        watchdog.tick();
-      }
-#pragma unroll
-      for (int r = 0; r < kRows; ++r)
-        part[r].add(__uint_as_float(entry[r].x), __uint_as_float(entry[r].y), __uint_as_float(entry[r].z));
+      for (int i = 0; i < kRows * kBatch; ++i)
+        if (kBatch == 1 || t + 4 * (i / kRows) < across) add(part[i % kRows], entry[i]);
     }
     __syncwarp();
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) all[r] = part[r].over_four();
+    for (int r = 0; r < kRows; ++r) all[r] = part[r].template over<4>();
+  }
+  // Row t, t + across, … of tile t, a warp for each: every 32nd tile a lane, in order, then the lanes.
+  UNISONO_DEVICE void merge_share(int across) const {
+    for (int row = at.first_channel / kN + tile.thread / 32 * across; row < Tile::kPixels; row += 4 * across) {
+      const Entry* line = entries() + (first_line() + row) * across;
+      Part part;
+      for (int t = lane(); t < across; t += 32 * kAtOnce) {
+        uint4 entry[kAtOnce];
+        await<kAtOnce>(entry, [&](int i) { return line + smaller(t + 32 * i, across - 1); });
+#pragma unroll
+        for (int i = 0; i < kAtOnce; ++i)
+          if (t + 32 * i < across) add(part, entry[i]);
+      }
+      __syncwarp();
+      const RowTriple merged = part.template over<32>();
+      if (lane() == 0)
+        write_entry(entries() + lines() * across + first_line() + row, merged.x, merged.y, merged.z, tile.epoch);
+    }
+  }
+  UNISONO_DEVICE void read_merged(int across, RowTriple (&all)[kRows]) const {
+    uint4 entry[kRows];
+    await<kRows>(entry, [&](int r) { return entries() + lines() * across + first_line() + row_of(r); });
+    __syncwarp();
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+      all[r] = {__uint_as_float(entry[r].x), __uint_as_float(entry[r].y), __uint_as_float(entry[r].z)};
+  }
+  template <int kCount, class From>
+  UNISONO_DEVICE void await(uint4 (&entry)[kCount], const From& from) const {
+    Watchdog watchdog;
+    delay_point();
+    for (;;) {
+      bool complete = true;
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) entry[i] = load_whole(from(i));
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) complete &= entry[i].w == tile.epoch + 1;
+      if (complete) break;
+      __nanosleep(kPollPause);
+      watchdog.tick();
+    }
+  }
+  template <class Of>
+  static UNISONO_DEVICE void add(Of& part, const uint4& entry) {
+    part.add(__uint_as_float(entry.x), __uint_as_float(entry.y), __uint_as_float(entry.z));
   }
 
   template <RowStatistic kOf, class Of>

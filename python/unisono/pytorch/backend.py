@@ -19,11 +19,13 @@ from .._native import Unsupported, UserError
 from .concatenations import place
 from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
+from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, concatenated, fuse
-from .layouts import relax, simplify
+from .layouts import dense_for_norms, relax, simplify
 from .report import Report, count, nodes_of
 
-OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (), "strict": False, "report": None}
+OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (), "strict": False, "report": None, "frozen": False,
+           "spare_sms": 0}
 
 # By how much a region must be predicted to be faster where minimum_gain is not given. A training step must not become slower by an
 # error of the prediction: what gains less is left to Inductor
@@ -55,9 +57,13 @@ def _checked(options: dict, more: dict) -> dict:
     chosen = {**OPTIONS, **options}
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
-    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("minimum_gain", numbers.Real, "a number")):
+    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("spare_sms", int, "an int"),
+                               ("minimum_gain", numbers.Real, "a number")):
         if not isinstance(chosen[name], kind) and not (name == "minimum_gain" and chosen[name] is None):
             raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected {called}")
+    for name in ("strict", "frozen"):
+        if not isinstance(chosen[name], bool):
+            raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected True or False")
     without = chosen["without"]
     if isinstance(without, str) or not set(without) <= set(FUSIONS):
         raise UserError(f"backend unisono: without={without!r}; expected a tuple of {', '.join(FUSIONS)}")
@@ -68,13 +74,15 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
     """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward."""
     without = frozenset(options["without"])
     gain = GAINS[kind] if options["minimum_gain"] is None else float(options["minimum_gain"])
-    limits = Limits(options["minimum_operators"], options["most_stores"], gain, without)
+    limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"])
     if kind == "backward" and "backward" in without:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
     before = nodes_of(graph)
     rows = fuse(graph, limits)
     simplify(graph)
+    if options["rest"] == "inductor":
+        pack_in_graph(graph)
     counts = count(graph)
     if "concatenations" not in without:
         counts["concatenations without copies"] = place(graph, *concatenated())
@@ -105,6 +113,7 @@ def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Call
 
     def compiler(kind: str, graph: torch.fx.GraphModule, values: list) -> Callable:
         _fused(graph, options, kind)
+        dense_for_norms(graph)
         return make_boxed_func(graph.forward)
 
     forward, backward, inference = (functools.partial(compiler, kind) for kind in ("forward", "backward", "inference"))
@@ -121,7 +130,10 @@ def _needs_gradients(module: Any, inputs: list) -> bool:
 def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None = None, **more: Any) -> Callable:
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
-    PyTorch's kernels, by prediction; default: 0 for inference, 0.1 for training), without (kinds of fusion that are switched off: FUSIONS), strict (a contraction that no
-    kernel takes is Unsupported), report (called with each Report, or the path of a file to which its JSON is appended)."""
+    PyTorch's kernels, by prediction; default: 0 for inference, 0.1 for training), without (kinds of fusion that are switched off:
+    FUSIONS), strict (a contraction that no kernel takes is Unsupported), report (called with each Report, or the path of a file to
+    which its JSON is appended), frozen (weights do not change: filters that kernels would reorder at each call are reordered once),
+    spare_sms (SMs of a GPU that kernels leave to communication and others)."""
     chosen = _checked(options or {}, more)
-    return (_by_eager if chosen["rest"] == "eager" else _by_inductor)(module, inputs, chosen)
+    compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
+    return with_frozen_filters(module, inputs, compiler) if chosen["frozen"] else compiler(module, inputs)

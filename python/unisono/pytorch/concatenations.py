@@ -18,6 +18,7 @@ from .. import functional
 from ..tensors import torch_dtypes
 from . import direct
 from .layouts import format_of
+from .library import options_of, split
 from .regions import aten, is_tensor
 
 STEP = 8  # channels: slices begin at multiples of 16 bytes, as TMA asks
@@ -32,7 +33,7 @@ def conv2d_into(x: Tensor, w: Tensor, operands: Sequence[Tensor], epilogue: str,
     rest = iter(others)
     out = {s.name: whole.narrow(1, first, w.shape[0]) if s.name == placed else next(rest) for s in direct.graph_of(epilogue).stores}
     functional.conv2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), groups, "nchw", torch_dtypes()[out_dtype],
-                          out, {}, dict(zip(filter(None, names.split(",")), operands)))
+                          out, options_of(names), split(names, [], operands))
 
 
 @conv2d_into.register_fake

@@ -12,7 +12,8 @@ from torch import Tensor
 from .. import _native
 from .._native import ConvTranspose2d, Gemm, Layout, UserError
 from ..operands import Space, operand_view, store_shape
-from ..tensors import View, torch_dtypes, view
+from ..tensors import View, torch_dtype_of, view
+from .library import is_last, options_of, split
 
 
 @functools.lru_cache(512)
@@ -21,9 +22,9 @@ def graph_of(text: str) -> Any:
 
 
 @functools.lru_cache(4096)
-def _compiled(text: str, contraction: Any, numbers: tuple, operands: tuple, device: Any, index: int) -> Any:
-    """contraction(**numbers); operands: ((name, dtype), …)."""
-    options = {"storage": dict(operands), "device": device, "device_index": index}
+def _compiled(text: str, contraction: Any, numbers: tuple, operands: tuple, device: Any, index: int, more: tuple) -> Any:
+    """contraction(**numbers); operands: ((name, dtype), …); more: options of the kernel."""
+    options = {"storage": dict(operands), "device": device, "device_index": index, **dict(more)}
     if device == _native.Device.cuda:
         options["device_scalars"] = [o.name for o in graph_of(text).operands if o.axes == ""]
     return _native.compile(contraction(**dict(numbers)), graph_of(text), **options)
@@ -31,19 +32,20 @@ def _compiled(text: str, contraction: Any, numbers: tuple, operands: tuple, devi
 
 def made(text: str, space: Space, device: torch.device) -> list[Tensor]:
     """New tensors for all stores, in their order."""
-    kinds, found = {d: t for t, d in torch_dtypes().items()}, []
+    found = []
     for s in graph_of(text).stores:
         last = s.axes == "mn" and space.channels_first and space.native_channels_last
-        found.append(torch.empty(store_shape(s.name, s.axes, s.form, s.channels, space), dtype=kinds[s.dtype], device=device,
+        found.append(torch.empty(store_shape(s.name, s.axes, s.form, s.channels, space), dtype=torch_dtype_of(s.dtype), device=device,
                                  memory_format=torch.channels_last if last else torch.contiguous_format))
     return found
 
 
-def call(text: str, contraction: Any, numbers: dict, first: View, second: Any, tensors: dict[str, Tensor], space: Space,
+def call(text: str, contraction: Any, numbers: dict, first: View, second: Any, tensors: dict[str, Tensor], options: dict, space: Space,
          results: Sequence[Tensor]) -> None:
-    """Runs the kernel; second: a View, or two of a dual product. On a GPU on PyTorch's current stream, without waiting."""
+    """Runs the kernel; second: a View, or two of a dual product; options: of the kernel. On a GPU on PyTorch's current stream, without waiting."""
     axes, given = {o.name: o.axes for o in graph_of(text).operands}, {n: view(n, t) for n, t in tensors.items()}
-    executable = _compiled(text, contraction, tuple(numbers.items()), tuple((n, v.dtype) for n, v in given.items()), first.device, first.index)
+    executable = _compiled(text, contraction, tuple(numbers.items()), tuple((n, v.dtype) for n, v in given.items()), first.device, first.index,
+                           tuple(options.items()))
     bound = {n: operand_view(n, v, axes[n], space).native() for n, v in given.items()}
     outputs = {}
     for s, tensor in zip(graph_of(text).stores, results):
@@ -55,10 +57,6 @@ def call(text: str, contraction: Any, numbers: dict, first: View, second: Any, t
         return
     with torch.cuda.device(first.index):
         executable.enqueue(first.native(), rights, bound, outputs=outputs, stream=torch.cuda.current_stream().cuda_stream)
-
-
-def named(names: str, operands: Sequence[Tensor]) -> dict[str, Tensor]:
-    return dict(zip(filter(None, names.split(",")), operands))
 
 
 def _turned(x: View) -> tuple[View, bool]:
@@ -83,7 +81,7 @@ def dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], epi
     numbers = {"m": a.shape[0], "n": b0.shape[1], "k": a.shape[1], "transpose_a": turned_a, "transpose_b": turned_b, "dtype_a": left.dtype,
                "dtype_b": left.dtype, "products": 2}
     results = made(epilogue, _dual_space(a, b0), a.device)
-    call(epilogue, Gemm, numbers, left, (right, right1), named(names, operands), _dual_space(a, b0), results)
+    call(epilogue, Gemm, numbers, left, (right, right1), split(names, [], operands), options_of(names), _dual_space(a, b0), results)
     return results
 
 
@@ -98,18 +96,11 @@ def transposed_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Seque
     return Space(x.shape[0], rows, w.shape[1] * groups, True, is_last(x, w))
 
 
-def is_last(x: Tensor, w: Tensor) -> bool:
-    """Whether image and filter are taken channels last: the image decides, if it can."""
-    one = w if x.shape[1] == 1 or x.shape[2] * x.shape[3] == 1 else x
-    _, c, h, wide = one.shape
-    return c > 1 and h * wide > 1 and one.stride(1) == 1 and one.stride(3) >= c
-
-
 def run_transposed(x: Tensor, w: Tensor, operands: Sequence[Tensor], epilogue: str, names: str, stride: Sequence[int], padding: Sequence[int],
                    dilation: Sequence[int], more: Sequence[int], groups: int, results: Sequence[Tensor]) -> None:
     space = transposed_space(x, w, stride, padding, dilation, more, groups)
     order = torch.channels_last if space.native_channels_last else torch.contiguous_format
-    x, w, given = x.contiguous(memory_format=order), w.contiguous(memory_format=order), named(names, operands)
+    x, w, given = x.contiguous(memory_format=order), w.contiguous(memory_format=order), split(names, [], operands)
     given = {n: t.contiguous(memory_format=order) if t.dim() == 4 else t.contiguous() for n, t in given.items()}
     first, second = view("x", x), view("w", w)
     if space.native_channels_last:
@@ -117,7 +108,7 @@ def run_transposed(x: Tensor, w: Tensor, operands: Sequence[Tensor], epilogue: s
     numbers = {"n": x.shape[0], "h": x.shape[2], "w": x.shape[3], "c": x.shape[1], "k": space.cols, "r": w.shape[2], "s": w.shape[3],
                "stride": tuple(stride), "pad": tuple(padding), "dilation": tuple(dilation), "groups": groups, "output_pad": tuple(more),
                "layout": Layout.nhwc if space.native_channels_last else Layout.nchw, "dtype_x": first.dtype, "dtype_w": second.dtype}
-    call(epilogue, ConvTranspose2d, numbers, first, second, given, space, results)
+    call(epilogue, ConvTranspose2d, numbers, first, second, given, options_of(names), space, results)
 
 
 @torch.library.custom_op("unisono::conv_transpose2d", mutates_args=())

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import torch
 
-from .._native import Unsupported, UserError
+from .._native import Device, DType, Unsupported, UserError, load_onnx, pack_network
 from .decompositions import WHOLE
 from .regions import aten
 
@@ -19,6 +19,7 @@ KEPT = (*WHOLE, aten.linear, aten.matmul, aten.upsample_nearest2d, aten.upsample
         aten.instance_norm)
 SAFETENSORS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64", torch.int32: "I32",
                torch.bool: "BOOL", torch.float64: "F64", torch.uint8: "U8", torch.int8: "I8"}
+PRECISIONS = {None: DType.bf16, "bf16": DType.bf16, "f16": DType.f16}  # of a pack's kernels
 
 
 def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> dict[str, tuple[int, int]]:
@@ -38,12 +39,12 @@ def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> d
     return {n: (start + h["data_offsets"][0], h["data_offsets"][1] - h["data_offsets"][0]) for n, h in header.items()}
 
 
-def _decompositions() -> dict:
+def _decompositions() -> dict[Any, Any]:
     kept = {overload for packet in KEPT for overload in (getattr(packet, name) for name in packet.overloads())}
     return {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
 
 
-def _program(model: torch.nn.Module, example: tuple, dynamic_shapes: Any) -> Any:
+def _program(model: torch.nn.Module, example: tuple[Any, ...], dynamic_shapes: Any) -> Any:
     if model.training:
         raise UserError("export: the model is in training mode; call model.eval() first, or dropout and batch normalisation would be "
                         "those of training")
@@ -68,7 +69,8 @@ def _tensors(program: Any) -> dict[str, torch.Tensor]:
     return found
 
 
-def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: Optional[Any] = None) -> pathlib.Path:
+def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: Optional[Any] = None, pack: Any = False,
+           precision: Optional[str] = None) -> pathlib.Path:
     """Writes `path` (an .onnx file) and, beside it, `path` with the ending .safetensors, which has the weights.
 
     model: in eval mode. example: its arguments, a tensor or a tuple of tensors; their names in the file are those of
@@ -80,6 +82,10 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
     from .onnx_nodes import Writer
     example = example if isinstance(example, tuple) else (example,)
     path = pathlib.Path(path)
+    if precision not in PRECISIONS:
+        raise UserError(f"export: precision={precision!r}; expected 'bf16' or 'f16'")
+    if precision is not None and not pack:
+        raise UserError(f"export: precision={precision!r} is of the kernels of a pack, and pack is not asked for; the file keeps the model's dtypes")
     if path.suffix != ".onnx":
         raise UserError(f"export: path '{path}'; expected a file that ends in .onnx")
     program = _program(model, example, dynamic_shapes)
@@ -90,4 +96,10 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
     used = {n: t for n, t in tensors.items() if n in writer.used}
     places = write_safetensors(weights, used)
     path.write_bytes(writer.model(OPSET, weights.name, places).SerializeToString())
+    if pack:
+        _packed(path, writer.shapes_of_inputs(), path.with_suffix(".pack") if pack is True else pathlib.Path(pack), precision)
     return path
+
+
+def _packed(path: pathlib.Path, shapes: dict[str, list[int]], folder: pathlib.Path, precision: Optional[str]) -> None:
+    pack_network(load_onnx(str(path)), shapes, str(folder), device=Device.cuda, precision=PRECISIONS[precision])

@@ -17,13 +17,16 @@ from .._native import Conv2d, ConvTranspose2d, Device, Gemm, Layout, Unsupported
 from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
 from . import concatenations, direct, dual, shapes  # noqa: F401  (operators)
-from .expressions import NORMALISATIONS, expression
 from .decompositions import merge_duplicates
-from .operators import _is_last
+from .expressions import NORMALISATIONS, expression
+from .library import is_last as _is_last, joined, one_line
 from .predict import Prediction, bandwidth, has_bias_pass, predict
 from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
 
 CONTRACTIONS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
+# What stands for regions; the last two write into a concatenation
+OURS = tuple(getattr(torch.ops.unisono, name).default for name in ("fused_conv2d", "fused_gemm", "dual_gemm", "conv_transpose2d", "conv2d_into",
+                                                                   "conv_transpose2d_into"))
 # Contractions of backward passes that have no kernel here yet; native ones will be anchors as those above are
 BACKWARD_CONTRACTIONS = (aten.convolution_backward.default,)
 
@@ -36,6 +39,7 @@ class Limits:
     most_stores: int = 3  # results of one kernel with an element for each row and column
     minimum_gain: float = 0.0  # on a GPU, by prediction
     without: frozenset = frozenset()
+    spare_sms: int = 0  # left to others, such as communication
 
 
 def _check(node: Node, *nodes: Any) -> None:
@@ -88,14 +92,14 @@ def _is_last_example(x: Node, w: Node) -> bool:
     return _is_last(example(x), example(w))
 
 
-def contraction_of(region: Region) -> Any:
-    """As it is in the example."""
+def contraction_of(region: Region, layout: Optional[Layout] = None) -> Any:
+    """As it is in the example. layout: of images, if not theirs."""
     kinds = torch_dtypes()
     first, second = region.first.meta["val"], region.second.meta["val"]
     if region.kind == "conv2d":
         (n, c, h, w), (*_, r, s) = hinted(region.first), hinted(region.second)
         stride, padding, dilation, groups = region.moves
-        layout = Layout.nhwc if region.space.native_channels_last else Layout.nchw
+        layout = layout or (Layout.nhwc if region.space.native_channels_last else Layout.nchw)
         make, more = (Conv2d, {}) if region.output_padding is None else (ConvTranspose2d, {"output_pad": region.output_padding})
         return make(n=n, h=h, w=w, c=c, k=hinted(region.anchor)[1], r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups,
                     layout=layout, dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype], **more)
@@ -110,36 +114,36 @@ def _is_transposed(node: Node) -> bool:
     return rows == 1 and cols != 1 and hinted(node)[-1] > 1
 
 
-def _given(region: Region) -> dict:
+def _given(region: Region, limits: Limits) -> dict:
     """Options of the region's kernel, as the operator has them when it runs."""
     kinds, device = torch_dtypes(), region.anchor.meta["val"].device
     found = {"storage": {name: kinds[node.meta["val"].dtype] for (node, _), name in region.operands.items()}}
     if device.type == "cuda":
         scalars = [name for (_, axes), name in region.operands.items() if axes == ""]
-        found.update(device=Device.cuda, device_index=device.index or 0, device_scalars=scalars)
+        found.update(device=Device.cuda, device_index=device.index or 0, device_scalars=scalars, spare_sms=limits.spare_sms)
     return found
 
 
-def build(regions: list[Region]) -> None:
+def build(regions: list[Region], limits: Limits) -> None:
     """On a GPU, compiles all kernels at once, so that first calls find them in the cache."""
     wanted = {}
     for region in regions:
         if region.anchor.meta["val"].device.type == "cuda":
             wanted[str(contraction_of(region)), region.text()] = region
     with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1))) as pool:
-        list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r)), wanted.values()))
+        list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r, limits)), wanted.values()))
 
 
-def judged(region: Region) -> tuple[Optional[str], Optional[Prediction]]:
+def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Prediction]]:
     """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction. On the CPU it is compiled."""
     device = region.anchor.meta["val"].device
     try:
         graph, contraction = _native.parse(region.text()), contraction_of(region)
         if device.type == "cpu":
-            _native.compile(contraction, graph, **_given(region))
+            _native.compile(contraction, graph, **_given(region, limits))
             return None, None
-        explanation = _native.explain(contraction, graph, **_given(region))
-        return None, predict(region, contraction, explanation, bandwidth(device))
+        explanation = _native.explain(contraction, graph, **_given(region, limits))
+        return None, predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
     except (Unsupported, UserError) as error:
         return str(error), None
 
@@ -213,7 +217,7 @@ def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str)
             raise Refused(too_slow or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
         reason, prediction = _cannot_end(region, places, limits.most_stores), None
         if reason is None:
-            reason, prediction = judged(region)
+            reason, prediction = judged(region, limits)
         if reason is None and prediction is not None and prediction.gain < limits.minimum_gain:
             reason = f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, " \
                      f"PyTorch's kernels {prediction.theirs:.1f} µs"
@@ -242,7 +246,7 @@ class Writer:
                 node.meta["val"] = target(*values[0], **values[1])
         else:
             node.meta["val"] = target(*values[0], **values[1])
-        if target in (torch.ops.unisono.dual_gemm.default, torch.ops.unisono.conv_transpose2d.default):
+        if target in OURS:
             node.meta["eager_input_vals"] = values  # else Inductor is free in the order of memory, for operators that it has not traced
         return node
 
@@ -272,7 +276,7 @@ def _mode_of(module: GraphModule) -> Optional[FakeTensorMode]:
     return detect_fake_mode([n.meta["val"] for n in module.graph.nodes if isinstance(n.meta.get("val"), torch.Tensor)])
 
 
-def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> bool:
+def replace(module: GraphModule, region: Region, replaced: dict[Node, Node], limits: Limits) -> bool:
     """Puts the operator in the region's place. `replaced`: what stands for results of regions that were replaced.
 
     False, and nothing changes, if such a result comes too late for a reader of this region.
@@ -289,7 +293,7 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
         place = graph.call_function(operator.getitem, ())  # stands until what is put ahead of it is there
     writer = Writer(graph, _mode_of(module))
     with graph.inserting_before(place):
-        made = _written(writer, region, results)
+        made = _written(writer, region, results, limits)
         for node in escaping:
             _again(writer, node, made)
         for size in region.sizes():
@@ -305,22 +309,20 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node]) -> 
     return True
 
 
-def _written(writer: Writer, region: Region, results: list[Node]) -> dict[Node, Node]:
+def _written(writer: Writer, region: Region, results: list[Node], limits: Limits) -> dict[Node, Node]:
     """The call, and what stands for each of the results."""
-    names = ",".join(region.operands.values())
+    names = joined(region.operands.values(), {"spare_sms": limits.spare_sms} if limits.spare_sms else {})
     values = [_as_operand(writer, node, region, axes) for node, axes in region.operands]
     dtype = region.anchor.meta["val"].dtype
-    moves = [list(m) for m in region.moves[:3]]
+    moves, text = [list(m) for m in region.moves[:3]], one_line(region.text())
     if region.output_padding is not None:
-        call = writer.call(torch.ops.unisono.conv_transpose2d.default, (region.first, region.second, values, region.text(), names, *moves,
-                                                                        list(region.output_padding), region.moves[3]))
+        call = writer.call(OURS[3], (region.first, region.second, values, text, names, *moves, list(region.output_padding), region.moves[3]))
     elif region.kind == "conv2d":
-        call = writer.call(torch.ops.unisono.conv2d.default, (region.first, region.second, values, [], region.text(), names,
-                                                              *moves, region.moves[3], dtype))
+        call = writer.call(OURS[0], (region.first, region.second, values, [], text, names, *moves, region.moves[3], dtype))
     elif region.third is not None:
-        call = writer.call(torch.ops.unisono.dual_gemm.default, (*region.factors, values, region.text(), names))
+        call = writer.call(OURS[2], (*region.factors, values, text, names))
     else:
-        call = writer.call(torch.ops.unisono.gemm.default, (region.first, region.second, values, [], region.text(), names, dtype))
+        call = writer.call(OURS[1], (region.first, region.second, values, [], text, names, dtype))
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
 
 
@@ -446,9 +448,7 @@ def _part_of(row: dict, node: Node) -> dict:
 
 def concatenated() -> tuple[Any, set]:
     """The operator whose results may lie in slices of a concatenation, and those that take dense tensors alone."""
-    ops = torch.ops.unisono
-    ours = (ops.conv2d.default, ops.gemm.default, ops.dual_gemm.default, ops.conv_transpose2d.default)
-    return ours[0], {*ours, ops.conv2d_into.default, ops.conv_transpose2d_into.default, *CONTRACTIONS, *BACKWARD_CONTRACTIONS}
+    return OURS[0], {*OURS, *CONTRACTIONS, *BACKWARD_CONTRACTIONS}
 
 
 def fuse(module: GraphModule, limits: Limits) -> list[dict]:
@@ -471,10 +471,10 @@ def fuse(module: GraphModule, limits: Limits) -> list[dict]:
         regions.append((region, row))
         rows += [_part_of(row, n) for n in region.heads if n is not node and n.target in CONTRACTIONS]
     if torch.cuda.is_available():
-        build([region for region, _ in regions])
+        build([region for region, _ in regions], limits)
     replaced: dict[Node, Node] = {}
     for region, row in reversed(regions):  # those that read others' results first
-        if not replace(module, region, replaced):
+        if not replace(module, region, replaced, limits):
             row.update(taken=False, ends="an operand from another region comes after a reader of its result")
             for other in rows:
                 if other.get("part_of") == row["anchor"]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Optional
+
 import torch
 import torch.nn.functional as F
 
@@ -27,7 +30,7 @@ BINARY = {
     "pow": torch.pow, "less": torch.lt, "less_equal": torch.le, "greater": torch.gt, "greater_equal": torch.ge,
     "equal": torch.eq, "not_equal": torch.ne, "logical_and": torch.logical_and, "logical_or": torch.logical_or,
 }
-NORMS = {"group_norm", "instance_norm", "layer_norm", "batch_norm", "rms_norm"}
+NORMALISATIONS = {"group_norm", "instance_norm", "layer_norm", "batch_norm", "rms_norm"}
 
 
 def _spread(x: torch.Tensor, domain: tuple, reduce) -> torch.Tensor:
@@ -42,8 +45,31 @@ def _spread(x: torch.Tensor, domain: tuple, reduce) -> torch.Tensor:
     return result.squeeze(2)
 
 
-def _statistics(n, x: torch.Tensor, domain: tuple) -> torch.Tensor:
-    """x normalised, without scale and shift."""
+class Normalised(torch.autograd.Function):
+    """(x − mean)·rstd, with the statistics given and their derivative in the backward pass; x·rstd where there is no mean.
+
+    Backward: rstd·(g − mean(g) − x̂·mean(g·x̂)), means over the domain (Ioffe & Szegedy 2015, Wu & He 2018); no mean(g) in RMS.
+    """
+
+    @staticmethod
+    def forward(ctx, x, mean, rstd, domain):
+        normalised = (x if mean is None else x - mean) * rstd
+        ctx.save_for_backward(normalised, rstd)
+        ctx.domain, ctx.is_centred = domain, mean is not None
+        return normalised
+
+    @staticmethod
+    def backward(ctx, gradient):
+        normalised, rstd = ctx.saved_tensors
+        mean = functools.partial(_spread, domain=ctx.domain, reduce=REDUCTIONS["mean"])
+        result = gradient - normalised * mean(gradient * normalised)
+        return (result - mean(gradient) if ctx.is_centred else result) * rstd, None, None, None
+
+
+def _statistics(n, x: torch.Tensor, domain: tuple, kept: Optional[tuple]) -> torch.Tensor:
+    """x normalised, without scale and shift. kept: mean (or None) and rstd that the forward pass has stored."""
+    if kept is not None:
+        return Normalised.apply(x, *kept, domain)
     if n.op == "rms_norm":
         return x * torch.rsqrt(_spread(x.square(), domain, lambda v, d: v.mean(d, True)) + n.eps)
     centred = x - _spread(x, domain, lambda v, d: v.mean(d, True))
@@ -60,8 +86,10 @@ REDUCTIONS = {
 class Interpreter:
     """Values are (images or 1, rows of an image or 1, columns or 1), in the dtype of their node."""
 
-    def __init__(self, graph: Graph, acc: torch.Tensor, operands: dict[str, torch.Tensor]):
+    def __init__(self, graph: Graph, acc: torch.Tensor, operands: dict[str, torch.Tensor], kept: Optional[list[tuple]] = None):
+        """kept: mean and rstd of each normalisation, in order, as wide as the accumulator, if the forward pass has stored them."""
         self.graph, self.acc, self.operands = graph, acc, operands
+        self.kept = iter(kept) if kept is not None else None
         self.kinds = {d: t for t, d in torch_dtypes().items()}
         self.values: list[torch.Tensor] = []
 
@@ -107,8 +135,8 @@ class Interpreter:
             x = self._full(self._wide(inputs[0]))
             e = torch.exp(x - _spread(x, node.domain, REDUCTIONS["reduce_max"]).detach())
             return e / _spread(e, node.domain, REDUCTIONS["sum"])
-        if op in NORMS:
-            result = _statistics(node, self._full(self._wide(inputs[0])), node.domain)
+        if op in NORMALISATIONS:
+            result = _statistics(node, self._full(self._wide(inputs[0])), node.domain, next(self.kept) if self.kept else None)
             result = result * inputs[1] if node.has_scale else result
             return result + inputs[1 + node.has_scale] if node.has_shift else result
         raise Unsupported(f"the backward pass of '{op}' in an epilogue; detach its inputs, or compute it by PyTorch")

@@ -146,6 +146,18 @@ def relax(module: GraphModule, inputs: Sequence[Any], mode: Any, devices: Sequen
     return count
 
 
+def dense_for_norms(module: GraphModule) -> None:
+    """Where PyTorch runs the graph: group_norm's kernels on a GPU ask for contiguous images, and a convolution's result may lie
+    otherwise than its fake does."""
+    for node in module.graph.find_nodes(op="call_function", target=aten.native_group_norm.default):
+        image = node.args[0]
+        if image.meta["val"].device.type == "cuda":
+            with module.graph.inserting_before(node):
+                node.update_arg(0, module.graph.call_function(aten.contiguous.default, (image,)))
+                node.args[0].meta["val"] = image.meta["val"].contiguous()
+    module.recompile()
+
+
 def simplify(module: GraphModule) -> int:
     """Takes out pairs of copies of which the second brings back what the first has changed; returns how many."""
     count = 0

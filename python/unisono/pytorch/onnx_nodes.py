@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from .._native import Unsupported, UserError
 from .regions import aten, prims
+from .shapes import hint
 
 
 def _onnx() -> Any:
@@ -96,6 +97,12 @@ class Writer:
         self._name_outputs(outputs)
         graph = helper.make_graph(self.nodes, "model", inputs, outputs, initializers)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10, producer_name="unisono")
+
+    def shapes_of_inputs(self) -> dict[str, list[int]]:
+        """{input: shape} of the example."""
+        by_name = {n.name: n for n in self.program.graph.nodes}
+        names = [n for n in self.program.graph_signature.user_inputs if isinstance(n, str)]
+        return {n: [hint(e) for e in by_name[n].meta["val"].shape] for n in names}
 
     def _name_outputs(self, outputs: list) -> None:
         """"output", or output_0, output_1, …; what is an input, a weight or given out twice is copied."""

@@ -1,28 +1,34 @@
-"""unisono::conv2d and unisono::gemm, operators of PyTorch's dispatcher, and their backward operators.
+"""unisono.conv2d and unisono.gemm for gradients and tracing: autograd formulas of the operators in library.py.
 
-They are registered from Python (torch.library) over the extension; the epilogue is a text, or a reference to a
-Python function of this process. Backward passes are PyTorch's own operators: the contraction and the epilogue are computed anew from the saved
-inputs, and differentiated by autograd, within one operator that tracing does not open.
+The forward pass keeps what the backward pass reads (kept.py): the accumulator, mean and rstd are further stores of the kernel. The
+backward pass is one operator for the epilogue, unisono::epilogue_backward, which autograd computes from these through PyTorch's
+operators and which tracing does not open, and behind it the contraction's gradients as PyTorch's own operators, which compiled
+backward graphs see: there is the place of native kernels.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import numbers
 from typing import Any, Optional, Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from .. import functional
 from .._native import DType, Graph, UserError, parse
-from ..epilogues import REGISTERED, Epilogue, graph_of_text
-from ..operands import Space, axes_of_shape, store_shape
+from ..epilogues import Epilogue, graph_of_text
+from ..operands import Space
 from ..tensors import torch_dtypes
+from . import kept, library
 from .interpret import Interpreter
+from .library import (LIBRARY, conv_space, gemm_space, graph_of, out_dtype_of, registered, split, store_names, typed)
 
 torch.utils._pytree.register_constant(Graph)  # to torch.compile: a graph does not change
+one_line = torch._dynamo.assume_constant_result(library.one_line)
+aten = torch.ops.aten
+conv2d, gemm = torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default
+FUSED = {"conv2d": torch.ops.unisono.fused_conv2d.default, "gemm": torch.ops.unisono.fused_gemm.default}
 
 
 def text_of(epilogue: Any) -> str:
@@ -30,7 +36,7 @@ def text_of(epilogue: Any) -> str:
     if isinstance(epilogue, str):
         if epilogue.startswith("@"):
             raise UserError(f"the epilogue {epilogue!r} begins with '@'; expected an expression such as 'silu(acc + bias[n])'")
-        return epilogue
+        return one_line(epilogue)
     if isinstance(epilogue, Graph):
         return _text_of_graph(epilogue)
     if not isinstance(epilogue, Epilogue) or epilogue.number < 0:
@@ -41,31 +47,11 @@ def text_of(epilogue: Any) -> str:
 
 @torch._dynamo.assume_constant_result
 def _text_of_graph(graph: Graph) -> str:
-    return str(graph)
-
-
-def _epilogue(text: str) -> Any:
-    if not text.startswith("@"):
-        return text
-    number = text[1:].partition(":")[0]
-    if not number.isdigit() or int(number) >= len(REGISTERED) or REGISTERED[int(number)].reference != text:
-        raise UserError(f"the epilogue {text!r} is no function of this process; expected a text, or one made by @unisono.epilogue")
-    return REGISTERED[int(number)]
-
-
-def _split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict:
-    """{name: tensor or number}; a number's name ends in '='."""
-    tensors, numbers, result = iter(operands), iter(scalars), {}
-    for name in filter(None, names.split(",")):
-        if name.endswith("="):
-            result[name[:-1]] = next(numbers)
-        else:
-            result[name] = next(tensors)
-    return result
+    return one_line(str(graph))
 
 
 def join(operands: dict) -> tuple[str, list[float], list[Tensor]]:
-    """The reverse of _split."""
+    """The reverse of library.split."""
     given = {n: v for n, v in operands.items() if v is not None}
     for name, v in given.items():
         if not isinstance(v, numbers.Real):
@@ -79,89 +65,6 @@ def _check_tensor(name: str, x: Any) -> None:
     if not isinstance(x, Tensor):
         raise UserError(f"argument '{name}' is a {type(x).__name__}, beside a PyTorch tensor for which gradients or tracing are "
                         "asked; expected a PyTorch tensor: torch.from_numpy() makes one")
-
-
-def _graph(text: str, operands: dict, dtype: DType, space: Space) -> Graph:
-    epilogue = _epilogue(text)
-    if isinstance(epilogue, str):
-        return graph_of_text(epilogue, dtype)
-    axes = {}
-    for p in epilogue.parameters:
-        annotated, given = epilogue.axes(p.name), operands.get(p.name)
-        if annotated is None:
-            annotated = axes_of_shape(p.name, tuple(given.shape), space) if isinstance(given, Tensor) else ""
-        axes[p.name] = annotated
-    return epilogue.trace(axes, dtype)
-
-
-def _kind(dtype: DType) -> torch.dtype:
-    return next(t for t, d in torch_dtypes().items() if d == dtype)
-
-
-def _is_last(x: Tensor, w: Tensor) -> bool:
-    """As functional decides."""
-    _, c, h, wide = x.shape
-    flat = c == 1 or h * wide == 1
-    one, (_, c, h, wide) = (w, w.shape) if flat else (x, x.shape)
-    return c > 1 and h * wide > 1 and one.stride(1) == 1 and one.stride(3) >= c
-
-
-def _conv_space(x: Tensor, w: Tensor, stride, padding, dilation) -> Space:
-    if x.dim() != 4 or w.dim() != 4:
-        raise UserError(f"conv2d: x has shape {tuple(x.shape)}, w {tuple(w.shape)}; expected (N,C,H,W) and (K,C/groups,R,S)")
-    rows = tuple((x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in (0, 1))
-    return Space(x.shape[0], rows, w.shape[0], True, _is_last(x, w))
-
-
-def _gemm_space(a: Tensor, b: Tensor) -> Space:
-    if a.dim() != b.dim() or a.dim() not in (2, 3):
-        raise UserError(f"gemm: a has shape {tuple(a.shape)}, b {tuple(b.shape)}; expected matrices, or batches of them")
-    return Space(a.shape[0] if a.dim() == 3 else 1, (a.shape[-2],), b.shape[-1], False, False, a.dim() == 3)
-
-
-def _fake(like: Tensor, graph: Graph, space: Space) -> list[Tensor]:
-    results = []
-    for store in graph.stores:
-        shape = store_shape(store.name, store.axes, store.form, store.channels, space)
-        last = store.axes == "mn" and space.channels_first and space.native_channels_last
-        results.append(torch.empty(shape, dtype=_kind(store.dtype), device=like.device,
-                                   memory_format=torch.channels_last if last else torch.contiguous_format))
-    return results
-
-
-def _out_dtype(like: Tensor, out: Optional[torch.dtype]) -> DType:
-    return torch_dtypes()[out or like.dtype]
-
-
-def _as_list(results: Any) -> list[Tensor]:
-    return list(results.values()) if isinstance(results, dict) else [results]
-
-
-@torch.library.custom_op("unisono::conv2d", mutates_args=())
-def conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-           stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
-           out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    return _as_list(functional.conv2d_now(x, w, _epilogue(epilogue), tuple(stride), tuple(padding), tuple(dilation), groups,
-                                          "nchw", _out_dtype(x, out_dtype), None, {}, _split(names, scalars, operands)))
-
-
-@torch.library.custom_op("unisono::gemm", mutates_args=())
-def gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-         out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    return _as_list(functional.gemm_now(a, b, _epilogue(epilogue), _out_dtype(a, out_dtype), None, {},
-                                        _split(names, scalars, operands)))
-
-
-@conv2d.register_fake
-def _(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype):
-    space = _conv_space(x, w, stride, padding, dilation)
-    return _fake(x, _graph(epilogue, _split(names, scalars, operands), _out_dtype(x, out_dtype), space), space)
-
-
-@gemm.register_fake
-def _(a, b, operands, scalars, epilogue, names, out_dtype):
-    space = _gemm_space(a, b)
-    return _fake(a, _graph(epilogue, _split(names, scalars, operands), _out_dtype(a, out_dtype), space), space)
 
 
 def _canonical(x: Tensor, space: Space) -> Tensor:
@@ -206,76 +109,203 @@ def _autograd_within_an_operator(device: str):
         yield
 
 
-def _gradients(grads: Sequence[Tensor], inputs: list[Tensor], acc_of: Any, epilogue: str, names: str, scalars, out: DType,
-               space: Space) -> list[Tensor]:
-    """Gradients of all inputs: zeros for those that are no floating-point numbers. f32 at least."""
-    with _autograd_within_an_operator(inputs[0].device.type):
-        leaves = [i.detach().requires_grad_(i.is_floating_point()) for i in inputs]
-        given = _split(names, scalars, leaves[2:])
-        graph = _graph(epilogue, given, out, space)
-        wide = torch.float64 if inputs[0].dtype == torch.float64 else torch.float32
-        acc = _canonical(acc_of(leaves[0].to(wide), leaves[1].to(wide)), space)
-        values = {}
+class Plan:
+    """How one differentiable call is computed, apart from its tensors and numbers."""
+
+    def __init__(self, kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+                 rest: tuple[Any, ...]):
+        self.kind, self.names, self.rest = kind, names, rest
+        self.space = conv_space(first, second, *rest[:3]) if kind == "conv2d" else gemm_space(first, second)
+        given, out = split(names, scalars, operands), out_dtype_of(first, rest[-1])
+        self.text = _plain(epilogue, out) if isinstance(registered(epilogue), str) \
+            else one_line(str(graph_of(epilogue, given, out, self.space)))
+        self.stores = len(parse(self.text).stores)
+        self.kept_text, self.kept = kept.keeping(self.text, torch_dtypes()[first.dtype])
+        if self.kept and first.is_cuda:  # a CPU serves all
+            self._check(first, second, given)
+
+    def _check(self, first: Tensor, second: Tensor, given: dict) -> None:
+        tensors = {n: v for n, v in given.items() if isinstance(v, Tensor)}
+        axes = {o.name: o.axes for o in parse(self.text).operands}
+        reason = kept.refusal(self.kept_text, kept.contraction_of(self.kind, first, second, self.rest, self.space), first.device,
+                              {n: torch_dtypes()[v.dtype] for n, v in tensors.items()}, [n for n in tensors if axes.get(n) == ""])
+        if reason:
+            kept.warn(self.kind, reason)
+            self.kept_text, self.kept = self.text, ()
+
+    def space_numbers(self) -> list:
+        """The iteration space as the operator of the backward pass takes it."""
+        s = self.space
+        return [s.images, *s.rows, s.cols, int(s.channels_first), int(s.native_channels_last), int(s.is_batched)]
+
+
+_plans: dict[Any, Plan] = {}
+
+
+def plan_of(kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+            rest: tuple[Any, ...]) -> Plan:
+    """The plan for tensors such as these, made once; anew where extents are symbols, which is while something traces."""
+    tensors = (first, second, *operands)
+    if any(not isinstance(e, int) for t in tensors for e in (*t.shape, *t.stride())):
+        return Plan(kind, first, second, operands, scalars, epilogue, names, rest)
+    moves = tuple(tuple(r) if isinstance(r, (list, tuple)) else r for r in rest)
+    key = (kind, epilogue, names, moves, tuple((tuple(t.shape), t.stride(), t.dtype, t.device) for t in tensors))
+    if (plan := _plans.get(key)) is None:
+        if len(_plans) >= 4096:
+            _plans.clear()
+        plan = _plans[key] = Plan(kind, first, second, operands, scalars, epilogue, names, rest)
+    return plan
+
+
+def _space_of(numbers_given: Sequence[int]) -> Space:
+    images, *rows, cols, first, last, batched = numbers_given
+    return Space(images, tuple(rows), cols, bool(first), bool(last), bool(batched))
+
+
+@functools.lru_cache(512)
+def _plain(text: str, dtype: DType) -> str:
+    return one_line(str(graph_of_text(text, dtype)))
+
+
+def _contracted(kind: str, first: Tensor, second: Tensor, rest: tuple) -> Tensor:
+    """The accumulator by PyTorch, where the forward pass could not keep it."""
+    if kind == "gemm":
+        return torch.matmul(first, second)
+    stride, padding, dilation, groups = rest[:4]
+    return aten.convolution.default(first, second, None, stride, padding, dilation, False, [0, 0], groups)
+
+
+def _contraction_gradients(kind: str, gradient: Tensor, first: Tensor, second: Tensor, rest: tuple, wanted: Sequence[bool]) -> list[Optional[Tensor]]:
+    """By PyTorch's operators: native kernels for them are put in their place in the backward graph (BACKWARD_CONTRACTIONS)."""
+    if kind == "conv2d":
+        stride, padding, dilation, groups = rest[:4]
+        found = aten.convolution_backward.default(gradient, first, second, None, stride, padding, dilation, False, [0, 0], groups,
+                                                  [wanted[0], wanted[1], False])
+        return [g if w else None for g, w in zip(found, wanted)]
+    return [torch.matmul(gradient, second.mT) if wanted[0] else None, torch.matmul(first.mT, gradient) if wanted[1] else None]
+
+
+BACKWARD = ("(Tensor[] grads, Tensor[] kept, Tensor[] operands, float[] scalars, str epilogue, str names, str kept_names, "
+            "SymInt[] space, bool[] wanted, ScalarType dtype) -> Tensor[]")
+
+
+def _spread_statistic(x: Tensor, domain: tuple, space: Space) -> Tensor:
+    """A stored statistic as wide as values (images, rows, columns)."""
+    rows, cols, per_image, groups = domain
+    x = x.float()
+    if rows:
+        x = x.reshape(space.images if per_image else 1, 1, groups if cols else space.cols)
+    else:
+        x = x.reshape(space.images, -1, groups)
+    return x.repeat_interleave(space.cols // groups, 2) if cols and groups > 1 else x
+
+
+def _statistics(graph: Graph, saved: dict[str, Tensor], space: Space) -> Optional[list[tuple]]:
+    nodes = [n for n in graph.nodes if n.op in kept.NORMALISATIONS]
+    if not any(name.startswith("rstd") for name in saved):
+        return None
+    return [tuple(_spread_statistic(saved[f"{what}{i}"], n.domain, space) if f"{what}{i}" in saved else None for what in ("mean", "rstd"))
+            for i, n in enumerate(nodes)]
+
+
+def _epilogue_backward(grads, saved, operands, scalars, epilogue, names, kept_names, space, wanted, dtype) -> list[Tensor]:
+    """Gradients of the accumulator, if wanted[0], in `dtype`, and of those operands for which it is so; f32 at least inside."""
+    space, device = _space_of(space), grads[0].device
+    graph = parse(epilogue)
+    values = dict(zip(filter(None, kept_names.split(",")), saved))
+    with _autograd_within_an_operator(device.type):
+        leaves = [o.detach().requires_grad_(bool(w)) for o, w in zip(operands, wanted[1:])]
+        given = split(names, scalars, leaves)
+        acc = values["acc"].detach().float() if "acc" in values else torch.zeros(space.shape_mn, device=device)
+        acc.requires_grad_(bool(wanted[0]))
+        canonical = _canonical(acc, space)
+        inputs = {}
         for info in graph.operands:
             value = given.get(info.name, info.default_value)
             if isinstance(value, Tensor):
-                value = _operand(value.to(wide) if value.is_floating_point() else value, info.axes, space)
+                value = _operand(value.float() if value.is_floating_point() else value, info.axes, space)
             else:
-                value = torch.full((1, 1, 1), value, dtype=wide, device=acc.device)
-            values[info.name] = value
-        stored = Interpreter(graph, acc, values).run()
+                value = torch.full((1, 1, 1), value, dtype=torch.float32, device=device)
+            inputs[info.name] = value
+        stored = Interpreter(graph, canonical, inputs, _statistics(graph, values, space)).run()
         results = [_stored(v, s, space, g) for v, s, g in zip(stored, graph.stores, grads)]
-        floats = [leaf for leaf in leaves if leaf.requires_grad]
+        floats = [leaf for leaf in (acc, *leaves) if leaf.requires_grad]
         pairs = [(r, g) for r, g in zip(results, grads) if r.requires_grad]
-        found = iter(torch.autograd.grad([r for r, _ in pairs], floats, [g for _, g in pairs], allow_unused=True))
-    return [torch.zeros(i.shape, dtype=i.dtype, device=i.device) if not leaf.requires_grad or (g := next(found)) is None else g.clone(memory_format=torch.contiguous_format)
-            for i, leaf in zip(inputs, leaves)]
+        found: Sequence[Optional[Tensor]] = [None] * len(floats)
+        if pairs and floats:
+            found = torch.autograd.grad([r for r, _ in pairs], floats, [g for _, g in pairs], allow_unused=True)
+    gradients = [torch.zeros_like(leaf) if g is None else g for leaf, g in zip(floats, found)]
+    if wanted[0]:
+        gradients[0] = gradients[0].to(dtype)
+    return [_laid(g, space if i == 0 and wanted[0] else None) for i, g in enumerate(gradients)]
 
 
-@torch.library.custom_op("unisono::conv2d_backward", mutates_args=())
-def conv2d_backward(grads: Sequence[Tensor], x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float],
-                    epilogue: str, names: str, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
-                    groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    space = _conv_space(x, w, stride, padding, dilation)
-    return _gradients(grads, [x, w, *operands], lambda a, b: F.conv2d(a, b, None, stride, padding, dilation, groups), epilogue,
-                      names, scalars, _out_dtype(x, out_dtype), space)
+def _laid(gradient: Tensor, space: Optional[Space]) -> Tensor:
+    """A gradient in memory of its own; that of the accumulator in the order of the images."""
+    order = torch.channels_last if space is not None and space.channels_first and space.native_channels_last else torch.contiguous_format
+    return gradient.clone(memory_format=order)
 
 
-@torch.library.custom_op("unisono::gemm_backward", mutates_args=())
-def gemm_backward(grads: Sequence[Tensor], a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float],
-                  epilogue: str, names: str, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    return _gradients(grads, [a, b, *operands], torch.matmul, epilogue, names, scalars, _out_dtype(a, out_dtype),
-                      _gemm_space(a, b))
+def _fake_epilogue_backward(grads, saved, operands, scalars, epilogue, names, kept_names, space, wanted, dtype) -> list[Tensor]:
+    space, device, made = _space_of(space), grads[0].device, []
+    if wanted[0]:
+        last = space.channels_first and space.native_channels_last
+        made.append(torch.empty(space.shape_mn, dtype=dtype, device=device, memory_format=torch.channels_last if last else torch.contiguous_format))
+    return made + [torch.empty(o.shape, dtype=o.dtype, device=device) for o, w in zip(operands, wanted[1:]) if w]
 
 
-@conv2d_backward.register_fake
-def _(grads, x, w, operands, scalars, *rest, **more):
-    return [torch.empty(i.shape, dtype=i.dtype, device=i.device) for i in (x, w, *operands)]
+LIBRARY.define("epilogue_backward" + BACKWARD, tags=(torch.Tag.pt2_compliant_tag,))
+LIBRARY.impl("epilogue_backward", _epilogue_backward, "CompositeExplicitAutograd")
+torch.library.register_fake("unisono::epilogue_backward", _fake_epilogue_backward, lib=LIBRARY)
 
 
-@gemm_backward.register_fake
-def _(grads, a, b, operands, scalars, *rest, **more):
-    return [torch.empty(i.shape, dtype=i.dtype, device=i.device) for i in (a, b, *operands)]
+class Differentiable(torch.autograd.Function):
+    """A call of which PyTorch records a derivative: (plan, numbers, first, second, *operands) → the results of its stores."""
 
+    @staticmethod
+    def forward(ctx: Any, plan: Plan, scalars: list[float], first: Tensor, second: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
+        with torch._C._AutoDispatchBelowAutograd():
+            try:
+                made = FUSED[plan.kind](first, second, list(operands), scalars, plan.kept_text, plan.names, *plan.rest)
+            except RuntimeError as error:
+                raise typed(error) from None
+        results, ctx.plan, ctx.scalars = made[:plan.stores], plan, scalars
+        ctx.save_for_backward(first, second, *operands, *made[plan.stores:])
+        ctx.likes = [(o.shape, o.dtype, o.device) for o in results]
+        ctx.mark_non_differentiable(*(o for o in results if not o.is_floating_point()))
+        return tuple(results)
 
-def _save(ctx: Any, inputs: tuple, output: Any) -> None:
-    first, second, operands, ctx.scalars, *ctx.rest = inputs
-    ctx.save_for_backward(first, second, *operands)
-    ctx.likes = [(o.shape, o.dtype, o.device) for o in output]
-
-
-def _backward(operator: Any) -> Any:
-    def formula(ctx: Any, grads: Sequence[Optional[Tensor]]) -> tuple:
-        first, second, *operands = ctx.saved_tensors
+    @staticmethod
+    def backward(ctx: Any, *grads: Optional[Tensor]) -> tuple:
+        plan, count = ctx.plan, len(ctx.needs_input_grad) - 4
+        first, second, *others = ctx.saved_tensors
+        operands, saved, kept_names = others[:count], others[count:], ",".join(plan.kept)
         full = [torch.zeros(s, dtype=t, device=d) if g is None else g for g, (s, t, d) in zip(grads, ctx.likes)]
-        found = operator(full, first, second, operands, ctx.scalars, *ctx.rest)
-        # an empty list of numbers looks to PyTorch like one of tensors
-        return (found[0], found[1], found[2:], None if ctx.scalars else [], *[None] * len(ctx.rest))
-    return formula
+        if not plan.kept and kept.reads_values(plan.text):
+            saved, kept_names = [_contracted(plan.kind, first, second, plan.rest)], "acc"
+        needs = [bool(n) for n in ctx.needs_input_grad[2:]]
+        wanted = [needs[0] or needs[1], *needs[2:]]
+        made = torch.ops.unisono.epilogue_backward(full, saved, operands, ctx.scalars, plan.text, plan.names, kept_names,
+                                                   plan.space_numbers(), wanted, first.dtype)
+        found = iter(made)
+        gradients = _contraction_gradients(plan.kind, next(found), first, second, plan.rest, needs[:2]) if wanted[0] else [None, None]
+        return (None, None, *gradients, *(next(found) if w else None for w in needs[2:]))
 
 
-conv2d.register_autograd(_backward(conv2d_backward), setup_context=_save)
-gemm.register_autograd(_backward(gemm_backward), setup_context=_save)
+def _autograd(kind: str, operator: Any) -> Any:
+    """The kernel at the dispatch key of autograd."""
+    def kernel(keyset: Any, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
+               names: str, *rest: Any) -> list[Tensor]:
+        if torch.is_grad_enabled() and torch._C._any_requires_grad(first, second, *operands):
+            plan = plan_of(kind, first, second, operands, scalars, epilogue, names, rest)
+            return list(Differentiable.apply(plan, list(scalars), first, second, *operands))
+        with torch._C._AutoDispatchBelowAutograd():
+            return operator.redispatch(keyset & torch._C._after_autograd_keyset, first, second, operands, scalars, epilogue, names, *rest)
+    return kernel
+
+
+LIBRARY.impl("conv2d", _autograd("conv2d", conv2d), "Autograd", with_keyset=True)
+LIBRARY.impl("gemm", _autograd("gemm", gemm), "Autograd", with_keyset=True)
 
 
 def call_conv2d(x, w, epilogue, stride, padding, dilation, groups, out_dtype, operands):
@@ -284,23 +314,20 @@ def call_conv2d(x, w, epilogue, stride, padding, dilation, groups, out_dtype, op
     _check_tensor("w", w)
     text = text_of(epilogue)
     results = conv2d(x, w, tensors, scalars, text, names, list(stride), list(padding), list(dilation), groups, out_dtype)
-    return _named(results, text, _out_dtype(x, out_dtype))
+    return _named(results, text, out_dtype_of(x, out_dtype))
 
 
 def call_gemm(a, b, epilogue, out_dtype, operands):
     names, scalars, tensors = join(operands)
     _check_tensor("b", b)
     text = text_of(epilogue)
-    return _named(gemm(a, b, tensors, scalars, text, names, out_dtype), text, _out_dtype(a, out_dtype))
+    return _named(gemm(a, b, tensors, scalars, text, names, out_dtype), text, out_dtype_of(a, out_dtype))
 
 
 def _named(results: list[Tensor], text: str, dtype: DType) -> Any:
-    return results[0] if len(results) == 1 else dict(zip(_store_names(text), results))
+    return results[0] if len(results) == 1 else dict(zip(_names_of_stores(text), results))
 
 
 @torch._dynamo.assume_constant_result
-def _store_names(text: str) -> list[str]:
-    epilogue = _epilogue(text)
-    if not isinstance(epilogue, str):
-        raise UserError("under torch.compile and with gradients, a function has one result; write several as a text or graph")
-    return [s.name for s in parse(epilogue).stores]
+def _names_of_stores(text: str) -> list[str]:
+    return store_names(text)

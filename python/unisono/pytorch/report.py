@@ -8,11 +8,10 @@ from typing import Any
 import torch
 
 from .expressions import HANDLERS
-from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
+from .frozen import packed_filters
+from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS, OURS
 from .regions import aten
 
-OURS = (torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default, torch.ops.unisono.dual_gemm.default, torch.ops.unisono.conv_transpose2d.default,
-        torch.ops.unisono.conv2d_into.default, torch.ops.unisono.conv_transpose2d_into.default)
 
 
 class Report:
@@ -88,4 +87,4 @@ def count(module: torch.fx.GraphModule) -> dict:
     return {"calls": sum(n.target in OURS for n in nodes), "contractions left": sum(n.target in CONTRACTIONS for n in nodes),
             "backward contractions": sum(n.target in BACKWARD_CONTRACTIONS for n in nodes),
             "conversions": sum(n.target is aten.clone.default and _produced_by(n.args[0]).target in OURS for n in nodes),
-            "standalone behind a contraction": alone}
+            "filters packed at each call": packed_filters(module), "standalone behind a contraction": alone}

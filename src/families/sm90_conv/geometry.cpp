@@ -96,12 +96,13 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
   w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
-/// As RowStatistics of kernels/unisono/epilogue/row_statistics.cuh finds them: an entry of each row and tile across.
+/// As RowStatistics of kernels/unisono/epilogue/row_statistics.cuh finds them: an entry of each row and tile across,
+/// and one of each row.
 void lay_out_rows(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const auto across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.schedule.cluster.n;
-  w.fold_rows =
-      take(to, w.bytes, product(p.images, p.slots_per_image, across, c.tile.m / c.schedule.warpgroups(), entry_bytes));
+  w.fold_rows = take(to, w.bytes,
+                     product(p.images, p.slots_per_image, across + 1, c.tile.m / c.schedule.warpgroups(), entry_bytes));
 }
 
 Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {

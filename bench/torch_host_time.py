@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""What a call costs on the host: an ordinary custom operator of PyTorch, functional calls, and a compiled region; on a GPU or a CPU.
+
+usage: torch_host_time.py [--calls N] [--json FILE]
+
+On a GPU calls are enqueued and not waited for, so that what is timed is the host; the problem is small, so that the GPU keeps up.
+On a CPU a call computes, too: `kernel` is the prepared call alone, and is taken off in `over`. The bar is `over`: at most 10
+microseconds over the ordinary custom operator, whose body is one allocation. A JSON line for each measurement:
+
+    {"suite": "torch", "what": "host time", "case": …, "us": …, "kernel": …, "over": us − custom operator (− kernel on a CPU)}
+"""
+import argparse
+import json
+import time
+
+import torch
+import torch.nn.functional as F
+
+import unisono
+from unisono import functional
+from unisono.pytorch import backend, library
+
+BAR = 10.0  # microseconds over a custom operator
+
+
+@torch.library.custom_op("unisono_bench::nothing", mutates_args=())
+def nothing(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(a)
+
+
+@nothing.register_fake
+def _(a, b):
+    return torch.empty_like(a)
+
+
+def timed(function, count, device):
+    """The least of forty runs of a fortieth of the calls, in microseconds: others on the machine only add."""
+    found, each = [], max(1, count // 40)
+    for _ in range(41):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(each):
+            function()
+        found.append(1e6 * (time.perf_counter() - start) / each)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return min(found)
+
+
+def alone(call, tensors):
+    """A prepared call by itself, on tensors of its own."""
+    results = [torch.empty_strided(shape, strides, dtype=tensors[0].dtype, device=tensors[0].device) for _, shape, strides, _ in call.results]
+    addresses = [t.data_ptr() for t in (*tensors, *results)]
+    return lambda: (call.native.run(addresses, []), results)[0]
+
+
+def cases(device, dtype):
+    """(name, what is timed, the computing in it that is no cost of the call: on a CPU the kernel, how often it runs)."""
+    a, b, bias = (torch.randn(s, device=device, dtype=dtype) for s in ((64, 64), (64, 64), (64,)))
+    x, w = torch.randn(1, 32, 8, 8, device=device, dtype=dtype), torch.randn(32, 32, 3, 3, device=device, dtype=dtype)
+    x, w = (t.contiguous(memory_format=torch.channels_last) for t in (x, w))
+    g, h = torch.randn(32, device=device, dtype=dtype), torch.randn(32, device=device, dtype=dtype)
+    relu, norm = "relu(acc + bias[n])", "silu(group_norm(acc, groups=8, scale=g[n], shift=h[n]))"
+    fused, inner = torch.ops.unisono.fused_gemm.default, {"minimum_gain": -1.0}
+    kernels = {}
+    if device == "cpu":
+        one, pair = (1, 1), (0, 0)
+        kernels = {"": alone(functional.gemm_call(a, b, "acc", None, None, {}, {}), [a, b]),
+                   relu: alone(functional.gemm_call(a, b, relu, None, None, {}, {"bias": bias}), [a, b, bias]),
+                   norm: alone(functional.conv2d_call(x, w, norm, one, one, one, 1, "nchw", None, None, {}, {"g": g, "h": h}), [x, w, g, h])}
+    layer = lambda t: F.relu(torch.addmm(bias, t, b))  # noqa: E731
+    yield "custom operator", lambda: nothing(a, b), None, 0
+    yield "torch.mm", lambda: torch.mm(a, b), None, 0
+    yield "operator, no epilogue", lambda: fused(a, b, [], [], "acc", "", dtype), kernels.get(""), 1
+    yield "operator, bias and relu", lambda: fused(a, b, [bias], [], relu, "bias", dtype), kernels.get(relu), 1
+    yield "unisono.gemm, bias and relu", lambda: unisono.gemm(a, b, relu, bias=bias), kernels.get(relu), 1
+    yield "unisono.conv2d, group norm and silu", lambda: unisono.conv2d(x, w, norm, g=g, h=h, padding=1), kernels.get(norm), 1
+    yield "compiled: the custom operator", torch.compile(lambda: nothing(a, b)), None, 0
+    yield "compiled: a region", torch.compile(lambda: layer(a), backend=backend.unisono, options=inner), kernels.get(relu), 1
+    yield "compiled: two regions", torch.compile(lambda: layer(layer(a)), backend=backend.unisono, options=inner), kernels.get(relu), 2
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", default=5000, type=int)
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    torch.set_num_threads(1)
+    rows, base = [{"what": "machine", "torch": torch.__version__, "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+                   "operators": library.layer()[1]}], {}
+    with torch.no_grad():
+        for case, function, computing, often in cases(device, dtype):
+            kernel = often * timed(computing, options.calls, device) if computing else 0.0
+            us = timed(function, options.calls, device)
+            base.setdefault(case.startswith("compiled"), us)  # the first of each kind is the custom operator
+            over = us - kernel - base[case.startswith("compiled")]
+            rows.append({"what": "host time", "case": case, "us": round(us, 2), "kernel": round(kernel, 2), "over": round(over, 2), "bar": BAR})
+    for row in rows:
+        text = json.dumps({"suite": "torch", **row})
+        print(text)
+        if options.json:
+            with open(options.json, "a", encoding="utf-8") as file:
+                file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,355 @@
+/// The kernels of unisono::conv2d and unisono::gemm, and of the fused_ operators that compiled graphs call, on libtorch's
+/// stable ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and costs no
+/// Python; any other is prepared by the operator unisono::prepare, which the package registers from Python.
+
+#include <dlfcn.h>
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+#include <torch/csrc/stable/c/shim.h>
+#include <torch/csrc/stable/library.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <mutex>
+#include <shared_mutex>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "prepared.hpp"
+
+namespace unisono::python {
+namespace {
+
+constexpr std::size_t most_calls = 8192;
+
+void check(AOTITorchError code, const char* what) {
+  if (code != AOTI_TORCH_SUCCESS) throw std::runtime_error(std::string("unisono: PyTorch failed at ") + what);
+}
+
+/// A tensor that is owned here.
+class Tensor {
+ public:
+  explicit Tensor(AtenTensorHandle handle) : handle_(handle) {}
+  Tensor(Tensor&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Tensor& operator=(Tensor&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  Tensor(const Tensor&) = delete;
+  Tensor& operator=(const Tensor&) = delete;
+  ~Tensor() {
+    if (handle_ != nullptr) aoti_torch_delete_tensor_object(handle_);
+  }
+  AtenTensorHandle get() const { return handle_; }
+  AtenTensorHandle release() { return std::exchange(handle_, nullptr); }
+  /// Another reference, for a call of the dispatcher.
+  StableIValue shared() const {
+    AtenTensorHandle copy = nullptr;
+    check(aoti_torch_new_tensor_handle(handle_, &copy), "sharing a tensor");
+    return torch::stable::detail::from(copy);
+  }
+  void* address() const {
+    void* data = nullptr;
+    check(aoti_torch_get_data_ptr(handle_, &data), "asking for a tensor's memory");
+    return data;
+  }
+
+ private:
+  AtenTensorHandle handle_;
+};
+
+template <class Handle>
+Handle handle_of(StableIValue value) {
+  return torch::stable::detail::to<Handle>(value);
+}
+
+/// Lists and texts of the stack, which are the kernel's to delete.
+class List {
+ public:
+  explicit List(StableIValue value) : handle_(handle_of<StableListHandle>(value)) {}
+  List(const List&) = delete;
+  List& operator=(const List&) = delete;
+  ~List() { torch_delete_list(handle_); }
+  std::size_t size() const {
+    std::size_t size = 0;
+    check(torch_list_size(handle_, &size), "asking for a list's size");
+    return size;
+  }
+  StableIValue operator[](std::size_t i) const {
+    StableIValue element = 0;
+    check(torch_list_get_item(handle_, i, &element), "reading a list");
+    return element;
+  }
+
+ private:
+  StableListHandle handle_;
+};
+
+class Text {
+ public:
+  explicit Text(StableIValue value) : handle_(handle_of<StringHandle>(value)) {}
+  Text(const Text&) = delete;
+  Text& operator=(const Text&) = delete;
+  ~Text() { torch_delete_string(handle_); }
+  std::string_view view() const {
+    const char* data = nullptr;
+    std::size_t size = 0;
+    check(torch_string_c_str(handle_, &data), "reading a text");
+    check(torch_string_length(handle_, &size), "reading a text");
+    return {data, size};
+  }
+
+ private:
+  StringHandle handle_;
+};
+
+/// What one call is told apart by, as bytes.
+class Key {
+ public:
+  Key() { bytes().clear(); }
+  void add(std::int64_t number) { bytes().append(reinterpret_cast<const char*>(&number), sizeof number); }
+  void add(std::string_view text) { add(static_cast<std::int64_t>(text.size())), bytes().append(text); }
+  void add(const Tensor& tensor) {
+    std::int64_t dim = 0, *sizes = nullptr, *strides = nullptr;
+    std::int32_t dtype = 0, device = 0, index = 0;
+    const AtenTensorHandle t = tensor.get();
+    check(aoti_torch_get_dim(t, &dim), "asking for a tensor's rank");
+    check(aoti_torch_get_sizes(t, &sizes), "asking for a tensor's shape");
+    check(aoti_torch_get_strides(t, &strides), "asking for a tensor's strides");
+    check(aoti_torch_get_dtype(t, &dtype), "asking for a tensor's dtype");
+    check(aoti_torch_get_device_type(t, &device), "asking for a tensor's device");
+    check(aoti_torch_get_device_index(t, &index), "asking for a tensor's device");
+    add(std::int64_t{dtype} << 32 | dim), add(std::int64_t{device} << 32 | static_cast<std::uint32_t>(index));
+    const auto count = static_cast<std::size_t>(dim) * sizeof(std::int64_t);
+    bytes().append(reinterpret_cast<const char*>(sizes), count);
+    bytes().append(reinterpret_cast<const char*>(strides), count);
+  }
+  std::string_view view() const { return bytes(); }
+
+ private:
+  static std::string& bytes() {
+    thread_local std::string buffer;
+    return buffer;
+  }
+};
+
+/// Prepared calls by their keys.
+class Cache {
+ public:
+  std::shared_ptr<PreparedCall> find(std::string_view key) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = calls_.find(key);
+    return found == calls_.end() || found->second->is_retired ? nullptr : found->second;
+  }
+  void put(std::string_view key, std::shared_ptr<PreparedCall> call) {
+    const std::lock_guard lock(mutex_);
+    if (calls_.size() >= most_calls) calls_.clear();  // they are prepared again when they are next called
+    calls_.insert_or_assign(std::string(key), std::move(call));
+  }
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view s) const { return std::hash<std::string_view>()(s); }
+  };
+  mutable std::shared_mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<PreparedCall>, Hash, std::equal_to<>> calls_;
+};
+
+/// Never destroyed: what it holds belongs to a driver and an allocator that may be gone by then.
+Cache& cache() {
+  static auto* const all = new Cache;
+  return *all;
+}
+
+/// The arguments of one call of an operator.
+struct Call {
+  std::vector<Tensor> tensors;  // first, second, operands
+  std::vector<double> numbers;
+  std::array<std::int64_t, 7> moves{};  // stride, padding, dilation, groups; none of a product
+  std::size_t move_count = 0;
+  std::optional<StableIValue> dtype;
+};
+
+/// Text arguments, which stay where they are.
+struct Names {
+  std::string_view epilogue, names;
+};
+
+StableIValue string_value(std::string_view text) {
+  StringHandle made = nullptr;
+  check(torch_new_string_handle(text.data(), text.size(), &made), "making a text");
+  return torch::stable::detail::from(made);
+}
+
+template <class Range, class F>
+StableIValue list_value(Range&& range, F value) {
+  StableListHandle made = nullptr;
+  check(torch_new_list_reserve_size(range.size(), &made), "making a list");
+  for (auto&& one : range) check(torch_list_push_back(made, value(one)), "making a list");
+  return torch::stable::detail::from(made);
+}
+
+/// Calls unisono::prepare, which gives an address in decimal digits, or an error's text: what it throws would lose it.
+std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
+  const auto same = [](auto x) { return torch::stable::detail::from(x); };
+  const auto shared = [](const Tensor& t) { return t.shared(); };
+  std::array<StableIValue, 8> stack{
+      call.tensors[0].shared(),
+      call.tensors[1].shared(),
+      list_value(std::span(call.tensors).subspan(2), shared),
+      list_value(call.numbers, same),
+      string_value(names.epilogue),
+      string_value(names.names),
+      list_value(std::span(call.moves).first(call.move_count), same),
+      torch::stable::detail::from(call.dtype ? new StableIValue(*call.dtype) : nullptr)};
+  check(torch_call_dispatcher("unisono::prepare", "", stack.data(), TORCH_ABI_VERSION), "calling unisono::prepare");
+  const Text result(stack[0]);
+  std::uintptr_t address = 0;
+  if (std::from_chars(result.view().data(), result.view().data() + result.view().size(), address).ec != std::errc())
+    throw std::runtime_error(std::string(result.view()));
+  const std::unique_ptr<std::shared_ptr<PreparedCall>> owned(reinterpret_cast<std::shared_ptr<PreparedCall>*>(address));
+  return std::move(*owned);
+}
+
+std::int32_t dtype_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return aoti_torch_dtype_float64();
+    case DType::f32: return aoti_torch_dtype_float32();
+    case DType::f16: return aoti_torch_dtype_float16();
+    case DType::bf16: return aoti_torch_dtype_bfloat16();
+    case DType::i32: return aoti_torch_dtype_int32();
+    case DType::i64: return aoti_torch_dtype_int64();
+    case DType::i8: return aoti_torch_dtype_int8();
+    case DType::u8: return aoti_torch_dtype_uint8();
+    case DType::boolean: return aoti_torch_dtype_bool();
+    default: throw std::runtime_error("unisono: a result of a dtype that PyTorch does not have");
+  }
+}
+
+struct Place {
+  std::int32_t device = 0, index = 0;
+};
+
+Tensor empty(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides, std::int32_t dtype,
+             const Place& place) {
+  AtenTensorHandle made = nullptr;
+  check(aoti_torch_empty_strided(static_cast<std::int64_t>(shape.size()), shape.data(), strides.data(), dtype,
+                                 place.device, place.index, &made),
+        "allocating a tensor");
+  return Tensor(made);
+}
+
+/// PyTorch's current stream. libtorch_cuda is in the process wherever there is a CUDA tensor; it is not linked.
+Stream current_stream(int index) {
+  using Function = AOTITorchError (*)(std::int32_t, void**);
+  static const auto function = [] {
+    void* const library = dlopen("libtorch_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
+    void* const found = dlsym(library != nullptr ? library : RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream");
+    if (found == nullptr) throw std::runtime_error("unisono: this PyTorch does not tell its current CUDA stream");
+    return reinterpret_cast<Function>(found);
+  }();
+  void* stream = nullptr;
+  check(function(index, &stream), "asking for the current stream");
+  return stream;
+}
+
+Tensor ordered(const Tensor& tensor, Order order) {
+  const std::int32_t format = order == Order::contiguous ? aoti_torch_memory_format_contiguous_format()
+                                                         : aoti_torch_memory_format_channels_last();
+  std::array<StableIValue, 2> stack{tensor.shared(), torch::stable::detail::from(format)};
+  check(torch_call_dispatcher("aten::contiguous", "", stack.data(), TORCH_ABI_VERSION), "copying a tensor");
+  return Tensor(handle_of<AtenTensorHandle>(stack[0]));
+}
+
+std::vector<Tensor> run(Call& call, PreparedCall& prepared) {
+  Place place;
+  check(aoti_torch_get_device_type(call.tensors[0].get(), &place.device), "asking for a tensor's device");
+  check(aoti_torch_get_device_index(call.tensors[0].get(), &place.index), "asking for a tensor's device");
+  const bool on_gpu = place.device == aoti_torch_device_type_cuda();
+  std::vector<const void*> addresses;
+  addresses.reserve(call.tensors.size() + prepared.results.size());
+  for (std::size_t i = 0; i < call.tensors.size(); ++i) {
+    if (prepared.orders[i] != Order::as_given) call.tensors[i] = ordered(call.tensors[i], prepared.orders[i]);
+    addresses.push_back(call.tensors[i].address());
+  }
+  std::vector<Tensor> results;
+  results.reserve(prepared.results.size());
+  for (const MadeTensor& one : prepared.results) {
+    results.push_back(empty(one.shape, one.strides, dtype_of(one.dtype), place));
+    addresses.push_back(results.back().address());
+  }
+  const auto allocate = [&](std::size_t bytes, void** address) -> std::shared_ptr<void> {
+    auto made = std::make_shared<Tensor>(empty({static_cast<std::int64_t>(bytes)}, {1}, aoti_torch_dtype_uint8(), place));
+    *address = made->address();
+    return made;
+  };
+  prepared.run(addresses.data(), call.numbers.data(), on_gpu ? current_stream(place.index) : nullptr, allocate);
+  return results;
+}
+
+/// Takes the arguments from the stack and puts the results there. moves: lists of two, and a number behind them.
+void operate(StableIValue* stack, std::size_t moves) {
+  Call call;
+  call.tensors.emplace_back(handle_of<AtenTensorHandle>(stack[0]));
+  call.tensors.emplace_back(handle_of<AtenTensorHandle>(stack[1]));
+  const List operands(stack[2]), numbers(stack[3]);
+  const Text epilogue(stack[4]), names(stack[5]);
+  std::size_t next = 6;
+  for (; next < 6 + moves; ++next) {
+    const List pair(stack[next]);
+    if (pair.size() != 2) throw std::runtime_error("unisono: stride, padding and dilation are pairs");
+    for (std::size_t i : {0, 1}) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(pair[i]);
+  }
+  if (moves > 0) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(stack[next++]);
+  if (const std::unique_ptr<StableIValue> dtype(handle_of<StableIValue*>(stack[next])); dtype) call.dtype = *dtype;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    call.tensors.emplace_back(handle_of<AtenTensorHandle>(operands[i]));
+  for (std::size_t i = 0; i < numbers.size(); ++i) call.numbers.push_back(torch::stable::detail::to<double>(numbers[i]));
+
+  Key key;
+  key.add(epilogue.view()), key.add(names.view());
+  key.add(static_cast<std::int64_t>(call.tensors.size())), key.add(static_cast<std::int64_t>(call.move_count));
+  for (std::size_t i = 0; i < call.move_count; ++i) key.add(call.moves[i]);
+  key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
+  for (const Tensor& tensor : call.tensors) key.add(tensor);
+  std::shared_ptr<PreparedCall> found = cache().find(key.view());
+  if (!found) {
+    const std::string kept(key.view());
+    found = prepared(call, {epilogue.view(), names.view()});
+    cache().put(kept, found);
+  }
+  std::vector<Tensor> results = run(call, *found);
+  stack[0] = list_value(results, [](Tensor& t) { return torch::stable::detail::from(t.release()); });
+}
+
+/// PyTorch knows no classes of Unisono's errors: their names go ahead of the text.
+template <std::size_t moves>
+void operate_or_explain(StableIValue* stack, std::uint64_t, std::uint64_t) {
+  const auto named = [](const char* name, const Error& e) { return std::runtime_error(name + std::string(e.what())); };
+  try {
+    operate(stack, moves);
+  } catch (const UserError& e) {
+    throw named("unisono.UserError: ", e);
+  } catch (const Unsupported& e) {
+    throw named("unisono.Unsupported: ", e);
+  } catch (const DeviceError& e) {
+    throw named("unisono.DeviceError: ", e);
+  } catch (const Error& e) {
+    throw named("unisono.Error: ", e);
+  }
+}
+
+void register_kernels(torch::stable::detail::StableLibrary& library) {
+  for (const char* name : {"conv2d", "fused_conv2d"}) library.impl(name, &operate_or_explain<3>);
+  for (const char* name : {"gemm", "fused_gemm"}) library.impl(name, &operate_or_explain<0>);
+}
+
+}  // namespace
+}  // namespace unisono::python
+
+STABLE_TORCH_LIBRARY_IMPL(unisono, CPU, library) { unisono::python::register_kernels(library); }
+STABLE_TORCH_LIBRARY_IMPL(unisono, CUDA, library) { unisono::python::register_kernels(library); }

@@ -1,0 +1,138 @@
+"""Calls that were prepared: a compiled kernel with the shapes, strides and dtypes of all tensors; later calls give addresses."""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+import sys
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Callable, Sequence
+
+import numpy as np
+
+from ._native import Device, DType, Graph
+from .operands import Space
+from .tensors import empty_like_layout, is_torch
+
+MOST_PLANS = 4096
+
+
+@dataclass
+class Plan:
+    """A compiled kernel and how its outputs are made."""
+
+    executable: Any
+    graph: Graph
+    stores: list[tuple[str, tuple[int, ...], DType, bool]]  # (name, caller's shape, dtype, whether it is an image)
+    axes: dict[str, str | None]  # {operand: axes}
+    space: Space
+
+
+class Call:
+    """One call, ready but for the addresses of its tensors and its numbers."""
+
+    def __init__(self, native: Any, orders: Sequence[str], results: Sequence[tuple[Any, ...]], device: Device, index: int):
+        self.native = native
+        self.orders = [(i, o) for i, o in enumerate(orders) if o]  # of the tensors that must be copied
+        self.results = results  # (name, shape, strides, dtype)
+        self.device, self.index = device, index
+
+    def run(self, tensors: list[Any], numbers_given: list[float], out: dict[str, Any] | None) -> dict[str, Any]:
+        """tensors: the two of the contraction, and the operands'. Returns the results by name, new ones or those of `out`."""
+        like = tensors[0]
+        if self.orders:
+            import torch
+            for place, order in self.orders:
+                tensors[place] = tensors[place].contiguous(
+                    memory_format=torch.channels_last if order == "channels_last" else torch.contiguous_format)
+        if out is None:
+            out = {name: empty_like_layout(like, shape, strides, dtype) for name, shape, strides, dtype in self.results}
+        given = itertools.chain(tensors, (out[r[0]] for r in self.results))
+        addresses = [t.data_ptr() if is_torch(t) else t.__array_interface__["data"][0] for t in given]
+        if self.device == Device.cpu:
+            self.native.run(addresses, numbers_given)
+        else:
+            import torch
+            self.native.run(addresses, numbers_given, torch.cuda.current_stream(self.index).cuda_stream,
+                            lambda size: torch.empty(size, dtype=torch.uint8, device=like.device))
+        return out
+
+
+_plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
+_calls: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
+_captured: list[Call] = []  # those that a CUDA graph may replay outlive the cache
+_lock = threading.Lock()
+_counts = {"misses": 0, "runs": 0}  # compilations, and runs of calls that were forgotten
+
+
+def cache_info() -> dict[str, int]:
+    """{'plans': kept now, 'hits': calls served by one, 'misses': compilations} of conv2d() and gemm() in this process."""
+    with _lock:
+        runs = _counts["runs"] + sum(c.native.runs for c in _calls.values())
+        return {"plans": len(_plans), "hits": max(0, runs - _counts["misses"]), "misses": _counts["misses"]}
+
+
+def cache_clear() -> None:
+    """Forgets all compiled kernels, but those that a CUDA graph has captured."""
+    with _lock:
+        for call in _calls.values():
+            _retire(call)
+        _calls.clear()
+        _plans.clear()
+        _counts.update(misses=0, runs=0)
+
+
+def _retire(call: Call) -> None:
+    call.native.retire()
+    _counts["runs"] += call.native.runs
+    if call.native.was_captured:
+        _captured.append(call)
+
+
+def plan_of(key: tuple[Any, ...], make: Callable[[], Plan]) -> Plan:
+    """The compiled kernel of a key, made at the first time."""
+    with _lock:
+        plan = _plans.get(key)
+        if plan is not None:
+            _plans.move_to_end(key)
+            return plan
+    plan = make()
+    with _lock:
+        _counts["misses"] += 1
+        plan = _plans.setdefault(key, plan)
+        while len(_plans) > MOST_PLANS:
+            _plans.popitem(last=False)
+    return plan
+
+
+def call_of(key: tuple[Any, ...], make: Callable[[], Call]) -> Call:
+    """The prepared call of a key, made at the first time."""
+    call = _calls.get(key)
+    if call is not None:
+        return call
+    call = make()
+    with _lock:
+        if (other := _calls.get(key)) is not None:
+            return other
+        _calls[key] = call
+        while len(_calls) > 2 * MOST_PLANS:
+            _retire(_calls.popitem(last=False)[1])
+    return call
+
+
+def signature(x: Any) -> Any:
+    """What a call is told apart by, of one argument: all of a tensor but its address and values, nothing of a number."""
+    kind = type(x)
+    if kind is float or kind is int:
+        return None
+    if is_torch(x):
+        if x.layout is not sys.modules["torch"].strided:
+            return x.layout
+        return x.shape, x.stride(), x.dtype, x.device, x.is_neg(), x.is_conj()
+    if isinstance(x, np.ndarray):
+        return x.shape, x.strides, x.dtype, x.flags.writeable
+    if isinstance(x, numbers.Real):
+        return None
+    return kind  # refused with its name when the call is prepared

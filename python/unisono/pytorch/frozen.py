@@ -1,0 +1,123 @@
+"""Weights that are declared frozen: filters are brought into the kernels' memory order once, not at each call.
+
+Kernels read a filter in the order of its image. One that lies otherwise is copied by every call, or by the compiled graph,
+which is never stale, and in a CUDA graph is a node of it. Where weights do not change that copy is made once: `freeze(module)` reorders the module's own filters,
+and torch.compile(…, options={"frozen": True}) gives the graph packed copies, which it makes anew when a version counter of PyTorch
+says that a weight was written.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .._native import UserError
+from .library import is_last
+
+CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default)
+
+
+def freeze(module: torch.nn.Module) -> torch.nn.Module:
+    """Declares a module's weights frozen, in place: eval mode, no gradients, filters of 2-D convolutions channels last.
+
+    Kernels then read the filters as they lie, so that no call and no captured graph packs one. There is no second copy: what is
+    loaded or written into the weights later is seen by the next call or replay. Images must be channels last as well
+    (`x.contiguous(memory_format=torch.channels_last)`). Returns the module.
+    """
+    if not isinstance(module, torch.nn.Module):
+        raise UserError(f"freeze: expected a torch.nn.Module, and was given a {type(module).__name__}")
+    module.eval().requires_grad_(False)
+    for part in module.modules():
+        if isinstance(part, (torch.nn.Conv2d, torch.nn.ConvTranspose2d)):
+            part.weight.data = part.weight.data.contiguous(memory_format=torch.channels_last)
+    return module
+
+
+def _asks_for_channels_last(image: Tensor) -> bool:
+    """Whether a kernel for this image reads its filter channels last; on a GPU images are turned where filters lie so."""
+    return image.is_cuda or image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
+
+
+class Filters:
+    """The packed filters of one graph, which stand in the place of the weights among its inputs."""
+
+    def __init__(self, module: torch.fx.GraphModule, inputs: Sequence[Any]):
+        self.packed: dict[int, Tensor] = {}  # by the place of the input
+        self.versions: dict[int, int] = {}
+        places = {n: i for i, n in enumerate(n for n in module.graph.nodes if n.op == "placeholder")}
+        for node in [n for n in module.graph.nodes if n.op == "call_function" and n.target in CONVOLUTIONS]:
+            image, place = node.args[0], places.get(node.args[1] if len(node.args) > 1 else node.kwargs.get("weight"))
+            if place is None or not isinstance(inputs[place], torch.nn.Parameter) or inputs[place].dim() != 4:
+                continue
+            weight = inputs[place]
+            example = image.meta.get("example_value", inputs[places[image]] if image in places else None)
+            if example is None or not _asks_for_channels_last(example) or weight.is_contiguous(memory_format=torch.channels_last):
+                continue
+            if weight.requires_grad and torch.is_grad_enabled():
+                raise UserError("backend unisono with frozen=True: a filter requires a gradient; expected torch.no_grad(), or weights after "
+                                "requires_grad_(False)")
+            self.packed[place] = torch.nn.Parameter(weight.detach().contiguous(memory_format=torch.channels_last), requires_grad=False)
+            self.versions[place] = weight._version
+
+    def among(self, inputs: Sequence[Any]) -> list[Any]:
+        """The inputs with packed filters among them; those whose weights were written since are packed again."""
+        result = list(inputs)
+        for place, packed in self.packed.items():
+            if inputs[place]._version != self.versions[place]:
+                with torch.no_grad():
+                    packed.copy_(inputs[place])
+                self.versions[place] = inputs[place]._version
+            result[place] = packed
+        return result
+
+
+def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], compile: Callable[..., Callable]) -> Callable:
+    """compile(module, inputs) of the graph with packed filters in place of those that kernels would copy at each call."""
+    filters = Filters(module, inputs)
+    if not filters.packed:
+        return compile(module, inputs)
+    compiled = compile(module, filters.among(inputs))
+
+    def call(*arguments: Any) -> Any:
+        return compiled(*filters.among(arguments))
+
+    return call
+
+
+def _order_of(call: torch.fx.Node) -> torch.memory_format:
+    """Of the filter that a call's kernel reads."""
+    image, filters = (call.args[i].meta["val"] for i in (0, 1))
+    return torch.channels_last if is_last(image, filters) else torch.contiguous_format
+
+
+def _calls(module: torch.fx.GraphModule, devices: Sequence[str]) -> list[torch.fx.Node]:
+    nodes = module.graph.find_nodes(op="call_function", target=torch.ops.unisono.fused_conv2d.default)
+    return [n for n in nodes if n.args[0].meta["val"].device.type in devices]
+
+
+def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> None:
+    """Has Inductor reorder the filters that the kernels would copy, so that a cast to a shorter dtype ahead is one kernel with it."""
+    for call in _calls(module, devices):
+        source, order = call.args[1], _order_of(call)
+        value = source.meta["val"]
+        if value.is_contiguous(memory_format=order):
+            continue
+        with module.graph.inserting_before(call):
+            packed = module.graph.call_function(torch.ops.aten.clone.default, (source,), {"memory_format": order})
+        with value.fake_mode:
+            packed.meta["val"] = torch.ops.aten.clone.default(value, memory_format=order)
+        packed.meta["unisono_packs"] = True
+        call.update_arg(1, packed)
+        if "eager_input_vals" in call.meta:  # by which Inductor knows the order of memory that an operator asks for
+            (first, _, *others), more = call.meta["eager_input_vals"]
+            call.meta["eager_input_vals"] = (first, packed.meta["val"], *others), more
+    module.recompile()
+
+
+def packed_filters(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:
+    """Calls of convolutions on these devices for which a filter is reordered each time, by the graph or by the call."""
+    return sum(bool(c.args[1].meta.get("unisono_packs")) or not c.args[1].meta["val"].is_contiguous(memory_format=_order_of(c))
+               for c in _calls(module, devices))

@@ -1,0 +1,245 @@
+"""PyTorch's operators unisono::conv2d and unisono::gemm, and fused_conv2d and fused_gemm, which have no derivative.
+
+Compiled graphs and calls without gradients use the latter: nothing of Python is on their way. Their kernels are in C++ on
+libtorch's stable ABI (`_operators.so`, one library for PyTorch 2.11 and later); where it was not built or cannot be loaded, the
+same operators have kernels in Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pathlib
+import re
+from typing import Any, Iterable, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from .. import _native, epilogues, functional
+from .._native import DType, Graph, UserError, parse
+from ..epilogues import Epilogue, graph_of_text
+from ..operands import Space, axes_of_shape, store_shape
+from ..tensors import torch_dtype_of, torch_dtypes
+
+FIRST_VERSION = (2, 11)  # of libtorch's stable ABI that the library is built for
+_MORE = "Tensor[] operands, float[] scalars, str epilogue, str names"
+CONV2D = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, ScalarType? out_dtype) -> Tensor[]"
+GEMM = f"(Tensor a, Tensor b, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
+PREPARE = f"(Tensor first, Tensor second, {_MORE}, int[] moves, ScalarType? out_dtype) -> str"
+
+LIBRARY = torch.library.Library("unisono", "FRAGMENT")
+
+
+def registered(epilogue: str) -> Any:
+    """The epilogue that a text of the operators stands for: the text, or a function of this process."""
+    if not epilogue.startswith("@"):
+        return epilogue
+    number = epilogue[1:].partition(":")[0]
+    known = epilogues.REGISTERED
+    if not number.isdigit() or int(number) >= len(known) or known[int(number)].reference != epilogue:
+        raise UserError(f"the epilogue {epilogue!r} is no function of this process; expected a text, or one made by @unisono.epilogue")
+    return known[int(number)]
+
+
+def one_line(text: str) -> str:
+    """An epilogue's text without comments, its lines parted by semicolons: Inductor writes calls into comments of one line."""
+    found, depth, inside = [], 0, True
+    for c in text:
+        inside = c != "#" and (inside or c == "\n")
+        depth += (c in "([") - (c in ")]") if inside else 0
+        if inside:
+            found.append(c if c not in "\r\n" else " " if depth > 0 or c == "\r" else "; ")
+    return "".join(found).strip("; ")
+
+
+def text_of_known(epilogue: Any) -> Optional[str]:
+    """The text by which the operators know an epilogue, or None for a function that is not made by @unisono.epilogue."""
+    if isinstance(epilogue, str):
+        return None if epilogue.startswith("@") else epilogue
+    if isinstance(epilogue, Graph):
+        return str(epilogue)
+    return epilogue.reference if isinstance(epilogue, Epilogue) and epilogue.number >= 0 else None
+
+
+def joined(names: Iterable[str], options: dict[str, int]) -> str:
+    """Names of operands as the operators take them, with options of the kernel behind a '|'."""
+    return ",".join(names) + "".join(f"|{name}={value}" for name, value in options.items())
+
+
+def options_of(names: str) -> dict[str, int]:
+    """Those options."""
+    return {name: int(value) for name, _, value in (one.partition("=") for one in names.split("|")[1:])}
+
+
+def split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict[str, Any]:
+    """{name: tensor or number}; a number's name ends in '='."""
+    tensors, numbers, result = iter(operands), iter(scalars), {}
+    for name in filter(None, names.partition("|")[0].split(",")):
+        if name.endswith("="):
+            result[name[:-1]] = next(numbers)
+        else:
+            result[name] = next(tensors)
+    return result
+
+
+def graph_of(text: str, operands: dict[str, Any], dtype: DType, space: Space) -> Graph:
+    """The graph of an epilogue for these operands, stored as `dtype` unless it says another."""
+    epilogue = registered(text)
+    if isinstance(epilogue, str):
+        return graph_of_text(epilogue, dtype)
+    axes = {}
+    for p in epilogue.parameters:
+        annotated, given = epilogue.axes(p.name), operands.get(p.name)
+        if annotated is None:
+            annotated = axes_of_shape(p.name, tuple(given.shape), space) if isinstance(given, Tensor) else ""
+        axes[p.name] = annotated
+    return epilogue.trace(axes, dtype)
+
+
+def is_last(x: Tensor, w: Tensor) -> bool:
+    """Whether a convolution's images are channels last, as functional decides."""
+    _, c, h, wide = x.shape
+    flat = c == 1 or h * wide == 1
+    one, (_, c, h, wide) = (w, w.shape) if flat else (x, x.shape)
+    return c > 1 and h * wide > 1 and one.stride(1) == 1 and one.stride(3) >= c
+
+
+def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> Space:
+    if x.dim() != 4 or w.dim() != 4:
+        raise UserError(f"conv2d: x has shape {tuple(x.shape)}, w {tuple(w.shape)}; expected (N,C,H,W) and (K,C/groups,R,S)")
+    rows = tuple((x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in (0, 1))
+    return Space(x.shape[0], rows, w.shape[0], True, is_last(x, w))
+
+
+def gemm_space(a: Tensor, b: Tensor) -> Space:
+    if a.dim() != b.dim() or a.dim() not in (2, 3):
+        raise UserError(f"gemm: a has shape {tuple(a.shape)}, b {tuple(b.shape)}; expected matrices, or batches of them")
+    return Space(a.shape[0] if a.dim() == 3 else 1, (a.shape[-2],), b.shape[-1], False, False, a.dim() == 3)
+
+
+def out_dtype_of(like: Tensor, out: Optional[torch.dtype]) -> DType:
+    return torch_dtypes()[out or like.dtype]
+
+
+def _fake(like: Tensor, graph: Graph, space: Space) -> list[Tensor]:
+    results = []
+    for store in graph.stores:
+        shape = store_shape(store.name, store.axes, store.form, store.channels, space)
+        last = store.axes == "mn" and space.channels_first and space.native_channels_last
+        results.append(torch.empty(shape, dtype=torch_dtype_of(store.dtype), device=like.device,
+                                   memory_format=torch.channels_last if last else torch.contiguous_format))
+    return results
+
+
+def _fake_conv2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype):
+    space = conv_space(x, w, stride, padding, dilation)
+    return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
+
+
+def _fake_gemm(a, b, operands, scalars, epilogue, names, out_dtype):
+    space = gemm_space(a, b)
+    return _fake(a, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(a, out_dtype), space), space)
+
+
+def _as_list(results: Any) -> list[Tensor]:
+    return list(results.values()) if isinstance(results, dict) else [results]
+
+
+def _conv2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype):
+    """The kernel in Python."""
+    return _as_list(functional.conv2d_now(x, w, registered(epilogue), tuple(stride), tuple(padding), tuple(dilation), groups,
+                                          "nchw", out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
+
+
+def _gemm(a, b, operands, scalars, epilogue, names, out_dtype):
+    return _as_list(functional.gemm_now(a, b, registered(epilogue), out_dtype_of(a, out_dtype), None, options_of(names),
+                                        split(names, scalars, operands)))
+
+
+def _prepare(first, second, operands, scalars, epilogue, names, moves, out_dtype) -> str:
+    """For the kernels in C++: the address of a prepared call that they take over, or an error's text."""
+    try:
+        given, dtype = split(names, scalars, operands), torch_dtypes()[out_dtype] if out_dtype else None
+        if moves:
+            pairs = tuple(tuple(moves[i:i + 2]) for i in (0, 2, 4))
+            call = functional.conv2d_call(first, second, registered(epilogue), *pairs, moves[6], "nchw", dtype, None, options_of(names), given)
+        else:
+            call = functional.gemm_call(first, second, registered(epilogue), dtype, None, options_of(names), given)
+        return str(call.native.share())
+    except Exception as failure:  # what goes through PyTorch's C interface loses its type and its text
+        return f"unisono.{type(failure).__name__}: {failure}"
+
+
+def typed(error: RuntimeError) -> Exception:
+    """The error that a kernel in C++ has thrown, in its own class."""
+    found = re.match(r"unisono\.(\w+): ([\s\S]*)", str(error))
+    kind = getattr(_native, found[1], None) if found else None
+    return kind(found[2]) if found and isinstance(kind, type) and issubclass(kind, Exception) else error
+
+
+for _name, _schema, _kernel, _meta in (("conv2d", CONV2D, _conv2d, _fake_conv2d), ("gemm", GEMM, _gemm, _fake_gemm)):
+    for _full in (_name, f"fused_{_name}"):
+        LIBRARY.define(_full + _schema, tags=(torch.Tag.pt2_compliant_tag,))
+        LIBRARY.impl(_full, _kernel, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"unisono::{_full}", _meta, lib=LIBRARY)
+LIBRARY.define("prepare" + PREPARE)
+LIBRARY.impl("prepare", _prepare, "CompositeExplicitAutograd")
+
+
+@functools.cache
+def layer() -> tuple[bool, str]:
+    """Whether the operators' kernels are those in C++, and a sentence about it. Loads them."""
+    path = pathlib.Path(_native.__file__).parent / "_operators.so"
+    version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+    if os.environ.get("UNISONO_TORCH_OPERATORS") == "python":
+        return False, "kernels in Python, as UNISONO_TORCH_OPERATORS=python asks"
+    if not path.is_file():
+        return False, "kernels in Python: the library on libtorch's stable ABI was not built, as PyTorch's headers were not there"
+    if version < FIRST_VERSION:
+        return False, f"kernels in Python: PyTorch {torch.__version__} is older than {'.'.join(map(str, FIRST_VERSION))}"
+    try:
+        torch.ops.load_library(str(path))
+    except OSError as failure:
+        return False, f"kernels in Python: {path} cannot be loaded: {failure}"
+    return True, f"kernels in C++ on libtorch's stable ABI (built for {'.'.join(map(str, FIRST_VERSION))} and later)"
+
+
+def is_native() -> bool:
+    """Whether the operators' kernels are those in C++."""
+    return _is_native
+
+
+_is_native = layer()[0]
+_fused_conv2d, _fused_gemm = torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default
+
+
+@functools.lru_cache(1024)
+def store_names(text: str) -> list[str]:
+    """Names of the results of an epilogue that has several."""
+    epilogue = registered(text)
+    if not isinstance(epilogue, str):
+        raise UserError("under torch.compile and with gradients, a function has one result; write several as a text or graph")
+    return [s.name for s in parse(epilogue).stores]
+
+
+def _named(results: list[Tensor], text: str) -> Any:
+    return results[0] if len(results) == 1 else dict(zip(store_names(text), results))
+
+
+def conv2d(x, w, tensors, scalars, text, names, stride, padding, dilation, groups, out_dtype):
+    """unisono.conv2d without gradients, by the operator."""
+    try:
+        results = _fused_conv2d(x, w, tensors, scalars, text, names, stride, padding, dilation, groups, out_dtype)
+    except RuntimeError as error:
+        raise typed(error) from None
+    return _named(results, text)
+
+
+def gemm(a, b, tensors, scalars, text, names, out_dtype):
+    """unisono.gemm without gradients, by the operator."""
+    try:
+        results = _fused_gemm(a, b, tensors, scalars, text, names, out_dtype)
+    except RuntimeError as error:
+        raise typed(error) from None
+    return _named(results, text)
