@@ -151,8 +151,9 @@ PythonCall prepared(const PythonExecutable& self, nb::object a, nb::object b, nb
                     const std::vector<std::string>& orders,
                     const std::vector<std::tuple<std::vector<Extent>, std::vector<Extent>, DType>>& results) {
   BoundTensors bound(self.place);
-  CallForm form{self.contraction, arguments_of(self, bound, a, b, operands, outputs), {}, {}, {}, self.place.device,
-                self.place.device_index};
+  CallForm form{
+      self.contraction,       arguments_of(self, bound, a, b, operands, outputs), {}, {}, {}, self.place.device,
+      self.place.device_index};
   for (const auto& [key, value] : operands) {
     auto name = nb::cast<std::string>(key);
     (form.arguments.operands.contains(name) ? form.tensors : form.numbers).push_back(std::move(name));
