@@ -356,3 +356,48 @@ def test_each_cast_is_honoured(dtype):
         right = ((a.double() @ w.double()).float().to(dtype).float() * 3).to(dtype).float() + 1
     assert backend.reports()[-1].regions == 1
     assert (found == right).float().mean() > 0.95  # sums that lie at the border of a rounding may go either way
+
+
+# What is taken in which graph, and caches
+
+def test_a_training_step_asks_for_more_gain(monkeypatch):
+    """Predictions have errors; a step must not be slower than Inductor's. Without a number in the options, training has a margin."""
+    asked, fuse = {}, backend.fuse
+
+    def recorded(graph, limits):
+        asked[len(asked)] = limits.minimum_gain
+        return fuse(graph, limits)
+
+    monkeypatch.setattr(backend, "fuse", recorded)
+    module, x = randomise(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))), torch.randn(5, 8)
+    for options, expected in (({}, [0.1, 0.1]), ({"minimum_gain": 0.25}, [0.25, 0.25])):
+        asked.clear()
+        torch._dynamo.reset()
+        torch.compile(module, backend=backend.unisono, options={"rest": "eager", **options})(x).sum().backward()
+        assert list(asked.values()) == expected
+    asked.clear()
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(module, backend=backend.unisono, options={"rest": "eager"})(x)
+    assert list(asked.values()) == [0.0]
+
+
+@pytest.mark.long
+def test_graphs_that_differ_in_a_number_or_an_option_are_not_mistaken():
+    """Inductor keeps compiled graphs on disk: the epilogue's text and the calls are part of their key."""
+    x, w = torch.randn(9, 24), torch.randn(24, 16)
+    for slope in (0.1, 0.2, 0.1):
+        torch._dynamo.reset()
+        run(lambda x, w, slope=slope: F.leaky_relu(x @ w, slope), x, w, regions=1, rest="inductor")
+    for without, fused in (((), 1), (("activations",), 0), ((), 1)):
+        torch._dynamo.reset()
+        report = run(lambda x, w: F.leaky_relu(x @ w, 0.3), x, w, regions=1, rest="inductor", without=without)
+        assert len(report.rows[0]["fused"]) == fused or "where" in str(report.rows[0]["fused"]), str(report)
+    for pairs in ((), ("pairs",), ()):
+        torch._dynamo.reset()
+        run(Two(GATES["SwiGLU"]), x, regions=2 if pairs else 1, rest="inductor", without=pairs)
+
+
+def test_the_report_has_the_graph_before_and_after():
+    report = run(lambda x, w: F.relu(x @ w), torch.randn(9, 24), torch.randn(24, 16), regions=1)
+    assert any("aten.mm" in n and "[9, 16]" in n for n in report.before) and any("gemm" in n for n in report.after), (report.before, report.after)
