@@ -85,11 +85,13 @@ def wrapped(run, model, how, peer):
         return parallel, compiled(peer, parallel)
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
+    torch._dynamo.config.recompile_limit = 64  # all stages are of one class, and each has shapes of its own
     mesh = init_device_mesh("cpu" if run.smoke else "cuda", (run.world,))
     for stage in (*model.down, *model.up):
         if peer != "eager":
             from unisono.pytorch import backend
-            stage.compile(**({"backend": backend.unisono} if peer == "unisono" else {}))
+            ours = {"backend": backend.unisono, "options": {"spare_sms": 0 if run.smoke else run.options.spare_sms}}  # for gathered weights
+            stage.compile(dynamic=False, **(ours if peer == "unisono" else {}))
         fully_shard(stage, mesh=mesh)
     parallel = fully_shard(model, mesh=mesh)
     return parallel, parallel
@@ -136,6 +138,7 @@ def training(run, how):
     run.say(what=f"training, {how}", size=o.size, batch=o.batch, steps=o.steps, seed=middle, mean_of_last_losses=found, within=low <= ours <= high,
             step_ms={k: round(v, 2) for k, v in milliseconds.items()}, compile_s={k: round(v, 1) for k, v in seconds.items()},
             regions={kind: sum(r.regions for r in reports if r.kind == kind) for kind in ("forward", "backward")},
+            left=sorted({f"{row['operator']} {row['shape']}: {row['ends'].splitlines()[0][:150]}" for r in reports for row in r.left})[:20],
             filters_packed=sum(r.counts.get("filters packed at each call", 0) for r in reports))
     backend._reports.clear()
     return low <= ours <= high

@@ -210,7 +210,7 @@ def training(options, clock, device):
 
 def host_times(options, clock, device):
     """Microseconds on the host of a call: a region's operator, and a custom operator that only allocates."""
-    import unisono.pytorch.operators  # noqa: F401
+    import unisono.pytorch.library  # noqa: F401
     a, b = (torch.randn(64, 64, device=device, dtype=torch.bfloat16) for _ in range(2))
 
     @torch.library.custom_op("unisono_bench::nothing", mutates_args=())
@@ -229,7 +229,7 @@ def host_times(options, clock, device):
         return round(1e6 * found / calls, 2)
 
     with torch.no_grad():
-        ours = timed(lambda: torch.ops.unisono.gemm(a, b, [], [], "relu(acc)", "", torch.bfloat16))
+        ours = timed(lambda: torch.ops.unisono.fused_gemm(a, b, [], [], "relu(acc)", "", torch.bfloat16))
         say(options.json, network="gemm 64x64x64", what="host time of a call", us={"unisono": ours, "custom operator": timed(lambda: nothing(a, b)),
                                                                                   "torch.mm": timed(lambda: torch.mm(a, b))})
 

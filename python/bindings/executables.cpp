@@ -51,7 +51,8 @@ Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::ha
   arguments.a(self.contraction) = bound.read(product ? "left" : "image", a);
   if (product && nb::isinstance<nb::tuple>(b)) {
     if (nb::len(b) != 2)
-      throw UserError("there are " + std::to_string(nb::len(b)) + " right operands; expected one, or two of a dual product");
+      throw UserError("there are " + std::to_string(nb::len(b)) +
+                      " right operands; expected one, or two of a dual product");
     arguments.right = bound.read("right", b[0]), arguments.right1 = bound.read("right1", b[1]);
   } else if (!b.is_none()) {
     arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b);
@@ -79,10 +80,11 @@ PythonExecutable compile_graph(const Contraction& contraction, const Graph& grap
 }
 
 void bind_contractions(nb::module_& m) {
-  nb::class_<Gemm>(m, "Gemm",
-                   "acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A is (batch,m,k), or (batch,k,m) if transpose_a; B is "
-                   "(batch,k,n), or (batch,n,k) if transpose_b. Without the first extent where batch is 1. products=2: two right "
-                   "operands, a tuple wherever there is one, and two accumulators, acc0 and acc1.")
+  nb::class_<Gemm>(
+      m, "Gemm",
+      "acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A is (batch,m,k), or (batch,k,m) if transpose_a; B is "
+      "(batch,k,n), or (batch,n,k) if transpose_b. Without the first extent where batch is 1. products=2: two right "
+      "operands, a tuple wherever there is one, and two accumulators, acc0 and acc1.")
       .def(
           "__init__",
           [](Gemm* self, Extent m, Extent n, Extent k, Extent batch, bool ta, bool tb, DType da, DType db,
@@ -145,12 +147,13 @@ Order order_of(const std::string& name) {
   return name.empty() ? Order::as_given : Order::channels_last;
 }
 
-PythonCall prepared(const PythonExecutable& self, nb::object a, nb::object b, nb::dict operands, nb::dict outputs,
+PythonCall prepared(const PythonExecutable& self, nb::object a, nb::object b, Named operands, Named outputs,
                     const std::vector<std::string>& orders,
                     const std::vector<std::tuple<std::vector<Extent>, std::vector<Extent>, DType>>& results) {
   BoundTensors bound(self.place);
-  CallForm form{self.contraction, arguments_of(self, bound, a, b, operands, outputs), {}, {}, {}, self.place.device,
-                self.place.device_index};
+  CallForm form{
+      self.contraction,       arguments_of(self, bound, a, b, operands, outputs), {}, {}, {}, self.place.device,
+      self.place.device_index};
   for (const auto& [key, value] : operands) {
     auto name = nb::cast<std::string>(key);
     (form.arguments.operands.contains(name) ? form.tensors : form.numbers).push_back(std::move(name));
@@ -212,31 +215,32 @@ void bind_executable(nb::module_& m) {
   nb::class_<PythonExecutable>(m, "Executable", "A compiled kernel. May be run from several threads at once.")
       .def(
           "run",
-          [](const PythonExecutable& self, nb::object a, nb::object b, nb::dict operands, nb::dict outputs) {
+          [](const PythonExecutable& self, nb::object a, nb::object b, Named operands, Named outputs) {
             BoundTensors bound(self.place);
             const Arguments arguments = arguments_of(self, bound, a, b, operands, outputs);
             nb::gil_scoped_release unlocked;
             self.executable.run(arguments);
           },
-          "a"_a, "b"_a.none(), "operands"_a = nb::dict(), nb::kw_only(), "outputs"_a,
-          "Runs to completion. a, b: image and filter, or left and right (of a dual product a tuple of two). operands: tensors, and numbers for scalars. "
+          "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a,
+          "Runs to completion. a, b: image and filter, or left and right (of a dual product a tuple of two). operands: "
+          "tensors, and numbers for scalars. "
           "outputs: tensors that are written, by the names of the stores.")
       .def(
           "enqueue",
-          [](const PythonExecutable& self, nb::object a, nb::object b, nb::dict operands, nb::dict outputs,
+          [](const PythonExecutable& self, nb::object a, nb::object b, Named operands, Named outputs,
              std::uintptr_t stream) {
             BoundTensors bound(self.place);
             const Arguments arguments = arguments_of(self, bound, a, b, operands, outputs);
             nb::gil_scoped_release unlocked;
             self.executable.enqueue(arguments, reinterpret_cast<Stream>(stream));
           },
-          "a"_a, "b"_a.none(), "operands"_a = nb::dict(), nb::kw_only(), "outputs"_a, "stream"_a,
+          "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a, "stream"_a,
           "On a GPU: launches on the stream (a cudaStream_t as a number) and does not wait. The tensors must stay "
           "until it "
           "is over. May be captured into a CUDA graph.")
       .def(
           "bind",
-          [](const PythonExecutable& self, nb::object a, nb::object b, nb::dict operands, nb::dict outputs,
+          [](const PythonExecutable& self, nb::object a, nb::object b, Named operands, Named outputs,
              nb::object workspace, std::uintptr_t stream, bool is_clear) {
             BoundTensors bound(self.place);
             const Arguments arguments = arguments_of(self, bound, a, b, operands, outputs);
@@ -244,7 +248,7 @@ void bind_executable(nb::module_& m) {
             nb::gil_scoped_release unlocked;
             return self.executable.bind(arguments, memory);
           },
-          "a"_a, "b"_a.none(), "operands"_a = nb::dict(), nb::kw_only(), "outputs"_a, "workspace"_a = nb::none(),
+          "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a, "workspace"_a = nb::none(),
           "stream"_a = 0, "is_clear"_a = false,
           "On a GPU: checks the arguments once, for any number of launches. workspace: a tensor of at least "
           "workspace_bytes, cleared in the order of the stream unless it is_clear; the caller keeps it alive, as all "
@@ -311,6 +315,8 @@ void bind_explanation(nb::module_& m) {
         return explain_kernel(contraction, graph, options);
       },
       "contraction"_a, "graph"_a, "options"_a,
+      nb::sig("def explain(contraction: Gemm | Conv2d | ConvTranspose2d, graph: Graph, **options: object) -> "
+              "KernelExplanation"),
       "Plans and generates for a GPU of this machine, or for an H200 where there is none, without compiling anything.");
 }
 
@@ -324,6 +330,9 @@ void bind_executables(nb::module_& m) {
   bind_explanation(m);
   m.def(
       "compile", &compile_graph, "contraction"_a, "graph"_a, "constant_filter"_a = nb::none(), "options"_a,
+      nb::sig(
+          "def compile(contraction: Gemm | Conv2d | ConvTranspose2d, graph: Graph, constant_filter: object | None = "
+          "None, **options: object) -> Executable"),
       "Compiles one contraction with its epilogue. Options as in CompileOptions: device, device_index, threads, "
       "storage "
       "({operand: DType}), plan, tuned, accurate, spare_sms, watchdog, device_scalars. constant_filter: the filter, or "

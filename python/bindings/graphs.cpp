@@ -138,7 +138,11 @@ void bind_graphs(nb::module_& m) {
           "__str__", [](const Graph& g) { return print(g); }, "The text form.")
       .def("__repr__", [](const Graph& g) { return "<unisono.Graph\n" + print(g) + ">"; })
       .def(
-          "__eq__", [](const Graph& a, const Graph& b) { return structurally_equal(a, b); }, "other"_a,
+          "__eq__",
+          [](const Graph& a, nb::handle b) {
+            return nb::isinstance<Graph>(b) && structurally_equal(a, nb::cast<const Graph&>(b));
+          },
+          "other"_a, nb::sig("def __eq__(self, other: object) -> bool"),
           "Structural equality: names of intermediate values and the numbering of nodes do not count.")
       .def(
           "text_naming",

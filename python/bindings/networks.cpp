@@ -35,7 +35,7 @@ void bind_run(nb::class_<PythonNetwork>& network) {
   network
       .def(
           "run",
-          [](const PythonNetwork& self, nb::dict inputs, nb::dict outputs) {
+          [](const PythonNetwork& self, Named inputs, Named outputs) {
             BoundTensors bound({self.place.device, self.place.device_index, true});
             const auto read = read_all(bound, inputs);
             const auto written = write_all(bound, outputs);
@@ -45,7 +45,7 @@ void bind_run(nb::class_<PythonNetwork>& network) {
           "inputs"_a, "outputs"_a, "Runs to completion. Tensors by name; shapes of outputs as output_shapes() says.")
       .def(
           "enqueue",
-          [](const PythonNetwork& self, nb::dict inputs, nb::dict outputs, std::uintptr_t stream) {
+          [](const PythonNetwork& self, Named inputs, Named outputs, std::uintptr_t stream) {
             BoundTensors bound(self.place);
             const auto read = read_all(bound, inputs);
             const auto written = write_all(bound, outputs);
@@ -77,8 +77,11 @@ void bind_pack(nb::module_& m) {
         return dictionary_of(report);
       },
       "network"_a, "inputs"_a, "folder"_a, "jobs"_a = 0, "options"_a,
+      nb::sig("def pack_network(network: Network, inputs: Mapping[str, Sequence[int]], folder: str, jobs: int = 0, "
+              "**options: object) -> dict[str, str | int]"),
       "Compiles the network's kernels for inputs of these shapes ({name: shape}) into a folder that machines without a "
-      "compiler read; it is planned for an H200 and needs no GPU. jobs: compilations at once; 0: one a core. Options as "
+      "compiler read; it is planned for an H200 and needs no GPU. jobs: compilations at once; 0: one a core. Options "
+      "as "
       "of compile_network. Returns {'folder', 'requested', 'compiled', 'entries', 'bytes'}. Raises UserError, "
       "Unsupported and CompileError.");
 }
@@ -129,6 +132,7 @@ void bind_networks(nb::module_& m) {
         return {compile(network, options), {options.device, options.device_index}};
       },
       "network"_a, "options"_a,
+      nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),
       "Fuses a network and makes it ready to run. Options as in NetworkOptions: device, device_index, threads, layout, "
       "fuse, cached_plans, precision, tuned, spare_sms, watchdog, strict. Raises UserError and Unsupported.");
 }

@@ -45,7 +45,8 @@ class Prepared final : public PreparedCall {
 
   void run(const void* const* addresses, const double* numbers, Stream stream, const Allocate& allocate) override {
     runs.fetch_add(1, std::memory_order_relaxed);
-    if (form_.device == Device::cpu) return with_room(addresses, numbers, [&](const Arguments& a) { executable_.run(a); });
+    if (form_.device == Device::cpu)
+      return with_room(addresses, numbers, [&](const Arguments& a) { executable_.run(a); });
     if (is_captured(stream, form_.device_index)) {
       was_captured = true;
       return with_room(addresses, numbers, [&](const Arguments& a) { executable_.enqueue(a, stream); });

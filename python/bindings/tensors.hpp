@@ -61,6 +61,9 @@ class BoundTensors {
   std::vector<nb::object> objects_;
 };
 
+/// Tensors by name, and a call's options, as type checkers see them.
+using Named = nb::typed<nb::dict, nb::str, nb::object>;
+
 /// Tensors by name.
 std::map<std::string, ConstTensorView> read_all(BoundTensors& bound, const nb::dict& tensors);
 std::map<std::string, TensorView> write_all(BoundTensors& bound, const nb::dict& tensors);

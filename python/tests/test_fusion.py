@@ -152,6 +152,59 @@ def test_errors_of_the_dual_operator():
             call(a, b, second, [], [], "store acc0 * acc1 as y : f32", "", None)
 
 
+def test_the_dual_operator_of_changing_shapes():
+    """Prepared once for each form of its arguments, by kernels in C++ or in Python."""
+    for rows, turned in ((5, False), (9, True), (5, False)):
+        a, b, c = torch.randn(rows, 8), *(torch.randn(6, 8).T if turned else torch.randn(8, 6) for _ in range(2))
+        bias = torch.randn(6)
+        found, = torch.ops.unisono.fused_dual_gemm(a, b, c, [bias], [0.5], "store silu(acc0 + o[n]) * acc1 * s[] as y : f32", "o,s=", None)
+        torch.testing.assert_close(found, F.silu(a @ b + bias) * (a @ c) * 0.5, rtol=1e-4, atol=1e-4)
+
+
+# A batch of products that share a matrix
+
+def shared(x, w):
+    return torch.bmm(x, w.expand(x.shape[0], -1, -1))
+
+
+@pytest.mark.parametrize("rest", ["eager", "inductor"])
+def test_a_shared_matrix_is_one_product_of_all_rows(rest):
+    report = run(lambda x, w, b: F.silu(shared(x, w) + b), torch.randn(3, 5, 24), torch.randn(24, 16), torch.randn(16), regions=1, rest=rest)
+    assert report.rows[0]["operator"] == "aten.mm.default" and report.rows[0]["shape"] == [15, 16], str(report)
+
+
+FOLDED = {  # of x (3, 5, 24)
+    "rows that lie apart": (lambda x, w: shared(x.repeat(1, 1, 2)[..., :24], w), "mm"),
+    "every second row": (lambda x, w: shared(x.repeat_interleave(2, 1)[:, ::2], w), "mm"),
+    "one row each": (lambda x, w: shared(x[:, 2:3], w), None),  # written out, or folded
+    "a transpose": (lambda x, w: shared(x, w.T.contiguous().T), "mm"),
+    "columns of each matrix": (lambda x, w: shared(x.transpose(1, 2).contiguous().transpose(1, 2), w), "bmm"),
+    "batch and rows exchanged": (lambda x, w: shared(x.transpose(0, 1), w), "bmm"),
+    "matrices of their own": (lambda x, w: torch.bmm(x, w.repeat(x.shape[0], 1, 1)), "bmm"),
+    "a shared left matrix": (lambda x, w: torch.bmm(w.T.expand(3, -1, -1), x.transpose(1, 2)), "bmm"),
+}
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_which_batches_are_folded(name):
+    function, operator = FOLDED[name]
+    with torch.no_grad():
+        x, w = torch.randn(3, 5, 24), torch.randn(24, 16)
+        call = torch.compile(lambda x, w: F.relu(function(x, w)), backend=backend.unisono, options={"rest": "eager", "minimum_operators": 0})
+        torch.testing.assert_close(call(x, w), F.relu(function(x, w)), rtol=1e-4, atol=1e-4)
+    report = backend.reports()[-1]
+    assert operator is None or [row["operator"] for row in report.rows] == [f"aten.{operator}.default"], str(report)
+
+
+def test_a_shared_matrix_and_batches_of_dynamic_size():
+    with torch.no_grad():
+        compiled = torch.compile(lambda x, w: F.relu(shared(x, w)), backend=backend.unisono, options={"rest": "eager"}, dynamic=True, fullgraph=True)
+        for batch, rows in ((3, 5), (4, 7), (2, 5)):
+            x, w = torch.randn(batch, rows, 24), torch.randn(24, 16)
+            torch.testing.assert_close(compiled(x, w), F.relu(x @ w), rtol=1e-4, atol=1e-4)
+    assert backend.reports()[-1].rows[0]["operator"] == "aten.mm.default", str(backend.reports()[-1])
+
+
 # Pooled and upsampled stores
 
 def stage(x, w):
@@ -356,3 +409,48 @@ def test_each_cast_is_honoured(dtype):
         right = ((a.double() @ w.double()).float().to(dtype).float() * 3).to(dtype).float() + 1
     assert backend.reports()[-1].regions == 1
     assert (found == right).float().mean() > 0.95  # sums that lie at the border of a rounding may go either way
+
+
+# What is taken in which graph, and caches
+
+def test_a_training_step_asks_for_more_gain(monkeypatch):
+    """Predictions have errors; a step must not be slower than Inductor's. Without a number in the options, training has a margin."""
+    asked, fuse = {}, backend.fuse
+
+    def recorded(graph, limits):
+        asked[len(asked)] = limits.minimum_gain
+        return fuse(graph, limits)
+
+    monkeypatch.setattr(backend, "fuse", recorded)
+    module, x = randomise(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))), torch.randn(5, 8)
+    for options, expected in (({}, [0.1, 0.1]), ({"minimum_gain": 0.25}, [0.25, 0.25])):
+        asked.clear()
+        torch._dynamo.reset()
+        torch.compile(module, backend=backend.unisono, options={"rest": "eager", **options})(x).sum().backward()
+        assert list(asked.values()) == expected
+    asked.clear()
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(module, backend=backend.unisono, options={"rest": "eager"})(x)
+    assert list(asked.values()) == [0.0]
+
+
+@pytest.mark.long
+def test_graphs_that_differ_in_a_number_or_an_option_are_not_mistaken():
+    """Inductor keeps compiled graphs on disk: the epilogue's text and the calls are part of their key."""
+    x, w = torch.randn(9, 24), torch.randn(24, 16)
+    for slope in (0.1, 0.2, 0.1):
+        torch._dynamo.reset()
+        run(lambda x, w, slope=slope: F.leaky_relu(x @ w, slope), x, w, regions=1, rest="inductor")
+    for without, fused in (((), 1), (("activations",), 0), ((), 1)):
+        torch._dynamo.reset()
+        report = run(lambda x, w: F.leaky_relu(x @ w, 0.3), x, w, regions=1, rest="inductor", without=without)
+        assert len(report.rows[0]["fused"]) == fused or "where" in str(report.rows[0]["fused"]), str(report)
+    for pairs in ((), ("pairs",), ()):
+        torch._dynamo.reset()
+        run(Two(GATES["SwiGLU"]), x, regions=2 if pairs else 1, rest="inductor", without=pairs)
+
+
+def test_the_report_has_the_graph_before_and_after():
+    report = run(lambda x, w: F.relu(x @ w), torch.randn(9, 24), torch.randn(24, 16), regions=1)
+    assert any("aten.mm" in n and "[9, 16]" in n for n in report.before) and any("gemm" in n for n in report.after), (report.before, report.after)

@@ -98,6 +98,23 @@ def test_cuda_graph_trees():
             no_worse(call(other, t).clone(), model(other, t), exact(model, other, t))
 
 
+@pytest.mark.parametrize("layer", ["C++", "Python"])
+def test_workspaces_are_of_no_pool_of_a_graph(layer):
+    """What a call keeps was not allocated in the pool that is in use: CUDA graph trees count what is alive in theirs."""
+    x, w = (torch.randn(s, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last) for s in ((2, 64, 64, 64), (64, 64, 3, 3)))
+    text, more = "silu(group_norm(acc, groups=8))", {} if layer == "C++" else {"options": {"spare_sms": 0}}
+    contraction = u.Conv2d(n=2, h=64, w=64, c=64, k=64, r=3, s=3, pad=1, dtype_x=u.DType.bf16, dtype_w=u.DType.bf16)
+    assert u.explain(contraction, u.parse(f"store {text} as y : bf16"), device=u.Device.cuda).workspace_bytes > 0
+    u.cache_clear()
+    pool = torch.cuda.MemPool()
+    with torch.no_grad(), torch.cuda.use_mem_pool(pool):
+        y = u.conv2d(x, w, text, padding=1, **more)
+    torch.cuda.synchronize()
+    del y
+    alive = [b for segment in pool.snapshot() for b in segment["blocks"] if b["state"] == "active_allocated"]
+    assert not alive, alive
+
+
 def test_streams_and_threads():
     model, x, t = block()
     right, failures = exact(model, x, t), []

@@ -4,6 +4,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import planned  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from unisono.pytorch.fuse import Limits, fuse  # noqa: E402
 
 if torch.cuda.is_available():
     pytest.skip("plans of fake tensors are made for an H200, where there is no GPU", allow_module_level=True)
@@ -15,7 +19,7 @@ NETWORKS = {
     "llama_mlp": (4, 0, 0, {}),
     "resnet50_gn": (53, 0, 0, {"var_mean": "a predicted gain"}),  # norms that are faster in passes of their own
     "vae_decoder": (40, 0, 0, {"var_mean": "a predicted gain"}),
-    "nnunet_2d": (33, 3, 6, {}),  # behind the first convolution, whose norm is PyTorch's
+    "nnunet_2d": (32, 2, 6, {"var_mean": "a predicted gain"}),  # the first convolution has one channel
     "convnext_tiny": (58, 0, 0, {"var_mean": "a predicted gain", "mean": "a predicted gain|part of the rows"}),
     "ddpm_256": (154, 0, 4, {"var_mean": "a predicted gain|part of the rows"}),
     "sd15_unet_2": (282, 0, 0, {"var_mean": "a predicted gain"}),
@@ -82,6 +86,47 @@ def test_alternating_columns_of_an_operand_k_n_are_left():
 
     report, _ = planned.planned(lambda: (Experts(), [torch.randn(4096, 512)]))
     assert "acc1" not in str(report.rows)
+
+
+class Tokens(torch.nn.Module):
+    """A linear layer on the pixels of an image, as attention has it: PyTorch sees a batch of products that share the weight."""
+
+    def __init__(self, last):
+        super().__init__()
+        self.layer, self.last = torch.nn.Linear(64, 32), last
+
+    def forward(self, x):
+        x = x.contiguous(memory_format=torch.channels_last if self.last else torch.contiguous_format)
+        pixels = x.flatten(2).transpose(1, 2)
+        weight = self.layer.weight.T.expand(pixels.shape[0], -1, -1)
+        return torch.nn.functional.silu(torch.bmm(pixels, weight) + self.layer.bias)
+
+
+def test_a_shared_matrix_on_a_gpu():
+    """Pixels of an image in channels last are rows of one matrix; those of others are PyTorch's, as no kernel takes an expanded matrix."""
+    report, graph = planned.planned(lambda: (Tokens(True), [torch.randn(4, 64, 16, 16)]), minimum_gain=-1.0)
+    assert report.regions == 1 and report.rows[0]["operator"] == "aten.mm.default", str(report)
+    report, _ = planned.planned(lambda: (Tokens(False), [torch.randn(4, 64, 16, 16)]), minimum_gain=-1.0)
+    assert report.regions == 0 and "all products share" in report.rows[0]["ends"], str(report)
+
+
+@pytest.mark.parametrize("name, left, right, why", [
+    ("rows apart", lambda t: t.new_empty(64, 72)[:, :64], lambda t: t.new_empty(64, 32), ""),
+    ("rows that are not aligned", lambda t: t.new_empty(64, 67)[:, :64], lambda t: t.new_empty(64, 32), "strides"),
+    ("a right matrix with rows apart", lambda t: t.new_empty(64, 64), lambda t: t.new_empty(64, 40)[:, :32], "strides"),
+    ("a transpose", lambda t: t.new_empty(64, 64).T, lambda t: t.new_empty(32, 64).T, ""),
+    ("matrices apart", lambda t: t.new_empty(3, 72, 64)[:, :64], lambda t: t.new_empty(3, 64, 32), ""),
+    ("matrices that are not aligned", lambda t: t.new_empty(3, 64 * 64 + 4).as_strided((3, 64, 64), (64 * 64 + 4, 64, 1)),
+     lambda t: t.new_empty(3, 64, 32), "apart"),
+])
+def test_matrices_that_kernels_do_not_take(name, left, right, why):
+    """What they refuse when they run is refused when the graph is compiled."""
+    with FakeTensorMode() as mode:
+        factors = [make(torch.empty(0, device="cuda", dtype=torch.bfloat16)) for make in (left, right)]
+        graph = make_fx(lambda a, b: (torch.relu(a @ b if a.dim() == 2 else torch.bmm(a, b)),))(*factors)
+    assert mode is not None
+    row, = fuse(graph, Limits(minimum_gain=-1.0))
+    assert row["taken"] == (not why) and why in row["ends"], row
 
 
 @pytest.mark.parametrize("channels", [12, 20])

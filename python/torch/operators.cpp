@@ -327,9 +327,9 @@ void operate(StableIValue* stack, std::size_t factors, std::size_t moves) {
   }
   if (moves > 0) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(stack[next++]);
   if (const std::unique_ptr<StableIValue> dtype(handle_of<StableIValue*>(stack[next])); dtype) call.dtype = *dtype;
-  for (std::size_t i = 0; i < operands.size(); ++i)
-    call.tensors.emplace_back(handle_of<AtenTensorHandle>(operands[i]));
-  for (std::size_t i = 0; i < numbers.size(); ++i) call.numbers.push_back(torch::stable::detail::to<double>(numbers[i]));
+  for (std::size_t i = 0; i < operands.size(); ++i) call.tensors.emplace_back(handle_of<AtenTensorHandle>(operands[i]));
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    call.numbers.push_back(torch::stable::detail::to<double>(numbers[i]));
 
   Key key;
   key.add(epilogue.view()), key.add(names.view());

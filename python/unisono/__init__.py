@@ -9,10 +9,11 @@ the C++ interface, for tensors of any framework that speaks DLPack. docs/python.
 from pathlib import Path as _Path
 from typing import Any as _Any, Optional as _Optional
 
+from . import _native
 from ._native import (  # noqa: F401
     Cancelled, CompileError, Conv2d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm, Graph, GraphBuilder,
     InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo, Tensor, Unsupported,
-    UserError, Value, __version__, compile, compile_network, explain, load_onnx,
+    UserError, Value, compile, compile_network, explain, load_onnx,
     pack_network, parse)
 from .epilogues import Epilogue, epilogue  # noqa: F401
 from .calls import cache_clear, cache_info  # noqa: F401
@@ -20,6 +21,8 @@ from .functional import conv2d, gemm  # noqa: F401
 from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403
+
+__version__: str = getattr(_native, "__version__")
 
 
 def export(model: _Any, example: _Any, path: _Any, *, dynamic_shapes: _Any = None, pack: _Any = False,

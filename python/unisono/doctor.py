@@ -35,7 +35,7 @@ def _cpu_works() -> str:
 def doctor() -> str:
     """A report for people: versions, the frameworks at hand, a self-test of the extension, and what `unisono doctor` says
     of CPU, GPU, compiler and cache."""
-    lines = [f"unisono {_native.__version__} in {pathlib.Path(_native.__file__).parent}",
+    lines = [f"unisono {getattr(_native, '__version__')} in {pathlib.Path(_native.__file__).parent}",
              f"Python {platform.python_version()}, {sys.executable}"]
     for name in ("numpy", "torch"):
         module = sys.modules.get(name)

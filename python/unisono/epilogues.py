@@ -76,7 +76,7 @@ class Epilogue:
 
     def axes(self, name: str) -> str | None:
         """The axes that the annotation of an operand gives, or None."""
-        annotation = next(p.annotation for p in self.parameters if p.name == name)
+        annotation: Any = next(p.annotation for p in self.parameters if p.name == name)
         if not isinstance(annotation, str):
             return None
         # `from __future__ import annotations` gives the source: 'float', and a text in its quotes

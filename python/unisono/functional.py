@@ -40,7 +40,8 @@ def _graph(epilogue: Any, operands: dict[str, View | float], dtype: DType, space
             axes[p.name] = annotated
         else:
             axes[p.name] = axes_of_shape(p.name, given.shape, space) if isinstance(given, View) else ""
-    return epilogue.trace(axes, dtype)
+    traced: Graph = epilogue.trace(axes, dtype)
+    return traced
 
 
 def key_of(epilogue: Any) -> Any:
@@ -260,7 +261,7 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
     return prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
 
 
-def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict, list[str]]:
+def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict[str, Any], list[str]]:
     """What lies otherwise than x is copied, as a GPU's kernels ask for. The last result: of each tensor, the order into which
     calls copy it, or ''."""
     import torch

@@ -24,7 +24,8 @@ PRECISIONS = {None: DType.bf16, "bf16": DType.bf16, "f16": DType.f16}  # of a pa
 
 def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> dict[str, tuple[int, int]]:
     """Writes the file; returns {name: (offset in the file, bytes)}."""
-    header, place = {}, 0
+    header: dict[str, Any] = {}
+    place = 0
     for name, t in tensors.items():
         size = t.numel() * t.element_size()
         header[name] = {"dtype": SAFETENSORS[t.dtype], "shape": list(t.shape), "data_offsets": [place, place + size]}

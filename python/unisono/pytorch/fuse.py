@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import torch
@@ -38,6 +38,7 @@ class Limits:
     minimum_gain: float = 0.0  # on a GPU, by prediction
     without: frozenset = frozenset()
     spare_sms: int = 0  # left to others, such as communication
+    known: dict[tuple, Prediction] = field(default_factory=dict, compare=False)  # what was predicted for equal regions of a graph
 
 
 def _check(node: Node, *nodes: Any) -> None:
@@ -117,26 +118,35 @@ def _given(region: Region, limits: Limits) -> dict:
     return found
 
 
+def _key(region: Region, limits: Limits) -> tuple:
+    """What its kernel depends on, in the example."""
+    first, second = region.first.meta["val"], region.second.meta["val"]
+    orders = region.space.native_channels_last if region.kind == "conv2d" else (is_transposed(region.first), is_transposed(region.second))
+    return (str(contraction_of(region)), region.moves, region.output_padding, len(region.factors), orders, first.dtype, first.device, second.dtype,
+            region.text(), tuple(n.meta["val"].dtype for n, _ in region.operands), limits.spare_sms)
+
+
 def build(regions: list[Region], limits: Limits) -> None:
     """On a GPU, compiles all kernels at once, so that first calls find them in the cache."""
-    wanted = {}
-    for region in regions:
-        if region.anchor.meta["val"].device.type == "cuda":
-            wanted[str(contraction_of(region)), region.text()] = region
+    wanted = {_key(region, limits): region for region in regions if region.anchor.meta["val"].device.type == "cuda"}
     with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1))) as pool:
         list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r, limits)), wanted.values()))
 
 
 def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Prediction]]:
-    """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction. On the CPU it is compiled."""
+    """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction, which equal regions share. On the CPU it
+    is compiled."""
     device = region.anchor.meta["val"].device
     try:
         graph, contraction = _native.parse(region.text()), contraction_of(region)
         if device.type == "cpu":
             _native.compile(contraction, graph, **_given(region, limits))
             return None, None
-        explanation = _native.explain(contraction, graph, **_given(region, limits))
-        return None, predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
+        key = _key(region, limits)
+        if key not in limits.known:
+            explanation = _native.explain(contraction, graph, **_given(region, limits))
+            limits.known[key] = predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
+        return None, limits.known[key]
     except (Unsupported, UserError) as error:
         return str(error), None
 

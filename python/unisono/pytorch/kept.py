@@ -65,14 +65,14 @@ def _domain(domain: tuple[bool, bool, bool, int]) -> str:
 def contraction_of(kind: str, first: Tensor, second: Tensor, rest: Sequence[Any], space: Space) -> Conv2d | Gemm:
     """The contraction of a functional call, for tensors that may be fake; symbolic sizes as in their example."""
     dtypes = torch_dtypes()
-    shape, other = ([hint(e) for e in t.shape] for t in (first, second))
+    shape, other = ([hint(e) or 1 for e in t.shape] for t in (first, second))
     if kind == "conv2d":
         stride, padding, dilation, groups = rest[:4]
         (n, c, h, w), (k, _, r, s) = shape, other
         return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=tuple(stride), pad=tuple(padding), dilation=tuple(dilation), groups=groups,
                       layout=Layout.nhwc if space.native_channels_last else Layout.nchw, dtype_x=dtypes[first.dtype],
                       dtype_w=dtypes[second.dtype])
-    turned = [hint(t.stride(-2)) == 1 and hint(t.stride(-1)) != 1 and hint(t.shape[-1]) > 1 for t in (first, second)]
+    turned = [hint(t.stride(-2)) == 1 and hint(t.stride(-1)) != 1 and (hint(t.shape[-1]) or 1) > 1 for t in (first, second)]
     return Gemm(batch=shape[0] if len(shape) == 3 else 1, m=shape[-2], n=other[-1], k=shape[-1], transpose_a=turned[0],
                 transpose_b=turned[1], dtype_a=dtypes[first.dtype], dtype_b=dtypes[second.dtype])
 

@@ -1,9 +1,9 @@
 """PyTorch's operators unisono::conv2d and unisono::gemm, and fused_conv2d and fused_gemm, which have no derivative.
 
 Compiled graphs and calls without gradients use the latter: nothing of Python is on their way. Regions alone call
-fused_conv_transpose2d and fused_dual_gemm. The kernels are in C++ on
-libtorch's stable ABI (`_operators.so`, one library for PyTorch 2.11 and later); where it was not built or cannot be loaded, the
-same operators have kernels in Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
+fused_conv_transpose2d and fused_dual_gemm. The kernels are in C++ on libtorch's stable ABI (`_operators.so`, one library for
+PyTorch 2.11 and later); where it was not built or cannot be loaded, the same operators have kernels in Python, which cost more on the
+host. `layer()` and `python -m unisono doctor` say which it is.
 """
 
 from __future__ import annotations
@@ -136,22 +136,31 @@ def _fake(like: Tensor, graph: Graph, space: Space) -> list[Tensor]:
     return results
 
 
-def _fake_conv2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype):
+def _fake_conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+                 stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     space = conv_space(x, w, stride, padding, dilation)
     return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
 
 
-def _fake_gemm(a, b, operands, scalars, epilogue, names, out_dtype):
+def _fake_gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+               out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     space = gemm_space(a, b)
     return _fake(a, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(a, out_dtype), space), space)
 
 
-def _fake_conv_transpose2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, output_padding, groups, out_dtype):
+def _two(numbers: Sequence[int]) -> tuple[int, int]:
+    return numbers[0], numbers[1]
+
+
+def _fake_conv_transpose2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+                           stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], output_padding: Sequence[int], groups: int,
+                           out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     space = direct.transposed_space(x.shape, w.shape, stride, padding, dilation, output_padding, groups, is_last(x, w))
     return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
 
 
-def _fake_dual_gemm(a, b0, b1, operands, scalars, epilogue, names, out_dtype):
+def _fake_dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+                    out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     space = direct.dual_space(a.shape, b0.shape)
     return _fake(a, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(a, out_dtype), space), space)
 
@@ -160,40 +169,49 @@ def _as_list(results: Any) -> list[Tensor]:
     return list(results.values()) if isinstance(results, dict) else [results]
 
 
-def _conv2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype):
+def _conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+            stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     """The kernel in Python."""
-    return _as_list(functional.conv2d_now(x, w, registered(epilogue), tuple(stride), tuple(padding), tuple(dilation), groups,
+    return _as_list(functional.conv2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), groups,
                                           "nchw", out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
 
 
-def _gemm(a, b, operands, scalars, epilogue, names, out_dtype):
+def _gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+          out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     return _as_list(functional.gemm_now(a, b, registered(epilogue), out_dtype_of(a, out_dtype), None, options_of(names),
                                         split(names, scalars, operands)))
 
 
-def _conv_transpose2d(x, w, operands, scalars, epilogue, names, stride, padding, dilation, output_padding, groups, out_dtype):
-    return _as_list(direct.conv_transpose2d_now(x, w, registered(epilogue), tuple(stride), tuple(padding), tuple(dilation), tuple(output_padding),
+def _conv_transpose2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+                      stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], output_padding: Sequence[int], groups: int,
+                      out_dtype: Optional[torch.dtype]) -> list[Tensor]:
+    return _as_list(direct.conv_transpose2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), _two(output_padding),
                                                 groups, out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
 
 
-def _dual_gemm(a, b0, b1, operands, scalars, epilogue, names, out_dtype):
+def _dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+               out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     return _as_list(direct.dual_gemm_now(a, b0, b1, registered(epilogue), out_dtype_of(a, out_dtype), options_of(names),
                                          split(names, scalars, operands)))
 
 
-def _prepare(factors, operands, scalars, epilogue, names, moves, out_dtype) -> str:
-    """For the kernels in C++: the address of a prepared call that they take over, or an error's text."""
+def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+             moves: Sequence[int], out_dtype: Optional[torch.dtype]) -> str:
+    """For the kernels in C++: the address of a prepared call that they take over, or an error's text. The numbers of factors and of
+    moves say which contraction it is."""
     try:
         given, dtype = split(names, scalars, operands), torch_dtypes()[out_dtype] if out_dtype else None
-        pairs, form = [tuple(moves[i:i + 2]) for i in range(0, len(moves) - 1, 2)], registered(epilogue)
+        pairs, form, options = [(moves[i], moves[i + 1]) for i in range(0, len(moves) - 1, 2)], registered(epilogue), options_of(names)
         if len(pairs) == 4:
-            call = direct.conv_transpose2d_call(*factors, form, *pairs, moves[-1], dtype, None, options_of(names), given)
+            stride, padding, dilation, more = pairs
+            call = direct.conv_transpose2d_call(*factors, form, stride, padding, dilation, more, moves[-1], dtype, None, options, given)
         elif pairs:
-            call = functional.conv2d_call(*factors, form, *pairs, moves[-1], "nchw", dtype, None, options_of(names), given)
+            stride, padding, dilation = pairs
+            call = functional.conv2d_call(*factors, form, stride, padding, dilation, moves[-1], "nchw", dtype, None, options, given)
         elif len(factors) == 3:
-            call = direct.dual_gemm_call(*factors, form, dtype, options_of(names), given)
+            call = direct.dual_gemm_call(*factors, form, dtype, options, given)
         else:
-            call = functional.gemm_call(*factors, form, dtype, None, options_of(names), given)
+            call = functional.gemm_call(*factors, form, dtype, None, options, given)
         return str(call.native.share())
     except Exception as failure:  # what goes through PyTorch's C interface loses its type and its text
         return f"unisono.{type(failure).__name__}: {failure}"
@@ -265,7 +283,8 @@ def _named(results: list[Tensor], text: str) -> Any:
     return results[0] if len(results) == 1 else dict(zip(store_names(text), results))
 
 
-def conv2d(x, w, tensors, scalars, text, names, stride, padding, dilation, groups, out_dtype):
+def conv2d(x: Tensor, w: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str, stride: Sequence[int],
+           padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> Any:
     """unisono.conv2d without gradients, by the operator."""
     try:
         results = _fused_conv2d(x, w, tensors, scalars, text, names, stride, padding, dilation, groups, out_dtype)
@@ -274,7 +293,8 @@ def conv2d(x, w, tensors, scalars, text, names, stride, padding, dilation, group
     return _named(results, text)
 
 
-def gemm(a, b, tensors, scalars, text, names, out_dtype):
+def gemm(a: Tensor, b: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str,
+         out_dtype: Optional[torch.dtype]) -> Any:
     """unisono.gemm without gradients, by the operator."""
     try:
         results = _fused_gemm(a, b, tensors, scalars, text, names, out_dtype)

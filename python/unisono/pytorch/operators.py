@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import numbers
-from typing import Any, Optional, Sequence
+from typing import Any, Iterator, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -21,7 +21,7 @@ from ..epilogues import Epilogue, graph_of_text
 from ..operands import Space
 from ..tensors import torch_dtypes
 from . import kept, library
-from .interpret import Interpreter
+from .interpret import NORMALISATIONS, Interpreter
 from .library import (LIBRARY, conv_space, gemm_space, graph_of, out_dtype_of, registered, split, store_names, typed)
 
 torch.utils._pytree.register_constant(Graph)  # to torch.compile: a graph does not change
@@ -50,7 +50,7 @@ def _text_of_graph(graph: Graph) -> str:
     return one_line(str(graph))
 
 
-def join(operands: dict) -> tuple[str, list[float], list[Tensor]]:
+def join(operands: dict[str, Any]) -> tuple[str, list[float], list[Tensor]]:
     """The reverse of library.split."""
     given = {n: v for n, v in operands.items() if v is not None}
     for name, v in given.items():
@@ -99,7 +99,7 @@ def _stored(value: Tensor, store: Any, space: Space, like: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def _autograd_within_an_operator(device: str):
+def _autograd_within_an_operator(device: str) -> Iterator[None]:
     """Lets autograd record: kernels of operators run behind its dispatch keys. Autocast stays out."""
     keys, excluded = torch._C.DispatchKey, torch._C._dispatch_tls_local_exclude_set()
     for key in (keys.AutogradCPU, keys.AutogradCUDA, keys.AutogradOther, keys.ADInplaceOrView):
@@ -124,7 +124,7 @@ class Plan:
         if self.kept and first.is_cuda:  # a CPU serves all
             self._check(first, second, given)
 
-    def _check(self, first: Tensor, second: Tensor, given: dict) -> None:
+    def _check(self, first: Tensor, second: Tensor, given: dict[str, Any]) -> None:
         tensors = {n: v for n, v in given.items() if isinstance(v, Tensor)}
         axes = {o.name: o.axes for o in parse(self.text).operands}
         reason = kept.refusal(self.kept_text, kept.contraction_of(self.kind, first, second, self.rest, self.space), first.device,
@@ -133,7 +133,7 @@ class Plan:
             kept.warn(self.kind, reason)
             self.kept_text, self.kept = self.text, ()
 
-    def space_numbers(self) -> list:
+    def space_numbers(self) -> list[int]:
         """The iteration space as the operator of the backward pass takes it."""
         s = self.space
         return [s.images, *s.rows, s.cols, int(s.channels_first), int(s.native_channels_last), int(s.is_batched)]
@@ -167,7 +167,7 @@ def _plain(text: str, dtype: DType) -> str:
     return one_line(str(graph_of_text(text, dtype)))
 
 
-def _contracted(kind: str, first: Tensor, second: Tensor, rest: tuple) -> Tensor:
+def _contracted(kind: str, first: Tensor, second: Tensor, rest: tuple[Any, ...]) -> Any:
     """The accumulator by PyTorch, where the forward pass could not keep it."""
     if kind == "gemm":
         return torch.matmul(first, second)
@@ -175,7 +175,8 @@ def _contracted(kind: str, first: Tensor, second: Tensor, rest: tuple) -> Tensor
     return aten.convolution.default(first, second, None, stride, padding, dilation, False, [0, 0], groups)
 
 
-def _contraction_gradients(kind: str, gradient: Tensor, first: Tensor, second: Tensor, rest: tuple, wanted: Sequence[bool]) -> list[Optional[Tensor]]:
+def _contraction_gradients(kind: str, gradient: Tensor, first: Tensor, second: Tensor, rest: tuple[Any, ...],
+                           wanted: Sequence[bool]) -> list[Optional[Tensor]]:
     """By PyTorch's operators: native kernels for them are put in their place in the backward graph (BACKWARD_CONTRACTIONS)."""
     if kind == "conv2d":
         stride, padding, dilation, groups = rest[:4]
@@ -189,7 +190,7 @@ BACKWARD = ("(Tensor[] grads, Tensor[] kept, Tensor[] operands, float[] scalars,
             "SymInt[] space, bool[] wanted, ScalarType dtype) -> Tensor[]")
 
 
-def _spread_statistic(x: Tensor, domain: tuple, space: Space) -> Tensor:
+def _spread_statistic(x: Tensor, domain: tuple[bool, bool, bool, int], space: Space) -> Tensor:
     """A stored statistic as wide as values (images, rows, columns)."""
     rows, cols, per_image, groups = domain
     x = x.float()
@@ -200,17 +201,18 @@ def _spread_statistic(x: Tensor, domain: tuple, space: Space) -> Tensor:
     return x.repeat_interleave(space.cols // groups, 2) if cols and groups > 1 else x
 
 
-def _statistics(graph: Graph, saved: dict[str, Tensor], space: Space) -> Optional[list[tuple]]:
-    nodes = [n for n in graph.nodes if n.op in kept.NORMALISATIONS]
+def _statistics(graph: Graph, saved: dict[str, Tensor], space: Space) -> Optional[list[tuple[Any, ...]]]:
+    nodes = [n for n in graph.nodes if n.op in NORMALISATIONS]
     if not any(name.startswith("rstd") for name in saved):
         return None
     return [tuple(_spread_statistic(saved[f"{what}{i}"], n.domain, space) if f"{what}{i}" in saved else None for what in ("mean", "rstd"))
             for i, n in enumerate(nodes)]
 
 
-def _epilogue_backward(grads, saved, operands, scalars, epilogue, names, kept_names, space, wanted, dtype) -> list[Tensor]:
+def _epilogue_backward(grads: Sequence[Tensor], saved: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
+                       names: str, kept_names: str, space_numbers: Sequence[int], wanted: Sequence[bool], dtype: torch.dtype) -> list[Tensor]:
     """Gradients of the accumulator, if wanted[0], in `dtype`, and of those operands for which it is so; f32 at least inside."""
-    space, device = _space_of(space), grads[0].device
+    space, device = _space_of(space_numbers), grads[0].device
     graph = parse(epilogue)
     values = dict(zip(filter(None, kept_names.split(",")), saved))
     with _autograd_within_an_operator(device.type):
@@ -225,7 +227,7 @@ def _epilogue_backward(grads, saved, operands, scalars, epilogue, names, kept_na
             if isinstance(value, Tensor):
                 value = _operand(value.float() if value.is_floating_point() else value, info.axes, space)
             else:
-                value = torch.full((1, 1, 1), value, dtype=torch.float32, device=device)
+                value = torch.full((1, 1, 1), float(value or 0.0), dtype=torch.float32, device=device)
             inputs[info.name] = value
         stored = Interpreter(graph, canonical, inputs, _statistics(graph, values, space)).run()
         results = [_stored(v, s, space, g) for v, s, g in zip(stored, graph.stores, grads)]
@@ -246,8 +248,9 @@ def _laid(gradient: Tensor, space: Optional[Space]) -> Tensor:
     return gradient.clone(memory_format=order)
 
 
-def _fake_epilogue_backward(grads, saved, operands, scalars, epilogue, names, kept_names, space, wanted, dtype) -> list[Tensor]:
-    space, device, made = _space_of(space), grads[0].device, []
+def _fake_epilogue_backward(grads: Sequence[Tensor], saved: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
+                            names: str, kept_names: str, space_numbers: Sequence[int], wanted: Sequence[bool], dtype: torch.dtype) -> list[Tensor]:
+    space, device, made = _space_of(space_numbers), grads[0].device, []
     if wanted[0]:
         last = space.channels_first and space.native_channels_last
         made.append(torch.empty(space.shape_mn, dtype=dtype, device=device, memory_format=torch.channels_last if last else torch.contiguous_format))
@@ -276,7 +279,7 @@ class Differentiable(torch.autograd.Function):
         return tuple(results)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Optional[Tensor]) -> tuple:
+    def backward(ctx: Any, *grads: Optional[Tensor]) -> tuple[Any, ...]:
         plan, count = ctx.plan, len(ctx.needs_input_grad) - 4
         first, second, *others = ctx.saved_tensors
         operands, saved, kept_names = others[:count], others[count:], ",".join(plan.kept)
@@ -295,7 +298,7 @@ class Differentiable(torch.autograd.Function):
 def _autograd(kind: str, operator: Any) -> Any:
     """The kernel at the dispatch key of autograd."""
     def kernel(keyset: Any, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
-               names: str, *rest: Any) -> list[Tensor]:
+               names: str, *rest: Any) -> Any:
         if torch.is_grad_enabled() and torch._C._any_requires_grad(first, second, *operands):
             plan = plan_of(kind, first, second, operands, scalars, epilogue, names, rest)
             return list(Differentiable.apply(plan, list(scalars), first, second, *operands))
@@ -308,7 +311,8 @@ LIBRARY.impl("conv2d", _autograd("conv2d", conv2d), "Autograd", with_keyset=True
 LIBRARY.impl("gemm", _autograd("gemm", gemm), "Autograd", with_keyset=True)
 
 
-def call_conv2d(x, w, epilogue, stride, padding, dilation, groups, out_dtype, operands):
+def call_conv2d(x: Tensor, w: Any, epilogue: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
+                out_dtype: Optional[torch.dtype], operands: dict[str, Any]) -> Any:
     """What unisono.conv2d returns, by the operator: gradients and torch.compile see it."""
     names, scalars, tensors = join(operands)
     _check_tensor("w", w)
@@ -317,7 +321,7 @@ def call_conv2d(x, w, epilogue, stride, padding, dilation, groups, out_dtype, op
     return _named(results, text, out_dtype_of(x, out_dtype))
 
 
-def call_gemm(a, b, epilogue, out_dtype, operands):
+def call_gemm(a: Tensor, b: Any, epilogue: Any, out_dtype: Optional[torch.dtype], operands: dict[str, Any]) -> Any:
     names, scalars, tensors = join(operands)
     _check_tensor("b", b)
     text = text_of(epilogue)

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from .expressions import HANDLERS
-from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .frozen import packed_filters
+from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .library import FUSED
 from .regions import aten
 

@@ -45,6 +45,7 @@ struct ConvProblem {
   bool batch = false;                          ///< the normalisation is over the pixels of all images
   bool row_waits = false;                      ///< a row's channels are in one tile, or its tiles wait for one another
   int row_levels = 0;                          ///< general: of reductions over the channels of a row
+  int row_specials = 0;                        ///< special operations for each element of a row's statistic
   bool reduces_rows = false;                   ///< general: there are reductions over the channels of a row
   bool per_image = false;                      ///< what a tile computes depends on its image
   bool second_pass = false;                    ///< only the mode streamed serves it: Epilogue::second_pass

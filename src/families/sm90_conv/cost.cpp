@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "families/sm90/cost.hpp"
+#include "families/sm90_conv/cost_constants.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/streaming.hpp"
@@ -12,63 +13,7 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
-/// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of an SM.
-struct Constants : sm90::LaunchConstants {
-  // Launch
-  double sustained = 0.90;   ///< what the power limit leaves of Device::tensor_tflops
-  double unmeasured = 1.04;  ///< for a tile that nobody has timed: what the model does not know of it
-  // Main loop
-  double tensor_ops = 4096;    ///< multiplications and additions a clk
-  double shared_bytes = 130;   ///< a clk: the instructions' operands and the loads' writes
-  double l2_bytes = 53;        ///< a clk, all SMs at work
-  double halo_l2_bytes = 60;   ///< the same of halo tiles for several taps: mostly filters, which all read at once
-  double cold_bytes = 44;      ///< the same where each CTA has one tile: everything comes from memory first
-  double step_clk = 150;       ///< the shortest k-step: barrier, issue, release
-  double deep_step_clk = 260;  ///< the same of 128 elements; not measured
-  double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
-  double deep = 1.04;          ///< steps of 128 elements; not measured
-  double single_box = 1.01;    ///< halo tiles that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1
-  double cluster = 1.03;       ///< stages that are released across a cluster
-  double pingpong2 = 1.03;     ///< beside four consumer warpgroups
-  double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
-  double vector = 120;         ///< gathered: eight channels at once; not measured
-  double elements = 1900;      ///< or one after another: 200 instructions and a trip to memory
-  double row_clk = 4.5;        ///< TMA's, a row of a box of up to 128 bytes, where there are few channels
-  double im2col_rows_clk =
-      120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
-  double im2col_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
-  double im2col_pixels_first = 1.13,
-         im2col_pingpong2 = 1.12;  ///< measured at 32,224,224,3,64,7: 35.5 and 37.2 against 32.9
-  double filters_clk = 700;        ///< im2col in shared memory: a trip to memory for 4 chunks a thread; not measured
-  double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
-  // Epilogue: clk for each element that a thread holds, with one warp a scheduler
-  double store = 17, side = 17;
-  double upsampled = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
-  double head = 0.25;                ///< for each of the head's channels; not measured
-  double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
-  double simple = 4, special = 15, column = 3, tensor = 12;  ///< the visitors': operations, values read
-  double fetched = 3, refill_clk = 600;  ///< fetched operands; a slice beyond the buffers waits; not measured
-  double statistics = 5;                 ///< sums
-  double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
-  double reload = 12;                    ///< spilled, loaded back
-  double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
-  double hinted = 0.27, ordered = 0.8;   ///< shares: L2 for tiles by hints, time of bytes by the order (the notes)
-  // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
-  double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
-  double publish_clk = 800;  ///< streamed: others wait
-  double round = 4;          ///< moments of what is stored: an element, rounded ahead of its store; not measured
-  double odd_unit = 1.5;     ///< times the latter, where a unit has an odd number of channels
-  double pingpong2_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
-  double quiet = 0.70;                ///< times an epilogue without a main loop beside it
-  // Waiting for the rest of the image, in main loops for each row of the grid that the image spans
-  double first_row_wait = 0.43,
-         further_row_wait = 0.80;  ///< resident; a further row is the other consumer group's tiles too
-  // What an epilogue adds to the main loop beside it, of its own length
-  double beside = 0.15, beside_pingpong2 = 0.10, beside_second = 0.25;
-  // Split-K: once, and for 128 channels from each partner
-  double split_clk = 2000, partner_clk = 3000;
-};
-constexpr Constants k;
+constexpr CostConstants k;
 
 double steps_of(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const double loads = static_cast<double>(loads_per_tile(p.config, problem));
@@ -127,12 +72,13 @@ double step_clk(const ConvPlan& p, const sm90::ConvProblem& problem) {
   // Products with one tile a CTA: loads run ahead as far as the ring reaches, and hardly compete with the
   // instructions
   const bool once = c.loads(Im2colTile::Box::rows) && p.tiles * p.splits * c.schedule.cluster.ctas() <= p.ctas;
+  const bool far = c.meets() && steps_of(p, problem) > k.cold_steps;
   const double filters = c.schedule.stationary && clusters_of(p) < p.tiles ? 0 : b;
   const double shared = (operands + (once ? 0.0 : a + filters)) / k.shared_bytes;
   const double loaded =
       c.window() ? static_cast<double>(c.window()->window_bytes(c.tile.m)) / c.window()->steps(c.tile.k) : a;
   const double l2 = (loaded / c.schedule.cluster.n + filters / c.schedule.cluster.m) /
-                    (once                                 ? k.cold_bytes
+                    (once && !far                         ? k.cold_bytes
                      : taps > 1 && !c.schedule.stationary ? k.halo_l2_bytes
                                                           : k.l2_bytes) *
                     (c.halo() && taps == 1 ? k.box : 1.0);
@@ -183,6 +129,26 @@ double columns_clk(const ConvConfig& c, int unit) {
                          : k.exchange_column_clk * c.tile.n * (unit % 2 == 0 ? 1.0 : k.odd_unit);
 }
 
+/// Clocks in which the tiles of a row exchange what they have of it.
+double meeting_clk(const ConvPlan& p) {
+  const int across = p.tiles_n * p.config.schedule.cluster.n;
+  return (across <= 4   ? k.meet_few_clk
+          : across <= 8 ? k.meet_some_clk
+                        : k.meet_many_clk) +
+         k.meet_rows_clk * (p.config.tile.m / p.config.schedule.warpgroups() / 64 - 1) +
+         (p.config.schedule.cluster.ctas() > 1 ? k.meet_cluster_clk : 0.0);
+}
+
+double resampled_clk(const ConvConfig& c) {
+  return (c.features.resampling.upsampled ? k.upsampled : 0.0) + (c.features.resampling.pooled ? k.pooled : 0.0);
+}
+
+/// What such a tile spends on each of a thread's elements besides.
+double met_element_clk(const ConvConfig& c, const sm90::ConvProblem& problem) {
+  return k.met_tensor * (problem.fetchable - c.features.fetch.value_or(0)) +
+         (c.schedule.consumer_groups() == 1 ? k.met_special_together : k.met_special) * problem.row_specials;
+}
+
 TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
@@ -194,16 +160,16 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     element -= (k.tensor - k.fetched) * fetched;
     t.epilogue += k.refill_clk * (stores_per_tile(c) - c.features.store_buffers);
   }
-  element += (c.features.resampling.upsampled ? k.upsampled : 0.0) + (c.features.resampling.pooled ? k.pooled : 0.0) +
-             k.head * 8 * c.features.head.eights;
-  if (c.mode() != sm90::NormMode::none) {
-    element += visit(problem.before) + k.statistics;
-  }
+  element += resampled_clk(c) + k.head * 8 * c.features.head.eights;
+  if (c.mode() != sm90::NormMode::none) element += visit(problem.before) + k.statistics;
   if (c.features.moments > 0) {  // as the sums of a normalisation, and the values once more: rounded, then packed
     element += k.statistics + k.round;
     t.epilogue += k.publish_clk + columns_clk(c, c.features.moments);
   }
-  if (c.meets()) t.epilogue += k.exchange_clk * std::max(1, problem.row_levels);
+  if (c.meets()) {
+    t.epilogue += meeting_clk(p) * std::max(1, problem.row_levels);
+    element += met_element_clk(c, problem);
+  }
   if (exchanges(c.mode())) {
     const double rows = rows_of_image(p), groups = c.schedule.consumer_groups();
     t.epilogue += columns_clk(c, c.unit());
@@ -218,7 +184,8 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     }
   }
   t.epilogue += element * elements;
-  if (exchanges(c.mode()) && c.schedule.order == sm90::Order::pingpong2) t.epilogue *= k.pingpong2_statistics;
+  if ((exchanges(c.mode()) || c.meets()) && c.schedule.order == sm90::Order::pingpong2)
+    t.epilogue *= k.pingpong2_statistics;
   if (c.schedule.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile.n / 128;
   return t;
 }
@@ -246,10 +213,11 @@ bool measured(const ConvConfig& c) {
   const auto is = [&](int m, int n) { return c.tile.m == m && c.multiplied_n() == n; };
   const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
   if (c.schedule.consumer_groups() == 1)
-    return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
+    return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128) ||
+           (c.meets() && (is(128, 192) || is(128, 256)));
   if (c.schedule.swap) return !pingpong2 && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
   return is(128, 128) || is(256, 64) || (is(128, 160) && !pingpong2) ||
-         (is(64, 256) && !pingpong2 && c.two_dimensional());
+         (is(64, 256) && !pingpong2 && (c.two_dimensional() || c.meets()));
 }
 
 /// Im2col in shared memory, and tiles of several groups: of the filters, which come once, ahead of the first tile.
@@ -259,6 +227,13 @@ double filters_clk(const ConvConfig& c) {
            k.filters_clk;
   if (!c.window()) return 0;
   return std::ceil(c.tile.n * c.window()->steps(c.tile.k) * c.tile.k / 8 / 128.0 / 4) * k.filters_clk;
+}
+
+/// Dual products, beside what the model knows of them.
+double pair(const ConvConfig& c) {
+  if (c.operands.products == 1) return 1;
+  const bool plain = c.mode() != sm90::NormMode::general || (c.tile.m == 128 && c.tile.n == 128);
+  return (plain ? 1.0 : k.general_pair) * (c.tile.n % 64 == 0 ? 1.0 : k.ragged_pair);
 }
 
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
@@ -294,7 +269,7 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
   return (sm90::soft_max({clocks, power, memory}) + order) * (measured(c) ? 1.0 : k.unmeasured) *
-         (c.atoms() > 1 ? k.deep : 1.0);
+         (c.atoms() > 1 ? k.deep : 1.0) * pair(c);
 }
 
 }  // namespace unisono::families::sm90_conv

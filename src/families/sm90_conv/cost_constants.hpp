@@ -1,0 +1,73 @@
+#pragma once
+/// What the cost model of these kernels has fitted.
+
+#include "families/sm90/cost.hpp"
+
+namespace unisono::families::sm90_conv {
+
+/// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of an SM.
+struct CostConstants : sm90::LaunchConstants {
+  // Launch
+  double sustained = 0.90;   ///< what the power limit leaves of Device::tensor_tflops
+  double unmeasured = 1.04;  ///< for a tile that nobody has timed: what the model does not know of it
+  // Main loop
+  double tensor_ops = 4096;    ///< multiplications and additions a clk
+  double shared_bytes = 130;   ///< a clk: the instructions' operands and the loads' writes
+  double l2_bytes = 53;        ///< a clk, all SMs at work
+  double halo_l2_bytes = 60;   ///< the same of halo tiles for several taps: mostly filters, which all read at once
+  double cold_bytes = 44;      ///< the same where each CTA has one tile: everything comes from memory first
+  double step_clk = 150;       ///< the shortest k-step: barrier, issue, release
+  double deep_step_clk = 260;  ///< the same of 128 elements; not measured
+  double ragged_pair = 1.005;  ///< dual products of tiles that are no multiple of 64 channels: 128x80 against 256x64
+  double general_pair = 1.06;  ///< and in the general mode of other tiles than 128x128
+  double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
+  double deep = 1.04;          ///< steps of 128 elements; not measured
+  double single_box = 1.01;    ///< halo tiles that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1
+  double cluster = 1.03;       ///< stages that are released across a cluster
+  double pingpong2 = 1.03;     ///< beside four consumer warpgroups
+  double direct = 8;           ///< a product of one element, by one warp a scheduler; not measured
+  double vector = 120;         ///< gathered: eight channels at once; not measured
+  double elements = 1900;      ///< or one after another: 200 instructions and a trip to memory
+  double row_clk = 4.5;        ///< TMA's, a row of a box of up to 128 bytes, where there are few channels
+  double im2col_rows_clk =
+      120;  ///< a k-step of 32 rows: a trip to shared memory, fence, barriers; counted, not measured
+  double im2col_tile_clk = 150;  ///< a tile: its window's barrier, and the next one's load; counted, not measured
+  double im2col_pixels_first = 1.13,
+         im2col_pingpong2 = 1.12;  ///< measured at 32,224,224,3,64,7: 35.5 and 37.2 against 32.9
+  double filters_clk = 700;        ///< im2col in shared memory: a trip to memory for 4 chunks a thread; not measured
+  double drain_clk = 3500;  ///< cooperative: from a tile's last k-step until the next tile's loop is at full speed
+  // Epilogue: clk for each element that a thread holds, with one warp a scheduler
+  double store = 17, side = 17;
+  double upsampled = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
+  double head = 0.25;                ///< for each of the head's channels; not measured
+  double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
+  double simple = 4, special = 15, column = 3, tensor = 12;  ///< the visitors': operations, values read
+  double fetched = 3, refill_clk = 600;  ///< fetched operands; a slice beyond the buffers waits; not measured
+  double statistics = 5;                 ///< sums
+  double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
+  double reload = 12;                    ///< spilled, loaded back
+  double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
+  double hinted = 0.27, ordered = 0.8;   ///< shares: L2 for tiles by hints, time of bytes by the order (the notes)
+  // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
+  double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
+  double publish_clk = 800;  ///< streamed: others wait
+  // Rows over several tiles, a reduction: up to four tiles across, up to eight, more; 64 rows of a warpgroup beyond the
+  // first; what a cluster's tiles wait longer
+  double meet_few_clk = 3000, meet_some_clk = 5000, meet_many_clk = 7000, meet_rows_clk = 2500, meet_cluster_clk = 1500;
+  double met_tensor = 12;                             ///< an operand that they load, beyond `tensor`
+  double met_special = 4, met_special_together = 32;  ///< two warps a scheduler wait for the special-function unit
+  double cold_steps = 16;                             ///< beyond them, such a tile's operands come from L2
+  double round = 4;       ///< moments of what is stored: an element, rounded ahead of its store; not measured
+  double odd_unit = 1.5;  ///< times the latter, where a unit has an odd number of channels
+  double pingpong2_statistics = 1.6;  ///< times an epilogue with 112 registers a thread
+  double quiet = 0.70;                ///< times an epilogue without a main loop beside it
+  // Waiting for the rest of the image, in main loops for each row of the grid that the image spans
+  double first_row_wait = 0.43,
+         further_row_wait = 0.80;  ///< resident; a further row is the other consumer group's tiles too
+  // What an epilogue adds to the main loop beside it, of its own length
+  double beside = 0.15, beside_pingpong2 = 0.10, beside_second = 0.25;
+  // Split-K: once, and for 128 channels from each partner
+  double split_clk = 2000, partner_clk = 3000;
+};
+
+}  // namespace unisono::families::sm90_conv
