@@ -194,7 +194,8 @@ void bind_prepared(nb::module_& m) {
           },
           "addresses"_a, "numbers"_a, "stream"_a = 0, "allocate"_a = nb::none(),
           "addresses: of image and filter (left and right, of a dual product both rights), the tensors of operands and "
-          "the outputs. numbers: the scalars. On a GPU enqueues on the stream, a cudaStream_t as a number; allocate(bytes) gives a workspace for "
+          "the outputs. numbers: the scalars. On a GPU enqueues on the stream, a cudaStream_t as a number; "
+          "allocate(bytes) gives a workspace for "
           "it.")
       .def(
           "share",

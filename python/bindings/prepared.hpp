@@ -31,8 +31,8 @@ class PreparedCall {
 
   /// Runs to completion on a CPU; enqueues on a GPU, on `stream`, where it is bound once for each stream and has one
   /// workspace there. What is captured into a CUDA graph gets a workspace that the graph keeps. Thread safe.
-  /// addresses: image and filter (left and right, of a dual product both rights), tensors of operands, results. numbers: scalars, as they were
-  /// prepared. Throws as Executable::run and Launch::enqueue do.
+  /// addresses: image and filter (left and right, of a dual product both rights), tensors of operands, results.
+  /// numbers: scalars, as they were prepared. Throws as Executable::run and Launch::enqueue do.
   virtual void run(const void* const* addresses, const double* numbers, Stream stream, const Allocate& allocate) = 0;
 
   std::vector<Order> orders;        ///< of the tensors that are read

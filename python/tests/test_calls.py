@@ -1,5 +1,6 @@
 """Prepared calls and PyTorch's operators in C++, and what the forward pass keeps for the backward pass."""
 
+import contextlib
 import gc
 import os
 import pathlib
@@ -16,7 +17,7 @@ import torch.nn.functional as F  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import unisono as u  # noqa: E402
-from unisono import _native  # noqa: E402
+from unisono import _native, calls  # noqa: E402
 from unisono.pytorch import kept, library, operators  # noqa: E402
 
 NORM = "silu(group_norm(acc + bias[n], groups=4, scale=g[n], shift=b[n]))"
@@ -47,6 +48,27 @@ def test_kernels_in_python_give_the_same_bits(tmp_path):
         found.append(torch.load(tmp_path / "y.pt"))
     (native, *results), (_, *others) = found
     assert not native and all(torch.equal(r, o) and r.stride() == o.stride() for r, o in zip(results, others))
+
+
+def test_workspaces_are_allocated_by_a_thread_of_their_own(monkeypatch):
+    """The memory pool of a CUDA graph that warms up belongs to the thread that calls; on the stream of the call all the same."""
+    streams, threads = [], []
+
+    @contextlib.contextmanager
+    def stream(one):
+        streams.append(one)
+        yield
+
+    original = torch.empty
+
+    def empty(*arguments, **more):
+        threads.append(threading.get_ident())
+        return original(*arguments, **more)
+
+    monkeypatch.setattr(torch.cuda, "stream", stream)
+    monkeypatch.setattr(torch, "empty", empty)
+    assert calls.workspace(48, "cpu", "a stream").shape == (48,)
+    assert streams == ["a stream"] and len(threads) == 1 and threads[0] != threading.get_ident()
 
 
 def test_a_cleared_cache_is_seen_by_all_who_hold_calls():

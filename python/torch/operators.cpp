@@ -1,6 +1,7 @@
 /// The kernels of unisono::conv2d and unisono::gemm, and of the fused_ operators that compiled graphs call (those two,
-/// transposed convolutions and dual products), on libtorch's stable ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and costs no
-/// Python; any other is prepared by the operator unisono::prepare, which the package registers from Python.
+/// transposed convolutions and dual products), on libtorch's stable ABI. A call that was prepared before is found by
+/// the shapes, strides and dtypes of its tensors and costs no Python; any other is prepared by the operator
+/// unisono::prepare, which the package registers from Python.
 
 #include <dlfcn.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
@@ -171,7 +172,8 @@ struct Call {
   std::size_t factors = 2;      // 3 of a dual product
   std::vector<Tensor> tensors;  // factors, operands
   std::vector<double> numbers;
-  std::array<std::int64_t, 9> moves{};  // stride, padding, dilation, if transposed output_padding, groups; none of a product
+  std::array<std::int64_t, 9>
+      moves{};  // stride, padding, dilation, if transposed output_padding, groups; none of a product
   std::size_t move_count = 0;
   std::optional<StableIValue> dtype;
 };
@@ -199,14 +201,13 @@ StableIValue list_value(Range&& range, F value) {
 std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
   const auto same = [](auto x) { return torch::stable::detail::from(x); };
   const auto shared = [](const Tensor& t) { return t.shared(); };
-  std::array<StableIValue, 7> stack{
-      list_value(std::span(call.tensors).first(call.factors), shared),
-      list_value(std::span(call.tensors).subspan(call.factors), shared),
-      list_value(call.numbers, same),
-      string_value(names.epilogue),
-      string_value(names.names),
-      list_value(std::span(call.moves).first(call.move_count), same),
-      torch::stable::detail::from(call.dtype ? new StableIValue(*call.dtype) : nullptr)};
+  std::array<StableIValue, 7> stack{list_value(std::span(call.tensors).first(call.factors), shared),
+                                    list_value(std::span(call.tensors).subspan(call.factors), shared),
+                                    list_value(call.numbers, same),
+                                    string_value(names.epilogue),
+                                    string_value(names.names),
+                                    list_value(std::span(call.moves).first(call.move_count), same),
+                                    torch::stable::detail::from(call.dtype ? new StableIValue(*call.dtype) : nullptr)};
   check(torch_call_dispatcher("unisono::prepare", "", stack.data(), TORCH_ABI_VERSION), "calling unisono::prepare");
   const Text result(stack[0]);
   std::uintptr_t address = 0;
@@ -261,18 +262,21 @@ Stream current_stream(int index) {
   return stream;
 }
 
-/// Memory for as long as a call is kept, of PyTorch's allocator and in the order of the stream. A thread of its own asks
-/// for it: while PyTorch warms up a CUDA graph, what this thread allocates is of the graph's pool and must not outlive the
-/// run. Pools belong to threads.
+/// Memory for as long as a call is kept, of PyTorch's allocator and in the order of the stream. A thread of its own
+/// asks for it: while PyTorch warms up a CUDA graph, what this thread allocates is of the graph's pool and must not
+/// outlive the run. Pools belong to threads.
 Tensor workspace(std::size_t bytes, const Place& place, Stream stream) {
-  return std::async(std::launch::async, [&] {
-           static const auto set = of_cuda<AOTITorchError (*)(void*, std::int32_t, void**)>("aoti_torch_create_cuda_stream_guard");
-           static const auto reset = of_cuda<AOTITorchError (*)(void*)>("aoti_torch_delete_cuda_stream_guard");
-           void* guard = nullptr;
-           check(set(stream, place.index, &guard), "setting a stream");
-           const std::unique_ptr<void, AOTITorchError (*)(void*)> guarded(guard, reset);
-           return empty({static_cast<std::int64_t>(bytes)}, {1}, aoti_torch_dtype_uint8(), place);
-         })
+  return std::async(
+             std::launch::async,
+             [&] {
+               static const auto set =
+                   of_cuda<AOTITorchError (*)(void*, std::int32_t, void**)>("aoti_torch_create_cuda_stream_guard");
+               static const auto reset = of_cuda<AOTITorchError (*)(void*)>("aoti_torch_delete_cuda_stream_guard");
+               void* guard = nullptr;
+               check(set(stream, place.index, &guard), "setting a stream");
+               const std::unique_ptr<void, AOTITorchError (*)(void*)> guarded(guard, reset);
+               return empty({static_cast<std::int64_t>(bytes)}, {1}, aoti_torch_dtype_uint8(), place);
+             })
       .get();
 }
 

@@ -201,17 +201,17 @@ def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Seq
     moves say which contraction it is."""
     try:
         given, dtype = split(names, scalars, operands), torch_dtypes()[out_dtype] if out_dtype else None
-        pairs, form, options = [(moves[i], moves[i + 1]) for i in range(0, len(moves) - 1, 2)], registered(epilogue), options_of(names)
+        (first, second, *others), form, options = factors, registered(epilogue), options_of(names)
+        pairs = [(moves[i], moves[i + 1]) for i in range(0, len(moves) - 1, 2)]
         if len(pairs) == 4:
-            stride, padding, dilation, more = pairs
-            call = direct.conv_transpose2d_call(*factors, form, stride, padding, dilation, more, moves[-1], dtype, None, options, given)
+            call = direct.conv_transpose2d_call(first, second, form, pairs[0], pairs[1], pairs[2], pairs[3], moves[-1], dtype, None, options, given)
         elif pairs:
             stride, padding, dilation = pairs
-            call = functional.conv2d_call(*factors, form, stride, padding, dilation, moves[-1], "nchw", dtype, None, options, given)
-        elif len(factors) == 3:
-            call = direct.dual_gemm_call(*factors, form, dtype, options, given)
+            call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], "nchw", dtype, None, options, given)
+        elif others:
+            call = direct.dual_gemm_call(first, second, others[0], form, dtype, options, given)
         else:
-            call = functional.gemm_call(*factors, form, dtype, None, options, given)
+            call = functional.gemm_call(first, second, form, dtype, None, options, given)
         return str(call.native.share())
     except Exception as failure:  # what goes through PyTorch's C interface loses its type and its text
         return f"unisono.{type(failure).__name__}: {failure}"
