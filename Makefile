@@ -2,7 +2,7 @@
 #
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
 #   make test      all tests that need no GPU: unit, CLI, package, sanitizers, each fuzzer for half a minute
-#   make test-python  the tests of the Python package alone (PyTorch is downloaded once: 2 GB)
+#   make test-python  all tests of the Python package, long ones too (PyTorch and others' networks are downloaded once: 2 GB)
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… and HOST_STEP_TESTS=… run programs that were built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
 #   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)

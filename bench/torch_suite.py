@@ -106,7 +106,9 @@ def reported():
     return {"regions": sum(r.regions for r in reports()), "share_of_flop": round(share(rows), 4),
             "left": sorted({f"{row['anchor']} {row['shape']}: {row['ends'].splitlines()[0][:200]}" for row in rows if not row["taken"]})[:40],
             "standalone": [n for r in reports() for n in r.counts.get("standalone behind a contraction", [])][:40],
-            "conversions": sum(r.counts.get("conversions", 0) for r in reports())}
+            "conversions": sum(r.counts.get("conversions", 0) for r in reports()),
+            "concatenations": [n for r in reports() for n in r.counts.get("concatenations without copies", [])],
+            "graphs": [{"graph": r.kind, "regions": r.regions, "of": len(r.rows), "share_of_flop": round(r.share_of_flop, 4)} for r in reports()]}
 
 
 def share(rows):
@@ -241,7 +243,7 @@ def main():
     parser.add_argument("--max-autotune", action="store_true")
     parser.add_argument("--rounds", default=7, type=int)
     parser.add_argument("--minimum-operators", default=1, type=int, help="of the backend: 0 takes contractions without an epilogue, too")
-    parser.add_argument("--minimum-gain", default=0.0, type=float, help="of the backend")
+    parser.add_argument("--minimum-gain", default=None, type=float, help="of the backend, instead of its own for inference and for training")
     parser.add_argument("--json")
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()

@@ -5,7 +5,7 @@
 # usage: scripts/setup.sh [build] [test] [bench] [networks] [python]     (default: build)
 # UNISONO_DEPS_DIR: where the virtual environment goes (default: ~/.cache/unisono/deps/venv). What networks needs (PyTorch with
 # all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks, and what the
-# Python package and its tests need (PyTorch again, 4.7 GB: PyPI has no wheel without CUDA) into UNISONO_DEPS_DIR-python. So does the
+# Python package and its tests need (PyTorch again, with libraries of networks, 5 GB: PyPI has no wheel without CUDA) into UNISONO_DEPS_DIR-python. So does the
 # package onnx that the table of operators is made of: it is newer than the last one that ships the node tests.
 # For test, CUTLASS's headers (6 MB), without the packages for Python that it names, go into UNISONO_DEPS_DIR-cutlass.
 # For test, where no nvcc is found: NVIDIA's compiler and runtime from PyPI (100 MB to download), so that the CUDA backend is

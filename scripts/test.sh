@@ -25,7 +25,7 @@ ctest --test-dir build/ci --output-on-failure --no-tests=error -j "$jobs" -LE "^
 ctest --test-dir build/ci -R "^onnx_node_tests$" -V | sed -n 's/^[0-9]*: \(node tests\|the same with symbols\)/\1/p'  # how many
 
 step "Python package: bindings, calls, PyTorch on the CPU"
-scripts/python_tests.sh build/ci "$jobs"
+scripts/python_tests.sh build/ci "$jobs" -m "not long"  # make test-python runs all
 
 step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests, fuzzers' build"
 configure asan

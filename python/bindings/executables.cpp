@@ -49,7 +49,14 @@ Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::ha
   const bool product = std::holds_alternative<Gemm>(self.contraction);
   Arguments arguments;
   arguments.a(self.contraction) = bound.read(product ? "left" : "image", a);
-  if (!b.is_none()) arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b);
+  if (product && nb::isinstance<nb::tuple>(b)) {
+    if (nb::len(b) != 2)
+      throw UserError("there are " + std::to_string(nb::len(b)) +
+                      " right operands; expected one, or two of a dual product");
+    arguments.right = bound.read("right", b[0]), arguments.right1 = bound.read("right1", b[1]);
+  } else if (!b.is_none()) {
+    arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b);
+  }
   for (const auto& [key, value] : operands) {
     const auto name = nb::cast<std::string>(key);
     if (double number = 0;
@@ -73,12 +80,15 @@ PythonExecutable compile_graph(const Contraction& contraction, const Graph& grap
 }
 
 void bind_contractions(nb::module_& m) {
-  nb::class_<Gemm>(m, "Gemm",
-                   "acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A is (batch,m,k), or (batch,k,m) if transpose_a; B is "
-                   "(batch,k,n), or (batch,n,k) if transpose_b. Without the first extent where batch is 1.")
+  nb::class_<Gemm>(
+      m, "Gemm",
+      "acc[b,i,j] = Σ_k A[b,i,k]·B[b,k,j]. A is (batch,m,k), or (batch,k,m) if transpose_a; B is "
+      "(batch,k,n), or (batch,n,k) if transpose_b. Without the first extent where batch is 1. products=2: two right "
+      "operands, a tuple wherever there is one, and two accumulators, acc0 and acc1.")
       .def(
           "__init__",
-          [](Gemm* self, Extent m, Extent n, Extent k, Extent batch, bool ta, bool tb, DType da, DType db) {
+          [](Gemm* self, Extent m, Extent n, Extent k, Extent batch, bool ta, bool tb, DType da, DType db,
+             int products) {
             new (self) Gemm{.batch = batch,
                             .m = m,
                             .n = n,
@@ -86,10 +96,11 @@ void bind_contractions(nb::module_& m) {
                             .transpose_a = ta,
                             .transpose_b = tb,
                             .dtype_a = da,
-                            .dtype_b = db};
+                            .dtype_b = db,
+                            .products = products};
           },
           nb::kw_only(), "m"_a, "n"_a, "k"_a, "batch"_a = 1, "transpose_a"_a = false, "transpose_b"_a = false,
-          "dtype_a"_a = DType::f32, "dtype_b"_a = DType::f32)
+          "dtype_a"_a = DType::f32, "dtype_b"_a = DType::f32, "products"_a = 1)
       .def("__str__", [](const Gemm& g) { return to_string(Contraction(g)); })
       .def_prop_ro(
           "shape_mn", [](const Gemm& g) { return shape_mn(Contraction(g)); }, "Shape of a value [m,n].")
@@ -211,7 +222,8 @@ void bind_executable(nb::module_& m) {
             self.executable.run(arguments);
           },
           "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a,
-          "Runs to completion. a, b: image and filter, or left and right. operands: tensors, and numbers for scalars. "
+          "Runs to completion. a, b: image and filter, or left and right (of a dual product a tuple of two). operands: "
+          "tensors, and numbers for scalars. "
           "outputs: tensors that are written, by the names of the stores.")
       .def(
           "enqueue",

@@ -50,8 +50,55 @@ def wait(one):
     check(cuda.cuStreamSynchronize(ctypes.c_void_p(one)))
 
 
+def alternating_products():
+    """A dual product whose right operands are alternating rows of one tensor: a tuple of two views."""
+    random = np.random.default_rng(1)
+    a, b = (random.standard_normal(s).astype(np.float16) for s in ((64, 32), (96, 32)))
+    kernel = u.compile(u.Gemm(m=64, n=48, k=32, transpose_b=True, dtype_a=u.DType.f16, dtype_b=u.DType.f16, products=2),
+                       u.parse("store silu(acc0) * acc1 as y : f16"), device=u.Device.cuda)
+    left, both, y = Memory(a, u.DType.f16), Memory(b, u.DType.f16), Memory(np.full((64, 48), np.nan, np.float16), u.DType.f16)
+    rights = tuple(u.Tensor(both.address.value + 64 * i, u.DType.f16, [48, 32], [64, 1], device=u.Device.cuda) for i in (0, 1))
+    kernel.run(left.tensor(), rights, outputs={"y": y.tensor()})
+    gate, up = (a.astype(np.float64) @ b[i::2].T.astype(np.float64) for i in (0, 1))
+    error = np.abs(y.get() - gate / (1 + np.exp(-gate)) * up).max()
+    assert error <= 2.0**-9 * np.abs(up * gate).max(), error
+    try:
+        kernel.run(left.tensor(), rights[:1], outputs={"y": y.tensor()})
+    except u.UserError as raised:
+        assert "right operands" in str(raised)
+    else:
+        raise AssertionError("no UserError")
+
+
+def slices_of_a_concatenation():
+    """A convolution with a pooled store and a transposed convolution, each into its channels of one tensor."""
+    random = np.random.default_rng(2)
+    x, w = (random.standard_normal(s).astype(np.float16) for s in ((2, 8, 8, 16), (16, 3, 3, 16)))
+    small, v = (random.standard_normal(s).astype(np.float16) for s in ((2, 4, 4, 16), (16, 2, 2, 16)))
+    whole = Memory(np.full((2, 8, 8, 32), np.nan, np.float16), u.DType.f16)
+    pooled = Memory(np.full((2, 4, 4, 16), np.nan, np.float16), u.DType.f16)
+
+    def part(first):
+        return u.Tensor(whole.address.value + 2 * first, u.DType.f16, [2, 8, 8, 16], [2048, 256, 32, 1], device=u.Device.cuda)
+
+    half = {"dtype_x": u.DType.f16, "dtype_w": u.DType.f16}
+    calls = ((u.Conv2d(n=2, h=8, w=8, c=16, k=16, r=3, s=3, pad=1, **half), "h = relu(acc)\nstore h as y : f16\nstore max_pool_2x2(h) as p : f16", x, w),
+             (u.ConvTranspose2d(n=2, h=4, w=4, c=16, k=16, r=2, s=2, stride=2, **half), "store acc as y : f16", small, v))
+    for i, (contraction, text, image, filters) in enumerate(calls):
+        outputs, on_cpu = {"y": part(16 * i)}, {"y": np.zeros((2, 8, 8, 16), np.float16)}
+        if "pool" in text:
+            outputs["p"], on_cpu["p"] = pooled.tensor(), np.zeros((2, 4, 4, 16), np.float16)
+        u.compile(contraction, u.parse(text), device=u.Device.cuda).run(Memory(image, u.DType.f16).tensor(), Memory(filters, u.DType.f16).tensor(),
+                                                                        outputs=outputs)
+        u.compile(contraction, u.parse(text)).run(image, filters, outputs=on_cpu)
+        for right, mine in ((on_cpu["y"], whole.get()[..., 16 * i:16 * i + 16]), *([(on_cpu["p"], pooled.get())] if "p" in on_cpu else [])):
+            assert np.abs(mine.astype(np.float64) - right).max() <= 2.0**-9 * np.abs(right).max()
+
+
 def main():
     context()
+    alternating_products()
+    slices_of_a_concatenation()
     random = np.random.default_rng(0)
     x, w = (random.standard_normal(s).astype(np.float16) for s in ((2, 8, 8, 16), (32, 3, 3, 16)))
     bias, gain = random.standard_normal(32).astype(np.float32), 0.5

@@ -16,15 +16,20 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
 from .._native import Unsupported, UserError
+from .concatenations import place
 from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
 from .frozen import pack_in_graph, with_frozen_filters
-from .fuse import Limits, fuse
+from .fuse import Limits, concatenated, fuse
 from .layouts import dense_for_norms, relax, simplify
-from .report import Report, count
+from .report import Report, count, nodes_of
 
-OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": 0.0, "without": (), "strict": False, "report": None, "frozen": False,
+OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (), "strict": False, "report": None, "frozen": False,
            "spare_sms": 0}
+
+# By how much a region must be predicted to be faster where minimum_gain is not given. A training step must not become slower by an
+# error of the prediction: what gains less is left to Inductor
+GAINS = {"inference": 0.0, "forward": 0.1, "backward": 0.1}
 
 _reports: list[Report] = []
 
@@ -54,7 +59,7 @@ def _checked(options: dict, more: dict) -> dict:
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
     for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("spare_sms", int, "an int"),
                                ("minimum_gain", numbers.Real, "a number")):
-        if not isinstance(chosen[name], kind):
+        if not isinstance(chosen[name], kind) and not (name == "minimum_gain" and chosen[name] is None):
             raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected {called}")
     for name in ("strict", "frozen"):
         if not isinstance(chosen[name], bool):
@@ -68,15 +73,20 @@ def _checked(options: dict, more: dict) -> dict:
 def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
     """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward."""
     without = frozenset(options["without"])
-    limits = Limits(options["minimum_operators"], options["most_stores"], float(options["minimum_gain"]), without, options["spare_sms"])
+    gain = GAINS[kind] if options["minimum_gain"] is None else float(options["minimum_gain"])
+    limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"])
     if kind == "backward" and "backward" in without:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
+    before = nodes_of(graph)
     rows = fuse(graph, limits)
     simplify(graph)
     if options["rest"] == "inductor":
         pack_in_graph(graph)
-    report = Report(rows, "", kind, count(graph))
+    counts = count(graph)
+    if "concatenations" not in without:
+        counts["concatenations without copies"] = place(graph, *concatenated())
+    report = Report(rows, "", kind, counts, before, nodes_of(graph))
     _publish(report, options)
     if options["strict"] and report.left:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")
@@ -120,10 +130,10 @@ def _needs_gradients(module: Any, inputs: list) -> bool:
 def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None = None, **more: Any) -> Callable:
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
-    PyTorch's kernels, by prediction), without (kinds of fusion that are switched off: FUSIONS), strict (a contraction that no
-    kernel takes is Unsupported), report (called with each Report, or the path of a file to which its JSON is appended), frozen
-    (weights do not change: filters that kernels would reorder at each call are reordered once), spare_sms
-    (SMs of a GPU that kernels leave to communication and others)."""
+    PyTorch's kernels, by prediction; default: 0 for inference, 0.1 for training), without (kinds of fusion that are switched off:
+    FUSIONS), strict (a contraction that no kernel takes is Unsupported), report (called with each Report, or the path of a file to
+    which its JSON is appended), frozen (weights do not change: filters that kernels would reorder at each call are reordered once),
+    spare_sms (SMs of a GPU that kernels leave to communication and others)."""
     chosen = _checked(options or {}, more)
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
     return with_frozen_filters(module, inputs, compiler) if chosen["frozen"] else compiler(module, inputs)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Optional
+import operator
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
+from torch.fx import Graph, Node
 
-from .regions import aten
+from .expressions import HANDLERS
+from .regions import ALIASES, aten
 
 # Kept whole where PyTorch's eager mode runs the rest of an inference graph: it has kernels for each of them
 WHOLE = (aten.native_group_norm, aten.native_layer_norm, aten.silu, aten.gelu, aten.mish, aten.hardswish, aten.hardsigmoid,
-         aten.leaky_relu, aten.hardtanh, aten.addmm)
+         aten.leaky_relu, aten.hardtanh, aten.addmm, aten.cat)
 
 
 def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], images: int, channels: int, inner: int, groups: int,
@@ -39,3 +42,41 @@ def written_out() -> dict:
 def kept_whole() -> dict:
     kept = {overload for packet in WHOLE for overload in (getattr(packet, name) for name in packet.overloads())}
     return {op: how for op, how in written_out().items() if op not in kept}
+
+
+def merge_duplicates(graph: Graph) -> int:
+    """Computes what is computed several times once, such as an activation ahead of each of many layers; returns how many were
+    taken out. Values that the program sees stay apart, with what is an alias of them, and so does all behind a write in place."""
+    kept, seen, count = _seen_by_the_program(graph), {}, 0
+    for node in list(graph.nodes):
+        schema = getattr(node.target, "_schema", None)
+        if schema is not None and schema.is_mutable:
+            break
+        if node.op != "call_function" or node in kept or node.target not in HANDLERS or node.target is operator.getitem and node.args[0] in kept:
+            continue
+        key = (node.target, _frozen(node.args), _frozen(node.kwargs))
+        first = seen.setdefault(key, node)
+        if first is not node:
+            node.replace_all_uses_with(first)
+            graph.erase_node(node)
+            count += 1
+    return count
+
+
+def _seen_by_the_program(graph: Graph) -> set[Node]:
+    found = set()
+    for node in next(iter(graph.find_nodes(op="output"))).all_input_nodes:
+        while node not in found:
+            found.add(node)
+            if node.target not in ALIASES:
+                break
+            node = node.args[0]
+    return found
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return tuple((k, _frozen(v)) for k, v in sorted(value.items()))
+    return value if isinstance(value, Node) else (type(value), value)  # 1 is not 1.0 here

@@ -9,7 +9,7 @@ import torch
 from torch.fx import Node
 
 from ..tensors import torch_dtypes
-from . import shapes
+from . import forms, shapes
 from .regions import FLOATS, RESHAPED, TURNED, Refused, Region, aten, is_tensor, is_tuple, number, prims, shape_of
 
 SAME = (aten.alias.default, aten.detach.default, aten.clone.default)
@@ -32,7 +32,7 @@ REDUCTIONS = {aten.mean.dim: "mean", aten.mean.default: "mean", aten.sum.dim_Int
               aten.amax.default: "max", aten.amin.default: "min"}
 STATISTICS = (aten.var_mean.correction, aten.native_group_norm.default, aten.native_layer_norm.default)
 # What `without` switches off; operands and anchors are looked at where they are found
-FUSIONS = ("convolutions", "products", "normalisations", "activations", "operands", "casts", "backward")
+FUSIONS = ("convolutions", "products", "normalisations", "activations", "operands", "casts", "backward", "pairs", "resampling", "concatenations")
 
 
 def joined(region: Region, node: Node, *arguments: Any) -> shapes.Dims:
@@ -249,7 +249,7 @@ HANDLERS: dict[Any, Callable[[Region, Node], tuple]] = {
     aten.var_mean.correction: _moments, aten.native_group_norm.default: _whole_norm, aten.native_layer_norm.default: _whole_norm,
     aten.expm1.default: _exponential_less_one, aten.clamp.default: _clamp, aten.clamp_min.default: _clamp,
     aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp, aten.pow.Tensor_Scalar: _power, aten.gelu.default: _gelu,
-    aten.leaky_relu.default: _leaky_relu,
+    aten.leaky_relu.default: _leaky_relu, **{op: forms.upsampled for op in (*forms.UPSAMPLES, *forms.INDEXED)},
 }
 NORMALISATIONS = {*REDUCTIONS, *STATISTICS}
 ACTIVATIONS = {*UNARY, aten.where.self, aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default, aten.hardtanh.default,
@@ -257,7 +257,8 @@ ACTIVATIONS = {*UNARY, aten.where.self, aten.clamp.default, aten.clamp_min.defau
 
 
 def _check_switches(region: Region, node: Node) -> None:
-    for name, ops in (("normalisations", NORMALISATIONS), ("activations", ACTIVATIONS), ("casts", CASTS)):
+    for name, ops in (("normalisations", NORMALISATIONS), ("activations", ACTIVATIONS), ("casts", CASTS),
+                      ("resampling", (*forms.pools(), *forms.UPSAMPLES, *forms.INDEXED))):
         if name in region.without and node.target in ops:
             raise Refused(f"{node.name} ({node.target}) is switched off by without=('{name}',)")
 
@@ -265,13 +266,20 @@ def _check_switches(region: Region, node: Node) -> None:
 def expression(region: Region, node: Node) -> tuple[str, shapes.Dims]:
     """The text of one node over the values of the region, and how its result lies. Raises Refused."""
     _check_switches(region, node)
-    handler = HANDLERS.get(node.target)
+    handler = HANDLERS.get(node.target) or (forms.pooled if node.target in forms.pools() else None)
+    if form := next((region.forms[n] for n in node.all_input_nodes if n in region.forms), None):
+        text = forms.continued(region, node, CASTS)
+        region.forms[node] = form
+        return text
     if handler is None:
         raise Refused(f"{node.target} is none of the operations that epilogues have here")
     kinds = (*FLOATS, torch.bool) if handler is _comparison else FLOATS
     if not is_tuple(node) and (not is_tensor(node) or node.meta["val"].dtype not in kinds):
         raise Refused(f"{node.name} is no floating-point tensor")
     # what is read as one value must be one
-    if handler not in (_binary, _comparison, _where) and node.args[0] not in region.names:
+    if handler not in (_binary, _comparison, _where) and node.args[0] not in region.names or node.target in forms.INDEXED and len(region.names.keys() & set(node.all_input_nodes)) > 1:
         raise Refused(f"{node.name} reads {node.args[0]}, which is no value of the region")
-    return handler(region, node)
+    text = handler(region, node)
+    if handler in (forms.pooled, forms.upsampled):
+        region.forms[node] = (forms.POOL if handler is forms.pooled else forms.UPSAMPLE, node.args[0])
+    return text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Optional
 
 import torch
@@ -13,16 +13,20 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 from .. import _native
-from .._native import Conv2d, Device, Gemm, Layout, Unsupported, UserError
+from .._native import Conv2d, ConvTranspose2d, Device, Gemm, Layout, Unsupported, UserError
 from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
-from . import shapes
-from .expressions import expression
+from . import concatenations, direct, dual, shapes  # noqa: F401  (operators)
+from .decompositions import merge_duplicates
+from .expressions import NORMALISATIONS, expression
 from .library import is_last as _is_last, joined, one_line
-from .predict import Prediction, bandwidth, predict
+from .predict import Prediction, bandwidth, has_bias_pass, predict
 from .regions import FLOATS, Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
 
 CONTRACTIONS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
+# What stands for regions; the last two write into a concatenation
+OURS = tuple(getattr(torch.ops.unisono, name).default for name in ("fused_conv2d", "fused_gemm", "dual_gemm", "conv_transpose2d", "conv2d_into",
+                                                                   "conv_transpose2d_into"))
 # Contractions of backward passes that have no kernel here yet; native ones will be anchors as those above are
 BACKWARD_CONTRACTIONS = (aten.convolution_backward.default,)
 
@@ -36,6 +40,7 @@ class Limits:
     minimum_gain: float = 0.0  # on a GPU, by prediction
     without: frozenset = frozenset()
     spare_sms: int = 0  # left to others, such as communication
+    known: dict[tuple, Prediction] = field(default_factory=dict, compare=False)  # what was predicted for equal regions of a graph
 
 
 def _check(node: Node, *nodes: Any) -> None:
@@ -55,13 +60,13 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
     if (kind := "convolutions" if is_convolution else "products") in without:
         raise Refused(f"switched off by without=('{kind}',)")
     if is_convolution:
-        x, w, bias, stride, padding, dilation, transposed, _, groups = node.args
-        if transposed or len(stride) != 2:
-            raise Refused("a transposed convolution" if transposed else "a convolution of one or three dimensions")
+        x, w, bias, stride, padding, dilation, transposed, more, groups = node.args
+        if len(stride) != 2:
+            raise Refused("a convolution of one or three dimensions")
         _check(node, x, w)
         n, k, *rows = shape_of(node)
         region = Region(node, "conv2d", x, w, Space(n, tuple(rows), k, True, _is_last_example(x, w)),
-                        (tuple(stride), tuple(padding), tuple(dilation), groups), without=without)
+                        (tuple(stride), tuple(padding), tuple(dilation), groups), without=without, output_padding=tuple(more) if transposed else None)
     else:
         bias, (a, b) = (None, node.args) if node.target is not aten.addmm.default else (node.args[0], node.args[1:3])
         _check(node, a, b)
@@ -93,14 +98,15 @@ def contraction_of(region: Region, layout: Optional[Layout] = None) -> Any:
     kinds = torch_dtypes()
     first, second = region.first.meta["val"], region.second.meta["val"]
     if region.kind == "conv2d":
-        (n, c, h, w), (k, _, r, s) = hinted(region.first), hinted(region.second)
+        (n, c, h, w), (*_, r, s) = hinted(region.first), hinted(region.second)
         stride, padding, dilation, groups = region.moves
         layout = layout or (Layout.nhwc if region.space.native_channels_last else Layout.nchw)
-        return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups, layout=layout,
-                      dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype])
+        make, more = (Conv2d, {}) if region.output_padding is None else (ConvTranspose2d, {"output_pad": region.output_padding})
+        return make(n=n, h=h, w=w, c=c, k=hinted(region.anchor)[1], r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups,
+                    layout=layout, dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype], **more)
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
-    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=_is_transposed(region.first),
-                transpose_b=_is_transposed(region.second), dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype])
+    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=_is_transposed(region.first), transpose_b=_is_transposed(region.second),
+                dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype], products=len(region.factors) - 1)
 
 
 def _is_transposed(node: Node) -> bool:
@@ -119,33 +125,47 @@ def _given(region: Region, limits: Limits) -> dict:
     return found
 
 
+def _key(region: Region, limits: Limits) -> tuple:
+    """What its kernel depends on, in the example."""
+    first, second = region.first.meta["val"], region.second.meta["val"]
+    orders = region.space.native_channels_last if region.kind == "conv2d" else (_is_transposed(region.first), _is_transposed(region.second))
+    return (str(contraction_of(region)), region.moves, region.output_padding, len(region.factors), orders, first.dtype, first.device, second.dtype,
+            region.text(), tuple(n.meta["val"].dtype for n, _ in region.operands), limits.spare_sms)
+
+
 def build(regions: list[Region], limits: Limits) -> None:
     """On a GPU, compiles all kernels at once, so that first calls find them in the cache."""
-    wanted = {}
-    for region in regions:
-        if region.anchor.meta["val"].device.type == "cuda":
-            wanted[str(contraction_of(region)), region.text()] = region
+    wanted = {_key(region, limits): region for region in regions if region.anchor.meta["val"].device.type == "cuda"}
     with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1))) as pool:
         list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r, limits)), wanted.values()))
 
 
 def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Prediction]]:
-    """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction. On the CPU it is compiled."""
+    """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction, which equal regions share. On the CPU it
+    is compiled."""
     device = region.anchor.meta["val"].device
     try:
         graph, contraction = _native.parse(region.text()), contraction_of(region)
         if device.type == "cpu":
             _native.compile(contraction, graph, **_given(region, limits))
             return None, None
-        explanation = _native.explain(contraction, graph, **_given(region, limits))
-        return None, predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
+        key = _key(region, limits)
+        if key not in limits.known:
+            explanation = _native.explain(contraction, graph, **_given(region, limits))
+            limits.known[key] = predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
+        return None, limits.known[key]
     except (Unsupported, UserError) as error:
         return str(error), None
 
 
+def _needed(region: Region) -> list[Node]:
+    """What must be there before the region's call: the anchor stands for its place at the earliest."""
+    return [region.anchor, *region.factors, *(o for o, _ in region.operands)]
+
+
 def _is_placed(region: Region, places: dict[Node, int]) -> bool:
     """Whether every reader of the region's results stands behind its operands."""
-    ready = max(places[n] for n in (region.anchor, region.first, region.second, *(o for o, _ in region.operands)))
+    ready = max(places[n] for n in _needed(region))
     sizes = (user for size in region.sizes() for user in size.users)
     readers = (user for n in region.escaping() for user in n.users if not is_size(user))
     return all(places[user] > ready for user in (*readers, *sizes) if user not in region.names)
@@ -155,13 +175,13 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
     """Why the region cannot end where it does, or None."""
     if any(is_tuple(n) and any(u not in region.names for u in n.users) for n in region.absorbed):
         return "a normalisation whose result is no part of the region"
-    last = (region.absorbed or [region.anchor])[-1].name
+    last = region.values[-1].name
     if not _is_placed(region, places):
         return f"{last} would need an operand that is not there yet"
     stores = sum(region.is_full(n) for n in region.results())
     if stores > most_stores:
         return f"{last} would need {stores} stores, more than most_stores={most_stores}"
-    known = {shapes.expression_of(e) for n in (region.first, region.second, *region.results()) for e in shape_of(n)}
+    known = {shapes.expression_of(e) for n in (*region.factors, *region.results()) for e in shape_of(n)}
     for size in region.sizes():
         if shapes.expression_of(size.meta["val"]) not in known:
             return f"{size.name} asks for an extent that no result has"
@@ -173,9 +193,12 @@ def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[
     kernel serves even the contraction alone."""
     outside: set[Node] = set()  # nodes outside that read a value of the region, directly or through others
     why, none = "nothing reads its result but the graph's output", True
-    for node in nodes[places[region.anchor] + 1:]:
+    own = set(region.members)
+    for node in nodes[min(places[n] for n in (region.anchor, *region.heads)):]:
         if node.op == "output":
             break
+        if node in own:
+            continue
         reads = [n for n in node.all_input_nodes if n in region.names or n in outside]
         if not reads or is_size(node):
             continue
@@ -197,16 +220,24 @@ def work_of(region: Region) -> list[Node]:
 
 
 def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str) -> tuple[str, Optional[Prediction]]:
+    is_pass = has_bias_pass(region) and region.anchor.meta["val"].device.type == "cuda"
+    too_slow = ""
     while True:
-        if (count := len(work_of(region))) < limits.minimum_operators:
-            raise Refused(f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
+        if (count := len(work_of(region))) + is_pass < limits.minimum_operators:
+            raise Refused(too_slow or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
         reason, prediction = _cannot_end(region, places, limits.most_stores), None
         if reason is None:
             reason, prediction = judged(region, limits)
+        if reason is None and prediction is not None and prediction.gain < limits.minimum_gain:
+            reason = f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, " \
+                     f"PyTorch's kernels {prediction.theirs:.1f} µs"
+            too_slow = too_slow or reason
+            while len(region.absorbed) > 1 and region.absorbed[-1].target not in NORMALISATIONS:
+                region.drop_last()  # what costs is a reduction
         if reason is None:
             return why, prediction
         if not region.absorbed:
-            raise Refused(reason)
+            raise Refused(too_slow or reason)
         why = reason
         region.drop_last()
 
@@ -225,7 +256,7 @@ class Writer:
                 node.meta["val"] = target(*values[0], **values[1])
         else:
             node.meta["val"] = target(*values[0], **values[1])
-        if target in (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default):
+        if target in OURS:
             node.meta["eager_input_vals"] = values  # else Inductor is free in the order of memory, for operators that it has not traced
         return node
 
@@ -261,13 +292,13 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node], lim
     False, and nothing changes, if such a result comes too late for a reader of this region.
     """
     graph, results, escaping = module.graph, region.results(), region.escaping()
-    region.first, region.second = (replaced.get(n, n) for n in (region.first, region.second))
+    region.first, region.second, region.third = (replaced.get(n, n) for n in (region.first, region.second, region.third))
     region.operands = {(replaced.get(n, n), axes): name for (n, axes), name in region.operands.items()}
     region.placed = {replaced.get(n, n): dims for n, dims in region.placed.items()}
     order = {n: i for i, n in enumerate(graph.nodes)}
     if not _is_placed(region, order):
         return False
-    last = max((region.anchor, region.first, region.second, *(n for n, _ in region.operands)), key=order.__getitem__)
+    last = max(_needed(region), key=order.__getitem__)
     with graph.inserting_after(last):
         place = graph.call_function(operator.getitem, ())  # stands until what is put ahead of it is there
     writer = Writer(graph, _mode_of(module))
@@ -276,14 +307,14 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node], lim
         for node in escaping:
             _again(writer, node, made)
         for size in region.sizes():
-            tensors = [region.first, region.second, *(made[n] for n in results)]
+            tensors = [*region.factors, *(made[n] for n in results)]
             size.replace_all_uses_with(writer.extent(size.meta["val"], tensors))
             graph.erase_node(size)
     graph.erase_node(place)
     for node in escaping:
         replaced[node] = made[node]
         node.replace_all_uses_with(made[node], delete_user_cb=lambda user: user not in region.names)
-    for node in reversed((region.anchor, *region.absorbed)):
+    for node in sorted(region.members, key=order.__getitem__, reverse=True):
         graph.erase_node(node)
     return True
 
@@ -293,12 +324,15 @@ def _written(writer: Writer, region: Region, results: list[Node], limits: Limits
     names = joined(region.operands.values(), {"spare_sms": limits.spare_sms} if limits.spare_sms else {})
     values = [_as_operand(writer, node, region, axes) for node, axes in region.operands]
     dtype = region.anchor.meta["val"].dtype
-    if region.kind == "conv2d":
-        moves = [list(m) for m in region.moves[:3]]
-        call = writer.call(torch.ops.unisono.fused_conv2d.default, (region.first, region.second, values, [], one_line(region.text()), names,
-                                                                    *moves, region.moves[3], dtype))
+    moves, text = [list(m) for m in region.moves[:3]], one_line(region.text())
+    if region.output_padding is not None:
+        call = writer.call(OURS[3], (region.first, region.second, values, text, names, *moves, list(region.output_padding), region.moves[3]))
+    elif region.kind == "conv2d":
+        call = writer.call(OURS[0], (region.first, region.second, values, [], text, names, *moves, region.moves[3], dtype))
+    elif region.third is not None:
+        call = writer.call(OURS[2], (*region.factors, values, text, names))
     else:
-        call = writer.call(torch.ops.unisono.fused_gemm.default, (region.first, region.second, values, [], one_line(region.text()), names, dtype))
+        call = writer.call(OURS[1], (region.first, region.second, values, [], text, names, dtype))
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
 
 
@@ -329,16 +363,26 @@ def _as_operand(writer: Writer, node: Node, region: Region, axes: str) -> Node:
 def _as_before(writer: Writer, value: Node, node: Node, region: Region) -> Node:
     """The result in the shape and memory order that the graph had."""
     before = node.meta["val"]
-    if region.is_full(node):
+    if region.is_full(node) or node in region.forms:
         order = region.order_of(node)
         is_last = region.kind == "conv2d" and region.space.native_channels_last
         if region.kind == "conv2d" and is_last != (order is torch.channels_last) and not _is_either(value):
             value = writer.call(aten.clone.default, (value,), {"memory_format": order})
-        split, permutation = shapes.turned(region.dims[node], region.space)
+        split, permutation = ((), ()) if node in region.forms else shapes.turned(region.dims[node], region.space)
         if permutation != tuple(range(len(permutation))):
+            split, permutation = _with_units(region.dims[node], split, permutation)
             value = writer.call(aten.permute.default, (writer.reshape(value, split, [region.first, region.second]), list(permutation)))
     value = writer.reshape(value, tuple(before.shape), [region.first, region.second])
     return value
+
+
+def _with_units(dims: shapes.Dims, split: tuple, permutation: tuple) -> tuple[tuple, tuple]:
+    """With the tensor's extents of 1 outermost, so that these have the strides that PyTorch gives them: its kernels ask whether
+    an image of a batch of 1 is channels last by all four strides."""
+    units, order, places = sum(not dim for dim in dims), [], iter(permutation)
+    for dim in dims:
+        order += [next(places) + units for _ in dim] if dim else [sum(o < units for o in order)]
+    return (*(1,) * units, *split), tuple(order)
 
 
 def _is_either(value: Node) -> bool:
@@ -350,7 +394,19 @@ def _is_either(value: Node) -> bool:
 def _row(node: Node) -> dict:
     shape = [e if isinstance(e, int) else str(e) for e in shape_of(node)] if is_tensor(node) else None
     dtype = str(node.meta["val"].dtype) if is_tensor(node) else None
-    return {"anchor": node.name, "operator": str(node.target), "shape": shape, "dtype": dtype, "fused": [], "stores": 0, "taken": False}
+    return {"anchor": node.name, "operator": str(node.target), "shape": shape, "dtype": dtype, "fused": [], "stores": 0, "taken": False,
+            **({"flop": flop} if node.target in CONTRACTIONS and (flop := _flop(node)) else {})}
+
+
+def _flop(node: Node) -> int:
+    """Of any contraction, in the example, also of those that no region takes; 0 where nobody knows its sizes."""
+    try:
+        if node.target is aten.convolution.default:  # each pixel, of the input if transposed, meets the whole filter
+            image = hinted(node.args[0] if node.args[6] else node)
+            return 2 * image[0] * shapes.product(image[2:]) * shapes.product(hinted(node.args[1]))
+        return 2 * shapes.product(hinted(node)) * hinted(node.args[-2])[-1]
+    except Refused:
+        return 0
 
 
 def _first_write(nodes: list[Node]) -> int:
@@ -358,30 +414,62 @@ def _first_write(nodes: list[Node]) -> int:
                  and n.target._schema.is_mutable), len(nodes))
 
 
-def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
-    """The region of an anchor. Raises Refused."""
-    if node.target in BACKWARD_CONTRACTIONS:
-        raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
-    region = anchor_of(node, limits.without)
-    row["flop"] = contraction_of(region).flop
+def _finished(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
+    """Grows it, and fills the row. Raises Refused."""
     row["ends"], prediction = grow(region, nodes, places, taken, limits)
     if prediction is not None:
         row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
-        if prediction.gain < limits.minimum_gain:
-            raise Refused(f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, "
-                          f"PyTorch's kernels {prediction.theirs:.1f} µs")
     row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()), epilogue=region.text())
     return region
 
 
+def _dual(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Optional[Region]:
+    """The region of two products that begins with this one, if a value reads both and one kernel serves them."""
+    if node.target not in dual.PRODUCTS or limits.without & {"products", "pairs"} or limits.minimum_operators > 2:
+        return None
+    try:
+        _check(node, *(a for a in node.args if is_tensor(a)))
+        halves = dual.halves_of(node, places, limits.without)
+        for region in [halves] if halves else dual.pair_of(node, nodes, places, taken, limits.without):
+            trial = dict(row)
+            try:
+                _finished(region, nodes, places, taken, limits, trial)
+            except Refused:
+                continue
+            if dual.joins(region):
+                row.update(trial)
+                return region
+    except Refused:
+        pass
+    return None
+
+
+def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
+    """The region of an anchor. Raises Refused."""
+    if node.target in BACKWARD_CONTRACTIONS:
+        raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
+    return _dual(node, nodes, places, taken, limits, row) or _finished(anchor_of(node, limits.without), nodes, places, taken, limits, row)
+
+
+def _part_of(row: dict, node: Node) -> dict:
+    """The row of the second product of a pair, whose arithmetic the first one's row has."""
+    return {**_row(node), "taken": True, "part_of": row["anchor"], "ends": f"the second product of {row['anchor']}'s kernel"}
+
+
+def concatenated() -> tuple[Any, set]:
+    """The operator whose results may lie in slices of a concatenation, and those that take dense tensors alone."""
+    return OURS[0], {*OURS, *CONTRACTIONS, *BACKWARD_CONTRACTIONS}
+
+
 def fuse(module: GraphModule, limits: Limits) -> list[dict]:
     """Fuses in place; returns a row of the report for each contraction."""
+    merge_duplicates(module.graph)
     nodes = list(module.graph.nodes)
     places = {n: i for i, n in enumerate(nodes)}
     ahead = nodes[:_first_write(nodes)]
     rows, regions, taken = [], [], set()
     for node in ahead:
-        if node.op != "call_function" or node.target not in (*CONTRACTIONS, *BACKWARD_CONTRACTIONS):
+        if node.op != "call_function" or node.target not in (*CONTRACTIONS, *BACKWARD_CONTRACTIONS) or node in taken:
             continue
         rows.append(row := _row(node))
         try:
@@ -389,14 +477,18 @@ def fuse(module: GraphModule, limits: Limits) -> list[dict]:
         except Refused as reason:
             row["ends"] = str(reason)
             continue
-        taken.update(region.names)
+        taken.update(region.members)
         regions.append((region, row))
+        rows += [_part_of(row, n) for n in region.heads if n is not node and n.target in CONTRACTIONS]
     if torch.cuda.is_available():
         build([region for region, _ in regions], limits)
     replaced: dict[Node, Node] = {}
     for region, row in reversed(regions):  # those that read others' results first
         if not replace(module, region, replaced, limits):
             row.update(taken=False, ends="an operand from another region comes after a reader of its result")
+            for other in rows:
+                if other.get("part_of") == row["anchor"]:
+                    other.update(taken=False, ends=row["ends"])
     module.graph.lint()
     module.recompile()
     return rows

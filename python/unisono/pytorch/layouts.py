@@ -14,7 +14,7 @@ import torch
 from torch.fx import GraphModule, Node
 from torch.fx.passes.fake_tensor_prop import FakeTensorProp
 
-from .regions import aten, is_tensor
+from .regions import RESHAPED, aten, is_tensor
 
 FIXED = (aten.as_strided.default, aten.as_strided_.default, aten.set_.source_Tensor)  # what reads memory by strides
 
@@ -52,6 +52,35 @@ def _turned(graph: Any, devices: Sequence[str]) -> list[Node]:
     return [n for n in nodes if lacks_order(n)]
 
 
+def _reaches_a_convolution(node: Node, steps: int = 64) -> bool:
+    """Through elementwise operations, pools and concatenations."""
+    waiting, seen = [node], {node}
+    while waiting and len(seen) < steps:
+        for user in waiting.pop().users:
+            if user.target is aten.convolution.default:
+                return True
+            value = user.meta.get("val")
+            if user not in seen and user.op == "call_function" and user.target not in RESHAPED and (isinstance(value, (tuple, list)) or is_tensor(user) and value.dim() == 4):
+                seen.add(user)
+                waiting.append(user)
+    return False
+
+
+def _reshaped_images(graph: Any, devices: Sequence[str]) -> list[Node]:
+    """Contiguous images that were reshaped from something else, such as an instance norm's view of (1, N·C, H, W), and that
+    convolutions of a program in channels last read."""
+    nodes = graph.find_nodes(op="call_function", target=aten.convolution.default)
+    if not any(format_of(n.args[1].meta["val"]) is torch.channels_last for n in nodes):
+        return []
+
+    def is_one(node: Node) -> bool:
+        value = node.meta["val"]
+        return value.dim() == 4 and value.device.type in devices and format_of(value) is torch.contiguous_format \
+            and not value.is_contiguous(memory_format=torch.channels_last) and _reaches_a_convolution(node)
+
+    return [n for n in graph.find_nodes(op="call_function", target=aten.reshape.default) if is_one(n)]
+
+
 def _visible(module: GraphModule) -> tuple[Node, list[int]]:
     """The output node, and which of its values the program sees; all, if nobody says."""
     output = next(iter(module.graph.find_nodes(op="output")))
@@ -82,7 +111,15 @@ def relax(module: GraphModule, inputs: Sequence[Any], mode: Any, devices: Sequen
         FakeTensorProp(module, mode).propagate_dont_convert_inputs(*inputs)
 
     propagate()
-    count = len(copies)
+    count, made = len(copies), []
+    for node in _reshaped_images(graph, devices):  # where they are made, so that all that follow lie channels last
+        with graph.inserting_after(node):
+            copy = graph.call_function(aten.clone.default, (node,), {"memory_format": torch.channels_last})
+        node.replace_all_uses_with(copy, delete_user_cb=lambda user: user is not copy)
+        made.append(copy)
+    if made:
+        propagate()
+        count += len(made)
     inserted = []
     for node in _turned(graph, devices):
         with graph.inserting_before(node):

@@ -10,6 +10,7 @@ from torch.fx import Node
 
 from .. import _native
 from .._native import Device
+from ..tensors import torch_dtypes
 from .expressions import STATISTICS, REDUCTIONS
 from .regions import Region, hinted
 
@@ -52,18 +53,25 @@ def passes(region: Region) -> int:
     return statistics + 1
 
 
+def has_bias_pass(region: Region) -> bool:
+    """PyTorch adds the bias of a convolution in a pass of its own, cuBLAS that of a product in its kernel."""
+    return region.kind == "conv2d" and region.anchor.args[2] is not None
+
+
 def predict(region: Region, contraction: Any, explanation: Any, bytes_a_second: float) -> Prediction:
     """explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is alone, of
     images in channels last: cuDNN's kernels are about as fast in either order."""
-    alone = _native.explain(contraction, _native.parse(f"store acc as y : {_name(region)}\n"), device=Device.cuda,
+    alone = _native.explain(contraction, _native.parse(_bare(region)), device=Device.cuda,
                             device_index=region.anchor.meta["val"].device.index or 0)
-    moved = passes(region) * _bytes(region.anchor) if region.absorbed else 0
+    behind = passes(region) if region.absorbed or has_bias_pass(region) else 0
+    moved = behind * sum(map(_bytes, region.heads))
     moved += sum(_bytes(node) for node, _ in region.operands)
-    moved += sum(_bytes(node) for node in region.results() if node is not region.anchor)
-    more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * passes(region) if region.absorbed else 0.0
+    moved += sum(_bytes(node) for node in region.results() if node not in region.heads or not region.absorbed)
+    more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * behind if behind else 0.0
     return Prediction(explanation.predicted_us, alone.predicted_us + more)
 
 
-def _name(region: Region) -> str:
-    from ..tensors import torch_dtypes
-    return torch_dtypes()[region.anchor.meta["val"].dtype].name
+def _bare(region: Region) -> str:
+    """The epilogue that only stores what is multiplied."""
+    dtype = torch_dtypes()[region.anchor.meta["val"].dtype].name
+    return "".join(f"store {acc} as {acc}_ : {dtype}\n" for acc in (("acc",) if region.third is None else ("acc0", "acc1")))

@@ -61,6 +61,15 @@ def is_tuple(node: Node) -> bool:
     return isinstance(node.meta.get("val"), (tuple, list))
 
 
+def repeated(node: Node, space: Space) -> Optional[Node]:
+    """The vector [n] that a value [b,n] repeats for each image: an instance norm's scale is written out so."""
+    while node.target in RESHAPED:
+        node = node.args[0]
+    if node.target is not aten.repeat.default or len(node.args[1]) != 1 or shape_of(node.args[0]) != (space.cols,):
+        return None
+    return node.args[0] if shapes.expression_of(node.args[1][0]) == shapes.expression_of(space.images) else None
+
+
 def source_of(node: Node) -> Node:
     """The value of which a node is an alias or a view, or the node itself."""
     while node.target in ALIASES:
@@ -86,6 +95,29 @@ class Region:
     history: list[tuple[int, int]] = field(default_factory=list)  # lines and operands ahead of each absorbed node
     absorbed: list[Node] = field(default_factory=list)
     without: frozenset = frozenset()  # kinds of fusion that are switched off
+    third: Optional[Node] = None  # the second right matrix of a dual product
+    heads: list[Node] = field(default_factory=list)  # values that the contraction itself gives: the anchor; of a dual product its two results
+    output_padding: Optional[tuple] = None  # of a transposed convolution; None of others
+    forms: dict[Node, tuple] = field(default_factory=dict)  # {node: (form, the value that is stored so)}: pooled and upsampled values
+    hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
+
+    def __post_init__(self) -> None:
+        self.heads = self.heads or [self.anchor]
+
+    @property
+    def values(self) -> list[Node]:
+        """All that is computed here and has a name."""
+        return [*self.heads, *self.absorbed]
+
+    @property
+    def members(self) -> list[Node]:
+        """All nodes that the call replaces."""
+        return [*self.hidden, *self.values]
+
+    @property
+    def factors(self) -> list[Node]:
+        """What is multiplied."""
+        return [self.first, self.second, *([self.third] if self.third is not None else [])]
 
     @property
     def whole(self) -> shapes.Dims:
@@ -119,6 +151,8 @@ class Region:
         if "operands" in self.without and axes is None:
             raise Refused(f"{x.name} is a tensor, and without=('operands',) asks for none but biases")
         axes = self.axes_of(x, self.whole if dims is None else dims) if axes is None else axes
+        if axes == "bn" and (vector := repeated(x, self.space)) is not None:
+            x, axes = vector, "n"
         name = self.operands.setdefault((x, axes), f"o{len(self.operands)}")
         return f"{name}[{','.join(axes)}]"
 
@@ -139,6 +173,7 @@ class Region:
     def drop_last(self) -> None:
         node = self.absorbed.pop()
         del self.names[node], self.dims[node]
+        self.forms.pop(node, None)
         self._forget(self.history.pop())
 
     def _forget(self, before: tuple[int, int]) -> None:
@@ -148,22 +183,24 @@ class Region:
 
     def escaping(self) -> list[Node]:
         """Values that nodes outside read."""
-        return [n for n in (self.anchor, *self.absorbed)
+        return [n for n in self.values
                 if any(user not in self.names and not is_size(user) for user in n.users) and not is_tuple(n)]
 
     def sizes(self) -> list[Node]:
         """Nodes outside that ask for extents of the region's values."""
-        return [user for n in (self.anchor, *self.absorbed) for user in n.users if is_size(user)]
+        return [user for n in self.members for user in n.users if is_size(user)]
 
     def results(self) -> list[Node]:
         """The stores: each value that escapes, once for all of its aliases."""
         escaping = self.escaping()
         alone = {source: [n for n in escaping if source_of(n) is source] for source in map(source_of, escaping)}
-        return [found[0] if len(found) == 1 and source not in escaping else source for source, found in alone.items()]
+        stored = [found[0] if len(found) == 1 and source not in escaping else source for source, found in alone.items()]
+        whole = [x for n, (form, x) in self.forms.items() if n in stored and form == "max_pool_2x2"]  # stored whole, too
+        return stored + [x for x in dict.fromkeys(whole) if not any(self.names[n] == self.names[x] for n in stored if n not in self.forms)]
 
     def is_full(self, node: Node) -> bool:
         """Whether a value has an element for each row and column."""
-        return shapes.product(shape_of(node)) == shapes.product(self.space.shape_mn)
+        return node not in self.forms and shapes.product(shape_of(node)) == shapes.product(self.space.shape_mn)
 
     def unstorable(self) -> Optional[str]:
         """Why a result cannot be stored where and as PyTorch would have it, or None."""
@@ -171,7 +208,7 @@ class Region:
             value, dims = node.meta["val"], self.dims[node]
             if value.dtype not in FLOATS:
                 return f"{node.name} is {value.dtype}, and read outside"
-            if not self.is_full(node) and (not shapes.is_in_order(dims, self.space) or shapes.axes_of(dims, self.space) is None):
+            if not self.is_full(node) and node not in self.forms and (not shapes.is_in_order(dims, self.space) or shapes.axes_of(dims, self.space) is None):
                 return f"{node.name} of shape {tuple(value.shape)} lies in another order than the contraction's values"
             if self.order_of(node) is None:
                 return f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last"
@@ -180,6 +217,9 @@ class Region:
     def order_of(self, node: Node) -> Optional[torch.memory_format]:
         """The memory format in which the result must lie so that a view of it has the node's strides; None if there is none."""
         wanted, shape = [shapes.hint(s) for s in node.meta["val"].stride()], hinted(node)
+        if node in self.forms:
+            return next((order for order in (torch.contiguous_format, torch.channels_last)
+                         if all(s == w for s, w, e in zip(torch.empty(shape, device="meta", memory_format=order).stride(), wanted, shape) if e != 1)), None)
         stored = tuple(shapes.hint(e) for e in self.space.shape_mn) if self.is_full(node) else shape
         split, permutation = shapes.turned(self.dims[node], self.space)
         is_turned = self.is_full(node) and permutation != tuple(range(len(permutation)))
@@ -201,5 +241,6 @@ class Region:
         kinds = torch_dtypes()
         lines = [line for _, line in self.lines if line]
         for i, node in enumerate(self.results()):
-            lines.append(f"store {self.names[node]} as y{i} : {kinds[node.meta['val'].dtype].name}")
+            value = f"{self.forms[node][0]}({self.names[node]})" if node in self.forms else self.names[node]
+            lines.append(f"store {value} as y{i} : {kinds[node.meta['val'].dtype].name}")
         return "\n".join(lines) + "\n"

@@ -8,29 +8,29 @@ from typing import Any
 import torch
 
 from .expressions import HANDLERS
-from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .frozen import packed_filters
+from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS, OURS
 from .regions import aten
 
-OURS = (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default)
 
 
 class Report:
-    """str() is for people, `rows`, `counts` and to_json() for programs."""
+    """str() is for people, `rows`, `counts`, `before`, `after` (the nodes of the graph, as text) and to_json() for programs."""
 
-    def __init__(self, rows: list[dict], note: str = "", kind: str = "inference", counts: dict | None = None):
-        self.rows, self.note, self.kind, self.counts = rows, note, kind, counts or {}
+    def __init__(self, rows: list[dict], note: str = "", kind: str = "inference", counts: dict | None = None, before: list[str] | None = None,
+                 after: list[str] | None = None):
+        self.rows, self.note, self.kind, self.counts, self.before, self.after = rows, note, kind, counts or {}, before or [], after or []
 
     @property
     def regions(self) -> int:
         """Calls of Unisono in the graph."""
-        return sum(row["taken"] for row in self.rows)
+        return sum(row["taken"] and "part_of" not in row for row in self.rows)
 
     @property
     def share_of_flop(self) -> float:
         """Of the arithmetic of all contractions that could be regions, the part that is in regions; 1 if there are none."""
         whole = sum(row.get("flop", 0) for row in self.rows)
-        return sum(row["flop"] for row in self.rows if row["taken"]) / whole if whole else 1.0
+        return sum(row.get("flop", 0) for row in self.rows if row["taken"]) / whole if whole else 1.0
 
     @property
     def left(self) -> list[dict]:
@@ -39,19 +39,30 @@ class Report:
 
     def to_json(self) -> str:
         return json.dumps({"graph": self.kind, "regions": self.regions, "share_of_flop": self.share_of_flop, "note": self.note, "counts": self.counts,
-                           "contractions": self.rows}, indent=1)
+                           "contractions": self.rows, "before": self.before, "after": self.after}, indent=1)
 
     def __str__(self) -> str:
-        lines = [f"unisono: {self.regions} of {len(self.rows)} contractions with their epilogues as one kernel each ({self.kind})"]
+        taken = sum(row["taken"] for row in self.rows)
+        lines = [f"unisono: {taken} of {len(self.rows)} contractions with their epilogues as {'one kernel each' if taken == self.regions else f'{self.regions} kernels'} ({self.kind})"]
         lines += [self.note] if self.note else []
         for row in self.rows:
             lines.append(f"  {row['anchor']}: {row['operator']} {row['shape']} {row['dtype']}: "
-                         + ("one kernel with " + ", ".join(row["fused"]) if row["taken"] else "left to PyTorch"))
+                         + (f"in {row['part_of']}'s kernel" if "part_of" in row and row["taken"] else
+                            "one kernel with " + ", ".join(row["fused"]) if row["taken"] else "left to PyTorch"))
             if "predicted_us" in row:
                 lines.append(f"      predicted: {row['predicted_us']} µs, PyTorch's kernels {row['predicted_us_of_pytorch']} µs")
             lines.append("      ends: " + row["ends"].replace("\n", "\n      "))
         lines += [f"  {name}: {', '.join(value) if isinstance(value, list) else value}" for name, value in self.counts.items() if value]
         return "\n".join(lines)
+
+
+def nodes_of(module: torch.fx.GraphModule) -> list[str]:
+    """The graph as a list of texts, each with the shape and dtype of its value."""
+    def text(node: Any) -> str:
+        value = node.meta.get("val")
+        about = f"  # {str(value.dtype).removeprefix('torch.')} {list(map(str, value.shape))}".replace("'", "") if isinstance(value, torch.Tensor) else ""
+        return (node.format_node() or node.name) + about
+    return [text(n) for n in module.graph.nodes if n.op != "placeholder"]
 
 
 def _is_work(node: Any) -> bool:

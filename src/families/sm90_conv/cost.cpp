@@ -229,6 +229,13 @@ double filters_clk(const ConvConfig& c) {
   return std::ceil(c.tile.n * c.window()->steps(c.tile.k) * c.tile.k / 8 / 128.0 / 4) * k.filters_clk;
 }
 
+/// Dual products, beside what the model knows of them.
+double pair(const ConvConfig& c) {
+  if (c.operands.products == 1) return 1;
+  const bool plain = c.mode() != sm90::NormMode::general || (c.tile.m == 128 && c.tile.n == 128);
+  return (plain ? 1.0 : k.general_pair) * (c.tile.n % 64 == 0 ? 1.0 : k.ragged_pair);
+}
+
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p) {
   return p.config.mode() == sm90::NormMode::streamed
@@ -261,9 +268,8 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
-  const bool ragged = c.multiplied_n() != c.tile.n && c.tile.n % 64 != 0;
   return (sm90::soft_max({clocks, power, memory}) + order) * (measured(c) ? 1.0 : k.unmeasured) *
-         (c.atoms() > 1 ? k.deep : 1.0) * (ragged ? k.ragged_pair : 1.0);
+         (c.atoms() > 1 ? k.deep : 1.0) * pair(c);
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -1,0 +1,112 @@
+"""Regions on a GPU, by the cost model for an H200: the benchmark's networks at their own sizes. Nothing is compiled or run."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import planned  # noqa: E402
+
+if torch.cuda.is_available():
+    pytest.skip("plans of fake tensors are made for an H200, where there is no GPU", allow_module_level=True)
+
+# {network: (calls, copies between orders of memory, concatenations that are written into, operators that are alone and why)}
+NETWORKS = {
+    "heatmap_unet": (23, 0, 4, {}),
+    "bert_mlp": (8, 0, 0, {}),
+    "llama_mlp": (4, 0, 0, {}),
+    "resnet50_gn": (53, 0, 0, {"var_mean": "a predicted gain"}),  # norms that are faster in passes of their own
+    "vae_decoder": (40, 0, 0, {"var_mean": "a predicted gain"}),
+    "nnunet_2d": (32, 2, 6, {"var_mean": "a predicted gain"}),  # the first convolution has one channel
+    "convnext_tiny": (58, 0, 0, {"var_mean": "a predicted gain", "mean": "a predicted gain|part of the rows"}),
+    "ddpm_256": (154, 0, 4, {"var_mean": "a predicted gain|part of the rows"}),
+    "sd15_unet_2": (282, 0, 0, {"var_mean": "a predicted gain"}),
+}
+LONG = ("ddpm_256", "sd15_unet_2", "convnext_tiny")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long) if n in LONG else n for n in NETWORKS])
+def test_networks_of_the_benchmark(name):
+    calls, copies, joined, alone = NETWORKS[name]
+    report, graph = planned.planned(planned.benchmark(name))
+    assert report.share_of_flop >= 0.95, str(report)
+    assert (report.regions, report.counts["conversions"], len(report.counts["concatenations without copies"])) == (calls, copies, joined), str(report)
+    reasons = " ".join(row["ends"] for row in report.rows)
+    for operation in report.counts["standalone behind a contraction"]:
+        if "clone" in operation:
+            continue  # counted as conversions
+        kind = next((k for k in alone if operation.startswith(k)), None)
+        assert kind and any(why in reasons for why in alone[kind].split("|")), f"{operation}\n{report}"
+    for row in report.rows:
+        assert not row["taken"] or "part_of" in row or row["predicted_us_of_pytorch"] >= row["predicted_us"], str(report)
+    graph.graph.lint()
+
+
+def test_a_gain_that_is_asked_for():
+    """Regions that gain less stay PyTorch's, and the report says by how much."""
+    make = planned.benchmark("heatmap_unet")
+    some, all_of_it = (planned.planned(make, minimum_gain=gain)[0] for gain in (0.15, 0.0))
+    assert 0 < some.regions < all_of_it.regions
+    assert all("predicted gain" in row["ends"] for row in some.left), str(some)
+    for row in some.rows:
+        assert not row["taken"] or row["predicted_us_of_pytorch"] >= 1.149 * row["predicted_us"], str(some)
+
+
+def pair(gate_of):
+    class Gate(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.both = torch.nn.Linear(512, 2 * 1024)
+
+        def forward(self, x):
+            a, b = gate_of(self.both(x))
+            return torch.nn.functional.silu(a) * b
+
+    return lambda: (Gate(), [torch.randn(4096, 512)])
+
+
+@pytest.mark.parametrize("cut", [lambda h: h.chunk(2, -1), lambda h: (h[:, ::2], h[:, 1::2])], ids=["halves", "alternating"])
+def test_pairs_are_one_launch(cut):
+    report, _ = planned.planned(pair(cut))
+    assert report.regions == 1 and "acc1" in report.rows[0]["epilogue"], str(report)
+
+
+def test_alternating_columns_of_an_operand_k_n_are_left():
+    """As gpt-oss has its experts: such columns are no operand of a dual product on a GPU."""
+    class Experts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = torch.nn.Parameter(torch.randn(512, 2048))
+
+        def forward(self, x):
+            h = x @ self.w
+            return torch.nn.functional.silu(h[:, ::2]) * h[:, 1::2]
+
+    report, _ = planned.planned(lambda: (Experts(), [torch.randn(4096, 512)]))
+    assert "acc1" not in str(report.rows)
+
+
+@pytest.mark.parametrize("channels", [12, 20])
+def test_channels_that_are_not_aligned(channels):
+    """Regions of odd widths have kernels; slices of a concatenation must begin at 16 bytes."""
+    class Joined(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = (torch.nn.Conv2d(16, channels, 3, padding=1) for _ in range(2))
+
+        def forward(self, x):
+            return torch.cat([self.a(x).relu(), self.b(x).relu()], 1) * 2
+
+    report, _ = planned.planned(lambda: (Joined(), [torch.randn(8, 16, 64, 64)]), minimum_gain=-1.0)
+    assert report.regions == 2 and not report.counts["concatenations without copies"], str(report)
+
+
+def test_f32_parts_are_copied():
+    class Joined(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = (torch.nn.Conv2d(16, 16, 3, padding=1) for _ in range(2))
+
+        def forward(self, x):
+            return torch.cat([self.a(x).relu().float(), self.b(x).relu().float()], 1) * 2
+
+    report, _ = planned.planned(lambda: (Joined(), [torch.randn(8, 16, 64, 64)]), minimum_gain=-1.0)
+    assert report.regions == 2 and not report.counts["concatenations without copies"], str(report)
