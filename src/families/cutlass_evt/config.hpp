@@ -9,7 +9,8 @@
 
 namespace unisono::families::cutlass_evt {
 
-enum class Arch : std::uint8_t { sm90a, sm80 };
+/// What a kernel is compiled for. sm80 is portable code (compute_80), which later architectures run too.
+enum class Arch : std::uint8_t { sm90a, sm80, sm100a, sm120 };
 enum class Schedule : std::uint8_t { cooperative, pingpong };
 enum class Raster : std::uint8_t { heuristic, rows, columns };  ///< tiles that follow one another: of rows, of columns
 
@@ -30,6 +31,15 @@ struct Config {
 };
 
 std::string_view to_string(Arch arch);  ///< "sm90a"
+/// Whether its kernels are those of CUTLASS 2.x, with the visitors of cutlass/epilogue/threadblock/fusion.
+constexpr bool is_2x(Arch arch) { return arch == Arch::sm80 || arch == Arch::sm120; }
+/// Whether a kernel for it has been run, and checked, on a GPU. Of the others it is known that they compile.
+constexpr bool has_been_run(Arch arch) { return arch == Arch::sm90a || arch == Arch::sm80; }
+/// How far its kernels are tested: "compiled, never run", or on what they ran.
+std::string_view tested(Arch arch);
+/// What nvcc makes of it: "sm_90a"; "compute_80".
+std::string_view code_of(Arch arch);
+
 std::string_view to_string(Schedule schedule);
 std::string_view to_string(Raster raster);
 

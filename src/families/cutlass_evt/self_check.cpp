@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "codegen/expression.hpp"
-#include "families/cutlass_evt/sm90_tree.hpp"
+#include "families/cutlass_evt/tree_text.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::cutlass_evt {

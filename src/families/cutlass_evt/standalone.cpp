@@ -100,20 +100,20 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
 }  // namespace
 
 Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_view name) {
-  const auto visitors = visitors_of(what.epilogue, {}, true, plan.config.atomic);
+  const auto visitors = visitors_of(what.epilogue, {}, visitor_set(plan.config));
   if (!visitors) throw InternalError("files of an epilogue that is refused: " + visitors.refusal().text());
   std::string source = Inliner().text(what.kernel.source);
   source +=
       "\n#ifdef UNISONO_SELF_CHECK" + self_check(*visitors, plan.config, what.task, plan.workspace_bytes) + "#endif\n";
   source = replaced(replaced(std::move(source), "unisono_evt", name), "unisono::evt", fmt::format("unisono::{}", name));
   std::string notes = fmt::format(
-      "// Written by `unisono emit`. Compile with nvcc, for {}:\n"
-      "//   nvcc -std=c++17 -O2 -DNDEBUG --expt-relaxed-constexpr -gencode=arch=compute_90a,code=sm_90a -I "
+      "// Written by `unisono emit`. Compile with nvcc, for {0}:\n"
+      "//   nvcc -std=c++17 -O2 -DNDEBUG --expt-relaxed-constexpr -gencode=arch=compute_{1},code={0} -I "
       "CUTLASS/include "
       "-c FILE\n"
       "// With -DUNISONO_SELF_CHECK in place of -c it is a program that runs the kernel once and checks every "
       "element.\n",
-      what.kernel.library->arch);
+      what.kernel.library->arch, what.kernel.library->arch.substr(what.kernel.library->arch.find('_') + 1));
   return {notes + source, header_text(plan, what, *visitors, name)};
 }
 

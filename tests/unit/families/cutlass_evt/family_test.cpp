@@ -65,6 +65,41 @@ TEST_F(EvtFamily, FindsEachPlanByItsOwnText) {
   }
 }
 
+TEST_F(EvtFamily, CompilesForTheDeviceOrForSm80) {
+  const auto arch = [&](int major, int minor, const std::string& fields) {
+    device.major = major, device.minor = minor;
+    const PlanPointer plan = chosen("family=cutlass_evt " + fields);
+    return family().generate(*plan, epilogue, {}).library->arch;
+  };
+  EXPECT_EQ(arch(9, 0, ""), "sm_90a");
+  EXPECT_EQ(arch(9, 0, "arch=sm80"), "compute_80") << "its machine code would not load on another architecture";
+  EXPECT_EQ(arch(8, 0, ""), "compute_80");
+  EXPECT_EQ(arch(8, 9, ""), "compute_80");
+  EXPECT_EQ(arch(12, 0, ""), "sm_120");
+  EXPECT_EQ(arch(12, 0, "arch=sm80"), "compute_80");
+  EXPECT_EQ(arch(10, 0, ""), "sm_100a");
+}
+
+TEST_F(EvtFamily, SaysWhatHasNeverRun) {
+  device.major = 12;
+  EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")), HasSubstr("compiled, never run"));
+  device.major = 9;
+  EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt arch=sm80")),
+              HasSubstr("run and checked on sm_90, as portable code of compute_80"));
+}
+
+TEST_F(EvtFamily, FindsEachPlanOfSm80ByItsOwnText) {
+  const auto all = candidates(workload(), plan::parse_override("family=cutlass_evt arch=sm80")).value();
+  ASSERT_EQ(all.size(), 6u);
+  for (const Candidate& c : all) {
+    const Override fixed = override_of(*c.plan);
+    EXPECT_FALSE(fixed.fields.contains("order"));
+    const auto again = family().candidates(workload(), fixed);
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(override_of(*again[0].plan), fixed);
+  }
+}
+
 TEST_F(EvtFamily, TellsALaunchItsProblem) {
   const PlanPointer plan = chosen("family=cutlass_evt");
   const codegen::Kernel kernel = family().generate(*plan, epilogue, {});

@@ -27,6 +27,16 @@ TEST_P(EvtGolden, IsAsRecorded) {
   EXPECT_EQ(kernel.library, codegen::Library{"sm_90a"});
 }
 
+// The same graphs by the visitors of CUTLASS 2.x: <name>.sm80.cu
+TEST_P(EvtGolden, IsAsRecordedForSm80) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/" + GetParam();
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
+  const Config config{.arch = Arch::sm80, .columns_b = true, .tile_k = 32, .stages = 4, .atomic = true};
+  const codegen::Kernel kernel = generate(e, config, {});
+  unisono::test::expect_golden(stem + ".sm80.cu", kernel.source);
+  EXPECT_EQ(kernel.library, codegen::Library{"compute_80"});
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, EvtGolden, testing::ValuesIn(cases),
                          [](const auto& of) { return std::string(of.param); });
 

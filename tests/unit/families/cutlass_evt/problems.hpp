@@ -21,7 +21,7 @@ inline plan::Epilogue epilogue_of(const std::string& text, const Contraction& co
 }
 
 inline plan::Expected<Visitors> visitors(const std::string& text, bool atomic = false) {
-  return visitors_of(epilogue_of(text), {}, true, atomic);
+  return visitors_of(epilogue_of(text), {}, {.atomic = atomic});
 }
 
 }  // namespace unisono::families::cutlass_evt::test

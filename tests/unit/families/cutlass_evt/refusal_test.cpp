@@ -21,10 +21,11 @@ std::string refused(const Contraction& contraction, const std::string& text, con
 std::string refused(const std::string& text) { return refused(test::product(), text); }
 
 // Why there is no plan with these fields
-std::string refused_plan(const std::string& text, const std::string& fields) {
-  const plan::ConvTask task = plan::as_convolution(test::product());
-  const auto chosen =
-      choose({task, test::epilogue_of(text), plan::Device{}}, plan::parse_override("family=cutlass_evt " + fields));
+std::string refused_plan(const std::string& text, const std::string& fields,
+                         const Contraction& contraction = test::product()) {
+  const plan::ConvTask task = plan::as_convolution(contraction);
+  const auto chosen = choose({task, test::epilogue_of(text, contraction), plan::Device{}},
+                             plan::parse_override("family=cutlass_evt " + fields));
   return chosen ? "" : chosen.refusal().told();
 }
 
@@ -37,8 +38,10 @@ TEST(EvtRefusal, ServesWhatItSays) {
 
 TEST(EvtRefusal, Architecture) {
   plan::Device other;
-  other.major = 8, other.minor = 0;
+  other.major = 7, other.minor = 5;
   EXPECT_THAT(refused(test::product(), bare, other), HasSubstr("architecture: "));
+  EXPECT_THAT(refused_plan(bare, "arch=sm100a"), AllOf(HasSubstr("architecture: arch=sm100a"), HasSubstr("sm_90")));
+  EXPECT_EQ(refused_plan(bare, "arch=sm80"), "") << "portable code";
 }
 
 TEST(EvtRefusal, Alignment) {
@@ -51,9 +54,10 @@ TEST(EvtRefusal, Alignment) {
 TEST(EvtRefusal, Layout) {
   Gemm g = test::product();
   g.dtype_a = g.dtype_b = DType::tf32;
-  EXPECT_THAT(refused(g, bare), HasSubstr("layout: tf32"));
+  EXPECT_THAT(refused_plan(bare, "", g), HasSubstr("layout: tf32"));
+  EXPECT_EQ(refused_plan(bare, "arch=sm80", g), "") << "mma.sync takes fragments of any layout";
   g.transpose_b = true;
-  EXPECT_EQ(refused(g, bare), "");
+  EXPECT_EQ(refused_plan(bare, "", g), "");
 }
 
 TEST(EvtRefusal, Contraction) {
@@ -88,6 +92,26 @@ TEST(EvtRefusal, AtomicReductionsUnlessAskedFor) {
   const char* loss = "store acc as y : bf16\nstore sum(acc, over=(m,n)) as loss : f32";
   EXPECT_THAT(refused_plan(loss, ""), AllOf(HasSubstr("reduction: "), HasSubstr("reductions=atomic")));
   EXPECT_EQ(refused_plan(loss, "reductions=atomic"), "");
+}
+
+TEST(EvtRefusal, ReductionsOfSm80UnlessAskedFor) {
+  const char* vectors = "store acc as y : bf16\nstore sum(acc, over=m) as s : f32\nstore max(acc, over=n) as t : f32";
+  EXPECT_EQ(refused_plan(vectors, ""), "");
+  EXPECT_THAT(refused_plan(vectors, "arch=sm80"), AllOf(HasSubstr("reduction: "), HasSubstr("reductions=atomic")));
+  EXPECT_EQ(refused_plan(vectors, "arch=sm80 reductions=atomic"), "");
+  EXPECT_THAT(refused_plan("store acc as y : bf16\nstore sum(acc, over=m) as s : bf16", "arch=sm80 reductions=atomic"),
+              HasSubstr("added to by atomic operations is f32"));
+}
+
+TEST(EvtRefusal, PlansOfSm80) {
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=96x128"), HasSubstr("64, 128 or 256 rows and columns"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=256x256"), HasSubstr("registers: a tile of 256x256"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 depth=128"), HasSubstr("depth: 128"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 stages=2"), HasSubstr("stages: 2"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=128x256 stages=10"), HasSubstr("shared memory: 10 stages"));
+  for (const char* field : {"cluster=1x1", "order=pingpong", "raster=rows", "subtile=64x32"})
+    EXPECT_THAT(refused_plan(bare, std::string("arch=sm80 ") + field), HasSubstr("kernels of CUTLASS 2.x (arch=sm80)"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", test::product(64, 64, 64, 70000)), HasSubstr("size: "));
 }
 
 TEST(EvtRefusal, Plans) {
