@@ -55,7 +55,7 @@ class HostLibraryCompiler final : public Compiler {
     std::vector<std::string> command{program_.found().path.string()};
     for (const std::string& o : all_options(*this, request)) command.push_back(o);
     for (const std::string& o : {std::string("--keep"), std::string("-I."), "-I" + cutlass().include.string(),
-                                 std::string("-o"), std::string("kernel.so"), std::string(source_name)})
+                                 "-I" + cutlass().utilities().string(), std::string("-o"), std::string("kernel.so"), std::string(source_name)})
       command.push_back(o);
     const support::Outcome outcome = run_nvcc(command, folder.path());
     Compiled result{.cubin = {}, .log = outcome.output, .kernels = {}, .command = command_text(command)};

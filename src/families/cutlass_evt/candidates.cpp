@@ -34,6 +34,12 @@ constexpr std::array shapes_2x{
     Shape{64, 128, 1, 1, Schedule::cooperative},  Shape{64, 64, 1, 1, Schedule::cooperative},
 };
 
+constexpr std::array convolutions_3x{
+    Shape{128, 128, 1, 1, Schedule::warp_specialized}, Shape{64, 256, 1, 1, Schedule::warp_specialized},
+    Shape{64, 128, 1, 1, Schedule::warp_specialized},  Shape{128, 64, 1, 1, Schedule::warp_specialized},
+    Shape{64, 64, 1, 1, Schedule::warp_specialized},
+};
+
 DType in_memory(DType t) { return t == DType::f32 ? DType::tf32 : t; }
 
 const std::string* value_of(const Override& fixed, std::string_view name) {
@@ -47,6 +53,11 @@ Arch arch_of(const Workload& w, const Override& fixed) {
   for (const Arch arch : {Arch::sm80, Arch::sm90a, Arch::sm100a})
     if (*named == to_string(arch)) return arch;
   return Arch::sm120;
+}
+
+Schedule schedule_of(std::string_view text) {
+  if (text == "warpspecialized") return Schedule::warp_specialized;
+  return text == "pingpong" ? Schedule::pingpong : Schedule::cooperative;
 }
 
 /// A configuration with the fields that are fixed in place of its own.
@@ -64,7 +75,7 @@ Config with(Config c, const Override& fixed, const Family& family) {
   numbers("subtile", c.subtile_m, &c.subtile_n), numbers("stages", c.stages);
   if (const auto* text = value("depth")) c.tile_k = std::stoi(*text);
   if (const auto* text = value("swizzle_size")) c.swizzle = std::stoi(*text);
-  if (const auto* text = value("order")) c.schedule = *text == "pingpong" ? Schedule::pingpong : Schedule::cooperative;
+  if (const auto* text = value("order")) c.schedule = schedule_of(*text);
   if (const auto* text = value("raster")) c.raster = *text == "rows" ? Raster::rows : Raster::columns;
   if (const auto* text = value("reductions")) c.atomic = *text == "atomic";
   return c;
@@ -85,8 +96,10 @@ double predict_us(const Config& c, const Workload& w) {
   const double efficiency = (is_2x(c.arch) && w.device.major >= 9 ? 0.45 : 0.75) *
                             std::min(1.0, c.tile_m * c.tile_n / (128.0 * 128.0) * 0.75 + 0.25);
   const double compute = waves * flop / (w.device.tensor_tflops / w.device.sms * 1e6 * efficiency);
-  const double bytes =
-      static_cast<double>((e.rows() + e.cols) * w.task.conv.c + e.rows() * e.cols) * static_cast<double>(size_of(c.a));
+  const Conv2d& conv = w.task.conv;
+  const double bytes = static_cast<double>(conv.n * conv.h * conv.w * conv.c + e.cols * depth(w.task.contraction()) +
+                                           e.rows() * e.cols) *
+                       static_cast<double>(size_of(c.a));
   return 5.0 + std::max(compute, bytes / (w.device.memory_tbps * 1e6));
 }
 
@@ -97,7 +110,11 @@ PlanPointer planned(const Family& family, const Config& c, const Visitors& v, co
   p->family = &family;
   p->config = c;
   p->threads = 384, p->ctas = w.device.sms, p->cluster = c.cluster_m * c.cluster_n, p->sms = w.device.sms;
-  if (is_2x(c.arch)) p->threads = warps_of(c).threads(), p->ctas = static_cast<int>(tiles_of(c, w.task));
+  if (is_2x(c.arch) || c.convolution) p->ctas = static_cast<int>(tiles_of(c, w.task));
+  if (is_2x(c.arch))
+    p->threads = warps_of(c).threads();
+  else if (c.convolution)
+    p->threads = 256;
   p->shared_bytes = epilogue_bytes(c, v) + static_cast<std::size_t>(std::max(2, c.stages)) * stage_bytes(c);
   p->workspace_bytes = workspace_bytes(c, v, w.task);
   p->predicted_us = predict_us(c, w);
@@ -113,6 +130,7 @@ Candidate refused_plan(Refusal refusal) {
 Config config_of(const Shape& s, Arch arch, const Workload& w) {
   const bool word = size_of(w.task.conv.dtype_x) == 4;
   return {.arch = arch,
+          .convolution = !is_product(w.task),
           .a = in_memory(w.task.conv.dtype_x),
           .b = in_memory(w.task.conv.dtype_w),
           .columns_a = w.task.columns_a,
@@ -149,6 +167,8 @@ std::vector<Candidate> candidates(const Family& family, const Workload& w, const
   };
   if (is_2x(arch))
     std::ranges::for_each(shapes_2x, add);
+  else if (!is_product(w.task))
+    std::ranges::for_each(convolutions_3x, add);
   else
     std::ranges::for_each(shapes_3x, add);
   std::ranges::stable_sort(all, [](const Candidate& x, const Candidate& y) {

@@ -11,11 +11,13 @@ namespace unisono::families::cutlass_evt {
 
 /// What a kernel is compiled for. sm80 is portable code (compute_80), which later architectures run too.
 enum class Arch : std::uint8_t { sm90a, sm80, sm100a, sm120 };
-enum class Schedule : std::uint8_t { cooperative, pingpong };
+/// warp_specialized: one consumer warpgroup and one tile a CTA, as CUTLASS's convolutions are.
+enum class Schedule : std::uint8_t { cooperative, pingpong, warp_specialized };
 enum class Raster : std::uint8_t { heuristic, rows, columns };  ///< tiles that follow one another: of rows, of columns
 
 struct Config {
   Arch arch = Arch::sm90a;
+  bool convolution = false;                   ///< of images NHWC by filters KRSC; else a product
   DType a = DType::bf16, b = DType::bf16;     ///< in memory: bf16, f16, or tf32 for f32
   bool columns_a = false, columns_b = false;  ///< A is (k, m); B is (k, n)
   int tile_m = 128, tile_n = 128, tile_k = 64;

@@ -22,7 +22,24 @@ namespace {
 
 const EvtPlan& own(const Plan& plan) { return static_cast<const EvtPlan&>(plan); }
 
-constexpr std::size_t most_fields = (sizeof(ParameterBytes) - sizeof(CutlassEvtParams)) / 8;
+constexpr std::size_t most_fields = (sizeof(ParameterBytes) - sizeof(CutlassEvtParams) - sizeof(CutlassEvtWindow)) / 8;
+
+/// Where the visitors' fields begin.
+std::size_t fields_at(const Plan& plan) {
+  return sizeof(CutlassEvtParams) + (own(plan).config.convolution ? sizeof(CutlassEvtWindow) : 0);
+}
+
+CutlassEvtWindow window_of(const Conv2d& c, const Extents& e) {
+  const auto narrow = [](std::int64_t x) { return static_cast<int>(x); };
+  CutlassEvtWindow to{};
+  to.images = narrow(c.n), to.h = narrow(c.h), to.w = narrow(c.w);
+  to.p = narrow(e.height), to.q = narrow(e.width), to.r = narrow(c.r), to.s = narrow(c.s);
+  to.stride_h = narrow(c.stride.h), to.stride_w = narrow(c.stride.w);
+  to.pad_top = narrow(c.pad.top), to.pad_left = narrow(c.pad.left);
+  to.pad_bottom = narrow(c.pad.bottom), to.pad_right = narrow(c.pad.right);
+  to.dilation_h = narrow(c.dilation.h), to.dilation_w = narrow(c.dilation.w);
+  return to;
+}
 
 class CutlassEvt final : public Family {
  public:
@@ -49,11 +66,11 @@ class CutlassEvt final : public Family {
     return cutlass_evt::standalone(own(plan), what, name);
   }
 
-  plan::Expected<std::size_t> parameter_bytes(const Plan&, const codegen::Kernel& kernel) const override {
+  plan::Expected<std::size_t> parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const override {
     if (kernel.fields.size() > most_fields)
       return plan::because(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}",
                                        kernel.fields.size(), most_fields));
-    return sizeof(CutlassEvtParams) + 8 * std::max<std::size_t>(1, kernel.fields.size());
+    return fields_at(plan) + 8 * std::max<std::size_t>(1, kernel.fields.size());
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override;
   void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const override;
@@ -79,12 +96,13 @@ ParameterBytes CutlassEvt::constants(const Plan& plan, const Launched& what) con
   const Extents e = extents(what.task.contraction());
   p.m = e.rows_per_image(), p.n = e.cols, p.k = what.task.conv.c, p.batch = e.images;
   if (!what.task.batched) p.m = e.rows(), p.batch = 1;  // one B for all rows
+  if (own(plan).config.convolution) bytes.at<CutlassEvtWindow>(sizeof(CutlassEvtParams)) = window_of(what.task.conv, e);
   p.sms = own(plan).sms;
   p.workspace_bytes = static_cast<i64>(plan.workspace_bytes);
   return bytes;
 }
 
-void CutlassEvt::fill(Parameter& to, const Plan&, const Launched& what, const Tensors& at) const {
+void CutlassEvt::fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& at) const {
   CutlassEvtParams& p = to.bytes.at<CutlassEvtParams>();
   const i64 row_a = what.task.columns_a ? p.m : p.k, row_b = what.task.columns_b ? p.n : p.k;
   p.pitch_a = at.activation_pitch != 0 ? at.activation_pitch : row_a;
@@ -96,7 +114,7 @@ void CutlassEvt::fill(Parameter& to, const Plan&, const Launched& what, const Te
   to.put_address(offsetof(CutlassEvtParams, b), at.filter);
   to.put_address(offsetof(CutlassEvtParams, d), at.output);
   to.put_address(offsetof(CutlassEvtParams, side), at.side);
-  to.put_fields(sizeof(CutlassEvtParams), at.fields);
+  to.put_fields(fields_at(plan), at.fields);
 }
 
 std::string CutlassEvt::reasons(const Plan& plan, const Workload& w) const {

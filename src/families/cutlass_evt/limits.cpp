@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include "families/cutlass_evt/problem.hpp"
 #include "families/cutlass_evt/warps.hpp"
@@ -99,7 +101,28 @@ std::optional<Refusal> refuse_shared(const Config& c, const Visitors& v, const W
       .exceeding(static_cast<double>(needed), static_cast<double>(w.device.shared_bytes));
 }
 
+// TMA's im2col loads: the filter's corner is 8 bits, its taps' offsets too, and pixels are strided by up to 8
+std::optional<Refusal> refuse_window_3x(const Config& c, const Conv2d& conv) {
+  if (!c.convolution) return {};
+  if (c.schedule != Schedule::warp_specialized || c.cluster_m * c.cluster_n != 1)
+    return broken("schedule", "order: CUTLASS's convolutions have order=warpspecialized alone, and cluster=1x1 here");
+  const auto fits = [](std::int64_t before, std::int64_t after, std::int64_t taps, std::int64_t dilation,
+                       std::int64_t stride) {
+    const std::int64_t reach = (taps - 1) * dilation;
+    return before <= 128 && after - reach >= -128 && after - reach <= 127 && reach < 255 && stride <= 8;
+  };
+  if (fits(conv.pad.top, conv.pad.bottom, conv.r, conv.dilation.h, conv.stride.h) &&
+      fits(conv.pad.left, conv.pad.right, conv.s, conv.dilation.w, conv.stride.w))
+    return {};
+  return broken("window",
+                "layout: TMA's im2col takes borders up to 128, (taps - 1) times dilation up to 128 beyond them, and "
+                "strides up to 8");
+}
+
 std::optional<Refusal> refuse_3x(const Config& c, const Workload& w) {
+  if (auto refusal = refuse_window_3x(c, w.task.conv)) return refusal;
+  if (!c.convolution && c.schedule == Schedule::warp_specialized)
+    return broken("schedule", "order: warpspecialized is that of convolutions; products have cooperative and pingpong");
   if (c.a == DType::tf32 && (w.task.columns_a || w.task.columns_b))
     return broken("layout",
                   "layout: tf32 matrices are multiplied along rows of k alone: A (m, k) and B (n, k). Transpose the "
@@ -113,7 +136,7 @@ std::optional<Refusal> refuse_3x(const Config& c, const Workload& w) {
   if (c.schedule == Schedule::cooperative && c.tile_m % 128 != 0)
     return broken("cooperative tile",
                   fmt::format("tile: {} rows; two cooperative warpgroups share a multiple of 128", c.tile_m));
-  if (c.schedule == Schedule::pingpong && c.tile_m * c.tile_n > 128 * 128)
+  if (c.schedule != Schedule::cooperative && c.tile_m * c.tile_n > 128 * 128)
     return broken("pingpong tile", fmt::format("registers: a warpgroup has a tile of {}x{} by itself; at most 128x128",
                                                c.tile_m, c.tile_n));
   if (c.tile_m * c.tile_n > 256 * 128)
@@ -141,7 +164,20 @@ std::optional<Refusal> refuse_grid(const Config& c, const Workload& w) {
                                     across, matrices, most));
 }
 
+// Iterators of CUTLASS 2.x have a bit for each of 32 taps along an extent, and offsets of 31 bits
+std::optional<Refusal> refuse_window_2x(const Config& c, const Conv2d& conv) {
+  if (!c.convolution) return {};
+  if (conv.r > 32 || conv.s > 32)
+    return broken("window",
+                  fmt::format("layout: a filter of {}x{} taps; CUTLASS 2.x takes up to 32x32", conv.r, conv.s));
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (conv.n * conv.h * conv.w * conv.c > most || conv.k * conv.r * conv.s * conv.c > most)
+    return broken("size", fmt::format("size: an operand has more than {} elements", most));
+  return {};
+}
+
 std::optional<Refusal> refuse_2x(const Config& c, const Workload& w) {
+  if (auto refusal = refuse_window_2x(c, w.task.conv)) return refusal;
   const auto is_extent = [](int x) { return x == 64 || x == 128 || x == 256; };
   if (!is_extent(c.tile_m) || !is_extent(c.tile_n))
     return broken("tile", fmt::format("tile: {}x{}; kernels of CUTLASS 2.x have 64, 128 or 256 rows and columns here",

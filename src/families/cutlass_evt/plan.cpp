@@ -35,7 +35,14 @@ std::string_view tested(Arch arch) {
   return "compiled, never run: nobody has checked what it computes";
 }
 
-std::string_view to_string(Schedule schedule) { return schedule == Schedule::pingpong ? "pingpong" : "cooperative"; }
+std::string_view to_string(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::pingpong: return "pingpong";
+    case Schedule::warp_specialized: return "warpspecialized";
+    case Schedule::cooperative: break;
+  }
+  return "cooperative";
+}
 
 std::string_view to_string(Raster raster) {
   switch (raster) {
@@ -52,7 +59,9 @@ std::span<const plan::PlanField> plan_fields() {
       {.name = "tile", .form = "ROWSxCOLUMNS, such as 128x128", .numbers = {8192, 2, 2}},
       {.name = "depth", .form = "128, 64 or 32", .words = {"128", "64", "32"}},
       {.name = "cluster", .form = "ROWSxCOLUMNS of CTAs, such as 2x1", .numbers = {8, 2, 2}},
-      {.name = "order", .form = "cooperative or pingpong", .words = {"cooperative", "pingpong"}},
+      {.name = "order",
+       .form = "cooperative, pingpong or warpspecialized",
+       .words = {"cooperative", "pingpong", "warpspecialized"}},
       {.name = "stages", .form = "a number, such as 4", .numbers = {32, 1, 1, '+'}},
       {.name = "raster", .form = "rows or channels", .words = {"rows", "channels"}},
       {.name = "swizzle_size", .form = "1, 2, 4 or 8", .words = {"1", "2", "4", "8"}},
@@ -64,10 +73,11 @@ std::span<const plan::PlanField> plan_fields() {
 
 std::string title_of(const EvtPlan& plan) {
   const Config& c = plan.config;
+  const char* conv = c.convolution ? " conv" : "";
   if (is_2x(c.arch))
-    return fmt::format("CUTLASS {} {}x{}x{}/{}{}", to_string(c.arch), c.tile_m, c.tile_n, c.tile_k, c.stages,
+    return fmt::format("CUTLASS {}{} {}x{}x{}/{}{}", to_string(c.arch), conv, c.tile_m, c.tile_n, c.tile_k, c.stages,
                        c.atomic ? " atomic, not repeatable" : "");
-  return fmt::format("CUTLASS {} {}x{}x{}{} {}{}{}", to_string(c.arch), c.tile_m, c.tile_n, c.tile_k,
+  return fmt::format("CUTLASS {}{} {}x{}x{}{} {}{}{}", to_string(c.arch), conv, c.tile_m, c.tile_n, c.tile_k,
                      c.stages == 0 ? "" : fmt::format("/{}", c.stages), to_string(c.schedule),
                      c.cluster_m * c.cluster_n == 1 ? "" : fmt::format(" cluster {}x{}", c.cluster_m, c.cluster_n),
                      c.atomic ? " atomic, not repeatable" : "");

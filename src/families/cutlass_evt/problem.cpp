@@ -18,12 +18,6 @@ constexpr std::size_t vector_bytes = 16;  // of TMA's rows, and of the visitors'
 bool is_word(DType t) { return t == DType::f32 || t == DType::tf32; }
 bool is_factor(DType t) { return t == DType::bf16 || t == DType::f16 || is_word(t); }
 
-bool is_product(const plan::ConvTask& t) {
-  const Conv2d& c = t.conv;
-  return !t.transposed && !t.volume && c.r == 1 && c.s == 1 && c.groups == 1 && c.stride == Pair(1) &&
-         c.pad == Margins(0) && (c.layout == Layout::nhwc || (c.h == 1 && c.w == 1));
-}
-
 void check_row(const char* what, std::int64_t elements, DType t, Reasons& reasons) {
   const std::size_t bytes = static_cast<std::size_t>(elements) * size_of(t);
   if (bytes % vector_bytes != 0)
@@ -33,26 +27,37 @@ void check_row(const char* what, std::int64_t elements, DType t, Reasons& reason
         what, elements, to_string(t), bytes, vector_bytes));
 }
 
+bool is_convolution(const plan::ConvTask& t) {
+  return !t.transposed && !t.volume && !t.batched && t.conv.groups == 1 && t.conv.layout == Layout::nhwc;
+}
+
+std::optional<std::string> foreign_contraction(const plan::ConvTask& t) {
+  if (t.products != 1) return "contraction: a dual product; multiply twice";
+  if (is_product(t) || is_convolution(t)) return std::nullopt;
+  if (t.transposed)
+    return "contraction: a transposed convolution; CUTLASS's dgrad with a stride is accepted by its headers and wrong, "
+           "so "
+           "this family has none";
+  return "contraction: this family multiplies matrices and convolves images NHWC of one group; groups, NCHW and "
+         "volumes "
+         "have no kernel in it";
+}
+
 void check_factors(const plan::ConvTask& t, Reasons& reasons) {
   const Conv2d& c = t.conv;
-  if (!is_product(t)) {
-    reasons.emplace_back(
-        "contraction: this family multiplies matrices; convolutions of more than one tap, strides, borders, groups and "
-        "volumes have no kernel in it");
+  if (auto foreign = foreign_contraction(t)) {
+    reasons.push_back(*std::move(foreign));
     return;
   }
-  if (t.products != 1) {
-    reasons.emplace_back("contraction: a dual product; multiply twice");
-    return;
-  }
+  if (!is_product(t) && is_word(c.dtype_x)) reasons.emplace_back("dtypes: convolutions here are of bf16 or f16");
   if (!(c.dtype_x == c.dtype_w || (is_word(c.dtype_x) && is_word(c.dtype_w))) || !is_factor(c.dtype_x))
     reasons.push_back(
         fmt::format("dtypes: the operands are {} and {}; expected both bf16, both f16 or both f32, "
                     "which is multiplied as tf32",
                     to_string(c.dtype_x), to_string(c.dtype_w)));
   const Extents e = extents(t.contraction());
-  check_row("A", t.columns_a ? e.rows_per_image() : c.c, c.dtype_x, reasons);
-  check_row("B", t.columns_b ? c.k : c.c, c.dtype_w, reasons);
+  check_row(is_product(t) ? "A" : "x", t.columns_a ? e.rows_per_image() : c.c, c.dtype_x, reasons);
+  check_row(is_product(t) ? "B" : "w", t.columns_b ? c.k : c.c, c.dtype_w, reasons);
   for (const auto& [what, extent] :
        {std::pair{"rows", e.rows()}, {"columns", e.cols}, {"k", c.c}, {"matrices", e.images}})
     if (extent > int_limit)
@@ -77,14 +82,18 @@ void check_images(const Visitors& v, const plan::ConvTask& t, Reasons& reasons) 
     const bool vector = each.per_batch && (each.kind == VisitorKind::row || each.kind == VisitorKind::row_reduction ||
                                            each.kind == VisitorKind::scalar_reduction);
     if (scalar || vector)
-      reasons.push_back(
-          fmt::format("layout: {} has a value for each of {} images, which are rows of one matrix here; "
-                      "multiply them as a batch",
-                      each.name, t.conv.n));
+      reasons.push_back(fmt::format("layout: {} has a value for each of {} images, which are rows of one matrix here{}",
+                                    each.name, t.conv.n, is_product(t) ? "; multiply them as a batch" : ""));
   }
 }
 
 }  // namespace
+
+bool is_product(const plan::ConvTask& t) {
+  const Conv2d& c = t.conv;
+  return !t.transposed && !t.volume && c.r == 1 && c.s == 1 && c.groups == 1 && c.stride == Pair(1) &&
+         c.pad == Margins(0) && (c.layout == Layout::nhwc || (c.h == 1 && c.w == 1));
+}
 
 std::optional<Refusal> refuse_device(const plan::Device& d) {
   if (d.major >= 8) return {};
@@ -127,7 +136,7 @@ std::vector<std::string> refuse(const Workload& w) {
   if (!visitors) {
     const auto& why = visitors.refusal().reasons;
     reasons.insert(reasons.end(), why.begin(), why.end());
-  } else if (is_product(w.task)) {
+  } else if (!foreign_contraction(w.task)) {
     check_matrices(*visitors, w.task.conv.k, reasons);
     check_images(*visitors, w.task, reasons);
   }

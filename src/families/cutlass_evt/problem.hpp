@@ -13,6 +13,9 @@
 
 namespace unisono::families::cutlass_evt {
 
+/// Whether matrices are multiplied: a convolution of one tap without strides and borders is that, too.
+bool is_product(const plan::ConvTask& task);
+
 /// Why there are no kernels for a device; nothing: there are.
 std::optional<Refusal> refuse_device(const plan::Device& device);
 /// What kernels for a device are compiled for where nothing else is asked for.

@@ -64,6 +64,31 @@ std::vector<int> results_of(const Visitors& v) {
   return results;
 }
 
+// The sum that one element takes
+std::string sum_text(const Config& c) {
+  if (c.convolution)
+    return "    const CutlassEvtWindow& o = p.window;\n"
+           "    const long long q = row % o.q, y = row / o.q % o.p, image = row / o.q / o.p;\n"
+           "    for (long long r = 0; r < o.r; ++r)\n"
+           "        for (long long s = 0; s < o.s; ++s) {\n"
+           "            const long long at_h = y * o.stride_h + r * o.dilation_h - o.pad_top;\n"
+           "            const long long at_w = q * o.stride_w + s * o.dilation_w - o.pad_left;\n"
+           "            if (at_h < 0 || at_h >= o.h || at_w < 0 || at_w >= o.w) continue;\n"
+           "            const ElementA* x = static_cast<const ElementA*>(p.to.a) + ((image * o.h + at_h) * o.w + at_w) "
+           "* "
+           "p.to.pitch_a;\n"
+           "            const ElementB* w = static_cast<const ElementB*>(p.to.b) + ((column * o.r + r) * o.s + s) * "
+           "k;\n"
+           "            for (long long d = 0; d < k; ++d) sum += double(float(x[d])) * double(float(w[d]));\n"
+           "        }\n";
+  return fmt::format(
+      "    for (long long d = 0; d < k; ++d)\n"
+      "        sum += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"
+      "               double(float(static_cast<const ElementB*>(p.to.b)[l * p.to.step_b + {}]));\n",
+      c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d",
+      c.columns_b ? "d * p.to.pitch_b + column" : "column * p.to.pitch_b + d");
+}
+
 std::string kernel_text(const Visitors& v, const Config& c) {
   std::string text =
       "using One = cutlass::Array<float, 1>;\n"
@@ -79,12 +104,7 @@ std::string kernel_text(const Visitors& v, const Config& c) {
       "    if (i >= elements) return;\n"
       "    const long long column = i % n, row = i / n % m, l = i / n / m;\n"
       "    double sum = 0;\n";
-  text += fmt::format(
-      "    for (long long d = 0; d < k; ++d)\n"
-      "        sum += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"
-      "               double(float(static_cast<const ElementB*>(p.to.b)[l * p.to.step_b + {}]));\n",
-      c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d",
-      c.columns_b ? "d * p.to.pitch_b + column" : "column * p.to.pitch_b + d");
+  text += sum_text(c);
   for (std::size_t at = 0; at < v.list.size(); ++at)
     text += fmt::format("    const float v{} = {};  // {}\n", at, value_text(v.list[at]), label_of(v.list[at]));
   const std::vector<int> results = results_of(v);
@@ -228,7 +248,10 @@ std::string problem_text(const Config& c, const plan::ConvTask& task, std::size_
   const Extents e = extents(task.contraction());
   const std::int64_t batch = task.batched ? e.images : 1, m = task.batched ? e.rows_per_image() : e.rows();
   const std::int64_t n = e.cols, k = task.conv.c;
-  return fmt::format(
+  const Conv2d& conv = task.conv;
+  const std::int64_t elements_a = c.convolution ? conv.n * conv.h * conv.w * k : batch * m * k;
+  const std::int64_t elements_b = n * k * (c.convolution ? conv.r * conv.s : batch);
+  std::string text = fmt::format(
       "}}  // namespace unisono::evt\n\n"
       "int main() {{\n"
       "    using namespace unisono::evt;\n"
@@ -239,8 +262,13 @@ std::string problem_text(const Config& c, const plan::ConvTask& task, std::size_
       "    succeed(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0), \"asking for the SMs\");\n"
       "    p.to.sms = sms, p.to.workspace_bytes = {};\n"
       "    const long long elements = p.to.batch * p.to.m * p.to.n;\n"
-      "    p.to.a = filled<ElementA>(p.to.batch * p.to.step_a), p.to.b = filled<ElementB>(p.to.batch * p.to.step_b);\n",
-      m, n, k, batch, c.columns_a ? m : k, c.columns_b ? n : k, n, m * k, n * k, workspace);
+      "    p.to.a = filled<ElementA>({}), p.to.b = filled<ElementB>({});\n",
+      m, n, k, batch, c.columns_a ? m : k, c.columns_b ? n : k, n, m * k, n * k, workspace, elements_a, elements_b);
+  if (c.convolution)
+    text += fmt::format("    p.window = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0}};\n", conv.n,
+                        conv.h, conv.w, e.height, e.width, conv.r, conv.s, conv.stride.h, conv.stride.w, conv.pad.top,
+                        conv.pad.left, conv.pad.bottom, conv.pad.right, conv.dilation.h, conv.dilation.w);
+  return text;
 }
 
 std::string main_text(const Visitors& v, const Config& c, const plan::ConvTask& task, std::size_t workspace) {

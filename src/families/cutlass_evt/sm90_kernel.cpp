@@ -9,7 +9,9 @@
 namespace unisono::families::cutlass_evt {
 namespace {
 
-std::string_view schedule_name(Schedule s) { return s == Schedule::pingpong ? "Pingpong" : "Cooperative"; }
+std::string_view schedule_name(Schedule s) {
+  return s == Schedule::pingpong ? "Pingpong" : s == Schedule::cooperative ? "Cooperative" : "";
+}
 
 const char* raster_name(Raster r) {
   switch (r) {
@@ -22,22 +24,60 @@ const char* raster_name(Raster r) {
 
 // Only what these kernels need: reading all of CUTLASS's builders takes as long as compiling the kernel
 std::string includes(const Config& c) {
-  return fmt::format(
+  std::string text =
       "#include <cute/tensor.hpp>\n"
       "#include <cutlass/cutlass.h>\n"
       "#include <cutlass/cluster_launch.hpp>\n"
-      "#include <cutlass/device_kernel.h>\n"
+      "#include <cutlass/device_kernel.h>\n";
+  if (c.convolution)
+    text +=
+        "#include <cutlass/kernel_hardware_info.h>\n"
+        "#include <cutlass/conv/collective/collective_builder.hpp>\n"
+        "#include <cutlass/conv/convolution.h>\n"
+        "#include <cutlass/conv/kernel/conv_universal.hpp>\n";
+  text +=
       "#include <cutlass/epilogue/collective/collective_builder.hpp>\n"
-      "#include <cutlass/epilogue/fusion/sm90_callbacks_tma_warpspecialized.hpp>\n"
-      "#include <cutlass/gemm/collective/collective_builder_decl.hpp>\n"
-      "#include <cutlass/gemm/collective/collective_mma_decl.hpp>\n"
-      "#include <cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp>\n"
-      "#include <cutlass/gemm/collective/builders/sm90_gmma_builder.inl>\n"
-      "#include <cutlass/gemm/kernel/gemm_universal_decl.h>\n"
-      "#include <cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_{}.hpp>\n\n"
-      "#include \"unisono/epilogue/math.cuh\"\n"
-      "#include \"unisono/params/cutlass_evt_params.cuh\"\n\n",
-      to_string(c.schedule));
+      "#include <cutlass/epilogue/fusion/sm90_callbacks_tma_warpspecialized.hpp>\n";
+  if (!c.convolution)
+    text += fmt::format(
+        "#include <cutlass/gemm/collective/collective_builder_decl.hpp>\n"
+        "#include <cutlass/gemm/collective/collective_mma_decl.hpp>\n"
+        "#include <cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp>\n"
+        "#include <cutlass/gemm/collective/builders/sm90_gmma_builder.inl>\n"
+        "#include <cutlass/gemm/kernel/gemm_universal_decl.h>\n"
+        "#include <cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_{}.hpp>\n",
+        to_string(c.schedule));
+  return text +
+         "\n#include \"unisono/epilogue/math.cuh\"\n"
+         "#include \"unisono/params/cutlass_evt_params.cuh\"\n\n";
+}
+
+std::string main_loop(const Config& c) {
+  const char* space = c.convolution ? "conv" : "gemm";
+  const std::string stages =
+      c.stages == 0
+          ? fmt::format(
+                "cutlass::{}::collective::StageCountAutoCarveout<int(sizeof(typename Epilogue::SharedStorage))>", space)
+          : fmt::format("cutlass::{}::collective::StageCount<{}>", space, c.stages);
+  if (c.convolution)
+    return fmt::format(
+        "using Problem = cutlass::conv::ConvProblemShape<cutlass::conv::Operator::kFprop, 2>;\n"
+        "using MainLoop = typename cutlass::conv::collective::CollectiveBuilder<\n"
+        "    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, cutlass::conv::Operator::kFprop,\n"
+        "    ElementA, cutlass::layout::TensorNHWC, {}, ElementB, cutlass::layout::TensorNHWC, {}, float, TileShape,\n"
+        "    ClusterShape, {},\n"
+        "    cutlass::conv::KernelImplicitTmaWarpSpecializedSm90>::CollectiveOp;\n"
+        "using Kernel = cutlass::conv::kernel::ConvUniversal<Problem, MainLoop, Epilogue>;\n\n",
+        alignment_of(c.a), alignment_of(c.b), stages);
+  return fmt::format(
+      "using MainLoop = typename cutlass::gemm::collective::CollectiveBuilder<\n"
+      "    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp,\n"
+      "    ElementA, cutlass::layout::{}, {}, ElementB, cutlass::layout::{}, {}, float, TileShape, ClusterShape,\n"
+      "    {},\n"
+      "    cutlass::gemm::KernelTmaWarpSpecialized{}>::CollectiveOp;\n"
+      "using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, MainLoop, Epilogue>;\n\n",
+      c.columns_a ? "ColumnMajor" : "RowMajor", alignment_of(c.a), c.columns_b ? "RowMajor" : "ColumnMajor",
+      alignment_of(c.b), stages, schedule_name(c.schedule));
 }
 
 std::string types(const Config& c, const Visitors& v, const Tree& tree) {
@@ -45,15 +85,15 @@ std::string types(const Config& c, const Visitors& v, const Tree& tree) {
                                                : fmt::format("Shape<_{}, _{}>", c.subtile_m, c.subtile_n);
   const DType element_c = v.source_field ? v.element_c : v.element_d;
   std::string text = fmt::format(
-      "using TileShape = Shape<_{}, _{}, _{}>;\n"
+      "using TileShape = Shape<_{}, _{}, {}>;\n"
       "using ClusterShape = Shape<_{}, _{}, _1>;\n"
       "using ElementA = {};\n"
       "using ElementB = {};\n"
       "using ElementC = {};\n"
       "using ElementD = {};\n"
       "constexpr auto kRound = cutlass::FloatRoundStyle::round_to_nearest;\n\n",
-      c.tile_m, c.tile_n, c.tile_k, c.cluster_m, c.cluster_n, factor_name(c.a), factor_name(c.b),
-      element_name(element_c), element_name(v.element_d));
+      c.tile_m, c.tile_n, c.convolution ? fmt::format("Shape<_{}>", c.tile_k) : fmt::format("_{}", c.tile_k),
+      c.cluster_m, c.cluster_n, factor_name(c.a), factor_name(c.b), element_name(element_c), element_name(v.element_d));
   text += functor_definitions(v);
   text += fmt::format("using Visitors = {};\n\n", tree_type(sm90_dialect(), v, tree, ""));
   text += fmt::format(
@@ -64,25 +104,15 @@ std::string types(const Config& c, const Visitors& v, const Tree& tree) {
       "    cutlass::epilogue::TmaWarpSpecialized{}, Visitors>::CollectiveOp;\n",
       subtile, v.source_field ? "ElementC" : "void", alignment_of(element_c), alignment_of(v.element_d),
       c.schedule == Schedule::cooperative ? "Cooperative" : "");
-  const std::string stages =
-      c.stages == 0 ? "cutlass::gemm::collective::StageCountAutoCarveout<int(sizeof(typename Epilogue::SharedStorage))>"
-                    : fmt::format("cutlass::gemm::collective::StageCount<{}>", c.stages);
-  text += fmt::format(
-      "using MainLoop = typename cutlass::gemm::collective::CollectiveBuilder<\n"
-      "    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp,\n"
-      "    ElementA, cutlass::layout::{}, {}, ElementB, cutlass::layout::{}, {}, float, TileShape, ClusterShape,\n"
-      "    {},\n"
-      "    cutlass::gemm::KernelTmaWarpSpecialized{}>::CollectiveOp;\n"
-      "using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, MainLoop, Epilogue>;\n\n",
-      c.columns_a ? "ColumnMajor" : "RowMajor", alignment_of(c.a), c.columns_b ? "RowMajor" : "ColumnMajor",
-      alignment_of(c.b), stages, schedule_name(c.schedule));
-  return text;
+  return text + main_loop(c);
+}
+
+std::string source_of(const Visitors& v) {
+  return v.source_field ? fmt::format("address<const ElementC>(p, {})", *v.source_field) : "nullptr";
 }
 
 std::string arguments(const Config& c, const Visitors& v, const Tree& tree) {
   const std::string d = result_address(v.store_place, "ElementD", v.store_field);
-  const std::string source =
-      v.source_field ? fmt::format("address<const ElementC>(p, {})", *v.source_field) : "nullptr";
   std::string text =
       "typename Kernel::Arguments arguments(const Parameter& p) {\n"
       "    const std::int64_t m = p.to.m, n = p.to.n;\n";
@@ -97,7 +127,7 @@ std::string arguments(const Config& c, const Visitors& v, const Tree& tree) {
       "        {{visitors, {}, {{n, _1{{}}, m * n}}, {}, {}}}}};\n"
       "    all.hw_info.sm_count = int(p.to.sms);\n",
       c.columns_a ? "_1{}, p.to.pitch_a" : "p.to.pitch_a, _1{}",
-      c.columns_b ? "_1{}, p.to.pitch_b" : "p.to.pitch_b, _1{}", source, d, result_stride(v.store_place));
+      c.columns_b ? "_1{}, p.to.pitch_b" : "p.to.pitch_b, _1{}", source_of(v), d, result_stride(v.store_place));
   text += fmt::format(
       "    using Raster = cutlass::gemm::kernel::detail::RasterOrderOptions;\n"
       "    all.scheduler.raster_order = Raster::{};\n"
@@ -108,9 +138,7 @@ std::string arguments(const Config& c, const Visitors& v, const Tree& tree) {
   return text;
 }
 
-// 0, a cutlass::Status, or 1000 and a cudaError_t
-constexpr const char* launch =
-    R"~(int run(const Parameter& p, cudaStream_t stream) {
+constexpr const char* run = R"~(int run(const Parameter& p, cudaStream_t stream) {
     const auto all = arguments(p);
     if (!Kernel::can_implement(all)) return int(cutlass::Status::kErrorInvalidProblem);
     const std::size_t bytes = Kernel::get_workspace_size(all);
@@ -120,7 +148,42 @@ constexpr const char* launch =
     const cutlass::Status status = Kernel::initialize_workspace(all, p.to.workspace, stream);
     if (status != cutlass::Status::kSuccess) return int(status);
     auto params = Kernel::to_underlying_arguments(all, p.to.workspace);
-    constexpr int shared = Kernel::SharedStorageSize;
+)~";
+
+// A convolution's kernel leaves the visitors' workspace to its caller, and is given the images' rows as those of one
+// matrix, which is how it counts them itself
+std::string run_convolution(const Visitors& v, const Tree& tree) {
+  std::string text =
+      "int run(const Parameter& p, cudaStream_t stream) {\n"
+      "    const CutlassEvtWindow& o = p.window;\n"
+      "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k, pixel = p.to.pitch_a;\n"
+      "    const Problem problem(cutlass::conv::Mode::kCrossCorrelation, {o.images, o.h, o.w, int(c)},\n"
+      "                      {o.h * o.w * pixel, o.w * pixel, pixel, 1}, {int(n), o.r, o.s, int(c)},\n"
+      "                      {o.r * o.s * c, o.s * c, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},\n"
+      "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n"
+      "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
+      "    const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix\n";
+  text +=
+      fmt::format("    typename Visitors::Arguments visitors{};\n", tree_arguments(sm90_dialect(), v, tree, "    "));
+  text += fmt::format(
+      "    const typename MainLoop::Arguments operands{{static_cast<const ElementA*>(p.to.a),\n"
+      "                                               static_cast<const ElementB*>(p.to.b)}};\n"
+      "    const typename Epilogue::Arguments results{{visitors, {}, {{n, _1{{}}, m * n}}, {}, {}}};\n",
+      source_of(v), result_address(v.store_place, "ElementD", v.store_field), result_stride(v.store_place));
+  return text + R"~(    if (!MainLoop::can_implement(problem, operands) || !Epilogue::can_implement(shape, results))
+        return int(cutlass::Status::kErrorInvalidProblem);
+    const std::size_t bytes = Epilogue::get_workspace_size(shape, results);
+    if (bytes > std::size_t(p.to.workspace_bytes)) return int(cutlass::Status::kErrorWorkspaceNull);
+    if (bytes > 0)
+        if (const cudaError_t error = cudaMemsetAsync(p.to.workspace, 0, bytes, stream)) return 1000 + int(error);
+    const cutlass::Status status = Epilogue::initialize_workspace(shape, results, p.to.workspace, stream);
+    if (status != cutlass::Status::kSuccess) return int(status);
+    typename Kernel::Params params{tiled, MainLoop::to_underlying_arguments(problem, operands, nullptr),
+                                   Epilogue::to_underlying_arguments(shape, results, p.to.workspace)};
+)~";
+}
+
+constexpr const char* launch = R"~(    constexpr int shared = Kernel::SharedStorageSize;
     const void* kernel = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
     if (const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared))
         return 1000 + int(error);
@@ -135,7 +198,9 @@ constexpr const char* launch =
 }  // namespace
 
 KernelText sm90_kernel(const Config& c, const Visitors& v, const Tree& tree) {
-  return {.includes = includes(c), .types = types(c, v, tree), .host = arguments(c, v, tree) + launch};
+  return {.includes = includes(c),
+          .types = types(c, v, tree),
+          .host = (c.convolution ? run_convolution(v, tree) : arguments(c, v, tree) + run) + launch};
 }
 
 }  // namespace unisono::families::cutlass_evt

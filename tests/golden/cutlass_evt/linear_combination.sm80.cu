@@ -63,7 +63,7 @@ CUTLASS_HOST_DEVICE float number(const Parameter& p, int field) {
     return value;
 }
 
-typename Kernel::Arguments arguments(const Parameter& p) {
+int run(const Parameter& p, cudaStream_t stream) {
     const std::int64_t m = p.to.m, n = p.to.n;
     typename Visitors::Arguments visitors{
         {
@@ -81,13 +81,9 @@ typename Kernel::Arguments arguments(const Parameter& p) {
         },
         {static_cast<cutlass::bfloat16_t*>(p.to.d), {p.to.pitch_d, _1{}, m * p.to.pitch_d}},  // AuxStore D
     };
-    return typename Kernel::Arguments(
+    const typename Kernel::Arguments all(
         cutlass::gemm::GemmUniversalMode::kBatched, {int(m), int(n), int(p.to.k)}, int(p.to.batch), visitors,
         p.to.a, p.to.b, nullptr, nullptr, p.to.step_a, p.to.step_b, 0, 0, p.to.pitch_a, p.to.pitch_b, n, n);
-}
-
-int run(const Parameter& p, cudaStream_t stream) {
-    const auto all = arguments(p);
     const cutlass::Status status = Kernel::can_implement(all);
     if (status != cutlass::Status::kSuccess) return int(status);
     const typename Kernel::Params params(all, int(p.to.sms), 1);

@@ -128,6 +128,34 @@ TEST_F(EvtFamily, TellsALaunchItsProblem) {
   EXPECT_EQ(parameter.sites.size(), 4u) << "each can be bound anew";
 }
 
+TEST_F(EvtFamily, TellsALaunchItsConvolution) {
+  Conv2d conv = test::convolution();
+  conv.stride = 2, conv.pad = {1, 2, 0, 3};
+  task = plan::as_convolution(conv), epilogue = test::epilogue_of(biased, conv);
+  const PlanPointer plan = chosen("family=cutlass_evt");
+  EXPECT_THAT(title(*plan), HasSubstr("sm90a conv"));
+  const codegen::Kernel kernel = family().generate(*plan, epilogue, {});
+  EXPECT_EQ(family().parameter_bytes(*plan, kernel).value(), sizeof(CutlassEvtParams) + sizeof(CutlassEvtWindow) + 8);
+  Parameter parameter{.bytes = family().constants(*plan, {task, epilogue, kernel}), .maps = {}, .sites = {}};
+  int x = 0;
+  Tensors tensors{.activation = {&x, 0}, .activation_pitch = 48};
+  tensors.fields.add(7, 3);
+  family().fill(parameter, *plan, {task, epilogue, kernel}, tensors);
+  const CutlassEvtParams& p = parameter.bytes.at<CutlassEvtParams>();
+  const CutlassEvtWindow& o = parameter.bytes.at<CutlassEvtWindow>(sizeof(CutlassEvtParams));
+  EXPECT_EQ(p.m, 2 * o.p * o.q);
+  EXPECT_EQ(p.n, 72);
+  EXPECT_EQ(p.k, 40);
+  EXPECT_EQ(p.batch, 1);
+  EXPECT_EQ(p.pitch_a, 48);
+  EXPECT_EQ(o.images, 2);
+  EXPECT_EQ(o.h, 17);
+  EXPECT_EQ(o.p, (17 + 1 + conv.pad.bottom - 3) / 2 + 1);
+  EXPECT_EQ(o.stride_w, 2);
+  EXPECT_EQ(o.pad_left, conv.pad.left);
+  EXPECT_EQ(parameter.bytes.at<std::uint64_t>(sizeof(CutlassEvtParams) + sizeof(CutlassEvtWindow)), 7u);
+}
+
 TEST_F(EvtFamily, NeedsAWorkspaceForReductionsAlone) {
   EXPECT_EQ(chosen("family=cutlass_evt")->workspace_bytes, 0u);
   epilogue = test::epilogue_of("store acc as y : bf16\nstore sum(acc, over=m, per=b) as s : f32",

@@ -37,6 +37,16 @@ TEST_P(EvtGolden, IsAsRecordedForSm80) {
   EXPECT_EQ(kernel.library, codegen::Library{"compute_80"});
 }
 
+// The first graph behind a convolution: conv.cu and conv.sm80.cu
+TEST(EvtGoldenConvolution, IsAsRecorded) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/conv";
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::convolution());
+  Config config{.convolution = true, .schedule = Schedule::warp_specialized, .atomic = true};
+  unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
+  config = {.arch = Arch::sm80, .convolution = true, .tile_k = 32, .stages = 4, .atomic = true};
+  unisono::test::expect_golden(stem + ".sm80.cu", generate(e, config, {}).source);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, EvtGolden, testing::ValuesIn(cases),
                          [](const auto& of) { return std::string(of.param); });
 

@@ -61,17 +61,46 @@ TEST(EvtRefusal, Layout) {
 }
 
 TEST(EvtRefusal, Contraction) {
-  const Conv2d conv{.n = 1,
-                    .h = 16,
-                    .w = 16,
-                    .c = 64,
-                    .k = 64,
-                    .r = 3,
-                    .s = 3,
-                    .pad = 1,
-                    .dtype_x = DType::bf16,
-                    .dtype_w = DType::bf16};
+  Conv2d conv = test::convolution();
+  EXPECT_EQ(refused(conv, bare), "");
+  conv.groups = 2;
   EXPECT_THAT(refused(conv, bare), HasSubstr("contraction: "));
+  conv = test::convolution(), conv.layout = Layout::nchw;
+  EXPECT_THAT(refused(conv, bare), HasSubstr("contraction: "));
+  const ConvTranspose2d strided{.n = 1,
+                                .h = 16,
+                                .w = 16,
+                                .c = 64,
+                                .k = 64,
+                                .r = 3,
+                                .s = 3,
+                                .stride = 2,
+                                .pad = 1,
+                                .dtype_x = DType::bf16,
+                                .dtype_w = DType::bf16};
+  EXPECT_THAT(refused(strided, bare), HasSubstr("contraction: a transposed convolution"));
+}
+
+TEST(EvtRefusal, Convolutions) {
+  Conv2d conv = test::convolution();
+  conv.c = 36;
+  EXPECT_THAT(refused(conv, bare), HasSubstr("alignment: rows of x are 36 elements of bf16"));
+  conv = test::convolution(), conv.dtype_x = conv.dtype_w = DType::tf32;
+  EXPECT_THAT(refused(conv, bare), HasSubstr("dtypes: "));
+  conv = test::convolution();
+  EXPECT_THAT(refused(conv, "store acc * gain[b,n] as y : bf16"), HasSubstr("layout: gain has a value for each of 2"));
+  EXPECT_EQ(refused_plan(bare, "", conv), "");
+  EXPECT_EQ(refused_plan(bare, "arch=sm80", conv), "");
+  EXPECT_THAT(refused_plan(bare, "order=cooperative", conv), HasSubstr("order=warpspecialized alone"));
+  EXPECT_THAT(refused_plan(bare, "cluster=2x1", conv), HasSubstr("order=warpspecialized alone"));
+  EXPECT_THAT(refused_plan(bare, "order=warpspecialized"), HasSubstr("warpspecialized is that of convolutions"));
+  EXPECT_THAT(refused_plan(bare, "tile=128x256", conv), HasSubstr("registers: "));
+  conv.stride = 9;
+  EXPECT_THAT(refused_plan(bare, "", conv), HasSubstr("layout: TMA's im2col"));
+  EXPECT_EQ(refused_plan(bare, "arch=sm80", conv), "");
+  conv = test::convolution(), conv.r = 33, conv.pad = 16;
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", conv), HasSubstr("layout: a filter of 33x3 taps"));
+  EXPECT_EQ(refused_plan(bare, "", conv), "");
 }
 
 TEST(EvtRefusal, Nodes) {
