@@ -34,6 +34,12 @@ constexpr std::array shapes_2x{
     Shape{64, 128, 1, 1, Schedule::cooperative},  Shape{64, 64, 1, 1, Schedule::cooperative},
 };
 
+constexpr std::array shapes_sm100{
+    Shape{128, 128, 1, 1, Schedule::warp_specialized},
+    Shape{128, 256, 1, 1, Schedule::warp_specialized},
+    Shape{128, 64, 1, 1, Schedule::warp_specialized},
+    Shape{64, 128, 1, 1, Schedule::warp_specialized},
+};
 constexpr std::array convolutions_3x{
     Shape{128, 128, 1, 1, Schedule::warp_specialized}, Shape{64, 256, 1, 1, Schedule::warp_specialized},
     Shape{64, 128, 1, 1, Schedule::warp_specialized},  Shape{128, 64, 1, 1, Schedule::warp_specialized},
@@ -167,6 +173,8 @@ std::vector<Candidate> candidates(const Family& family, const Workload& w, const
   };
   if (is_2x(arch))
     std::ranges::for_each(shapes_2x, add);
+  else if (arch == Arch::sm100a)
+    std::ranges::for_each(shapes_sm100, add);
   else if (!is_product(w.task))
     std::ranges::for_each(convolutions_3x, add);
   else

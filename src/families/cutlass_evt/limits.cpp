@@ -104,8 +104,6 @@ std::optional<Refusal> refuse_shared(const Config& c, const Visitors& v, const W
 // TMA's im2col loads: the filter's corner is 8 bits, its taps' offsets too, and pixels are strided by up to 8
 std::optional<Refusal> refuse_window_3x(const Config& c, const Conv2d& conv) {
   if (!c.convolution) return {};
-  if (c.schedule != Schedule::warp_specialized || c.cluster_m * c.cluster_n != 1)
-    return broken("schedule", "order: CUTLASS's convolutions have order=warpspecialized alone, and cluster=1x1 here");
   const auto fits = [](std::int64_t before, std::int64_t after, std::int64_t taps, std::int64_t dilation,
                        std::int64_t stride) {
     const std::int64_t reach = (taps - 1) * dilation;
@@ -119,10 +117,29 @@ std::optional<Refusal> refuse_window_3x(const Config& c, const Conv2d& conv) {
                 "strides up to 8");
 }
 
+std::optional<Refusal> refuse_schedule(const Config& c) {
+  const bool alone = c.convolution || c.arch == Arch::sm100a;
+  if (alone != (c.schedule == Schedule::warp_specialized))
+    return broken("schedule", fmt::format("order: {}; on arch={} CUTLASS's {} have {}", to_string(c.schedule),
+                                          to_string(c.arch), c.convolution ? "convolutions" : "products",
+                                          alone ? "warpspecialized alone" : "cooperative and pingpong"));
+  if (alone && c.cluster_m * c.cluster_n != 1)
+    return broken("cluster", fmt::format("cluster: {}x{}; with order=warpspecialized CTAs work by themselves, 1x1",
+                                         c.cluster_m, c.cluster_n));
+  return {};
+}
+
+// Accumulators are in tensor memory
+std::optional<Refusal> refuse_sm100(const Config& c) {
+  if (c.tile_m > 128)
+    return broken("tile", fmt::format("tile: {} rows; an SM multiplies 64 or 128 by itself", c.tile_m));
+  if (c.subtile_m != 0) return broken("subtile", "subtile: on arch=sm100a CUTLASS chooses it; leave it out");
+  return {};
+}
+
 std::optional<Refusal> refuse_3x(const Config& c, const Workload& w) {
   if (auto refusal = refuse_window_3x(c, w.task.conv)) return refusal;
-  if (!c.convolution && c.schedule == Schedule::warp_specialized)
-    return broken("schedule", "order: warpspecialized is that of convolutions; products have cooperative and pingpong");
+  if (auto refusal = refuse_schedule(c)) return refusal;
   if (c.a == DType::tf32 && (w.task.columns_a || w.task.columns_b))
     return broken("layout",
                   "layout: tf32 matrices are multiplied along rows of k alone: A (m, k) and B (n, k). Transpose the "
@@ -136,6 +153,7 @@ std::optional<Refusal> refuse_3x(const Config& c, const Workload& w) {
   if (c.schedule == Schedule::cooperative && c.tile_m % 128 != 0)
     return broken("cooperative tile",
                   fmt::format("tile: {} rows; two cooperative warpgroups share a multiple of 128", c.tile_m));
+  if (c.arch == Arch::sm100a) return refuse_sm100(c);
   if (c.schedule != Schedule::cooperative && c.tile_m * c.tile_n > 128 * 128)
     return broken("pingpong tile", fmt::format("registers: a warpgroup has a tile of {}x{} by itself; at most 128x128",
                                                c.tile_m, c.tile_n));

@@ -9,8 +9,20 @@
 namespace unisono::families::cutlass_evt {
 namespace {
 
-std::string_view schedule_name(Schedule s) {
-  return s == Schedule::pingpong ? "Pingpong" : s == Schedule::cooperative ? "Cooperative" : "";
+bool is_sm100(const Config& c) { return c.arch == Arch::sm100a; }
+const char* tag_of(const Config& c) { return is_sm100(c) ? "Sm100" : "Sm90"; }
+
+// Of main loops
+std::string schedule_of(const Config& c) {
+  if (c.convolution)
+    return fmt::format("cutlass::conv::KernelImplicitTmaWarpSpecialized{}", is_sm100(c) ? "1SmSm100" : "Sm90");
+  if (is_sm100(c)) return "cutlass::gemm::KernelTmaWarpSpecialized1SmSm100";
+  return fmt::format("cutlass::gemm::KernelTmaWarpSpecialized{}",
+                     c.schedule == Schedule::pingpong ? "Pingpong" : "Cooperative");
+}
+
+const char* epilogue_schedule_of(const Config& c) {
+  return is_sm100(c) ? "1Sm" : c.schedule == Schedule::cooperative ? "Cooperative" : "";
 }
 
 const char* raster_name(Raster r) {
@@ -38,7 +50,11 @@ std::string includes(const Config& c) {
   text +=
       "#include <cutlass/epilogue/collective/collective_builder.hpp>\n"
       "#include <cutlass/epilogue/fusion/sm90_callbacks_tma_warpspecialized.hpp>\n";
-  if (!c.convolution)
+  if (!c.convolution && is_sm100(c))
+    text +=
+        "#include <cutlass/gemm/collective/collective_builder.hpp>\n"
+        "#include <cutlass/gemm/kernel/gemm_universal.hpp>\n";
+  else if (!c.convolution)
     text += fmt::format(
         "#include <cutlass/gemm/collective/collective_builder_decl.hpp>\n"
         "#include <cutlass/gemm/collective/collective_mma_decl.hpp>\n"
@@ -63,21 +79,21 @@ std::string main_loop(const Config& c) {
     return fmt::format(
         "using Problem = cutlass::conv::ConvProblemShape<cutlass::conv::Operator::kFprop, 2>;\n"
         "using MainLoop = typename cutlass::conv::collective::CollectiveBuilder<\n"
-        "    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, cutlass::conv::Operator::kFprop,\n"
+        "    cutlass::arch::{}, cutlass::arch::OpClassTensorOp, cutlass::conv::Operator::kFprop,\n"
         "    ElementA, cutlass::layout::TensorNHWC, {}, ElementB, cutlass::layout::TensorNHWC, {}, float, TileShape,\n"
         "    ClusterShape, {},\n"
-        "    cutlass::conv::KernelImplicitTmaWarpSpecializedSm90>::CollectiveOp;\n"
+        "    {}>::CollectiveOp;\n"
         "using Kernel = cutlass::conv::kernel::ConvUniversal<Problem, MainLoop, Epilogue>;\n\n",
-        alignment_of(c.a), alignment_of(c.b), stages);
+        tag_of(c), alignment_of(c.a), alignment_of(c.b), stages, schedule_of(c));
   return fmt::format(
       "using MainLoop = typename cutlass::gemm::collective::CollectiveBuilder<\n"
-      "    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp,\n"
+      "    cutlass::arch::{}, cutlass::arch::OpClassTensorOp,\n"
       "    ElementA, cutlass::layout::{}, {}, ElementB, cutlass::layout::{}, {}, float, TileShape, ClusterShape,\n"
       "    {},\n"
-      "    cutlass::gemm::KernelTmaWarpSpecialized{}>::CollectiveOp;\n"
+      "    {}>::CollectiveOp;\n"
       "using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, MainLoop, Epilogue>;\n\n",
-      c.columns_a ? "ColumnMajor" : "RowMajor", alignment_of(c.a), c.columns_b ? "RowMajor" : "ColumnMajor",
-      alignment_of(c.b), stages, schedule_name(c.schedule));
+      tag_of(c), c.columns_a ? "ColumnMajor" : "RowMajor", alignment_of(c.a), c.columns_b ? "RowMajor" : "ColumnMajor",
+      alignment_of(c.b), stages, schedule_of(c));
 }
 
 std::string types(const Config& c, const Visitors& v, const Tree& tree) {
@@ -98,12 +114,12 @@ std::string types(const Config& c, const Visitors& v, const Tree& tree) {
   text += fmt::format("using Visitors = {};\n\n", tree_type(sm90_dialect(), v, tree, ""));
   text += fmt::format(
       "using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<\n"
-      "    cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,\n"
+      "    cutlass::arch::{}, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,\n"
       "    {}, float, float,\n"
       "    {}, cutlass::layout::RowMajor, {}, ElementD, cutlass::layout::RowMajor, {},\n"
       "    cutlass::epilogue::TmaWarpSpecialized{}, Visitors>::CollectiveOp;\n",
-      subtile, v.source_field ? "ElementC" : "void", alignment_of(element_c), alignment_of(v.element_d),
-      c.schedule == Schedule::cooperative ? "Cooperative" : "");
+      tag_of(c), subtile, v.source_field ? "ElementC" : "void", alignment_of(element_c), alignment_of(v.element_d),
+      epilogue_schedule_of(c));
   return text + main_loop(c);
 }
 
@@ -152,14 +168,14 @@ constexpr const char* run = R"~(int run(const Parameter& p, cudaStream_t stream)
 
 // A convolution's kernel leaves the visitors' workspace to its caller, and is given the images' rows as those of one
 // matrix, which is how it counts them itself
-std::string run_convolution(const Visitors& v, const Tree& tree) {
+std::string run_convolution(const Config& c, const Visitors& v, const Tree& tree) {
   std::string text =
       "int run(const Parameter& p, cudaStream_t stream) {\n"
       "    const CutlassEvtWindow& o = p.window;\n"
       "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k, pixel = p.to.pitch_a;\n"
       "    const Problem problem(cutlass::conv::Mode::kCrossCorrelation, {o.images, o.h, o.w, int(c)},\n"
-      "                      {o.h * o.w * pixel, o.w * pixel, pixel, 1}, {int(n), o.r, o.s, int(c)},\n"
-      "                      {o.r * o.s * c, o.s * c, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},\n"
+      "                      {pixel * o.w * o.h, pixel * o.w, pixel, 1}, {int(n), o.r, o.s, int(c)},\n"
+      "                      {c * o.s * o.r, c * o.s, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},\n"
       "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n"
       "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
       "    const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix\n";
@@ -170,7 +186,7 @@ std::string run_convolution(const Visitors& v, const Tree& tree) {
       "                                               static_cast<const ElementB*>(p.to.b)}};\n"
       "    const typename Epilogue::Arguments results{{visitors, {}, {{n, _1{{}}, m * n}}, {}, {}}};\n",
       source_of(v), result_address(v.store_place, "ElementD", v.store_field), result_stride(v.store_place));
-  return text + R"~(    if (!MainLoop::can_implement(problem, operands) || !Epilogue::can_implement(shape, results))
+  text += R"~(    if (!MainLoop::can_implement(problem, operands) || !Epilogue::can_implement(shape, results))
         return int(cutlass::Status::kErrorInvalidProblem);
     const std::size_t bytes = Epilogue::get_workspace_size(shape, results);
     if (bytes > std::size_t(p.to.workspace_bytes)) return int(cutlass::Status::kErrorWorkspaceNull);
@@ -178,8 +194,20 @@ std::string run_convolution(const Visitors& v, const Tree& tree) {
         if (const cudaError_t error = cudaMemsetAsync(p.to.workspace, 0, bytes, stream)) return 1000 + int(error);
     const cutlass::Status status = Epilogue::initialize_workspace(shape, results, p.to.workspace, stream);
     if (status != cutlass::Status::kSuccess) return int(status);
-    typename Kernel::Params params{tiled, MainLoop::to_underlying_arguments(problem, operands, nullptr),
-                                   Epilogue::to_underlying_arguments(shape, results, p.to.workspace)};
+    const auto after = Epilogue::to_underlying_arguments(shape, results, p.to.workspace);
+)~";
+  if (!is_sm100(c))
+    return text +
+           "    typename Kernel::Params params{tiled, MainLoop::to_underlying_arguments(problem, operands, nullptr), "
+           "after};\n";
+  return text + R"~(    cutlass::KernelHardwareInfo hardware;
+    hardware.sm_count = int(p.to.sms);
+    const typename Kernel::TileSchedulerArguments scheduler{};
+    typename Kernel::Params params{
+        tiled, MainLoop::to_underlying_arguments(problem, operands, nullptr, hardware), after,
+        Kernel::TileScheduler::to_underlying_arguments(problem, TileShape{}, typename Kernel::AtomThrShapeMNK{},
+                                                       ClusterShape{}, hardware, scheduler, nullptr),
+        hardware};
 )~";
 }
 
@@ -200,7 +228,7 @@ constexpr const char* launch = R"~(    constexpr int shared = Kernel::SharedStor
 KernelText sm90_kernel(const Config& c, const Visitors& v, const Tree& tree) {
   return {.includes = includes(c),
           .types = types(c, v, tree),
-          .host = (c.convolution ? run_convolution(v, tree) : arguments(c, v, tree) + run) + launch};
+          .host = (c.convolution ? run_convolution(c, v, tree) : arguments(c, v, tree) + run) + launch};
 }
 
 }  // namespace unisono::families::cutlass_evt

@@ -95,8 +95,8 @@ int run(const Parameter& p, cudaStream_t stream) {
     const CutlassEvtWindow& o = p.window;
     const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k, pixel = p.to.pitch_a;
     const Problem problem(cutlass::conv::Mode::kCrossCorrelation, {o.images, o.h, o.w, int(c)},
-                      {o.h * o.w * pixel, o.w * pixel, pixel, 1}, {int(n), o.r, o.s, int(c)},
-                      {o.r * o.s * c, o.s * c, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},
+                      {pixel * o.w * o.h, pixel * o.w, pixel, 1}, {int(n), o.r, o.s, int(c)},
+                      {c * o.s * o.r, c * o.s, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},
                       {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);
     const auto tiled = MainLoop::get_problem_shape_MNKL(problem);
     const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix
@@ -131,8 +131,8 @@ int run(const Parameter& p, cudaStream_t stream) {
         if (const cudaError_t error = cudaMemsetAsync(p.to.workspace, 0, bytes, stream)) return 1000 + int(error);
     const cutlass::Status status = Epilogue::initialize_workspace(shape, results, p.to.workspace, stream);
     if (status != cutlass::Status::kSuccess) return int(status);
-    typename Kernel::Params params{tiled, MainLoop::to_underlying_arguments(problem, operands, nullptr),
-                                   Epilogue::to_underlying_arguments(shape, results, p.to.workspace)};
+    const auto after = Epilogue::to_underlying_arguments(shape, results, p.to.workspace);
+    typename Kernel::Params params{tiled, MainLoop::to_underlying_arguments(problem, operands, nullptr), after};
     constexpr int shared = Kernel::SharedStorageSize;
     const void* kernel = reinterpret_cast<const void*>(&cutlass::device_kernel<Kernel>);
     if (const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared))

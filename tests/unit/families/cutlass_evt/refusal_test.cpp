@@ -91,9 +91,9 @@ TEST(EvtRefusal, Convolutions) {
   EXPECT_THAT(refused(conv, "store acc * gain[b,n] as y : bf16"), HasSubstr("layout: gain has a value for each of 2"));
   EXPECT_EQ(refused_plan(bare, "", conv), "");
   EXPECT_EQ(refused_plan(bare, "arch=sm80", conv), "");
-  EXPECT_THAT(refused_plan(bare, "order=cooperative", conv), HasSubstr("order=warpspecialized alone"));
-  EXPECT_THAT(refused_plan(bare, "cluster=2x1", conv), HasSubstr("order=warpspecialized alone"));
-  EXPECT_THAT(refused_plan(bare, "order=warpspecialized"), HasSubstr("warpspecialized is that of convolutions"));
+  EXPECT_THAT(refused_plan(bare, "order=cooperative", conv), HasSubstr("order: cooperative; on arch=sm90a"));
+  EXPECT_THAT(refused_plan(bare, "cluster=2x1", conv), HasSubstr("cluster: 2x1"));
+  EXPECT_THAT(refused_plan(bare, "order=warpspecialized"), HasSubstr("products have cooperative and pingpong"));
   EXPECT_THAT(refused_plan(bare, "tile=128x256", conv), HasSubstr("registers: "));
   conv.stride = 9;
   EXPECT_THAT(refused_plan(bare, "", conv), HasSubstr("layout: TMA's im2col"));
