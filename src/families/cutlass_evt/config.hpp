@@ -35,8 +35,6 @@ struct Config {
 std::string_view to_string(Arch arch);  ///< "sm90a"
 /// Whether its kernels are those of CUTLASS 2.x, with the visitors of cutlass/epilogue/threadblock/fusion.
 constexpr bool is_2x(Arch arch) { return arch == Arch::sm80 || arch == Arch::sm120; }
-/// Whether a kernel for it has been run, and checked, on a GPU. Of the others it is known that they compile.
-constexpr bool has_been_run(Arch arch) { return arch == Arch::sm90a || arch == Arch::sm80; }
 /// How far its kernels are tested: "compiled, never run", or on what they ran.
 std::string_view tested(Arch arch);
 /// What nvcc makes of it: "sm_90a"; "compute_80".

@@ -138,4 +138,11 @@ const Family& family() {
   return instance;
 }
 
+std::string tested_architectures() {
+  std::string text;
+  for (const Arch arch : {Arch::sm90a, Arch::sm80, Arch::sm100a, Arch::sm120})
+    text += fmt::format("{}arch={} {}", text.empty() ? "" : "; ", to_string(arch), tested(arch));
+  return text;
+}
+
 }  // namespace unisono::families::cutlass_evt

@@ -96,6 +96,19 @@ std::string main_loop(const Config& c) {
       alignment_of(c.b), stages, schedule_of(c));
 }
 
+// The collective of sm_100 stores what the tree gives as it is, so D's element is the last one's
+std::string visitors_type(const Config& c, const Visitors& v, const Tree& tree) {
+  if (!is_sm100(c)) return tree_type(sm90_dialect(), v, tree, "");
+  return fmt::format("fusion::Sm90EVT<\n    fusion::Sm90Compute<thread::Identity, ElementD, float, kRound>,\n    {}>",
+                     tree_type(sm90_dialect(), v, tree, "    "));
+}
+
+std::string visitors_arguments(const Config& c, const Visitors& v, const Tree& tree) {
+  if (!is_sm100(c)) return tree_arguments(sm90_dialect(), v, tree, "    ");
+  return fmt::format("{{\n        {},\n        {{}},  // thread::Identity to ElementD\n    }}",
+                     tree_arguments(sm90_dialect(), v, tree, "        "));
+}
+
 std::string types(const Config& c, const Visitors& v, const Tree& tree) {
   const std::string subtile = c.subtile_m == 0 ? "cutlass::epilogue::collective::EpilogueTileAuto"
                                                : fmt::format("Shape<_{}, _{}>", c.subtile_m, c.subtile_n);
@@ -111,7 +124,7 @@ std::string types(const Config& c, const Visitors& v, const Tree& tree) {
       c.tile_m, c.tile_n, c.convolution ? fmt::format("Shape<_{}>", c.tile_k) : fmt::format("_{}", c.tile_k),
       c.cluster_m, c.cluster_n, factor_name(c.a), factor_name(c.b), element_name(element_c), element_name(v.element_d));
   text += functor_definitions(v);
-  text += fmt::format("using Visitors = {};\n\n", tree_type(sm90_dialect(), v, tree, ""));
+  text += fmt::format("using Visitors = {};\n\n", visitors_type(c, v, tree));
   text += fmt::format(
       "using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<\n"
       "    cutlass::arch::{}, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,\n"
@@ -132,8 +145,7 @@ std::string arguments(const Config& c, const Visitors& v, const Tree& tree) {
   std::string text =
       "typename Kernel::Arguments arguments(const Parameter& p) {\n"
       "    const std::int64_t m = p.to.m, n = p.to.n;\n";
-  text +=
-      fmt::format("    typename Visitors::Arguments visitors{};\n", tree_arguments(sm90_dialect(), v, tree, "    "));
+  text += fmt::format("    typename Visitors::Arguments visitors{};\n", visitors_arguments(c, v, tree));
   text += fmt::format(
       "    typename Kernel::Arguments all{{\n"
       "        cutlass::gemm::GemmUniversalMode::kGemm,\n"
@@ -179,8 +191,7 @@ std::string run_convolution(const Config& c, const Visitors& v, const Tree& tree
       "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n"
       "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
       "    const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix\n";
-  text +=
-      fmt::format("    typename Visitors::Arguments visitors{};\n", tree_arguments(sm90_dialect(), v, tree, "    "));
+  text += fmt::format("    typename Visitors::Arguments visitors{};\n", visitors_arguments(c, v, tree));
   text += fmt::format(
       "    const typename MainLoop::Arguments operands{{static_cast<const ElementA*>(p.to.a),\n"
       "                                               static_cast<const ElementB*>(p.to.b)}};\n"

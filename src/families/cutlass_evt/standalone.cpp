@@ -119,10 +119,12 @@ Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_vie
       "//   nvcc -std=c++17 -O2 -DNDEBUG --expt-relaxed-constexpr -gencode=arch=compute_{1},code={0} -I "
       "CUTLASS/include{2} "
       "-c FILE\n"
+      "// Its kernels for this architecture: {3}.\n"
       "// With -DUNISONO_SELF_CHECK in place of -c it is a program that runs the kernel once and checks every "
       "element.\n",
       what.kernel.library->arch, what.kernel.library->arch.substr(what.kernel.library->arch.find('_') + 1),
-      plan.config.convolution && !is_2x(plan.config.arch) ? " -I CUTLASS/tools/util/include" : "");
+      plan.config.convolution && !is_2x(plan.config.arch) ? " -I CUTLASS/tools/util/include" : "",
+      tested(plan.config.arch));
   return {notes + source, header_text(plan, what, *visitors, name)};
 }
 

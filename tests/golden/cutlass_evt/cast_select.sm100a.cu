@@ -70,30 +70,32 @@ struct Select8<cutlass::Array<float, N>> {
     }
 };
 
-using Visitors = fusion::Sm90TopologicalVisitor<
-    float, cute::tuple<seq<>, seq<>, seq<0, 1>, seq<2>, seq<0>>,
-    fusion::Sm90EVT<
-        fusion::Sm90Compute<cutlass::multiplies, float, float, kRound>,
-        fusion::Sm90TopologicalVisitor<
-            float, cute::tuple<seq<>, seq<>, seq<1>, seq<1>, seq<0, 2, 3>>,
-            fusion::Sm90AuxLoad<0, void, std::uint8_t, Stride<std::int64_t, _1, std::int64_t>, void, void>,
-            fusion::Sm90EVT<
-                fusion::Sm90ColReduction<cutlass::maximum_with_nan_propagation, cutlass::maximum_with_nan_propagation, cutlass::maximum_with_nan_propagation, 0, TileShape, float, float, kRound, Stride<_1, _0, std::int64_t>>,
+using Visitors = fusion::Sm90EVT<
+    fusion::Sm90Compute<thread::Identity, ElementD, float, kRound>,
+    fusion::Sm90TopologicalVisitor<
+        float, cute::tuple<seq<>, seq<>, seq<0, 1>, seq<2>, seq<0>>,
+        fusion::Sm90EVT<
+            fusion::Sm90Compute<cutlass::multiplies, float, float, kRound>,
+            fusion::Sm90TopologicalVisitor<
+                float, cute::tuple<seq<>, seq<>, seq<1>, seq<1>, seq<0, 2, 3>>,
+                fusion::Sm90AuxLoad<0, void, std::uint8_t, Stride<std::int64_t, _1, std::int64_t>, void, void>,
                 fusion::Sm90EVT<
-                    fusion::Sm90Compute<thread::Identity, cutlass::bfloat16_t, float, kRound>,
+                    fusion::Sm90ColReduction<cutlass::maximum_with_nan_propagation, cutlass::maximum_with_nan_propagation, cutlass::maximum_with_nan_propagation, 0, TileShape, float, float, kRound, Stride<_1, _0, std::int64_t>>,
                     fusion::Sm90EVT<
-                        fusion::Sm90Compute<cutlass::homogeneous_multiply_add, float, float, kRound>,
-                        fusion::Sm90AccFetch,
-                        fusion::Sm90RowBroadcast<0, TileShape, cutlass::bfloat16_t, float, Stride<_0, _1, std::int64_t>>,
-                        fusion::Sm90ColBroadcast<0, TileShape, float, float, Stride<_1, _0, std::int64_t>>>>>,
-            fusion::Sm90Compute<Mish6, cutlass::bfloat16_t, float, kRound>,
-            fusion::Sm90Compute<Clamp7, cutlass::bfloat16_t, float, kRound>,
-            fusion::Sm90Compute<Select8, cutlass::bfloat16_t, float, kRound>>,
-        fusion::Sm90ScalarBroadcast<float, Stride<_0, _0, std::int64_t>, 2, cutlass::multiplies>>,
-    fusion::Sm90ScalarBroadcast<float, Stride<_0, _0, std::int64_t>>,
-    fusion::Sm90Compute<cutlass::multiplies, float, float, kRound>,
-    fusion::Sm90RowReduction<cutlass::plus, cutlass::plus, cutlass::plus, 0, TileShape, float, float, kRound, Stride<_0, _1, std::int64_t>>,
-    fusion::Sm90Compute<thread::Identity, float, float, kRound>>;
+                        fusion::Sm90Compute<thread::Identity, cutlass::bfloat16_t, float, kRound>,
+                        fusion::Sm90EVT<
+                            fusion::Sm90Compute<cutlass::homogeneous_multiply_add, float, float, kRound>,
+                            fusion::Sm90AccFetch,
+                            fusion::Sm90RowBroadcast<0, TileShape, cutlass::bfloat16_t, float, Stride<_0, _1, std::int64_t>>,
+                            fusion::Sm90ColBroadcast<0, TileShape, float, float, Stride<_1, _0, std::int64_t>>>>>,
+                fusion::Sm90Compute<Mish6, cutlass::bfloat16_t, float, kRound>,
+                fusion::Sm90Compute<Clamp7, cutlass::bfloat16_t, float, kRound>,
+                fusion::Sm90Compute<Select8, cutlass::bfloat16_t, float, kRound>>,
+            fusion::Sm90ScalarBroadcast<float, Stride<_0, _0, std::int64_t>, 2, cutlass::multiplies>>,
+        fusion::Sm90ScalarBroadcast<float, Stride<_0, _0, std::int64_t>>,
+        fusion::Sm90Compute<cutlass::multiplies, float, float, kRound>,
+        fusion::Sm90RowReduction<cutlass::plus, cutlass::plus, cutlass::plus, 0, TileShape, float, float, kRound, Stride<_0, _1, std::int64_t>>,
+        fusion::Sm90Compute<thread::Identity, float, float, kRound>>>;
 
 using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
     cutlass::arch::Sm100, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,
@@ -127,30 +129,33 @@ typename Kernel::Arguments arguments(const Parameter& p) {
     typename Visitors::Arguments visitors{
         {
             {
-                {address<const std::uint8_t>(p, 0), std::uint8_t(0), {n, _1{}, m * n}},  // AuxLoad mask
                 {
+                    {address<const std::uint8_t>(p, 0), std::uint8_t(0), {n, _1{}, m * n}},  // AuxLoad mask
                     {
                         {
-                            {},  // AccFetch
-                            {address<const cutlass::bfloat16_t>(p, 1), cutlass::bfloat16_t(0), {_0{}, _1{}, n}},  // RowBroadcast gain
-                            {address<const float>(p, 2), float(0), {_1{}, _0{}, m}},  // ColBroadcast shift
-                            {},  // cutlass::homogeneous_multiply_add
+                            {
+                                {},  // AccFetch
+                                {address<const cutlass::bfloat16_t>(p, 1), cutlass::bfloat16_t(0), {_0{}, _1{}, n}},  // RowBroadcast gain
+                                {address<const float>(p, 2), float(0), {_1{}, _0{}, m}},  // ColBroadcast shift
+                                {},  // cutlass::homogeneous_multiply_add
+                            },
+                            {},  // thread::Identity = h
                         },
-                        {},  // thread::Identity = h
+                        {address<float>(p, 6), -std::numeric_limits<float>::infinity(), {_1{}, _0{}, m}},  // ColReduction peak
                     },
-                    {address<float>(p, 6), -std::numeric_limits<float>::infinity(), {_1{}, _0{}, m}},  // ColReduction peak
+                    {},  // Mish6
+                    {},  // Clamp7
+                    {},  // Select8
                 },
-                {},  // Mish6
-                {},  // Clamp7
-                {},  // Select8
+                {{0.f, number(p, 4)}, {address<const float>(p, 3), nullptr}, {{_0{}, _0{}, std::int64_t(true)}, {_0{}, _0{}, std::int64_t(false)}}},  // ScalarBroadcast
+                {},  // cutlass::multiplies = y
             },
-            {{0.f, number(p, 4)}, {address<const float>(p, 3), nullptr}, {{_0{}, _0{}, std::int64_t(true)}, {_0{}, _0{}, std::int64_t(false)}}},  // ScalarBroadcast
-            {},  // cutlass::multiplies = y
+            {{float(1.0 / double(m))}, {nullptr}, {{_0{}, _0{}, std::int64_t(false)}}},  // ScalarBroadcast 1 / count
+            {},  // cutlass::multiplies = share
+            {address<float>(p, 5), 0.f, {_0{}, _1{}, n}},  // RowReduction average
+            {},  // thread::Identity = D
         },
-        {{float(1.0 / double(m))}, {nullptr}, {{_0{}, _0{}, std::int64_t(false)}}},  // ScalarBroadcast 1 / count
-        {},  // cutlass::multiplies = share
-        {address<float>(p, 5), 0.f, {_0{}, _1{}, n}},  // RowReduction average
-        {},  // thread::Identity = D
+        {},  // thread::Identity to ElementD
     };
     typename Kernel::Arguments all{
         cutlass::gemm::GemmUniversalMode::kGemm,
