@@ -12,7 +12,7 @@ namespace {
 bool is_sm100(const Config& c) { return c.arch == Arch::sm100a; }
 const char* tag_of(const Config& c) { return is_sm100(c) ? "Sm100" : "Sm90"; }
 
-// Of main loops
+// A main loop's
 std::string schedule_of(const Config& c) {
   if (c.convolution)
     return fmt::format("cutlass::conv::KernelImplicitTmaWarpSpecialized{}", is_sm100(c) ? "1SmSm100" : "Sm90");
@@ -178,19 +178,21 @@ constexpr const char* run = R"~(int run(const Parameter& p, cudaStream_t stream)
     auto params = Kernel::to_underlying_arguments(all, p.to.workspace);
 )~";
 
+constexpr const char* convolution_problem =
+    "int run(const Parameter& p, cudaStream_t stream) {\n"
+    "    const CutlassEvtWindow& o = p.window;\n"
+    "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k, pixel = p.to.pitch_a;\n"
+    "    const Problem problem(cutlass::conv::Mode::kCrossCorrelation, {o.images, o.h, o.w, int(c)},\n"
+    "                      {pixel * o.w * o.h, pixel * o.w, pixel, 1}, {int(n), o.r, o.s, int(c)},\n"
+    "                      {c * o.s * o.r, c * o.s, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},\n"
+    "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n"
+    "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
+    "    const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix\n";
+
 // A convolution's kernel leaves the visitors' workspace to its caller, and is given the images' rows as those of one
 // matrix, which is how it counts them itself
 std::string run_convolution(const Config& c, const Visitors& v, const Tree& tree) {
-  std::string text =
-      "int run(const Parameter& p, cudaStream_t stream) {\n"
-      "    const CutlassEvtWindow& o = p.window;\n"
-      "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k, pixel = p.to.pitch_a;\n"
-      "    const Problem problem(cutlass::conv::Mode::kCrossCorrelation, {o.images, o.h, o.w, int(c)},\n"
-      "                      {pixel * o.w * o.h, pixel * o.w, pixel, 1}, {int(n), o.r, o.s, int(c)},\n"
-      "                      {c * o.s * o.r, c * o.s, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},\n"
-      "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n"
-      "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
-      "    const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix\n";
+  std::string text = convolution_problem;
   text += fmt::format("    typename Visitors::Arguments visitors{};\n", visitors_arguments(c, v, tree));
   text += fmt::format(
       "    const typename MainLoop::Arguments operands{{static_cast<const ElementA*>(p.to.a),\n"

@@ -62,6 +62,13 @@ std::string member_of(const codegen::Field& f) {
   }
 }
 
+constexpr const char* window_members =
+    "    /* A convolution: m = images * p * q, n = channels of D, k = channels of A (images, h, w, k); B is (n, r, s, "
+    "k) */\n"
+    "    int images, h, w, p, q, r, s;\n"
+    "    int stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, dilation_h, dilation_w;\n"
+    "    int unused_window;\n";
+
 std::string header_text(const EvtPlan& plan, const Launched& what, const Visitors& v, std::string_view name) {
   std::string text = fmt::format(
       "/* Written by `unisono emit`. {} */\n"
@@ -83,14 +90,7 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
       "    long long workspace_bytes;  /* at least {}, for the problem that it was emitted for */\n",
       title_of(plan), what.task.columns_a ? "k, m" : "m, k", what.task.columns_b ? "k, n" : "n, k", name,
       v.store_place == Place::field ? "unused" : "outputs, as below", plan.workspace_bytes);
-  if (plan.config.convolution)
-    text +=
-        "    /* A convolution: m = images * p * q, n = channels of D, k = channels of A (images, h, w, k); B is (n, r, "
-        "s, "
-        "k) */\n"
-        "    int images, h, w, p, q, r, s;\n"
-        "    int stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, dilation_h, dilation_w;\n"
-        "    int unused_window;\n";
+  if (plan.config.convolution) text += window_members;
   for (const codegen::Field& f : what.kernel.fields) text += member_of(f);
   if (what.kernel.fields.empty()) text += "    unsigned long long unused;\n";
   return text + fmt::format(
