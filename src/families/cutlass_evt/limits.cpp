@@ -203,7 +203,12 @@ std::optional<Refusal> refuse_2x(const Config& c, const Workload& w) {
   if (c.tile_m * c.tile_n > 256 * 128)
     return broken("registers",
                   fmt::format("registers: a tile of {}x{}; at most 256x128 or 128x256", c.tile_m, c.tile_n));
-  if (c.tile_k > 64) return broken("depth", fmt::format("depth: {}; CUTLASS 2.x takes 32 or 64 here", c.tile_k));
+  const auto depth_bytes = static_cast<std::size_t>(c.tile_k) * size_of(c.a);
+  if (c.tile_k > 64 || depth_bytes > 128)
+    return broken("depth",
+                  fmt::format("depth: {} elements of {} are {} bytes; CUTLASS 2.x takes 32 or 64 elements of at "
+                              "most 128 bytes",
+                              c.tile_k, to_string(c.a), depth_bytes));
   if (c.stages < 3 || c.stages > 10)
     return broken("stages", fmt::format("stages: {}; loads by cp.async take 3 to 10", c.stages));
   return refuse_grid(c, w);

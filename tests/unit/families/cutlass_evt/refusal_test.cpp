@@ -136,6 +136,10 @@ TEST(EvtRefusal, PlansOfSm80) {
   EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=96x128"), HasSubstr("64, 128 or 256 rows and columns"));
   EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=256x256"), HasSubstr("registers: a tile of 256x256"));
   EXPECT_THAT(refused_plan(bare, "arch=sm80 depth=128"), HasSubstr("depth: 128"));
+  Gemm words = test::product();
+  words.dtype_a = words.dtype_b = DType::tf32;
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 depth=64", words), HasSubstr("depth: 64 elements of tf32 are 256 bytes"));
+  EXPECT_EQ(refused_plan(bare, "arch=sm80 depth=32", words), "");
   EXPECT_THAT(refused_plan(bare, "arch=sm80 stages=2"), HasSubstr("stages: 2"));
   EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=128x256 stages=10"), HasSubstr("shared memory: 10 stages"));
   for (const char* field : {"cluster=1x1", "order=pingpong", "raster=rows", "subtile=64x32"})
