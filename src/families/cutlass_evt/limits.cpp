@@ -43,8 +43,9 @@ std::size_t epilogue_bytes_3x(const Config& c, const Visitors& v) {
 std::size_t epilogue_bytes_2x(const Config& c, const Visitors& v) {
   const Warps w = warps_of(c);
   auto bytes = static_cast<std::size_t>(8 * w.down * (c.tile_n + 8) * 4);
+  // Sixteen threads read 256 bytes of a row of D
   const int vector = static_cast<int>(16 / size_of(v.element_d));
-  const int partial = std::max(w.threads() * vector, w.threads() / 32 * c.tile_n);
+  const int partial = w.threads() * std::max(vector, c.tile_n / 16);
   for (const Visitor& each : v.list)
     if (each.kind == VisitorKind::row_reduction) bytes += static_cast<std::size_t>(partial) * 4;
   return bytes;

@@ -67,6 +67,9 @@ TEST(EvtRefusal, Contraction) {
   EXPECT_THAT(refused(conv, bare), HasSubstr("contraction: "));
   conv = test::convolution(), conv.layout = Layout::nchw;
   EXPECT_THAT(refused(conv, bare), HasSubstr("contraction: "));
+  Gemm dual = test::product();
+  dual.products = 2;
+  EXPECT_THAT(refused(dual, "store silu(acc0) * acc1 as y : bf16"), HasSubstr("contraction: a dual product"));
   const ConvTranspose2d strided{.n = 1,
                                 .h = 16,
                                 .w = 16,
