@@ -164,8 +164,10 @@ Case evt_case(const std::string& text, const std::string& plan, DType type, std:
 struct Place {
   std::string_view arch;
   std::size_t number;
+  bool product = false;  // whatever its number
 
-  bool is_convolution() const { return number % 4 == 3; }
+  bool is_convolution() const { return !product && number % 4 == 3; }
+  bool is_transposed() const { return is_convolution() && arch == "sm90a" && number % 12 == 11; }
   DType type() const {
     if (!is_convolution() && number % 11 == 6) return DType::f32;
     return number % 3 == 0 ? DType::f16 : DType::bf16;
@@ -204,33 +206,55 @@ Conv2d convolution(const Place& at, int shape, Random& random) {
   return c;
 }
 
-// Whether all shapes of a graph were served; nothing is added else
-bool add_graph(std::vector<Case>& cases, const std::string& text, const Place& at, Random& random) {
+// A convolution's transpose, of stride 1
+ConvTranspose2d transposed(const Conv2d& c) {
+  return {.n = c.n,
+          .h = c.h,
+          .w = c.w,
+          .c = c.c,
+          .k = c.k,
+          .r = c.r,
+          .s = c.s,
+          .pad = {std::min(c.pad.top, (c.r - 1) * c.dilation.h / 2), std::min(c.pad.left, (c.s - 1) * c.dilation.w / 2),
+                  std::min(c.pad.bottom, (c.r - 1) * c.dilation.h / 2),
+                  std::min(c.pad.right, (c.s - 1) * c.dilation.w / 2)},
+          .dilation = c.dilation,
+          .dtype_x = c.dtype_x,
+          .dtype_w = c.dtype_w};
+}
+
+// Whether all shapes of a graph were served, and none of the architecture's, from `first` on, has it already; nothing
+// is added else
+bool add_graph(std::vector<Case>& cases, std::size_t first, const std::string& text, const Place& at, Random& random) {
   const Plans plans = plans_of(at.arch, at.is_convolution());
   const char* fields = plans[at.number % plans.size()];
   std::vector<Case> own;
+  const auto is_same = [&](const Case& c) { return c.text == own.front().text; };
   for (int shape = 0; shape < 3; ++shape) {
     Case c = evt_case(text, plan_of(at.arch, fields), at.type(), random.next());
-    if (at.is_convolution())
-      c.conv = convolution(at, shape, random);
-    else
-      c.product = product(at, shape, random), c.conv = plan::as_convolution(*c.product).conv;
+    if (at.is_convolution()) c.conv = convolution(at, shape, random);
+    if (at.is_transposed()) c.transposed = transposed(c.conv), c.conv = plan::as_convolution(*c.transposed).conv;
+    if (!at.is_convolution()) c.product = product(at, shape, random), c.conv = plan::as_convolution(*c.product).conv;
     if (!is_served(c)) c.options.plan = plan_of(at.arch, plans[0]);
     if (!is_served(c)) return false;
     own.push_back(std::move(c));
   }
+  if (std::any_of(cases.begin() + static_cast<std::ptrdiff_t>(first), cases.end(), is_same)) return false;
   cases.insert(cases.end(), own.begin(), own.end());
   return true;
 }
 
 void add_graphs(std::vector<Case>& cases, std::string_view arch, std::size_t wanted, Random& random) {
+  const std::size_t first = cases.size();
   std::size_t graphs = 0;
   if (wanted == evt_graphs)
     for (const char* text : examples)
-      if (add_graph(cases, text, {arch, graphs}, random)) ++graphs;
+      if (add_graph(cases, first, text, {arch, graphs}, random) ||
+          add_graph(cases, first, text, {arch, graphs, true}, random))
+        ++graphs;
   for (std::size_t drawn = 0; graphs < wanted && drawn < 20 * wanted; ++drawn) {
     const Place at{arch, graphs};
-    if (add_graph(cases, RandomGraph(random.next(), !at.is_convolution()).text(), at, random)) ++graphs;
+    if (add_graph(cases, first, RandomGraph(random.next(), !at.is_convolution()).text(), at, random)) ++graphs;
   }
 }
 

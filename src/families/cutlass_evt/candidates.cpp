@@ -137,6 +137,7 @@ Config config_of(const Shape& s, Arch arch, const Workload& w) {
   const bool word = size_of(w.task.conv.dtype_x) == 4;
   return {.arch = arch,
           .convolution = !is_product(w.task),
+          .transposed = w.task.transposed.has_value(),
           .a = in_memory(w.task.conv.dtype_x),
           .b = in_memory(w.task.conv.dtype_w),
           .columns_a = w.task.columns_a,

@@ -105,9 +105,10 @@ std::optional<Refusal> refuse_shared(const Config& c, const Visitors& v, const W
 // TMA's im2col loads: the filter's corner is 8 bits, its taps' offsets too, and pixels are strided by up to 8
 std::optional<Refusal> refuse_window_3x(const Config& c, const Conv2d& conv) {
   if (!c.convolution) return {};
-  const auto fits = [](std::int64_t before, std::int64_t after, std::int64_t taps, std::int64_t dilation,
-                       std::int64_t stride) {
+  const auto fits = [&](std::int64_t before, std::int64_t after, std::int64_t taps, std::int64_t dilation,
+                        std::int64_t stride) {
     const std::int64_t reach = (taps - 1) * dilation;
+    if (c.transposed) return before <= 127 && before - reach >= -128 && after <= 128 && reach < 255;
     return before <= 128 && after - reach >= -128 && after - reach <= 127 && reach < 255 && stride <= 8;
   };
   if (fits(conv.pad.top, conv.pad.bottom, conv.r, conv.dilation.h, conv.stride.h) &&
@@ -116,6 +117,13 @@ std::optional<Refusal> refuse_window_3x(const Config& c, const Conv2d& conv) {
   return broken("window",
                 "layout: TMA's im2col takes borders up to 128, (taps - 1) times dilation up to 128 beyond them, and "
                 "strides up to 8");
+}
+
+std::optional<Refusal> refuse_transposed(const Config& c) {
+  if (!c.transposed || c.arch == Arch::sm90a) return {};
+  return broken("contraction", fmt::format("contraction: a transposed convolution; this family has kernels for it on "
+                                           "arch=sm90a, not on arch={}",
+                                           to_string(c.arch)));
 }
 
 std::optional<Refusal> refuse_schedule(const Config& c) {
@@ -218,6 +226,7 @@ std::optional<Refusal> refuse_2x(const Config& c, const Workload& w) {
 }  // namespace
 
 std::optional<Refusal> refuse(const Config& c, const Visitors& v, const Workload& w) {
+  if (auto refusal = refuse_transposed(c)) return refusal;
   if (auto refusal = is_2x(c.arch) ? refuse_2x(c, w) : refuse_3x(c, w)) return refusal;
   return refuse_shared(c, v, w);
 }

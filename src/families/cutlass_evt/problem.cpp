@@ -28,16 +28,15 @@ void check_row(const char* what, std::int64_t elements, DType t, Reasons& reason
 }
 
 bool is_convolution(const plan::ConvTask& t) {
-  return !t.transposed && !t.volume && !t.batched && t.conv.groups == 1 && t.conv.layout == Layout::nhwc;
+  return !t.volume && !t.batched && !t.phases && t.conv.groups == 1 && t.conv.layout == Layout::nhwc;
 }
 
 std::optional<std::string> foreign_contraction(const plan::ConvTask& t) {
   if (t.products != 1) return "contraction: a dual product; multiply twice";
+  if (t.transposed && t.transposed->stride != Pair(1))
+    return "contraction: a transposed convolution with a stride; CUTLASS's dgrad accepts one and computes something "
+           "else";
   if (is_product(t) || is_convolution(t)) return std::nullopt;
-  if (t.transposed)
-    return "contraction: a transposed convolution; CUTLASS's dgrad with a stride is accepted by its headers and wrong, "
-           "so "
-           "this family has none";
   return "contraction: this family multiplies matrices and convolves images NHWC of one group; groups, NCHW and "
          "volumes "
          "have no kernel in it";
@@ -57,7 +56,7 @@ void check_factors(const plan::ConvTask& t, Reasons& reasons) {
                     to_string(c.dtype_x), to_string(c.dtype_w)));
   const Extents e = extents(t.contraction());
   check_row(is_product(t) ? "A" : "x", t.columns_a ? e.rows_per_image() : c.c, c.dtype_x, reasons);
-  check_row(is_product(t) ? "B" : "w", t.columns_b ? c.k : c.c, c.dtype_w, reasons);
+  check_row(is_product(t) ? "B" : "w", t.columns_b || t.transposed ? c.k : c.c, c.dtype_w, reasons);
   for (const auto& [what, extent] :
        {std::pair{"rows", e.rows()}, {"columns", e.cols}, {"k", c.c}, {"matrices", e.images}})
     if (extent > int_limit)

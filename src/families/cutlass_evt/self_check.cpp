@@ -65,23 +65,30 @@ std::vector<int> results_of(const Visitors& v) {
   return results;
 }
 
+// Where a tap reads, and its filter's channels of x, which are `apart` elements apart
+constexpr const char* of_convolution =
+    "            const long long at_h = y * o.stride_h + r * o.dilation_h - o.pad_top;\n"
+    "            const long long at_w = q * o.stride_w + s * o.dilation_w - o.pad_left;\n"
+    "            const long long filter = ((column * o.r + r) * o.s + s) * k, apart = 1;\n";
+constexpr const char* of_transpose =
+    "            const long long at_h = y + o.pad_top - r * o.dilation_h, at_w = q + o.pad_left - s * o.dilation_w;\n"
+    "            const long long filter = (r * o.s + s) * n + column, apart = n * o.r * o.s;\n";
+constexpr const char* convolution_sum =
+    "    const CutlassEvtWindow& o = p.window;\n"
+    "    const long long q = row % o.q, y = row / o.q % o.p, image = row / o.q / o.p;\n"
+    "    for (long long r = 0; r < o.r; ++r)\n"
+    "        for (long long s = 0; s < o.s; ++s) {{\n"
+    "{}"
+    "            if (at_h < 0 || at_h >= o.h || at_w < 0 || at_w >= o.w) continue;\n"
+    "            const ElementA* x = static_cast<const ElementA*>(p.to.a) + ((image * o.h + at_h) * o.w + at_w) * "
+    "p.to.pitch_a;\n"
+    "            const ElementB* w = static_cast<const ElementB*>(p.to.b) + filter;\n"
+    "            for (long long d = 0; d < k; ++d) sum += double(float(x[d])) * double(float(w[d * apart]));\n"
+    "        }}\n";
+
 // The sum that one element takes
 std::string sum_text(const Config& c) {
-  if (c.convolution)
-    return "    const CutlassEvtWindow& o = p.window;\n"
-           "    const long long q = row % o.q, y = row / o.q % o.p, image = row / o.q / o.p;\n"
-           "    for (long long r = 0; r < o.r; ++r)\n"
-           "        for (long long s = 0; s < o.s; ++s) {\n"
-           "            const long long at_h = y * o.stride_h + r * o.dilation_h - o.pad_top;\n"
-           "            const long long at_w = q * o.stride_w + s * o.dilation_w - o.pad_left;\n"
-           "            if (at_h < 0 || at_h >= o.h || at_w < 0 || at_w >= o.w) continue;\n"
-           "            const ElementA* x = static_cast<const ElementA*>(p.to.a) + ((image * o.h + at_h) * o.w + at_w) "
-           "* "
-           "p.to.pitch_a;\n"
-           "            const ElementB* w = static_cast<const ElementB*>(p.to.b) + ((column * o.r + r) * o.s + s) * "
-           "k;\n"
-           "            for (long long d = 0; d < k; ++d) sum += double(float(x[d])) * double(float(w[d]));\n"
-           "        }\n";
+  if (c.convolution) return fmt::format(convolution_sum, c.transposed ? of_transpose : of_convolution);
   return fmt::format(
       "    for (long long d = 0; d < k; ++d)\n"
       "        sum += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"

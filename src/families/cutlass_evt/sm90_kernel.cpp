@@ -77,14 +77,15 @@ std::string main_loop(const Config& c) {
           : fmt::format("cutlass::{}::collective::StageCount<{}>", space, c.stages);
   if (c.convolution)
     return fmt::format(
-        "using Problem = cutlass::conv::ConvProblemShape<cutlass::conv::Operator::kFprop, 2>;\n"
+        "using Problem = cutlass::conv::ConvProblemShape<cutlass::conv::Operator::{1}, 2>;\n"
         "using MainLoop = typename cutlass::conv::collective::CollectiveBuilder<\n"
-        "    cutlass::arch::{}, cutlass::arch::OpClassTensorOp, cutlass::conv::Operator::kFprop,\n"
-        "    ElementA, cutlass::layout::TensorNHWC, {}, ElementB, cutlass::layout::TensorNHWC, {}, float, TileShape,\n"
-        "    ClusterShape, {},\n"
-        "    {}>::CollectiveOp;\n"
+        "    cutlass::arch::{0}, cutlass::arch::OpClassTensorOp, cutlass::conv::Operator::{1},\n"
+        "    ElementA, cutlass::layout::TensorNHWC, {2}, ElementB, cutlass::layout::TensorNHWC, {3}, float, "
+        "TileShape,\n"
+        "    ClusterShape, {4},\n"
+        "    {5}>::CollectiveOp;\n"
         "using Kernel = cutlass::conv::kernel::ConvUniversal<Problem, MainLoop, Epilogue>;\n\n",
-        tag_of(c), alignment_of(c.a), alignment_of(c.b), stages, schedule_of(c));
+        tag_of(c), c.transposed ? "kDgrad" : "kFprop", alignment_of(c.a), alignment_of(c.b), stages, schedule_of(c));
   return fmt::format(
       "using MainLoop = typename cutlass::gemm::collective::CollectiveBuilder<\n"
       "    cutlass::arch::{}, cutlass::arch::OpClassTensorOp,\n"
@@ -178,21 +179,31 @@ constexpr const char* run = R"~(int run(const Parameter& p, cudaStream_t stream)
     auto params = Kernel::to_underlying_arguments(all, p.to.workspace);
 )~";
 
-constexpr const char* convolution_problem =
-    "int run(const Parameter& p, cudaStream_t stream) {\n"
-    "    const CutlassEvtWindow& o = p.window;\n"
-    "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k, pixel = p.to.pitch_a;\n"
+// The images, the filter, the borders, and how the filter moves
+constexpr const char* problem_of_fprop =
     "    const Problem problem(cutlass::conv::Mode::kCrossCorrelation, {o.images, o.h, o.w, int(c)},\n"
     "                      {pixel * o.w * o.h, pixel * o.w, pixel, 1}, {int(n), o.r, o.s, int(c)},\n"
     "                      {c * o.s * o.r, c * o.s, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},\n"
-    "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n"
-    "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
-    "    const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix\n";
+    "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n";
+// The same of the convolution whose gradient it is: its images are our results
+constexpr const char* problem_of_dgrad =
+    "    const Problem problem(cutlass::conv::Mode::kCrossCorrelation, {o.images, o.p, o.q, int(n)},\n"
+    "                      {n * o.q * o.p, n * o.q, n, 1}, {int(c), o.r, o.s, int(n)},\n"
+    "                      {n * o.s * o.r, n * o.s, n, 1}, {pixel * o.w * o.h, pixel * o.w, pixel, 1},\n"
+    "                      {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right}, {1, 1},\n"
+    "                      {o.dilation_h, o.dilation_w}, 1);\n";
 
 // A convolution's kernel leaves the visitors' workspace to its caller, and is given the images' rows as those of one
 // matrix, which is how it counts them itself
 std::string run_convolution(const Config& c, const Visitors& v, const Tree& tree) {
-  std::string text = convolution_problem;
+  std::string text = fmt::format(
+      "int run(const Parameter& p, cudaStream_t stream) {{\n"
+      "    const CutlassEvtWindow& o = p.window;\n"
+      "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k, pixel = p.to.pitch_a;\n"
+      "{}"
+      "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
+      "    const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix\n",
+      c.transposed ? problem_of_dgrad : problem_of_fprop);
   text += fmt::format("    typename Visitors::Arguments visitors{};\n", visitors_arguments(c, v, tree));
   text += fmt::format(
       "    const typename MainLoop::Arguments operands{{static_cast<const ElementA*>(p.to.a),\n"

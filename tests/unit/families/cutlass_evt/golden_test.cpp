@@ -52,7 +52,9 @@ TEST(EvtGoldenConvolution, IsAsRecorded) {
   const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::convolution());
   Config config{.convolution = true, .schedule = Schedule::warp_specialized, .atomic = true};
   unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
-  config.arch = Arch::sm100a;
+  config.transposed = true;
+  unisono::test::expect_golden(stem + ".dgrad.cu", generate(e, config, {}).source);
+  config.transposed = false, config.arch = Arch::sm100a;
   unisono::test::expect_golden(stem + ".sm100a.cu", generate(e, config, {}).source);
   config = {.arch = Arch::sm80, .convolution = true, .tile_k = 32, .stages = 4, .atomic = true};
   unisono::test::expect_golden(stem + ".sm80.cu", generate(e, config, {}).source);

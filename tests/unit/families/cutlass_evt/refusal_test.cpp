@@ -81,7 +81,11 @@ TEST(EvtRefusal, Contraction) {
                                 .pad = 1,
                                 .dtype_x = DType::bf16,
                                 .dtype_w = DType::bf16};
-  EXPECT_THAT(refused(strided, bare), HasSubstr("contraction: a transposed convolution"));
+  EXPECT_THAT(refused(strided, bare), HasSubstr("contraction: a transposed convolution with a stride"));
+  ConvTranspose2d unit = strided;
+  unit.stride = 1;
+  EXPECT_EQ(refused_plan(bare, "", unit), "");
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", unit), HasSubstr("contraction: a transposed convolution"));
 }
 
 TEST(EvtRefusal, Convolutions) {
