@@ -58,7 +58,9 @@ struct ConvWithVisitors {
     typename Epilogue::SharedStorage epilogue;
   };
 
-  static cutlass::Status can_implement(const Problem& problem) {
+  // Strides of images are 31 bits
+  static cutlass::Status can_implement(const Problem& problem, std::int64_t pitch_a) {
+    if (pitch_a * problem.W * problem.H >= (std::int64_t(1) << 31)) return cutlass::Status::kErrorInvalidProblem;
     if (Mma::IteratorA::can_implement(problem) != cutlass::Status::kSuccess)
       return cutlass::Status::kErrorInvalidProblem;
     return Mma::IteratorB::can_implement(problem);

@@ -141,7 +141,7 @@ std::string run_convolution(const Visitors& v, const Tree& tree) {
          "    const cutlass::conv::Conv2dProblemSize problem(\n"
          "        o.images, o.h, o.w, int(p.to.k), int(n), o.r, o.s, o.p, o.q, o.pad_top, o.pad_left, o.stride_h,\n"
          "        o.stride_w, o.dilation_h, o.dilation_w, cutlass::conv::Mode::kCrossCorrelation);\n"
-         "    const cutlass::Status status = Kernel::can_implement(problem);\n"
+         "    const cutlass::Status status = Kernel::can_implement(problem, p.to.pitch_a);\n"
          "    if (status != cutlass::Status::kSuccess) return int(status);\n" +
          alignment_checks(v) + beginnings(v) +
          "    const typename Kernel::Params params(problem, p.to.a, p.to.pitch_a, p.to.b, visitors);\n"

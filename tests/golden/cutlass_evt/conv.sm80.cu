@@ -119,7 +119,7 @@ int run(const Parameter& p, cudaStream_t stream) {
     const cutlass::conv::Conv2dProblemSize problem(
         o.images, o.h, o.w, int(p.to.k), int(n), o.r, o.s, o.p, o.q, o.pad_top, o.pad_left, o.stride_h,
         o.stride_w, o.dilation_h, o.dilation_w, cutlass::conv::Mode::kCrossCorrelation);
-    const cutlass::Status status = Kernel::can_implement(problem);
+    const cutlass::Status status = Kernel::can_implement(problem, p.to.pitch_a);
     if (status != cutlass::Status::kSuccess) return int(status);
     if (p.fields[0] % 16 != 0) return int(cutlass::Status::kErrorMisalignedOperand);  // scale
     if (const cudaError_t error = begin_with(0.f, address<float>(p, 5), n, stream)) return 1000 + int(error);
