@@ -66,7 +66,7 @@ SUB_FOLDERS = {
 }
 
 # Folders of kernels/unisono: each may include those ahead of it.
-KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "tensor", "product", "check"]
+KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "tensor", "product", "check", "cutlass"]
 MOST_LINES, MOST_COLUMNS = 300, 120
 
 # What is included outside src/families

@@ -54,8 +54,9 @@ class HostLibraryCompiler final : public Compiler {
     support::write_file(folder.path() / source_name, request.source);
     std::vector<std::string> command{program_.found().path.string()};
     for (const std::string& o : all_options(*this, request)) command.push_back(o);
-    for (const std::string& o : {std::string("--keep"), std::string("-I."), "-I" + cutlass().include.string(),
-                                 std::string("-o"), std::string("kernel.so"), std::string(source_name)})
+    for (const std::string& o :
+         {std::string("--keep"), std::string("-I."), "-I" + cutlass().include.string(),
+          "-I" + cutlass().utilities().string(), std::string("-o"), std::string("kernel.so"), std::string(source_name)})
       command.push_back(o);
     const support::Outcome outcome = run_nvcc(command, folder.path());
     Compiled result{.cubin = {}, .log = outcome.output, .kernels = {}, .command = command_text(command)};

@@ -8,6 +8,7 @@ from command import Case, main
 class Doctor(Case):
     def test_text(self):
         out, error = self.unisono("doctor")
+        self.assertIn("arch=sm120 compiled, never run", out)
         self.assertEqual(error, "")
         for words in ("machine", "CPU backend", "oneDNN", "self-test     passed", "CUDA", "compiler", "cache", "backends", "used: it runs everywhere"):
             self.assertIn(words, out)

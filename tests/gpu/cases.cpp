@@ -8,6 +8,7 @@
 #include "families/registry.hpp"
 #include "gpu/case.hpp"
 #include "gpu/moments.hpp"
+#include "gpu/options.hpp"
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
 #include "plan/analyse.hpp"
@@ -116,6 +117,12 @@ Graph judged_graph_of(const Case& c) {
 
 const plan::Device& planning_device() {
   static const plan::Device device = [] {
+    if (options().arch == "sm100a") return plan::Device{.name = "a GPU of sm_100", .major = 10};
+    if (options().arch == "sm120") {
+      plan::Device other{.name = "a GPU of sm_120", .major = 12};
+      other.shared_bytes = 101376;
+      return other;
+    }
     try {
       return cuda::open_device(0);
     } catch (const DeviceError&) {

@@ -1,6 +1,7 @@
 #pragma once
 /// --evt: graphs by CUTLASS's visitors, each on several shapes, checked at every element and run twice.
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -9,12 +10,17 @@
 
 namespace unisono::gpu {
 
-/// The documents' examples and random graphs, 120 in all; each with so many shapes, in every layout, single and
-/// batched. One kernel serves the shapes of a graph that have a layout in common.
+/// The documents' examples and random graphs, 120 for each architecture that runs here (sm90a, sm80), 30 of them behind
+/// convolutions; each with three shapes, in every layout, single and batched. One kernel serves the shapes of a graph.
+/// With --arch those of one; of sm100a and sm120 40 random graphs, to be compiled.
 std::vector<Case> evt_cases(std::uint64_t seed);
-inline constexpr int evt_graphs = 120;
+inline constexpr std::size_t evt_graphs = 120, evt_compiled_graphs = 40;
 
-/// Compiles all, runs all; exit code 1 if any is wrong, or if fewer graphs than evt_graphs are served.
+/// Prints how many graphs there are of each architecture; exit code 1 if they are too few.
+int list_evt();
+
+/// Compiles all, runs all; exit code 1 if any is wrong, or if fewer graphs than evt_graphs an architecture are served,
+/// or fewer than 20 convolutions.
 int run_evt(const std::function<void(const std::vector<jit::Request>&)>& compile);
 
 }  // namespace unisono::gpu

@@ -1,10 +1,14 @@
-// Products by family cutlass_evt: the examples of those who write such trees by hand, and random graphs.
+// Products and convolutions by family cutlass_evt: the examples of those who write such trees by hand, and random
+// graphs.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "gpu/evt.hpp"
+#include "gpu/options.hpp"
 #include "plan/as_convolution.hpp"
 #include "support/random.hpp"
 
@@ -47,22 +51,41 @@ constexpr std::array examples{
     "operand c[m,n] : {T}\nh = acc + bias[n]\ni = c * scale[n]\nstore max(h * mish(h), i * softplus(i)) as y : {T}",
 };
 
-// All that decides the text is fixed, so that kernels that were compiled for one Hopper GPU serve another
-constexpr const char* usual_plan = "family=cutlass_evt order=cooperative tile=128x128 cluster=1x1";
-constexpr std::array plans{"order=cooperative tile=128x128 cluster=1x1",
-                           "order=pingpong tile=64x128 cluster=1x1",
-                           "order=cooperative tile=128x256 cluster=1x1",
-                           "order=cooperative tile=128x128 cluster=2x1",
-                           "order=pingpong tile=64x64 cluster=1x1 raster=rows swizzle_size=2",
-                           "order=cooperative tile=256x128 cluster=1x1 raster=channels",
-                           "order=pingpong tile=128x128 cluster=1x1",
-                           "order=cooperative tile=128x64 cluster=1x1 stages=3",
-                           "order=cooperative tile=128x128 cluster=1x2 subtile=128x64"};
+// All that decides the text is fixed, so that kernels that were compiled for one Hopper GPU serve another. The first
+// one of a kind serves whatever the others do not.
+using Plans = std::span<const char* const>;
+constexpr std::array products_of_sm90{"order=cooperative tile=128x128 cluster=1x1",
+                                      "order=pingpong tile=64x128 cluster=1x1",
+                                      "order=cooperative tile=128x256 cluster=1x1",
+                                      "order=cooperative tile=128x128 cluster=2x1",
+                                      "order=pingpong tile=64x64 cluster=1x1 raster=rows swizzle_size=2",
+                                      "order=cooperative tile=256x128 cluster=1x1 raster=channels",
+                                      "order=pingpong tile=128x128 cluster=1x1",
+                                      "order=cooperative tile=128x64 cluster=1x1 stages=3",
+                                      "order=cooperative tile=128x128 cluster=1x2 subtile=128x64"};
+constexpr std::array convolutions_of_sm90{"tile=64x128", "tile=128x128", "tile=128x64", "tile=64x64 depth=32"};
+constexpr std::array of_2x{"tile=64x128 stages=3",           "tile=128x128 stages=4",
+                           "tile=128x64 stages=5",           "tile=64x64 stages=4 depth=64",
+                           "tile=128x256 stages=3",          "tile=256x128 stages=3",
+                           "tile=128x128 stages=3 depth=64", "tile=64x64 stages=6 swizzle_size=4"};
+constexpr std::array of_sm100{"tile=128x128", "tile=128x64", "tile=128x256"};
+
+Plans plans_of(std::string_view arch, bool convolution) {
+  if (arch == "sm100a") return of_sm100;
+  if (arch != "sm90a") return of_2x;
+  return convolution ? Plans(convolutions_of_sm90) : Plans(products_of_sm90);
+}
+
+// Reductions of 2.x are atomic
+std::string plan_of(std::string_view arch, std::string_view fields) {
+  const bool atomic = arch == "sm80" || arch == "sm120";
+  return fmt::format("family=cutlass_evt arch={} {}{}", arch, fields, atomic ? " reductions=atomic" : "");
+}
 
 /// A graph that reads a few of its values several times.
 class RandomGraph {
  public:
-  explicit RandomGraph(std::uint64_t seed) : r_(seed) {}
+  RandomGraph(std::uint64_t seed, bool of_images) : r_(seed), of_images_(of_images) {}
 
   std::string text() {
     std::string lines;
@@ -87,7 +110,9 @@ class RandomGraph {
   std::string type() { return r_.one_of({"{T}", "{T}", "f32"}); }
 
   std::string leaf() {
-    switch (r_.below(7)) {
+    const auto kind = r_.below(7);
+    if (!of_images_ && (kind == 3 || kind == 4)) return fmt::format("c{}[n]", r_.below(3));
+    switch (kind) {
       case 0: return fmt::format("c{}[n]", r_.below(3));
       case 1: return fmt::format("d{}[m]", r_.below(2));
       case 2: return fmt::format("s{}[]", r_.below(2));
@@ -122,55 +147,129 @@ class RandomGraph {
   }
 
   Random r_;
+  bool of_images_;  // operands may have a value for each matrix
   std::vector<std::string> values_;
   int matrices_ = 0;
 };
 
-Case evt_case(const std::string& text, const std::string& plan, const Gemm& product, std::uint64_t seed) {
-  const DType type = product.dtype_a;
+Case evt_case(const std::string& text, const std::string& plan, DType type, std::uint64_t seed) {
   Case c{.name = "evt", .conv = {}, .text = filled(text, type == DType::f32 ? DType::bf16 : type), .options = {}};
-  c.product = product;
-  c.conv = plan::as_convolution(product).conv;
   c.options.device = Device::cuda;
-  c.options.plan = "family=cutlass_evt " + plan;
+  c.options.plan = plan;
   c.seed = seed;
   return c;
 }
 
-// Whether all shapes of a graph were served; nothing is added else
-bool add_graph(std::vector<Case>& cases, const std::string& text, int number, Random& random) {
-  const DType type = number % 11 == 7 ? DType::f32 : number % 3 == 0 ? DType::f16 : DType::bf16;
-  const std::string plan = plans[static_cast<std::size_t>(number) % plans.size()];
-  const bool transpose_a = type != DType::f32 && number % 4 == 1, transpose_b = type == DType::f32 || number % 2 == 0;
+// One graph's place among all, which decides its type and layout
+struct Place {
+  std::string_view arch;
+  std::size_t number;
+  bool product = false;  // whatever its number
+
+  bool is_convolution() const { return !product && number % 4 == 3; }
+  bool is_transposed() const { return is_convolution() && arch == "sm90a" && number % 12 == 11; }
+  DType type() const {
+    if (!is_convolution() && number % 11 == 6) return DType::f32;
+    return number % 3 == 0 ? DType::f16 : DType::bf16;
+  }
+};
+
+Gemm product(const Place& at, int shape, Random& random) {
+  const DType type = at.type();
+  const bool transpose_a = type != DType::f32 && at.number % 8 == 1;
+  return {.batch = shape == 1 ? random.between(2, 4) : 1,
+          .m = transpose_a ? 16 * random.between(1, 30) : random.between(1, shape == 2 ? 1500 : 400),
+          .n = 16 * random.between(1, shape == 2 ? 60 : 25),
+          .k = 8 * random.between(1, 90),
+          .transpose_a = transpose_a,
+          .transpose_b = type == DType::f32 || at.number % 2 == 0,
+          .dtype_a = type,
+          .dtype_b = type};
+}
+
+// Any filter, stride, border and dilation
+Conv2d convolution(const Place& at, int shape, Random& random) {
+  Conv2d c{.n = random.between(1, shape == 2 ? 5 : 3),
+           .h = random.between(1, 24),
+           .w = random.between(1, 30),
+           .c = 8 * random.between(1, 20),
+           .k = 16 * random.between(1, shape == 2 ? 20 : 8),
+           .r = random.between(1, 5),
+           .s = random.between(1, 5),
+           .dtype_x = at.type(),
+           .dtype_w = at.type()};
+  c.stride = {random.between(1, 3), random.between(1, 3)};
+  c.dilation = {random.between(1, 3), random.between(1, 2)};
+  for (std::size_t side = 0; side < 4; ++side) c.pad[side] = random.between(0, 4);
+  c.h = std::max(c.h, (c.r - 1) * c.dilation.h + 1), c.w = std::max(c.w, (c.s - 1) * c.dilation.w + 1);
+  if (c.r == 1 && c.s == 1 && c.stride == Pair(1)) c.pad = 1;  // else a product
+  return c;
+}
+
+// A convolution's transpose, of stride 1
+ConvTranspose2d transposed(const Conv2d& c) {
+  return {.n = c.n,
+          .h = c.h,
+          .w = c.w,
+          .c = c.c,
+          .k = c.k,
+          .r = c.r,
+          .s = c.s,
+          .pad = {std::min(c.pad.top, (c.r - 1) * c.dilation.h / 2), std::min(c.pad.left, (c.s - 1) * c.dilation.w / 2),
+                  std::min(c.pad.bottom, (c.r - 1) * c.dilation.h / 2),
+                  std::min(c.pad.right, (c.s - 1) * c.dilation.w / 2)},
+          .dilation = c.dilation,
+          .dtype_x = c.dtype_x,
+          .dtype_w = c.dtype_w};
+}
+
+// Whether all shapes of a graph were served, and none of the architecture's, from `first` on, has it already; nothing
+// is added else
+bool add_graph(std::vector<Case>& cases, std::size_t first, const std::string& text, const Place& at, Random& random) {
+  const Plans plans = plans_of(at.arch, at.is_convolution());
+  const char* fields = plans[at.number % plans.size()];
   std::vector<Case> own;
+  const auto is_same = [&](const Case& c) { return c.text == own.front().text; };
   for (int shape = 0; shape < 3; ++shape) {
-    const Gemm product{.batch = shape == 1 ? random.between(2, 4) : 1,
-                       .m = transpose_a ? 16 * random.between(1, 30) : random.between(1, shape == 2 ? 1500 : 400),
-                       .n = 16 * random.between(1, shape == 2 ? 60 : 25),
-                       .k = 8 * random.between(1, 90),
-                       .transpose_a = transpose_a,
-                       .transpose_b = transpose_b,
-                       .dtype_a = type,
-                       .dtype_b = type};
-    Case c = evt_case(text, plan, product, random.next());
-    if (!is_served(c)) c.options.plan = usual_plan;
+    Case c = evt_case(text, plan_of(at.arch, fields), at.type(), random.next());
+    if (at.is_convolution()) c.conv = convolution(at, shape, random);
+    if (at.is_transposed()) c.transposed = transposed(c.conv), c.conv = plan::as_convolution(*c.transposed).conv;
+    if (!at.is_convolution()) c.product = product(at, shape, random), c.conv = plan::as_convolution(*c.product).conv;
+    if (!is_served(c)) c.options.plan = plan_of(at.arch, plans[0]);
     if (!is_served(c)) return false;
     own.push_back(std::move(c));
   }
+  if (std::any_of(cases.begin() + static_cast<std::ptrdiff_t>(first), cases.end(), is_same)) return false;
   cases.insert(cases.end(), own.begin(), own.end());
   return true;
+}
+
+void add_graphs(std::vector<Case>& cases, std::string_view arch, std::size_t wanted, Random& random) {
+  const std::size_t first = cases.size();
+  std::size_t graphs = 0;
+  if (wanted == evt_graphs)
+    for (const char* text : examples)
+      if (add_graph(cases, first, text, {arch, graphs}, random) ||
+          add_graph(cases, first, text, {arch, graphs, true}, random))
+        ++graphs;
+  for (std::size_t drawn = 0; graphs < wanted && drawn < 20 * wanted; ++drawn) {
+    const Place at{arch, graphs};
+    if (add_graph(cases, first, RandomGraph(random.next(), !at.is_convolution()).text(), at, random)) ++graphs;
+  }
 }
 
 }  // namespace
 
 std::vector<Case> evt_cases(std::uint64_t seed) {
-  Random random(seed + 97);
   std::vector<Case> cases;
-  int graphs = 0;
-  for (const char* text : examples)
-    if (add_graph(cases, text, graphs, random)) ++graphs;
-  for (int drawn = 0; graphs < evt_graphs && drawn < 20 * evt_graphs; ++drawn)
-    if (add_graph(cases, RandomGraph(random.next()).text(), graphs, random)) ++graphs;
+  const std::string& only = options().arch;
+  for (const char* arch : {"sm90a", "sm80", "sm100a", "sm120"}) {
+    const std::string_view name = arch;
+    const bool runs = name == "sm90a" || name == "sm80";
+    if (only.empty() ? !runs : only != name) continue;
+    Random random(seed + 97);
+    add_graphs(cases, name, runs ? evt_graphs : evt_compiled_graphs, random);
+  }
   return cases;
 }
 

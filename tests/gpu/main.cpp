@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <future>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "gpu/broad_run.hpp"
 #include "gpu/case.hpp"
@@ -110,8 +112,25 @@ int list_failures(const std::vector<jit::Request>& requests) {
   return 1;
 }
 
+// Process I of N: {I, N}
+std::optional<std::pair<std::size_t, std::size_t>> shard_of(const std::string& text) {
+  std::size_t first = 0, of = 0;
+  char end = 0;
+  if (std::sscanf(text.c_str(), "%zu/%zu%c", &first, &of, &end) != 2 || first >= of) return std::nullopt;
+  return std::pair{first, of};
+}
+
+std::vector<jit::Request> requests_of_shard() {
+  std::vector<jit::Request> all = all_requests();
+  if (options().shard.empty()) return all;
+  const auto [first, of] = *shard_of(options().shard);
+  std::vector<jit::Request> own;
+  for (std::size_t i = first; i < all.size(); i += of) own.push_back(std::move(all[i]));
+  return own;
+}
+
 int precompile() {
-  const auto requests = all_requests();
+  const auto requests = requests_of_shard();
   std::vector<jit::Binary> binaries;
   try {
     binaries = compiler().compile(requests, show_progress);
@@ -197,12 +216,20 @@ int act(int argc, char** argv) {
   app.add_option("--broad", parsed.broad, "So many random problems of every kind, instead of the tests");
   app.add_flag("--evt", parsed.evt,
                "Graphs by CUTLASS's visitors, instead of the tests; with --precompile or --plan those alone");
+  app.add_option(
+         "--arch", parsed.arch,
+         "Of --evt the graphs of one architecture; of sm100a and sm120 --precompile compiles 40, and nothing runs")
+      ->check(CLI::IsMember({"sm90a", "sm80", "sm100a", "sm120"}));
+  app.add_option("--shard", parsed.shard, "I/N: of --precompile every N-th kernel, from the I-th on (0 to N - 1)")
+      ->check(CLI::Validator([](const std::string& text) { return shard_of(text) ? "" : "expected I/N, such as 0/16"; },
+                             "I/N"));
   app.add_option("--broad-case", parsed.broad_case, "One of these, by its number");
   app.add_option("--broad-first", parsed.broad_first, "Of --broad the cases from this number on");
   app.add_option("--seconds", parsed.seconds, "--broad and --endurance end after so many");
   app.add_flag("--small", parsed.small, "Of --broad no problem that is too large for the emulated GPU");
   app.add_flag("--verbose", parsed.verbose, "Of --broad: print each problem before it runs");
   CLI11_PARSE(app, argc, argv);
+  if (parsed.plan && parsed.evt) return list_evt();
   if (parsed.plan) return all_requests().size() > 100 ? 0 : 1;
   if (parsed.precompile) return precompile();
   choose_device(parsed.device);
@@ -210,7 +237,11 @@ int act(int argc, char** argv) {
   if (parsed.sanitizer) return sanitizer();
   if (parsed.endurance > 0) return run_endurance(argv[0]);
   const auto compile = [](const auto& requests) { compiler().compile(requests, show_progress); };
-  if (parsed.evt) return run_evt(compile);
+  if (parsed.evt) {
+    if (parsed.arch == "sm100a" || parsed.arch == "sm120")
+      throw UserError(fmt::format("--arch {}: its kernels are compiled, never run; add --precompile", parsed.arch));
+    return run_evt(compile);
+  }
   if (parsed.broad > 0 || parsed.broad_case >= 0) return run_broad(compile);
   return run_all_tests();
 }

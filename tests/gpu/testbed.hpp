@@ -86,6 +86,8 @@ class Testbed {
   void add_gaps(const std::string& name, std::size_t axis, std::int64_t gap, bool input);
   void lay_out(const std::string& name, bool input);
   void add_witness();
+  std::string differences(const std::vector<std::vector<std::byte>>& first,
+                          const std::vector<std::vector<std::byte>>& second) const;
   std::string take_witness(const std::vector<std::byte>& cells, Outcome& outcome) const;
   bool is_dual() const { return product_count(c_.contraction()) == 2; }
   reference::Values accumulator(const std::string& filter) const;

@@ -9,6 +9,7 @@
 #include "command/machine.hpp"
 #include "command/output.hpp"
 #include "command/self_test.hpp"
+#include "families/cutlass_evt/family.hpp"
 #include "runtime/cuda/backend.hpp"
 
 namespace unisono::command {
@@ -127,6 +128,7 @@ std::string to_text(const Diagnosis& d) {
   out += gpus_text(d.cuda.gpus);
   out += line("toolkit", toolkit_text(d.cuda));
   out += line("compiler", d.cuda.nvrtc.empty() ? "none: " + d.cuda.nvrtc_problem : d.cuda.nvrtc);
+  out += line("CUTLASS", "family cutlass_evt: " + families::cutlass_evt::tested_architectures());
   if (d.cuda_test)
     out += line("self-test", fmt::format("{}: {}", d.cuda_test->passed ? "passed" : "FAILED", d.cuda_test->text));
   out += "\ncache\n";

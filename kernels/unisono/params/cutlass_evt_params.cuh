@@ -18,4 +18,14 @@ struct CutlassEvtParams {
   i64 workspace_bytes;
 };
 
+// What a convolution's parameter has besides, behind the struct above: the images (N, H, W, C), the filter (K, R, S, C)
+// and how it moves. Then m = N·P·Q rows, n = K, k = C, batch = 1; pitch_a counts elements from pixel to pixel.
+struct CutlassEvtWindow {
+  int images, h, w, p, q, r, s;
+  int stride_h, stride_w;
+  int pad_top, pad_left, pad_bottom, pad_right;
+  int dilation_h, dilation_w;
+  int unused;
+};
+
 }  // namespace unisono

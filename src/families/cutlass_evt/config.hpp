@@ -9,12 +9,16 @@
 
 namespace unisono::families::cutlass_evt {
 
-enum class Arch : std::uint8_t { sm90a, sm80 };
-enum class Schedule : std::uint8_t { cooperative, pingpong };
+/// What a kernel is compiled for. sm80 is portable code (compute_80), which later architectures run too.
+enum class Arch : std::uint8_t { sm90a, sm80, sm100a, sm120 };
+/// warp_specialized: one consumer warpgroup and one tile a CTA, as CUTLASS's convolutions are.
+enum class Schedule : std::uint8_t { cooperative, pingpong, warp_specialized };
 enum class Raster : std::uint8_t { heuristic, rows, columns };  ///< tiles that follow one another: of rows, of columns
 
 struct Config {
   Arch arch = Arch::sm90a;
+  bool convolution = false;                   ///< NHWC images, KRSC filters; else a product
+  bool transposed = false;                    ///< such a convolution's transpose: CUTLASS's dgrad
   DType a = DType::bf16, b = DType::bf16;     ///< in memory: bf16, f16, or tf32 for f32
   bool columns_a = false, columns_b = false;  ///< A is (k, m); B is (k, n)
   int tile_m = 128, tile_n = 128, tile_k = 64;
@@ -30,6 +34,13 @@ struct Config {
 };
 
 std::string_view to_string(Arch arch);  ///< "sm90a"
+/// Whether its kernels are those of CUTLASS 2.x, with the visitors of cutlass/epilogue/threadblock/fusion.
+constexpr bool is_2x(Arch arch) { return arch == Arch::sm80 || arch == Arch::sm120; }
+/// How far its kernels are tested: "compiled, never run", or on what they ran.
+std::string_view tested(Arch arch);
+/// What nvcc makes of it: "sm_90a"; "compute_80".
+std::string_view code_of(Arch arch);
+
 std::string_view to_string(Schedule schedule);
 std::string_view to_string(Raster raster);
 

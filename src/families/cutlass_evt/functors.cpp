@@ -95,11 +95,11 @@ bool is_plain_clamp(const Node& x) {
 
 }  // namespace
 
-Functor functor_of(const Graph& g, ValueId id) {
+Functor functor_of(const Graph& g, ValueId id, bool takes_arguments) {
   const Node& x = g[id];
   if (!is_rounded_by_visitor(x.dtype) || !reads_floats(g, x)) return of_our_kernels(g, id);
   if (x.op == Op::cast) return {.name = "thread::Identity", .inputs = x.inputs};
-  if (is_plain_clamp(x))
+  if (takes_arguments && is_plain_clamp(x))
     return {.name = "thread::Clamp",
             .arguments = fmt::format("{}, {}", codegen::literal(x.attr.lower, DType::f32),
                                      codegen::literal(x.attr.upper, DType::f32)),

@@ -17,8 +17,9 @@ struct Functor {
   std::vector<ValueId> inputs;  ///< values that it reads, in order; with ours no constants
 };
 
-/// The functor of an elementwise node or call.
-Functor functor_of(const Graph& graph, ValueId id);
+/// The functor of an elementwise node or call. `takes_arguments`: visitors give functors their Arguments; else numbers
+/// stand in their text.
+Functor functor_of(const Graph& graph, ValueId id, bool takes_arguments);
 
 /// x · x, for sums of squares.
 Functor square_functor(ValueId of);

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "codegen/expression.hpp"
-#include "families/cutlass_evt/sm90_tree.hpp"
+#include "families/cutlass_evt/self_check_helpers.hpp"
+#include "families/cutlass_evt/tree_text.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::cutlass_evt {
@@ -64,6 +65,38 @@ std::vector<int> results_of(const Visitors& v) {
   return results;
 }
 
+// Where a tap reads, and its filter's channels of x, which are `apart` elements apart
+constexpr const char* of_convolution =
+    "            const long long at_h = y * o.stride_h + r * o.dilation_h - o.pad_top;\n"
+    "            const long long at_w = q * o.stride_w + s * o.dilation_w - o.pad_left;\n"
+    "            const long long filter = ((column * o.r + r) * o.s + s) * k, apart = 1;\n";
+constexpr const char* of_transpose =
+    "            const long long at_h = y + o.pad_top - r * o.dilation_h, at_w = q + o.pad_left - s * o.dilation_w;\n"
+    "            const long long filter = (r * o.s + s) * n + column, apart = n * o.r * o.s;\n";
+constexpr const char* convolution_sum =
+    "    const CutlassEvtWindow& o = p.window;\n"
+    "    const long long q = row % o.q, y = row / o.q % o.p, image = row / o.q / o.p;\n"
+    "    for (long long r = 0; r < o.r; ++r)\n"
+    "        for (long long s = 0; s < o.s; ++s) {{\n"
+    "{}"
+    "            if (at_h < 0 || at_h >= o.h || at_w < 0 || at_w >= o.w) continue;\n"
+    "            const ElementA* x = static_cast<const ElementA*>(p.to.a) + ((image * o.h + at_h) * o.w + at_w) * "
+    "p.to.pitch_a;\n"
+    "            const ElementB* w = static_cast<const ElementB*>(p.to.b) + filter;\n"
+    "            for (long long d = 0; d < k; ++d) sum += double(float(x[d])) * double(float(w[d * apart]));\n"
+    "        }}\n";
+
+// The sum that one element takes
+std::string sum_text(const Config& c) {
+  if (c.convolution) return fmt::format(convolution_sum, c.transposed ? of_transpose : of_convolution);
+  return fmt::format(
+      "    for (long long d = 0; d < k; ++d)\n"
+      "        sum += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"
+      "               double(float(static_cast<const ElementB*>(p.to.b)[l * p.to.step_b + {}]));\n",
+      c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d",
+      c.columns_b ? "d * p.to.pitch_b + column" : "column * p.to.pitch_b + d");
+}
+
 std::string kernel_text(const Visitors& v, const Config& c) {
   std::string text =
       "using One = cutlass::Array<float, 1>;\n"
@@ -79,12 +112,7 @@ std::string kernel_text(const Visitors& v, const Config& c) {
       "    if (i >= elements) return;\n"
       "    const long long column = i % n, row = i / n % m, l = i / n / m;\n"
       "    double sum = 0;\n";
-  text += fmt::format(
-      "    for (long long d = 0; d < k; ++d)\n"
-      "        sum += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"
-      "               double(float(static_cast<const ElementB*>(p.to.b)[l * p.to.step_b + {}]));\n",
-      c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d",
-      c.columns_b ? "d * p.to.pitch_b + column" : "column * p.to.pitch_b + d");
+  text += sum_text(c);
   for (std::size_t at = 0; at < v.list.size(); ++at)
     text += fmt::format("    const float v{} = {};  // {}\n", at, value_text(v.list[at]), label_of(v.list[at]));
   const std::vector<int> results = results_of(v);
@@ -137,98 +165,15 @@ std::string comparison(const Visitor& r, std::size_t number) {
                      place_text(r), number, rows, columns, r.per_batch, fold_of(r.reduction), r.name);
 }
 
-constexpr const char* helpers = R"~(#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <vector>
-
-namespace unisono::evt {
-
-inline void succeed(cudaError_t error, const char* what) {
-    if (error == cudaSuccess) return;
-    std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-    std::exit(2);
-}
-inline float draw() {  // -1 to 1
-    static unsigned long long state = 20261;
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    return float(double(state >> 40) / double(1 << 23) - 1);
-}
-template <class T>
-T* uploaded(const std::vector<T>& host) {
-    void* memory = nullptr;
-    succeed(cudaMalloc(&memory, host.size() * sizeof(T)), "cudaMalloc");
-    succeed(cudaMemcpy(memory, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
-    return static_cast<T*>(memory);
-}
-template <class T>
-T* filled(long long count) {
-    std::vector<T> host;
-    for (long long i = 0; i < count; ++i) host.push_back(std::is_integral<T>::value ? T(draw() > 0) : T(draw()));
-    return uploaded(host);
-}
-template <class T>
-T* poisoned(long long count) {
-    return uploaded(std::vector<T>(std::size_t(count), T(NAN)));
-}
-template <class T>
-std::vector<T> downloaded(const T* memory, long long count) {
-    std::vector<T> host(static_cast<std::size_t>(count));
-    succeed(cudaMemcpy(host.data(), memory, host.size() * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
-    return host;
-}
-template <class T>
-constexpr double unit() {  // of rounding
-    return sizeof(T) == 4 ? 0x1p-20 : std::is_same<T, cutlass::bfloat16_t>::value ? 0x1p-8 : 0x1p-11;
-}
-inline bool close(double found, double wanted, double tolerance) {
-    return found == wanted || (std::isnan(found) && std::isnan(wanted)) || std::fabs(found - wanted) <= tolerance;
-}
-inline bool report(const char* what, long long wrong, long long count) {
-    std::printf("%s: %lld of %lld elements differ\n", what, wrong, count);
-    return wrong == 0;
-}
-// f16 and bf16 values on the way to a result may be rounded one step apart, after sums of another order
-template <class T>
-bool same_elements(const T* memory, const float* expected, long long count, const char* what) {
-    const auto found = downloaded(memory, count);
-    long long wrong = 0;
-    for (long long i = 0; i < count; ++i) {
-        const double wanted = expected[i];
-        wrong += !close(double(float(found[i])), wanted, (2 * unit<T>() + kSlack) * (1 + std::fabs(wanted)));
-    }
-    return report(what, wrong, count);
-}
-enum class Fold { sum, max, min };
-template <class T>
-bool same_folds(const T* memory, const float* values, const CutlassEvtParams& to, bool rows, bool columns, bool per_batch,
-                Fold fold, const char* what) {
-    const long long count = (per_batch ? to.batch : 1) * (rows ? 1 : to.m) * (columns ? 1 : to.n);
-    std::vector<double> wanted(std::size_t(count), fold == Fold::sum ? 0.0 : fold == Fold::max ? -INFINITY : INFINITY);
-    std::vector<double> sizes(std::size_t(count), 0.0);
-    for (long long i = 0; i < to.batch * to.m * to.n; ++i) {
-        const long long column = i % to.n, row = i / to.n % to.m, l = i / to.n / to.m;
-        const long long at = ((per_batch ? l : 0) * (rows ? 1 : to.m) + (rows ? 0 : row)) * (columns ? 1 : to.n) + (columns ? 0 : column);
-        const double x = values[i];
-        double& y = wanted[std::size_t(at)];
-        y = fold == Fold::sum ? y + x : std::isnan(x) || std::isnan(y) ? NAN : fold == Fold::max ? std::fmax(y, x) : std::fmin(y, x);
-        sizes[std::size_t(at)] = fold == Fold::sum ? sizes[std::size_t(at)] + std::fabs(x) : std::fabs(y);
-    }
-    const auto found = downloaded(memory, count);
-    long long wrong = 0;
-    for (long long i = 0; i < count; ++i)
-        wrong += !close(double(float(found[std::size_t(i)])), wanted[std::size_t(i)], (2 * unit<T>() + kSlack) * (1 + sizes[std::size_t(i)]));
-    return report(what, wrong, count);
-}
-
-)~";
-
 // Sizes, and A and B
 std::string problem_text(const Config& c, const plan::ConvTask& task, std::size_t workspace) {
   const Extents e = extents(task.contraction());
   const std::int64_t batch = task.batched ? e.images : 1, m = task.batched ? e.rows_per_image() : e.rows();
   const std::int64_t n = e.cols, k = task.conv.c;
-  return fmt::format(
+  const Conv2d& conv = task.conv;
+  const std::int64_t elements_a = c.convolution ? conv.n * conv.h * conv.w * k : batch * m * k;
+  const std::int64_t elements_b = n * k * (c.convolution ? conv.r * conv.s : batch);
+  std::string text = fmt::format(
       "}}  // namespace unisono::evt\n\n"
       "int main() {{\n"
       "    using namespace unisono::evt;\n"
@@ -239,8 +184,13 @@ std::string problem_text(const Config& c, const plan::ConvTask& task, std::size_
       "    succeed(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0), \"asking for the SMs\");\n"
       "    p.to.sms = sms, p.to.workspace_bytes = {};\n"
       "    const long long elements = p.to.batch * p.to.m * p.to.n;\n"
-      "    p.to.a = filled<ElementA>(p.to.batch * p.to.step_a), p.to.b = filled<ElementB>(p.to.batch * p.to.step_b);\n",
-      m, n, k, batch, c.columns_a ? m : k, c.columns_b ? n : k, n, m * k, n * k, workspace);
+      "    p.to.a = filled<ElementA>({}), p.to.b = filled<ElementB>({});\n",
+      m, n, k, batch, c.columns_a ? m : k, c.columns_b ? n : k, n, m * k, n * k, workspace, elements_a, elements_b);
+  if (c.convolution)
+    text += fmt::format("    p.window = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0}};\n", conv.n,
+                        conv.h, conv.w, e.height, e.width, conv.r, conv.s, conv.stride.h, conv.stride.w, conv.pad.top,
+                        conv.pad.left, conv.pad.bottom, conv.pad.right, conv.dilation.h, conv.dilation.w);
+  return text;
 }
 
 std::string main_text(const Visitors& v, const Config& c, const plan::ConvTask& task, std::size_t workspace) {
@@ -288,7 +238,7 @@ std::string slack_text(const Visitors& v, const Config& c) {
 }  // namespace
 
 std::string self_check(const Visitors& v, const Config& c, const plan::ConvTask& task, std::size_t workspace) {
-  std::string head = helpers;
+  std::string head(self_check_helpers());
   const std::string opening = "namespace unisono::evt {\n\n";
   const std::size_t at = head.find(opening) + opening.size();
   head.insert(at, slack_text(v, c));

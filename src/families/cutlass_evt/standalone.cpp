@@ -62,6 +62,13 @@ std::string member_of(const codegen::Field& f) {
   }
 }
 
+constexpr const char* window_members =
+    "    /* A convolution: m = images * p * q, n = channels of D, k = channels of A (images, h, w, k); B is (n, r, s, "
+    "k) */\n"
+    "    int images, h, w, p, q, r, s;\n"
+    "    int stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, dilation_h, dilation_w;\n"
+    "    int unused_window;\n";
+
 std::string header_text(const EvtPlan& plan, const Launched& what, const Visitors& v, std::string_view name) {
   std::string text = fmt::format(
       "/* Written by `unisono emit`. {} */\n"
@@ -83,6 +90,7 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
       "    long long workspace_bytes;  /* at least {}, for the problem that it was emitted for */\n",
       title_of(plan), what.task.columns_a ? "k, m" : "m, k", what.task.columns_b ? "k, n" : "n, k", name,
       v.store_place == Place::field ? "unused" : "outputs, as below", plan.workspace_bytes);
+  if (plan.config.convolution) text += window_members;
   for (const codegen::Field& f : what.kernel.fields) text += member_of(f);
   if (what.kernel.fields.empty()) text += "    unsigned long long unused;\n";
   return text + fmt::format(
@@ -100,20 +108,23 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
 }  // namespace
 
 Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_view name) {
-  const auto visitors = visitors_of(what.epilogue, {}, true, plan.config.atomic);
+  const auto visitors = visitors_of(what.epilogue, {}, visitor_set(plan.config));
   if (!visitors) throw InternalError("files of an epilogue that is refused: " + visitors.refusal().text());
   std::string source = Inliner().text(what.kernel.source);
   source +=
       "\n#ifdef UNISONO_SELF_CHECK" + self_check(*visitors, plan.config, what.task, plan.workspace_bytes) + "#endif\n";
   source = replaced(replaced(std::move(source), "unisono_evt", name), "unisono::evt", fmt::format("unisono::{}", name));
   std::string notes = fmt::format(
-      "// Written by `unisono emit`. Compile with nvcc, for {}:\n"
-      "//   nvcc -std=c++17 -O2 -DNDEBUG --expt-relaxed-constexpr -gencode=arch=compute_90a,code=sm_90a -I "
-      "CUTLASS/include "
+      "// Written by `unisono emit`. Compile with nvcc, for {0}:\n"
+      "//   nvcc -std=c++17 -O2 -DNDEBUG --expt-relaxed-constexpr -gencode=arch=compute_{1},code={0} -I "
+      "CUTLASS/include{2} "
       "-c FILE\n"
+      "// Its kernels for this architecture: {3}.\n"
       "// With -DUNISONO_SELF_CHECK in place of -c it is a program that runs the kernel once and checks every "
       "element.\n",
-      what.kernel.library->arch);
+      what.kernel.library->arch, what.kernel.library->arch.substr(what.kernel.library->arch.find('_') + 1),
+      plan.config.convolution && !is_2x(plan.config.arch) ? " -I CUTLASS/tools/util/include" : "",
+      tested(plan.config.arch));
   return {notes + source, header_text(plan, what, *visitors, name)};
 }
 

@@ -52,12 +52,12 @@ void VisitorBuilder::choose_store() {
 
 void VisitorBuilder::add_compute(ValueId id) {
   const Node& x = g_[id];
-  Functor f = functor_of(g_, id);
+  Functor f = functor_of(g_, id, !set_.is_2x);
   Visitor v{.kind = VisitorKind::compute, .name = x.name, .inputs = {}};
   v.element = x.dtype == DType::bf16 || x.dtype == DType::f16 ? x.dtype : DType::f32;
   for (const ValueId in : f.inputs)
     v.inputs.push_back(g_[in].op == Op::constant ? constant(g_[in].attr.value, "") : of_value_[in]);
-  if (x.op == Op::mul && v.element == DType::f32 && are_scalars(v.inputs)) {  // one broadcast of their product
+  if (x.op == Op::mul && v.element == DType::f32 && are_one_broadcast(v.inputs)) {  // one broadcast of their product
     v.kind = VisitorKind::scalar;
     for (const int in : v.inputs)
       v.scalars.insert(v.scalars.end(), v_.list[in].scalars.begin(), v_.list[in].scalars.end());
@@ -70,8 +70,15 @@ void VisitorBuilder::add_compute(ValueId id) {
   of_value_[id] = add(std::move(v));
 }
 
-bool VisitorBuilder::are_scalars(const std::vector<int>& visitors) const {
-  return std::ranges::all_of(visitors, [&](int at) { return v_.list[at].kind == VisitorKind::scalar; });
+// Scalars whose product is one broadcast. In 2.x it has one stride for all pointers
+bool VisitorBuilder::are_one_broadcast(const std::vector<int>& visitors) const {
+  bool of_batch = false, of_all = false;
+  for (const int at : visitors) {
+    if (v_.list[at].kind != VisitorKind::scalar) return false;
+    for (const Scalar& s : v_.list[at].scalars)
+      if (s.kind == Scalar::Kind::pointer) (s.per_batch ? of_batch : of_all) = true;
+  }
+  return !set_.is_2x || !of_batch || !of_all;
 }
 
 std::optional<plan::Refusal> VisitorBuilder::add_value(ValueId id) {
@@ -143,9 +150,8 @@ void VisitorBuilder::finish() {
   v_.list = std::move(sorted);
 }
 
-plan::Expected<Visitors> visitors_of(const plan::Epilogue& e, const codegen::Options& options, bool has_source,
-                                     bool atomic) {
-  return VisitorBuilder(e, options, has_source, atomic).run();
+plan::Expected<Visitors> visitors_of(const plan::Epilogue& e, const codegen::Options& options, VisitorSet set) {
+  return VisitorBuilder(e, options, set).run();
 }
 
 }  // namespace unisono::families::cutlass_evt

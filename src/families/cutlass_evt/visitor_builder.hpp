@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "families/cutlass_evt/visitors.hpp"
+#include "families/cutlass_evt/visitors_of.hpp"
 #include "plan/epilogue.hpp"
 #include "plan/expected.hpp"
 #include "plan/refusal.hpp"
@@ -16,13 +17,8 @@ namespace unisono::families::cutlass_evt {
 
 class VisitorBuilder {
  public:
-  VisitorBuilder(const plan::Epilogue& e, const codegen::Options& options, bool has_source, bool atomic)
-      : e_(e),
-        g_(e.graph),
-        options_(options),
-        has_source_(has_source),
-        atomic_(atomic),
-        of_value_(g_.nodes.size(), no_visitor) {}
+  VisitorBuilder(const plan::Epilogue& e, const codegen::Options& options, VisitorSet set)
+      : e_(e), g_(e.graph), options_(options), set_(set), of_value_(g_.nodes.size(), no_visitor) {}
 
   plan::Expected<Visitors> run();
 
@@ -36,7 +32,7 @@ class VisitorBuilder {
   std::optional<plan::Refusal> add_leaf(ValueId id);
   std::optional<plan::Refusal> add_operand(ValueId id);
   void add_compute(ValueId id);
-  bool are_scalars(const std::vector<int>& visitors) const;
+  bool are_one_broadcast(const std::vector<int>& visitors) const;
   int constant(double value, const std::string& name);
   int add(Visitor visitor) { return v_.list.push_back(std::move(visitor)), static_cast<int>(v_.list.size()) - 1; }
   std::size_t add_field(codegen::Field::Kind kind, std::string name, DType t, Axes axes);
@@ -50,7 +46,7 @@ class VisitorBuilder {
   const plan::Epilogue& e_;
   const Graph& g_;
   const codegen::Options& options_;
-  bool has_source_, atomic_;
+  VisitorSet set_;
   std::vector<int> of_value_;  // the visitor of each value
   std::optional<ValueId> source_;
   std::vector<int> sinks_;

@@ -15,7 +15,7 @@ bool is_loaded(DType t) { return is_stored(t) || t == DType::boolean; }
 
 // C is the first operand [m,n] that is a float
 void VisitorBuilder::choose_source() {
-  if (!has_source_) return;
+  if (set_.is_2x) return;
   for (ValueId id = 0; id < g_.nodes.size() && !source_; ++id)
     if (g_[id].op == Op::operand && g_[id].axes == axes::mn && is_stored(storage_of(id))) source_ = id;
 }

@@ -24,7 +24,12 @@ std::optional<plan::Refusal> VisitorBuilder::refuse_reduction(ValueId id) const 
     return refused(g_, id, "reduction", "CUTLASS reduces whole rows, not groups of their columns");
   if (g_[x.inputs[0]].dtype == DType::i32) return refused(g_, id, "reduction", "visitors reduce floats, not i32");
   const bool scalar = x.attr.domain.rows && x.attr.domain.cols;
-  if (scalar && !atomic_)
+  if (set_.is_2x && !set_.atomic)
+    return refused(
+        g_, id, "reduction",
+        "the visitors of CUTLASS 2.x (arch=sm80, sm120) reduce by atomic operations in any order, so the bits "
+        "of sums differ from run to run; ask for it by reductions=atomic");
+  if (scalar && !set_.atomic)
     return refused(
         g_, id, "reduction",
         "CUTLASS's ScalarReduction adds by atomic operations in any order, so its bits differ from run to run; "
@@ -70,10 +75,10 @@ std::optional<plan::Refusal> VisitorBuilder::add_sink(std::size_t i) {
     v.reduction = x.op == Op::reduce_max || x.op == Op::reduce_min ? x.op : Op::sum;
     v.per_batch = d.per_image || !d.rows;
     v.inputs = {reduced(s.value)};
-    if (v.kind == VisitorKind::scalar_reduction) {
+    if (set_.is_2x || v.kind == VisitorKind::scalar_reduction) {
       v_.is_atomic = true;
       if (s.dtype != DType::f32)
-        return refused(g_, s.value, "reduction", "a scalar that is added to by atomic operations is f32");
+        return refused(g_, s.value, "reduction", "a result that is added to by atomic operations is f32");
     }
   } else if (x.axes == axes::mn && of_value_[s.value] != no_visitor) {
     v.kind = VisitorKind::aux_store, v.per_batch = true;

@@ -65,6 +65,41 @@ TEST_F(EvtFamily, FindsEachPlanByItsOwnText) {
   }
 }
 
+TEST_F(EvtFamily, CompilesForTheDeviceOrForSm80) {
+  const auto arch = [&](int major, int minor, const std::string& fields) {
+    device.major = major, device.minor = minor;
+    const PlanPointer plan = chosen("family=cutlass_evt " + fields);
+    return family().generate(*plan, epilogue, {}).library->arch;
+  };
+  EXPECT_EQ(arch(9, 0, ""), "sm_90a");
+  EXPECT_EQ(arch(9, 0, "arch=sm80"), "compute_80") << "its machine code would not load on another architecture";
+  EXPECT_EQ(arch(8, 0, ""), "compute_80");
+  EXPECT_EQ(arch(8, 9, ""), "compute_80");
+  EXPECT_EQ(arch(12, 0, ""), "sm_120");
+  EXPECT_EQ(arch(12, 0, "arch=sm80"), "compute_80");
+  EXPECT_EQ(arch(10, 0, ""), "sm_100a");
+}
+
+TEST_F(EvtFamily, SaysWhatHasNeverRun) {
+  device.major = 12;
+  EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")), HasSubstr("compiled, never run"));
+  device.major = 9;
+  EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt arch=sm80")),
+              HasSubstr("run and checked on sm_90, as portable code of compute_80"));
+}
+
+TEST_F(EvtFamily, FindsEachPlanOfSm80ByItsOwnText) {
+  const auto all = candidates(workload(), plan::parse_override("family=cutlass_evt arch=sm80")).value();
+  ASSERT_EQ(all.size(), 6u);
+  for (const Candidate& c : all) {
+    const Override fixed = override_of(*c.plan);
+    EXPECT_FALSE(fixed.fields.contains("order"));
+    const auto again = family().candidates(workload(), fixed);
+    ASSERT_EQ(again.size(), 1u);
+    EXPECT_EQ(override_of(*again[0].plan), fixed);
+  }
+}
+
 TEST_F(EvtFamily, TellsALaunchItsProblem) {
   const PlanPointer plan = chosen("family=cutlass_evt");
   const codegen::Kernel kernel = family().generate(*plan, epilogue, {});
@@ -91,6 +126,34 @@ TEST_F(EvtFamily, TellsALaunchItsProblem) {
   EXPECT_EQ(p.d, &d);
   EXPECT_EQ(parameter.bytes.at<std::uint64_t>(sizeof(CutlassEvtParams)), 7u);
   EXPECT_EQ(parameter.sites.size(), 4u) << "each can be bound anew";
+}
+
+TEST_F(EvtFamily, TellsALaunchItsConvolution) {
+  Conv2d conv = test::convolution();
+  conv.stride = 2, conv.pad = {1, 2, 0, 3};
+  task = plan::as_convolution(conv), epilogue = test::epilogue_of(biased, conv);
+  const PlanPointer plan = chosen("family=cutlass_evt");
+  EXPECT_THAT(title(*plan), HasSubstr("sm90a conv"));
+  const codegen::Kernel kernel = family().generate(*plan, epilogue, {});
+  EXPECT_EQ(family().parameter_bytes(*plan, kernel).value(), sizeof(CutlassEvtParams) + sizeof(CutlassEvtWindow) + 8);
+  Parameter parameter{.bytes = family().constants(*plan, {task, epilogue, kernel}), .maps = {}, .sites = {}};
+  int x = 0;
+  Tensors tensors{.activation = {&x, 0}, .activation_pitch = 48};
+  tensors.fields.add(7, 3);
+  family().fill(parameter, *plan, {task, epilogue, kernel}, tensors);
+  const CutlassEvtParams& p = parameter.bytes.at<CutlassEvtParams>();
+  const CutlassEvtWindow& o = parameter.bytes.at<CutlassEvtWindow>(sizeof(CutlassEvtParams));
+  EXPECT_EQ(p.m, 2 * o.p * o.q);
+  EXPECT_EQ(p.n, 72);
+  EXPECT_EQ(p.k, 40);
+  EXPECT_EQ(p.batch, 1);
+  EXPECT_EQ(p.pitch_a, 48);
+  EXPECT_EQ(o.images, 2);
+  EXPECT_EQ(o.h, 17);
+  EXPECT_EQ(o.p, (17 + 1 + conv.pad.bottom - 3) / 2 + 1);
+  EXPECT_EQ(o.stride_w, 2);
+  EXPECT_EQ(o.pad_left, conv.pad.left);
+  EXPECT_EQ(parameter.bytes.at<std::uint64_t>(sizeof(CutlassEvtParams) + sizeof(CutlassEvtWindow)), 7u);
 }
 
 TEST_F(EvtFamily, NeedsAWorkspaceForReductionsAlone) {

@@ -27,6 +27,39 @@ TEST_P(EvtGolden, IsAsRecorded) {
   EXPECT_EQ(kernel.library, codegen::Library{"sm_90a"});
 }
 
+// The same graphs by the visitors of CUTLASS 2.x: <name>.sm80.cu
+TEST_P(EvtGolden, IsAsRecordedForSm80) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/" + GetParam();
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
+  const Config config{.arch = Arch::sm80, .columns_b = true, .tile_k = 32, .stages = 4, .atomic = true};
+  const codegen::Kernel kernel = generate(e, config, {});
+  unisono::test::expect_golden(stem + ".sm80.cu", kernel.source);
+  EXPECT_EQ(kernel.library, codegen::Library{"compute_80"});
+}
+
+TEST(EvtGoldenSm100, IsAsRecorded) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/cast_select";
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
+  const Config config{.arch = Arch::sm100a, .columns_b = true, .schedule = Schedule::warp_specialized, .atomic = true};
+  const codegen::Kernel kernel = generate(e, config, {});
+  unisono::test::expect_golden(stem + ".sm100a.cu", kernel.source);
+  EXPECT_EQ(kernel.library, codegen::Library{"sm_100a"});
+}
+
+// A graph behind a convolution: conv.cu and conv.sm80.cu
+TEST(EvtGoldenConvolution, IsAsRecorded) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/conv";
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::convolution());
+  Config config{.convolution = true, .schedule = Schedule::warp_specialized, .atomic = true};
+  unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
+  config.transposed = true;
+  unisono::test::expect_golden(stem + ".dgrad.cu", generate(e, config, {}).source);
+  config.transposed = false, config.arch = Arch::sm100a;
+  unisono::test::expect_golden(stem + ".sm100a.cu", generate(e, config, {}).source);
+  config = {.arch = Arch::sm80, .convolution = true, .tile_k = 32, .stages = 4, .atomic = true};
+  unisono::test::expect_golden(stem + ".sm80.cu", generate(e, config, {}).source);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, EvtGolden, testing::ValuesIn(cases),
                          [](const auto& of) { return std::string(of.param); });
 

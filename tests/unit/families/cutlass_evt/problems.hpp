@@ -16,12 +16,25 @@ inline Gemm product(std::int64_t m = 512, std::int64_t n = 256, std::int64_t k =
   return {.batch = batch, .m = m, .n = n, .k = k, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
 }
 
+inline Conv2d convolution() {
+  return {.n = 2,
+          .h = 17,
+          .w = 13,
+          .c = 40,
+          .k = 72,
+          .r = 3,
+          .s = 3,
+          .pad = 1,
+          .dtype_x = DType::bf16,
+          .dtype_w = DType::bf16};
+}
+
 inline plan::Epilogue epilogue_of(const std::string& text, const Contraction& contraction = product()) {
   return plan::analyse(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits()).value();
 }
 
 inline plan::Expected<Visitors> visitors(const std::string& text, bool atomic = false) {
-  return visitors_of(epilogue_of(text), {}, true, atomic);
+  return visitors_of(epilogue_of(text), {}, {.atomic = atomic});
 }
 
 }  // namespace unisono::families::cutlass_evt::test

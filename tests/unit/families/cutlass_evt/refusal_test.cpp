@@ -21,10 +21,11 @@ std::string refused(const Contraction& contraction, const std::string& text, con
 std::string refused(const std::string& text) { return refused(test::product(), text); }
 
 // Why there is no plan with these fields
-std::string refused_plan(const std::string& text, const std::string& fields) {
-  const plan::ConvTask task = plan::as_convolution(test::product());
-  const auto chosen =
-      choose({task, test::epilogue_of(text), plan::Device{}}, plan::parse_override("family=cutlass_evt " + fields));
+std::string refused_plan(const std::string& text, const std::string& fields,
+                         const Contraction& contraction = test::product()) {
+  const plan::ConvTask task = plan::as_convolution(contraction);
+  const auto chosen = choose({task, test::epilogue_of(text, contraction), plan::Device{}},
+                             plan::parse_override("family=cutlass_evt " + fields));
   return chosen ? "" : chosen.refusal().told();
 }
 
@@ -37,8 +38,10 @@ TEST(EvtRefusal, ServesWhatItSays) {
 
 TEST(EvtRefusal, Architecture) {
   plan::Device other;
-  other.major = 8, other.minor = 0;
+  other.major = 7, other.minor = 5;
   EXPECT_THAT(refused(test::product(), bare, other), HasSubstr("architecture: "));
+  EXPECT_THAT(refused_plan(bare, "arch=sm100a"), AllOf(HasSubstr("architecture: arch=sm100a"), HasSubstr("sm_90")));
+  EXPECT_EQ(refused_plan(bare, "arch=sm80"), "") << "portable code";
 }
 
 TEST(EvtRefusal, Alignment) {
@@ -51,23 +54,60 @@ TEST(EvtRefusal, Alignment) {
 TEST(EvtRefusal, Layout) {
   Gemm g = test::product();
   g.dtype_a = g.dtype_b = DType::tf32;
-  EXPECT_THAT(refused(g, bare), HasSubstr("layout: tf32"));
+  EXPECT_THAT(refused_plan(bare, "", g), HasSubstr("layout: tf32"));
+  EXPECT_EQ(refused_plan(bare, "arch=sm80", g), "") << "mma.sync takes fragments of any layout";
   g.transpose_b = true;
-  EXPECT_EQ(refused(g, bare), "");
+  EXPECT_EQ(refused_plan(bare, "", g), "");
 }
 
 TEST(EvtRefusal, Contraction) {
-  const Conv2d conv{.n = 1,
-                    .h = 16,
-                    .w = 16,
-                    .c = 64,
-                    .k = 64,
-                    .r = 3,
-                    .s = 3,
-                    .pad = 1,
-                    .dtype_x = DType::bf16,
-                    .dtype_w = DType::bf16};
+  Conv2d conv = test::convolution();
+  EXPECT_EQ(refused(conv, bare), "");
+  conv.groups = 2;
   EXPECT_THAT(refused(conv, bare), HasSubstr("contraction: "));
+  conv = test::convolution(), conv.layout = Layout::nchw;
+  EXPECT_THAT(refused(conv, bare), HasSubstr("contraction: "));
+  Gemm dual = test::product();
+  dual.products = 2;
+  EXPECT_THAT(refused(dual, "store silu(acc0) * acc1 as y : bf16"), HasSubstr("contraction: a dual product"));
+  const ConvTranspose2d strided{.n = 1,
+                                .h = 16,
+                                .w = 16,
+                                .c = 64,
+                                .k = 64,
+                                .r = 3,
+                                .s = 3,
+                                .stride = 2,
+                                .pad = 1,
+                                .dtype_x = DType::bf16,
+                                .dtype_w = DType::bf16};
+  EXPECT_THAT(refused(strided, bare), HasSubstr("contraction: a transposed convolution with a stride"));
+  ConvTranspose2d unit = strided;
+  unit.stride = 1;
+  EXPECT_EQ(refused_plan(bare, "", unit), "");
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", unit), HasSubstr("contraction: a transposed convolution"));
+}
+
+TEST(EvtRefusal, Convolutions) {
+  Conv2d conv = test::convolution();
+  conv.c = 36;
+  EXPECT_THAT(refused(conv, bare), HasSubstr("alignment: rows of x are 36 elements of bf16"));
+  conv = test::convolution(), conv.dtype_x = conv.dtype_w = DType::tf32;
+  EXPECT_THAT(refused(conv, bare), HasSubstr("dtypes: "));
+  conv = test::convolution();
+  EXPECT_THAT(refused(conv, "store acc * gain[b,n] as y : bf16"), HasSubstr("layout: gain has a value for each of 2"));
+  EXPECT_EQ(refused_plan(bare, "", conv), "");
+  EXPECT_EQ(refused_plan(bare, "arch=sm80", conv), "");
+  EXPECT_THAT(refused_plan(bare, "order=cooperative", conv), HasSubstr("order: cooperative; on arch=sm90a"));
+  EXPECT_THAT(refused_plan(bare, "cluster=2x1", conv), HasSubstr("cluster: 2x1"));
+  EXPECT_THAT(refused_plan(bare, "order=warpspecialized"), HasSubstr("products have cooperative and pingpong"));
+  EXPECT_THAT(refused_plan(bare, "tile=128x256", conv), HasSubstr("registers: "));
+  conv.stride = 9;
+  EXPECT_THAT(refused_plan(bare, "", conv), HasSubstr("layout: TMA's im2col"));
+  EXPECT_EQ(refused_plan(bare, "arch=sm80", conv), "");
+  conv = test::convolution(), conv.r = 33, conv.pad = 16;
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", conv), HasSubstr("layout: a filter of 33x3 taps"));
+  EXPECT_EQ(refused_plan(bare, "", conv), "");
 }
 
 TEST(EvtRefusal, Nodes) {
@@ -88,6 +128,30 @@ TEST(EvtRefusal, AtomicReductionsUnlessAskedFor) {
   const char* loss = "store acc as y : bf16\nstore sum(acc, over=(m,n)) as loss : f32";
   EXPECT_THAT(refused_plan(loss, ""), AllOf(HasSubstr("reduction: "), HasSubstr("reductions=atomic")));
   EXPECT_EQ(refused_plan(loss, "reductions=atomic"), "");
+}
+
+TEST(EvtRefusal, ReductionsOfSm80UnlessAskedFor) {
+  const char* vectors = "store acc as y : bf16\nstore sum(acc, over=m) as s : f32\nstore max(acc, over=n) as t : f32";
+  EXPECT_EQ(refused_plan(vectors, ""), "");
+  EXPECT_THAT(refused_plan(vectors, "arch=sm80"), AllOf(HasSubstr("reduction: "), HasSubstr("reductions=atomic")));
+  EXPECT_EQ(refused_plan(vectors, "arch=sm80 reductions=atomic"), "");
+  EXPECT_THAT(refused_plan("store acc as y : bf16\nstore sum(acc, over=m) as s : bf16", "arch=sm80 reductions=atomic"),
+              HasSubstr("added to by atomic operations is f32"));
+}
+
+TEST(EvtRefusal, PlansOfSm80) {
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=96x128"), HasSubstr("64, 128 or 256 rows and columns"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=256x256"), HasSubstr("registers: a tile of 256x256"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 depth=128"), HasSubstr("depth: 128"));
+  Gemm words = test::product();
+  words.dtype_a = words.dtype_b = DType::tf32;
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 depth=64", words), HasSubstr("depth: 64 elements of tf32 are 256 bytes"));
+  EXPECT_EQ(refused_plan(bare, "arch=sm80 depth=32", words), "");
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 stages=2"), HasSubstr("stages: 2"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80 tile=128x256 stages=10"), HasSubstr("shared memory: 10 stages"));
+  for (const char* field : {"cluster=1x1", "order=pingpong", "raster=rows", "subtile=64x32"})
+    EXPECT_THAT(refused_plan(bare, std::string("arch=sm80 ") + field), HasSubstr("kernels of CUTLASS 2.x (arch=sm80)"));
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", test::product(64, 64, 64, 70000)), HasSubstr("size: "));
 }
 
 TEST(EvtRefusal, Plans) {

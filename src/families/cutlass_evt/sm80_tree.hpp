@@ -1,0 +1,10 @@
+#pragma once
+/// The visitors of CUTLASS 2.x: cutlass/epilogue/threadblock/fusion/visitors.hpp. sm_120 has them for 16-bit types.
+
+#include "families/cutlass_evt/tree_text.hpp"
+
+namespace unisono::families::cutlass_evt {
+
+const Dialect& sm80_dialect();
+
+}  // namespace unisono::families::cutlass_evt
