@@ -7,7 +7,8 @@ usage: torchrun --standalone --nproc-per-node=2 bench/torch_ranks.py [train-ddp]
 
 train-*: PyTorch's eager mode with bf16 autocast for each of the seeds, and torch.compile(backend="unisono") with the seed of
 the one in the middle. The bar: the mean of our last losses (a quarter of the steps) lies within the range of PyTorch's. Step times stand beside it.
---inductor adds Inductor's, for the time alone.
+--inductor adds Inductor's, for the time alone. `regions` counts those of distinct graphs: under FSDP2 each block is a graph, and
+blocks of one shape share it.
 
 overlap: convolutions with a group norm, whose CTAs wait for one another, while NCCL reduces 32 MB on its own stream, with the SM
 limit. The bars: all steps end, every result has the same bits as the first, and the communication that shows beside our kernels is

@@ -167,3 +167,81 @@ def test_functional_calls_and_autocast():
         right = F.silu(F.group_norm(F.conv2d(x.double(), w.double(), padding=1), 8, g.double(), b.double()))
     assert y.dtype == torch.bfloat16
     no_worse(y, right.to(torch.bfloat16), right)
+
+
+NORM = "silu(group_norm(acc + bias[n], groups=8, scale=g[n], shift=b[n]))"
+
+
+def tensors(last=True, dtype=torch.bfloat16):
+    x, w = torch.randn(2, 64, 24, 16, device="cuda", dtype=dtype), 0.1 * torch.randn(64, 64, 3, 3, device="cuda", dtype=dtype)
+    x = x.contiguous(memory_format=torch.channels_last) if last else x
+    return [x, w, *(torch.randn(64, device="cuda", dtype=dtype) for _ in range(3))]
+
+
+def by_pytorch(x, w, bias, g, b):
+    return F.silu(F.group_norm(F.conv2d(x, w, bias, padding=1), 8, g, b))
+
+
+def by_unisono(x, w, bias, g, b):
+    return u.conv2d(x, w, NORM, bias=bias, g=g, b=b, padding=1)
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_prepared_calls_on_streams_and_in_graphs(last):
+    """The filter lies contiguous: where the image is channels last each call copies it, and so does each replay of a graph."""
+    given = tensors(last)
+    streams = [torch.cuda.Stream() for _ in range(2)]
+    with torch.no_grad():
+        for stream in (*streams, torch.cuda.default_stream(), *streams):
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                given[0].mul_(-1)
+                mine = by_unisono(*given)
+            stream.synchronize()
+            no_worse(mine, by_pytorch(*given), by_pytorch(*(t.double() for t in given)))
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph, stream=streams[0]):
+            mine = by_unisono(*given)
+            other = by_unisono(mine, *given[1:])
+        for _ in range(3):
+            given[0].mul_(0.5), given[1].mul_(-1)
+            graph.replay()
+            torch.cuda.synchronize()
+            no_worse(mine, by_pytorch(*given), by_pytorch(*(t.double() for t in given)))
+            no_worse(other, by_pytorch(mine, *given[1:]), by_pytorch(mine.double(), *(t.double() for t in given[1:])))
+    u.cache_clear()  # what a graph has captured stays
+    graph.replay()
+    torch.cuda.synchronize()
+    no_worse(mine, by_pytorch(*given), by_pytorch(*(t.double() for t in given)))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("last", [True, False])
+def test_derivatives_of_functional_calls(dtype, last):
+    """From the accumulator, mean and rstd that the kernel stores beside its result."""
+    given = [t.requires_grad_() for t in tensors(last, dtype)]
+    wide = [t.detach().double().requires_grad_() for t in given]
+    result, weight = by_unisono(*given), torch.randn(2, 64, 24, 16, device="cuda")
+    assert len(result.grad_fn.saved_tensors) == 5 + 3
+    ours = torch.autograd.grad(result, given, weight.to(result))
+    theirs = torch.autograd.grad(by_pytorch(*given), given, weight.to(result))
+    for mine, other, right in zip(ours, theirs, torch.autograd.grad(by_pytorch(*wide), wide, weight.to(result).double())):
+        error, his = (mine.double() - right).norm(), (other.double() - right).norm()
+        assert error <= max(2 * his, 2.0**-7 * right.norm()), (error / right.norm(), his / right.norm())
+
+
+def test_sms_that_are_left_to_others():
+    model, x, t = block()
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono, options={"spare_sms": 16, "minimum_gain": -1.0})
+        no_worse(call(x, t), model(x, t), exact(model, x, t))
+    assert backend.reports()[-1].regions == 2, str(backend.reports()[-1])
+
+
+def test_operators_are_those_in_cpp_and_keep_the_class_of_errors():
+    from unisono.pytorch import library
+    assert library.is_native(), library.layer()
+    given = tensors()
+    with pytest.raises(u.UserError, match="operand 'bias' lies on cpu"), torch.no_grad():
+        u.conv2d(*given[:2], "acc + bias[n]", bias=given[2].cpu(), padding=1)
