@@ -268,8 +268,9 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
+  const bool ragged = c.meets() && c.tile.n % 64 != 0;
   return (sm90::soft_max({clocks, power, memory}) + order) * (measured(c) ? 1.0 : k.unmeasured) *
-         (c.atoms() > 1 ? k.deep : 1.0) * pair(c);
+         (c.atoms() > 1 ? k.deep : 1.0) * (ragged ? k.ragged_rows : 1.0) * pair(c);
 }
 
 }  // namespace unisono::families::sm90_conv
