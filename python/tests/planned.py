@@ -58,7 +58,8 @@ def graph_of(make, dtype=torch.bfloat16):
             result = torch.func.functional_call(module, dict(zip(weights, given)), given[len(weights):])
             return (result,) if isinstance(result, torch.Tensor) else tuple(result)
 
-        graph = make_fx(torch.func.functionalize(call, remove="mutations"), decomposition_table=written_out())(*weights.values(), *inputs)
+        with torch.fx.traceback.preserve_node_meta():  # as AOTAutograd traces: which operator of the program a node comes from
+            graph = make_fx(torch.func.functionalize(call, remove="mutations"), decomposition_table=written_out())(*weights.values(), *inputs)
         graph.graph.eliminate_dead_code()
         layouts.relax(graph, [*weights.values(), *inputs], mode)
     return graph

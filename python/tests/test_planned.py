@@ -17,9 +17,9 @@ NETWORKS = {
     "heatmap_unet": (23, 0, 4, {}),
     "bert_mlp": (8, 0, 0, {}),
     "llama_mlp": (4, 0, 0, {}),
-    "resnet50_gn": (53, 0, 0, {"var_mean": "a predicted gain"}),  # norms that are faster in passes of their own
+    "resnet50_gn": (53, 0, 0, {"var_mean": "a predicted gain", "mean": "a predicted gain|part of the rows"}),  # norms that are faster in passes of their own
     "vae_decoder": (40, 0, 0, {"var_mean": "a predicted gain"}),
-    "nnunet_2d": (32, 2, 6, {"var_mean": "a predicted gain"}),  # the first convolution has one channel
+    "nnunet_2d": (32, 0, 6, {"var_mean": "a predicted gain"}),  # the first convolution has one channel
     "convnext_tiny": (58, 0, 0, {"var_mean": "a predicted gain", "mean": "a predicted gain|part of the rows"}),
     "ddpm_256": (154, 0, 4, {"var_mean": "a predicted gain|part of the rows"}),
     "sd15_unet_2": (282, 0, 0, {"var_mean": "a predicted gain"}),

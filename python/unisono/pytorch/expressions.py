@@ -230,6 +230,13 @@ def is_asked_for(node: Node) -> bool:
     return str(node.meta.get("original_aten") or aten._to_copy.default) == str(aten._to_copy.default)
 
 
+def is_widening(node: Node) -> bool:
+    """Whether it is a cast of a decomposition to a wider dtype, which whoever reads it makes on the way."""
+    if node.target not in CASTS or is_asked_for(node) or not is_tensor(node) or not is_tensor(node.args[0]):
+        return False
+    return node.meta["val"].dtype.itemsize > node.args[0].meta["val"].dtype.itemsize
+
+
 def _cast(region: Region, node: Node) -> tuple:
     """Rounded as the cast says; computed in f32 further on."""
     source, dtype = node.args[0], node.meta["val"].dtype

@@ -15,8 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .._native import UserError
-from . import library
-from .library import is_last
+from .library import CONVOLUTIONS as CALLED, is_last
 
 CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default, torch.conv_transpose2d,
                 F.conv_transpose2d, torch.ops.aten.conv_transpose2d.input)
@@ -96,7 +95,7 @@ def _order_of(call: torch.fx.Node) -> torch.memory_format:
 
 
 def _calls(module: torch.fx.GraphModule, devices: Sequence[str]) -> list[torch.fx.Node]:
-    nodes = (n for target in library.CONVOLUTIONS for n in module.graph.find_nodes(op="call_function", target=target))
+    nodes = (n for target in CALLED for n in module.graph.find_nodes(op="call_function", target=target))
     return [n for n in nodes if n.args[0].meta["val"].device.type in devices]
 
 

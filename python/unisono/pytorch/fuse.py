@@ -17,7 +17,7 @@ from ..operands import Space, _pattern
 from ..tensors import torch_dtypes
 from . import dual, shapes
 from .decompositions import merge_duplicates
-from .expressions import NORMALISATIONS, expression
+from .expressions import NORMALISATIONS, expression, is_widening
 from .library import is_last as _is_last, joined, one_line
 from .predict import Prediction, bandwidth, has_bias_pass, predict
 from .products import check_matrices, fold_batches, is_transposed
@@ -216,6 +216,8 @@ def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str)
     is_pass = has_bias_pass(region) and region.anchor.meta["val"].device.type == "cuda"
     too_slow = ""
     while True:
+        while region.absorbed and is_widening(region.absorbed[-1]):
+            region.drop_last()  # it would double what is stored
         if (count := len(work_of(region))) + is_pass < limits.minimum_operators:
             raise Refused(too_slow or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
         reason, prediction = _cannot_end(region, places, limits.most_stores), None

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from .expressions import HANDLERS
+from .expressions import HANDLERS, is_widening
 from .frozen import packed_filters
 from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .library import FUSED
@@ -67,12 +67,12 @@ def nodes_of(module: torch.fx.GraphModule) -> list[str]:
 
 def _is_work(node: Any) -> bool:
     return node.op == "call_function" and node.target in HANDLERS and getattr(node.target, "is_view", False) is False \
-        and getattr(node.target, "__name__", "") != "getitem"
+        and getattr(node.target, "__name__", "") != "getitem" and not is_widening(node)
 
 
 def _produced_by(node: Any) -> Any:
     """The call or contraction whose result, or a view of it, a node is."""
-    while getattr(node.target, "__name__", "") == "getitem" or getattr(node.target, "is_view", False):
+    while getattr(node.target, "__name__", "") == "getitem" or getattr(node.target, "is_view", False) or is_widening(node):
         node = node.args[0]
     return node
 
