@@ -26,6 +26,8 @@ class Inliner {
         result += line + "\n";
       else if (seen_.insert(name).second)
         result += fmt::format("// ---- {0}\n{1}// ---- end of {0}\n", name, text(header(name)));
+      else
+        result += fmt::format("// ---- above: {}\n", name);
     }
     return result;
   }

@@ -13,6 +13,10 @@
 namespace unisono::emit {
 namespace {
 
+// Headers have constants for other kernels, too
+constexpr const char* quiet =
+    "#ifdef __CUDACC__\n#pragma nv_diag_suppress 177  // declared but never referenced\n#endif\n\n";
+
 std::string notes(const lower::Lowered& lowered) {
   const families::Capability c = lowered.plan().family->capability();
   return fmt::format(
@@ -45,7 +49,7 @@ plan::Expected<families::Standalone> files(const lower::Lowered& lowered, std::s
   source = codegen::renamed(source, lowered.kernel.entry, fmt::format("{}_kernel", name));
   source = codegen::renamed(source, "unisono::", fmt::format("unisono_{}::", name));
   source = codegen::renamed(source, "namespace unisono", fmt::format("namespace unisono_{}", name));
-  return families::Standalone{fmt::format("{}#include \"{}.h\"\n\n{}", notes(lowered), name, source),
+  return families::Standalone{notes(lowered) + fmt::format("#include \"{}.h\"\n\n", name) + quiet + source,
                               header_text(lowered, what, name)};
 }
 

@@ -18,8 +18,9 @@ namespace {
 
 // Addresses that no memory has and nothing else in a parameter looks like
 constexpr std::uint64_t inputs_at = 0x5a5a'0000'0000'0000, outputs_at = 0x5a5b'0000'0000'0000,
-                        pointers_at = 0x5a5c'0000'0000'0000, workspace_at = 0x5a5d'0000'0000'0000;
-bool is_made_up(std::uint64_t word) { return word >> 48 >= 0x5a5a && word >> 48 <= 0x5a5d; }
+                        right1_at = 0x5a5c'0000'0000'0000, pointers_at = 0x5a5d'0000'0000'0000,
+                        workspace_at = 0x5a5e'0000'0000'0000;
+bool is_made_up(std::uint64_t word) { return word >> 48 >= 0x5a5a && word >> 48 <= 0x5a5e; }
 
 std::byte* address(std::uint64_t at) { return reinterpret_cast<std::byte*>(at); }
 
@@ -82,6 +83,10 @@ cuda::BoundArguments Filling::bind() {
   const cuda::Signature signature = cuda::signature(p.contraction, p.graph, p.epilogue, plan_, l_.kernel, true);
   Arguments arguments = tuner::arguments_at(p, address(inputs_at), address(outputs_at));
   std::uint64_t next = pointers_at;
+  if (product_count(p.contraction) == 2) {
+    arguments.right1 = arguments.right;
+    arguments.right1.data = address(right1_at);
+  }
   for (const std::string& name : signature.pointers) arguments.pointers[name] = address(next += 256);
   cuda::BoundArguments bound = cuda::bind_arguments(signature, arguments);
   take_arguments(bound.slots, signature);

@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "codegen/bounds.hpp"
+#include "codegen/precise.hpp"
 #include "families/interface/plan.hpp"
 #include "ir/op_table.hpp"
 #include "ir/store_forms.hpp"
-#include "passes/prune.hpp"
-#include "passes/split_normalisations.hpp"
 #include "tuner/error_model.hpp"
 #include "unisono/error.hpp"
 
@@ -116,14 +115,19 @@ std::string lie_text(const Axes& a, RowCoordinates rows, const Contraction& cont
   }
 }
 
-Graph written_out(const Graph& graph) { return passes::split_normalisations(passes::prune(graph)); }
+// An epilogue's graph is another one where a form of it stands for a softmax: results are of 16 bits then
+std::vector<bool> precise_of(const Graph& graph, const plan::Epilogue& epilogue) {
+  if (!structurally_equal(graph, epilogue.graph)) return std::vector<bool>(graph.nodes.size());
+  return codegen::precise_elements(epilogue);
+}
 
 class Writer {
  public:
   Writer(const lower::Lowered& lowered, const Filled& filled)
       : l_(lowered),
         filled_(filled),
-        g_(written_out(lowered.problem.graph)),
+        g_(lower::optimised(lowered.problem.graph, lowered.problem.options)),
+        precise_(precise_of(g_, lowered.problem.epilogue)),
         model_(tuner::error_model(lowered.problem.contraction, lowered.problem.graph, lowered.problem.options.accurate,
                                   lowered.plan().numerics)) {}
 
@@ -197,10 +201,12 @@ class Writer {
     return mean.op == Op::mean && mean.attr.domain.rows && mean.inputs[0] == x.inputs[0];
   }
 
-  std::string bound(const Node& x) const {
+  std::string bound(ValueId id) const {
+    const Node& x = g_[id];
     const bool picks = ir::info(x.op).picks || x.dtype == DType::i32 || x.dtype == DType::boolean;
-    codegen::FastBound fast =
-        x.axes == axes::mn && !l_.problem.options.accurate ? codegen::fast_bound(x) : codegen::FastBound{};
+    codegen::FastBound fast = x.axes == axes::mn && !l_.problem.options.accurate && !precise_[id]
+                                  ? codegen::fast_bound(x)
+                                  : codegen::FastBound{};
     const double own = picks ? 0 : model_.function_ulps * 0x1p-24, kept = waits(x) ? 2 * model_.kept_roundoff : 0;
     return fmt::format("{{{}, {}, {}, {}}}", literal(own + fast.relative),
                        literal(fast.absolute + (picks ? 0 : 0x1p-120)), literal(fast.input + kept),
@@ -225,7 +231,8 @@ class Writer {
            fmt::format("return {};", is_short(x.dtype) && !ir::info(x.op).picks ? rounded(result, x.dtype) : result);
   }
 
-  std::string elementwise(const Node& x) const {
+  std::string elementwise(ValueId id) const {
+    const Node& x = g_[id];
     std::vector<std::string> inputs;
     for (const ValueId in : x.inputs) inputs.push_back(fmt::format("&v{}", in));
     std::string ahead;
@@ -237,7 +244,7 @@ class Writer {
     const std::string value = fmt::format(
         "each(space, {}, Bound{}, {{{}}}, []([[maybe_unused]] double x, [[maybe_unused]] double y, "
         "[[maybe_unused]] double z) {{ {} }})",
-        axes_text(x.axes), bound(x), fmt::join(inputs, ", "), body(x));
+        axes_text(x.axes), bound(id), fmt::join(inputs, ", "), body(x));
     return ahead.empty() ? value : fmt::format("[&] {{ {}return {}; }}()", ahead, value);
   }
 
@@ -258,12 +265,13 @@ class Writer {
     if (ir::is_reduction(x.op))
       return fmt::format("folded(space, {}, {}, {}, v{})", axes_text(x.axes), fold_text(x.op),
                          literal(static_cast<double>(model_.longest_chain) + 96), x.inputs[0]);
-    return elementwise(x);
+    return elementwise(id);
   }
 
   const lower::Lowered& l_;
   const Filled& filled_;
   Graph g_;
+  std::vector<bool> precise_;  // by their accurate forms
   reference::ErrorModel model_;
 };
 

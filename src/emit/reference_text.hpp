@@ -11,8 +11,8 @@ namespace unisono::emit {
 /// Why a program cannot compute them by itself; nothing: it can.
 std::optional<std::string> why_unchecked(const lower::Lowered& lowered);
 
-/// Statements that compute every node of the graph as it was written, normalisations written out, and call `agrees` for
-/// every store, from the constants `space` and `contraction` and the tensors t0, t1, … of the arguments.
+/// Statements that compute every node of the graph as the passes leave it, which the kernel was made of, and call
+/// `agrees` for every store, from the constants `space` and `contraction` and the tensors t0, t1, … of the arguments.
 std::string reference_text(const lower::Lowered& lowered, const Filled& filled);
 
 /// Those constants.

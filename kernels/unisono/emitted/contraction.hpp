@@ -150,7 +150,7 @@ inline bool agrees(const Space& s, const Tensor& t, const std::vector<unsigned c
       const double found = read(all.data() + Tensor::kGuard + at * size_of(t.type), t.type);
       const double y = wanted.value[of], off = wanted.error[of];
       const double tolerance = off + roundoff(t.type) * (fabs(y) + off) + (t.type == Type::f16 ? 0x1p-25 : 0x1p-126);
-      const double difference = distance(found, rounded(y, t.type));
+      const double difference = fabs(found) < INFINITY ? distance(found, y) : distance(found, rounded(y, t.type));
       if (!(off < INFINITY)) {
         ++unknown;
         continue;
