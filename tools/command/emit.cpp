@@ -14,6 +14,7 @@
 #include "ir/names.hpp"
 #include "lower/lower.hpp"
 #include "support/files.hpp"
+#include "support/replace_file.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -61,8 +62,9 @@ int emit(const EmitOptions& options) {
   support::make_folders(options.out);
   const auto source = options.out / (options.name + ".cu"), header = options.out / (options.name + ".h");
   check_absent(source), check_absent(header);
-  support::write_file(source, kernels.front().source);
-  support::write_file(header, kernels.front().header);
+  support::FileReplacements files;
+  files.write(source, kernels.front().source), files.write(header, kernels.front().header);
+  files.commit();
   print(fmt::format("{}\n{}\n", source.string(), header.string()));
   return 0;
 }
