@@ -207,10 +207,9 @@ class Writer {
     codegen::FastBound fast = x.axes == axes::mn && !l_.problem.options.accurate && !precise_[id]
                                   ? codegen::fast_bound(x)
                                   : codegen::FastBound{};
-    const double own = picks ? 0 : model_.function_ulps * 0x1p-24, kept = waits(x) ? 2 * model_.kept_roundoff : 0;
+    const double own = picks ? 0 : model_.function_ulps * 0x1p-24;
     return fmt::format("{{{}, {}, {}, {}}}", literal(own + fast.relative),
-                       literal(fast.absolute + (picks ? 0 : 0x1p-120)), literal(fast.input + kept),
-                       x.op == Op::div ? 1 : 0);
+                       literal(fast.absolute + (picks ? 0 : 0x1p-120)), literal(fast.input), x.op == Op::div ? 1 : 0);
   }
 
   std::string body(const Node& x) const {
@@ -236,6 +235,13 @@ class Writer {
     std::vector<std::string> inputs;
     for (const ValueId in : x.inputs) inputs.push_back(fmt::format("&v{}", in));
     std::string ahead;
+    if (waits(x)) {
+      const bool per_image = g_[x.inputs[1]].attr.domain.per_image;
+      ahead = fmt::format("const Values waiting = waited(space, {}, space.columns / {}, {}, v{}); ",
+                          per_image ? "space.images" : "1", model_.kept_columns, literal(model_.kept_roundoff),
+                          x.inputs[0]);
+      inputs[0] = "&waiting";
+    }
     if (x.op == Op::one_hot) {
       ahead =
           "const Values labels = made(space, 1, space.columns, [](long long, long long column) { return column; }); ";

@@ -40,5 +40,5 @@ refused() {
 }
 refused "is no nvcc of CUDA 12.3 or later" -DUNISONO_KERNELS_NVCC=/bin/true -DCUTLASS=
 refused "kernels are compiled by nvcc of CUDA 12.3 or later, and none was found" -DUNISONO_KERNELS_NVCC=UNISONO_KERNELS_NVCC-NOTFOUND \
-  -DCMAKE_IGNORE_PATH="$(dirname "$nvcc");$(dirname "$(realpath "$nvcc")");/usr/local/cuda/bin;/usr/bin;/bin" -DCUTLASS=
+  -DCMAKE_IGNORE_PATH="$(dirname "$nvcc");$(dirname "$(realpath "$nvcc")");/usr/local/cuda/bin;/usr/local/bin;/usr/bin;/bin" -DCUTLASS=
 refused "needs the headers of CUTLASS 4" -DUNISONO_KERNELS_NVCC="$nvcc" -DCMAKE_IGNORE_PATH= -DCUTLASS=/nowhere

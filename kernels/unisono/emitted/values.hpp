@@ -141,4 +141,16 @@ inline Values folded(const Space& s, long long rows, long long columns, Fold fol
   return result;
 }
 
+// What waits for statistics in a type with that roundoff, centred by the mean of some of the values that share a row
+// and a column of so many: each is off by that times the range of those values
+inline Values waited(const Space& s, long long rows, long long columns, double roundoff, Values x) {
+  const Values high = folded(s, rows, columns, Fold::max, 0, x), low = folded(s, rows, columns, Fold::min, 0, x);
+  for (long long row = 0; row < s.rows(); ++row)
+    for (long long column = 0; column < s.columns; ++column) {
+      const size_t at = high.at(s, row, column);
+      x.error[x.at(s, row, column)] += roundoff * (high.value[at] - low.value[at]);
+    }
+  return x;
+}
+
 }  // namespace unisono::emitted
