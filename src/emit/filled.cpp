@@ -66,15 +66,17 @@ void Filling::take_arguments(const std::vector<cuda::Slot>& slots, const cuda::S
       if (s.is_tensor() != tensors) continue;
       argument_of_[i] = filled_.arguments.size();
       const bool has_default = s.kind == cuda::Slot::Kind::operand && signature.defaults.contains(s.name);
-      filled_.arguments.push_back({.name = member(s),
-                                   .what = s.what,
-                                   .dtype = s.view.dtype,
-                                   .shape = s.view.shape,
-                                   .alignment = s.alignment,
-                                   .is_factor = s.kind == cuda::Slot::Kind::factor,
-                                   .is_written = s.is_written(),
-                                   .is_optional = has_default && !s.view.shape.empty(),
-                                   .bound = s.name});
+      filled_.arguments.push_back(
+          {.name = member(s),
+           .what = s.what,
+           .dtype = s.view.dtype,
+           .shape = s.view.shape,
+           .alignment = s.alignment,
+           .is_factor = s.kind == cuda::Slot::Kind::factor,
+           .is_written = s.is_written(),
+           .is_captured = std::ranges::find(signature.pointers, s.name) != signature.pointers.end(),
+           .is_optional = has_default && !s.view.shape.empty(),
+           .bound = s.name});
     }
 }
 

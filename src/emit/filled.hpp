@@ -21,6 +21,7 @@ struct Argument {
   std::vector<std::int64_t> shape = {};
   std::size_t alignment = 0;  ///< of an address; 0: a number
   bool is_factor = false, is_written = false;
+  bool is_captured = false;  ///< by a user function: of any type and size
   bool is_optional = false;  ///< null: the operand's default
   std::string bound = {};    ///< the name of the factor, operand or output
 

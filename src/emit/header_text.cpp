@@ -26,6 +26,7 @@ std::string graph_text(const Graph& graph) {
 
 std::string member_text(const Argument& a) {
   const std::string null = a.is_optional ? "; null: the default" : "";
+  if (a.is_captured) return fmt::format("  void* {};  /* {} */\n", a.name, a.what);
   if (a.is_tensor())
     return fmt::format("  {} {};  /* {}: {}, at a multiple of {} bytes{} */\n", a.is_written ? "void*" : "const void*",
                        a.name, a.what, shape_text(a), a.alignment, null);

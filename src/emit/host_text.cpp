@@ -73,7 +73,7 @@ std::string texts(const lower::Lowered& lowered, const Filled& filled) {
       names.push_back(
           fmt::format("{{\"{0}: null; expected {1} in GPU memory\",\n     \"{0}: its address is no multiple of {2} "
                       "bytes\",\n     \"{0}: the driver takes no tensor map of it\"}}",
-                      a.name, shape_text(a), a.alignment));
+                      a.name, a.is_captured ? "memory" : shape_text(a), a.alignment));
   if (has_workspace(lowered))
     names.push_back(
         fmt::format("{{\"workspace: null; expected {} bytes of GPU memory\",\n     \"workspace: its address is no "
