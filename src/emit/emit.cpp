@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "codegen/inlined.hpp"
 #include "emit/check_text.hpp"
@@ -13,9 +14,15 @@
 namespace unisono::emit {
 namespace {
 
-// Headers have constants for other kernels, too
-constexpr const char* quiet =
-    "#ifdef __CUDACC__\n#pragma nv_diag_suppress 177  // declared but never referenced\n#endif\n\n";
+// Headers have constants for other kernels, too. A function's type that follows from its body must be known where the
+// compiler of the host reads it, to which nvcc hands device functions without their bodies.
+constexpr const char* ahead =
+    "#ifdef __CUDACC__\n"
+    "#pragma nv_diag_suppress 177, 549  // never referenced; used before it is set: members that nothing reads\n"
+    "#define UNISONO_DEDUCED __host__ __device__\n"
+    "#else\n"
+    "#define UNISONO_DEDUCED\n"
+    "#endif\n\n";
 
 std::string notes(const lower::Lowered& lowered) {
   const families::Capability c = lowered.plan().family->capability();
@@ -45,11 +52,12 @@ plan::Expected<families::Standalone> files(const lower::Lowered& lowered, std::s
                                             host_text(lowered, what, name) + "\n#ifdef UNISONO_SELF_CHECK\n" +
                                             self_check(lowered, what, name) + "#endif\n",
                                         codegen::emitted_headers());
+  source = codegen::replaced(std::move(source), "UNISONO_DEVICE auto ", "UNISONO_DEDUCED auto ");
   // Kernels of several files meet in one program
   source = codegen::renamed(source, lowered.kernel.entry, fmt::format("{}_kernel", name));
   source = codegen::renamed(source, "unisono::", fmt::format("unisono_{}::", name));
   source = codegen::renamed(source, "namespace unisono", fmt::format("namespace unisono_{}", name));
-  return families::Standalone{notes(lowered) + fmt::format("#include \"{}.h\"\n\n", name) + quiet + source,
+  return families::Standalone{notes(lowered) + fmt::format("#include \"{}.h\"\n\n", name) + ahead + source,
                               header_text(lowered, what, name)};
 }
 

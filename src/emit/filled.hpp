@@ -15,11 +15,11 @@ namespace unisono::emit {
 
 /// What the caller gives: a tensor's address, or a number.
 struct Argument {
-  std::string name;  ///< of the member of NAME_arguments
+  std::string name;  ///< the member of NAME_arguments
   std::string what;  ///< "operand bias[n]"
   DType dtype{};
   std::vector<std::int64_t> shape = {};
-  std::size_t alignment = 0;  ///< of an address; 0: a number
+  std::size_t alignment = 0;  ///< what the address is a multiple of; 0: a number
   bool is_factor = false, is_written = false;
   bool is_captured = false;  ///< by a user function: of any type and size
   bool is_optional = false;  ///< null: the operand's default
@@ -43,11 +43,11 @@ struct Filled {
     DType element{};
   };
 
-  std::size_t bytes = 0;  ///< of the parameter
+  std::size_t bytes = 0;  ///< the parameter's size
   std::vector<Argument>
       arguments;                 ///< tensors, then numbers, in the order of the members; "workspace" is not among them
   std::vector<Word> words;       ///< the same in every launch; the others are 0
-  std::vector<Place> addresses;  ///< of tensors; argument tensors(): of the workspace
+  std::vector<Place> addresses;  ///< tensors'; argument tensors(): the workspace's
   std::vector<Place> numbers;
   std::vector<Map> maps;
 

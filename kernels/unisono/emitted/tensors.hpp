@@ -61,7 +61,7 @@ inline double read(const unsigned char* from, Type t) {
   return x;
 }
 
-// Of a value that the type has
+// A value that the type has
 inline void write(unsigned char* to, double x, Type t) {
   uint32_t word = 0;
   const float single = float(x);

@@ -29,7 +29,7 @@ struct Values {
   Values() = default;
   Values(long long of_rows, long long of_columns)
       : rows(of_rows), columns(of_columns), value(size_t(of_rows * of_columns)), error(value.size()) {}
-  // Of an element of the whole
+  // Where that of an element of the whole is
   size_t at(const Space& s, long long row, long long column) const {
     return size_t(row / (s.rows() / rows) * columns + column / (s.columns / columns));
   }
@@ -98,47 +98,57 @@ Values made(const Space& s, long long rows, long long columns, F f) {
 
 enum class Fold { sum, mean, sum_squares, variance, max, min };
 
-// Of all elements that share a row and a column of the result; `chain`: roundings that a term of a sum goes through
-inline Values folded(const Space& s, long long rows, long long columns, Fold fold, double chain, const Values& x) {
-  const double points = double(s.rows()) / double(rows) * double(s.columns) / double(columns);
-  const double u = 0x1p-24 * std::min(chain, points + 4);
-  Values sum(rows, columns), square(rows, columns), size(rows, columns), low(rows, columns), high(rows, columns);
-  const auto over_all = [&](auto&& take) {
-    for (long long row = 0; row < s.rows(); ++row)
-      for (long long column = 0; column < s.columns; ++column) {
-        const size_t from = x.at(s, row, column);
-        take(sum.at(s, row, column), x.value[from], x.error[from]);
-      }
-  };
-  std::fill(low.value.begin(), low.value.end(), INFINITY), std::fill(high.value.begin(), high.value.end(), -INFINITY);
-  low.error = high.error = low.value;
-  std::fill(high.error.begin(), high.error.end(), -INFINITY);
-  over_all([&](size_t to, double v, double e) {
-    const double term = fold == Fold::sum_squares ? v * v : v,
-                 off = fold == Fold::sum_squares ? (2 * fabs(v) + e) * e : e;
-    sum.value[to] += term, sum.error[to] += off, size.value[to] += fabs(term) + off;
-    // NaN stays: of the comparisons with it none holds
-    low.value[to] = v >= low.value[to] ? low.value[to] : v, high.value[to] = v <= high.value[to] ? high.value[to] : v;
-    low.error[to] = std::min(low.error[to], v - e), high.error[to] = std::max(high.error[to], v + e);
-  });
-  Values result(rows, columns);
-  for (size_t i = 0; i < result.value.size(); ++i) {
-    const double scale = fold == Fold::sum || fold == Fold::sum_squares ? 1 : 1 / points;
-    result.value[i] = scale * sum.value[i], result.error[i] = scale * (sum.error[i] + u * size.value[i]) + 0x1p-120;
-    if (fold == Fold::max) result.value[i] = high.value[i], result.error[i] = high.error[i] - high.value[i];
-    if (fold == Fold::min) result.value[i] = low.value[i], result.error[i] = low.value[i] - low.error[i];
-  }
-  if (fold != Fold::variance) return result;
-  const Values mean = result;
-  result = Values(rows, columns);
-  over_all([&](size_t to, double v, double e) {
-    const double d = v - mean.value[to], off = e + 0x1p-24 * fabs(v);
-    result.value[to] += d * d / points, result.error[to] += (2 * fabs(d) + off) * off / points;
-    square.value[to] += fabs(d) / points;
+// take(index in the result, value, error) for each element of the whole
+template <class Take>
+void over_all(const Space& s, const Values& result, const Values& x, Take take) {
+  for (long long row = 0; row < s.rows(); ++row)
+    for (long long column = 0; column < s.columns; ++column) {
+      const size_t from = x.at(s, row, column);
+      take(result.at(s, row, column), x.value[from], x.error[from]);
+    }
+}
+
+inline Values largest(const Space& s, long long rows, long long columns, const Values& x, double sign) {
+  Values result(rows, columns), above(rows, columns);
+  std::fill(result.value.begin(), result.value.end(), -INFINITY), above.value = result.value;
+  over_all(s, result, x, [&](size_t to, double v, double e) {
+    const double y = sign * v;  // NaN stays: of the comparisons with it none holds
+    result.value[to] = y <= result.value[to] ? result.value[to] : y;
+    above.value[to] = std::max(above.value[to], y + e);
   });
   for (size_t i = 0; i < result.value.size(); ++i)
-    result.error[i] += u * result.value[i] + (2 * square.value[i] + mean.error[i]) * mean.error[i];
+    result.error[i] = above.value[i] - result.value[i], result.value[i] *= sign;
   return result;
+}
+
+// The mean of (x - mean)²
+inline Values spread(const Space& s, const Values& mean, double points, double u, const Values& x) {
+  Values result(mean.rows, mean.columns), size(mean.rows, mean.columns);
+  over_all(s, result, x, [&](size_t to, double v, double e) {
+    const double d = v - mean.value[to], off = e + 0x1p-24 * fabs(v);
+    result.value[to] += d * d / points, result.error[to] += (2 * fabs(d) + off) * off / points;
+    size.value[to] += fabs(d) / points;
+  });
+  for (size_t i = 0; i < result.value.size(); ++i)
+    result.error[i] += u * result.value[i] + (2 * size.value[i] + mean.error[i]) * mean.error[i];
+  return result;
+}
+
+// All elements that share a row and a column of the result, as one; `chain`: roundings that a term of a sum goes
+// through
+inline Values folded(const Space& s, long long rows, long long columns, Fold fold, double chain, const Values& x) {
+  if (fold == Fold::max || fold == Fold::min) return largest(s, rows, columns, x, fold == Fold::max ? 1 : -1);
+  const double points = double(s.rows()) / double(rows) * double(s.columns) / double(columns);
+  const double u = 0x1p-24 * std::min(chain, points + 4);
+  const double scale = fold == Fold::sum || fold == Fold::sum_squares ? 1 : 1 / points;
+  Values result(rows, columns), size(rows, columns);
+  over_all(s, result, x, [&](size_t to, double v, double e) {
+    const double term = fold == Fold::sum_squares ? v * v : v;
+    const double off = fold == Fold::sum_squares ? (2 * fabs(v) + e) * e : e;
+    result.value[to] += scale * term, result.error[to] += scale * off, size.value[to] += scale * (fabs(term) + off);
+  });
+  for (size_t i = 0; i < result.value.size(); ++i) result.error[i] += u * size.value[i] + 0x1p-120;
+  return fold == Fold::variance ? spread(s, result, points, u, x) : result;
 }
 
 // What waits for statistics in a type with that roundoff, centred by the mean of some of the values that share a row

@@ -86,8 +86,8 @@ class Family {
   virtual codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                                    const codegen::Options& options) const = 0;
 
-  /// Of a family whose text is a library for the host: the kernel as files that need nothing of Unisono's; `name` goes
-  /// ahead of the names of its functions. Other families' files are src/emit/'s: these refuse.
+  /// The kernel as files that need nothing of Unisono's, of a family whose text is a library for the host; `name` goes
+  /// ahead of the names of its functions. Other families refuse: their files are src/emit/'s.
   virtual plan::Expected<Standalone> standalone(const Plan& plan, const Launched& what, std::string_view name) const;
 
   /// Bytes of the kernel's one parameter; refuses an epilogue that reads more than fits there.
