@@ -84,6 +84,7 @@ cuda::BoundArguments Filling::bind() {
   const lower::Problem& p = l_.problem;
   const cuda::Signature signature = cuda::signature(p.contraction, p.graph, p.epilogue, plan_, l_.kernel, true);
   Arguments arguments = tuner::arguments_at(p, address(inputs_at), address(outputs_at));
+  for (auto& [name, number] : arguments.scalars) number = 1;  // which every type has
   std::uint64_t next = pointers_at;
   if (product_count(p.contraction) == 2) {
     arguments.right1 = arguments.right;

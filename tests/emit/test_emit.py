@@ -42,6 +42,9 @@ FURTHER = {
     "enlarging": ("operand bias[n] = 0.5; store silu(acc + bias) as y : bf16", "--conv", "1,8,8,16->32,2x2,transposed,stride=2,pad=0"),
     "kinds": ("operand label[m] : i32; y = acc * one_hot(label) + pos[h,w]; store y : f32; store acc > 0 as p : bool; "
               "store index(n) + index(m) as k : i32; store max(y, over=n) as most : f32", "--conv", "1,8,8,32->64,1x1"),
+    "integers": ("k = index(n) - 7; l = index(m) * 3; store abs(k) + square(k) + max(k, 3)*min(k, l) - relu(k) + (-l)*k + k as i : i32; "
+                 "store select(k < l, acc, cast(k, f32)) as y : f32; store !(k == l) & (acc > 0.5) as b : bool", "--gemm", "40,32->48"),
+    "rounded": ("h = cast(acc, f16); g = cast(h * h, bf16); store h - g as y : bf16; store cast(acc, tf32) as t : f32", "--gemm", "40,32->48"),
     "attention": ("store softmax(acc*0.125) as p : bf16", "--gemm", "2,64,32->48"),
 }
 
@@ -135,6 +138,15 @@ class Emit(Case):
         sources += [self.emitted(*arguments, name=name) for name, arguments in FURTHER.items()]
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             list(pool.map(self.assert_checks, sources))
+
+    def test_every_function(self):
+        table = (SOURCES / "include" / "unisono" / "functions.def").read_text()
+        names = re.findall(r"^UNISONO_FUNCTION(?:_\d)?\((\w+)", table, re.M)
+        self.assertGreater(len(names), 20)
+        limits = {"clamp": ", lower=0.25, upper=0.75"}
+        sums = " + ".join(f"{name}(x{limits.get(name, '')})" for name in names)
+        text = f"x = 0.5 + abs(acc) * 0.01; store {sums} as y : f32; store pow(x, 1.5) / min(x, 0.75) - max(x, 0.5) as z : f32"
+        self.assert_checks(self.emitted(text, "--gemm", "40,32->48", name="functions"))
 
     def test_find_faults(self):
         source = self.emitted(EXAMPLES / "bias_gelu_aux.txt", *SHAPES["bias_gelu_aux"], name="faulty")
