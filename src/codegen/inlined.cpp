@@ -69,7 +69,8 @@ std::string renamed(std::string_view text, std::string_view from, std::string_vi
   std::size_t done = 0;
   for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + from.size())) {
     const std::size_t end = at + from.size();
-    if ((at > 0 && is_letter(text[at - 1])) || (is_letter(from.back()) && end < text.size() && is_letter(text[end]))) continue;
+    if ((at > 0 && is_letter(text[at - 1])) || (is_letter(from.back()) && end < text.size() && is_letter(text[end])))
+      continue;
     result.append(text.substr(done, at - done)).append(to);
     done = end;
   }

@@ -10,8 +10,10 @@
 namespace unisono::codegen {
 
 /// The text with headers of Unisono's in place of their #include lines, each once and between two lines that name it:
-/// "// ---- unisono/tile/layout.cuh" and "// ---- end of unisono/tile/layout.cuh". Where it is included again stands "//
-/// ---- above: unisono/tile/layout.cuh". `further` are known beside device_headers().
+///   // ---- unisono/tile/layout.cuh
+///   // ---- end of unisono/tile/layout.cuh
+/// and where it is included again "// ---- above: unisono/tile/layout.cuh". `further` are known beside
+/// device_headers().
 std::string inlined(std::string_view source, std::span<const Header> further = {});
 
 /// kernels/unisono/emitted/: what emitted files have beside the device headers.

@@ -17,7 +17,12 @@
 
 extern "C" CUfunction unisono_emulated_function(const unisono_emulator::Entry* entry);
 
-enum cudaError_t : int { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorNoDevice = 100, cudaErrorInvalidDeviceFunction = 98 };
+enum cudaError_t : int {
+  cudaSuccess = 0,
+  cudaErrorInvalidValue = 1,
+  cudaErrorNoDevice = 100,
+  cudaErrorInvalidDeviceFunction = 98
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 enum cudaDeviceAttr {
   cudaDevAttrComputeCapabilityMajor = CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
@@ -81,7 +86,8 @@ inline bool known(const void* kernel, const unisono_emulator::Entry& entry) {
 
 #define UNISONO_EMULATED_LAUNCH(name) \
   UNISONO_EMULATED_KERNEL(name)       \
-  static const bool name##__known = unisono_emulated_runtime::known(reinterpret_cast<const void*>(&name), name##__entry);
+  static const bool name##__known =   \
+      unisono_emulated_runtime::known(reinterpret_cast<const void*>(&name), name##__entry);
 
 inline cudaError_t cudaGetDevice(int* device) { return *device = 0, unisono_emulated_runtime::start(); }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int device) {
