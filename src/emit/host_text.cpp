@@ -17,7 +17,7 @@ std::string list_text(std::string_view type, std::string_view name, const std::v
                      type, name, fmt::join(elements, ",\n    "), elements.size());
 }
 
-std::string_view type_text(const Filled::Map& m) {
+std::string_view map_type(const Filled::Map& m) {
   return m.shape.element_bytes == 4 ? "CU_TENSOR_MAP_DATA_TYPE_FLOAT32"
          : m.element == DType::f16  ? "CU_TENSOR_MAP_DATA_TYPE_FLOAT16"
                                     : "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16";
@@ -31,7 +31,7 @@ std::string swizzle_text(int bytes) {
 std::string map_text(const Filled::Map& m) {
   const families::MapShape& s = m.shape;
   return fmt::format("{{{}, {}, {}, {}, {}, {{{}}}, {{{}}}, {{{}}}, {{{}}}, {}, {{{}}}, {{{}}}, {}, {}, {}}}",
-                     m.place.argument, m.place.at, m.place.ahead, type_text(m), s.rank, fmt::join(s.extents, ", "),
+                     m.place.argument, m.place.at, m.place.ahead, map_type(m), s.rank, fmt::join(s.extents, ", "),
                      fmt::join(s.strides, ", "), fmt::join(s.box, ", "), fmt::join(s.steps, ", "), s.im2col,
                      fmt::join(s.lower, ", "), fmt::join(s.upper, ", "), s.channels, s.pixels,
                      swizzle_text(s.swizzle_bytes));
