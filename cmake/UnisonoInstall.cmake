@@ -10,7 +10,8 @@ install(EXPORT unisonoTargets NAMESPACE unisono:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/unisonoConfig.cmake.in ${PROJECT_BINARY_DIR}/unisonoConfig.cmake
                               INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/unisonoConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/unisonoConfig.cmake ${PROJECT_BINARY_DIR}/unisonoConfigVersion.cmake DESTINATION ${package_dir})
+install(FILES ${PROJECT_BINARY_DIR}/unisonoConfig.cmake ${PROJECT_BINARY_DIR}/unisonoConfigVersion.cmake ${PROJECT_SOURCE_DIR}/cmake/UnisonoKernels.cmake
+        DESTINATION ${package_dir})
 # Kernels that were compiled ahead (unisono pack): programs find them beside the library
 set(UNISONO_PACK "" CACHE PATH "A folder that `unisono pack` has made, to be installed")
 if(UNISONO_PACK)
@@ -28,6 +29,6 @@ if(UNISONO_DEPS_DIR AND dnnl_is_ours)
 endif()
 set_target_properties(unisono PROPERTIES INSTALL_RPATH "$ORIGIN/unisono")
 if(TARGET unisono_command)
-  install(TARGETS unisono_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS unisono_command EXPORT unisonoTargets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   set_target_properties(unisono_command PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/unisono")
 endif()

@@ -1,7 +1,8 @@
-# cmake -D FOLDER=… -D OUTPUT=… -P embed_headers.cmake: the device headers as text in a C++ file.
+# cmake -D FOLDER=… -D PATTERN=… -D FUNCTION=… -D OUTPUT=… -P embed_headers.cmake: headers as text in a C++ file, which defines
+# std::span<const Header> codegen::FUNCTION().
 cmake_policy(VERSION 3.25)
-file(GLOB_RECURSE headers RELATIVE ${FOLDER} ${FOLDER}/unisono/*.cuh)
-set(text "// Written by src/codegen/embed_headers.cmake from kernels/unisono.\n#include <array>\n\n#include \"codegen/codegen.hpp\"\n\n")
+file(GLOB_RECURSE headers RELATIVE ${FOLDER} ${FOLDER}/${PATTERN})
+set(text "// Written by src/codegen/embed_headers.cmake from kernels/unisono.\n#include <array>\n\n#include \"codegen/inlined.hpp\"\n\n")
 string(APPEND text "namespace unisono::codegen {\n\nnamespace {\n\nusing namespace std::string_view_literals;  // their lengths are not counted at compile time\n\nconstexpr std::array headers{\n")
 foreach(name IN LISTS headers)
   file(READ ${FOLDER}/${name} content)
@@ -15,5 +16,5 @@ foreach(name IN LISTS headers)
   endwhile()
   string(APPEND text "\"\"sv},\n")
 endforeach()
-string(APPEND text "};\n\n}  // namespace\n\nstd::span<const Header> device_headers() { return headers; }\n\n}  // namespace unisono::codegen\n")
+string(APPEND text "};\n\n}  // namespace\n\nstd::span<const Header> ${FUNCTION}() { return headers; }\n\n}  // namespace unisono::codegen\n")
 file(WRITE ${OUTPUT} "${text}")

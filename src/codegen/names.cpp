@@ -13,8 +13,8 @@ namespace unisono::codegen {
 
 namespace {
 
-// Words that no value may have: those of C++, names that compilers define, and the parameters of a visitor's functions
-constexpr std::array words{
+// Words of C++, and names that compilers define
+constexpr std::array language{
     "alignas",     "alignof",  "and",       "and_eq",    "asm",       "auto",         "bitand",
     "bitor",       "bool",     "break",     "case",      "catch",     "char",         "char8_t",
     "char16_t",    "char32_t", "class",     "co_await",  "co_return", "co_yield",     "compl",
@@ -28,11 +28,13 @@ constexpr std::array words{
     "static_cast", "struct",   "switch",    "template",  "this",      "thread_local", "throw",
     "true",        "try",      "typedef",   "typeid",    "typename",  "typeof",       "union",
     "unsigned",    "using",    "virtual",   "void",      "volatile",  "wchar_t",      "while",
-    "xor",         "xor_eq",   "linux",     "unix",      "load",      "as_column",    "p",
-    "u",           "acc",      "norm",      "raw",       "column",    "tensor",       "late",
-    "image",       "channel",  "group",     "mean",      "variance",  "channels",     "row",
-    "at",          "exists",   "value",     "folded",    "moments",   "rows",         "columns",
-    "result",      "domain",   "level"};
+    "xor",         "xor_eq",   "linux",     "unix"};
+
+// What generated code calls its own: the parameters of a visitor's functions, and more
+constexpr std::array words{"load",     "as_column", "p",       "u",      "acc",     "norm",  "raw",
+                           "column",   "tensor",    "late",    "image",  "channel", "group", "mean",
+                           "variance", "channels",  "row",     "at",     "exists",  "value", "folded",
+                           "moments",  "rows",      "columns", "result", "domain",  "level"};
 
 // Letters, digits and single underscores; macros are written in capitals
 std::string legal(std::string_view name) {
@@ -46,8 +48,11 @@ std::string legal(std::string_view name) {
 
 }  // namespace
 
+bool is_word(std::string_view name) { return std::ranges::find(language, name) != language.end(); }
+
 Names::Names(const Graph& graph)
     : values_(graph.nodes.size()), stores_(graph.stores.size()), pitches_(graph.nodes.size()) {
+  taken_.insert(language.begin(), language.end());
   taken_.insert(words.begin(), words.end());
   for (ValueId id = 0; id < graph.nodes.size(); ++id)
     if (graph[id].op == Op::operand) values_[id] = distinct(graph[id].attr.name);

@@ -13,6 +13,9 @@
 
 namespace unisono::codegen {
 
+/// Whether it is a word of C++, or a name that compilers define: no identifier.
+bool is_word(std::string_view name);
+
 /// Identifiers of C++ for the values of a graph, for its operands and for its stores: those that they have, made legal
 /// and distinct from one another, from words of C++ and from what generated code calls its own.
 class Names {

@@ -227,6 +227,8 @@ CUresult cuModuleGetFunction(CUfunction* f, CUmodule m, const char* name) {
   *f = reinterpret_cast<CUfunction>(&function);
   return CUDA_SUCCESS;
 }
+// For a kernel that is a part of the program: runtime/cuda_runtime.h
+CUfunction unisono_emulated_function(const Entry* entry) { return reinterpret_cast<CUfunction>(new Function{entry}); }
 CUresult cuFuncSetAttribute(CUfunction, CUfunction_attribute, int) { return CUDA_SUCCESS; }
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) { return *value = 0, CUDA_SUCCESS; }
 CUresult cuFuncGetParamInfo(CUfunction f, std::size_t index, std::size_t* offset, std::size_t* size) {

@@ -28,7 +28,7 @@ constexpr const char* exit_codes =
     "  unisono doctor --json\n"
     "  unisono cache list\n"
     "  unisono pack models/heatmap_unet --dim batch=1 --out pack\n"
-    "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --plan family=cutlass_evt\n"
+    "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --name dense\n"
     "  unisono tune models/heatmap_unet --dim batch=8\n";
 
 }  // namespace

@@ -1,13 +1,20 @@
 // `unisono emit`: a kernel as source that somebody else's build compiles.
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "codegen/names.hpp"
 #include "command/commands.hpp"
 #include "command/kernel_subjects.hpp"
 #include "command/output.hpp"
-#include "families/interface/family.hpp"
+#include "emit/emit.hpp"
 #include "ir/names.hpp"
 #include "lower/lower.hpp"
 #include "support/files.hpp"
+#include "support/replace_file.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -18,29 +25,46 @@ families::Standalone files_of(const Contraction& contraction, const Graph& graph
   CompileOptions options;
   options.device = Device::cuda;
   options.plan = plan;
-  const lower::Lowered lowered = lower::lower(contraction, graph, options, plan::Device{}).value();
-  const families::Launched what{lowered.problem.task, lowered.problem.epilogue, lowered.kernel};
-  return lowered.plan().family->standalone(lowered.plan(), what, name).value();
+  return emit::files(lower::lower(contraction, graph, options, plan::Device{}).value(), name).value();
+}
+
+constexpr std::string_view mark = "Written by `unisono emit`";  // in the first line of each file
+
+// Only what was emitted before is written over
+void check_absent(const std::filesystem::path& file) {
+  const auto text = support::read_file(file);
+  if (text && text->substr(0, text->find('\n')).find(mark) == std::string::npos)
+    throw UserError(fmt::format(
+        "{} exists, and is no file that emit wrote; remove it, or choose another --name or --out", file.string()));
 }
 
 }  // namespace
 
 int emit(const EmitOptions& options) {
   ir::check_identifier(options.name, "the name of a kernel (--name)");
-  families::Standalone files;
+  if (codegen::is_word(options.name))
+    throw UserError("the name of a kernel (--name) is a word of C++: " + options.name);
+  std::vector<families::Standalone> kernels;
   const KernelVisitor visitor{
       .network =
           [&](const Network&, const NetworkOptions&, const Shapes&) {
             throw UserError("emit writes the kernel of one epilogue, and " + options.subject + " is a model");
           },
-      .kernel = [&](const Contraction& contraction, const Graph& graph,
-                    const std::string& plan) { files = files_of(contraction, graph, plan, options.name); }};
+      .kernel =
+          [&](const Contraction& contraction, const Graph& graph, const std::string& plan) {
+            if (kernels.empty())
+              kernels.push_back(files_of(contraction, graph, plan, options.name));
+            else
+              throw UserError("emit writes the kernel of one epilogue, and " + options.subject + " has several cases");
+          }};
   visit_subject(options.subject, {{}, {}, DType::bf16, options.conv, options.gemm, options.plan, options.functions},
                 visitor);
   support::make_folders(options.out);
   const auto source = options.out / (options.name + ".cu"), header = options.out / (options.name + ".h");
-  support::write_file(source, files.source);
-  support::write_file(header, files.header);
+  check_absent(source), check_absent(header);
+  support::FileReplacements files;
+  files.write(source, kernels.front().source), files.write(header, kernels.front().header);
+  files.commit();
   print(fmt::format("{}\n{}\n", source.string(), header.string()));
   return 0;
 }

@@ -59,9 +59,10 @@ class PackSubcommand : public Subcommand {
 };
 
 constexpr const char* emit_examples =
-    "Example:\n"
-    "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --plan family=cutlass_evt --name "
-    "dense";
+    "Examples:\n"
+    "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --name dense\n"
+    "  unisono emit block.txt --conv '8,64,64,320->320,3x3' --plan mode=streamed --name block --out src\n"
+    "  unisono emit dense.txt --gemm '4096,4096->4096' --plan family=cutlass_evt --name dense\n";
 
 class EmitSubcommand : public Subcommand {
  public:
@@ -75,7 +76,8 @@ class EmitSubcommand : public Subcommand {
     app_->add_option("--name", options_.name, "Ahead of the names of its functions, and that of the files")
         ->default_val("kernel");
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
-    app_->add_option("--plan", options_.plan, "Parts of the plan, such as 'family=cutlass_evt tile=128x256'");
+    app_->add_option("--plan", options_.plan,
+                     "Parts of the plan, such as 'tile=128x256 order=pingpong' or family=cutlass_evt");
   }
 
   Arguments result() override { return options_; }

@@ -2,11 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
-#include <sstream>
 #include <string>
+#include <utility>
 
+#include "codegen/inlined.hpp"
 #include "families/cutlass_evt/self_check.hpp"
 #include "families/cutlass_evt/visitors_of.hpp"
 #include "unisono/error.hpp"
@@ -14,42 +13,11 @@
 namespace unisono::families::cutlass_evt {
 namespace {
 
-std::string replaced(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
-}
-
-// The text with our headers in place of their #include lines, each once
-class Inliner {
- public:
-  std::string text(std::string_view source) {
-    std::istringstream lines{std::string(source)};
-    std::string line, result;
-    while (std::getline(lines, line)) {
-      constexpr std::string_view include = "#include \"unisono/", once = "#pragma once";
-      if (line == once) continue;
-      if (!line.starts_with(include)) {
-        result += line + "\n";
-        continue;
-      }
-      const std::size_t begin = line.find('"') + 1;
-      const std::string name = line.substr(begin, line.find('"', begin) - begin);
-      if (seen_.insert(name).second) result += text(header(name));
-    }
-    return result;
-  }
-
- private:
-  static std::string_view header(const std::string& name) {
-    const auto all = codegen::device_headers();
-    const auto found = std::ranges::find(all, name, &codegen::Header::name);
-    if (found == all.end()) throw InternalError(fmt::format("a text includes {}, which is none of our headers", name));
-    return found->text;
-  }
-
-  std::set<std::string> seen_;
-};
+// CUTLASS prints what it cannot describe to TMA: without a GPU that of a kernel's is asked for first
+constexpr std::string_view run = "unisono_evt_run(const void* parameter, void* stream) {\n";
+constexpr std::string_view device_check =
+    "    int device = 0;\n"
+    "    if (const cudaError_t error = cudaGetDevice(&device)) return 1000 + int(error);\n";
 
 std::string member_of(const codegen::Field& f) {
   const std::string axes = to_string(f.axes);
@@ -110,10 +78,12 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
 Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_view name) {
   const auto visitors = visitors_of(what.epilogue, {}, visitor_set(plan.config));
   if (!visitors) throw InternalError("files of an epilogue that is refused: " + visitors.refusal().text());
-  std::string source = Inliner().text(what.kernel.source);
+  std::string source =
+      codegen::replaced(codegen::inlined(what.kernel.source), run, std::string(run) + std::string(device_check));
   source +=
       "\n#ifdef UNISONO_SELF_CHECK" + self_check(*visitors, plan.config, what.task, plan.workspace_bytes) + "#endif\n";
-  source = replaced(replaced(std::move(source), "unisono_evt", name), "unisono::evt", fmt::format("unisono::{}", name));
+  source = codegen::replaced(codegen::replaced(std::move(source), "unisono_evt", name), "unisono::evt",
+                             fmt::format("unisono::{}", name));
   std::string notes = fmt::format(
       "// Written by `unisono emit`. Compile with nvcc, for {0}:\n"
       "//   nvcc -std=c++17 -O2 -DNDEBUG --expt-relaxed-constexpr -gencode=arch=compute_{1},code={0} -I "

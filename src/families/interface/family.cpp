@@ -5,10 +5,7 @@
 namespace unisono::families {
 
 plan::Expected<Standalone> Family::standalone(const Plan&, const Launched&, std::string_view) const {
-  return plan::because(fmt::format(
-      "emit: kernels of family {} are launched by Unisono, with tensor maps that it encodes; family=cutlass_evt has "
-      "files that stand by themselves",
-      name()));
+  return plan::because(fmt::format("emit: family {} has no library for the host, which would be its own file", name()));
 }
 
 std::string title(const Plan& plan) { return plan.family->title(plan); }

@@ -49,6 +49,12 @@ struct Standalone {
   std::string source, header;
 };
 
+/// Compute capabilities whose GPUs run a family's kernels.
+struct Capability {
+  int major = 9, minor = 0;
+  bool and_later = false;
+};
+
 class Family {
  public:
   virtual ~Family() = default;
@@ -59,6 +65,9 @@ class Family {
   virtual bool is_last_resort() const { return false; }
   /// It is asked only where a plan's text says `family=` and its name: nobody gets one of its kernels in silence.
   virtual bool has_to_be_named() const { return false; }
+
+  /// Where its kernels run, compiled for the GPU at hand; unless it is said, Hopper alone.
+  virtual Capability capability() const { return {}; }
 
   /// The fields of its plans as text, in the order in which they are written; `family` is everybody's.
   virtual std::span<const plan::PlanField> fields() const { return {}; }
@@ -77,8 +86,8 @@ class Family {
   virtual codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                                    const codegen::Options& options) const = 0;
 
-  /// The kernel as files that need nothing of Unisono's; `name` goes ahead of the names of its functions. Refuses where
-  /// the family has no such text.
+  /// The kernel as files that need nothing of Unisono's, of a family whose text is a library for the host; `name` goes
+  /// ahead of the names of its functions. Other families refuse: their files are src/emit/'s.
   virtual plan::Expected<Standalone> standalone(const Plan& plan, const Launched& what, std::string_view name) const;
 
   /// Bytes of the kernel's one parameter; refuses an epilogue that reads more than fits there.

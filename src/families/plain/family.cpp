@@ -23,6 +23,7 @@ class Plain final : public Family {
  public:
   std::string_view name() const override { return "plain"; }
   bool is_last_resort() const override { return true; }
+  Capability capability() const override { return {7, 5, true}; }
   std::span<const plan::PlanField> fields() const override { return plan_fields(); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {

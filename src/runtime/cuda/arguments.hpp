@@ -78,4 +78,8 @@ struct BoundArguments {
 /// strides that are wrong; for null and misaligned pointers; for outputs that share memory with anything else.
 BoundArguments bind_arguments(const Signature& signature, const Arguments& arguments);
 
+/// What a family fills a parameter from, by the filters that are taken: the caller's, or constant ones. Takes the
+/// fields out of `bound`.
+families::Tensors tensors(BoundArguments& bound, const Address& filter, const Address& filter1);
+
 }  // namespace unisono::cuda

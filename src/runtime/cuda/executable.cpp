@@ -15,29 +15,6 @@ namespace {
 
 constexpr std::size_t most_pooled = 64;  ///< workspaces of streams that one executable keeps
 
-families::Tensors tensors(BoundArguments& bound, const Address& filter, const Address& filter1) {
-  return {.activation = bound.a,
-          .filter = filter,
-          .filter1 = filter1,
-          .step_a = bound.step_a,
-          .step_b = bound.step_b,
-          .filter_pitch = bound.b_pitch,
-          .activation_pitch = bound.a_pitch,
-          .output = bound.output,
-          .side = bound.side,
-          .output_pitch = bound.output_pitch,
-          .upsampled = bound.upsampled,
-          .pooled = bound.pooled,
-          .upsampled_pitch = bound.upsampled_pitch,
-          .pooled_pitch = bound.pooled_pitch,
-          .head = bound.head,
-          .head_filter = bound.head_filter,
-          .head_pitch = bound.head_pitch,
-          .moments = bound.moments,
-          .fields = std::move(bound.fields),
-          .head_fields = std::move(bound.head_fields)};
-}
-
 }  // namespace
 
 CudaExecutable::CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Binary binary)

@@ -1,4 +1,6 @@
-/// What arguments are checked against, from a kernel and its plan.
+/// What arguments are checked against, from a kernel and its plan; and what a family is told of those that were.
+
+#include <utility>
 
 #include "plan/head.hpp"
 #include "runtime/common/names.hpp"
@@ -39,6 +41,29 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
   s.moments = epilogue.moments.name;
   s.moments_shape = families::moments_shape(plan, extents(contraction).cols);
   return s;
+}
+
+families::Tensors tensors(BoundArguments& bound, const Address& filter, const Address& filter1) {
+  return {.activation = bound.a,
+          .filter = filter,
+          .filter1 = filter1,
+          .step_a = bound.step_a,
+          .step_b = bound.step_b,
+          .filter_pitch = bound.b_pitch,
+          .activation_pitch = bound.a_pitch,
+          .output = bound.output,
+          .side = bound.side,
+          .output_pitch = bound.output_pitch,
+          .upsampled = bound.upsampled,
+          .pooled = bound.pooled,
+          .upsampled_pitch = bound.upsampled_pitch,
+          .pooled_pitch = bound.pooled_pitch,
+          .head = bound.head,
+          .head_filter = bound.head_filter,
+          .head_pitch = bound.head_pitch,
+          .moments = bound.moments,
+          .fields = std::move(bound.fields),
+          .head_fields = std::move(bound.head_fields)};
 }
 
 }  // namespace unisono::cuda

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Builds a library with kernels chosen at build time (unisono_add_kernels) against an installation, runs it where no GPU is
+# needed, and changes an epilogue's text.
+set -euo pipefail
+cmake=$1 build=$2 source=$3 work=$4 cxx=$5 nvcc=$6
+rm -rf "$work" && mkdir -p "$work"
+trap 'rm -rf "$work"' EXIT
+cp -r "$source/kernels" "$work/source"
+"$cmake" --install "$build" --prefix "$work/prefix" >/dev/null
+configure() {
+  "$cmake" -G Ninja -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
+    -DUNISONO_KERNELS_NVCC="$nvcc" "$@"
+}
+
+# The headers of CUTLASS, where scripts/setup.sh has installed them
+cutlass=${UNISONO_CUTLASS:-}
+for folder in "${XDG_CACHE_HOME:-$HOME/.cache}"/unisono/deps/venv-cutlass/lib/python3*/site-packages/cutlass_library; do
+  [ -n "$cutlass" ] || [ ! -f "$folder/source/include/cutlass/version.h" ] || cutlass=$folder
+done
+configure -DCUTLASS="$cutlass" >/dev/null
+"$cmake" --build "$work/build"
+env -u LD_LIBRARY_PATH "$work/build/consumer" | tee "$work/said"
+grep -q "^block: " "$work/said"
+[ -z "$cutlass" ] || grep -q "^tree: \|^single: -" "$work/said"
+if ldd "$work/build/consumer" | grep unisono; then echo "the program needs Unisono"; exit 1; fi
+
+# Nothing to do, then one kernel anew
+"$cmake" --build "$work/build" | grep -q "no work to do"
+sed -i 's/silu/relu/' "$work/source/block.txt"
+"$cmake" --build "$work/build" | tee "$work/log"
+grep -q "Compiling the kernel block" "$work/log"
+if grep "the kernel dense" "$work/log"; then echo "a text that did not change was read again"; exit 1; fi
+
+# What is said where something is missing
+refused() {
+  local words=$1
+  shift
+  if configure "$@" >"$work/log" 2>&1; then echo "configured, and must not: $*"; exit 1; fi
+  tr -s ' \n' ' ' <"$work/log" | grep -qF -- "$words" || { cat "$work/log"; echo "did not say: $words"; exit 1; }
+}
+refused "is no nvcc of CUDA 12.3 or later" -DUNISONO_KERNELS_NVCC=/bin/true -DCUTLASS=
+refused "kernels are compiled by nvcc of CUDA 12.3 or later, and none was found" -DUNISONO_KERNELS_NVCC=UNISONO_KERNELS_NVCC-NOTFOUND \
+  -DCMAKE_IGNORE_PATH="$(dirname "$nvcc");$(dirname "$(realpath "$nvcc")");/usr/local/cuda/bin;/usr/local/bin;/usr/bin;/bin" -DCUTLASS=
+refused "needs the headers of CUTLASS 4" -DUNISONO_KERNELS_NVCC="$nvcc" -DCMAKE_IGNORE_PATH= -DCUTLASS=/nowhere
