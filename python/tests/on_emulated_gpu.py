@@ -50,8 +50,8 @@ def wait(one):
     check(cuda.cuStreamSynchronize(ctypes.c_void_p(one)))
 
 
-def room(size):
-    """A workspace of so many bytes, as an allocator gives it: not cleared."""
+def uncleared(size):
+    """A workspace of so many bytes, as an allocator gives it."""
     memory = Memory(np.full(size + 256, 255, np.uint8), u.DType.u8)
     address = memory.address.value
     return u.Tensor(address + -address % 256, u.DType.u8, [size], device=u.Device.cuda, owner=memory)
@@ -78,7 +78,7 @@ def alternating_products():
     for order in ((0, 1), (1, 0)):
         y.array[:] = np.nan
         y.put()
-        call.run([left.address.value, *(both.address.value + 64 * i for i in order), y.address.value], [], one, room)
+        call.run([left.address.value, *(both.address.value + 64 * i for i in order), y.address.value], [], one, uncleared)
         wait(one)
         agree(*(products[i] for i in order))
     try:
@@ -174,7 +174,7 @@ def main():
                           [((2, 8, 8, 32), (2048, 256, 32, 1), u.DType.f16)])
 
     def allocate(size):
-        allocated.append(room(size))
+        allocated.append(uncleared(size))
         return allocated[-1]
 
     two = stream()
