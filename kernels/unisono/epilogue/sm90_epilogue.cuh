@@ -9,6 +9,7 @@
 #include "unisono/epilogue/sm90_fetch.cuh"
 #include "unisono/epilogue/sm90_fragment.cuh"
 #include "unisono/epilogue/sm90_head.cuh"
+#include "unisono/epilogue/sm90_plane_slices.cuh"
 #include "unisono/epilogue/tensors.cuh"
 #include "unisono/epilogue/visitor.cuh"
 #include "unisono/exchange/sm90_publish_moments.cuh"
@@ -53,7 +54,9 @@ struct Epilogue {
   using Accumulators = float[kAccBlocks][kAccCount];  // epilogue/sm90_fragment.cuh
   static constexpr Norm kNorm = Config::kNorm;
   static constexpr Stores kStores = Config::kStores;
-  static_assert(kStores == Stores::kTma || kNorm != Norm::kStreamed, "the second pass loads and stores by TMA");
+  static constexpr bool kInPlanes = kStores == Stores::kPlanesTma, kByTma = kStores == Stores::kTma || kInPlanes;
+  static_assert(kByTma || kNorm != Norm::kStreamed, "the second pass loads and stores by TMA");
+  static constexpr bool kShared = kSwap != kInPlanes;  // all four warps write to each slice, which a barrier completes
   using Resample = typename Config::Resample;
   static_assert(Resample::kMaps == 0 || !kByPhases, "what is resampled is no phase");
   static_assert(Resample::kMaps == 0 || kStores == Stores::kTma, "what is resampled goes through TMA");
@@ -112,7 +115,8 @@ struct Epilogue {
 
   // Stores go in slices of 16 rows x kSlice channels, each by one warp. Pixels first, a warp writes its slices itself:
   // no barrier between warps. Channels first, all four warps write to each of four slices, which are stored after a
-  // barrier.
+  // barrier (kShared). In planes (kInPlanes) it is the other way around, and of a slice of 64 rows x kSlice channels each
+  // warp stores a quarter of the channels: epilogue/sm90_plane_slices.cuh.
   static constexpr int kSlice = shared_layout::slice_channels(kN), kSliceBytes = int(kLayout.slice);
   static constexpr int kSlices = kLayout.slices, kStoresPerTile = kLayout.stores_per_tile;  // bulk groups of a warp
   // Narrow slices are stored several at a time, behind one fence: as many as have 64 channels, if the others' buffers
@@ -128,7 +132,7 @@ struct Epilogue {
   using Held = HeldPair<typename HeldIn<Config, Visitor>::Type>;  // of tiles that wait
   static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile * Held::kPlanes,
                 "the staging buffers hold a whole tile");
-  static_assert(!kSwap || kStoreBuffers >= smaller(2, kStoresPerTile),
+  static_assert(!kShared || kStoreBuffers >= smaller(2, kStoresPerTile),
                 "four warps write a slice while the one before is stored");
 
   // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them),
@@ -210,7 +214,7 @@ struct Epilogue {
   // writes.
   UNISONO_DEVICE void open_staging() const {
     if ((thread & 31) == 0) tma_store_wait_read<0>();
-    if constexpr (kSwap)
+    if constexpr (kShared)
       sync();
     else
       __syncwarp();
@@ -239,13 +243,24 @@ struct Epilogue {
 
   UNISONO_DEVICE const TensorMap& fetch_map(int i) const { return further[Resample::kMaps + i]; }
 
+  // What a warp stores of the slice from `channel` on lies there in the store's map, and the image is the last
+  // coordinate: rows from m on; in planes the warp's quarter of the channels, of the 64 rows around m.
+  struct SlicePlace {
+    int x, y, z;
+  };
+  static UNISONO_DEVICE SlicePlace slice_place(const At& at, int m, int channel) {
+    if constexpr (kInPlanes)
+      return {at.rows.store_x(m / 64 * 64), channel + m % 64 / 16 * (kSlice / 4), at.rows.store_y(m / 64 * 64)};
+    else
+      return {channel, at.rows.store_x(m), at.rows.store_y(m)};
+  }
   static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
     delay_point();
-    const int x = at.first_channel + slice;
+    const SlicePlace to = slice_place(at, m, at.first_channel + slice);
     if constexpr (Hints<Config>::kValue)
-      tma_store_4d(map, shared_address(buffer), x, at.rows.store_x(m), at.rows.store_y(m), at.image, kEvictFirst);
+      tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image, kEvictFirst);
     else
-      tma_store_4d(map, shared_address(buffer), x, at.rows.store_x(m), at.rows.store_y(m), at.image);
+      tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image);
   }
 
   // A slice of the main store, to every place that TMA writes it to.
@@ -260,6 +275,8 @@ struct Epilogue {
   // slice its values are stored.
   UNISONO_DEVICE void begin_head(HeadTile& head, const At& at) const;
   UNISONO_DEVICE void multiply_by_head(HeadTile& head, const u8* buffer, const At& at, int m, int slice) const;
+
+  using Planes = PlaneSlice<kSlice, Config::kTwoDimensional>;
 
   // A slice by a warp's ordinary stores; the map's place holds a PlainOutput.
   UNISONO_DEVICE void store_plain(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) const;

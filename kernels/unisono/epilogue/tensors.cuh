@@ -188,7 +188,7 @@ struct TensorRing {
 // Where an element of the output, or of an operand [m,n], lies.
 template <Stores kStores, class At>
 UNISONO_DEVICE u64 output_offset(const ConvGeometry& g, const At& at, int m, int channel) {
-  if constexpr (kStores == Stores::kPlanes)
+  if constexpr (is_in_planes(kStores))
     return (u64(at.image) * g.channels + channel) * g.rows + at.rows.pixel(m);
   else
     return (u64(at.image) * g.rows + at.rows.pixel(m)) * g.channels + channel;

@@ -45,8 +45,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   if (threadIdx.x == 0) {  // as a function of its own it would change the order of instructions elsewhere
     if (!kGather) tma_prefetch(p.activation);
     if (!Operands::kGatherFilters) tma_prefetch(p.filter);
-    if (Tail::kStores == Stores::kTma && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
-    if (Tail::kStores == Stores::kTma && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
+    if (Tail::kByTma && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
+    if (Tail::kByTma && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
 #pragma unroll
     for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.further()[i]);
 #pragma unroll

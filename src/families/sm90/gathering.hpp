@@ -24,9 +24,12 @@ struct Gathering {
   bool operator==(const Gathering&) const = default;
 };
 
-/// tma: rows of channels whose bytes are multiples of 16; plain: of any number of channels; planes: channels
-/// first.
-enum class Stores : std::uint8_t { tma, plain, planes };
+/// tma: rows of channels whose bytes are multiples of 16; plain: of any number of channels; planes: channels first, by
+/// ordinary stores; planes_tma: the same by TMA, of eights of pixels.
+enum class Stores : std::uint8_t { tma, plain, planes, planes_tma };
+
+/// Results leave by TMA.
+constexpr bool by_tma(Stores stores) { return stores == Stores::tma || stores == Stores::planes_tma; }
 
 /// Why no kernel that loads by TMA serves the operands; nothing: some may.
 std::optional<plan::Refusal> why_gathered(const plan::ConvTask& task);
@@ -54,6 +57,7 @@ void add_group_tiles(const Conv2d& conv, std::set<int>& widths);
 
 Gathering gathering_of(const plan::ConvTask& task);
 
+/// How results are stored whatever the plan: of planes, some plans have TMA.
 Stores stores_of(const plan::ConvTask& task);
 
 }  // namespace unisono::families::sm90

@@ -84,7 +84,13 @@ std::string im2col_smem_text(const Im2colWindow& u) {
 }
 
 std::string_view stores_name(sm90::Stores stores) {
-  return stores == sm90::Stores::tma ? "kTma" : stores == sm90::Stores::plain ? "kPlain" : "kPlanes";
+  switch (stores) {
+    case sm90::Stores::tma: return "kTma";
+    case sm90::Stores::plain: return "kPlain";
+    case sm90::Stores::planes: return "kPlanes";
+    case sm90::Stores::planes_tma: return "kPlanesTma";
+  }
+  throw InternalError("a way of storing without a name");
 }
 
 std::string resample_text(const plan::Resampling& r) {

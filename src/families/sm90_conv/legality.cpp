@@ -172,8 +172,11 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     } else if (p.conv.groups > 1 && group % c.tile.n != 0)
       return unfit("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group);
   }
-  if (c.mode() == sm90::NormMode::streamed && c.features.stores != sm90::Stores::tma)
-    return unfit("streamed: values wait in the output, which only rows of a multiple of 8 channels have room for");
+  if (c.mode() == sm90::NormMode::streamed && !by_tma(c.features.stores))
+    return unfit(
+        "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for, or planes of a "
+        "multiple of 8 pixels, in halo tiles of 8 pixels a row, and tiles of a multiple of 16 channels");
+
   return {};
 }
 
@@ -252,9 +255,9 @@ std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvP
   const int stores = stores_per_tile(c) * (c.streamed() ? c.streamed()->planes() : 1);
   if (c.mode() == sm90::NormMode::streamed && c.features.store_buffers != stores)
     return unfit("streamed: {} store buffers; all {} slices of a tile wait in them", c.features.store_buffers, stores);
-  if (c.schedule.swap && c.features.store_buffers < std::min(2, stores))
-    return unfit(
-        "store buffers: 1; with swapped operands four warps write one while the one before is stored, which takes 2");
+  if (writes_together(c) && c.features.store_buffers < std::min(2, stores))
+    return unfit("store buffers: 1; {} four warps write one while the one before is stored, which takes 2",
+                 c.schedule.swap ? "with swapped operands" : "channels first");
   if (c.features.store_buffers < 1 || c.features.store_buffers > stores)
     return unfit("store buffers: {}; 1 to the {} slices of a tile", c.features.store_buffers, stores);
   ConvConfig two = c;

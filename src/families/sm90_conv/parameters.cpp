@@ -34,7 +34,7 @@ Steps steps_of(const plan::ConvTask& t) {
 int narrow(std::int64_t x) { return static_cast<int>(x); }
 
 bool windows_by_lines(const ConvConfig& c) { return c.window() && !c.window()->by_pixels(); }
-bool stores_plainly(const ConvConfig& c) { return c.features.stores != sm90::Stores::tma; }
+bool stores_plainly(const ConvConfig& c) { return !by_tma(c.features.stores); }
 bool is_wide(const ConvConfig& c) { return c.streamed() && c.streamed()->wide; }
 
 class Filling {
@@ -127,7 +127,7 @@ void Filling::head() {
 void Filling::check_pitches() const {
   const ConvConfig& c = plan_.config;
   const bool image = (c.gathered() || windows_by_lines(c)) && at_.activation_pitch != 0,
-             output = (stores_plainly(c) || is_wide(c)) && at_.output_pitch != 0;
+             output = (c.features.stores != sm90::Stores::tma || is_wide(c)) && at_.output_pitch != 0;
   if (!image && !output) return;
   throw plan::Refused(plan::because(fmt::format(
       "the {} was given pixels {} elements apart, and {}: make a dense copy", output ? "output" : "image",

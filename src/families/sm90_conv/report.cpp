@@ -140,7 +140,9 @@ std::string to_string(const ConvConfig& c) {
   else if (c.gathered())
     text += c.gathered()->filters ? " gather all" : " gather";
   if (c.features.stores != sm90::Stores::tma)
-    text += c.features.stores == sm90::Stores::plain ? " plain stores" : " planes";
+    text += c.features.stores == sm90::Stores::plain    ? " plain stores"
+            : c.features.stores == sm90::Stores::planes ? " planes by elements"
+                                                        : " planes";
   if (c.window()) text += " im2col_smem";
   if (c.features.resampling.any()) text += " " + to_string(c.features.resampling);
   if (c.features.fetch.value_or(0) > 0)

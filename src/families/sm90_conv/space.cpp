@@ -131,7 +131,7 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::Fixed
   if (c.gathered() && c.gathered()->direct && (c.schedule.swap || c.schedule.split || c.tile.k != p.line_depth()) &&
       !(fixed.swap || fixed.split || fixed.tile_k))
     return false;
-  if (c.mode() == sm90::NormMode::streamed && sm90::stores_of(p.task) != sm90::Stores::tma && !fixed.mode) return false;
+  if (c.mode() == sm90::NormMode::streamed && !by_tma(stores_for(c, p)) && !fixed.mode) return false;
   if (c.tile.m / c.schedule.warpgroups() < 64 && !(fixed.tile_m && fixed.order)) return false;
   if (c.schedule.swap &&
       (c.tile.n % 64 != 0 || c.mode() == sm90::NormMode::rows || c.mode() == sm90::NormMode::general) &&
@@ -216,7 +216,7 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
   c.element = p.element_bytes() == 4 ? DType::tf32 : p.conv.dtype_x;
   finish_loader(c.loader, p);
   c.statistics = finished_statistics(c, p, fixed);
-  c.features.stores = sm90::stores_of(p.task), c.features.resampling = p.resampling, c.features.head = p.head;
+  c.features.stores = stores_for(c, p), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);
   c.features.store_buffers = fixed.store_buffers.value_or(buffers(c));
   c.schedule.group = fixed.group.value_or(rows_in_a_group(c, p, d));
