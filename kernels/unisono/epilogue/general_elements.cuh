@@ -86,7 +86,7 @@ UNISONO_DEVICE void General<Config, Visitor>::store_slices(const At& at, int b, 
                                                            const u32 (&packed)[kEach], const u32 (&beside)[kEach]) {
   const int place = (kInOrder ? b * kSlices + s : s * kBlocks + b) % kBuffers;
   if constexpr (Tail::kShared) {
-    if (b + s == 0) tail.open_staging();
+    if (!kFetches && b + s == 0) tail.open_staging();
   } else if (!kFetches && lane() == 0) {
     if (Tail::kStoresPerTile % kBuffers != 0 && b + s == 0)
       tma_store_wait_read<0>();

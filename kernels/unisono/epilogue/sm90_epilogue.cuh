@@ -148,7 +148,7 @@ struct Epilogue {
                        kFetchOffset = int(kLayout.at_fetched), kWarpgroupBytes = int(kLayout.bytes);
   static_assert(kFetch <= fetchable_tensors<Visitor, kFetchFirst, kFetchEnd>(),
                 "operands that are fetched have 16 bits");
-  static_assert(kFetch == 0 || (kStores == Stores::kTma && !kByPhases && !kSecondPass),
+  static_assert(kFetch == 0 || (kByTma && !kByPhases && !kSecondPass),
                 "staging buffers that operands arrive in");
 
   const ConvParams& fixed;
@@ -164,7 +164,7 @@ struct Epilogue {
   const Trace& trace;
   using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
   const typename HeadTile::Params* const head_params;  // null without a head
-  const MapOr<PooledOutput>* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
+  const MapOr<PooledOutput, PlanesToConvert>* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
   const u32 fetch_barriers;                  // Fetch::kBarriers
   u32 fetch_parity = 0;                      // a bit for each staging buffer
 
@@ -190,7 +190,8 @@ struct Epilogue {
 
   // Tensor operands [kFirst, kEnd) on their way; for_pairs takes them pair by pair, and loads ahead up to pair `end`.
   template <int kFirst, int kEnd, int kFetched = 0>
-  using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched>::Type;
+  using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched,
+                                  Config::kTwoDimensional>::Type;
   static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
 
   // The offset of an element of the output.

@@ -45,6 +45,15 @@ struct PlaneSlice {
     for (int q = 0; q < 4; ++q) store_matrices(at(base, channel, 2 * q + (lane >> 4)), packed + 4 * q);
   }
 
+  // The other way: group q of four pairs.
+  static UNISONO_DEVICE void read_pixels(u32 first, int stride, int q, u32 (&words)[4], int warp, int lane) {
+    const int channel = 16 * q + 8 * (lane >> 4) + (lane & 7), octet = 2 * warp + (lane >> 3 & 1);
+    load_matrices_transposed(at(first + channel / kChannels * stride, channel % kChannels, octet), words);
+  }
+  static UNISONO_DEVICE void read_channels(u32 quarter, int q, u32 (&words)[4], int lane) {
+    load_matrices(at(quarter, (lane >> 3 & 1) * 8 + (lane & 7), 2 * q + (lane >> 4)), words);
+  }
+
   // The i-th eight pixels that a lane has of its warp's quarter: of kOctets / 32 rounds over it.
   static constexpr int kOctets = 8 * kChannels;
   struct Place {

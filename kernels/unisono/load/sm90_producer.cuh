@@ -1,6 +1,7 @@
 // What fills the stages of ConvFprop: TMA's loads, issued by one thread, or ordinary loads by a warpgroup.
 #pragma once
 #include "unisono/load/sm90_explicit_im2col.cuh"
+#include "unisono/load/sm90_from_planes.cuh"
 #include "unisono/load/sm90_gather.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
@@ -258,19 +259,45 @@ struct Producer {
                                                const Barriers& barriers, const Tile& tile, const Range& range, int k,
                                                bool filters, RingPosition<kStages>& at, RingPosition<kStagesA>& at_a);
 
-  // By one thread; with operands to prefetch by a warp, whose other lanes stay one item ahead of it.
+  static UNISONO_DEVICE auto converted_units(const Params& params) {
+    if constexpr (Kernel::kFromPlanes)
+      return ConvertedUnits{Kernel::planes_of(params), Kernel::epoch_of(params.fixed) + 1};
+    else
+      return 0;
+  }
+  // The image rows that a tile's loads read.
+  static UNISONO_DEVICE void await_rows(const ConvGeometry& g, const Tile& tile, ConvertedUnits& converted) {
+    int first, last;
+    if constexpr (Config::kTwoDimensional) {
+      first = Rows::of(g, tile, kM, 0).top, last = first + kM / 8 - 1;
+    } else {
+      const int row = smaller(tile.tile_m * kM, g.rows - 1);
+      first = divided(row, g.by_width), last = divided(smaller(row + kM, g.rows) - 1, g.by_width);
+    }
+    converted.await_rows(tile.image, first * g.stride_h - g.pad_h,
+                         last * g.stride_h - g.pad_h + (g.taps_h - 1) * g.dilation_h);
+  }
+
+  // By one thread; with operands to prefetch, or to wait for, by a warp, whose other lanes stay one item ahead of it.
   static UNISONO_DEVICE void run(const Params& params, u32 shared, const Barriers& barriers, int rank) {
     const ConvParams& p = params.fixed;
     const ConvGeometry& g = p.geometry;
     Sharing sharing(rank);
     RingPosition<kStages> at(0);
     RingPosition<kStagesA> at_a(0);
+    auto converted = converted_units(params);
+    if constexpr (Kernel::kFromPlanes) converted.await_filters();
     int ahead = steps_ahead(g, Kernel::loads_of(g, blockIdx.x / kClusterCtas));
     for (int item = blockIdx.x / kClusterCtas; item < Kernel::items(g); item += gridDim.x / kClusterCtas) {
       const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
       if constexpr (kPrefetches > 0) {
         if (!kSplit || Kernel::part(g, item) == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
         __syncwarp();
+        if (threadIdx.x > 0) continue;
+      }
+      if constexpr (Kernel::kFromPlanes) {
+        await_rows(g, tile, converted);
+        converted.admit_loads();
         if (threadIdx.x > 0) continue;
       }
       const Range range = Kernel::loads_of(g, item);

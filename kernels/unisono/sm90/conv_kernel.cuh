@@ -5,6 +5,7 @@
 #include "unisono/epilogue/pending_tiles.cuh"
 #include "unisono/epilogue/sm90_second_pass.cuh"
 #include "unisono/load/direct.cuh"
+#include "unisono/load/sm90_from_planes.cuh"
 #include "unisono/load/sm90_group_filters.cuh"
 #include "unisono/load/sm90_producer.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
@@ -42,7 +43,7 @@ struct ConvFprop {
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
   static constexpr bool kFilledByWarps = kGather || kIm2colSmem;  // of the stages, not by TMA
   using Gatherer = Gather<Config>;
-  static constexpr bool kFiltersAhead = Operands::kFiltersAhead;
+  static constexpr bool kFiltersAhead = Operands::kFiltersAhead, kFromPlanes = Operands::kFromPlanes;
   static constexpr bool kPhases = Operands::kPhases, kGrouped = Operands::kGrouped;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
                         kStreamed = Config::kNorm == Norm::kStreamed;
@@ -71,16 +72,16 @@ struct ConvFprop {
   // Ordinary loads take a producer more.
   static constexpr int kProducerRegisters = kFilledByWarps    ? (kConsumers == 4 ? 64 : 88)
                                             : kConsumers == 4 ? (kStreamed ? 64 : 32)
-                                            : kAlone          ? 40
+                                            : kAlone          ? (kFromPlanes ? 56 : 40)
                                             : kStreamed       ? 72
                                                               : 56;
   static constexpr int kConsumerRegisters = kFilledByWarps    ? (kConsumers == 4 ? 104 : 208)
                                             : kConsumers == 4 ? (kStreamed ? 104 : 112)
-                                            : kAlone          ? 232
+                                            : kAlone          ? (kFromPlanes ? 224 : 232)
                                             : kStreamed       ? 216
                                                               : 224;
   static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
-  static constexpr bool kWorkspace = kSplit || kExchange || Tail::kMeets;
+  static constexpr bool kWorkspace = kSplit || kExchange || Tail::kMeets || kFromPlanes;
   static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // CTAs that come and leave are counted
   static_assert(!Tail::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
   template <int i>
@@ -108,6 +109,9 @@ struct ConvFprop {
   static_assert(!kFiltersAhead || !(kFilledByWarps || kDirect || kGrouped || Operands::kBatched || Operands::kVolumes ||
                                     kProducts > 1),
                 "TMA loads the filters, which are constant");
+  static_assert(!kFromPlanes || (kConsumers == 2 && !kFilledByWarps && !kDirect && !kGrouped && !kPhases &&
+                                 !kFiltersAhead && !Operands::kVolumes && !Operands::kBatched && kProducts == 1),
+                "what is converted is an image and its filters, by warps that have registers for it");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
                 "the warpgroups of a consumer group divide the tile's rows");
@@ -161,7 +165,7 @@ struct ConvFprop {
       kFilledByWarps ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
   using Resample = typename Tail::Resample;
-  static constexpr int kFurtherMaps = Resample::kMaps + phase_maps<Config>() + Tail::kFetch + kProducts - 1;
+  static constexpr int kFurtherMaps = Resample::kMaps + phase_maps<Config>() + Tail::kFetch + kProducts - 1 + kFromPlanes;
   using HeadParams = typename Tail::HeadTile::Params;
   using Params = KernelParams<kFurtherMaps, HeadParams, typename Visitor::Params>;
   static constexpr params_layout::Layout kParams =
@@ -292,7 +296,26 @@ struct ConvFprop {
                                     u32 epoch);
 
   // The merges of segments for each tile of this CTA, in order, by `warps` warps.
-  static UNISONO_DEVICE void merge_segments(const ConvParams& p, int rank, u32 epoch, int warp, int warps);
+  template <class Beside>
+  static UNISONO_DEVICE void merge_segments(const ConvParams& p, int rank, u32 epoch, int warp, int warps,
+                                            Beside& beside);
+
+  // What a launch converts that is given planes: load/sm90_from_planes.cuh.
+  static UNISONO_DEVICE const PlanesToConvert& planes_of(const Params& params) {
+    return reinterpret_cast<const PlanesToConvert&>(params.further()[kFurtherMaps - 1]);
+  }
+  struct NothingBeside {
+    UNISONO_DEVICE void through(int) {}
+    UNISONO_DEVICE void finish() {}
+  };
+  static UNISONO_DEVICE void convert_ahead(const Params& params, u8* memory);
+  // The share of a spare warp, one of three in each CTA.
+  static UNISONO_DEVICE auto conversion_beside(const Params& params, int warp, u32 epoch) {
+    if constexpr (kFromPlanes)
+      return ConversionBeside(planes_of(params), epoch + 1, blockIdx.x * 3 + warp, gridDim.x * 3);
+    else
+      return NothingBeside{};
+  }
 };
 
 }  // namespace unisono

@@ -15,9 +15,9 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::produce(const Params& params, u8
   } else if constexpr (kGather) {
     if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
   } else {
-    if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) Producer<ConvFprop>::run(params, shared, barriers, rank);
+    if (kPrefetches > 0 || kFromPlanes ? threadIdx.x < 32 : threadIdx.x == 0) Producer<ConvFprop>::run(params, shared, barriers, rank);
   }
-  if (kExchange && threadIdx.x >= kProducers)
+  if ((kExchange || kFromPlanes) && threadIdx.x >= kProducers)
     assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(params.fixed));
 }
 
@@ -30,6 +30,18 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::await(const ConvParams& p, u32 s
     if (threadIdx.x == 0) Producer<ConvFprop>::load_filters_ahead(p, shared, barriers, rank);
   }
   await_launches_ahead();
+}
+
+// By all threads, in memory that is not yet any stage's.
+template <class Config, class Visitor>
+UNISONO_DEVICE void ConvFprop<Config, Visitor>::convert_ahead(const Params& params, u8* memory) {
+  constexpr int kWarps = kThreads / 32;
+  static_assert(!kFromPlanes || kWarps * PlaneConversion::kScratch <= kOffsetSecond, "scratch lies where nothing is initialised");
+  const int warp = threadIdx.x / 32;
+  PlaneConversion{planes_of(params), epoch_of(params.fixed) + 1, int(threadIdx.x) & 31}.convert_ahead(
+      warp * gridDim.x + blockIdx.x, kWarps * gridDim.x, memory + warp * PlaneConversion::kScratch);
+  fence_async_shared();
+  __syncthreads();
 }
 
 template <class Config, class Visitor>
@@ -76,6 +88,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
   sync_cluster();
   admit_next_launch();
+  if constexpr (kFromPlanes) convert_ahead(params, memory);
 
   if (warpgroup == 0) {
     produce(params, memory, shared, barriers, rank);

@@ -132,6 +132,7 @@ std::string to_string(const ConvConfig& c) {
     text += " by parity";
   else if (c.columns_b())
     text += " B(k,n)";
+  if (c.operands.converted) text += " converted";
   if (c.operands.batched) text += " batched";
   if (c.operands.products > 1) text += " dual";
   if (c.operands.grouped()) text += fmt::format(" groups {}x{}", c.operands.group_channels, c.operands.group_filters);
@@ -167,7 +168,9 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
       "loads: {}\n",
       c.gathered()                        ? ordinary_loads(task, *c.gathered())
       : c.window()                        ? im2col_windows(*c.window(), c)
-      : c.loads(Im2colTile::Box::columns) ? std::string("boxes of 64 columns of A")
+      : c.loads(Im2colTile::Box::columns)
+          ? std::string(task.conv.layout == Layout::nchw ? "boxes of 64 pixels of planes, which are multiplied as they lie"
+                                                         : "boxes of 64 columns of A")
       : c.halo()
           ? fmt::format("halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all filter taps",
                         c.halo()->halo_h, c.halo()->halo_w) +
@@ -176,6 +179,15 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
       : c.loads(Im2colTile::Box::voxels) ? std::string("im2col tiles that run through the planes of a volume, one for "
                                                        "every filter tap")
                                          : std::string("im2col tiles, one for every filter tap"));
+  if (c.operands.converted)
+    text += fmt::format(
+        "planes: the launch converts the image and the filters to channels last, into {} of its workspace: {} of {} units "
+        "of 64 pixels by 64 channels ahead of the first tiles, the others beside the multiplication\n",
+        kilobytes(plan.workspace.converted - plan.workspace.image), plan.conversion.ahead, plan.conversion.units);
+  if (c.features.stores == sm90::Stores::planes)
+    text += fmt::format("stores: planes by elements: {}\n",
+                        c.tile.n % 16 != 0 ? fmt::format("{} channels a tile; TMA takes multiples of 16", c.tile.n)
+                                           : "TMA takes planes of multiples of 8 pixels, of halo tiles rows of these");
   if (c.operands.products > 1)
     text += fmt::format(
         "products: two of the same A; {} columns of either B side by side in a stage, one matrix "

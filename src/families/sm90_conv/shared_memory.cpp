@@ -64,7 +64,7 @@ shared_layout::CtaShape cta_of(const ConvConfig& c, const plan::VisitorShape& v)
           .second_pass = second_pass(c),
           .per_consumer_group = shared_layout::second_pass_group(v.columns_after, c.tile.n, 4 * c.floats()),
           .own = shared_layout::second_pass_own(c.tile.n, c.features.store_buffers),
-          .fetch_barriers = shared_layout::fetch_barriers(fetched(c), c.schedule.swap, c.features.store_buffers),
+          .fetch_barriers = shared_layout::fetch_barriers(fetched(c), writes_together(c), c.features.store_buffers),
           .windows = window ? c.activation_stages() : 0,
           .window = window ? static_cast<shared_layout::Bytes>(window->window_bytes(c.tile.m)) : 0,
           .table = c.gathered() ? shared_layout::Bytes{c.tile.m} * shared_layout::kGatheredRow : 0};

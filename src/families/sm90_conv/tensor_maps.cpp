@@ -57,7 +57,7 @@ MapShape activation_shape(const plan::ConvTask& task, const ConvPlan& plan) {
   if (k.loads(Im2colTile::Box::rows))
     return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.atom_k()), u32(k.tile.m), 1, 1}, bytes);
   if (k.loads(Im2colTile::Box::columns))
-    return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile.k), 1, 1});
+    return tiled(3, {u64(c.h * c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile.k), 1, 1});
   const std::array<std::uint64_t, 5> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   if (k.window()) return window_shape(c, k, k.window()->by_lines());
   const auto [top, left, bottom, right] = c.pad;
