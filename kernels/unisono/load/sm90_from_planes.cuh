@@ -3,10 +3,11 @@
 // a plane, and neither TMA nor a matrix descriptor begins at other than multiples of 16: filters wider than one tap
 // cannot be multiplied as planes.
 //
-// The work is cut into units, each of one warp: 64 channels of a filter; then, image by image, 64 pixels by 64 channels.
-// The first of them, all of the filters among those, are converted by all warps of the launch before anything else; the
-// others by the spare warps of the producers' warpgroups, while the tiles of earlier images are multiplied. A unit that
-// is done is flagged by the launch's epoch plus one. The producer waits for the units that a tile's loads read.
+// The work is cut into units, each of one warp: 256 channels of a filter; then, image by image, 64 pixels by 64 channels.
+// The first of them, all of the filters among those, are converted by all warps of the launch before anything else, and
+// each CTA flags that it is done, once; the others by the spare warps of the producers' warpgroups, while the tiles of
+// earlier images are multiplied, and each is flagged. A flag is the launch's epoch plus one. The producer waits for all
+// CTAs, then for the units that a tile's loads read.
 //
 // Nobody deadlocks: a warp that converts waits for no other warp's units, and a spare warp waits for the statistics of an
 // image only once it has converted its own units of that image and of all before it; they need no more.
@@ -18,101 +19,85 @@
 namespace unisono {
 
 struct PlaneConversion {
-  static constexpr int kPixels = kConvertedPixels, kChannels = kConvertedChannels;  // of a unit
-  static constexpr int kScratch = 2304;  // bytes a warp: 64 channels of 18 taps
+  static constexpr int kPixels = kConvertedPixels, kChannels = kConvertedChannels;  // of an image's unit
+  static constexpr int kLane = 8;                                                   // pixels, and lanes across channels
 
   const PlanesToConvert& p;
-  const u32 tag;
   const int lane;
 
-  // Units [begin, end) of images up to `image`.
-  UNISONO_DEVICE int end_of(int image) const {
-    return image + 1 >= p.images ? p.units : p.filter_units + (image + 1) * p.bands * p.blocks;
-  }
-
-  UNISONO_DEVICE void publish(int unit) const {
-    fence_async_global();  // what this lane has written is read by TMA
-    __syncwarp();
-    if (lane == 0) {
-      delay_point();
-      store_release(p.flags + unit, tag);
-    }
-  }
-
-  // 2 kWords pixels from `pixel` on of the channel at `plane`, in pairs; zeros behind the last.
-  template <int kWords>
-  UNISONO_DEVICE void load_row(u32 (&row)[kWords], const u16* plane, int pixel, bool exists) const {
-    if (p.pixels % (2 * kWords) == 0) {
-      if constexpr (kWords == 4) {
-        const uint4 all = exists ? *reinterpret_cast<const uint4*>(plane + pixel) : uint4{};
-        row[0] = all.x, row[1] = all.y, row[2] = all.z, row[3] = all.w;
-      } else {
-        const uint2 all = exists ? *reinterpret_cast<const uint2*>(plane + pixel) : uint2{};
-        row[0] = all.x, row[1] = all.y;
-      }
+  // Eight pixels from `pixel` on of the channel at `plane`, in pairs; zeros behind the last.
+  UNISONO_DEVICE void load_row(u32 (&row)[4], const u16* plane, int pixel, bool exists) const {
+    if (p.pixels % 8 == 0) {
+      const uint4 all = exists ? *reinterpret_cast<const uint4*>(plane + pixel) : uint4{};
+      row[0] = all.x, row[1] = all.y, row[2] = all.z, row[3] = all.w;
       return;
     }
 #pragma unroll
-    for (int i = 0; i < kWords; ++i) {
+    for (int i = 0; i < 4; ++i) {
       const u32 low = exists && pixel + 2 * i < p.pixels ? plane[pixel + 2 * i] : 0,
                 high = exists && pixel + 2 * i + 1 < p.pixels ? plane[pixel + 2 * i + 1] : 0;
       row[i] = low | high << 16;
     }
   }
 
-  // 8 kWords pixels from `first` on by 64 channels: a lane has eight channels of 2 kWords pixels, loads these of a
-  // channel at once, and stores eight channels of a pixel.
-  template <int kWords>
-  UNISONO_DEVICE void transpose(int image, int first, int block) const {
-    const int pixel = first + lane / 8 * (2 * kWords), channel = block * kChannels + lane % 8 * 8;
+  // 32 pixels from `first` on by 8 kEach channels: a lane has kEach channels of eight pixels, loads these of a channel at
+  // once, and stores its channels of a pixel.
+  template <int kEach>
+  UNISONO_DEVICE void transpose(int image, int first, int first_channel) const {
+    const int pixel = first + lane / kLane * kLane, channel = first_channel + lane % kLane * kEach;
     const u16* from = static_cast<const u16*>(p.image) + (u64(image) * p.channels + channel) * u32(p.pixels);
-    u32 rows[8][kWords];
+    u32 rows[kEach][4];
 #pragma unroll
-    for (int c = 0; c < 8; ++c, from += p.pixels)
+    for (int c = 0; c < kEach; ++c, from += p.pixels)
       load_row(rows[c], from, pixel, pixel < p.pixels && channel + c < p.channels);
     if (channel >= p.padded) return;
     u16* to = static_cast<u16*>(p.image_to) + (u64(image) * p.pixels + pixel) * u32(p.padded) + channel;
 #pragma unroll
-    for (int i = 0; i < 2 * kWords; ++i, to += p.padded) {
+    for (int i = 0; i < kLane; ++i, to += p.padded) {
       const auto pair = [&](int c) {
         return __byte_perm(rows[c][i / 2], rows[c + 1][i / 2], i % 2 == 0 ? 0x5410 : 0x7632);
       };
-      if (pixel + i < p.pixels) *reinterpret_cast<uint4*>(to) = {pair(0), pair(2), pair(4), pair(6)};
+      if (pixel + i >= p.pixels) continue;
+      if constexpr (kEach == 8)
+        *reinterpret_cast<uint4*>(to) = {pair(0), pair(2), pair(4), pair(6)};
+      else
+        *reinterpret_cast<uint2*>(to) = {pair(0), pair(2)};
     }
   }
 
-  template <int kWords>
+  template <int kEach>
   UNISONO_DEVICE void convert_image(int unit) const {
     const int index = unit - p.filter_units, row = divided(index, p.by_blocks), block = index - row * p.blocks;
     const int image = divided(row, p.by_bands), first = (row - image * p.bands) * kPixels;
 #pragma unroll 1
-    for (int i = 0; i < kPixels; i += 8 * kWords)
-      if (first + i < p.pixels) transpose<kWords>(image, first + i, block);
+    for (int i = 0; i < kPixels; i += 32)
+#pragma unroll 1
+      for (int c = 0; c < kChannels; c += kLane * kEach)
+        if (first + i < p.pixels) transpose<kEach>(image, first + i, block * kChannels + c);
   }
 
-  // (channels, taps) of one filter become (taps, channels), by way of shared memory where they fit and begin at a
-  // multiple of 16 bytes: of a row of taps, neighbouring lanes then read neighbouring banks.
-  UNISONO_DEVICE void convert_filter(int unit, u8* scratch) const {
-    const int filter = divided(unit, p.by_blocks), first = (unit - filter * p.blocks) * kChannels;
-    const u16* from = static_cast<const u16*>(p.filter) + (u64(filter) * p.channels + first) * u32(p.taps);
-    u16* const to = static_cast<u16*>(p.filter_to) + u64(filter) * u32(p.taps * p.padded) + first;
-    const int count = smaller(kChannels, p.channels - first), bytes = 2 * count * p.taps;
-    if (p.channels % 8 == 0 && bytes <= kScratch) {
+  // `count` channels of a filter from `from` on, (channels, taps), become (taps, channels) at `to`, where there is room
+  // for a multiple of 8: zeros behind the last. By way of shared memory if they fit, and begin at a multiple of 16 bytes.
+  UNISONO_DEVICE void convert_channels(const u16* from, u16* to, int count, u8* scratch, int room) const {
+    const int bytes = 2 * count * p.taps;
+    if (p.channels % 8 == 0 && bytes <= room) {
+      constexpr int kAtOnce = 9;  // pieces of 16 bytes a lane: all of 256 channels and nine taps
 #pragma unroll 1
-      for (int i = 16 * lane; i < bytes; i += 4 * 512) {
-        uint4 piece[4];
+      for (int i = 16 * lane; i < bytes; i += kAtOnce * 512) {
+        uint4 piece[kAtOnce];
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
-          if (i + 512 * j < bytes) piece[j] = *reinterpret_cast<const uint4*>(reinterpret_cast<const u8*>(from) + i + 512 * j);
+        for (int j = 0; j < kAtOnce; ++j)
+          if (i + 512 * j < bytes)
+            piece[j] = *reinterpret_cast<const uint4*>(reinterpret_cast<const u8*>(from) + i + 512 * j);
 #pragma unroll
-        for (int j = 0; j < 4; ++j)
+        for (int j = 0; j < kAtOnce; ++j)
           if (i + 512 * j < bytes) *reinterpret_cast<uint4*>(scratch + i + 512 * j) = piece[j];
       }
       __syncwarp();
       from = reinterpret_cast<const u16*>(scratch);
     }
-    const int channel = 2 * lane;
-    if (first + channel < p.padded)
+    const int padded = (count + 7) / 8 * 8;
+    for (int channel = 2 * lane; channel < padded; channel += 64)
       for (int tap = 0; tap < p.taps; ++tap) {
         const u32 low = channel < count ? from[channel * p.taps + tap] : 0,
                   high = channel + 1 < count ? from[(channel + 1) * p.taps + tap] : 0;
@@ -121,32 +106,54 @@ struct PlaneConversion {
     __syncwarp();
   }
 
-  // By all warps of the launch, `warp` of `warps`, whose scratch nobody else uses: the units ahead of everything else.
-  UNISONO_DEVICE void convert_ahead(int warp, int warps, u8* scratch) const {
-    for (int unit = warp; unit < p.ahead; unit += warps) {
+  // As many channels at a time as there is room for.
+  UNISONO_DEVICE void convert_filter(int unit, u8* scratch, int room) const {
+    const int filter = divided(unit, p.by_filter_pieces), piece = unit - filter * p.filter_pieces;
+    const int first = piece * kConvertedFilterChannels, end = smaller(first + kConvertedFilterChannels, p.channels);
+    const u16* const from = static_cast<const u16*>(p.filter) + u64(filter) * u32(p.channels * p.taps);
+    u16* const to = static_cast<u16*>(p.filter_to) + u64(filter) * u32(p.taps * p.padded);
+    const int step = larger(64, room / (128 * p.taps) * 64);
+    for (int c = first; c < end; c += step)
+      convert_channels(from + c * p.taps, to + c, smaller(step, end - c), scratch, room);
+  }
+
+  // By all warps of the launch, `warp` of `warps`, with so many bytes of scratch: the units ahead of everything else.
+  UNISONO_DEVICE void convert_ahead(int warp, int warps, u8* scratch, int room) const {
+    for (int unit = warp; unit < p.ahead; unit += warps)
       if (unit < p.filter_units)
-        convert_filter(unit, scratch);
+        convert_filter(unit, scratch, room);
       else
-        convert_image<4>(unit);
-      publish(unit);
-    }
+        convert_image<8>(unit);
   }
 };
 
 // A spare warp's share of the units that were not converted ahead.
 struct ConversionBeside {
-  static constexpr int kWords = 2;  // of few registers
+  static constexpr int kEach = 4;  // channels a lane: of few registers
   const PlaneConversion conversion;
+  const u32 tag;
   int next, step;
 
   UNISONO_DEVICE ConversionBeside(const PlanesToConvert& p, u32 tag, int warp, int warps)
-      : conversion{p, tag, int(threadIdx.x) & 31}, next(p.ahead + warp), step(warps) {}
+      : conversion{p, int(threadIdx.x) & 31}, tag(tag), next(p.ahead + warp), step(warps) {}
 
   UNISONO_DEVICE void until(int end) {
-    for (; next < end; next += step) conversion.convert_image<kWords>(next), conversion.publish(next);
+    const PlanesToConvert& p = conversion.p;
+    for (; next < end; next += step) {
+      conversion.convert_image<kEach>(next);
+      fence_async_global();  // what this lane has written is read by TMA
+      __syncwarp();
+      if (conversion.lane != 0) continue;
+      delay_point();
+      store_release(p.flags + gridDim.x + (next - p.ahead), tag);
+    }
   }
   // Ahead of waiting for what needs image `image`: its own share of it, and as far ahead as tiles are under way.
-  UNISONO_DEVICE void through(int image) { until(conversion.end_of(image + conversion.p.images_ahead)); }
+  UNISONO_DEVICE void through(int image) {
+    const PlanesToConvert& p = conversion.p;
+    image += p.images_ahead + 1;
+    until(image >= p.images ? p.units : p.filter_units + image * p.bands * p.blocks);
+  }
   UNISONO_DEVICE void finish() { until(conversion.p.units); }
 };
 
@@ -155,8 +162,9 @@ struct ConversionBeside {
 struct ConvertedUnits {
   const PlanesToConvert& p;
   const u32 tag;
-  int begin = 0, end = 0;  // of images: these units are
+  int begin = 0, end = 0;  // of those that were not converted ahead: these units are
 
+  // Flags [from, to).
   UNISONO_DEVICE void wait(int from, int to) const {
     constexpr int kAtOnce = 4;
     const int lane = int(threadIdx.x) & 31;
@@ -164,13 +172,13 @@ struct ConvertedUnits {
     Watchdog watchdog;
     delay_point();
 #pragma unroll 1
-    for (int unit = from + lane - 1; unit < to;) {
+    for (int flag = from + lane - 1; flag < to;) {
       bool done = true;
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
-        if (unit + 31 * i < to) done = done & (load_relaxed(p.flags + unit + 31 * i) == tag);
+        if (flag + 31 * i < to) done = done & (load_relaxed(p.flags + flag + 31 * i) == tag);
       if (done) {
-        unit += 31 * kAtOnce;
+        flag += 31 * kAtOnce;
       } else {
         __nanosleep(100);
         watchdog.tick();
@@ -178,17 +186,19 @@ struct ConvertedUnits {
     }
     __threadfence();  // what was written ahead of the flags
   }
-  UNISONO_DEVICE void await_filters() const { wait(0, p.filter_units); }
+  // What all CTAs have converted ahead.
+  UNISONO_DEVICE void await_ahead() const { wait(0, gridDim.x); }
   // Image rows [top, bottom] of an image, as far as they exist.
   UNISONO_DEVICE void await_rows(int image, int top, int bottom) {
     top = larger(top, 0), bottom = smaller(bottom, p.height - 1);
-    if (top > bottom) return;
     const int first = p.filter_units + image * p.bands * p.blocks;
-    const int from = first + top * p.width / PlaneConversion::kPixels * p.blocks,
+    const int from = larger(p.ahead, first + top * p.width / PlaneConversion::kPixels * p.blocks),
               to = first + divide_up((bottom + 1) * p.width, PlaneConversion::kPixels) * p.blocks;
+    if (top > bottom || from >= to) return;
     const bool beyond = from < begin || from > end;
     if (beyond) begin = from;
-    if (beyond || to > end) wait(beyond ? from : end, to), end = to;
+    const int flags = int(gridDim.x) - p.ahead;
+    if (beyond || to > end) wait(flags + (beyond ? from : end), flags + to), end = to;
   }
   // By the whole warp, ahead of its first lane's loads.
   static UNISONO_DEVICE void admit_loads() {

@@ -286,7 +286,7 @@ struct Producer {
     RingPosition<kStages> at(0);
     RingPosition<kStagesA> at_a(0);
     auto converted = converted_units(params);
-    if constexpr (Kernel::kFromPlanes) converted.await_filters();
+    if constexpr (Kernel::kFromPlanes) converted.await_ahead();
     int ahead = steps_ahead(g, Kernel::loads_of(g, blockIdx.x / kClusterCtas));
     for (int item = blockIdx.x / kClusterCtas; item < Kernel::items(g); item += gridDim.x / kClusterCtas) {
       const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);

@@ -35,13 +35,18 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::await(const ConvParams& p, u32 s
 // By all threads, in memory that is not yet any stage's.
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::convert_ahead(const Params& params, u8* memory) {
-  constexpr int kWarps = kThreads / 32;
-  static_assert(!kFromPlanes || kWarps * PlaneConversion::kScratch <= kOffsetSecond, "scratch lies where nothing is initialised");
+  constexpr int kWarps = kThreads / 32, kRoom = kOffsetSecond / kWarps / 16 * 16;  // nothing there is initialised
   const int warp = threadIdx.x / 32;
-  PlaneConversion{planes_of(params), epoch_of(params.fixed) + 1, int(threadIdx.x) & 31}.convert_ahead(
-      warp * gridDim.x + blockIdx.x, kWarps * gridDim.x, memory + warp * PlaneConversion::kScratch);
+  const PlanesToConvert& planes = planes_of(params);
+  PlaneConversion{planes, int(threadIdx.x) & 31}.convert_ahead(warp * gridDim.x + blockIdx.x, kWarps * gridDim.x,
+                                                               memory + warp * kRoom, kRoom);
+  fence_async_global();  // what this thread has written is read by TMA, and the scratch written
   fence_async_shared();
   __syncthreads();
+  if (threadIdx.x == 0) {
+    delay_point();
+    store_release(planes.flags + blockIdx.x, epoch_of(params.fixed) + 1);
+  }
 }
 
 template <class Config, class Visitor>

@@ -110,7 +110,7 @@ void lay_out_converted(Narrowing& to, Workspace& w, const ConvPlan& p, const Con
   const std::int64_t channels = sm90::converted_channels(conv);
   w.image = take(to, w.bytes, product(conv.n, conv.h * conv.w, channels, 2));
   w.filter = take(to, w.bytes, product(conv.k, conv.r * conv.s, channels, 2));
-  w.converted = take(to, w.bytes, product(p.conversion.units, 4));
+  w.converted = take(to, w.bytes, product(p.conversion.units - p.conversion.ahead + p.ctas, 4));
 }
 
 Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {
@@ -147,7 +147,8 @@ void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& pro
   const std::int64_t across = p.config.streamed() && p.config.streamed()->by_channels ? 1 : p.tiles_n,
                      image = p.tiles_m * across;
   v.blocks = to.as<int>("blocks of input channels", blocks), v.bands = to.as<int>("bands of an image", bands);
-  v.filter_units = to.as<int>(Checked("units of filters", c.k) * blocks);
+  v.filter_pieces = to.as<int>("pieces of a filter", divide_up(c.c, kConvertedFilterChannels));
+  v.filter_units = to.as<int>(Checked("units of filters", c.k) * v.filter_pieces);
   v.units = to.as<int>(Checked("units of planes", bands) * blocks * c.n + v.filter_units);
   const std::int64_t under_way = std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups() / p.splits,
                      whole = under_way / image;

@@ -152,10 +152,11 @@ void Filling::converted(const MapShapes& shapes) {
   planes.images = narrow(c.n), planes.height = narrow(c.h), planes.width = narrow(c.w);
   planes.pixels = narrow(c.h * c.w), planes.channels = narrow(c.c);
   planes.padded = narrow(sm90::converted_channels(c)), planes.taps = narrow(c.r * c.s);
-  planes.blocks = v.blocks, planes.bands = v.bands;
+  planes.blocks = v.blocks, planes.bands = v.bands, planes.filter_pieces = v.filter_pieces;
   planes.filter_units = v.filter_units, planes.units = v.units, planes.ahead = v.ahead;
   planes.images_ahead = v.images_ahead;
   planes.by_blocks = divisor(static_cast<u64>(v.blocks)), planes.by_bands = divisor(static_cast<u64>(v.bands));
+  planes.by_filter_pieces = divisor(static_cast<u64>(v.filter_pieces));
   to_.put_address(place + offsetof(PlanesToConvert, image), at_.activation);
   to_.put_address(place + offsetof(PlanesToConvert, filter), at_.filter);
 }
