@@ -21,8 +21,8 @@ struct Kind {
 
 constexpr std::array kinds{
     Kind{"store acc as y : {T}",
-         {"load=im2col", "load=halo tile=128x64 swap=on", "load=im2col cluster=2x1", "load=halo cluster=1x2 tile=128x32",
-          "load=im2col split=on tile=64x32", "load=im2col depth=128 tile=128x64"}},
+         {"load=im2col", "load=halo tile=128x64 swap=on", "load=im2col cluster=2x1",
+          "load=halo cluster=1x2 tile=128x32", "load=im2col split=on tile=64x32", "load=im2col depth=128 tile=128x64"}},
     Kind{"store silu(acc + bias[n]) as y : {T}",
          {"", "load=halo order=cooperative", "load=im2col tile=128x64 swap=on", "load=halo stationary=on tile=128x16",
           "load=im2col tile=256x64 order=cooperative", "load=gather"}},
@@ -35,12 +35,15 @@ constexpr std::array kinds{
           "mode=resident split=on tile=64x64"}},
     Kind{"operand r[m,n] : {T}\nh = acc + bias[n]\nstore h : {T}\nstore relu(group_norm(h, groups={G}, "
          "scale=gamma[n], shift=beta[n]) + r) as y : {T}",
-         {"mode=resident load=im2col", "mode=streamed load=im2col tile=128x32", "mode=streamed load=halo tile=256x64 swap=on",
-          "mode=resident load=halo", "mode=streamed load=halo tile=128x64", "mode=streamed load=im2col tile=64x64"}},
-    Kind{"y = silu(group_norm(acc, groups={G}, scale=gamma[n], shift=beta[n]))\nstore y : {T}\nstore y * s[b,n] as z : {T}",
+         {"mode=resident load=im2col", "mode=streamed load=im2col tile=128x32",
+          "mode=streamed load=halo tile=256x64 swap=on", "mode=resident load=halo",
+          "mode=streamed load=halo tile=128x64", "mode=streamed load=im2col tile=64x64"}},
+    Kind{"y = silu(group_norm(acc, groups={G}, scale=gamma[n], shift=beta[n]))\nstore y : {T}\nstore y * s[b,n] as z : "
+         "{T}",
          {"mode=resident load=im2col", "mode=streamed load=im2col tile=128x64", "mode=streamed load=halo tile=128x48",
           "mode=resident order=cooperative", "mode=streamed load=im2col tile=128x64 swap=on", "mode=streamed"}},
-    Kind{"operand r[m,n]\nstore layer_norm(acc + r, scale=gamma[n], shift=beta[n]) as y : {T}", {"", "", "", "", "", ""}},
+    Kind{"operand r[m,n]\nstore layer_norm(acc + r, scale=gamma[n], shift=beta[n]) as y : {T}",
+         {"", "", "", "", "", ""}},
     Kind{"h = acc + bias[n]\nstore h as y\nstore relu(h) as z : {T}\nstore max(h, over=n) as top",
          {"", "load=im2col", "load=halo", "tile=64x64", "", ""}}};
 

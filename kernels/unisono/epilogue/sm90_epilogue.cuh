@@ -115,8 +115,8 @@ struct Epilogue {
 
   // Stores go in slices of 16 rows x kSlice channels, each by one warp. Pixels first, a warp writes its slices itself:
   // no barrier between warps. Channels first, all four warps write to each of four slices, which are stored after a
-  // barrier (kShared). In planes (kInPlanes) it is the other way around, and of a slice of 64 rows x kSlice channels each
-  // warp stores a quarter of the channels: epilogue/sm90_plane_slices.cuh.
+  // barrier (kShared). In planes (kInPlanes) it is the other way around, and of a slice of 64 rows x kSlice channels
+  // each warp stores a quarter of the channels: epilogue/sm90_plane_slices.cuh.
   static constexpr int kSlice = shared_layout::slice_channels(kN), kSliceBytes = int(kLayout.slice);
   static constexpr int kSlices = kLayout.slices, kStoresPerTile = kLayout.stores_per_tile;  // bulk groups of a warp
   // Narrow slices are stored several at a time, behind one fence: as many as have 64 channels, if the others' buffers
@@ -148,8 +148,7 @@ struct Epilogue {
                        kFetchOffset = int(kLayout.at_fetched), kWarpgroupBytes = int(kLayout.bytes);
   static_assert(kFetch <= fetchable_tensors<Visitor, kFetchFirst, kFetchEnd>(),
                 "operands that are fetched have 16 bits");
-  static_assert(kFetch == 0 || (kByTma && !kByPhases && !kSecondPass),
-                "staging buffers that operands arrive in");
+  static_assert(kFetch == 0 || (kByTma && !kByPhases && !kSecondPass), "staging buffers that operands arrive in");
 
   const ConvParams& fixed;
   const ConvGeometry& geometry;
@@ -164,9 +163,10 @@ struct Epilogue {
   const Trace& trace;
   using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
   const typename HeadTile::Params* const head_params;  // null without a head
-  const MapOr<PooledOutput, PlanesToConvert>* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
-  const u32 fetch_barriers;                  // Fetch::kBarriers
-  u32 fetch_parity = 0;                      // a bit for each staging buffer
+  const MapOr<PooledOutput, PlanesToConvert>* const
+      further;               // Resample::kMaps, or phase_maps(); then those of fetched operands
+  const u32 fetch_barriers;  // Fetch::kBarriers
+  u32 fetch_parity = 0;      // a bit for each staging buffer
 
   UNISONO_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
   UNISONO_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
@@ -249,20 +249,8 @@ struct Epilogue {
   struct SlicePlace {
     int x, y, z;
   };
-  static UNISONO_DEVICE SlicePlace slice_place(const At& at, int m, int channel) {
-    if constexpr (kInPlanes)
-      return {at.rows.store_x(m / 64 * 64), channel + m % 64 / 16 * (kSlice / 4), at.rows.store_y(m / 64 * 64)};
-    else
-      return {channel, at.rows.store_x(m), at.rows.store_y(m)};
-  }
-  static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
-    delay_point();
-    const SlicePlace to = slice_place(at, m, at.first_channel + slice);
-    if constexpr (Hints<Config>::kValue)
-      tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image, kEvictFirst);
-    else
-      tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image);
-  }
+  static UNISONO_DEVICE SlicePlace slice_place(const At& at, int m, int channel);
+  static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice);
 
   // A slice of the main store, to every place that TMA writes it to.
   UNISONO_DEVICE void store_main(const u8* buffer, const At& at, int m, int slice) const;

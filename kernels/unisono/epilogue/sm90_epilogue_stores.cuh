@@ -87,6 +87,25 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::close_slice() const {
 }
 
 template <class Config, class Visitor>
+UNISONO_DEVICE auto Epilogue<Config, Visitor>::slice_place(const At& at, int m, int channel) -> SlicePlace {
+  if constexpr (kInPlanes)
+    return {at.rows.store_x(m / 64 * 64), channel + m % 64 / 16 * (kSlice / 4), at.rows.store_y(m / 64 * 64)};
+  else
+    return {channel, at.rows.store_x(m), at.rows.store_y(m)};
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::store_slice(const TensorMap& map, const u8* buffer, const At& at, int m,
+                                                           int slice) {
+  delay_point();
+  const SlicePlace to = slice_place(at, m, at.first_channel + slice);
+  if constexpr (Hints<Config>::kValue)
+    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image, kEvictFirst);
+  else
+    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image);
+}
+
+template <class Config, class Visitor>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::store_pooled(const u8* buffer, const At& at, int m, int slice) const {
   if constexpr (Resample::kPooled) {
     constexpr int kChunks = kSlice / 8;

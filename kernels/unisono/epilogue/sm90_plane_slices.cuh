@@ -1,7 +1,7 @@
 // Channels first in memory: how slices of a tile lie in shared memory, and go there. A slice is a block of 64 pixels of
-// kSlice channels. Each of the four warps stores a quarter of its channels: kSlice / 4 rows of 64 consecutive pixels, 128
-// bytes that TMA swizzles; or of a two-dimensional tile, whose block is 8 pixels of 8 image rows, 8 image rows of kSlice
-// / 4 channels of 8 pixels. Either way eight channels of the same eight pixels are in different banks.
+// kSlice channels. Each of the four warps stores a quarter of its channels: kSlice / 4 rows of 64 consecutive pixels,
+// 128 bytes that TMA swizzles; or of a two-dimensional tile, whose block is 8 pixels of 8 image rows, 8 image rows of
+// kSlice / 4 channels of 8 pixels. Either way eight channels of the same eight pixels are in different banks.
 //
 // Who writes what is the other way around than in rows of channels (epilogue/sm90_fragment.cuh): pixels first, a warp
 // has 16 pixels of all channels and writes to all quarters; channels first, with the operands swapped, a quarter is its
@@ -22,8 +22,8 @@ struct PlaneSlice {
     return row + ((octet ^ (kChannels % 8 == 0 ? u32(c) & 7 : row >> 7 & 7)) << 4);
   }
 
-  // Pixels first: this warp's 16 pixels, into quarters `stride` bytes apart; packed[2 * j + h] is acc's pair (j, h), two
-  // channels of one pixel.
+  // Pixels first: this warp's 16 pixels, into quarters `stride` bytes apart; packed[2 * j + h] is acc's pair (j, h),
+  // two channels of one pixel.
   static UNISONO_DEVICE void write_pixels(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
     static_assert(kSlice >= 16, "four matrices at once: two eights of channels by two of pixels");
     const u32 base = shared_address(first);
@@ -35,8 +35,8 @@ struct PlaneSlice {
     }
   }
 
-  // Channels first: this warp's 16 channels of 64 pixels, its quarter; packed[2 * j + h] is acc's pair (j, h), two pixels
-  // of one channel.
+  // Channels first: this warp's 16 channels of 64 pixels, its quarter; packed[2 * j + h] is acc's pair (j, h), two
+  // pixels of one channel.
   static UNISONO_DEVICE void write_channels(u8* quarter, const u32 (&packed)[kSlice / 4], int lane) {
     static_assert(kSlice == 64, "a matrix instruction has 64 channels");
     const u32 base = shared_address(quarter);

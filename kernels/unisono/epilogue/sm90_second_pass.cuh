@@ -48,6 +48,8 @@ struct SecondPass {
   static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0 || kWideMain;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
   using Folds = BehindFolds<Config, Visitor, kLanesPerRow>;
+  static_assert(!First::kInPlanes || (Results::kResults == 0 && PassFolds<Visitor>::kValues == 0),
+                "in planes, one or two results of 16 bits");
 
   // Columns of one image and tile of channels pass from the spare warp to a consumer group and back.
   struct Handover {

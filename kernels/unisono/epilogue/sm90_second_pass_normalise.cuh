@@ -194,23 +194,21 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise_planes(const At& at, int step, int lane,
                                                                   Folds& folds) const {
   using Planes = typename First::Planes;
-  static_assert(!First::kInPlanes || (Results::kResults == 0 && PassFolds<Visitor>::kValues == 0),
-                "in planes, one or two results of 16 bits");
   constexpr bool kSide = First::kSide == SideStore::kAfter;
-  const int warp = first.thread / 32, block = row_of(step, 0), first_channel = slice_of(step) + warp * Planes::kChannels;
+  const int block = row_of(step, 0), quarter_channel = slice_of(step) + first.thread / 32 * Planes::kChannels;
   const ConvGeometry& g = first.geometry;
   u8* const quarter = subtile_of(step);
 #pragma unroll
   for (int i = 0; i < Planes::kOctets / 32; ++i) {
     const auto place = Planes::place(i, lane);
-    const int n = first_channel + place.channel, m = block + 8 * place.octet, channel = at.first_channel + n;
-    u8* const eight = quarter + (Planes::at(shared_address(quarter), place.channel, place.octet) - shared_address(quarter));
+    const int n = quarter_channel + place.channel, m = block + 8 * place.octet, channel = at.first_channel + n;
+    u8* const eight =
+        quarter + (Planes::at(shared_address(quarter), place.channel, place.octet) - shared_address(quarter));
     const uint4 raw[kPlanes] = {*reinterpret_cast<const uint4*>(eight)};
     const bool exists = at.rows.valid(m) && channel < g.channels;  // of eight pixels all or none
     const u64 offset = (u64(at.image) * g.channels + channel) * g.rows + (exists ? at.rows.pixel(m) : 0);
     Octets<Visitor, kFirstTensor, (kTensors > 0)> tensors = {};
     if (kTensors > 0 && exists) tensors.load(first.visitor, offset, g.channels);
-    const float factor = column(1)[n], shift = offsets()[n];
     float columns[larger(1, Visitor::kColumnsAfter)];
 #pragma unroll
     for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[c] = column(3 + c)[n];
@@ -219,7 +217,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise_planes(const At& at, 
 #pragma unroll
     for (int w = 0; w < 4; ++w) {
       const float2 stored = stored_pair(raw, w);
-      const float x = fmaf(stored.x, factor, shift), y = fmaf(stored.y, factor, shift);
+      const float x = fmaf(stored.x, column(1)[n], offsets()[n]), y = fmaf(stored.y, column(1)[n], offsets()[n]);
       float tensor[2][larger(1, kTensors)];
       tensors.pair(w, tensor[0], tensor[1]);
       words[w] = pair_of(x, y, columns, columns, tensor[0], tensor[1], 0, exists, w, direct, folds);

@@ -258,9 +258,8 @@ struct TensorsOf<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlic
 };
 template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch, bool kTwoDimensional>
 struct TensorsOf<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch, kTwoDimensional> {
-  using Type =
-      FetchedTensors<Visitor, kFirst, kEnd, kSlice, kFetch, PlaneSlices<kSwap, kSlice, kTwoDimensional>,
-                     PlainTensors<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>>;
+  using Type = FetchedTensors<Visitor, kFirst, kEnd, kSlice, kFetch, PlaneSlices<kSwap, kSlice, kTwoDimensional>,
+                              PlainTensors<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>>;
 };
 
 }  // namespace unisono

@@ -1,16 +1,16 @@
-// Channels first in memory: a launch converts its image NCHW and its filters KCRS into its workspace, NHWC and KRSC of a
-// multiple of 8 channels, zeros behind the last, where TMA loads them as any others. A shift of one pixel is 2 bytes of
-// a plane, and neither TMA nor a matrix descriptor begins at other than multiples of 16: filters wider than one tap
+// Channels first in memory: a launch converts its image NCHW and its filters KCRS into its workspace, NHWC and KRSC of
+// a multiple of 8 channels, zeros behind the last, where TMA loads them as any others. A shift of one pixel is 2 bytes
+// of a plane, and neither TMA nor a matrix descriptor begins at other than multiples of 16: filters wider than one tap
 // cannot be multiplied as planes.
 //
-// The work is cut into units, each of one warp: 256 channels of a filter; then, image by image, 64 pixels by 64 channels.
-// The first of them, all of the filters among those, are converted by all warps of the launch before anything else, and
-// each CTA flags that it is done, once; the others by the spare warps of the producers' warpgroups, while the tiles of
-// earlier images are multiplied, and each is flagged. A flag is the launch's epoch plus one. The producer waits for all
-// CTAs, then for the units that a tile's loads read.
+// The work is cut into units, each of one warp: 128 channels of a filter; then, image by image, 64 pixels by 64
+// channels. The first of them, all of the filters among those, are converted by all warps of the launch before anything
+// else, and each CTA flags that it is done, once; the others by the spare warps of the producers' warpgroups, while the
+// tiles of earlier images are multiplied, and each is flagged. A flag is the launch's epoch plus one. The producer
+// waits for all CTAs, then for the units that a tile's loads read.
 //
-// Nobody deadlocks: a warp that converts waits for no other warp's units, and a spare warp waits for the statistics of an
-// image only once it has converted its own units of that image and of all before it; they need no more.
+// Nobody deadlocks: a warp that converts waits for no other warp's units, and a spare warp waits for the statistics of
+// an image only once it has converted its own units of that image and of all before it; they need no more.
 #pragma once
 #include "unisono/ptx/global.cuh"
 #include "unisono/ptx/sm90_barrier.cuh"
@@ -40,8 +40,8 @@ struct PlaneConversion {
     }
   }
 
-  // 32 pixels from `first` on by 8 kEach channels: a lane has kEach channels of eight pixels, loads these of a channel at
-  // once, and stores its channels of a pixel.
+  // 32 pixels from `first` on by 8 kEach channels: a lane has kEach channels of eight pixels, loads these of a channel
+  // at once, and stores its channels of a pixel.
   template <int kEach>
   UNISONO_DEVICE void transpose(int image, int first, int first_channel) const {
     const int pixel = first + lane / kLane * kLane, channel = first_channel + lane % kLane * kEach;
@@ -77,11 +77,12 @@ struct PlaneConversion {
   }
 
   // `count` channels of a filter from `from` on, (channels, taps), become (taps, channels) at `to`, where there is room
-  // for a multiple of 8: zeros behind the last. By way of shared memory if they fit, and begin at a multiple of 16 bytes.
+  // for a multiple of 8: zeros behind the last. By way of shared memory if they fit, and begin at a multiple of 16
+  // bytes.
   UNISONO_DEVICE void convert_channels(const u16* from, u16* to, int count, u8* scratch, int room) const {
     const int bytes = 2 * count * p.taps;
     if (p.channels % 8 == 0 && bytes <= room) {
-      constexpr int kAtOnce = 9;  // pieces of 16 bytes a lane: all of 256 channels and nine taps
+      constexpr int kAtOnce = 5;  // pieces of 16 bytes a lane: all of 128 channels and nine taps
 #pragma unroll 1
       for (int i = 16 * lane; i < bytes; i += kAtOnce * 512) {
         uint4 piece[kAtOnce];
@@ -148,11 +149,11 @@ struct ConversionBeside {
       store_release(p.flags + gridDim.x + (next - p.ahead), tag);
     }
   }
-  // Ahead of waiting for what needs image `image`: its own share of it, and as far ahead as tiles are under way.
+  // Ahead of waiting for what needs image `image`: its own share of it, and of what tiles under way read meanwhile.
   UNISONO_DEVICE void through(int image) {
     const PlanesToConvert& p = conversion.p;
-    image += p.images_ahead + 1;
-    until(image >= p.images ? p.units : p.filter_units + image * p.bands * p.blocks);
+    const int ahead = p.units - p.filter_units - (image + 1) * p.bands * p.blocks;  // of all that there are
+    until(p.units - larger(0, ahead - p.units_ahead));
   }
   UNISONO_DEVICE void finish() { until(conversion.p.units); }
 };
@@ -200,10 +201,77 @@ struct ConvertedUnits {
     const int flags = int(gridDim.x) - p.ahead;
     if (beyond || to > end) wait(flags + (beyond ? from : end), flags + to), end = to;
   }
-  // By the whole warp, ahead of its first lane's loads.
-  static UNISONO_DEVICE void admit_loads() {
+};
+
+template <class Kernel>
+UNISONO_DEVICE const PlanesToConvert& planes_of(const typename Kernel::Params& params) {
+  return reinterpret_cast<const PlanesToConvert&>(params.further()[Kernel::kFurtherMaps - 1]);
+}
+
+// Ahead of a tile's loads.
+template <class Kernel>
+struct ConvertedTiles {
+  using Config = typename Kernel::Configuration;
+  ConvertedUnits units;
+  UNISONO_DEVICE explicit ConvertedTiles(const typename Kernel::Params& params)
+      : units{planes_of<Kernel>(params), Kernel::epoch_of(params.fixed) + 1} {
+    units.await_ahead();
+  }
+  // The image rows that they read are there; by the whole warp.
+  UNISONO_DEVICE void await(const ConvGeometry& g, const Tile& tile) {
+    int first, last;
+    if constexpr (Config::kTwoDimensional) {
+      first = Kernel::Rows::of(g, tile, Kernel::kM, 0).top, last = first + Kernel::kM / 8 - 1;
+    } else {
+      const int row = smaller(tile.tile_m * Kernel::kM, g.rows - 1);
+      first = divided(row, g.by_width), last = divided(smaller(row + Kernel::kM, g.rows) - 1, g.by_width);
+    }
+    units.await_rows(tile.image, first * g.stride_h - g.pad_h,
+                     last * g.stride_h - g.pad_h + (g.taps_h - 1) * g.dilation_h);
     __syncwarp();
     fence_async_global();
+  }
+};
+
+// A launch that converts nothing has these.
+struct NothingConverted {
+  template <class Params>
+  UNISONO_DEVICE explicit NothingConverted(const Params&) {}
+};
+struct NothingBeside {
+  UNISONO_DEVICE void through(int) {}
+  UNISONO_DEVICE void finish() {}
+};
+template <class Kernel, bool kFromPlanes = Kernel::kFromPlanes>
+struct ConversionOf {
+  using Tiles = NothingConverted;
+  static UNISONO_DEVICE NothingBeside beside(const typename Kernel::Params&, int, u32) { return {}; }
+  static UNISONO_DEVICE void ahead(const typename Kernel::Params&, u8*) {}
+};
+template <class Kernel>
+struct ConversionOf<Kernel, true> {
+  static_assert(Kernel::kConsumers == 2 && !Kernel::kFilledByWarps && !Kernel::kDirect && !Kernel::kGrouped &&
+                    !Kernel::kPhases && !Kernel::kFiltersAhead && !Kernel::Operands::kVolumes &&
+                    !Kernel::Operands::kBatched && Kernel::kProducts == 1,
+                "an image and its filters are converted, by warps that have registers for it");
+  using Tiles = ConvertedTiles<Kernel>;
+  // The share of a spare warp, one of three in each CTA.
+  static UNISONO_DEVICE ConversionBeside beside(const typename Kernel::Params& params, int warp, u32 epoch) {
+    return {planes_of<Kernel>(params), epoch + 1, int(blockIdx.x * 3) + warp, int(gridDim.x * 3)};
+  }
+  // By all threads, in memory that is not yet any stage's; nothing there is initialised.
+  static UNISONO_DEVICE void ahead(const typename Kernel::Params& params, u8* memory) {
+    constexpr int kWarps = Kernel::kThreads / 32, kRoom = Kernel::kOffsetSecond / kWarps / 16 * 16;
+    const int warp = threadIdx.x / 32;
+    const PlanesToConvert& planes = planes_of<Kernel>(params);
+    PlaneConversion{planes, int(threadIdx.x) & 31}.convert_ahead(warp * gridDim.x + blockIdx.x, kWarps * gridDim.x,
+                                                                 memory + warp * kRoom, kRoom);
+    fence_async_global();  // what this thread has written is read by TMA, and its scratch written
+    fence_async_shared();
+    __syncthreads();
+    if (threadIdx.x != 0) return;
+    delay_point();
+    store_release(planes.flags + blockIdx.x, Kernel::epoch_of(params.fixed) + 1);
   }
 };
 

@@ -25,8 +25,7 @@ struct Producer {
   static constexpr int kBoxBytes = Kernel::kBoxBytes, kLineBytes = Kernel::kLineBytes, kOffsetB = Kernel::kOffsetB,
                        kOffsetTable = Kernel::kOffsetTable;
   static constexpr int kClusterM = Kernel::kClusterM, kClusterN = Kernel::kClusterN,
-                       kClusterCtas = Kernel::kClusterCtas;
-  static constexpr int kPrefetches = Kernel::kPrefetches;
+                       kClusterCtas = Kernel::kClusterCtas, kPrefetches = Kernel::kPrefetches;
   static constexpr bool kStationary = Kernel::kStationary, kHaloTile = Kernel::kHaloTile, kSplit = Kernel::kSplit,
                         kPhases = Kernel::kPhases, kGrouped = Kernel::kGrouped, kFiltersAhead = Kernel::kFiltersAhead;
 
@@ -259,25 +258,6 @@ struct Producer {
                                                const Barriers& barriers, const Tile& tile, const Range& range, int k,
                                                bool filters, RingPosition<kStages>& at, RingPosition<kStagesA>& at_a);
 
-  static UNISONO_DEVICE auto converted_units(const Params& params) {
-    if constexpr (Kernel::kFromPlanes)
-      return ConvertedUnits{Kernel::planes_of(params), Kernel::epoch_of(params.fixed) + 1};
-    else
-      return 0;
-  }
-  // The image rows that a tile's loads read.
-  static UNISONO_DEVICE void await_rows(const ConvGeometry& g, const Tile& tile, ConvertedUnits& converted) {
-    int first, last;
-    if constexpr (Config::kTwoDimensional) {
-      first = Rows::of(g, tile, kM, 0).top, last = first + kM / 8 - 1;
-    } else {
-      const int row = smaller(tile.tile_m * kM, g.rows - 1);
-      first = divided(row, g.by_width), last = divided(smaller(row + kM, g.rows) - 1, g.by_width);
-    }
-    converted.await_rows(tile.image, first * g.stride_h - g.pad_h,
-                         last * g.stride_h - g.pad_h + (g.taps_h - 1) * g.dilation_h);
-  }
-
   // By one thread; with operands to prefetch, or to wait for, by a warp, whose other lanes stay one item ahead of it.
   static UNISONO_DEVICE void run(const Params& params, u32 shared, const Barriers& barriers, int rank) {
     const ConvParams& p = params.fixed;
@@ -285,8 +265,7 @@ struct Producer {
     Sharing sharing(rank);
     RingPosition<kStages> at(0);
     RingPosition<kStagesA> at_a(0);
-    auto converted = converted_units(params);
-    if constexpr (Kernel::kFromPlanes) converted.await_ahead();
+    typename ConversionOf<Kernel>::Tiles converted(params);
     int ahead = steps_ahead(g, Kernel::loads_of(g, blockIdx.x / kClusterCtas));
     for (int item = blockIdx.x / kClusterCtas; item < Kernel::items(g); item += gridDim.x / kClusterCtas) {
       const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
@@ -295,11 +274,8 @@ struct Producer {
         __syncwarp();
         if (threadIdx.x > 0) continue;
       }
-      if constexpr (Kernel::kFromPlanes) {
-        await_rows(g, tile, converted);
-        converted.admit_loads();
-        if (threadIdx.x > 0) continue;
-      }
+      if constexpr (Kernel::kFromPlanes)
+        if (converted.await(g, tile); threadIdx.x > 0) continue;
       const Range range = Kernel::loads_of(g, item);
       const int k = tile.tile_n * kN;
       const bool filters =

@@ -5,7 +5,6 @@
 #include "unisono/epilogue/pending_tiles.cuh"
 #include "unisono/epilogue/sm90_second_pass.cuh"
 #include "unisono/load/direct.cuh"
-#include "unisono/load/sm90_from_planes.cuh"
 #include "unisono/load/sm90_group_filters.cuh"
 #include "unisono/load/sm90_producer.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
@@ -35,8 +34,7 @@ struct ConvFprop {
   static constexpr int kReaders = kGrid ? kClusterCtas : kClusterM + kClusterN - 1;  // CTAs that release a stage
   static constexpr bool kSwap = Config::kSwap;
   static constexpr int kProducts = Operands::kProducts, kColumns = kProducts * kN;  // of a matrix instruction
-  static constexpr bool kHints = Hints<Config>::kValue;
-  static constexpr bool kByChannels = ByChannels<Config>::kValue;
+  static constexpr bool kHints = Hints<Config>::kValue, kByChannels = ByChannels<Config>::kValue;
   static constexpr int kGroup = kByChannels ? -1 : Config::kGroup;
   static constexpr int kTileWarpgroups = Config::kTileWarpgroups, kConsumerGroups = Config::kConsumerGroups,
                        kConsumers = kTileWarpgroups * kConsumerGroups;
@@ -109,9 +107,6 @@ struct ConvFprop {
   static_assert(!kFiltersAhead || !(kFilledByWarps || kDirect || kGrouped || Operands::kBatched || Operands::kVolumes ||
                                     kProducts > 1),
                 "TMA loads the filters, which are constant");
-  static_assert(!kFromPlanes || (kConsumers == 2 && !kFilledByWarps && !kDirect && !kGrouped && !kPhases &&
-                                 !kFiltersAhead && !Operands::kVolumes && !Operands::kBatched && kProducts == 1),
-                "what is converted is an image and its filters, by warps that have registers for it");
   static_assert(kConsumers == 2 || kConsumers == 4, "two or four consumer warpgroups");
   static_assert(Config::kWarpgroupRows * kTileWarpgroups == kM,
                 "the warpgroups of a consumer group divide the tile's rows");
@@ -165,7 +160,8 @@ struct ConvFprop {
       kFilledByWarps ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
   using Resample = typename Tail::Resample;
-  static constexpr int kFurtherMaps = Resample::kMaps + phase_maps<Config>() + Tail::kFetch + kProducts - 1 + kFromPlanes;
+  static constexpr int kFurtherMaps =
+      Resample::kMaps + phase_maps<Config>() + Tail::kFetch + kProducts - 1 + kFromPlanes;
   using HeadParams = typename Tail::HeadTile::Params;
   using Params = KernelParams<kFurtherMaps, HeadParams, typename Visitor::Params>;
   static constexpr params_layout::Layout kParams =
@@ -299,23 +295,6 @@ struct ConvFprop {
   template <class Beside>
   static UNISONO_DEVICE void merge_segments(const ConvParams& p, int rank, u32 epoch, int warp, int warps,
                                             Beside& beside);
-
-  // What a launch converts that is given planes: load/sm90_from_planes.cuh.
-  static UNISONO_DEVICE const PlanesToConvert& planes_of(const Params& params) {
-    return reinterpret_cast<const PlanesToConvert&>(params.further()[kFurtherMaps - 1]);
-  }
-  struct NothingBeside {
-    UNISONO_DEVICE void through(int) {}
-    UNISONO_DEVICE void finish() {}
-  };
-  static UNISONO_DEVICE void convert_ahead(const Params& params, u8* memory);
-  // The share of a spare warp, one of three in each CTA.
-  static UNISONO_DEVICE auto conversion_beside(const Params& params, int warp, u32 epoch) {
-    if constexpr (kFromPlanes)
-      return ConversionBeside(planes_of(params), epoch + 1, blockIdx.x * 3 + warp, gridDim.x * 3);
-    else
-      return NothingBeside{};
-  }
 };
 
 }  // namespace unisono

@@ -15,7 +15,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::produce(const Params& params, u8
   } else if constexpr (kGather) {
     if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
   } else {
-    if (kPrefetches > 0 || kFromPlanes ? threadIdx.x < 32 : threadIdx.x == 0) Producer<ConvFprop>::run(params, shared, barriers, rank);
+    if (kPrefetches > 0 || kFromPlanes ? threadIdx.x < 32 : threadIdx.x == 0)
+      Producer<ConvFprop>::run(params, shared, barriers, rank);
   }
   if ((kExchange || kFromPlanes) && threadIdx.x >= kProducers)
     assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(params.fixed));
@@ -32,21 +33,11 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::await(const ConvParams& p, u32 s
   await_launches_ahead();
 }
 
-// By all threads, in memory that is not yet any stage's.
-template <class Config, class Visitor>
-UNISONO_DEVICE void ConvFprop<Config, Visitor>::convert_ahead(const Params& params, u8* memory) {
-  constexpr int kWarps = kThreads / 32, kRoom = kOffsetSecond / kWarps / 16 * 16;  // nothing there is initialised
-  const int warp = threadIdx.x / 32;
-  const PlanesToConvert& planes = planes_of(params);
-  PlaneConversion{planes, int(threadIdx.x) & 31}.convert_ahead(warp * gridDim.x + blockIdx.x, kWarps * gridDim.x,
-                                                               memory + warp * kRoom, kRoom);
-  fence_async_global();  // what this thread has written is read by TMA, and the scratch written
-  fence_async_shared();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    delay_point();
-    store_release(planes.flags + blockIdx.x, epoch_of(params.fixed) + 1);
-  }
+// What comes ahead of all roles: the next launch may begin, and planes are converted.
+template <class Kernel>
+UNISONO_DEVICE void open_launch(const typename Kernel::Params& params, u8* memory) {
+  admit_next_launch();
+  ConversionOf<Kernel>::ahead(params, memory);
 }
 
 template <class Config, class Visitor>
@@ -92,8 +83,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   await(p, shared, barriers, rank);
   if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
   sync_cluster();
-  admit_next_launch();
-  if constexpr (kFromPlanes) convert_ahead(params, memory);
+  open_launch<ConvFprop>(params, memory);
 
   if (warpgroup == 0) {
     produce(params, memory, shared, barriers, rank);

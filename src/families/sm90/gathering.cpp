@@ -89,7 +89,8 @@ std::optional<plan::Refusal> beyond_conversion(const plan::ConvTask& t) {
   if (is_tf32(t)) return because("channels first, of f32: 16-bit types are converted to channels last by the launch");
   if (t.transposed) return because("channels first, of a transposed convolution");
   if (c.groups != 1)
-    return because(fmt::format("channels first, in {} groups of channels: one group is converted to channels last by the launch", c.groups));
+    return because(fmt::format(
+        "channels first, in {} groups of channels: one group is converted to channels last by the launch", c.groups));
   if (!halo_tiles_reach(c))
     for (int i = 0; i < 2; ++i)
       if (auto refusal = beyond_im2col(c, i)) return because("channels first, with " + refusal->first());

@@ -93,8 +93,8 @@ struct ConvConfig {
   bool filled_by_warps() const { return gathered() || window(); }
   /// TMA loads the filters, of which every image has the same ones.
   bool tma_loads_filters() const {
-    return !filled_by_warps() && !operands.converted && !operands.grouped() && !operands.batched && operands.products == 1 &&
-           !loads(Im2colTile::Box::voxels);
+    return !filled_by_warps() && !operands.converted && !operands.grouped() && !operands.batched &&
+           operands.products == 1 && !loads(Im2colTile::Box::voxels);
   }
   /// Activations have a ring of stages of their own, which TMA fills.
   bool two_rings() const { return halo() || schedule.stationary; }

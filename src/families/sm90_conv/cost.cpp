@@ -5,8 +5,10 @@
 
 #include "families/sm90/cost.hpp"
 #include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/planes_cost.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/streaming.hpp"
+#include "families/sm90_conv/timed_tiles.hpp"
 #include "unisono/params/sm90_group_slices.cuh"
 
 namespace unisono::families::sm90_conv {
@@ -65,43 +67,10 @@ struct Constants : sm90::LaunchConstants {
          further_row_wait = 0.80;  ///< resident; a further row is the other consumer group's tiles too
   // What an epilogue adds to the main loop beside it, of its own length
   double beside = 0.15, beside_pingpong2 = 0.10, beside_second = 0.25;
-  // Planes that the launch converts, by all warps ahead of all else, then by three warps of each CTA: not measured
-  double convert_share = 0.75;   ///< of memory's rate, what is read and what is written
-  double convert_meet_us = 1.5;  ///< until all know that the first units are done
-  double unit_clk = 2600;        ///< a spare warp's unit: two trips to memory, and one to flag it
-  double beside_conversion = 0.04;  ///< what it adds to a main loop beside it
-  // Results in planes, an element of a thread: slices that all four warps write; rows of 8 pixels
-  double plane_shared = 1, plane_rows = 3, plane_elements = 20;
   // Split-K: once, and for 128 channels from each partner
   double split_clk = 2000, partner_clk = 3000;
 };
 constexpr Constants k;
-
-/// Microseconds of what is converted: ahead of all else, and by a spare warp beside the tiles.
-struct ConversionTimes {
-  double ahead = 0, beside = 0;
-  double written = 0;  ///< bytes, of all
-};
-
-ConversionTimes conversion_of(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
-  if (!p.config.operands.converted) return {};
-  const Conv2d& c = problem.conv;
-  const Conversion& v = p.conversion;
-  const auto padded = static_cast<double>(sm90::converted_channels(c)), read = static_cast<double>(c.c);
-  const double image = 2.0 * static_cast<double>(c.n * c.h * c.w), filter = 2.0 * static_cast<double>(c.k * c.r * c.s);
-  const double share = static_cast<double>(v.ahead - v.filter_units) / std::max(1, v.units - v.filter_units);
-  const double ahead = (share * image + filter) * (read + padded);
-  return {.ahead = k.convert_meet_us + ahead / (k.convert_share * device.memory_tbps) * 1e-6,
-          .beside = std::ceil((v.units - v.ahead) / (3.0 * p.ctas)) * k.unit_clk * 1e-3 / device.clock_ghz,
-          .written = (1 - share) * image * padded};
-}
-
-/// Clocks that an element of a thread takes more where results are planes.
-double planes_clk(const ConvConfig& c) {
-  if (c.features.stores == sm90::Stores::planes) return k.plane_elements;
-  if (c.features.stores != sm90::Stores::planes_tma) return 0;
-  return (c.schedule.swap ? 0 : k.plane_shared) + (c.two_dimensional() ? k.plane_rows : 0);
-}
 
 double steps_of(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const double loads = static_cast<double>(loads_per_tile(p.config, problem));
@@ -223,7 +192,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   t.main = c.gathered() && c.gathered()->direct ? static_cast<double>(problem.depth()) * elements * k.direct
                                                 : steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile.n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
-  element += planes_clk(c) * std::max(1, problem.stores);
+  element += planes_clk(c, problem);
   if (const int fetched = c.features.fetch.value_or(0); fetched > 0) {
     element -= (k.tensor - k.fetched) * fetched;
     t.epilogue += k.refill_clk * (stores_per_tile(c) - c.features.store_buffers);
@@ -275,17 +244,6 @@ double cta_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   return start + tiles * period + std::min(main, quiet * t.epilogue) + t.drain;
 }
 
-/// Tiles and orders that have been timed; the others bear the risk of what the model does not know.
-bool measured(const ConvConfig& c) {
-  const auto is = [&](int m, int n) { return c.tile.m == m && c.multiplied_n() == n; };
-  const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
-  if (c.schedule.consumer_groups() == 1)
-    return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128);
-  if (c.schedule.swap) return !pingpong2 && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
-  return is(128, 128) || is(256, 64) || (is(128, 160) && !pingpong2) ||
-         (is(64, 256) && !pingpong2 && c.two_dimensional());
-}
-
 /// Im2col in shared memory, and tiles of several groups: of the filters, which come once, ahead of the first tile.
 double filters_clk(const ConvConfig& c) {
   if (c.operands.grouped())
@@ -320,9 +278,8 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const ConvConfig& c = p.config;
   const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
   const TileClocks t = tile_clocks(p, problem);
-  const ConversionTimes converted = conversion_of(p, problem, device);
-  const double clk = cta_clk(p, t, std::ceil(items / clusters)) + filters_clk(c) +
-                     k.beside_conversion * converted.beside * 1e3 * device.clock_ghz;
+  const ConversionTimes converted = conversion_times(p, problem, device);
+  const double clk = cta_clk(p, t, std::ceil(items / clusters)) + filters_clk(c) + converted.beside_clk;
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *
                           c.multiplied_n() * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;
@@ -330,8 +287,8 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p)) +
                         converted.written / device.memory_tbps * 1e-6;
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
-  return (sm90::soft_max({clocks, power, memory, k.launch_us + converted.beside}) + order + converted.ahead) * (measured(c) ? 1.0 : k.unmeasured) *
-         (c.atoms() > 1 ? k.deep : 1.0);
+  return (sm90::soft_max({clocks, power, memory, k.launch_us + converted.beside_us}) + order + converted.ahead_us) *
+         (was_timed(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0);
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -12,6 +12,7 @@
 #include "families/sm90_conv/cost.hpp"
 #include "families/sm90_conv/generate.hpp"
 #include "families/sm90_conv/parameters.hpp"
+#include "families/sm90_conv/planes.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {

@@ -110,9 +110,9 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
   if (c.gathered()) return gathered_text(c);
   if (c.window()) return im2col_smem_text(*c.window());
   const auto text = [&](const std::string& type, std::string_view about) {
-    const std::string_view of = c.operands.converted                       ? "FromPlanes<"
+    const std::string_view of = c.operands.converted                     ? "FromPlanes<"
                                 : filters_ahead && c.tma_loads_filters() ? "FiltersAhead<"
-                                                                           : "";
+                                                                         : "";
     return fmt::format("    using Operands = {}{}{};{}\n", of, type, of.empty() ? "" : ">", about);
   };
   if (c.by_parity()) return text("Phases", "");

@@ -137,7 +137,7 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
 }
 
 /// Units of planes that are converted (kernels/unisono/load/sm90_from_planes.cuh): those that the first tiles of all
-/// consumer groups read come ahead of all else. Beyond them, a spare warp is as many images ahead as two rounds of tiles.
+/// consumer groups read come ahead of all else. Beyond them, a spare warp is as far ahead as two rounds of tiles.
 void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem) {
   const Conv2d& c = problem.conv;
   Conversion& v = p.conversion;
@@ -150,12 +150,16 @@ void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& pro
   v.filter_pieces = to.as<int>("pieces of a filter", divide_up(c.c, kConvertedFilterChannels));
   v.filter_units = to.as<int>(Checked("units of filters", c.k) * v.filter_pieces);
   v.units = to.as<int>(Checked("units of planes", bands) * blocks * c.n + v.filter_units);
-  const std::int64_t under_way = std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups() / p.splits,
+  const std::int64_t under_way =
+                         std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups() / p.splits,
                      whole = under_way / image;
-  const double rest = std::min(1.0, 1.1 * static_cast<double>(under_way - whole * image + 2 * across) / static_cast<double>(image));
+  const double rest =
+      std::min(1.0, 1.1 * static_cast<double>(under_way - whole * image + 2 * across) / static_cast<double>(image));
   const double ahead = (static_cast<double>(whole) + rest) * static_cast<double>(bands * blocks) + v.filter_units;
   v.ahead = static_cast<int>(std::min(ahead, static_cast<double>(v.units)));
-  v.images_ahead = to.as<int>("images ahead", std::min<std::int64_t>(c.n, divide_up(2 * under_way, image) + 1));
+  const double rounds = 2.0 * static_cast<double>(under_way) / static_cast<double>(image);
+  v.units_ahead =
+      static_cast<int>(std::min(rounds * static_cast<double>(bands * blocks) + 1, static_cast<double>(v.units)));
 }
 
 /// CTAs, threads and splits, once the tiles are known.

@@ -66,10 +66,10 @@ int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budg
 }
 
 std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
-  const int budget = c.schedule.order == sm90::Order::pingpong2 ? (c.filled_by_warps() ? 104 : 112)
-                     : c.filled_by_warps()                      ? 208
+  const int budget = c.schedule.order == sm90::Order::pingpong2     ? (c.filled_by_warps() ? 104 : 112)
+                     : c.filled_by_warps()                          ? 208
                      : normalises(c.mode()) || c.operands.converted ? 224
-                                                                : 232;
+                                                                    : 232;
   const int reserve = epilogue_registers(c, p, budget),
             accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.multiplied_n() / 2;
   if (accumulators + reserve > budget)
@@ -174,7 +174,8 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
   }
   if (c.mode() == sm90::NormMode::streamed && !by_tma(c.features.stores))
     return unfit(
-        "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for, or planes of a "
+        "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for, or planes of "
+        "a "
         "multiple of 8 pixels, in halo tiles of 8 pixels a row, and tiles of a multiple of 16 channels");
 
   return {};
@@ -184,8 +185,8 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
 std::optional<plan::Refusal> check_conversion(const ConvConfig& c) {
   if (!c.operands.converted || c.schedule.order != sm90::Order::pingpong2) return {};
   return unfit(
-      "order: pingpong2, of planes that the launch converts to channels last; beside four consumer warpgroups the warps "
-      "that convert have too few registers");
+      "order: pingpong2, of planes that the launch converts; beside four consumer warpgroups those warps have too "
+      "few registers");
 }
 
 std::optional<plan::Refusal> check_split(const ConvConfig& c) {
@@ -288,8 +289,9 @@ std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvP
 
 std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   for (const std::optional<plan::Refusal>& refusal :
-       {check_tile(c), check_cluster(c, d), check_loads(c, p), refuse_products(c, p), check_conversion(c), check_split(c),
-        check_stationary(c, p), check_mode(c, p), refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
+       {check_tile(c), check_cluster(c, d), check_loads(c, p), refuse_products(c, p), check_conversion(c),
+        check_split(c), check_stationary(c, p), check_mode(c, p), refuse_resampling(c, p), refuse_fetch(c, p),
+        refuse_head(c, p)})
     if (refusal) return refusal;
   if (auto refusal = check_registers(c, p)) return refusal;
   return check_memory(c, p, d);

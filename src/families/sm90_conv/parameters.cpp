@@ -7,6 +7,7 @@
 
 #include "families/sm90/fetchable.hpp"
 #include "families/sm90/parameters.hpp"
+#include "families/sm90_conv/planes.hpp"
 #include "families/sm90_conv/tensor_maps.hpp"
 #include "plan/refusal.hpp"
 
@@ -30,9 +31,6 @@ Steps steps_of(const plan::ConvTask& t) {
   if (t.columns_a || c.layout == Layout::nchw) return {image, c.w, 1, c.h * c.w};
   return {image, c.w * c.c, c.c, 1};
 }
-
-/// The place of the PlanesToConvert.
-std::size_t at_planes(const ConvConfig& c) { return further(static_cast<std::size_t>(c.further_maps()) - 1); }
 
 int narrow(std::int64_t x) { return static_cast<int>(x); }
 
@@ -64,7 +62,6 @@ class Filling {
   void phase(std::size_t to, int which, const MapShape& whole, const Address& base, const char* what);
   void resampled(const MapShape& output);
   void fetched(const MapShape& output);
-  void converted(const MapShapes& shapes);
   void head();
 
   Parameter& to_;
@@ -130,7 +127,8 @@ void Filling::head() {
 
 void Filling::check_pitches() const {
   const ConvConfig& c = plan_.config;
-  const bool image = (c.gathered() || windows_by_lines(c) || task_.conv.layout == Layout::nchw) && at_.activation_pitch != 0,
+  const bool image = (c.gathered() || windows_by_lines(c) || task_.conv.layout == Layout::nchw) &&
+                     at_.activation_pitch != 0,
              output = (c.features.stores != sm90::Stores::tma || is_wide(c)) && at_.output_pitch != 0;
   if (!image && !output) return;
   throw plan::Refused(plan::because(fmt::format(
@@ -141,29 +139,9 @@ void Filling::check_pitches() const {
                             : "this kernel, which goes without TMA there, takes dense tensors")));
 }
 
-// Maps of the workspace, which have the arguments' addresses until it is placed, and the planes that it is made of
-void Filling::converted(const MapShapes& shapes) {
-  const Conv2d& c = task_.conv;
-  const Conversion& v = plan_.conversion;
-  map(at_image, shapes.activation, {at_.activation.data}, "the converted image");
-  map(at_filter, shapes.filter, {at_.filter.data}, "the converted filter");
-  const std::size_t place = at_planes(plan_.config);
-  auto& planes = to_.bytes.at<PlanesToConvert>(place);
-  planes.images = narrow(c.n), planes.height = narrow(c.h), planes.width = narrow(c.w);
-  planes.pixels = narrow(c.h * c.w), planes.channels = narrow(c.c);
-  planes.padded = narrow(sm90::converted_channels(c)), planes.taps = narrow(c.r * c.s);
-  planes.blocks = v.blocks, planes.bands = v.bands, planes.filter_pieces = v.filter_pieces;
-  planes.filter_units = v.filter_units, planes.units = v.units, planes.ahead = v.ahead;
-  planes.images_ahead = v.images_ahead;
-  planes.by_blocks = divisor(static_cast<u64>(v.blocks)), planes.by_bands = divisor(static_cast<u64>(v.bands));
-  planes.by_filter_pieces = divisor(static_cast<u64>(v.filter_pieces));
-  to_.put_address(place + offsetof(PlanesToConvert, image), at_.activation);
-  to_.put_address(place + offsetof(PlanesToConvert, filter), at_.filter);
-}
-
 void Filling::operands() {
   const ConvConfig& c = plan_.config;
-  if (c.operands.converted) return converted(map_shapes(as_converted(task_), plan_));
+  if (c.operands.converted) return fill_converted(to_, task_, plan_, at_);
   MapShapes shapes = map_shapes(task_, plan_);
   const bool whole_lines = c.window() && c.window()->by_lines() && at_.activation_pitch == 0;
   if (c.window()) shapes.activation = window_shape(task_.conv, c, whole_lines);
@@ -282,25 +260,6 @@ ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& p) {
 void fill(Parameter& to, const plan::ConvTask& task, const ConvPlan& plan, const plan::Epilogue& epilogue,
           const codegen::Kernel& kernel, const Tensors& tensors) {
   Filling(to, task, plan, epilogue, kernel, tensors).run();
-}
-
-plan::ConvTask as_converted(plan::ConvTask task) {
-  task.conv.c = sm90::converted_channels(task.conv);
-  return task;
-}
-
-std::vector<Site> converted_maps(const ConvPlan& plan) {
-  if (!plan.config.operands.converted) return {};
-  return {{.offset = at_image, .ahead = plan.workspace.image, .kind = Site::Kind::tensor_map},
-          {.offset = at_filter, .ahead = plan.workspace.filter, .kind = Site::Kind::tensor_map}};
-}
-
-void place_converted(ParameterBytes& to, const ConvPlan& plan, std::uint64_t base) {
-  if (!plan.config.operands.converted) return;
-  const auto at = [&](std::size_t offset) { return reinterpret_cast<void*>(base + offset); };
-  auto& planes = to.at<PlanesToConvert>(at_planes(plan.config));
-  planes.image_to = at(plan.workspace.image), planes.filter_to = at(plan.workspace.filter);
-  planes.flags = static_cast<u32*>(at(plan.workspace.converted));
 }
 
 void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base) {

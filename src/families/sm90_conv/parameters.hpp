@@ -31,12 +31,4 @@ void fill(Parameter& to, const plan::ConvTask& task, const ConvPlan& plan, const
 /// Fills norm, split and launch with addresses inside the workspace that starts at `base`.
 void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base);
 
-/// The same of planes that the launch converts.
-void place_converted(ParameterBytes& to, const ConvPlan& plan, std::uint64_t base);
-
-/// The convolution that a kernel runs whose operands it has converted: of so many channels.
-plan::ConvTask as_converted(plan::ConvTask task);
-/// Maps of what is converted: Family::workspace_maps.
-std::vector<Site> converted_maps(const ConvPlan& plan);
-
 }  // namespace unisono::families::sm90_conv

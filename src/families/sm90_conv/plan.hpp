@@ -17,7 +17,7 @@ struct Workspace {
 
 /// Planes that a launch converts, in units: kernels/unisono/load/sm90_from_planes.cuh, PlanesToConvert.
 struct Conversion {
-  int blocks = 0, bands = 0, filter_pieces = 0, filter_units = 0, units = 0, ahead = 0, images_ahead = 0;
+  int blocks = 0, bands = 0, filter_pieces = 0, filter_units = 0, units = 0, ahead = 0, units_ahead = 0;
 };
 
 /// One way to run one problem.

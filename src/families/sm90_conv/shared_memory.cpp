@@ -78,9 +78,7 @@ int stores_per_tile(const ConvConfig& config) {
   return config.tile.m / config.schedule.warpgroups() / 64 * (config.tile.n / slice_channels(config.tile.n));
 }
 
-bool writes_together(const ConvConfig& c) {
-  return c.schedule.swap != (c.features.stores == sm90::Stores::planes_tma);
-}
+bool writes_together(const ConvConfig& c) { return c.schedule.swap != (c.features.stores == sm90::Stores::planes_tma); }
 
 std::size_t activation_stage_bytes(const ConvConfig& c) { return static_cast<std::size_t>(stage_of(c).a); }
 

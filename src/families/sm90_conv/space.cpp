@@ -180,10 +180,10 @@ void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
     halo->halo_h = reach(p.conv.r, p.conv.dilation[0]), halo->halo_w = reach(p.conv.s, p.conv.dilation[1]);
     halo->by_parity = p.task.phases;
   } else if (auto* im2col = std::get_if<Im2colTile>(&loader)) {
-    im2col->box = p.task.volume                                   ? Box::voxels
+    im2col->box = p.task.volume                                    ? Box::voxels
                   : p.task.columns_a || sm90::loads_planes(p.task) ? Box::columns
-                  : is_product(p.conv) && !p.group_tiles ? Box::rows
-                                                         : Box::pixels;
+                  : is_product(p.conv) && !p.group_tiles           ? Box::rows
+                                                                   : Box::pixels;
   }
 }
 
@@ -218,7 +218,8 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
 void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed) {
   c.element = p.element_bytes() == 4 ? DType::tf32 : p.conv.dtype_x;
   finish_loader(c.loader, p);
-  c.operands.converted = p.conv.layout == Layout::nchw && (c.halo() || (c.im2col() && !c.loads(Im2colTile::Box::columns)));
+  c.operands.converted =
+      p.conv.layout == Layout::nchw && (c.halo() || (c.im2col() && !c.loads(Im2colTile::Box::columns)));
   c.statistics = finished_statistics(c, p, fixed);
   c.features.stores = stores_for(c, p), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);
