@@ -10,7 +10,7 @@ namespace {
 
 /// By all warps ahead of all else, then by three warps of each CTA: guesses, not measured. docs/plan.md has them too.
 struct Constants {
-  double convert_share = 0.8;    ///< of memory's rate, what is read and what is written
+  double convert_share = 0.8;    ///< share of memory's rate: what is read and what is written
   double convert_in_l2 = 0.5;    ///< times what is written ahead, if L2 has room for it: the tiles read it from there
   double convert_meet_us = 1.5;  ///< until all know that the first units are done
   double unit_clk = 2600;        ///< a spare warp's unit: two trips to memory, and one to flag it
