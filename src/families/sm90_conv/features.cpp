@@ -9,10 +9,10 @@
 namespace unisono::families::sm90_conv {
 
 // Planes by TMA: kernels/unisono/epilogue/sm90_plane_slices.cuh. Rows of a plane are of multiples of 16 bytes, and four
-// matrices of a slice are written at once.
+// matrices of a slice are written at once; a quarter that TMA swizzles is eight rows of 128 bytes, or sixteen.
 sm90::Stores stores_for(const ConvConfig& c, const sm90::ConvProblem& p) {
   const sm90::Stores stores = sm90::stores_of(p.task);
-  if (stores != sm90::Stores::planes || c.tile.n % 16 != 0) return stores;
+  if (stores != sm90::Stores::planes || c.tile.n % (c.two_dimensional() ? 16 : 32) != 0) return stores;
   return (c.two_dimensional() ? p.extents.width : p.pixels()) % 8 == 0 ? sm90::Stores::planes_tma : stores;
 }
 

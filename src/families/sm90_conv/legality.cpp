@@ -176,7 +176,7 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     return unfit(
         "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for, or planes of "
         "a "
-        "multiple of 8 pixels, in halo tiles of 8 pixels a row, and tiles of a multiple of 16 channels");
+        "multiple of 8 pixels, in halo tiles of 8 pixels a row, and tiles of a multiple of 32 channels");
 
   return {};
 }

@@ -129,8 +129,9 @@ std::string reason_of_planes(const ConvPlan& plan) {
         kilobytes(plan.workspace.converted - plan.workspace.image), plan.conversion.ahead, plan.conversion.units);
   if (c.features.stores == sm90::Stores::planes)
     text += fmt::format("stores: planes by elements: {}\n",
-                        c.tile.n % 16 != 0 ? fmt::format("{} channels a tile; TMA takes multiples of 16", c.tile.n)
-                                           : "TMA takes planes of multiples of 8 pixels, of halo tiles rows of these");
+                        c.tile.n % 32 != 0
+                            ? fmt::format("{} channels a tile; TMA takes multiples of 32, of halo tiles 16", c.tile.n)
+                            : "TMA takes planes of multiples of 8 pixels, of halo tiles rows of these");
   return text;
 }
 

@@ -189,7 +189,7 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
             conv.layout == Layout::nchw);
   if (c.features.stores == Stores::planes_tma) {
     const Extents e = extents(Contraction(conv));
-    EXPECT_EQ((c.two_dimensional() ? e.width : e.rows_per_image()) % 8 + c.tile.n % 16, 0);
+    EXPECT_EQ((c.two_dimensional() ? e.width : e.rows_per_image()) % 8 + c.tile.n % (c.two_dimensional() ? 16 : 32), 0);
   }
   EXPECT_TRUE(by_tma(c.features.stores) || c.mode() != NormMode::streamed);
   EXPECT_TRUE(c.tile.k != 128 || (!c.gathered() && c.element != DType::tf32));
