@@ -175,9 +175,7 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
   if (c.mode() == sm90::NormMode::streamed && !by_tma(c.features.stores))
     return unfit(
         "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for, or planes of "
-        "a "
-        "multiple of 8 pixels, in halo tiles of 8 pixels a row, and tiles of a multiple of 32 channels");
-
+        "a multiple of 8 pixels (of halo tiles, image rows) in tiles of a multiple of 32 channels");
   return {};
 }
 
