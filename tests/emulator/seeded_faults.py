@@ -52,6 +52,8 @@ FAULTS = [
      "tile=128x120", 24, "moments: "),
     ("planes are loaded before they are converted", "load/sm90_from_planes.cuh", "if (lane == 0) return;", "return;",
      "mode=streamed load=im2col tile=128x64", 2, "outside"),
+    ("a spare warp waits for what needs planes that it has not converted", "load/sm90_from_planes.cuh", "ahead - p.units_ahead", "ahead",
+     "mode=streamed load=im2col tile=128x64 swap=on", 2, "deadlock"),
     ("every warp stores the same quarter of a slice of planes", "epilogue/sm90_epilogue_stores.cuh", "channel + m % 64 / 16 * (kSlice / 4)", "channel",
      "mode=streamed load=im2col tile=128x64", 24, "outside"),
     ("a phase begins at another's pixel", "load/sm90_producer.cuh", "(tile.phase % 2 + g.pad_w) / 2", "g.pad_w / 2", "load=halo mode=resident", 24, "outside"),

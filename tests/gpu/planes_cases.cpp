@@ -107,6 +107,7 @@ std::vector<Case> small_planes_cases() {
       Small{3, 0, {.n = 2, .h = 7, .w = 7, .c = 40, .k = 12, .r = 3, .s = 3, .stride = two, .pad = one}},
       Small{4, 1, {.n = 2, .h = 12, .w = 16, .c = 16, .k = 96, .r = 1, .s = 1}},
       Small{5, 0, {.n = 2, .h = 4, .w = 10, .c = 11, .k = 30, .r = 1, .s = 1}},
+      Small{5, 4, {.n = 3, .h = 17, .w = 24, .c = 8, .k = 144, .r = 3, .s = 3, .pad = one}},
       Small{7, 1, {.n = 1, .h = 6, .w = 8, .c = 16, .k = 40, .r = 1, .s = 1}}};
   Random random(7);
   std::vector<Case> cases;

@@ -157,9 +157,14 @@ void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& pro
       std::min(1.0, 1.1 * static_cast<double>(under_way - whole * image + 2 * across) / static_cast<double>(image));
   const double ahead = (static_cast<double>(whole) + rest) * static_cast<double>(bands * blocks) + v.filter_units;
   v.ahead = static_cast<int>(std::min(ahead, static_cast<double>(v.units)));
+  // Streamed, a spare warp that has columns for a tile also waits until the consumer group has used those of its tile
+  // before. If all its tiles of an image have the same, that is while it multiplies the former's image; else later.
+  const std::int64_t groups = std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups();
+  const bool alike = !p.config.streamed() || p.config.streamed()->by_channels || groups % p.tiles_n == 0;
   const double rounds = 2.0 * static_cast<double>(under_way) / static_cast<double>(image);
   v.units_ahead =
-      static_cast<int>(std::min(rounds * static_cast<double>(bands * blocks) + 1, static_cast<double>(v.units)));
+      alike ? static_cast<int>(std::min(rounds * static_cast<double>(bands * blocks) + 1, static_cast<double>(v.units)))
+            : v.units;
 }
 
 /// CTAs, threads and splits, once the tiles are known.
