@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 import roofline
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SUITES = ("conv", "block", "wide", "epilogue", "gemm", "swiglu", "rows", "breadth", "groups", "depthwise")
+SUITES = ("conv", "block", "nchw", "wide", "epilogue", "gemm", "swiglu", "rows", "breadth", "groups", "depthwise")
 PRODUCTS = ("gemm", "swiglu", "rows")
 BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
 PEER_NAMES = {"cudnn": "cuDNN, bare", "cublaslt": "cuBLASLt", "cublaslt_bare": "cuBLASLt, bare", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
@@ -88,6 +88,10 @@ def summary(suite):
     bare = [r for c in ran(suite) if (r := over_bare(c))]
     if bare:
         lines.append(f"Unisono ÷ Unisono, bare: geometric mean {geomean(bare):.2f}, {min(bare):.2f} to {max(bare):.2f}.")
+    layouts = {c["name"]: c["coda_us"] for c in ran(suite)}
+    first = [t / layouts[n] for name, t in layouts.items() if name.endswith("_nchw") and (n := name[:-5] + "_nhwc") in layouts]
+    if first:
+        lines.append(f"Channels first ÷ channels last: geometric mean {geomean(first):.2f}, {min(first):.2f} to {max(first):.2f}.")
     noise = [c["coda_again_us"] / c["coda_us"] for c in ran(suite) if "coda_again_us" in c]
     if noise:
         lines.append(f"The same kernel timed twice: ratios of {min(noise):.3f} to {max(noise):.3f}.")

@@ -161,11 +161,12 @@ def make_function(torch, case):
 
 
 def make_factors(torch, case, dtype):
-    """Image and filter, channels last; of a product its two factors."""
+    """Image and filter, in the case's layout; of a product its two factors."""
     random = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype)
     if p := case.get("product"):
         return random(p["m"], p["k"]), *(random(p["n"], p["k"]) / p["k"] ** 0.5 for _ in range(p.get("products", 1)))
-    conv, last = case["conv"], lambda t: t.contiguous(memory_format=torch.channels_last)
+    conv = case["conv"]
+    last = (lambda t: t) if conv.get("layout") == "nchw" else lambda t: t.contiguous(memory_format=torch.channels_last)
     groups = conv.get("groups", 1)
     depth = conv["c"] // groups * conv["r"] * conv["s"]
     return last(random(conv["n"], conv["c"], conv["h"], conv["w"])), last(random(conv["k"], conv["c"] // groups, conv["r"], conv["s"]) / depth**0.5)
@@ -178,7 +179,7 @@ def make_sets(torch, case):
         factors, operands = make_factors(torch, case, dtype), []
         for o in case["operands"]:
             t = torch.randn(*o["shape"], device="cuda", dtype=dtype)
-            if o["axes"] == "[m,n]":  # (N,P,Q,K) seen as (N,K,P,Q), (1,m,n) as (m,n)
+            if o["axes"] == "[m,n]" and case.get("conv", {}).get("layout") != "nchw":  # (N,P,Q,K) seen as (N,K,P,Q), (1,m,n) as (m,n)
                 t = t[0] if "product" in case else t.permute(0, 3, 1, 2)
             operands.append(t)
         sets.append((*factors, *operands))

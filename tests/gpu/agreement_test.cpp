@@ -162,6 +162,13 @@ TEST(Agreement, WhatTmaCannotLoad) {
   expect_agreement(cases);
 }
 
+// Converted by the launch, or multiplied as planes; stored as planes
+TEST(Agreement, ChannelsFirst) {
+  const auto cases = planes_cases(options().seed);
+  EXPECT_GE(cases.size(), 180u);
+  expect_agreement(cases);
+}
+
 // Bitwise the same each time, too
 TEST(Agreement, ImagesOfFewChannels) {
   const auto cases = im2col_smem_cases(options().seed);

@@ -132,6 +132,9 @@ std::vector<Case> small_group_cases();
 /// Images of few channels, by im2col in shared memory, with epilogues of every mode.
 std::vector<Case> im2col_smem_cases(std::uint64_t seed);
 std::vector<Case> small_im2col_smem_cases();
+/// Channels first: what is converted, or multiplied as planes, and stored in planes; a few small ones.
+std::vector<Case> planes_cases(std::uint64_t seed);
+std::vector<Case> small_planes_cases();
 /// Transposed convolutions by the phases of their output, with every kind of epilogue.
 std::vector<Case> phase_cases(std::uint64_t seed);
 std::vector<Case> offset_cases();

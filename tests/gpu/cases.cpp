@@ -378,6 +378,7 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(group_cases(seed));
   add(phase_cases(seed));
   add(deep_cases(seed));
+  add(planes_cases(seed));
   add(dual_cases(seed));
   add(placed_cases(seed));
   add(im2col_smem_cases(seed));

@@ -374,6 +374,7 @@ std::vector<Case> sanitizer_cases() {
   for (Case& c : small_group_cases()) cases.push_back(std::move(c));
   for (Case& c : small_moment_cases()) cases.push_back(std::move(c));
   for (Case& c : small_deep_cases()) cases.push_back(std::move(c));
+  for (Case& c : small_planes_cases()) cases.push_back(std::move(c));
   for (Case& c : small_dual_cases()) cases.push_back(std::move(c));
   for (Case& c : small_placed_cases()) cases.push_back(std::move(c));
   for (Case& c : small_im2col_smem_cases()) cases.push_back(std::move(c));

@@ -87,6 +87,11 @@ void parse_shape(Case& c, const FileLine& place) {
         parts.size()));
 }
 
+Layout layout_of(std::string_view text, const FileLine& place) {
+  if (text != "nhwc" && text != "nchw") place.fail(fmt::format("layout={}: expected nhwc or nchw", text));
+  return text == "nhwc" ? Layout::nhwc : Layout::nchw;
+}
+
 DType dtype_of(std::string_view text, const FileLine& place) {
   if (text != "bf16" && text != "f16" && text != "f32")
     place.fail(fmt::format("dtype={}: expected bf16, f16 or f32", text));
@@ -155,12 +160,14 @@ Case parse_case(std::string_view text, const Title& title, const FileLine& place
       dtype = dtype_of(value, place);
     else if (key == "name")
       c.name = value;
+    else if (!c.product && key == "layout")
+      c.conv.layout = layout_of(value, place);
     else if (!c.product && (key == "stride" || key == "dilation" || key == "pad" || key == "groups"))
       set_option(c.conv, pad, key, value, place);
     else
       place.fail(
-          fmt::format("'{}' is unknown; expected dtype=, name=, of a convolution stride=, dilation=, pad=, groups=, or "
-                      "plan= at the end",
+          fmt::format("'{}' is unknown; expected dtype=, name=, of a convolution stride=, dilation=, pad=, groups=, "
+                      "layout=, or plan= at the end",
                       word));
   }
   if (c.product) {

@@ -16,7 +16,7 @@ namespace unisono::bench {
 struct Case {
   std::string name;      ///< unique in its suite: the shape, and the epilogue's title where a suite has several
   std::string shape;     ///< as it was written: "8,64,64,320,320,3", or of a product "4096,4096,4096"
-  Conv2d conv;           ///< NHWC, square padding of half the filter unless said otherwise; of a product its rows'
+  Conv2d conv;           ///< square padding of half the filter unless said otherwise; of a product its rows'
   std::string epilogue;  ///< its title
   std::string text;      ///< the epilogue in the text form, see docs/text-form.md
   Graph graph;           ///< what the text says

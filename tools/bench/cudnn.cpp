@@ -227,6 +227,7 @@ std::string Cudnn::version() const {
 }
 
 std::vector<Engine> Cudnn::engines(const Conv2d& conv, const std::vector<std::unique_ptr<Data>>& sets) {
+  if (conv.layout != Layout::nhwc) throw UserError("cuDNN is timed with channels last alone");
   const Operation<Impl> operation(*impl_, conv);
   auto plans = plans_of(*impl_, operation, CUDNN_HEUR_MODE_A);
   if (plans.empty()) plans = plans_of(*impl_, operation, CUDNN_HEUR_MODE_FALLBACK);

@@ -45,7 +45,8 @@ json to_json(const Conv2d& v) {
           {"stride", json::array({v.stride.h, v.stride.w})},
           {"pad", json::array({v.pad.top, v.pad.left, v.pad.bottom, v.pad.right})},
           {"dilation", json::array({v.dilation.h, v.dilation.w})},
-          {"groups", v.groups}};
+          {"groups", v.groups},
+          {"layout", v.layout == Layout::nchw ? "nchw" : "nhwc"}};
 }
 
 json to_json(const Gemm& g) { return {{"m", g.m}, {"n", g.n}, {"k", g.k}, {"products", g.products}}; }

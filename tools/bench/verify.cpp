@@ -55,7 +55,8 @@ reference::Values accumulator(const Conv2d& conv, const Data& data, const char* 
   const auto count = static_cast<std::size_t>(element_count(shape_mn(Contraction(conv))));
   const gpu::Buffer sum(count * 8), absolute(count * 8);
   const CUdeviceptr a = data.buffer("a").address(), b = data.buffer(filter).address();
-  if (conv.groups == 1 && conv.c % 8 == 0 && conv.k % 8 == 0 && size_of(conv.dtype_x) == 2)
+  if (conv.layout == Layout::nhwc && conv.groups == 1 && conv.c % 8 == 0 && conv.k % 8 == 0 &&
+      size_of(conv.dtype_x) == 2)
     gpu::launch("unisono_reference", count / 8, nullptr, gpu::shape_of(conv), a, b, sum.address(), absolute.address());
   else
     gpu::launch("unisono_reference_general", count, nullptr, gpu::general_of(conv), a, b, sum.address(),

@@ -85,7 +85,9 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void General<Config, Visitor>::store_slices(const At& at, int b, int s, int warp,
                                                            const u32 (&packed)[kEach], const u32 (&beside)[kEach]) {
   const int place = (kInOrder ? b * kSlices + s : s * kBlocks + b) % kBuffers;
-  if (!kFetches && lane() == 0) {
+  if constexpr (Tail::kShared) {
+    if (!kFetches && b + s == 0) tail.open_staging();
+  } else if (!kFetches && lane() == 0) {
     if (Tail::kStoresPerTile % kBuffers != 0 && b + s == 0)
       tma_store_wait_read<0>();
     else
@@ -95,7 +97,7 @@ UNISONO_DEVICE void General<Config, Visitor>::store_slices(const At& at, int b, 
   tail.write_slice(tail.staging(0) + place * Tail::kSliceBytes, Tail::kStaging, packed);
   if constexpr (kTiled > 1) tail.write_slice(tail.side_staging(0, place), Tail::kSideStaging, beside);
   tail.template close_slice<kBuffers, kFetches>();
-  if constexpr (!kPairs) {
+  if constexpr (!Tail::kByTma) {
     tail.store_plain(tail.fixed.output, tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp,
                      s * kSlice);
     if constexpr (kTiled > 1)

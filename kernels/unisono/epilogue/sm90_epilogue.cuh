@@ -9,6 +9,7 @@
 #include "unisono/epilogue/sm90_fetch.cuh"
 #include "unisono/epilogue/sm90_fragment.cuh"
 #include "unisono/epilogue/sm90_head.cuh"
+#include "unisono/epilogue/sm90_plane_slices.cuh"
 #include "unisono/epilogue/tensors.cuh"
 #include "unisono/epilogue/visitor.cuh"
 #include "unisono/exchange/sm90_publish_moments.cuh"
@@ -53,7 +54,9 @@ struct Epilogue {
   using Accumulators = float[kAccBlocks][kAccCount];  // epilogue/sm90_fragment.cuh
   static constexpr Norm kNorm = Config::kNorm;
   static constexpr Stores kStores = Config::kStores;
-  static_assert(kStores == Stores::kTma || kNorm != Norm::kStreamed, "the second pass loads and stores by TMA");
+  static constexpr bool kInPlanes = kStores == Stores::kPlanesTma, kByTma = kStores == Stores::kTma || kInPlanes;
+  static_assert(kByTma || kNorm != Norm::kStreamed, "the second pass loads and stores by TMA");
+  static constexpr bool kShared = kSwap != kInPlanes;  // all four warps write to each slice, which a barrier completes
   using Resample = typename Config::Resample;
   static_assert(Resample::kMaps == 0 || !kByPhases, "what is resampled is no phase");
   static_assert(Resample::kMaps == 0 || kStores == Stores::kTma, "what is resampled goes through TMA");
@@ -112,7 +115,8 @@ struct Epilogue {
 
   // Stores go in slices of 16 rows x kSlice channels, each by one warp. Pixels first, a warp writes its slices itself:
   // no barrier between warps. Channels first, all four warps write to each of four slices, which are stored after a
-  // barrier.
+  // barrier (kShared). In planes (kInPlanes) it is the other way around, and of a slice of 64 rows x kSlice channels
+  // each warp stores a quarter of the channels: epilogue/sm90_plane_slices.cuh.
   static constexpr int kSlice = shared_layout::slice_channels(kN), kSliceBytes = int(kLayout.slice);
   static constexpr int kSlices = kLayout.slices, kStoresPerTile = kLayout.stores_per_tile;  // bulk groups of a warp
   // Narrow slices are stored several at a time, behind one fence: as many as have 64 channels, if the others' buffers
@@ -128,7 +132,7 @@ struct Epilogue {
   using Held = HeldPair<typename HeldIn<Config, Visitor>::Type>;  // of tiles that wait
   static_assert(kNorm != Norm::kStreamed || kStoreBuffers == kStoresPerTile * Held::kPlanes,
                 "the staging buffers hold a whole tile");
-  static_assert(!kSwap || kStoreBuffers >= smaller(2, kStoresPerTile),
+  static_assert(!kShared || kStoreBuffers >= smaller(2, kStoresPerTile),
                 "four warps write a slice while the one before is stored");
 
   // Column values in shared memory: the visitor's for `before`, those for `after` (unless the second pass has them),
@@ -144,8 +148,7 @@ struct Epilogue {
                        kFetchOffset = int(kLayout.at_fetched), kWarpgroupBytes = int(kLayout.bytes);
   static_assert(kFetch <= fetchable_tensors<Visitor, kFetchFirst, kFetchEnd>(),
                 "operands that are fetched have 16 bits");
-  static_assert(kFetch == 0 || (kStores == Stores::kTma && !kByPhases && !kSecondPass),
-                "staging buffers that operands arrive in");
+  static_assert(kFetch == 0 || (kByTma && !kByPhases && !kSecondPass), "staging buffers that operands arrive in");
 
   const ConvParams& fixed;
   const ConvGeometry& geometry;
@@ -160,9 +163,10 @@ struct Epilogue {
   const Trace& trace;
   using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
   const typename HeadTile::Params* const head_params;  // null without a head
-  const MapOr<PooledOutput>* const further;  // Resample::kMaps, or phase_maps(); then those of fetched operands
-  const u32 fetch_barriers;                  // Fetch::kBarriers
-  u32 fetch_parity = 0;                      // a bit for each staging buffer
+  const MapOr<PooledOutput, PlanesToConvert>* const
+      further;               // Resample::kMaps, or phase_maps(); then those of fetched operands
+  const u32 fetch_barriers;  // Fetch::kBarriers
+  u32 fetch_parity = 0;      // a bit for each staging buffer
 
   UNISONO_DEVICE float* columns() const { return reinterpret_cast<float*>(memory + 4 * kStaging); }
   UNISONO_DEVICE u8* staging(int warp) const { return memory + warp * kStaging; }
@@ -186,7 +190,8 @@ struct Epilogue {
 
   // Tensor operands [kFirst, kEnd) on their way; for_pairs takes them pair by pair, and loads ahead up to pair `end`.
   template <int kFirst, int kEnd, int kFetched = 0>
-  using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched>::Type;
+  using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched,
+                                  Config::kTwoDimensional>::Type;
   static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
 
   // The offset of an element of the output.
@@ -210,7 +215,7 @@ struct Epilogue {
   // writes.
   UNISONO_DEVICE void open_staging() const {
     if ((thread & 31) == 0) tma_store_wait_read<0>();
-    if constexpr (kSwap)
+    if constexpr (kShared)
       sync();
     else
       __syncwarp();
@@ -239,14 +244,13 @@ struct Epilogue {
 
   UNISONO_DEVICE const TensorMap& fetch_map(int i) const { return further[Resample::kMaps + i]; }
 
-  static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) {
-    delay_point();
-    const int x = at.first_channel + slice;
-    if constexpr (Hints<Config>::kValue)
-      tma_store_4d(map, shared_address(buffer), x, at.rows.store_x(m), at.rows.store_y(m), at.image, kEvictFirst);
-    else
-      tma_store_4d(map, shared_address(buffer), x, at.rows.store_x(m), at.rows.store_y(m), at.image);
-  }
+  // What a warp stores of the slice from `channel` on lies there in the store's map, and the image is the last
+  // coordinate: rows from m on; in planes the warp's quarter of the channels, of the 64 rows around m.
+  struct SlicePlace {
+    int x, y, z;
+  };
+  static UNISONO_DEVICE SlicePlace slice_place(const At& at, int m, int channel);
+  static UNISONO_DEVICE void store_slice(const TensorMap& map, const u8* buffer, const At& at, int m, int slice);
 
   // A slice of the main store, to every place that TMA writes it to.
   UNISONO_DEVICE void store_main(const u8* buffer, const At& at, int m, int slice) const;
@@ -260,6 +264,8 @@ struct Epilogue {
   // slice its values are stored.
   UNISONO_DEVICE void begin_head(HeadTile& head, const At& at) const;
   UNISONO_DEVICE void multiply_by_head(HeadTile& head, const u8* buffer, const At& at, int m, int slice) const;
+
+  using Planes = PlaneSlice<kSlice, Config::kTwoDimensional>;
 
   // A slice by a warp's ordinary stores; the map's place holds a PlainOutput.
   UNISONO_DEVICE void store_plain(const TensorMap& map, const u8* buffer, const At& at, int m, int slice) const;

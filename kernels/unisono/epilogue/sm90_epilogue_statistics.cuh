@@ -10,11 +10,11 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_before(const At& at, int b,
                                                             const u32 (&packed)[kSlice / 4]) const {
   const int warp = thread / 32, lane = thread & 31;
   const int place = (b * kSlices + s) % kSideBuffers;
-  if (!kSwap && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
-  if (!kSwap) __syncwarp();
+  if (!kShared && lane == 0) tma_store_wait_read<kSideBuffers - 1>();
+  if (!kShared) __syncwarp();
   write_slice(side_staging(0, place), kSideStaging, packed);
   close_slice<kSideBuffers>();
-  if constexpr (kStores != Stores::kTma)
+  if constexpr (!kByTma)
     store_plain(fixed.side, side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
   else if (lane == 0)
     store_slice(side_map(at), side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice), tma_store_commit();
@@ -26,7 +26,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
   Ring<0, kTensorsBefore, kFetches ? kFetch : 0> ring{visitor, geometry, thread / 32, thread & 31};
   const Fetch<Epilogue> fetch{*this};
   ring.open(0, kPairs, at);
-  if constexpr (kSwap && kSide == SideStore::kBefore) open_staging();
+  if constexpr (kShared && kSide == SideStore::kBefore) open_staging();
   AheadFolds<Config, Visitor> folds{*this, at};
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b)
@@ -58,7 +58,7 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::reduce_and_publish(const At& at) {
   if (!kApart) {
     if ((thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
-    if constexpr (kSwap) sync();
+    if constexpr (kShared) sync();
   }
   __syncwarp();
   const bool full = at.rows.all_valid(kPixels);

@@ -64,7 +64,11 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::write_slice(u8* first_warp, int stride,
                                                            const u32 (&packed)[kSlice / 4]) const {
   const int warp = thread / 32, lane = thread & 31;
-  if constexpr (kSwap)
+  if constexpr (kInPlanes && kSwap)
+    Planes::write_channels(first_warp + warp * stride, packed, lane);
+  else if constexpr (kInPlanes)
+    Planes::write_pixels(first_warp, stride, packed, warp, lane);
+  else if constexpr (kSwap)
     write_channels(first_warp, stride, packed, warp, lane);
   else
     write_rows<kSlice>(first_warp + warp * stride, packed, lane);
@@ -74,12 +78,31 @@ template <class Config, class Visitor>
 template <int kBuffers, bool kFetches>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::close_slice() const {
   fence_async_shared();
-  if constexpr (kSwap) {
+  if constexpr (kShared) {
     if (!kFetches && (thread & 31) == 0) tma_store_wait_read<larger(0, kBuffers - 2)>();
     sync();
   } else {
     __syncwarp();
   }
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE auto Epilogue<Config, Visitor>::slice_place(const At& at, int m, int channel) -> SlicePlace {
+  if constexpr (kInPlanes)
+    return {at.rows.store_x(m / 64 * 64), channel + m % 64 / 16 * (kSlice / 4), at.rows.store_y(m / 64 * 64)};
+  else
+    return {channel, at.rows.store_x(m), at.rows.store_y(m)};
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::store_slice(const TensorMap& map, const u8* buffer, const At& at, int m,
+                                                           int slice) {
+  delay_point();
+  const SlicePlace to = slice_place(at, m, at.first_channel + slice);
+  if constexpr (Hints<Config>::kValue)
+    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image, kEvictFirst);
+  else
+    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image);
 }
 
 template <class Config, class Visitor>
@@ -139,13 +162,13 @@ template <int kFirst, int kEnd, bool kBoth, class F, class G>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g) {
   const int warp = thread / 32, lane = thread & 31;
   constexpr bool kFetches = kFetch > 0 && kFirst < kEnd && !kFetchBefore;
-  constexpr int kTogether = kSwap || kFetches || kStores != Stores::kTma ? 1 : kStoreGroup;
+  constexpr int kTogether = kShared || kFetches || kStores != Stores::kTma ? 1 : kStoreGroup;
   Ring<kFirst, kEnd, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
   const Fetch<Epilogue> fetch{*this};
   ring.open(0, kPairs, at);
   HeadTile head;
   begin_head(head, at);
-  if constexpr (kSwap && !kFetches) open_staging();
+  if constexpr (kShared && !kFetches) open_staging();
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
@@ -167,7 +190,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
             if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
             ++pair;
           });
-      if constexpr (!kSwap && !kFetches) await_buffers<kTogether>(b * kSlices + s);
+      if constexpr (!kShared && !kFetches) await_buffers<kTogether>(b * kSlices + s);
       write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
       if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
       if ((b * kSlices + s + 1) % kTogether != 0 && b * kSlices + s + 1 < kStoresPerTile) continue;
@@ -177,7 +200,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
       for (int i = first; i <= b * kSlices + s; ++i) {
         u8* const buffer = staging(warp) + i % kStoreBuffers * kSliceBytes;
         const int m = 64 * (i / kSlices) + 16 * warp, slice = i % kSlices * kSlice;
-        if constexpr (kStores != Stores::kTma) {
+        if constexpr (!kByTma) {
           store_plain(fixed.output, buffer, at, m, slice);
           if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, i % kStoreBuffers), at, m, slice);
         } else if (lane == 0) {

@@ -18,22 +18,45 @@
 //                                            a slice each
 #pragma once
 #include "unisono/epilogue/sm90_fragment.cuh"
+#include "unisono/epilogue/sm90_plane_slices.cuh"
 #include "unisono/epilogue/tensors.cuh"
 #include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
 
 namespace unisono {
 
-// Operands [kFirst, kEnd) in the order of pairs: kFetch of them from slices in shared memory, the others as TensorRing
-// has them.
-template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
+// Group q of four pairs of a slice, at the shared-memory address `slice`: this warp's, or that of the first of four
+// warps, `stride` bytes apart.
+template <bool kSwap, int kSlice>
+struct RowSlices {
+  template <int kWords>
+  static UNISONO_DEVICE void read(u32 slice, int stride, int q, u32 (&words)[kWords], int warp, int lane) {
+    if constexpr (kSwap)
+      read_channels(slice, stride, q, words, warp, lane);
+    else
+      read_rows<kSlice>(slice, q, words, lane);
+  }
+};
+template <bool kSwap, int kSlice, bool kTwoDimensional>
+struct PlaneSlices {
+  static UNISONO_DEVICE void read(u32 slice, int stride, int q, u32 (&words)[4], int warp, int lane) {
+    using Planes = PlaneSlice<kSlice, kTwoDimensional>;
+    if constexpr (kSwap)
+      Planes::read_channels(slice, q, words, lane);
+    else
+      Planes::read_pixels(slice, stride, q, words, warp, lane);
+  }
+};
+
+// Operands [kFirst, kEnd) in the order of pairs: kFetch of them from slices in shared memory, the others as Others has
+// them.
+template <class Visitor, int kFirst, int kEnd, int kSlice, int kFetch, class Slices, class Others>
 struct FetchedTensors {
-  using Others = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>;
   static constexpr int kPairsOfSlice = kSlice / 4, kWords = smaller(4, kPairsOfSlice);
 
   Others others;
   u32 slice[kFetch];          // of each fetched operand: shared-memory address
-  int stride[kFetch];         // channels first: to the next warp's
+  int stride[kFetch];         // where all four warps write to a slice: to the next warp's
   u32 words[kFetch][kWords];  // pairs that come of one ldmatrix
 
   UNISONO_DEVICE FetchedTensors(const typename Visitor::Params& visitor, const ConvGeometry& g, int warp, int lane)
@@ -49,10 +72,7 @@ struct FetchedTensors {
     if (pair % kWords == 0) {
 #pragma unroll
       for (int i = 0; i < kFetch; ++i)
-        if constexpr (kSwap)
-          read_channels(slice[i], stride[i], pair / kWords, words[i], others.warp, others.lane);
-        else
-          read_rows<kSlice>(slice[i], pair / kWords, words[i], others.lane);
+        Slices::read(slice[i], stride[i], pair / kWords, words[i], others.warp, others.lane);
     }
     others.take(p, end, x, y, at);
     unpack<kFirst, 0>(pair % kWords, x, y);
@@ -76,8 +96,8 @@ struct Fetch {
   using At = typename Tail::At;
   static constexpr int kCount = Tail::kFetch, kBuffers = Tail::kStoreBuffers, kSteps = Tail::kStoresPerTile;
   static constexpr int kSliceBytes = Tail::kSliceBytes, kSlice = Tail::kSlice, kSlices = Tail::kSlices;
-  static constexpr bool kSwap = Tail::kSwap;
-  static constexpr int kBarriers = shared_layout::fetch_barriers(kCount, kSwap, kBuffers);  // of a warpgroup
+  static constexpr bool kShared = Tail::kShared;
+  static constexpr int kBarriers = shared_layout::fetch_barriers(kCount, kShared, kBuffers);  // of a warpgroup
   static constexpr int kLag =
       smaller(1, kBuffers - 1);  // slices that are stored while the one ahead of them makes room
   static_assert(kBuffers <= 32 || kCount == 0, "a bit for each buffer's parity");
@@ -93,12 +113,12 @@ struct Fetch {
     return first + of_warp * stride(operand) + place * kSliceBytes;
   }
   UNISONO_DEVICE u32 full(int place) const {
-    return tail.fetch_barriers + 8 * (kSwap ? place : warp() * kBuffers + place);
+    return tail.fetch_barriers + 8 * (kShared ? place : warp() * kBuffers + place);
   }
 
   // By one thread of the CTA, of all of its warpgroups.
   static UNISONO_DEVICE void init_barriers(u32 first, int warpgroups) {
-    for (int i = 0; i < warpgroups * kBarriers; ++i) mbarrier_init(first + 8 * i, kSwap ? 4 : 1);
+    for (int i = 0; i < warpgroups * kBarriers; ++i) mbarrier_init(first + 8 * i, kShared ? 4 : 1);
   }
 
   // Slice `step` of the tile, by one lane of each warp: of all operands, or of one after the other.
@@ -113,8 +133,9 @@ struct Fetch {
       delay_point();
       mbarrier_arrive_expect(full(place), kCount * kSliceBytes);
     }
-    tma_load_4d(shared_address(slice(operand, warp(), place)), tail.fetch_map(operand), full(place), channel,
-                at.rows.store_x(m), at.rows.store_y(m), at.image);
+    const auto from = Tail::slice_place(at, m, channel);
+    tma_load_4d(shared_address(slice(operand, warp(), place)), tail.fetch_map(operand), full(place), from.x, from.y,
+                from.z, at.image);
   }
   UNISONO_DEVICE void prefetch(const At& at, int step) const {
 #pragma unroll
@@ -122,7 +143,8 @@ struct Fetch {
   }
   UNISONO_DEVICE void prefetch(const At& at, int step, int operand) const {
     const int m = 64 * (step / kSlices) + 16 * warp(), channel = at.first_channel + step % kSlices * kSlice;
-    tma_prefetch_4d(tail.fetch_map(operand), channel, at.rows.store_x(m), at.rows.store_y(m), at.image);
+    const auto from = Tail::slice_place(at, m, channel);
+    tma_prefetch_4d(tail.fetch_map(operand), from.x, from.y, from.z, at.image);
   }
 
   // Lanes have read what is about to be loaded over: results that are pooled, or multiplied by a head, after they were
@@ -154,7 +176,7 @@ struct Fetch {
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < kCount; ++i)
-      tensors.slice[i] = shared_address(slice(i, kSwap ? 0 : warp(), place)), tensors.stride[i] = stride(i);
+      tensors.slice[i] = shared_address(slice(i, kShared ? 0 : warp(), place)), tensors.stride[i] = stride(i);
   }
   // Once slice `step` is on its way out: into the buffers of one that has left comes what is due there.
   UNISONO_DEVICE void refill(const At& at, int step) const {
@@ -170,7 +192,7 @@ struct Fetch {
   UNISONO_DEVICE void refill_read(const At& at, int step) const {
     if (step + kBuffers >= kSteps) return;
     fence_async_shared();
-    if constexpr (kSwap)
+    if constexpr (kShared)
       tail.sync();
     else
       __syncwarp();

@@ -48,6 +48,8 @@ struct SecondPass {
   static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0 || kWideMain;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
   using Folds = BehindFolds<Config, Visitor, kLanesPerRow>;
+  static_assert(!First::kInPlanes || (Results::kResults == 0 && PassFolds<Visitor>::kValues == 0),
+                "in planes, one or two results of 16 bits");
 
   // Columns of one image and tile of channels pass from the spare warp to a consumer group and back.
   struct Handover {
@@ -160,7 +162,7 @@ struct SecondPass {
   // What the eight channels of this lane need: read once a tile where each lane keeps its channels, else once a
   // subtile.
   struct Chunk {
-    static constexpr bool kOnce = kSlices == 1 && Visitor::kColumnsAfter <= 1;
+    static constexpr bool kOnce = kSlices == 1 && Visitor::kColumnsAfter <= 1 && !First::kInPlanes;
     float2 factor[4], offset[4];
     float columns[8][larger(1, Visitor::kColumnsAfter)];
     UNISONO_DEVICE Chunk(const SecondPass& pass, int lane) {
@@ -206,11 +208,11 @@ struct SecondPass {
       for (int plane = 0; plane < kPlanes; ++plane) {
         delay_point();
         const u32 from = shared_address(subtile_of(step, plane));
-        const int x = spill_x(at, step, plane);
+        const auto to = First::slice_place(at, m, spill_x(at, step, plane));
         if constexpr (kHints)
-          tma_store_4d(first.output_map(at), from, x, at.rows.store_x(m), at.rows.store_y(m), at.image, kEvictLast);
+          tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image, kEvictLast);
         else
-          tma_store_4d(first.output_map(at), from, x, at.rows.store_x(m), at.rows.store_y(m), at.image);
+          tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image);
       }
     }
     tma_store_commit();
@@ -258,6 +260,8 @@ struct SecondPass {
   // 16 rows from m of the tile, kSlice channels from `slice` of the tile, in place unless kWideMain. Rows and channels
   // outside the output are computed too, from zeros; the store drops them.
   UNISONO_DEVICE void normalise(const At& at, Chunk columns, int step, int lane, Folds& folds) const;
+  // The same of a quarter of a slice in planes: epilogue/sm90_plane_slices.cuh.
+  UNISONO_DEVICE void normalise_planes(const At& at, int step, int lane, Folds& folds) const;
 
   // The results of two neighbours: gives those that TMA stores, packed, and puts the others into `direct`; and what
   // they add to reductions.

@@ -32,7 +32,10 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   for (int step = 0; step < kSteps; ++step) {
     if (spilled) mbarrier_wait(loaded(step), rounds & 1);
     folds.open();
-    normalise(at, chunk, step, lane, folds);
+    if constexpr (First::kInPlanes)
+      normalise_planes(at, step, lane, folds);
+    else
+      normalise(at, chunk, step, lane, folds);
     folds.close(step % First::kBlocks, slice_of(step));
     if constexpr (!kBeside && !kWideMain) {
       fence_async_shared();
@@ -57,12 +60,11 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::load(const At& at, int step, in
 #pragma unroll
   for (int plane = 0; plane < kPlanes; ++plane) {
     const u32 to = shared_address(subtile_of(step, plane));
-    const int x = spill_x(at, step, plane), m = row_of(step, warp);
+    const auto from = First::slice_place(at, row_of(step, warp), spill_x(at, step, plane));
     if constexpr (kHints)  // for the last time
-      tma_load_4d(to, first.output_map(at), loaded(step), x, at.rows.store_x(m), at.rows.store_y(m), at.image,
-                  kEvictFirst);
+      tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image, kEvictFirst);
     else
-      tma_load_4d(to, first.output_map(at), loaded(step), x, at.rows.store_x(m), at.rows.store_y(m), at.image);
+      tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image);
   }
 }
 
@@ -185,6 +187,47 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
         if (exists(i)) store_octet(static_cast<u16*>(first.fixed.side_memory) + offset_of(i), beside);
       store_direct(direct, at, slice, chunk, valid(i), offset_of(i));
     }
+  }
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise_planes(const At& at, int step, int lane,
+                                                                  Folds& folds) const {
+  using Planes = typename First::Planes;
+  constexpr bool kSide = First::kSide == SideStore::kAfter;
+  const int block = row_of(step, 0), quarter_channel = slice_of(step) + first.thread / 32 * Planes::kChannels;
+  const ConvGeometry& g = first.geometry;
+  u8* const quarter = subtile_of(step);
+#pragma unroll
+  for (int i = 0; i < Planes::kOctets / 32; ++i) {
+    const auto place = Planes::place(i, lane);
+    const int n = quarter_channel + place.channel, m = block + 8 * place.octet, channel = at.first_channel + n;
+    u8* const eight =
+        quarter + (Planes::at(shared_address(quarter), place.channel, place.octet) - shared_address(quarter));
+    const uint4 raw[kPlanes] = {*reinterpret_cast<const uint4*>(eight)};
+    const bool exists = at.rows.valid(m) && channel < g.channels;  // of eight pixels all or none
+    const u64 offset = (u64(at.image) * g.channels + channel) * g.rows + (exists ? at.rows.pixel(m) : 0);
+    Octets<Visitor, kFirstTensor, (kTensors > 0)> tensors = {};
+    if (kTensors > 0 && exists) tensors.load(first.visitor, offset, g.channels);
+    float columns[larger(1, Visitor::kColumnsAfter)];
+#pragma unroll
+    for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[c] = column(3 + c)[n];
+    u32 words[4], beside[kSide ? 4 : 1];
+    ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
+#pragma unroll
+    for (int w = 0; w < 4; ++w) {
+      const float2 stored = stored_pair(raw, w);
+      const float x = fmaf(stored.x, column(1)[n], offsets()[n]), y = fmaf(stored.y, column(1)[n], offsets()[n]);
+      float tensor[2][larger(1, kTensors)];
+      tensors.pair(w, tensor[0], tensor[1]);
+      words[w] = pair_of(x, y, columns, columns, tensor[0], tensor[1], 0, exists, w, direct, folds);
+      if constexpr (kSide)
+        beside[w] = Visitor::Side::pack(Visitor::side(x, columns, tensor[0], first.uniform),
+                                        Visitor::side(y, columns, tensor[1], first.uniform));
+    }
+    *reinterpret_cast<uint4*>(eight) = {words[0], words[1], words[2], words[3]};
+    if constexpr (kSide)
+      if (exists) store_octet(static_cast<u16*>(first.fixed.side_memory) + offset, beside);
   }
 }
 

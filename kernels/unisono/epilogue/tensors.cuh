@@ -188,15 +188,15 @@ struct TensorRing {
 // Where an element of the output, or of an operand [m,n], lies.
 template <Stores kStores, class At>
 UNISONO_DEVICE u64 output_offset(const ConvGeometry& g, const At& at, int m, int channel) {
-  if constexpr (kStores == Stores::kPlanes)
+  if constexpr (is_in_planes(kStores))
     return (u64(at.image) * g.channels + channel) * g.rows + at.rows.pixel(m);
   else
     return (u64(at.image) * g.rows + at.rows.pixel(m)) * g.channels + channel;
 }
 
 // The same where neighbours need not be a pair in memory: elements one by one, when they are needed. Zero outside the
-// output.
-template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices>
+// output. The first kFetch that can be are fetched, not loaded.
+template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch = 0>
 struct PlainTensors {
   static constexpr int kPairsOfSlice = kSlice / 4;
 
@@ -218,30 +218,48 @@ struct PlainTensors {
   template <int i, class At>
   UNISONO_DEVICE void load(float* value, const At& at, int m, int channel) const {
     if constexpr (i < kEnd) {
-      const bool exists = at.rows.valid(m) && channel < g.channels;
-      const auto source = Visitor::template tensor<i>(visitor);
-      *value = exists ? source.element(tensor_offset(source, output_offset<kStores>(g, at, m, channel),
-                                                     u64(at.image) * g.rows + at.rows.pixel(m), channel))
-                      : 0.f;
+      if constexpr (is_loaded<Visitor, kFirst, kEnd, kFetch>(i)) {
+        const bool exists = at.rows.valid(m) && channel < g.channels;
+        const auto source = Visitor::template tensor<i>(visitor);
+        *value = exists ? source.element(tensor_offset(source, output_offset<kStores>(g, at, m, channel),
+                                                       u64(at.image) * g.rows + at.rows.pixel(m), channel))
+                        : 0.f;
+      }
       load<i + 1>(value + 1, at, m, channel);
     }
   }
 };
 
-template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
-struct FetchedTensors;  // epilogue/sm90_fetch.cuh
+// epilogue/sm90_fetch.cuh. Slices: how slices are read; Others: what loads the operands that are not fetched.
+template <class Visitor, int kFirst, int kEnd, int kSlice, int kFetch, class Slices, class Others>
+struct FetchedTensors;
+template <bool kSwap, int kSlice>
+struct RowSlices;
+template <bool kSwap, int kSlice, bool kTwoDimensional>
+struct PlaneSlices;
 
-template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
+template <Stores kStores, class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch,
+          bool kTwoDimensional>
 struct TensorsOf {
   using Type = PlainTensors<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
 };
-template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices>
-struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0> {
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, bool kTwoDimensional>
+struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0, kTwoDimensional> {
   using Type = TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
 };
-template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch>
-struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch> {
-  using Type = FetchedTensors<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>;
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch, bool kTwoDimensional>
+struct TensorsOf<Stores::kTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch, kTwoDimensional> {
+  using Type = FetchedTensors<Visitor, kFirst, kEnd, kSlice, kFetch, RowSlices<kSwap, kSlice>,
+                              TensorRing<Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>>;
+};
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, bool kTwoDimensional>
+struct TensorsOf<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, 0, kTwoDimensional> {
+  using Type = PlainTensors<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices>;
+};
+template <class Visitor, int kFirst, int kEnd, bool kSwap, int kSlice, int kSlices, int kFetch, bool kTwoDimensional>
+struct TensorsOf<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch, kTwoDimensional> {
+  using Type = FetchedTensors<Visitor, kFirst, kEnd, kSlice, kFetch, PlaneSlices<kSwap, kSlice, kTwoDimensional>,
+                              PlainTensors<Stores::kPlanesTma, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetch>>;
 };
 
 }  // namespace unisono

@@ -1,6 +1,7 @@
 // What fills the stages of ConvFprop: TMA's loads, issued by one thread, or ordinary loads by a warpgroup.
 #pragma once
 #include "unisono/load/sm90_explicit_im2col.cuh"
+#include "unisono/load/sm90_from_planes.cuh"
 #include "unisono/load/sm90_gather.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
@@ -24,8 +25,7 @@ struct Producer {
   static constexpr int kBoxBytes = Kernel::kBoxBytes, kLineBytes = Kernel::kLineBytes, kOffsetB = Kernel::kOffsetB,
                        kOffsetTable = Kernel::kOffsetTable;
   static constexpr int kClusterM = Kernel::kClusterM, kClusterN = Kernel::kClusterN,
-                       kClusterCtas = Kernel::kClusterCtas;
-  static constexpr int kPrefetches = Kernel::kPrefetches;
+                       kClusterCtas = Kernel::kClusterCtas, kPrefetches = Kernel::kPrefetches;
   static constexpr bool kStationary = Kernel::kStationary, kHaloTile = Kernel::kHaloTile, kSplit = Kernel::kSplit,
                         kPhases = Kernel::kPhases, kGrouped = Kernel::kGrouped, kFiltersAhead = Kernel::kFiltersAhead;
 
@@ -258,13 +258,14 @@ struct Producer {
                                                const Barriers& barriers, const Tile& tile, const Range& range, int k,
                                                bool filters, RingPosition<kStages>& at, RingPosition<kStagesA>& at_a);
 
-  // By one thread; with operands to prefetch by a warp, whose other lanes stay one item ahead of it.
+  // By one thread; with operands to prefetch, or to wait for, by a warp, whose other lanes stay one item ahead of it.
   static UNISONO_DEVICE void run(const Params& params, u32 shared, const Barriers& barriers, int rank) {
     const ConvParams& p = params.fixed;
     const ConvGeometry& g = p.geometry;
     Sharing sharing(rank);
     RingPosition<kStages> at(0);
     RingPosition<kStagesA> at_a(0);
+    typename ConversionOf<Kernel>::Tiles converted(params);
     int ahead = steps_ahead(g, Kernel::loads_of(g, blockIdx.x / kClusterCtas));
     for (int item = blockIdx.x / kClusterCtas; item < Kernel::items(g); item += gridDim.x / kClusterCtas) {
       const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
@@ -273,6 +274,8 @@ struct Producer {
         __syncwarp();
         if (threadIdx.x > 0) continue;
       }
+      if constexpr (Kernel::kFromPlanes)
+        if (converted.await(g, tile); threadIdx.x > 0) continue;
       const Range range = Kernel::loads_of(g, item);
       const int k = tile.tile_n * kN;
       const bool filters =

@@ -103,6 +103,21 @@ struct HeadOutput {
   u64 channels;
 };
 
+// An image NCHW and filters KCRS, and where in its workspace a launch converts them to: load/sm90_from_planes.cuh.
+constexpr int kConvertedPixels = 64, kConvertedChannels = 64, kConvertedFilterChannels = 128;  // of a unit
+struct PlanesToConvert {
+  const void* image;
+  const void* filter;
+  void* image_to;                                             // (images, pixels, padded)
+  void* filter_to;                                            // (filters, taps, padded)
+  u32* flags;                                                 // of CTAs, then of the units that are not converted ahead
+  int images, height, width, pixels, channels, padded, taps;  // of the input; pixels: height * width; R * S
+  int blocks, bands, filter_pieces;  // of 64 channels; of 64 pixels of an image; of 128 channels
+  int filter_units, units, ahead;    // of the filters; in all; that come ahead of all else
+  int units_ahead;                   // beyond a tile's image: of the tiles that are under way by then
+  Divisor by_blocks, by_bands, by_filter_pieces;
+};
+
 // What a kernel has of a tensor: a map for TMA, or one of the structs named, in its bytes. The configuration says
 // which; whoever reads a struct casts. (Of a union the device's compiler would load the members of such structs by
 // themselves, far ahead of their use.)

@@ -111,8 +111,8 @@ constexpr Bytes second_pass_own(int tile_n, int store_buffers) {
 }
 
 // Barriers of a warpgroup's staging buffers that fetched operands arrive in.
-constexpr int fetch_barriers(int fetch, bool swap, int store_buffers) {
-  return fetch > 0 ? (swap ? 1 : 4) * store_buffers : 0;
+constexpr int fetch_barriers(int fetch, bool shared, int store_buffers) {
+  return fetch > 0 ? (shared ? 1 : 4) * store_buffers : 0;
 }
 
 // The image rows of a window of load/sm90_explicit_im2col.cuh, and its bytes.

@@ -51,6 +51,11 @@ UNISONO_DEVICE float load_l2(const float* address) {
   return value;
 }
 
+UNISONO_DEVICE u32 load_relaxed(const u32* address) {
+  u32 value;
+  asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+  return value;
+}
 UNISONO_DEVICE u32 load_acquire(const u32* address) {
   u32 value;
   asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");

@@ -136,34 +136,45 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::assist(const Params& params, u8* memory, const Barriers& barriers,
                                                        int rank, int warp, u32 epoch) {
   const ConvParams& p = params.fixed;
+  auto beside = ConversionOf<ConvFprop>::beside(params, warp, epoch);
   if constexpr (kStreamed) {
-    if (warp == 0) return merge_segments(p, rank, epoch, 0, 1);
+    if (warp == 0) return merge_segments(p, rank, epoch, 0, 1, beside);
     const int group = warp - 1;
-    if (group >= kConsumerGroups) return;
+    if (group >= kConsumerGroups) return beside.finish();
     const typename Visitor::Uniform uniform = Visitor::uniform(params.visitor);
     typename Again::Preparer preparer{
         p,     params.visitor,       uniform, consumer_group_memory(memory, group), barriers.columns(group),
         epoch, int(threadIdx.x) & 31};
     const int step = gridDim.x / kClusterCtas;
-    for (int item = blockIdx.x / kClusterCtas + group * step; item < items(p.geometry); item += kConsumerGroups * step)
-      preparer.prepare(warpgroup_tile(p.geometry, item, rank, 0));
+    for (int item = blockIdx.x / kClusterCtas + group * step; item < items(p.geometry);
+         item += kConsumerGroups * step) {
+      const At at = warpgroup_tile(p.geometry, item, rank, 0);
+      beside.through(at.image);
+      preparer.prepare(at);
+    }
+    beside.finish();
+  } else if constexpr (kExchange) {
+    merge_segments(p, rank, epoch, warp, 4 - kProducers / 32, beside);
   } else {
-    merge_segments(p, rank, epoch, warp, 4 - kProducers / 32);
+    beside.finish();
   }
 }
 
 template <class Config, class Visitor>
+template <class Beside>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::merge_segments(const ConvParams& p, int rank, u32 epoch, int warp,
-                                                               int warps) {
-  if (p.norm.segment_slots == 1) return;
+                                                               int warps, Beside& beside) {
+  if (p.norm.segment_slots == 1) return beside.finish();
   const ConvGeometry& g = p.geometry;
   for (int item = blockIdx.x / kClusterCtas; item < items(g); item += gridDim.x / kClusterCtas)
     for (int member = 0; member < kTileWarpgroups; ++member) {
       if (part(g, item) > 0) break;
       const At at = warpgroup_tile(g, tile_of(g, item), rank, member);
+      beside.through(at.image);
       merge_share<typename Tail::Statistic, Config::kUnit>(p.norm, at.image, at.slot, at.first_channel, kN, g.channels,
                                                            epoch, warp, warps);
     }
+  beside.finish();
 }
 
 }  // namespace unisono

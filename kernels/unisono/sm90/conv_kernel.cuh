@@ -34,15 +34,14 @@ struct ConvFprop {
   static constexpr int kReaders = kGrid ? kClusterCtas : kClusterM + kClusterN - 1;  // CTAs that release a stage
   static constexpr bool kSwap = Config::kSwap;
   static constexpr int kProducts = Operands::kProducts, kColumns = kProducts * kN;  // of a matrix instruction
-  static constexpr bool kHints = Hints<Config>::kValue;
-  static constexpr bool kByChannels = ByChannels<Config>::kValue;
+  static constexpr bool kHints = Hints<Config>::kValue, kByChannels = ByChannels<Config>::kValue;
   static constexpr int kGroup = kByChannels ? -1 : Config::kGroup;
   static constexpr int kTileWarpgroups = Config::kTileWarpgroups, kConsumerGroups = Config::kConsumerGroups,
                        kConsumers = kTileWarpgroups * kConsumerGroups;
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
   static constexpr bool kFilledByWarps = kGather || kIm2colSmem;  // of the stages, not by TMA
   using Gatherer = Gather<Config>;
-  static constexpr bool kFiltersAhead = Operands::kFiltersAhead;
+  static constexpr bool kFiltersAhead = Operands::kFiltersAhead, kFromPlanes = Operands::kFromPlanes;
   static constexpr bool kPhases = Operands::kPhases, kGrouped = Operands::kGrouped;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
                         kStreamed = Config::kNorm == Norm::kStreamed;
@@ -71,16 +70,16 @@ struct ConvFprop {
   // Ordinary loads take a producer more.
   static constexpr int kProducerRegisters = kFilledByWarps    ? (kConsumers == 4 ? 64 : 88)
                                             : kConsumers == 4 ? (kStreamed ? 64 : 32)
-                                            : kAlone          ? 40
+                                            : kAlone          ? (kFromPlanes ? 56 : 40)
                                             : kStreamed       ? 72
                                                               : 56;
   static constexpr int kConsumerRegisters = kFilledByWarps    ? (kConsumers == 4 ? 104 : 208)
                                             : kConsumers == 4 ? (kStreamed ? 104 : 112)
-                                            : kAlone          ? 232
+                                            : kAlone          ? (kFromPlanes ? 224 : 232)
                                             : kStreamed       ? 216
                                                               : 224;
   static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
-  static constexpr bool kWorkspace = kSplit || kExchange || Tail::kMeets;
+  static constexpr bool kWorkspace = kSplit || kExchange || Tail::kMeets || kFromPlanes;
   static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // CTAs that come and leave are counted
   static_assert(!Tail::kMeets || (!kSplit && kGroup == 0), "tiles that wait for one another are whole, and neighbours");
   template <int i>
@@ -161,7 +160,8 @@ struct ConvFprop {
       kFilledByWarps ? kProducers / 32 + !Operands::kGatherFilters : 1;  // arrivals that fill a stage
 
   using Resample = typename Tail::Resample;
-  static constexpr int kFurtherMaps = Resample::kMaps + phase_maps<Config>() + Tail::kFetch + kProducts - 1;
+  static constexpr int kFurtherMaps =
+      Resample::kMaps + phase_maps<Config>() + Tail::kFetch + kProducts - 1 + kFromPlanes;
   using HeadParams = typename Tail::HeadTile::Params;
   using Params = KernelParams<kFurtherMaps, HeadParams, typename Visitor::Params>;
   static constexpr params_layout::Layout kParams =
@@ -292,7 +292,9 @@ struct ConvFprop {
                                     u32 epoch);
 
   // The merges of segments for each tile of this CTA, in order, by `warps` warps.
-  static UNISONO_DEVICE void merge_segments(const ConvParams& p, int rank, u32 epoch, int warp, int warps);
+  template <class Beside>
+  static UNISONO_DEVICE void merge_segments(const ConvParams& p, int rank, u32 epoch, int warp, int warps,
+                                            Beside& beside);
 };
 
 }  // namespace unisono

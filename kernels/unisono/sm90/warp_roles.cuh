@@ -15,9 +15,10 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::produce(const Params& params, u8
   } else if constexpr (kGather) {
     if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
   } else {
-    if (kPrefetches > 0 ? threadIdx.x < 32 : threadIdx.x == 0) Producer<ConvFprop>::run(params, shared, barriers, rank);
+    if (kPrefetches > 0 || kFromPlanes ? threadIdx.x < 32 : threadIdx.x == 0)
+      Producer<ConvFprop>::run(params, shared, barriers, rank);
   }
-  if (kExchange && threadIdx.x >= kProducers)
+  if ((kExchange || kFromPlanes) && threadIdx.x >= kProducers)
     assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(params.fixed));
 }
 
@@ -30,6 +31,13 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::await(const ConvParams& p, u32 s
     if (threadIdx.x == 0) Producer<ConvFprop>::load_filters_ahead(p, shared, barriers, rank);
   }
   await_launches_ahead();
+}
+
+// What comes ahead of all roles: the next launch may begin, and planes are converted.
+template <class Kernel>
+UNISONO_DEVICE void open_launch(const typename Kernel::Params& params, u8* memory) {
+  admit_next_launch();
+  ConversionOf<Kernel>::ahead(params, memory);
 }
 
 template <class Config, class Visitor>
@@ -45,8 +53,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   if (threadIdx.x == 0) {  // as a function of its own it would change the order of instructions elsewhere
     if (!kGather) tma_prefetch(p.activation);
     if (!Operands::kGatherFilters) tma_prefetch(p.filter);
-    if (Tail::kStores == Stores::kTma && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
-    if (Tail::kStores == Stores::kTma && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
+    if (Tail::kByTma && Tail::Needs::kTiled > 0) tma_prefetch(p.output);
+    if (Tail::kByTma && Visitor::kSide != SideStore::kNone) tma_prefetch(p.side);
 #pragma unroll
     for (int i = 0; i < Resample::kCopies; ++i) tma_prefetch(params.further()[i]);
 #pragma unroll
@@ -75,7 +83,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
   await(p, shared, barriers, rank);
   if (kCounted && threadIdx.x == 0 && is_counted(p)) enter_launch(p.launch);
   sync_cluster();
-  admit_next_launch();
+  open_launch<ConvFprop>(params, memory);
 
   if (warpgroup == 0) {
     produce(params, memory, shared, barriers, rank);

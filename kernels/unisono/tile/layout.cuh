@@ -6,7 +6,7 @@ namespace unisono {
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
                         kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
-                        kFiltersAhead = false, kVolumes = false;
+                        kFiltersAhead = false, kVolumes = false, kFromPlanes = false;
   static constexpr int kProducts = 1;
 };
 
@@ -80,6 +80,13 @@ struct Groups : Images {
 template <class Of>
 struct FiltersAhead : Of {
   static constexpr bool kFiltersAhead = true;
+};
+
+// Operands that lie channels first, NCHW and KCRS, and are converted into the workspace: load/sm90_from_planes.cuh. The
+// PlanesToConvert is the last behind ConvParams.
+template <class Of>
+struct FromPlanes : Of {
+  static constexpr bool kFromPlanes = true;
 };
 
 }  // namespace unisono

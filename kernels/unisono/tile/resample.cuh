@@ -41,18 +41,18 @@ struct NoHeadParams {
 template <int kMaps, class Head, class Visitor>
 struct KernelParams {
   ConvParams fixed;
-  MapOr<PooledOutput> maps[kMaps];
+  MapOr<PooledOutput, PlanesToConvert> maps[kMaps];
   Head head;
   Visitor visitor;
-  UNISONO_DEVICE const MapOr<PooledOutput>* further() const { return maps; }
+  UNISONO_DEVICE const MapOr<PooledOutput, PlanesToConvert>* further() const { return maps; }
   UNISONO_DEVICE const Head* head_params() const { return &head; }
 };
 template <int kMaps, class Visitor>
 struct KernelParams<kMaps, NoHeadParams, Visitor> {
   ConvParams fixed;
-  MapOr<PooledOutput> maps[kMaps];
+  MapOr<PooledOutput, PlanesToConvert> maps[kMaps];
   Visitor visitor;
-  UNISONO_DEVICE const MapOr<PooledOutput>* further() const { return maps; }
+  UNISONO_DEVICE const MapOr<PooledOutput, PlanesToConvert>* further() const { return maps; }
   UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
 };
 template <class Head, class Visitor>
@@ -60,14 +60,14 @@ struct KernelParams<0, Head, Visitor> {
   ConvParams fixed;
   Head head;
   Visitor visitor;
-  UNISONO_DEVICE const MapOr<PooledOutput>* further() const { return nullptr; }
+  UNISONO_DEVICE const MapOr<PooledOutput, PlanesToConvert>* further() const { return nullptr; }
   UNISONO_DEVICE const Head* head_params() const { return &head; }
 };
 template <class Visitor>
 struct KernelParams<0, NoHeadParams, Visitor> {
   ConvParams fixed;
   Visitor visitor;
-  UNISONO_DEVICE const MapOr<PooledOutput>* further() const { return nullptr; }
+  UNISONO_DEVICE const MapOr<PooledOutput, PlanesToConvert>* further() const { return nullptr; }
   UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
 };
 

@@ -46,10 +46,13 @@ UNISONO_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
 
 // How outputs are stored, and where operands [m,n] lie likewise: Config::kStores.
 enum class Stores {
-  kTma,     // rows of channels, whose bytes are a multiple of 16
-  kPlain,   // rows of any number of channels, by ordinary stores
-  kPlanes,  // channels first: a plane of pixels for each
+  kTma,        // rows of channels, whose bytes are a multiple of 16
+  kPlain,      // rows of any number of channels, by ordinary stores
+  kPlanes,     // channels first: a plane of pixels for each, by ordinary stores
+  kPlanesTma,  // the same by TMA, of eights of pixels: epilogue/sm90_plane_slices.cuh
 };
+constexpr bool is_in_planes(Stores s) { return s == Stores::kPlanes || s == Stores::kPlanesTma; }
+
 // The pixels of a warpgroup's rows of the tile: which exist, and where they lie in the image.
 struct LinearRows {
   int first, end;

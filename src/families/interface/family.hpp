@@ -101,6 +101,10 @@ class Family {
   virtual void place_workspace(ParameterBytes& to, const Plan& plan, const plan::Epilogue& epilogue,
                                std::uint64_t base) const = 0;
 
+  /// Where the parameter holds tensor maps of the workspace, `ahead` bytes from its beginning: what places it has the
+  /// driver move them there.
+  virtual std::vector<Site> workspace_maps(const Plan&) const { return {}; }
+
   /// The configuration in a few words: "128x160/5+3 pingpong resident".
   virtual std::string title(const Plan& plan) const = 0;
   /// The same with the launch: "…, 104 CTAs of 384 threads, 229 KB".

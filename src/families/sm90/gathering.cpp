@@ -76,6 +76,29 @@ std::optional<plan::Refusal> beyond_volumes(const plan::ConvTask& t) {
   return beyond_im2col(v);
 }
 
+bool loads_planes(const plan::ConvTask& t) {
+  const Conv2d& c = t.conv;
+  return !beyond_conversion(t) && c.r == 1 && c.s == 1 && c.stride == Pair(1) && c.pad == Margins(0) && c.c % 8 == 0 &&
+         c.h * c.w % 8 == 0;
+}
+
+std::optional<plan::Refusal> beyond_conversion(const plan::ConvTask& t) {
+  using plan::because;
+  const Conv2d& c = t.conv;
+  if (c.layout != Layout::nchw) return because("channels last");
+  if (is_tf32(t)) return because("channels first, of f32: 16-bit types are converted to channels last by the launch");
+  if (t.transposed) return because("channels first, of a transposed convolution");
+  if (c.groups != 1)
+    return because(fmt::format(
+        "channels first, in {} groups of channels: one group is converted to channels last by the launch", c.groups));
+  if (!halo_tiles_reach(c))
+    for (int i = 0; i < 2; ++i)
+      if (auto refusal = beyond_im2col(c, i)) return because("channels first, with " + refusal->first());
+  return std::nullopt;
+}
+
+std::int64_t converted_channels(const Conv2d& c) { return (c.c + 7) / 8 * 8; }
+
 std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   using plan::because;
   const Conv2d& c = t.conv;
@@ -85,7 +108,7 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
     return because(refusal ? "a transposed convolution, not by parity phases: " + refusal->first()
                            : "a transposed convolution");
   }
-  if (c.layout == Layout::nchw) return because("channels first");
+  if (c.layout == Layout::nchw) return beyond_conversion(t);
   if (c.groups != 1) return because(fmt::format("{} groups of channels", c.groups));
   const std::int64_t unit = unit_of(t);
   const auto odd = [&](const char* what, std::int64_t count) {

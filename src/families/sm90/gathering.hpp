@@ -24,12 +24,24 @@ struct Gathering {
   bool operator==(const Gathering&) const = default;
 };
 
-/// tma: rows of channels whose bytes are multiples of 16; plain: of any number of channels; planes: channels
-/// first.
-enum class Stores : std::uint8_t { tma, plain, planes };
+/// tma: rows of channels whose bytes are multiples of 16; plain: of any number of channels; planes: channels first, by
+/// ordinary stores; planes_tma: the same by TMA, of eights of pixels.
+enum class Stores : std::uint8_t { tma, plain, planes, planes_tma };
+
+/// Results leave by TMA.
+constexpr bool by_tma(Stores stores) { return stores == Stores::tma || stores == Stores::planes_tma; }
 
 /// Why no kernel that loads by TMA serves the operands; nothing: some may.
 std::optional<plan::Refusal> why_gathered(const plan::ConvTask& task);
+
+/// Images and filters that lie channels first, NCHW and KCRS. Either TMA loads the image's planes as they lie, boxes of
+/// 64 pixels by channels: where every output pixel is a product of its own input pixel.
+bool loads_planes(const plan::ConvTask& task);
+/// Or the launch converts both into its workspace, NHWC and KRSC of multiples of 8 channels, where TMA loads them
+/// (kernels/unisono/load/sm90_from_planes.cuh): why it does not; nothing: it may.
+std::optional<plan::Refusal> beyond_conversion(const plan::ConvTask& task);
+/// Channels of what is converted.
+std::int64_t converted_channels(const Conv2d& conv);
 
 /// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); nothing: they can.
 std::optional<plan::Refusal> beyond_im2col(const Conv2d& conv, int axis);
@@ -54,6 +66,7 @@ void add_group_tiles(const Conv2d& conv, std::set<int>& widths);
 
 Gathering gathering_of(const plan::ConvTask& task);
 
+/// How results are stored whatever the plan: of planes, some plans have TMA.
 Stores stores_of(const plan::ConvTask& task);
 
 }  // namespace unisono::families::sm90

@@ -78,7 +78,7 @@ int ConvConfig::resampled_maps() const {
 
 int ConvConfig::further_maps() const {
   return (by_parity() ? params_layout::kPhaseMaps : resampled_maps()) + features.fetch.value_or(0) + operands.products -
-         1;
+         1 + operands.converted;
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -51,6 +51,7 @@ struct Operands {
   /// Channels and filters of a group, of which a tile has several; 0: there is one group, or a tile is of one.
   int group_channels = 0, group_filters = 0;
   bool grouped() const { return group_channels > 0; }
+  bool converted = false;  ///< channels first, the image and the filters: the launch converts them into its workspace
   bool operator==(const Operands&) const = default;
 };
 
@@ -92,8 +93,8 @@ struct ConvConfig {
   bool filled_by_warps() const { return gathered() || window(); }
   /// TMA loads the filters, of which every image has the same ones.
   bool tma_loads_filters() const {
-    return !filled_by_warps() && !operands.grouped() && !operands.batched && operands.products == 1 &&
-           !loads(Im2colTile::Box::voxels);
+    return !filled_by_warps() && !operands.converted && !operands.grouped() && !operands.batched &&
+           operands.products == 1 && !loads(Im2colTile::Box::voxels);
   }
   /// Activations have a ring of stages of their own, which TMA fills.
   bool two_rings() const { return halo() || schedule.stationary; }
@@ -115,7 +116,7 @@ struct ConvConfig {
   int atom_k() const { return std::min(tile.k, static_cast<int>(128 / size_of(element))); }
   int atoms() const { return tile.k / atom_k(); }
   /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, or of phases of the output,
-  /// then of fetched operands, then of a dual product's second filter. See
+  /// then of fetched operands, then of a dual product's second filter, or the PlanesToConvert. See
   /// kernels/unisono/params/sm90_kernel_params.cuh.
   int further_maps() const;
   int resampled_maps() const;

@@ -6,8 +6,10 @@
 #include "families/sm90/cost.hpp"
 #include "families/sm90_conv/cost_constants.hpp"
 #include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/planes_cost.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/streaming.hpp"
+#include "families/sm90_conv/timed_tiles.hpp"
 #include "unisono/params/sm90_group_slices.cuh"
 
 namespace unisono::families::sm90_conv {
@@ -156,6 +158,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   t.main = c.gathered() && c.gathered()->direct ? static_cast<double>(problem.depth()) * elements * k.direct
                                                 : steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile.n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0);
+  element += planes_clk(c, problem);
   if (const int fetched = c.features.fetch.value_or(0); fetched > 0) {
     element -= (k.tensor - k.fetched) * fetched;
     t.epilogue += k.refill_clk * (stores_per_tile(c) - c.features.store_buffers);
@@ -208,18 +211,6 @@ double cta_clk(const ConvPlan& p, const TileClocks& t, double tiles) {
   return start + tiles * period + std::min(main, quiet * t.epilogue) + t.drain;
 }
 
-/// Tiles and orders that have been timed; the others bear the risk of what the model does not know.
-bool measured(const ConvConfig& c) {
-  const auto is = [&](int m, int n) { return c.tile.m == m && c.multiplied_n() == n; };
-  const bool pingpong2 = c.schedule.order == sm90::Order::pingpong2;
-  if (c.schedule.consumer_groups() == 1)
-    return is(128, 80) || is(256, 80) || is(128, 96) || is(128, 128) || is(128, 160) || is(256, 128) ||
-           (c.meets() && (is(128, 192) || is(128, 256)));
-  if (c.schedule.swap) return !pingpong2 && (is(128, 128) || (c.two_dimensional() && is(256, 64)));
-  return is(128, 128) || is(256, 64) || (is(128, 160) && !pingpong2) ||
-         (is(64, 256) && !pingpong2 && (c.two_dimensional() || c.meets()));
-}
-
 /// Im2col in shared memory, and tiles of several groups: of the filters, which come once, ahead of the first tile.
 double filters_clk(const ConvConfig& c) {
   if (c.operands.grouped())
@@ -261,16 +252,19 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
   const ConvConfig& c = p.config;
   const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
   const TileClocks t = tile_clocks(p, problem);
-  const double clk = cta_clk(p, t, std::ceil(items / clusters)) + filters_clk(c);
+  const ConversionTimes converted = conversion_times(p, problem, device);
+  const double clk = cta_clk(p, t, std::ceil(items / clusters)) + filters_clk(c) + converted.beside_clk;
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *
                           c.multiplied_n() * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
-  const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p));
+  const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p)) +
+                        converted.written / device.memory_tbps * 1e-6;
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
   const bool ragged = c.meets() && c.tile.n % 64 != 0;
-  return (sm90::soft_max({clocks, power, memory}) + order) * (measured(c) ? 1.0 : k.unmeasured) *
-         (c.atoms() > 1 ? k.deep : 1.0) * (ragged ? k.ragged_rows : 1.0) * pair(c);
+  return (sm90::soft_max({clocks, power, memory, k.launch_us + converted.beside_us}) + order + converted.ahead_us) *
+         (was_timed(c) ? 1.0 : k.unmeasured) * (c.atoms() > 1 ? k.deep : 1.0) * (ragged ? k.ragged_rows : 1.0) *
+         pair(c);
 }
 
 }  // namespace unisono::families::sm90_conv

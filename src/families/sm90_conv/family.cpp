@@ -12,6 +12,7 @@
 #include "families/sm90_conv/cost.hpp"
 #include "families/sm90_conv/generate.hpp"
 #include "families/sm90_conv/parameters.hpp"
+#include "families/sm90_conv/planes.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -65,7 +66,9 @@ class Sm90Conv final : public Family {
   void place_workspace(ParameterBytes& to, const Plan& plan, const plan::Epilogue& epilogue,
                        std::uint64_t base) const override {
     sm90_conv::place_workspace(to.at<ConvParams>(), own(plan), epilogue, base);
+    place_converted(to, own(plan), base);
   }
+  std::vector<Site> workspace_maps(const Plan& plan) const override { return converted_maps(own(plan)); }
 
   std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
   std::string describe(const Plan& plan) const override { return sm90_conv::describe(own(plan)); }

@@ -8,6 +8,14 @@
 
 namespace unisono::families::sm90_conv {
 
+// Planes by TMA: kernels/unisono/epilogue/sm90_plane_slices.cuh. Rows of a plane are of multiples of 16 bytes, and four
+// matrices of a slice are written at once; a quarter that TMA swizzles is eight rows of 128 bytes, or sixteen.
+sm90::Stores stores_for(const ConvConfig& c, const sm90::ConvProblem& p) {
+  const sm90::Stores stores = sm90::stores_of(p.task);
+  if (stores != sm90::Stores::planes || c.tile.n % (c.two_dimensional() ? 16 : 32) != 0) return stores;
+  return (c.two_dimensional() ? p.extents.width : p.pixels()) % 8 == 0 ? sm90::Stores::planes_tma : stores;
+}
+
 std::optional<plan::Refusal> refuse_head(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.head != p.head) return sm90::unfit("head: not as the epilogue says");
   if (!c.features.head.any()) return {};
@@ -16,7 +24,7 @@ std::optional<plan::Refusal> refuse_head(const ConvConfig& c, const sm90::ConvPr
   if (c.by_parity()) return sm90::unfit("head: pixels of a phase; only tiles of whole pixels are multiplied again");
   if (c.features.stores != sm90::Stores::tma)
     return sm90::unfit("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
-                       c.features.stores == sm90::Stores::planes ? "planes" : "rows");
+                       c.features.stores == sm90::Stores::plain ? "rows" : "planes");
   if (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1)
     return sm90::unfit("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
                        c.tile.n, c.schedule.cluster.n, p.extents.cols);
@@ -33,7 +41,7 @@ std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::
   if (c.features.stores != sm90::Stores::tma)
     return sm90::unfit(
         "pooled or upsampled stores: {} output channels in {}; only rows of a multiple of 8 go through TMA",
-        p.extents.cols, c.features.stores == sm90::Stores::planes ? "planes" : "rows");
+        p.extents.cols, c.features.stores == sm90::Stores::plain ? "rows" : "planes");
   if (r.pooled && !c.two_dimensional())
     return sm90::unfit(
         "pooled: im2col tiles; windows of 2x2 pixels lie in halo tiles only, which take stride 1 and "

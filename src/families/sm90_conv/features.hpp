@@ -27,4 +27,7 @@ bool sensible_products(const ConvConfig& config, const sm90::ConvProblem& proble
 /// EpilogueFeatures::moments for a tile of this width: channels that no boundary divides.
 int moments_unit(const sm90::ConvProblem& problem, int tile_n);
 
+/// How results of the configuration's tiles are stored.
+sm90::Stores stores_for(const ConvConfig& config, const sm90::ConvProblem& problem);
+
 }  // namespace unisono::families::sm90_conv

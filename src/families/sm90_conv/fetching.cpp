@@ -18,7 +18,7 @@ constexpr int most_buffers = 32;  ///< a warp's: a bit of a word holds each one'
 
 /// What keeps a configuration from fetching anything, whatever the operands; nothing: it can.
 std::optional<plan::Refusal> beyond_fetching(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (c.features.stores != sm90::Stores::tma)
+  if (!by_tma(c.features.stores))
     return plan::because("results leave by ordinary stores, operands come by ordinary loads");
   if (c.by_parity()) return plan::because("rows of a parity phase are every second pixel of every second image row");
   if (c.mode() == sm90::NormMode::streamed) return plan::because("streamed, the staging buffers hold tiles that wait");

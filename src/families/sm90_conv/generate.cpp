@@ -84,7 +84,13 @@ std::string im2col_smem_text(const Im2colWindow& u) {
 }
 
 std::string_view stores_name(sm90::Stores stores) {
-  return stores == sm90::Stores::tma ? "kTma" : stores == sm90::Stores::plain ? "kPlain" : "kPlanes";
+  switch (stores) {
+    case sm90::Stores::tma: return "kTma";
+    case sm90::Stores::plain: return "kPlain";
+    case sm90::Stores::planes: return "kPlanes";
+    case sm90::Stores::planes_tma: return "kPlanesTma";
+  }
+  throw InternalError("a way of storing without a name");
 }
 
 std::string resample_text(const plan::Resampling& r) {
@@ -104,8 +110,10 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
   if (c.gathered()) return gathered_text(c);
   if (c.window()) return im2col_smem_text(*c.window());
   const auto text = [&](const std::string& type, std::string_view about) {
-    const bool ahead = filters_ahead && c.tma_loads_filters();
-    return fmt::format("    using Operands = {}{}{};{}\n", ahead ? "FiltersAhead<" : "", type, ahead ? ">" : "", about);
+    const std::string_view of = c.operands.converted                     ? "FromPlanes<"
+                                : filters_ahead && c.tma_loads_filters() ? "FiltersAhead<"
+                                                                         : "";
+    return fmt::format("    using Operands = {}{}{};{}\n", of, type, of.empty() ? "" : ">", about);
   };
   if (c.by_parity()) return text("Phases", "");
   if (c.operands.grouped())

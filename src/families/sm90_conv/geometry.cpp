@@ -38,6 +38,7 @@ Checked product(const auto&... factors) {
 /// Input channels that are multiplied for a tile: all, or those of its groups.
 std::int64_t channels_of(const ConvConfig& c, const sm90::ConvProblem& problem) {
   const Operands& o = c.operands;
+  if (o.converted) return sm90::converted_channels(problem.conv);
   return o.grouped() ? std::max<std::int64_t>(1, c.tile.n / o.group_filters) * o.group_channels : problem.conv.c;
 }
 
@@ -105,6 +106,14 @@ void lay_out_rows(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::Co
                      product(p.images, p.slots_per_image, across + 1, c.tile.m / c.schedule.warpgroups(), entry_bytes));
 }
 
+/// What planes are converted to, and the units' flags. The bytes of an image are bounded by refuse_problem().
+void lay_out_converted(Narrowing& to, Workspace& w, const ConvPlan& p, const Conv2d& conv) {
+  const std::int64_t channels = sm90::converted_channels(conv);
+  w.image = take(to, w.bytes, product(conv.n, conv.h * conv.w, channels, 2));
+  w.filter = take(to, w.bytes, product(conv.k, conv.r * conv.s, channels, 2));
+  w.converted = take(to, w.bytes, product(p.conversion.units - p.conversion.ahead + p.ctas, 4));
+}
+
 Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
@@ -114,6 +123,7 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
   if (w.bytes == 0 && !p.cooperative) return w;
   w.exits = take(to, w.bytes, product(8));  // CTAs that left; in checked builds those that came, too
   if (!p.cooperative) return w;
+  if (c.operands.converted) lay_out_converted(to, w, p, problem.conv);
   if (exchanges(c.mode())) {
     const Checked row = product(p.images, problem.extents.cols / c.unit(), entries_of(c.floats()), entry_bytes);
     w.slots = take(to, w.bytes, row * p.slots_per_image);
@@ -125,6 +135,37 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
     w.partials = take(to, w.bytes, product(parts, c.tile.m / c.schedule.warpgroups(), c.tile.n, 4));
   }
   return w;
+}
+
+/// Units of planes that are converted (kernels/unisono/load/sm90_from_planes.cuh): those that the first tiles of all
+/// consumer groups read come ahead of all else. Beyond them, a spare warp is as far ahead as two rounds of tiles.
+void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem) {
+  const Conv2d& c = problem.conv;
+  Conversion& v = p.conversion;
+  const std::int64_t blocks = divide_up(sm90::converted_channels(c), kConvertedChannels),
+                     bands = divide_up(c.h * c.w, kConvertedPixels);
+  // Tiles that read an image for the first time
+  const std::int64_t across = p.config.streamed() && p.config.streamed()->by_channels ? 1 : p.tiles_n,
+                     image = p.tiles_m * across;
+  v.blocks = to.as<int>("blocks of input channels", blocks), v.bands = to.as<int>("bands of an image", bands);
+  v.filter_pieces = to.as<int>("pieces of a filter", divide_up(c.c, kConvertedFilterChannels));
+  v.filter_units = to.as<int>(Checked("units of filters", c.k) * v.filter_pieces);
+  v.units = to.as<int>(Checked("units of planes", bands) * blocks * c.n + v.filter_units);
+  const std::int64_t under_way =
+                         std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups() / p.splits,
+                     whole = under_way / image;
+  const double rest =
+      std::min(1.0, 1.1 * static_cast<double>(under_way - whole * image + 2 * across) / static_cast<double>(image));
+  const double ahead = (static_cast<double>(whole) + rest) * static_cast<double>(bands * blocks) + v.filter_units;
+  v.ahead = static_cast<int>(std::min(ahead, static_cast<double>(v.units)));
+  // Streamed, a spare warp that has columns for a tile also waits until the consumer group has used those of its tile
+  // before. If all its tiles of an image have the same, that is while it multiplies the former's image; else later.
+  const std::int64_t groups = std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups();
+  const bool alike = !p.config.streamed() || p.config.streamed()->by_channels || groups % p.tiles_n == 0;
+  const double rounds = 2.0 * static_cast<double>(under_way) / static_cast<double>(image);
+  v.units_ahead =
+      alike ? static_cast<int>(std::min(rounds * static_cast<double>(bands * blocks) + 1, static_cast<double>(v.units)))
+            : v.units;
 }
 
 /// CTAs, threads and splits, once the tiles are known.
@@ -141,7 +182,10 @@ void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem
                      clusters = std::max(step, clusters_in_flight(config, p.tiles_n, device)),  // fewer are refused
       rounds = divide_up(items_of(p), clusters);
   p.ctas = to.as<int>(Checked("CTAs", divide_up(divide_up(items_of(p), rounds), step)) * step * cluster_ctas(config));
-  p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode());
+  p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode()) || config.operands.converted;
+  if (!config.operands.converted) return;
+  if (rounds == 1) p.ctas = static_cast<int>(clusters) * cluster_ctas(config);  // those without a tile convert
+  lay_out_conversion(to, p, problem);
 }
 
 }  // namespace
@@ -180,7 +224,7 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   if (to.beyond()) return sm90::unfit("size: {}", *to.beyond());
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_ctas(config);
-  p.pitched_image = !config.gathered(),
+  p.pitched_image = !config.gathered() && problem.conv.layout == Layout::nhwc,
   p.pitched_output = config.features.stores == sm90::Stores::tma && !(config.streamed() && config.streamed()->wide);
   p.made_for_groups = config.operands.grouped() || (problem.conv.groups > 1 && config.gathered() &&
                                                     config.gathered()->vectors && !config.gathered()->direct);

@@ -66,10 +66,10 @@ int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budg
 }
 
 std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
-  const int budget = c.schedule.order == sm90::Order::pingpong2 ? (c.filled_by_warps() ? 104 : 112)
-                     : c.filled_by_warps()                      ? 208
-                     : normalises(c.mode())                     ? 224
-                                                                : 232;
+  const int budget = c.schedule.order == sm90::Order::pingpong2     ? (c.filled_by_warps() ? 104 : 112)
+                     : c.filled_by_warps()                          ? 208
+                     : normalises(c.mode()) || c.operands.converted ? 224
+                                                                    : 232;
   const int reserve = epilogue_registers(c, p, budget),
             accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.multiplied_n() / 2;
   if (accumulators + reserve > budget)
@@ -172,9 +172,19 @@ std::optional<plan::Refusal> check_loads(const ConvConfig& c, const sm90::ConvPr
     } else if (p.conv.groups > 1 && group % c.tile.n != 0)
       return unfit("gather: {} channels a tile; a divisor of a group's {}", c.tile.n, group);
   }
-  if (c.mode() == sm90::NormMode::streamed && c.features.stores != sm90::Stores::tma)
-    return unfit("streamed: values wait in the output, which only rows of a multiple of 8 channels have room for");
+  if (c.mode() == sm90::NormMode::streamed && !by_tma(c.features.stores))
+    return unfit(
+        "streamed: values wait in the output, which only rows of a multiple of 8 channels have room for, or planes of "
+        "a multiple of 8 pixels (of halo tiles, image rows) in tiles of a multiple of 32 channels");
   return {};
+}
+
+/// kernels/unisono/load/sm90_from_planes.cuh.
+std::optional<plan::Refusal> check_conversion(const ConvConfig& c) {
+  if (!c.operands.converted || c.schedule.order != sm90::Order::pingpong2) return {};
+  return unfit(
+      "order: pingpong2, of planes that the launch converts; beside four consumer warpgroups those warps have too "
+      "few registers");
 }
 
 std::optional<plan::Refusal> check_split(const ConvConfig& c) {
@@ -252,9 +262,9 @@ std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvP
   const int stores = stores_per_tile(c) * (c.streamed() ? c.streamed()->planes() : 1);
   if (c.mode() == sm90::NormMode::streamed && c.features.store_buffers != stores)
     return unfit("streamed: {} store buffers; all {} slices of a tile wait in them", c.features.store_buffers, stores);
-  if (c.schedule.swap && c.features.store_buffers < std::min(2, stores))
-    return unfit(
-        "store buffers: 1; with swapped operands four warps write one while the one before is stored, which takes 2");
+  if (writes_together(c) && c.features.store_buffers < std::min(2, stores))
+    return unfit("store buffers: 1; {} four warps write one while the one before is stored, which takes 2",
+                 c.schedule.swap ? "with swapped operands" : "channels first");
   if (c.features.store_buffers < 1 || c.features.store_buffers > stores)
     return unfit("store buffers: {}; 1 to the {} slices of a tile", c.features.store_buffers, stores);
   ConvConfig two = c;
@@ -277,8 +287,9 @@ std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvP
 
 std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d) {
   for (const std::optional<plan::Refusal>& refusal :
-       {check_tile(c), check_cluster(c, d), check_loads(c, p), refuse_products(c, p), check_split(c),
-        check_stationary(c, p), check_mode(c, p), refuse_resampling(c, p), refuse_fetch(c, p), refuse_head(c, p)})
+       {check_tile(c), check_cluster(c, d), check_loads(c, p), refuse_products(c, p), check_conversion(c),
+        check_split(c), check_stationary(c, p), check_mode(c, p), refuse_resampling(c, p), refuse_fetch(c, p),
+        refuse_head(c, p)})
     if (refusal) return refusal;
   if (auto refusal = check_registers(c, p)) return refusal;
   return check_memory(c, p, d);

@@ -7,6 +7,7 @@
 
 #include "families/sm90/fetchable.hpp"
 #include "families/sm90/parameters.hpp"
+#include "families/sm90_conv/planes.hpp"
 #include "families/sm90_conv/tensor_maps.hpp"
 #include "plan/refusal.hpp"
 
@@ -34,7 +35,7 @@ Steps steps_of(const plan::ConvTask& t) {
 int narrow(std::int64_t x) { return static_cast<int>(x); }
 
 bool windows_by_lines(const ConvConfig& c) { return c.window() && !c.window()->by_pixels(); }
-bool stores_plainly(const ConvConfig& c) { return c.features.stores != sm90::Stores::tma; }
+bool stores_plainly(const ConvConfig& c) { return !by_tma(c.features.stores); }
 bool is_wide(const ConvConfig& c) { return c.streamed() && c.streamed()->wide; }
 
 class Filling {
@@ -126,8 +127,9 @@ void Filling::head() {
 
 void Filling::check_pitches() const {
   const ConvConfig& c = plan_.config;
-  const bool image = (c.gathered() || windows_by_lines(c)) && at_.activation_pitch != 0,
-             output = (stores_plainly(c) || is_wide(c)) && at_.output_pitch != 0;
+  const bool image = (c.gathered() || windows_by_lines(c) || task_.conv.layout == Layout::nchw) &&
+                     at_.activation_pitch != 0,
+             output = (c.features.stores != sm90::Stores::tma || is_wide(c)) && at_.output_pitch != 0;
   if (!image && !output) return;
   throw plan::Refused(plan::because(fmt::format(
       "the {} was given pixels {} elements apart, and {}: make a dense copy", output ? "output" : "image",
@@ -138,8 +140,9 @@ void Filling::check_pitches() const {
 }
 
 void Filling::operands() {
-  MapShapes shapes = map_shapes(task_, plan_);
   const ConvConfig& c = plan_.config;
+  if (c.operands.converted) return fill_converted(to_, task_, plan_, at_);
+  MapShapes shapes = map_shapes(task_, plan_);
   const bool whole_lines = c.window() && c.window()->by_lines() && at_.activation_pitch == 0;
   if (c.window()) shapes.activation = window_shape(task_.conv, c, whole_lines);
   const auto apart = [](MapShape& m, std::int64_t step) {  // images, and products' filters, are the last extent

@@ -107,6 +107,34 @@ std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
   return {};
 }
 
+std::string_view text_of(sm90::Stores stores) {
+  switch (stores) {
+    case sm90::Stores::tma: return "";
+    case sm90::Stores::plain: return " plain stores";
+    case sm90::Stores::planes: return " planes by elements";
+    case sm90::Stores::planes_tma: return " planes";
+  }
+  return "";
+}
+
+/// Lines on what is channels first; none where nothing is.
+std::string reason_of_planes(const ConvPlan& plan) {
+  const ConvConfig& c = plan.config;
+  std::string text;
+  if (c.operands.converted)
+    text += fmt::format(
+        "planes: the launch converts the image and the filters to channels last, into {} of its workspace: {} of {} "
+        "units "
+        "of 64 pixels by 64 channels ahead of the first tiles, the others beside the multiplication\n",
+        kilobytes(plan.workspace.converted - plan.workspace.image), plan.conversion.ahead, plan.conversion.units);
+  if (c.features.stores == sm90::Stores::planes)
+    text += fmt::format("stores: planes by elements: {}\n",
+                        c.tile.n % 32 != 0
+                            ? fmt::format("{} channels a tile; TMA takes multiples of 32, of halo tiles 16", c.tile.n)
+                            : "TMA takes planes of multiples of 8 pixels, of halo tiles rows of these");
+  return text;
+}
+
 }  // namespace
 
 std::string to_string(const ConvConfig& c) {
@@ -132,6 +160,7 @@ std::string to_string(const ConvConfig& c) {
     text += " by parity";
   else if (c.columns_b())
     text += " B(k,n)";
+  if (c.operands.converted) text += " converted";
   if (c.operands.batched) text += " batched";
   if (c.operands.products > 1) text += " dual";
   if (c.operands.grouped()) text += fmt::format(" groups {}x{}", c.operands.group_channels, c.operands.group_filters);
@@ -139,8 +168,7 @@ std::string to_string(const ConvConfig& c) {
     text += " direct";
   else if (c.gathered())
     text += c.gathered()->filters ? " gather all" : " gather";
-  if (c.features.stores != sm90::Stores::tma)
-    text += c.features.stores == sm90::Stores::plain ? " plain stores" : " planes";
+  text += text_of(c.features.stores);
   if (c.window()) text += " im2col_smem";
   if (c.features.resampling.any()) text += " " + to_string(c.features.resampling);
   if (c.features.fetch.value_or(0) > 0)
@@ -163,9 +191,12 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
   if (c.element == DType::tf32) text += "products: of tf32 (f32 operands without their last 13 bits), added in f32\n";
   text += fmt::format(
       "loads: {}\n",
-      c.gathered()                        ? ordinary_loads(task, *c.gathered())
-      : c.window()                        ? im2col_windows(*c.window(), c)
-      : c.loads(Im2colTile::Box::columns) ? std::string("boxes of 64 columns of A")
+      c.gathered() ? ordinary_loads(task, *c.gathered())
+      : c.window() ? im2col_windows(*c.window(), c)
+      : c.loads(Im2colTile::Box::columns)
+          ? std::string(task.conv.layout == Layout::nchw
+                            ? "boxes of 64 pixels of planes, which are multiplied as they lie"
+                            : "boxes of 64 columns of A")
       : c.halo()
           ? fmt::format("halo tiles 8 pixels wide with a halo of {} image rows and {} pixels, one for all filter taps",
                         c.halo()->halo_h, c.halo()->halo_w) +
@@ -174,6 +205,7 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
       : c.loads(Im2colTile::Box::voxels) ? std::string("im2col tiles that run through the planes of a volume, one for "
                                                        "every filter tap")
                                          : std::string("im2col tiles, one for every filter tap"));
+  text += reason_of_planes(plan);
   if (c.operands.products > 1)
     text += fmt::format(
         "products: two of the same A; {} columns of either B side by side in a stage, one matrix "

@@ -64,7 +64,7 @@ shared_layout::CtaShape cta_of(const ConvConfig& c, const plan::VisitorShape& v)
           .second_pass = second_pass(c),
           .per_consumer_group = shared_layout::second_pass_group(v.columns_after, c.tile.n, 4 * c.floats()),
           .own = shared_layout::second_pass_own(c.tile.n, c.features.store_buffers),
-          .fetch_barriers = shared_layout::fetch_barriers(fetched(c), c.schedule.swap, c.features.store_buffers),
+          .fetch_barriers = shared_layout::fetch_barriers(fetched(c), writes_together(c), c.features.store_buffers),
           .windows = window ? c.activation_stages() : 0,
           .window = window ? static_cast<shared_layout::Bytes>(window->window_bytes(c.tile.m)) : 0,
           .table = c.gathered() ? shared_layout::Bytes{c.tile.m} * shared_layout::kGatheredRow : 0};
@@ -77,6 +77,8 @@ int slice_channels(int tile_n) { return shared_layout::slice_channels(tile_n); }
 int stores_per_tile(const ConvConfig& config) {
   return config.tile.m / config.schedule.warpgroups() / 64 * (config.tile.n / slice_channels(config.tile.n));
 }
+
+bool writes_together(const ConvConfig& c) { return c.schedule.swap != (c.features.stores == sm90::Stores::planes_tma); }
 
 std::size_t activation_stage_bytes(const ConvConfig& c) { return static_cast<std::size_t>(stage_of(c).a); }
 

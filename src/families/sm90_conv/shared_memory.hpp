@@ -15,6 +15,9 @@ int slice_channels(int tile_n);
 /// Slices that a warp stores for one tile.
 int stores_per_tile(const ConvConfig& config);
 
+/// All four warps of a warpgroup write to each slice: with swapped operands, or without where the result is planes.
+bool writes_together(const ConvConfig& config);
+
 /// Bytes of one stage of activations, and of filters.
 std::size_t activation_stage_bytes(const ConvConfig& config);
 std::size_t filter_stage_bytes(const ConvConfig& config);

@@ -69,7 +69,7 @@ std::vector<int> depths(const sm90::ConvProblem& p, sm90::Load load, const Im2co
 
 std::vector<sm90::Load> loads(const sm90::ConvProblem& p) {
   if (p.task.phases) return {sm90::Load::halo};
-  if (p.task.volume) return {sm90::Load::im2col};
+  if (p.task.volume || sm90::loads_planes(p.task)) return {sm90::Load::im2col};
   std::vector<sm90::Load> list;
   if (p.gathered) list.push_back(sm90::Load::gather);
   if (!p.gathered || p.group_tiles) list.insert(list.end(), {sm90::Load::halo, sm90::Load::im2col});
@@ -127,11 +127,14 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::Fixed
       !fixed.load)
     return false;
   if (c.filled_by_warps() && c.schedule.cluster.ctas() > 1 && !fixed.cluster_m) return false;
+  if (p.conv.layout == Layout::nchw && !p.gathered && !c.gathered() && !sm90::loads_planes(p.task) &&
+      c.schedule.order == sm90::Order::pingpong2 && !fixed.order)
+    return false;
   if (c.window() && ((c.schedule.split && !fixed.split) || (c.tile.n < p.extents.cols && !fixed.tile_n))) return false;
   if (c.gathered() && c.gathered()->direct && (c.schedule.swap || c.schedule.split || c.tile.k != p.line_depth()) &&
       !(fixed.swap || fixed.split || fixed.tile_k))
     return false;
-  if (c.mode() == sm90::NormMode::streamed && sm90::stores_of(p.task) != sm90::Stores::tma && !fixed.mode) return false;
+  if (c.mode() == sm90::NormMode::streamed && !by_tma(stores_for(c, p)) && !fixed.mode) return false;
   if (c.tile.m / c.schedule.warpgroups() < 64 && !(fixed.tile_m && fixed.order)) return false;
   if (c.schedule.swap &&
       (c.tile.n % 64 != 0 || c.mode() == sm90::NormMode::rows || c.mode() == sm90::NormMode::general) &&
@@ -177,10 +180,10 @@ void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
     halo->halo_h = reach(p.conv.r, p.conv.dilation[0]), halo->halo_w = reach(p.conv.s, p.conv.dilation[1]);
     halo->by_parity = p.task.phases;
   } else if (auto* im2col = std::get_if<Im2colTile>(&loader)) {
-    im2col->box = p.task.volume                          ? Box::voxels
-                  : p.task.columns_a                     ? Box::columns
-                  : is_product(p.conv) && !p.group_tiles ? Box::rows
-                                                         : Box::pixels;
+    im2col->box = p.task.volume                                    ? Box::voxels
+                  : p.task.columns_a || sm90::loads_planes(p.task) ? Box::columns
+                  : is_product(p.conv) && !p.group_tiles           ? Box::rows
+                                                                   : Box::pixels;
   }
 }
 
@@ -215,8 +218,10 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
 void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed) {
   c.element = p.element_bytes() == 4 ? DType::tf32 : p.conv.dtype_x;
   finish_loader(c.loader, p);
+  c.operands.converted =
+      p.conv.layout == Layout::nchw && (c.halo() || (c.im2col() && !c.loads(Im2colTile::Box::columns)));
   c.statistics = finished_statistics(c, p, fixed);
-  c.features.stores = sm90::stores_of(p.task), c.features.resampling = p.resampling, c.features.head = p.head;
+  c.features.stores = stores_for(c, p), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);
   c.features.store_buffers = fixed.store_buffers.value_or(buffers(c));
   c.schedule.group = fixed.group.value_or(rows_in_a_group(c, p, d));

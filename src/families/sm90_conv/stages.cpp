@@ -88,7 +88,7 @@ constexpr std::int64_t least_lead = 3;
 int buffers(const ConvConfig& c) {
   const int stores = stores_per_tile(c);
   if (const StreamedStatistics* s = c.streamed()) return stores * s->planes();
-  const int least = c.schedule.swap || c.schedule.order == sm90::Order::pingpong ? 2 : 1,
+  const int least = writes_together(c) || c.schedule.order == sm90::Order::pingpong ? 2 : 1,
             slice = slice_channels(c.tile.n);
   // Narrow slices of resident tiles leave as many at a time as have 64 channels, while as many are written
   const bool together = c.mode() == sm90::NormMode::resident && !c.schedule.swap && slice < 64;
@@ -110,7 +110,7 @@ void choose_stages(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device
 }
 
 bool choose_buffers(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, const sm90::FixedFields& fixed) {
-  const int least = c.schedule.swap ? std::min(2, stores_per_tile(c)) : 1;
+  const int least = writes_together(c) ? std::min(2, stores_per_tile(c)) : 1;
   bool enough = false;
   for (int buffers = std::min(32, stores_per_tile(c)); buffers >= least && !enough; --buffers) {
     c.features.store_buffers = fixed.store_buffers.value_or(buffers);

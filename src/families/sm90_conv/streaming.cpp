@@ -55,6 +55,12 @@ std::optional<plan::Refusal> refuse_streamed(const ConvConfig& c, const sm90::Co
         "spill: f32, {} channels in slices of {}; the halves of an element wait side by side where slices are "
         "whole",
         p.extents.cols, slice);
+  if (c.features.stores == sm90::Stores::planes_tma && (p.second_pass || p.placed))
+    return unfit(
+        "streamed: channels first, {}; a second pass over planes has one or two results of 16 bits, computed from "
+        "channels and operands [m,n] that lie as the result does",
+        p.placed ? "of operands [m,n] that lie otherwise"
+                 : "of an epilogue with results of f32, values of rows, effects or stored reductions");
   if (c.schedule.swap && p.visitor.folds_ahead)
     return unfit(
         "swap: reductions of values ahead of the normalisation; a thread has neighbouring channels of its rows only if "

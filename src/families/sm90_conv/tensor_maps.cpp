@@ -57,7 +57,7 @@ MapShape activation_shape(const plan::ConvTask& task, const ConvPlan& plan) {
   if (k.loads(Im2colTile::Box::rows))
     return tiled(3, {u64(c.c), u64(plan.rows), u64(plan.images), 1}, {u32(k.atom_k()), u32(k.tile.m), 1, 1}, bytes);
   if (k.loads(Im2colTile::Box::columns))
-    return tiled(3, {u64(c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile.k), 1, 1});
+    return tiled(3, {u64(c.h * c.w), u64(c.c), u64(c.n), 1}, {box_columns, u32(k.tile.k), 1, 1});
   const std::array<std::uint64_t, 5> extents{u64(c.c), u64(c.w), u64(c.h), u64(c.n)};
   if (k.window()) return window_shape(c, k, k.window()->by_lines());
   const auto [top, left, bottom, right] = c.pad;
@@ -74,10 +74,22 @@ MapShape activation_shape(const plan::ConvTask& task, const ConvPlan& plan) {
   return m;
 }
 
+// Channels first: a quarter of a slice's channels, of 64 consecutive pixels, or of 8 pixels of 8 image rows.
+MapShape planes_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
+  const std::uint32_t channels = u32(slice_channels(plan.config.tile.n) / 4);
+  const std::uint64_t plane = u64(e.rows_per_image()) * 2, images = u64(plan.images);
+  if (!plan.config.two_dimensional())
+    return tiled(4, {u64(e.rows_per_image()), u64(c.k), 1, images}, {64, channels, 1, 1});
+  MapShape m = tiled(4, {u64(e.width), u64(c.k), u64(e.height), images}, {8, channels, 8, 1});
+  m.strides = {plane, u64(e.width) * 2, plane * u64(c.k)};
+  return m;
+}
+
 // A warp stores slices of 16 rows: 16 consecutive pixels, or, of a two-dimensional tile, 8 pixels of 2 image rows. What
 // hangs over an image's edge, or over the last channel, TMA leaves out. The map of what is upsampled knows image rows:
 // 16 pixels are a part of one, or several of them.
 MapShape output_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
+  if (plan.config.features.stores == sm90::Stores::planes_tma) return planes_shape(c, plan, e);
   const bool two_dimensional = plan.config.two_dimensional(),
              lined = !two_dimensional && plan.config.features.resampling.upsampled;
   const std::int64_t across = two_dimensional || lined ? e.width : plan.rows;

@@ -50,8 +50,9 @@ class CudaExecutable final : public ExecutableImpl,
 
   const Gpu& gpu_;
   lower::Lowered lowered_;
-  jit::Binary binary_;                        ///< without the cubin
-  const families::ParameterBytes constants_;  ///< parameters that all launches share
+  jit::Binary binary_;                                ///< without the cubin
+  const families::ParameterBytes constants_;          ///< parameters that all launches share
+  const std::vector<families::Site> workspace_maps_;  ///< Family::workspace_maps
   Signature signature_;
   std::optional<Kernel> kernel_;                ///< that the driver launches,
   std::shared_ptr<const HostLibrary> library_;  ///< or a library launches itself

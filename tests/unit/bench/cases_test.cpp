@@ -138,6 +138,7 @@ TEST(Cases, ErrorsNameTheLineAndWhatWasExpected) {
   EXPECT_THAT(error_of(head + "case 1,8,8,8,8,0\n"), HasSubstr("R is '0'"));
   EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1x1x1\n"), HasSubstr("expected R or RxS"));
   EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1 dtype=f64\n"), HasSubstr("dtype=f64: expected bf16, f16 or f32"));
+  EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1 layout=chwn\n"), HasSubstr("layout=chwn: expected nhwc or nchw"));
   EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1 strides=2\n"), HasSubstr("'strides=2' is unknown; expected dtype="));
   EXPECT_THAT(error_of(head + "case 1,8,8,8,8,1\ncase 1,8,8,8,8,1\n"),
               HasSubstr("cases.txt:5: a second case is called '1,8,8,8,8,1'"));

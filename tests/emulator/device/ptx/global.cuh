@@ -14,6 +14,7 @@ inline void store_evict_first(void* address, uint4 value) { std::memcpy(address,
 inline float4 load_l2(const float4* address) { return *address; }
 inline void prefetch_line(const void*) {}
 inline float load_l2(const float* address) { return *address; }
+inline u32 load_relaxed(const u32* address) { return *address; }
 inline u32 load_acquire(const u32* address) { return *address; }
 inline void store_release(u32* address, u32 value) { *address = value; }
 inline void count_wrapping(u32* address, u32 last) { *address = *address >= last ? 0 : *address + 1; }

@@ -114,6 +114,8 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
   if (c.schedule.swap) {
     EXPECT_EQ(c.tile.n % 64, 0);
+  }
+  if (c.schedule.swap != (c.features.stores == Stores::planes_tma)) {  // four warps write a slice
     EXPECT_GE(c.features.store_buffers, std::min(2, stores_per_tile(c)));
   }
   if (c.schedule.split) {
@@ -133,7 +135,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   }
   if (c.features.fetch.value_or(0) > 0) {
     EXPECT_LE(*c.features.fetch, std::ssize(fetchable_operands(e)));
-    EXPECT_TRUE(c.features.stores == Stores::tma && !c.by_parity() && c.features.store_buffers <= 32);
+    EXPECT_TRUE(by_tma(c.features.stores) && !c.by_parity() && c.features.store_buffers <= 32);
     EXPECT_NE(c.mode(), NormMode::streamed);
     EXPECT_TRUE(!e.general || e.general->levels.empty());
   }
@@ -183,7 +185,13 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   const std::int64_t unit = c.element == DType::tf32 ? 4 : 8;  // elements in 16 bytes
   EXPECT_EQ(c.operands.batched, problem.batched);
   EXPECT_EQ(c.features.stores == Stores::tma, conv.k % 8 == 0 && conv.layout == Layout::nhwc);
-  EXPECT_TRUE(c.features.stores == Stores::tma || c.mode() != NormMode::streamed);
+  EXPECT_EQ(c.features.stores == Stores::planes || c.features.stores == Stores::planes_tma,
+            conv.layout == Layout::nchw);
+  if (c.features.stores == Stores::planes_tma) {
+    const Extents e = extents(Contraction(conv));
+    EXPECT_EQ((c.two_dimensional() ? e.width : e.rows_per_image()) % 8 + c.tile.n % (c.two_dimensional() ? 16 : 32), 0);
+  }
+  EXPECT_TRUE(by_tma(c.features.stores) || c.mode() != NormMode::streamed);
   EXPECT_TRUE(c.tile.k != 128 || (!c.gathered() && c.element != DType::tf32));
   if (c.window()) return check_windows(c, conv);
   if (c.gathered()) {
@@ -203,14 +211,17 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
     EXPECT_TRUE(conv.groups == 1 || conv.k / conv.groups % c.tile.n == 0);
     return;
   }
-  EXPECT_EQ(conv.layout, Layout::nhwc);
+  const bool planes = conv.layout == Layout::nchw;  // converted, or columns that lie side by side
+  EXPECT_EQ(c.operands.converted, planes && !c.loads(Im2colTile::Box::columns));
+  EXPECT_TRUE(!planes || (conv.groups == 1 && c.element != DType::tf32));
+  EXPECT_FALSE(c.operands.converted && c.schedule.order == Order::pingpong2);
   EXPECT_EQ(c.operands.grouped(), conv.groups > 1);
   if (c.operands.grouped()) check_groups(c, conv);
-  EXPECT_EQ(c.loads(Im2colTile::Box::columns), problem.columns_a);
+  EXPECT_TRUE(c.loads(Im2colTile::Box::columns) == problem.columns_a || planes);
   EXPECT_EQ(c.columns_b(), problem.columns_b);
   EXPECT_TRUE(!c.columns_b() || conv.k % 8 == 0);
-  EXPECT_EQ((c.loads(Im2colTile::Box::columns) ? conv.w : conv.c) % unit, 0);
-  EXPECT_TRUE(c.columns_b() || conv.c % unit == 0);
+  EXPECT_TRUE(c.operands.converted || (c.loads(Im2colTile::Box::columns) ? conv.h * conv.w : conv.c) % unit == 0);
+  EXPECT_TRUE(c.columns_b() || c.operands.converted || conv.c % unit == 0);
   EXPECT_TRUE(c.element != DType::tf32 || (!c.loads(Im2colTile::Box::columns) && !c.columns_b()));
   if (c.two_dimensional()) {
     EXPECT_EQ(conv.stride[0] * conv.stride[1], 1);
@@ -256,7 +267,7 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   EXPECT_GE(p.ctas, cluster);
   EXPECT_EQ(p.ctas % cluster, 0);
   EXPECT_LE(p.ctas, d.resident_ctas[cluster]);
-  EXPECT_LE(p.ctas, p.tiles * p.splits * cluster);
+  EXPECT_TRUE(p.ctas <= p.tiles * p.splits * cluster || c.operands.converted);
   EXPECT_EQ(p.tiles, p.tiles_m * p.tiles_n * p.images);
   EXPECT_EQ(std::int64_t{p.images} * p.rows, e.rows());
   EXPECT_GE(std::int64_t{p.tiles_n} * c.schedule.cluster.n * c.tile.n, e.cols);
@@ -276,7 +287,7 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   if (c.schedule.split) {
     EXPECT_LE(p.tiles * p.splits, d.resident_ctas[1]);
   }
-  EXPECT_EQ(p.cooperative, c.schedule.split || c.meets() || exchanges(c.mode()));
+  EXPECT_EQ(p.cooperative, c.schedule.split || c.meets() || exchanges(c.mode()) || c.operands.converted);
   if (c.meets()) {
     EXPECT_LE(p.tiles_n,
               d.resident_ctas[c.schedule.cluster.ctas()] / (c.schedule.cluster.ctas()) * c.schedule.consumer_groups());
@@ -314,7 +325,7 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
 }
 
 /// Parts of the workspace, with their sizes as the kernels index them.
-void check_workspace(const ConvPlan& p, const Extents& e, const Epilogue& e_) {
+void check_workspace(const ConvPlan& p, const Conv2d& conv, const Extents& e, const Epilogue& e_) {
   const ConvConfig& c = p.config;
   std::map<std::size_t, std::size_t> parts;  // begin, end
   const auto part = [&](std::size_t begin, std::size_t bytes) {
@@ -329,6 +340,16 @@ void check_workspace(const ConvPlan& p, const Extents& e, const Epilogue& e_) {
     part(p.workspace.exits, 8);
   } else if (!e_.general) {
     EXPECT_EQ(p.workspace.bytes, 0u);
+  }
+  if (c.operands.converted) {
+    const std::int64_t channels = (conv.c + 7) / 8 * 8, bands = (conv.h * conv.w + 63) / 64;
+    const Conversion& v = p.conversion;
+    EXPECT_EQ(v.filter_units, conv.k * ((conv.c + 127) / 128));
+    EXPECT_EQ(v.units, v.filter_units + conv.n * bands * ((channels + 63) / 64));
+    EXPECT_TRUE(v.filter_units <= v.ahead && v.ahead <= v.units && v.units_ahead >= 1);
+    part(p.workspace.image, static_cast<std::size_t>(2 * conv.n * conv.h * conv.w * channels));
+    part(p.workspace.filter, static_cast<std::size_t>(2 * conv.k * conv.r * conv.s * channels));
+    part(p.workspace.converted, 4 * static_cast<std::size_t>(v.units - v.ahead + p.ctas));
   }
   if (exchanges(c.mode())) {
     EXPECT_EQ(p.slots_per_image, p.tiles_m * c.schedule.cluster.m * c.schedule.warpgroups());
@@ -387,7 +408,7 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
         check_config(c.plan.config, form, conv);
         check_maps(c.plan.config, problem);
         check_launch(c.plan, conv, extent, device);
-        check_workspace(c.plan, extent, form);
+        check_workspace(c.plan, conv, extent, form);
         EXPECT_GT(c.plan.predicted_us, 3.0);
         EXPECT_LT(c.plan.predicted_us, 1e7);
         if (HasFailure()) return;

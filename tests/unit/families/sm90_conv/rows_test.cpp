@@ -43,7 +43,8 @@ TEST(Rows, TilesOfARowMeet) {
       // An entry for each row and tile across
       const auto rows = static_cast<std::size_t>(p.tiles_m) * p.config.schedule.cluster.m * p.config.tile.m;
       const auto across = static_cast<std::size_t>(p.tiles_n) * p.config.schedule.cluster.n;
-      EXPECT_EQ(p.workspace.exits - p.workspace.fold_rows, (16 * rows * (across + 1) + 255) / 256 * 256) << text << channels;
+      EXPECT_EQ(p.workspace.exits - p.workspace.fold_rows, (16 * rows * (across + 1) + 255) / 256 * 256)
+          << text << channels;
     }
 }
 

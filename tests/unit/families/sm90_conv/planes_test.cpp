@@ -1,0 +1,114 @@
+// Channels first: what is converted, what is multiplied as planes, how results leave, and what is refused.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "families/sm90_conv/planes.hpp"
+#include "families/sm90_conv/tensor_maps.hpp"
+#include "unisono/error.hpp"
+#include "unit/families/sm90_conv/problems.hpp"
+
+namespace unisono::families::sm90_conv {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* block =
+    "h = acc + bias[n]\n"
+    "store silu(group_norm(h, groups=32, scale=gamma[n], shift=beta[n])) as y : bf16";
+
+Conv2d planes_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t k, std::int64_t r) {
+  Conv2d conv = test::conv_of(n, h, w, c, k, r);
+  conv.layout = Layout::nchw;
+  return conv;
+}
+
+ConvPlan plan_of(const Conv2d& conv, const char* text = block, const char* fixed = "") {
+  return choose(conv, test::epilogue_of(text, conv), Device{}, plan::parse_override(fixed));
+}
+
+std::string refusal(const Conv2d& conv, const char* fixed, const char* text = block) {
+  try {
+    choose(conv, test::epilogue_of(text, conv), Device{}, without_plain(plan::parse_override(fixed)));
+  } catch (const Unsupported& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ChannelsFirst, BlocksCostLittleMoreThanChannelsLast) {
+  for (const Conv2d& conv : {planes_of(8, 64, 64, 320, 320, 3), planes_of(16, 128, 128, 128, 128, 3),
+                             planes_of(1, 512, 512, 128, 128, 3), planes_of(8, 256, 256, 64, 64, 3)}) {
+    Conv2d last = conv;
+    last.layout = Layout::nhwc;
+    const ConvPlan first = plan_of(conv);
+    EXPECT_TRUE(first.config.operands.converted && first.cooperative) << describe(first);
+    EXPECT_EQ(first.config.features.stores, Stores::planes_tma);
+    EXPECT_LT(first.predicted_us, 1.25 * plan_of(last).predicted_us) << describe(first);
+    EXPECT_GT(first.predicted_us, plan_of(last).predicted_us);
+    EXPECT_GT(first.workspace_bytes, static_cast<std::size_t>(2 * conv.n * conv.h * conv.w * conv.c));
+    EXPECT_LE(first.conversion.ahead, first.conversion.units);
+  }
+}
+
+TEST(ChannelsFirst, OneTapIsMultipliedAsPlanes) {
+  const ConvPlan p = plan_of(planes_of(8, 64, 64, 320, 320, 1));
+  EXPECT_TRUE(p.config.loads(Im2colTile::Box::columns) && !p.config.operands.converted);
+  const MapShapes maps = map_shapes(planes_of(8, 64, 64, 320, 320, 1), p);
+  EXPECT_EQ(maps.activation.extents, (std::array<std::uint64_t, 5>{4096, 320, 8, 1}));
+  EXPECT_EQ(maps.activation.box[0], 64u);
+  EXPECT_TRUE(converted_maps(p).empty());
+  // Rows of a plane, or of the filters, of odd bytes
+  EXPECT_TRUE(plan_of(planes_of(8, 63, 63, 320, 320, 1)).config.operands.converted);
+  EXPECT_TRUE(plan_of(planes_of(8, 64, 64, 319, 320, 1)).config.operands.converted);
+}
+
+TEST(ChannelsFirst, MapsOfResultsAreOfPlanes) {
+  const Conv2d conv = planes_of(2, 24, 40, 64, 128, 3);
+  const MapShape linear = map_shapes(conv, plan_of(conv, block, "load=im2col tile=128x128")).output;
+  EXPECT_EQ(linear.extents, (std::array<std::uint64_t, 5>{960, 128, 1, 2}));
+  EXPECT_EQ(linear.box, (std::array<std::uint32_t, 5>{64, 16, 1, 1}));
+  EXPECT_EQ(linear.swizzle_bytes, 128);
+  const MapShape halo = map_shapes(conv, plan_of(conv, block, "load=halo tile=128x128")).output;
+  EXPECT_EQ(halo.extents, (std::array<std::uint64_t, 5>{40, 128, 24, 2}));
+  EXPECT_EQ(halo.strides, (std::array<std::uint64_t, 4>{1920, 80, 245760}));
+  EXPECT_EQ(halo.box, (std::array<std::uint32_t, 5>{8, 16, 8, 1}));
+  // And of operands in the workspace, whose channels are rounded up
+  const Conv2d odd = planes_of(2, 24, 40, 13, 128, 3);
+  const ConvPlan p = plan_of(odd, block, "load=im2col");
+  EXPECT_EQ(map_shapes(as_converted(odd), p).activation.extents[0], 16u);
+  const auto sites = converted_maps(p);
+  ASSERT_EQ(sites.size(), 2u);
+  EXPECT_EQ(sites[0].ahead, p.workspace.image);
+  EXPECT_EQ(sites[1].ahead, p.workspace.filter);
+}
+
+TEST(ChannelsFirst, WhatTmaDoesNotStoreIsStoredByElements) {
+  const auto stores = [](const Conv2d& conv, const char* fixed) {
+    return plan_of(conv, block, fixed).config.features.stores;
+  };
+  EXPECT_EQ(stores(planes_of(2, 24, 20, 64, 128, 3), "load=im2col"), Stores::planes_tma);  // 480 pixels
+  EXPECT_EQ(stores(planes_of(2, 24, 20, 64, 128, 3), "load=halo"), Stores::planes);
+  EXPECT_EQ(stores(planes_of(2, 23, 21, 64, 128, 3), "load=im2col"), Stores::planes);
+  EXPECT_EQ(stores(planes_of(2, 24, 24, 64, 128, 3), "load=im2col tile=128x40"), Stores::planes);
+  EXPECT_THAT(refusal(planes_of(2, 23, 21, 64, 128, 3), "mode=streamed"),
+              HasSubstr("planes of a multiple of 8 pixels"));
+  EXPECT_TRUE(plan_of(planes_of(4, 256, 256, 128, 128, 3)).config.streamed());
+}
+
+TEST(ChannelsFirst, Refusals) {
+  EXPECT_THAT(refusal(planes_of(2, 24, 24, 64, 128, 3), "order=pingpong2 load=im2col"),
+              HasSubstr("planes that the launch converts"));
+  Conv2d f32 = planes_of(2, 24, 24, 64, 128, 3), grouped = f32;
+  f32.dtype_x = f32.dtype_w = DType::f32, grouped.groups = 2;
+  EXPECT_TRUE(plan_of(f32).config.gathered());
+  EXPECT_THAT(refusal(f32, "load=halo"), HasSubstr("channels first, of f32"));
+  EXPECT_THAT(refusal(grouped, "load=im2col"), HasSubstr("channels first, in 2 groups"));
+  EXPECT_TRUE(plan_of(planes_of(2, 24, 24, 64, 128, 3), block, "load=gather").config.gathered());
+  EXPECT_THAT(refusal(planes_of(1, 256, 256, 64, 128, 3), "mode=streamed",
+                      "store silu(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=beta[n])) as y : f32"),
+              HasSubstr("a second pass over planes"));
+}
+
+}  // namespace
+}  // namespace unisono::families::sm90_conv
