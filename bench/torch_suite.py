@@ -179,6 +179,7 @@ def training(options, clock, device):
     size = 32 if options.smoke else 256
     x, runs, seconds, losses, more = last(torch.randn(8, 8, size, size), device), {}, {}, {}, {}
     y = last(torch.rand(8, 17, size, size), device)
+    kept = []  # what graphs read and write must live as long as they are replayed
     for peer in options.peers:
         torch._dynamo.reset()
         torch.manual_seed(0)
@@ -201,6 +202,7 @@ def training(options, clock, device):
             if peer == "unisono":
                 more = reported()
             runs[peer] = clock.prepared(step)
+            kept.append((model, optimizer, function))
         except Exception as failure:
             losses[peer] = f"{type(failure).__name__}: {str(failure)[:400]}"
     us, spread = clock.compare(runs)
