@@ -149,6 +149,16 @@ def test_frozen_filters_are_packed_once(device, rest, monkeypatch):
             agrees(after, block(x, t), copy.deepcopy(block).double()(x.double(), t.double()), change.__name__)
 
 
+def test_frozen_filters_of_any_extents():
+    """A packed filter is no tensor that Dynamo has seen: its extents are known all the same, whatever they are."""
+    block, t = randomise(Block(channels=64, groups=8, inputs=64)).requires_grad_(False), torch.randn(2, 8)
+    x = torch.randn(2, 64, 8, 8).contiguous(memory_format=torch.channels_last)
+    call = torch.compile(block, backend=backend.unisono, options={"frozen": True})
+    with torch.no_grad():
+        no_worse(call(x, t), block(x, t), copy.deepcopy(block).double()(x.double(), t.double()))
+    assert backend.reports()[-1].regions == 2
+
+
 def test_filters_are_packed_by_the_graph(monkeypatch):
     """Where kernels would copy a filter, Inductor does, with autocast's cast in the same kernel; here as if the CPU's kernels did."""
     block, t = randomise(Block()), torch.randn(2, 8)

@@ -136,4 +136,4 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     once), spare_sms (SMs of a GPU that kernels leave to communication and others)."""
     chosen = _checked(options or {}, more)
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
-    return with_frozen_filters(module, inputs, compiler) if chosen["frozen"] else compiler(module, inputs)
+    return with_frozen_filters(module, inputs, compiler, chosen["rest"] == "inductor") if chosen["frozen"] else compiler(module, inputs)

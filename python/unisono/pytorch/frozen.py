@@ -13,6 +13,7 @@ from typing import Any, Callable, Sequence
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch._guards import detect_fake_mode
 
 from .._native import UserError
 from .library import CONVOLUTIONS as CALLED, is_last
@@ -37,15 +38,15 @@ def freeze(module: torch.nn.Module) -> torch.nn.Module:
     return module
 
 
-def _asks_for_channels_last(image: Tensor) -> bool:
-    """Whether a kernel for this image reads its filter channels last; on a GPU images are turned where filters lie so."""
-    return image.is_cuda or image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
+def _asks_for_channels_last(image: Tensor, turned: bool) -> bool:
+    """Whether a kernel for this image reads its filter channels last. turned: on a GPU images are, where filters lie so."""
+    return turned and image.is_cuda or image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
 
 
 class Filters:
     """The packed filters of one graph, which stand in the place of the weights among its inputs."""
 
-    def __init__(self, module: torch.fx.GraphModule, inputs: Sequence[Any]):
+    def __init__(self, module: torch.fx.GraphModule, inputs: Sequence[Any], turned: bool):
         self.packed: dict[int, Tensor] = {}  # by the place of the input
         self.versions: dict[int, int] = {}
         places = {n: i for i, n in enumerate(n for n in module.graph.nodes if n.op == "placeholder")}
@@ -55,7 +56,7 @@ class Filters:
                 continue
             weight = inputs[place]
             example = image.meta.get("example_value", inputs[places[image]] if image in places else None)
-            if example is None or not _asks_for_channels_last(example) or weight.is_contiguous(memory_format=torch.channels_last):
+            if example is None or not _asks_for_channels_last(example, turned) or weight.is_contiguous(memory_format=torch.channels_last):
                 continue
             if weight.requires_grad and torch.is_grad_enabled():
                 raise UserError("backend unisono with frozen=True: a filter requires a gradient; expected torch.no_grad(), or weights after "
@@ -75,12 +76,16 @@ class Filters:
         return result
 
 
-def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], compile: Callable[..., Callable]) -> Callable:
-    """compile(module, inputs) of the graph with packed filters in place of those that kernels would copy at each call."""
-    filters = Filters(module, inputs)
+def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], compile: Callable[..., Callable], turned: bool) -> Callable:
+    """compile(module, inputs) of the graph with packed filters in place of those that kernels would copy at each call.
+    turned: as _asks_for_channels_last has it."""
+    filters = Filters(module, inputs, turned)
     if not filters.packed:
         return compile(module, inputs)
-    compiled = compile(module, filters.among(inputs))
+    given, mode = filters.among(inputs), detect_fake_mode(inputs)
+    if mode is not None:  # AOTAutograd takes the extents of tensors that Dynamo has not seen for unknown
+        given = [mode.from_tensor(t, static_shapes=True) if i in filters.packed else t for i, t in enumerate(given)]
+    compiled = compile(module, given)
 
     def call(*arguments: Any) -> Any:
         return compiled(*filters.among(arguments))
