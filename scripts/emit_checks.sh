@@ -37,7 +37,7 @@ kernel depthwise depthwise_relu --conv '4,28,28,128->128,3x3,groups=128'
 kernel plain_f32 'store relu(acc + bias[n]) as y : f32' --gemm '300,200->130' --plan family=plain
 kernel plain_group_norm 'store group_norm(acc, groups=4, scale=g[n]) as y : f16' --conv '2,17,19,5->12,3x3,stride=2,layout=nchw,dtype=f16' --plan family=plain
 kernel softmax_rows 'store softmax(acc*0.125) as p : bf16' --gemm '8,256,64->320'
-kernel stem 'store relu(acc + bias[n]) as y : bf16' --conv '2,64,64,3->32,3x3,stride=2,layout=nchw'
+kernel stem 'store relu(acc + bias[n]) as y : bf16' --conv '2,64,64,3->32,3x3,stride=2,layout=nchw' --plan load=gather
 kernel single_precision 'store acc + bias[n] as y : f32' --gemm '500,300->260,dtype=f32'
 flags=(-DUNISONO_SELF_CHECK -std=c++17 -O2 --expt-relaxed-constexpr -cudart static -gencode=arch=compute_90a,code=sm_90a)
 xargs -P "$jobs" -I{} "$nvcc" "${flags[@]}" "$folder/{}.cu" -o "$folder/check_{}" <"$list"

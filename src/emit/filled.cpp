@@ -40,7 +40,6 @@ class Filling {
   void take_arguments(const std::vector<cuda::Slot>& slots, const cuda::Signature& signature);
   std::string member(const cuda::Slot& slot);
   void take_sites(families::Parameter& parameter);
-  void take_map(const families::Parameter& parameter, const Filled::Place& place);
   void take_workspace(families::ParameterBytes& bytes);
   void take_words(const families::ParameterBytes& bytes);
 
@@ -97,26 +96,20 @@ cuda::BoundArguments Filling::bind() {
   return bound;
 }
 
-void Filling::take_map(const families::Parameter& parameter, const Filled::Place& place) {
-  const auto map = std::ranges::find(parameter.maps, place.at, &families::Parameter::Map::offset);
-  if (map == parameter.maps.end()) throw InternalError("a tensor map that nothing describes");
-  filled_.maps.push_back({place, map->shape, map->element});
-}
-
 // What a slot gives, which the parameter then does not hold
 void Filling::take_sites(families::Parameter& parameter) {
   for (const families::Site& site : parameter.sites) {
     const std::size_t argument = argument_of_.at(site.slot);
     const Filled::Place place{argument, site.offset, site.ahead};
     if (site.kind == families::Site::Kind::tensor_map) {
-      take_map(parameter, place);
+      const auto map = std::ranges::find(parameter.maps, site.offset, &families::Parameter::Map::offset);
+      if (map == parameter.maps.end()) throw InternalError("a tensor map that nothing describes");
+      filled_.maps.push_back({place, map->shape, map->element});
       continue;
     }
     (filled_.arguments[argument].is_tensor() ? filled_.addresses : filled_.numbers).push_back(place);
     std::memset(parameter.bytes.bytes.data() + site.offset, 0, sizeof(std::uint64_t));
   }
-  for (const families::Site& site : plan_.family->workspace_maps(plan_))
-    take_map(parameter, {filled_.tensors(), site.offset, site.ahead});
   if (filled_.maps.size() != parameter.maps.size()) throw InternalError("a tensor map of no argument");
 }
 

@@ -38,7 +38,7 @@ FURTHER = {
     "streamed": ("y = silu(group_norm(acc + bias[n], groups=8)); store y : bf16", "--conv", "2,16,16,64->64,3x3", "--plan", "mode=streamed"),
     "plain_dense": ("store relu(acc + bias[n]) as y : f32", "--gemm", "50,40->30", "--plan", "family=plain"),
     "plain_norm": ("store group_norm(acc, groups=3, scale=g[n]) as y : f16", "--conv", "1,7,9,5->12,3x3,stride=2,layout=nchw,dtype=f16", "--plan", "family=plain"),
-    "stem": ("store relu(acc + bias[n]) as y : bf16", "--conv", "1,20,20,3->32,3x3,stride=2,layout=nchw"),
+    "stem": ("store relu(acc + bias[n]) as y : bf16", "--conv", "1,20,20,3->32,3x3,stride=2,layout=nchw", "--plan", "load=gather"),
     "enlarging": ("operand bias[n] = 0.5; store silu(acc + bias) as y : bf16", "--conv", "1,8,8,16->32,2x2,transposed,stride=2,pad=0"),
     "kinds": ("operand label[m] : i32; y = acc * one_hot(label) + pos[h,w]; store y : f32; store acc > 0 as p : bool; "
               "store index(n) + index(m) as k : i32; store max(y, over=n) as most : f32", "--conv", "1,8,8,32->64,1x1"),
@@ -100,7 +100,8 @@ class Emit(Case):
     def test_what_no_kernel_serves(self):
         self.refused("emit", "store acc as y : f64", *DENSE[1:], code=None, says="f64")
         self.refused("emit", *DENSE, "--plan", "family=cutlass_evt tile=128x7", code=None, says="tile")
-        self.refused("emit", DENSE[0], "--conv", "1,8,8,16->16,3x3", "--plan", "family=cutlass_evt", code=UNSUPPORTED, says="more than one tap")
+        self.refused("emit", DENSE[0], "--conv", "1,8,8,16->16,3x3,groups=2", "--plan", "family=cutlass_evt", code=UNSUPPORTED, says="of one group")
+        self.refused("emit", DENSE[0], "--conv", "1,20,20,64->64,3x3,layout=nchw", "--plan", "load=im2col", code=UNSUPPORTED, says="channels first")
 
     def test_functions_of_the_user(self):
         (self.folder / "f.cu").write_text("__device__ float twice(float x) { return 2 * x; }\n"

@@ -56,7 +56,7 @@ struct CostConstants : sm90::LaunchConstants {
   double meet_few_clk = 3000, meet_some_clk = 5000, meet_many_clk = 7000, meet_rows_clk = 1500, meet_cluster_clk = 1500;
   double met_tensor = 12;                             ///< an operand that they load, beyond `tensor`
   double met_special = 4, met_special_together = 32;  ///< two warps a scheduler wait for the special-function unit
-  double ragged_rows = 1.08;                          ///< of tiles that are no multiple of 64 channels: 128x160
+  double ragged_rows = 1.08;                          ///< tiles that are no multiple of 64 channels: 128x160
   double cold_steps = 16;                             ///< beyond them, such a tile's operands come from L2
   double round = 4;       ///< moments of what is stored: an element, rounded ahead of its store; not measured
   double odd_unit = 1.5;  ///< times the latter, where a unit has an odd number of channels
