@@ -48,6 +48,10 @@ struct PlanOverride {
   /// Streamed: which tiles of an image follow one another, all channels of some rows or all rows of some channels.
   enum class Raster : std::uint8_t { rows, channels };
 
+  /// Channels first, converted by the launch: how much of the image ahead of all tiles. balanced: as much as they would
+  /// wait for; first: what the first tiles read.
+  enum class Ahead : std::uint8_t { balanced, first, all };
+
   std::optional<std::string> family = {};  ///< a family of kernels
   std::optional<Tile> tile = {};
   std::optional<int> depth = {};  ///< elements of k in a step
@@ -69,6 +73,7 @@ struct PlanOverride {
   std::optional<int> swizzle = {};       ///< bytes: the pattern in which operands lie in shared memory
   std::optional<int> accumulators = {};  ///< tiles of accumulators in flight, one a consumer group
   std::optional<int> k_groups = {};      ///< swizzled spans of k that share a stage and its barriers
+  std::optional<Ahead> ahead = {};
   std::optional<Strip> strip = {};
   /// Fields that have no type here, as text, by the key that they have there: those of families that are not built in.
   std::map<std::string, std::string> others = {};

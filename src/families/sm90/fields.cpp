@@ -88,6 +88,7 @@ std::vector<Row> make_rows() {
       {{"swizzle", "128, 64 or 32 bytes", {"128", "64", "32"}}, set_known_number<&F::swizzle>},
       {{"accumulators", "1 or 2 tiles in flight", {"1", "2"}}, set_known_number<&F::accumulators>},
       {{"k_groups", "1 or 2 swizzled spans of k in a stage", {"1", "2"}}, set_known_number<&F::k_groups>},
+      {{"ahead", "balanced, first or all", {"balanced", "first", "all"}}, set_word<&F::ahead>},
       {{"thread", "ROWSxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}, {1024, 3, 3}}, set_thread},
   };
 }
@@ -142,5 +143,6 @@ FixedFields with_implied(FixedFields f) {
 
 std::string_view to_string(Order order) { return word("order", static_cast<std::size_t>(order)); }
 std::string_view to_string(NormMode mode) { return word("mode", static_cast<std::size_t>(mode)); }
+std::string_view to_string(Ahead ahead) { return word("ahead", static_cast<std::size_t>(ahead)); }
 
 }  // namespace unisono::families::sm90

@@ -41,6 +41,10 @@ constexpr DType dtype_of(Spill s) { return s == Spill::bf16 ? DType::bf16 : s ==
 /// channels.
 enum class Raster : std::uint8_t { rows, channels };
 
+/// How much of an image channels first is converted ahead of all tiles: as much as the tiles would wait for at the rate
+/// of the warps that convert beside them; what the first tiles read; all.
+enum class Ahead : std::uint8_t { balanced, first, all };
+
 struct FixedFields {
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
   std::optional<Order> order;
@@ -52,6 +56,7 @@ struct FixedFields {
   std::optional<Raster> raster;
   std::optional<bool> hints;  ///< L2 eviction priorities
   std::optional<int> swizzle, accumulators, k_groups;
+  std::optional<Ahead> ahead;
 };
 
 /// What an override may fix of these plans.
@@ -67,5 +72,6 @@ FixedFields with_implied(FixedFields fixed);
 
 std::string_view to_string(Order order);
 std::string_view to_string(NormMode mode);
+std::string_view to_string(Ahead ahead);
 
 }  // namespace unisono::families::sm90

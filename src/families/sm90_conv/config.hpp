@@ -52,6 +52,7 @@ struct Operands {
   int group_channels = 0, group_filters = 0;
   bool grouped() const { return group_channels > 0; }
   bool converted = false;  ///< channels first, the image and the filters: the launch converts them into its workspace
+  sm90::Ahead ahead = sm90::Ahead::balanced;  ///< how much of a converted image ahead of the tiles
   bool operator==(const Operands&) const = default;
 };
 

@@ -1,7 +1,9 @@
 #include "families/sm90_conv/geometry.hpp"
 
 #include <algorithm>
+#include <cmath>
 
+#include "families/sm90_conv/planes_cost.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "support/checked.hpp"
 #include "unisono/params/params.cuh"
@@ -137,9 +139,10 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
   return w;
 }
 
-/// Units of planes that are converted (kernels/unisono/load/sm90_from_planes.cuh): those that the first tiles of all
-/// consumer groups read come ahead of all else. Beyond them, a spare warp is as far ahead as two rounds of tiles.
-void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem) {
+/// Units of planes that are converted (kernels/unisono/load/sm90_from_planes.cuh): at least those that the first tiles
+/// of all consumer groups read come ahead of all else. Beyond them, a spare warp is as far ahead as two rounds of
+/// tiles.
+void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const Conv2d& c = problem.conv;
   Conversion& v = p.conversion;
   const std::int64_t blocks = divide_up(sm90::converted_channels(c), kConvertedChannels),
@@ -156,8 +159,10 @@ void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& pro
                      whole = under_way / image;
   const double rest =
       std::min(1.0, 1.1 * static_cast<double>(under_way - whole * image + 2 * across) / static_cast<double>(image));
-  const double ahead = (static_cast<double>(whole) + rest) * static_cast<double>(bands * blocks) + v.filter_units;
-  v.ahead = static_cast<int>(std::min(ahead, static_cast<double>(v.units)));
+  const double share = share_ahead(p, problem, device) * static_cast<double>(c.n);  // of one image
+  const double ahead =
+      std::max(static_cast<double>(whole) + rest, share) * static_cast<double>(bands * blocks) + v.filter_units;
+  v.ahead = static_cast<int>(std::min(std::ceil(ahead), static_cast<double>(v.units)));
   // Streamed, a spare warp that has columns for a tile also waits until the consumer group has used those of its tile
   // before. If all its tiles of an image have the same, that is while it multiplies the former's image; else later.
   const std::int64_t groups = std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups();
@@ -185,7 +190,7 @@ void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem
   p.cooperative = config.schedule.split || config.meets() || exchanges(config.mode()) || config.operands.converted;
   if (!config.operands.converted) return;
   if (rounds == 1) p.ctas = static_cast<int>(clusters) * cluster_ctas(config);  // those without a tile convert
-  lay_out_conversion(to, p, problem);
+  lay_out_conversion(to, p, problem, device);
 }
 
 }  // namespace

@@ -8,19 +8,38 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
-/// By all warps ahead of all else, then by three warps of each CTA: guesses, not measured. docs/plan.md has them too.
+/// By all warps ahead of all else, then by three warps of each CTA: fitted to eleven blocks of suite nchw on an H200
+/// (docs/notes/hopper-conv.md). docs/plan.md has them too.
 struct Constants {
-  double convert_share = 0.8;    ///< share of memory's rate: what is read and what is written
-  double convert_in_l2 = 0.5;    ///< times what is written ahead, if L2 has room for it: the tiles read it from there
-  double convert_meet_us = 1.5;  ///< until all know that the first units are done
-  double unit_clk = 2600;        ///< a spare warp's unit: two trips to memory, and one to flag it
+  double convert_share = 0.64;      ///< share of memory's rate: what is read and what is written
+  double convert_meet_us = 6;       ///< two trips to memory, and until all know that the first units are done
+  double unit_clk = 22000;          ///< a spare warp's unit, of 8 KB, beside loads that keep L2 busy
+  double main_loop_share = 0.85;    ///< of the tensor cores' rate, that tiles have
   double beside_conversion = 0.04;  ///< what it adds to a main loop beside it
   // An element of a thread: slices that all four warps write; rows of 8 pixels; one by one
   double plane_shared = 1, plane_rows = 3, plane_elements = 20;
 };
 constexpr Constants k;
 
+/// Units that spare warps convert in a microsecond.
+double units_beside(const ConvPlan& p, const plan::Device& device) {
+  return 3.0 * p.ctas * device.clock_ghz * 1e3 / k.unit_clk;
+}
+
 }  // namespace
+
+double share_ahead(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
+  if (p.config.operands.ahead != sm90::Ahead::balanced) return p.config.operands.ahead == sm90::Ahead::all ? 1 : 0;
+  const Conv2d& c = problem.conv;
+  const double rows = static_cast<double>(c.n) * static_cast<double>(problem.extents.rows_per_image());
+  const double flop = 2.0 * rows * static_cast<double>(problem.extents.cols) * static_cast<double>(c.r * c.s * c.c);
+  const double bytes = static_cast<double>(size_of(c.dtype_x)) *
+                       (static_cast<double>(c.n * c.h * c.w * c.c) + rows * static_cast<double>(problem.extents.cols));
+  const double tiles_us =
+      std::max(flop / (k.main_loop_share * device.tensor_tflops), bytes / device.memory_tbps) * 1e-6;
+  const double units = static_cast<double>(p.conversion.units - p.conversion.filter_units);
+  return std::clamp(1 - tiles_us * units_beside(p, device) / std::max(1.0, units), 0.0, 1.0);
+}
 
 ConversionTimes conversion_times(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   if (!p.config.operands.converted) return {};
@@ -29,8 +48,7 @@ ConversionTimes conversion_times(const ConvPlan& p, const sm90::ConvProblem& pro
   const auto padded = static_cast<double>(sm90::converted_channels(c)), read = static_cast<double>(c.c);
   const double image = 2.0 * static_cast<double>(c.n * c.h * c.w), filter = 2.0 * static_cast<double>(c.k * c.r * c.s);
   const double share = static_cast<double>(v.ahead - v.filter_units) / std::max(1, v.units - v.filter_units);
-  const double all = share * image + filter, bytes = all * padded;
-  const double written = bytes * (bytes < 0.7 * static_cast<double>(device.l2_bytes) ? k.convert_in_l2 : 1.0);
+  const double all = share * image + filter, written = all * padded;
   const double beside = std::ceil((v.units - v.ahead) / (3.0 * p.ctas)) * k.unit_clk;
   return {.ahead_us = k.convert_meet_us + (all * read + written) / (k.convert_share * device.memory_tbps) * 1e-6,
           .beside_us = beside * 1e-3 / device.clock_ghz,

@@ -8,6 +8,9 @@
 
 namespace unisono::families::sm90_conv {
 
+/// The share of all images, 0 to 1, whose conversion comes ahead of all tiles: as much as these would wait for.
+double share_ahead(const ConvPlan& plan, const sm90::ConvProblem& problem, const plan::Device& device);
+
 /// What is converted ahead of all else, and by spare warps beside the tiles.
 struct ConversionTimes {
   double ahead_us = 0, beside_us = 0;

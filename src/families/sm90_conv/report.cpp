@@ -161,6 +161,7 @@ std::string to_string(const ConvConfig& c) {
   else if (c.columns_b())
     text += " B(k,n)";
   if (c.operands.converted) text += " converted";
+  if (c.operands.ahead != sm90::Ahead::balanced) text += fmt::format(" {} ahead", to_string(c.operands.ahead));
   if (c.operands.batched) text += " batched";
   if (c.operands.products > 1) text += " dual";
   if (c.operands.grouped()) text += fmt::format(" groups {}x{}", c.operands.group_channels, c.operands.group_filters);
@@ -247,6 +248,7 @@ plan::Override override_of(const ConvConfig& c) {
     if (s->by_channels) all.fields["raster"] = "channels";
     if (s->hints) all.fields["hints"] = "on";
   }
+  if (c.operands.ahead != sm90::Ahead::balanced) all.fields["ahead"] = std::string(to_string(c.operands.ahead));
   if (c.schedule.group > 0)
     all.fields["group"] = fmt::format("{}", c.schedule.group);  // else none is what the planner makes of it
   return all;

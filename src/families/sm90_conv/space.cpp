@@ -220,6 +220,7 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
   finish_loader(c.loader, p);
   c.operands.converted =
       p.conv.layout == Layout::nchw && (c.halo() || (c.im2col() && !c.loads(Im2colTile::Box::columns)));
+  c.operands.ahead = c.operands.converted ? fixed.ahead.value_or(sm90::Ahead::balanced) : sm90::Ahead::balanced;
   c.statistics = finished_statistics(c, p, fixed);
   c.features.stores = stores_for(c, p), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);

@@ -61,6 +61,7 @@ TEST(TypedOverride, NoKeyIsLeftOut) {
       .swizzle = 128,
       .accumulators = 1,
       .k_groups = 2,
+      .ahead = PlanOverride::Ahead::all,
       .strip = {{8, 4, 4}},
       .others = {{"arch", "sm90a"}, {"swizzle_size", "2"}, {"subtile", "64x32"}, {"reductions", "atomic"}}});
   const std::string known = "known are ";
