@@ -14,7 +14,7 @@ struct Constants {
   double convert_share = 0.64;      ///< share of memory's rate: what is read and what is written
   double convert_meet_us = 6;       ///< two trips to memory, and until all know that the first units are done
   double unit_clk = 22000;          ///< a spare warp's unit, of 8 KB, beside loads that keep L2 busy
-  double main_loop_share = 0.85;    ///< of the tensor cores' rate, that tiles have
+  double main_loop_share = 0.85;    ///< share of the tensor cores' rate that tiles reach
   double beside_conversion = 0.04;  ///< what it adds to a main loop beside it
   // An element of a thread: slices that all four warps write; rows of 8 pixels; one by one
   double plane_shared = 1, plane_rows = 3, plane_elements = 20;
