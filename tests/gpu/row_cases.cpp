@@ -26,6 +26,10 @@ constexpr const char* rms =
     "operand r[m,n] : {T}\nh = acc + r\nstore h as h : {T}\nstore rms_norm(h, scale=gamma[n]) as y : {T}";
 constexpr const char* rms_and_gate =
     "y = rms_norm(acc * 2 + bias[n])\nstore y as y : {T}\nstore gelu_tanh(y * gamma[n]) as z : {T}";
+constexpr const char* wide_softmax = "store softmax(acc * 0.5 + bias[n], over=n) as y : f32";
+constexpr const char* many =
+    "h = acc + bias[n]\nt = max(h, over=n) + min(h, over=n)\nu = mean(h, over=n) + mean(square(h), over=n)\nstore "
+    "softmax(h, over=n) + t * 0.1 as y : f32\nstore (h + t) * rsqrt(1 + abs(u)) as z : {T}";
 
 Gemm product(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::bf16) {
   Gemm g{.m = m, .n = n, .k = k, .transpose_b = true};
@@ -71,7 +75,12 @@ std::vector<Case> small_row_cases() {
       row_case(image(1, 11, 9, 13, 275, 3), softmax, "mode=rows tile=64x72"),
       row_case(product(141, 824, 64), layer, "mode=rows tile=128x24 order=pingpong"),
       row_case(product(90, 192, 64), softmax, "mode=rows tile=64x192"),
-      row_case(product(90, 192, 64), rms, "mode=rows tile=128x192")};
+      row_case(product(90, 192, 64), rms, "mode=rows tile=128x192"),
+      // A cluster's last tile lies beyond the channels
+      row_case(product(70, 200, 72), layer, "mode=rows tile=64x72 cluster=1x2"),
+      // General epilogues whose tiles merge shares of the rows, of one entry and of two
+      row_case(product(70, 200, 64), wide_softmax, "mode=general tile=64x16"),
+      row_case(product(141, 200, 64), many, "mode=general tile=128x16 order=cooperative")};
   Gemm several = product(45, 288, 64);
   several.batch = 3;
   cases.push_back(row_case(several, softmax, "mode=rows tile=64x96"));

@@ -1,13 +1,11 @@
 // The statistics of a row (epilogue/row_statistics.cuh): which there are, and how what tiles have of a row is merged.
 #pragma once
 #include "unisono/exchange/moments.cuh"
+#include "unisono/exchange/row_exchange.cuh"
 #include "unisono/ptx/arithmetic.cuh"
 
 namespace unisono {
 
-struct RowTriple {
-  float x, y, z;
-};
 struct RowAffine {
   float mean, factor, shift;
 };
@@ -31,14 +29,6 @@ template <class Visitor>
 struct RowStatisticOf<Visitor, typename SaidStatistic<Visitor::kRowStatistic>::Type> {
   static constexpr RowStatistic kValue = Visitor::kRowStatistic;
 };
-
-// Over so many neighbouring lanes, in the same order in each of them.
-template <int kLanes>
-UNISONO_DEVICE float sum_over(float x) {
-#pragma unroll
-  for (int bit = 1; bit < kLanes; bit *= 2) x += __shfl_xor_sync(~0u, x, bit);
-  return x;
-}
 
 // What a tile has of a row, or all tiles. kMoments: of `count` channels; kSquares: sum; kSoftmax: the maximum, and the
 // sum of exponentials from there.

@@ -77,6 +77,9 @@ void lay_out_statistics(ConvPlan& p) {
   p.segments_per_image = static_cast<int>(divide_up(p.slots_per_image, p.segment_slots));
 }
 
+/// As kernels/unisono/exchange/row_exchange.cuh finds it: an entry of each row and tile across, and one of each row.
+Checked row_exchange(const Checked& rows, std::size_t across) { return rows * (across + 1) * entry_bytes; }
+
 /// As FoldColumns of kernels/unisono/epilogue/fold_columns.cuh finds them.
 void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
@@ -89,21 +92,21 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
   const std::size_t planes = v.fold_planes + v.returned_planes, tiles = v.tile_folds;
   w.folds = take(to, w.bytes, (product(planes, slots, wide) + product(tiles, slots, across)) * 4);
   w.fold_results = take(to, w.bytes, (product(planes, wide) + product(tiles, across)) * images * 4);
-  const Checked cells = product(slots, across, c.tile.m / c.schedule.warpgroups());
-  const Checked rows = cells * (c.wide() ? c.meets() ? entry_bytes * v.row_entries : 4 * v.row_folds : 0);
+  const Checked lines = product(slots, c.tile.m / c.schedule.warpgroups());
+  const Checked rows = !c.wide()   ? product(0)
+                       : c.meets() ? row_exchange(lines, across) * v.row_entries
+                                   : lines * across * 4 * v.row_folds;
   const Checked returned = product(entry_bytes, v.returned_entries, images, wide);
   if (to.as<std::int64_t>(rows + returned) > 0) w.fold_rows = take(to, w.bytes, rows + returned);
   const Checked counters = (product(images, across + 1) + 1) * (v.returns ? v.returned_levels : 0);
   w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
-/// As RowStatistics of kernels/unisono/epilogue/row_statistics.cuh finds them: an entry of each row and tile across,
-/// and one of each row.
 void lay_out_rows(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const auto across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.schedule.cluster.n;
-  w.fold_rows = take(to, w.bytes,
-                     product(p.images, p.slots_per_image, across + 1, c.tile.m / c.schedule.warpgroups(), entry_bytes));
+  w.fold_rows =
+      take(to, w.bytes, row_exchange(product(p.images, p.slots_per_image, c.tile.m / c.schedule.warpgroups()), across));
 }
 
 /// What planes are converted to, and the units' flags. The bytes of an image are bounded by refuse_problem().
