@@ -81,6 +81,8 @@ FAULTS = [
      "mode=general tile=64x16", 24, "deadlock"),
     ("a cluster's tile beyond the channels counts", "epilogue/row_statistics.cuh", "if (kMeets && channels() <= 0) return {0.f, 0.f, 0.f};", ";",
      "mode=rows tile=64x72 cluster=1x2", 24, "outside"),
+    ("a row has the values of its neighbour", "epilogue/row_results.cuh", "rows.value[r], tile.uniform", "rows.value[r ^ 1], tile.uniform",
+     "mode=rows tile=128x64 order=cooperative", 24, "outside"),
     ("a tile's exponentials keep the maximum of that tile", "epilogue/row_statistics.cuh", "affine.x * (exponential_from<Visitor>(own.x, all.x) / all.y)", "affine.x / all.y",
      "mode=rows tile=64x64", 24, "outside"),
     ("what elements read again is read before it is there", "epilogue/returned.cuh", "complete &= read[part].w == columns.tail.epoch + 1;", ";",

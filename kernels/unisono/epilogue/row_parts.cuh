@@ -37,6 +37,7 @@ struct RowPart;
 
 template <>
 struct RowPart<RowStatistic::kMoments> {
+  static constexpr int kAtOnce = 2;
   MomentMerger merger;
   UNISONO_DEVICE void add(float count, float mean, float m2) { merger.add(count, mean, m2); }
   template <int kLanes>
@@ -47,6 +48,7 @@ struct RowPart<RowStatistic::kMoments> {
 };
 template <>
 struct RowPart<RowStatistic::kSquares> {
+  static constexpr int kAtOnce = 2;
   float sum = 0.f;
   UNISONO_DEVICE void add(float of_tile, float, float) { sum += of_tile; }
   template <int kLanes>
@@ -62,6 +64,7 @@ UNISONO_DEVICE float exponential_from(float x, float maximum) {
 UNISONO_DEVICE float below_all() { return __uint_as_float(0xff800000u); }  // -inf
 template <class Visitor>
 struct ExponentialPart {
+  static constexpr int kAtOnce = 2;
   float maximum, sum;
   UNISONO_DEVICE ExponentialPart() : maximum(below_all()), sum(0.f) {}
   UNISONO_DEVICE void add(float of_tile, float exponentials, float) {

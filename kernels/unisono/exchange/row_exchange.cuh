@@ -6,8 +6,8 @@
 // so each of them merges its share of the rows, writes an entry for each, and waits for those of its own rows.
 //
 // A Part is what is merged: nothing at first, add(x, y, z) of a tile, and over<kLanes>(), which merges those of
-// neighbouring lanes, in the same order in each of them. Whoever has several of a row calls publish() for all of them,
-// then share(), then collect(): so they wait once.
+// neighbouring lanes, in the same order in each of them; kAtOnce: how many tiles' a lane loads at once, 1 or 2. Whoever
+// has several of a row calls publish() for all of them, then share(), then collect(): so they wait once.
 #pragma once
 #include "unisono/exchange/message.cuh"
 
@@ -30,7 +30,7 @@ template <class Part, class Tile>
 struct RowExchange {
   static constexpr int kRows = 2 * Tile::kBlocks, kPixels = Tile::kPixels;
   static constexpr int kDirectly = 8;  // by counts: two trips to L2 in turn, or a quarter of `across`
-  static constexpr int kAtOnce = 4;    // entries that a lane has in flight
+  static constexpr int kInShare = 4;   // entries that a lane has in flight
 
   Entry* const entries;          // (rows, across), then of what is merged (rows)
   const size_t rows, first_row;  // of the whole launch; the first of this warpgroup's
@@ -66,11 +66,11 @@ struct RowExchange {
     if (across <= kDirectly) return;
     for (int row = tile + thread / 32 * across; row < kPixels; row += 4 * across) {
       Part part;
-      for (int t = lane(); t < across; t += 32 * kAtOnce) {
-        uint4 entry[kAtOnce];
+      for (int t = lane(); t < across; t += 32 * kInShare) {
+        uint4 entry[kInShare];
         await(entry, [&](int i) { return line(row) + smaller(t + 32 * i, across - 1); });
 #pragma unroll
-        for (int i = 0; i < kAtOnce; ++i)
+        for (int i = 0; i < kInShare; ++i)
           if (t + 32 * i < across) add(part, entry[i]);
       }
       __syncwarp();
@@ -78,14 +78,14 @@ struct RowExchange {
       if (lane() == 0) write_entry(merged(row), all.x, all.y, all.z, epoch);
     }
   }
-  // Of all tiles across.
+  // What all tiles across have.
   UNISONO_DEVICE void collect(RowTriple (&all)[kRows]) const {
-    if (across <= 4)
-      merge<1>(all);
-    else if (across <= kDirectly)
-      merge<2>(all);
-    else
+    if (across > kDirectly)
       read(all);
+    else if (Part::kAtOnce > 1 && across > 4)
+      merge<Part::kAtOnce>(all);
+    else
+      merge<1>(all);
   }
 
   // Every fourth tile a lane, in order, then the four lanes of a row. kBatch of a lane's tiles are in flight.

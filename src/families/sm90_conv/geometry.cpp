@@ -228,7 +228,7 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_ctas(config);
   p.pitched_image = !config.gathered() && problem.conv.layout == Layout::nhwc,
-  p.pitched_output = config.features.stores == sm90::Stores::tma && !(config.streamed() && config.streamed()->wide);
+  p.pitched_output = config.features.stores == sm90::Stores::tma && !problem.wide_main;
   p.made_for_groups = config.operands.grouped() || (problem.conv.groups > 1 && config.gathered() &&
                                                     config.gathered()->vectors && !config.gathered()->direct);
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
