@@ -140,8 +140,24 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
   return w;
 }
 
+/// Units that tiles up to number `last` behind the end of an image read, of which `across` in turn have the same
+/// pixels: of whole images, and of the image rows down to the last that the filter reaches.
+std::int64_t units_to_tile(const ConvPlan& p, const sm90::ConvProblem& problem, std::int64_t last,
+                           std::int64_t across) {
+  const Conv2d& c = problem.conv;
+  const ConvConfig& config = p.config;
+  const std::int64_t image = p.tiles_m * across, down = (last % image / across + 1) * config.schedule.cluster.m;
+  const std::int64_t lines = config.two_dimensional() ? divide_up(down, p.tiles_w) * (config.tile.m / 8)
+                                                      : divide_up(down * config.tile.m, problem.extents.width);
+  const std::int64_t rows =
+      std::clamp<std::int64_t>((lines - 1) * c.stride[0] - c.pad.top + (c.r - 1) * c.dilation[0] + 1, 1, c.h);
+  const Conversion& v = p.conversion;
+  return (last / image * v.bands + divide_up(rows * c.w, kConvertedPixels)) * v.blocks;
+}
+
 /// Units of planes that are converted (kernels/unisono/load/sm90_from_planes.cuh): those that the first tiles of all
-/// consumer groups read come ahead of all else. Beyond them, a spare warp is as far ahead as two rounds of tiles.
+/// consumer groups read come ahead of all else. Beyond them, a spare warp is as far ahead as two rounds of tiles, and
+/// at least as what a tile of the next round reads, whatever its filter's reach.
 void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem) {
   const Conv2d& c = problem.conv;
   Conversion& v = p.conversion;
@@ -162,13 +178,14 @@ void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& pro
   const double ahead = (static_cast<double>(whole) + rest) * static_cast<double>(bands * blocks) + v.filter_units;
   v.ahead = static_cast<int>(std::min(ahead, static_cast<double>(v.units)));
   // Streamed, a spare warp that has columns for a tile also waits until the consumer group has used those of its tile
-  // before. If all its tiles of an image have the same, that is while it multiplies the former's image; else later.
+  // before. If all its tiles of an image have the same, that is at the latest when it has multiplied the first tile
+  // behind the former's image, a round beyond its last one; else later.
   const std::int64_t groups = std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups();
   const bool alike = !p.config.streamed() || p.config.streamed()->by_channels || groups % p.tiles_n == 0;
   const double rounds = 2.0 * static_cast<double>(under_way) / static_cast<double>(image);
-  v.units_ahead =
-      alike ? static_cast<int>(std::min(rounds * static_cast<double>(bands * blocks) + 1, static_cast<double>(v.units)))
-            : v.units;
+  const double far = std::max(rounds * static_cast<double>(bands * blocks) + 1,
+                              static_cast<double>(units_to_tile(p, problem, groups, across)));
+  v.units_ahead = alike ? static_cast<int>(std::min(far, static_cast<double>(v.units))) : v.units;
 }
 
 /// CTAs, threads and splits, once the tiles are known.
