@@ -49,7 +49,6 @@ KERNELS = {
         "SecondPass<Config, Visitor>::finish": UNROLLED,
     },
     "kernels/unisono/epilogue/general_rows.cuh": {
-        "General<Config, Visitor>::exchange": UNROLLED,
         "General<Config, Visitor>::pass": UNROLLED,
         "General<Config, Visitor>::return_level": UNROLLED,
     },

@@ -95,6 +95,8 @@ std::string VisitorWriter::accumulator(Op op, const std::vector<ValueId>& tensor
 
 VisitorWriter::Bindings VisitorWriter::elements_before() const {
   Bindings bindings;
+  if (row_results())
+    for (const ValueId id : e_.rows_after) bindings.values[id] = "row." + names_.of(id);
   bindings.columns = &e_.columns_before;
   bindings.tensors = &e_.tensors_before;
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
@@ -120,7 +122,10 @@ std::string VisitorWriter::element(const char* head, const Bindings& bindings, V
   Scope s = scope(bindings, options_.accurate);
   s.compute(std::vector{value});
   s.line(fmt::format("return {};", s.text(value, DType::f32)));
-  return function(fmt::format("float {}const float* column, const float* tensor, const Uniform& u)", head), s.lines());
+  const bool of_row = row_results() && !e_.rows_after.empty();
+  return function(fmt::format("float {}const float* column, const float* tensor, {}const Uniform& u)", head,
+                              of_row ? "const Row& row, " : ""),
+                  s.lines());
 }
 
 std::string VisitorWriter::before() {
@@ -158,7 +163,8 @@ std::string VisitorWriter::text(std::string_view name) {
   const auto dtype_of = [&](std::size_t i) { return element_name(g_.stores[e_.outputs.at(i).store].dtype); };
   const bool two = e_.side_before() || e_.side_after();
   const std::string functions = columns("before", e_.columns_before) + columns("after", e_.columns_after) + "\n" +
-                                tensors() + before() + (e_.second_pass ? second_pass() : after()) + side() + "\n" +
+                                tensors() + (row_results() ? rows_of_results() : "") + before() +
+                                (e_.second_pass ? second_pass() : after()) + side() + "\n" +
                                 fmt::format("    static constexpr bool kRaw = {};\n", e_.uses_raw) + row_statistic() +
                                 late_and_affine() + statistics();
   return fmt::format(

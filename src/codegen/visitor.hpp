@@ -66,6 +66,8 @@ class VisitorWriter {
   std::string side();
   std::string rows_behind();
   std::string second_pass();
+  bool row_results() const;
+  std::string rows_of_results();
   std::string row_statistic() const;
   std::string late_and_affine();
   std::string statistics();

@@ -17,8 +17,8 @@ std::string VisitorWriter::row_statistic() const {
   if (e_.norm->row_statistic == RowStatistic::squares)
     return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSquares;\n";
   return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSoftmax;\n" +
-         function("float exponential(float x)",
-                  fmt::format("        return math::{}exp(x);\n", options_.accurate ? "accurate::" : ""));
+         function("float exponential(float x)", fmt::format("        return math::{}exp(x);\n",
+                                                            options_.accurate || e_.second_pass ? "accurate::" : ""));
 }
 
 std::string VisitorWriter::late_and_affine() {

@@ -29,6 +29,13 @@ std::string VisitorWriter::rows_behind() {
   return structure("Row", members) + function("Row row(const Params& p, const Uniform& u, const Where& at)", s.lines());
 }
 
+// Behind a normalisation over a row's channels, or ahead of it
+bool VisitorWriter::row_results() const { return e_.second_pass && e_.norm->per_pixel; }
+
+std::string VisitorWriter::rows_of_results() {
+  return rows_behind() + fmt::format("    static constexpr bool kRowsBefore = {};\n", !e_.rows_after.empty());
+}
+
 std::string VisitorWriter::second_pass() {
   Bindings bindings = elements_after(false);
   for (const ValueId id : e_.rows_after) bindings.values[id] = "row." + names_.of(id);
@@ -54,7 +61,7 @@ std::string VisitorWriter::second_pass() {
                           i + 1 == targets.size() ? (i == 0 ? "" : "else ")
                                                   : fmt::format("{}if constexpr (i == {}) ", i == 0 ? "" : "else ", i),
                           targets[i]);
-  return rows_behind() +
+  return (row_results() ? "" : rows_behind()) +
          fmt::format("    static constexpr int kResults = {}, kDirect = {};\n", results, targets.size()) +
          function(
              fmt::format("void results(float norm, const float* column, const float* tensor, const Row& row, const "

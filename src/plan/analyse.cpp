@@ -245,7 +245,9 @@ Expected<Epilogue> analyse_first(const Graph& optimised, const Extents& extents,
 std::shared_ptr<const Epilogue> analyse_rows(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
   auto form = row_form(optimised);
   if (!form && extents.cols <= limits.channels) return nullptr;  // as moments it would have been served so
-  auto found = Analysis(form ? form->graph : optimised, extents).run();
+  const Graph& graph = form ? form->graph : optimised;
+  auto found = Analysis(graph, extents).run();
+  if (!found) found = analyse_row_results(graph, extents);
   if (!found || !found->norm || !found->norm->per_pixel) return nullptr;
   if (form) found->norm->row_statistic = form->statistic;
   return std::make_shared<const Epilogue>(*std::move(found));

@@ -29,9 +29,11 @@ bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].path
 bool Epilogue::wide_main() const { return second_pass && graph.stores[outputs.at(0).store].dtype == DType::f32; }
 
 bool Epilogue::per_image() const {
-  const auto reads_image = [this](ValueId id) { return graph[id].axes.row == RowAxis::b; };
+  const auto of_image = [](const Node& x) { return x.axes.row == RowAxis::b; };
+  const auto reads_image = [&](ValueId id) { return of_image(graph[id]); };
   if (general) return general->per_image;
   return (norm && !norm->per_pixel && !norm->batch) ||
+         (!rows_after.empty() && std::ranges::any_of(graph.nodes, of_image)) ||
          std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||
          std::any_of(columns_after.begin(), columns_after.end(), reads_image);
 }

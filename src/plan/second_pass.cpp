@@ -20,10 +20,15 @@ namespace {
 
 using StorePath = Output::StorePath;
 
-constexpr const char* served =
+constexpr const char* served_over_pixels =
     "Where an image's tiles do not fit in flight, one normalisation over its pixels is served, with stores [m,n], "
     "values "
     "of rows and operands behind it, and stored reductions over rows of elements ahead of it or behind it";
+
+constexpr const char* served_over_channels =
+    "Over the channels of rows, in one exchange, one normalisation is served, with stores [m,n] and operands behind "
+    "it, "
+    "and one store of 16 bits ahead of it";
 
 /// Reductions over rows that no element and no row reads.
 std::set<ValueId> stored_alone(const Graph& g) {
@@ -39,7 +44,9 @@ std::set<ValueId> stored_alone(const Graph& g) {
 
 class SecondPassAnalysis {
  public:
-  SecondPassAnalysis(const Graph& optimised, const Extents& extents) : extents_(extents) {
+  /// Over the channels of a row, or over an image's pixels.
+  SecondPassAnalysis(const Graph& optimised, const Extents& extents, bool per_pixel)
+      : extents_(extents), per_pixel_(per_pixel) {
     e_.graph = gather_columns(optimised);
     e_.second_pass = true;
   }
@@ -52,8 +59,10 @@ class SecondPassAnalysis {
   }
 
  private:
+  const char* served() const { return per_pixel_ ? served_over_channels : served_over_pixels; }
+
   Refusal refused(ValueId id, const std::string& why) const {
-    return refusal_at(e_.graph, id, fmt::format("{}. {}", why, served));
+    return refusal_at(e_.graph, id, fmt::format("{}. {}", why, served()));
   }
 
   std::optional<Refusal> find_statistics() {
@@ -63,12 +72,14 @@ class SecondPassAnalysis {
       if (g[id].op == Op::one_hot) return refused(id, "one_hot, beside a normalisation over the pixels of an image");
     }
     if (auto refusal = find_normalisation(g, extents_, e_.norm, stored_alone(g)))
-      return because(fmt::format("{}. {}", refusal->first(), served));
-    if (!e_.norm || e_.norm->per_pixel) return because(served);
+      return because(fmt::format("{}. {}", refusal->first(), served()));
+    if (!e_.norm || !e_.norm->mean || e_.norm->per_pixel != per_pixel_) return because(served());
     statistical_ = depends_on(g, {*e_.norm->mean, e_.norm->variance.value_or(*e_.norm->mean)});
     late_ = depending(g, over_rows);
+    if (per_pixel_ && (!g.effects.empty() || std::ranges::find(late_, true) != late_.end()))
+      return because(fmt::format("functions called for their effect, and reductions over rows. {}", served()));
     for (ValueId id = 0; id < g.nodes.size(); ++id)
-      if (g[id].axes.row == RowAxis::m && !is_full(g[id]) && (!is_row(g[id]) || statistical_[id]))
+      if (g[id].axes.row == RowAxis::m && !is_full(g[id]) && (!is_row(g[id]) || (statistical_[id] && !per_pixel_)))
         return refused(id, statistical_[id] ? "a value of a row that reads statistics"
                                             : fmt::format("a value with axes {}", to_string(g[id].axes)));
     return std::nullopt;
@@ -106,7 +117,7 @@ class SecondPassAnalysis {
                      fmt::format("behind the normalisation it reads what came before it ('{}'), which is gone by "
                                  "then",
                                  text_of(e_.graph, e_.norm->input)));
-    for (const ValueId c : reads.columns)
+    for (const ValueId c : reads.vectors())
       if (statistical_[c])
         return refused(value, fmt::format("elements read the statistics '{}' otherwise than by y = (x - mean) * factor "
                                           "+ shift",
@@ -129,7 +140,7 @@ class SecondPassAnalysis {
             s.value, fmt::format("stores [m,n] are bf16, f16 or f32 there, and {} is {}", s.name, to_string(s.dtype)));
       (statistical_[s.value] ? behind : ahead).push_back(i);
     }
-    if (behind.empty()) return because(fmt::format("nothing behind the normalisation is stored. {}", served));
+    if (behind.empty()) return because(fmt::format("nothing behind the normalisation is stored. {}", served()));
     if (ahead.size() > 1 || (ahead.size() == 1 && !is_short(g.stores[ahead[0]].dtype)))
       return refused(g.stores[ahead.back()].value, "ahead of the normalisation one value is stored, as bf16 or f16");
     for (const std::size_t i : behind)
@@ -150,6 +161,7 @@ class SecondPassAnalysis {
   std::optional<Refusal> place_statistic(std::size_t store) {
     const Graph& g = e_.graph;
     const Store& s = g.stores[store];
+    if (per_pixel_) return refused(s.value, fmt::format("a store with axes {}", to_string(g[s.value].axes)));
     if (has_rows(g[s.value]) || !late_[s.value])
       return refused(
           s.value, fmt::format("a store with axes {}; beside elements, functions of the normalisation's statistics and "
@@ -161,7 +173,7 @@ class SecondPassAnalysis {
       return refused(
           s.value, fmt::format("statistics are stored as f32, bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
     if (!of_statistics)
-      if (auto refusal = stored_.place(store)) return because(fmt::format("{}. {}", refusal->first(), served));
+      if (auto refusal = stored_.place(store)) return because(fmt::format("{}. {}", refusal->first(), served()));
     e_.outputs.push_back({store, of_statistics ? StorePath::statistics : StorePath::reduced});
     return std::nullopt;
   }
@@ -205,9 +217,11 @@ class SecondPassAnalysis {
       if (auto refusal = refuse_behind(id)) return refusal;
       add(after, reader.read(id, true));
     }
-    if (!before.rows.empty()) return refused(*before.rows.begin(), "a value of a row ahead of the normalisation");
+    if (!before.rows.empty() && !per_pixel_)
+      return refused(*before.rows.begin(), "a value of a row ahead of the normalisation");
     e_.columns_before.assign(before.columns.begin(), before.columns.end());
     e_.columns_after.assign(after.columns.begin(), after.columns.end());
+    if (per_pixel_) after.rows.merge(before.rows);
     e_.rows_after.assign(after.rows.begin(), after.rows.end());
     e_.tensors_before.assign(before.tensors.begin(), before.tensors.end());
     e_.tensors_after.assign(after.tensors.begin(), after.tensors.end());
@@ -217,6 +231,7 @@ class SecondPassAnalysis {
   }
 
   Extents extents_;
+  bool per_pixel_;
   Epilogue e_;
   std::vector<bool> statistical_, late_;  // depends on mean or variance; on any reduction over rows
   StoredFolds stored_{e_.graph, late_, e_.folds};
@@ -225,7 +240,11 @@ class SecondPassAnalysis {
 }  // namespace
 
 Expected<Epilogue> analyse_second_pass(const Graph& optimised, const Extents& extents) {
-  return SecondPassAnalysis(optimised, extents).run();
+  return SecondPassAnalysis(optimised, extents, false).run();
+}
+
+Expected<Epilogue> analyse_row_results(const Graph& optimised, const Extents& extents) {
+  return SecondPassAnalysis(optimised, extents, true).run();
 }
 
 }  // namespace unisono::plan

@@ -1,5 +1,5 @@
 #pragma once
-/// Epilogues for images of any size: what a second pass over the tiles of an image serves.
+/// Epilogues for images of any size: what a second pass over the tiles of an image serves; and rows with such results.
 
 #include "plan/epilogue.hpp"
 #include "plan/expected.hpp"
@@ -14,5 +14,10 @@ namespace unisono::plan {
 /// The result's main store, whose memory unfinished tiles wait in, is the last of f32, else the last. Refuses what else
 /// there is, with the value at fault. Throws UserError for groups that do not divide the columns.
 Expected<Epilogue> analyse_second_pass(const Graph& optimised, const Extents& extents);
+
+/// The same of one normalisation over the channels of each row (row_forms.hpp), without effects and stored reductions:
+/// the elements wait in registers for one exchange, so there is no second pass, but what it has behind it. Values of
+/// rows are read ahead of it, too.
+Expected<Epilogue> analyse_row_results(const Graph& optimised, const Extents& extents);
 
 }  // namespace unisono::plan

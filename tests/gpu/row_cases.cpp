@@ -26,6 +26,19 @@ constexpr const char* rms =
     "operand r[m,n] : {T}\nh = acc + r\nstore h as h : {T}\nstore rms_norm(h, scale=gamma[n]) as y : {T}";
 constexpr const char* rms_and_gate =
     "y = rms_norm(acc * 2 + bias[n])\nstore y as y : {T}\nstore gelu_tanh(y * gamma[n]) as z : {T}";
+// Results of f32, values of rows on either side, more than two stores
+constexpr const char* of_rows =
+    "operand r[m,n] : {T}\nh = acc * w[m] + r\ny = rms_norm(h, scale=gamma[n])\nstore h as h : {T}\nstore y as y : "
+    "f32\nstore y * v[m] as z : {T}";
+constexpr const char* of_images = "store softmax(acc * w[m] + s[b,n], over=n) as y : f32";
+constexpr const char* three =
+    "y = layer_norm(acc)\nstore y as y : {T}\nstore y * w[m] as z : {T}\nstore abs(y) as a : {T}";
+constexpr const char* wide_layer =
+    "store layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n], eps=1e-12) as y : f32";
+constexpr const char* wide_softmax = "store softmax(acc * 0.5 + bias[n], over=n) as y : f32";
+constexpr const char* many =
+    "h = acc + bias[n]\nt = max(h, over=n) + min(h, over=n)\nu = mean(h, over=n) + mean(square(h), over=n)\nstore "
+    "softmax(h, over=n) + t * 0.1 as y : f32\nstore (h + t) * rsqrt(1 + abs(u)) as z : {T}";
 
 Gemm product(std::int64_t m, std::int64_t n, std::int64_t k, DType type = DType::bf16) {
   Gemm g{.m = m, .n = n, .k = k, .transpose_b = true};
@@ -71,19 +84,32 @@ std::vector<Case> small_row_cases() {
       row_case(image(1, 11, 9, 13, 275, 3), softmax, "mode=rows tile=64x72"),
       row_case(product(141, 824, 64), layer, "mode=rows tile=128x24 order=pingpong"),
       row_case(product(90, 192, 64), softmax, "mode=rows tile=64x192"),
-      row_case(product(90, 192, 64), rms, "mode=rows tile=128x192")};
+      row_case(product(90, 192, 64), rms, "mode=rows tile=128x192"),
+      // A cluster's last tile lies beyond the channels
+      row_case(product(70, 200, 72), layer, "mode=rows tile=64x72 cluster=1x2"),
+      row_case(product(141, 328, 64), of_rows, "mode=rows tile=128x64 order=cooperative"),
+      row_case(product(90, 192, 40, DType::f16), of_rows, "mode=rows tile=64x192"),
+      row_case(image(2, 5, 9, 16, 320, 3), of_images, "mode=rows load=halo tile=64x64"),
+      row_case(product(70, 264, 64), three, "mode=rows tile=64x96 cluster=1x2"),
+      row_case(product(45, 192, 64), wide_softmax, "mode=rows tile=64x192"),
+      // General epilogues whose tiles merge shares of the rows, of one entry and of two
+      row_case(product(70, 200, 64), wide_softmax, "mode=general tile=64x16"),
+      row_case(product(141, 200, 64), many, "mode=general tile=128x16 order=cooperative")};
   Gemm several = product(45, 288, 64);
   several.batch = 3;
   cases.push_back(row_case(several, softmax, "mode=rows tile=64x96"));
   Case far = row_case(image(2, 11, 9, 64, 320, 3), far_layer, "mode=rows tile=64x80");
   far.offset = 100, far.deviation = 1;
   cases.push_back(far);
+  far.text = wide_layer;
+  cases.push_back(far);
   for (Case& c : cases) c.seed = 2600 + static_cast<std::uint64_t>(&c - cases.data());
   return cases;
 }
 
 std::vector<Case> row_cases(std::uint64_t seed) {
-  constexpr const char* texts[] = {softmax, after_softmax, masked, layer, layer_and_input, rms, rms_and_gate};
+  constexpr const char* texts[] = {softmax,      after_softmax, masked,    layer, layer_and_input, rms,
+                                   rms_and_gate, of_rows,       of_images, three, wide_softmax,    wide_layer};
   constexpr const char* plans[] = {"",
                                    "order=cooperative",
                                    "order=pingpong",
@@ -98,7 +124,7 @@ std::vector<Case> row_cases(std::uint64_t seed) {
   Random random(seed * 151 + 3);
   std::vector<Case> cases = small_row_cases();
   // What is measured, and rows of many tiles
-  for (const char* text : texts)
+  for (const char* text : {softmax, after_softmax, masked, layer, layer_and_input, rms, rms_and_gate})
     for (const std::int64_t n : {512, 1024, 3072, 4096, 16384})
       cases.push_back(row_case(product(300, n, 128), text, ""));
   for (int tries = 0; cases.size() < 96 && tries < 4000; ++tries) {

@@ -40,16 +40,15 @@
 // epilogue/returned.cuh.
 //
 // Config::kWide: several tiles across the channels. What they have of their rows meets in the workspace. If only
-// close_row reads it (one level), the last of them concludes the rows. Config::kMeets: all of them read it; each
-// publishes its part, as tagged entries (exchange/message.cuh), then waits for the others', with a row of tiles in the
-// place of an image: these are neighbours in the order of tiles and all in flight.
+// close_row reads it (one level), the last of them concludes the rows. Config::kMeets: all of them read it and exchange
+// it (exchange/row_exchange.cuh).
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/returned.cuh"
 #include "unisono/epilogue/row_groups.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
-#include "unisono/exchange/message.cuh"
+#include "unisono/exchange/row_exchange.cuh"
 
 namespace unisono {
 
@@ -79,8 +78,7 @@ struct General {
   Tail& tail;
 
   UNISONO_DEVICE int lane() const { return tail.thread & 31; }
-  // Row r of this thread, counted from the tile's first.
-  UNISONO_DEVICE int row_of(int r) const { return 64 * (r / 2) + tail.thread / 32 * 16 + lane() / 4 + 8 * (r & 1); }
+  UNISONO_DEVICE int row_of(int r) const { return row_of_thread(r, tail.thread); }
   // Rows that do not exist read the image's first.
   UNISONO_DEVICE Where where(const At& at, int m) const {
     return {at.image, at.image * tail.geometry.rows + (at.rows.valid(m) ? at.rows.pixel(m) : 0)};
@@ -155,16 +153,20 @@ struct General {
   template <int level, int kFolds>
   UNISONO_DEVICE void join_lanes(float (&folded)[kRows][kFolds]) const;
 
-  // Entries of so many levels: three values each, [level and three][slot][row][tile across].
+  // What tiles across have of a level's reductions, joined: an exchange for each three of them.
   static UNISONO_DEVICE constexpr int entries(int levels) {
     int count = 0;
     for (int level = 0; level < levels; ++level) count += divide_up(Visitor::row_folds(level), 3);
     return count;
   }
-  // Joins what the tiles across have of this thread's rows: every fourth tile a lane, in order, then the four lanes of
-  // a row.
-  template <int level, int kFolds>
-  UNISONO_DEVICE void exchange(const At& at, float (&folded)[kRows][kFolds]);
+  template <int level, int first>
+  UNISONO_DEVICE auto exchange_of(const At& at) const;
+  template <int level, int first, int kFolds>
+  UNISONO_DEVICE void publish(const At& at, const float (&folded)[kRows][kFolds]) const;
+  template <int level, int first, int kFolds>
+  UNISONO_DEVICE void share(const At& at) const;
+  template <int level, int first, int kFolds>
+  UNISONO_DEVICE void collect(const At& at, float (&folded)[kRows][kFolds]) const;
 
   // Several tiles across: what this one has of its rows goes to the workspace; the last of them concludes the rows.
   template <int kFolds>

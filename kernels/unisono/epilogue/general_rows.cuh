@@ -36,7 +36,11 @@ UNISONO_DEVICE void General<Config, Visitor>::fold_rows(const At& at, Row (&rows
       for (int i = 0; i < kFolds; ++i) folded[r][i] = nothing_of(Visitor::row_fold(level, i));
     if constexpr (kAll > 0) pass<level>(at, rows, folded);
     if constexpr (kFolds > 0) join_lanes<level>(folded);
-    if constexpr (kFolds > 0 && Config::kWide && Config::kMeets) exchange<level>(at, folded);
+    if constexpr (kFolds > 0 && Config::kWide && Config::kMeets) {
+      publish<level, 0>(at, folded);
+      share<level, 0, kFolds>(at);
+      collect<level, 0>(at, folded);
+    }
     if constexpr (Returning::kAny) return_level<level>(at, rows);
     if constexpr (Config::kWide && !Config::kMeets) {
       static_assert(level == 0 && Visitor::kLevels == 1, "several tiles across reduce over channels once");
@@ -168,58 +172,78 @@ UNISONO_DEVICE void General<Config, Visitor>::join_lanes(float (&folded)[kRows][
         folded[r][i] = join(Visitor::row_fold(level, i), folded[r][i], __shfl_xor_sync(~0u, folded[r][i], bit));
 }
 
-template <class Config, class Visitor>
-template <int level, int kFolds>
-UNISONO_DEVICE void General<Config, Visitor>::exchange(const At& at, float (&folded)[kRows][kFolds]) {
-  const Columns columns{tail};
-  const int across = columns.across(), own = at.first_channel / Tail::kN, quarter = lane() & 3;
-  const size_t slots = size_t(tail.geometry.images) * columns.slots(),
-               slot = size_t(at.image) * columns.slots() + at.slot;
-  auto row = [&](int part, int r) {
-    Entry* first = reinterpret_cast<Entry*>(tail.fixed.folds.rows);
-    return first + (((entries(level) + part) * slots + slot) * Tail::kPixels + row_of(r)) * across;
-  };
-  auto value = [&](int r, int i) { return i < kFolds ? folded[r][i < kFolds ? i : 0] : 0.f; };
+// Reductions [first, first + 3) of a level, as far as they exist: what tiles exchange in one entry.
+template <class Visitor, int level, int first>
+struct FoldsOfRow {
+  static constexpr int kAtOnce = 1;  // few registers are left beside the accumulators and values of rows
+  static constexpr int kCount = smaller(3, Visitor::row_folds(level) - first);
+  float value[kCount];
+
+  UNISONO_DEVICE FoldsOfRow() {
 #pragma unroll
-  for (int part = 0; part < divide_up(kFolds, 3); ++part)
-#pragma unroll
-    for (int r = 0; r < kRows; ++r)
-      if ((r & 3) == quarter)
-        write_entry(row(part, r) + own, value(r, 3 * part), value(r, 3 * part + 1), value(r, 3 * part + 2), tail.epoch);
-#pragma unroll
-  for (int r = 0; r < kRows; ++r)
-#pragma unroll
-    for (int i = 0; i < kFolds; ++i) folded[r][i] = nothing_of(Visitor::row_fold(level, i));
-#pragma unroll
-  for (int part = 0; part < divide_up(kFolds, 3); ++part) {
-    for (int tile = quarter; tile < across; tile += 4) {
-      uint4 entry[kRows];
-      Watchdog watchdog;
-      delay_point();
-      for (;;) {
-        bool complete = true;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) entry[r] = load_whole(row(part, r) + tile);
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) complete &= entry[r].w == tail.epoch + 1;
-        if (complete) break;
-        __nanosleep(kPollPause);
-        watchdog.tick();
-      }
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const float values[3] = {__uint_as_float(entry[r].x), __uint_as_float(entry[r].y), __uint_as_float(entry[r].z)};
-#pragma unroll
-        for (int i = 0; i < 3; ++i)
-          if (3 * part + i < kFolds) {
-            float& to = folded[r][smaller(3 * part + i, kFolds - 1)];
-            to = join(Visitor::row_fold(level, 3 * part + i), to, values[i]);
-          }
-      }
-    }
+    for (int i = 0; i < kCount; ++i) value[i] = nothing_of(fold(i));
   }
-  __syncwarp();
-  join_lanes<level>(folded);
+  static UNISONO_DEVICE constexpr Fold fold(int i) { return Visitor::row_fold(level, first + i); }
+  UNISONO_DEVICE void add(float x, float y, float z) {
+    const float of[3] = {x, y, z};
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) value[i] = join(fold(i), value[i], of[i]);
+  }
+  template <int kLanes>
+  UNISONO_DEVICE RowTriple over() const {
+    float all[3] = {};
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      all[i] = value[i];
+#pragma unroll
+      for (int bit = 1; bit < kLanes; bit *= 2) all[i] = join(fold(i), all[i], __shfl_xor_sync(~0u, all[i], bit));
+    }
+    return {all[0], all[1], all[2]};
+  }
+};
+
+template <class Config, class Visitor>
+template <int level, int first>
+UNISONO_DEVICE auto General<Config, Visitor>::exchange_of(const At& at) const {
+  return RowExchange<FoldsOfRow<Visitor, level, first>, Tail>::of(tail, at, entries(level) + first / 3);
+}
+
+template <class Config, class Visitor>
+template <int level, int first, int kFolds>
+UNISONO_DEVICE void General<Config, Visitor>::publish(const At& at, const float (&folded)[kRows][kFolds]) const {
+  if constexpr (first < kFolds) {
+    RowTriple own[kRows];
+    auto value = [&](int r, int i) { return i < kFolds ? folded[r][smaller(i, kFolds - 1)] : 0.f; };
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) own[r] = {value(r, first), value(r, first + 1), value(r, first + 2)};
+    exchange_of<level, first>(at).publish(own);
+    publish<level, first + 3>(at, folded);
+  }
+}
+
+template <class Config, class Visitor>
+template <int level, int first, int kFolds>
+UNISONO_DEVICE void General<Config, Visitor>::collect(const At& at, float (&folded)[kRows][kFolds]) const {
+  if constexpr (first < kFolds) {
+    RowTriple all[kRows];
+    exchange_of<level, first>(at).collect(all);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const float of[3] = {all[r].x, all[r].y, all[r].z};
+#pragma unroll
+      for (int i = first; i < smaller(first + 3, kFolds); ++i) folded[r][i] = of[i - first];
+    }
+    collect<level, first + 3>(at, folded);
+  }
+}
+
+template <class Config, class Visitor>
+template <int level, int first, int kFolds>
+UNISONO_DEVICE void General<Config, Visitor>::share(const At& at) const {
+  if constexpr (first < kFolds) {
+    exchange_of<level, first>(at).share();
+    share<level, first + 3, kFolds>(at);
+  }
 }
 
 template <class Config, class Visitor>

@@ -1,5 +1,5 @@
-// Results [m,n] that a second pass stores from registers, eight neighbouring channels of a row a lane, and what its
-// visitor says of them (epilogue/visitor.cuh).
+// Results [m,n] that are stored from registers, by a second pass eight neighbouring channels of a row a lane, behind a
+// normalisation over rows two (epilogue/row_results.cuh), and what a visitor says of them (epilogue/visitor.cuh).
 #pragma once
 #include "unisono/epilogue/visitor.cuh"
 #include "unisono/ptx/global.cuh"
@@ -18,6 +18,16 @@ struct Counted {
 template <class Visitor>
 struct ResultsOf<Visitor, typename Counted<Visitor::kResults>::Type> {
   static constexpr int kResults = Visitor::kResults, kDirect = Visitor::kDirect;
+};
+
+// Whether `before` reads values of rows: Visitor::kRowsBefore.
+template <class Visitor, class = void>
+struct ReadsRowsBefore {
+  static constexpr bool kValue = false;
+};
+template <class Visitor>
+struct ReadsRowsBefore<Visitor, typename Counted<int(Visitor::kRowsBefore)>::Type> {
+  static constexpr bool kValue = Visitor::kRowsBefore;
 };
 
 // Where an octet of a row lies. Lanes of a row with kLanes > 1 come in pairs, of which the odd one has the channels
@@ -46,6 +56,9 @@ UNISONO_DEVICE uint4 bits_of(const float (&x)[4]) {
 template <class Element>
 struct ResultTarget {  // 16 bits an element
   void* memory;
+  UNISONO_DEVICE void put(u64 offset, float x, float y) const {
+    *reinterpret_cast<u32*>(static_cast<u16*>(memory) + offset) = Element::pack(x, y);
+  }
   struct Octet {
     u32 words[4];
     UNISONO_DEVICE void put(int w, float x, float y) { words[w] = Element::pack(x, y); }
@@ -59,6 +72,9 @@ struct ResultTarget {  // 16 bits an element
 template <>
 struct ResultTarget<float> {
   void* memory;
+  UNISONO_DEVICE void put(u64 offset, float x, float y) const {
+    *reinterpret_cast<float2*>(static_cast<float*>(memory) + offset) = {x, y};
+  }
   struct Octet {
     float values[8];
     UNISONO_DEVICE void put(int w, float x, float y) { values[2 * w] = x, values[2 * w + 1] = y; }
@@ -117,6 +133,27 @@ struct RowValues<Visitor, false> {
   struct Type {};
   static UNISONO_DEVICE Type of(const typename Visitor::Params&, const typename Visitor::Uniform&, const Where&) {
     return {};
+  }
+};
+
+// A visitor's functions ahead of a normalisation, which take a row's values or do not.
+template <class Visitor, bool kOfRows>
+struct AheadOfRows {
+  using Row = typename RowValues<Visitor, kOfRows>::Type;
+  using Uniform = typename Visitor::Uniform;
+  static UNISONO_DEVICE float before(float acc, const float* column, const float* tensor, const Row& row,
+                                     const Uniform& u) {
+    if constexpr (kOfRows)
+      return Visitor::before(acc, column, tensor, row, u);
+    else
+      return Visitor::before(acc, column, tensor, u);
+  }
+  static UNISONO_DEVICE float side(float acc, const float* column, const float* tensor, const Row& row,
+                                   const Uniform& u) {
+    if constexpr (kOfRows)
+      return Visitor::side(acc, column, tensor, row, u);
+    else
+      return Visitor::side(acc, column, tensor, u);
   }
 };
 

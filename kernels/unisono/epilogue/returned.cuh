@@ -22,6 +22,7 @@
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/exchange/message.cuh"
 #include "unisono/exchange/moments.cuh"
+#include "unisono/exchange/row_exchange.cuh"
 
 namespace unisono {
 
@@ -44,7 +45,8 @@ struct ReturnedFolds : Returns<Visitor>::template List<level> {
     size_t rows = 0;
     if constexpr (Config::kWide) {
       for (int l = 0; l < Visitor::kLevels; ++l) rows += divide_up(Visitor::row_folds(l), 3);
-      rows *= size_t(columns.images()) * columns.slots() * Columns::Tail::kPixels * columns.across();
+      rows *=
+          entries_of_exchange(size_t(columns.images()) * columns.slots() * Columns::Tail::kPixels, columns.across());
     }
     const int first = Returns<Visitor>::template entries<level>() + Returns<Visitor>::template entries_to<level>(d);
     return reinterpret_cast<Entry*>(columns.folds().rows) + rows +

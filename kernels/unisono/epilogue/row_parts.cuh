@@ -1,13 +1,11 @@
 // The statistics of a row (epilogue/row_statistics.cuh): which there are, and how what tiles have of a row is merged.
 #pragma once
 #include "unisono/exchange/moments.cuh"
+#include "unisono/exchange/row_exchange.cuh"
 #include "unisono/ptx/arithmetic.cuh"
 
 namespace unisono {
 
-struct RowTriple {
-  float x, y, z;
-};
 struct RowAffine {
   float mean, factor, shift;
 };
@@ -32,14 +30,6 @@ struct RowStatisticOf<Visitor, typename SaidStatistic<Visitor::kRowStatistic>::T
   static constexpr RowStatistic kValue = Visitor::kRowStatistic;
 };
 
-// Over so many neighbouring lanes, in the same order in each of them.
-template <int kLanes>
-UNISONO_DEVICE float sum_over(float x) {
-#pragma unroll
-  for (int bit = 1; bit < kLanes; bit *= 2) x += __shfl_xor_sync(~0u, x, bit);
-  return x;
-}
-
 // What a tile has of a row, or all tiles. kMoments: of `count` channels; kSquares: sum; kSoftmax: the maximum, and the
 // sum of exponentials from there.
 template <RowStatistic kKind>
@@ -47,6 +37,7 @@ struct RowPart;
 
 template <>
 struct RowPart<RowStatistic::kMoments> {
+  static constexpr int kAtOnce = 2;
   MomentMerger merger;
   UNISONO_DEVICE void add(float count, float mean, float m2) { merger.add(count, mean, m2); }
   template <int kLanes>
@@ -57,6 +48,7 @@ struct RowPart<RowStatistic::kMoments> {
 };
 template <>
 struct RowPart<RowStatistic::kSquares> {
+  static constexpr int kAtOnce = 2;
   float sum = 0.f;
   UNISONO_DEVICE void add(float of_tile, float, float) { sum += of_tile; }
   template <int kLanes>
@@ -72,6 +64,7 @@ UNISONO_DEVICE float exponential_from(float x, float maximum) {
 UNISONO_DEVICE float below_all() { return __uint_as_float(0xff800000u); }  // -inf
 template <class Visitor>
 struct ExponentialPart {
+  static constexpr int kAtOnce = 2;
   float maximum, sum;
   UNISONO_DEVICE ExponentialPart() : maximum(below_all()), sum(0.f) {}
   UNISONO_DEVICE void add(float of_tile, float exponentials, float) {

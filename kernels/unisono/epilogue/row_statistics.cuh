@@ -1,13 +1,7 @@
 // A normalisation over the channels of each row, by one statistic of a row: of its tile, or where a row's channels span
-// several tiles (Config::kMeets) merged from what each of them has of the row.
-//
-// Each warpgroup writes an entry for each of its rows (exchange/message.cuh), one for its tile, and waits for those of
-// all tiles across, which are neighbours in the order of tiles and all in flight: the exchange of epilogue/general.cuh,
-// of one level. Across more than kDirectly tiles, what all of them would read grows with the square of their number, so
-// each of them merges its share of the rows, writes an entry for each, and waits for those of its own.
+// several tiles (Config::kMeets) merged from what each of them has of the row (exchange/row_exchange.cuh).
 #pragma once
 #include "unisono/epilogue/row_parts.cuh"
-#include "unisono/exchange/message.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/ptx/arithmetic.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
@@ -22,8 +16,6 @@ struct RowStatistics {
   static constexpr Stores kStores = Tile::kStores;
   static constexpr RowStatistic kKind = RowStatisticOf<Visitor>::kValue;
   static constexpr bool kMeets = Tile::kRowsMeet;
-  static constexpr int kDirectly = 8;  // by counts: two trips to L2 in turn, or a quarter of `across`
-  static constexpr int kAtOnce = 4;    // entries that a lane has in flight
 
   const Tile& tile;
   const At& at;
@@ -31,7 +23,6 @@ struct RowStatistics {
   UNISONO_DEVICE int lane() const { return tile.thread & 31; }
   // Channels of the tile that exist.
   UNISONO_DEVICE int channels() const { return tile.geometry.channels - (kMeets ? at.first_channel : 0); }
-  UNISONO_DEVICE int row_of(int r) const { return 64 * (r / 2) + tile.thread / 32 * 16 + lane() / 4 + 8 * (r & 1); }
 
   // f(element of row r, whether it exists) of this lane's. Eight channels exist together or not at all, unless the
   // number of channels is arbitrary.
@@ -54,7 +45,7 @@ struct RowStatistics {
     } else if constexpr (kKind == RowStatistic::kSquares) {
       float sum = 0.f;
       for_each(r, [&](float& x, bool exists) { sum = exists ? fmaf(as_float(x), as_float(x), sum) : sum; });
-      return {over_four_lanes(sum), 0.f, 0.f};
+      return {sum_over<4>(sum), 0.f, 0.f};
     } else {
       float maximum = __uint_as_float(0xff800000u);
       for_each(r, [&](float& x, bool exists) { maximum = exists ? max_nan(maximum, as_float(x)) : maximum; });
@@ -67,12 +58,13 @@ struct RowStatistics {
         sum += exists ? e : 0.f;
         x = as_float(e);
       });
-      return {maximum, over_four_lanes(sum), 0.f};
+      return {maximum, sum_over<4>(sum), 0.f};
     }
   }
   // The four lanes of a row share a pivot, so that a large common offset costs no bits; deviations are taken from the
   // mean.
   UNISONO_DEVICE RowTriple moments_of(int r) const {
+    if (kMeets && channels() <= 0) return {0.f, 0.f, 0.f};  // a cluster's last tile may have none
     const int here = smaller(kN, channels());
     const float inverse = 1.f / float(here),
                 pivot = __shfl_sync(~0u, as_float(tile.acc[r / 2][2 * (r & 1)]), lane() & ~3);
@@ -84,13 +76,13 @@ struct RowStatistics {
       if (e == 1) sum += pair[0] + pair[1];
       e ^= 1;
     });
-    const float mean = fmaf(over_four_lanes(sum), inverse, pivot);
+    const float mean = fmaf(sum_over<4>(sum), inverse, pivot);
     for_each(r, [&](float& x, bool exists) {
       pair[e] = exists ? as_float(x) - mean : 0.f;
       if (e == 1) m2 = fmaf(pair[0], pair[0], fmaf(pair[1], pair[1], m2));
       e ^= 1;
     });
-    return {float(here), mean, over_four_lanes(m2)};
+    return {float(here), mean, sum_over<4>(m2)};
   }
 
   // From a row's statistic, and what its tile has of it, to what normalises its elements.
@@ -115,99 +107,16 @@ struct RowStatistics {
     for (int r = 0; r < kRows; ++r) own[r] = part_of(r);
     if constexpr (kMeets) {
       RowTriple all[kRows];
-      exchange(own, all);
+      const auto exchange = RowExchange<typename PartOf<kKind, Visitor>::Type, Tile>::of(tile, at, 0);
+      exchange.publish(own);
+      exchange.share();
+      exchange.collect(all);
 #pragma unroll
       for (int r = 0; r < kRows; ++r) rows[r] = affine_of(all[r], own[r]);
     } else {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) rows[r] = affine_of(own[r], own[r]);
     }
-  }
-
-  // Entries of the rows of this warpgroup's part of a line of tiles: `across` of each, and behind those of all lines
-  // one of each that is merged.
-  UNISONO_DEVICE size_t lines() const { return size_t(tile.geometry.images) * tile.slots() * Tile::kPixels; }
-  UNISONO_DEVICE size_t first_line() const { return (size_t(at.image) * tile.slots() + at.slot) * Tile::kPixels; }
-  UNISONO_DEVICE Entry* entries() const { return reinterpret_cast<Entry*>(tile.fixed.folds.rows); }
-
-  // The statistics of this thread's rows, of all tiles across.
-  UNISONO_DEVICE void exchange(const RowTriple (&own)[kRows], RowTriple (&all)[kRows]) const {
-    const int across = tile.tiles_across();
-#pragma unroll
-    for (int r = 0; r < kRows; ++r)
-      if ((r & 3) == (lane() & 3))
-        write_entry(entries() + (first_line() + row_of(r)) * across + at.first_channel / kN, own[r].x, own[r].y,
-                    own[r].z, tile.epoch);
-    if (across <= 4) {
-      merge_all<1>(across, all);
-    } else if (across <= kDirectly) {
-      merge_all<2>(across, all);
-    } else {
-      merge_share(across);
-      read_merged(across, all);
-    }
-  }
-  // Every fourth tile a lane, in order, then the four lanes of a row. kBatch of a lane's tiles are in flight.
-  template <int kBatch>
-  UNISONO_DEVICE void merge_all(int across, RowTriple (&all)[kRows]) const {
-    Part part[kRows];
-    for (int t = lane() & 3; t < across; t += 4 * kBatch) {
-      uint4 entry[kRows * kBatch];
-      await<kRows * kBatch>(entry, [&](int i) {
-        return entries() + (first_line() + row_of(i % kRows)) * across + smaller(t + 4 * (i / kRows), across - 1);
-      });
-#pragma unroll
-      for (int i = 0; i < kRows * kBatch; ++i)
-        if (kBatch == 1 || t + 4 * (i / kRows) < across) add(part[i % kRows], entry[i]);
-    }
-    __syncwarp();
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) all[r] = part[r].template over<4>();
-  }
-  // Row t, t + across, … of tile t, a warp for each: every 32nd tile a lane, in order, then the lanes.
-  UNISONO_DEVICE void merge_share(int across) const {
-    for (int row = at.first_channel / kN + tile.thread / 32 * across; row < Tile::kPixels; row += 4 * across) {
-      const Entry* line = entries() + (first_line() + row) * across;
-      Part part;
-      for (int t = lane(); t < across; t += 32 * kAtOnce) {
-        uint4 entry[kAtOnce];
-        await<kAtOnce>(entry, [&](int i) { return line + smaller(t + 32 * i, across - 1); });
-#pragma unroll
-        for (int i = 0; i < kAtOnce; ++i)
-          if (t + 32 * i < across) add(part, entry[i]);
-      }
-      __syncwarp();
-      const RowTriple merged = part.template over<32>();
-      if (lane() == 0)
-        write_entry(entries() + lines() * across + first_line() + row, merged.x, merged.y, merged.z, tile.epoch);
-    }
-  }
-  UNISONO_DEVICE void read_merged(int across, RowTriple (&all)[kRows]) const {
-    uint4 entry[kRows];
-    await<kRows>(entry, [&](int r) { return entries() + lines() * across + first_line() + row_of(r); });
-    __syncwarp();
-#pragma unroll
-    for (int r = 0; r < kRows; ++r)
-      all[r] = {__uint_as_float(entry[r].x), __uint_as_float(entry[r].y), __uint_as_float(entry[r].z)};
-  }
-  template <int kCount, class From>
-  UNISONO_DEVICE void await(uint4 (&entry)[kCount], const From& from) const {
-    Watchdog watchdog;
-    delay_point();
-    for (;;) {
-      bool complete = true;
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) entry[i] = load_whole(from(i));
-#pragma unroll
-      for (int i = 0; i < kCount; ++i) complete &= entry[i].w == tile.epoch + 1;
-      if (complete) break;
-      __nanosleep(kPollPause);
-      watchdog.tick();
-    }
-  }
-  template <class Of>
-  static UNISONO_DEVICE void add(Of& part, const uint4& entry) {
-    part.add(__uint_as_float(entry.x), __uint_as_float(entry.y), __uint_as_float(entry.z));
   }
 
   template <RowStatistic kOf, class Of>
@@ -218,7 +127,6 @@ struct RowStatistics {
   struct PartOf<RowStatistic::kSoftmax, Of> {
     using Type = ExponentialPart<Of>;
   };
-  using Part = typename PartOf<kKind, Visitor>::Type;
 };
 
 }  // namespace unisono

@@ -1,5 +1,6 @@
 // How a tile is normalised: what comes ahead of it, the statistics, and tiles that wait for the second pass.
 #pragma once
+#include "unisono/epilogue/row_results.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
 #include "unisono/epilogue/sm90_pass_folds.cuh"
 
@@ -28,24 +29,28 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::apply_before(const At& at) {
   ring.open(0, kPairs, at);
   if constexpr (kShared && kSide == SideStore::kBefore) open_staging();
   AheadFolds<Config, Visitor> folds{*this, at};
+  using Ahead = AheadOfRows<Visitor, ReadsRowsBefore<Visitor>::kValue>;
+  const TileRows<Epilogue, ReadsRowsBefore<Visitor>::kValue> rows(*this, at);
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
     for (int s = 0; s < kSlices; ++s) {
       u32 packed[kSlice / 4];
       folds.open(b);
-      int pair = 0;
+      int pair = 0, row = 2 * b;
       if constexpr (kFetches) fetch.await((b * kSlices + s) % kStoreBuffers, ring);
       for_pairs<0, kTensorsBefore>(
           at, b, s, ring, kPairs,
           [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
             const float v = as_float(x), w = as_float(y);
             folds.add(s, v, w, one, two, t1, t2);
+            const auto& of = rows.value[row];
+            row ^= 1;
             if constexpr (kSide == SideStore::kBefore)
               packed[pair++] =
-                  Visitor::Side::pack(Visitor::side(v, one, t1, uniform), Visitor::side(w, two, t2, uniform));
-            x = as_float(Visitor::before(v, one, t1, uniform));
-            y = as_float(Visitor::before(w, two, t2, uniform));
+                  Visitor::Side::pack(Ahead::side(v, one, t1, of, uniform), Ahead::side(w, two, t2, of, uniform));
+            x = as_float(Ahead::before(v, one, t1, of, uniform));
+            y = as_float(Ahead::before(w, two, t2, of, uniform));
           });
       if constexpr (kSide == SideStore::kBefore) store_before(at, b, s, packed);
       folds.close(b, s);

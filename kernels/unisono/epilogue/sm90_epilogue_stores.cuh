@@ -1,5 +1,6 @@
 // How an epilogue walks over a tile and stores it: slice by slice, through the staging buffers.
 #pragma once
+#include "unisono/epilogue/row_results.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
 
 namespace unisono {
@@ -230,17 +231,20 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_result(const At& at) {
     else
       return x;
   };
-  store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter>(
-      at,
-      [&](float x, const float* column, const float* tensor, int row) {
-        return Visitor::after(normalised(x, column, row), x, column + kBefore, tensor, uniform);
-      },
-      [&](float x, const float* column, const float* tensor, int row) {
-        if constexpr (kSide == SideStore::kAfter)
-          return Visitor::side(normalised(x, column, row), column + kBefore, tensor, uniform);
-        else
-          return 0.f;
-      });
+  if constexpr (kRows && ResultsOf<Visitor>::kResults > 0)
+    RowResults<Epilogue>{*this, at}.store([&](float x, int row) { return normalised(x, nullptr, row); });
+  else
+    store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter>(
+        at,
+        [&](float x, const float* column, const float* tensor, int row) {
+          return Visitor::after(normalised(x, column, row), x, column + kBefore, tensor, uniform);
+        },
+        [&](float x, const float* column, const float* tensor, int row) {
+          if constexpr (kSide == SideStore::kAfter)
+            return Visitor::side(normalised(x, column, row), column + kBefore, tensor, uniform);
+          else
+            return 0.f;
+        });
 }
 
 }  // namespace unisono

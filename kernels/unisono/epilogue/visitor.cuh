@@ -56,6 +56,11 @@
 //   template <int i> static auto direct(const Params&, void* main);   ResultTarget<Element> of the i-th of these; main:
 //                                            the main store's memory (epilogue/results.cuh)
 //
+// A normalisation over the channels of rows may have these, too (epilogue/row_results.cuh), and
+//
+//   static constexpr bool kRowsBefore;       if true, `before` and a second store ahead of the normalisation take a
+//                                            Row ahead of the Uniform
+//
 // `column` and `tensor` in before, after and side are indexed from 0 in their own list: after's tensor[0] is operand
 // kTensorsBefore. All are static and UNISONO_DEVICE; those that a mode does not call may be left out only if a
 // template.

@@ -133,7 +133,7 @@ UNISONO_DEVICE void channel_moments(float (&acc)[kBlocks][kCount], float2* momen
       for (int n = kWays / 2; n > 0; n /= 2)
 #pragma unroll
         for (int i = 0; i < n; ++i) sums[i] += sums[i + n];
-      const float sum = over_four_lanes(sums[0]);
+      const float sum = sum_over<4>(sums[0]);
       float mean = sum * inverse;
       if constexpr (kMasked)
         mean = fmaf(fmaf(-mean, count, sum), inverse, mean);  // the quotient without the reciprocal's error
@@ -144,7 +144,7 @@ UNISONO_DEVICE void channel_moments(float (&acc)[kBlocks][kCount], float2* momen
         if constexpr (kCentre) value(i) = deviation;
         if (valid(i)) squares[i % 4] = fmaf(deviation, deviation, squares[i % 4]);
       }
-      const float m2 = over_four_lanes((squares[0] + squares[1]) + (squares[2] + squares[3]));
+      const float m2 = sum_over<4>((squares[0] + squares[1]) + (squares[2] + squares[3]));
       if ((lane & 3) == 0) moments[64 * b + 16 * warp + lane / 4 + 8 * half] = {mean, m2};
     }
 }

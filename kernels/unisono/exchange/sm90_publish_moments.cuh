@@ -115,7 +115,7 @@ struct MomentPublisher {
       for (int i = 0; i < kParts; ++i)
 #pragma unroll
         for (int w = 0; w < kOwn; ++w) sum = fmaf(weight[w], part(first + w, i).x - pivot, sum);
-      if constexpr (kLanes > 1) sum = over_four_lanes(sum);
+      if constexpr (kLanes > 1) sum = sum_over<4>(sum);
       const float mean = fmaf(sum, inverse, pivot);
 #pragma unroll
       for (int i = 0; i < kParts; ++i)
@@ -125,7 +125,7 @@ struct MomentPublisher {
           const float delta = moment.x - mean;
           m2 += fmaf(delta * delta, weight[w] * kWidth, moment.y);
         }
-      if constexpr (kLanes > 1) m2 = over_four_lanes(m2);
+      if constexpr (kLanes > 1) m2 = sum_over<4>(m2);
       if (own >= kUnits) continue;
       if (first == 0) put(at, u, {total * kUnit, mean, m2});
       if constexpr (kNormalises) {

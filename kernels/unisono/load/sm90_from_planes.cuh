@@ -11,8 +11,9 @@
 //
 // Nobody deadlocks: a warp that converts waits for no other warp's units, and a spare warp waits for the statistics
 // of an image only once it has converted its own units of that image and of all before it; they need no more.
-// Streamed, it waits as well until the columns of a tile before have been used. `units_ahead` says how far tiles may
-// get until then: no further than the image if a consumer group's tiles of it share columns, else to the end.
+// Streamed, it waits as well until the columns of a tile before have been used. `units_ahead` says how far beyond the
+// image tiles may have to get until then: a round if a consumer group's tiles of an image share columns (the first tile
+// behind it frees the columns before its own), else to the end.
 #pragma once
 #include "unisono/ptx/global.cuh"
 #include "unisono/ptx/sm90_barrier.cuh"

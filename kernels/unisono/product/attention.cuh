@@ -195,7 +195,7 @@ UNISONO_DEVICE void store(const AttentionState<Shape>& state, const AttentionPar
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const u32 at = row + 16 * atom + 8 * half;
-      const float sum = over_four_lanes(state.sum[atom][half]);
+      const float sum = sum_over<4>(state.sum[atom][half]);
       const bool hidden = p.keys == 0 || (p.guard == kNanRows && !(sum > 0)) || (p.guard == kUnseeingRows && sum == 0);
       const float share = 1.f / sum;
       if (at >= p.queries) continue;

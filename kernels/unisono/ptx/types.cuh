@@ -31,10 +31,13 @@ UNISONO_DEVICE float widened(Bf16, u16 word) { return Bf16::unpack(word).x; }
 UNISONO_DEVICE float widened(F16, u16 word) { return F16::unpack(word).x; }
 UNISONO_DEVICE float widened(Tf32, u32 word) { return __uint_as_float(word); }
 
-// Over the four lanes that hold a row of an accumulator's fragment.
-UNISONO_DEVICE float over_four_lanes(float x) {
-  x += __shfl_xor_sync(~0u, x, 1);
-  return x + __shfl_xor_sync(~0u, x, 2);
+// Over so many neighbouring lanes, such as the four that hold a row of an accumulator's fragment: in the same order in
+// each of them.
+template <int kLanes>
+UNISONO_DEVICE float sum_over(float x) {
+#pragma unroll
+  for (int bit = 1; bit < kLanes; bit *= 2) x += __shfl_xor_sync(~0u, x, bit);
+  return x;
 }
 
 UNISONO_DEVICE int divided(int x, const Divisor& by) { return int(u64(u32(x)) * by.factor >> by.shift); }  // of x >= 0

@@ -40,7 +40,7 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
     if (!problem) return;
     for (const ConvConfig& config : configurations(*problem, device, fields)) {
       all.push_back(examine(config, *problem, device, fields));
-      all.back().plan.streamed_form = wanted.second_pass;
+      all.back().plan.streamed_form = &wanted == epilogue.streamed.get();
       all.back().plan.rows_form = &wanted == epilogue.rows.get();
     }
   };

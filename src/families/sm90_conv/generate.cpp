@@ -41,7 +41,7 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
     throw InternalError(fmt::format("statistics over {}, and mode {}",
                                     e.norm->per_pixel ? "the channels of a pixel" : "an image's pixels",
                                     norm_name(c.mode())));
-  if (e.second_pass && c.mode() != sm90::NormMode::streamed)
+  if (e.second_pass && c.mode() != sm90::NormMode::streamed && c.mode() != sm90::NormMode::rows)
     throw InternalError(fmt::format("an epilogue for a second pass, and mode {}", norm_name(c.mode())));
   if (c.streamed() && c.streamed()->wide != e.wide_main())
     throw InternalError("an epilogue and a configuration that differ in the bits of the main store");

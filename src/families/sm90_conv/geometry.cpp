@@ -79,6 +79,9 @@ void lay_out_statistics(ConvPlan& p) {
   p.segments_per_image = static_cast<int>(divide_up(p.slots_per_image, p.segment_slots));
 }
 
+/// As kernels/unisono/exchange/row_exchange.cuh finds it: an entry of each row and tile across, and one of each row.
+Checked row_exchange(const Checked& rows, std::size_t across) { return rows * (across + 1) * entry_bytes; }
+
 /// As FoldColumns of kernels/unisono/epilogue/fold_columns.cuh finds them.
 void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
@@ -91,21 +94,21 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
   const std::size_t planes = v.fold_planes + v.returned_planes, tiles = v.tile_folds;
   w.folds = take(to, w.bytes, (product(planes, slots, wide) + product(tiles, slots, across)) * 4);
   w.fold_results = take(to, w.bytes, (product(planes, wide) + product(tiles, across)) * images * 4);
-  const Checked cells = product(slots, across, c.tile.m / c.schedule.warpgroups());
-  const Checked rows = cells * (c.wide() ? c.meets() ? entry_bytes * v.row_entries : 4 * v.row_folds : 0);
+  const Checked lines = product(slots, c.tile.m / c.schedule.warpgroups());
+  const Checked rows = !c.wide()   ? product(0)
+                       : c.meets() ? row_exchange(lines, across) * v.row_entries
+                                   : lines * across * 4 * v.row_folds;
   const Checked returned = product(entry_bytes, v.returned_entries, images, wide);
   if (to.as<std::int64_t>(rows + returned) > 0) w.fold_rows = take(to, w.bytes, rows + returned);
   const Checked counters = (product(images, across + 1) + 1) * (v.returns ? v.returned_levels : 0);
   w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
-/// As RowStatistics of kernels/unisono/epilogue/row_statistics.cuh finds them: an entry of each row and tile across,
-/// and one of each row.
 void lay_out_rows(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const auto across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.schedule.cluster.n;
-  w.fold_rows = take(to, w.bytes,
-                     product(p.images, p.slots_per_image, across + 1, c.tile.m / c.schedule.warpgroups(), entry_bytes));
+  w.fold_rows =
+      take(to, w.bytes, row_exchange(product(p.images, p.slots_per_image, c.tile.m / c.schedule.warpgroups()), across));
 }
 
 /// What planes are converted to, and the units' flags. The bytes of an image are bounded by refuse_problem().
@@ -139,9 +142,24 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
   return w;
 }
 
+/// Units that tiles up to number `last` behind the end of an image read, of which `across` in turn have the same
+/// pixels: of whole images, and of the image rows down to the last that the filter reaches.
+std::int64_t units_to_tile(const ConvPlan& p, const sm90::ConvProblem& problem, std::int64_t last,
+                           std::int64_t across) {
+  const Conv2d& c = problem.conv;
+  const ConvConfig& config = p.config;
+  const std::int64_t image = p.tiles_m * across, down = (last % image / across + 1) * config.schedule.cluster.m;
+  const std::int64_t lines = config.two_dimensional() ? divide_up(down, p.tiles_w) * (config.tile.m / 8)
+                                                      : divide_up(down * config.tile.m, problem.extents.width);
+  const std::int64_t rows =
+      std::clamp<std::int64_t>((lines - 1) * c.stride[0] - c.pad.top + (c.r - 1) * c.dilation[0] + 1, 1, c.h);
+  const Conversion& v = p.conversion;
+  return (last / image * v.bands + divide_up(rows * c.w, kConvertedPixels)) * v.blocks;
+}
+
 /// Units of planes that are converted (kernels/unisono/load/sm90_from_planes.cuh): at least those that the first tiles
 /// of all consumer groups read come ahead of all else. Beyond them, a spare warp is as far ahead as two rounds of
-/// tiles.
+/// tiles, and at least as what a tile of the next round reads, whatever its filter's reach.
 void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const Conv2d& c = problem.conv;
   Conversion& v = p.conversion;
@@ -164,13 +182,14 @@ void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& pro
       std::max(static_cast<double>(whole) + rest, share) * static_cast<double>(bands * blocks) + v.filter_units;
   v.ahead = static_cast<int>(std::min(std::ceil(ahead), static_cast<double>(v.units)));
   // Streamed, a spare warp that has columns for a tile also waits until the consumer group has used those of its tile
-  // before. If all its tiles of an image have the same, that is while it multiplies the former's image; else later.
+  // before. If all its tiles of an image have the same, that is at the latest when it has multiplied the first tile
+  // behind the former's image, a round beyond its last one; else later.
   const std::int64_t groups = std::int64_t{p.ctas} / cluster_ctas(p.config) * p.config.schedule.consumer_groups();
   const bool alike = !p.config.streamed() || p.config.streamed()->by_channels || groups % p.tiles_n == 0;
   const double rounds = 2.0 * static_cast<double>(under_way) / static_cast<double>(image);
-  v.units_ahead =
-      alike ? static_cast<int>(std::min(rounds * static_cast<double>(bands * blocks) + 1, static_cast<double>(v.units)))
-            : v.units;
+  const double far = std::max(rounds * static_cast<double>(bands * blocks) + 1,
+                              static_cast<double>(units_to_tile(p, problem, groups, across)));
+  v.units_ahead = alike ? static_cast<int>(std::min(far, static_cast<double>(v.units))) : v.units;
 }
 
 /// CTAs, threads and splits, once the tiles are known.
@@ -230,7 +249,7 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_ctas(config);
   p.pitched_image = !config.gathered() && problem.conv.layout == Layout::nhwc,
-  p.pitched_output = config.features.stores == sm90::Stores::tma && !(config.streamed() && config.streamed()->wide);
+  p.pitched_output = config.features.stores == sm90::Stores::tma && !problem.wide_main;
   p.made_for_groups = config.operands.grouped() || (problem.conv.groups > 1 && config.gathered() &&
                                                     config.gathered()->vectors && !config.gathered()->direct);
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};

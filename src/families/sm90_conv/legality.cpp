@@ -240,7 +240,7 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
     return unfit("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
                  c.schedule.group);
   if (!normalises) return {};
-  if (p.second_pass && c.mode() != sm90::NormMode::streamed)
+  if (p.second_pass && !p.per_pixel && c.mode() != sm90::NormMode::streamed)
     return unfit("mode: {}; only `streamed` serves this form of the epilogue", to_string(c.mode()));
   if (c.streamed())
     if (auto refusal = refuse_streamed(c, p)) return refusal;

@@ -36,7 +36,6 @@ int narrow(std::int64_t x) { return static_cast<int>(x); }
 
 bool windows_by_lines(const ConvConfig& c) { return c.window() && !c.window()->by_pixels(); }
 bool stores_plainly(const ConvConfig& c) { return !by_tma(c.features.stores); }
-bool is_wide(const ConvConfig& c) { return c.streamed() && c.streamed()->wide; }
 
 class Filling {
  public:
@@ -129,12 +128,12 @@ void Filling::check_pitches() const {
   const ConvConfig& c = plan_.config;
   const bool image = (c.gathered() || windows_by_lines(c) || task_.conv.layout == Layout::nchw) &&
                      at_.activation_pitch != 0,
-             output = (c.features.stores != sm90::Stores::tma || is_wide(c)) && at_.output_pitch != 0;
+             output = (c.features.stores != sm90::Stores::tma || epilogue_.wide_main()) && at_.output_pitch != 0;
   if (!image && !output) return;
   throw plan::Refused(plan::because(fmt::format(
       "the {} was given pixels {} elements apart, and {}: make a dense copy", output ? "output" : "image",
       output ? at_.output_pitch : at_.activation_pitch,
-      is_wide(c) && !image  ? "this kernel, which stores f32 from registers, takes dense tensors"
+      epilogue_.wide_main() && !image ? "this kernel, which stores f32 from registers, takes dense tensors"
       : windows_by_lines(c) ? "this kernel, which makes an im2col matrix of whole image rows, takes dense tensors"
                             : "this kernel, which goes without TMA there, takes dense tensors")));
 }
@@ -175,7 +174,7 @@ void Filling::outputs() {
     return;
   }
   const MapShape dense = map_shapes(task_, plan_).output,
-                 output = is_wide(plan_.config) ? halves(dense) : with_pitch(dense, at_.output_pitch);
+                 output = epilogue_.wide_main() ? halves(dense) : with_pitch(dense, at_.output_pitch);
   if (plan_.config.by_parity()) {
     if (at_.output.data != nullptr) phases(at_output, 0, output, at_.output, "the output");
     if (at_.side.data != nullptr) phases(at_side, 3, dense, at_.side, "the second output");
@@ -198,7 +197,7 @@ void Filling::run() {
     to_.put_address(to_.offset_of(&norm.slots), at_.moments);
   }
   Tensors at = at_;
-  if (is_wide(plan_.config)) at.side = at_.output;  // the second store goes by its map alone
+  if (epilogue_.wide_main()) at.side = at_.output;  // the second store goes by its map alone
   sm90::put_common(to_, at, between(plan_.config, at_.head_fields.bits.size()));
 }
 

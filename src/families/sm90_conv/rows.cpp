@@ -14,6 +14,15 @@ std::optional<plan::Refusal> refuse_rows(const ConvConfig& c, const sm90::ConvPr
   if (c.rows_meet() && (c.schedule.split || c.schedule.group != 0 || p.conv.groups > 1))
     return sm90::unfit(
         "rows: tiles of a row that wait for one another are whole, neighbours, and of one group of channels");
+  if (!p.second_pass) return {};
+  if (c.features.stores != sm90::Stores::tma)
+    return sm90::unfit(
+        "rows: results of f32, values of rows or a third store, in {}; they leave from registers in pairs of channels, "
+        "which rows of a multiple of 8 channels have",
+        c.features.stores == sm90::Stores::plain ? "rows of another number of channels" : "planes");
+  if (c.features.resampling.any() || c.features.head.any())
+    return sm90::unfit(
+        "rows: pooled or upsampled stores, or a head, beside results of f32, values of rows or a third store");
   return {};
 }
 

@@ -92,8 +92,8 @@ std::vector<std::pair<int, int>> clusters(const sm90::ConvProblem& p, const Conv
 std::vector<sm90::NormMode> modes(const sm90::ConvProblem& p) {
   if (p.visitor.general) return {sm90::NormMode::general};
   if (!p.visitor.normalises) return {sm90::NormMode::none};
-  if (p.second_pass) return {sm90::NormMode::streamed};
   if (p.per_pixel) return {sm90::NormMode::rows};
+  if (p.second_pass) return {sm90::NormMode::streamed};
   return {sm90::NormMode::resident, sm90::NormMode::streamed};
 }
 

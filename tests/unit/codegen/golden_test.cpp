@@ -117,6 +117,13 @@ TEST(Golden, OtherFormsAreAsRecorded) {
   config.statistics = families::sm90_conv::RowStatistics{.meets = true};
   const plan::Epilogue softmax = epilogue_of("store softmax(acc * 0.5 + bias[n], over=n) * gamma[n] as y : bf16");
   test::expect_golden(stem_of("softmax_rows") + ".cu", generate(*softmax.rows, config).source);
+  const plan::Epilogue results = epilogue_of(
+      "h = acc * w[m]\n"
+      "y = softmax(h, over=n)\n"
+      "store h : bf16\n"
+      "store y : f32\n"
+      "store y * gamma[n] as z : bf16\n");
+  test::expect_golden(stem_of("row_results") + ".cu", generate(*results.rows, config).source);
 }
 
 TEST(Golden, AConfigurationNamesItsPhases) {
@@ -233,7 +240,7 @@ TEST(Golden, EveryFileIsACase) {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(stem_of(""))) found.insert(entry.path().stem().string());
   std::set<std::string> expected(cases.begin(), cases.end());
-  expected.insert({"head", "depthwise", "dual", "plain", "streamed_losses", "softmax_rows"});
+  expected.insert({"head", "depthwise", "dual", "plain", "streamed_losses", "softmax_rows", "row_results"});
   EXPECT_EQ(found, expected);
 }
 

@@ -56,15 +56,34 @@ TEST(RowForms, LayerNormOverMoreChannelsThanATileHas) {
   EXPECT_TRUE(narrow.norm->per_pixel);
 }
 
+// Stores of f32, more than two, values of rows ahead and behind: results as a second pass has them
+TEST(RowForms, ResultsOfAnyKind) {
+  for (const char* text : {"store softmax(acc, over=n) as y : f32", "store softmax(acc * w[m], over=n) as y : bf16",
+                           "y = rms_norm(acc)\nstore y as y : bf16\nstore y * w[m] as z : f32",
+                           "store layer_norm(acc + bias[n]) as y : f32",
+                           "h = acc * w[m]\nstore h as h : bf16\nstore softmax(h, over=n) as y : bf16"}) {
+    const Epilogue e = analysed(text);
+    ASSERT_NE(e.rows, nullptr) << text;
+    EXPECT_TRUE(e.rows->second_pass && e.rows->norm->per_pixel) << text;
+    EXPECT_EQ(e.rows->wide_main(), std::string(text).find("f32") != std::string::npos) << text;
+    EXPECT_EQ(e.rows->rows_after.size(), std::string(text).find("w[m]") != std::string::npos ? 1U : 0U) << text;
+  }
+  const Epilogue images = analysed("store softmax(acc * (w[m] + s[b]), over=n) as y : f32");
+  ASSERT_NE(images.rows, nullptr);
+  EXPECT_TRUE(images.rows->per_image());  // a row's value is computed from its image's
+}
+
 TEST(RowForms, WhatReadsMoreStaysGeneral) {
   for (const char* text :
-       {"store softmax(acc, over=n) as y : f32",             // stores of 32 bits
-        "store softmax(acc, over=n, groups=4) as y : bf16",  // groups
+       {"store softmax(acc, over=n, groups=4) as y : bf16",  // groups
         "m = max(acc, over=n)\nstore exp(acc - m) / sum(exp(acc - m), over=n) as y : bf16\nstore m as m : f32",
         "store log(softmax(acc, over=n)) as y : bf16",          // the sum itself is read
         "store rms_norm(acc) + mean(acc, over=n) as y : bf16",  // a second reduction
         "store acc + mean(square(acc), over=n) as y : bf16",    // no product
-        "store softmax(acc * w[m], over=n) as y : bf16",        // values of rows
+        "store layer_norm(softmax(acc, over=n)) as y : bf16",   // two in a row
+        "store softmax(acc, over=n) as y : i32",                // neither f32 nor 16 bits
+        "y = softmax(acc, over=n)\nstore y as y : f32\nstore sum(y, over=m) as total : f32",
+        "store acc as a : f32\nstore softmax(acc, over=n) as y : bf16",  // f32 ahead of it
         "store mean(acc, over=n) as y : f32"}) {
     const auto e = analyse(passes::run_pipeline(parse(text)), extents, {.channels = 256});
     ASSERT_TRUE(e) << text;

@@ -6,6 +6,7 @@
 #include "families/sm90_conv/planes.hpp"
 #include "families/sm90_conv/tensor_maps.hpp"
 #include "unisono/error.hpp"
+#include "unisono/params/params.cuh"
 #include "unit/families/sm90_conv/problems.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -114,6 +115,37 @@ TEST(ChannelsFirst, WhatTmaDoesNotStoreIsStoredByElements) {
   EXPECT_THAT(refusal(planes_of(2, 23, 21, 64, 128, 3), "mode=streamed"),
               HasSubstr("planes of a multiple of 8 pixels"));
   EXPECT_TRUE(plan_of(planes_of(4, 256, 256, 128, 128, 3)).config.streamed());
+}
+
+/// Units of the image behind another that the tiles of one round behind the other's end read, tile by tile.
+std::int64_t units_of_a_round(const ConvPlan& p, const Conv2d& conv) {
+  const ConvConfig& c = p.config;
+  const std::int64_t across = c.streamed()->by_channels ? 1 : p.tiles_n, width = extents(Contraction(conv)).width;
+  std::int64_t last = 0;
+  for (std::int64_t t = 0; t < p.ctas / p.cluster * c.schedule.consumer_groups(); ++t)
+    for (std::int64_t m = t / across * c.schedule.cluster.m; m < (t / across + 1) * c.schedule.cluster.m; ++m) {
+      const std::int64_t line =
+          c.two_dimensional() ? (m / p.tiles_w + 1) * (c.tile.m / 8) - 1 : ((m + 1) * c.tile.m - 1) / width;
+      last = std::max(last, line * conv.stride[0] - conv.pad[0] + (conv.r - 1) * conv.dilation[0]);
+    }
+  return (std::min(last, conv.h - 1) * conv.w + conv.w + kConvertedPixels - 1) / kConvertedPixels * p.conversion.blocks;
+}
+
+// Else a spare warp would wait for columns to be used that are used once a tile behind its units is multiplied
+TEST(ChannelsFirst, SpareWarpsAreAheadOfWhatTheNextRoundReads) {
+  Conv2d dilated = planes_of(4, 96, 64, 16, 64, 3);
+  dilated.dilation = {8, 8}, dilated.pad = 8;
+  Device small;
+  small.resident_ctas = {0, 2, 2, 0, 0, 0, 0, 0, 0};
+  for (const auto& [conv, device] :
+       {std::pair{planes_of(3, 512, 512, 16, 512, 11), Device{}}, std::pair{dilated, small},
+        std::pair{planes_of(3, 512, 1024, 72, 64, 9), Device{}}})
+    for (const char* load : {"load=im2col", "load=halo", "load=im2col cluster=2x1"}) {
+      const ConvPlan p = choose(conv, test::epilogue_of(block, conv), device,
+                                plan::parse_override(std::string("mode=streamed tile=64x64 ") + load));
+      ASSERT_TRUE(p.config.operands.converted && p.tiles_m > p.ctas);
+      EXPECT_GE(p.conversion.units_ahead, units_of_a_round(p, conv)) << load << ", " << conv.w;
+    }
 }
 
 TEST(ChannelsFirst, Refusals) {

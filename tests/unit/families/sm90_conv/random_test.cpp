@@ -320,7 +320,7 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
   for (const auto& level : e.general->levels) entries += (level.size() + 2) / 3;
   if (c.wide())
     part(p.workspace.fold_rows,
-         (c.meets() ? 16 * entries : 4 * rows) * slots * across * (c.tile.m / c.schedule.warpgroups()));
+         (c.meets() ? 16 * entries * (across + 1) : 4 * rows * across) * slots * (c.tile.m / c.schedule.warpgroups()));
   part(p.workspace.fold_counters, 4 * (1 + p.images * across + slots));
 }
 
@@ -333,9 +333,10 @@ void check_workspace(const ConvPlan& p, const Conv2d& conv, const Extents& e, co
     EXPECT_TRUE(parts.emplace(begin, begin + bytes).second) << "two parts begin at " << begin;
   };
   if (e_.general) check_folds(p, e_, part);
-  if (c.rows_meet())  // an entry of each row and tile across
-    part(p.workspace.fold_rows, 16 * static_cast<std::size_t>(p.images) * p.slots_per_image * p.tiles_n *
-                                    c.schedule.cluster.n * (c.tile.m / c.schedule.warpgroups()));
+  if (c.rows_meet())  // an entry of each row and tile across, and of each row
+    part(p.workspace.fold_rows, 16 * static_cast<std::size_t>(p.images) * p.slots_per_image *
+                                    (static_cast<std::size_t>(p.tiles_n) * c.schedule.cluster.n + 1) *
+                                    (c.tile.m / c.schedule.warpgroups()));
   if (p.cooperative || p.workspace.bytes > 0) {
     part(p.workspace.exits, 8);
   } else if (!e_.general) {

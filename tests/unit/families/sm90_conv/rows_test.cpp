@@ -82,6 +82,17 @@ TEST(Rows, WhatCannotMeet) {
   EXPECT_THAT(narrow, testing::Not(testing::Contains("")));
 }
 
+TEST(Rows, ResultsFromRegistersAreOfPairsOfChannels) {
+  constexpr const char* wide = "store softmax(acc * w[m], over=n) as y : f32\n";
+  const ConvPlan p = planned(test::conv_of(1, 64, 64, 256, 1024, 1), wide);
+  EXPECT_TRUE(p.rows_form);
+  EXPECT_FALSE(p.streamed_form || p.pitched_output);
+  const Conv2d odd = test::conv_of(1, 16, 16, 64, 515, 1);
+  EXPECT_FALSE(planned(odd, wide).rows_form);
+  EXPECT_THAT(reasons(odd, wide, fixed({{"mode", "rows"}})),
+              testing::Contains(HasSubstr("in rows of another number of channels")));
+}
+
 TEST(Rows, TheVisitorNamesItsStatistic) {
   const auto source = [](const char* text) {
     const Conv2d conv = test::conv_of(1, 64, 64, 256, 1024, 1);

@@ -1,0 +1,96 @@
+// Results behind a normalisation over the channels of rows that are more than one or two of 16 bits: of f32, more of
+// them, and computed from values of rows (epilogue/visitor.cuh, Visitor::results). The first goes through TMA if it has
+// 16 bits, the others leave from registers: four lanes have eight neighbouring channels of a row, a sector of f32.
+#pragma once
+#include "unisono/epilogue/results.cuh"
+#include "unisono/epilogue/sm90_epilogue.cuh"
+
+namespace unisono {
+
+// Values of this thread's rows of a tile, if the visitor has any.
+template <class Tile, bool kAny>
+struct TileRows {
+  using Visitor = typename Tile::EpilogueVisitor;
+  using Values = RowValues<Visitor, kAny>;
+  typename Values::Type value[2 * Tile::kBlocks];
+
+  UNISONO_DEVICE TileRows(const Tile& tile, const typename Tile::At& at) {
+#pragma unroll
+    for (int r = 0; r < 2 * Tile::kBlocks; ++r) {
+      const int m = row_of_thread(r, tile.thread);  // rows that do not exist read the image's first
+      value[r] = Values::of(tile.visitor, tile.uniform,
+                            {at.image, at.image * tile.geometry.rows + (at.rows.valid(m) ? at.rows.pixel(m) : 0)});
+    }
+  }
+};
+
+template <class Tile>
+struct RowResults {
+  using Visitor = typename Tile::EpilogueVisitor;
+  using At = typename Tile::At;
+  using Results = ResultsOf<Visitor>;
+  static constexpr int kBlocks = Tile::kBlocks, kSlices = Tile::kSlices, kSlice = Tile::kSlice;
+  static constexpr bool kDirectMain = Results::kDirect == Results::kResults;
+  static_assert(!Tile::kSwap && Tile::kStores == Stores::kTma && Visitor::kSide != SideStore::kAfter,
+                "neighbouring channels exist together, and a thread has them");
+
+  const Tile& tile;
+  const At& at;
+
+  UNISONO_DEVICE int lane() const { return tile.thread & 31; }
+
+  // f(x, row) is what is left of an element of row number r once it is normalised.
+  template <class F>
+  UNISONO_DEVICE void store(F&& normalised) const {
+    const TileRows<Tile, true> rows(tile, at);
+    typename Tile::template Ring<Visitor::kTensorsBefore, Visitor::kTensors> ring{tile.visitor, tile.geometry,
+                                                                                  tile.thread / 32, lane()};
+    ring.open(0, Tile::kPairs, at);
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+      for (int s = 0; s < kSlices; ++s) {
+        u32 packed[kSlice / 4];
+        int pair = 0;
+        tile.template for_pairs<Visitor::kTensorsBefore, Visitor::kTensors>(
+            at, b, s, ring, Tile::kPairs,
+            [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+              const int r = 2 * b + (pair & 1),
+                        channel = at.first_channel + s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3),
+                        m = row_of_thread(r, tile.thread);
+              const bool exists = at.rows.valid(m) && channel < tile.geometry.channels;
+              float of_x[Results::kResults], of_y[Results::kResults];
+              Visitor::results(normalised(as_float(x), r), one + Tile::kBefore, t1, rows.value[r], tile.uniform, exists,
+                               of_x);
+              Visitor::results(normalised(as_float(y), r), two + Tile::kBefore, t2, rows.value[r], tile.uniform, exists,
+                               of_y);
+              if constexpr (!kDirectMain) packed[pair] = Visitor::Output::pack(of_x[0], of_y[0]);
+              if (exists) put<0>(tile.offset_of(at, m, channel), of_x + !kDirectMain, of_y + !kDirectMain);
+              ++pair;
+            });
+        if constexpr (!kDirectMain) store_slice(b * kSlices + s, packed);
+      }
+  }
+
+  UNISONO_DEVICE void store_slice(int i, const u32 (&packed)[kSlice / 4]) const {
+    const int place = i % Tile::kStoreBuffers;
+    tile.template await_buffers<1>(i);
+    tile.write_slice(tile.staging(0) + place * Tile::kSliceBytes, Tile::kStaging, packed);
+    tile.template close_slice<Tile::kStoreBuffers>();
+    if (lane() != 0) return;
+    tile.store_main(tile.staging(tile.thread / 32) + place * Tile::kSliceBytes, at,
+                    64 * (i / kSlices) + 16 * (tile.thread / 32), i % kSlices * kSlice);
+    tma_store_commit();
+  }
+
+  template <int i>
+  UNISONO_DEVICE void put(u64 offset, const float* x, const float* y) const {
+    if constexpr (i < Results::kDirect) {
+      delay_point();
+      Visitor::template direct<i>(tile.visitor, tile.fixed.side_memory).put(offset, x[i], y[i]);
+      put<i + 1>(offset, x, y);
+    }
+  }
+};
+
+}  // namespace unisono
