@@ -103,7 +103,7 @@ struct Epilogue {
   std::vector<ValueId> uniforms;   ///< values without axes, in topological order
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
-  std::vector<ValueId> rows_after;                     ///< second_pass: values [m] that elements read
+  std::vector<ValueId> rows_after;                     ///< second_pass: values [m] that elements read (per pixel: any)
   std::vector<General::Domain> folds = {};             ///< second_pass: reductions over rows that are stored, of values
                                                        ///< ahead of the normalisation or behind it
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
@@ -112,7 +112,7 @@ struct Epilogue {
                                               ///< does not declare; whoever has them sets it
   /// Behind its normalisation over many pixels there is what only a second pass has (analyse_second_pass() in
   /// second_pass.hpp): stores of f32, more than two, values of rows, reductions that are stored. Only kernels whose
-  /// tiles wait in memory serve it.
+  /// tiles wait in memory serve it; or the same behind one over the channels of rows, whose tiles wait in registers.
   bool second_pass = false;
   /// General: the same graph as such an epilogue, for images whose tiles do not fit in flight; or why it is
   /// none.
