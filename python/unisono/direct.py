@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from ._native import ConvTranspose2d, DType, Gemm, Layout, UserError
+from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
-from .functional import dense_in_one_order, image_views, key_of, oriented, prepare, run, signature_of
+from .functional import dense_in_one_order, image_views, oriented
 from .operands import Space
 from .tensors import view
 

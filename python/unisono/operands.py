@@ -42,7 +42,7 @@ class Space:
         return count
 
 
-def _pattern(space: Space, axes: str) -> tuple[int, ...]:
+def pattern(space: Space, axes: str) -> tuple[int, ...]:
     """The extents, in the caller's order, of a tensor that broadcasts to values [m,n] and varies along `axes`."""
     images = space.images if "b" in axes or "m" in axes else 1
     rows = space.rows if "m" in axes else (1,) * len(space.rows)
@@ -61,7 +61,7 @@ def axes_of_shape(name: str, shape: tuple[int, ...], space: Space) -> str:
         return "n"
     padded = (1,) * (1 + len(space.rows) + 1 - len(shape)) + shape
     for axes in ("n", "bn", "mn", "b", "m", ""):
-        if padded == _pattern(space, axes):
+        if padded == pattern(space, axes):
             return axes
     if shape == (space.images, space.cols) and len(space.rows) == 2:
         return "bn"

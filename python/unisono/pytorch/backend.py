@@ -22,6 +22,7 @@ from .expressions import FUSIONS
 from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
 from .layouts import dense_for_norms, relax, simplify
+from .library import VERSION
 from .report import Report, count, nodes_of
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (), "strict": False, "report": None,
@@ -92,6 +93,11 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")
 
 
+def _tag(options: dict) -> str:
+    """What compiled graphs depend on besides their text: the package, and options but those that only tell."""
+    return VERSION + "".join(f"|{name}={value}" for name, value in sorted(options.items()) if name not in ("report", "strict"))
+
+
 def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
     from torch._functorch import config
     from torch._guards import detect_fake_mode
@@ -103,8 +109,10 @@ def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> C
         _fused(graph, options, "backward" if more.get("is_backward") else "inference" if more.get("is_inference") else "forward")
         return compile_fx_inner(graph, values, **more)
 
-    # the cache of whole graphs does not know of regions; Inductor's own, of what is compiled here, does
-    with config.patch(enable_autograd_cache=False):
+    # From the cache of whole graphs would come no report. Where the environment asks for that cache all the same, its key has what
+    # regions depend on; so has Inductor's own, of what is compiled here
+    with config.patch(enable_autograd_cache=False, enable_remote_autograd_cache=False), \
+            torch.compiler.config.patch(cache_key_tag=torch.compiler.config.cache_key_tag + _tag(options)):
         return compile_fx(module, inputs, inner_compile=inner, decompositions=written_out())
 
 

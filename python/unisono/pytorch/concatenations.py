@@ -16,7 +16,7 @@ from torch.fx import GraphModule, Node
 
 from .. import direct, functional
 from .._native import parse
-from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
+from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
 from .library import FUSED, define, options_of, out_dtype_of, split
 from .regions import aten, is_tensor

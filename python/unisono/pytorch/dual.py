@@ -76,6 +76,19 @@ def _is_taken_on_a_gpu(first: Node, second: Node) -> bool:
     return is_taken(first) and is_taken(second)
 
 
+def _depends_on(other: Node, node: Node, places: dict[Node, int]) -> bool:
+    """Whether some input of `other` is computed from the result of `node`: one kernel cannot wait for itself."""
+    waiting, seen = [n for n in other.all_input_nodes if places[n] >= places[node]], set()
+    while waiting:
+        one = waiting.pop()
+        if one is node:
+            return True
+        if one not in seen:
+            seen.add(one)
+            waiting += [n for n in one.all_input_nodes if places[n] >= places[node]]
+    return False
+
+
 def pair_of(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], without: frozenset) -> Iterator[Region]:
     """Regions of two products of which `node` is the first."""
     left, right, bias = _factors(node)
@@ -83,6 +96,8 @@ def pair_of(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[N
         if other.op != "call_function" or other.target not in PRODUCTS or other in taken:
             continue
         left1, right1, bias1 = _factors(other)
+        if _depends_on(other, node, places):
+            continue
         alike = shape_of(right) == shape_of(right1) and right.meta["val"].stride() == right1.meta["val"].stride() \
             and right.meta["val"].dtype == right1.meta["val"].dtype and right is not right1
         if not alike or not _is_same(left, left1) or any(b is not None and shape_of(b) != shape_of(right)[1:] for b in (bias, bias1)):

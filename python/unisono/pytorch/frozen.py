@@ -1,13 +1,14 @@
 """Weights that are declared frozen: filters are brought into the kernels' memory order once, not at each call.
 
 Kernels read a filter in the order of its image. One that lies otherwise is copied by every call, or by the compiled graph,
-which is never stale, and in a CUDA graph is a node of it. Where weights do not change that copy is made once: `freeze(module)` reorders the module's own filters,
-and torch.compile(…, options={"frozen": True}) gives the graph packed copies, which it makes anew when a version counter of PyTorch
-says that a weight was written.
+which is never stale, and in a CUDA graph is a node of it. Where weights do not change that copy is made once: `freeze(module)`
+reorders the module's own filters, and torch.compile(…, options={"frozen": True}) gives the graph packed copies, which it makes anew
+when a weight is another tensor, lies elsewhere, or was written as far as a version counter of PyTorch says.
 """
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Callable, Sequence
 
 import torch
@@ -43,15 +44,31 @@ def _asks_for_channels_last(image: Tensor, turned: bool) -> bool:
     return turned and image.is_cuda or image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
 
 
+class Source:
+    """A weight as it was when it was packed."""
+
+    def __init__(self, weight: Tensor):
+        self.weight, self.address, self.version = weakref.ref(weight), weight.data_ptr(), self._version_of(weight)
+
+    @staticmethod
+    def _version_of(weight: Tensor) -> Any:
+        return None if weight.is_inference() else weight._version  # of those made under inference_mode PyTorch counts no writes
+
+    def is_still(self, weight: Tensor) -> bool:
+        """Whether it is that tensor, in that memory, and PyTorch has counted no write."""
+        return self.weight() is weight and self.address == weight.data_ptr() and self.version == self._version_of(weight)
+
+
 class Filters:
     """The packed filters of one graph, which stand in the place of the weights among its inputs."""
 
     def __init__(self, module: torch.fx.GraphModule, inputs: Sequence[Any], turned: bool):
         self.packed: dict[int, Tensor] = {}  # by the place of the input
-        self.versions: dict[int, int] = {}
+        self.sources: dict[int, Source] = {}
         places = {n: i for i, n in enumerate(n for n in module.graph.nodes if n.op == "placeholder")}
         for node in [n for n in module.graph.nodes if n.op == "call_function" and n.target in CONVOLUTIONS]:
-            image, place = node.args[0], places.get(node.args[1] if len(node.args) > 1 else node.kwargs.get("weight"))
+            image, filters = node.args[0], node.args[1] if len(node.args) > 1 else node.kwargs.get("weight")
+            place = places.get(filters)
             if place is None or not isinstance(inputs[place], torch.nn.Parameter) or inputs[place].dim() != 4:
                 continue
             weight = inputs[place]
@@ -61,17 +78,24 @@ class Filters:
             if weight.requires_grad and torch.is_grad_enabled():
                 raise UserError("backend unisono with frozen=True: a filter requires a gradient; expected torch.no_grad(), or weights after "
                                 "requires_grad_(False)")
-            self.packed[place] = torch.nn.Parameter(weight.detach().contiguous(memory_format=torch.channels_last), requires_grad=False)
-            self.versions[place] = weight._version
+            if any(user.target not in CONVOLUTIONS or filters in user.args[2:] or user.args[0] is filters for user in filters.users):
+                continue  # the program reads the weight itself, or writes it
+            self._pack(place, weight)
+
+    def _pack(self, place: int, weight: Tensor) -> None:
+        with torch.no_grad():
+            if place in self.packed:
+                self.packed[place].copy_(weight)
+            else:
+                self.packed[place] = torch.nn.Parameter(weight.detach().contiguous(memory_format=torch.channels_last), requires_grad=False)
+        self.sources[place] = Source(weight)
 
     def among(self, inputs: Sequence[Any]) -> list[Any]:
-        """The inputs with packed filters among them; those whose weights were written since are packed again."""
+        """The inputs with packed filters among them; those whose weights were written or replaced since are packed again."""
         result = list(inputs)
         for place, packed in self.packed.items():
-            if inputs[place]._version != self.versions[place]:
-                with torch.no_grad():
-                    packed.copy_(inputs[place])
-                self.versions[place] = inputs[place]._version
+            if not self.sources[place].is_still(inputs[place]):
+                self._pack(place, inputs[place])
             result[place] = packed
         return result
 

@@ -9,6 +9,7 @@ host. `layer()` and `python -m unisono doctor` say which it is.
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import pathlib
 import re
@@ -30,6 +31,7 @@ GEMM = f"(Tensor a, Tensor b, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
 CONV_TRANSPOSE2D = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int[] output_padding, int groups, " \
                    "ScalarType? out_dtype) -> Tensor[]"
 DUAL_GEMM = f"(Tensor a, Tensor b0, Tensor b1, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
+CONV2D_OUT = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, Tensor(a!)[] out) -> ()"
 PREPARE = f"(Tensor[] factors, {_MORE}, int[] moves, ScalarType? out_dtype) -> str"
 
 LIBRARY = torch.library.Library("unisono", "FRAGMENT")
@@ -66,14 +68,27 @@ def text_of_known(epilogue: Any) -> Optional[str]:
     return epilogue.reference if isinstance(epilogue, Epilogue) and epilogue.number >= 0 else None
 
 
+def _version() -> str:
+    """The package's version and a hash of its modules, which say how results of the operators lie."""
+    content = hashlib.sha256()
+    for path in sorted(pathlib.Path(__file__).parents[1].rglob("*.py")):
+        content.update(path.read_bytes())
+    return f"{_native.__version__}+{content.hexdigest()[:12]}"
+
+
+# Stands in every call of a graph. PyTorch keeps compiled graphs on disk by their text: another version's are not taken for ours
+VERSION = f"|version={_version()}"
+
+
 def joined(names: Iterable[str], options: dict[str, int]) -> str:
-    """Names of operands as the operators take them, with options of the kernel behind a '|'."""
-    return ",".join(names) + "".join(f"|{name}={value}" for name, value in options.items())
+    """Names of operands as the operators of a graph take them, with options of the kernel and VERSION behind a '|'."""
+    return ",".join(names) + "".join(f"|{name}={value}" for name, value in options.items()) + VERSION
 
 
 def options_of(names: str) -> dict[str, int]:
     """Those options."""
-    return {name: int(value) for name, _, value in (one.partition("=") for one in names.split("|")[1:])}
+    given = (one.partition("=") for one in names.split("|")[1:])
+    return {name: int(value) for name, _, value in given if name != "version"}
 
 
 def split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict[str, Any]:
@@ -176,6 +191,14 @@ def _conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[
                                           "nchw", out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
 
 
+def _conv2d_out(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str, stride: Sequence[int],
+                padding: Sequence[int], dilation: Sequence[int], groups: int, out: Sequence[Tensor]) -> None:
+    """The results are written into `out`, in the order of the stores."""
+    results = out[0] if len(out) == 1 else dict(zip(store_names(epilogue), out))
+    functional.conv2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), groups, "nchw", out_dtype_of(out[0], None)
+                          if len(out) == 1 else out_dtype_of(x, None), results, options_of(names), split(names, scalars, operands))
+
+
 def _gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
           out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     return _as_list(functional.gemm_now(a, b, registered(epilogue), out_dtype_of(a, out_dtype), None, options_of(names),
@@ -239,6 +262,7 @@ define("fused_conv_transpose2d", CONV_TRANSPOSE2D, _conv_transpose2d, _fake_conv
 define("fused_dual_gemm", DUAL_GEMM, _dual_gemm, _fake_dual_gemm)
 CONVOLUTIONS = (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_conv_transpose2d.default)
 FUSED = (*CONVOLUTIONS, torch.ops.unisono.fused_gemm.default, torch.ops.unisono.fused_dual_gemm.default)  # what regions become
+define("conv2d_out", CONV2D_OUT, _conv2d_out, lambda *_: None)
 LIBRARY.define("prepare" + PREPARE)
 LIBRARY.impl("prepare", _prepare, "CompositeExplicitAutograd")
 

@@ -1,0 +1,76 @@
+"""Concatenations that kernels write in place: what fires, what must not, results."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from compiled import LAST, fresh, last, run  # noqa: E402, F401
+from models import randomise  # noqa: E402
+
+from unisono.pytorch import backend  # noqa: E402
+
+class Skip(nn.Module):
+    """A level of a U-Net: the skip and what comes from below are joined."""
+
+    def __init__(self, width=8, reads=False):
+        super().__init__()
+        self.down, self.deep = nn.Conv2d(3, width, 3, padding=1), nn.Conv2d(width, 2 * width, 3, padding=1)
+        self.narrow, self.up = nn.Conv2d(2 * width, width, 1), nn.Conv2d(2 * width, 5, 3, padding=1)
+        self.norm, self.reads = nn.GroupNorm(2, width), reads
+
+    def forward(self, x):
+        skip = F.mish(self.norm(self.down(x)))
+        h = F.silu(self.deep(F.max_pool2d(skip, 2)))
+        h = self.narrow(F.interpolate(h, scale_factor=2))
+        joined = F.relu(self.up(torch.cat([skip, h], 1)))
+        return (joined, skip) if self.reads else joined
+
+
+PLACED = "concatenations without copies"
+
+
+@pytest.mark.parametrize("rest", ["eager", "inductor"])
+def test_a_skip_is_written_into_its_concatenation(rest):
+    report = run(*last(randomise(Skip()), torch.randn(2, 3, 8, 6)), regions=4, rest=rest)
+    assert report.counts[PLACED] == ["cat: 2 of 2 parts"] and "max_pool_2x2" in report.rows[0]["epilogue"], str(report)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_short_dtypes_of_concatenations(dtype):
+    assert run(*last(randomise(Skip()), torch.randn(2, 3, 8, 6)), regions=4, dtype=dtype).counts[PLACED]
+
+
+def test_a_part_that_the_program_sees_stays_dense():
+    module, x = last(randomise(Skip(reads=True)), torch.randn(2, 3, 8, 6))
+    assert run(module, x, regions=4).counts[PLACED] == ["cat: 1 of 2 parts"]
+
+
+NOT_PLACED = {
+    "contiguous memory": lambda: (Skip(), torch.randn(2, 3, 8, 6)),
+    "channels that are no multiple of 8": lambda: last(Skip(12), torch.randn(2, 3, 8, 6)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_PLACED)
+def test_must_not_be_placed(name):
+    module, x = NOT_PLACED[name]()
+    assert not run(randomise(module), x, regions=4).counts[PLACED]
+
+
+def test_parts_of_two_concatenations_and_twice_the_same():
+    x, w = (torch.randn(s).contiguous(memory_format=LAST) for s in ((2, 8, 6, 5), (8, 8, 1, 1)))
+    for join in (lambda a, b: (torch.cat([a, a], 1), b), lambda a, b: (torch.cat([a, b], 1), torch.cat([b, a], 1)), lambda a, b: torch.cat([a, b], 2)):
+        torch._dynamo.reset()
+        run(lambda x, w: join(F.relu(F.conv2d(x, w)), F.silu(F.conv2d(x, w))), x, w, regions=2)
+
+
+def test_concatenations_are_switched_off():
+    module, x = last(randomise(Skip()), torch.randn(2, 3, 8, 6))
+    assert PLACED not in run(module, x, regions=4, without=("concatenations",)).counts
+
+
+def test_training_with_concatenations():
+    from models import UNet, compare_gradients
+    module, x = last(randomise(UNet()), torch.randn(2, 3, 16, 12))
+    compare_gradients(module, torch.compile(module, backend=backend.unisono, options={"rest": "eager"}), x)
