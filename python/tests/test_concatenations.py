@@ -74,3 +74,13 @@ def test_training_with_concatenations():
     from models import UNet, compare_gradients
     module, x = last(randomise(UNet()), torch.randn(2, 3, 16, 12))
     compare_gradients(module, torch.compile(module, backend=backend.unisono, options={"rest": "eager"}), x)
+
+
+def test_a_norm_behind_a_concatenation_is_pytorchs_and_the_report_says_why():
+    """Its groups may lie in both parts, and its statistics are there when the last of the parts is."""
+    def block(x, w, v):
+        return F.conv2d(F.silu(F.group_norm(torch.cat([F.relu(F.conv2d(x, w)), F.silu(F.conv2d(x, w * 2))], 1), 3)), v)
+
+    x, w, v = (torch.randn(s).contiguous(memory_format=LAST) for s in ((2, 8, 6, 5), (24, 8, 1, 1), (8, 48, 3, 3)))
+    report = run(block, x, w, v, regions=3)
+    assert all("joins tensors of extents 24, 24: what is computed behind it, such as a normalisation" in row["ends"] for row in report.rows[:2])

@@ -17,15 +17,20 @@ from .operands import Space
 from .tensors import View, is_torch, view
 
 
+ONE_CHANNEL_LAST = "one channel last"  # layout="nchw", where results for an image of one channel lie channels last
+
+
 def _is_channels_last(x: View) -> bool:
     n, c, h, w = x.shape
     return c > 1 and h * w > 1 and x.strides[1] == 1 and x.strides[3] >= c
 
 
-def image_views(x: View, w: View) -> tuple[View, View, bool]:
-    """Image and filter in one order, and whether that is channels last. The image decides, if it can."""
+def image_views(x: View, w: View, layout: str = "nchw") -> tuple[View, View, bool]:
+    """Image and filter in one order, and whether that is channels last. The image decides, if it can; one of one channel lies in
+    either order, and is taken for contiguous unless layout is ONE_CHANNEL_LAST."""
     flat = x.shape[1] == 1 or x.shape[2] * x.shape[3] == 1
     last = _is_channels_last(w) if flat else _is_channels_last(x)
+    last = last or layout == ONE_CHANNEL_LAST and x.shape[1] == 1
     return (x.permuted((0, 2, 3, 1)), w.permuted((0, 2, 3, 1)), True) if last else (x, w, False)
 
 
@@ -47,16 +52,16 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
 
     Raises UserError for wrong input (a text's with a caret), Unsupported with reasons where no kernel serves.
     """
-    *moves, groups = _moves("conv2d", stride, padding, dilation, groups, layout)
+    moves = _moves("conv2d", stride, padding, dilation, groups, layout)
     x, w = autocast(x, w)
     if needs_operator(x, w, operands):
         check_operator_call("conv2d", out, options, layout)
         from .pytorch.operators import call_conv2d
-        return call_conv2d(x, w, epilogue, *moves, groups, torch_dtype_of(out_dtype), operands)
+        return call_conv2d(x, w, epilogue, *moves, torch_dtype_of(out_dtype), operands)
     check_outputs(out)
     if out is None and not options and layout == "nchw" and is_torch(x) and (fused := by_operator(w, epilogue, operands)):
-        return fused[0].conv2d(x, w, *fused[1:], *moves, groups, torch_dtype_of(dtype_of(out_dtype)))
-    return conv2d_now(x, w, epilogue, *moves, groups, layout, dtype_of(out_dtype), out, checked(options), operands)
+        return fused[0].conv2d(x, w, *fused[1:], *moves, torch_dtype_of(dtype_of(out_dtype)))
+    return conv2d_now(x, w, epilogue, *moves, layout, dtype_of(out_dtype), out, checked(options), operands)
 
 
 def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
@@ -71,7 +76,7 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
     Functions that `torch.compile` compiles may call it: it is the operator unisono::conv2d_out, which writes `out`. Nothing is
     differentiated: a tensor that requires a gradient is a UserError unless torch.no_grad() holds.
     """
-    *moves, groups = _moves("conv2d_into", stride, padding, dilation, groups, layout)
+    moves = _moves("conv2d_into", stride, padding, dilation, groups, layout)
     if needs_gradient(x, w, operands):
         raise UserError("conv2d_into: a tensor requires a gradient, and a call that writes into given tensors has no derivative; call it "
                         "under torch.no_grad(), or take conv2d")
@@ -80,13 +85,15 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
     if needs_operator(x, w, operands):
         check_operator_call("conv2d_into", None, options, layout)
         from .pytorch.operators import call_conv2d_into
-        call_conv2d_into(x, w, epilogue, *moves, groups, out, operands)
+        call_conv2d_into(x, w, epilogue, *moves, out, operands)
     else:
         dtype = None if isinstance(out, dict) else view("out", out).dtype
-        conv2d_now(x, w, epilogue, *moves, groups, layout, dtype, out, checked(options), operands)
+        conv2d_now(x, w, epilogue, *moves, layout, dtype, out, checked(options), operands)
 
 
-def _moves(what: str, stride: Any, padding: Any, dilation: Any, groups: Any, layout: str) -> tuple[Any, ...]:
+def _moves(what: str, stride: Any, padding: Any, dilation: Any, groups: Any,
+           layout: str) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int], int]:
+    """Stride, padding, dilation and groups. Raises UserError."""
     if layout not in ("nchw", "nhwc"):
         raise UserError(f"{what}: layout={layout!r}; expected 'nchw' or 'nhwc', the order of the extents")
     if type(groups) is not int and not isinstance(groups, numbers.Integral):
@@ -115,14 +122,14 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
     moves = stride, padding, dilation
     orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
     if is_torch(x) and x.is_cuda and x.dim() == 4:
-        x, w, operands, orders = dense_in_one_order(x, w, operands)
+        x, w, operands, orders = dense_in_one_order(x, w, operands, layout)
     given_x, given_w = view("x", x), view("w", w)
     for name, one in (("x", given_x), ("w", given_w)):
         if len(one.shape) != 4:
             raise UserError(f"conv2d: {name} has shape {one.shape}; expected 4 extents, "
                             + ("(N,C,H,W)" if name == "x" else "(K,C/groups,R,S)"))
-    first = layout == "nchw"
-    x_view, w_view, last = image_views(given_x, given_w) if first else (given_x, given_w, True)
+    first = layout != "nhwc"
+    x_view, w_view, last = image_views(given_x, given_w, layout) if first else (given_x, given_w, True)
     n, h, wide, c = x_view.shape if last else (x_view.shape[0], *x_view.shape[2:], x_view.shape[1])
     k, r, s, depth = w_view.shape if last else (w_view.shape[0], *w_view.shape[2:], w_view.shape[1])
     if depth * groups != c:
@@ -138,13 +145,13 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
     return prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
 
 
-def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any]) -> tuple[Any, Any, dict[str, Any], list[str]]:
+def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any], layout: str = "nchw") -> tuple[Any, Any, dict[str, Any], list[str]]:
     """What lies otherwise than x is copied, as a GPU's kernels ask for. The last result: of each tensor, the order into which
     calls copy it, or ''."""
     import torch
     if not is_torch(w) or w.dim() != 4:
         return x, w, operands, [""] * (2 + len(operands))  # what follows says so
-    last = image_views(view("x", x), view("w", w))[2]
+    last = image_views(view("x", x), view("w", w), layout)[2]
     orders: list[str] = []
 
     def arranged(tensor: Any) -> Any:

@@ -43,7 +43,7 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
             raise Refused("a convolution of one or three dimensions")
         check(node, x, w)
         n, k, *rows = shape_of(node)
-        region = Region(node, "conv2d", x, w, Space(n, tuple(rows), k, True, _is_last_example(x, w)),
+        region = Region(node, "conv2d", x, w, Space(n, tuple(rows), k, True, _is_last_example(x, w) or is_one_channel_last(node)),
                         (tuple(stride), tuple(padding), tuple(dilation), groups), without=without, output_padding=tuple(more) if transposed else None)
     else:
         bias, (a, b) = (None, node.args) if node.target is not aten.addmm.default else (node.args[0], node.args[1:3])
@@ -60,6 +60,15 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
         region.lines.append((node, f"c = {'' if alpha == 1 else f'{alpha!r} * '}acc{added}"))
         region.names[node] = "c"
     return region
+
+
+def is_one_channel_last(node: Node) -> bool:
+    """Whether a convolution of an image of one channel, which lies in either order, gives one that lies channels last alone: its kernel
+    is that for few channels then, and what follows needs no conversion."""
+    if node.target is not aten.convolution.default or node.args[6] or shape_of(node.args[0])[1] != 1:
+        return False
+    value, image = node.meta["val"], node.args[0].meta["val"]
+    return value.is_contiguous(memory_format=torch.channels_last) and not value.is_contiguous() and image.is_contiguous()
 
 
 def _is_last_example(x: Node, w: Node) -> bool:

@@ -18,7 +18,7 @@ from .. import direct, functional
 from .._native import parse
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
-from .library import FUSED, define, options_of, out_dtype_of, split
+from .library import FUSED, define, layout_of, options_of, out_dtype_of, split
 from .regions import aten, is_tensor
 from .writer import fix_order
 
@@ -38,7 +38,7 @@ def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: str, 
 
 def _conv2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype, whole, first, placed, others):
     out = _outputs(epilogue, whole, first, w.shape[0], placed, others)
-    functional.conv2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), groups, "nchw", out_dtype_of(x, out_dtype), out,
+    functional.conv2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), groups, layout_of(names), out_dtype_of(x, out_dtype), out,
                           options_of(names), split(names, scalars, operands))
 
 

@@ -52,6 +52,27 @@ def _turned(graph: Any, devices: Sequence[str]) -> list[Node]:
     return [n for n in nodes if lacks_order(n)]
 
 
+def _of_one_channel(graph: Any, devices: Sequence[str]) -> list[Node]:
+    """Convolutions of images of one channel in a program in channels last. Such an image lies in both orders; as PyTorch brings it into
+    neither, its strides stay those of contiguous memory, and the convolution's result would lie so, too."""
+    nodes = [n for n in graph.find_nodes(op="call_function", target=aten.convolution.default) if n.args[0].meta["val"].dim() == 4]
+    if not any(format_of(n.args[1].meta["val"]) is torch.channels_last for n in nodes):
+        return []
+
+    def is_one(image: torch.Tensor) -> bool:
+        return image.device.type in devices and image.shape[1] == 1 and image.is_contiguous() and image.stride(1) != 1 \
+            and all(isinstance(e, int) for e in image.shape)
+
+    return [n for n in nodes if is_one(n.args[0].meta["val"])]
+
+
+def _as_channels_last(graph: Any, node: Node) -> None:
+    """Has a convolution read its image of one channel by strides that say channels last: a view."""
+    _, _, height, width = shape = list(node.args[0].meta["val"].shape)
+    with graph.inserting_before(node):
+        node.update_arg(0, graph.call_function(aten.as_strided.default, (node.args[0], shape, [height * width, 1, width, 1])))
+
+
 def _reaches_a_convolution(node: Node, steps: int = 64) -> bool:
     """Through elementwise operations, pools and concatenations."""
     waiting, seen = [node], {node}
@@ -98,7 +119,8 @@ def relax(module: GraphModule, inputs: Sequence[Any], mode: Any, devices: Sequen
     results = {i: output.args[0][i] for i in visible if is_tensor(output.args[0][i])}
     wanted = {i: format_of(n.meta["val"]) for i, n in results.items()}
     mutable = (n for n in graph.nodes if n.op == "call_function" and (n.target in FIXED or getattr(getattr(n.target, "_schema", None), "is_mutable", False)))
-    if not (copies or _turned(graph, devices)) or None in wanted.values() or next(mutable, None) is not None:
+    single = _of_one_channel(graph, devices)
+    if not (copies or single or _turned(graph, devices)) or None in wanted.values() or next(mutable, None) is not None:
         return 0
     for node in copies:
         node.replace_all_uses_with(node.args[0])
@@ -110,6 +132,8 @@ def relax(module: GraphModule, inputs: Sequence[Any], mode: Any, devices: Sequen
         module.recompile()
         FakeTensorProp(module, mode).propagate_dont_convert_inputs(*inputs)
 
+    for node in single:
+        _as_channels_last(graph, node)
     propagate()
     count, made = len(copies), []
     for node in _reshaped_images(graph, devices):  # where they are made, so that all that follow lie channels last

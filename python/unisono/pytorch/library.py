@@ -73,8 +73,10 @@ def _version() -> str:
     content = hashlib.sha256()
     for path in sorted(pathlib.Path(__file__).parents[1].rglob("*.py")):
         content.update(path.read_bytes())
-    return f"{_native.__version__}+{content.hexdigest()[:12]}"
+    return f"{getattr(_native, '__version__')}+{content.hexdigest()[:12]}"
 
+
+ONE_CHANNEL_LAST = "one_channel_last"  # an option of calls: images of one channel, which lie in either order, are channels last
 
 # Stands in every call of a graph. PyTorch keeps compiled graphs on disk by their text: another version's are not taken for ours
 VERSION = f"|version={_version()}"
@@ -88,7 +90,7 @@ def joined(names: Iterable[str], options: dict[str, int]) -> str:
 def options_of(names: str) -> dict[str, int]:
     """Those options."""
     given = (one.partition("=") for one in names.split("|")[1:])
-    return {name: int(value) for name, _, value in given if name != "version"}
+    return {name: int(value) for name, _, value in given if name not in ("version", ONE_CHANNEL_LAST)}
 
 
 def split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict[str, Any]:
@@ -124,11 +126,16 @@ def is_last(x: Tensor, w: Tensor) -> bool:
     return c > 1 and h * wide > 1 and one.stride(1) == 1 and one.stride(3) >= c
 
 
-def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> Space:
+def layout_of(names: str) -> str:
+    """How functional takes the images of a call that has these names."""
+    return functional.ONE_CHANNEL_LAST if f"|{ONE_CHANNEL_LAST}=1" in names else "nchw"
+
+
+def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], names: str = "") -> Space:
     if x.dim() != 4 or w.dim() != 4:
         raise UserError(f"conv2d: x has shape {tuple(x.shape)}, w {tuple(w.shape)}; expected (N,C,H,W) and (K,C/groups,R,S)")
     rows = tuple((x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in (0, 1))
-    return Space(x.shape[0], rows, w.shape[0], True, is_last(x, w))
+    return Space(x.shape[0], rows, w.shape[0], True, is_last(x, w) or layout_of(names) != "nchw")
 
 
 def gemm_space(a: Tensor, b: Tensor) -> Space:
@@ -153,7 +160,7 @@ def _fake(like: Tensor, graph: Graph, space: Space) -> list[Tensor]:
 
 def _fake_conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
                  stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    space = conv_space(x, w, stride, padding, dilation)
+    space = conv_space(x, w, stride, padding, dilation, names)
     return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
 
 
@@ -188,7 +195,7 @@ def _conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[
             stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     """The kernel in Python."""
     return _as_list(functional.conv2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), groups,
-                                          "nchw", out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
+                                          layout_of(names), out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
 
 
 def _conv2d_out(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str, stride: Sequence[int],
@@ -230,7 +237,8 @@ def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Seq
             call = direct.conv_transpose2d_call(first, second, form, pairs[0], pairs[1], pairs[2], pairs[3], moves[-1], dtype, None, options, given)
         elif pairs:
             stride, padding, dilation = pairs
-            call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], "nchw", dtype, None, options, given)
+            call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], layout_of(names), dtype, None, options,
+                                          given)
         elif others:
             call = direct.dual_gemm_call(first, second, others[0], form, dtype, options, given)
         else:

@@ -9,8 +9,9 @@ from torch.fx import GraphModule, Node
 
 from ..operands import pattern
 from . import shapes
+from .anchors import is_one_channel_last
 from .judge import Limits
-from .library import joined, one_line
+from .library import ONE_CHANNEL_LAST, joined, one_line
 from .regions import Region, aten, hinted, is_size, shape_of
 from .writer import Writer, mode_of
 
@@ -64,7 +65,10 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node], lim
 
 def _written(writer: Writer, region: Region, results: list[Node], limits: Limits) -> dict[Node, Node]:
     """The call, and what stands for each of the results."""
-    names = joined(region.operands.values(), {"spare_sms": limits.spare_sms} if limits.spare_sms else {})
+    options = {"spare_sms": limits.spare_sms} if limits.spare_sms else {}
+    if region.kind == "conv2d" and is_one_channel_last(region.anchor):
+        options[ONE_CHANNEL_LAST] = 1
+    names = joined(region.operands.values(), options)
     values = [_as_operand(writer, node, region, axes) for node, axes in region.operands]
     dtype = region.anchor.meta["val"].dtype
     ops, moves = torch.ops.unisono, ()
