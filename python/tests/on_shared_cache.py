@@ -1,6 +1,6 @@
-"""usage: on_shared_cache.py GRAPHS VERSION…    compiles GRAPHS, names with commas between them, as each of these versions of the package: a
-graph by Inductor alone, by the backend, by the backend with an option, and a functional call by Inductor. Prints for each whether it was
-found on disk. Run by test_cache_key.py."""
+"""usage: on_shared_cache.py GRAPHS VERSION…    compiles GRAPHS, names with commas between them, as each of these
+versions of the package: a graph by Inductor alone, by the backend, by the backend with an option, and a functional call
+by Inductor. Prints for each whether it was found on disk. Run by test_cache_key.py."""
 
 import sys
 

@@ -60,7 +60,8 @@ def test_must_not_be_placed(name):
 
 def test_parts_of_two_concatenations_and_twice_the_same():
     x, w = (torch.randn(s).contiguous(memory_format=LAST) for s in ((2, 8, 6, 5), (8, 8, 1, 1)))
-    for join in (lambda a, b: (torch.cat([a, a], 1), b), lambda a, b: (torch.cat([a, b], 1), torch.cat([b, a], 1)), lambda a, b: torch.cat([a, b], 2)):
+    for join in (lambda a, b: (torch.cat([a, a], 1), b), lambda a, b: (torch.cat([a, b], 1), torch.cat([b, a], 1)),
+                 lambda a, b: torch.cat([a, b], 2)):
         torch._dynamo.reset()
         run(lambda x, w: join(F.relu(F.conv2d(x, w)), F.silu(F.conv2d(x, w))), x, w, regions=2)
 
@@ -83,4 +84,5 @@ def test_a_norm_behind_a_concatenation_is_pytorchs_and_the_report_says_why():
 
     x, w, v = (torch.randn(s).contiguous(memory_format=LAST) for s in ((2, 8, 6, 5), (24, 8, 1, 1), (8, 48, 3, 3)))
     report = run(block, x, w, v, regions=3)
-    assert all("joins tensors of extents 24, 24: what is computed behind it, such as a normalisation" in row["ends"] for row in report.rows[:2])
+    assert all("joins tensors of extents 24, 24: what is computed behind it, such as a normalisation" in row["ends"]
+               for row in report.rows[:2])

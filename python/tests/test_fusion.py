@@ -13,8 +13,10 @@ from unisono.pytorch import backend  # noqa: E402
 
 # Transposed convolutions
 
-@pytest.mark.parametrize("form", [dict(kernel_size=2, stride=2), dict(kernel_size=3, stride=2, padding=1, output_padding=1),
-                                  dict(kernel_size=3, stride=1, padding=1, groups=2), dict(kernel_size=(4, 3), stride=(2, 1), padding=1)])
+@pytest.mark.parametrize("form", [dict(kernel_size=2, stride=2),
+                                  dict(kernel_size=3, stride=2, padding=1, output_padding=1),
+                                  dict(kernel_size=3, stride=1, padding=1, groups=2),
+                                  dict(kernel_size=(4, 3), stride=(2, 1), padding=1)])
 @pytest.mark.parametrize("is_last", [False, True])
 def test_transposed_convolutions(form, is_last):
     class Up(nn.Module):
@@ -69,7 +71,8 @@ LOSSES = {
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("rest", ["eager", pytest.param("inductor", marks=pytest.mark.long)])
 def test_losses(name, rest):
-    report = run(lambda a, w, t: LOSSES[name](a @ w, t), torch.randn(24, 16), torch.randn(16, 8), torch.rand(24, 8), regions=1, rest=rest)
+    report = run(lambda a, w, t: LOSSES[name](a @ w, t), torch.randn(24, 16), torch.randn(16, 8), torch.rand(24, 8),
+                 regions=1, rest=rest)
     assert not report.counts["standalone behind a contraction"], str(report)
 
 
@@ -90,7 +93,8 @@ def test_each_cast_is_honoured(dtype):
 # What is taken in which graph, and caches
 
 def test_a_training_step_asks_for_more_gain(monkeypatch):
-    """Predictions have errors; a step must not be slower than Inductor's. Without a number in the options, training has a margin."""
+    """Predictions have errors; a step must not be slower than Inductor's. Without a number in the options, training has
+    a margin."""
     asked, fuse = {}, backend.fuse
 
     def recorded(graph, limits):
@@ -129,4 +133,5 @@ def test_graphs_that_differ_in_a_number_or_an_option_are_not_mistaken():
 
 def test_the_report_has_the_graph_before_and_after():
     report = run(lambda x, w: F.relu(x @ w), torch.randn(9, 24), torch.randn(24, 16), regions=1)
-    assert any("aten.mm" in n and "[9, 16]" in n for n in report.before) and any("gemm" in n for n in report.after), (report.before, report.after)
+    assert any("aten.mm" in n and "[9, 16]" in n
+               for n in report.before) and any("gemm" in n for n in report.after), (report.before, report.after)

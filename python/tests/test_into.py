@@ -1,4 +1,4 @@
-"""unisono.conv2d_into: outputs that the caller gives, such as slices of a concatenation, also where torch.compile traces."""
+"""unisono.conv2d_into: outputs of the caller, such as slices of a concatenation, also where torch.compile traces."""
 
 import numpy as np
 import pytest
@@ -59,22 +59,35 @@ def test_the_dtype_is_that_of_the_output_and_arrays_are_taken():
 def test_a_slice_beside_the_image_and_in_place():
     whole, w = draw(2, 16, 6, 5, order=torch.channels_last), draw(8, 8, 3, 3, order=torch.channels_last)
     right = F.conv2d(whole[:, :8].double(), w.double(), padding=1) + whole[:, 8:].double()
-    u.conv2d_into(whole[:, :8], w, whole[:, 8:], "acc + r[m,n]", padding=1, r=whole[:, 8:])  # the residual, element by element
+    residual = whole[:, 8:]  # read element by element
+    u.conv2d_into(whole[:, :8], w, whole[:, 8:], "acc + r[m,n]", padding=1, r=residual)
     torch.testing.assert_close(whole[:, 8:].double(), right, rtol=1e-5, atol=1e-4)
+
+
+def overlapping(x, w):
+    r = draw(2, 9, 6, 6)
+    u.conv2d_into(x, w, r[:, :8], "acc + r[m,n]", padding=1, r=r[:, 1:])
+
+
+def twice(x, w):
+    y = torch.zeros(2, 8, 4, 4)
+    u.conv2d_into(x, w, {"a": y, "b": y}, "store acc as a; store acc as b")
+
+
+def zeros(**how):
+    return torch.zeros(2, 8, 4, 4, **how)
 
 
 WRONG = {
     "shape": (lambda x, w: u.conv2d_into(x, w, torch.zeros(2, 8, 6, 6)), "expected (2, 8, 4, 4)"),
-    "an unknown store": (lambda x, w: u.conv2d_into(x, w, {"q": torch.zeros(2, 8, 4, 4)}), "does not store; expected y"),
+    "an unknown store": (lambda x, w: u.conv2d_into(x, w, {"q": zeros()}), "does not store; expected y"),
     "nothing": (lambda x, w: u.conv2d_into(x, w, None), "argument 'out' is a NoneType"),
     "the image": (lambda x, w: u.conv2d_into(x, w, x, padding=1), "shares memory with the image"),
-    "a slice that overlaps a residual": (lambda x, w: (lambda r: u.conv2d_into(x, w, r[:, :8], "acc + r[m,n]", padding=1, r=r[:, 1:]))(
-        draw(2, 9, 6, 6)), "shares memory"),
-    "one tensor twice": (lambda x, w: (lambda y: u.conv2d_into(x, w, {"a": y, "b": y}, "store acc as a; store acc as b"))(
-        torch.zeros(2, 8, 4, 4)), "share memory"),
-    "a filter with a gradient": (lambda x, w: u.conv2d_into(x, w.requires_grad_(), torch.zeros(2, 8, 4, 4)), "has no derivative"),
-    "an output with a gradient": (lambda x, w: u.conv2d_into(x, w, torch.zeros(2, 8, 4, 4, requires_grad=True)), "'out' is to be written"),
-    "an output of conv2d with a gradient": (lambda x, w: u.conv2d(x, w, out=torch.zeros(2, 8, 4, 4, requires_grad=True)), "'out' is to be written"),
+    "a slice that overlaps a residual": (overlapping, "shares memory"),
+    "one tensor twice": (twice, "share memory"),
+    "a filter with a gradient": (lambda x, w: u.conv2d_into(x, w.requires_grad_(), zeros()), "has no derivative"),
+    "an output with a gradient": (lambda x, w: u.conv2d_into(x, w, zeros(requires_grad=True)), "'out' is to be written"),
+    "one of conv2d, too": (lambda x, w: u.conv2d(x, w, out=zeros(requires_grad=True)), "'out' is to be written"),
     "layout": (lambda x, w: u.conv2d_into(x, w, x, layout="chwn"), "conv2d_into: layout='chwn'"),
 }
 

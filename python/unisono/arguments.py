@@ -24,7 +24,8 @@ def pair(what: str, value: Any) -> tuple[int, int]:
 
 
 def autocast(first: Any, second: Any) -> tuple[Any, Any]:
-    """The tensors of a contraction as autocast would have them: it is of those operations that run in the short dtype."""
+    """The tensors of a contraction as autocast would have them: it is of those operations that run in the short
+    dtype."""
     if not is_torch(first) or not is_torch(second):
         return first, second
     torch = sys.modules["torch"]
@@ -79,7 +80,8 @@ def _load_library() -> Any:
 
 
 def by_operator(second: Any, epilogue: Any, operands: dict[str, Any]) -> tuple[Any, ...] | None:
-    """(module, tensors, numbers, text, names) where the call may go to PyTorch's operators in C++, which cost less; or None."""
+    """(module, tensors, numbers, text, names) where the call may go to PyTorch's operators in C++, which cost less; or
+    None."""
     library = _library or _load_library()
     text = library.text_of_known(epilogue)
     if not library.is_native() or text is None or not is_torch(second):

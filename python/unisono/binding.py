@@ -44,7 +44,8 @@ def key_of(epilogue: Any) -> Any:
     return str(epilogue) if isinstance(epilogue, Graph) else epilogue.function if isinstance(epilogue, Epilogue) else epilogue
 
 
-def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Space, place: View, options: dict[str, Any]) -> Plan:
+def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Space, place: View,
+             options: dict[str, Any]) -> Plan:
     infos = {o.name: o for o in graph.operands}
     for name in operands:
         if name not in infos:
@@ -62,9 +63,12 @@ def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Sp
                 on_device.append(name)
     if place.device == Device.cuda:
         options = {**options, "device_scalars": on_device}
-    executable = _native.compile(contraction, graph, device=place.device, device_index=place.index, storage=storage, **options)
-    stores = [(s.name, store_shape(s.name, s.axes, s.form, s.channels, space), s.dtype, s.axes == "mn") for s in graph.stores]
-    return Plan(executable, graph, stores, {n: None if i.is_head_filter or i.channels else i.axes for n, i in infos.items()}, space)
+    executable = _native.compile(contraction, graph, device=place.device, device_index=place.index, storage=storage,
+                                 **options)
+    stores = [(s.name, store_shape(s.name, s.axes, s.form, s.channels, space), s.dtype, s.axes == "mn")
+              for s in graph.stores]
+    return Plan(executable, graph, stores,
+                {n: None if i.is_head_filter or i.channels else i.axes for n, i in infos.items()}, space)
 
 
 def _shape_key(view: View | float) -> Any:
@@ -84,18 +88,22 @@ def _views(given: dict[str, Any], first: View) -> dict[str, View | float]:
 
 
 def prepare(contraction: Any, identity: tuple[Any, ...], a: View, b: View | tuple[View, View], like: Any, epilogue: Any,
-            given: dict[str, Any], space: Space, out_dtype: DType | None, out: Any, options: dict[str, Any], orders: list[str]) -> Call:
-    """Compiles, unless that was done for other operands' shapes, and binds everything but addresses. b: of a dual product both."""
+            given: dict[str, Any], space: Space, out_dtype: DType | None, out: Any, options: dict[str, Any],
+            orders: list[str]) -> Call:
+    """Compiles, unless that was done for other operands' shapes, and binds everything but addresses. b: of a dual
+    product both."""
     operands = _views(given, a)
     dtype, factors = out_dtype or a.dtype, (a, *b) if isinstance(b, tuple) else (a, b)
     key = (key_of(epilogue), identity, tuple((f.dtype.value, f.strides) for f in factors), dtype.value,
            a.device.value, a.index, tuple(sorted(options.items())),
            tuple((name, _shape_key(one)) for name, one in sorted(operands.items())))
-    plan = plan_of(key, lambda: _compile(contraction, _graph(epilogue, operands, dtype, space), operands, space, a, options))
+    plan = plan_of(key, lambda: _compile(contraction, _graph(epilogue, operands, dtype, space), operands, space, a,
+                                         options))
     bound: dict[str, Any] = {}
     for name, one in operands.items():
         axes = plan.axes[name]
-        bound[name] = one if not isinstance(one, View) else (one if axes is None else operand_view(name, one, axes, space)).native()
+        bound[name] = one if not isinstance(one, View) else (one if axes is None
+                                                             else operand_view(name, one, axes, space)).native()
     results = _outputs(plan, like, space, out)
     native, made = {}, []
     for name, shape, out_type, is_image in plan.stores:
@@ -103,7 +111,8 @@ def prepare(contraction: Any, identity: tuple[Any, ...], a: View, b: View | tupl
         native[name] = (space.to_native(there) if is_image else there).native()
         made.append((name, shape, there.strides, out_type))
     rights = tuple(f.native() for f in factors[1:])
-    prepared = plan.executable.prepare(a.native(), rights if len(rights) == 2 else rights[0], bound, native, orders, [m[1:] for m in made])
+    prepared = plan.executable.prepare(a.native(), rights if len(rights) == 2 else rights[0], bound, native, orders,
+                                       [m[1:] for m in made])
     return Call(prepared, orders, made, a.device, a.index)
 
 
@@ -126,7 +135,8 @@ def run(call: Call, tensors: list[Any], operands: dict[str, Any], out: Any) -> A
 def signature_of(factors: tuple[Any, ...], operands: dict[str, Any], out: Any) -> tuple[Any, ...]:
     """What a prepared call is told apart by, of all tensors."""
     outs = out.items() if isinstance(out, dict) else () if out is None else (("", out),)
-    return (*map(signature, factors), tuple((n, signature(v)) for n, v in operands.items()), tuple((n, signature(v)) for n, v in outs))
+    return (*map(signature, factors), tuple((n, signature(v)) for n, v in operands.items()),
+            tuple((n, signature(v)) for n, v in outs))
 
 
 def _count_writes(results: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ._native import Conv2d, DType, Gemm, Layout, UserError
-from .arguments import (autocast, by_operator, check_operator_call, check_outputs, checked, dtype_of, needs_gradient, needs_operator, pair,
+from .arguments import (autocast, by_operator, check_operator_call, check_outputs, checked, dtype_of, needs_gradient,
+                        needs_operator, pair,
                         torch_dtype_of)
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
@@ -26,28 +27,29 @@ def _is_channels_last(x: View) -> bool:
 
 
 def image_views(x: View, w: View, layout: str = "nchw") -> tuple[View, View, bool]:
-    """Image and filter in one order, and whether that is channels last. The image decides, if it can; one of one channel lies in
-    either order, and is taken for contiguous unless layout is ONE_CHANNEL_LAST."""
+    """Image and filter in one order, and whether that is channels last. The image decides, if it can; one of one
+    channel lies in either order, and is taken for contiguous unless layout is ONE_CHANNEL_LAST."""
     flat = x.shape[1] == 1 or x.shape[2] * x.shape[3] == 1
     last = _is_channels_last(w) if flat else _is_channels_last(x)
     last = last or layout == ONE_CHANNEL_LAST and x.shape[1] == 1
     return (x.permuted((0, 2, 3, 1)), w.permuted((0, 2, 3, 1)), True) if last else (x, w, False)
 
 
-def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+           groups: int = 1,
            layout: str = "nchw", out_dtype: Any = None, out: Any = None, options: dict[str, Any] | None = None,
            **operands: Any) -> Any:
     """A 2-D convolution and everything after it, in one kernel.
 
-    x: (N,C,H,W), w: (K,C/groups,R,S), as in PyTorch; contiguous or channels last in memory. layout="nhwc": (N,H,W,C) and
-    (K,R,S,C/groups). f32, f16 or bf16. stride, padding, dilation in pixels: an int, or (rows, columns).
+    x: (N,C,H,W), w: (K,C/groups,R,S), as in PyTorch; contiguous or channels last in memory. layout="nhwc": (N,H,W,C)
+    and (K,R,S,C/groups). f32, f16 or bf16. stride, padding, dilation in pixels: an int, or (rows, columns).
 
     epilogue: an expression over `acc`, or statements with stores (docs/text-form.md); a function made by
-    `@unisono.epilogue`; a `Graph`. Its operands are passed by keyword: [n] as (K,), [b,n] as (N,K), [m,n] of the result's
-    shape, scalars as numbers. Those that a keyword of this function hides (such as `stride`) must be renamed.
+    `@unisono.epilogue`; a `Graph`. Its operands are passed by keyword: [n] as (K,), [b,n] as (N,K), [m,n] of the
+    result's shape, scalars as numbers. Those that a keyword of this function hides (such as `stride`) must be renamed.
 
-    Returns the output, in `out_dtype` (default: that of x) unless the epilogue says a dtype, as the kind of tensor that x
-    is; {name: tensor} if there are several stores. out: tensors to write instead of new ones. options: of
+    Returns the output, in `out_dtype` (default: that of x) unless the epilogue says a dtype, as the kind of tensor that
+    x is; {name: tensor} if there are several stores. out: tensors to write instead of new ones. options: of
     `unisono.compile`. A CUDA tensor runs on PyTorch's current stream, with workspace from PyTorch's allocator.
 
     Raises UserError for wrong input (a text's with a caret), Unsupported with reasons where no kernel serves.
@@ -64,17 +66,19 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     return conv2d_now(x, w, epilogue, *moves, layout, dtype_of(out_dtype), out, checked(options), operands)
 
 
-def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0,
+                dilation: Any = 1,
                 groups: int = 1, layout: str = "nchw", options: dict[str, Any] | None = None, **operands: Any) -> None:
-    """`conv2d` that writes into tensors of the caller, such as a slice of channels of a concatenation: no copy is made of it.
+    """`conv2d` that writes into tensors of the caller, such as a slice of channels of a concatenation: no copy is made
+    of it.
 
-    out: a tensor of the result's shape, or {name: tensor} for all stores. It may be a view: channels first, first + 1, … of a larger
-    image are `whole.narrow(1, first, K)` where both lie as x does. On a GPU in channels last, such a slice begins at a multiple
-    of 8 channels of f16 or bf16, and f32 is written into dense tensors alone. What the epilogue says no dtype of is stored in that
-    of `out`. All else as in `conv2d`; without a result.
+    out: a tensor of the result's shape, or {name: tensor} for all stores. It may be a view: channels first, first + 1,
+    … of a larger image are `whole.narrow(1, first, K)` where both lie as x does. On a GPU in channels last, such a
+    slice begins at a multiple of 8 channels of f16 or bf16, and f32 is written into dense tensors alone. What the
+    epilogue says no dtype of is stored in that of `out`. All else as in `conv2d`; without a result.
 
-    Functions that `torch.compile` compiles may call it: it is the operator unisono::conv2d_out, which writes `out`. Nothing is
-    differentiated: a tensor that requires a gradient is a UserError unless torch.no_grad() holds.
+    Functions that `torch.compile` compiles may call it: it is the operator unisono::conv2d_out, which writes `out`.
+    Nothing is differentiated: a tensor that requires a gradient is a UserError unless torch.no_grad() holds.
     """
     moves = _moves("conv2d_into", stride, padding, dilation, groups, layout)
     if needs_gradient(x, w, operands):
@@ -101,24 +105,31 @@ def _moves(what: str, stride: Any, padding: Any, dilation: Any, groups: Any,
     return pair("stride", stride), pair("padding", padding), pair("dilation", dilation), operator.index(groups)
 
 
-def conv2d_now(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
-               layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Any:
+def conv2d_now(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
+               dilation: tuple[int, int], groups: int,
+               layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any],
+               operands: dict[str, Any]) -> Any:
     """conv2d without gradients; stride, padding and dilation are pairs."""
     operands = {n: v for n, v in operands.items() if v is not None}
     call = conv2d_call(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands)
     return run(call, [x, w], operands, out)
 
 
-def conv2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
-                layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Call:
+def conv2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
+                dilation: tuple[int, int], groups: int,
+                layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any],
+                operands: dict[str, Any]) -> Call:
     """What conv2d_now runs for tensors such as these: made once, kept in the cache."""
     key = ("conv2d", key_of(epilogue), stride, padding, dilation, groups, layout, out_dtype, tuple(options.items()),
            signature_of((x, w), operands, out))
-    return call_of(key, lambda: _prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype, out, options, operands))
+    return call_of(key, lambda: _prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype,
+                                                out, options, operands))
 
 
-def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int], groups: int,
-                    layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any], operands: dict[str, Any]) -> Call:
+def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
+                    dilation: tuple[int, int], groups: int,
+                    layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any],
+                    operands: dict[str, Any]) -> Call:
     moves = stride, padding, dilation
     orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
     if is_torch(x) and x.is_cuda and x.dim() == 4:
@@ -145,9 +156,10 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
     return prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
 
 
-def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any], layout: str = "nchw") -> tuple[Any, Any, dict[str, Any], list[str]]:
-    """What lies otherwise than x is copied, as a GPU's kernels ask for. The last result: of each tensor, the order into which
-    calls copy it, or ''."""
+def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any],
+                       layout: str = "nchw") -> tuple[Any, Any, dict[str, Any], list[str]]:
+    """What lies otherwise than x is copied, as a GPU's kernels ask for. The last result: of each tensor, the order into
+    which calls copy it, or ''."""
     import torch
     if not is_torch(w) or w.dim() != 4:
         return x, w, operands, [""] * (2 + len(operands))  # what follows says so
@@ -183,10 +195,10 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: A
          options: dict[str, Any] | None = None, **operands: Any) -> Any:
     """A matrix product, or a batch of them, and everything after it, in one kernel.
 
-    a: (m,k) or (batch,m,k), b: (k,n) or (batch,k,n); transposed views, such as a linear layer's `weight.T`, are taken as
-    they lie. f32, f16 or bf16. The result is (m,n) or (batch,m,n). epilogue, operands, out_dtype, out, options, errors: as
-    in `conv2d`; operands [n] are (n,), [m] (m,) if annotated or written so, or (m,1), [b] (batch,1,1), [m,n] of the
-    result's shape.
+    a: (m,k) or (batch,m,k), b: (k,n) or (batch,k,n); transposed views, such as a linear layer's `weight.T`, are taken
+    as they lie. f32, f16 or bf16. The result is (m,n) or (batch,m,n). epilogue, operands, out_dtype, out, options,
+    errors: as in `conv2d`; operands [n] are (n,), [m] (m,) if annotated or written so, or (m,1), [b] (batch,1,1), [m,n]
+    of the result's shape.
     """
     a, b = autocast(a, b)
     if needs_operator(a, b, operands):

@@ -80,7 +80,8 @@ def operand_view(name: str, view: View, axes: str, space: Space) -> View:
         if view.shape != space.shape_mn:
             raise UserError(f"operand {name}[m,n] has shape {view.shape}; expected {space.shape_mn}")
         return space.to_native(view)
-    wanted = {"": (), "n": (space.cols,), "b": (space.images,), "bn": (space.images, space.cols), "m": (space.row_count,)}[axes]
+    wanted = {"": (), "n": (space.cols,), "b": (space.images,), "bn": (space.images, space.cols),
+              "m": (space.row_count,)}[axes]
     if view.shape == wanted:
         return view
     # extents of 1 do not count

@@ -43,8 +43,10 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
             raise Refused("a convolution of one or three dimensions")
         check(node, x, w)
         n, k, *rows = shape_of(node)
-        region = Region(node, "conv2d", x, w, Space(n, tuple(rows), k, True, _is_last_example(x, w) or is_one_channel_last(node)),
-                        (tuple(stride), tuple(padding), tuple(dilation), groups), without=without, output_padding=tuple(more) if transposed else None)
+        region = Region(node, "conv2d", x, w,
+                        Space(n, tuple(rows), k, True, _is_last_example(x, w) or is_one_channel_last(node)),
+                        (tuple(stride), tuple(padding), tuple(dilation), groups), without=without,
+                        output_padding=tuple(more) if transposed else None)
     else:
         bias, (a, b) = (None, node.args) if node.target is not aten.addmm.default else (node.args[0], node.args[1:3])
         check(node, a, b)
@@ -56,15 +58,16 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
     if bias is not None:
         alpha, beta = (float(node.kwargs.get(k, 1)) for k in ("alpha", "beta"))
         axes = "n" if is_convolution else region.axes_of(bias, region.whole)
-        added = f" + {'' if beta == 1 else f'{beta!r} * '}{region.value(bias, axes=axes)}" if beta != 0 else ""  # what is in it does not count then
+        # what is in it does not count then
+        added = f" + {'' if beta == 1 else f'{beta!r} * '}{region.value(bias, axes=axes)}" if beta != 0 else ""
         region.lines.append((node, f"c = {'' if alpha == 1 else f'{alpha!r} * '}acc{added}"))
         region.names[node] = "c"
     return region
 
 
 def is_one_channel_last(node: Node) -> bool:
-    """Whether a convolution of an image of one channel, which lies in either order, gives one that lies channels last alone: its kernel
-    is that for few channels then, and what follows needs no conversion."""
+    """Whether a convolution of an image of one channel, which lies in either order, gives one that lies channels last
+    alone: its kernel is that for few channels then, and what follows needs no conversion."""
     if node.target is not aten.convolution.default or node.args[6] or shape_of(node.args[0])[1] != 1:
         return False
     value, image = node.meta["val"], node.args[0].meta["val"]
@@ -89,9 +92,12 @@ def contraction_of(region: Region, layout: Optional[Layout] = None) -> Any:
         (n, c, h, w), (*_, r, s) = hinted(region.first), hinted(region.second)
         stride, padding, dilation, groups = region.moves
         layout = layout or (Layout.nhwc if region.space.native_channels_last else Layout.nchw)
-        make, more = (Conv2d, {}) if region.output_padding is None else (ConvTranspose2d, {"output_pad": region.output_padding})
-        return make(n=n, h=h, w=w, c=c, k=hinted(region.anchor)[1], r=r, s=s, stride=stride, pad=padding, dilation=dilation, groups=groups,
+        make, more = (Conv2d, {}) if region.output_padding is None else (ConvTranspose2d,
+                                                                         {"output_pad": region.output_padding})
+        return make(n=n, h=h, w=w, c=c, k=hinted(region.anchor)[1], r=r, s=s, stride=stride, pad=padding,
+                    dilation=dilation, groups=groups,
                     layout=layout, dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype], **more)
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
-    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=is_transposed(region.first), transpose_b=is_transposed(region.second),
+    return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=is_transposed(region.first),
+                transpose_b=is_transposed(region.second),
                 dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype], products=len(region.factors) - 1)

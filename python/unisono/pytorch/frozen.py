@@ -1,9 +1,10 @@
 """Weights that are declared frozen: filters are brought into the kernels' memory order once, not at each call.
 
-Kernels read a filter in the order of its image. One that lies otherwise is copied by every call, or by the compiled graph,
-which is never stale, and in a CUDA graph is a node of it. Where weights do not change that copy is made once: `freeze(module)`
-reorders the module's own filters, and torch.compile(…, options={"frozen": True}) gives the graph packed copies, which it makes anew
-when a weight is another tensor, lies elsewhere, or was written as far as a version counter of PyTorch says.
+Kernels read a filter in the order of its image. One that lies otherwise is copied by every call, or by the compiled
+graph, which is never stale, and in a CUDA graph is a node of it. Where weights do not change that copy is made once:
+`freeze(module)` reorders the module's own filters, and torch.compile(…, options={"frozen": True}) gives the graph
+packed copies, which it makes anew when a weight is another tensor, lies elsewhere, or was written as far as a version
+counter of PyTorch says.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from torch._guards import detect_fake_mode
 from .._native import UserError
 from .library import CONVOLUTIONS as CALLED, is_last
 
-CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default, torch.conv_transpose2d,
+CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default,
+                torch.conv_transpose2d,
                 F.conv_transpose2d, torch.ops.aten.conv_transpose2d.input)
 
 
 def freeze(module: torch.nn.Module) -> torch.nn.Module:
     """Declares a module's weights frozen, in place: eval mode, no gradients, filters of 2-D convolutions channels last.
 
-    Kernels then read the filters as they lie, so that no call and no captured graph packs one. There is no second copy: what is
-    loaded or written into the weights later is seen by the next call or replay. Images must be channels last as well
-    (`x.contiguous(memory_format=torch.channels_last)`). Returns the module.
+    Kernels then read the filters as they lie, so that no call and no captured graph packs one. There is no second copy:
+    what is loaded or written into the weights later is seen by the next call or replay. Images must be channels last as
+    well (`x.contiguous(memory_format=torch.channels_last)`). Returns the module.
     """
     if not isinstance(module, torch.nn.Module):
         raise UserError(f"freeze: expected a torch.nn.Module, and was given a {type(module).__name__}")
@@ -40,7 +42,8 @@ def freeze(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _asks_for_channels_last(image: Tensor, turned: bool) -> bool:
-    """Whether a kernel for this image reads its filter channels last. turned: on a GPU images are, where filters lie so."""
+    """Whether a kernel for this image reads its filter channels last. turned: on a GPU images are, where filters lie
+    so."""
     return turned and image.is_cuda or image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
 
 
@@ -52,7 +55,8 @@ class Source:
 
     @staticmethod
     def _version_of(weight: Tensor) -> Any:
-        return None if weight.is_inference() else weight._version  # of those made under inference_mode PyTorch counts no writes
+        # of those made under inference_mode PyTorch counts no writes
+        return None if weight.is_inference() else weight._version
 
     def is_still(self, weight: Tensor) -> bool:
         """Whether it is that tensor, in that memory, and PyTorch has counted no write."""
@@ -78,7 +82,8 @@ class Filters:
             if weight.requires_grad and torch.is_grad_enabled():
                 raise UserError("backend unisono with frozen=True: a filter requires a gradient; expected torch.no_grad(), or weights after "
                                 "requires_grad_(False)")
-            if any(user.target not in CONVOLUTIONS or filters in user.args[2:] or user.args[0] is filters for user in filters.users):
+            if any(user.target not in CONVOLUTIONS or filters in user.args[2:] or user.args[0] is filters
+                   for user in filters.users):
                 continue  # the program reads the weight itself, or writes it
             self._pack(place, weight)
 
@@ -87,11 +92,13 @@ class Filters:
             if place in self.packed:
                 self.packed[place].copy_(weight)
             else:
-                self.packed[place] = torch.nn.Parameter(weight.detach().contiguous(memory_format=torch.channels_last), requires_grad=False)
+                self.packed[place] = torch.nn.Parameter(weight.detach().contiguous(memory_format=torch.channels_last),
+                                                        requires_grad=False)
         self.sources[place] = Source(weight)
 
     def among(self, inputs: Sequence[Any]) -> list[Any]:
-        """The inputs with packed filters among them; those whose weights were written or replaced since are packed again."""
+        """The inputs with packed filters among them; those whose weights were written or replaced since are packed
+        again."""
         result = list(inputs)
         for place, packed in self.packed.items():
             if not self.sources[place].is_still(inputs[place]):
@@ -100,7 +107,8 @@ class Filters:
         return result
 
 
-def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], compile: Callable[..., Callable], turned: bool) -> Callable:
+def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], compile: Callable[..., Callable],
+                        turned: bool) -> Callable:
     """compile(module, inputs) of the graph with packed filters in place of those that kernels would copy at each call.
     turned: as _asks_for_channels_last has it."""
     filters = Filters(module, inputs, turned)
@@ -129,7 +137,8 @@ def _calls(module: torch.fx.GraphModule, devices: Sequence[str]) -> list[torch.f
 
 
 def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> None:
-    """Has Inductor reorder the filters that the kernels would copy, so that a cast to a shorter dtype ahead is one kernel with it."""
+    """Has Inductor reorder the filters that the kernels would copy, so that a cast to a shorter dtype ahead is one
+    kernel with it."""
     for call in _calls(module, devices):
         source, order = call.args[1], _order_of(call)
         value = source.meta["val"]
@@ -149,5 +158,6 @@ def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda"
 
 def packed_filters(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:
     """Calls of convolutions on these devices for which a filter is reordered each time, by the graph or by the call."""
-    return sum(bool(c.args[1].meta.get("unisono_packs")) or not c.args[1].meta["val"].is_contiguous(memory_format=_order_of(c))
+    return sum(bool(c.args[1].meta.get("unisono_packs"))
+               or not c.args[1].meta["val"].is_contiguous(memory_format=_order_of(c))
                for c in _calls(module, devices))

@@ -37,9 +37,10 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
     return region.unstorable()
 
 
-def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits) -> tuple[str, Optional[Prediction]]:
-    """Absorbs what is behind the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused if no
-    kernel serves even the contraction alone."""
+def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node],
+         limits: Limits) -> tuple[str, Optional[Prediction]]:
+    """Absorbs what is behind the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused
+    if no kernel serves even the contraction alone."""
     outside: set[Node] = set()  # nodes outside that read a value of the region, directly or through others
     why, none = "nothing reads its result but the graph's output", True
     own = set(region.members)
@@ -96,7 +97,8 @@ def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str)
 def _row(node: Node) -> dict:
     shape = [e if isinstance(e, int) else str(e) for e in shape_of(node)] if is_tensor(node) else None
     dtype = str(node.meta["val"].dtype) if is_tensor(node) else None
-    return {"anchor": node.name, "operator": str(node.target), "shape": shape, "dtype": dtype, "fused": [], "stores": 0, "taken": False,
+    return {"anchor": node.name, "operator": str(node.target), "shape": shape, "dtype": dtype, "fused": [], "stores": 0,
+            "taken": False,
             **({"flop": flop} if node.target in CONTRACTIONS and (flop := _flop(node)) else {})}
 
 
@@ -112,20 +114,24 @@ def _flop(node: Node) -> int:
 
 
 def _first_write(nodes: list[Node]) -> int:
-    return next((i for i, n in enumerate(nodes) if n.op == "call_function" and getattr(n.target, "_schema", None) is not None
+    return next((i for i, n in enumerate(nodes) if n.op == "call_function"
+                 and getattr(n.target, "_schema", None) is not None
                  and n.target._schema.is_mutable), len(nodes))
 
 
-def _finished(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
+def _finished(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits,
+              row: dict) -> Region:
     """Grows it, and fills the row. Raises Refused."""
     row["ends"], prediction = grow(region, nodes, places, taken, limits)
     if prediction is not None:
         row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
-    row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()), epilogue=region.text())
+    row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()),
+               epilogue=region.text())
     return region
 
 
-def _dual(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Optional[Region]:
+def _dual(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits,
+          row: dict) -> Optional[Region]:
     """The region of two products that begins with this one, if a value reads both and one kernel serves them."""
     if node.target not in dual.PRODUCTS or limits.without & {"products", "pairs"} or limits.minimum_operators > 2:
         return None
@@ -146,16 +152,19 @@ def _dual(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Nod
     return None
 
 
-def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict) -> Region:
+def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits,
+           row: dict) -> Region:
     """The region of an anchor. Raises Refused."""
     if node.target in BACKWARD_CONTRACTIONS:
         raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
-    return _dual(node, nodes, places, taken, limits, row) or _finished(anchor_of(node, limits.without), nodes, places, taken, limits, row)
+    return _dual(node, nodes, places, taken, limits, row) or _finished(anchor_of(node, limits.without), nodes, places,
+                                                                       taken, limits, row)
 
 
 def _part_of(row: dict, node: Node) -> dict:
     """The row of the second product of a pair, whose arithmetic the first one's row has."""
-    return {**_row(node), "taken": True, "part_of": row["anchor"], "ends": f"the second product of {row['anchor']}'s kernel"}
+    return {**_row(node), "taken": True, "part_of": row["anchor"],
+            "ends": f"the second product of {row['anchor']}'s kernel"}
 
 
 def fuse(module: GraphModule, limits: Limits) -> list[dict]:

@@ -26,7 +26,8 @@ class Limits:
     minimum_gain: float = 0.0  # on a GPU, by prediction
     without: frozenset = frozenset()
     spare_sms: int = 0  # left to others, such as communication
-    known: dict[tuple, Prediction] = field(default_factory=dict, compare=False)  # what was predicted for equal regions of a graph
+    # what was predicted for equal regions of a graph
+    known: dict[tuple, Prediction] = field(default_factory=dict, compare=False)
 
 
 def _given(region: Region, limits: Limits) -> dict:
@@ -35,15 +36,18 @@ def _given(region: Region, limits: Limits) -> dict:
     found = {"storage": {name: kinds[node.meta["val"].dtype] for (node, _), name in region.operands.items()}}
     if device.type == "cuda":
         scalars = [name for (_, axes), name in region.operands.items() if axes == ""]
-        found.update(device=Device.cuda, device_index=device.index or 0, device_scalars=scalars, spare_sms=limits.spare_sms)
+        found.update(device=Device.cuda, device_index=device.index or 0, device_scalars=scalars,
+                     spare_sms=limits.spare_sms)
     return found
 
 
 def _key(region: Region, limits: Limits) -> tuple:
     """What its kernel depends on, in the example."""
     first, second = region.first.meta["val"], region.second.meta["val"]
-    orders = region.space.native_channels_last if region.kind == "conv2d" else (is_transposed(region.first), is_transposed(region.second))
-    return (str(contraction_of(region)), region.moves, region.output_padding, len(region.factors), orders, first.dtype, first.device, second.dtype,
+    orders = region.space.native_channels_last if region.kind == "conv2d" else (is_transposed(region.first),
+                                                                                is_transposed(region.second))
+    return (str(contraction_of(region)), region.moves, region.output_padding, len(region.factors), orders, first.dtype,
+            first.device, second.dtype,
             region.text(), tuple(n.meta["val"].dtype for n, _ in region.operands), limits.spare_sms)
 
 
@@ -51,12 +55,13 @@ def build(regions: list[Region], limits: Limits) -> None:
     """On a GPU, compiles all kernels at once, so that first calls find them in the cache."""
     wanted = {_key(region, limits): region for region in regions if region.anchor.meta["val"].device.type == "cuda"}
     with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1))) as pool:
-        list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r, limits)), wanted.values()))
+        list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r, limits)),
+                      wanted.values()))
 
 
 def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Prediction]]:
-    """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction, which equal regions share. On the CPU it
-    is compiled."""
+    """Why no kernel serves the region, or None; on a GPU, where it is planned, a prediction, which equal regions share.
+    On the CPU it is compiled."""
     device = region.anchor.meta["val"].device
     try:
         graph, contraction = _native.parse(region.text()), contraction_of(region)

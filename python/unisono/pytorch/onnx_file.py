@@ -37,7 +37,8 @@ class Writer:
 
     def write_nodes(self, handlers: dict[Any, Callable[[Writer, Node], None]]) -> None:
         """handlers: what writes the nodes of each operator."""
-        unknown = sorted({str(n.target) for n in self.program.graph.nodes if n.op == "call_function" and n.target not in handlers
+        unknown = sorted({str(n.target) for n in self.program.graph.nodes if n.op == "call_function"
+                          and n.target not in handlers
                           and not isinstance(n.meta.get("val"), (torch.SymInt, int))})
         if unknown:
             raise Unsupported(f"export: no translation of {', '.join(unknown)}")
@@ -60,7 +61,8 @@ class Writer:
 
     def add(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
         given = {n: v for n, v in attributes.items() if v is not None}
-        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"{output}_{kind}_{len(self.nodes)}", **given))
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"{output}_{kind}_{len(self.nodes)}",
+                                                     **given))
         return output
 
     def extents(self, node: Node, shape: Any) -> str:
@@ -79,7 +81,8 @@ class Writer:
         outputs = [self._info(by_name[n]) for n in self.program.graph_signature.user_outputs if isinstance(n, str)]
         self._name_outputs(outputs)
         graph = helper.make_graph(self.nodes, "model", inputs, outputs, initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10, producer_name="unisono")
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10,
+                                 producer_name="unisono")
 
     def shapes_of_inputs(self) -> dict[str, list[int]]:
         """{input: shape} of the example."""
@@ -105,11 +108,13 @@ class Writer:
 
     def _info(self, node: Node) -> Any:
         value = node.meta["val"]
-        return self.onnx.helper.make_tensor_value_info(node.name, kind_of(value.dtype), [e if isinstance(e, int) else str(e) for e in value.shape])
+        return self.onnx.helper.make_tensor_value_info(node.name, kind_of(value.dtype),
+                                                       [e if isinstance(e, int) else str(e) for e in value.shape])
 
     def _external(self, name: str, location: str, offset: int, size: int) -> Any:
         t = self.tensors[name]
-        proto = self.onnx.TensorProto(name=name, data_type=kind_of(t.dtype), dims=list(t.shape), data_location=self.onnx.TensorProto.EXTERNAL)
+        proto = self.onnx.TensorProto(name=name, data_type=kind_of(t.dtype), dims=list(t.shape),
+                                      data_location=self.onnx.TensorProto.EXTERNAL)
         for key, value in (("location", location), ("offset", offset), ("length", size)):
             proto.external_data.add(key=key, value=str(value))
         return proto

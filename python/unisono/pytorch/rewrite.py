@@ -36,7 +36,8 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node], lim
     False, and nothing changes, if such a result comes too late for a reader of this region.
     """
     graph, results, escaping = module.graph, region.results(), region.escaping()
-    region.first, region.second, region.third = (replaced.get(n, n) for n in (region.first, region.second, region.third))
+    region.first, region.second, region.third = (replaced.get(n, n)
+                                                 for n in (region.first, region.second, region.third))
     region.operands = {(replaced.get(n, n), axes): name for (n, axes), name in region.operands.items()}
     region.placed = {replaced.get(n, n): dims for n, dims in region.placed.items()}
     order = {n: i for i, n in enumerate(graph.nodes)}
@@ -79,7 +80,8 @@ def _written(writer: Writer, region: Region, results: list[Node], limits: Limits
     else:
         target = ops.fused_gemm if region.third is None else ops.fused_dual_gemm
     call = writer.call(target.default, (*region.factors, values, [], one_line(region.text()), names, *moves, dtype))
-    return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region) for i, node in enumerate(results)}
+    return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region)
+            for i, node in enumerate(results)}
 
 
 def _again(writer: Writer, node: Node, made: dict[Node, Node]) -> Node:
@@ -97,11 +99,13 @@ def _as_operand(writer: Writer, node: Node, region: Region, axes: str) -> Node:
         if permutation != tuple(range(len(permutation))):
             pieces = tuple(split[i] for i in permutation)
             back = [permutation.index(i) for i in range(len(permutation))]
-            node = writer.call(aten.permute.default, (writer.reshape(node, pieces, [region.first, region.second]), back))
+            node = writer.call(aten.permute.default, (writer.reshape(node, pieces, [region.first, region.second]),
+                                                      back))
         return writer.reshape(node, space.shape_mn, [region.first, region.second])
     wanted = pattern(space, axes) if space.channels_first or space.is_batched or axes in ("", "n") else (space.row_count, 1)
     wanted = (space.cols,) if axes == "n" else () if axes == "" else wanted
-    if [e for e in map(shapes.expression_of, shape_of(node)) if e != 1] == [e for e in map(shapes.expression_of, wanted) if e != 1] and axes != "m":
+    if [e for e in map(shapes.expression_of, shape_of(node)) if e != 1] == [e for e in map(shapes.expression_of, wanted)
+                                                                            if e != 1] and axes != "m":
         return node
     return writer.reshape(node, wanted, [region.first, region.second])
 
@@ -117,14 +121,15 @@ def _as_before(writer: Writer, value: Node, node: Node, region: Region) -> Node:
         split, permutation = ((), ()) if node in region.forms else shapes.turned(region.dims[node], region.space)
         if permutation != tuple(range(len(permutation))):
             split, permutation = _with_units(region.dims[node], split, permutation)
-            value = writer.call(aten.permute.default, (writer.reshape(value, split, [region.first, region.second]), list(permutation)))
+            value = writer.call(aten.permute.default, (writer.reshape(value, split, [region.first, region.second]),
+                                                       list(permutation)))
     value = writer.reshape(value, tuple(before.shape), [region.first, region.second])
     return value
 
 
 def _with_units(dims: shapes.Dims, split: tuple, permutation: tuple) -> tuple[tuple, tuple]:
-    """With the tensor's extents of 1 outermost, so that these have the strides that PyTorch gives them: its kernels ask whether
-    an image of a batch of 1 is channels last by all four strides."""
+    """With the tensor's extents of 1 outermost, so that these have the strides that PyTorch gives them: its kernels ask
+    whether an image of a batch of 1 is channels last by all four strides."""
     units, order, places = sum(not dim for dim in dims), [], iter(permutation)
     for dim in dims:
         order += [next(places) + units for _ in dim] if dim else [sum(o < units for o in order)]
