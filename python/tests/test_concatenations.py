@@ -46,6 +46,27 @@ def test_a_part_that_the_program_sees_stays_dense():
     assert run(module, x, regions=4).counts[PLACED] == ["cat: 1 of 2 parts"]
 
 
+@torch.library.custom_op("unisono_tests::flattened", mutates_args=())
+def flattened(x: torch.Tensor) -> torch.Tensor:
+    """Of those operators that read memory as it lies, and ask for dense tensors."""
+    return torch.as_strided(x, (x.numel(),), (1,)).clone()
+
+
+@flattened.register_fake
+def _(x):
+    return x.new_empty(x.numel())
+
+
+@pytest.mark.parametrize("rest", ["eager", pytest.param("inductor", marks=pytest.mark.long)])
+def test_a_part_that_an_operator_of_others_reads_stays_dense(rest):
+    def block(x, w):
+        a, b = F.relu(F.conv2d(x, w)), F.silu(F.conv2d(x, w * 2))
+        return 2 * torch.cat([a, b], 1), torch.ops.unisono_tests.flattened(a)
+
+    x, w = (torch.randn(s).contiguous(memory_format=LAST) for s in ((2, 8, 6, 5), (8, 8, 3, 3)))
+    assert not run(block, x, w, regions=2, rest=rest).counts[PLACED]
+
+
 NOT_PLACED = {
     "contiguous memory": lambda: (Skip(), torch.randn(2, 3, 8, 6)),
     "channels that are no multiple of 8": lambda: last(Skip(12), torch.randn(2, 3, 8, 6)),

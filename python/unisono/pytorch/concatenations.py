@@ -80,6 +80,14 @@ def _call_of(node: Node) -> Optional[Node]:
     return node.args[0] if node.target is operator.getitem and node.args[0].target in INTO else None
 
 
+def _takes_slices(reader: Node) -> bool:
+    """Whether a part may lie in a slice for it: PyTorch's own operators read any strides; those of others have seen
+    dense images."""
+    if reader.op != "call_function" or reader.target in CLOSED or getattr(reader.target, "is_view", False):
+        return False
+    return getattr(reader.target, "namespace", "") in ("aten", "prims") and "as_strided" not in str(reader.target)
+
+
 def _placed_store(node: Node, call: Node, cat: Node) -> Optional[str]:
     """The name of the store that may go into a slice, or None."""
     stores = parse(call.args[4]).stores
@@ -87,8 +95,7 @@ def _placed_store(node: Node, call: Node, cat: Node) -> Optional[str]:
     mine = stores[node.args[1]]
     if len(whole) != 1 or whole[0].name != mine.name or any(s.form == "upsample_2x2" for s in stores):
         return None
-    if any(u is not cat and (u.op == "output" or u.target in CLOSED or getattr(u.target, "is_view", False))
-           for u in node.users):
+    if not all(u is cat or _takes_slices(u) for u in node.users):
         return None
     value = node.meta["val"]
     # kernels write f32 into dense tensors alone
