@@ -73,6 +73,52 @@ def test_images_are_turned_where_filters_ask_for_it():
     torch.testing.assert_close(module(*inputs)[0], normalised(*inputs))
 
 
+def test_an_image_of_one_channel_lies_channels_last():
+    """It is contiguous and channels last at once; its strides say the former. In a program in channels last it is taken as the latter."""
+    def stem(x, w, v):
+        return torch.tanh(F.conv2d(F.relu(F.conv2d(x, w, padding=1)), v)).mean((2, 3))
+
+    torch.manual_seed(0)
+    inputs = [torch.randn(2, 1, 6, 5), torch.randn(16, 1, 3, 3), torch.randn(4, 16, 3, 3).contiguous(memory_format=LAST)]
+    module, fakes, mode = traced(stem, *inputs)
+    layouts.relax(module, fakes, mode, ("cpu",))
+    convolutions = list(module.graph.find_nodes(op="call_function", target=aten.convolution.default))
+    assert [layouts.format_of(n.meta["val"]) for n in convolutions] == [LAST, LAST] and convolutions[0].args[0].target is aten.as_strided.default
+    assert not list(module.graph.find_nodes(op="call_function", target=aten.clone.default))
+    rows = fuse(module, Limits(minimum_operators=0))
+    assert [row["taken"] for row in rows] == [True, True], rows
+    calls = list(module.graph.find_nodes(op="call_function", target=torch.ops.unisono.fused_conv2d.default))
+    assert ["one_channel_last=1" in n.args[5] for n in calls] == [True, False]
+    assert not list(module.graph.find_nodes(op="call_function", target=aten.clone.default))
+    torch.testing.assert_close(module(*inputs)[0], stem(*inputs), rtol=1e-4, atol=1e-5)
+    # a program in contiguous memory stays so
+    inputs[2] = inputs[2].contiguous()
+    module, fakes, mode = traced(stem, *inputs)
+    assert layouts.relax(module, fakes, mode, ("cpu",)) == 0
+    assert not any("one_channel_last" in str(n.args) for n in (fuse(module, Limits(minimum_operators=0)), module)[1].graph.nodes)
+
+
+@pytest.mark.parametrize("rest", ["eager", pytest.param("inductor", marks=pytest.mark.long)])
+@pytest.mark.parametrize("strides", [(30, 30, 5, 1), (30, 1, 5, 1)])
+def test_calls_of_images_of_one_channel(strides, rest):
+    """By either strides; results lie as PyTorch's do, pooled and concatenated ones, too."""
+    from unisono.pytorch import backend
+
+    def heads(x, w, v):
+        h = F.silu(F.conv2d(x, w, padding=1))
+        return h, F.max_pool2d(h, 2), torch.cat([h, F.relu(F.conv2d(x, v, padding=1))], 1)
+
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    inputs = [torch.randn(60).as_strided((2, 1, 6, 5), strides), torch.randn(16, 1, 3, 3), torch.randn(8, 1, 3, 3)]
+    with torch.no_grad():
+        mine = torch.compile(heads, backend=backend.unisono, options={"rest": rest, "minimum_operators": 0})(*inputs)
+    assert backend.reports()[-1].regions == 2 and backend.reports()[-1].counts["conversions"] == 0, str(backend.reports()[-1])
+    for one, other in zip(mine, heads(*inputs)):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+        assert one.stride() == other.stride()
+
+
 def test_pairs_of_copies():
     module, _, _ = traced(lambda x: torch.relu(x.clone(memory_format=torch.contiguous_format).clone(memory_format=LAST)), images()[0])
     assert layouts.simplify(module) == 1 and not list(module.graph.find_nodes(op="call_function", target=aten.clone.default))

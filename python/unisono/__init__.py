@@ -17,7 +17,7 @@ from ._native import (  # noqa: F401
     pack_network, parse)
 from .epilogues import Epilogue, epilogue  # noqa: F401
 from .calls import cache_clear, cache_info  # noqa: F401
-from .functional import conv2d, gemm  # noqa: F401
+from .functional import conv2d, conv2d_into, gemm  # noqa: F401
 from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403

@@ -1,35 +1,45 @@
-"""Calls that only regions of compiled graphs make: transposed convolutions and dual products, prepared as those of functional.py."""
+"""Calls that only regions of compiled graphs make: transposed convolutions and dual products, prepared as those of
+functional.py."""
 
 from __future__ import annotations
 
 from typing import Any, Sequence
 
 from ._native import ConvTranspose2d, DType, Gemm, Layout, UserError
+from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
-from .functional import dense_in_one_order, image_views, key_of, oriented, prepare, run, signature_of
+from .functional import dense_in_one_order, image_views, oriented
 from .operands import Space
 from .tensors import view
 
 
-def transposed_space(x: Sequence[int], w: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+def transposed_space(x: Sequence[int], w: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+                     dilation: Sequence[int],
                      output_padding: Sequence[int], groups: int, is_last: bool) -> Space:
     """x: (N,C,H,W) and w: (C,K/groups,R,S), shapes as in PyTorch."""
     if len(x) != 4 or len(w) != 4 or w[0] != x[1]:
         raise UserError(f"conv_transpose2d: x has shape {tuple(x)}, w {tuple(w)}; expected (N,C,H,W) and (C,K/groups,R,S)")
-    rows = tuple((x[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (w[2 + i] - 1) + output_padding[i] + 1 for i in (0, 1))
+    rows = tuple((x[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (w[2 + i] - 1) + output_padding[i] + 1
+                 for i in (0, 1))
     return Space(x[0], rows, w[1] * groups, True, is_last)
 
 
-def conv_transpose2d_now(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int],
-                         output_padding: tuple[int, int], groups: int, out_dtype: DType | None, out: Any, options: dict[str, Any],
+def conv_transpose2d_now(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
+                         dilation: tuple[int, int],
+                         output_padding: tuple[int, int], groups: int, out_dtype: DType | None, out: Any,
+                         options: dict[str, Any],
                          operands: dict[str, Any]) -> Any:
-    """x: (N,C,H,W), w: (C,K/groups,R,S), as in PyTorch; contiguous or channels last, as x lies. All else as functional.conv2d_now."""
-    call = conv_transpose2d_call(x, w, epilogue, stride, padding, dilation, output_padding, groups, out_dtype, out, options, operands)
+    """x: (N,C,H,W), w: (C,K/groups,R,S), as in PyTorch; contiguous or channels last, as x lies. All else as
+    functional.conv2d_now."""
+    call = conv_transpose2d_call(x, w, epilogue, stride, padding, dilation, output_padding, groups, out_dtype, out,
+                                 options, operands)
     return run(call, [x, w], operands, out)
 
 
-def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int], dilation: tuple[int, int],
-                          output_padding: tuple[int, int], groups: int, out_dtype: DType | None, out: Any, options: dict[str, Any],
+def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
+                          dilation: tuple[int, int],
+                          output_padding: tuple[int, int], groups: int, out_dtype: DType | None, out: Any,
+                          options: dict[str, Any],
                           operands: dict[str, Any]) -> Call:
     """What conv_transpose2d_now runs for tensors such as these: made once, kept in the cache."""
     moves = stride, padding, dilation, output_padding
@@ -40,13 +50,17 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
         x_view, w_view, last = image_views(view("x", image), view("w", filters))
         space = Space(space.images, space.rows, space.cols, True, last)
         n, c, h, wide = image.shape
-        contraction = ConvTranspose2d(n=n, h=h, w=wide, c=c, k=space.cols, r=w.shape[2], s=w.shape[3], stride=stride, pad=padding,
-                                      dilation=dilation, groups=groups, output_pad=output_padding, layout=Layout.nhwc if last else Layout.nchw,
+        contraction = ConvTranspose2d(n=n, h=h, w=wide, c=c, k=space.cols, r=w.shape[2], s=w.shape[3], stride=stride,
+                                      pad=padding,
+                                      dilation=dilation, groups=groups, output_pad=output_padding,
+                                      layout=Layout.nhwc if last else Layout.nchw,
                                       dtype_x=x_view.dtype, dtype_w=w_view.dtype)
         identity = ("conv_transpose2d", last, x_view.shape, w_view.shape, moves, groups)
-        return prepare(contraction, identity, x_view, w_view, x, epilogue, given, space, out_dtype, out, options, orders)
+        return prepare(contraction, identity, x_view, w_view, x, epilogue, given, space, out_dtype, out, options,
+                       orders)
 
-    key = ("conv_transpose2d", key_of(epilogue), moves, groups, out_dtype, tuple(options.items()), signature_of((x, w), operands, out))
+    key = ("conv_transpose2d", key_of(epilogue), moves, groups, out_dtype, tuple(options.items()),
+           signature_of((x, w), operands, out))
     return call_of(key, make)
 
 
@@ -55,19 +69,23 @@ def dual_space(a: Sequence[int], b0: Sequence[int]) -> Space:
     return Space(1, (a[0],), b0[1], False, False, False)
 
 
-def dual_gemm_now(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | None, options: dict[str, Any], operands: dict[str, Any]) -> Any:
+def dual_gemm_now(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | None, options: dict[str, Any],
+                  operands: dict[str, Any]) -> Any:
     """a: (m,k), b0 and b1: (k,n) that lie alike; the epilogue reads acc0 and acc1. All else as functional.gemm_now."""
     return run(dual_gemm_call(a, b0, b1, epilogue, out_dtype, options, operands), [a, b0, b1], operands, None)
 
 
-def dual_gemm_call(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | None, options: dict[str, Any], operands: dict[str, Any]) -> Call:
+def dual_gemm_call(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | None, options: dict[str, Any],
+                   operands: dict[str, Any]) -> Call:
     """What dual_gemm_now runs for tensors such as these: made once, kept in the cache."""
     def make() -> Call:
         _check_dual(a, b0, b1)
         (left, turned_a), (right, turned_b), (right1, _) = map(oriented, (view("a", a), view("b0", b0), view("b1", b1)))
         (m, k), n = a.shape, b0.shape[1]
-        contraction = Gemm(m=m, n=n, k=k, transpose_a=turned_a, transpose_b=turned_b, dtype_a=left.dtype, dtype_b=right.dtype, products=2)
-        return prepare(contraction, ("dual_gemm", m, n, k, turned_a, turned_b), left, (right, right1), a, epilogue, operands,
+        contraction = Gemm(m=m, n=n, k=k, transpose_a=turned_a, transpose_b=turned_b, dtype_a=left.dtype,
+                           dtype_b=right.dtype, products=2)
+        return prepare(contraction, ("dual_gemm", m, n, k, turned_a, turned_b), left, (right, right1), a, epilogue,
+                       operands,
                        dual_space(a.shape, b0.shape), out_dtype, None, options, [""] * (3 + len(operands)))
 
     key = ("dual_gemm", key_of(epilogue), out_dtype, tuple(options.items()), signature_of((a, b0, b1), operands, None))

@@ -42,7 +42,7 @@ class Space:
         return count
 
 
-def _pattern(space: Space, axes: str) -> tuple[int, ...]:
+def pattern(space: Space, axes: str) -> tuple[int, ...]:
     """The extents, in the caller's order, of a tensor that broadcasts to values [m,n] and varies along `axes`."""
     images = space.images if "b" in axes or "m" in axes else 1
     rows = space.rows if "m" in axes else (1,) * len(space.rows)
@@ -61,7 +61,7 @@ def axes_of_shape(name: str, shape: tuple[int, ...], space: Space) -> str:
         return "n"
     padded = (1,) * (1 + len(space.rows) + 1 - len(shape)) + shape
     for axes in ("n", "bn", "mn", "b", "m", ""):
-        if padded == _pattern(space, axes):
+        if padded == pattern(space, axes):
             return axes
     if shape == (space.images, space.cols) and len(space.rows) == 2:
         return "bn"
@@ -80,7 +80,8 @@ def operand_view(name: str, view: View, axes: str, space: Space) -> View:
         if view.shape != space.shape_mn:
             raise UserError(f"operand {name}[m,n] has shape {view.shape}; expected {space.shape_mn}")
         return space.to_native(view)
-    wanted = {"": (), "n": (space.cols,), "b": (space.images,), "bn": (space.images, space.cols), "m": (space.row_count,)}[axes]
+    wanted = {"": (), "n": (space.cols,), "b": (space.images,), "bn": (space.images, space.cols),
+              "m": (space.row_count,)}[axes]
     if view.shape == wanted:
         return view
     # extents of 1 do not count

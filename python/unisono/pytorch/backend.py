@@ -1,8 +1,8 @@
 """torch.compile(model, backend="unisono"): contractions and what follows them as one kernel each, the rest by Inductor.
 
-AOTAutograd traces forward and backward as one graph, and PyTorch's own min-cut partitioner divides it. Regions are found in
-both parts afterwards: what the backward pass reads of a region, such as the mean and rstd of a normalisation, is one of
-its stores. So the backward graph is the one that Inductor would have had.
+AOTAutograd traces forward and backward as one graph, and PyTorch's own min-cut partitioner divides it. Regions are
+found in both parts afterwards: what the backward pass reads of a region, such as the mean and rstd of a normalisation,
+is one of its stores. So the backward graph is the one that Inductor would have had.
 """
 
 from __future__ import annotations
@@ -22,21 +22,23 @@ from .expressions import FUSIONS
 from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
 from .layouts import dense_for_norms, relax, simplify
+from .library import VERSION
 from .report import Report, count, nodes_of
 
-OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (), "strict": False, "report": None,
+OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (),
+           "strict": False, "report": None,
            "frozen": False, "spare_sms": 0}
 
-# By how much a region must be predicted to be faster where minimum_gain is not given. A training step must not become slower by an
-# error of the prediction: what gains less is left to Inductor
+# By how much a region must be predicted to be faster where minimum_gain is not given. A training step must not become
+# slower by an error of the prediction: what gains less is left to Inductor
 GAINS = {"inference": 0.0, "forward": 0.1, "backward": 0.1}
 
 _reports: list[Report] = []
 
 
 def reports() -> list[Report]:
-    """Those of all graphs that this process has compiled, the latest last; at most 256. A backward graph is compiled when it
-    first runs."""
+    """Those of all graphs that this process has compiled, the latest last; at most 256. A backward graph is compiled
+    when it first runs."""
     return list(_reports)
 
 
@@ -57,7 +59,8 @@ def _checked(options: dict, more: dict) -> dict:
     chosen = {**OPTIONS, **options}
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
-    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"), ("spare_sms", int, "an int"),
+    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"),
+                               ("spare_sms", int, "an int"),
                                ("minimum_gain", (numbers.Real, type(None)), "a number, or None")):
         if not isinstance(chosen[name], kind):
             raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected {called}")
@@ -92,6 +95,12 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")
 
 
+def _tag(options: dict) -> str:
+    """What compiled graphs depend on besides their text: the package, and options but those that only tell."""
+    return VERSION + "".join(f"|{name}={value}" for name, value in sorted(options.items())
+                             if name not in ("report", "strict"))
+
+
 def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
     from torch._functorch import config
     from torch._guards import detect_fake_mode
@@ -100,11 +109,14 @@ def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> C
     def inner(graph: torch.fx.GraphModule, values: list, **more: Any) -> Any:
         if (mode := detect_fake_mode(values)) is not None:
             relax(graph, values, mode)
-        _fused(graph, options, "backward" if more.get("is_backward") else "inference" if more.get("is_inference") else "forward")
+        _fused(graph, options, "backward" if more.get("is_backward") else "inference" if more.get("is_inference")
+               else "forward")
         return compile_fx_inner(graph, values, **more)
 
-    # the cache of whole graphs does not know of regions; Inductor's own, of what is compiled here, does
-    with config.patch(enable_autograd_cache=False):
+    # From the cache of whole graphs would come no report. Where the environment asks for that cache all the same, its
+    # key has what regions depend on; so has Inductor's own, of what is compiled here
+    with config.patch(enable_autograd_cache=False, enable_remote_autograd_cache=False), \
+            torch.compiler.config.patch(cache_key_tag=torch.compiler.config.cache_key_tag + _tag(options)):
         return compile_fx(module, inputs, inner_compile=inner, decompositions=written_out())
 
 
@@ -124,16 +136,19 @@ def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Call
 
 def _needs_gradients(module: Any, inputs: list) -> bool:
     parameters = [*module.parameters(), *module.buffers()] if isinstance(module, torch.nn.Module) else []
-    return torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in (*inputs, *parameters))
+    return torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad
+                                           for t in (*inputs, *parameters))
 
 
 def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None = None, **more: Any) -> Callable:
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
-    PyTorch's kernels, by prediction; None: 0 for inference, 0.1 for training), without (kinds of fusion that are switched off:
-    FUSIONS), strict (a contraction that no kernel takes is Unsupported), report (called with each Report, or the path of a file
-    to which its JSON is appended), frozen (weights do not change: filters that kernels would reorder at each call are reordered
-    once), spare_sms (SMs of a GPU that kernels leave to communication and others)."""
+    PyTorch's kernels, by prediction; None: 0 for inference, 0.1 for training), without (kinds of fusion that are
+    switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported), report (called with each Report,
+    or the path of a file to which its JSON is appended), frozen (weights do not change: filters that kernels would
+    reorder at each call are reordered once), spare_sms (SMs of a GPU that kernels leave to communication and
+    others)."""
     chosen = _checked(options or {}, more)
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
-    return with_frozen_filters(module, inputs, compiler, chosen["rest"] == "inductor") if chosen["frozen"] else compiler(module, inputs)
+    return with_frozen_filters(module, inputs, compiler,
+                               chosen["rest"] == "inductor") if chosen["frozen"] else compiler(module, inputs)

@@ -1,8 +1,8 @@
 """Concatenations of channels without copies: kernels write into slices of the concatenated tensor.
 
-A call's only image may lie in a slice, if nobody else reads it but the concatenation and what Inductor or eager mode runs: other
-kernels of ours take dense images. The tensor is made ahead of the first of its writers, and these write in place; nothing reads it
-before the concatenation would have been there.
+A call's only image may lie in a slice, if nobody else reads it but the concatenation and what Inductor or eager mode
+runs: other kernels of ours take dense images. The tensor is made ahead of the first of its writers, and these write in
+place; nothing reads it before the concatenation would have been there.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch.fx import GraphModule, Node
 
 from .. import direct, functional
 from .._native import parse
-from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
+from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
-from .library import FUSED, define, options_of, out_dtype_of, split
+from .library import FUSED, define, layout_of, options_of, out_dtype_of, split
 from .regions import aten, is_tensor
 from .writer import fix_order
 
@@ -30,22 +30,28 @@ _INTO = "int groups, ScalarType? out_dtype, Tensor(a!) whole, int first, str pla
 _CALL = "(Tensor x, Tensor w, Tensor[] operands, float[] scalars, str epilogue, str names"
 
 
-def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: str, others: Sequence[Tensor]) -> dict[str, Tensor]:
-    """The store `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in their order."""
+def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: str,
+             others: Sequence[Tensor]) -> dict[str, Tensor]:
+    """The store `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in their
+    order."""
     rest = iter(others)
     return {s.name: whole.narrow(1, first, width) if s.name == placed else next(rest) for s in parse(epilogue).stores}
 
 
-def _conv2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype, whole, first, placed, others):
+def _conv2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype, whole, first,
+                 placed, others):
     out = _outputs(epilogue, whole, first, w.shape[0], placed, others)
-    functional.conv2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), groups, "nchw", out_dtype_of(x, out_dtype), out,
+    functional.conv2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), groups, layout_of(names),
+                          out_dtype_of(x, out_dtype), out,
                           options_of(names), split(names, scalars, operands))
 
 
-def _conv_transpose2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, output_padding, groups, out_dtype, whole, first,
+def _conv_transpose2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, output_padding, groups,
+                           out_dtype, whole, first,
                            placed, others):
     out = _outputs(epilogue, whole, first, w.shape[1] * groups, placed, others)
-    direct.conv_transpose2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), tuple(output_padding), groups,
+    direct.conv_transpose2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), tuple(output_padding),
+                                groups,
                                 out_dtype_of(x, out_dtype), out, options_of(names), split(names, scalars, operands))
 
 
@@ -62,7 +68,9 @@ _OPS = torch.ops.unisono
 COPY_INTO = define("copy_into", "(Tensor x, Tensor(a!) whole, int first) -> ()", _copy_into, _nothing)
 INTO = {  # of each operator of a convolution, that which writes one of its stores into a concatenation
     _OPS.fused_conv2d.default: define("conv2d_into", f"{_CALL}, {_MOVES}, {_INTO}", _conv2d_into, _nothing),
-    _OPS.fused_conv_transpose2d.default: define("conv_transpose2d_into", f"{_CALL}, {_MOVES}, int[] output_padding, {_INTO}", _conv_transpose2d_into,
+    _OPS.fused_conv_transpose2d.default: define("conv_transpose2d_into",
+                                                f"{_CALL}, {_MOVES}, int[] output_padding, {_INTO}",
+                                                _conv_transpose2d_into,
                                                 _nothing)}
 CLOSED = {*FUSED, *INTO.values(), *CONTRACTIONS, *BACKWARD_CONTRACTIONS}  # what takes dense tensors alone
 
@@ -72,6 +80,14 @@ def _call_of(node: Node) -> Optional[Node]:
     return node.args[0] if node.target is operator.getitem and node.args[0].target in INTO else None
 
 
+def _takes_slices(reader: Node) -> bool:
+    """Whether a part may lie in a slice for it: PyTorch's own operators read any strides; those of others have seen
+    dense images."""
+    if reader.op != "call_function" or reader.target in CLOSED or getattr(reader.target, "is_view", False):
+        return False
+    return getattr(reader.target, "namespace", "") in ("aten", "prims") and "as_strided" not in str(reader.target)
+
+
 def _placed_store(node: Node, call: Node, cat: Node) -> Optional[str]:
     """The name of the store that may go into a slice, or None."""
     stores = parse(call.args[4]).stores
@@ -79,10 +95,11 @@ def _placed_store(node: Node, call: Node, cat: Node) -> Optional[str]:
     mine = stores[node.args[1]]
     if len(whole) != 1 or whole[0].name != mine.name or any(s.form == "upsample_2x2" for s in stores):
         return None
-    if any(u is not cat and (u.op == "output" or u.target in CLOSED or getattr(u.target, "is_view", False)) for u in node.users):
+    if not all(u is cat or _takes_slices(u) for u in node.users):
         return None
     value = node.meta["val"]
-    is_short = value.dtype in (torch.float16, torch.bfloat16) or value.device.type == "cpu"  # kernels write f32 into dense tensors alone
+    # kernels write f32 into dense tensors alone
+    is_short = value.dtype in (torch.float16, torch.bfloat16) or value.device.type == "cpu"
     return mine.name if value.shape[1] % STEP == 0 and is_short else None
 
 
@@ -95,9 +112,9 @@ def _is_candidate(cat: Node) -> bool:
 
 
 def place(module: GraphModule) -> list[str]:
-    """Lets kernels write into concatenations; returns what became of each. Where an operator that takes dense images alone reads a
-    part, too, that part is copied into the concatenation, if it would be made by a pass of its own: if Inductor reads it, it joins
-    that pass with others."""
+    """Lets kernels write into concatenations; returns what became of each. Where an operator that takes dense images
+    alone reads a part, too, that part is copied into the concatenation, if it would be made by a pass of its own: if
+    Inductor reads it, it joins that pass with others."""
     found = []
     for cat in list(module.graph.find_nodes(op="call_function", target=aten.cat.default)):
         if not _is_candidate(cat):
@@ -105,7 +122,8 @@ def place(module: GraphModule) -> list[str]:
         starts, first = {}, 0
         for part in cat.args[0]:
             starts[part], first = first, first + part.meta["val"].shape[1]
-        stores = {p: _placed_store(p, _call_of(p), cat) if starts[p] % STEP == 0 and first % STEP == 0 else None for p in starts}
+        stores = {p: _placed_store(p, _call_of(p), cat) if starts[p] % STEP == 0 and first % STEP == 0 else None
+                  for p in starts}
         placed = sum(s is not None for s in stores.values())
         if placed == len(stores) or placed and all(u.target in CLOSED for u in cat.users):
             _write(module.graph, cat, starts, stores)
@@ -117,7 +135,8 @@ def place(module: GraphModule) -> list[str]:
 
 
 def _empty(graph: Any, value: Tensor) -> Node:
-    made = graph.call_function(aten.empty_strided.default, (list(value.shape), list(value.stride())), {"dtype": value.dtype, "device": value.device})
+    made = graph.call_function(aten.empty_strided.default, (list(value.shape), list(value.stride())),
+                               {"dtype": value.dtype, "device": value.device})
     made.meta["val"] = value
     return made
 

@@ -1,8 +1,8 @@
 """Pairs of products that one kernel computes: SwiGLU, GEGLU and their kin in the forms in which programs write them.
 
-Two linear layers of one input; or one layer of twice the width whose result is cut in two: by halves (chunk, split, slices) or
-by alternating columns (slices with a step of 2, or a view whose last extent is 2). A bias, added ahead of the cut, is cut as
-the weight is.
+Two linear layers of one input; or one layer of twice the width whose result is cut in two: by halves (chunk, split,
+slices) or by alternating columns (slices with a step of 2, or a view whose last extent is 2). A bias, added ahead of
+the cut, is cut as the weight is.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def _is_same(x: Node, y: Node) -> bool:
         and x.meta["val"].stride() == y.meta["val"].stride()
 
 
-def _region(heads: list[list[Node]], anchor: Node, left: Node, rights: list[Node], biases: list, without: frozenset) -> Region:
+def _region(heads: list[list[Node]], anchor: Node, left: Node, rights: list[Node], biases: list,
+            without: frozenset) -> Region:
     """acc0 and acc1 with their biases; heads: what is called so."""
     for node in (left, *rights):
         if node.meta["val"].dtype not in FLOATS or node.meta["val"].dtype != anchor.meta["val"].dtype:
@@ -76,22 +77,40 @@ def _is_taken_on_a_gpu(first: Node, second: Node) -> bool:
     return is_taken(first) and is_taken(second)
 
 
-def pair_of(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], without: frozenset) -> Iterator[Region]:
+def _depends_on(other: Node, node: Node, places: dict[Node, int]) -> bool:
+    """Whether some input of `other` is computed from the result of `node`: one kernel cannot wait for itself."""
+    waiting, seen = [n for n in other.all_input_nodes if places[n] >= places[node]], set()
+    while waiting:
+        one = waiting.pop()
+        if one is node:
+            return True
+        if one not in seen:
+            seen.add(one)
+            waiting += [n for n in one.all_input_nodes if places[n] >= places[node]]
+    return False
+
+
+def pair_of(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node],
+            without: frozenset) -> Iterator[Region]:
     """Regions of two products of which `node` is the first."""
     left, right, bias = _factors(node)
     for other in nodes[places[node] + 1:]:
         if other.op != "call_function" or other.target not in PRODUCTS or other in taken:
             continue
         left1, right1, bias1 = _factors(other)
+        if _depends_on(other, node, places):
+            continue
         alike = shape_of(right) == shape_of(right1) and right.meta["val"].stride() == right1.meta["val"].stride() \
             and right.meta["val"].dtype == right1.meta["val"].dtype and right is not right1
-        if not alike or not _is_same(left, left1) or any(b is not None and shape_of(b) != shape_of(right)[1:] for b in (bias, bias1)):
+        if not alike or not _is_same(left, left1) or any(b is not None and shape_of(b) != shape_of(right)[1:]
+                                                         for b in (bias, bias1)):
             continue
         yield _region([[node], [other]], other, left, [right, right1], [bias, bias1], without)
 
 
 def _cut_of(user: Node, node: Node, width: int) -> Any:
-    """How a reader cuts the last extent of a value of 2·width columns: a Cut, a list of (node, Cut), or None if otherwise."""
+    """How a reader cuts the last extent of a value of 2·width columns: a Cut, a list of (node, Cut), or None if
+    otherwise."""
     rank = len(shape_of(node))
     last = {-1, rank - 1}
     if user.target is aten.slice.Tensor and len(user.args) > 1 and user.args[1] in last:
@@ -107,7 +126,8 @@ def _cut_of(user: Node, node: Node, width: int) -> Any:
 
 
 def _pieces_of(view: Node, width: int) -> Any:
-    """Of a view whose last extents are (width, 2) or (2, width): its readers that select one of two; None if there is another."""
+    """Of a view whose last extents are (width, 2) or (2, width): its readers that select one of two; None if there is
+    another."""
     extents, found = shape_of(view)[-2:], []
     for place, extent in enumerate(extents):
         if extents == ((width, 2) if place else (2, width)):
@@ -116,7 +136,8 @@ def _pieces_of(view: Node, width: int) -> Any:
                 if user.target is aten.select.int and user.args[1] in dims:
                     found.append((user, Cut(user.args[2] % 2, 2) if place else Cut(user.args[2] % 2 * width, 1)))
                 elif user.target is aten.unbind.int and (user.args[1] if len(user.args) > 1 else 0) in dims:
-                    found += [(part, Cut(part.args[1], 2) if place else Cut(part.args[1] * width, 1)) for part in user.users]
+                    found += [(part, Cut(part.args[1], 2) if place else Cut(part.args[1] * width, 1))
+                              for part in user.users]
                 else:
                     return None
     return found or None
@@ -158,8 +179,8 @@ def _follow(node: Node, width: int, hidden: list[Node], heads: dict[Node, Cut], 
 
 
 def halves_of(node: Node, places: dict[Node, int], without: frozenset) -> Optional[Region]:
-    """The region of a product whose result is cut in two; None if it is not. Slices of weight and bias are put into the graph,
-    where they are views; without the region nothing reads them."""
+    """The region of a product whose result is cut in two; None if it is not. Slices of weight and bias are put into the
+    graph, where they are views; without the region nothing reads them."""
     left, right, bias = _factors(node)
     columns = shape_of(right)[1]
     if not isinstance(columns, int) or columns % 2:
@@ -179,7 +200,8 @@ def halves_of(node: Node, places: dict[Node, int], without: frozenset) -> Option
 
 
 def _sliced(node: Node, dim: int, cut: Cut, anchor: Node, places: dict[Node, int]) -> Node:
-    """A part of a weight or bias, as a new node ahead of the anchor, or behind what comes later. Vectors are made dense: a kernel reads no others."""
+    """A part of a weight or bias, as a new node ahead of the anchor, or behind what comes later. Vectors are made
+    dense: a kernel reads no others."""
     columns = shape_of(node)[dim]
     stop = columns if cut.step == 2 else cut.start + columns // 2
     steps = [(aten.slice.Tensor, (dim, cut.start, stop, cut.step))]

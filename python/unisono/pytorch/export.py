@@ -80,7 +80,8 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
 
     Raises UserError for a model in training mode, Unsupported with all operators that have no translation.
     """
-    from .onnx_nodes import Writer
+    from .onnx_file import Writer
+    from .onnx_nodes import HANDLERS
     example = example if isinstance(example, tuple) else (example,)
     path = pathlib.Path(path)
     if precision not in PRECISIONS:
@@ -93,7 +94,7 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
     weights = path.with_suffix(".safetensors")
     tensors = _tensors(program)
     writer = Writer(program, tensors)
-    writer.write_nodes()
+    writer.write_nodes(HANDLERS)
     used = {n: t for n, t in tensors.items() if n in writer.used}
     places = write_safetensors(weights, used)
     path.write_bytes(writer.model(OPSET, weights.name, places).SerializeToString())

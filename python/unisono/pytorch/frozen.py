@@ -1,13 +1,15 @@
 """Weights that are declared frozen: filters are brought into the kernels' memory order once, not at each call.
 
-Kernels read a filter in the order of its image. One that lies otherwise is copied by every call, or by the compiled graph,
-which is never stale, and in a CUDA graph is a node of it. Where weights do not change that copy is made once: `freeze(module)` reorders the module's own filters,
-and torch.compile(…, options={"frozen": True}) gives the graph packed copies, which it makes anew when a version counter of PyTorch
-says that a weight was written.
+Kernels read a filter in the order of its image. One that lies otherwise is copied by every call, or by the compiled
+graph, which is never stale, and in a CUDA graph is a node of it. Where weights do not change that copy is made once:
+`freeze(module)` reorders the module's own filters, and torch.compile(…, options={"frozen": True}) gives the graph
+packed copies, which it makes anew when a weight is another tensor, lies elsewhere, or was written as far as a version
+counter of PyTorch says.
 """
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Callable, Sequence
 
 import torch
@@ -18,16 +20,17 @@ from torch._guards import detect_fake_mode
 from .._native import UserError
 from .library import CONVOLUTIONS as CALLED, is_last
 
-CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default, torch.conv_transpose2d,
+CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default,
+                torch.conv_transpose2d,
                 F.conv_transpose2d, torch.ops.aten.conv_transpose2d.input)
 
 
 def freeze(module: torch.nn.Module) -> torch.nn.Module:
     """Declares a module's weights frozen, in place: eval mode, no gradients, filters of 2-D convolutions channels last.
 
-    Kernels then read the filters as they lie, so that no call and no captured graph packs one. There is no second copy: what is
-    loaded or written into the weights later is seen by the next call or replay. Images must be channels last as well
-    (`x.contiguous(memory_format=torch.channels_last)`). Returns the module.
+    Kernels then read the filters as they lie, so that no call and no captured graph packs one. There is no second copy:
+    what is loaded or written into the weights later is seen by the next call or replay. Images must be channels last as
+    well (`x.contiguous(memory_format=torch.channels_last)`). Returns the module.
     """
     if not isinstance(module, torch.nn.Module):
         raise UserError(f"freeze: expected a torch.nn.Module, and was given a {type(module).__name__}")
@@ -39,8 +42,25 @@ def freeze(module: torch.nn.Module) -> torch.nn.Module:
 
 
 def _asks_for_channels_last(image: Tensor, turned: bool) -> bool:
-    """Whether a kernel for this image reads its filter channels last. turned: on a GPU images are, where filters lie so."""
+    """Whether a kernel for this image reads its filter channels last. turned: on a GPU images are, where filters lie
+    so."""
     return turned and image.is_cuda or image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
+
+
+class Source:
+    """A weight as it was when it was packed."""
+
+    def __init__(self, weight: Tensor):
+        self.weight, self.address, self.version = weakref.ref(weight), weight.data_ptr(), self._version_of(weight)
+
+    @staticmethod
+    def _version_of(weight: Tensor) -> Any:
+        # of those made under inference_mode PyTorch counts no writes
+        return None if weight.is_inference() else weight._version
+
+    def is_still(self, weight: Tensor) -> bool:
+        """Whether it is that tensor, in that memory, and PyTorch has counted no write."""
+        return self.weight() is weight and self.address == weight.data_ptr() and self.version == self._version_of(weight)
 
 
 class Filters:
@@ -48,10 +68,11 @@ class Filters:
 
     def __init__(self, module: torch.fx.GraphModule, inputs: Sequence[Any], turned: bool):
         self.packed: dict[int, Tensor] = {}  # by the place of the input
-        self.versions: dict[int, int] = {}
+        self.sources: dict[int, Source] = {}
         places = {n: i for i, n in enumerate(n for n in module.graph.nodes if n.op == "placeholder")}
         for node in [n for n in module.graph.nodes if n.op == "call_function" and n.target in CONVOLUTIONS]:
-            image, place = node.args[0], places.get(node.args[1] if len(node.args) > 1 else node.kwargs.get("weight"))
+            image, filters = node.args[0], node.args[1] if len(node.args) > 1 else node.kwargs.get("weight")
+            place = places.get(filters)
             if place is None or not isinstance(inputs[place], torch.nn.Parameter) or inputs[place].dim() != 4:
                 continue
             weight = inputs[place]
@@ -61,22 +82,33 @@ class Filters:
             if weight.requires_grad and torch.is_grad_enabled():
                 raise UserError("backend unisono with frozen=True: a filter requires a gradient; expected torch.no_grad(), or weights after "
                                 "requires_grad_(False)")
-            self.packed[place] = torch.nn.Parameter(weight.detach().contiguous(memory_format=torch.channels_last), requires_grad=False)
-            self.versions[place] = weight._version
+            if any(user.target not in CONVOLUTIONS or filters in user.args[2:] or user.args[0] is filters
+                   for user in filters.users):
+                continue  # the program reads the weight itself, or writes it
+            self._pack(place, weight)
+
+    def _pack(self, place: int, weight: Tensor) -> None:
+        with torch.no_grad():
+            if place in self.packed:
+                self.packed[place].copy_(weight)
+            else:
+                self.packed[place] = torch.nn.Parameter(weight.detach().contiguous(memory_format=torch.channels_last),
+                                                        requires_grad=False)
+        self.sources[place] = Source(weight)
 
     def among(self, inputs: Sequence[Any]) -> list[Any]:
-        """The inputs with packed filters among them; those whose weights were written since are packed again."""
+        """The inputs with packed filters among them; those whose weights were written or replaced since are packed
+        again."""
         result = list(inputs)
         for place, packed in self.packed.items():
-            if inputs[place]._version != self.versions[place]:
-                with torch.no_grad():
-                    packed.copy_(inputs[place])
-                self.versions[place] = inputs[place]._version
+            if not self.sources[place].is_still(inputs[place]):
+                self._pack(place, inputs[place])
             result[place] = packed
         return result
 
 
-def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], compile: Callable[..., Callable], turned: bool) -> Callable:
+def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], compile: Callable[..., Callable],
+                        turned: bool) -> Callable:
     """compile(module, inputs) of the graph with packed filters in place of those that kernels would copy at each call.
     turned: as _asks_for_channels_last has it."""
     filters = Filters(module, inputs, turned)
@@ -105,7 +137,8 @@ def _calls(module: torch.fx.GraphModule, devices: Sequence[str]) -> list[torch.f
 
 
 def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> None:
-    """Has Inductor reorder the filters that the kernels would copy, so that a cast to a shorter dtype ahead is one kernel with it."""
+    """Has Inductor reorder the filters that the kernels would copy, so that a cast to a shorter dtype ahead is one
+    kernel with it."""
     for call in _calls(module, devices):
         source, order = call.args[1], _order_of(call)
         value = source.meta["val"]
@@ -125,5 +158,6 @@ def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda"
 
 def packed_filters(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:
     """Calls of convolutions on these devices for which a filter is reordered each time, by the graph or by the call."""
-    return sum(bool(c.args[1].meta.get("unisono_packs")) or not c.args[1].meta["val"].is_contiguous(memory_format=_order_of(c))
+    return sum(bool(c.args[1].meta.get("unisono_packs"))
+               or not c.args[1].meta["val"].is_contiguous(memory_format=_order_of(c))
                for c in _calls(module, devices))

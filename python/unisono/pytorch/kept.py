@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import _native
-from .._native import Conv2d, Device, DType, Gemm, Graph, Layout, Unsupported, parse
+from .._native import Conv2d, Device, DType, Gemm, Layout, Unsupported, parse
 from ..operands import Space
 from ..tensors import torch_dtypes
 from .interpret import NORMALISATIONS

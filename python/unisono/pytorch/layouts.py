@@ -1,9 +1,9 @@
 """Where values of a graph may lie channels last although the graph says otherwise.
 
-On a GPU, PyTorch's group_norm copies an image in channels last to contiguous memory first, since its kernels ask for that. In a
-graph this is a clone behind each convolution, and all that follows would be contiguous, the next convolution's input too.
-Inductor chooses the order of what only it reads, so such copies are taken out here; results that the program sees keep their
-order.
+On a GPU, PyTorch's group_norm copies an image in channels last to contiguous memory first, since its kernels ask for
+that. In a graph this is a clone behind each convolution, and all that follows would be contiguous, the next
+convolution's input too. Inductor chooses the order of what only it reads, so such copies are taken out here; results
+that the program sees keep their order.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def _turned(graph: Any, devices: Sequence[str]) -> list[Node]:
 
     An instance norm ahead of a convolution, which PyTorch computes on another view of the image, leaves it contiguous.
     """
-    nodes = [n for n in graph.find_nodes(op="call_function", target=aten.convolution.default) if n.args[0].meta["val"].dim() == 4]
+    nodes = [n for n in graph.find_nodes(op="call_function", target=aten.convolution.default)
+             if n.args[0].meta["val"].dim() == 4]
     if not any(format_of(n.args[1].meta["val"]) is torch.channels_last for n in nodes):
         return []
 
@@ -50,6 +51,30 @@ def _turned(graph: Any, devices: Sequence[str]) -> list[Node]:
             and not image.is_contiguous(memory_format=torch.channels_last) and filters.is_contiguous(memory_format=torch.channels_last)
 
     return [n for n in nodes if lacks_order(n)]
+
+
+def _of_one_channel(graph: Any, devices: Sequence[str]) -> list[Node]:
+    """Convolutions of images of one channel in a program in channels last. Such an image lies in both orders; as
+    PyTorch brings it into neither, its strides stay those of contiguous memory, and the convolution's result would lie
+    so, too."""
+    nodes = [n for n in graph.find_nodes(op="call_function", target=aten.convolution.default)
+             if n.args[0].meta["val"].dim() == 4]
+    if not any(format_of(n.args[1].meta["val"]) is torch.channels_last for n in nodes):
+        return []
+
+    def is_one(image: torch.Tensor) -> bool:
+        return image.device.type in devices and image.shape[1] == 1 and image.is_contiguous() and image.stride(1) != 1 \
+            and all(isinstance(e, int) for e in image.shape)
+
+    return [n for n in nodes if is_one(n.args[0].meta["val"])]
+
+
+def _as_channels_last(graph: Any, node: Node) -> None:
+    """Has a convolution read its image of one channel by strides that say channels last: a view."""
+    _, _, height, width = shape = list(node.args[0].meta["val"].shape)
+    with graph.inserting_before(node):
+        node.update_arg(0, graph.call_function(aten.as_strided.default,
+                                               (node.args[0], shape, [height * width, 1, width, 1])))
 
 
 def _reaches_a_convolution(node: Node, steps: int = 64) -> bool:
@@ -67,8 +92,8 @@ def _reaches_a_convolution(node: Node, steps: int = 64) -> bool:
 
 
 def _reshaped_images(graph: Any, devices: Sequence[str]) -> list[Node]:
-    """Contiguous images that were reshaped from something else, such as an instance norm's view of (1, N·C, H, W), and that
-    convolutions of a program in channels last read."""
+    """Contiguous images that were reshaped from something else, such as an instance norm's view of (1, N·C, H, W), and
+    that convolutions of a program in channels last read."""
     nodes = graph.find_nodes(op="call_function", target=aten.convolution.default)
     if not any(format_of(n.args[1].meta["val"]) is torch.channels_last for n in nodes):
         return []
@@ -97,8 +122,10 @@ def relax(module: GraphModule, inputs: Sequence[Any], mode: Any, devices: Sequen
     output, visible = _visible(module)
     results = {i: output.args[0][i] for i in visible if is_tensor(output.args[0][i])}
     wanted = {i: format_of(n.meta["val"]) for i, n in results.items()}
-    mutable = (n for n in graph.nodes if n.op == "call_function" and (n.target in FIXED or getattr(getattr(n.target, "_schema", None), "is_mutable", False)))
-    if not (copies or _turned(graph, devices)) or None in wanted.values() or next(mutable, None) is not None:
+    mutable = (n for n in graph.nodes if n.op == "call_function"
+               and (n.target in FIXED or getattr(getattr(n.target, "_schema", None), "is_mutable", False)))
+    single = _of_one_channel(graph, devices)
+    if not (copies or single or _turned(graph, devices)) or None in wanted.values() or next(mutable, None) is not None:
         return 0
     for node in copies:
         node.replace_all_uses_with(node.args[0])
@@ -110,6 +137,8 @@ def relax(module: GraphModule, inputs: Sequence[Any], mode: Any, devices: Sequen
         module.recompile()
         FakeTensorProp(module, mode).propagate_dont_convert_inputs(*inputs)
 
+    for node in single:
+        _as_channels_last(graph, node)
     propagate()
     count, made = len(copies), []
     for node in _reshaped_images(graph, devices):  # where they are made, so that all that follow lie channels last
@@ -123,7 +152,8 @@ def relax(module: GraphModule, inputs: Sequence[Any], mode: Any, devices: Sequen
     inserted = []
     for node in _turned(graph, devices):
         with graph.inserting_before(node):
-            inserted.append(graph.call_function(aten.clone.default, (node.args[0],), {"memory_format": torch.channels_last}))
+            inserted.append(graph.call_function(aten.clone.default, (node.args[0],),
+                                                {"memory_format": torch.channels_last}))
         node.update_arg(0, inserted[-1])
     if inserted:
         propagate()
@@ -147,8 +177,8 @@ def relax(module: GraphModule, inputs: Sequence[Any], mode: Any, devices: Sequen
 
 
 def dense_for_norms(module: GraphModule) -> None:
-    """Where PyTorch runs the graph: group_norm's kernels on a GPU ask for contiguous images, and a convolution's result may lie
-    otherwise than its fake does."""
+    """Where PyTorch runs the graph: group_norm's kernels on a GPU ask for contiguous images, and a convolution's result
+    may lie otherwise than its fake does."""
     for node in module.graph.find_nodes(op="call_function", target=aten.native_group_norm.default):
         image = node.args[0]
         if image.meta["val"].device.type == "cuda":

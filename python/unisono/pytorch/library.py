@@ -1,14 +1,15 @@
 """PyTorch's operators unisono::conv2d and unisono::gemm, and fused_conv2d and fused_gemm, which have no derivative.
 
 Compiled graphs and calls without gradients use the latter: nothing of Python is on their way. Regions alone call
-fused_conv_transpose2d and fused_dual_gemm. The kernels are in C++ on libtorch's stable ABI (`_operators.so`, one library for
-PyTorch 2.11 and later); where it was not built or cannot be loaded, the same operators have kernels in Python, which cost more on the
-host. `layer()` and `python -m unisono doctor` say which it is.
+fused_conv_transpose2d and fused_dual_gemm. The kernels are in C++ on libtorch's stable ABI (`_operators.so`, one
+library for PyTorch 2.11 and later); where it was not built or cannot be loaded, the same operators have kernels in
+Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
 """
 
 from __future__ import annotations
 
 import functools
+import hashlib
 import os
 import pathlib
 import re
@@ -30,6 +31,7 @@ GEMM = f"(Tensor a, Tensor b, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
 CONV_TRANSPOSE2D = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int[] output_padding, int groups, " \
                    "ScalarType? out_dtype) -> Tensor[]"
 DUAL_GEMM = f"(Tensor a, Tensor b0, Tensor b1, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
+CONV2D_OUT = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, Tensor(a!)[] out) -> ()"
 PREPARE = f"(Tensor[] factors, {_MORE}, int[] moves, ScalarType? out_dtype) -> str"
 
 LIBRARY = torch.library.Library("unisono", "FRAGMENT")
@@ -47,7 +49,8 @@ def registered(epilogue: str) -> Any:
 
 
 def one_line(text: str) -> str:
-    """An epilogue's text without comments, its lines parted by semicolons: Inductor writes calls into comments of one line."""
+    """An epilogue's text without comments, its lines parted by semicolons: Inductor writes calls into comments of one
+    line."""
     found, depth, inside = [], 0, True
     for c in text:
         inside = c != "#" and (inside or c == "\n")
@@ -58,7 +61,8 @@ def one_line(text: str) -> str:
 
 
 def text_of_known(epilogue: Any) -> Optional[str]:
-    """The text by which the operators know an epilogue, or None for a function that is not made by @unisono.epilogue."""
+    """The text by which the operators know an epilogue, or None for a function that is not made by
+    @unisono.epilogue."""
     if isinstance(epilogue, str):
         return None if epilogue.startswith("@") else epilogue
     if isinstance(epilogue, Graph):
@@ -66,14 +70,31 @@ def text_of_known(epilogue: Any) -> Optional[str]:
     return epilogue.reference if isinstance(epilogue, Epilogue) and epilogue.number >= 0 else None
 
 
+def _version() -> str:
+    """The package's version and a hash of its modules, which say how results of the operators lie."""
+    content = hashlib.sha256()
+    for path in sorted(pathlib.Path(__file__).parents[1].rglob("*.py")):
+        content.update(path.read_bytes())
+    return f"{getattr(_native, '__version__')}+{content.hexdigest()[:12]}"
+
+
+# an option of calls: images of one channel, which lie in either order, are channels last
+ONE_CHANNEL_LAST = "one_channel_last"
+
+# Stands in every call of a graph. PyTorch keeps compiled graphs on disk by their text: another version's are not taken
+# for ours
+VERSION = f"|version={_version()}"
+
+
 def joined(names: Iterable[str], options: dict[str, int]) -> str:
-    """Names of operands as the operators take them, with options of the kernel behind a '|'."""
-    return ",".join(names) + "".join(f"|{name}={value}" for name, value in options.items())
+    """Names of operands as the operators of a graph take them, with options of the kernel and VERSION behind a '|'."""
+    return ",".join(names) + "".join(f"|{name}={value}" for name, value in options.items()) + VERSION
 
 
 def options_of(names: str) -> dict[str, int]:
     """Those options."""
-    return {name: int(value) for name, _, value in (one.partition("=") for one in names.split("|")[1:])}
+    given = (one.partition("=") for one in names.split("|")[1:])
+    return {name: int(value) for name, _, value in given if name not in ("version", ONE_CHANNEL_LAST)}
 
 
 def split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict[str, Any]:
@@ -109,11 +130,18 @@ def is_last(x: Tensor, w: Tensor) -> bool:
     return c > 1 and h * wide > 1 and one.stride(1) == 1 and one.stride(3) >= c
 
 
-def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> Space:
+def layout_of(names: str) -> str:
+    """How functional takes the images of a call that has these names."""
+    return functional.ONE_CHANNEL_LAST if f"|{ONE_CHANNEL_LAST}=1" in names else "nchw"
+
+
+def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+               names: str = "") -> Space:
     if x.dim() != 4 or w.dim() != 4:
         raise UserError(f"conv2d: x has shape {tuple(x.shape)}, w {tuple(w.shape)}; expected (N,C,H,W) and (K,C/groups,R,S)")
-    rows = tuple((x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1 for i in (0, 1))
-    return Space(x.shape[0], rows, w.shape[0], True, is_last(x, w))
+    rows = tuple((x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1
+                 for i in (0, 1))
+    return Space(x.shape[0], rows, w.shape[0], True, is_last(x, w) or layout_of(names) != "nchw")
 
 
 def gemm_space(a: Tensor, b: Tensor) -> Space:
@@ -137,8 +165,9 @@ def _fake(like: Tensor, graph: Graph, space: Space) -> list[Tensor]:
 
 
 def _fake_conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-                 stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    space = conv_space(x, w, stride, padding, dilation)
+                 stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
+                 out_dtype: Optional[torch.dtype]) -> list[Tensor]:
+    space = conv_space(x, w, stride, padding, dilation, names)
     return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
 
 
@@ -152,14 +181,17 @@ def _two(numbers: Sequence[int]) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _fake_conv_transpose2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-                           stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], output_padding: Sequence[int], groups: int,
+def _fake_conv_transpose2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
+                           names: str,
+                           stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+                           output_padding: Sequence[int], groups: int,
                            out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     space = direct.transposed_space(x.shape, w.shape, stride, padding, dilation, output_padding, groups, is_last(x, w))
     return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
 
 
-def _fake_dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+def _fake_dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float],
+                    epilogue: str, names: str,
                     out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     space = direct.dual_space(a.shape, b0.shape)
     return _fake(a, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(a, out_dtype), space), space)
@@ -170,10 +202,24 @@ def _as_list(results: Any) -> list[Tensor]:
 
 
 def _conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-            stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
+            stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
+            out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     """The kernel in Python."""
-    return _as_list(functional.conv2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), groups,
-                                          "nchw", out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
+    return _as_list(functional.conv2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation),
+                                          groups,
+                                          layout_of(names), out_dtype_of(x, out_dtype), None, options_of(names),
+                                          split(names, scalars, operands)))
+
+
+def _conv2d_out(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+                stride: Sequence[int],
+                padding: Sequence[int], dilation: Sequence[int], groups: int, out: Sequence[Tensor]) -> None:
+    """The results are written into `out`, in the order of the stores."""
+    results = out[0] if len(out) == 1 else dict(zip(store_names(epilogue), out))
+    functional.conv2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), groups, "nchw",
+                          out_dtype_of(out[0], None)
+                          if len(out) == 1 else out_dtype_of(x, None), results, options_of(names),
+                          split(names, scalars, operands))
 
 
 def _gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
@@ -182,14 +228,19 @@ def _gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[fl
                                         split(names, scalars, operands)))
 
 
-def _conv_transpose2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-                      stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], output_padding: Sequence[int], groups: int,
+def _conv_transpose2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
+                      names: str,
+                      stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+                      output_padding: Sequence[int], groups: int,
                       out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    return _as_list(direct.conv_transpose2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), _two(output_padding),
-                                                groups, out_dtype_of(x, out_dtype), None, options_of(names), split(names, scalars, operands)))
+    return _as_list(direct.conv_transpose2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation),
+                                                _two(output_padding),
+                                                groups, out_dtype_of(x, out_dtype), None, options_of(names),
+                                                split(names, scalars, operands)))
 
 
-def _dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
+def _dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
+               names: str,
                out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     return _as_list(direct.dual_gemm_now(a, b0, b1, registered(epilogue), out_dtype_of(a, out_dtype), options_of(names),
                                          split(names, scalars, operands)))
@@ -197,17 +248,20 @@ def _dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], sc
 
 def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
              moves: Sequence[int], out_dtype: Optional[torch.dtype]) -> str:
-    """For the kernels in C++: the address of a prepared call that they take over, or an error's text. The numbers of factors and of
-    moves say which contraction it is."""
+    """For the kernels in C++: the address of a prepared call that they take over, or an error's text. The numbers of
+    factors and of moves say which contraction it is."""
     try:
         given, dtype = split(names, scalars, operands), torch_dtypes()[out_dtype] if out_dtype else None
         (first, second, *others), form, options = factors, registered(epilogue), options_of(names)
         pairs = [(moves[i], moves[i + 1]) for i in range(0, len(moves) - 1, 2)]
         if len(pairs) == 4:
-            call = direct.conv_transpose2d_call(first, second, form, pairs[0], pairs[1], pairs[2], pairs[3], moves[-1], dtype, None, options, given)
+            call = direct.conv_transpose2d_call(first, second, form, pairs[0], pairs[1], pairs[2], pairs[3], moves[-1],
+                                                dtype, None, options, given)
         elif pairs:
             stride, padding, dilation = pairs
-            call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], "nchw", dtype, None, options, given)
+            call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], layout_of(names),
+                                          dtype, None, options,
+                                          given)
         elif others:
             call = direct.dual_gemm_call(first, second, others[0], form, dtype, options, given)
         else:
@@ -238,7 +292,9 @@ for _name, _schema, _kernel, _meta in (("conv2d", CONV2D, _conv2d, _fake_conv2d)
 define("fused_conv_transpose2d", CONV_TRANSPOSE2D, _conv_transpose2d, _fake_conv_transpose2d)
 define("fused_dual_gemm", DUAL_GEMM, _dual_gemm, _fake_dual_gemm)
 CONVOLUTIONS = (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_conv_transpose2d.default)
-FUSED = (*CONVOLUTIONS, torch.ops.unisono.fused_gemm.default, torch.ops.unisono.fused_dual_gemm.default)  # what regions become
+# what regions become
+FUSED = (*CONVOLUTIONS, torch.ops.unisono.fused_gemm.default, torch.ops.unisono.fused_dual_gemm.default)
+define("conv2d_out", CONV2D_OUT, _conv2d_out, lambda *_: None)
 LIBRARY.define("prepare" + PREPARE)
 LIBRARY.impl("prepare", _prepare, "CompositeExplicitAutograd")
 
@@ -283,7 +339,8 @@ def _named(results: list[Tensor], text: str) -> Any:
     return results[0] if len(results) == 1 else dict(zip(store_names(text), results))
 
 
-def conv2d(x: Tensor, w: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str, stride: Sequence[int],
+def conv2d(x: Tensor, w: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str,
+           stride: Sequence[int],
            padding: Sequence[int], dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype]) -> Any:
     """unisono.conv2d without gradients, by the operator."""
     try:

@@ -1,4 +1,5 @@
-"""ATen operators of an exported program as ONNX nodes: a function for each kind, a table for what has the same arguments."""
+"""ATen operators of an exported program as ONNX nodes: a function for each kind, a table for what has the same
+arguments."""
 
 from __future__ import annotations
 
@@ -8,133 +9,28 @@ from typing import Any, Callable
 import torch
 from torch.fx import Node
 
-from .._native import Unsupported, UserError
+from .._native import Unsupported
+from .onnx_file import Writer, kind_of
 from .regions import aten, prims
-from .shapes import hint
-
-
-def _onnx() -> Any:
-    try:
-        import onnx
-    except ImportError as missing:
-        raise UserError("export needs the package onnx: pip install onnx") from missing
-    return onnx
-
-
-def kind_of(dtype: torch.dtype) -> int:
-    kinds = _onnx().TensorProto
-    names = {torch.float32: "FLOAT", torch.float16: "FLOAT16", torch.bfloat16: "BFLOAT16", torch.float64: "DOUBLE",
-             torch.int64: "INT64", torch.int32: "INT32", torch.bool: "BOOL", torch.uint8: "UINT8", torch.int8: "INT8"}
-    if dtype not in names:
-        raise Unsupported(f"export: ONNX files written here have no {dtype}")
-    return getattr(kinds, names[dtype])
-
 
 SAME = {  # one input, one output, no attributes
     aten.relu.default: "Relu", aten.sigmoid.default: "Sigmoid", aten.tanh.default: "Tanh", aten.exp.default: "Exp",
     aten.log.default: "Log", aten.sqrt.default: "Sqrt", aten.reciprocal.default: "Reciprocal", aten.neg.default: "Neg",
-    aten.abs.default: "Abs", aten.erf.default: "Erf", aten.sin.default: "Sin", aten.cos.default: "Cos", aten.mish.default: "Mish",
+    aten.abs.default: "Abs", aten.erf.default: "Erf", aten.sin.default: "Sin", aten.cos.default: "Cos",
+        aten.mish.default: "Mish",
     aten.hardswish.default: "HardSwish", aten.clone.default: "Identity", aten.alias.default: "Identity",
     aten.detach.default: "Identity", aten.dropout.default: "Identity", aten.contiguous.default: "Identity",
-    aten.lift_fresh_copy.default: "Identity", aten.floor.default: "Floor", aten.matmul.default: "MatMul", aten.mm.default: "MatMul",
+    aten.lift_fresh_copy.default: "Identity", aten.floor.default: "Floor", aten.matmul.default: "MatMul",
+        aten.mm.default: "MatMul",
     aten.bmm.default: "MatMul", aten.maximum.default: "Max", aten.minimum.default: "Min", aten.where.self: "Where",
     aten.bitwise_not.default: "Not", aten.logical_not.default: "Not", aten.logical_and.default: "And",
 }
-ARITHMETIC = {aten.add.Tensor: "Add", aten.sub.Tensor: "Sub", aten.mul.Tensor: "Mul", aten.div.Tensor: "Div", aten.add.Scalar: "Add",
+ARITHMETIC = {aten.add.Tensor: "Add", aten.sub.Tensor: "Sub", aten.mul.Tensor: "Mul", aten.div.Tensor: "Div",
+              aten.add.Scalar: "Add",
               aten.sub.Scalar: "Sub", aten.mul.Scalar: "Mul", aten.div.Scalar: "Div", aten.pow.Tensor_Scalar: "Pow",
-              aten.pow.Tensor_Tensor: "Pow", aten.gt.Scalar: "Greater", aten.lt.Scalar: "Less", aten.ge.Scalar: "GreaterOrEqual",
+              aten.pow.Tensor_Tensor: "Pow", aten.gt.Scalar: "Greater", aten.lt.Scalar: "Less",
+              aten.ge.Scalar: "GreaterOrEqual",
               aten.le.Scalar: "LessOrEqual", aten.eq.Scalar: "Equal", aten.gt.Tensor: "Greater", aten.lt.Tensor: "Less"}
-
-
-class Writer:
-    """Nodes, in the program's order. Values have the names of the program's nodes."""
-
-    def __init__(self, program: Any, tensors: dict[str, torch.Tensor]):
-        self.program, self.tensors, self.nodes, self.used, self.small = program, tensors, [], set(), {}
-        self.onnx = _onnx()
-
-    def write_nodes(self) -> None:
-        unknown = sorted({str(n.target) for n in self.program.graph.nodes if n.op == "call_function" and n.target not in HANDLERS
-                          and not isinstance(n.meta.get("val"), (torch.SymInt, int))})
-        if unknown:
-            raise Unsupported(f"export: no translation of {', '.join(unknown)}")
-        for node in self.program.graph.nodes:
-            if node.op == "call_function" and node.target in HANDLERS:
-                HANDLERS[node.target](self, node)
-
-    def name(self, x: Any) -> str:
-        if isinstance(x, Node):
-            if x.name in self.tensors:
-                self.used.add(x.name)
-            return x.name
-        raise Unsupported(f"export: an argument {x!r} where a tensor is expected")
-
-    def constant(self, value: Any, dtype: torch.dtype) -> str:
-        tensor = torch.as_tensor(value, dtype=dtype)
-        key = f"constant_{len(self.small)}"
-        self.small[key] = tensor
-        return key
-
-    def add(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
-        given = {n: v for n, v in attributes.items() if v is not None}
-        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], name=f"{output}_{kind}_{len(self.nodes)}", **given))
-        return output
-
-    def extents(self, node: Node, shape: Any) -> str:
-        """A shape as a constant; one unknown extent is what is left."""
-        values = [e if isinstance(e, int) else -1 for e in shape]
-        if values.count(-1) > 1:
-            raise Unsupported(f"export: {node.name} has a shape of two unknown extents, {tuple(shape)}")
-        return self.constant(values, torch.int64)
-
-    def model(self, opset: int, location: str, places: dict[str, tuple[int, int]]) -> Any:
-        helper = self.onnx.helper
-        initializers = [self._external(n, location, *place) for n, place in places.items()]
-        initializers += [_inline(self.onnx, n, t) for n, t in self.small.items()]
-        by_name = {n.name: n for n in self.program.graph.nodes}
-        inputs = [self._info(by_name[n]) for n in self.program.graph_signature.user_inputs if isinstance(n, str)]
-        outputs = [self._info(by_name[n]) for n in self.program.graph_signature.user_outputs if isinstance(n, str)]
-        self._name_outputs(outputs)
-        graph = helper.make_graph(self.nodes, "model", inputs, outputs, initializers)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10, producer_name="unisono")
-
-    def shapes_of_inputs(self) -> dict[str, list[int]]:
-        """{input: shape} of the example."""
-        by_name = {n.name: n for n in self.program.graph.nodes}
-        names = [n for n in self.program.graph_signature.user_inputs if isinstance(n, str)]
-        return {n: [hint(e) for e in by_name[n].meta["val"].shape] for n in names}
-
-    def _name_outputs(self, outputs: list) -> None:
-        """"output", or output_0, output_1, …; what is an input, a weight or given out twice is copied."""
-        made = {name for node in self.nodes for name in node.output}
-        renamed: dict[str, str] = {}
-        for i, info in enumerate(outputs):
-            name = "output" if len(outputs) == 1 else f"output_{i}"
-            if info.name in made and info.name not in renamed:
-                renamed[info.name] = name
-            else:
-                self.add("Identity", [info.name], name)
-            info.name = name
-        for node in self.nodes:
-            for names in (node.input, node.output):
-                for i, name in enumerate(names):
-                    names[i] = renamed.get(name, name)
-
-    def _info(self, node: Node) -> Any:
-        value = node.meta["val"]
-        return self.onnx.helper.make_tensor_value_info(node.name, kind_of(value.dtype), [e if isinstance(e, int) else str(e) for e in value.shape])
-
-    def _external(self, name: str, location: str, offset: int, size: int) -> Any:
-        t = self.tensors[name]
-        proto = self.onnx.TensorProto(name=name, data_type=kind_of(t.dtype), dims=list(t.shape), data_location=self.onnx.TensorProto.EXTERNAL)
-        for key, value in (("location", location), ("offset", offset), ("length", size)):
-            proto.external_data.add(key=key, value=str(value))
-        return proto
-
-
-def _inline(onnx: Any, name: str, t: torch.Tensor) -> Any:
-    data = t.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if t.numel() else b""
-    return onnx.TensorProto(name=name, data_type=kind_of(t.dtype), dims=list(t.shape), raw_data=data)
 
 
 def _dtype(node: Node) -> torch.dtype:
@@ -194,7 +90,8 @@ def _clamp(w: Writer, node: Node) -> None:
         limits = [None, node.args[1]]
     if node.target is aten.hardtanh.default:
         limits = [node.args[1] if len(node.args) > 1 else -1.0, node.args[2] if len(node.args) > 2 else 1.0]
-    w.add("Clip", [w.name(node.args[0]), *("" if v is None else w.constant(v, _dtype(node)) for v in limits[:2])], node.name)
+    w.add("Clip", [w.name(node.args[0]), *("" if v is None else w.constant(v, _dtype(node)) for v in limits[:2])],
+          node.name)
 
 
 def _convolution(w: Writer, node: Node) -> None:
@@ -206,7 +103,8 @@ def _convolution(w: Writer, node: Node) -> None:
 
 def _addmm(w: Writer, node: Node) -> None:
     bias, a, b = map(w.name, node.args)
-    w.add("Gemm", [a, b, bias], node.name, alpha=float(node.kwargs.get("alpha", 1)), beta=float(node.kwargs.get("beta", 1)))
+    w.add("Gemm", [a, b, bias], node.name, alpha=float(node.kwargs.get("alpha", 1)),
+          beta=float(node.kwargs.get("beta", 1)))
 
 
 def _linear(w: Writer, node: Node) -> None:
@@ -220,7 +118,8 @@ def _linear(w: Writer, node: Node) -> None:
 
 def _affine(w: Writer, node: Node, scale: Any, shift: Any, count: Any) -> list[str]:
     dtype = (node.args[0].meta["val"]).dtype
-    return [w.name(v) if v is not None else w.constant(torch.full(tuple(count), fill), dtype) for v, fill in ((scale, 1.0), (shift, 0.0))]
+    return [w.name(v) if v is not None else w.constant(torch.full(tuple(count), fill), dtype)
+            for v, fill in ((scale, 1.0), (shift, 0.0))]
 
 
 def _group_norm(w: Writer, node: Node) -> None:
@@ -237,7 +136,8 @@ def _group_norm(w: Writer, node: Node) -> None:
 def _layer_norm(w: Writer, node: Node) -> None:
     x, extents, scale, shift, eps = (*node.args, None, None, 1e-5)[:5] if len(node.args) < 5 else node.args[:5]
     scale, shift = _affine(w, node, scale, shift, extents)
-    w.add("LayerNormalization", [w.name(x), scale, shift], node.name if node.target is aten.layer_norm.default else f"{node.name}_0",
+    w.add("LayerNormalization", [w.name(x), scale, shift], node.name if node.target is aten.layer_norm.default
+          else f"{node.name}_0",
           axis=-len(extents), epsilon=float(eps))
 
 
@@ -245,13 +145,15 @@ def _instance_norm(w: Writer, node: Node) -> None:
     x, scale, shift, _, _, own, _, eps, *_ = node.args
     if not own:
         raise Unsupported("export: an instance norm by stored statistics")
-    w.add("InstanceNormalization", [w.name(x), *_affine(w, node, scale, shift, (x.meta["val"].shape[1],))], node.name, epsilon=float(eps))
+    w.add("InstanceNormalization", [w.name(x), *_affine(w, node, scale, shift, (x.meta["val"].shape[1],))], node.name,
+          epsilon=float(eps))
 
 
 def _batch_norm(w: Writer, node: Node) -> None:
     x, scale, shift, mean, variance, _, eps = node.args
     scale, shift = _affine(w, node, scale, shift, mean.meta["val"].shape)
-    w.add("BatchNormalization", [w.name(x), scale, shift, w.name(mean), w.name(variance)], f"{node.name}_0", epsilon=float(eps))
+    w.add("BatchNormalization", [w.name(x), scale, shift, w.name(mean), w.name(variance)], f"{node.name}_0",
+          epsilon=float(eps))
 
 
 def _getitem(w: Writer, node: Node) -> None:
@@ -270,7 +172,8 @@ def _split(w: Writer, node: Node) -> None:
     lengths = [v.shape[axis] for v in values]
     named = {user.args[1]: user.name for user in node.users}
     outputs = [named.get(i, f"{node.name}_{i}") for i in range(len(values))]
-    w.nodes.append(w.onnx.helper.make_node("Split", [w.name(x), w.constant(lengths, torch.int64)], outputs, name=f"{node.name}_split", axis=axis))
+    w.nodes.append(w.onnx.helper.make_node("Split", [w.name(x), w.constant(lengths, torch.int64)], outputs,
+                                           name=f"{node.name}_split", axis=axis))
 
 
 def _pair(value: Any) -> list[int]:
@@ -281,7 +184,8 @@ def _max_pool(w: Writer, node: Node) -> None:
     x, size, stride, padding, dilation, ceil = (*node.args, *([], 0, 1, False)[len(node.args) - 2:])[:6]
     size, padding = _pair(size), _pair(padding)
     output = node.name if node.target is aten.max_pool2d.default else f"{node.name}_0"
-    w.add("MaxPool", [w.name(x)], output, kernel_shape=size, strides=_pair(stride) if stride else size, pads=padding * 2,
+    w.add("MaxPool", [w.name(x)], output, kernel_shape=size, strides=_pair(stride) if stride else size,
+          pads=padding * 2,
           dilations=_pair(dilation), ceil_mode=int(ceil))
 
 
@@ -290,7 +194,8 @@ def _average_pool(w: Writer, node: Node) -> None:
     if len(node.args) > 6 and node.args[6] is not None:
         raise Unsupported("export: an average pool with a divisor of its own")
     size = _pair(size)
-    w.add("AveragePool", [w.name(x)], node.name, kernel_shape=size, strides=_pair(stride) if stride else size, pads=_pair(padding) * 2,
+    w.add("AveragePool", [w.name(x)], node.name, kernel_shape=size, strides=_pair(stride) if stride else size,
+          pads=_pair(padding) * 2,
           ceil_mode=int(ceil), count_include_pad=int(include))
 
 
@@ -310,7 +215,8 @@ def _resize(w: Writer, node: Node) -> None:
     else:
         factors = node.args[-1]
         sizes = [1.0, 1.0, *factors]
-    w.add("Resize", [w.name(x), "", w.constant(sizes, torch.float32)], node.name, mode="nearest" if nearest else "linear",
+    w.add("Resize", [w.name(x), "", w.constant(sizes, torch.float32)], node.name, mode="nearest" if nearest
+          else "linear",
           coordinate_transformation_mode="asymmetric" if nearest else "align_corners" if corners else "half_pixel",
           nearest_mode="floor" if nearest else None)
 
@@ -331,7 +237,8 @@ def _permute(w: Writer, node: Node) -> None:
 
 
 def _expand(w: Writer, node: Node) -> None:
-    w.add("Expand", [w.name(node.args[0]), w.constant([1 if e == -1 else e for e in node.args[1]], torch.int64)], node.name)
+    w.add("Expand", [w.name(node.args[0]), w.constant([1 if e == -1 else e for e in node.args[1]], torch.int64)],
+          node.name)
 
 
 def _concat(w: Writer, node: Node) -> None:
@@ -350,7 +257,8 @@ def _select(w: Writer, node: Node) -> None:
 
 
 def _mean(w: Writer, node: Node) -> None:
-    kind = {"mean": "ReduceMean", "sum": "ReduceSum", "amax": "ReduceMax", "amin": "ReduceMin"}[str(node.target).split(".")[1]]
+    kind = {"mean": "ReduceMean", "sum": "ReduceSum", "amax": "ReduceMax",
+            "amin": "ReduceMin"}[str(node.target).split(".")[1]]
     axes = node.args[1] if len(node.args) > 1 else None
     inputs = [w.name(node.args[0])] + ([w.constant(list(axes), torch.int64)] if axes else [])
     w.add(kind, inputs, node.name, keepdims=int(bool(node.args[2])) if len(node.args) > 2 else 0)
@@ -394,19 +302,27 @@ def _attention(w: Writer, node: Node) -> None:
 PARTS = (aten.split.Tensor, aten.split_with_sizes.default, aten.chunk.default)
 HANDLERS: dict[Any, Callable[[Writer, Node], None]] = {
     **{op: _same for op in SAME}, **{op: _arithmetic for op in ARITHMETIC}, **{op: _split for op in PARTS},
-    aten.rsqrt.default: _rsqrt, aten.silu.default: _silu, aten.gelu.default: _gelu, aten.leaky_relu.default: _leaky_relu,
+    aten.rsqrt.default: _rsqrt, aten.silu.default: _silu, aten.gelu.default: _gelu,
+                                                       aten.leaky_relu.default: _leaky_relu,
     aten.hardsigmoid.default: _hardsigmoid, aten.clamp.default: _clamp, aten.clamp_min.default: _clamp,
     aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp, aten.convolution.default: _convolution,
     aten.addmm.default: _addmm, aten.linear.default: _linear, aten.native_group_norm.default: _group_norm,
-    aten.group_norm.default: _group_norm, aten.native_layer_norm.default: _layer_norm, aten.layer_norm.default: _layer_norm,
-    aten.instance_norm.default: _instance_norm, aten._native_batch_norm_legit_no_training.default: _batch_norm, operator.getitem: _getitem,
-    aten.max_pool2d_with_indices.default: _max_pool, aten.max_pool2d.default: _max_pool, aten.avg_pool2d.default: _average_pool,
+    aten.group_norm.default: _group_norm, aten.native_layer_norm.default: _layer_norm,
+                                                       aten.layer_norm.default: _layer_norm,
+    aten.instance_norm.default: _instance_norm, aten._native_batch_norm_legit_no_training.default: _batch_norm,
+                                                       operator.getitem: _getitem,
+    aten.max_pool2d_with_indices.default: _max_pool, aten.max_pool2d.default: _max_pool,
+                                                       aten.avg_pool2d.default: _average_pool,
     aten.adaptive_avg_pool2d.default: _global_pool, aten._adaptive_avg_pool2d.default: _global_pool,
-    aten.upsample_nearest2d.vec: _resize, aten.upsample_nearest2d.default: _resize, aten.upsample_bilinear2d.vec: _resize,
+    aten.upsample_nearest2d.vec: _resize, aten.upsample_nearest2d.default: _resize,
+                                                       aten.upsample_bilinear2d.vec: _resize,
     aten.view.default: _reshape, aten._unsafe_view.default: _reshape, aten.reshape.default: _reshape,
-    aten.unsqueeze.default: _reshape, aten.squeeze.dims: _reshape, aten.squeeze.dim: _reshape, aten.squeeze.default: _reshape,
-    aten.permute.default: _permute, aten.transpose.int: _permute, aten.t.default: _permute, aten.expand.default: _expand,
-    aten.cat.default: _concat, aten.slice.Tensor: _slice, aten.select.int: _select, aten.mean.dim: _mean, aten.mean.default: _mean,
+    aten.unsqueeze.default: _reshape, aten.squeeze.dims: _reshape, aten.squeeze.dim: _reshape,
+                                                       aten.squeeze.default: _reshape,
+    aten.permute.default: _permute, aten.transpose.int: _permute, aten.t.default: _permute,
+                                                       aten.expand.default: _expand,
+    aten.cat.default: _concat, aten.slice.Tensor: _slice, aten.select.int: _select, aten.mean.dim: _mean,
+                                                       aten.mean.default: _mean,
     aten.sum.dim_IntList: _mean, aten.amax.default: _mean, aten.amin.default: _mean, aten._softmax.default: _softmax,
     aten.softmax.int: _softmax, aten._to_copy.default: _cast, prims.convert_element_type.default: _cast,
     aten.embedding.default: _embedding, aten.full.default: _full, aten.scalar_tensor.default: _full,

@@ -57,6 +57,8 @@ def join(operands: dict[str, Any]) -> tuple[str, list[float], list[Tensor]]:
         if not isinstance(v, numbers.Real):
             _check_tensor(name, v)
     names = ",".join(n + "=" if isinstance(v, numbers.Real) else n for n, v in given.items())
+    if torch.compiler.is_compiling():
+        names += library.VERSION
     return (names, [float(v) for v in given.values() if isinstance(v, numbers.Real)],
             [v for v in given.values() if not isinstance(v, numbers.Real)])
 
@@ -209,6 +211,35 @@ def _statistics(graph: Graph, saved: dict[str, Tensor], space: Space) -> Optiona
             for i, n in enumerate(nodes)]
 
 
+def _stored_results(graph: Graph, acc: Tensor, given: dict[str, Any], space: Space, likes: Sequence[Tensor],
+                    statistics: Optional[list[tuple[Any, ...]]] = None) -> list[Tensor]:
+    """What the epilogue stores of an accumulator, by differentiable operations. likes: a tensor of each store's shape and dtype."""
+    inputs = {}
+    for info in graph.operands:
+        value = given.get(info.name, info.default_value)
+        if isinstance(value, Tensor):
+            value = _operand(value.float() if value.is_floating_point() else value, info.axes, space)
+        else:
+            value = torch.full((1, 1, 1), float(value or 0.0), dtype=torch.float32, device=acc.device)
+        inputs[info.name] = value
+    stored = Interpreter(graph, _canonical(acc, space), inputs, statistics).run()
+    return [_stored(v, s, space, g) for v, s, g in zip(stored, graph.stores, likes)]
+
+
+def _differentiated(plan: Plan, scalars: Sequence[float], tensors: Sequence[Tensor], grads: Sequence[Tensor], needs: Sequence[bool]) -> Any:
+    """Gradients that are differentiable themselves: contraction and epilogue once more, by PyTorch's operators."""
+    tensors = [t.view_as(t) for t in tensors]  # of what is given twice, each has its own gradient
+    first, second, *operands = tensors
+    with torch.autocast(first.device.type, enabled=False):
+        acc = _contracted(plan.kind, first, second, plan.rest).float()
+        results = _stored_results(parse(plan.text), acc, split(plan.names, scalars, operands), plan.space, grads)
+        wanted = [t for t, w in zip(tensors, needs) if w]
+        pairs = [(r, g) for r, g in zip(results, grads) if r.requires_grad]
+        found = iter(torch.autograd.grad([r for r, _ in pairs], wanted, [g for _, g in pairs], create_graph=True, allow_unused=True)
+                     if pairs else [None] * len(wanted))
+    return tuple(next(found) if w else None for w in needs)
+
+
 def _epilogue_backward(grads: Sequence[Tensor], saved: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
                        names: str, kept_names: str, space_numbers: Sequence[int], wanted: Sequence[bool], dtype: torch.dtype) -> list[Tensor]:
     """Gradients of the accumulator, if wanted[0], in `dtype`, and of those operands for which it is so; f32 at least inside."""
@@ -220,17 +251,7 @@ def _epilogue_backward(grads: Sequence[Tensor], saved: Sequence[Tensor], operand
         given = split(names, scalars, leaves)
         acc = values["acc"].detach().float() if "acc" in values else torch.zeros(space.shape_mn, device=device)
         acc.requires_grad_(bool(wanted[0]))
-        canonical = _canonical(acc, space)
-        inputs = {}
-        for info in graph.operands:
-            value = given.get(info.name, info.default_value)
-            if isinstance(value, Tensor):
-                value = _operand(value.float() if value.is_floating_point() else value, info.axes, space)
-            else:
-                value = torch.full((1, 1, 1), float(value or 0.0), dtype=torch.float32, device=device)
-            inputs[info.name] = value
-        stored = Interpreter(graph, canonical, inputs, _statistics(graph, values, space)).run()
-        results = [_stored(v, s, space, g) for v, s, g in zip(stored, graph.stores, grads)]
+        results = _stored_results(graph, acc, given, space, grads, _statistics(graph, values, space))
         floats = [leaf for leaf in (acc, *leaves) if leaf.requires_grad]
         pairs = [(r, g) for r, g in zip(results, grads) if r.requires_grad]
         found: Sequence[Optional[Tensor]] = [None] * len(floats)
@@ -284,9 +305,11 @@ class Differentiable(torch.autograd.Function):
         first, second, *others = ctx.saved_tensors
         operands, saved, kept_names = others[:count], others[count:], ",".join(plan.kept)
         full = [torch.zeros(s, dtype=t, device=d) if g is None else g for g, (s, t, d) in zip(grads, ctx.likes)]
+        needs = [bool(n) for n in ctx.needs_input_grad[2:]]
+        if torch.is_grad_enabled():  # create_graph=True
+            return (None, None, *_differentiated(plan, ctx.scalars, (first, second, *operands), full, needs))
         if not plan.kept and kept.reads_values(plan.text):
             saved, kept_names = [_contracted(plan.kind, first, second, plan.rest)], "acc"
-        needs = [bool(n) for n in ctx.needs_input_grad[2:]]
         wanted = [needs[0] or needs[1], *needs[2:]]
         made = torch.ops.unisono.epilogue_backward(full, saved, operands, ctx.scalars, plan.text, plan.names, kept_names,
                                                    plan.space_numbers(), wanted, first.dtype)
@@ -319,6 +342,21 @@ def call_conv2d(x: Tensor, w: Any, epilogue: Any, stride: Sequence[int], padding
     text = text_of(epilogue)
     results = conv2d(x, w, tensors, scalars, text, names, list(stride), list(padding), list(dilation), groups, out_dtype)
     return _named(results, text, out_dtype_of(x, out_dtype))
+
+
+def call_conv2d_into(x: Tensor, w: Any, epilogue: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
+                     out: Any, operands: dict[str, Any]) -> None:
+    """What unisono.conv2d_into does, by the operator: torch.compile sees that `out` is written."""
+    names, scalars, tensors = join(operands)
+    text, outs = text_of(epilogue), [out]
+    if isinstance(out, dict):
+        stores = _names_of_stores(text)
+        if sorted(stores) != sorted(out):
+            raise UserError(f"conv2d_into: out= has {', '.join(sorted(out))}; expected the stores {', '.join(stores)}")
+        outs = [out[name] for name in stores]
+    for name, one in (("w", w), *(("out", o) for o in outs)):
+        _check_tensor(name, one)
+    torch.ops.unisono.conv2d_out(x, w, tensors, scalars, text, names, list(stride), list(padding), list(dilation), groups, outs)
 
 
 def call_gemm(a: Tensor, b: Any, epilogue: Any, out_dtype: Optional[torch.dtype], operands: dict[str, Any]) -> Any:

@@ -9,7 +9,7 @@ import torch
 
 from .expressions import HANDLERS, is_widening
 from .frozen import packed_filters
-from .fuse import BACKWARD_CONTRACTIONS, CONTRACTIONS
+from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .library import FUSED
 from .regions import aten
 
