@@ -41,6 +41,10 @@ constexpr DType dtype_of(Spill s) { return s == Spill::bf16 ? DType::bf16 : s ==
 /// channels.
 enum class Raster : std::uint8_t { rows, channels };
 
+/// Where the lanes of a general epilogue have their elements: two neighbouring channels as the matrix instruction left
+/// them in registers, or eight from shared memory.
+enum class Elements : std::uint8_t { registers, shared };
+
 struct FixedFields {
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
   std::optional<Order> order;
@@ -51,6 +55,7 @@ struct FixedFields {
   std::optional<Spill> spill;
   std::optional<Raster> raster;
   std::optional<bool> hints;  ///< L2 eviction priorities
+  std::optional<Elements> elements;
   std::optional<int> swizzle, accumulators, k_groups;
 };
 

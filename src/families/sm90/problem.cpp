@@ -9,6 +9,7 @@
 #include "families/sm90/gathering.hpp"
 #include "ir/op_table.hpp"
 #include "ir/products.hpp"
+#include "plan/function_calls.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::sm90 {
@@ -175,6 +176,7 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
   p.reduces_rows = epilogue.general && epilogue.general->reduces_rows();
   if (epilogue.general) p.row_levels = static_cast<int>(epilogue.general->levels.size());
+  p.widest_call = plan::widest_call(epilogue);
   if (epilogue.norm) {
     const std::int64_t width = epilogue.norm->group_channels;
     if (width < 1 || conv.k % width != 0)

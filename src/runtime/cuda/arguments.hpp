@@ -31,6 +31,7 @@ struct Signature {
   Contraction contraction;
   std::vector<std::string> operands;       ///< names in the graph as it was written
   std::vector<std::string> pointers;       ///< that its functions have captured
+  std::map<std::string, std::size_t> pointer_alignments;  ///< in bytes, by the types that they are captured with
   std::map<std::string, double> defaults;  ///< values of operands, by name
   std::vector<Store> stores;               ///< stores of the graph
   std::vector<Axes> store_axes;

@@ -41,6 +41,21 @@ TEST(Fetching, IsAChoiceWhereThereIsWhatToFetch) {
     for (const Answer& c : all(text)) EXPECT_EQ(c.plan.config.features.fetch, std::nullopt);
 }
 
+// Five of six: none is loaded one by one, but the f32 one
+TEST(Fetching, OfMoreThanThree) {
+  const char* six =
+      "operand r1[m,n] : bf16\noperand r2[m,n] : f16\noperand r3[m,n] : bf16\noperand r4[m,n] : bf16\n"
+      "operand r5[m,n] : f16\nstore acc + r1 * r2 + r3 * r4 - r5 + r6[m,n] as y : bf16";
+  std::map<std::optional<int>, int> counts;
+  for (const Answer& c : all(six)) ++counts[c.plan.config.features.fetch];
+  ASSERT_EQ(counts.size(), 4u);
+  for (const int fetched : {0, 1, 3, 5}) EXPECT_GT(counts[fetched], 0) << fetched;
+  const Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
+  EXPECT_THAT(explain(conv, test::epilogue_of(six, conv), Device{}, plan::parse_override("fetch=5")),
+              HasSubstr("operands [m,n]: 5 of 6 by TMA into the staging buffers"));
+  EXPECT_TRUE(all(six, "fetch=6").empty());
+}
+
 // What the graph does not declare has the dtype that it is bound with: f32 if nobody says
 TEST(Fetching, KnowsHowOperandsAreBound) {
   const Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
@@ -141,7 +156,7 @@ TEST(Fetching, Refused) {
   EXPECT_EQ(refusal(conv, whole, "fetch=1"), "no error");  // as a normalisation of rows
   EXPECT_THAT(refusal(conv, by_channel, "fetch=1 tile=128x64 order=pingpong"), HasSubstr("128 rows of a warpgroup"));
   EXPECT_EQ(refusal(conv, by_channel, "fetch=1 tile=64x64"), "no error");
-  EXPECT_THAT(refusal(conv, residual, "fetch=4"), HasSubstr("plan override: fetch=4: expected 0 to 3 operands"));
+  EXPECT_THAT(refusal(conv, residual, "fetch=9"), HasSubstr("plan override: fetch=9: expected 0 to 8 operands"));
   EXPECT_EQ(refusal(conv, normed, "fetch=1 mode=resident"), "no error");
   EXPECT_EQ(refusal(odd, residual, "fetch=0"), "no error");
 }
