@@ -15,7 +15,8 @@ namespace {
 
 // Lines for each of the elements
 std::string each_element(const std::string& lines) {
-  return "        for_elements<kWidth>(accs, columns, tensors, rows, first, count, [&](int e, float acc, const float* column, "
+  return "        for_elements<kWidth>(accs, columns, tensors, rows, first, count, [&](int e, float acc, const float* "
+         "column, "
          "const float* tensor, const Row& row, int channel, bool exists) {\n" +
          lines + "        });\n";
 }
@@ -41,7 +42,7 @@ std::string VisitorWriter::vector_call(ValueId id, Bindings& bindings) {
     const std::string name = name_of_input(id, i), of_first = name + "[part.kFirst]";
     arrays += fmt::format("        {} {}[kWidth];\n", number ? "float" : "int", name);
     s.line(fmt::format("{}[e] = {};", name, s.text(x.inputs[i], number ? DType::f32 : DType::i32)));
-    arguments.push_back(type == ParameterType::int64         ? fmt::format("static_cast<long long>({})", of_first)
+    arguments.push_back(type == ParameterType::int64              ? fmt::format("static_cast<long long>({})", of_first)
                         : number && static_cast<int>(i) < f.arity ? fmt::format("vector_of({}, part)", name)
                                                                   : of_first);
   }
@@ -76,7 +77,8 @@ std::string VisitorWriter::vectors() {
   return fmt::format("    static constexpr int kForms = {};\n    template <int kWidth, int kValues>\n", forms) +
          function(
              "void elements(const float (&accs)[kWidth], const float* const (&columns)[kWidth], const float* const "
-             "(&tensors)[kWidth], const Uniform& u, const Row (&rows)[kWidth], const Where& at, int first, u32 offset, int "
+             "(&tensors)[kWidth], const Uniform& u, const Row (&rows)[kWidth], const Where& at, int first, u32 offset, "
+             "int "
              "count, Result (&results)[kWidth], float (&values)[kWidth][kValues])",
              body);
 }

@@ -63,13 +63,15 @@ std::vector<Word> words_in(std::string_view code, Span within) {
     while (i < within.offset + within.length && is_part_of_name(code[i])) ++i;
     words.push_back({{begin, i - begin}, code.substr(begin, i - begin)});
   }
-  std::erase_if(words, [](const Word& w) { return w.text == "const" || w.text == "unisono" || w.text == "__restrict__"; });
+  std::erase_if(words,
+                [](const Word& w) { return w.text == "const" || w.text == "unisono" || w.text == "__restrict__"; });
   return words;
 }
 
 Parameter parameter_in(std::string_view code, Span span) {
   while (span.length > 0 && std::isspace(static_cast<unsigned char>(code[span.offset]))) ++span.offset, --span.length;
-  while (span.length > 0 && std::isspace(static_cast<unsigned char>(code[span.offset + span.length - 1]))) --span.length;
+  while (span.length > 0 && std::isspace(static_cast<unsigned char>(code[span.offset + span.length - 1])))
+    --span.length;
   Parameter p{span, {}, code.substr(span.offset, span.length).find('*') != std::string_view::npos};
   const std::vector<Word> words = words_in(code, span);
   const bool two = words.size() > 1 && words[0].text == "long" && words[1].text == "long";
@@ -132,7 +134,8 @@ class Checker {
       if (!d_.parameters[i].pointer) width_ = width_of(d_.parameters[i].type);
     if (width_ == 0) return 0;
     if (width_ != 2 && width_ != 4 && width_ != 8)
-      fail(d_.span, fmt::format("takes vectors of {} elements; expected 2, 4 or 8: float2, float4, unisono::float8", width_));
+      fail(d_.span,
+           fmt::format("takes vectors of {} elements; expected 2, 4 or 8: float2, float4, unisono::float8", width_));
     check_count();
     for (std::size_t i = 0; i < static_cast<std::size_t>(f_.input_count()); ++i) check_input(i);
     for (std::size_t i = 0; i < f_.pointers.size(); ++i) {
@@ -163,10 +166,13 @@ class Checker {
     const Parameter& p = d_.parameters[i];
     const ParameterType t = f_.parameter(i);
     const bool captured = i >= static_cast<std::size_t>(f_.arity);
-    const std::string_view expected = t != ParameterType::float32 ? integer_type(t) : captured ? "float" : vector_type(width_);
+    const std::string_view expected = t != ParameterType::float32 ? integer_type(t)
+                                      : captured                  ? "float"
+                                                                  : vector_type(width_);
     if (p.type == expected && !p.pointer) return;
     fail(p.span, fmt::format("takes {}{} as {}; expected {}{}", p.type, p.pointer ? "*" : "",
-                             captured ? fmt::format("the captured scalar {}", f_.scalars[i - static_cast<std::size_t>(f_.arity)])
+                             captured ? fmt::format("the captured scalar {}",
+                                                    f_.scalars[i - static_cast<std::size_t>(f_.arity)])
                                       : fmt::format("input {}", i + 1),
                              expected, t != ParameterType::float32 ? ", the first element's" : ""));
   }
@@ -237,8 +243,7 @@ std::size_t alignment_of_pointer(std::string_view type) {
   std::size_t alignment = 1;
   if (std::ranges::count(type, '*') != 1) return alignment;
   for (const Word& w : words_in(type, {0, type.find('*')}))
-    if (const int width = width_of(w.text); width == 2 || width == 4 || width == 8)
-      alignment = width == 2 ? 8 : 16;
+    if (const int width = width_of(w.text); width == 2 || width == 4 || width == 8) alignment = width == 2 ? 8 : 16;
   return alignment;
 }
 

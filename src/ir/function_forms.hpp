@@ -34,8 +34,8 @@ VectorForms vector_forms(const UserFunction& function);
 /// "float4"
 std::string_view vector_type(int width);
 
-/// The forms that a call may use: none unless its axes are [m,n], or where an integer varies from channel to channel and
-/// is not index(n), since a form takes that of the first.
+/// The forms that a call may use: none unless its axes are [m,n], or where an integer varies from channel to channel
+/// and is not index(n), since a form takes that of the first.
 VectorForms call_forms(const Graph& graph, ValueId call);
 /// Those of all calls of the graph together.
 VectorForms all_call_forms(const Graph& graph);

@@ -30,15 +30,16 @@ UserFunction keep() {
       "__device__ void keep(long long m, int n, float x, int channels, float4* kept) {\n"
       "    mark(reinterpret_cast<float*>(kept) + 2 * (m * channels + n), x, 1.f);\n}\n";
   const auto add = [&](int width, std::string_view type, std::initializer_list<const char*> members) {
-    text += fmt::format("__device__ void keep(long long m, int n, {} x, int channels, float4* kept) {{\n"
-                        "    float4* const to = kept + (m * channels + n) / 2;\n",
-                        type);
+    text += fmt::format(
+        "__device__ void keep(long long m, int n, {} x, int channels, float4* kept) {{\n"
+        "    float4* const to = kept + (m * channels + n) / 2;\n",
+        type);
     int i = 0;
     const char* before = nullptr;
     for (const char* member : members) {
       if (i % 2 == 1)
-        text += fmt::format("    to[{0}] = {{to[{0}].x + {1}.f, x.{2}, to[{0}].z + {1}.f, x.{3}}};\n", i / 2, width, before,
-                            member);
+        text += fmt::format("    to[{0}] = {{to[{0}].x + {1}.f, x.{2}, to[{0}].z + {1}.f, x.{3}}};\n", i / 2, width,
+                            before, member);
       before = member, ++i;
     }
     text += "}\n";
@@ -68,8 +69,8 @@ TEST(VectorFormSmall, AreCalledWhereTheLayoutAllows) {
     int together;
   };
   for (const std::int64_t channels : {40, 20, 21, 8, 2})
-    for (const Way& way : {Way{"", 8}, {"epilogue=shared tile=64x24", 8}, {"epilogue=registers", 2},
-                           {"family=plain tile=64x64", 1}}) {
+    for (const Way& way :
+         {Way{"", 8}, {"epilogue=shared tile=64x24", 8}, {"epilogue=registers", 2}, {"family=plain tile=64x64", 1}}) {
       SCOPED_TRACE(fmt::format("{} channels, plan '{}'", channels, way.plan));
       const Case c = subject(channels, "store acc as y : f32", way.plan);
       Testbed testbed(c);

@@ -202,6 +202,7 @@ struct General {
 
   // The same where lanes have eight channels each: epilogue/general_shared.cuh.
   UNISONO_DEVICE void elements_in_shared(const At& at);
+  UNISONO_DEVICE void write_sums(float* sums, int b, int s) const;
 
   // A slice on its way; write(place): to this warp's staging buffers of that number.
   template <class F>

@@ -33,9 +33,9 @@ struct GeneralNeeds<Config, Visitor, true> {
   static constexpr int kFoldWords = larger(Visitor::kChannelFolds + 2 * Visitor::kMoments, Returns<Visitor>::words());
   static constexpr int kFoldOnly = int(shared_layout::fold_bytes(kFoldWords, Config::kTileN, Visitor::kTileFolds)),
                        kElementsAt = kFoldOnly + RowGroups<Config, Visitor>::kBytes,
-                       kFoldBytes = kElementsAt + (ElementsInShared<Config>::kValue
-                                                       ? int(shared_layout::element_bytes(Config::kTileN))
-                                                       : 0);
+                       kFoldBytes =
+                           kElementsAt +
+                           (ElementsInShared<Config>::kValue ? int(shared_layout::element_bytes(Config::kTileN)) : 0);
 };
 
 }  // namespace unisono

@@ -94,4 +94,18 @@ UNISONO_DEVICE void for_elements(const float (&acc)[kWidth], const float* const 
   for (int e = 0; e < kWidth; ++e) f(e, acc[e], column[e], tensor[e], row[e], channel + e, e < count);
 }
 
+// Visitor::elements of one row, of columns and operands in arrays of their own for each element.
+template <class Visitor, int kWidth, class Columns, class Tensors, class Uniform, class Row, class Where>
+UNISONO_DEVICE void elements_of_row(const float (&acc)[kWidth], const Columns& columns, const Tensors& tensors,
+                                    const Uniform& uniform, const Row& row, const Where& at, int channel, u32 offset,
+                                    int count, typename Visitor::Result (&results)[kWidth]) {
+  const float* column[kWidth];
+  const float* tensor[kWidth];
+  Row rows[kWidth];
+  float values[kWidth][1];
+#pragma unroll
+  for (int e = 0; e < kWidth; ++e) column[e] = columns[e], tensor[e] = tensors[e], rows[e] = row;
+  Visitor::elements(acc, column, tensor, uniform, rows, at, channel, offset, count, results, values);
+}
+
 }  // namespace unisono

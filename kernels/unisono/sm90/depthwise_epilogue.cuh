@@ -64,15 +64,8 @@ UNISONO_DEVICE void Depthwise<Config, Visitor>::finish_general(const Where& at, 
   if constexpr (Visitor::kElements) {
     Packed packed, beside;
     typename Visitor::Result results[FormsOf<Visitor>::kAny ? kVector : 1];
-    if constexpr (FormsOf<Visitor>::kAny) {
-      typename Visitor::Row rows[kVector];
-      const float* column[kVector];
-      const float* tensor[kVector];
-      float values[kVector][1];
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) rows[v] = row, column[v] = columns[v], tensor[v] = tensors[v];
-      Visitor::elements(sum, column, tensor, uniform, rows, at, channel, 0, kVector, results, values);
-    }
+    if constexpr (FormsOf<Visitor>::kAny)
+      elements_of_row<Visitor>(sum, columns, tensors, uniform, row, at, channel, 0, kVector, results);
     const auto result = [&](int v) {
       if constexpr (FormsOf<Visitor>::kAny)
         return results[v];

@@ -118,6 +118,16 @@ std::string_view text_of(sm90::Stores stores) {
   return "";
 }
 
+std::string text_of(const EpilogueFeatures& f) {
+  std::string text;
+  if (f.resampling.any()) text += " " + to_string(f.resampling);
+  if (f.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *f.fetch, f.store_buffers);
+  if (f.in_shared) text += " in shared memory";
+  if (f.head.any()) text += " " + to_string(f.head);
+  if (f.moments > 0) text += fmt::format(" statistics/{}", f.moments);
+  return text;
+}
+
 /// Lines on what is channels first; none where nothing is.
 std::string reason_of_planes(const ConvPlan& plan) {
   const ConvConfig& c = plan.config;
@@ -171,13 +181,7 @@ std::string to_string(const ConvConfig& c) {
     text += c.gathered()->filters ? " gather all" : " gather";
   text += text_of(c.features.stores);
   if (c.window()) text += " im2col_smem";
-  if (c.features.resampling.any()) text += " " + to_string(c.features.resampling);
-  if (c.features.fetch.value_or(0) > 0)
-    text += fmt::format(" fetch {}x{}", *c.features.fetch, c.features.store_buffers);
-  if (c.features.in_shared) text += " in shared memory";
-  if (c.features.head.any()) text += " " + to_string(c.features.head);
-  if (c.features.moments > 0) text += fmt::format(" statistics/{}", c.features.moments);
-  return text;
+  return text + text_of(c.features);
 }
 
 std::string describe(const ConvPlan& p) {
