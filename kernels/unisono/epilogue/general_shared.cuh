@@ -66,7 +66,7 @@ struct SharedOctet {
 #pragma unroll
       for (int e = 0; e < 8; ++e)
         results[e] =
-            Visitor::element(acc[e], column[e], tensor[e], tail.uniform, row, place, channel + e, e < count, value[e]);
+            Visitor::element(acc[e], column[e], tensor[e], tail.uniform, row, place, channel + e, e < count, none);
     }
   }
 
