@@ -37,10 +37,14 @@ std::optional<plan::Refusal> check_tile(const ConvConfig& c) {
   return {};
 }
 
+/// In shared memory: eight elements with their columns, operands and results, beside results that wait to be staged.
+constexpr int shared_element_registers = 64;
+
 /// General: values of a thread's rows, and what a slice adds up to.
 int general_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int rows = c.tile.m / c.schedule.warpgroups() / 32;
-  return 8 + 2 * rows + p.visitor.tile_folds + p.visitor.own_words * slice_channels(c.tile.n) / 4;
+  return 8 + (c.features.in_shared ? shared_element_registers : 2 * rows) + p.visitor.tile_folds +
+         p.visitor.own_words * slice_channels(c.tile.n) / 4;
 }
 
 /// Registers that a consumer's thread needs beside its accumulators so that the assembler spills next to nothing, from

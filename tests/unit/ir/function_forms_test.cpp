@@ -102,7 +102,7 @@ TEST(FunctionForms, RefusedWithTheirPlace) {
                              "__device__ float mix(float x, float y) { return x; }\n"
                              "__device__ float4 mix(float4 x, float2 y) { return x; }",
                          .cpu = {}};
-  EXPECT_THAT(refusal(two), StartsWith("line 2, column 34: function mix: its vector form takes float2 as input 2"));
+  EXPECT_THAT(refusal(two), StartsWith("line 2, column 33: function mix: its vector form takes float2 as input 2"));
 }
 
 TEST(FunctionForms, ServeCallsOfWhichIntegersAreTheFirstElements) {
