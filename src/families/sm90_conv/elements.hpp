@@ -10,6 +10,10 @@
 
 namespace unisono::families::sm90_conv {
 
+/// A thread has these in shared memory: eight elements with their columns, operands and results, beside results that
+/// wait to be staged.
+inline constexpr int shared_element_registers = 64;
+
 /// Whether lanes take them from shared memory: as the caller says, else where a function has a form of more than two
 /// elements and nothing is against it.
 bool chooses_shared(const ConvConfig& config, const sm90::ConvProblem& problem, const sm90::FixedFields& fixed);

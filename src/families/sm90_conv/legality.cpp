@@ -37,9 +37,6 @@ std::optional<plan::Refusal> check_tile(const ConvConfig& c) {
   return {};
 }
 
-/// In shared memory: eight elements with their columns, operands and results, beside results that wait to be staged.
-constexpr int shared_element_registers = 64;
-
 /// General: values of a thread's rows, and what a slice adds up to.
 int general_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int rows = c.tile.m / c.schedule.warpgroups() / 32;
