@@ -35,7 +35,7 @@ std::string code_of(std::string_view text) {
 }
 
 /// A type and a name, or more of the first: "const float4 x".
-struct Parameter {
+struct FormParameter {
   Span span;
   std::string type;  ///< without const, & and unisono::
   bool pointer = false;
@@ -46,7 +46,7 @@ struct Declaration {
   Span span;  ///< from its result's type to its closing parenthesis
   std::string result;
   Span result_span;
-  std::vector<Parameter> parameters;
+  std::vector<FormParameter> parameters;
   bool defined = false;  ///< a body follows
 };
 
@@ -68,11 +68,11 @@ std::vector<Word> words_in(std::string_view code, Span within) {
   return words;
 }
 
-Parameter parameter_in(std::string_view code, Span span) {
+FormParameter parameter_in(std::string_view code, Span span) {
   while (span.length > 0 && std::isspace(static_cast<unsigned char>(code[span.offset]))) ++span.offset, --span.length;
   while (span.length > 0 && std::isspace(static_cast<unsigned char>(code[span.offset + span.length - 1])))
     --span.length;
-  Parameter p{span, {}, code.substr(span.offset, span.length).find('*') != std::string_view::npos};
+  FormParameter p{span, {}, code.substr(span.offset, span.length).find('*') != std::string_view::npos};
   const std::vector<Word> words = words_in(code, span);
   const bool two = words.size() > 1 && words[0].text == "long" && words[1].text == "long";
   p.type = words.empty() ? "" : two ? "long long" : std::string(words[0].text);
@@ -94,7 +94,7 @@ std::optional<Declaration> declaration_at(std::string_view code, std::size_t at,
   d.defined = next != code.npos && code[next] == '{';
   for (std::size_t from = open + 1; from <= close;) {
     const std::size_t end = std::min(code.find(',', from), close);
-    if (Parameter p = parameter_in(code, {from, end - from}); !p.type.empty()) d.parameters.push_back(std::move(p));
+    if (FormParameter p = parameter_in(code, {from, end - from}); !p.type.empty()) d.parameters.push_back(std::move(p));
     from = end + 1;
   }
   return d;
@@ -139,7 +139,7 @@ class Checker {
     check_count();
     for (std::size_t i = 0; i < static_cast<std::size_t>(f_.input_count()); ++i) check_input(i);
     for (std::size_t i = 0; i < f_.pointers.size(); ++i) {
-      const Parameter& p = d_.parameters[static_cast<std::size_t>(f_.input_count()) + i];
+      const FormParameter& p = d_.parameters[static_cast<std::size_t>(f_.input_count()) + i];
       if (!p.pointer)
         fail(p.span, fmt::format("takes {} where {} is captured; expected {}", p.type, f_.pointers[i].name,
                                  f_.pointers[i].type));
@@ -163,7 +163,7 @@ class Checker {
   }
 
   void check_input(std::size_t i) const {
-    const Parameter& p = d_.parameters[i];
+    const FormParameter& p = d_.parameters[i];
     const ParameterType t = f_.parameter(i);
     const bool captured = i >= static_cast<std::size_t>(f_.arity);
     const std::string_view expected = t != ParameterType::float32 ? integer_type(t)
@@ -179,7 +179,7 @@ class Checker {
 
   void check_result() const {
     if (f_.results > 1) {
-      const Parameter& p = d_.parameters.back();
+      const FormParameter& p = d_.parameters.back();
       if (!p.pointer || p.type != vector_type(width_))
         fail(p.span, fmt::format("takes {} for its results; expected {}*", p.type, vector_type(width_)));
     }
