@@ -104,7 +104,8 @@ TEST(VectorFormSmall, AgreeWithTheReference) {
     for (const std::int64_t channels : {72, 44, 13}) {
       for (const char* text :
            {"h = acc * gain[n] + r[m,n]\ny = relu(bend(h, acc, index(n)))\nstore h as z : bf16\nstore y : bf16",
-            "h = bend(acc, row[m], index(n))\nstore bend(h + bias[n], h, index(n)) * 0.5 as y : f32\nstore h as z : bf16",
+            "h = bend(acc, row[m], index(n))\nstore bend(h + bias[n], h, index(n)) * 0.5 as y : f32\nstore h as z : "
+            "bf16",
             "store bend(acc, acc, index(n)) as y : bf16"}) {
         const std::string problems = Testbed(subject(channels, text, plan)).check();
         EXPECT_EQ(problems, "") << channels << " channels, plan '" << plan << "'\n" << text;
