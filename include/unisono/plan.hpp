@@ -47,6 +47,9 @@ struct PlanOverride {
   enum class Spill : std::uint8_t { bf16, f16, f32 };
   /// Streamed: which tiles of an image follow one another, all channels of some rows or all rows of some channels.
   enum class Raster : std::uint8_t { rows, channels };
+  /// General epilogues: where a lane has its elements, two neighbouring channels of a row as the matrix instruction
+  /// leaves them, or eight.
+  enum class Elements : std::uint8_t { registers, shared };
 
   /// Channels first, converted by the launch: how much of the image ahead of all tiles. balanced: as much as they would
   /// wait for; first: what the first tiles read.
@@ -68,7 +71,8 @@ struct PlanOverride {
   std::optional<int> group = {};  ///< rows of tiles that are processed at a time
   std::optional<Spill> spill = {};
   std::optional<Raster> raster = {};
-  std::optional<bool> hints = {};        ///< streamed: L2 keeps tiles that wait rather than operands and results
+  std::optional<bool> hints = {};  ///< streamed: L2 keeps tiles that wait rather than operands and results
+  std::optional<Elements> epilogue = {};
   std::optional<int> fetch = {};         ///< operands [m,n] that TMA loads
   std::optional<int> swizzle = {};       ///< bytes: the pattern in which operands lie in shared memory
   std::optional<int> accumulators = {};  ///< tiles of accumulators in flight, one a consumer group

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "ir/infer.hpp"
@@ -128,16 +129,9 @@ class Writer {
 
   std::string call() const {
     const UserFunction& f = *g_.functions.at(x_.attr.name);
-    if (f.cuda_source.empty())
-      throw UserError(fmt::format(
-          "function {} has no cuda_source: expected C++ text that defines __device__ float {}(…); give it, or "
-          "run the graph on the CPU device",
-          f.name, f.name));
     std::vector<std::string> arguments;
     for (std::size_t i = 0; i < x_.inputs.size(); ++i) arguments.push_back(argument(i, f.parameter(i)));
-    for (const CapturedPointer& p : f.pointers)
-      arguments.push_back(fmt::format("static_cast<{}>(u.{})", p.type, pointer_member(p.name)));
-    return fmt::format("::{}({})", f.name, fmt::join(arguments, ", "));
+    return call_text(f, std::move(arguments));
   }
 
   std::string choice() const { return fmt::format("{} ? {} : {}", in(0, DType::boolean), in(1), in(2)); }
@@ -202,6 +196,17 @@ std::string converted(const std::string& text, DType from, DType to) {
   if (target == "bool") return fmt::format("({} != {})", text, literal(0, from));
   if (target == "int" && source == "float") return fmt::format("math::to_i32({})", text);
   return fmt::format("{}({})", target, text);
+}
+
+std::string call_text(const UserFunction& f, std::vector<std::string> arguments) {
+  if (f.cuda_source.empty())
+    throw UserError(fmt::format(
+        "function {} has no cuda_source: expected C++ text that defines __device__ float {}(…); give it, or "
+        "run the graph on the CPU device",
+        f.name, f.name));
+  for (const CapturedPointer& p : f.pointers)
+    arguments.push_back(fmt::format("static_cast<{}>(u.{})", p.type, pointer_member(p.name)));
+  return fmt::format("::{}({})", f.name, fmt::join(arguments, ", "));
 }
 
 std::string pointer_member(std::string_view name) { return fmt::format("captured__{}", name); }

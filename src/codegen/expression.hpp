@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "unisono/graph.hpp"
 
@@ -21,6 +22,10 @@ std::string converted(const std::string& text, DType from, DType to);
 /// An elementwise node or call over inputs that stand in `inputs` as names or literals; constants among the inputs are
 /// spelled from the graph. `accurate` chooses the form of functions that have two.
 std::string expression(const Graph& graph, ValueId id, std::span<const std::string> inputs, bool accurate);
+
+/// A call of a user function: these arguments, then what it has captured in memory, of a Uniform `u`. Throws UserError
+/// for one without CUDA text.
+std::string call_text(const UserFunction& function, std::vector<std::string> arguments);
 
 /// The member of Params and Uniform that has the address which user functions have captured under that name. No other
 /// name of generated code has two underscores in a row.

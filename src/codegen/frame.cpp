@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "codegen/visitor.hpp"
+#include "ir/function_forms.hpp"
 #include "plan/head.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
@@ -23,16 +24,19 @@ std::string commented(const std::string& text) {
 std::string functions_text(const plan::Epilogue& e) {
   std::set<std::string> pasted;
   std::string text;
+  ir::VectorForms forms = 0;
   for (const Graph* g : {&e.graph, e.head ? &e.head->epilogue.graph : nullptr}) {
     if (g == nullptr) continue;
     std::set<std::string> called;
     for (const Node& x : g->nodes)
       if (x.op == Op::call) called.insert(x.attr.name);
-    for (const std::string& name : called)
+    for (const std::string& name : called) {
+      forms |= ir::vector_forms(*g->functions.at(name));
       for (const std::string& source : {g->functions.at(name)->shared_source, g->functions.at(name)->cuda_source})
         if (!source.empty() && pasted.insert(source).second) text += source + "\n\n";
+    }
   }
-  return text;
+  return (forms == 0 ? "" : "#include <unisono/epilogue/vectors.cuh>\n\n") + text;
 }
 
 std::string_view operand_tag(DType element) {

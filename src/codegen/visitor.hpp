@@ -31,6 +31,7 @@ class VisitorWriter {
     std::string channel;  ///< operands of columns, loaded by image and this
     std::string image = "image";
     bool in_row = false;  ///< operands [m] and coordinates are read at `at`, a Where
+    bool guards = false;  ///< functions that read memory are called where `exists` alone
     std::map<ValueId, std::string> values;
   };
 
@@ -95,7 +96,16 @@ class VisitorWriter {
   std::string levels();
   void call_effects(Scope& s, bool full, const char* condition);
   std::string put_text(std::size_t output, bool pair) const;
+  /// What an element's results are made of: members of Result, and how these are stored.
+  struct ElementText {
+    std::string members, puts, single_puts;
+    std::vector<std::string> tiled;
+    bool any = false;
+  };
+  ElementText fill_element(Scope& s, bool effects);
   std::string results();
+  std::string vector_call(ValueId id, Bindings& bindings);
+  std::string vectors();
   std::string fold_terms(Scope& s);
   std::string row_ends();
   std::string domains();

@@ -165,14 +165,11 @@ void VisitorWriter::call_effects(Scope& s, bool full, const char* condition) {
   }
 }
 
-std::string VisitorWriter::results() {
-  const Bindings bindings = element_bindings();
-  Scope s = scope(bindings, options_.accurate);
-  std::string members, puts, single_puts;
-  std::vector<std::string> tiled;
+VisitorWriter::ElementText VisitorWriter::fill_element(Scope& s, bool effects) {
+  ElementText t;
   s.line("Result result;");
   if (std::ranges::any_of(g_.stores, [](const Store& store) { return store.strided; })) {
-    members += "        int m, channel;\n";
+    t.members += "        int m, channel;\n";
     s.line("result.m = at.m, result.channel = channel;");
   }
   for (std::size_t o = 0; o < e_.outputs.size(); ++o) {
@@ -183,27 +180,36 @@ std::string VisitorWriter::results() {
     const ValueId value = stored_value(o);
     s.compute(std::vector{value});
     s.line(fmt::format("result.r{} = {};", o, s.text(value, held)));
-    members += fmt::format("        {} r{};\n", type_of(held), o);
+    t.members += fmt::format("        {} r{};\n", type_of(held), o);
     if (output.path == StorePath::after) {
-      tiled.push_back(fmt::format("x.r{}", o));
+      t.tiled.push_back(fmt::format("x.r{}", o));
       continue;
     }
-    puts += put_text(o, true), single_puts += put_text(o, false);
+    t.puts += put_text(o, true), t.single_puts += put_text(o, false);
   }
-  call_effects(s, true, "if (exists) ");
-  const bool works = !e_.outputs.empty() && !members.empty();
+  if (effects) call_effects(s, true, "if (exists) ");
+  const bool works = !e_.outputs.empty() && !t.members.empty();
   const std::string body_of_folds = fold_terms(s);
-  const bool any = works || !body_of_folds.empty() ||
-                   std::any_of(g_.effects.begin(), g_.effects.end(), [&](ValueId id) { return is_full(g_[id]); });
+  t.any = works || !body_of_folds.empty() ||
+          std::any_of(g_.effects.begin(), g_.effects.end(), [&](ValueId id) { return is_full(g_[id]); });
+  return t;
+}
+
+std::string VisitorWriter::results() {
+  Bindings bindings = element_bindings();
+  bindings.guards = true;
+  Scope s = scope(bindings, options_.accurate);
+  const ElementText t = fill_element(s, true);
   s.line("return result;");
-  return fmt::format("    static constexpr bool kElements = {};\n", any) + structure("Result", members) +
+  return fmt::format("    static constexpr bool kElements = {};\n", t.any) + structure("Result", t.members) +
          function(
              "Result element(float acc, const float* column, const float* tensor, const Uniform& u, const Row& "
              "row, const Where& at, int channel, bool exists, float* value)",
              s.lines()) +
-         function("float tiled(const Result& x, int i)", fmt::format("        return {};\n", chosen(tiled, "0.f"))) +
-         function("void put(const Params& p, u64 offset, const Result& x, const Result& y)", puts) +
-         function("void put(const Params& p, u64 offset, const Result& x)", single_puts);
+         vectors() +
+         function("float tiled(const Result& x, int i)", fmt::format("        return {};\n", chosen(t.tiled, "0.f"))) +
+         function("void put(const Params& p, u64 offset, const Result& x, const Result& y)", t.puts) +
+         function("void put(const Params& p, u64 offset, const Result& x)", t.single_puts);
 }
 
 // What an element adds to stored reductions; gives the text of those that it adds to at all

@@ -270,7 +270,11 @@ std::string VisitorWriter::given(ValueId id, const Bindings& bindings) {
 Scope VisitorWriter::scope(const Bindings& bindings, bool accurate) {
   return Scope(
       g_, names_, accurate, [this, &bindings](ValueId id) { return given(id, bindings); },
-      [this](ValueId id, std::span<const std::string> inputs) {
+      [this, &bindings](ValueId id, std::span<const std::string> inputs) {
+        const Node& x = g_[id];
+        if (bindings.guards && x.op == Op::call && x.axes == axes::mn &&
+            !g_.functions.at(x.attr.name)->pointers.empty())
+          return fmt::format("exists ? {} : 0.f", codegen::expression(g_, id, inputs, true));
         if (!precise_.empty() && precise_[id]) return codegen::expression(g_, id, inputs, true);
         return halving_.expression(id, inputs);
       });

@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 3> spills{"bf16", "f16", "f32"};
 constexpr std::array<std::string_view, 2> rasters{"rows", "channels"};
 constexpr std::array<std::string_view, 3> aheads{"balanced", "first", "all"};
 static_assert(static_cast<int>(P::Ahead::all) == static_cast<int>(families::sm90::Ahead::all));
+constexpr std::array<std::string_view, 2> elements{"registers", "shared"};
 static_assert(static_cast<int>(P::Schedule::pingpong2) == static_cast<int>(families::sm90::Order::pingpong2));
 static_assert(static_cast<int>(P::Loads::depthwise) == static_cast<int>(families::sm90::Load::depthwise));
 static_assert(static_cast<int>(P::Spill::f32) == static_cast<int>(families::sm90::Spill::f32));
@@ -50,6 +51,7 @@ std::string text(P::Mode x) { return word(x, modes, "mode"); }
 std::string text(P::Spill x) { return word(x, spills, "spill"); }
 std::string text(P::Ahead x) { return word(x, aheads, "ahead"); }
 std::string text(P::Raster x) { return word(x, rasters, "raster"); }
+std::string text(P::Elements x) { return word(x, elements, "epilogue"); }
 
 // The fields with a type, whatever their values
 Override typed_as_text(const PlanOverride& fixed) {
@@ -62,6 +64,7 @@ Override typed_as_text(const PlanOverride& fixed) {
   put("cluster", fixed.cluster), put("split", fixed.split), put("swap", fixed.swap);
   put("stationary", fixed.stationary), put("mode", fixed.mode), put("unit", fixed.unit), put("group", fixed.group);
   put("spill", fixed.spill), put("raster", fixed.raster), put("hints", fixed.hints);
+  put("epilogue", fixed.epilogue);
   put("swizzle", fixed.swizzle), put("accumulators", fixed.accumulators), put("k_groups", fixed.k_groups);
   put("ahead", fixed.ahead), put("fetch", fixed.fetch), put("thread", fixed.strip);
   return all;
@@ -96,6 +99,7 @@ PlanOverride to_typed_fields(const Override& fixed) {
   if (f.raster) typed.raster = static_cast<P::Raster>(*f.raster);
   typed.hints = f.hints;
   if (f.ahead) typed.ahead = static_cast<P::Ahead>(*f.ahead);
+  if (f.elements) typed.epilogue = static_cast<P::Elements>(*f.elements);
   typed.swizzle = f.swizzle, typed.accumulators = f.accumulators, typed.k_groups = f.k_groups;
   typed.unit = f.unit, typed.group = f.group, typed.fetch = f.fetch;
   if (f.thread) typed.strip = P::Strip{(*f.thread)[0], (*f.thread)[1], (*f.thread)[2]};

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "ir/function_forms.hpp"
 #include "ir/names.hpp"
 #include "ir/store_forms.hpp"
 #include "unisono/error.hpp"
@@ -70,17 +71,35 @@ void check_function(const UserFunction& f) {
     throw UserError(fmt::format("function {} has neither a CPU callable nor CUDA text", f.name));
   if (is_store_form(f.name))
     throw UserError(fmt::format("function {} has the name of a form of a store; choose another", f.name));
+  vector_forms(f);
 }
 
-std::vector<UserFunction> result_functions(const UserFunction& f) {
+namespace {
+
+/// A device function that returns result i of `f`, with vectors of so many elements, or 1: in its scalar form.
+std::string result_text(const UserFunction& f, const std::string& name, int i, int width) {
   std::string parameters, arguments;
-  const auto add = [&](std::string_view type, const std::string& name) {
-    parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", type, name);
-    arguments += fmt::format("{}{}", arguments.empty() ? "" : ", ", name);
+  const auto add = [&](std::string_view type, const std::string& parameter) {
+    parameters += fmt::format("{}{} {}", parameters.empty() ? "" : ", ", type, parameter);
+    arguments += fmt::format("{}{}", arguments.empty() ? "" : ", ", parameter);
   };
-  for (int i = 0; i < f.input_count(); ++i)
-    add(type_in_cuda(f.parameter(static_cast<std::size_t>(i))), fmt::format("x{}", i));
-  for (std::size_t i = 0; i < f.pointers.size(); ++i) add(f.pointers[i].type, fmt::format("p{}", i));
+  const std::string type =
+      width == 1 ? "float" : fmt::format("{}{}", width == 8 ? "unisono::" : "", vector_type(width));
+  for (int j = 0; j < f.input_count(); ++j) {
+    const ParameterType of = f.parameter(static_cast<std::size_t>(j));
+    const bool vector = of == ParameterType::float32 && j < f.arity;
+    add(vector ? std::string_view(type) : type_in_cuda(of), fmt::format("x{}", j));
+  }
+  for (std::size_t j = 0; j < f.pointers.size(); ++j) add(f.pointers[j].type, fmt::format("p{}", j));
+  return fmt::format(
+      "__device__ inline {} {}({}) {{\n    {} results[{}];\n    {}({}results);\n    return results[{}];\n}}", type,
+      name, parameters, type, f.results, f.name, arguments.empty() ? "" : arguments + ", ", i);
+}
+
+}  // namespace
+
+std::vector<UserFunction> result_functions(const UserFunction& f) {
+  const VectorForms forms = vector_forms(f);
   std::vector<UserFunction> parts;
   for (int i = 0; i < f.results; ++i) {
     UserFunction part = f;
@@ -95,10 +114,9 @@ std::vector<UserFunction> result_functions(const UserFunction& f) {
       };
     if (!f.cuda_source.empty()) {
       part.shared_source = f.shared_source + f.cuda_source;
-      part.cuda_source = fmt::format(
-          "__device__ inline float {}({}) {{\n    float results[{}];\n    {}({}results);\n    return "
-          "results[{}];\n}}",
-          part.name, parameters, f.results, f.name, arguments.empty() ? "" : arguments + ", ", i);
+      part.cuda_source = result_text(f, part.name, i, 1);
+      for (int width = 2; width <= widest_form; width *= 2)
+        if (has_form(forms, width)) part.cuda_source += "\n" + result_text(f, part.name, i, width);
     }
     parts.push_back(std::move(part));
   }

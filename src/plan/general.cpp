@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/function_forms.hpp"
 #include "ir/products.hpp"
 #include "passes/common_subexpressions.hpp"
 #include "passes/editor.hpp"
@@ -213,6 +214,7 @@ bool needs_general(const Graph& g) {
     const Node& x = g[id];
     if (x.axes.row == RowAxis::m && late[id]) return false;  // elements read statistics of many rows
     beyond |= x.op == Op::index || x.op == Op::one_hot || (is_row(x) && x.op == Op::operand);
+    beyond |= ir::call_forms(g, id) != 0;  // elements are computed several at a time
   }
   for (const Store& s : g.stores) {
     const Node& x = g[s.value];

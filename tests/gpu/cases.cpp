@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <numeric>
 #include <optional>
@@ -51,7 +52,19 @@ std::vector<UserFunction> test_functions() {
   fold.arity = 1;
   fold.cuda_source = "__device__ float fold(float x) { return __float_as_int(x) < 0 ? 0.25f * x : x; }";
   fold.cpu = [](std::span<const double> x) { return x[0] < 0 ? 0.25 * x[0] : x[0]; };
-  return {warp, fold};
+  UserFunction bend;  // with vector forms
+  bend.name = "bend";
+  bend.arity = 3;
+  bend.parameters = {ParameterType::float32, ParameterType::float32, ParameterType::int32};
+  bend.cuda_source =
+      "__device__ float bend(float x, float y, int n) { return x + 0.5f * y + float(n % 16); }\n"
+      "__device__ float2 bend(float2 x, float2 y, int n) { return {bend(x.x, y.x, n), bend(x.y, y.y, n + 1)}; }\n"
+      "__device__ float4 bend(float4 x, float4 y, int n) {\n"
+      "    return {bend(x.x, y.x, n), bend(x.y, y.y, n + 1), bend(x.z, y.z, n + 2), bend(x.w, y.w, n + 3)};\n}\n"
+      "__device__ unisono::float8 bend(unisono::float8 x, unisono::float8 y, int n) {\n"
+      "    return {bend(x.low, y.low, n), bend(x.high, y.high, n + 4)};\n}";
+  bend.cpu = [](std::span<const double> x) { return x[0] + 0.5 * x[1] + std::fmod(x[2], 16); };
+  return {warp, fold, bend};
 }
 
 namespace {

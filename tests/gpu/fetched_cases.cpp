@@ -15,6 +15,10 @@ using test::Random;
 constexpr const char* one = "operand r[m,n] : bf16\nstore silu(acc + bias[n]) + r as y : bf16";
 constexpr const char* three =
     "operand r1[m,n] : bf16\noperand r2[m,n] : f16\noperand r3[m,n] : bf16\nstore acc + r1 * r2 + r3 as y : bf16";
+constexpr const char* six =
+    "operand r1[m,n] : bf16\noperand r2[m,n] : f16\noperand r3[m,n] : bf16\noperand r4[m,n] : bf16\n"
+    "operand r5[m,n] : f16\noperand r6[m,n] : bf16\nh = acc + r1 * r2\nstore h : bf16\n"
+    "store h - r3 * r4 + bias[n] + r5 * r6 as y : bf16";
 // Fetched ones among others
 constexpr const char* mixed =
     "operand r1[m,n] : f32\noperand r2[m,n] : bf16\noperand keep[m,n] : bool\noperand r3[m,n] : f16\n"
@@ -84,6 +88,8 @@ std::vector<Case> small_fetched_cases() {
   std::vector<Case> cases{case_of(odd, one, "fetch=1 tile=64x64 load=im2col split=off swap=on"),
                           case_of(edges, one, "fetch=1 tile=128x160 load=halo split=off buffers=3"),
                           case_of(odd, three, "fetch=3 tile=64x32 split=off order=pingpong"),
+                          case_of(odd, six, "fetch=6 tile=64x32 split=off order=pingpong swap=off"),
+                          case_of(edges, six, "fetch=5 tile=128x64 split=off order=cooperative swap=on load=halo"),
                           case_of(edges, mixed, "fetch=2 tile=128x40 split=off order=cooperative"),
                           case_of(edges, two_stores, "fetch=1 tile=128x64 order=pingpong2 load=halo"),
                           case_of(edges, both_sides, "fetch=1 mode=resident tile=128x64 swap=on load=halo"),
@@ -107,6 +113,8 @@ std::vector<Case> fetched_cases(std::uint64_t seed) {
   };
   add(case_of(odd, one, "tile=64x64 load=im2col split=off buffers=1"), 1);
   add(case_of(odd, one, "tile=256x64 load=halo split=off swap=on buffers=2"), 1);
+  for (const char* plan : {"order=pingpong2", "tile=256x64 swap=on", "tile=128x128 order=cooperative"})
+    for (const int fetch : {4, 5, 6}) add(case_of(edges, six, plan), fetch);
   add(case_of(odd, three, "tile=64x64 split=off order=pingpong swap=on"), 2);
   add(case_of(edges, mixed, "tile=64x64 split=off swap=on"), 1);
   add(case_of(edges, one, "split=on"), 1);

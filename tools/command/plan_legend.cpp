@@ -40,6 +40,7 @@ constexpr PlanWord plan_words[] = {
     {"planes", "ordinary stores into a channels-first result"},
     {"im2col_smem", "im2col in shared memory, for images of few channels"},
     {"fetch", "operands [m,n] loaded by TMA x their buffers"},
+    {"memory", "in shared memory: lanes take eight channels of a row from there, not two from registers"},
     {"pooled", "the maxima of 2x2 pixels of the result are stored, too"},
     {"upsampled", "each pixel of the result is stored as 2x2 pixels, too (only: and not as it is)"},
     {"head", "a head's product of the result in the same kernel, by its channels (alone: the result is not stored)"},

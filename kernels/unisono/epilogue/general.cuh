@@ -42,6 +42,8 @@
 // Config::kWide: several tiles across the channels. What they have of their rows meets in the workspace. If only
 // close_row reads it (one level), the last of them concludes the rows. Config::kMeets: all of them read it and exchange
 // it (exchange/row_exchange.cuh).
+//
+// Functions with vector forms: epilogue/vectors.cuh. Elements by way of shared memory: epilogue/general_shared.cuh.
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/epilogue/fold_slice.cuh"
@@ -55,6 +57,7 @@ namespace unisono {
 template <class Config, class Visitor>
 struct General {
   using Tail = Epilogue<Config, Visitor>;
+  using EpilogueTail = Tail;
   using At = typename Tail::At;
   using Row = typename Visitor::Row;
   using Columns = FoldColumns<Config, Visitor>;
@@ -114,7 +117,10 @@ struct General {
       }
     }
     close_groups<0>(at, rows);
-    if constexpr (Visitor::kElements) elements(at, rows, whole);
+    if constexpr (Visitor::kElements && ElementsInShared<Config>::kValue)
+      elements_in_shared(at);
+    else if constexpr (Visitor::kElements)
+      elements(at, rows, whole);
     if constexpr (kValues > 0) {
       const Columns columns{tail};
       columns.add_whole(whole);
@@ -196,8 +202,13 @@ struct General {
   UNISONO_DEVICE void elements_of(const At& at, const Row (&rows)[kRows], int b, int s, ElementRing& ring, int end,
                                   const Shares& shares, Slice<Visitor>& slice, float* whole);
 
-  UNISONO_DEVICE void store_slices(const At& at, int b, int s, int warp, const u32 (&packed)[kEach],
-                                   const u32 (&beside)[kEach]);
+  // The same where lanes have eight channels each: epilogue/general_shared.cuh.
+  UNISONO_DEVICE void elements_in_shared(const At& at);
+  UNISONO_DEVICE void write_sums(float* sums, int b, int s) const;
+
+  // A slice on its way; write(place): to this warp's staging buffers of that number.
+  template <class F>
+  UNISONO_DEVICE void store_slices(const At& at, int b, int s, int warp, const F& write);
 };
 
 }  // namespace unisono

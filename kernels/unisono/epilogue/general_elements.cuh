@@ -1,6 +1,7 @@
 // A general epilogue's last pass: results, effects, and what the tile adds to reductions over rows.
 #pragma once
 #include "unisono/epilogue/general.cuh"
+#include "unisono/epilogue/vectors.cuh"
 
 namespace unisono {
 
@@ -53,10 +54,22 @@ UNISONO_DEVICE void General<Config, Visitor>::elements_of(const At& at, const Ro
                    next = kPairs ? exists : exists && channel + 1 < tail.geometry.channels;
         const Where place = where(at, row_of(r));
         float v[2][larger(1, kValues)];
-        const auto left =
-            Visitor::element(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), place, channel, exists, v[0]);
-        const auto right = Visitor::element(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1), place,
-                                            channel + 1, next, v[1]);
+        typename Visitor::Result left, right;
+        if constexpr (FormsOf<Visitor>::kAny) {
+          const float sums[2] = {as_float(x), as_float(y)};
+          const float* const columns[2] = {one, two};
+          const float* const tensors[2] = {t1, t2};
+          const Row of_pair[2] = {row_at(rows[r], r, n), row_at(rows[r], r, n + 1)};
+          typename Visitor::Result pair_of[2];
+          Visitor::elements(sums, columns, tensors, tail.uniform, of_pair, place, channel,
+                            kPairs ? 0 : u32(place.m) * u32(tail.geometry.channels), exists + next, pair_of, v);
+          left = pair_of[0], right = pair_of[1];
+        } else {
+          left =
+              Visitor::element(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), place, channel, exists, v[0]);
+          right = Visitor::element(as_float(y), two, t2, tail.uniform, row_at(rows[r], r, n + 1), place, channel + 1,
+                                   next, v[1]);
+        }
         if constexpr (kTiled > 0)
           packed[pair] = Visitor::Output::pack(Visitor::tiled(left, 0), Visitor::tiled(right, 0));
         if constexpr (kTiled > 1) beside[pair] = Visitor::Side::pack(Visitor::tiled(left, 1), Visitor::tiled(right, 1));
@@ -78,12 +91,16 @@ UNISONO_DEVICE void General<Config, Visitor>::elements_of(const At& at, const Ro
         }
         ++pair;
       });
-  if constexpr (kTiled > 0) store_slices(at, b, s, tail.thread / 32, packed, beside);
+  if constexpr (kTiled > 0)
+    store_slices(at, b, s, tail.thread / 32, [&](int place) {
+      tail.write_slice(tail.staging(0) + place * Tail::kSliceBytes, Tail::kStaging, packed);
+      if constexpr (kTiled > 1) tail.write_slice(tail.side_staging(0, place), Tail::kSideStaging, beside);
+    });
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void General<Config, Visitor>::store_slices(const At& at, int b, int s, int warp,
-                                                           const u32 (&packed)[kEach], const u32 (&beside)[kEach]) {
+template <class F>
+UNISONO_DEVICE void General<Config, Visitor>::store_slices(const At& at, int b, int s, int warp, const F& write) {
   const int place = (kInOrder ? b * kSlices + s : s * kBlocks + b) % kBuffers;
   if constexpr (Tail::kShared) {
     if (!kFetches && b + s == 0) tail.open_staging();
@@ -94,8 +111,7 @@ UNISONO_DEVICE void General<Config, Visitor>::store_slices(const At& at, int b, 
       tma_store_wait_read<kBuffers - 1>();
   }
   __syncwarp();
-  tail.write_slice(tail.staging(0) + place * Tail::kSliceBytes, Tail::kStaging, packed);
-  if constexpr (kTiled > 1) tail.write_slice(tail.side_staging(0, place), Tail::kSideStaging, beside);
+  write(place);
   tail.template close_slice<kBuffers, kFetches>();
   if constexpr (!Tail::kByTma) {
     tail.store_plain(tail.fixed.output, tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp,

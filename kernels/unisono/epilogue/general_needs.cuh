@@ -6,6 +6,20 @@
 
 namespace unisono {
 
+// Config::kElementsInShared: epilogue/general_shared.cuh.
+template <class Config, class = void>
+struct ElementsInShared {
+  static constexpr bool kValue = false;
+};
+template <bool>
+struct SaidInShared {
+  using Type = void;
+};
+template <class Config>
+struct ElementsInShared<Config, typename SaidInShared<Config::kElementsInShared>::Type> {
+  static constexpr bool kValue = Config::kElementsInShared;
+};
+
 // What only a general epilogue's visitor says: how many results TMA stores, and the shared memory of its reductions.
 template <class Config, class Visitor, bool kGeneral>
 struct GeneralNeeds {
@@ -18,7 +32,10 @@ struct GeneralNeeds<Config, Visitor, true> {
   static constexpr bool kMeets = Config::kMeets;
   static constexpr int kFoldWords = larger(Visitor::kChannelFolds + 2 * Visitor::kMoments, Returns<Visitor>::words());
   static constexpr int kFoldOnly = int(shared_layout::fold_bytes(kFoldWords, Config::kTileN, Visitor::kTileFolds)),
-                       kFoldBytes = kFoldOnly + RowGroups<Config, Visitor>::kBytes;
+                       kElementsAt = kFoldOnly + RowGroups<Config, Visitor>::kBytes,
+                       kFoldBytes =
+                           kElementsAt +
+                           (ElementsInShared<Config>::kValue ? int(shared_layout::element_bytes(Config::kTileN)) : 0);
 };
 
 }  // namespace unisono

@@ -97,6 +97,11 @@ constexpr Bytes fold_bytes(int words, int tile_n, int tile_folds) {
 constexpr int group_line(int places) { return places | 1; }
 constexpr Bytes group_bytes(int places, int rows) { return up_to(Bytes{4} * group_line(places) * rows, 16); }
 
+// Sums of a slice on their way to lanes that take eight channels each (epilogue/general_shared.cuh): of four warps, 16
+// rows each. A line, in floats, is longer by 8, so that the eight rows that lanes write at once are in different banks.
+constexpr int element_line(int channels) { return channels + 8; }
+constexpr Bytes element_bytes(int tile_n) { return Bytes{4} * 16 * element_line(slice_channels(tile_n)) * 4; }
+
 // The second pass: of a consumer group columns (mean, factor, shift, the visitor's) and the statistics of as many
 // channels as the groups of a tile may have, up to 64 channels wide; of a warpgroup four warps' offsets, the centres of
 // the tile that it keeps, and a barrier for each staging buffer.

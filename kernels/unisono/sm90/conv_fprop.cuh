@@ -28,6 +28,7 @@
 #include "unisono/epilogue/fold_results.cuh"
 #include "unisono/epilogue/general_elements.cuh"
 #include "unisono/epilogue/general_rows.cuh"
+#include "unisono/epilogue/general_shared.cuh"
 #include "unisono/epilogue/sm90_epilogue_head.cuh"
 #include "unisono/epilogue/sm90_epilogue_statistics.cuh"
 #include "unisono/epilogue/sm90_epilogue_stores.cuh"

@@ -1,5 +1,6 @@
 // The epilogue of a depthwise convolution, a pixel's vector of channels at a time.
 #pragma once
+#include "unisono/epilogue/vectors.cuh"
 #include "unisono/sm90/depthwise_kernel.cuh"
 
 namespace unisono {
@@ -62,11 +63,18 @@ UNISONO_DEVICE void Depthwise<Config, Visitor>::finish_general(const Where& at, 
   }
   if constexpr (Visitor::kElements) {
     Packed packed, beside;
+    typename Visitor::Result results[FormsOf<Visitor>::kAny ? kVector : 1];
+    if constexpr (FormsOf<Visitor>::kAny)
+      elements_of_row<Visitor>(sum, columns, tensors, uniform, row, at, channel, 0, kVector, results);
+    const auto result = [&](int v) {
+      if constexpr (FormsOf<Visitor>::kAny)
+        return results[v];
+      else
+        return Visitor::element(sum[v], columns[v], tensors[v], uniform, row, at, channel + v, true, none);
+    };
 #pragma unroll
     for (int v = 0; v < kVector; v += 2) {
-      const auto left = Visitor::element(sum[v], columns[v], tensors[v], uniform, row, at, channel + v, true, none);
-      const auto right =
-          Visitor::element(sum[v + 1], columns[v + 1], tensors[v + 1], uniform, row, at, channel + v + 1, true, none);
+      const auto left = result(v), right = result(v + 1);
       if constexpr (Visitor::kTiled > 0)
         packed.word[v / 2] = Visitor::Output::pack(Visitor::tiled(left, 0), Visitor::tiled(right, 0));
       if constexpr (Visitor::kTiled > 1)

@@ -11,6 +11,7 @@
 #include "families/plain/parameters.hpp"
 #include "families/plain/problem.hpp"
 #include "families/plain/space.hpp"
+#include "plan/function_calls.hpp"
 
 namespace unisono::families::plain {
 namespace {
@@ -104,7 +105,7 @@ std::string Plain::reasons(const Plan& plan, const Workload& w) const {
   if (c.mode == Config::Mode::normalises || c.mode == Config::Mode::normalises_rows)
     text += fmt::format("mode: {}: values wait in memory, in f32, while mean and variance are computed from them\n",
                         to_string(c.mode));
-  return text;
+  return text + plan::describe_calls(w.epilogue, 1, "the family computes elements one by one");
 }
 
 }  // namespace

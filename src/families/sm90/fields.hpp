@@ -45,6 +45,10 @@ enum class Raster : std::uint8_t { rows, channels };
 /// of the warps that convert beside them; what the first tiles read; all.
 enum class Ahead : std::uint8_t { balanced, first, all };
 
+/// Where the lanes of a general epilogue have their elements: two neighbouring channels as the matrix instruction left
+/// them in registers, or eight from shared memory.
+enum class Elements : std::uint8_t { registers, shared };
+
 struct FixedFields {
   std::optional<int> tile_m, tile_n, tile_k, cluster_m, cluster_n, stages, stages_a, store_buffers, unit, group, fetch;
   std::optional<Order> order;
@@ -55,6 +59,7 @@ struct FixedFields {
   std::optional<Spill> spill;
   std::optional<Raster> raster;
   std::optional<bool> hints;  ///< L2 eviction priorities
+  std::optional<Elements> elements;
   std::optional<int> swizzle, accumulators, k_groups;
   std::optional<Ahead> ahead;
 };

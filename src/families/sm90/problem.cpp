@@ -9,6 +9,7 @@
 #include "families/sm90/gathering.hpp"
 #include "ir/op_table.hpp"
 #include "ir/products.hpp"
+#include "plan/function_calls.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::sm90 {
@@ -26,8 +27,11 @@ void check_operands(const plan::ConvTask& task, Reasons& reasons) {
   if (!words && (c.dtype_x != c.dtype_w || (c.dtype_x != DType::bf16 && c.dtype_x != DType::f16)))
     reasons.push_back(
         fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16, f16 by f16, or f32 by f32 "
-                    "(rounded to tf32). Cast both to one of these",
-                    to_string(c.dtype_x), to_string(c.dtype_w)));
+                    "(rounded to tf32). Cast both to one of these{}",
+                    to_string(c.dtype_x), to_string(c.dtype_w),
+                    size_of(c.dtype_x) == 2 && size_of(c.dtype_w) == 2
+                        ? ": f32, since neither 16-bit type holds the other's values and tf32 holds both"
+                        : ""));
 }
 
 void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
@@ -175,6 +179,7 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
   p.reduces_rows = epilogue.general && epilogue.general->reduces_rows();
   if (epilogue.general) p.row_levels = static_cast<int>(epilogue.general->levels.size());
+  p.widest_call = plan::widest_call(epilogue);
   if (epilogue.norm) {
     const std::int64_t width = epilogue.norm->group_channels;
     if (width < 1 || conv.k % width != 0)

@@ -44,6 +44,7 @@ struct ConvProblem {
   bool per_pixel = false;                      ///< the normalisation is over the channels of a pixel
   bool batch = false;                          ///< the normalisation is over the pixels of all images
   bool row_waits = false;                      ///< a row's channels are in one tile, or its tiles wait for one another
+  int widest_call = 1;                         ///< the widest form of functions that are called
   int row_levels = 0;                          ///< general: of reductions over the channels of a row
   int row_specials = 0;                        ///< special operations for each element of a row's statistic
   bool reduces_rows = false;                   ///< general: there are reductions over the channels of a row

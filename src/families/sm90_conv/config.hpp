@@ -63,6 +63,7 @@ struct EpilogueFeatures {
   plan::Resampling resampling = {};
   plan::HeadConfig head = {};
   std::optional<int> fetch = {};  ///< operands [m,n] that TMA loads; absent: there are none that it could
+  bool in_shared = false;         ///< general: lanes take their elements from shared memory, eight channels each
   int moments = 0;                ///< channels of an entry of the stored mean and M2; 0: none are stored
 
   bool operator==(const EpilogueFeatures&) const = default;

@@ -21,6 +21,7 @@ std::optional<plan::Refusal> beyond_fetching(const ConvConfig& c, const sm90::Co
   if (!by_tma(c.features.stores))
     return plan::because("results leave by ordinary stores, operands come by ordinary loads");
   if (c.by_parity()) return plan::because("rows of a parity phase are every second pixel of every second image row");
+  if (c.features.in_shared) return plan::because("in shared memory lanes load eight channels of a row at once");
   if (c.mode() == sm90::NormMode::streamed) return plan::because("streamed, the staging buffers hold tiles that wait");
   if (p.second_pass && !p.visitor.short_tensors_before)
     return plan::because(
@@ -42,7 +43,7 @@ int fetchable(const ConvConfig& c, const sm90::ConvProblem& p) {
 void add_fetching(std::vector<ConvConfig>& list, const ConvConfig& base, const sm90::ConvProblem& p,
                   const plan::Device& d, const sm90::FixedFields& fixed) {
   const int most = fetchable(base, p);
-  std::set<int> counts{0, std::min(1, most), most};
+  std::set<int> counts{0, std::min(1, most), std::min(3, most), most};
   if (fixed.fetch) counts = {*fixed.fetch};
   for (const int count : counts) {
     list.push_back(base);

@@ -13,8 +13,9 @@
 
 namespace unisono::families::sm90_conv {
 
-/// The most that one kernel fetches.
-inline constexpr int most_fetched = 3;
+/// The most that one kernel fetches. Each has a tensor map of 128 bytes in the kernel's parameter, and beyond the first
+/// four warps' staging buffers of its own.
+inline constexpr int most_fetched = 8;
 
 /// How many a kernel of this configuration could fetch.
 int fetchable(const ConvConfig& config, const sm90::ConvProblem& problem);

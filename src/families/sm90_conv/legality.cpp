@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "families/sm90/fields.hpp"
+#include "families/sm90_conv/elements.hpp"
 #include "families/sm90_conv/features.hpp"
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
@@ -39,7 +40,8 @@ std::optional<plan::Refusal> check_tile(const ConvConfig& c) {
 /// General: values of a thread's rows, and what a slice adds up to.
 int general_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
   const int rows = c.tile.m / c.schedule.warpgroups() / 32;
-  return 8 + 2 * rows + p.visitor.tile_folds + p.visitor.own_words * slice_channels(c.tile.n) / 4;
+  return 8 + (c.features.in_shared ? shared_element_registers : 2 * rows) + p.visitor.tile_folds +
+         p.visitor.own_words * slice_channels(c.tile.n) / 4;
 }
 
 /// Registers that a consumer's thread needs beside its accumulators so that the assembler spills next to nothing, from
@@ -289,7 +291,7 @@ std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::Conv
   for (const std::optional<plan::Refusal>& refusal :
        {check_tile(c), check_cluster(c, d), check_loads(c, p), refuse_products(c, p), check_conversion(c),
         check_split(c), check_stationary(c, p), check_mode(c, p), refuse_resampling(c, p), refuse_fetch(c, p),
-        refuse_head(c, p)})
+        refuse_in_shared(c, p), refuse_head(c, p)})
     if (refusal) return refusal;
   if (auto refusal = check_registers(c, p)) return refusal;
   return check_memory(c, p, d);

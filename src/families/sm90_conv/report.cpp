@@ -9,6 +9,7 @@
 #include "families/sm90/gathering.hpp"
 #include "families/sm90/problem.hpp"
 #include "families/sm90_conv/conv.hpp"
+#include "families/sm90_conv/elements.hpp"
 #include "families/sm90_conv/fetching.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -117,6 +118,16 @@ std::string_view text_of(sm90::Stores stores) {
   return "";
 }
 
+std::string text_of(const EpilogueFeatures& f) {
+  std::string text;
+  if (f.resampling.any()) text += " " + to_string(f.resampling);
+  if (f.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *f.fetch, f.store_buffers);
+  if (f.in_shared) text += " in shared memory";
+  if (f.head.any()) text += " " + to_string(f.head);
+  if (f.moments > 0) text += fmt::format(" statistics/{}", f.moments);
+  return text;
+}
+
 /// Lines on what is channels first; none where nothing is.
 std::string reason_of_planes(const ConvPlan& plan) {
   const ConvConfig& c = plan.config;
@@ -171,12 +182,7 @@ std::string to_string(const ConvConfig& c) {
     text += c.gathered()->filters ? " gather all" : " gather";
   text += text_of(c.features.stores);
   if (c.window()) text += " im2col_smem";
-  if (c.features.resampling.any()) text += " " + to_string(c.features.resampling);
-  if (c.features.fetch.value_or(0) > 0)
-    text += fmt::format(" fetch {}x{}", *c.features.fetch, c.features.store_buffers);
-  if (c.features.head.any()) text += " " + to_string(c.features.head);
-  if (c.features.moments > 0) text += fmt::format(" statistics/{}", c.features.moments);
-  return text;
+  return text + text_of(c.features);
 }
 
 std::string describe(const ConvPlan& p) {
@@ -219,6 +225,7 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
   if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue, device).value());
       !operands.empty())
     text += fmt::format("operands [m,n]: {}\n", operands);
+  text += describe_functions(c, epilogue);
   return text;
 }
 
@@ -242,6 +249,7 @@ plan::Override override_of(const ConvConfig& c) {
                 {"stationary", on(c.schedule.stationary)},
                 {"mode", std::string(to_string(c.mode()))},
                 {"unit", fmt::format("{}", c.unit())}};
+  if (c.mode() == sm90::NormMode::general) all.fields["epilogue"] = c.features.in_shared ? "shared" : "registers";
   if (c.features.fetch) all.fields["fetch"] = fmt::format("{}", *c.features.fetch);
   if (const StreamedStatistics* s = c.streamed()) {
     if (s->spill) all.fields["spill"] = std::string(to_string(*s->spill));

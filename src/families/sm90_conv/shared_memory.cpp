@@ -17,7 +17,8 @@ shared_layout::Bytes fold_bytes(const ConvConfig& c, const plan::VisitorShape& v
   for (const int width : v.group_widths) places += (c.tile.n + width - 1) / width;
   const shared_layout::Bytes groups =
       places == 0 ? 0 : shared_layout::group_bytes(places, c.tile.m / c.schedule.warpgroups());
-  return shared_layout::fold_bytes(v.own_words, c.tile.n, v.tile_folds) + groups;
+  return shared_layout::fold_bytes(v.own_words, c.tile.n, v.tile_folds) + groups +
+         (c.features.in_shared ? shared_layout::element_bytes(c.tile.n) : 0);
 }
 
 shared_layout::EpilogueLayout epilogue_of(const ConvConfig& c, const plan::VisitorShape& v) {

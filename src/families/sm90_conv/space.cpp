@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "families/sm90_conv/elements.hpp"
 #include "families/sm90_conv/features.hpp"
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
@@ -224,6 +225,7 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
   c.statistics = finished_statistics(c, p, fixed);
   c.features.stores = stores_for(c, p), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);
+  c.features.in_shared = chooses_shared(c, p, fixed);
   c.features.store_buffers = fixed.store_buffers.value_or(buffers(c));
   c.schedule.group = fixed.group.value_or(rows_in_a_group(c, p, d));
   choose_stages(c, p, d, fixed);

@@ -11,6 +11,7 @@
 #include "families/sm90_depthwise/depthwise.hpp"
 #include "families/sm90_depthwise/generate.hpp"
 #include "families/sm90_depthwise/parameters.hpp"
+#include "plan/function_calls.hpp"
 
 namespace unisono::families::sm90_depthwise {
 namespace {
@@ -76,7 +77,8 @@ class Sm90Depthwise final : public Family {
                            : "none: no normalisation, tiles are stored as they are finished") +
            (w.epilogue.tensors_before.empty() && w.epilogue.tensors_after.empty()
                 ? ""
-                : "operands [m,n]: by ordinary loads, ahead of their use\n");
+                : "operands [m,n]: by ordinary loads, ahead of their use\n") +
+           plan::describe_calls(w.epilogue, c.strip.channels, "a thread has so many channels of a pixel");
   }
   plan::Override override_of(const Plan& plan) const override {
     const DepthwiseConfig& c = own(plan).config;

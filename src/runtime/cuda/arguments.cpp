@@ -199,7 +199,13 @@ Binder::Word Binder::pointer(const Field& f) {
   if (given == arguments_.pointers.end())
     throw UserError(fmt::format("{} is not bound; give an address of the GPU's memory in Arguments::pointers", what));
   if (given->second == nullptr) throw UserError(fmt::format("{} was given a null pointer", what));
-  return word(bound(f.name, what, {given->second, DType::boolean, {1}, {}}, 1, Slot::Kind::operand));
+  const std::size_t alignment = s_.pointer_alignments.at(f.name);
+  if (const auto address = reinterpret_cast<std::uintptr_t>(given->second); address % alignment != 0)
+    throw UserError(
+        fmt::format("{} was given the address {:#x}; expected a multiple of {} bytes, as what its type "
+                    "points to",
+                    what, address, alignment));
+  return word(bound(f.name, what, {given->second, DType::boolean, {1}, {}}, alignment, Slot::Kind::operand));
 }
 
 // Whether the kernel is told how far apart the operand's images lie

@@ -29,10 +29,11 @@ struct HeadSignature {
 /// What the arguments are checked against.
 struct Signature {
   Contraction contraction;
-  std::vector<std::string> operands;       ///< names in the graph as it was written
-  std::vector<std::string> pointers;       ///< that its functions have captured
-  std::map<std::string, double> defaults;  ///< values of operands, by name
-  std::vector<Store> stores;               ///< stores of the graph
+  std::vector<std::string> operands;                      ///< names in the graph as it was written
+  std::vector<std::string> pointers;                      ///< that its functions have captured
+  std::map<std::string, std::size_t> pointer_alignments;  ///< in bytes, by the types that they are captured with
+  std::map<std::string, double> defaults;                 ///< values of operands, by name
+  std::vector<Store> stores;                              ///< stores of the graph
   std::vector<Axes> store_axes;
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
   plan::Resampled resampled;                          ///< what is made of the main store

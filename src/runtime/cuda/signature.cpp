@@ -1,7 +1,9 @@
 /// What arguments are checked against, from a kernel and its plan; and what a family is told of those that were.
 
+#include <algorithm>
 #include <utility>
 
+#include "ir/function_forms.hpp"
 #include "plan/head.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/arguments.hpp"
@@ -14,6 +16,11 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
   s.contraction = contraction;
   s.operands = runtime::operand_names(source);
   s.pointers = runtime::pointer_names(source);
+  for (const auto& [name, function] : source.functions)
+    for (const CapturedPointer& p : function->pointers) {
+      std::size_t& alignment = s.pointer_alignments[p.name];
+      alignment = std::max({alignment, std::size_t{1}, ir::alignment_of_pointer(p.type)});
+    }
   for (const Node& x : epilogue.graph.nodes)
     if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
   s.stores = epilogue.graph.stores;

@@ -57,6 +57,7 @@ TEST(TypedOverride, NoKeyIsLeftOut) {
       .spill = PlanOverride::Spill::f16,
       .raster = PlanOverride::Raster::channels,
       .hints = true,
+      .epilogue = PlanOverride::Elements::shared,
       .fetch = 1,
       .swizzle = 128,
       .accumulators = 1,

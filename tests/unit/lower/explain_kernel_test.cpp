@@ -88,7 +88,7 @@ TEST(ExplainKernel, ATypedOverrideThatIsIllegalIsRefusedWithAReason) {
   EXPECT_THAT(refusal({.plan_override = {.depth = 48}}), HasSubstr("user: plan override: depth=48: expected 128, 64"));
   EXPECT_THAT(refusal({.plan_override = {.schedule = static_cast<PlanOverride::Schedule>(7)}}),
               HasSubstr("user: PlanOverride::schedule is 7, which is none of its values"));
-  EXPECT_THAT(refusal({.plan_override = {.fetch = -1}}), HasSubstr("user: plan override: fetch=-1: expected 0 to 3"));
+  EXPECT_THAT(refusal({.plan_override = {.fetch = -1}}), HasSubstr("user: plan override: fetch=-1: expected 0 to 8"));
   EXPECT_THAT(refusal({.plan = "tile=128x64", .plan_override = {.tile = {{128, 64}}}}),
               HasSubstr("user: CompileOptions::plan says tile=128x64 and CompileOptions::plan_override 128x64"));
   EXPECT_THAT(refusal({.plan_override = {.mode = PlanOverride::Mode::resident}}),

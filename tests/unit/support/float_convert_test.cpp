@@ -75,6 +75,28 @@ TEST(FloatConvert, IntegersSaturateAndTruncate) {
   EXPECT_EQ(round_to(0.25, DType::boolean), 1);
 }
 
+// docs/numerics.md, operands of two types: tf32 holds both, neither 16-bit type the other
+TEST(FloatConvert, Tf32HoldsEveryShortValue) {
+  int lost_by_bf16 = 0, lost_by_f16 = 0;
+  for (std::uint32_t bits = 0; bits < 0x10000u; ++bits) {
+    const double half = f16_to_float(static_cast<std::uint16_t>(bits)),
+                 brain = bf16_to_float(static_cast<std::uint16_t>(bits));
+    if (!std::isnan(half)) {
+      ASSERT_EQ(round_to(half, DType::tf32), half) << bits;
+      lost_by_bf16 += round_to(half, DType::bf16) != half;
+    }
+    if (!std::isnan(brain)) {
+      ASSERT_EQ(round_to(brain, DType::tf32), brain) << bits;
+      const bool lost = round_to(brain, DType::f16) != brain,
+                 fits = brain == 0 || (std::abs(brain) >= 0x1p-17 && std::abs(brain) <= 65504);
+      ASSERT_FALSE(lost && fits) << bits;
+      lost_by_f16 += lost;
+    }
+  }
+  EXPECT_GT(lost_by_bf16, 0x8000);
+  EXPECT_GT(lost_by_f16, 0x8000);
+}
+
 TEST(FloatConvert, Fp8IsRefused) { EXPECT_THROW(round_to(1, DType::f8e4m3), Unsupported); }
 
 TEST(DTypeNames, RoundTrip) {

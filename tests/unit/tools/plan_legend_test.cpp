@@ -23,6 +23,7 @@ TEST(PlanLegendTest, FormsOfStoresAreExplained) {
       legend_of("256x64/9+2 pingpong2 swap resident pooled upsampled only statistics/2, 4 tiles");
   for (const char* part : {"pooled", "upsampled", "statistics"})
     EXPECT_THAT(legend, HasSubstr(std::string("\n  ") + part + " ")) << part;
+  EXPECT_THAT(legend_of("128x64/9 pingpong general in shared memory, 4 tiles"), HasSubstr("\n  memory "));
   EXPECT_THAT(legend_of("128x24/9 cooperative head 24 alone, 4 tiles"), HasSubstr("\n  head "));
 }
 

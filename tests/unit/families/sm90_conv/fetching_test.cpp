@@ -18,6 +18,9 @@ using testing::HasSubstr;
 constexpr const char* residual = "operand r[m,n] : bf16\nstore silu(acc + bias[n]) + r as y : bf16";
 constexpr const char* three =
     "operand r1[m,n] : bf16\noperand r2[m,n] : f16\noperand r3[m,n] : bf16\nstore acc + r1 + r2 + r3 as y : bf16";
+constexpr const char* six =
+    "operand r1[m,n] : bf16\noperand r2[m,n] : f16\noperand r3[m,n] : bf16\noperand r4[m,n] : bf16\n"
+    "operand r5[m,n] : f16\nstore acc + r1 * r2 + r3 * r4 - r5 + r6[m,n] as y : bf16";
 constexpr const char* words = "operand r[m,n] : f32\nstore acc + r as y : bf16";
 
 std::vector<Answer> all(const Conv2d& conv, const Epilogue& e, const char* fixed = "") {
@@ -39,6 +42,17 @@ TEST(Fetching, IsAChoiceWhereThereIsWhatToFetch) {
   EXPECT_GT(counts[3], counts[0] / 4);
   for (const char* text : {test::bare, words})
     for (const Answer& c : all(text)) EXPECT_EQ(c.plan.config.features.fetch, std::nullopt);
+}
+
+// Five of six: none is loaded one by one, but the f32 one
+TEST(Fetching, OfMoreThanThree) {
+  std::map<std::optional<int>, int> counts;
+  for (const Answer& c : all(six)) ++counts[c.plan.config.features.fetch];
+  ASSERT_EQ(counts.size(), 4u);
+  for (const int fetched : {0, 1, 3, 5}) EXPECT_GT(counts[fetched], 0) << fetched;
+  const Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
+  EXPECT_THAT(explain(conv, test::epilogue_of(six, conv), Device{}, plan::parse_override("fetch=5")),
+              HasSubstr("operands [m,n]: 5 of 6 by TMA into the staging buffers"));
 }
 
 // What the graph does not declare has the dtype that it is bound with: f32 if nobody says
@@ -133,6 +147,7 @@ TEST(Fetching, Refused) {
   const char *whole = "operand r[m,n] : bf16\nstore softmax(acc + r, over=n) as y : bf16",
              *by_channel = "operand r[m,n] : bf16\nstore max(acc + r, over=m) as top : f32";
   EXPECT_THAT(refusal(conv, residual, "fetch=2"), HasSubstr("fetch: 2 operands; 1 [m,n] of 16 bits"));
+  EXPECT_THAT(refusal(conv, six, "fetch=6"), HasSubstr("fetch: 6 operands; 5 [m,n] of 16 bits"));
   EXPECT_THAT(refusal(conv, words, "fetch=1"), HasSubstr("fetch: 1 operands; 0 [m,n] of 16 bits on one side"));
   EXPECT_THAT(refusal(odd, residual, "fetch=1"), HasSubstr("results leave by ordinary stores"));
   EXPECT_THAT(refusal(*by_phases(twice), residual, "fetch=1"), HasSubstr("rows of a parity phase"));
@@ -141,7 +156,7 @@ TEST(Fetching, Refused) {
   EXPECT_EQ(refusal(conv, whole, "fetch=1"), "no error");  // as a normalisation of rows
   EXPECT_THAT(refusal(conv, by_channel, "fetch=1 tile=128x64 order=pingpong"), HasSubstr("128 rows of a warpgroup"));
   EXPECT_EQ(refusal(conv, by_channel, "fetch=1 tile=64x64"), "no error");
-  EXPECT_THAT(refusal(conv, residual, "fetch=4"), HasSubstr("plan override: fetch=4: expected 0 to 3 operands"));
+  EXPECT_THAT(refusal(conv, residual, "fetch=9"), HasSubstr("plan override: fetch=9: expected 0 to 8 operands"));
   EXPECT_EQ(refusal(conv, normed, "fetch=1 mode=resident"), "no error");
   EXPECT_EQ(refusal(odd, residual, "fetch=0"), "no error");
 }
