@@ -58,6 +58,7 @@ struct EpilogueOfTwo
   static constexpr int kSteps = Default::OutputTileIterator::kIterations, kWidth = Default::kElementsPerAccess;
   static constexpr int kColumns = LoadIterator::ThreadMap::Iterations::kColumn;
   static constexpr int kPieces = LoadIterator::Fragment::kElements / kWidth;  // of a thread's rows, in a step
+  static_assert(kSteps * kPieces * kWidth == Base::AccumulatorTile::kElements, "every accumulator is visited once");
   static constexpr int kApart = int(sizeof(typename Base::SharedStorage) / sizeof(float));
 
   struct SharedStorage {

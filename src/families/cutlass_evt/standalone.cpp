@@ -140,6 +140,7 @@ Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_vie
       what.kernel.library->arch, what.kernel.library->arch.substr(what.kernel.library->arch.find('_') + 1),
       plan.config.convolution && !is_2x(plan.config.arch) ? " -I CUTLASS/tools/util/include" : "",
       tested(plan.config.arch));
+  notes += "#pragma nv_diag_suppress 177  // never referenced: what our headers have for other kernels\n\n";
   return {notes + source, header_text(plan, what, *visitors, name)};
 }
 
