@@ -77,7 +77,7 @@ TEST(EvtRefusal, Contraction) {
   EXPECT_THAT(refused_plan(gated, "tile=128x128", dual),
               HasSubstr("registers: two accumulators of a tile of 128x128 are 256 of a thread"));
   EXPECT_EQ(refused_plan(gated, "tile=256x64", dual), "");
-  EXPECT_THAT(refused(dual, "store silu(acc0) * index(n) as y : bf16"), HasSubstr("node: "));
+  EXPECT_THAT(refused(dual, "store silu(acc0) * acc1 * index(n) as y : bf16"), HasSubstr("node: "));
   const ConvTranspose2d strided{.n = 1,
                                 .h = 16,
                                 .w = 16,
