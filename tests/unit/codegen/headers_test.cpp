@@ -2,7 +2,11 @@
 
 #include <filesystem>
 #include <map>
+#include <span>
+#include <map>
+#include <span>
 
+#include "codegen/inlined.hpp"
 #include "fixture.hpp"
 #include "support/golden.hpp"
 
@@ -14,7 +18,8 @@ TEST(DeviceHeaders, AreTheFilesUnderKernels) {
   const std::filesystem::path folder = UNISONO_KERNELS_DIR;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
     if (entry.is_regular_file()) files[entry.path().lexically_relative(folder).string()] = test::text_of(entry.path());
-  for (const Header& h : device_headers()) embedded[std::string(h.name)] = h.text;
+  for (const std::span<const Header> all : {device_headers(), emitted_headers()})
+    for (const Header& h : all) embedded[std::string(h.name)] = h.text;
   ASSERT_TRUE(files.contains("unisono/sm90/conv_fprop.cuh"));
   for (const auto& [name, text] : files) {
     ASSERT_TRUE(embedded.contains(name)) << name;
