@@ -38,7 +38,7 @@ class Stacks {
   void deallocate(context::stack_context& stack) { kept().push_back(stack); }
 
  private:
-  static constexpr std::size_t stack_bytes = 128 * 1024, most_guarded = 8192, block = 64;
+  static constexpr std::size_t stack_bytes = 128 * 1024, most_guarded = 16384, block = 64;
 
   static context::stack_context guarded() {
     static context::protected_fixedsize_stack maker(stack_bytes);

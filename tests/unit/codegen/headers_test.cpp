@@ -3,8 +3,6 @@
 #include <filesystem>
 #include <map>
 #include <span>
-#include <map>
-#include <span>
 
 #include "codegen/inlined.hpp"
 #include "fixture.hpp"
