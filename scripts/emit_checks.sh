@@ -38,6 +38,8 @@ kernel plain_f32 'store relu(acc + bias[n]) as y : f32' --gemm '300,200->130' --
 kernel plain_group_norm 'store group_norm(acc, groups=4, scale=g[n]) as y : f16' --conv '2,17,19,5->12,3x3,stride=2,layout=nchw,dtype=f16' --plan family=plain
 kernel softmax_rows 'store softmax(acc*0.125) as p : bf16' --gemm '8,256,64->320'
 kernel stem 'store relu(acc + bias[n]) as y : bf16' --conv '2,64,64,3->32,3x3,stride=2,layout=nchw' --plan load=gather
+kernel planes 'store relu(acc + bias[n]) as y : bf16' --conv '4,28,28,64->128,3x3,layout=nchw' --plan load=im2col
+kernel planes_group_norm conv_group_norm --conv '4,32,32,64->128,3x3,layout=nchw' --plan load=im2col
 kernel single_precision 'store acc + bias[n] as y : f32' --gemm '500,300->260,dtype=f32'
 flags=(-DUNISONO_SELF_CHECK -std=c++17 -O2 --expt-relaxed-constexpr -cudart static -gencode=arch=compute_90a,code=sm_90a)
 xargs -P "$jobs" -I{} "$nvcc" "${flags[@]}" "$folder/{}.cu" -o "$folder/check_{}" <"$list"
@@ -48,7 +50,14 @@ if [ -n "$cutlass" ]; then
   done
   kernel cutlass_silu_half silu_half --gemm '3,200,512->768' --plan family=cutlass_evt
   kernel cutlass_mish_residual conv_mish_residual --conv '4,28,28,64->128,1x1' --plan family=cutlass_evt
-  xargs -P "$jobs" -I{} "$nvcc" "${flags[@]}" -DNDEBUG -I "$cutlass" "$folder/{}.cu" -o "$folder/check_{}" <"$list"
+  kernel cutlass_conv conv_mish_residual --conv '4,28,28,64->128,3x3' --plan family=cutlass_evt
+  flags+=(-DNDEBUG -I "$cutlass" -I "$cutlass/../tools/util/include")
+  xargs -P "$jobs" -I{} "$nvcc" "${flags[@]}" "$folder/{}.cu" -o "$folder/check_{}" <"$list"
+  : >"$list"
+  kernel cutlass80_swiglu swiglu --gemm '1000,512->1024' --plan family=cutlass_evt
+  kernel cutlass80_conv conv_mish_residual --conv '4,28,28,64->128,3x3' --plan 'family=cutlass_evt arch=sm80'
+  flags=("${flags[@]/-gencode*/-gencode=arch=compute_80,code=compute_80}")
+  xargs -P "$jobs" -I{} "$nvcc" "${flags[@]}" "$folder/{}.cu" -o "$folder/check_{}" <"$list"
 fi
 rm "$list"
 ls "$folder"/check_*

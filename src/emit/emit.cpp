@@ -47,9 +47,6 @@ std::string self_check(const lower::Lowered& lowered, const Filled& filled, std:
 plan::Expected<families::Standalone> files(const lower::Lowered& lowered, std::string_view name) {
   const families::Launched launched{lowered.problem.task, lowered.problem.epilogue, lowered.kernel};
   if (lowered.kernel.library) return lowered.plan().family->standalone(lowered.plan(), launched, name);
-  if (!lowered.plan().family->workspace_maps(lowered.plan()).empty())
-    return plan::because(
-        "emission: images channels first that the kernel converts in its launch; load=gather reads them as they lie");
   const Filled what = filled(lowered);
   std::string source = codegen::inlined(lowered.kernel.source + "#include \"unisono/emitted/launch.hpp\"\n" +
                                             host_text(lowered, what, name) + "\n#ifdef UNISONO_SELF_CHECK\n" +

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <utility>
 
-#include "codegen/names.hpp"
+#include "codegen/member_names.hpp"
 #include "families/interface/family.hpp"
 #include "runtime/cuda/arguments.hpp"
 #include "tuner/operands.hpp"
@@ -38,25 +37,17 @@ class Filling {
  private:
   cuda::BoundArguments bind();
   void take_arguments(const std::vector<cuda::Slot>& slots, const cuda::Signature& signature);
-  std::string member(const cuda::Slot& slot);
   void take_sites(families::Parameter& parameter);
+  void take_map(const families::Parameter& parameter, const Filled::Place& place);
   void take_workspace(families::ParameterBytes& bytes);
   void take_words(const families::ParameterBytes& bytes);
 
   const lower::Lowered& l_;
   const families::Plan& plan_;
   Filled filled_;
-  std::set<std::string> members_;
+  codegen::MemberNames members_{{"workspace", "workspace_bytes"}};
   std::vector<std::size_t> argument_of_;  // by slot
 };
-
-// An operand and an output may have one name, and any name that is no word of C++
-std::string Filling::member(const cuda::Slot& slot) {
-  std::string name = slot.name;
-  if (codegen::is_word(name) || name == "workspace" || name == "workspace_bytes") name += "_";
-  if (!members_.insert(name).second) members_.insert(name += slot.is_written() ? "_output" : "_operand");
-  return name;
-}
 
 void Filling::take_arguments(const std::vector<cuda::Slot>& slots, const cuda::Signature& signature) {
   argument_of_.resize(slots.size());
@@ -67,7 +58,7 @@ void Filling::take_arguments(const std::vector<cuda::Slot>& slots, const cuda::S
       argument_of_[i] = filled_.arguments.size();
       const bool has_default = s.kind == cuda::Slot::Kind::operand && signature.defaults.contains(s.name);
       filled_.arguments.push_back(
-          {.name = member(s),
+          {.name = members_.add(s.name, s.is_written() ? "_output" : "_operand"),
            .what = s.what,
            .dtype = s.view.dtype,
            .shape = s.view.shape,
@@ -96,20 +87,26 @@ cuda::BoundArguments Filling::bind() {
   return bound;
 }
 
+void Filling::take_map(const families::Parameter& parameter, const Filled::Place& place) {
+  const auto map = std::ranges::find(parameter.maps, place.at, &families::Parameter::Map::offset);
+  if (map == parameter.maps.end()) throw InternalError("a tensor map that nothing describes");
+  filled_.maps.push_back({place, map->shape, map->element});
+}
+
 // What a slot gives, which the parameter then does not hold
 void Filling::take_sites(families::Parameter& parameter) {
   for (const families::Site& site : parameter.sites) {
     const std::size_t argument = argument_of_.at(site.slot);
     const Filled::Place place{argument, site.offset, site.ahead};
     if (site.kind == families::Site::Kind::tensor_map) {
-      const auto map = std::ranges::find(parameter.maps, site.offset, &families::Parameter::Map::offset);
-      if (map == parameter.maps.end()) throw InternalError("a tensor map that nothing describes");
-      filled_.maps.push_back({place, map->shape, map->element});
+      take_map(parameter, place);
       continue;
     }
     (filled_.arguments[argument].is_tensor() ? filled_.addresses : filled_.numbers).push_back(place);
     std::memset(parameter.bytes.bytes.data() + site.offset, 0, sizeof(std::uint64_t));
   }
+  for (const families::Site& site : plan_.family->workspace_maps(plan_))
+    take_map(parameter, {filled_.tensors(), site.offset, site.ahead});
   if (filled_.maps.size() != parameter.maps.size()) throw InternalError("a tensor map of no argument");
 }
 

@@ -77,7 +77,7 @@ std::string texts(const lower::Lowered& lowered, const Filled& filled) {
   if (has_workspace(lowered))
     names.push_back(
         fmt::format("{{\"workspace: null; expected {} bytes of GPU memory\",\n     \"workspace: its address is no "
-                    "multiple of 256 bytes\", \"\"}}",
+                    "multiple of 256 bytes\",\n     \"workspace: the driver takes no tensor map of it\"}}",
                     lowered.plan().workspace_bytes));
   return fmt::format("constexpr const char* texts[][3] = {{\n    {}}};\n", fmt::join(names, ",\n    "));
 }

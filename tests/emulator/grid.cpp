@@ -3,12 +3,14 @@
 #include "emulator/grid.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <boost/context/protected_fixedsize_stack.hpp>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <new>
 #include <stdexcept>
 #include <utility>
 
@@ -23,11 +25,12 @@ namespace context = boost::context;
 
 context::fiber scheduler;  // while a thread runs
 
-// Stacks with a guard page below, kept from launch to launch
+// Stacks, kept from launch to launch. Each of the first has a guard page below. That is two mappings, of which Linux
+// gives a process 65530 (vm.max_map_count): those that a launch of more threads needs lie side by side.
 class Stacks {
  public:
   context::stack_context allocate() {
-    if (kept().empty()) return maker().allocate();
+    if (kept().empty()) return made_++ < most_guarded ? guarded() : unguarded();
     const context::stack_context stack = kept().back();
     kept().pop_back();
     return stack;
@@ -35,14 +38,31 @@ class Stacks {
   void deallocate(context::stack_context& stack) { kept().push_back(stack); }
 
  private:
-  static context::protected_fixedsize_stack& maker() {
-    static context::protected_fixedsize_stack instance(128 * 1024);
-    return instance;
+  static constexpr std::size_t stack_bytes = 128 * 1024, most_guarded = 16384, block = 64;
+
+  static context::stack_context guarded() {
+    static context::protected_fixedsize_stack maker(stack_bytes);
+    return maker.allocate();
+  }
+  static context::stack_context unguarded() {
+    static char* next = nullptr;
+    static std::size_t left = 0;
+    if (left == 0) {
+      void* const memory = ::mmap(nullptr, block * stack_bytes, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      if (memory == MAP_FAILED) throw std::bad_alloc();
+      next = static_cast<char*>(memory), left = block;
+    }
+    context::stack_context stack;
+    next += stack_bytes, --left;
+    stack.size = stack_bytes, stack.sp = next;  // it grows down
+    return stack;
   }
   static std::vector<context::stack_context>& kept() {
     static std::vector<context::stack_context> instance;
     return instance;
   }
+  static inline std::size_t made_ = 0;
 };
 
 context::fiber make_fiber(Thread& thread, const Entry& entry, void** parameters) {

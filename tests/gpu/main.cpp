@@ -93,8 +93,20 @@ std::vector<jit::Request> all_requests() {
   return requests;
 }
 
+// A kernel of CUTLASS's takes a compiler as long as many of ours
 void show_progress(std::size_t done, std::size_t total, const std::string& title) {
-  if (done % 20 == 0 || done == total) std::fprintf(stderr, "%zu of %zu: %s\n", done, total, title.c_str());
+  if (options().evt || done % 20 == 0 || done == total)
+    std::fprintf(stderr, "%zu of %zu: %s\n", done, total, title.c_str());
+}
+
+jit::Jit& precompiler() {
+  if (parsed.jobs == 0) return compiler();
+  static jit::Jit own([] {
+    jit::Settings settings;
+    settings.jobs = parsed.jobs;
+    return settings;
+  }());
+  return own;
 }
 
 // The rest is in the cache by now
@@ -102,7 +114,8 @@ int list_failures(const std::vector<jit::Request>& requests) {
   int failures = 0;
   for (const jit::Request& r : requests) {
     try {
-      compiler().compile(r);
+      const jit::Binary made = precompiler().compile(r);
+      if (options().verbose) std::printf("kernel %s: %s\n", made.key.c_str(), r.title.c_str());
     } catch (const CompileError& error) {
       std::printf("FAILED %s\n%s\n", r.title.c_str(), error.what());
       ++failures;
@@ -133,10 +146,13 @@ int precompile() {
   const auto requests = requests_of_shard();
   std::vector<jit::Binary> binaries;
   try {
-    binaries = compiler().compile(requests, show_progress);
+    binaries = precompiler().compile(requests, show_progress);
   } catch (const CompileError&) {
     return list_failures(requests);
   }
+  if (options().verbose)
+    for (std::size_t i = 0; i < binaries.size(); ++i)
+      std::printf("kernel %s: %s\n", binaries[i].key.c_str(), requests[i].title.c_str());
   std::size_t spills = 0, bytes = 0, injected = 0;
   for (std::size_t i = 0; i < binaries.size(); ++i) {
     const jit::Resources& r = binaries[i].resources;
@@ -220,6 +236,8 @@ int act(int argc, char** argv) {
          "--arch", parsed.arch,
          "Of --evt the graphs of one architecture; of sm100a and sm120 --precompile compiles 40, and nothing runs")
       ->check(CLI::IsMember({"sm90a", "sm80", "sm100a", "sm120"}));
+  app.add_option("--jobs", parsed.jobs, "Of --precompile: so many compilations at once; 0: one a core")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--shard", parsed.shard, "I/N: of --precompile every N-th kernel, from the I-th on (0 to N - 1)")
       ->check(CLI::Validator([](const std::string& text) { return shard_of(text) ? "" : "expected I/N, such as 0/16"; },
                              "I/N"));
@@ -227,7 +245,8 @@ int act(int argc, char** argv) {
   app.add_option("--broad-first", parsed.broad_first, "Of --broad the cases from this number on");
   app.add_option("--seconds", parsed.seconds, "--broad and --endurance end after so many");
   app.add_flag("--small", parsed.small, "Of --broad no problem that is too large for the emulated GPU");
-  app.add_flag("--verbose", parsed.verbose, "Of --broad: print each problem before it runs");
+  app.add_flag("--verbose", parsed.verbose,
+               "Of --broad: print each problem before it runs; of --precompile: each kernel's place in the cache");
   CLI11_PARSE(app, argc, argv);
   if (parsed.plan && parsed.evt) return list_evt();
   if (parsed.plan) return all_requests().size() > 100 ? 0 : 1;

@@ -22,6 +22,7 @@ struct Options {
   int broad_first = 0;         ///< --broad-first N: without those before
   bool evt = false;            ///< --evt: graphs by CUTLASS's visitors, instead of the tests
   std::string arch = {};       ///< --arch NAME: of --evt the graphs of one architecture; absent: those that run
+  int jobs = 0;                ///< --jobs N: of --precompile so many compilations at once; 0: one a core
   std::string shard = {};      ///< --shard I/N: of --precompile every N-th kernel, from the I-th on (0 to N - 1)
   int seconds = 0;             ///< --seconds N: --broad and --endurance end after that; 0: when they are done
   bool small = false;          ///< --small: of the random problems none that is too large for the emulated GPU

@@ -6,9 +6,10 @@ cmake=$1 build=$2 source=$3 work=$4 cxx=$5 nvcc=$6
 rm -rf "$work" && mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
 cp -r "$source/kernels" "$work/source"
+mkdir "$work/source/two words" && cp "$source/kernels/dense.txt" "$work/source/two words/"
 "$cmake" --install "$build" --prefix "$work/prefix" >/dev/null
 configure() {
-  "$cmake" -G Ninja -S "$work/source" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
+  "$cmake" -G Ninja -S "$work/source" -B "$work/a build" -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_COMPILER="$cxx" \
     -DUNISONO_KERNELS_NVCC="$nvcc" "$@"
 }
 
@@ -18,16 +19,16 @@ for folder in "${XDG_CACHE_HOME:-$HOME/.cache}"/unisono/deps/venv-cutlass/lib/py
   [ -n "$cutlass" ] || [ ! -f "$folder/source/include/cutlass/version.h" ] || cutlass=$folder
 done
 configure -DCUTLASS="$cutlass" >/dev/null
-"$cmake" --build "$work/build"
-env -u LD_LIBRARY_PATH "$work/build/consumer" | tee "$work/said"
+"$cmake" --build "$work/a build"
+env -u LD_LIBRARY_PATH "$work/a build/consumer" | tee "$work/said"
 grep -q "^block: " "$work/said"
 [ -z "$cutlass" ] || grep -q "^tree: \|^single: -" "$work/said"
-if ldd "$work/build/consumer" | grep unisono; then echo "the program needs Unisono"; exit 1; fi
+if ldd "$work/a build/consumer" | grep unisono; then echo "the program needs Unisono"; exit 1; fi
 
 # Nothing to do, then one kernel anew
-"$cmake" --build "$work/build" | grep -q "no work to do"
+"$cmake" --build "$work/a build" | grep -q "no work to do"
 sed -i 's/silu/relu/' "$work/source/block.txt"
-"$cmake" --build "$work/build" | tee "$work/log"
+"$cmake" --build "$work/a build" | tee "$work/log"
 grep -q "Compiling the kernel block" "$work/log"
 if grep "the kernel dense" "$work/log"; then echo "a text that did not change was read again"; exit 1; fi
 
@@ -41,4 +42,6 @@ refused() {
 refused "is no nvcc of CUDA 12.3 or later" -DUNISONO_KERNELS_NVCC=/bin/true -DCUTLASS=
 refused "kernels are compiled by nvcc of CUDA 12.3 or later, and none was found" -DUNISONO_KERNELS_NVCC=UNISONO_KERNELS_NVCC-NOTFOUND \
   -DCMAKE_IGNORE_PATH="$(dirname "$nvcc");$(dirname "$(realpath "$nvcc")");/usr/local/cuda/bin;/usr/local/bin;/usr/bin;/bin" -DCUTLASS=
-refused "needs the headers of CUTLASS 4" -DUNISONO_KERNELS_NVCC="$nvcc" -DCMAKE_IGNORE_PATH= -DCUTLASS=/nowhere
+refused "the target has a kernel NAME other already" -DUNISONO_KERNELS_NVCC="$nvcc" -DCMAKE_IGNORE_PATH= -DCUTLASS= -DTWICE=ON
+refused "must be a library or program that is compiled here" -DUNISONO_KERNELS_NVCC="$nvcc" -DCUTLASS= -DTWICE=OFF -DALIAS=ON
+refused "needs the headers of CUTLASS 4" -DUNISONO_KERNELS_NVCC="$nvcc" -DCMAKE_IGNORE_PATH= -DCUTLASS=/nowhere -DALIAS=OFF

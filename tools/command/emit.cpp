@@ -1,6 +1,8 @@
 // `unisono emit`: a kernel as source that somebody else's build compiles.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -38,12 +40,28 @@ void check_absent(const std::filesystem::path& file) {
         "{} exists, and is no file that emit wrote; remove it, or choose another --name or --out", file.string()));
 }
 
+// NAME.h is found ahead of the header that it is named as, where its folder is one of the compiler's
+constexpr std::array headers{
+    "alloca",         "assert",   "complex",   "ctype",   "cuda",    "cuda_bf16", "cuda_fp16", "cuda_runtime",
+    "dirent",         "dlfcn",    "elf",       "endian",  "errno",   "fcntl",     "features",  "fenv",
+    "float",          "inttypes", "iso646",    "limits",  "link",    "locale",    "malloc",    "math",
+    "math_constants", "memory",   "poll",      "pthread", "sched",   "semaphore", "setjmp",    "signal",
+    "stdalign",       "stdarg",   "stdatomic", "stdbool", "stddef",  "stdint",    "stdio",     "stdlib",
+    "stdnoreturn",    "string",   "strings",   "tgmath",  "threads", "time",      "uchar",     "unistd",
+    "values",         "wchar",    "wctype"};
+
+void check_name(const std::string& name) {
+  ir::check_identifier(name, "the name of a kernel (--name)");
+  if (codegen::is_word(name)) throw UserError("the name of a kernel (--name) is a word of C++: " + name);
+  if (std::ranges::find(headers, name) != headers.end())
+    throw UserError(
+        fmt::format("the name of a kernel (--name): {0}.h would hide a header that compilers include, <{0}.h>", name));
+}
+
 }  // namespace
 
 int emit(const EmitOptions& options) {
-  ir::check_identifier(options.name, "the name of a kernel (--name)");
-  if (codegen::is_word(options.name))
-    throw UserError("the name of a kernel (--name) is a word of C++: " + options.name);
+  check_name(options.name);
   std::vector<families::Standalone> kernels;
   const KernelVisitor visitor{
       .network =

@@ -58,9 +58,11 @@ struct ConvWithVisitors {
     typename Epilogue::SharedStorage epilogue;
   };
 
-  // Strides of images are 31 bits
+  // Offsets into the images, their borders included, are computed in 31 bits
   static cutlass::Status can_implement(const Problem& problem, std::int64_t pitch_a) {
-    if (pitch_a * problem.W * problem.H >= (std::int64_t(1) << 31)) return cutlass::Status::kErrorInvalidProblem;
+    const std::int64_t lines = std::int64_t(problem.N) * problem.H + problem.pad_h;
+    if (lines * (std::int64_t(problem.W) + problem.pad_w) >= (std::int64_t(1) << 31) / pitch_a)
+      return cutlass::Status::kErrorInvalidProblem;
     if (Mma::IteratorA::can_implement(problem) != cutlass::Status::kSuccess)
       return cutlass::Status::kErrorInvalidProblem;
     return Mma::IteratorB::can_implement(problem);

@@ -28,4 +28,9 @@ struct CutlassEvtWindow {
   int unused;
 };
 
+// What a dual product's parameter has besides, there: the second B, which lies as the first does.
+struct CutlassEvtSecond {
+  const void* b;
+};
+
 }  // namespace unisono

@@ -28,6 +28,12 @@ constexpr std::array shapes_3x{
     Shape{64, 64, 1, 1, Schedule::pingpong},      Shape{64, 128, 2, 1, Schedule::pingpong},
 };
 
+// Two accumulators leave no registers for larger tiles
+constexpr std::array shapes_dual{
+    Shape{128, 64, 1, 1, Schedule::cooperative}, Shape{64, 128, 1, 1, Schedule::cooperative},
+    Shape{256, 64, 1, 1, Schedule::cooperative}, Shape{64, 256, 1, 1, Schedule::cooperative},
+    Shape{64, 64, 1, 1, Schedule::cooperative},
+};
 constexpr std::array shapes_2x{
     Shape{128, 128, 1, 1, Schedule::cooperative}, Shape{128, 256, 1, 1, Schedule::cooperative},
     Shape{256, 128, 1, 1, Schedule::cooperative}, Shape{128, 64, 1, 1, Schedule::cooperative},
@@ -55,7 +61,7 @@ const std::string* value_of(const Override& fixed, std::string_view name) {
 
 Arch arch_of(const Workload& w, const Override& fixed) {
   const std::string* named = value_of(fixed, "arch");
-  if (named == nullptr) return usual_arch(w.device);
+  if (named == nullptr) return w.task.products == 2 && !is_2x(usual_arch(w.device)) ? Arch::sm80 : usual_arch(w.device);
   for (const Arch arch : {Arch::sm80, Arch::sm90a, Arch::sm100a})
     if (*named == to_string(arch)) return arch;
   return Arch::sm120;
@@ -98,7 +104,7 @@ double predict_us(const Config& c, const Workload& w) {
   const double tiles =
       static_cast<double>(divided_up(e.rows_per_image(), c.tile_m) * divided_up(e.cols, c.tile_n) * e.images);
   const double waves = std::ceil(tiles / w.device.sms);
-  const double flop = 2.0 * c.tile_m * c.tile_n * static_cast<double>(depth(w.task.contraction()));
+  const double flop = 2.0 * c.products * c.tile_m * c.tile_n * static_cast<double>(depth(w.task.contraction()));
   const double efficiency = (is_2x(c.arch) && w.device.major >= 9 ? 0.45 : 0.75) *
                             std::min(1.0, c.tile_m * c.tile_n / (128.0 * 128.0) * 0.75 + 0.25);
   const double compute = waves * flop / (w.device.tensor_tflops / w.device.sms * 1e6 * efficiency);
@@ -138,6 +144,7 @@ Config config_of(const Shape& s, Arch arch, const Workload& w) {
   return {.arch = arch,
           .convolution = !is_product(w.task),
           .transposed = w.task.transposed.has_value(),
+          .products = w.task.products,
           .a = in_memory(w.task.conv.dtype_x),
           .b = in_memory(w.task.conv.dtype_w),
           .columns_a = w.task.columns_a,
@@ -172,7 +179,9 @@ std::vector<Candidate> candidates(const Family& family, const Workload& w, const
     seen.push_back(c);
     all.push_back(candidate(family, c, w));
   };
-  if (is_2x(arch))
+  if (is_2x(arch) && w.task.products == 2)
+    std::ranges::for_each(shapes_dual, add);
+  else if (is_2x(arch))
     std::ranges::for_each(shapes_2x, add);
   else if (arch == Arch::sm100a)
     std::ranges::for_each(shapes_sm100, add);

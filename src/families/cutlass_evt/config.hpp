@@ -19,6 +19,7 @@ struct Config {
   Arch arch = Arch::sm90a;
   bool convolution = false;                   ///< NHWC images, KRSC filters; else a product
   bool transposed = false;                    ///< such a convolution's transpose: CUTLASS's dgrad
+  int products = 1;                           ///< 2: of one A and two B, with an accumulator each
   DType a = DType::bf16, b = DType::bf16;     ///< in memory: bf16, f16, or tf32 for f32
   bool columns_a = false, columns_b = false;  ///< A is (k, m); B is (k, n)
   int tile_m = 128, tile_n = 128, tile_k = 64;

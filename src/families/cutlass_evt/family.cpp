@@ -22,11 +22,15 @@ namespace {
 
 const EvtPlan& own(const Plan& plan) { return static_cast<const EvtPlan&>(plan); }
 
+static_assert(sizeof(CutlassEvtSecond) < sizeof(CutlassEvtWindow));
 constexpr std::size_t most_fields = (sizeof(ParameterBytes) - sizeof(CutlassEvtParams) - sizeof(CutlassEvtWindow)) / 8;
 
 /// Where the visitors' fields begin.
 std::size_t fields_at(const Plan& plan) {
-  return sizeof(CutlassEvtParams) + (own(plan).config.convolution ? sizeof(CutlassEvtWindow) : 0);
+  const Config& c = own(plan).config;
+  return sizeof(CutlassEvtParams) + (c.convolution     ? sizeof(CutlassEvtWindow)
+                                     : c.products == 2 ? sizeof(CutlassEvtSecond)
+                                                       : 0);
 }
 
 CutlassEvtWindow window_of(const Conv2d& c, const Extents& e) {
@@ -112,6 +116,8 @@ void CutlassEvt::fill(Parameter& to, const Plan& plan, const Launched& what, con
   p.step_b = at.step_b != 0 ? at.step_b : p.n * p.k;
   to.put_address(offsetof(CutlassEvtParams, a), at.activation);
   to.put_address(offsetof(CutlassEvtParams, b), at.filter);
+  if (own(plan).config.products == 2)
+    to.put_address(sizeof(CutlassEvtParams) + offsetof(CutlassEvtSecond, b), at.filter1);
   to.put_address(offsetof(CutlassEvtParams, d), at.output);
   to.put_address(offsetof(CutlassEvtParams, side), at.side);
   to.put_fields(fields_at(plan), at.fields);

@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* entry = "unisono_evt";
 
-std::string parameter(const Visitors& v, bool convolution) {
+std::string parameter(const Visitors& v, const Config& c) {
   return fmt::format(
       "// The problem, and what the visitors read\n"
       "struct Parameter {{\n"
@@ -35,7 +35,10 @@ std::string parameter(const Visitors& v, bool convolution) {
       "    std::memcpy(&value, &p.fields[field], sizeof value);\n"
       "    return value;\n"
       "}}\n\n",
-      convolution ? "    CutlassEvtWindow window;\n" : "", std::max<std::size_t>(1, v.fields.size()));
+      c.convolution     ? "    CutlassEvtWindow window;\n"
+      : c.products == 2 ? "    CutlassEvtSecond second;\n"
+                        : "",
+      std::max<std::size_t>(1, v.fields.size()));
 }
 
 constexpr const char* exported = R"~(}  // namespace unisono::evt
@@ -63,14 +66,17 @@ codegen::Kernel generate(const plan::Epilogue& e, const Config& c, const codegen
   const Visitors& v = *found;
   const KernelText parts = is_2x(c.arch) ? sm80_kernel(c, v, tree_of(v)) : sm90_kernel(c, v, tree_of(v));
   std::string text = fmt::format("// A {} and its epilogue by CUTLASS's visitors:\n{}",
-                                 c.convolution ? "convolution" : "matrix product", codegen::commented(print(e.graph)));
+                                 c.convolution     ? "convolution"
+                                 : c.products == 2 ? "dual matrix product"
+                                                   : "matrix product",
+                                 codegen::commented(print(e.graph)));
   if (const auto name = is_2x(c.arch) ? std::nullopt : builtin_fusion(v))
     text += fmt::format("// The same as {}.\n", *name);
   text += parts.includes + codegen::functions_text(e);
   text +=
       "namespace unisono::evt {\n\nusing namespace cute;\nnamespace fusion = cutlass::epilogue::fusion;\n"
       "namespace thread = cutlass::epilogue::thread;\n\n";
-  text += parts.types + parameter(v, c.convolution) + parts.host + exported;
+  text += parts.types + parameter(v, c) + parts.host + exported;
   return {.source = std::move(text),
           .entry = entry,
           .fields = v.fields,

@@ -42,7 +42,7 @@ std::size_t epilogue_bytes_3x(const Config& c, const Visitors& v) {
 // every thread has summed up
 std::size_t epilogue_bytes_2x(const Config& c, const Visitors& v) {
   const Warps w = warps_of(c);
-  auto bytes = static_cast<std::size_t>(8 * w.down * (c.tile_n + 8) * 4);
+  auto bytes = static_cast<std::size_t>(8 * w.down * (c.tile_n + 8) * 4 * c.products);
   // Sixteen threads read 256 bytes of a row of D
   const int vector = static_cast<int>(16 / size_of(v.element_d));
   const int partial = w.threads() * std::max(vector, c.tile_n / 16);
@@ -126,6 +126,13 @@ std::optional<Refusal> refuse_transposed(const Config& c) {
                                            to_string(c.arch)));
 }
 
+std::optional<Refusal> refuse_dual(const Config& c) {
+  if (c.products == 1 || is_2x(c.arch)) return {};
+  return broken("dual product", fmt::format("contraction: a dual product; this family has a kernel for it on arch=sm80 "
+                                            "and sm120, not on arch={}",
+                                            to_string(c.arch)));
+}
+
 std::optional<Refusal> refuse_schedule(const Config& c) {
   const bool alone = c.convolution || c.arch == Arch::sm100a;
   if (alone != (c.schedule == Schedule::warp_specialized))
@@ -198,8 +205,14 @@ std::optional<Refusal> refuse_window_2x(const Config& c, const Conv2d& conv) {
     return broken("window",
                   fmt::format("layout: a filter of {}x{} taps; CUTLASS 2.x takes up to 32x32", conv.r, conv.s));
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  if (conv.n * conv.h * conv.w * conv.c > most || conv.k * conv.r * conv.s * conv.c > most)
-    return broken("size", fmt::format("size: an operand has more than {} elements", most));
+  support::Narrowing narrowing;
+  const auto take = [&](std::int64_t rows, std::int64_t columns) {
+    narrowing.as<std::int32_t>(support::Checked("elements of an operand", rows) * columns * conv.c);
+  };
+  take(conv.n * conv.h + std::max(conv.pad.top, conv.pad.bottom), conv.w + std::max(conv.pad.left, conv.pad.right));
+  take(conv.k, conv.r * conv.s);
+  if (narrowing.beyond())
+    return broken("size", fmt::format("size: an operand, with the image's border, has more than {} elements", most));
   return {};
 }
 
@@ -212,6 +225,12 @@ std::optional<Refusal> refuse_2x(const Config& c, const Workload& w) {
   if (c.tile_m * c.tile_n > 256 * 128)
     return broken("registers",
                   fmt::format("registers: a tile of {}x{}; at most 256x128 or 128x256", c.tile_m, c.tile_n));
+  const int threads = warps_of(c).threads(), per_thread = c.products * c.tile_m * c.tile_n / threads;
+  if (per_thread > 128)
+    return broken("registers",
+                  fmt::format("registers: two accumulators of a tile of {}x{} are {} of a thread; at most 128: 64x64, "
+                              "128x64, 64x128, 256x64 or 64x256",
+                              c.tile_m, c.tile_n, per_thread));
   const auto depth_bytes = static_cast<std::size_t>(c.tile_k) * size_of(c.a);
   if (c.tile_k > 64 || depth_bytes > 128)
     return broken("depth",
@@ -227,6 +246,7 @@ std::optional<Refusal> refuse_2x(const Config& c, const Workload& w) {
 
 std::optional<Refusal> refuse(const Config& c, const Visitors& v, const Workload& w) {
   if (auto refusal = refuse_transposed(c)) return refusal;
+  if (auto refusal = refuse_dual(c)) return refusal;
   if (auto refusal = is_2x(c.arch) ? refuse_2x(c, w) : refuse_3x(c, w)) return refusal;
   return refuse_shared(c, v, w);
 }

@@ -32,7 +32,6 @@ bool is_convolution(const plan::ConvTask& t) {
 }
 
 std::optional<std::string> foreign_contraction(const plan::ConvTask& t) {
-  if (t.products != 1) return "contraction: a dual product; multiply twice";
   if (t.transposed && t.transposed->stride != Pair(1))
     return "contraction: a transposed convolution with a stride; CUTLASS's dgrad accepts one and computes something "
            "else";
@@ -131,7 +130,7 @@ std::optional<Refusal> refuse_fields(Arch arch, const Override& fixed) {
 std::vector<std::string> refuse(const Workload& w) {
   Reasons reasons;
   check_factors(w.task, reasons);
-  const auto visitors = visitors_of(w.epilogue, {}, {.atomic = true});
+  const auto visitors = visitors_of(w.epilogue, {}, {.is_2x = w.task.products == 2, .atomic = true});
   if (!visitors) {
     const auto& why = visitors.refusal().reasons;
     reasons.insert(reasons.end(), why.begin(), why.end());

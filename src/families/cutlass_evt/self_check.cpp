@@ -36,6 +36,7 @@ std::string loaded(const Visitor& v, const char* at) {
 std::string value_text(const Visitor& v) {
   switch (v.kind) {
     case VisitorKind::accumulator: return "float(sum)";
+    case VisitorKind::accumulator1: return "float(sum1)";
     case VisitorKind::source:
     case VisitorKind::aux_load: return loaded(v, "i");
     case VisitorKind::row: return loaded(v, v.per_batch ? "l * n + column" : "column");
@@ -89,12 +90,15 @@ constexpr const char* convolution_sum =
 // The sum that one element takes
 std::string sum_text(const Config& c) {
   if (c.convolution) return fmt::format(convolution_sum, c.transposed ? of_transpose : of_convolution);
-  return fmt::format(
-      "    for (long long d = 0; d < k; ++d)\n"
-      "        sum += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"
-      "               double(float(static_cast<const ElementB*>(p.to.b)[l * p.to.step_b + {}]));\n",
-      c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d",
-      c.columns_b ? "d * p.to.pitch_b + column" : "column * p.to.pitch_b + d");
+  const auto of = [&](const char* sum, const char* b) {
+    return fmt::format(
+        "    for (long long d = 0; d < k; ++d)\n"
+        "        {} += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"
+        "               double(float(static_cast<const ElementB*>({})[l * p.to.step_b + {}]));\n",
+        sum, c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d", b,
+        c.columns_b ? "d * p.to.pitch_b + column" : "column * p.to.pitch_b + d");
+  };
+  return of("sum", "p.to.b") + (c.products == 2 ? "    double sum1 = 0;\n" + of("sum1", "p.second.b") : "");
 }
 
 std::string kernel_text(const Visitors& v, const Config& c) {
@@ -186,6 +190,7 @@ std::string problem_text(const Config& c, const plan::ConvTask& task, std::size_
       "    const long long elements = p.to.batch * p.to.m * p.to.n;\n"
       "    p.to.a = filled<ElementA>({}), p.to.b = filled<ElementB>({});\n",
       m, n, k, batch, c.columns_a ? m : k, c.columns_b ? n : k, n, m * k, n * k, workspace, elements_a, elements_b);
+  if (c.products == 2) text += fmt::format("    p.second.b = filled<ElementB>({});\n", elements_b);
   if (c.convolution)
     text += fmt::format("    p.window = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0}};\n", conv.n,
                         conv.h, conv.w, e.height, e.width, conv.r, conv.s, conv.stride.h, conv.stride.w, conv.pad.top,

@@ -13,11 +13,13 @@ std::string includes(const Config& c) {
   std::string text =
       "#include <cutlass/cutlass.h>\n"
       "#include <cutlass/device_kernel.h>\n";
-  text += c.convolution ? "#include <cutlass/conv/kernel/default_conv2d_fprop.h>\n"
-                          "#include <cutlass/epilogue/threadblock/epilogue_with_visitor_callbacks.h>\n"
-                        : "#include <cutlass/gemm/kernel/default_gemm_universal_with_visitor.h>\n";
+  text += c.convolution     ? "#include <cutlass/conv/kernel/default_conv2d_fprop.h>\n"
+                              "#include <cutlass/epilogue/threadblock/epilogue_with_visitor_callbacks.h>\n"
+          : c.products == 2 ? "#include <cutlass/gemm/kernel/default_gemm_universal.h>\n"
+                            : "#include <cutlass/gemm/kernel/default_gemm_universal_with_visitor.h>\n";
   text += "#include <cutlass/epilogue/threadblock/fusion/visitors.hpp>\n\n";
   if (c.convolution) text += "#include \"unisono/cutlass/sm80_conv.cuh\"\n";
+  if (c.products == 2) text += "#include \"unisono/cutlass/sm80_dual.cuh\"\n";
   return text +
          "#include \"unisono/cutlass/sm80_visitors.cuh\"\n"
          "#include \"unisono/epilogue/math.cuh\"\n"
@@ -44,6 +46,22 @@ std::string product(const Config& c) {
       "    cutlass::arch::OpMultiplyAdd, 1>::GemmKernel;\n\n",
       c.columns_a ? "ColumnMajor" : "RowMajor", alignment_of(c.a), c.columns_b ? "RowMajor" : "ColumnMajor",
       alignment_of(c.b), gemm_shape(16, 8, c.a == DType::tf32 ? 8 : 16), c.swizzle, c.stages);
+}
+
+std::string dual_product(const Config& c) {
+  return fmt::format(
+      "using Swizzle = cutlass::gemm::threadblock::GemmIdentityThreadblockSwizzle<{}>;\n"
+      "using Default = typename cutlass::gemm::kernel::DefaultGemmUniversal<\n"
+      "    ElementA, cutlass::layout::{}, cutlass::ComplexTransform::kNone, {},\n"
+      "    ElementB, cutlass::layout::{}, cutlass::ComplexTransform::kNone, {},\n"
+      "    ElementD, cutlass::layout::RowMajor, float, cutlass::arch::OpClassTensorOp, cutlass::arch::Sm80,\n"
+      "    TileShape, WarpShape, {},\n"
+      "    cutlass::epilogue::thread::LinearCombination<ElementD, kAlignmentD, float, float>, Swizzle, {},\n"
+      "    cutlass::arch::OpMultiplyAdd>::GemmKernel;\n"
+      "using Epilogue = EpilogueOfTwo<typename Default::Epilogue, Visitors>;\n"
+      "using Kernel = DualWithVisitors<typename Default::Mma, Epilogue, Swizzle>;\n\n",
+      c.swizzle, c.columns_a ? "ColumnMajor" : "RowMajor", alignment_of(c.a), c.columns_b ? "RowMajor" : "ColumnMajor",
+      alignment_of(c.b), gemm_shape(16, 8, c.a == DType::tf32 ? 8 : 16), c.stages);
 }
 
 std::string convolution(const Config& c) {
@@ -76,9 +94,10 @@ std::string types(const Config& c, const Visitors& v, const Tree& tree) {
       gemm_shape(c.tile_m, c.tile_n, c.tile_k), gemm_shape(c.tile_m / w.down, c.tile_n / w.across, c.tile_k),
       factor_name(c.a), factor_name(c.b), element_name(v.element_d), alignment_of(v.element_d));
   text += functor_definitions(v);
-  text += fmt::format("using Visitors = threadblock::Sm80EVT<\n    {},\n    {}>;\n\n",
-                      sm80_dialect().type_of(store_of(v)), tree_type(sm80_dialect(), v, tree, "    "));
-  return text + (c.convolution ? convolution(c) : product(c));
+  text +=
+      fmt::format("using Visitors = threadblock::Sm80EVT<\n    {},\n    {}>;\n\n",
+                  sm80_dialect(v.is_dual).type_of(store_of(v)), tree_type(sm80_dialect(v.is_dual), v, tree, "    "));
+  return text + (c.convolution ? convolution(c) : c.products == 2 ? dual_product(c) : product(c));
 }
 
 // Elements of a reduction's result
@@ -112,8 +131,9 @@ std::string alignment_checks(const Visitors& v) {
 }
 
 std::string visitors_text(const Visitors& v, const Tree& tree) {
+  const Dialect& dialect = sm80_dialect(v.is_dual);
   return fmt::format("    typename Visitors::Arguments visitors{{\n        {},\n        {},  // AuxStore D\n    }};\n",
-                     tree_arguments(sm80_dialect(), v, tree, "        "), sm80_dialect().initialisers(store_of(v)));
+                     tree_arguments(dialect, v, tree, "        "), dialect.initialisers(store_of(v)));
 }
 
 std::string run_product(const Visitors& v, const Tree& tree) {
@@ -130,6 +150,22 @@ std::string run_product(const Visitors& v, const Tree& tree) {
          alignment_checks(v) + beginnings(v) +
          "    const typename Kernel::Params params(all, int(p.to.sms), 1);\n"
          "    return launched<Kernel>(params, params.get_grid_dims(), stream);\n"
+         "}\n\n";
+}
+
+std::string run_dual(const Visitors& v, const Tree& tree) {
+  return "int run(const Parameter& p, cudaStream_t stream) {\n"
+         "    const std::int64_t m = p.to.m, n = p.to.n;\n" +
+         visitors_text(v, tree) +
+         "    const typename Kernel::Operand left{p.to.a, p.to.pitch_a, p.to.step_a};\n"
+         "    const typename Kernel::Operand right{p.to.b, p.to.pitch_b, p.to.step_b};\n"
+         "    const cutlass::Status status = Kernel::can_implement(left, right, p.second.b);\n"
+         "    if (status != cutlass::Status::kSuccess) return int(status);\n" +
+         alignment_checks(v) + beginnings(v) +
+         "    const typename Kernel::Params params({int(m), int(n), int(p.to.k)}, int(p.to.batch), left, right, "
+         "p.second.b,\n"
+         "                                         visitors);\n"
+         "    return launched<Kernel>(params, params.grid(), stream);\n"
          "}\n\n";
 }
 
@@ -154,7 +190,9 @@ std::string run_convolution(const Visitors& v, const Tree& tree) {
 KernelText sm80_kernel(const Config& c, const Visitors& v, const Tree& tree) {
   return {.includes = includes(c),
           .types = types(c, v, tree),
-          .host = c.convolution ? run_convolution(v, tree) : run_product(v, tree)};
+          .host = c.convolution     ? run_convolution(v, tree)
+                  : c.products == 2 ? run_dual(v, tree)
+                                    : run_product(v, tree)};
 }
 
 }  // namespace unisono::families::cutlass_evt

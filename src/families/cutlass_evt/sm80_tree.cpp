@@ -38,10 +38,11 @@ std::string folds(Op op) {
   return "cutlass::plus, cutlass::atomic_add";
 }
 
-std::string type_of(const Visitor& v) {
+std::string type_of(const Visitor& v, bool is_dual) {
   const std::string element = element_name(v.element), stride = stride_of(v);
   switch (v.kind) {
-    case VisitorKind::accumulator: return "threadblock::VisitorAccFetch";
+    case VisitorKind::accumulator: return is_dual ? "FirstAccumulator" : "threadblock::VisitorAccFetch";
+    case VisitorKind::accumulator1: return "SecondAccumulator";
     case VisitorKind::source: break;  // there is none: an AuxLoad stands in
     case VisitorKind::scalar:
       return v.scalars.size() == 1
@@ -79,6 +80,7 @@ std::string arguments_of(const Visitor& v) {
   const std::string element = element_name(v.element);
   switch (v.kind) {
     case VisitorKind::accumulator:
+    case VisitorKind::accumulator1:
     case VisitorKind::compute: return "{}";
     case VisitorKind::source: break;
     case VisitorKind::scalar: return scalar_arguments(v);
@@ -102,16 +104,20 @@ std::string arguments_of(const Visitor& v) {
 
 class Sm80Dialect final : public Dialect {
  public:
+  explicit Sm80Dialect(bool is_dual) : is_dual_(is_dual) {}
   std::string_view scope() const override { return "threadblock::Sm80"; }
-  std::string type_of(const Visitor& v) const override { return cutlass_evt::type_of(v); }
+  std::string type_of(const Visitor& v) const override { return cutlass_evt::type_of(v, is_dual_); }
   std::string initialisers(const Visitor& v) const override { return arguments_of(v); }
+
+ private:
+  bool is_dual_;
 };
 
 }  // namespace
 
-const Dialect& sm80_dialect() {
-  static const Sm80Dialect dialect;
-  return dialect;
+const Dialect& sm80_dialect(bool is_dual) {
+  static const Sm80Dialect of_one(false), of_two(true);
+  return is_dual ? of_two : of_one;
 }
 
 }  // namespace unisono::families::cutlass_evt

@@ -5,6 +5,7 @@
 
 namespace unisono::families::cutlass_evt {
 
-const Dialect& sm80_dialect();
+/// `is_dual`: of two accumulators (kernels/unisono/cutlass/sm80_dual.cuh).
+const Dialect& sm80_dialect(bool is_dual);
 
 }  // namespace unisono::families::cutlass_evt

@@ -33,6 +33,7 @@ std::string type_of(const Visitor& v) {
   const std::string element = element_name(v.element), stride = stride_of(v);
   switch (v.kind) {
     case VisitorKind::accumulator: return "fusion::Sm90AccFetch";
+    case VisitorKind::accumulator1: break;  // refused
     case VisitorKind::source: return "fusion::Sm90SrcFetch<ElementC>";
     case VisitorKind::scalar:
       return v.scalars.size() == 1 ? fmt::format("fusion::Sm90ScalarBroadcast<float, {}>", stride)
@@ -56,7 +57,7 @@ std::string type_of(const Visitor& v) {
       return fmt::format("fusion::Sm90ColReduction<{0}, {0}, {0}, 0, TileShape, {1}, float, kRound, {2}>",
                          reducing(v.reduction), element, stride);
   }
-  throw InternalError("a visitor of an unknown kind");
+  throw InternalError("a visitor that CUTLASS 3.x has not");
 }
 
 std::string scalar_arguments(const Visitor& v) {
@@ -75,6 +76,7 @@ std::string arguments_of(const Visitor& v) {
   const std::string element = element_name(v.element);
   switch (v.kind) {
     case VisitorKind::accumulator:
+    case VisitorKind::accumulator1:
     case VisitorKind::source: return "{}";
     case VisitorKind::scalar: return scalar_arguments(v);
     case VisitorKind::row:

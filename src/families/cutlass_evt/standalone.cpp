@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "codegen/inlined.hpp"
+#include "codegen/member_names.hpp"
 #include "families/cutlass_evt/self_check.hpp"
 #include "families/cutlass_evt/visitors_of.hpp"
 #include "unisono/error.hpp"
@@ -19,15 +20,53 @@ constexpr std::string_view device_check =
     "    int device = 0;\n"
     "    if (const cudaError_t error = cudaGetDevice(&device)) return 1000 + int(error);\n";
 
-std::string member_of(const codegen::Field& f) {
-  const std::string axes = to_string(f.axes);
-  switch (f.kind) {
-    case codegen::Field::Kind::operand_value:
-      return fmt::format("    float {0};  /* operand {0} */\n    float unused_{0};\n", f.name);
-    case codegen::Field::Kind::operand_pointer:
-      return fmt::format("    const void* {0};  /* operand {0}{1}, {2}, dense */\n", f.name, axes, to_string(f.dtype));
-    default: return fmt::format("    void* {0};  /* output {0}{1}, {2}, dense */\n", f.name, axes, to_string(f.dtype));
+// An operand may have an output's name, that of a member which every such struct has, and a word of C++
+class Members {
+ public:
+  std::string of(const codegen::Field& f) {
+    const std::string axes = to_string(f.axes);
+    switch (f.kind) {
+      case codegen::Field::Kind::operand_value: {
+        const std::string member = names_.add(f.name, "_operand");
+        return fmt::format("    float {};  /* operand {} */\n    float {};\n", member, f.name,
+                           names_.add("unused_" + member, ""));
+      }
+      case codegen::Field::Kind::operand_pointer:
+        return fmt::format("    const void* {};  /* operand {}{}, {}, dense */\n", names_.add(f.name, "_operand"),
+                           f.name, axes, to_string(f.dtype));
+      default:
+        return fmt::format("    void* {};  /* output {}{}, {}, dense */\n", names_.add(f.name, "_output"), f.name, axes,
+                           to_string(f.dtype));
+    }
   }
+
+ private:
+  codegen::MemberNames names_{{"m",          "n",
+                               "k",          "batch",
+                               "pitch_a",    "pitch_b",
+                               "pitch_d",    "step_a",
+                               "step_b",     "sms",
+                               "a",          "b",
+                               "d",          "side",
+                               "workspace",  "workspace_bytes",
+                               "b1",         "images",
+                               "h",          "w",
+                               "p",          "q",
+                               "r",          "s",
+                               "stride_h",   "stride_w",
+                               "pad_top",    "pad_left",
+                               "pad_bottom", "pad_right",
+                               "dilation_h", "dilation_w",
+                               "unused",     "unused_window"}};
+};
+
+// Which output a place is that is no field's
+std::string output_at(Place place, const Visitors& v, const Graph& graph) {
+  std::string name, type;
+  if (v.store_place == place) name = graph.stores[v.store].name, type = to_string(v.element_d);
+  for (const Visitor& each : v.list)
+    if (each.kind == VisitorKind::aux_store && each.place == place) name = each.name, type = to_string(each.element);
+  return name.empty() ? "unused" : fmt::format("output {}[m,n], {}", name, type);
 }
 
 constexpr const char* window_members =
@@ -53,13 +92,17 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
       "    long long step_a, step_b;\n"
       "    long long sms;  /* that the launch may occupy */\n"
       "    const void *a, *b;\n"
-      "    void *d, *side;  /* {} */\n"
+      "    void* d;     /* {} */\n"
+      "    void* side;  /* {} */\n"
       "    void* workspace;\n"
       "    long long workspace_bytes;  /* at least {}, for the problem that it was emitted for */\n",
       title_of(plan), what.task.columns_a ? "k, m" : "m, k", what.task.columns_b ? "k, n" : "n, k", name,
-      v.store_place == Place::field ? "unused" : "outputs, as below", plan.workspace_bytes);
+      output_at(Place::main, v, what.epilogue.graph), output_at(Place::side, v, what.epilogue.graph),
+      plan.workspace_bytes);
   if (plan.config.convolution) text += window_members;
-  for (const codegen::Field& f : what.kernel.fields) text += member_of(f);
+  if (plan.config.products == 2) text += "    const void* b1;  /* the second B, which lies as b does */\n";
+  Members members;
+  for (const codegen::Field& f : what.kernel.fields) text += members.of(f);
   if (what.kernel.fields.empty()) text += "    unsigned long long unused;\n";
   return text + fmt::format(
                     "}};\n\n"
@@ -82,8 +125,10 @@ Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_vie
       codegen::replaced(codegen::inlined(what.kernel.source), run, std::string(run) + std::string(device_check));
   source +=
       "\n#ifdef UNISONO_SELF_CHECK" + self_check(*visitors, plan.config, what.task, plan.workspace_bytes) + "#endif\n";
-  source = codegen::replaced(codegen::replaced(std::move(source), "unisono_evt", name), "unisono::evt",
-                             fmt::format("unisono::{}", name));
+  source = codegen::replaced(std::move(source), "unisono_evt_", fmt::format("{}_", name));
+  // Kernels of several files meet in one program
+  source = codegen::renamed(source, "unisono::", fmt::format("unisono_{}::", name));
+  source = codegen::renamed(source, "namespace unisono", fmt::format("namespace unisono_{}", name));
   std::string notes = fmt::format(
       "// Written by `unisono emit`. Compile with nvcc, for {0}:\n"
       "//   nvcc -std=c++17 -O2 -DNDEBUG --expt-relaxed-constexpr -gencode=arch=compute_{1},code={0} -I "
@@ -95,6 +140,7 @@ Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_vie
       what.kernel.library->arch, what.kernel.library->arch.substr(what.kernel.library->arch.find('_') + 1),
       plan.config.convolution && !is_2x(plan.config.arch) ? " -I CUTLASS/tools/util/include" : "",
       tested(plan.config.arch));
+  notes += "#pragma nv_diag_suppress 177  // never referenced: what our headers have for other kernels\n\n";
   return {notes + source, header_text(plan, what, *visitors, name)};
 }
 

@@ -9,7 +9,8 @@ namespace {
 
 // Visitors that cost nothing to stand twice: registers that are there already
 bool may_stand_twice(VisitorKind kind) {
-  return kind == VisitorKind::accumulator || kind == VisitorKind::source || kind == VisitorKind::scalar;
+  return kind == VisitorKind::accumulator || kind == VisitorKind::accumulator1 || kind == VisitorKind::source ||
+         kind == VisitorKind::scalar;
 }
 
 class Shaper {

@@ -67,6 +67,7 @@ std::string label_of(const Visitor& v) {
   const auto named = [&](const char* what) { return v.name.empty() ? what : fmt::format("{} {}", what, v.name); };
   switch (v.kind) {
     case VisitorKind::accumulator: return "AccFetch";
+    case VisitorKind::accumulator1: return "AccFetch of the second product";
     case VisitorKind::source: return named("SrcFetch");
     case VisitorKind::scalar: return named("ScalarBroadcast");
     case VisitorKind::row: return named("RowBroadcast");

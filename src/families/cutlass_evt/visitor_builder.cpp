@@ -18,6 +18,7 @@ bool is_stored(DType t) { return t == DType::f32 || t == DType::bf16 || t == DTy
 
 plan::Expected<Visitors> VisitorBuilder::run() {
   if (auto refusal = refuse_whole()) return *std::move(refusal);
+  v_.is_dual = std::ranges::any_of(g_.nodes, [](const Node& x) { return x.op == Op::acc1; });
   choose_store();
   choose_source();
   for (ValueId id = 0; id < g_.nodes.size(); ++id)

@@ -46,8 +46,12 @@ std::optional<plan::Refusal> VisitorBuilder::add_leaf(ValueId id) {
     return {};
   }
   if (x.op == Op::constant) return {};  // where it is read
-  if (x.op == Op::acc1)
-    return refused(g_, id, "node", "a visitor reads one accumulator; a dual product has a kernel of its own");
+  if (x.op == Op::acc1 && !set_.is_2x)
+    return refused(g_, id, "node", "the visitors of CUTLASS 3.x read one accumulator; arch=sm80 has a kernel of two");
+  if (x.op == Op::acc1) {
+    of_value_[id] = add({.kind = VisitorKind::accumulator1, .name = "acc1", .inputs = {}});
+    return {};
+  }
   if (x.op != Op::operand)
     return refused(g_, id, "node", "CUTLASS has no visitor for coordinates and extents; bind them as an operand");
   return add_operand(id);

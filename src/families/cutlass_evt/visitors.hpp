@@ -15,6 +15,7 @@ namespace unisono::families::cutlass_evt {
 /// CUTLASS's visitors, without the names that each architecture gives them.
 enum class VisitorKind : std::uint8_t {
   accumulator,       ///< AccFetch
+  accumulator1,      ///< the second one's, of a dual product
   source,            ///< SrcFetch: the operand [m,n] that the collective loads as C
   scalar,            ///< ScalarBroadcast: [] or [b], one or the product of several
   row,               ///< RowBroadcast: [n] or [b,n]
@@ -62,6 +63,7 @@ struct Visitors {
   DType element_d = DType::f32;
   std::optional<std::size_t> source_field = {};  ///< C's address
   DType element_c = DType::f32;
+  bool is_dual = false;    ///< two accumulators: `accumulator` is the first one's fetch
   bool is_atomic = false;  ///< sums in the order in which CTAs arrive: not the same bits each time
 };
 

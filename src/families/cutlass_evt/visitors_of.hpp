@@ -10,7 +10,8 @@
 namespace unisono::families::cutlass_evt {
 
 /// Which visitors there are. Those of CUTLASS 2.x have no SrcFetch (an AuxLoad stands in), give functors no arguments,
-/// step by one stride through all factors of a scalar, and reduce by atomic operations alone.
+/// step by one stride through all factors of a scalar, and reduce by atomic operations alone. They alone read two
+/// accumulators: the fetches, and the epilogue that hands them both, are ours.
 struct VisitorSet {
   bool is_2x = false;
   bool atomic = false;  ///< atomic reductions are allowed

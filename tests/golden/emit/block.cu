@@ -180,7 +180,8 @@ constexpr const char* texts[][3] = {
      "beta: its address is no multiple of 4 bytes",
      "beta: the driver takes no tensor map of it"},
     {"workspace: null; expected 1280 bytes of GPU memory",
-     "workspace: its address is no multiple of 256 bytes", ""}};
+     "workspace: its address is no multiple of 256 bytes",
+     "workspace: the driver takes no tensor map of it"}};
 
 }  // namespace
 }  // namespace unisono_block::emitted

@@ -157,7 +157,8 @@ constexpr const char* texts[][3] = {
      "g: its address is no multiple of 4 bytes",
      "g: the driver takes no tensor map of it"},
     {"workspace: null; expected 1472 bytes of GPU memory",
-     "workspace: its address is no multiple of 256 bytes", ""}};
+     "workspace: its address is no multiple of 256 bytes",
+     "workspace: the driver takes no tensor map of it"}};
 
 }  // namespace
 }  // namespace unisono_plain::emitted

@@ -49,6 +49,28 @@ class Lower : public testing::Test {
   plan::Device device;
 };
 
+// A compilation of a minute is done once, ahead: other kernels' headers may change
+TEST_F(Lower, CutlassKernelsDependOnTheHeadersThatTheyName) {
+  const auto names_of = [&](const char* text, const std::string& plan) {
+    CompileOptions options;
+    options.plan = plan;
+    const Lowered lowered = lower(conv(), parse(text), options, device).value();
+    std::vector<std::string> names;
+    for (const jit::Header& h : lowered.request().headers) names.emplace_back(h.name);
+    return names;
+  };
+  const std::vector<std::string> shared{"unisono/epilogue/math.cuh", "unisono/params/cutlass_evt_params.cuh",
+                                        "unisono/params/params.cuh"};
+  for (const char* arch : {"sm90a", "sm80"}) {
+    const auto names = names_of("store silu(acc) as y : bf16", fmt::format("family=cutlass_evt arch={}", arch));
+    for (const std::string& name : shared) EXPECT_THAT(names, testing::Contains(name)) << arch;
+    EXPECT_EQ(std::ranges::count(names, "unisono/cutlass/sm80_conv.cuh"), std::string(arch) == "sm80" ? 1 : 0);
+    EXPECT_THAT(names, testing::Each(testing::Not(AnyOf(HasSubstr("sm90/"), HasSubstr("plain/"), HasSubstr("tensor/"),
+                                                        HasSubstr("load/"), HasSubstr("tile/")))));
+  }
+  EXPECT_EQ(names_of(block, "").size(), codegen::device_headers().size());
+}
+
 // Never that of one family's kernels
 TEST_F(Lower, TheArchitectureIsTheDevices) {
   const Lowered lowered = lower(conv(), parse(block), {}, device).value();

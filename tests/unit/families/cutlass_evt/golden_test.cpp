@@ -60,6 +60,23 @@ TEST(EvtGoldenConvolution, IsAsRecorded) {
   unisono::test::expect_golden(stem + ".sm80.cu", generate(e, config, {}).source);
 }
 
+// Two products of one A: dual.sm80.cu
+TEST(EvtGoldenDual, IsAsRecorded) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/dual";
+  Gemm of = test::product();
+  of.products = 2;
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), of);
+  const Config config{.arch = Arch::sm80,
+                      .products = 2,
+                      .columns_b = true,
+                      .tile_m = 128,
+                      .tile_n = 64,
+                      .tile_k = 32,
+                      .stages = 4,
+                      .atomic = true};
+  unisono::test::expect_golden(stem + ".sm80.cu", generate(e, config, {}).source);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cases, EvtGolden, testing::ValuesIn(cases),
                          [](const auto& of) { return std::string(of.param); });
 

@@ -69,7 +69,15 @@ TEST(EvtRefusal, Contraction) {
   EXPECT_THAT(refused(conv, bare), HasSubstr("contraction: "));
   Gemm dual = test::product();
   dual.products = 2;
-  EXPECT_THAT(refused(dual, "store silu(acc0) * acc1 as y : bf16"), HasSubstr("contraction: a dual product"));
+  constexpr const char* gated = "store silu(acc0) * acc1 as y : bf16";
+  EXPECT_EQ(refused(dual, gated), "");
+  EXPECT_EQ(refused_plan(gated, "", dual), "") << "by the kernel of sm80, which sm_90 runs";
+  EXPECT_THAT(refused_plan(gated, "arch=sm90a", dual),
+              HasSubstr("node: 'acc1': the visitors of CUTLASS 3.x read one accumulator"));
+  EXPECT_THAT(refused_plan(gated, "tile=128x128", dual),
+              HasSubstr("registers: two accumulators of a tile of 128x128 are 256 of a thread"));
+  EXPECT_EQ(refused_plan(gated, "tile=256x64", dual), "");
+  EXPECT_THAT(refused(dual, "store silu(acc0) * acc1 * index(n) as y : bf16"), HasSubstr("node: "));
   const ConvTranspose2d strided{.n = 1,
                                 .h = 16,
                                 .w = 16,
@@ -108,6 +116,17 @@ TEST(EvtRefusal, Convolutions) {
   conv = test::convolution(), conv.r = 33, conv.pad = 16;
   EXPECT_THAT(refused_plan(bare, "arch=sm80", conv), HasSubstr("layout: a filter of 33x3 taps"));
   EXPECT_EQ(refused_plan(bare, "", conv), "");
+}
+
+// Offsets into an image and its border are of 31 bits in CUTLASS 2.x
+TEST(EvtRefusal, SizesOfConvolutions) {
+  Conv2d conv = test::convolution();
+  conv.n = 2000, conv.h = 1024, conv.w = 1024, conv.c = 8;
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", conv), HasSubstr("size: an operand"));
+  conv.n = 1, conv.h = 16, conv.w = 4096, conv.c = 64, conv.pad = {20'000, 0, 0, 0}, conv.stride = {64, 64};
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", conv), HasSubstr("size: an operand, with the image's border"));
+  conv.pad = {2'000, 0, 0, 0};
+  EXPECT_EQ(refused_plan(bare, "arch=sm80", conv), "");
 }
 
 TEST(EvtRefusal, Nodes) {
