@@ -1,6 +1,7 @@
 // The mean over an image's pixels, and two layers of it: the gate of a squeeze-and-excitation block. A cluster of CTAs
 // has an image; what one CTA computes for the others goes through global memory.
 #pragma once
+#include "unisono/epilogue/math.cuh"
 #include "unisono/plain/octet.cuh"
 #include "unisono/ptx/grid.cuh"
 
@@ -10,10 +11,9 @@ constexpr u32 kLayerCtas = 8, kLayerThreads = 256;  // of an image, of a CTA
 
 UNISONO_DEVICE u32 in_octets(u32 count) { return (count + 7) / 8; }
 
-// Sums over the pixels that are this CTA's share, one for each channel.
+// Sums over the pixels that are this CTA's share, one for each channel. `parts`: of each thread, in shared memory.
 template <class Element>
-UNISONO_DEVICE void sum_pixels(const SmallLayersParams& p, u32 image, u32 rank, float* sums) {
-  __shared__ Octet parts[kLayerThreads];
+UNISONO_DEVICE void sum_pixels(const SmallLayersParams& p, u32 image, u32 rank, float* sums, Octet* parts) {
   const u32 octets = in_octets(p.channels);
   u32 width = 1;  // neighbouring threads that have neighbouring octets
   while (width < octets && width < kLayerThreads) width *= 2;
@@ -74,18 +74,19 @@ UNISONO_DEVICE void layer(const PlainTensor& filter, const float* input, u32 inp
   }
 }
 
-// `First`, `Second`: what follows the sums of a layer, value(p, output, sum). Shared memory: a float for each input of
-// either layer, in octets.
+// `First`, `Second`: what follows the sums of a layer, value(p, output, sum). Shared memory: an octet for each thread,
+// and a float for each input of either layer, in octets.
 template <class Element, class First, class Second>
 UNISONO_DEVICE void small_layers(const SmallLayersParams& p) {
   UNISONO_DYNAMIC_SHARED(shared);
-  float* const input = reinterpret_cast<float*>(shared);
+  Octet* const parts = reinterpret_cast<Octet*>(shared);
+  float* const input = reinterpret_cast<float*>(parts + kLayerThreads);
   const u32 rank = cluster_rank(), image = blockIdx.x / kLayerCtas;
   const u32 channels = 8 * in_octets(p.channels), hidden = 8 * in_octets(p.hidden);
   float* const sums = p.sums + u64(image) * kLayerCtas * channels;
   float* const values = p.values + u64(image) * hidden;
   if (p.pixels > 1) {
-    sum_pixels<Element>(p, image, rank, sums + rank * channels);
+    sum_pixels<Element>(p, image, rank, sums + rank * channels, parts);
     cluster_sync();
   }
   for (u32 c = threadIdx.x; c < channels; c += kLayerThreads) {

@@ -88,10 +88,11 @@ void LayersEmission::run() {
   };
   std::vector<Location> used = constants_;
   used.insert(used.end(), {from.at, to.at, sums.tensor.at, values.tensor.at});
-  const cuda::PlainGrid grid{.ctas = count32(images * Kernel::ctas),
-                             .threads = Kernel::threads,
-                             .shared_bytes = count32(4 * std::max(in_octets(channels), in_octets(hidden))),
-                             .cluster = Kernel::ctas};
+  const cuda::PlainGrid grid{
+      .ctas = count32(images * Kernel::ctas),
+      .threads = Kernel::threads,
+      .shared_bytes = count32(32 * Kernel::threads + 4 * std::max(in_octets(channels), in_octets(hidden))),
+      .cluster = Kernel::ctas};
   auto step = std::make_unique<PlainStep>(plan_.kernel.source, plan_.kernel.entry, e_.in.device.arch(), grid,
                                           sizeof(SmallLayersParams), parameters);
   step->flop = 2 * static_cast<double>(images * hidden * (channels + outputs));
