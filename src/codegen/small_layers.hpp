@@ -14,7 +14,7 @@ struct SmallLayersKernel {
   std::string source, entry;
   /// Operands in the order of SmallLayersParams::operands, f32: of the first graph, then of the second.
   std::vector<std::string> first, second;
-  static constexpr int ctas = 8, threads = 256;  ///< of an image, in one cluster; of a CTA
+  static constexpr int ctas = 8, threads = 256;  ///< CTAs that share an image, in one cluster; threads of a CTA
 };
 
 /// The graphs have been through passes::run_pipeline, and store one value of axes [m,n]. Refuses operands of other axes

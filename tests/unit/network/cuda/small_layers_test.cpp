@@ -75,8 +75,7 @@ TEST_F(Squeeze, WhatTheLaunchReadsIsThereUntilItRuns) {
     if (step->how.find("small layers") == std::string::npos) continue;
     ++found;
     for (const Interval& read : step->uses.reads)
-      for (const Interval& written : step->uses.writes)
-        EXPECT_FALSE(overlap(read, written));
+      for (const Interval& written : step->uses.writes) EXPECT_FALSE(overlap(read, written));
   }
   EXPECT_EQ(found, 1) << to_string(d.plan, d.input);
 }
