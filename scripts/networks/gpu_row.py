@@ -23,6 +23,7 @@ from .export import OPSETS
 from .randomise import randomise
 from .widened import evaluate
 
+DEVICE = "cuda"
 PRECISIONS = {"bf16": torch.bfloat16, "f16": torch.float16}
 
 
@@ -46,28 +47,52 @@ def make_network(entry, batch):
 def moved(inputs, dtype):
     """On the GPU, floats in `dtype` and images channels last."""
     def move(x):
-        x = x.cuda().to(dtype) if x.is_floating_point() else x.cuda()
+        x = x.to(DEVICE).to(dtype) if x.is_floating_point() else x.to(DEVICE)
         return x.to(memory_format=torch.channels_last) if x.ndim == 4 else x
     return [move(x) for x in inputs.values()]
+
+
+def channels_last(net):
+    """Filters of images with the channels innermost; PyTorch refuses to ask that of those of volumes, and keeps them."""
+    volumes = any(p.ndim == 5 for p in net.parameters())
+    return net if volumes else net.to(memory_format=torch.channels_last)
+
+
+def outputs_by_autocast(net, inputs, dtype):
+    """What PyTorch's mixed precision computes: weights of float32, and `dtype` where it thinks that good enough."""
+    net = channels_last(net.to(DEVICE))
+    with torch.no_grad(), torch.autocast(DEVICE, dtype):
+        return [y.double().cpu().numpy() for y in net(*moved(inputs, torch.float32))]
 
 
 def outputs_in(net, inputs, dtype):
     """What PyTorch's eager mode computes in `dtype` on the GPU."""
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
-    net = net.to("cuda", dtype).to(memory_format=torch.channels_last)
+    net = channels_last(net.to(DEVICE, dtype))
     with torch.no_grad():
         return [y.double().cpu().numpy() for y in net(*moved(inputs, dtype))]
+
+
+def nearest_in(net, inputs, name, dtype):
+    """What PyTorch computes in a precision: eager, and by autocast a network that eager mode cannot run in it (one that
+    makes places of pixels in float32 and samples images of 16 bits there). Nothing where neither can."""
+    ways = [outputs_in] if dtype is torch.float32 else [outputs_in, outputs_by_autocast]
+    for way in ways:
+        try:
+            return way(copy.deepcopy(net), inputs, dtype)
+        except Exception as error:  # an operator that PyTorch lacks in this precision
+            print(f"{name}, {way.__name__}: {type(error).__name__}: {error}", flush=True)
+    return None
 
 
 def references(net, inputs, folder):
     """Keeps inputs and float64 outputs; {precision: error of each output}."""
     singles = {}
     for name, dtype in {"f32": torch.float32, **PRECISIONS}.items():
-        try:
-            singles[name] = outputs_in(copy.deepcopy(net), inputs, dtype)
-        except Exception as error:  # an operator that PyTorch lacks in this precision
-            print(f"{name}: {type(error).__name__}: {error}", flush=True)
-    exact = [y.cpu().numpy() for y in evaluate(copy.deepcopy(net).cuda(), [x.cuda() for x in inputs.values()])]
+        outputs = nearest_in(net, inputs, name, dtype)
+        if outputs is not None:
+            singles[name] = outputs
+    exact = [y.cpu().numpy() for y in evaluate(copy.deepcopy(net).to(DEVICE), [x.to(DEVICE) for x in inputs.values()])]
     np.savez(folder / "inputs.npz", **{k: v.numpy() for k, v in inputs.items()})
     np.savez(folder / "exact.npz", **{f"out{k}": e for k, e in enumerate(exact)})
     return {name: [relative_error(y, e) for y, e in zip(all_of, exact)] for name, all_of in singles.items()}

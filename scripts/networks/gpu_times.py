@@ -53,12 +53,12 @@ def microseconds(torch, graph):
 def graphs_of(row, peers):
     """({peer: graph}, {peer: why there is none}) in the row's precision."""
     import torch
-    from .gpu_row import PRECISIONS, make_network, moved
+    from .gpu_row import PRECISIONS, channels_last, make_network, moved
     torch.backends.cudnn.benchmark = True
     entry = GPU_ENTRIES[row["network"]]
     dtype = PRECISIONS[row["precision"]]
     net, inputs = make_network(entry, row["batch"])
-    net = net.to("cuda", dtype).to(memory_format=torch.channels_last)
+    net = channels_last(net.to("cuda", dtype))
     inputs = moved(inputs, dtype)
     graphs, failures = {}, {}
     for peer in peers:

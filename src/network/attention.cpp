@@ -10,7 +10,7 @@
 #include "network/attention_match.hpp"
 #include "network/dim.hpp"
 #include "network/regions.hpp"
-#include "products/attention.hpp"
+#include "products/kernel.hpp"
 
 namespace unisono::network {
 
@@ -26,7 +26,8 @@ struct Source {
 
 class Rewriter {
  public:
-  explicit Rewriter(const Network& network) : in_(network), uses_(network), out_(network) {}
+  Rewriter(const Network& network, std::int64_t widest_head)
+      : in_(network), widest_head_(widest_head), uses_(network), out_(network) {}
 
   Network run();
 
@@ -50,6 +51,7 @@ class Rewriter {
   }
 
   const Network& in_;
+  std::int64_t widest_head_;
   TensorUses uses_;
   Network out_;
   std::vector<Operator> choices_;  // what makes masks of conditions
@@ -255,9 +257,10 @@ std::optional<Rewriter::Plan> Rewriter::plan(const AttentionMatch& m) {
 }
 
 // Heads as wide as the kernel takes, of tensors that kernels have
-bool is_served(const Network& n, const operators::Attention& a, const std::vector<TensorId>& inputs) {
+bool is_served(const Network& n, const operators::Attention& a, const std::vector<TensorId>& inputs,
+               std::int64_t widest_head) {
   const auto width = *(a.extents.end() - 2), value_width = a.extents.back(), keys = *(a.extents.end() - 3);
-  const auto fits = [](std::int64_t w) { return w >= 1 && w <= products::widest_head; };
+  const auto fits = [&](std::int64_t w) { return w >= 1 && w <= widest_head; };
   const bool f32 = std::all_of(inputs.begin(), inputs.end(), [&](TensorId id) { return n[id].dtype == DType::f32; });
   return f32 && fits(width) && fits(value_width) && keys >= 0 && a.scale > 0 && std::isfinite(a.scale) &&
          a.replaces.size() <= kAttentionMasks;
@@ -270,7 +273,7 @@ Network Rewriter::run() {
     const auto match = match_attention(in_, uses_, op);
     if (!match) continue;
     auto p = plan(*match);
-    if (p && is_served(out_, p->kind, p->inputs)) plans.emplace(p->output, std::move(*p));
+    if (p && is_served(out_, p->kind, p->inputs, widest_head_)) plans.emplace(p->output, std::move(*p));
   }
   if (plans.empty()) return in_;
   out_.operators.clear();
@@ -294,6 +297,8 @@ Network Rewriter::run() {
 
 }  // namespace
 
-Network with_attention(const Network& network) { return Rewriter(network).run(); }
+Network with_attention(const Network& network, std::int64_t widest_head) {
+  return Rewriter(network, widest_head).run();
+}
 
 }  // namespace unisono::network

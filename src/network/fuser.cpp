@@ -267,7 +267,7 @@ void Fuser::absorb(std::size_t seed) {
 }
 
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
-  const Network& plain = fuse && style.attention ? with_attention(network) : network;
+  const Network& plain = fuse && style.widest_head > 0 ? with_attention(network, style.widest_head) : network;
   const Network& given = style.volumes ? stacked_volumes(plain) : plain;
   Network legal = legalise(given, fuse && style.upsamples);
   if (style.element_bytes != 0) legal = with_exact_products(std::move(legal));
@@ -288,6 +288,7 @@ FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   choose_memory_types(f);
   if (fuse && style.reductions) fold_reductions(f);
   place(f);
+  if (fuse && style.small_layers) find_small_layers(f);
   return f;
 }
 

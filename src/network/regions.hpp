@@ -62,6 +62,14 @@ struct ReducedStore {
   std::string name;   ///< that store has
 };
 
+/// Two layers of one pixel an image, of what a pool makes: the gate of a squeeze-and-excitation block. The launch of
+/// the second may compute the first, and the pool, if that is no other's work.
+struct SmallLayers {
+  std::size_t first{};              ///< the region of the first layer
+  std::optional<std::size_t> pool;  ///< its region
+  TensorId from{}, pooled{};        ///< what the pool reads, and makes
+};
+
 struct Region {
   RegionReport::Kind kind{};
   std::vector<std::size_t> operators;  ///< indices, in order; the contraction comes first
@@ -76,6 +84,7 @@ struct Region {
   std::optional<TensorId> only_upsampled;
   std::optional<HeadStore> head;        ///< contraction: of one of the outputs
   std::optional<ReducedStore> reduced;  ///< contraction without such stores: of one of the outputs
+  std::optional<SmallLayers> layers;    ///< contraction: it is the second of them
   /// Why another region's kernel does not compute it; single: a pool or an upsampling; contraction: a head
   std::optional<plan::Refusal> unfused;
   std::string note;
@@ -102,6 +111,7 @@ struct MemoryStyle {
   bool resampled_stores = false;  ///< contractions may store what is pooled or upsampled by 2 (Region::resampled)
   bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
   bool reductions = false;        ///< and sums of it (Region::reduced)
+  bool small_layers = false;      ///< two layers of a pooled image may be one step (Region::layers)
   /// Operators on elements of any type (operators::Map) may be one region, with elementwise ones beside them;
   /// contractions take in choices by comparisons, and elementwise operators on inputs that they alone read.
   bool maps = false;
@@ -114,8 +124,8 @@ struct MemoryStyle {
   bool column_ranges = false;
   /// Two products of one matrix that a gated unit joins may be one region (Region::second).
   bool dual_products = false;
-  /// Products with a softmax between are one operator: operators::Attention.
-  bool attention = false;
+  /// Products with a softmax between are one operator, operators::Attention, if their heads are at most so wide.
+  std::int64_t widest_head = 0;
   /// An input of at most so many channels, of which the backend loads a pixel as slowly as one of many, reaches the
   /// only convolution that reads it with the filter taps of an image row as channels.
   std::int64_t im2col_channels = 0;
@@ -156,8 +166,8 @@ Network legalise(const Network& network, bool upsamples = false);
 Network broadcast_operands(const Network& network);
 
 /// Two MatMuls with a softmax between become operators::Attention, which reads and writes through the reshapes,
-/// permutes and ranges around.
-Network with_attention(const Network& network);
+/// permutes and ranges around, where heads are at most so wide.
+Network with_attention(const Network& network, std::int64_t widest_head);
 
 /// Convolutions of volumes with constant filters become operators::StackedConv3d, and what follows them element by
 /// element, normalisations and concatenations of channels among it, work on the same images.
@@ -204,6 +214,9 @@ void fold_heads(FusedNetwork& fused);
 
 /// Gives reductions of what contractions make to these: Region::reduced. Types in memory are known.
 void fold_reductions(FusedNetwork& fused);
+
+/// Finds pairs of layers of pooled images: Region::layers. Tensors have their places already.
+void find_small_layers(FusedNetwork& fused);
 
 /// Completes a reduction of an output of the region: its graph and the store's name. Columns up to the next multiple of
 /// `column_multiple`, which a kernel may compute beside the region's own, do not count. Whether the graph can say it.

@@ -228,6 +228,8 @@ void StoragePlanner::find_uses() {
     for (const ResampledStore& s : r.resampled) uses_[s.to].at(step);
     if (r.head) uses_[r.head->to].at(step);
     if (r.reduced) uses_[r.reduced->to].at(step);
+    if (r.layers) uses_[r.layers->pooled].at(step);
+    if (r.layers && r.layers->pool) uses_[r.layers->from].at(step);
     for (const std::size_t m : r.operators) {
       for (const TensorId id : data_inputs(n_.operators[m]))
         if (std::find(made.begin(), made.end(), id) == made.end()) {

@@ -15,6 +15,7 @@ constexpr int box_columns = 64;
 constexpr int narrow = 48;  // heads whose accumulators leave registers for two CTAs of two warpgroups on an SM
 constexpr int middle = 64;  // above: one CTA on an SM
 constexpr int wide = 128;   // above: blocks of 64 keys, as the sums have the registers
+constexpr std::uint32_t widest = 256;
 constexpr std::uint32_t fewest_keys = 129, many_keys = 1024;
 constexpr int most_stages = 4, most_registers = 240;
 constexpr std::size_t of_system = 1024;  // bytes of shared memory that every CTA has besides
@@ -77,19 +78,20 @@ std::optional<Sm90AttentionTiles> sm90_attention_tiles(const AttentionProblem& p
   const auto together = [](const BatchedMatrix& m, std::int64_t first) {
     return goes_forward(m) && m.row != 0 && lies_together(m, first, m.row, m.column);
   };
-  if (device.major != 9 || problem.masks > 0 || p.keys < fewest_keys || !batch_axes(p.batches) ||
-      !together(p.q, problem.q_first) || !together(p.k, problem.k_first) || !together(p.v, problem.v_first))
+  if (device.major != 9 || problem.masks > 0 || std::max(p.width, p.value_width) > widest || p.keys < fewest_keys ||
+      !batch_axes(p.batches) || !together(p.q, problem.q_first) || !together(p.k, problem.k_first) ||
+      !together(p.v, problem.v_first))
     return std::nullopt;
   Sm90AttentionTiles t{.width = rounded_up(p.width, 16), .value_width = rounded_up(p.value_width, 8)};
-  const int widest = std::max(t.width, t.value_width);
+  const int wider = std::max(t.width, t.value_width);
   // What was fastest of some ten kinds of tiles for each width (docs/notes/gpu-networks.md)
-  if (widest <= narrow) {
+  if (wider <= narrow) {
     t.ctas = 2;
-  } else if (widest <= middle) {
+  } else if (wider <= middle) {
     t.groups = 1;
     t.keys = p.keys < many_keys ? 64 : 128;
     t.ctas = p.keys < many_keys ? 3 : 2;
-  } else if (widest <= wide) {
+  } else if (wider <= wide) {
     t.keys = 128;
   }
   t.stages = most_stages;

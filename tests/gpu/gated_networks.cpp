@@ -20,6 +20,7 @@ class Gated {
     const int axis = static_cast<int>(x.shape().size()) - 1;
     return net_.apply(operators::Slice{{from}, {to}, {step}, {axis}}, {x});
   }
+  NetworkValue vector(std::vector<std::int64_t> shape) { return weights_(std::move(shape), 0.2); }
   NetworkValue filter(std::int64_t to, std::int64_t from, std::int64_t size) { return weights_.filter(to, from, size); }
   NetworkValue reduced(ReduceOp op, NetworkValue x, std::vector<int> axes = {}, bool keep = false) {
     return net_.apply(operators::Reduce{op, std::move(axes), keep}, {x});
@@ -72,6 +73,38 @@ Network losses() {
   const NetworkValue values = tanh(g.linear(x, 16));
   net.output(values, "values");
   net.output(g.reduced(ReduceOp::max, values), "largest");
+  return net.build();
+}
+
+Network squeeze_excitations() {
+  NetworkBuilder net("squeeze and excitation");
+  Gated g(net);
+  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"}), z = net.input("z", {"batch", 2100, 3, 3});
+  const auto conv = [&](NetworkValue v, std::int64_t to) {
+    return conv2d(v, g.filter(to, v.shape()[1].value(), 1)) + g.vector({to, 1, 1});
+  };
+  const auto depthwise = [&](NetworkValue v) {
+    const std::int64_t c = v.shape()[1].value();
+    return conv2d(v, g.filter(c, 1, 3), {.pad = 1, .groups = c});
+  };
+  const auto gate = [&](NetworkValue pooled, std::int64_t hidden) {
+    return sigmoid(conv(silu(conv(pooled, hidden)), pooled.shape()[1].value()));
+  };
+  // a pool in the launch, of odd channels; a pool by the convolution ahead; layers of a matrix
+  const NetworkValue odd = relu(depthwise(relu(conv(x, 37))));
+  net.output(conv(odd * gate(g.reduced(ReduceOp::mean, odd, {2, 3}, true), 10), 24), "a");
+  const NetworkValue even = silu(conv2d(x, g.filter(48, 16, 3), {.pad = 1}));
+  net.output(conv(even * gate(global_average_pool(even), 8), 24), "b");
+  const NetworkValue own = depthwise(conv(x, 40));
+  const NetworkValue row = sigmoid(g.linear(relu(g.linear(flatten(global_average_pool(own), 1), 6)), 40));
+  net.output(conv(own * net.apply(operators::ReshapeLike{}, {row, global_average_pool(own)}), 16), "c");
+  net.output(gate(global_average_pool(z), 5), "d");
+  // a pool that is an output; not this: the hidden layer is one
+  const NetworkValue shown = global_average_pool(relu(x)), hidden = relu(conv(global_average_pool(sigmoid(x)), 24));
+  net.output(shown, "e");
+  net.output(gate(shown, 8), "f");
+  net.output(hidden, "g");
+  net.output(conv(hidden, 16), "h");
   return net.build();
 }
 

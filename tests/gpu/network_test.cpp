@@ -74,6 +74,8 @@ std::size_t place_of(std::string_view name) {
   return static_cast<std::size_t>(found - all.begin());
 }
 
+TEST(NetworkSmall, AttentionOf512ColumnsAgrees) { agrees(place_of("attention of 512 columns")); }
+TEST(NetworkSmall, AttentionOf300ColumnsInF16Agrees) { agrees(place_of("attention of 300 columns in f16")); }
 TEST(NetworkSmall, AttentionOfRepeatedKeysAgrees) { agrees(place_of("attention of repeated keys")); }
 TEST(NetworkSmall, GatedUnitsAgree) { agrees(place_of("gated units")); }
 TEST(NetworkSmall, GatedUnitsInF16Agree) { agrees(place_of("gated units in f16")); }
@@ -81,6 +83,8 @@ TEST(NetworkSmall, LossesAgree) { agrees(place_of("losses")); }
 TEST(NetworkSmall, LossesInF16Agree) { agrees(place_of("losses in f16")); }
 TEST(NetworkSmall, PooledConvolutionsAgree) { agrees(place_of("pooled convolutions")); }
 TEST(NetworkSmall, PooledConvolutionsInF16Agree) { agrees(place_of("pooled convolutions in f16")); }
+TEST(NetworkSmall, SqueezeExcitationsAgree) { agrees(place_of("squeeze and excitation")); }
+TEST(NetworkSmall, SqueezeExcitationsInF16Agree) { agrees(place_of("squeeze and excitation in f16")); }
 TEST(NetworkSmall, VolumesAgree) { agrees(place_of("volumes")); }
 TEST(NetworkSmall, VolumesInF16Agree) { agrees(place_of("volumes in f16")); }
 TEST(Network, BlockOfVolumesAgrees) { agrees(place_of("a block of volumes")); }
@@ -123,6 +127,14 @@ TEST(NetworkSmall, ALossIsInItsProductsLaunch) {
   EXPECT_THAT(all, testing::Each(testing::HasSubstr(", reduces '")));
 }
 
+// Both layers are one launch, with the pool unless the convolution ahead, or another reader, has it
+TEST(NetworkSmall, TwoLayersOfAPoolAreOneLaunch) {
+  const auto all = computing("squeeze and excitation");
+  const auto is = [](const char* text) { return testing::Contains(testing::HasSubstr(text)); };
+  EXPECT_THAT(all, is("small layers, 8 CTAs an image, 24 CTAs").Times(5)) << testing::PrintToString(all);
+  EXPECT_THAT(all, is("global_average_pool (3,2100,3,3) -> (3,2100,1,1), then conv2d").Times(1));
+}
+
 // Every attention is one launch, and reads q, k and v where their products leave them
 TEST(NetworkSmall, AttentionIsOneLaunch) {
   const auto launches = [](std::size_t which) {
@@ -141,6 +153,12 @@ TEST(NetworkSmall, AttentionIsOneLaunch) {
   EXPECT_THAT(packed, testing::Not(testing::Contains(testing::HasSubstr("gathered"))));
   EXPECT_THAT(launches(29), testing::Contains(testing::HasSubstr("attention kernel, wgmma, tiles of 64 queries")));
   EXPECT_THAT(launches(36), testing::Contains(testing::HasSubstr("attention kernel, wgmma, tiles of 128 queries")));
+  EXPECT_THAT(
+      launches(place_of("attention of 512 columns")),
+      testing::Contains(testing::HasSubstr("attention kernel, mma.sync, tiles of 64 queries, 32 keys at a time, "
+                                           "values in 2 parts, 8 CTAs")));
+  EXPECT_THAT(launches(place_of("attention of 300 columns in f16")),
+              testing::Contains(testing::HasSubstr("values in 2 parts, gathered")));
   const auto masked = launches(30);
   EXPECT_THAT(masked, testing::Contains(testing::HasSubstr("attention kernel")).Times(2));
   EXPECT_THAT(masked, testing::Not(testing::Contains(testing::HasSubstr("softmax"))));

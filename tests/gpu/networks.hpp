@@ -121,6 +121,10 @@ Network losses();
 /// height, width), outputs "y" and "sums".
 Network pooled_convolutions();
 
+/// Squeeze and excitation: two layers of the mean over an image's pixels, of odd channels, of many, by linear layers;
+/// and what is none. Inputs "x" (batch, 16, height, width) and "z" (batch, 2100, 3, 3), outputs "a" to "h".
+Network squeeze_excitations();
+
 /// Convolutions of volumes: normalised, strided and dilated along each axis in its own way, with a residual, of few and
 /// odd channels, of single voxels, of a concatenation, of groups. Inputs "x" (batch, 16, 5, 9, 7) and "odd" (batch, 3,
 /// 6, 7, 11), outputs "a" to "e".

@@ -39,6 +39,16 @@ struct PoolImagesParams {
   u32 images, pixels, octets, width;
 };
 
+// The mean over all pixels of an image, and two layers of it: filters (hidden, channels) and (outputs, hidden). With
+// one pixel there is nothing to be summed.
+constexpr int kLayerOperands = 16;
+struct SmallLayersParams {
+  PlainTensor from, to, filters[2];
+  float *sums, *values;  // (images, CTAs of an image, channels) and (images, hidden), in octets: between CTAs
+  u32 pixels, channels, hidden, outputs;
+  const float* operands[kLayerOperands];
+};
+
 // Output (p, q) = (1 - w) x[low] + w x[high] along either axis; without weights x[low].
 struct ResizeParams {
   PlainTensor from, to;

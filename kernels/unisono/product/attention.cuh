@@ -1,22 +1,10 @@
 // Attention: the scores of a tile of queries against one block of keys after another, a softmax whose maximum and sum
 // run along, and the product with the values. No score leaves the registers.
 #pragma once
-#include "unisono/mma/fragments.cuh"
-#include "unisono/product/matrices.cuh"
+#include "unisono/product/attention_queries.cuh"
 #include "unisono/ptx/sm90_barrier.cuh"
 
 namespace unisono::product {
-
-// kWidth, kValueWidth: of a head, multiples of 16. kAtoms: runs of 16 queries that a warp has. kKeys: of a block.
-template <int kWidthOf, int kValueWidthOf, int kAtomsOf, int kKeysOf, int kMasksOf, Lines kInOf>
-struct AttentionShape {
-  static constexpr int kWidth = kWidthOf, kValueWidth = kValueWidthOf, kAtoms = kAtomsOf, kKeys = kKeysOf,
-                       kMasks = kMasksOf;
-  static constexpr Lines kIn = kInOf;
-  static constexpr int kQueries = 16 * kAtoms * kWarps;  // of a tile
-  static constexpr int kKeyTile = kKeys * tile_pitch(kWidth), kValueTile = kKeys * tile_pitch(kValueWidth);
-  static constexpr int kStage = kKeyTile + kValueTile;  // elements
-};
 
 constexpr float kLog2e = 1.4426950408889634f;
 
@@ -26,58 +14,6 @@ struct AttentionState {
   float out[Shape::kAtoms][Shape::kValueWidth / 8][4] = {};
   float most[Shape::kAtoms][2], sum[Shape::kAtoms][2] = {};
 };
-template <class Shape>
-using Scores = float[Shape::kAtoms][Shape::kKeys / 8][4];
-
-// (kQueries, kWidth) as operands of the tensor cores.
-template <class Shape>
-struct QueryFragments {
-  u32 of[Shape::kAtoms][Shape::kWidth / 16][4];
-
-  UNISONO_DEVICE void load(const AttentionParams& p, const u16* q, u32 row) {
-    const u32 column = threadIdx.x % 4 * 2;
-    const bool words = has_words(p.q, q, p.width);
-#pragma unroll
-    for (int atom = 0; atom < Shape::kAtoms; ++atom)
-#pragma unroll
-      for (int part = 0; part < 4; ++part) {  // rows l / 4, then + 8; columns, then + 8
-        const u32 at = row + 16 * atom + part % 2 * 8;
-        const u16* const line = q + at * p.q.row;
-#pragma unroll
-        for (int k = 0; k < Shape::kWidth / 16; ++k) {
-          const u32 c = 16 * k + part / 2 * 8 + column;
-          u32& pair = of[atom][k][part];
-          pair = 0;
-          if (at >= p.queries || c >= p.width) continue;
-          pair = words ? __ldg(reinterpret_cast<const u32*>(line + c)) : load_pair(line, p.q.column, c, p.width);
-        }
-      }
-  }
-};
-
-template <class Element, class Shape>
-UNISONO_DEVICE void score(Scores<Shape>& scores, const QueryFragments<Shape>& q, u32 keys) {
-  const u32 lane = threadIdx.x % 32;
-  const u32 lane_row = keys + 2 * ((lane / 16 * 8 + lane % 8) * tile_pitch(Shape::kWidth) + lane / 8 % 2 * 8);
-#pragma unroll
-  for (int n = 0; n < Shape::kKeys / 8; n += 2) {
-#pragma unroll
-    for (int atom = 0; atom < Shape::kAtoms; ++atom)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) scores[atom][n][e] = scores[atom][n + 1][e] = 0;
-#pragma unroll
-    for (int k = 0; k < Shape::kWidth / 16; ++k) {
-      u32 b[4];  // keys 0 to 7 by columns 0 to 7, by 8 to 15, and keys 8 to 15
-      load_matrices(lane_row + 2 * (8 * n * tile_pitch(Shape::kWidth) + 16 * k), b);
-      const u32 low[2] = {b[0], b[1]}, high[2] = {b[2], b[3]};
-#pragma unroll
-      for (int atom = 0; atom < Shape::kAtoms; ++atom) {
-        multiply_fragments<Element>(scores[atom][n], q.of[atom][k], low);
-        multiply_fragments<Element>(scores[atom][n + 1], q.of[atom][k], high);
-      }
-    }
-  }
-}
 
 template <class Element>
 UNISONO_DEVICE float masked(const AttentionMask& mask, const u16* values, u32 row, u32 key, float scaled) {
@@ -186,10 +122,11 @@ UNISONO_DEVICE void add_values(AttentionState<Shape>& state, const Scores<Shape>
   }
 }
 
+// `columns`: of the values, from `y` on.
 template <class Element, class Shape>
-UNISONO_DEVICE void store(const AttentionState<Shape>& state, const AttentionParams& p, u16* y, u32 row) {
+UNISONO_DEVICE void store(const AttentionState<Shape>& state, const AttentionParams& p, u16* y, u32 columns, u32 row) {
   const u32 column = threadIdx.x % 4 * 2;
-  const bool words = has_words(p.y, y, p.value_width);
+  const bool words = has_words(p.y, y, columns);
 #pragma unroll
   for (int atom = 0; atom < Shape::kAtoms; ++atom)
 #pragma unroll
@@ -201,26 +138,27 @@ UNISONO_DEVICE void store(const AttentionState<Shape>& state, const AttentionPar
       if (at >= p.queries) continue;
 #pragma unroll
       for (int n = 0; n < Shape::kValueWidth / 8; ++n)
-        store_pair<Element>(y + at * p.y.row, p.y.column, 8 * n + column, p.value_width, words,
+        store_pair<Element>(y + at * p.y.row, p.y.column, 8 * n + column, columns, words,
                             hidden ? 0.f : state.out[atom][n][2 * half] * share,
                             hidden ? 0.f : state.out[atom][n][2 * half + 1] * share);
     }
 }
 
-// Begins to load a block of keys, and of values behind it, into its stage.
+// Begins to load a block of keys, and of `columns` of the values behind it, into its stage.
 template <class Shape>
-UNISONO_DEVICE void load_block(u16* stages, const AttentionParams& p, const u16* k, const u16* v, u32 block) {
+UNISONO_DEVICE void load_block(u16* stages, const AttentionParams& p, const u16* k, const u16* v, u32 columns,
+                               u32 block) {
   u16* const to = stages + block % 2 * Shape::kStage;
   const u32 first = block * Shape::kKeys;
   load_lines<Shape::kKeys, Shape::kWidth, Shape::kIn>(to, k, p.k.row, p.k.column, first, p.keys, 0, p.width);
   load_lines<Shape::kKeys, Shape::kValueWidth, Shape::kIn>(to + Shape::kKeyTile, v, p.v.row, p.v.column, first, p.keys,
-                                                           0, p.value_width);
+                                                           0, columns);
   copy_async_commit();
 }
 
 // Scores and weights of a block that is in its stage, and what they add.
-template <class Element, class Shape>
-UNISONO_DEVICE void attend(AttentionState<Shape>& state, const QueryFragments<Shape>& q, const AttentionParams& p,
+template <class Element, class Shape, class Queries>
+UNISONO_DEVICE void attend(AttentionState<Shape>& state, const Queries& q, const AttentionParams& p,
                            const u16* const* masks, u32 row, u32 block, u32 keys) {
   Scores<Shape> scores;
   score<Element, Shape>(scores, q, keys);
@@ -231,28 +169,34 @@ UNISONO_DEVICE void attend(AttentionState<Shape>& state, const QueryFragments<Sh
   add_values<Element, Shape>(state, scores, keys + 2 * Shape::kKeyTile);
 }
 
-// One tile of queries. Two stages: the next block of keys and values is under way while this one is used.
+// One tile of queries, and one part of the values' columns. Two stages: the next block of keys and values is under way
+// while this one is used.
 template <class Element, class Shape>
 UNISONO_DEVICE void attention(const AttentionParams& p) {
   UNISONO_DYNAMIC_SHARED(shared);
   u16* const stages = reinterpret_cast<u16*>(shared);
-  const u32 batch = blockIdx.x / p.query_tiles;
+  const u32 batch = blockIdx.x / p.query_tiles / Shape::kParts;
+  const u32 part = blockIdx.x / p.query_tiles % Shape::kParts * Shape::kValueWidth;  // its first column
+  const u32 left = p.value_width - part, columns = left < Shape::kValueWidth ? left : Shape::kValueWidth;
   const u32 row =
       blockIdx.x % p.query_tiles * Shape::kQueries + threadIdx.x / 32 * 16 * Shape::kAtoms + threadIdx.x % 32 / 4;
   const u16* const k = matrix_of(p.k, p.batches, batch);
-  const u16* const v = matrix_of(p.v, p.batches, batch);
+  const u16* const v = matrix_of(p.v, p.batches, batch) + part * p.v.column;
   const u16* masks[kAttentionMasks];
   for (int m = 0; m < Shape::kMasks; ++m) masks[m] = matrix_of(p.masks[m].values, p.batches, batch);
   const u32 blocks = (p.keys + Shape::kKeys - 1) / Shape::kKeys;
-  if (blocks > 0) load_block<Shape>(stages, p, k, v, 0);
-  QueryFragments<Shape> q;
-  q.load(p, matrix_of(p.q, p.batches, batch), row);
+  typename QueriesOf<Shape, Shape::kSharedQueries>::type q;
+  if constexpr (Shape::kSharedQueries)
+    q.load(stages + 2 * Shape::kStage, p, matrix_of(p.q, p.batches, batch),
+           blockIdx.x % p.query_tiles * Shape::kQueries);
+  if (blocks > 0) load_block<Shape>(stages, p, k, v, columns, 0);
+  if constexpr (!Shape::kSharedQueries) q.load(p, matrix_of(p.q, p.batches, batch), row);
   AttentionState<Shape> state;
 #pragma unroll
   for (int atom = 0; atom < Shape::kAtoms; ++atom) state.most[atom][0] = state.most[atom][1] = -infinity();
   for (u32 block = 0; block < blocks; ++block) {
     if (block + 1 < blocks) {
-      load_block<Shape>(stages, p, k, v, block + 1);
+      load_block<Shape>(stages, p, k, v, columns, block + 1);
       copy_async_wait<1>();
     } else {
       copy_async_wait<0>();
@@ -261,7 +205,7 @@ UNISONO_DEVICE void attention(const AttentionParams& p) {
     attend<Element, Shape>(state, q, p, masks, row, block, shared_address(stages + block % 2 * Shape::kStage));
     __syncthreads();  // the stage is free
   }
-  store<Element, Shape>(state, p, const_cast<u16*>(matrix_of(p.y, p.batches, batch)), row);
+  store<Element, Shape>(state, p, const_cast<u16*>(matrix_of(p.y, p.batches, batch)) + part * p.y.column, columns, row);
 }
 
 }  // namespace unisono::product

@@ -37,28 +37,40 @@ class PlainKernel {
   CUresult launch(const PlainGrid& grid, const void* parameters, CUstream stream) const {
     const Current current(module_.gpu());
     void* list[] = {const_cast<void*>(parameters)};
-    CUlaunchAttribute ahead = after_launches_ahead();
+    Attributes all = attributes(grid);
     CUlaunchConfig config{};
     config.gridDimX = grid.ctas, config.gridDimY = config.gridDimZ = 1;
     config.blockDimX = grid.threads, config.blockDimY = config.blockDimZ = 1;
     config.sharedMemBytes = grid.shared_bytes;
     config.hStream = stream;
-    config.attrs = &ahead, config.numAttrs = has_dependent_launches(module_.gpu()) ? 1 : 0;
+    config.attrs = all.list, config.numAttrs = all.count;
     return driver().cuLaunchKernelEx(&config, module_.function(), list, nullptr);
   }
   NodeForm form(const PlainGrid& grid, const void* parameters) const {
-    NodeForm form{module_.function(), grid.ctas, grid.threads, grid.shared_bytes, parameters, {}};
-    if (has_dependent_launches(module_.gpu())) form.attributes.push_back(after_launches_ahead());
-    return form;
+    const Attributes all = attributes(grid);
+    return {module_.function(), grid.ctas,  grid.threads,
+            grid.shared_bytes,  parameters, {all.list, all.list + all.count}};
   }
 
  private:
-  // The kernel waits for the launches ahead of it before it touches memory
-  static CUlaunchAttribute after_launches_ahead() {
-    CUlaunchAttribute ahead{};
-    ahead.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-    ahead.value.programmaticStreamSerializationAllowed = 1;
-    return ahead;
+  struct Attributes {
+    CUlaunchAttribute list[2] = {};
+    unsigned count = 0;
+  };
+  Attributes attributes(const PlainGrid& grid) const {
+    Attributes all;
+    if (grid.cluster > 1) {
+      CUlaunchAttribute& cluster = all.list[all.count++];
+      cluster.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+      cluster.value.clusterDim.x = grid.cluster;
+      cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;
+    }
+    if (has_dependent_launches(module_.gpu())) {  // the kernel waits for the launches ahead before it touches memory
+      CUlaunchAttribute& ahead = all.list[all.count++];
+      ahead.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+      ahead.value.programmaticStreamSerializationAllowed = 1;
+    }
+    return all;
   }
   Module module_;
 };

@@ -22,6 +22,7 @@ std::shared_ptr<const PlainKernel> load_plain(int device_index, const jit::Binar
 struct PlainGrid {
   std::uint32_t ctas = 1, threads = 256;
   std::uint32_t shared_bytes = 0;  ///< dynamic shared memory of a CTA
+  std::uint32_t cluster = 1;       ///< CTAs of one, which are resident together; up to 8
 };
 
 /// A launch with these parameters, which are copied, and the tensor maps among them, which are encoded. `what` names it

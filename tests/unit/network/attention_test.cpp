@@ -34,7 +34,7 @@ struct AttentionForms : testing::Test {
 
   // The only Attention of what it is rewritten to, in which neither product, softmax nor permute is left
   Attention only() {
-    const Network n = network::with_attention(net.build());
+    const Network n = network::with_attention(net.build(), 256);
     std::optional<Attention> found;
     inputs.clear();
     for (const Operator& op : n.operators) {
@@ -57,7 +57,7 @@ struct AttentionForms : testing::Test {
   }
   int found() {
     int count = 0;
-    for (const Operator& op : network::with_attention(net.build()).operators)
+    for (const Operator& op : network::with_attention(net.build(), 256).operators)
       count += std::holds_alternative<Attention>(op.kind) ? 1 : 0;
     return count;
   }
@@ -72,7 +72,7 @@ TEST_F(AttentionForms, ComputedMasksAreF32InMemory) {
   const NetworkValue mask = net.apply(operators::Map{MapOp::select}, {sees, net.constant(0.0), lowest}).named("mask");
   net.output(merged(multiply(softmax_of_rows(multiply(heads(x), keys(x)) + mask), heads(x))), "y");
   network::MemoryStyle style;
-  style.element_bytes = 2, style.column_multiple = 8, style.attention = true, style.maps = true;
+  style.element_bytes = 2, style.column_multiple = 8, style.widest_head = 256, style.maps = true;
   const network::FusedNetwork f = network::fuse(net.build(), true, style);
   int masks = 0;
   for (TensorId id = 0; id < f.network.tensors.size(); ++id) {

@@ -5,15 +5,13 @@
 namespace unisono::network::gpu {
 
 std::span<const DecisionPass> decision_passes() {
-  static constexpr DecisionPass all[] = {{"unserved regions", find_unserved},
-                                         {"exact integers", keep_integers_exact},
-                                         {"im2col inputs", find_im2col_inputs},
-                                         {"gathered operands", find_gathered_operands},
-                                         {"wanted statistics", want_statistics},
-                                         {"merged statistics", merge_statistics},
-                                         {"kernels", choose_kernels},
-                                         {"unserved epilogues", find_unserved_epilogues},
-                                         {"host groups", group_host_regions}};
+  static constexpr DecisionPass all[] = {
+      {"unserved regions", find_unserved},    {"exact integers", keep_integers_exact},
+      {"im2col inputs", find_im2col_inputs},  {"gathered operands", find_gathered_operands},
+      {"wanted statistics", want_statistics}, {"merged statistics", merge_statistics},
+      {"small layers", join_small_layers},    {"kernels", choose_kernels},
+      {"pools of small layers", join_pools},  {"unserved epilogues", find_unserved_epilogues},
+      {"host groups", group_host_regions}};
   return all;
 }
 
@@ -25,11 +23,13 @@ NetworkPlan decide(const PlanningInput& in) {
 }
 
 bool has_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
-  return in.is_launched(in.region(region)) && !plan.regions[region].host && !plan.regions[region].reduced_by;
+  const RegionPlan& own = plan.regions[region];
+  return in.is_launched(in.region(region)) && !own.host && !own.reduced_by && !own.layers_by;
 }
 
 bool needs_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
-  return in.region(region).kind == RegionReport::Kind::contraction && has_kernels(in, plan, region);
+  return in.region(region).kind == RegionReport::Kind::contraction && !plan.regions[region].layers &&
+         has_kernels(in, plan, region);
 }
 
 RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {

@@ -39,8 +39,12 @@ void want_statistics(const PlanningInput& in, NetworkPlan& plan);
 /// Statistics of which one part is stored by nobody are wanted of none; producers that are wanted for others keep the
 /// kernels that they answered with.
 void merge_statistics(const PlanningInput& in, NetworkPlan& plan);
+/// Pairs of layers of a pixel an image that are one launch: Region::layers.
+void join_small_layers(const PlanningInput& in, NetworkPlan& plan);
 /// The kernels of all other contractions.
 void choose_kernels(const PlanningInput& in, NetworkPlan& plan);
+/// Pools that no contraction's kernel computes, of which such a launch makes what it reads.
+void join_pools(const PlanningInput& in, NetworkPlan& plan);
 /// Contractions whose epilogue is not in their kernel, and in none of its own either: they run on the host.
 void find_unserved_epilogues(const PlanningInput& in, NetworkPlan& plan);
 /// Which neighbours among the regions on the host are one step, and which tensors cross.

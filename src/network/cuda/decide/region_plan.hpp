@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/small_layers.hpp"
 #include "lower/lower.hpp"
 #include "network/cuda/input.hpp"
 #include "network/cuda/tensor/launches.hpp"
@@ -94,11 +95,20 @@ struct Unserved {
   Refusal why;
 };
 
+/// The launch for Region::layers.
+struct SmallLayersPlan {
+  codegen::SmallLayersKernel kernel;
+  bool pools = false;  ///< it reads SmallLayers::from
+};
+
 struct RegionPlan : RegionKernels {
   std::optional<Unserved> host = {};           ///< why it runs on the host
   std::optional<TensorLaunches> tensors = {};  ///< where no plain kernel and no epilogue graph serves
   std::optional<std::size_t> reduced_by = {};  ///< the region whose kernel computes it: Region::reduced
   std::optional<Refusal> not_reduced = {};     ///< why it does not, if it could
+  std::optional<SmallLayersPlan> layers = {};
+  std::optional<std::size_t> layers_by = {};  ///< the region whose launch computes it: Region::layers
+  std::optional<Refusal> not_layers = {};     ///< why the layers are launches of their own
   std::vector<GatheredOperand> gathered = {};
   std::optional<StatisticsPlan> statistics = {};
 };

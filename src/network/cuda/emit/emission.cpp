@@ -27,6 +27,7 @@ void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
         e.launches.last().how += fmt::format(": not on the tensor cores: {}", why->first());
     return;
   }
+  if (plan.layers) return emit_small_layers(e, *plan.layers);
   switch (r.kind) {
     case RegionReport::Kind::contraction: return emit_contraction(e, plan);
     case RegionReport::Kind::epilogue: {
@@ -45,6 +46,7 @@ void emit_region(RegionEmission& e, const Region& r, const RegionPlan& plan) {
   emit_gathered_operands(e, r, plan);
   emit_by_kind(e, r, plan);
   if (r.kind != RegionReport::Kind::epilogue && r.unfused) e.launches.last().how += ": " + r.unfused->first();
+  if (plan.not_layers) e.launches.last().how += ": not one launch with the layer ahead: " + plan.not_layers->first();
   if (plan.not_reduced)
     e.launches.last().how +=
         fmt::format(": not in the kernel that makes '{}': {}", e.in.name(e.input()), plan.not_reduced->first());

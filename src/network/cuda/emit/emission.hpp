@@ -52,6 +52,9 @@ void emit_joined_moments(RegionEmission& e, const Region& r, const Graph& graph,
 void emit_product(RegionEmission& e);
 void emit_attention(RegionEmission& e, const operators::Attention& attention);
 
+/// Region::layers as one launch.
+void emit_small_layers(RegionEmission& e, const SmallLayersPlan& plan);
+
 /// An operator that runs by itself.
 void emit_single(RegionEmission& e);
 /// Launches of tensor kernels; `what`: LaunchText::what of each.

@@ -13,6 +13,7 @@
 #include "network/cuda/run/workspace_pool.hpp"
 #include "network/executable_impl.hpp"
 #include "plan/spare_sms.hpp"
+#include "products/attention.hpp"
 #include "products/kernel.hpp"
 #include "runtime/cuda/range.hpp"
 #include "unisono/cancel.hpp"
@@ -41,12 +42,13 @@ network::MemoryStyle memory_style(const plan::Device& device) {
           .resampled_stores = true,
           .heads = network::gpu::with_heads(),
           .reductions = true,
+          .small_layers = device.major >= 9,
           .maps = true,
           .upsamples = true,
           .volumes = !products::refuse_device(device),
           .column_ranges = true,
           .dual_products = device.major == 9,
-          .attention = !products::refuse_device(device),
+          .widest_head = products::widest_head(device),
           .im2col_channels = 16,
           .kept_bytes = std::size_t{256} << 10};
 }

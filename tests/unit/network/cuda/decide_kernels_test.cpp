@@ -90,6 +90,36 @@ TEST(ChooseKernels, ConstantFiltersAreLoadedAhead) {
   EXPECT_FALSE(loads_ahead(*kernel(off, "constant")));
 }
 
+// CTAs that exchange statistics, or the parts of a sum, wait for one another: they load no filters ahead, and say so
+TEST(ChooseKernels, FiltersOfKernelsWhoseCtasWaitForOneAnotherAreNotLoadedAhead) {
+  NetworkBuilder net("exchange");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 64, 32, 32});
+  net.output(relu(weights.conv(x, 64)), "alone");
+  net.output(relu(group_norm(weights.conv(x, 64), {.groups = 8})), "normalised");
+  net.output(weights.conv(net.input("deep", {1, 1024, 8, 8}), 64), "split");
+  const std::vector<Sizes> inputs{{2, 64, 32, 32}, {1, 1024, 8, 8}};
+  const Decided d(net.build(), inputs, "kernels"), off(net.build(), inputs, "kernels", {}, false);
+  const auto says = HasSubstr("filters not ahead, since its CTAs wait for one another");
+  for (const char* name : {"alone", "normalised", "split"}) {
+    SCOPED_TRACE(name);
+    const auto& kernel = d.of(name).contraction->whole;
+    ASSERT_TRUE(kernel) << to_string(d.plan, d.input);
+    const bool waits = kernel->lowered.plan().cooperative;
+    EXPECT_EQ(waits, std::string_view(name) != "alone") << kernel->how;
+    EXPECT_EQ(kernel->filter.at.space, Location::Space::constant);
+    EXPECT_EQ(loads_ahead(*kernel), !waits);
+    EXPECT_EQ(kernel->lowered.problem.filters_ahead, !waits);
+    EXPECT_EQ(kernel->how.find("filters not ahead") != std::string::npos, waits) << kernel->how;
+    // the same plan and, but for the filters, the same text as where all kernels wait
+    const auto& other = off.of(name).contraction->whole;
+    ASSERT_TRUE(other);
+    EXPECT_EQ(other->how.find("filters"), std::string::npos) << other->how;
+    EXPECT_EQ(kernel->lowered.kernel.source == other->lowered.kernel.source, waits);
+  }
+  EXPECT_THAT(to_string(d.plan, d.input), says);
+}
+
 TEST(StoreResampled, InTheKernelOrApartWithTheReason) {
   NetworkBuilder net("pools");
   Weights weights(net);
