@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "network/cuda/decide/passes.hpp"
 
 namespace unisono::network::gpu {
@@ -11,6 +13,9 @@ namespace {
 // A cluster reads both filters for each image: beyond this the launches of the tensor cores, which read them once, are
 // as fast
 constexpr std::int64_t most_weights = std::int64_t{1} << 20;
+// Elements of an image that eight CTAs sum: 128 KB each of 16 bits take as long as a launch of the pool's own, which
+// has more CTAs
+constexpr std::int64_t most_pooled = std::int64_t{1} << 19;
 constexpr std::int64_t most_inputs = 8192;  // of a layer, which every CTA has in shared memory
 
 plan::Expected<SmallLayersPlan> plan_layers(const PlanningInput& in, const SmallLayers& l, const Region& second) {
@@ -46,8 +51,10 @@ void join_small_layers(const PlanningInput& in, NetworkPlan& plan) {
 void join_pools(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     if (!plan.regions[i].layers) continue;
-    const auto& pool = in.region(i).layers->pool;
+    const auto& [first, pool, from, pooled] = *in.region(i).layers;
     if (!pool || !has_kernels(in, plan, *pool)) continue;
+    const Sizes& x = in.sizes(from);
+    if (element_count(x) / std::max<std::int64_t>(1, x[0]) > most_pooled) continue;
     plan.regions[i].layers->pools = true;
     plan.regions[*pool].layers_by = i;
   }

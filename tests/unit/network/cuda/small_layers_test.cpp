@@ -95,6 +95,16 @@ TEST_F(Squeeze, LayersThatOthersReadStayApart) {
   EXPECT_THAT(computed_by(d), Contains(HasSubstr("small layers")).Times(1));
 }
 
+// Eight CTAs would read 2 MB an image
+TEST_F(Squeeze, APoolOfALargeImageHasALaunchOfItsOwn) {
+  const NetworkValue x = net.input("x", {1, 64, 128, 128});
+  net.output(gate(global_average_pool(grouped(x, 1)), 16), "y");
+  const Decided d = decided({1, 64, 128, 128});
+  EXPECT_TRUE(d.of("y").layers);
+  EXPECT_FALSE(d.of("y").layers->pools);
+  EXPECT_THAT(computed_by(d), Contains(HasSubstr("global_average_pool")));
+}
+
 TEST_F(Squeeze, LayersOfManyWeightsStayApart) {
   const NetworkValue x = net.input("x", {2, 1536, 7, 7});
   net.output(gate(global_average_pool(grouped(x, 1)), 384), "large");
