@@ -59,7 +59,7 @@ void fill(Case& c, const Kind& kind, int i, Random& random) {
   c.options.plan = kind.plans[static_cast<std::size_t>(i / static_cast<int>(kinds.size())) % kind.plans.size()];
   // Balanced, nearly all of a small image is ahead, and nothing would be converted beside the tiles
   if (c.conv.r * c.conv.s > 1 && c.conv.groups == 1 && c.options.plan.find("load=gather") == std::string::npos)
-    c.options.plan += i % 4 == 3 ? " ahead=balanced" : i % 8 == 5 ? " ahead=all" : " ahead=first";
+    c.options.plan += std::array{" ahead=first", " ahead=balanced", " ahead=all"}[static_cast<std::size_t>(i) / 48 % 3];
   c.seed = random.next();
 }
 
