@@ -175,10 +175,10 @@ TEST_F(Lower, NetworksToo) {
   NetworkOptions options;
   options.device = Device::cuda;
   const std::map<std::string, std::vector<std::int64_t>> shapes{{"x", {2, 64, 32, 32}}};
-  auto problems = network::gpu::tuning_problems(network, options, shapes, device);
+  const auto problems = network::gpu::tuning_problems(network, options, shapes, device);
   ASSERT_EQ(problems.size(), 1u);
-  EXPECT_FALSE(problems[0].filters_ahead);  // launches of the tuner's write its filters
-  problems[0].filters_ahead = true;
+  // Launches of the tuner's write its filters. A network's are constant, but CTAs of this kernel wait for one another
+  EXPECT_FALSE(problems[0].filters_ahead);
   const std::string source = lower(problems[0], device).value().request().source;
   int found = 0;
   for (const jit::Request& r : network::gpu::requests(network, options, shapes, device)) found += r.source == source;
