@@ -73,7 +73,7 @@ def text_of_known(epilogue: Any) -> Optional[str]:
 def _version() -> str:
     """The package's version and a hash of its modules, which say how results of the operators lie."""
     content = hashlib.sha256()
-    for path in sorted(pathlib.Path(__file__).parents[1].rglob("*.py")):
+    for path in sorted(p for p in pathlib.Path(__file__).parents[1].rglob("*.py") if p.is_file()):
         content.update(path.read_bytes())
     return f"{getattr(_native, '__version__')}+{content.hexdigest()[:12]}"
 
