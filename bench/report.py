@@ -209,13 +209,21 @@ def attention_table(results):
 
 def torch_table(suite):
     """torch.compile with this backend beside Inductor, a row for each measurement of bench/torch_suite.py."""
-    lines = [f"PyTorch {suite['torch']}, cuDNN {suite['cudnn']}; CUDA graphs, channels last, bf16; µs.", "",
-             "| network | GPU, commit | eager | Inductor | Unisono | best other ÷ Unisono | error ÷ Inductor's | share of FLOP | compiled in, beside Inductor's |",
-             "|---|---|---|---|---|---|---|---|---|"]
+    lines = [
+        f"PyTorch {suite['torch']}, cuDNN {suite['cudnn']}; CUDA graphs, channels last, bf16; µs.",
+        "",
+        "| network | GPU, commit | eager | Inductor | Unisono | best other ÷ Unisono | error ÷ Inductor's "
+        "| share of FLOP | compiled in, beside Inductor's |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
     for r in suite["rows"]:
         us, error, seconds = r["us"], r["error"], r["compile_s"]
-        lines.append(f"| {r['network']} | {r['gpu'].replace('NVIDIA ', '').split()[0]}, {r['commit'][:8]} | {us.get('eager', '–')} | {us['compile']} | {us['unisono']} "
-                     f"| **{r['ratio']:.2f}** | {error['unisono'] / error['compile']:.2f} | {r['share_of_flop']:.3f} | {seconds['unisono']}, {seconds['compile']} s |")
+        lines.append(
+            f"| {r['network']} | {r['gpu'].replace('NVIDIA ', '').split()[0]}, {r['commit'][:8]} "
+            f"| {us.get('eager', '–')} | {us['compile']} | {us['unisono']} "
+            f"| **{r['ratio']:.2f}** | {error['unisono'] / error['compile']:.2f} | {r['share_of_flop']:.3f} "
+            f"| {seconds['unisono']}, {seconds['compile']} s |"
+        )
     return lines
 
 

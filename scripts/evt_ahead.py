@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compiles the kernels of `unisono_gpu_tests --evt` into a folder, ahead of a machine with a GPU, and writes down what was
-reached. Needs nvcc and CUTLASS's headers, no GPU. It can be ended and started again at any time: what is in the folder
-is not compiled twice.
+"""Compiles the kernels of `unisono_gpu_tests --evt` into a folder, ahead of a machine with a GPU, and writes down what
+was reached. Needs nvcc and CUTLASS's headers, no GPU. It can be ended and started again at any time: what is in the
+folder is not compiled twice.
 
 usage: scripts/evt_ahead.py PROGRAM FOLDER [ARCH …] [--jobs N] [--results FILE] [--pack FILE.tar.xz]
   scripts/evt_ahead.py build/ci/tests/gpu/unisono_gpu_tests build/evt sm90a sm80 --pack build/evt.tar.xz
@@ -40,7 +40,10 @@ def entries_of(folder, keys=None):
 
 
 def compiled(program, folder, arch, jobs):
-    """Compiles what is missing; returns (kernels but for the tests' own one, keys of those that there are, lines that say what failed). Shows the program's progress."""
+    """Compiles what is missing, and shows the program's progress.
+
+    Returns (kernels but for the tests' own one, keys of those that there are, lines that say what failed).
+    """
     environment = dict(os.environ, UNISONO_CACHE_DIR=str(folder), UNISONO_PACKS="")
     command = [str(program), "--evt", "--arch", arch, "--precompile", "--verbose", "--jobs", str(jobs)]
     result = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
@@ -66,7 +69,9 @@ def summary(entries):
 
 
 def revision():
-    git = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=pathlib.Path(__file__).parent)
+    git = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=pathlib.Path(__file__).parent
+    )
     return git.stdout.strip()
 
 

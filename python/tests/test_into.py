@@ -86,7 +86,10 @@ WRONG = {
     "a slice that overlaps a residual": (overlapping, "shares memory"),
     "one tensor twice": (twice, "share memory"),
     "a filter with a gradient": (lambda x, w: u.conv2d_into(x, w.requires_grad_(), zeros()), "has no derivative"),
-    "an output with a gradient": (lambda x, w: u.conv2d_into(x, w, zeros(requires_grad=True)), "'out' is to be written"),
+    "an output with a gradient": (
+        lambda x, w: u.conv2d_into(x, w, zeros(requires_grad=True)),
+        "'out' is to be written",
+    ),
     "one of conv2d, too": (lambda x, w: u.conv2d(x, w, out=zeros(requires_grad=True)), "'out' is to be written"),
     "layout": (lambda x, w: u.conv2d_into(x, w, x, layout="chwn"), "conv2d_into: layout='chwn'"),
 }

@@ -74,16 +74,24 @@ def test_images_are_turned_where_filters_ask_for_it():
 
 
 def test_an_image_of_one_channel_lies_channels_last():
-    """It is contiguous and channels last at once; its strides say the former. In a program in channels last it is taken as the latter."""
+    """It is contiguous and channels last at once, and its strides say the former. In a program in channels last it is
+    taken as the latter."""
+
     def stem(x, w, v):
         return torch.tanh(F.conv2d(F.relu(F.conv2d(x, w, padding=1)), v)).mean((2, 3))
 
     torch.manual_seed(0)
-    inputs = [torch.randn(2, 1, 6, 5), torch.randn(16, 1, 3, 3), torch.randn(4, 16, 3, 3).contiguous(memory_format=LAST)]
+    inputs = [
+        torch.randn(2, 1, 6, 5),
+        torch.randn(16, 1, 3, 3),
+        torch.randn(4, 16, 3, 3).contiguous(memory_format=LAST),
+    ]
     module, fakes, mode = traced(stem, *inputs)
     layouts.relax(module, fakes, mode, ("cpu",))
     convolutions = list(module.graph.find_nodes(op="call_function", target=aten.convolution.default))
-    assert [layouts.format_of(n.meta["val"]) for n in convolutions] == [LAST, LAST] and convolutions[0].args[0].target is aten.as_strided.default
+    assert [layouts.format_of(n.meta["val"]) for n in convolutions] == [LAST, LAST] and convolutions[0].args[
+        0
+    ].target is aten.as_strided.default
     assert not list(module.graph.find_nodes(op="call_function", target=aten.clone.default))
     rows = fuse(module, Limits(minimum_operators=0))
     assert [row["taken"] for row in rows] == [True, True], rows
@@ -95,7 +103,9 @@ def test_an_image_of_one_channel_lies_channels_last():
     inputs[2] = inputs[2].contiguous()
     module, fakes, mode = traced(stem, *inputs)
     assert layouts.relax(module, fakes, mode, ("cpu",)) == 0
-    assert not any("one_channel_last" in str(n.args) for n in (fuse(module, Limits(minimum_operators=0)), module)[1].graph.nodes)
+    assert not any(
+        "one_channel_last" in str(n.args) for n in (fuse(module, Limits(minimum_operators=0)), module)[1].graph.nodes
+    )
 
 
 @pytest.mark.parametrize("rest", ["eager", pytest.param("inductor", marks=pytest.mark.long)])
@@ -113,7 +123,9 @@ def test_calls_of_images_of_one_channel(strides, rest):
     inputs = [torch.randn(60).as_strided((2, 1, 6, 5), strides), torch.randn(16, 1, 3, 3), torch.randn(8, 1, 3, 3)]
     with torch.no_grad():
         mine = torch.compile(heads, backend=backend.unisono, options={"rest": rest, "minimum_operators": 0})(*inputs)
-    assert backend.reports()[-1].regions == 2 and backend.reports()[-1].counts["conversions"] == 0, str(backend.reports()[-1])
+    assert backend.reports()[-1].regions == 2 and backend.reports()[-1].counts["conversions"] == 0, str(
+        backend.reports()[-1]
+    )
     for one, other in zip(mine, heads(*inputs)):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
         assert one.stride() == other.stride()

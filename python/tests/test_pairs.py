@@ -12,14 +12,22 @@ from unisono._native import UserError  # noqa: E402
 from unisono.pytorch import backend  # noqa: E402
 
 GATES = {
-    "SwiGLU": lambda a, b: F.silu(a) * b, "GEGLU": lambda a, b: b * F.gelu(a), "GEGLU by tanh": lambda a, b: F.gelu(a, approximate="tanh") * b,
-    "GLU": lambda a, b: a * torch.sigmoid(b), "ReGLU": lambda a, b: F.relu(a) * b, "bilinear": lambda a, b: a * b,
+    "SwiGLU": lambda a, b: F.silu(a) * b,
+    "GEGLU": lambda a, b: b * F.gelu(a),
+    "GEGLU by tanh": lambda a, b: F.gelu(a, approximate="tanh") * b,
+    "GLU": lambda a, b: a * torch.sigmoid(b),
+    "ReGLU": lambda a, b: F.relu(a) * b,
+    "bilinear": lambda a, b: a * b,
     "clamped": lambda a, b: (lambda g, u: g * torch.sigmoid(1.702 * g) * (u + 1))(a.clamp(max=1.5), b.clamp(-1.5, 1.5)),
 }
 CUTS = {
-    "chunk": lambda h: h.chunk(2, -1), "split": lambda h: h.split(h.shape[-1] // 2, -1), "split of two": lambda h: h.split([h.shape[-1] // 2] * 2, -1),
-    "slices": lambda h: (h[..., : h.shape[-1] // 2], h[..., h.shape[-1] // 2:]), "every second": lambda h: (h[..., ::2], h[..., 1::2]),
-    "unbind": lambda h: h.unflatten(-1, (-1, 2)).unbind(-1), "select": lambda h: (h.unflatten(-1, (2, -1))[..., 0, :], h.unflatten(-1, (2, -1))[..., 1, :]),
+    "chunk": lambda h: h.chunk(2, -1),
+    "split": lambda h: h.split(h.shape[-1] // 2, -1),
+    "split of two": lambda h: h.split([h.shape[-1] // 2] * 2, -1),
+    "slices": lambda h: (h[..., : h.shape[-1] // 2], h[..., h.shape[-1] // 2 :]),
+    "every second": lambda h: (h[..., ::2], h[..., 1::2]),
+    "unbind": lambda h: h.unflatten(-1, (-1, 2)).unbind(-1),
+    "select": lambda h: (h.unflatten(-1, (2, -1))[..., 0, :], h.unflatten(-1, (2, -1))[..., 1, :]),
 }
 
 
@@ -64,12 +72,23 @@ def test_dtypes_of_pairs(dtype):
 
 
 def test_a_bias_behind_the_product():
-    run(lambda x, w, b: (lambda h: F.silu(h[:, ::2]) * h[:, 1::2])(x @ w + b), torch.randn(9, 24), torch.randn(24, 32), torch.randn(32), regions=1)
+    run(
+        lambda x, w, b: (lambda h: F.silu(h[:, ::2]) * h[:, 1::2])(x @ w + b),
+        torch.randn(9, 24),
+        torch.randn(24, 32),
+        torch.randn(32),
+        regions=1,
+    )
 
 
 def test_sums_over_rows_of_a_pair():
-    report = run(lambda x, v, w: (lambda h: (h, h.square().mean(1), h.sum(0)))(F.silu(x @ v) * (x @ w)), torch.randn(9, 24), torch.randn(24, 16),
-                 torch.randn(24, 16), regions=1)
+    report = run(
+        lambda x, v, w: (lambda h: (h, h.square().mean(1), h.sum(0)))(F.silu(x @ v) * (x @ w)),
+        torch.randn(9, 24),
+        torch.randn(24, 16),
+        torch.randn(24, 16),
+        regions=1,
+    )
     assert report.rows[0]["stores"] == 3, str(report)
 
 
@@ -136,7 +155,9 @@ def test_the_dual_operator_of_changing_shapes():
     for rows, turned in ((5, False), (9, True), (5, False)):
         a, b, c = torch.randn(rows, 8), *(torch.randn(6, 8).T if turned else torch.randn(8, 6) for _ in range(2))
         bias = torch.randn(6)
-        found, = torch.ops.unisono.fused_dual_gemm(a, b, c, [bias], [0.5], "store silu(acc0 + o[n]) * acc1 * s[] as y : f32", "o,s=", None)
+        (found,) = torch.ops.unisono.fused_dual_gemm(
+            a, b, c, [bias], [0.5], "store silu(acc0 + o[n]) * acc1 * s[] as y : f32", "o,s=", None
+        )
         torch.testing.assert_close(found, F.silu(a @ b + bias) * (a @ c) * 0.5, rtol=1e-4, atol=1e-4)
 
 
@@ -148,7 +169,14 @@ def shared(x, w):
 
 @pytest.mark.parametrize("rest", ["eager", "inductor"])
 def test_a_shared_matrix_is_one_product_of_all_rows(rest):
-    report = run(lambda x, w, b: F.silu(shared(x, w) + b), torch.randn(3, 5, 24), torch.randn(24, 16), torch.randn(16), regions=1, rest=rest)
+    report = run(
+        lambda x, w, b: F.silu(shared(x, w) + b),
+        torch.randn(3, 5, 24),
+        torch.randn(24, 16),
+        torch.randn(16),
+        regions=1,
+        rest=rest,
+    )
     assert report.rows[0]["operator"] == "aten.mm.default" and report.rows[0]["shape"] == [15, 16], str(report)
 
 
@@ -169,7 +197,11 @@ def test_which_batches_are_folded(name):
     function, operator = FOLDED[name]
     with torch.no_grad():
         x, w = torch.randn(3, 5, 24), torch.randn(24, 16)
-        call = torch.compile(lambda x, w: F.relu(function(x, w)), backend=backend.unisono, options={"rest": "eager", "minimum_operators": 0})
+        call = torch.compile(
+            lambda x, w: F.relu(function(x, w)),
+            backend=backend.unisono,
+            options={"rest": "eager", "minimum_operators": 0},
+        )
         torch.testing.assert_close(call(x, w), F.relu(function(x, w)), rtol=1e-4, atol=1e-4)
     report = backend.reports()[-1]
     assert operator is None or [row["operator"] for row in report.rows] == [f"aten.{operator}.default"], str(report)
@@ -177,7 +209,13 @@ def test_which_batches_are_folded(name):
 
 def test_a_shared_matrix_and_batches_of_dynamic_size():
     with torch.no_grad():
-        compiled = torch.compile(lambda x, w: F.relu(shared(x, w)), backend=backend.unisono, options={"rest": "eager"}, dynamic=True, fullgraph=True)
+        compiled = torch.compile(
+            lambda x, w: F.relu(shared(x, w)),
+            backend=backend.unisono,
+            options={"rest": "eager"},
+            dynamic=True,
+            fullgraph=True,
+        )
         for batch, rows in ((3, 5), (4, 7), (2, 5)):
             x, w = torch.randn(batch, rows, 24), torch.randn(24, 16)
             torch.testing.assert_close(compiled(x, w), F.relu(x @ w), rtol=1e-4, atol=1e-4)

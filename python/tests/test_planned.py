@@ -159,14 +159,21 @@ def test_f32_parts_are_copied():
 
 
 def test_a_stem_of_one_channel_has_the_kernel_for_few_channels():
-    """nnU-Net's: planned channels last, where it is predicted to take a quarter of the time that it takes channels first."""
+    """nnU-Net's: planned channels last, where it is predicted to take a quarter of the time that it takes
+    channels first."""
+
     def stem(channels):
-        return lambda: (nn.Sequential(nn.Conv2d(channels, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1)), [torch.randn(12, channels, 512, 512)])
+        return lambda: (
+            nn.Sequential(nn.Conv2d(channels, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1)),
+            [torch.randn(12, channels, 512, 512)],
+        )
 
     times = []
     for channels in (1, 2):
         report, graph = planned.planned(stem(channels))
         call = next(n for n in graph.graph.nodes if n.target is torch.ops.unisono.fused_conv2d.default)
-        assert ("one_channel_last=1" in call.args[5]) == (channels == 1) and report.counts["conversions"] == 0, str(report)
+        assert ("one_channel_last=1" in call.args[5]) == (channels == 1) and report.counts["conversions"] == 0, str(
+            report
+        )
         times.append(report.rows[0]["predicted_us"])
     assert times[0] <= 1.05 * times[1], times

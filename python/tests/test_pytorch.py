@@ -177,8 +177,12 @@ def test_second_derivatives_of_functional_calls():
         return [*gradients, *torch.autograd.grad(sum(g.square().sum() for g in gradients), leaves)]
 
     x, w, b, r = torch.randn(2, 8, 6, 6), 0.2 * torch.randn(8, 8, 3, 3), torch.randn(8), torch.randn(2, 8, 4, 4)
-    mine = penalty(lambda x, w, b, r: u.conv2d(x, w, "silu(group_norm(acc + b[n], groups=2)) + r[m,n]", b=b, r=r), x, w, b, r)
-    right = penalty(lambda x, w, b, r: F.silu(F.group_norm(F.conv2d(x, w, b), 2)) + r, *(t.double() for t in (x, w, b, r)))
+    mine = penalty(
+        lambda x, w, b, r: u.conv2d(x, w, "silu(group_norm(acc + b[n], groups=2)) + r[m,n]", b=b, r=r), x, w, b, r
+    )
+    right = penalty(
+        lambda x, w, b, r: F.silu(F.group_norm(F.conv2d(x, w, b), 2)) + r, *(t.double() for t in (x, w, b, r))
+    )
     a = torch.randn(6, 6)
     mine += penalty(lambda a: u.gemm(a, a, "tanh(acc) * r[m,n]", r=a), a)
     right += penalty(lambda a: torch.tanh(a @ a) * a, a.double())

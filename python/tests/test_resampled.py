@@ -31,17 +31,25 @@ def test_pools_and_nearest_neighbours(size, last, dtype):
 
 def test_resampled_stores_beside_inductor():
     x, w = (torch.randn(s).contiguous(memory_format=LAST) for s in ((2, 4, 8, 6), (8, 4, 3, 3)))
-    for function, form in ((lambda x, w: F.max_pool2d(stage(x, w), 2), "max_pool_2x2"), (lambda x, w: F.interpolate(stage(x, w), scale_factor=2), "upsample_2x2")):
+    for function, form in (
+        (lambda x, w: F.max_pool2d(stage(x, w), 2), "max_pool_2x2"),
+        (lambda x, w: F.interpolate(stage(x, w), scale_factor=2), "upsample_2x2"),
+    ):
         torch._dynamo.reset()
         for dtype in (torch.float32, torch.bfloat16):
             assert form in run(function, x, w, regions=1, rest="inductor", dtype=dtype).rows[0]["epilogue"]
 
 
 NOT_RESAMPLED = {
-    "other windows": lambda h: F.max_pool2d(h, 3, 2, 1), "overlapping": lambda h: F.max_pool2d(h, 2, 1), "padded": lambda h: F.max_pool2d(h, 2, padding=1),
-    "rounded up": lambda h: F.max_pool2d(h, 2, ceil_mode=True), "indices": lambda h: F.max_pool2d(h, 2, return_indices=True)[1].float(),
-    "threefold": lambda h: F.interpolate(h, scale_factor=3), "another size": lambda h: F.interpolate(h, size=(13, 18)),
-    "linear": lambda h: F.interpolate(h, scale_factor=2, mode="bilinear"), "exact centres": lambda h: F.interpolate(h, size=(13, 11), mode="nearest-exact"),
+    "other windows": lambda h: F.max_pool2d(h, 3, 2, 1),
+    "overlapping": lambda h: F.max_pool2d(h, 2, 1),
+    "padded": lambda h: F.max_pool2d(h, 2, padding=1),
+    "rounded up": lambda h: F.max_pool2d(h, 2, ceil_mode=True),
+    "indices": lambda h: F.max_pool2d(h, 2, return_indices=True)[1].float(),
+    "threefold": lambda h: F.interpolate(h, scale_factor=3),
+    "another size": lambda h: F.interpolate(h, size=(13, 18)),
+    "linear": lambda h: F.interpolate(h, scale_factor=2, mode="bilinear"),
+    "exact centres": lambda h: F.interpolate(h, size=(13, 11), mode="nearest-exact"),
     "other pixels": lambda h: h[:, :, torch.arange(14) % 7][:, :, :, torch.arange(18) // 2],
 }
 
@@ -55,10 +63,22 @@ def test_must_not_resample(name):
 
 def test_a_second_resampled_store_is_pytorchs():
     x, w = torch.randn(2, 4, 8, 6), torch.randn(8, 4, 3, 3)
-    report = run(lambda x, w: (lambda h: (F.max_pool2d(h, 2), F.interpolate(h, scale_factor=2), F.max_pool2d(h.relu(), 2)))(stage(x, w)), x, w, regions=1)
+    report = run(
+        lambda x, w: (lambda h: (F.max_pool2d(h, 2), F.interpolate(h, scale_factor=2), F.max_pool2d(h.relu(), 2)))(
+            stage(x, w)
+        ),
+        x,
+        w,
+        regions=1,
+    )
     assert report.rows[0]["epilogue"].count("_2x2") == 1, str(report)
 
 
 def test_what_reads_a_resampled_value_is_outside():
-    report = run(lambda x, w: F.relu(F.max_pool2d(stage(x, w), 2)) + 1, torch.randn(2, 4, 8, 6), torch.randn(8, 4, 3, 3), regions=1)
+    report = run(
+        lambda x, w: F.relu(F.max_pool2d(stage(x, w), 2)) + 1,
+        torch.randn(2, 4, 8, 6),
+        torch.randn(8, 4, 3, 3),
+        regions=1,
+    )
     assert "ends a region" in report.rows[0]["ends"]

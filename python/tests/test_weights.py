@@ -151,10 +151,16 @@ def test_frozen_filters_are_packed_once(device, rest, monkeypatch):
 
 
 REPLACED = {
-    "another parameter": lambda conv: setattr(conv, "weight", nn.Parameter(torch.randn_like(conv.weight), requires_grad=False)),
-    "another parameter of as many writes": lambda conv: setattr(conv, "weight", written(torch.randn_like(conv.weight), conv.weight._version)),
+    "another parameter": lambda conv: setattr(
+        conv, "weight", nn.Parameter(torch.randn_like(conv.weight), requires_grad=False)
+    ),
+    "another parameter of as many writes": lambda conv: setattr(
+        conv, "weight", written(torch.randn_like(conv.weight), conv.weight._version)
+    ),
     "other memory": lambda conv: setattr(conv.weight, "data", torch.randn_like(conv.weight)),
-    "load_state_dict(assign=True)": lambda conv: conv.load_state_dict({n: 2 * t for n, t in conv.state_dict().items()}, assign=True),
+    "load_state_dict(assign=True)": lambda conv: conv.load_state_dict(
+        {n: 2 * t for n, t in conv.state_dict().items()}, assign=True
+    ),
     "a write": lambda conv: conv.weight.mul_(-2),
 }
 
@@ -170,7 +176,10 @@ def written(t, times):
 @pytest.mark.parametrize("rest", ["eager", "inductor"])
 def test_replaced_weights_are_packed_again(rest):
     """A frozen filter is that of the tensor that the call is given, whatever became of the one that was there first."""
-    conv, x = nn.Conv2d(8, 8, 3).requires_grad_(False), torch.randn(2, 8, 6, 6).contiguous(memory_format=torch.channels_last)
+    conv, x = (
+        nn.Conv2d(8, 8, 3).requires_grad_(False),
+        torch.randn(2, 8, 6, 6).contiguous(memory_format=torch.channels_last),
+    )
     call = torch.compile(lambda x: F.silu(conv(x)), backend=backend.unisono, options={"rest": rest, "frozen": True})
     with torch.no_grad():
         for name, change in REPLACED.items():
@@ -188,8 +197,14 @@ def test_a_frozen_weight_that_the_graph_writes_is_no_copy():
             self.weight.mul_(0.5)
             return F.relu(super().forward(x))
 
-    conv, x = Decayed(8, 8, 3).requires_grad_(False), torch.randn(2, 8, 6, 6).contiguous(memory_format=torch.channels_last)
-    eager, call = copy.deepcopy(conv), torch.compile(conv, backend=backend.unisono, options={"rest": "eager", "frozen": True})
+    conv, x = (
+        Decayed(8, 8, 3).requires_grad_(False),
+        torch.randn(2, 8, 6, 6).contiguous(memory_format=torch.channels_last),
+    )
+    eager, call = (
+        copy.deepcopy(conv),
+        torch.compile(conv, backend=backend.unisono, options={"rest": "eager", "frozen": True}),
+    )
     with torch.no_grad():
         for _ in range(3):
             torch.testing.assert_close(call(x), eager(x), rtol=1e-4, atol=1e-4)
@@ -198,8 +213,13 @@ def test_a_frozen_weight_that_the_graph_writes_is_no_copy():
 
 def test_frozen_weights_that_were_made_under_inference_mode():
     with torch.inference_mode():
-        conv, x = nn.Conv2d(8, 8, 3).requires_grad_(False), torch.randn(2, 8, 6, 6).contiguous(memory_format=torch.channels_last)
-        call = torch.compile(lambda x: F.silu(conv(x)), backend=backend.unisono, options={"rest": "eager", "frozen": True})
+        conv, x = (
+            nn.Conv2d(8, 8, 3).requires_grad_(False),
+            torch.randn(2, 8, 6, 6).contiguous(memory_format=torch.channels_last),
+        )
+        call = torch.compile(
+            lambda x: F.silu(conv(x)), backend=backend.unisono, options={"rest": "eager", "frozen": True}
+        )
         torch.testing.assert_close(call(x), F.silu(conv(x)), rtol=1e-4, atol=1e-4)
 
 

@@ -44,8 +44,10 @@ def needs_operator(first: Any, second: Any, operands: dict[str, Any]) -> bool:
     if not is_torch(first):
         for name, one in (("the second tensor", second), *operands.items()):
             if is_torch(one) and one.requires_grad and sys.modules["torch"].is_grad_enabled():
-                raise UserError(f"'{name}' requires a gradient, and the first tensor is a {type(first).__name__}; expected a "
-                                "PyTorch tensor there, or detach() this one")
+                raise UserError(
+                    f"'{name}' requires a gradient, and the first tensor is a {type(first).__name__}; expected a "
+                    "PyTorch tensor there, or detach() this one"
+                )
         return False
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
@@ -53,9 +55,15 @@ def needs_operator(first: Any, second: Any, operands: dict[str, Any]) -> bool:
     forward_ad = torch.autograd.forward_ad
     if forward_ad._current_level >= 0 and any(is_torch(t) and forward_ad.unpack_dual(t).tangent is not None
                                               for t in (first, second, *operands.values())):
-        raise UserError("an argument has a forward gradient (a tangent), and there is no forward-mode differentiation here; "
-                        "differentiate backward, or detach() it")
-    if torch._C._len_torch_dispatch_stack() or torch._C._functorch.peek_interpreter_stack() is not None or torch.jit.is_tracing():
+        raise UserError(
+            "an argument has a forward gradient (a tangent), and there is no forward-mode differentiation here; "
+            "differentiate backward, or detach() it"
+        )
+    if (
+        torch._C._len_torch_dispatch_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch.jit.is_tracing()
+    ):
         return True  # make_fx, vmap and the like, torch.jit.trace
     if type(first) is not torch.Tensor and type(first) is not torch.nn.Parameter:
         return True  # a subclass: fake and functional tensors, whose memory is not theirs
@@ -101,16 +109,20 @@ def by_operator(second: Any, epilogue: Any, operands: dict[str, Any]) -> tuple[A
 
 def check_operator_call(what: str, out: Any, options: Any, layout: str = "nchw") -> None:
     if out is not None or options or layout != "nchw":
-        raise UserError(f"{what}: out=, options= and layout= are not differentiated or traced; call it under torch.no_grad() "
-                        "and outside of torch.compile, or leave them out")
+        raise UserError(
+            f"{what}: out=, options= and layout= are not differentiated or traced; call it under torch.no_grad() "
+            "and outside of torch.compile, or leave them out"
+        )
 
 
 def check_outputs(out: Any) -> None:
     """Raises UserError for tensors to write of which autograd asks for gradients: it would not know of the write."""
     for name, one in out.items() if isinstance(out, dict) else (("out", out),):
         if is_torch(one) and one.requires_grad and sys.modules["torch"].is_grad_enabled():
-            raise UserError(f"'{name}' is to be written and requires a gradient, and nothing is differentiated through it; "
-                            "expected a tensor that requires none, or a call under torch.no_grad()")
+            raise UserError(
+                f"'{name}' is to be written and requires a gradient, and nothing is differentiated through it; "
+                "expected a tensor that requires none, or a call under torch.no_grad()"
+            )
 
 
 def checked(options: dict[str, Any] | None) -> dict[str, Any]:
@@ -118,11 +130,15 @@ def checked(options: dict[str, Any] | None) -> dict[str, Any]:
     options = options or {}
     for name in options:
         if name not in OPTIONS:
-            raise UserError(f"there is no option '{name}' of a call; there are {', '.join(OPTIONS)} (unisono.compile has others)")
+            raise UserError(
+                f"there is no option '{name}' of a call; there are {', '.join(OPTIONS)} (unisono.compile has others)"
+            )
         try:
             hash(options[name])
         except TypeError:
-            raise UserError(f"option '{name}' is a {type(options[name]).__name__}; expected a number, a text or a bool") from None
+            raise UserError(
+                f"option '{name}' is a {type(options[name]).__name__}; expected a number, a text or a bool"
+            ) from None
     return options
 
 

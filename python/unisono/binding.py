@@ -41,7 +41,13 @@ def _graph(epilogue: Any, operands: dict[str, View | float], dtype: DType, space
 
 
 def key_of(epilogue: Any) -> Any:
-    return str(epilogue) if isinstance(epilogue, Graph) else epilogue.function if isinstance(epilogue, Epilogue) else epilogue
+    return (
+        str(epilogue)
+        if isinstance(epilogue, Graph)
+        else epilogue.function
+        if isinstance(epilogue, Epilogue)
+        else epilogue
+    )
 
 
 def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Space, place: View,
@@ -163,5 +169,7 @@ def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict[str, Any]:
         if isinstance(results[name], np.ndarray) and not results[name].flags.writeable:
             raise UserError(f"out '{name}' is an array that is read-only; expected one that can be written")
         if given.shape != shape or given.dtype != dtype:
-            raise UserError(f"out '{name}' has shape {given.shape} and dtype {given.dtype.name}; expected {shape} and {dtype.name}")
+            raise UserError(
+                f"out '{name}' has shape {given.shape} and dtype {given.dtype.name}; expected {shape} and {dtype.name}"
+            )
     return results

@@ -61,7 +61,13 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
         from .pytorch.operators import call_conv2d
         return call_conv2d(x, w, epilogue, *moves, torch_dtype_of(out_dtype), operands)
     check_outputs(out)
-    if out is None and not options and layout == "nchw" and is_torch(x) and (fused := by_operator(w, epilogue, operands)):
+    if (
+        out is None
+        and not options
+        and layout == "nchw"
+        and is_torch(x)
+        and (fused := by_operator(w, epilogue, operands))
+    ):
         return fused[0].conv2d(x, w, *fused[1:], *moves, torch_dtype_of(dtype_of(out_dtype)))
     return conv2d_now(x, w, epilogue, *moves, layout, dtype_of(out_dtype), out, checked(options), operands)
 
@@ -82,8 +88,10 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
     """
     moves = _moves("conv2d_into", stride, padding, dilation, groups, layout)
     if needs_gradient(x, w, operands):
-        raise UserError("conv2d_into: a tensor requires a gradient, and a call that writes into given tensors has no derivative; call it "
-                        "under torch.no_grad(), or take conv2d")
+        raise UserError(
+            "conv2d_into: a tensor requires a gradient, and a call that writes into given tensors has no derivative; "
+            "call it under torch.no_grad(), or take conv2d"
+        )
     check_outputs(out)
     x, w = autocast(x, w)
     if needs_operator(x, w, operands):

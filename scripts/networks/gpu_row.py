@@ -53,7 +53,8 @@ def moved(inputs, dtype):
 
 
 def channels_last(net):
-    """Filters of images with the channels innermost; PyTorch refuses to ask that of those of volumes, and keeps them."""
+    """Filters of images with the channels innermost; PyTorch refuses to ask that of those of volumes, and keeps
+    them."""
     volumes = any(p.ndim == 5 for p in net.parameters())
     return net if volumes else net.to(memory_format=torch.channels_last)
 

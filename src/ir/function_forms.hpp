@@ -27,8 +27,8 @@ constexpr int widest_of(VectorForms forms, int most) {
 }
 
 /// Throws UserError, with the place in cuda_source, for an overload that takes a vector and is no form of the function:
-/// another number of parameters, vectors of different widths or of none that forms have, another result, a second form
-/// of a width; and for forms without a scalar one.
+/// another number of parameters, vectors of different widths or of none that forms have, another result, or the same
+/// width as another form. A function that has vector forms and no scalar one is refused as well.
 VectorForms vector_forms(const UserFunction& function);
 
 /// "float4"

@@ -23,16 +23,6 @@ namespace unisono::lower {
 
 namespace {
 
-plan::Expected<tuning::Chosen> choose(const Problem& p, const plan::Device& device) {
-  const auto fixed = plan::fixed_by(p.options.plan, p.options.plan_override);
-  auto chosen = tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
-  if (chosen || std::holds_alternative<Conv2d>(p.contraction) || p.task.volume) return chosen;
-  plan::Refusal refusal = std::move(chosen).refusal();  // the caller has not asked for it
-  refusal.message =
-      fmt::format("{} runs as the convolution of its rows, and {}", to_string(p.contraction), refusal.told());
-  return refusal;
-}
-
 codegen::Options options_of(const Problem& p) {
   return {.accurate = p.options.accurate,
           .watchdog = p.options.watchdog,
@@ -91,6 +81,16 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
   return Problem{contraction,          graph, options,       plan::as_convolution(contraction),
                  std::move(epilogue),  head,  further.apart, further.delays,
                  further.filters_ahead};
+}
+
+plan::Expected<tuning::Chosen> choose(const Problem& p, const plan::Device& device) {
+  const auto fixed = plan::fixed_by(p.options.plan, p.options.plan_override);
+  auto chosen = tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
+  if (chosen || std::holds_alternative<Conv2d>(p.contraction) || p.task.volume) return chosen;
+  plan::Refusal refusal = std::move(chosen).refusal();  // the caller has not asked for it
+  refusal.message =
+      fmt::format("{} runs as the convolution of its rows, and {}", to_string(p.contraction), refusal.told());
+  return refusal;
 }
 
 plan::Expected<Lowered> lower(Problem problem, const plan::Device& device) {

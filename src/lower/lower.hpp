@@ -59,9 +59,12 @@ struct Lowered {
   jit::Request request() const;
 };
 
-/// By the plan that CompileOptions::plan and plan_override fix, else by a measured one unless CompileOptions::tuned is
-/// off, else by the cost model's. Refuses with the reasons where no plan serves the problem on this device. Throws
-/// UserError for a plan's text that is wrong.
+/// The plan that CompileOptions::plan and plan_override fix, else a measured one unless CompileOptions::tuned is off,
+/// else the cost model's. Refuses with the reasons where no plan serves the problem on this device. Throws UserError
+/// for a plan's text that is wrong.
+plan::Expected<tuning::Chosen> choose(const Problem& problem, const plan::Device& device);
+
+/// By that plan.
 plan::Expected<Lowered> lower(Problem problem, const plan::Device& device);
 
 /// By a plan that was chosen already.

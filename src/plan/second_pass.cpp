@@ -21,14 +21,13 @@ namespace {
 using StorePath = Output::StorePath;
 
 constexpr const char* served_over_pixels =
-    "Where an image's tiles do not fit in flight, one normalisation over its pixels is served, with stores [m,n], "
-    "values "
-    "of rows and operands behind it, and stored reductions over rows of elements ahead of it or behind it";
+    "Where an image's tiles do not fit in flight, one normalisation over its pixels is served, with stores "
+    "[m,n], values of rows and operands behind it, and stored reductions over rows of elements ahead of it or behind "
+    "it";
 
 constexpr const char* served_over_channels =
-    "Over the channels of rows, in one exchange, one normalisation is served, with stores [m,n] and operands behind "
-    "it, "
-    "and one store of 16 bits ahead of it";
+    "Over the channels of rows, in one exchange, one normalisation is served, with stores [m,n] and operands "
+    "behind it, and one store of 16 bits ahead of it";
 
 /// Reductions over rows that no element and no row reads.
 std::set<ValueId> stored_alone(const Graph& g) {

@@ -111,15 +111,40 @@ class ExplainKernel(Case):
     def test_functions_with_vector_forms(self):
         scalar = "__device__ float bend(float x, int n) { return x + n; }\n"
         (self.folder / "bend.cu").write_text(
-            scalar + "__device__ float4 bend(float4 x, int n) { return {x.x + n, x.y + n + 1, x.z + n + 2, x.w + n + 3}; }\n")
+            scalar
+            + "__device__ float4 bend(float4 x, int n) { return {x.x + n, x.y + n + 1, x.z + n + 2, x.w + n + 3}; }\n"
+        )
         (self.folder / "wrong.cu").write_text(scalar + "__device__ float4 bend(float2 x, int n) { return {}; }\n")
-        given = ("explain", "--device", "cuda", "store bend(acc, index(n)) as y : bf16", "--gemm", "64,64->40", "--function")
-        for plan, said in (((), "functions: bend: 4 channels a call"), (("--plan", "epilogue=registers"), "one element a call; in registers a lane has two")):
+        given = (
+            "explain",
+            "--device",
+            "cuda",
+            "store bend(acc, index(n)) as y : bf16",
+            "--gemm",
+            "64,64->40",
+            "--function",
+        )
+        for plan, said in (
+            ((), "functions: bend: 4 channels a call"),
+            (("--plan", "epilogue=registers"), "one element a call; in registers a lane has two"),
+        ):
             self.assertIn(said, self.unisono(*given, "bend.cu", *plan)[0])
         self.assertIn("  2 | __device__ float4 bend(float2 x, int n) { return {}; }\n    |            ^^^^^^\n",
                       self.unisono(*given, "wrong.cu", code=WRONG)[1])
-        self.assertIn("epilogue: shared; mode none", self.unisono("explain", "--device", "cuda", "store acc as y : bf16", "--gemm", "64,64->40",
-                                                                    "--plan", "epilogue=shared", code=UNSUPPORTED)[1])
+        self.assertIn(
+            "epilogue: shared; mode none",
+            self.unisono(
+                "explain",
+                "--device",
+                "cuda",
+                "store acc as y : bf16",
+                "--gemm",
+                "64,64->40",
+                "--plan",
+                "epilogue=shared",
+                code=UNSUPPORTED,
+            )[1],
+        )
 
     def test_linear_layer(self):
         out, _ = self.unisono("explain", "--device", "cuda", "store gelu(acc + bias[n]) as y : bf16", "--gemm", "512,1024->4096")

@@ -35,18 +35,64 @@ SHAPES = {
 }
 # What they do not have: other ways to normalise, load and store, types, and family plain
 FURTHER = {
-    "streamed": ("y = silu(group_norm(acc + bias[n], groups=8)); store y : bf16", "--conv", "2,16,16,64->64,3x3", "--plan", "mode=streamed"),
+    "streamed": (
+        "y = silu(group_norm(acc + bias[n], groups=8)); store y : bf16",
+        "--conv",
+        "2,16,16,64->64,3x3",
+        "--plan",
+        "mode=streamed",
+    ),
     "plain_dense": ("store relu(acc + bias[n]) as y : f32", "--gemm", "50,40->30", "--plan", "family=plain"),
-    "plain_norm": ("store group_norm(acc, groups=3, scale=g[n]) as y : f16", "--conv", "1,7,9,5->12,3x3,stride=2,layout=nchw,dtype=f16", "--plan", "family=plain"),
-    "stem": ("store relu(acc + bias[n]) as y : bf16", "--conv", "1,20,20,3->32,3x3,stride=2,layout=nchw", "--plan", "load=gather"),
-    "planes": ("store relu(acc + bias[n]) as y : bf16", "--conv", "2,12,12,20->32,3x3,layout=nchw", "--plan", "load=im2col"),
-    "planes_norm": ("store silu(group_norm(acc, groups=8, scale=gamma[n], shift=beta[n])) as y : bf16", "--conv", "2,16,16,64->64,3x3,layout=nchw", "--plan", "load=im2col"),
-    "enlarging": ("operand bias[n] = 0.5; store silu(acc + bias) as y : bf16", "--conv", "1,8,8,16->32,2x2,transposed,stride=2,pad=0"),
-    "kinds": ("operand label[m] : i32; y = acc * one_hot(label) + pos[h,w]; store y : f32; store acc > 0 as p : bool; "
-              "store index(n) + index(m) as k : i32; store max(y, over=n) as most : f32", "--conv", "1,8,8,32->64,1x1"),
-    "integers": ("k = index(n) - 7; l = index(m) * 3; store abs(k) + square(k) + max(k, 3)*min(k, l) - relu(k) + (-l)*k + k as i : i32; "
-                 "store select(k < l, acc, cast(k, f32)) as y : f32; store !(k == l) & (acc > 0.5) as b : bool", "--gemm", "40,32->48"),
-    "rounded": ("h = cast(acc, f16); g = cast(h * h, bf16); store h - g as y : bf16; store cast(acc, tf32) as t : f32", "--gemm", "40,32->48"),
+    "plain_norm": (
+        "store group_norm(acc, groups=3, scale=g[n]) as y : f16",
+        "--conv",
+        "1,7,9,5->12,3x3,stride=2,layout=nchw,dtype=f16",
+        "--plan",
+        "family=plain",
+    ),
+    "stem": (
+        "store relu(acc + bias[n]) as y : bf16",
+        "--conv",
+        "1,20,20,3->32,3x3,stride=2,layout=nchw",
+        "--plan",
+        "load=gather",
+    ),
+    "planes": (
+        "store relu(acc + bias[n]) as y : bf16",
+        "--conv",
+        "2,12,12,20->32,3x3,layout=nchw",
+        "--plan",
+        "load=im2col",
+    ),
+    "planes_norm": (
+        "store silu(group_norm(acc, groups=8, scale=gamma[n], shift=beta[n])) as y : bf16",
+        "--conv",
+        "2,16,16,64->64,3x3,layout=nchw",
+        "--plan",
+        "load=im2col",
+    ),
+    "enlarging": (
+        "operand bias[n] = 0.5; store silu(acc + bias) as y : bf16",
+        "--conv",
+        "1,8,8,16->32,2x2,transposed,stride=2,pad=0",
+    ),
+    "kinds": (
+        "operand label[m] : i32; y = acc * one_hot(label) + pos[h,w]; store y : f32; store acc > 0 as p : bool; "
+        "store index(n) + index(m) as k : i32; store max(y, over=n) as most : f32",
+        "--conv",
+        "1,8,8,32->64,1x1",
+    ),
+    "integers": (
+        "k = index(n) - 7; l = index(m) * 3; store abs(k) + square(k) + max(k, 3)*min(k, l) - relu(k) + (-l)*k + k as i : i32; "
+        "store select(k < l, acc, cast(k, f32)) as y : f32; store !(k == l) & (acc > 0.5) as b : bool",
+        "--gemm",
+        "40,32->48",
+    ),
+    "rounded": (
+        "h = cast(acc, f16); g = cast(h * h, bf16); store h - g as y : bf16; store cast(acc, tf32) as t : f32",
+        "--gemm",
+        "40,32->48",
+    ),
     "attention": ("store softmax(acc*0.125) as p : bf16", "--gemm", "2,64,32->48"),
 }
 
@@ -94,20 +140,43 @@ class Emit(Case):
             self.refused("emit", *DENSE, "--name", name, says="(--name)")
 
     def test_members_are_names_of_c(self):
-        text = ("operand left[m,n] : bf16; operand left_operand[m,n] : bf16; operand class[m,n] : bf16; operand m[m,n] : bf16; "
-                "z = acc * NULL[] + left + left_operand + class + m + errno[n] + restrict[]; store z as y : bf16; store acc as d : f32; store relu(z) as side : f32")
+        text = (
+            "operand left[m,n] : bf16; operand left_operand[m,n] : bf16; operand class[m,n] : bf16; "
+            "operand m[m,n] : bf16; z = acc * NULL[] + left + left_operand + class + m + errno[n] + restrict[]; "
+            "store z as y : bf16; store acc as d : f32; store relu(z) as side : f32"
+        )
         for name, plan in (("own", ""), ("cutlass", "family=cutlass_evt"), ("old", "family=cutlass_evt arch=sm80")):
             header = self.emitted(text, "--gemm", "96,72->64", "--plan", plan, name=name).with_suffix(".h")
-            compiled = subprocess.run([COMPILER, "-x", "c", "-std=c99", "-Wall", "-Werror", "-fsyntax-only", "-include", "errno.h", "-include", str(header), os.devnull],
-                                      capture_output=True, text=True)
+            compiled = subprocess.run(
+                [
+                    COMPILER,
+                    "-x",
+                    "c",
+                    "-std=c99",
+                    "-Wall",
+                    "-Werror",
+                    "-fsyntax-only",
+                    "-include",
+                    "errno.h",
+                    "-include",
+                    str(header),
+                    os.devnull,
+                ],
+                capture_output=True,
+                text=True,
+            )
             self.assertEqual(compiled.returncode, 0, f"{compiled.stderr}\n{header.read_text()}")
         self.assertRegex(header.read_text(), r"void\* d; +/\* output (y|d|side)\[m,n\], ")
 
     def test_dual_products_of_cutlass(self):
-        source = self.emitted(EXAMPLES / "swiglu.txt", "--gemm", "64,128->96", "--plan", "family=cutlass_evt", name="gated")
+        source = self.emitted(
+            EXAMPLES / "swiglu.txt", "--gemm", "64,128->96", "--plan", "family=cutlass_evt", name="gated"
+        )
         text = source.read_text()
         self.assertIn("using Kernel = DualWithVisitors<", text)
-        self.assertIn("    const void* b1;  /* the second B, which lies as b does */\n", source.with_suffix(".h").read_text())
+        self.assertIn(
+            "    const void* b1;  /* the second B, which lies as b does */\n", source.with_suffix(".h").read_text()
+        )
         self.assertNotRegex(text, r"\bunisono::|namespace unisono\b")  # two such files may meet in one program
 
     def test_paths(self):
@@ -130,7 +199,16 @@ class Emit(Case):
     def test_what_no_kernel_serves(self):
         self.refused("emit", "store acc as y : f64", *DENSE[1:], code=None, says="f64")
         self.refused("emit", *DENSE, "--plan", "family=cutlass_evt tile=128x7", code=None, says="tile")
-        self.refused("emit", DENSE[0], "--conv", "1,8,8,16->16,3x3,groups=2", "--plan", "family=cutlass_evt", code=UNSUPPORTED, says="of one group")
+        self.refused(
+            "emit",
+            DENSE[0],
+            "--conv",
+            "1,8,8,16->16,3x3,groups=2",
+            "--plan",
+            "family=cutlass_evt",
+            code=UNSUPPORTED,
+            says="of one group",
+        )
 
     def test_functions_of_the_user(self):
         (self.folder / "f.cu").write_text("__device__ float twice(float x) { return 2 * x; }\n"

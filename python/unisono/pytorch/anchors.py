@@ -71,7 +71,9 @@ def is_one_channel_last(node: Node) -> bool:
     if node.target is not aten.convolution.default or node.args[6] or shape_of(node.args[0])[1] != 1:
         return False
     value, image = node.meta["val"], node.args[0].meta["val"]
-    return value.is_contiguous(memory_format=torch.channels_last) and not value.is_contiguous() and image.is_contiguous()
+    return (
+        value.is_contiguous(memory_format=torch.channels_last) and not value.is_contiguous() and image.is_contiguous()
+    )
 
 
 def _is_last_example(x: Node, w: Node) -> bool:

@@ -280,8 +280,10 @@ def expression(region: Region, node: Node) -> tuple[str, shapes.Dims]:
         return text
     if node.target is aten.cat.default:
         widths = ", ".join(str(shape_of(part)[int(node.args[1]) if len(node.args) > 1 else 0]) for part in node.args[0])
-        raise Refused(f"{node.name} joins tensors of extents {widths}: what is computed behind it, such as a normalisation, reads more than "
-                      "this contraction's values")
+        raise Refused(
+            f"{node.name} joins tensors of extents {widths}: what is computed behind it, such as a normalisation, "
+            "reads more than this contraction's values"
+        )
     if handler is None:
         raise Refused(f"{node.target} is none of the operations that epilogues have here")
     kinds = (*FLOATS, torch.bool) if handler is _comparison else FLOATS

@@ -44,7 +44,9 @@ def freeze(module: torch.nn.Module) -> torch.nn.Module:
 def _asks_for_channels_last(image: Tensor, turned: bool) -> bool:
     """Whether a kernel for this image reads its filter channels last. turned: on a GPU images are, where filters lie
     so."""
-    return turned and image.is_cuda or image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
+    return (
+        turned and image.is_cuda or image.is_contiguous(memory_format=torch.channels_last) and not image.is_contiguous()
+    )
 
 
 class Source:
@@ -55,12 +57,14 @@ class Source:
 
     @staticmethod
     def _version_of(weight: Tensor) -> Any:
-        # of those made under inference_mode PyTorch counts no writes
+        # PyTorch counts no writes to tensors that were made under inference_mode
         return None if weight.is_inference() else weight._version
 
     def is_still(self, weight: Tensor) -> bool:
         """Whether it is that tensor, in that memory, and PyTorch has counted no write."""
-        return self.weight() is weight and self.address == weight.data_ptr() and self.version == self._version_of(weight)
+        return (
+            self.weight() is weight and self.address == weight.data_ptr() and self.version == self._version_of(weight)
+        )
 
 
 class Filters:
@@ -77,7 +81,11 @@ class Filters:
                 continue
             weight = inputs[place]
             example = image.meta.get("example_value", inputs[places[image]] if image in places else None)
-            if example is None or not _asks_for_channels_last(example, turned) or weight.is_contiguous(memory_format=torch.channels_last):
+            if (
+                example is None
+                or not _asks_for_channels_last(example, turned)
+                or weight.is_contiguous(memory_format=torch.channels_last)
+            ):
                 continue
             if weight.requires_grad and torch.is_grad_enabled():
                 raise UserError("backend unisono with frozen=True: a filter requires a gradient; expected torch.no_grad(), or weights after "

@@ -31,7 +31,9 @@ GEMM = f"(Tensor a, Tensor b, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
 CONV_TRANSPOSE2D = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int[] output_padding, int groups, " \
                    "ScalarType? out_dtype) -> Tensor[]"
 DUAL_GEMM = f"(Tensor a, Tensor b0, Tensor b1, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
-CONV2D_OUT = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, Tensor(a!)[] out) -> ()"
+CONV2D_OUT = (
+    f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, Tensor(a!)[] out) -> ()"
+)
 PREPARE = f"(Tensor[] factors, {_MORE}, int[] moves, ScalarType? out_dtype) -> str"
 
 LIBRARY = torch.library.Library("unisono", "FRAGMENT")

@@ -213,7 +213,10 @@ def _statistics(graph: Graph, saved: dict[str, Tensor], space: Space) -> Optiona
 
 def _stored_results(graph: Graph, acc: Tensor, given: dict[str, Any], space: Space, likes: Sequence[Tensor],
                     statistics: Optional[list[tuple[Any, ...]]] = None) -> list[Tensor]:
-    """What the epilogue stores of an accumulator, by differentiable operations. likes: a tensor of each store's shape and dtype."""
+    """What the epilogue stores of an accumulator, by differentiable operations.
+
+    likes: a tensor of each store's shape and dtype.
+    """
     inputs = {}
     for info in graph.operands:
         value = given.get(info.name, info.default_value)
@@ -226,7 +229,9 @@ def _stored_results(graph: Graph, acc: Tensor, given: dict[str, Any], space: Spa
     return [_stored(v, s, space, g) for v, s, g in zip(stored, graph.stores, likes)]
 
 
-def _differentiated(plan: Plan, scalars: Sequence[float], tensors: Sequence[Tensor], grads: Sequence[Tensor], needs: Sequence[bool]) -> Any:
+def _differentiated(
+    plan: Plan, scalars: Sequence[float], tensors: Sequence[Tensor], grads: Sequence[Tensor], needs: Sequence[bool]
+) -> Any:
     """Gradients that are differentiable themselves: contraction and epilogue once more, by PyTorch's operators."""
     tensors = [t.view_as(t) for t in tensors]  # of what is given twice, each has its own gradient
     first, second, *operands = tensors
@@ -235,8 +240,13 @@ def _differentiated(plan: Plan, scalars: Sequence[float], tensors: Sequence[Tens
         results = _stored_results(parse(plan.text), acc, split(plan.names, scalars, operands), plan.space, grads)
         wanted = [t for t, w in zip(tensors, needs) if w]
         pairs = [(r, g) for r, g in zip(results, grads) if r.requires_grad]
-        found = iter(torch.autograd.grad([r for r, _ in pairs], wanted, [g for _, g in pairs], create_graph=True, allow_unused=True)
-                     if pairs else [None] * len(wanted))
+        found = iter(
+            torch.autograd.grad(
+                [r for r, _ in pairs], wanted, [g for _, g in pairs], create_graph=True, allow_unused=True
+            )
+            if pairs
+            else [None] * len(wanted)
+        )
     return tuple(next(found) if w else None for w in needs)
 
 
@@ -344,8 +354,17 @@ def call_conv2d(x: Tensor, w: Any, epilogue: Any, stride: Sequence[int], padding
     return _named(results, text, out_dtype_of(x, out_dtype))
 
 
-def call_conv2d_into(x: Tensor, w: Any, epilogue: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
-                     out: Any, operands: dict[str, Any]) -> None:
+def call_conv2d_into(
+    x: Tensor,
+    w: Any,
+    epilogue: Any,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    out: Any,
+    operands: dict[str, Any],
+) -> None:
     """What unisono.conv2d_into does, by the operator: torch.compile sees that `out` is written."""
     names, scalars, tensors = join(operands)
     text, outs = text_of(epilogue), [out]
@@ -356,7 +375,9 @@ def call_conv2d_into(x: Tensor, w: Any, epilogue: Any, stride: Sequence[int], pa
         outs = [out[name] for name in stores]
     for name, one in (("w", w), *(("out", o) for o in outs)):
         _check_tensor(name, one)
-    torch.ops.unisono.conv2d_out(x, w, tensors, scalars, text, names, list(stride), list(padding), list(dilation), groups, outs)
+    torch.ops.unisono.conv2d_out(
+        x, w, tensors, scalars, text, names, list(stride), list(padding), list(dilation), groups, outs
+    )
 
 
 def call_gemm(a: Tensor, b: Any, epilogue: Any, out_dtype: Optional[torch.dtype], operands: dict[str, Any]) -> Any:

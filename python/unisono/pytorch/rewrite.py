@@ -102,7 +102,9 @@ def _as_operand(writer: Writer, node: Node, region: Region, axes: str) -> Node:
             node = writer.call(aten.permute.default, (writer.reshape(node, pieces, [region.first, region.second]),
                                                       back))
         return writer.reshape(node, space.shape_mn, [region.first, region.second])
-    wanted = pattern(space, axes) if space.channels_first or space.is_batched or axes in ("", "n") else (space.row_count, 1)
+    wanted = (
+        pattern(space, axes) if space.channels_first or space.is_batched or axes in ("", "n") else (space.row_count, 1)
+    )
     wanted = (space.cols,) if axes == "n" else () if axes == "" else wanted
     if [e for e in map(shapes.expression_of, shape_of(node)) if e != 1] == [e for e in map(shapes.expression_of, wanted)
                                                                             if e != 1] and axes != "m":

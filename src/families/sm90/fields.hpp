@@ -41,8 +41,8 @@ constexpr DType dtype_of(Spill s) { return s == Spill::bf16 ? DType::bf16 : s ==
 /// channels.
 enum class Raster : std::uint8_t { rows, channels };
 
-/// How much of an image channels first is converted ahead of all tiles: as much as the tiles would wait for at the rate
-/// of the warps that convert beside them; what the first tiles read; all.
+/// How much of an image channels first is converted ahead of all tiles. balanced: as much as tiles would otherwise wait
+/// for, at the rate of the warps that convert beside them; first: what the first tiles read; all: the whole image.
 enum class Ahead : std::uint8_t { balanced, first, all };
 
 /// Where the lanes of a general epilogue have their elements: two neighbouring channels as the matrix instruction left

@@ -44,9 +44,8 @@ std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const sm90::Fixe
     return unfit("unit: {} channels; without statistics of an image there are no entries", *fixed.unit);
   if (!c.operands.converted && fixed.ahead)
     return unfit(
-        "ahead: nothing is converted; images channels first are, of 16 bits and one group, in halo or im2col tiles, "
-        "but "
-        "for 1x1 filters of stride 1 over a multiple of 8 pixels and channels");
+        "ahead: nothing is converted; images channels first are, of 16 bits and one group, in halo or im2col "
+        "tiles, but for 1x1 filters of stride 1 over a multiple of 8 pixels and channels");
   if (!c.streamed() && (fixed.spill || fixed.raster == sm90::Raster::channels || fixed.hints == true))
     return unfit("{}: only tiles that wait for their image's statistics have it (mode=streamed)", fixed.spill ? "spill"
                                                                                                   : fixed.raster

@@ -157,9 +157,9 @@ std::int64_t units_to_tile(const ConvPlan& p, const sm90::ConvProblem& problem, 
   return (last / image * v.bands + divide_up(rows * c.w, kConvertedPixels)) * v.blocks;
 }
 
-/// Units of planes that are converted (kernels/unisono/load/sm90_from_planes.cuh): at least those that the first tiles
-/// of all consumer groups read come ahead of all else. Beyond them, a spare warp is as far ahead as two rounds of
-/// tiles, and at least as what a tile of the next round reads, whatever its filter's reach.
+/// Units of planes that are converted (kernels/unisono/load/sm90_from_planes.cuh). Those that the first tiles of each
+/// consumer group read, at least, are converted before anything else. Beyond them, a spare warp is two rounds of tiles
+/// ahead, and at least as far as what a tile of the next round reads, whatever its filter's reach.
 void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const Conv2d& c = problem.conv;
   Conversion& v = p.conversion;

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "families/sm90/cost.hpp"
 #include "families/sm90/gathering.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
 
-/// By all warps ahead of all else, then by three warps of each CTA: fitted to eleven blocks of suite nchw on an H200
-/// (docs/notes/hopper-conv.md). docs/plan.md has them too.
+/// By all warps ahead of all else, then by three warps of each CTA: fitted to the ten blocks of suite nchw that are
+/// converted, on an H200 (docs/notes/hopper-conv.md). docs/plan.md has them too.
 struct Constants {
   double convert_share = 0.64;      ///< share of memory's rate: what is read and what is written
   double convert_meet_us = 6;       ///< two trips to memory, and until all know that the first units are done
@@ -31,12 +32,10 @@ double units_beside(const ConvPlan& p, const plan::Device& device) {
 double share_ahead(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   if (p.config.operands.ahead != sm90::Ahead::balanced) return p.config.operands.ahead == sm90::Ahead::all ? 1 : 0;
   const Conv2d& c = problem.conv;
-  const double rows = static_cast<double>(c.n) * static_cast<double>(problem.extents.rows_per_image());
-  const double flop = 2.0 * rows * static_cast<double>(problem.extents.cols) * static_cast<double>(c.r * c.s * c.c);
-  const double bytes = static_cast<double>(size_of(c.dtype_x)) *
-                       (static_cast<double>(c.n * c.h * c.w * c.c) + rows * static_cast<double>(problem.extents.cols));
+  const double flop = 2.0 * static_cast<double>(problem.extents.rows()) * static_cast<double>(c.k) *
+                      static_cast<double>(problem.depth());
   const double tiles_us =
-      std::max(flop / (k.main_loop_share * device.tensor_tflops), bytes / device.memory_tbps) * 1e-6;
+      std::max(flop / (k.main_loop_share * device.tensor_tflops) * 1e-6, sm90::memory_us(problem, device));
   const double units = static_cast<double>(p.conversion.units - p.conversion.filter_units);
   return std::clamp(1 - tiles_us * units_beside(p, device) / std::max(1.0, units), 0.0, 1.0);
 }

@@ -135,8 +135,7 @@ std::string reason_of_planes(const ConvPlan& plan) {
   if (c.operands.converted)
     text += fmt::format(
         "planes: the launch converts the image and the filters to channels last, into {} of its workspace: {} of {} "
-        "units "
-        "of 64 pixels by 64 channels ahead of the first tiles, the others beside the multiplication\n",
+        "units of 64 pixels by 64 channels ahead of the first tiles, the others beside the multiplication\n",
         kilobytes(plan.workspace.converted - plan.workspace.image), plan.conversion.ahead, plan.conversion.units);
   if (c.features.stores == sm90::Stores::planes)
     text += fmt::format("stores: planes by elements: {}\n",

@@ -201,10 +201,8 @@ Binder::Word Binder::pointer(const Field& f) {
   if (given->second == nullptr) throw UserError(fmt::format("{} was given a null pointer", what));
   const std::size_t alignment = s_.pointer_alignments.at(f.name);
   if (const auto address = reinterpret_cast<std::uintptr_t>(given->second); address % alignment != 0)
-    throw UserError(
-        fmt::format("{} was given the address {:#x}; expected a multiple of {} bytes, as what its type "
-                    "points to",
-                    what, address, alignment));
+    throw UserError(fmt::format("{} was given the address {:#x}; expected a multiple of {} bytes, as its type needs",
+                                what, address, alignment));
   return word(bound(f.name, what, {given->second, DType::boolean, {1}, {}}, alignment, Slot::Kind::operand));
 }
 

@@ -269,11 +269,11 @@ std::optional<Refusal> Choice::lower() {
   further_.filters_ahead = is_constant_filter(in_, k_.filter.at);
   auto problem = lower::analyse(contraction_, graph_, options_, further_);
   if (!problem) return std::move(problem).refusal();
-  auto lowered = lower::lower(*problem, in_.device);
-  if (lowered && further_.filters_ahead && !may_load_ahead(lowered->plan())) {
-    problem->filters_ahead = false, filters_wait_ = true;
-    lowered = lower::lower(*std::move(problem), lowered->chosen, in_.device);
-  }
+  auto chosen = lower::choose(*problem, in_.device);
+  if (!chosen) return std::move(chosen).refusal();
+  filters_wait_ = further_.filters_ahead && !may_load_ahead(*chosen->plan);
+  if (filters_wait_) problem->filters_ahead = false;
+  auto lowered = lower::lower(*std::move(problem), *std::move(chosen), in_.device);
   if (!lowered) return std::move(lowered).refusal();
   k_.lowered = *std::move(lowered);
   if (q_.moments && main_store() != measured_store())
