@@ -146,8 +146,8 @@ const std::vector<NetworkCase>& network_cases() {
        DType::f16},
       {"volumes", volumes, {{"x", {2, 16, 5, 9, 7}}, {"odd", {2, 3, 6, 7, 11}}}},
       {"volumes in f16", volumes, {{"x", {1, 16, 5, 9, 7}}, {"odd", {1, 3, 6, 7, 11}}}, DType::f16},
-      {"a block of volumes", [] { return volume_block(64, 1); }, {{"x", {2, 64, 16, 12, 20}}}},
-      {"a strided block of volumes", [] { return volume_block(320, 2); }, {{"x", {2, 320, 16, 12, 20}}}},
+      {"a block of volumes", [] { return volume_block(64, 1, 6); }, {{"x", {2, 64, 6, 12, 20}}}},
+      {"a strided block of volumes", [] { return volume_block(128, 2, 10); }, {{"x", {2, 128, 10, 12, 20}}}},
       {"a streamed block of volumes", [] { return volume_block(8, 1, 300); }, {{"x", {2, 8, 300, 12, 20}}}}};
   return cases;
 }

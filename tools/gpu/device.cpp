@@ -40,6 +40,8 @@ void wait(CUstream stream, const std::string& what, double seconds, bool awake) 
 
 Buffer::Buffer(std::size_t bytes) : bytes_(bytes), memory_(device(), bytes + 2 * guard_bytes, "a test's tensor") {
   poison();
+  // Streams that do not block, as the tests' are, would else overtake it.
+  check(driver().cuStreamSynchronize(nullptr), "poisoning a tensor");
 }
 
 void Buffer::poison(CUstream stream) {
