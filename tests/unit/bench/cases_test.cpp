@@ -44,6 +44,29 @@ TEST(Cases, ShapeIsNhwcWithHalfTheFilterAsPadding) {
   EXPECT_FALSE(c.is_bare());
 }
 
+TEST(Cases, RivalsOfTheCasesThatFollow) {
+  const Suite s = parse_suite(
+      "suite s\nepilogue bare\n  store acc as y : {dtype}\ncase 8,8,8\n"
+      "rival other family=plain\n"
+      "rival cutlass family=cutlass_evt arch=sm80   # three\n"
+      "  tile=128x128\n  tile=64x64 stages=4\n"
+      "case 16,8,8\n"
+      "rival other family=plain tile=8x8\n"
+      "case 24,8,8\n",
+      "cases.txt");
+  EXPECT_TRUE(s.cases[0].rivals.empty());
+  ASSERT_EQ(s.cases[1].rivals.size(), 2u);
+  EXPECT_EQ(s.cases[1].rivals[0].plans, std::vector<std::string>{"family=plain"});
+  EXPECT_EQ(s.cases[1].rivals[1].name, "cutlass");
+  EXPECT_EQ(s.cases[1].rivals[1].plans,
+            (std::vector<std::string>{"family=cutlass_evt arch=sm80 tile=128x128",
+                                      "family=cutlass_evt arch=sm80 tile=64x64 stages=4"}));
+  ASSERT_EQ(s.cases[2].rivals.size(), 2u);
+  EXPECT_EQ(s.cases[2].rivals[1].plans, std::vector<std::string>{"family=plain tile=8x8"}) << "in place of the first";
+  EXPECT_THAT(error_of(std::string(block) + "rival cutlass\n"), HasSubstr("cases.txt:5: rival cutlass needs a plan"));
+  EXPECT_THAT(error_of("suite s\n  tile=64x64\n"), HasSubstr("belongs to an epilogue or a rival"));
+}
+
 TEST(Cases, OptionsOfACase) {
   const Suite s =
       parse_suite(std::string(block) +
