@@ -36,7 +36,8 @@ def ran(suite):
 
 def rivals(case):
     """Peers that do the same work: all for a bare convolution, PyTorch's where an epilogue follows."""
-    return {p: us for p, us in case["peers"].items() if case.get("bare") or p not in BARE_PEERS}
+    right = lambda p: case.get("peer_checked", {}).get(p, {}).get("agrees", True)
+    return {p: us for p, us in case["peers"].items() if (case.get("bare") or p not in BARE_PEERS) and right(p)}
 
 
 def speedup(case):

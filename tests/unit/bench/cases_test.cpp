@@ -63,7 +63,7 @@ TEST(Cases, RivalsOfTheCasesThatFollow) {
                                       "family=cutlass_evt arch=sm80 tile=64x64 stages=4"}));
   ASSERT_EQ(s.cases[2].rivals.size(), 2u);
   EXPECT_EQ(s.cases[2].rivals[1].plans, std::vector<std::string>{"family=plain tile=8x8"}) << "in place of the first";
-  EXPECT_THAT(error_of(std::string(block) + "rival cutlass\n"), HasSubstr("cases.txt:5: rival cutlass needs a plan"));
+  EXPECT_THAT(error_of(std::string(block) + "rival cutlass\n"), HasSubstr("cases.txt:6: rival cutlass needs a plan"));
   EXPECT_THAT(error_of("suite s\n  tile=64x64\n"), HasSubstr("belongs to an epilogue or a rival"));
 }
 
@@ -154,7 +154,7 @@ TEST(Cases, ErrorsNameTheLineAndWhatWasExpected) {
   EXPECT_THAT(error_of("suite s\n  store acc\n"), HasSubstr("cases.txt:2: an indented line"));
   EXPECT_THAT(error_of("suite\n"), HasSubstr("cases.txt:1: 'suite' needs more"));
   EXPECT_THAT(error_of(head + "block 1,8,8,8,8,1\n"),
-              HasSubstr("cases.txt:4: 'block' is unknown; expected suite, epilogue or case"));
+              HasSubstr("cases.txt:4: 'block' is unknown; expected suite, epilogue, rival or case"));
   EXPECT_THAT(error_of(head + "case 1,8,8,8,1\n"),
               HasSubstr("cases.txt:4: the shape '1,8,8,8,1' has 5 parts; expected N,H,W,C,K,R"));
   EXPECT_THAT(error_of(head + "case 1,8,x,8,8,1\n"), HasSubstr("W is 'x'; expected a whole number of at least 1"));
