@@ -19,10 +19,11 @@ from xml.sax.saxutils import escape
 import roofline
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SUITES = ("conv", "block", "nchw", "wide", "epilogue", "gemm", "swiglu", "rows", "breadth", "groups", "depthwise")
+SUITES = ("conv", "block", "nchw", "wide", "epilogue", "gemm", "swiglu", "rows", "breadth", "groups", "depthwise", "evt")
 PRODUCTS = ("gemm", "swiglu", "rows")
+SHAPES = {**dict.fromkeys(PRODUCTS, "M,N,K"), "evt": "M,N,K or N,H,W,C,K,R"}
 BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
-PEER_NAMES = {"cudnn": "cuDNN, bare", "cublaslt": "cuBLASLt", "cublaslt_bare": "cuBLASLt, bare", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
+PEER_NAMES = {"cudnn": "cuDNN, bare", "cublaslt": "cuBLASLt", "cublaslt_bare": "cuBLASLt, bare", "cutlass_sm90a": "CUTLASS, sm_90a", "cutlass_sm80": "CUTLASS, sm_80", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
 
 
 def geomean(values):
@@ -35,7 +36,8 @@ def ran(suite):
 
 def rivals(case):
     """Peers that do the same work: all for a bare convolution, PyTorch's where an epilogue follows."""
-    return {p: us for p, us in case["peers"].items() if case.get("bare") or p not in BARE_PEERS}
+    right = lambda p: case.get("peer_checked", {}).get(p, {}).get("agrees", True)
+    return {p: us for p, us in case["peers"].items() if (case.get("bare") or p not in BARE_PEERS) and right(p)}
 
 
 def speedup(case):
@@ -59,13 +61,14 @@ def columns(suite):
     peers = [p for p in PEER_NAMES if any(p in c["peers"] for c in ran(suite))]
     show = lambda form: lambda value: "–" if value is None else form.format(value)
     us, times = show("{:.1f}"), show("{:.2f}")
-    result = [("M,N,K" if suite["suite"] in PRODUCTS else "N,H,W,C,K,R", lambda c: c["name"]), ("Unisono", lambda c: us(c["coda_us"])),
+    result = [(SHAPES.get(suite["suite"], "N,H,W,C,K,R"), lambda c: c["name"]), ("Unisono", lambda c: us(c["coda_us"])),
               ("spread", lambda c: show("{:.1%}")(c["spread"])), ("kernels", lambda c: show("{:g}")(c.get("launches")))]
     if all(c.get("conv", {}).get("groups", 1) > 1 for c in ran(suite)):
         result[1:1] = [("groups", lambda c: str(c["conv"]["groups"])), ("stride", lambda c: str(c["conv"]["stride"][0]))]
     if any("coda_bare_us" in c and not c.get("bare") for c in ran(suite)):
         result.append(("Unisono, bare", lambda c: us(c.get("coda_bare_us"))))
-    result += [(PEER_NAMES[p], lambda c, p=p: us(c["peers"].get(p))) for p in peers]
+    wrong = lambda c, p: "" if c.get("peer_checked", {}).get(p, {}).get("agrees", True) else " **wrong**"
+    result += [(PEER_NAMES[p], lambda c, p=p: us(c["peers"].get(p)) + wrong(c, p)) for p in peers]
     result.append(("best rival ÷ Unisono", lambda c: times(speedup(c))))
     if any(hot_speedup(c) for c in ran(suite)):
         result.append(("the same, hot", lambda c: times(hot_speedup(c))))
@@ -103,8 +106,10 @@ def summary(suite):
 
 def provenance(suite):
     ceilings = suite["ceilings"]
-    library = f"cuBLASLt {suite['cublaslt']}" if suite["suite"] in PRODUCTS else f"cuDNN {suite['cudnn']}"
-    parts = [suite["gpu"], f"driver {suite['driver']}", library]
+    libraries = [f"cuBLASLt {suite['cublaslt']}"] if suite["suite"] in PRODUCTS else [f"cuDNN {suite['cudnn']}"]
+    if suite["suite"] == "evt":
+        libraries = [f"cuBLASLt {suite['cublaslt']}", *libraries, "CUTLASS 4.2"]
+    parts = [suite["gpu"], f"driver {suite['driver']}", *libraries]
     if "torch" in suite:
         parts.append(f"PyTorch {suite['torch']}")
     parts += [f"commit {suite['commit'][:12]}", suite["date"],

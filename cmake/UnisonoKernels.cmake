@@ -6,8 +6,9 @@
 #
 # Adds to TARGET, a library or program of this folder, the kernel of an epilogue's text and a shape, as `unisono emit` writes
 # it, and the host functions of NAME.h, which TARGET's own sources and whoever links it can include. The text is read again
-# where it has changed. ARCHITECTURES: those of GPUs, as nvcc knows them; 90a if none is given. CUTLASS: the folder with
-# include/cutlass, for a PLAN of family=cutlass_evt; else UNISONO_CUTLASS, a variable of CMake or the environment.
+# where it has changed. ARCHITECTURES: those of GPUs, as nvcc knows them; if none is given, that of PLAN's arch=, with
+# portable code for later ones behind sm80, else 90a. CUTLASS: the folder with include/cutlass, for a PLAN of
+# family=cutlass_evt; else UNISONO_CUTLASS, a variable of CMake or the environment.
 
 function(_unisono_find_nvcc)
   if(CMAKE_CUDA_COMPILER AND CMAKE_CUDA_COMPILER_ID STREQUAL "NVIDIA")
@@ -38,7 +39,8 @@ function(_unisono_cutlass_flags given result)
   foreach(folder IN ITEMS "${given}" "${UNISONO_CUTLASS}" "$ENV{UNISONO_CUTLASS}")
     foreach(include IN ITEMS "${folder}" "${folder}/include" "${folder}/source/include")
       if(folder AND EXISTS "${include}/cutlass/version.h")
-        set(${result} -DNDEBUG -I "${include}" PARENT_SCOPE)
+        # CUTLASS's convolutions for sm_90a include a header of its tools
+        set(${result} -DNDEBUG -I "${include}" -I "${include}/../tools/util/include" PARENT_SCOPE)
         return()
       endif()
     endforeach()
@@ -112,6 +114,12 @@ function(unisono_add_kernels target)
   set(flags -std=c++17 -O2 --expt-relaxed-constexpr -Xcompiler=-fPIC)
   if(NOT ARG_ARCHITECTURES)
     set(ARG_ARCHITECTURES 90a)
+    if(ARG_PLAN MATCHES "arch=sm([0-9]+a?)")
+      set(ARG_ARCHITECTURES ${CMAKE_MATCH_1})
+    endif()
+    if(ARG_ARCHITECTURES EQUAL 80)
+      list(APPEND flags -gencode=arch=compute_80,code=compute_80)
+    endif()
   endif()
   foreach(architecture IN LISTS ARG_ARCHITECTURES)
     list(APPEND flags -gencode=arch=compute_${architecture},code=sm_${architecture})

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Compiles the kernels of `unisono_gpu_tests --evt` into a folder, ahead of a machine with a GPU, and writes down what
-was reached. Needs nvcc and CUTLASS's headers, no GPU. It can be ended and started again at any time: what is in the
-folder is not compiled twice.
+"""Compiles the kernels of `unisono_gpu_tests --evt`, or of a benchmark suite with rivals by CUTLASS, into a folder, ahead
+of a machine with a GPU, and writes down what was reached. Needs nvcc and CUTLASS's headers, no GPU. It can be ended and
+started again at any time: what is in the folder is not compiled twice.
 
 usage: scripts/evt_ahead.py PROGRAM FOLDER [ARCH …] [--jobs N] [--results FILE] [--pack FILE.tar.xz]
   scripts/evt_ahead.py build/ci/tests/gpu/unisono_gpu_tests build/evt sm90a sm80 --pack build/evt.tar.xz
   scripts/evt_ahead.py build/ci/tests/gpu/unisono_gpu_tests build/evt sm100a sm120 --results bench/results/evt_compiled.json
+  scripts/evt_ahead.py build/ci/bench/unisono_gpu_bench build/evt-bench --cases bench/cases/evt.txt --pack build/evt-bench.tar.xz
 
 On the machine with the GPU, which needs neither nvcc nor CUTLASS then, and whatever compilers it has:
   mkdir -m 700 kernels && tar -C kernels -xJf evt.tar.xz
   UNISONO_PACKS=$PWD/kernels unisono_gpu_tests --evt --arch sm90a
+  UNISONO_PACKS=$PWD/kernels unisono_gpu_bench bench/cases/evt.txt --json bench/results/evt.json
 """
 
 import argparse
@@ -55,6 +57,13 @@ def compiled(program, folder, arch, jobs):
     return int(counted.group(1)) - 1, keys, re.findall(r"^FAILED (.*)", result.stdout, re.M)
 
 
+def compiled_suites(program, folder, cases, jobs):
+    """Compiles all that the suites' cases need into the folder, which should hold nothing else. Whether all compile."""
+    environment = dict(os.environ, UNISONO_CACHE_DIR=str(folder), UNISONO_PACKS="")
+    command = [str(program), *map(str, cases), "--precompile", "--jobs", str(jobs)]
+    return subprocess.run(command, env=environment).returncode == 0
+
+
 def summary(entries):
     """Of one architecture."""
     kernels = [next(iter(e["kernels"].values()), {}) for _, e in entries]
@@ -86,11 +95,12 @@ def write_pack(folder, file, entries):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Compiles the kernels of unisono_gpu_tests --evt ahead.")
+    parser = argparse.ArgumentParser(description="Compiles kernels by CUTLASS ahead.")
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("arch", nargs="*", help=f"of {', '.join(ARCHITECTURES)}; all, unless some are named")
     parser.add_argument("--jobs", type=int, default=1, help="compilations at once")
+    parser.add_argument("--cases", type=pathlib.Path, nargs="+", help="suites; PROGRAM is unisono_gpu_bench then")
     parser.add_argument("--results", type=pathlib.Path, help="a JSON file; what it says of other architectures stays")
     parser.add_argument("--pack", type=pathlib.Path, help="an archive of the folder's kernels of these architectures")
     parser.add_argument("--only-report", action="store_true", help="compile nothing: say what is there")
@@ -100,6 +110,11 @@ def main():
         parser.error(f"no such architecture: {', '.join(sorted(unknown))}; expected some of {', '.join(ARCHITECTURES)}")
     program, folder = given.program.resolve(), given.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if given.cases:
+        good = given.only_report or compiled_suites(program, folder, given.cases, given.jobs)
+        if given.pack:
+            write_pack(folder, given.pack, [entry for found in entries_of(folder).values() for entry in found])
+        return 0 if good else 1
     results = json.loads(given.results.read_text()) if given.results and given.results.exists() else {}
     failed, all_entries = False, []
     for arch in given.arch or ARCHITECTURES:

@@ -80,6 +80,8 @@ class Translation(ast.NodeVisitor):
             return f"torch.clamp({', '.join([self.visit(node.args[0]), *limits])})"
         if name == "sum" and len(node.args) == 1 and not options:  # over all elements
             return f"torch.sum({self.visit(node.args[0])}, dtype=torch.float32)"
+        if name == "sum" and len(node.args) == 1 and {k: ast.unparse(v) for k, v in options.items()} == {"over": "n"}:
+            return f"torch.sum({self.visit(node.args[0])}, channel_axis, dtype=torch.float32)"
         if name in ("group_norm", "instance_norm") and len(node.args) == 1:
             return self.normalisation(name, self.visit(node.args[0]), options)
         if name in ("layer_norm", "rms_norm", "batch_norm") and len(node.args) == 1:

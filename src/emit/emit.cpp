@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "codegen/inlined.hpp"
@@ -22,7 +23,20 @@ constexpr const char* ahead =
     "#define UNISONO_DEDUCED __host__ __device__\n"
     "#else\n"
     "#define UNISONO_DEDUCED\n"
+    "#endif\n"
+    "#ifdef __GNUC__\n"
+    "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
     "#endif\n\n";
+
+// Of a function whose type stands behind its arguments the body is not needed, and a declaration may be without `auto`
+std::string with_deduced(std::string source) {
+  constexpr std::string_view device = "UNISONO_DEVICE", head = "UNISONO_DEVICE auto ";
+  for (std::size_t at = source.find(head); at != std::string::npos; at = source.find(head, at + 1)) {
+    const std::string_view declared = std::string_view(source).substr(at, source.find_first_of("{;", at) - at);
+    if (declared.find("->") == std::string_view::npos) source.replace(at, device.size(), "UNISONO_DEDUCED");
+  }
+  return source;
+}
 
 std::string notes(const lower::Lowered& lowered) {
   const families::Capability c = lowered.plan().family->capability();
@@ -52,7 +66,7 @@ plan::Expected<families::Standalone> files(const lower::Lowered& lowered, std::s
                                             host_text(lowered, what, name) + "\n#ifdef UNISONO_SELF_CHECK\n" +
                                             self_check(lowered, what, name) + "#endif\n",
                                         codegen::emitted_headers());
-  source = codegen::replaced(std::move(source), "UNISONO_DEVICE auto ", "UNISONO_DEDUCED auto ");
+  source = with_deduced(std::move(source));
   // Kernels of several files meet in one program
   source = codegen::renamed(source, lowered.kernel.entry, fmt::format("{}_kernel", name));
   source = codegen::renamed(source, "unisono::", fmt::format("unisono_{}::", name));

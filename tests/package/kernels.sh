@@ -19,6 +19,7 @@ for folder in "${XDG_CACHE_HOME:-$HOME/.cache}"/unisono/deps/venv-cutlass/lib/py
   [ -n "$cutlass" ] || [ ! -f "$folder/source/include/cutlass/version.h" ] || cutlass=$folder
 done
 configure -DCUTLASS="$cutlass" >/dev/null
+[ -z "$cutlass" ] || grep -q "/include/../tools/util/include" "$work/a build/build.ninja"
 "$cmake" --build "$work/a build"
 env -u LD_LIBRARY_PATH "$work/a build/consumer" | tee "$work/said"
 grep -q "^block: " "$work/said"

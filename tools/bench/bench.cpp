@@ -96,7 +96,7 @@ class Progress {
     auto [i, contest] = std::move(pending_.front());
     pending_.pop_front();
     try {
-      contest.result.checked = contest.checking.get();
+      contest.collect();
     } catch (const std::exception& error) {
       contest.result.error = fmt::format("comparing with the reference: {}", error.what());
     }
@@ -196,10 +196,30 @@ std::vector<std::vector<Prepared>> prepare_all(const std::vector<Suite>& suites,
       if (!p.error.empty()) fmt::print(stderr, "{}: {}\n", p.c->name, p.error);
       if (p.variants) to_compile.push_back(&*p.variants);
       if (p.bare) to_compile.push_back(&*p.bare);
+      for (const Prepared::Rival& r : p.rivals) {
+        if (!r.error.empty()) fmt::print(stderr, "{}, {}: {}\n", p.c->name, r.name, r.error);
+        if (r.variants) to_compile.push_back(&*r.variants);
+      }
     }
   }
-  for (const std::string& failure : compile_all(to_compile, device))
+  for (const std::string& failure : compile_all(to_compile, device, options.jobs))
     fmt::print(stderr, "does not compile: {}\n", failure);
+  return all;
+}
+
+struct Counts {
+  std::size_t kernels = 0, refused = 0;
+};
+
+Counts count(const std::vector<std::vector<Prepared>>& prepared) {
+  Counts all;
+  const auto add = [&](const std::optional<Variants>& variants) { all.kernels += variants ? variants->list.size() : 0; };
+  for (const auto& suite : prepared)
+    for (const Prepared& p : suite) {
+      add(p.variants), add(p.bare);
+      all.refused += !p.error.empty();
+      for (const Prepared::Rival& r : p.rivals) add(r.variants), all.refused += !r.error.empty();
+    }
   return all;
 }
 
@@ -234,11 +254,7 @@ int run(const Options& options) {
   if (options.list) return list(suites);
   if (options.precompile) {
     const auto prepared = prepare_all(suites, plan::Device{}, options);
-    std::size_t kernels = 0, refused = 0;
-    for (const auto& suite : prepared)
-      for (const Prepared& p : suite)
-        kernels += (p.variants ? p.variants->list.size() : 0) + (p.bare ? p.bare->list.size() : 0),
-            refused += !p.error.empty();
+    const auto [kernels, refused] = count(prepared);
     print(fmt::format("{} kernels of {} suites are in the cache; {} cases refused\n", kernels, suites.size(), refused));
     return refused == 0 ? 0 : 1;
   }

@@ -20,6 +20,7 @@ struct Options {
   double rest = 0.5, pause = 0.1;  ///< seconds, Protocol
   int hot_rounds = 3;              ///< Protocol
   bool precompile = false;         ///< compile all kernels into the cache, and end; needs no GPU
+  int jobs = 0;                    ///< compilations at once; 0: one a core
   bool once = false;               ///< launch each contender once, for a profiler, and end
   int engine = 1;                  ///< which of a library's proposals `once` launches
   bool list = false;               ///< print the cases as JSON, and end; needs no GPU

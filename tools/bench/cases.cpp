@@ -192,39 +192,87 @@ void name_cases(Suite& suite, const std::string& where) {
   }
 }
 
+/// What the lines of a file have said so far.
+class SuiteReader {
+ public:
+  // A line that is not indented
+  void take(const std::string& line, const FileLine& place) {
+    const std::size_t blank = line.find(' ');
+    const std::string key = line.substr(0, blank), rest = blank == std::string::npos ? "" : trimmed(line.substr(blank));
+    if (rest.empty())
+      place.fail(
+          fmt::format("'{}' needs more: expected suite NAME, epilogue TITLE, rival NAME PLAN or case SHAPE", key));
+    block_ = key == "epilogue" ? Block::epilogue : key == "rival" ? Block::rival : Block::none;
+    if (key == "suite")
+      suite_.name = rest;
+    else if (key == "epilogue")
+      title_ = Title{rest, ""};
+    else if (key == "rival")
+      begin_rival(rest, place);
+    else if (key == "case")
+      add_case(rest, place);
+    else
+      place.fail(fmt::format("'{}' is unknown; expected suite, epilogue, rival or case", key));
+  }
+
+  // An indented line: of an epilogue's text, or one of a rival's plans
+  void continue_block(const std::string& line, const FileLine& place) {
+    if (block_ == Block::epilogue)
+      title_->text += line + "\n";
+    else if (block_ == Block::rival)
+      rivals_.back().choices.push_back(line);
+    else
+      place.fail("an indented line belongs to an epilogue or a rival, and none begins here");
+  }
+
+  Suite finish() { return std::move(suite_); }
+
+ private:
+  enum class Block { none, epilogue, rival };
+  struct RivalLines {
+    std::string name, base;
+    std::vector<std::string> choices;
+  };
+
+  // One of the same name is replaced, for the cases that follow
+  void begin_rival(const std::string& rest, const FileLine& place) {
+    const std::size_t blank = rest.find(' ');
+    if (blank == std::string::npos) place.fail(fmt::format("rival {} needs a plan, as plan= has it", rest));
+    const std::string name = rest.substr(0, blank);
+    std::erase_if(rivals_, [&](const RivalLines& r) { return r.name == name; });
+    rivals_.push_back({name, trimmed(rest.substr(blank)), {}});
+  }
+
+  void add_case(const std::string& rest, const FileLine& place) {
+    if (!title_)
+      place.fail("a case needs an epilogue ahead of it: epilogue TITLE, and its text on indented lines");
+    Case& c = suite_.cases.emplace_back(parse_case(rest, *title_, place));
+    for (const RivalLines& r : rivals_) {
+      Rival& rival = c.rivals.emplace_back(Rival{r.name, {}});
+      if (r.choices.empty()) rival.plans.push_back(r.base);
+      for (const std::string& choice : r.choices) rival.plans.push_back(r.base + " " + choice);
+    }
+  }
+
+  Suite suite_;
+  std::optional<Title> title_;
+  std::vector<RivalLines> rivals_;
+  Block block_ = Block::none;
+};
+
 }  // namespace
 
 Suite parse_suite(std::string_view text, const std::string& where) {
-  Suite suite;
-  std::optional<Title> title;
-  bool in_epilogue = false;
+  SuiteReader reader;
   int number_of_line = 0;
   for (const std::string_view line : split(text, '\n')) {
     const FileLine place{where, ++number_of_line};
     const std::string bare = trimmed(line.substr(0, line.find('#')));
     if (bare.empty()) continue;
     const bool indented = line.front() == ' ' || line.front() == '\t';
-    if (indented && !in_epilogue) place.fail("an indented line belongs to an epilogue, and none begins here");
-    if (indented) {
-      title->text += bare + "\n";
-      continue;
-    }
-    const std::size_t blank = bare.find(' ');
-    const std::string key = bare.substr(0, blank), rest = blank == std::string::npos ? "" : trimmed(bare.substr(blank));
-    in_epilogue = key == "epilogue";
-    if (rest.empty())
-      place.fail(fmt::format("'{}' needs more: expected suite NAME, epilogue TITLE or case SHAPE", key));
-    if (key == "suite")
-      suite.name = rest;
-    else if (in_epilogue)
-      title = Title{rest, ""};
-    else if (key == "case" && title)
-      suite.cases.push_back(parse_case(rest, *title, place));
-    else if (key == "case")
-      place.fail("a case needs an epilogue ahead of it: epilogue TITLE, and its text on indented lines");
-    else
-      place.fail(fmt::format("'{}' is unknown; expected suite, epilogue or case", key));
+    indented ? reader.continue_block(bare, place) : reader.take(bare, place);
   }
+  Suite suite = reader.finish();
   if (suite.name.empty()) throw UserError(where + ": no line 'suite NAME' says how its results are called");
   if (suite.cases.empty()) throw UserError(where + ": there is no case in it; expected lines 'case N,H,W,C,K,R'");
   name_cases(suite, where);

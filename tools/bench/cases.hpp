@@ -13,6 +13,12 @@
 
 namespace unisono::bench {
 
+/// Another family's kernels that a case is timed with; the fastest of them is reported.
+struct Rival {
+  std::string name;                ///< "cutlass_sm90a"
+  std::vector<std::string> plans;  ///< as CompileOptions::plan
+};
+
 struct Case {
   std::string name;      ///< unique in its suite: the shape, and the epilogue's title where a suite has several
   std::string shape;     ///< as it was written: "8,64,64,320,320,3", or of a product "4096,4096,4096"
@@ -22,6 +28,7 @@ struct Case {
   Graph graph;           ///< what the text says
   std::string plan;      ///< CompileOptions::plan
   int line = 0;          ///< in the file
+  std::vector<Rival> rivals = {};
   std::optional<Gemm> product = {};  ///< A (m, k) times B (n, k) transposed; dual if the epilogue reads acc1
 
   /// What a peer's bare product computes: the same contraction, of a dual product one of twice as many columns.

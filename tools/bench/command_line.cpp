@@ -33,6 +33,9 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::Range(0, 1000))
       ->capture_default_str();
   app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache (UNISONO_CACHE_DIR); needs no GPU");
+  app.add_option("--jobs", o.jobs, "Compilations at once; 0: one a core")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   auto* once =
       app.add_flag("--once", o.once, "Launch each contender of a case once, outside of a graph, for a profiler (ncu)");
   app.add_option("--engine", o.engine, "Which of cuDNN's or cuBLASLt's proposals --once launches")

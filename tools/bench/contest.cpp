@@ -111,6 +111,36 @@ Checked to_checked(const Verdict& v) {
   return {v.elements, v.outside, v.unclaimed, v.worst, v.error, v.tolerance, v.largest_error, v.repeats};
 }
 
+bool sums_atomically(const Case& c, const Prepared& p, std::size_t rival, const Champion& champion) {
+  const auto which = champion.variant - p.rivals[rival].variants->list.data();
+  return c.rivals[rival].plans[static_cast<std::size_t>(which)].find("reductions=atomic") != std::string::npos;
+}
+
+// The case's own kernel, and its rivals'
+std::future<Contest::Judged> start_checking(const Prepared& p, const Champion& own, const std::vector<Champion>& rivals,
+                                            const Data& data) {
+  const auto start = [&](const Champion& x) {
+    return start_verifying(*p.c, x.built->executable, data, x.variant->lowered.plan().numerics);
+  };
+  struct Subject {
+    std::string name;
+    std::function<Verdict()> judge;
+    bool may_vary;
+  };
+  std::vector<Subject> subjects;
+  for (std::size_t i = 0; i < rivals.size(); ++i)
+    if (rivals[i].variant != nullptr)
+      subjects.push_back({p.rivals[i].name, start(rivals[i]), sums_atomically(*p.c, p, i, rivals[i])});
+  return std::async(std::launch::async, [judge = start(own), subjects = std::move(subjects)] {
+    Contest::Judged all{to_checked(judge()), {}};
+    for (const Subject& s : subjects) {
+      Checked& checked = all.rivals[s.name] = to_checked(s.judge());
+      checked.may_vary = s.may_vary;
+    }
+    return all;
+  });
+}
+
 double kernels_of_one(const Enqueue& enqueue, const std::string& what) {
   return Replays({enqueue}, 1, what).kernels_each();
 }
@@ -141,6 +171,24 @@ std::vector<VendorChampion> choose_vendors(std::vector<Vendor> all, bool present
   return vendors;
 }
 
+// The fastest of each rival's plans
+std::vector<Champion> choose_rivals(const Prepared& p, const Sets& sets, Result& r) {
+  std::vector<Champion> rivals;
+  for (const Prepared::Rival& rival : p.rivals) {
+    PeerResult& result =
+        r.peers.emplace_back(PeerResult{.peer = rival.name, .time = {}, .engine = {}, .error = rival.error});
+    Champion& champion = rivals.emplace_back();
+    if (rival.variants) try {
+        std::vector<Tried> tried;
+        champion = choose(*rival.variants, sets, p.c->name + ", " + rival.name, tried);
+        result.engine = plan_text(*champion.variant);
+      } catch (const Unsupported& error) {
+        result.error = error.what();
+      }
+  }
+  return rivals;
+}
+
 // What another program has of the case. One that fails is looked for anew at the next case
 std::vector<PeerProgram::Ready> prepare_beside(const Case& c, const std::string& suite, Peers& peers,
                                                const Options& options, Result& r) {
@@ -161,7 +209,7 @@ std::vector<PeerProgram::Ready> prepare_beside(const Case& c, const std::string&
 struct Contenders {
   const Champion& unisono;
   const std::optional<Champion>& bare;
-  const std::vector<VendorChampion>& vendors;
+  const std::vector<Replays*>& peers;  // the first of Result::peers; null: one that cannot run
   const std::vector<PeerProgram::Ready>& beside;
 };
 
@@ -169,8 +217,8 @@ struct Contenders {
 void time_in_rounds(const Contenders& of, const Options& options, Result& r) {
   std::vector<Contender*> contenders{of.unisono.replays.get()};
   if (of.bare) contenders.push_back(of.bare->replays.get());
-  for (const VendorChampion& v : of.vendors)
-    if (v.replays) contenders.push_back(v.replays.get());
+  for (Replays* peer : of.peers)
+    if (peer != nullptr) contenders.push_back(peer);
   for (const PeerProgram::Ready& p : of.beside) contenders.push_back(p.contender.get());
   contenders.push_back(of.unisono.replays.get());
   const std::vector<Timing> times =
@@ -178,8 +226,8 @@ void time_in_rounds(const Contenders& of, const Options& options, Result& r) {
   r.unisono = times.front(), r.again = times.back();
   if (of.bare) r.bare = times[1];
   std::size_t next = of.bare ? 2 : 1;
-  for (std::size_t i = 0; i < of.vendors.size(); ++i)
-    if (of.vendors[i].replays) r.peers[i].time = times[next++];
+  for (std::size_t i = 0; i < of.peers.size(); ++i)
+    if (of.peers[i] != nullptr) r.peers[i].time = times[next++];
   for (const PeerProgram::Ready& p : of.beside) r.peers.push_back({p.peer, times[next++], "", "", p.compile_seconds});
 }
 
@@ -192,7 +240,7 @@ void time_beside(const Contenders& all, Peers& peers, const Options& options, Re
   } catch (const PeerFailed& error) {
     peers.beside.reset();
     r = before;
-    time_in_rounds({all.unisono, all.bare, all.vendors, {}}, options, r);
+    time_in_rounds({all.unisono, all.bare, all.peers, {}}, options, r);
     for (const PeerProgram::Ready& p : all.beside)
       r.peers.push_back({.peer = p.peer, .time = {}, .engine = {}, .error = error.what()});
   }
@@ -215,22 +263,36 @@ void time_all(const Prepared& p, const std::string& suite, const Ceilings& ceili
     bare = choose(*p.bare, bare_sets, c.name + ", bare", r.bare_tried), r.bare_plan = plan_text(*bare->variant);
   std::vector<VendorChampion> vendors;
   if (options.cudnn) vendors = choose_vendors(vendors_of(c, peers, sets, bare_sets), has_vendor, r);
+  const std::vector<Champion> rivals = choose_rivals(p, sets, r);
+  std::vector<Replays*> timed;
+  for (const VendorChampion& v : vendors) timed.push_back(v.replays.get());
+  for (const Champion& v : rivals) timed.push_back(v.replays.get());
   const std::vector<PeerProgram::Ready> beside = prepare_beside(c, suite, peers, options, r);
-  time_beside({unisono, bare, vendors, beside}, peers, options, r);
+  time_beside({unisono, bare, timed, beside}, peers, options, r);
   if (c.is_bare()) r.bare = r.unisono, r.bare_plan = r.plan;
+  if (options.verify) contest.checking = start_checking(p, unisono, rivals, *sets.front());
+}
 
-  if (!options.verify) return;
-  contest.checking = std::async(
-      std::launch::async,
-      [judge = start_verifying(c, unisono.built->executable, *sets.front(), unisono.variant->lowered.plan().numerics)] {
-        return to_checked(judge());
-      });
+}  // namespace
+
+namespace {
+
+Prepared::Rival prepare(const Rival& rival, const Case& c, const plan::Device& device) {
+  Prepared::Rival p{rival.name, {}, {}};
+  try {
+    p.variants = variants_of(c.contraction(), c.graph, rival.plans, device);
+  } catch (const UserError& error) {
+    p.error = error.what();
+  } catch (const Unsupported& error) {
+    p.error = error.what();
+  }
+  return p;
 }
 
 }  // namespace
 
 Prepared prepare(const Case& c, const plan::Device& device, const Options& options) {
-  Prepared p{.c = &c, .variants = {}, .bare = {}, .error = {}};
+  Prepared p{.c = &c, .variants = {}, .bare = {}, .error = {}, .rivals = {}};
   const int count = options.sweep ? 0 : options.plans;
   try {
     p.variants = variants_of(c.contraction(), c.graph, c.plan, device, count);
@@ -241,7 +303,15 @@ Prepared prepare(const Case& c, const plan::Device& device, const Options& optio
   } catch (const Unsupported& error) {
     p.error = error.what();
   }
+  for (const Rival& rival : c.rivals) p.rivals.push_back(prepare(rival, c, device));
   return p;
+}
+
+void Contest::collect() {
+  Judged judged = checking.get();
+  result.checked = judged.own;
+  for (PeerResult& peer : result.peers)
+    if (const auto found = judged.rivals.find(peer.peer); found != judged.rivals.end()) peer.checked = found->second;
 }
 
 Contest run_contest(const Prepared& prepared, const std::string& suite, const Ceilings& ceilings, Peers& peers,

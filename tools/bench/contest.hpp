@@ -20,6 +20,13 @@ struct Prepared {
   const Case* c = nullptr;
   std::optional<Variants> variants, bare;
   std::string error;
+
+  struct Rival {
+    std::string name;
+    std::optional<Variants> variants;  ///< as many as its plans
+    std::string error;                 ///< why there are none
+  };
+  std::vector<Rival> rivals;  ///< as Case::rivals
 };
 
 /// Plans and generates; needs no GPU.
@@ -36,7 +43,14 @@ struct Peers {
 /// A case that was timed, and whose comparison with the reference may still go on.
 struct Contest {
   Result result;
-  std::future<Checked> checking;  ///< may be invalid: nothing to wait for
+  struct Judged {
+    Checked own;
+    std::map<std::string, Checked> rivals;  ///< by name
+  };
+  std::future<Judged> checking;  ///< may be invalid: nothing to wait for
+
+  /// Waits for the comparison, and adds to the result what it found.
+  void collect();
 };
 
 /// Times the case, one of `suite`. Never throws for what concerns this case alone; DeviceError if the GPU's context is

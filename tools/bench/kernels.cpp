@@ -34,7 +34,17 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
   return v;
 }
 
-std::vector<std::string> compile_all(const std::vector<const Variants*>& all, const plan::Device& device) {
+Variants variants_of(const Contraction& contraction, const Graph& graph, const std::vector<std::string>& plans,
+                     const plan::Device& device) {
+  Variants all = variants_of(contraction, graph, plans.at(0), device, 1);
+  for (std::size_t i = 1; i < plans.size(); ++i) {
+    Variants next = variants_of(contraction, graph, plans[i], device, 1);
+    all.list.push_back(std::move(next.list.front()));
+  }
+  return all;
+}
+
+std::vector<std::string> compile_all(const std::vector<const Variants*>& all, const plan::Device& device, int jobs) {
   std::vector<jit::Request> requests{gpu::kernels_request(device), copy_request(device)};
   std::set<std::string> seen;
   for (const Variants* v : all)
@@ -44,14 +54,17 @@ std::vector<std::string> compile_all(const std::vector<const Variants*>& all, co
   const auto progress = [](std::size_t done, std::size_t total, const std::string& title) {
     if (done % 10 == 0 || done == total) fmt::print(stderr, "compiled {} of {}: {}\n", done, total, title);
   };
+  jit::Settings settings;
+  settings.jobs = jobs;
+  jit::Jit compiler(settings);
   try {
-    gpu::compiler().compile(requests, progress);
+    compiler.compile(requests, progress);
     return failures;
   } catch (const CompileError&) {  // the first of them; who else failed is found one by one, the rest is in the cache
   }
   for (const jit::Request& r : requests) {
     try {
-      gpu::compiler().compile(r);
+      compiler.compile(r);
     } catch (const CompileError& error) {
       failures.push_back(r.title + ": " + error.what());
     }

@@ -26,8 +26,13 @@ struct Variants {
 Variants variants_of(const Contraction& contraction, const Graph& graph, const std::string& fixed,
                      const plan::Device& device, int count);
 
-/// Compiles all into the cache, in parallel, with a line of progress on standard error. Returns what failed.
-std::vector<std::string> compile_all(const std::vector<const Variants*>& all, const plan::Device& device);
+/// A variant for each of these plans. Throws as variants_of().
+Variants variants_of(const Contraction& contraction, const Graph& graph, const std::vector<std::string>& plans,
+                     const plan::Device& device);
+
+/// Compiles all into the cache, `jobs` at once (0: one a core), with lines of progress on standard error. Returns what
+/// failed.
+std::vector<std::string> compile_all(const std::vector<const Variants*>& all, const plan::Device& device, int jobs);
 
 /// A kernel ready to be bound, with what the assembler said of it.
 struct Built {

@@ -50,6 +50,8 @@ bool run_once(const Prepared& prepared, Peers& peers, const Options& options) {
     };
     const Sets own = one(c.contraction(), c.graph), plain = one(c.bare_contraction(), bare);
     launch("Unisono", *prepared.variants, *own.front());
+    for (const Prepared::Rival& r : prepared.rivals)
+      if (r.variants) launch(r.name, *r.variants, *own.front());
     if (prepared.bare) launch("Unisono, bare", *prepared.bare, *plain.front());
     if (peers.cudnn && !c.product) return launch("cuDNN, bare", peers.cudnn->engines(c.conv, plain), options.engine);
     if (peers.cublaslt && c.product)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <system_error>
 
@@ -101,13 +102,18 @@ json to_json(const Case& c, const Result& r, bool with_plans) {
     if (v.compile_seconds > 0) j["peer_compile_seconds"][v.peer] = rounded(v.compile_seconds);
     if (v.time && v.time->hot > 0) j["peers_hot"][v.peer] = rounded(v.time->hot);
     if (!v.error.empty()) j["peer_errors"][v.peer] = v.error;
+    if (v.checked) add(j["peer_checked"][v.peer], *v.checked);
   }
   if (r.checked) add(j, *r.checked);
   if (with_plans) j["plans"] = to_json(r.tried), j["bare_plans"] = to_json(r.bare_tried);
   return j;
 }
 
-bool is_good(const json& result) { return !result.contains("error") && result.value("agrees", true); }
+bool is_good(const json& result) {
+  const json checked = result.value("peer_checked", json::object());
+  return !result.contains("error") && result.value("agrees", true) &&
+         std::all_of(checked.begin(), checked.end(), [](const json& peer) { return peer.value("agrees", false); });
+}
 
 namespace {
 

@@ -24,15 +24,18 @@ struct Checked {
   long long elements = 0, outside = 0, unclaimed = 0;
   double worst = 0, error = 0, tolerance = 0, largest_error = 0;
   bool repeats = true;
-  bool ok() const { return outside == 0 && unclaimed == 0 && repeats && elements > 0; }
+  bool may_vary = false;  ///< sums by atomic operations: a second run may give other bits
+  bool ok() const { return outside == 0 && unclaimed == 0 && (repeats || may_vary) && elements > 0; }
 };
 
-/// A peer on a case: a library of NVIDIA's, cuDNN or cuBLASLt, or a contender of a program beside this one.
+/// A peer on a case: a library of NVIDIA's, cuDNN or cuBLASLt, a rival that the case names, or a contender of a program
+/// beside this one.
 struct PeerResult {
   std::string peer;  ///< "cudnn", "cublaslt"; "cublaslt_bare": the product alone, beside a case with an epilogue
   std::optional<Timing> time;
   std::string engine, error;
   double compile_seconds = 0;  ///< 0: nothing was compiled
+  std::optional<Checked> checked = {};  ///< of a rival
 };
 
 struct Result {

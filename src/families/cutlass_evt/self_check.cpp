@@ -134,13 +134,14 @@ std::string extent_of(const codegen::Field& f) {
   return factors.empty() ? "1" : fmt::format("{}", fmt::join(factors, " * "));
 }
 
-std::string field_text(const codegen::Field& f, std::size_t at) {
+// `number`: of a scalar operand that is a number in the parameter
+std::string field_text(const codegen::Field& f, std::size_t at, double number) {
   switch (f.kind) {
     case codegen::Field::Kind::operand_value:
       return fmt::format(
-          "    const float value{0} = 0.75f;\n"
+          "    const float value{0} = {2};\n"
           "    std::memcpy(&p.fields[{0}], &value{0}, sizeof value{0});  // {1}\n",
-          at, f.name);
+          at, f.name, codegen::literal(number, DType::f32));
     case codegen::Field::Kind::operand_pointer:
       return fmt::format("    p.fields[{}] = reinterpret_cast<unsigned long long>(filled<{}>({}));  // {}\n", at,
                          element_name(f.dtype), extent_of(f), f.name);
@@ -208,7 +209,11 @@ std::string main_text(const Visitors& v, const Config& c, const plan::ConvTask& 
   store(v.store_place, v.element_d);
   for (const Visitor& each : v.list)
     if (each.kind == VisitorKind::aux_store) store(each.place, each.element);
-  for (std::size_t at = 0; at < v.fields.size(); ++at) text += field_text(v.fields[at], at);
+  double number = -0.5;  // each another one, the first of two limits the lower
+  for (std::size_t at = 0; at < v.fields.size(); ++at) {
+    text += field_text(v.fields[at], at, number);
+    if (v.fields[at].kind == codegen::Field::Kind::operand_value) number += 1.25;
+  }
   const std::vector<int> results = results_of(v);
   text += fmt::format(
       "    if (p.to.workspace_bytes > 0)\n"

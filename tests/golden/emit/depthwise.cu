@@ -10,6 +10,9 @@
 #else
 #define UNISONO_DEDUCED
 #endif
+#ifdef __GNUC__
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
 
 // A convolution and its epilogue in one kernel:
 //   y = relu(acc + bias[n])

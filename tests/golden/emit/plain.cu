@@ -10,6 +10,9 @@
 #else
 #define UNISONO_DEDUCED
 #endif
+#ifdef __GNUC__
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#endif
 
 // A convolution and its epilogue in one kernel:
 //   y = (acc - mean(acc, over=(m,n), per=b, groups=3)) * (rsqrt(variance(acc, over=(m,n), per=b, groups=3) + 1e-5) * g[n])

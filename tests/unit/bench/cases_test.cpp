@@ -44,6 +44,29 @@ TEST(Cases, ShapeIsNhwcWithHalfTheFilterAsPadding) {
   EXPECT_FALSE(c.is_bare());
 }
 
+TEST(Cases, RivalsOfTheCasesThatFollow) {
+  const Suite s = parse_suite(
+      "suite s\nepilogue bare\n  store acc as y : {dtype}\ncase 8,8,8\n"
+      "rival other family=plain\n"
+      "rival cutlass family=cutlass_evt arch=sm80   # three\n"
+      "  tile=128x128\n  tile=64x64 stages=4\n"
+      "case 16,8,8\n"
+      "rival other family=plain tile=8x8\n"
+      "case 24,8,8\n",
+      "cases.txt");
+  EXPECT_TRUE(s.cases[0].rivals.empty());
+  ASSERT_EQ(s.cases[1].rivals.size(), 2u);
+  EXPECT_EQ(s.cases[1].rivals[0].plans, std::vector<std::string>{"family=plain"});
+  EXPECT_EQ(s.cases[1].rivals[1].name, "cutlass");
+  EXPECT_EQ(s.cases[1].rivals[1].plans,
+            (std::vector<std::string>{"family=cutlass_evt arch=sm80 tile=128x128",
+                                      "family=cutlass_evt arch=sm80 tile=64x64 stages=4"}));
+  ASSERT_EQ(s.cases[2].rivals.size(), 2u);
+  EXPECT_EQ(s.cases[2].rivals[1].plans, std::vector<std::string>{"family=plain tile=8x8"}) << "in place of the first";
+  EXPECT_THAT(error_of(std::string(block) + "rival cutlass\n"), HasSubstr("cases.txt:6: rival cutlass needs a plan"));
+  EXPECT_THAT(error_of("suite s\n  tile=64x64\n"), HasSubstr("belongs to an epilogue or a rival"));
+}
+
 TEST(Cases, OptionsOfACase) {
   const Suite s =
       parse_suite(std::string(block) +
@@ -131,7 +154,7 @@ TEST(Cases, ErrorsNameTheLineAndWhatWasExpected) {
   EXPECT_THAT(error_of("suite s\n  store acc\n"), HasSubstr("cases.txt:2: an indented line"));
   EXPECT_THAT(error_of("suite\n"), HasSubstr("cases.txt:1: 'suite' needs more"));
   EXPECT_THAT(error_of(head + "block 1,8,8,8,8,1\n"),
-              HasSubstr("cases.txt:4: 'block' is unknown; expected suite, epilogue or case"));
+              HasSubstr("cases.txt:4: 'block' is unknown; expected suite, epilogue, rival or case"));
   EXPECT_THAT(error_of(head + "case 1,8,8,8,1\n"),
               HasSubstr("cases.txt:4: the shape '1,8,8,8,1' has 5 parts; expected N,H,W,C,K,R"));
   EXPECT_THAT(error_of(head + "case 1,8,x,8,8,1\n"), HasSubstr("W is 'x'; expected a whole number of at least 1"));

@@ -90,6 +90,23 @@ TEST(Report, FailuresAndDisagreements) {
   EXPECT_TRUE(is_good(to_json(suite().cases[0], unchecked, false)));
 }
 
+TEST(Report, RivalsAreComparedToo) {
+  Result r = measured();
+  PeerResult rival{.peer = "cutlass_sm80", .time = Timing{60, 0.01, 59, 40}, .engine = "sm80 128x128", .error = ""};
+  rival.checked = Checked{.elements = 32768, .worst = 0.75, .repeats = false, .may_vary = true};
+  r.peers.push_back(rival);
+  json j = to_json(suite().cases[0], r, false);
+  EXPECT_EQ(j["peers"]["cutlass_sm80"], 60.0);
+  EXPECT_EQ(j["cutlass_sm80_engine"], "sm80 128x128");
+  EXPECT_EQ(j["peer_checked"]["cutlass_sm80"]["error_over_tolerance"], 0.75);
+  EXPECT_TRUE(is_good(j)) << "its plan asked for atomic sums";
+  for (const auto spoil : {+[](Checked& c) { c.may_vary = false; }, +[](Checked& c) { c.outside = 1; }}) {
+    r.peers.back() = rival;
+    spoil(*r.peers.back().checked);
+    EXPECT_FALSE(is_good(to_json(suite().cases[0], r, false)));
+  }
+}
+
 TEST(Report, TableHasRatiosAndTheirGeometricMeans) {
   const Suite s = suite();
   Result second = measured();

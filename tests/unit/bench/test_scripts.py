@@ -50,6 +50,15 @@ class Report(unittest.TestCase):
         self.assertIsNone(report.speedup({**CASE, "peers": {"cudnn": 1.0}}))
         self.assertEqual(report.over_bare(CASE), 1.25)
 
+    def test_a_rival_that_is_wrong_does_not_count(self):
+        case = {**CASE, "peers": {"cutlass_sm90a": 50.0, "cutlass_sm80": 120.0, "cublaslt_bare": 10.0}}
+        self.assertEqual(report.speedup(case), 50.0 / CASE["coda_us"])
+        checked = {"cutlass_sm90a": {"agrees": False}, "cutlass_sm80": {"agrees": True}}
+        self.assertEqual(report.speedup({**case, "peer_checked": checked}), 120.0 / CASE["coda_us"])
+        text = report.markdown({**SUITE, "suite": "evt", "cublaslt": "13", "cases": [{**case, "peer_checked": checked}]})
+        self.assertIn("| 50.0 **wrong** | 120.0 |", text)
+        self.assertIn("CUTLASS", text)
+
     def test_markdown_has_a_cell_for_every_column(self):
         lines = report.markdown(suite({}, {"name": "b", "peers": {}}, {"name": "c", "error": "it hung\nfor a minute"})).splitlines()
         table = [line for line in lines if line.startswith("|")]
