@@ -13,7 +13,7 @@ namespace unisono::codegen {
 
 namespace {
 
-// Words of C++, and names that compilers define
+// Words of C++, and names that compilers, and CUDA, define
 constexpr std::array language{
     "alignas",     "alignof",  "and",       "and_eq",    "asm",       "auto",         "bitand",
     "bitor",       "bool",     "break",     "case",      "catch",     "char",         "char8_t",
@@ -28,7 +28,8 @@ constexpr std::array language{
     "static_cast", "struct",   "switch",    "template",  "this",      "thread_local", "throw",
     "true",        "try",      "typedef",   "typeid",    "typename",  "typeof",       "union",
     "unsigned",    "using",    "virtual",   "void",      "volatile",  "wchar_t",      "while",
-    "xor",         "xor_eq",   "linux",     "unix"};
+    "xor",         "xor_eq",   "linux",     "unix",      "gridDim",   "blockDim",     "blockIdx",
+    "threadIdx",   "warpSize"};
 
 // What generated code calls its own: the parameters of a visitor's functions, and more
 constexpr std::array words{"load",     "as_column", "p",       "u",      "acc",     "norm",  "raw",

@@ -7,7 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "families/sm90/parameters.hpp"
 #include "gpu/device.hpp"
@@ -165,6 +169,22 @@ TEST(GraphsSmall, AWorkspaceInUseIsFound) {
   EXPECT_THAT(said, HasSubstr("found: "));
   EXPECT_THAT(said, HasSubstr(device().device.name == "emulated GPU" ? "the workspace is in use by another launch"
                                                                      : "CUDA_ERROR_MISALIGNED_ADDRESS"));
+}
+
+// A test in a process of its own runs whichever shard of this program the test that starts it is in
+TEST(GraphsSmall, DISABLED_SaysSo) { std::printf("said so\n"); }
+TEST(GraphsSmall, TestsInTheirOwnProcessRunInEveryShard) {
+  std::vector<std::pair<const char*, std::string>> before;  // empty: not set, which means the same
+  for (const char* name : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) {
+    const char* value = std::getenv(name);
+    before.emplace_back(name, value == nullptr ? "" : value);
+  }
+  for (const char* index : {"0", "1"}) {
+    ::setenv("GTEST_TOTAL_SHARDS", "2", 1);
+    ::setenv("GTEST_SHARD_INDEX", index, 1);
+    EXPECT_THAT(said_by("GraphsSmall.DISABLED_SaysSo"), HasSubstr("said so")) << "shard " << index;
+  }
+  for (const auto& [name, value] : before) value.empty() ? ::unsetenv(name) : ::setenv(name, value.c_str(), 1);
 }
 
 TEST(Graphs, ALaunchInFlightTwiceIsFound) {

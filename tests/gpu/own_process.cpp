@@ -14,7 +14,9 @@ std::string said_by(const std::string& test) {
   const auto own = std::filesystem::read_symlink("/proc/self/exe").string();
   return support::run({.arguments = {own, "--device", std::to_string(options().device), "--gtest_filter=" + test,
                                      "--gtest_also_run_disabled_tests"},
-                       .folder = {}})
+                       .folder = {},
+                       // in a shard of this program: of one test, most shards have none
+                       .unset = {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX", "GTEST_SHARD_STATUS_FILE"}})
       .output;
 }
 

@@ -43,8 +43,9 @@ std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& 
   const double small = std::sqrt(3 / static_cast<double>(depth(contraction)));
   std::vector<KernelInput> inputs;
   const auto add = [&](const std::string& name, DType dtype, const std::vector<std::int64_t>& shape, double reach,
-                       bool optional) {
-    inputs.push_back({name, dtype, shape_in_files(contraction, shape), shape, reach, optional});
+                       bool optional, bool has_batch = true) {
+    inputs.push_back(
+        {name, dtype, has_batch ? shape_in_files(contraction, shape) : shape, shape, reach, optional});
   };
   add(is_product ? "left" : "image", a, shape_a(contraction), 1, false);
   add(is_product ? "right" : "filter", b, shape_b(contraction), small, false);
@@ -52,7 +53,8 @@ std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& 
   const auto add_operands = [&](const Graph& g, const Contraction& c) {
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (const Node& x = g[id]; x.op == Op::operand)
-        add(x.attr.name, operand_dtype(g, id), reference::shape_of(x, c), 1, x.attr.default_value.has_value());
+        add(x.attr.name, operand_dtype(g, id), reference::shape_of(x, c), 1, x.attr.default_value.has_value(),
+            x.attr.rows == RowCoordinates::all);
   };
   add_operands(graph, contraction);
   for (const Store& s : graph.stores) {

@@ -45,7 +45,8 @@ std::vector<int> widths(const sm90::ConvProblem& p) {
     std::erase_if(found, [&](int n) { return group % n != 0; });
   }
   if (p.group_tiles) sm90::add_group_tiles(p.conv, found);
-  if ((p.per_pixel && (channels <= 256 || p.conv.groups > 1)) || (p.row_waits && channels <= 256 && p.conv.groups == 1))
+  if ((p.per_pixel && (channels <= widest || p.conv.groups > 1)) ||
+      (p.row_waits && channels <= widest && p.conv.groups == 1))
     std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};
 }

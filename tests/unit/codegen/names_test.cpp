@@ -12,7 +12,7 @@ namespace {
 
 TEST(Names, AreDistinctAndLegal) {
   const Graph g = parse(
-      "int = acc + column[n] + float[n] + __x__[n] + NULL[n] + a__b[n] + a_b[n] + _[n]\n"
+      "int = acc + column[n] + float[n] + threadIdx[n] + __x__[n] + NULL[n] + a__b[n] + a_b[n] + _[n]\n"
       "norm = int * 2\nnorm_ = norm * 3\nv2 = norm_ - int\nstore v2 as norm_memory : bf16\nstore norm as v2_memory : "
       "bf16");
   const Names names(g);
@@ -22,7 +22,7 @@ TEST(Names, AreDistinctAndLegal) {
     EXPECT_TRUE(all.insert(name).second) << name;
     EXPECT_EQ(name.find("__"), name.npos) << name;
     EXPECT_NE(name.front(), '_') << name;
-    for (const char* word : {"int", "float", "column", "norm", "NULL", "acc", "u", "p"}) EXPECT_NE(name, word);
+    for (const char* word : {"int", "float", "column", "norm", "NULL", "acc", "u", "p", "threadIdx"}) EXPECT_NE(name, word);
   }
   for (std::size_t i = 0; i < g.stores.size(); ++i)
     EXPECT_TRUE(all.insert(names.of_store(i)).second) << names.of_store(i);

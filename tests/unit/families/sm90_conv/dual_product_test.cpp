@@ -68,6 +68,18 @@ TEST(DualProduct, CostsWhatIsMultiplied) {
   }
 }
 
+// A tile has 128 columns of either product; rows of more are several tiles' that wait for one another, as those of more
+// than 256 columns of one product are
+TEST(DualProduct, RowsWiderThanATileAreServed) {
+  for (const char* text : {"store layer_norm(silu(acc0) * acc1) as y : bf16", "store softmax(acc0 - acc1, over=n) as y",
+                           "store layer_norm(acc0 * acc1) as y; store acc0 as gate; store acc1 as up : bf16"})
+    for (const int n : {128, 136, 256, 264})
+      for (const bool transpose_b : {true, false}) {
+        const std::vector<Answer> list = all(product_of(256, n, 64, transpose_b), text);
+        EXPECT_TRUE(std::ranges::any_of(list, [](const Answer& c) { return c.refusal.empty(); })) << text << ' ' << n;
+      }
+}
+
 TEST(DualProduct, RefusesWithReasons) {
   const Gemm product = product_of(512, 512, 512);
   EXPECT_THAT(first_refusal(product, swiglu, "tile=128x160"), HasSubstr("160 columns of each of two products"));
