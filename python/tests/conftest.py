@@ -1,5 +1,37 @@
-"""Marks: `long` for what `make test` leaves to `make test-python`."""
+"""Marks: `long` for what `make test` leaves to `make test-python`. A run that is stopped tells where it was, and no test runs on
+without an end."""
+
+import faulthandler
+import os
+import signal
+
+import pytest
+
+TOLD, STOPPED = 240, 900  # seconds of one test after which stacks are printed, and after which the run ends
+ERRORS = pytest.StashKey()
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: takes a minute or more; `make test` leaves it out")
+    errors = os.fdopen(os.dup(2), "w")  # those of the run, which are not captured
+    config.add_cleanup(faulthandler.cancel_dump_traceback_later)
+    config.stash[ERRORS] = errors
+    signal.signal(signal.SIGTERM, _stopped)
+    faulthandler.register(signal.SIGTERM, file=errors, all_threads=True, chain=True)
+    faulthandler.register(signal.SIGALRM, file=errors, all_threads=True)
+
+
+def _stopped(*_):
+    """What `timeout` sends: programs that the test has started are ended on the way out."""
+    pytest.exit(f"SIGTERM in {os.environ.get('PYTEST_CURRENT_TEST', 'no test')}", returncode=143)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    signal.setitimer(signal.ITIMER_REAL, TOLD)  # printed by faulthandler, whatever holds the interpreter
+    faulthandler.dump_traceback_later(STOPPED, exit=True, file=item.config.stash[ERRORS])
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        faulthandler.cancel_dump_traceback_later()

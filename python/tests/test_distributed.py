@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 
+import limited
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -40,7 +41,7 @@ def test_two_nodes_train_as_eager_mode_does(tmp_path):
 def test_two_ranks_train_as_eager_mode_does(how, tmp_path):
     environment = {**os.environ, "UNISONO_CACHE_DIR": str(tmp_path), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(HERE / "train_ranks.py"), how]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
+    done = limited.run(command, environment, 500)
     assert done.returncode == 0, done.stdout + done.stderr
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     low, high = min(found["eager"]), max(found["eager"])

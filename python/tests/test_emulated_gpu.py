@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import limited
 import pytest
 
 import unisono
@@ -25,7 +26,7 @@ def environment(cache):
 
 
 def test_kernels_launches_and_workspaces(tmp_path):
-    done = subprocess.run([sys.executable, str(HERE / "on_emulated_gpu.py")], env=environment(tmp_path), capture_output=True, text=True, timeout=500)
+    done = limited.run([sys.executable, str(HERE / "on_emulated_gpu.py")], environment(tmp_path), 500)
     assert done.returncode == 0 and "passed" in done.stdout, done.stdout + done.stderr
 
 
@@ -34,7 +35,8 @@ def test_an_exported_pack_serves_a_machine_without_a_compiler(tmp_path):
     pytest.importorskip("torch"), pytest.importorskip("onnx")
     script = ("import sys, torch, unisono as u\nmodel = torch.nn.Sequential(torch.nn.Conv2d(16, 16, 1), torch.nn.SiLU()).eval()\n"
               "path = u.export(model, torch.randn(1, 16, 8, 8), sys.argv[1], pack=True)\n")
-    subprocess.run([sys.executable, "-c", script, str(tmp_path / "model.onnx")], env=environment(tmp_path / "cache"), check=True, timeout=500)
+    done = limited.run([sys.executable, "-c", script, str(tmp_path / "model.onnx")], environment(tmp_path / "cache"), 500)
+    assert done.returncode == 0, done.stderr
     assert any(len(p.name) == 32 for p in (tmp_path / "model.pack").iterdir())
     driver = tmp_path / "driver"
     driver.mkdir()
@@ -42,10 +44,9 @@ def test_an_exported_pack_serves_a_machine_without_a_compiler(tmp_path):
     command = EMULATOR.parent.parent / "tools" / "unisono" / "unisono"
     if not command.exists():
         pytest.skip("the build folder has no command")
-    done = subprocess.run([str(command), "run", str(tmp_path / "model.onnx"), "--random", "--device", "cuda", "--check", "--repeat", "1"],
-                          env={"LD_LIBRARY_PATH": str(driver), "CUDA_HOME": "/nonexistent", "UNISONO_PACKS": str(tmp_path / "model.pack"),
-                               "UNISONO_CACHE_DIR": str(tmp_path / "empty"), "UNISONO_EMULATOR_SMS": "8", "PATH": ""},
-                          capture_output=True, text=True, timeout=500)
+    done = limited.run([str(command), "run", str(tmp_path / "model.onnx"), "--random", "--device", "cuda", "--check", "--repeat", "1"],
+                       {"LD_LIBRARY_PATH": str(driver), "CUDA_HOME": "/nonexistent", "UNISONO_PACKS": str(tmp_path / "model.pack"),
+                        "UNISONO_CACHE_DIR": str(tmp_path / "empty"), "UNISONO_EMULATOR_SMS": "8", "PATH": ""}, 500)
     assert done.returncode == 0 and "agree" in done.stdout, done.stdout + done.stderr
     assert not list((tmp_path / "empty").rglob("*.cubin"))  # nothing was compiled
 

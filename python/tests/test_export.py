@@ -3,8 +3,8 @@
 import json
 import pathlib
 import struct
-import subprocess
 
+import limited
 import numpy as np
 import pytest
 
@@ -112,8 +112,8 @@ def test_the_command_runs_it_without_python(tmp_path):
     for n, t in inputs.items():
         np.save(tmp_path / f"{n}.npy", t.numpy())
         given += ["--input", f"{n}={tmp_path / n}.npy"]
-    done = subprocess.run([str(COMMAND), "run", str(tmp_path / "model.onnx"), *given, "--out", str(tmp_path / "out.npz")], capture_output=True,
-                          text=True, env={"UNISONO_CACHE_DIR": str(tmp_path), "PATH": ""})
+    done = limited.run([str(COMMAND), "run", str(tmp_path / "model.onnx"), *given, "--out", str(tmp_path / "out.npz")],
+                       {"UNISONO_CACHE_DIR": str(tmp_path), "PATH": ""})
     assert done.returncode == 0, done.stderr
     agree(torch.from_numpy(np.load(tmp_path / "out.npz")["output"]), right[0])
 
