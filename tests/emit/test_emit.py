@@ -179,6 +179,17 @@ class Emit(Case):
         )
         self.assertNotRegex(text, r"\bunisono::|namespace unisono\b")  # two such files may meet in one program
 
+    def test_architectures_of_cutlass(self):
+        for arch, code in (("sm90a", "compute_90a,code=sm_90a"), ("sm80", "compute_80,code=compute_80"),
+                           ("sm100a", "compute_100a,code=sm_100a"), ("sm120", "compute_120,code=sm_120")):
+            text = self.emitted(*DENSE, "--plan", f"family=cutlass_evt arch={arch}", name=arch).read_text()
+            self.assertIn(f"-gencode=arch={code} ", text)
+            self.assertIn("// Its kernels for this architecture: " + ("products run" if arch == "sm90a" else "compiled, never run"), text)
+
+    def test_limits_of_cutlass_differ(self):
+        text = self.emitted(EXAMPLES / "clamp_limits.txt", "--gemm", "96,72->64", "--plan", "family=cutlass_evt").read_text()
+        self.assertRegex(text, r"value\d+ = \(-0\.5f\);[^;]*;[^;]*value\d+ = 0\.75f;")
+
     def test_paths(self):
         (self.folder / "a b").mkdir()
         (self.folder / "a b" / "my text.txt").write_text(DENSE[0])

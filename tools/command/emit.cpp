@@ -13,6 +13,7 @@
 #include "command/kernel_subjects.hpp"
 #include "command/output.hpp"
 #include "emit/emit.hpp"
+#include "families/override.hpp"
 #include "ir/names.hpp"
 #include "lower/lower.hpp"
 #include "support/files.hpp"
@@ -22,12 +23,22 @@
 namespace unisono::command {
 namespace {
 
+// What is planned for: a GPU of the plan's architecture, where its code runs nowhere else
+plan::Device device_of(const std::string& plan) {
+  const auto fields = plan::parse_override(plan).fields;
+  const auto arch = fields.find("arch");
+  if (arch == fields.end()) return {};
+  if (arch->second == "sm100a") return {.name = "a GPU of sm_100", .major = 10};
+  if (arch->second == "sm120") return {.name = "a GPU of sm_120", .major = 12, .shared_bytes = 101376};
+  return {};
+}
+
 families::Standalone files_of(const Contraction& contraction, const Graph& graph, const std::string& plan,
                               const std::string& name) {
   CompileOptions options;
   options.device = Device::cuda;
   options.plan = plan;
-  return emit::files(lower::lower(contraction, graph, options, plan::Device{}).value(), name).value();
+  return emit::files(lower::lower(contraction, graph, options, device_of(plan)).value(), name).value();
 }
 
 constexpr std::string_view mark = "Written by `unisono emit`";  // in the first line of each file
