@@ -70,7 +70,7 @@ def planned(make, **limits):
     graph = graph_of(make)
     rows = fuse(graph, Limits(**{"minimum_operators": 0, **limits}))
     layouts.simplify(graph)
-    counts = count(graph)
+    counts = count(graph, rows)
     counts["concatenations without copies"] = concatenations.place(graph)
     return Report(rows, "", "inference", counts), graph
 

@@ -8,6 +8,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+from models import randomise  # noqa: E402
 
 from unisono.pytorch import backend  # noqa: E402
 
@@ -290,6 +291,53 @@ def test_a_bias_that_does_not_count():
     bias, a, b = torch.full((5,), float("nan")), torch.randn(6, 7), torch.randn(7, 5)
     report = run(lambda c, a, b: F.relu(torch.addmm(c, a, b, beta=0, alpha=2)), bias, a, b, regions=1)
     assert "o0" not in report.rows[0]["epilogue"]
+
+
+@pytest.mark.parametrize("beta, alpha", [(1, 1), (0, 0.25), (-0.5, 2)])
+def test_batches_of_products_with_a_summand(beta, alpha):
+    """As attention scores are computed, from an empty tensor where beta is 0."""
+    summand, a, b = torch.full((3, 6, 5), float("nan") if beta == 0 else 0.7), torch.randn(3, 6, 7), torch.randn(3, 7, 5)
+    report = run(lambda c, a, b: torch.baddbmm(c, a, b, beta=beta, alpha=alpha).softmax(-1), summand, a, b, regions=1)
+    assert report.share_of_flop == 1 and ("o0" in report.rows[0]["epilogue"]) == (beta != 0), str(report)
+    report = run(lambda c, a, b: torch.baddbmm(c, a, b), summand[0].nan_to_num(), a, b, regions=0)
+    assert "does not broadcast" in report.rows[0]["ends"] and report.rows[0]["flop"] == 2 * 3 * 6 * 7 * 5, str(report)
+
+
+def test_operations_that_stand_alone_have_their_reasons():
+    """What reads nothing but one contraction's results, parameters and constants: also where PyTorch's kernel reads a scale and a shift,
+    and where no epilogue has the operation. Each with the reason of its own, not that of the region's end."""
+
+    def alone(function, *inputs, regions=1, **options):
+        report = run(function, *inputs, regions=regions, **options)
+        return dict(entry.split(": ", 1) for entry in report.counts["standalone behind a contraction"])
+
+    x, w, s = torch.randn(6, 8), torch.randn(8, 12), torch.randn(12)
+    found = alone(lambda x, w, s: (lambda h: (F.relu(h), h.floor(), F.layer_norm(h.view(3, 24), (24,), s.repeat(2), s.repeat(2))))(x @ w), x, w, s)
+    assert set(found) == {"floor (aten.floor.default)", "native_layer_norm (aten.native_layer_norm.default)"}, found
+    assert "none of the operations" in found["floor (aten.floor.default)"]
+    found = alone(lambda x, w, s: F.layer_norm(x @ w, (12,), s, s), x, w, s, without=("normalisations",))
+    assert "switched off" in found["native_layer_norm (aten.native_layer_norm.default)"], found
+    assert not alone(lambda x, w, s: F.layer_norm(x @ w, (12,), s, s), x, w, s)
+    found = alone(lambda x, w, s: F.relu(x @ w) + s, x, w, s, regions=0, without=("products",))
+    assert "without=('products',)" in found["relu (aten.relu.default)"] and len(found) == 1, found
+
+
+def test_a_group_norm_of_pixels_that_are_one_extent():
+    """As attention on the pixels of an image has it."""
+
+    class Attended(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.norm = nn.Conv2d(4, 8, 3), nn.GroupNorm(2, 8)
+
+        def forward(self, x):
+            h = self.conv(x)
+            return F.silu(self.norm(h.flatten(2))), h
+
+    for order in (torch.contiguous_format, torch.channels_last):
+        x = torch.randn(2, 4, 7, 6).contiguous(memory_format=order)
+        report = run(randomise(Attended()).to(memory_format=order), x, regions=1)
+        assert "group_norm" in report.rows[0]["epilogue"], str(report)
 
 
 def test_numbers_of_options():

@@ -248,7 +248,7 @@ def test_regions_leave_sms_to_others():
     from unisono.pytorch import backend, library
     calls = []
 
-    def seen(graph):
+    def seen(graph, rows):
         calls.extend(n.args[5] for n in graph.graph.nodes if n.target is torch.ops.unisono.fused_gemm.default)
         return {}
 

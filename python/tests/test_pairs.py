@@ -65,6 +65,13 @@ def test_one_layer_cut_in_two(cut, bias):
     assert "acc1" in report.rows[0]["epilogue"], str(report)
 
 
+@pytest.mark.parametrize("rest", ["eager", pytest.param("inductor", marks=pytest.mark.long)])
+def test_glu_by_its_own_name(rest):
+    """torch.nn.GLU, which no table of PyTorch's writes out for Inductor."""
+    report = run(nn.Sequential(nn.Linear(24, 32), nn.GLU()), torch.randn(2, 7, 24), regions=1, rest=rest)
+    assert "acc1" in report.rows[0]["epilogue"], str(report)
+
+
 @pytest.mark.parametrize("dtype", KINDS)
 def test_dtypes_of_pairs(dtype):
     run(Two(GATES["SwiGLU"], True), torch.randn(333, 24), regions=1, dtype=dtype)

@@ -1,5 +1,7 @@
 """Regions on a GPU, by the cost model for an H200: the benchmark's networks at their own sizes. Nothing is compiled or run."""
 
+import re
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -13,17 +15,19 @@ from unisono.pytorch.fuse import Limits, fuse  # noqa: E402
 if torch.cuda.is_available():
     pytest.skip("plans of fake tensors are made for an H200, where there is no GPU", allow_module_level=True)
 
+# Norms that are faster in passes of their own: PyTorch's, or, where the kernel has the statistics, what normalises by them
+SLOWER = dict.fromkeys(("var_mean", "add", "sub", "mean"), "a predicted gain")
 # {network: (calls, copies between orders of memory, concatenations that are written into, operators that are alone and why)}
 NETWORKS = {
     "heatmap_unet": (23, 0, 4, {}),
     "bert_mlp": (8, 0, 0, {}),
     "llama_mlp": (4, 0, 0, {}),
-    "resnet50_gn": (53, 0, 0, {"var_mean": "a predicted gain", "mean": "a predicted gain|part of the rows"}),  # norms that are faster in passes of their own
-    "vae_decoder": (40, 0, 0, {"var_mean": "a predicted gain"}),
-    "nnunet_2d": (33, 1, 6, {"var_mean": "a predicted gain"}),  # the first convolution, of one channel, is alone
-    "convnext_tiny": (58, 0, 0, {"var_mean": "a predicted gain", "mean": "a predicted gain|part of the rows"}),
-    "ddpm_256": (154, 0, 4, {"var_mean": "a predicted gain|part of the rows"}),
-    "sd15_unet_2": (282, 0, 0, {"var_mean": "a predicted gain"}),
+    "resnet50_gn": (54, 0, 0, SLOWER),
+    "vae_decoder": (40, 0, 0, SLOWER),
+    "nnunet_2d": (33, 1, 6, SLOWER),  # of the first one the kernel has the statistics
+    "convnext_tiny": (59, 0, 0, {**SLOWER, "mean": "part of the rows"}),
+    "ddpm_256": (154, 0, 4, {**SLOWER, "var_mean": "a predicted gain|part of the rows"}),
+    "sd15_unet_2": (282, 0, 0, SLOWER),
 }
 LONG = ("ddpm_256", "sd15_unet_2", "convnext_tiny")
 
@@ -34,12 +38,12 @@ def test_networks_of_the_benchmark(name):
     report, graph = planned.planned(planned.benchmark(name))
     assert report.share_of_flop >= 0.95, str(report)
     assert (report.regions, report.counts["conversions"], len(report.counts["concatenations without copies"])) == (calls, copies, joined), str(report)
-    reasons = " ".join(row["ends"] for row in report.rows)
-    for operation in report.counts["standalone behind a contraction"]:
+    for entry in report.counts["standalone behind a contraction"]:
+        operation, _, why = entry.partition(": ")
         if "clone" in operation:
             continue  # counted as conversions
         kind = next((k for k in alone if operation.startswith(k)), None)
-        assert kind and any(why in reasons for why in alone[kind].split("|")), f"{operation}\n{report}"
+        assert kind and re.search(alone[kind], why), f"{entry}\n{report}"
     for row in report.rows:
         assert not row["taken"] or "part_of" in row or row["predicted_us_of_pytorch"] >= row["predicted_us"], str(report)
     graph.graph.lint()

@@ -16,7 +16,8 @@ from .products import check_matrices, is_transposed
 from .regions import FLOATS, Refused, Region, aten, hinted, is_tensor, shape_of
 
 
-CONTRACTIONS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm.default)
+CONTRACTIONS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default)
+WITH_A_SUMMAND = (aten.addmm.default, aten.baddbmm.default)
 # Contractions of backward passes that have no kernel here yet; native ones will be anchors as those above are
 BACKWARD_CONTRACTIONS = (aten.convolution_backward.default,)
 
@@ -48,7 +49,7 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
                         (tuple(stride), tuple(padding), tuple(dilation), groups), without=without,
                         output_padding=tuple(more) if transposed else None)
     else:
-        bias, (a, b) = (None, node.args) if node.target is not aten.addmm.default else (node.args[0], node.args[1:3])
+        bias, (a, b) = (node.args[0], node.args[1:3]) if node.target in WITH_A_SUMMAND else (None, node.args)
         check(node, a, b)
         check_matrices(a, b)
         shape = shape_of(node)
@@ -57,9 +58,10 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
     region.names[node], region.dims[node] = "acc", region.whole
     if bias is not None:
         alpha, beta = (float(node.kwargs.get(k, 1)) for k in ("alpha", "beta"))
-        axes = "n" if is_convolution else region.axes_of(bias, region.whole)
-        # what is in it does not count then
-        added = f" + {'' if beta == 1 else f'{beta!r} * '}{region.value(bias, axes=axes)}" if beta != 0 else ""
+        added = ""
+        if beta != 0:  # else what is in it does not count
+            axes = "n" if is_convolution else region.axes_of(bias, region.whole)
+            added = f" + {'' if beta == 1 else f'{beta!r} * '}{region.value(bias, axes=axes)}"
         region.lines.append((node, f"c = {'' if alpha == 1 else f'{alpha!r} * '}acc{added}"))
         region.names[node] = "c"
     return region

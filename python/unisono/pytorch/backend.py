@@ -86,7 +86,7 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
     simplify(graph)
     if options["rest"] == "inductor":
         pack_in_graph(graph)
-    counts = count(graph)
+    counts = count(graph, rows)
     if "concatenations" not in without:
         counts["concatenations without copies"] = place(graph)
     report = Report(rows, "", kind, counts, before, nodes_of(graph))

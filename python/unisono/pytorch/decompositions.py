@@ -32,11 +32,17 @@ def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], imag
     return y.to(x.dtype), mean.reshape(images, groups).to(x.dtype), rstd.reshape(images, groups).to(x.dtype)
 
 
+def glu(x: Tensor, dim: int = -1) -> Tensor:
+    """By its definition; Inductor would keep it whole until after regions are found."""
+    value, gate = x.chunk(2, dim)
+    return value * torch.sigmoid(gate)
+
+
 def written_out() -> dict:
     """All that Inductor writes out; normalisations as reductions and elementwise operations."""
     import torch._inductor.lowering  # noqa: F401  (some decompositions ask it, and do not load it)
     from torch._inductor.decomposition import select_decomp_table
-    return {**select_decomp_table(), aten.native_group_norm.default: group_norm}
+    return {**select_decomp_table(), aten.native_group_norm.default: group_norm, aten.glu.default: glu}
 
 
 def kept_whole() -> dict:

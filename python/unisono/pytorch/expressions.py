@@ -125,10 +125,14 @@ def _norm(region: Region, name: str, x: str, scale: Any, shift: Any, rest: str) 
 
 
 def _group_norm(region: Region, node: Node) -> tuple:
-    x, scale, shift, _, channels, _, groups, eps = node.args
-    if region.kind != "conv2d" or shapes.expression_of(channels) != shapes.expression_of(region.space.cols) or region.dims.get(x) != region.whole:
+    x, scale, shift, images, channels, _, groups, eps = node.args
+    space = region.space
+    shape = tuple(map(shapes.expression_of, shape_of(x)[:2]))  # the pixels may be one extent, as attention has them
+    is_image = region.kind == "conv2d" and shape == tuple(map(shapes.expression_of, (space.images, space.cols))) and \
+        tuple(map(shapes.expression_of, (images, channels))) == shape
+    if not is_image or region.dims.get(x) != shapes.viewed(region.whole, shape_of(x)):
         raise Refused("a group_norm of something else than the convolution's channels")
-    return _norm(region, "group_norm", region.names[x], scale, shift, f"groups={groups}, eps={float(eps)!r}"), region.whole
+    return _norm(region, "group_norm", region.names[x], scale, shift, f"groups={groups}, eps={float(eps)!r}"), region.dims[x]
 
 
 def _layer_norm(region: Region, node: Node) -> tuple:

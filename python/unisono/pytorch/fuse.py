@@ -13,17 +13,22 @@ from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS, anchor_of, check
 from .decompositions import merge_duplicates
 from .expressions import NORMALISATIONS, expression, is_widening
 from .judge import Limits, build, judged
-from .predict import Prediction, has_bias_pass
+from .predict import Prediction, has_bias
 from .products import fold_batches
-from .regions import Refused, Region, aten, hinted, is_size, is_tensor, is_tuple, shape_of, source_of
+from .regions import Refused, Region, aten, hinted, is_copy, is_size, is_tensor, is_tuple, shape_of, source_of
 from .rewrite import is_placed, replace
 
+
+
+# By how much more a kernel that only adds statistics to a contraction must be predicted to be faster: none has been timed
+STATISTICS_GAIN = 0.1
+PARTED = "a normalisation whose result is no part of the region"
 
 
 def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Optional[str]:
     """Why the region cannot end where it does, or None."""
     if any(is_tuple(n) and any(u not in region.names for u in n.users) for n in region.absorbed):
-        return "a normalisation whose result is no part of the region"
+        return PARTED
     last = region.values[-1].name
     if not is_placed(region, places):
         return f"{last} would need an operand that is not there yet"
@@ -42,6 +47,7 @@ def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[
     """Absorbs what is behind the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused
     if no kernel serves even the contraction alone."""
     outside: set[Node] = set()  # nodes outside that read a value of the region, directly or through others
+    copies: set[Node] = set()  # of these, what are views, parts or copies of the region's values
     why, none = "nothing reads its result but the graph's output", True
     own = set(region.members)
     for node in nodes[min(places[n] for n in (region.anchor, *region.heads)):]:
@@ -61,6 +67,10 @@ def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[
         except Refused as reason:
             why, none = (str(reason) if none else why), False
             outside.add(node)
+            if any(n in region.names or n in copies for n in reads):
+                region.left[node] = str(reason)
+                if is_copy(node):
+                    copies.add(node)
     return _cut_back(region, places, limits, why)
 
 
@@ -70,28 +80,43 @@ def work_of(region: Region) -> list[Node]:
 
 
 def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str) -> tuple[str, Optional[Prediction]]:
-    is_pass = has_bias_pass(region) and region.anchor.meta["val"].device.type == "cuda"
-    too_slow = ""
+    is_pass = has_bias(region) and region.anchor.meta["val"].device.type == "cuda"
+    too_slow, at_statistics = "", False
     while True:
         while region.absorbed and is_widening(region.absorbed[-1]):
-            region.drop_last()  # it would double what is stored
+            region.drop_last("it would double what is stored")
         if (count := len(work_of(region))) + is_pass < limits.minimum_operators:
             raise Refused(too_slow or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
         reason, prediction = _cannot_end(region, places, limits.most_stores), None
         if reason is None:
             reason, prediction = judged(region, limits)
-        if reason is None and prediction is not None and prediction.gain < limits.minimum_gain:
-            reason = f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, " \
+        needed = limits.minimum_gain + (STATISTICS_GAIN if at_statistics else 0.0)
+        if reason is None and prediction is not None and prediction.gain < needed:
+            limit = f"what statistics alone must gain, {needed}" if at_statistics else f"minimum_gain={needed}"
+            reason = f"a predicted gain of {prediction.gain:.3f}, below {limit}: {prediction.ours:.1f} µs, " \
                      f"PyTorch's kernels {prediction.theirs:.1f} µs"
             too_slow = too_slow or reason
-            while len(region.absorbed) > 1 and region.absorbed[-1].target not in NORMALISATIONS:
-                region.drop_last()  # what costs is a reduction
+            if at_statistics := _drop_to_statistics(region, reason):
+                why = reason
+                continue  # PyTorch normalises by what the kernel reduces
         if reason is None:
             return why, prediction
         if not region.absorbed:
             raise Refused(too_slow or reason)
-        why = reason
-        region.drop_last()
+        at_statistics = False
+        why = why if too_slow and reason == PARTED else reason  # what was dropped before has a reason of its own
+        region.drop_last(why)
+
+
+def _drop_to_statistics(region: Region, why: str) -> bool:
+    """Cuts the region back to its last reduction; whether there is one, and was something behind it."""
+    def reduces(node: Node) -> bool:
+        return node.target in NORMALISATIONS or node.target is operator.getitem and node.args[0].target in NORMALISATIONS
+
+    before = len(region.absorbed)
+    while any(map(reduces, region.absorbed)) and not reduces(region.absorbed[-1]):
+        region.drop_last(why)
+    return len(region.absorbed) < before
 
 
 def _row(node: Node) -> dict:
@@ -126,7 +151,7 @@ def _finished(region: Region, nodes: list[Node], places: dict[Node, int], taken:
     if prediction is not None:
         row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
     row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()),
-               epilogue=region.text())
+               left={n.name: why for n, why in region.left.items()}, epilogue=region.text())
     return region
 
 
@@ -191,8 +216,10 @@ def fuse(module: GraphModule, limits: Limits) -> list[dict]:
         build([region for region, _ in regions], limits)
     replaced: dict[Node, Node] = {}
     for region, row in reversed(regions):  # those that read others' results first
-        if not replace(module, region, replaced, limits):
-            row.update(taken=False, ends="an operand from another region comes after a reader of its result")
+        if replace(module, region, replaced, limits):
+            row["call"] = region.call.name
+        else:
+            row.update(taken=False, left={}, ends="an operand from another region comes after a reader of its result")
             for other in rows:
                 if other.get("part_of") == row["anchor"]:
                     other.update(taken=False, ends=row["ends"])

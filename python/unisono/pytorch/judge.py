@@ -11,7 +11,7 @@ from .. import _native
 from .._native import Device, Layout, Unsupported, UserError
 from ..tensors import torch_dtypes
 from .anchors import contraction_of
-from .predict import Prediction, bandwidth, predict
+from .predict import Prediction, bandwidth, passes, predict
 from .products import is_transposed
 from .regions import Region
 
@@ -68,7 +68,7 @@ def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Pred
         if device.type == "cpu":
             _native.compile(contraction, graph, **_given(region, limits))
             return None, None
-        key = _key(region, limits)
+        key = (*_key(region, limits), passes(region), not region.absorbed)
         if key not in limits.known:
             explanation = _native.explain(contraction, graph, **_given(region, limits))
             limits.known[key] = predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))

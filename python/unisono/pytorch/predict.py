@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Iterator
 
 import torch
 from torch.fx import Node
@@ -11,8 +11,8 @@ from torch.fx import Node
 from .. import _native
 from .._native import Device
 from ..tensors import torch_dtypes
-from .expressions import STATISTICS, REDUCTIONS
-from .regions import Region, hinted
+from .expressions import CASTS, REDUCTIONS, STATISTICS
+from .regions import ALIASES, Region, aten, hinted, is_copy, is_size
 
 BANDWIDTH_SHARE = 0.85  # of what memory can do, in a pointwise kernel that streams
 LAUNCH_US = 1.5  # between two kernels of one CUDA graph
@@ -48,26 +48,62 @@ def bandwidth(device: torch.device) -> float:
 
 
 def passes(region: Region) -> int:
-    """How often PyTorch's kernels read the contraction's result: once for each reduction that others wait for, and once more."""
+    """How many passes of PyTorch's kernels over the contraction's result the region saves: one for each reduction, and the one that
+    ends in what the region stores."""
     statistics = sum(n.target in STATISTICS or n.target in REDUCTIONS for n in region.absorbed)
-    return statistics + 1
+    return statistics + has_last_pass(region)
 
 
-def has_bias_pass(region: Region) -> bool:
-    """PyTorch adds the bias of a convolution in a pass of its own, cuBLAS that of a product in its kernel."""
+def has_bias(region: Region) -> bool:
+    """Whether it is a convolution with a bias, which PyTorch adds behind it."""
     return region.kind == "conv2d" and region.anchor.args[2] is not None
+
+
+def has_last_pass(region: Region) -> bool:
+    """Whether PyTorch would make a value that the region computes in a pass of its own: not if all that reads it is elementwise or
+    reduces, which Inductor does in one kernel with what is ahead. cuBLAS adds the bias of a product in its own kernel. A
+    concatenation that the region's kernel writes into is such a pass as well."""
+    computed = [n for n in region.results() if region.is_full(n) and (not _is_head(n, region) or has_bias(region) or region.third is not None)
+                or n in region.forms]
+    return any(not _joins_a_pass(reader) for n in computed for reader in _readers(n, region))
+
+
+def _is_head(node: Node, region: Region) -> bool:
+    """Whether a value is what the contraction gives, or a view, a copy or a cast of it: PyTorch stores it without a pass, but for a
+    bias, which whoever reads it adds."""
+    while node.target in (*ALIASES, aten.clone.default, *CASTS):
+        node = node.args[0]
+    return node in region.heads
+
+
+def _readers(node: Node, region: Region) -> Iterator[Node]:
+    """What reads a result outside of the region, behind views and copies."""
+    for user in node.users:
+        if user in region.names or is_size(user):
+            continue
+        if is_copy(user):
+            yield from _readers(user, region)
+        else:
+            yield user
+
+
+def _joins_a_pass(node: Node) -> bool:
+    tags = {torch.Tag.pointwise, torch.Tag.reduction} & set(getattr(node.target, "tags", ()))
+    return node.op == "call_function" and (bool(tags) or node.target in STATISTICS or node.target in REDUCTIONS)
 
 
 def predict(region: Region, contraction: Any, explanation: Any, bytes_a_second: float) -> Prediction:
     """explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is alone, of
     images in channels last: cuDNN's kernels are about as fast in either order."""
+    if not (behind := passes(region)) and not region.absorbed:
+        return Prediction(explanation.predicted_us, explanation.predicted_us)  # bare kernels are taken to be alike
     alone = _native.explain(contraction, _native.parse(_bare(region)), device=Device.cuda,
                             device_index=region.anchor.meta["val"].device.index or 0)
-    behind = passes(region) if region.absorbed or has_bias_pass(region) else 0
     moved = behind * sum(map(_bytes, region.heads))
     moved += sum(_bytes(node) for node, _ in region.operands)
-    moved += sum(_bytes(node) for node in region.results() if node not in region.heads or not region.absorbed)
-    more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * behind if behind else 0.0
+    if behind:
+        moved += sum(_bytes(node) for node in region.results() if not _is_head(node, region) or not region.absorbed)
+    more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * behind
     return Prediction(explanation.predicted_us, alone.predicted_us + more)
 
 

@@ -6,6 +6,7 @@ operand is known, and is cut back until every reader of its results stands behin
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
@@ -70,6 +71,11 @@ def repeated(node: Node, space: Space) -> Optional[Node]:
     return node.args[0] if shapes.expression_of(node.args[1][0]) == shapes.expression_of(space.images) else None
 
 
+def is_copy(node: Node) -> bool:
+    """Whether a node is a view, a copy, or a part of a tuple."""
+    return getattr(node.target, "is_view", False) or node.target in (aten.clone.default, operator.getitem)
+
+
 def source_of(node: Node) -> Node:
     """The value of which a node is an alias or a view, or the node itself."""
     while node.target in ALIASES:
@@ -100,6 +106,8 @@ class Region:
     output_padding: Optional[tuple] = None  # of a transposed convolution; None of others
     forms: dict[Node, tuple] = field(default_factory=dict)  # {node: (form, the value that is stored so)}: pooled and upsampled values
     hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
+    left: dict[Node, str] = field(default_factory=dict)  # why a node that reads a value of the region is no part of it
+    call: Optional[Node] = None  # what stands in its place
 
     def __post_init__(self) -> None:
         self.heads = self.heads or [self.anchor]
@@ -170,8 +178,9 @@ class Region:
         self.history.append(before)
         self.absorbed.append(node)
 
-    def drop_last(self) -> None:
+    def drop_last(self, why: str) -> None:
         node = self.absorbed.pop()
+        self.left[node] = why
         del self.names[node], self.dims[node]
         self.forms.pop(node, None)
         self._forget(self.history.pop())

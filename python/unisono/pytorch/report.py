@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import operator
+from typing import Any, Sequence
 
 import torch
 
@@ -11,7 +12,7 @@ from .expressions import HANDLERS, is_widening
 from .frozen import packed_filters
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .library import FUSED
-from .regions import aten
+from .regions import aten, is_copy
 
 
 class Report:
@@ -52,7 +53,9 @@ class Report:
             if "predicted_us" in row:
                 lines.append(f"      predicted: {row['predicted_us']} µs, PyTorch's kernels {row['predicted_us_of_pytorch']} µs")
             lines.append("      ends: " + row["ends"].replace("\n", "\n      "))
-        lines += [f"  {name}: {', '.join(value) if isinstance(value, list) else value}" for name, value in self.counts.items() if value]
+        for name, value in self.counts.items():
+            if value:
+                lines.append(f"  {name}: " + ("".join(f"\n      {one}" for one in value) if isinstance(value, list) else str(value)))
         return "\n".join(lines)
 
 
@@ -65,26 +68,60 @@ def nodes_of(module: torch.fx.GraphModule) -> list[str]:
     return [text(n) for n in module.graph.nodes if n.op != "placeholder"]
 
 
+NORMS = (aten.native_group_norm.default, aten.native_layer_norm.default, aten.native_batch_norm.default, aten._softmax.default,
+         aten._log_softmax.default, aten.var.correction)
+
+
 def _is_work(node: Any) -> bool:
-    return node.op == "call_function" and node.target in HANDLERS and getattr(node.target, "is_view", False) is False \
-        and getattr(node.target, "__name__", "") != "getitem" and not is_widening(node)
+    """Whether it is an elementwise or normalising kernel, one of those that no epilogue has here, too. No views, and no casts that
+    whoever reads them makes on the way."""
+    if node.op != "call_function" or getattr(node.target, "is_view", False) or is_widening(node) or not node.all_input_nodes:
+        return False
+    known = node.target in HANDLERS and node.target is not operator.getitem
+    return known or node.target in NORMS or bool({torch.Tag.pointwise, torch.Tag.reduction} & set(getattr(node.target, "tags", ())))
 
 
 def _produced_by(node: Any) -> Any:
-    """The call or contraction whose result, or a view of it, a node is."""
-    while getattr(node.target, "__name__", "") == "getitem" or getattr(node.target, "is_view", False) or is_widening(node):
+    """The node whose result, or a view, a cast or a copy of it, a node is."""
+    while is_copy(node) or is_widening(node):
         node = node.args[0]
     return node
 
 
-def count(module: torch.fx.GraphModule) -> dict:
-    """Of a graph in which regions are calls: those, contractions that are left, conversions of memory order, and operations
-    with nothing but the result of one contraction for a tensor, which a region could have had."""
+def _computed(module: torch.fx.GraphModule) -> set:
+    """All nodes that depend on a contraction."""
+    found: set = set()
+    for node in module.graph.nodes:
+        if node.target in (*FUSED, *CONTRACTIONS, *BACKWARD_CONTRACTIONS) or not found.isdisjoint(node.all_input_nodes):
+            found.add(node)
+    return found
+
+
+def _only_producer(node: Any, computed: set) -> Any:
+    """The call or contraction of which a node reads results, if it reads nothing else that depends on contractions; or None."""
+    found = {_produced_by(n) for n in node.all_input_nodes if n in computed}
+    return found.pop() if len(found) == 1 and next(iter(found)).target in (*FUSED, *CONTRACTIONS) else None
+
+
+def _standalone(module: torch.fx.GraphModule, rows: Sequence[dict]) -> list[str]:
+    """Kernels of PyTorch that one contraction's kernel could have had, each with the reason."""
+    by_producer = {row.get("call", row["anchor"]): row for row in rows if "part_of" not in row}
+    found, computed = [], _computed(module)
+    for node in filter(_is_work, module.graph.nodes):
+        if (producer := _only_producer(node, computed)) is not None:
+            behind = "a copy into another order of memory" if node.target is aten.clone.default else "an operation ahead of it writes in place"
+            row = by_producer.get(producer.name, {})
+            why = row.get("left", {}).get(node.name) or ("" if row.get("taken") else row.get("ends")) or behind
+            found.append(f"{node.name} ({node.target}): {why}")
+    return found
+
+
+def count(module: torch.fx.GraphModule, rows: Sequence[dict] = ()) -> dict:
+    """Of a graph in which regions are calls: those, contractions that are left, conversions of memory order, and operations that
+    read the results of one contraction and nothing else that contractions give, which a region could have had. rows: of the
+    report, for reasons."""
     nodes = [n for n in module.graph.nodes if n.op == "call_function"]
-    anchors = (*FUSED, *CONTRACTIONS)
-    alone = [f"{n.name} ({n.target})" for n in nodes
-             if _is_work(n) and {_produced_by(i).target for i in n.all_input_nodes} & set(anchors) and len(n.all_input_nodes) == 1]
     return {"calls": sum(n.target in FUSED for n in nodes), "contractions left": sum(n.target in CONTRACTIONS for n in nodes),
             "backward contractions": sum(n.target in BACKWARD_CONTRACTIONS for n in nodes),
             "conversions": sum(n.target is aten.clone.default and _produced_by(n.args[0]).target in FUSED for n in nodes),
-            "filters packed at each call": packed_filters(module), "standalone behind a contraction": alone}
+            "filters packed at each call": packed_filters(module), "standalone behind a contraction": _standalone(module, rows)}
