@@ -28,7 +28,7 @@ constexpr const char* ahead =
     "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
     "#endif\n\n";
 
-// Of a function whose type stands behind its arguments the body is not needed, and a declaration may be without `auto`
+// A function whose type stands behind its arguments needs no body there, and may have been declared without `auto`
 std::string with_deduced(std::string source) {
   constexpr std::string_view device = "UNISONO_DEVICE", head = "UNISONO_DEVICE auto ";
   for (std::size_t at = source.find(head); at != std::string::npos; at = source.find(head, at + 1)) {

@@ -213,7 +213,9 @@ struct Counts {
 
 Counts count(const std::vector<std::vector<Prepared>>& prepared) {
   Counts all;
-  const auto add = [&](const std::optional<Variants>& variants) { all.kernels += variants ? variants->list.size() : 0; };
+  const auto add = [&](const std::optional<Variants>& variants) {
+    all.kernels += variants ? variants->list.size() : 0;
+  };
   for (const auto& suite : prepared)
     for (const Prepared& p : suite) {
       add(p.variants), add(p.bare);

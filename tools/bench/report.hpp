@@ -34,8 +34,8 @@ struct PeerResult {
   std::string peer;  ///< "cudnn", "cublaslt"; "cublaslt_bare": the product alone, beside a case with an epilogue
   std::optional<Timing> time;
   std::string engine, error;
-  double compile_seconds = 0;  ///< 0: nothing was compiled
-  std::optional<Checked> checked = {};  ///< of a rival
+  double compile_seconds = 0;           ///< 0: nothing was compiled
+  std::optional<Checked> checked = {};  ///< a rival's results
 };
 
 struct Result {

@@ -58,9 +58,8 @@ TEST(Cases, RivalsOfTheCasesThatFollow) {
   ASSERT_EQ(s.cases[1].rivals.size(), 2u);
   EXPECT_EQ(s.cases[1].rivals[0].plans, std::vector<std::string>{"family=plain"});
   EXPECT_EQ(s.cases[1].rivals[1].name, "cutlass");
-  EXPECT_EQ(s.cases[1].rivals[1].plans,
-            (std::vector<std::string>{"family=cutlass_evt arch=sm80 tile=128x128",
-                                      "family=cutlass_evt arch=sm80 tile=64x64 stages=4"}));
+  EXPECT_EQ(s.cases[1].rivals[1].plans, (std::vector<std::string>{"family=cutlass_evt arch=sm80 tile=128x128",
+                                                                  "family=cutlass_evt arch=sm80 tile=64x64 stages=4"}));
   ASSERT_EQ(s.cases[2].rivals.size(), 2u);
   EXPECT_EQ(s.cases[2].rivals[1].plans, std::vector<std::string>{"family=plain tile=8x8"}) << "in place of the first";
   EXPECT_THAT(error_of(std::string(block) + "rival cutlass\n"), HasSubstr("cases.txt:6: rival cutlass needs a plan"));
