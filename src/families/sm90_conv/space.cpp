@@ -235,8 +235,8 @@ void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const sm90
   ConvConfig base = c;
   finish(base, p, d, fixed);
   using sm90::Ahead;
-  const std::vector<Ahead> none{Ahead::balanced};
-  for (const Ahead ahead : base.operands.converted ? either(fixed.ahead, {Ahead::balanced, Ahead::all}) : none) {
+  const std::vector<Ahead> none{Ahead::balanced}, ways{Ahead::all, Ahead::balanced, Ahead::first};
+  for (const Ahead ahead : base.operands.converted ? either(fixed.ahead, ways) : none) {
     base.operands.ahead = ahead;
     choose_stages(base, p, d, fixed);
     if (c.tile.k == 128 && !fixed.tile_k && lead(base, p) < 2) continue;  // as much as four steps of 64
