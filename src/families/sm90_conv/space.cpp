@@ -229,7 +229,7 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
   c.schedule.group = fixed.group.value_or(rows_in_a_group(c, p, d));
 }
 
-/// Of planes that are converted candidates for each share that comes ahead of the tiles.
+/// Candidates for each share of planes that comes ahead of the tiles, if they are converted.
 void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
                   const sm90::FixedFields& fixed) {
   ConvConfig base = c;
