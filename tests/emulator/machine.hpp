@@ -66,6 +66,9 @@ struct Coordinates {
 UNISONO_EMULATOR_API void copy_load(std::uint32_t to, const void* map, std::uint32_t barrier, const Coordinates& from,
                                     unsigned ctas);
 UNISONO_EMULATOR_API void copy_store(const void* map, std::uint32_t from, const Coordinates& to);
+/// Bytes as they lie.
+UNISONO_EMULATOR_API void bulk_load(std::uint32_t to, const void* from, std::uint32_t barrier, std::uint32_t bytes);
+UNISONO_EMULATOR_API void bulk_store(void* to, std::uint32_t from, std::uint32_t bytes);
 UNISONO_EMULATOR_API void copy_commit();
 /// Until at most `pending` of this thread's groups of stores are outstanding.
 UNISONO_EMULATOR_API void copy_wait(int pending);

@@ -132,6 +132,30 @@ void copy_store(const void* memory, std::uint32_t from, const Coordinates& to) {
   });
 }
 
+void bulk_load(std::uint32_t to, const void* from, std::uint32_t barrier, std::uint32_t bytes) {
+  if (to % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0 || bytes % 16 != 0)
+    fail("a bulk copy at no multiple of 16 bytes");
+  Cta* cta = current->cta;
+  cta->memory(to, bytes);
+  grid->copies.emplace_back([=] {
+    std::memcpy(cta->shared + to, from, bytes);
+    complete_bytes(*cta, barrier, static_cast<std::int32_t>(bytes));
+  });
+}
+
+void bulk_store(void* to, std::uint32_t from, std::uint32_t bytes) {
+  if (from % 16 != 0 || reinterpret_cast<std::uintptr_t>(to) % 16 != 0 || bytes % 16 != 0)
+    fail("a bulk copy at no multiple of 16 bytes");
+  Cta* cta = current->cta;
+  cta->memory(from, bytes);
+  auto done = std::make_shared<bool>(false);
+  current->open_copies.push_back(done);
+  grid->copies.emplace_back([=] {
+    std::memcpy(to, cta->shared + from, bytes);
+    *done = true;
+  });
+}
+
 void copy_commit() {
   current->copies.push_back(std::move(current->open_copies));
   current->open_copies.clear();

@@ -2,6 +2,7 @@
 #pragma once
 #include "unisono/epilogue/row_results.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/epilogue/sm90_octet_stores.cuh"
 
 namespace unisono {
 
@@ -205,10 +206,11 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
           store_plain(fixed.output, buffer, at, m, slice);
           if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, i % kStoreBuffers), at, m, slice);
         } else if (lane == 0) {
-          store_main(buffer, at, m, slice);
+          if constexpr (!stores_octets<Config>()) store_main(buffer, at, m, slice);
           if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, i % kStoreBuffers), at, m, slice);
           if (i == b * kSlices + s) tma_store_commit();
         }
+        if constexpr (stores_octets<Config>()) OctetStores<Config, Visitor>{*this}.store(buffer, at, m, slice);
         store_pooled(buffer, at, m, slice);
         multiply_by_head(head, buffer, at, m, slice);
       }

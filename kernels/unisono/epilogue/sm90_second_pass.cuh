@@ -9,6 +9,7 @@
 #include "unisono/epilogue/octets.cuh"
 #include "unisono/epilogue/results.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/epilogue/sm90_octet_stores.cuh"
 #include "unisono/epilogue/sm90_pass_folds.cuh"
 
 namespace unisono {
@@ -23,6 +24,8 @@ struct SecondPass {
   static constexpr int kPlanes = Held::kPlanes;
   // The main store has elements of 32 bits, which leave from registers; tiles wait in their place all the same.
   static constexpr bool kWideMain = Results::kResults > 0 && Results::kResults == Results::kDirect;
+  // Results leave from registers, not by TMA.
+  static constexpr bool kOctets = stores_octets<Config>(), kFromRegisters = kWideMain || kOctets;
   static constexpr bool kHints = Hints<Config>::kValue;
   static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices,
                        kSubtileBytes = First::kSliceBytes;
@@ -45,11 +48,12 @@ struct SecondPass {
   static constexpr int kOwnBytes = int(shared_layout::second_pass_own(kN, kBuffers));
   // Lanes read subtiles by ordinary loads after their fence and store, if there are any: to pool them, for the head, or
   // since results leave from registers.
-  static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0 || kWideMain;
+  static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0 || kFromRegisters;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
   using Folds = BehindFolds<Config, Visitor, kLanesPerRow>;
   static_assert(!First::kInPlanes || (Results::kResults == 0 && PassFolds<Visitor>::kValues == 0),
                 "in planes, one or two results of 16 bits");
+  static_assert(!kOctets || kPlanes == 1, "tiles that wait in the workspace have 16 bits");
 
   // Columns of one image and tile of channels pass from the spare warp to a consumer group and back.
   struct Handover {
@@ -197,8 +201,16 @@ struct SecondPass {
     first.store_main(subtile_of(step), at, row_of(step, first.thread / 32), slice_of(step));
   }
 
+  // Where a subtile waits in the workspace, as it lies in shared memory: rows of 8 pixels are no place to wait in.
+  UNISONO_DEVICE u8* spilled_at(const At& at, int step) const {
+    const u64 tile =
+        (u64(at.image) * first.norm.slots_per_image + at.slot) * first.tiles_across() + at.first_channel / kN;
+    return static_cast<u8*>(converted_planes(first.further).spilled) +
+           ((tile * 4 + first.thread / 32) * kSteps + step) * kSubtileBytes;
+  }
+
   // The tile in the staging buffers goes to memory as it is, in one bulk group: where the main store's map puts it,
-  // from where it is loaded back.
+  // from where it is loaded back, or into the workspace.
   UNISONO_DEVICE void spill(const At& at) const {
     if ((first.thread & 31) != 0) return;
 #pragma unroll 1
@@ -209,7 +221,11 @@ struct SecondPass {
         delay_point();
         const u32 from = shared_address(subtile_of(step, plane));
         const auto to = First::slice_place(at, m, spill_x(at, step, plane));
-        if constexpr (kHints)
+        if constexpr (kOctets && kHints)
+          bulk_store(spilled_at(at, step), from, kSubtileBytes, kEvictLast);
+        else if constexpr (kOctets)
+          bulk_store(spilled_at(at, step), from, kSubtileBytes);
+        else if constexpr (kHints)
           tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image, kEvictLast);
         else
           tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image);
@@ -230,7 +246,7 @@ struct SecondPass {
 
   // Normalised, it goes to every place.
   UNISONO_DEVICE void store(typename First::HeadTile& head, const At& at) const {
-    if (!kWideMain && (first.thread & 31) == 0) {
+    if (!kFromRegisters && (first.thread & 31) == 0) {
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) store_subtile(at, step);
       tma_store_commit();

@@ -13,7 +13,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   __syncwarp();                         // the offsets of the tile before are read, and so are its subtiles
   if (spilled && lane == 0) {
     delay_point();
-    if (later && !kWideMain)
+    if (later && !kFromRegisters)
       tma_store_wait<1>();  // only what was stored behind the tile is still under way
     else
       tma_store_wait<0>();     // the tile is written; results that leave from registers are no group behind it
@@ -37,7 +37,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
     else
       normalise(at, chunk, step, lane, folds);
     folds.close(step % First::kBlocks, slice_of(step));
-    if constexpr (!kBeside && !kWideMain) {
+    if constexpr (!kBeside && !kFromRegisters) {
       fence_async_shared();
       __syncwarp();
       if (lane == 0) store_subtile(at, step), tma_store_commit();
@@ -47,7 +47,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   }
   if (spilled) ++rounds;
   folds.put();
-  if constexpr (kBeside && !kWideMain) {
+  if constexpr (kBeside && !kFromRegisters) {
     fence_async_shared();
     __syncwarp();
     store(head, at);
@@ -61,7 +61,11 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::load(const At& at, int step, in
   for (int plane = 0; plane < kPlanes; ++plane) {
     const u32 to = shared_address(subtile_of(step, plane));
     const auto from = First::slice_place(at, row_of(step, warp), spill_x(at, step, plane));
-    if constexpr (kHints)  // for the last time
+    if constexpr (kOctets && kHints)
+      bulk_load(to, spilled_at(at, step), loaded(step), kSubtileBytes, kEvictFirst);
+    else if constexpr (kOctets)
+      bulk_load(to, spilled_at(at, step), loaded(step), kSubtileBytes);
+    else if constexpr (kHints)  // for the last time
       tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image, kEvictFirst);
     else
       tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image);
@@ -225,7 +229,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise_planes(const At& at, 
         beside[w] = Visitor::Side::pack(Visitor::side(x, columns, tensor[0], first.uniform),
                                         Visitor::side(y, columns, tensor[1], first.uniform));
     }
-    *reinterpret_cast<uint4*>(eight) = {words[0], words[1], words[2], words[3]};
+    OctetStores<Config, Visitor>{first}.put(eight, at, m, channel, {words[0], words[1], words[2], words[3]});
     if constexpr (kSide)
       if (exists) store_octet(static_cast<u16*>(first.fixed.side_memory) + offset, beside);
   }

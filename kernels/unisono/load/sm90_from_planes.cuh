@@ -15,141 +15,46 @@
 // image tiles may have to get until then: a round if a consumer group's tiles of an image share columns (the first tile
 // behind it frees the columns before its own), else to the end.
 #pragma once
+#include "unisono/load/sm90_plane_units.cuh"
 #include "unisono/ptx/global.cuh"
 #include "unisono/ptx/sm90_barrier.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
 
 namespace unisono {
 
-struct PlaneConversion {
-  static constexpr int kPixels = kConvertedPixels, kChannels = kConvertedChannels;  // of an image's unit
-  static constexpr int kLane = 8;                                                   // pixels, and lanes across channels
-
-  const PlanesToConvert& p;
-  const int lane;
-
-  // Eight pixels from `pixel` on of the channel at `plane`, in pairs; zeros behind the last.
-  UNISONO_DEVICE void load_row(u32 (&row)[4], const u16* plane, int pixel, bool exists) const {
-    if (p.pixels % 8 == 0) {
-      const uint4 all = exists ? *reinterpret_cast<const uint4*>(plane + pixel) : uint4{};
-      row[0] = all.x, row[1] = all.y, row[2] = all.z, row[3] = all.w;
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const u32 low = exists && pixel + 2 * i < p.pixels ? plane[pixel + 2 * i] : 0,
-                high = exists && pixel + 2 * i + 1 < p.pixels ? plane[pixel + 2 * i + 1] : 0;
-      row[i] = low | high << 16;
-    }
-  }
-
-  // 32 pixels from `first` on by 8 kEach channels: a lane has kEach channels of eight pixels, loads these of a channel
-  // at once, and stores its channels of a pixel.
-  template <int kEach>
-  UNISONO_DEVICE void transpose(int image, int first, int first_channel) const {
-    const int pixel = first + lane / kLane * kLane, channel = first_channel + lane % kLane * kEach;
-    const u16* from = static_cast<const u16*>(p.image) + (u64(image) * p.channels + channel) * u32(p.pixels);
-    u32 rows[kEach][4];
-#pragma unroll
-    for (int c = 0; c < kEach; ++c, from += p.pixels)
-      load_row(rows[c], from, pixel, pixel < p.pixels && channel + c < p.channels);
-    if (channel >= p.padded) return;
-    u16* to = static_cast<u16*>(p.image_to) + (u64(image) * p.pixels + pixel) * u32(p.padded) + channel;
-#pragma unroll
-    for (int i = 0; i < kLane; ++i, to += p.padded) {
-      const auto pair = [&](int c) {
-        return __byte_perm(rows[c][i / 2], rows[c + 1][i / 2], i % 2 == 0 ? 0x5410 : 0x7632);
-      };
-      if (pixel + i >= p.pixels) continue;
-      if constexpr (kEach == 8)
-        *reinterpret_cast<uint4*>(to) = {pair(0), pair(2), pair(4), pair(6)};
-      else
-        *reinterpret_cast<uint2*>(to) = {pair(0), pair(2)};
-    }
-  }
-
-  template <int kEach>
-  UNISONO_DEVICE void convert_image(int unit) const {
-    const int index = unit - p.filter_units, row = divided(index, p.by_blocks), block = index - row * p.blocks;
-    const int image = divided(row, p.by_bands), first = (row - image * p.bands) * kPixels;
-#pragma unroll 1
-    for (int i = 0; i < kPixels; i += 32)
-#pragma unroll 1
-      for (int c = 0; c < kChannels; c += kLane * kEach)
-        if (first + i < p.pixels) transpose<kEach>(image, first + i, block * kChannels + c);
-  }
-
-  // `count` channels of a filter from `from` on, (channels, taps), become (taps, channels) at `to`, where there is room
-  // for a multiple of 8: zeros behind the last. By way of shared memory if they fit, and begin at a multiple of 16
-  // bytes.
-  UNISONO_DEVICE void convert_channels(const u16* from, u16* to, int count, u8* scratch, int room) const {
-    const int bytes = 2 * count * p.taps;
-    if (p.channels % 8 == 0 && bytes <= room) {
-      constexpr int kAtOnce = 5;  // pieces of 16 bytes a lane: all of 128 channels and nine taps
-#pragma unroll 1
-      for (int i = 16 * lane; i < bytes; i += kAtOnce * 512) {
-        uint4 piece[kAtOnce];
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j)
-          if (i + 512 * j < bytes)
-            piece[j] = *reinterpret_cast<const uint4*>(reinterpret_cast<const u8*>(from) + i + 512 * j);
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j)
-          if (i + 512 * j < bytes) *reinterpret_cast<uint4*>(scratch + i + 512 * j) = piece[j];
-      }
-      __syncwarp();
-      from = reinterpret_cast<const u16*>(scratch);
-    }
-    const int padded = (count + 7) / 8 * 8;
-    for (int channel = 2 * lane; channel < padded; channel += 64)
-      for (int tap = 0; tap < p.taps; ++tap) {
-        const u32 low = channel < count ? from[channel * p.taps + tap] : 0,
-                  high = channel + 1 < count ? from[(channel + 1) * p.taps + tap] : 0;
-        *reinterpret_cast<u32*>(to + tap * p.padded + channel) = low | high << 16;
-      }
-    __syncwarp();
-  }
-
-  // As many channels at a time as there is room for.
-  UNISONO_DEVICE void convert_filter(int unit, u8* scratch, int room) const {
-    const int filter = divided(unit, p.by_filter_pieces), piece = unit - filter * p.filter_pieces;
-    const int first = piece * kConvertedFilterChannels, end = smaller(first + kConvertedFilterChannels, p.channels);
-    const u16* const from = static_cast<const u16*>(p.filter) + u64(filter) * u32(p.channels * p.taps);
-    u16* const to = static_cast<u16*>(p.filter_to) + u64(filter) * u32(p.taps * p.padded);
-    const int step = larger(64, room / (128 * p.taps) * 64);
-    for (int c = first; c < end; c += step)
-      convert_channels(from + c * p.taps, to + c, smaller(step, end - c), scratch, room);
-  }
-
-  // By all warps of the launch, `warp` of `warps`, with so many bytes of scratch: the units ahead of everything else.
-  UNISONO_DEVICE void convert_ahead(int warp, int warps, u8* scratch, int room) const {
-    for (int unit = warp; unit < p.ahead; unit += warps)
-      if (unit < p.filter_units)
-        convert_filter(unit, scratch, room);
-      else
-        convert_image<8>(unit);
-  }
-};
-
-// A spare warp's share of the units that were not converted ahead.
+// A spare warp's share of the units that were not converted ahead, all of them of images that can be copied. The next
+// one is on its way to the warp's slot while a unit's flag waits until the unit is written.
 struct ConversionBeside {
-  static constexpr int kEach = 4;  // channels a lane: of few registers
   const PlaneConversion conversion;
   const u32 tag;
-  int next, step;
+  int next;
+  const int step;
+  u8* const slot;
 
-  UNISONO_DEVICE ConversionBeside(const PlanesToConvert& p, u32 tag, int warp, int warps)
-      : conversion{p, int(threadIdx.x) & 31}, tag(tag), next(p.ahead + warp), step(warps) {}
+  UNISONO_DEVICE ConversionBeside(const PlanesToConvert& p, u32 tag, int warp, int warps, u8* slot)
+      : conversion{p, int(threadIdx.x) & 31}, tag(tag), next(p.ahead + warp), step(warps), slot(slot) {
+    begin();
+  }
+  UNISONO_DEVICE void begin() const {
+    if (next < conversion.p.units) conversion.copy_image(conversion.image_unit(next), shared_address(slot));
+    copy_async_commit();
+  }
 
   UNISONO_DEVICE void until(int end) {
     const PlanesToConvert& p = conversion.p;
-    for (; next < end; next += step) {
-      conversion.convert_image<kEach>(next);
+    while (next < end) {
+      copy_async_wait<0>();
+      __syncwarp();
+      conversion.store_image<1>(conversion.image_unit(next), shared_address(slot));
+      __syncwarp();  // the slot is read
+      u32* const flag = p.flags + gridDim.x + (next - p.ahead);
+      next += step;
+      begin();
       fence_async_global();  // what this lane has written is read by TMA
       __syncwarp();
       if (conversion.lane != 0) continue;
       delay_point();
-      store_release(p.flags + gridDim.x + (next - p.ahead), tag);
+      store_release(flag, tag);
     }
   }
   // Ahead of waiting for what needs image `image`: its own share of it, and of what tiles under way read meanwhile.
@@ -188,17 +93,17 @@ struct ConvertedUnits {
         watchdog.tick();
       }
     }
-    __threadfence();  // what was written ahead of the flags
+    fence_gpu();  // what was written ahead of the flags
   }
   // What all CTAs have converted ahead.
   UNISONO_DEVICE void await_ahead() const { wait(0, gridDim.x); }
   // Image rows [top, bottom] of an image, as far as they exist.
   UNISONO_DEVICE void await_rows(int image, int top, int bottom) {
-    top = larger(top, 0), bottom = smaller(bottom, p.height - 1);
+    top = larger(top, 0);
     const int first = p.filter_units + image * p.bands * p.blocks;
     const int from = larger(p.ahead, first + top * p.width / PlaneConversion::kPixels * p.blocks),
-              to = first + divide_up((bottom + 1) * p.width, PlaneConversion::kPixels) * p.blocks;
-    if (top > bottom || from >= to) return;
+              to = first + divide_up(smaller((bottom + 1) * p.width, p.pixels), PlaneConversion::kPixels) * p.blocks;
+    if (from >= to) return;
     const bool beyond = from < begin || from > end;
     if (beyond) begin = from;
     const int flags = int(gridDim.x) - p.ahead;
@@ -248,7 +153,7 @@ struct NothingBeside {
 template <class Kernel, bool kFromPlanes = Kernel::kFromPlanes>
 struct ConversionOf {
   using Tiles = NothingConverted;
-  static UNISONO_DEVICE NothingBeside beside(const typename Kernel::Params&, int, u32) { return {}; }
+  static UNISONO_DEVICE NothingBeside beside(const typename Kernel::Params&, u8*, int, u32) { return {}; }
   static UNISONO_DEVICE void ahead(const typename Kernel::Params&, u8*) {}
 };
 template <class Kernel>
@@ -259,17 +164,25 @@ struct ConversionOf<Kernel, true> {
                 "an image and its filters are converted, by warps that have registers for it");
   using Tiles = ConvertedTiles<Kernel>;
   // The share of a spare warp, one of three in each CTA.
-  static UNISONO_DEVICE ConversionBeside beside(const typename Kernel::Params& params, int warp, u32 epoch) {
-    return {planes_of<Kernel>(params), epoch + 1, int(blockIdx.x * 3) + warp, int(gridDim.x * 3)};
+  static UNISONO_DEVICE auto beside(const typename Kernel::Params& params, u8* memory, int warp, u32 epoch) {
+    if constexpr (Kernel::Operands::kSlotsBeside > 0)
+      return ConversionBeside(planes_of<Kernel>(params), epoch + 1, int(blockIdx.x * 3) + warp, int(gridDim.x * 3),
+                              memory + Kernel::kLayout.at_units + warp * kConvertedSlotBytes);
+    else
+      return NothingBeside{};
   }
   // By all threads, in memory that is not yet any stage's; nothing there is initialised.
   static UNISONO_DEVICE void ahead(const typename Kernel::Params& params, u8* memory) {
-    constexpr int kWarps = Kernel::kThreads / 32, kRoom = Kernel::kOffsetSecond / kWarps / 16 * 16;
+    constexpr int kSlots = Kernel::kOffsetSecond / kConvertedSlotBytes,  // that there is room for
+        kWarps = smaller(Kernel::kThreads / 32, kSlots);
+    static_assert(kWarps > 0, "a stage has as much room as a unit");
+    constexpr int kEach = smaller(3, kSlots / kWarps);
     const int warp = threadIdx.x / 32;
     const PlanesToConvert& planes = planes_of<Kernel>(params);
-    PlaneConversion{planes, int(threadIdx.x) & 31}.convert_ahead(warp * gridDim.x + blockIdx.x, kWarps * gridDim.x,
-                                                                 memory + warp * kRoom, kRoom);
-    fence_async_global();  // what this thread has written is read by TMA, and its scratch written
+    if (warp < kWarps)
+      PlaneConversion{planes, int(threadIdx.x) & 31}.convert_ahead<kEach>(warp, kWarps,
+                                                                          memory + warp * kEach * kConvertedSlotBytes);
+    fence_async_global();  // what this thread has written is read by TMA, and its slots were used
     fence_async_shared();
     __syncthreads();
     if (threadIdx.x != 0) return;

@@ -103,18 +103,22 @@ struct HeadOutput {
   u64 channels;
 };
 
-// An image NCHW and filters KCRS, and where in its workspace a launch converts them to: load/sm90_from_planes.cuh.
+// An image NCHW and filters KCRS, and where in its workspace a launch converts them to: load/sm90_from_planes.cuh. And
+// where results in planes go that TMA does not store.
 constexpr int kConvertedPixels = 64, kConvertedChannels = 64, kConvertedFilterChannels = 128;  // of a unit
+constexpr int kConvertedSlotBytes = 2 * kConvertedPixels * kConvertedChannels;  // where a warp has it in shared memory
 struct PlanesToConvert {
   const void* image;
   const void* filter;
-  void* image_to;                                             // (images, pixels, padded)
-  void* filter_to;                                            // (filters, taps, padded)
-  u32* flags;                                                 // of CTAs, then of the units that are not converted ahead
-  int images, height, width, pixels, channels, padded, taps;  // of the input; pixels: height * width; R * S
-  int blocks, bands, filter_pieces;  // of 64 channels; of 64 pixels of an image; of 128 channels
-  int filter_units, units, ahead;    // of the filters; in all; that come ahead of all else
-  int units_ahead;                   // beyond a tile's image: of the tiles that are under way by then
+  void* image_to;                             // (images, pixels, padded)
+  void* filter_to;                            // (filters, taps, padded)
+  u32* flags;                                 // of CTAs, then of the units that are not converted ahead
+  void* output;                               // of the main store
+  void* spilled;                              // streamed: tiles that wait in the workspace
+  int width, pixels, channels, padded, taps;  // of the input; pixels: of an image; R * S
+  int blocks, bands, filter_pieces;           // of 64 channels; of 64 pixels of an image; of 128 channels
+  int filter_units, units, ahead;             // of the filters; in all; that come ahead of all else
+  int units_ahead;                            // beyond a tile's image: of the tiles that are under way by then
   Divisor by_blocks, by_bands, by_filter_pieces;
 };
 

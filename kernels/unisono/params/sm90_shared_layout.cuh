@@ -142,10 +142,11 @@ struct CtaShape {
   int windows;                    // of the image, each of
   Bytes window;
   Bytes table;  // of the rows that are gathered; 0: none are
+  Bytes units;  // of planes that spare warps convert
 };
 struct CtaLayout {
   Bytes warpgroup;  // from one epilogue to the next
-  Bytes at_b, at_epilogues, at_second_pass, at_barriers, at_table, at_windows, bytes;
+  Bytes at_b, at_epilogues, at_second_pass, at_barriers, at_table, at_windows, at_units, bytes;
 };
 constexpr CtaLayout cta_layout(const CtaShape& s) {
   CtaLayout l{};
@@ -162,7 +163,8 @@ constexpr CtaLayout cta_layout(const CtaShape& s) {
   const Bytes end = s.windows > 0 ? l.at_windows + s.windows * s.window
                     : s.table > 0 ? l.at_table + s.table
                                   : l.at_barriers + 8 * barriers;
-  l.bytes = end + kSwizzle;  // the CTA aligns its memory itself
+  l.at_units = up_to(end, 128);
+  l.bytes = (s.units > 0 ? l.at_units + s.units : end) + kSwizzle;  // the CTA aligns its memory itself
   return l;
 }
 

@@ -134,6 +134,31 @@ UNISONO_DEVICE void tma_store_4d(const TensorMap& map, u32 source, int x, int y,
                : "memory");
 }
 
+// Bytes as they lie, a multiple of 16; with or without a hint.
+UNISONO_DEVICE void bulk_store(void* to, u32 source, u32 bytes, u64 hint) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;" ::"l"(to), "r"(source),
+               "r"(bytes), "l"(hint)
+               : "memory");
+}
+UNISONO_DEVICE void bulk_load(u32 destination, const void* from, u32 barrier, u32 bytes, u64 hint) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint"
+      " [%0], [%1], %2, [%3], %4;" ::"r"(destination),
+      "l"(from), "r"(bytes), "r"(barrier), "l"(hint)
+      : "memory");
+}
+UNISONO_DEVICE void bulk_store(void* to, u32 source, u32 bytes) {
+  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(source), "r"(bytes)
+               : "memory");
+}
+UNISONO_DEVICE void bulk_load(u32 destination, const void* from, u32 barrier, u32 bytes) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1], %2, [%3];" ::"r"(destination),
+      "l"(from), "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
 UNISONO_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 // Until at most kPending of this thread's groups still read shared memory.

@@ -136,7 +136,7 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::assist(const Params& params, u8* memory, const Barriers& barriers,
                                                        int rank, int warp, u32 epoch) {
   const ConvParams& p = params.fixed;
-  auto beside = ConversionOf<ConvFprop>::beside(params, warp, epoch);
+  auto beside = ConversionOf<ConvFprop>::beside(params, memory, warp, epoch);
   if constexpr (kStreamed) {
     if (warp == 0) return merge_segments(p, rank, epoch, 0, 1, beside);
     const int group = warp - 1;

@@ -133,13 +133,13 @@ struct ConvFprop {
     s.windows = kIm2colSmem ? Config::kStagesA : 0;
     s.window = window_bytes<Config>();
     s.table = kGather ? Gatherer::kTableBytes : 0;
+    s.units = Operands::kSlotsBeside * kConvertedSlotBytes;
     return shared_layout::cta_layout(s);
   }();
-  static constexpr int kWarpgroupBytes = int(kLayout.warpgroup);
   static constexpr int kOffsetB = int(kLayout.at_b), kOffsetTail = int(kLayout.at_epilogues),
                        kOffsetSecond = int(kLayout.at_second_pass), kOffsetBarriers = int(kLayout.at_barriers),
                        kOffsetTable = int(kLayout.at_table), kOffsetWindows = int(kLayout.at_windows);
-  static constexpr int kSharedBytes = int(kLayout.bytes);
+  static constexpr int kSharedBytes = int(kLayout.bytes), kWarpgroupBytes = int(kLayout.warpgroup);
   static_assert(kSharedBytes <= 232448, "the tile, its stages and its epilogue exceed a CTA's shared memory");
   static_assert(kBytesB % (1024 * kAtoms) == 0 && kBytesA % (1024 * kAtoms) == 0,
                 "stages and atoms keep the swizzle's alignment");

@@ -7,7 +7,7 @@ struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
                         kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
                         kFiltersAhead = false, kVolumes = false, kFromPlanes = false;
-  static constexpr int kProducts = 1;
+  static constexpr int kProducts = 1, kSlotsBeside = 0;
 };
 
 // The loads of products, and of 1x1 convolutions that are products. kColumnsA: A is (k, m), kColumnsB: B is (k, n);
@@ -83,10 +83,11 @@ struct FiltersAhead : Of {
 };
 
 // Operands that lie channels first, NCHW and KCRS, and are converted into the workspace: load/sm90_from_planes.cuh. The
-// PlanesToConvert is the last behind ConvParams.
-template <class Of>
+// PlanesToConvert is the last behind ConvParams. Some of it beside the tiles, or all ahead of them.
+template <class Of, bool kBesideTiles>
 struct FromPlanes : Of {
   static constexpr bool kFromPlanes = true;
+  static constexpr int kSlotsBeside = kBesideTiles ? 3 : 0;
 };
 
 }  // namespace unisono

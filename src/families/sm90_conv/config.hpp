@@ -53,6 +53,7 @@ struct Operands {
   bool grouped() const { return group_channels > 0; }
   bool converted = false;  ///< channels first, the image and the filters: the launch converts them into its workspace
   sm90::Ahead ahead = sm90::Ahead::balanced;  ///< how much of a converted image ahead of the tiles
+  bool beside() const { return converted && ahead != sm90::Ahead::all; }  ///< spare warps convert the rest
   bool operator==(const Operands&) const = default;
 };
 

@@ -10,6 +10,7 @@
 #include "families/sm90_conv/config.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/stages.hpp"
+#include "families/sm90_conv/streaming.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
@@ -50,6 +51,15 @@ void add_fetching(std::vector<ConvConfig>& list, const ConvConfig& base, const s
     if (most == 0 && count == 0) continue;
     list.back().features.fetch = count;
     if (count > 0 && !choose_buffers(list.back(), p, d, fixed) && !fixed.fetch) list.pop_back();
+  }
+}
+
+void add_staged(std::vector<ConvConfig>& list, ConvConfig base, const sm90::ConvProblem& p, const plan::Device& d,
+                const sm90::FixedFields& fixed) {
+  if (!base.streamed()) return add_fetching(list, base, p, d, fixed);
+  for (const StreamedStatistics& s : streamed_choices(base, p, d, fixed)) {
+    base.statistics = s;
+    add_fetching(list, base, p, d, fixed);
   }
 }
 

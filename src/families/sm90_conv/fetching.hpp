@@ -24,6 +24,10 @@ int fetchable(const ConvConfig& config, const sm90::ConvProblem& problem);
 void add_fetching(std::vector<ConvConfig>& list, const ConvConfig& base, const sm90::ConvProblem& problem,
                   const plan::Device& device, const sm90::FixedFields& fixed);
 
+/// The same; streamed, for each order and hint.
+void add_staged(std::vector<ConvConfig>& list, ConvConfig base, const sm90::ConvProblem& problem,
+                const plan::Device& device, const sm90::FixedFields& fixed);
+
 /// Why a kernel of this configuration cannot fetch as many as it says; nothing: it can.
 std::optional<plan::Refusal> refuse_fetch(const ConvConfig& config, const sm90::ConvProblem& problem);
 

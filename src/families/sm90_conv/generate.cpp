@@ -113,7 +113,11 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
     const std::string_view of = c.operands.converted                     ? "FromPlanes<"
                                 : filters_ahead && c.tma_loads_filters() ? "FiltersAhead<"
                                                                          : "";
-    return fmt::format("    using Operands = {}{}{};{}\n", of, type, of.empty() ? "" : ">", about);
+    return fmt::format("    using Operands = {}{}{};{}\n", of, type,
+                       of.empty()             ? ""
+                       : c.operands.converted ? (c.operands.beside() ? ", true>" : ", false>")
+                                              : ">",
+                       about);
   };
   if (c.by_parity()) return text("Phases", "");
   if (c.operands.grouped())

@@ -119,6 +119,17 @@ void lay_out_converted(Narrowing& to, Workspace& w, const ConvPlan& p, const Con
   w.converted = take(to, w.bytes, product(p.conversion.units - p.conversion.ahead + p.ctas, 4));
 }
 
+/// Channels first, of halo tiles: those that are followed by another of the same image wait here.
+void lay_out_spilled(Narrowing& to, Workspace& w, const ConvPlan& p) {
+  const ConvConfig& c = p.config;
+  const std::int64_t of_image = std::int64_t{p.tiles_m} * p.tiles_n,
+                     under_way = std::int64_t{p.ctas} / cluster_ctas(c) * c.schedule.consumer_groups();
+  if (of_image <= under_way) return;
+  w.spilled = take(to, w.bytes,
+                   product(p.images, p.slots_per_image, c.tile.m / c.schedule.warpgroups(),
+                           std::int64_t{p.tiles_n} * c.schedule.cluster.n, c.tile.n, 2));
+}
+
 Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
@@ -134,6 +145,7 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
     w.slots = take(to, w.bytes, row * p.slots_per_image);
     w.segments = p.segment_slots > 1 ? take(to, w.bytes, row * p.segments_per_image) : w.slots;
   }
+  if (c.operands.converted && c.streamed() && c.halo()) lay_out_spilled(to, w, p);
   if (c.schedule.split) {
     const Checked parts = product(p.tiles, p.splits - 1, c.schedule.warpgroups());
     w.flags = take(to, w.bytes, parts * 4);

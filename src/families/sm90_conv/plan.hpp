@@ -13,6 +13,7 @@ struct Workspace {
   std::size_t bytes = 0, exits = 0, slots = 0, segments = 0, flags = 0, partials = 0;
   std::size_t folds = 0, fold_results = 0, fold_rows = 0, fold_counters = 0;  ///< general; floats, then counters
   std::size_t image = 0, filter = 0, converted = 0;  ///< converted planes, and their units' flags
+  std::size_t spilled = 0;                           ///< streamed: tiles of 8 pixels by image rows that wait
 };
 
 /// Planes that a launch converts, in units: kernels/unisono/load/sm90_from_planes.cuh, PlanesToConvert.

@@ -31,8 +31,7 @@ void fill_converted(Parameter& to, const plan::ConvTask& task, const ConvPlan& p
   const Conversion& v = plan.conversion;
   const std::size_t place = at_planes(plan.config);
   auto& planes = to.bytes.at<PlanesToConvert>(place);
-  planes.images = narrow(c.n), planes.height = narrow(c.h), planes.width = narrow(c.w);
-  planes.pixels = narrow(c.h * c.w), planes.channels = narrow(c.c);
+  planes.width = narrow(c.w), planes.pixels = narrow(c.h * c.w), planes.channels = narrow(c.c);
   planes.padded = narrow(sm90::converted_channels(c)), planes.taps = narrow(c.r * c.s);
   planes.blocks = v.blocks, planes.bands = v.bands, planes.filter_pieces = v.filter_pieces;
   planes.filter_units = v.filter_units, planes.units = v.units, planes.ahead = v.ahead;
@@ -41,6 +40,7 @@ void fill_converted(Parameter& to, const plan::ConvTask& task, const ConvPlan& p
   planes.by_filter_pieces = divisor(static_cast<u64>(v.filter_pieces));
   to.put_address(place + offsetof(PlanesToConvert, image), tensors.activation);
   to.put_address(place + offsetof(PlanesToConvert, filter), tensors.filter);
+  to.put_address(place + offsetof(PlanesToConvert, output), tensors.output);
 }
 
 std::vector<Site> converted_maps(const ConvPlan& plan) {
@@ -56,6 +56,7 @@ void place_converted(ParameterBytes& to, const ConvPlan& plan, std::uint64_t bas
   auto& planes = to.at<PlanesToConvert>(at_planes(plan.config));
   planes.image_to = at(plan.workspace.image), planes.filter_to = at(plan.workspace.filter);
   planes.flags = static_cast<u32*>(at(plan.workspace.converted));
+  planes.spilled = at(plan.workspace.spilled);
 }
 
 }  // namespace unisono::families::sm90_conv

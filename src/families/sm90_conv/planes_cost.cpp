@@ -9,16 +9,16 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
-/// By all warps ahead of all else, then by three warps of each CTA: fitted to the ten blocks of suite nchw that are
-/// converted, on an H200 (docs/notes/hopper-conv.md). docs/plan.md has them too.
+/// By all warps ahead of all else, then by three warps of each CTA: counted (docs/notes/hopper-conv.md), not measured.
+/// docs/plan.md has them too.
 struct Constants {
-  double convert_share = 0.64;      ///< share of memory's rate: what is read and what is written
-  double convert_meet_us = 6;       ///< two trips to memory, and until all know that the first units are done
-  double unit_clk = 22000;          ///< a spare warp's unit, of 8 KB, beside loads that keep L2 busy
-  double main_loop_share = 0.85;    ///< share of the tensor cores' rate that tiles reach
-  double beside_conversion = 0.04;  ///< what it adds to a main loop beside it
-  // An element of a thread: slices that all four warps write; rows of 8 pixels; one by one
-  double plane_shared = 1, plane_rows = 3, plane_elements = 20;
+  double convert_share = 0.95;    ///< share of memory's rate: what is read and what is written
+  double convert_meet_us = 4;     ///< two trips to memory, and until all know that the first units are done
+  double unit_clk = 4000;         ///< a spare warp's unit, of 8 KB: a trip to memory, and to L2 until it is flagged
+  double beside_unit_clk = 250;   ///< what a unit adds to a main loop beside it: shared memory's, and L2's, share
+  double main_loop_share = 0.85;  ///< share of the tensor cores' rate that tiles reach
+  // An element of a thread: slices that all four warps write; rows of 8 pixels by lanes, by TMA; one by one
+  double plane_shared = 1, plane_octets = 10, plane_rows = 50, plane_elements = 20;
 };
 constexpr Constants k;
 
@@ -30,8 +30,9 @@ double units_beside(const ConvPlan& p, const plan::Device& device) {
 }  // namespace
 
 double share_ahead(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
-  if (p.config.operands.ahead != sm90::Ahead::balanced) return p.config.operands.ahead == sm90::Ahead::all ? 1 : 0;
   const Conv2d& c = problem.conv;
+  if (c.h * c.w % 8 != 0) return 1;  // spare warps convert what copies of 16 bytes reach
+  if (p.config.operands.ahead != sm90::Ahead::balanced) return p.config.operands.ahead == sm90::Ahead::all ? 1 : 0;
   const double flop = 2.0 * static_cast<double>(problem.extents.rows()) * static_cast<double>(c.k) *
                       static_cast<double>(problem.depth());
   const double tiles_us =
@@ -51,7 +52,7 @@ ConversionTimes conversion_times(const ConvPlan& p, const sm90::ConvProblem& pro
   const double beside = std::ceil((v.units - v.ahead) / (3.0 * p.ctas)) * k.unit_clk;
   return {.ahead_us = k.convert_meet_us + (all * read + written) / (k.convert_share * device.memory_tbps) * 1e-6,
           .beside_us = beside * 1e-3 / device.clock_ghz,
-          .beside_clk = k.beside_conversion * beside,
+          .beside_clk = k.beside_unit_clk * (v.units - v.ahead) / p.ctas,
           .written = (1 - share) * image * padded};
 }
 
@@ -59,7 +60,8 @@ double planes_clk(const ConvConfig& c, const sm90::ConvProblem& problem) {
   const int stores = std::max(1, problem.stores);
   if (c.features.stores == sm90::Stores::planes) return k.plane_elements * stores;
   if (c.features.stores != sm90::Stores::planes_tma) return 0;
-  return ((c.schedule.swap ? 0 : k.plane_shared) + (c.two_dimensional() ? k.plane_rows : 0)) * stores;
+  const double rows = !c.two_dimensional() ? 0 : c.features.fetch.value_or(0) > 0 ? k.plane_rows : k.plane_octets;
+  return ((c.schedule.swap ? 0 : k.plane_shared) + rows) * stores;
 }
 
 }  // namespace unisono::families::sm90_conv

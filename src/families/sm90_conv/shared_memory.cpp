@@ -1,5 +1,6 @@
 #include "families/sm90_conv/shared_memory.hpp"
 
+#include "unisono/params/params.cuh"
 #include "unisono/params/sm90_shared_layout.cuh"
 
 namespace unisono::families::sm90_conv {
@@ -68,7 +69,8 @@ shared_layout::CtaShape cta_of(const ConvConfig& c, const plan::VisitorShape& v)
           .fetch_barriers = shared_layout::fetch_barriers(fetched(c), writes_together(c), c.features.store_buffers),
           .windows = window ? c.activation_stages() : 0,
           .window = window ? static_cast<shared_layout::Bytes>(window->window_bytes(c.tile.m)) : 0,
-          .table = c.gathered() ? shared_layout::Bytes{c.tile.m} * shared_layout::kGatheredRow : 0};
+          .table = c.gathered() ? shared_layout::Bytes{c.tile.m} * shared_layout::kGatheredRow : 0,
+          .units = c.operands.beside() ? 3 * kConvertedSlotBytes : 0};
 }
 
 }  // namespace

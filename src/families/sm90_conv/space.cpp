@@ -222,26 +222,26 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
   finish_loader(c.loader, p);
   c.operands.converted =
       p.conv.layout == Layout::nchw && (c.halo() || (c.im2col() && !c.loads(Im2colTile::Box::columns)));
-  c.operands.ahead = c.operands.converted ? fixed.ahead.value_or(sm90::Ahead::balanced) : sm90::Ahead::balanced;
   c.statistics = finished_statistics(c, p, fixed);
   c.features.stores = stores_for(c, p), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);
   c.features.in_shared = chooses_shared(c, p, fixed);
   c.features.store_buffers = fixed.store_buffers.value_or(buffers(c));
   c.schedule.group = fixed.group.value_or(rows_in_a_group(c, p, d));
-  choose_stages(c, p, d, fixed);
 }
 
-/// Candidates for each number of operands that TMA may bring; streamed, for each order and hint.
+/// Candidates for each share of planes that comes ahead of the tiles, if they are converted.
 void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
                   const sm90::FixedFields& fixed) {
   ConvConfig base = c;
   finish(base, p, d, fixed);
-  if (c.tile.k == 128 && !fixed.tile_k && lead(base, p) < 2) return;  // as much as four steps of 64
-  if (!base.streamed()) return add_fetching(list, base, p, d, fixed);
-  for (const StreamedStatistics& s : streamed_choices(base, p, d, fixed)) {
-    base.statistics = s;
-    add_fetching(list, base, p, d, fixed);
+  using sm90::Ahead;
+  const std::vector<Ahead> none{Ahead::balanced}, ways{Ahead::all, Ahead::balanced, Ahead::first};
+  for (const Ahead ahead : base.operands.converted ? either(fixed.ahead, ways) : none) {
+    base.operands.ahead = ahead;
+    choose_stages(base, p, d, fixed);
+    if (c.tile.k == 128 && !fixed.tile_k && lead(base, p) < 2) continue;  // as much as four steps of 64
+    add_staged(list, base, p, d, fixed);
   }
 }
 

@@ -61,6 +61,14 @@ inline void tma_load_4d(u32 destination, const TensorMap& map, u32 barrier, int 
 inline void tma_store_4d(const TensorMap& map, u32 source, int x, int y, int z, int w, u64) {
   tma_store_4d(map, source, x, y, z, w);
 }
+inline void bulk_store(void* to, u32 source, u32 bytes, u64) { unisono_emulator::bulk_store(to, source, bytes); }
+inline void bulk_load(u32 destination, const void* from, u32 barrier, u32 bytes, u64) {
+  unisono_emulator::bulk_load(destination, from, barrier, bytes);
+}
+inline void bulk_store(void* to, u32 source, u32 bytes) { unisono_emulator::bulk_store(to, source, bytes); }
+inline void bulk_load(u32 destination, const void* from, u32 barrier, u32 bytes) {
+  unisono_emulator::bulk_load(destination, from, barrier, bytes);
+}
 inline void tma_store_commit() { unisono_emulator::copy_commit(); }
 template <int kPending>
 void tma_store_wait_read() {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "families/sm90_conv/planes.hpp"
+#include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/tensor_maps.hpp"
 #include "unisono/error.hpp"
 #include "unisono/params/params.cuh"
@@ -54,22 +55,48 @@ TEST(ChannelsFirst, BlocksCostLittleMoreThanChannelsLast) {
 
 // As much of the image ahead of the tiles as these would wait for
 TEST(ChannelsFirst, AheadOfTheTilesIsWhatTheyWouldWaitFor) {
-  const Conv2d conv = planes_of(8, 256, 256, 64, 64, 3);
-  const ConvPlan first = plan_of(conv, block, "ahead=first"), balanced = plan_of(conv),
+  const Conv2d conv = planes_of(8, 256, 256, 64, 32, 3);
+  const ConvPlan first = plan_of(conv, block, "ahead=first"), balanced = plan_of(conv, block, "ahead=balanced"),
                  all = plan_of(conv, block, "ahead=all");
   EXPECT_EQ(all.conversion.ahead, all.conversion.units);
   EXPECT_LT(first.conversion.ahead, first.conversion.units / 4);
   EXPECT_GT(balanced.conversion.ahead, 2 * first.conversion.ahead);
   EXPECT_LT(balanced.conversion.ahead, balanced.conversion.units);
-  EXPECT_LT(balanced.predicted_us, first.predicted_us);
+  EXPECT_LT(plan_of(conv).predicted_us, all.predicted_us);
   EXPECT_LT(all.workspace_bytes, first.workspace_bytes);  // by the flags of units beside
   EXPECT_THAT(describe(first), HasSubstr("converted first ahead"));
   EXPECT_EQ(override_of(first.config).fields.at("ahead"), "first");
   EXPECT_FALSE(override_of(balanced.config).fields.contains("ahead"));
   // More multiplications an element: less to wait for
-  EXPECT_EQ(plan_of(planes_of(8, 64, 64, 640, 1280, 3)).conversion.ahead,
+  EXPECT_EQ(plan_of(planes_of(8, 64, 64, 640, 1280, 3), block, "ahead=balanced").conversion.ahead,
             plan_of(planes_of(8, 64, 64, 640, 1280, 3), block, "ahead=first").conversion.ahead);
   EXPECT_THAT(refusal(planes_of(8, 64, 64, 320, 320, 1), "ahead=first"), HasSubstr("ahead: nothing is converted"));
+}
+
+// Units beside the tiles take shared memory, which the stages have where there are none; planes of odd pixels are
+// beyond the spare warps' copies
+TEST(ChannelsFirst, SpareWarpsHaveASlotEach) {
+  const Conv2d conv = planes_of(16, 128, 128, 128, 128, 3);
+  const ConvPlan all = plan_of(conv, block, "ahead=all load=halo tile=256x64 swap=on"),
+                 first = plan_of(conv, block, "ahead=first load=halo tile=256x64 swap=on");
+  EXPECT_GT(all.config.schedule.stages, first.config.schedule.stages);
+  ConvConfig beside = all.config;
+  beside.operands.ahead = sm90::Ahead::first;
+  const plan::VisitorShape shape = plan::visitor_shape(test::epilogue_of(block, conv));
+  EXPECT_GE(shared_bytes(beside, shape), shared_bytes(all.config, shape) + 3 * kConvertedSlotBytes);
+  EXPECT_LT(shared_bytes(beside, shape), shared_bytes(all.config, shape) + 3 * kConvertedSlotBytes + 128);
+  const ConvPlan odd = plan_of(planes_of(8, 127, 127, 64, 64, 3), block, "ahead=first");
+  EXPECT_EQ(odd.conversion.ahead, odd.conversion.units);
+}
+
+// Halo tiles that are followed by another of their image wait in the workspace, all of them
+TEST(ChannelsFirst, SpilledHaloTilesHaveAPlace) {
+  const Conv2d one = planes_of(1, 512, 512, 128, 128, 3), many = planes_of(16, 128, 128, 128, 128, 3);
+  const ConvPlan spilled = plan_of(one, block, "mode=streamed load=halo");
+  EXPECT_GT(spilled.workspace.spilled, spilled.workspace.converted);
+  EXPECT_GE(spilled.workspace_bytes, spilled.workspace.spilled + 2 * 512 * 512 * 128);
+  EXPECT_EQ(plan_of(many, block, "mode=streamed load=halo").workspace.spilled, 0u);
+  EXPECT_EQ(plan_of(one, block, "mode=streamed load=im2col").workspace.spilled, 0u);
 }
 
 TEST(ChannelsFirst, OneTapIsMultipliedAsPlanes) {
