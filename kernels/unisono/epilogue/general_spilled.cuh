@@ -1,5 +1,5 @@
-// A general epilogue whose elements read reductions over the rows of an image (or of all) that has more tiles than are in
-// flight: Config::kSpills. Registers cannot hold all of them until the results are known; accumulators wait in the
+// A general epilogue whose elements read reductions over the rows of an image (or of all) that has more tiles than are
+// in flight: Config::kSpills. Registers cannot hold all of them until the results are known; accumulators wait in the
 // workspace, as the matrix instruction left them in a thread's registers.
 //
 // An image's tiles are passed over once for each level of such reductions and once more for the results (a *pass* of a

@@ -41,7 +41,8 @@ std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
 
 /// One behind each level of reductions over rows that elements read.
 std::size_t passes_over_spilled(const plan::General& general) {
-  return static_cast<std::size_t>(std::ranges::count_if(general.returned, [](const auto& level) { return !level.empty(); }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(general.returned, [](const auto& level) { return !level.empty(); }));
 }
 
 std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue) {
@@ -64,8 +65,9 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue)
     text += fmt::format("; {} reductions over rows that elements read again, shared by the {} tiles of {}", returned,
                         p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "all images");
   if (p.config.spills())
-    text += fmt::format("; more tiles than are in flight: their accumulators wait in memory as f32, read again in {} passes",
-                        passes_over_spilled(general));
+    text += fmt::format(
+        "; more tiles than are in flight: their accumulators wait in memory as f32, read again in {} passes",
+        passes_over_spilled(general));
   if (stored > 0)
     text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
   return text;
