@@ -131,6 +131,14 @@ std::vector<Case> returned_cases() {
       c.conv = conv_of(2, 33, 29, 24, 192);
       cases.add(c);
     }
+    for (const char* plan : {"", "order=cooperative", "order=pingpong tile=64x32", "cluster=2x1"}) {
+      Case c = on_gpu("more tiles than are in flight, read again", text, plan);
+      c.conv = conv_of(2, 203, 251, 24, 72);
+      cases.add(c);
+      c.options.plan += c.options.plan.empty() ? "spill=f32" : " spill=f32";  // whatever fits
+      c.conv = conv_of(3, 17, 13, 40, 72);
+      cases.add(c);
+    }
     Case c = on_gpu(name, text, "");
     c.conv = conv_of(2, 11, 9, 13, 36);
     cases.add(c);
@@ -150,6 +158,13 @@ std::vector<Case> small_returned_cases() {
     for (const char* plan : {"order=cooperative tile=128x48", "load=halo order=pingpong"}) {
       Case c = on_gpu("sanitizer: read again", text, plan);
       c.conv = conv_of(2, 13, 11, 24, 48);
+      cases.add(std::move(c));
+    }
+  // Several tiles a warpgroup on the emulated GPU, which wait in memory
+  for (const char* text : {read_again[3], read_again[8], read_again[9]})
+    for (const char* plan : {"spill=f32 order=cooperative tile=128x24", "spill=f32 order=pingpong tile=64x24"}) {
+      Case c = on_gpu("sanitizer: read again from memory", text, plan);
+      c.conv = conv_of(2, 33, 41, 16, 48);
       cases.add(std::move(c));
     }
   return std::move(cases).take();

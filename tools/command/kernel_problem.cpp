@@ -44,8 +44,7 @@ std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& 
   std::vector<KernelInput> inputs;
   const auto add = [&](const std::string& name, DType dtype, const std::vector<std::int64_t>& shape, double reach,
                        bool optional, bool has_batch = true) {
-    inputs.push_back(
-        {name, dtype, has_batch ? shape_in_files(contraction, shape) : shape, shape, reach, optional});
+    inputs.push_back({name, dtype, has_batch ? shape_in_files(contraction, shape) : shape, shape, reach, optional});
   };
   add(is_product ? "left" : "image", a, shape_a(contraction), 1, false);
   add(is_product ? "right" : "filter", b, shape_b(contraction), small, false);

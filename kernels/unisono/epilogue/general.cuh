@@ -103,9 +103,16 @@ struct General {
 
   UNISONO_DEVICE void run(const At& at) {
     Row rows[kRows];
+    open_rows(at, rows);
+    fold_rows<0>(at, rows);
+    finish(at, rows);
+  }
+  UNISONO_DEVICE void open_rows(const At& at, Row (&rows)[kRows]) const {
 #pragma unroll
     for (int r = 0; r < kRows; ++r) rows[r] = Visitor::row(tail.visitor, tail.uniform, where(at, row_of(r)));
-    fold_rows<0>(at, rows);
+  }
+  // Once rows have all of their values.
+  UNISONO_DEVICE void finish(const At& at, Row (&rows)[kRows]) {
     float whole[larger(1, kTileFolds)];
 #pragma unroll
     for (int i = 0; i < kTileFolds; ++i) whole[i] = nothing_of(Visitor::tile_fold(i));
@@ -153,7 +160,13 @@ struct General {
 
   // What elements read again of reductions over rows: published, awaited, and put among the tile's columns.
   template <int level>
-  UNISONO_DEVICE void return_level(const At& at, const Row (&rows)[kRows]);
+  UNISONO_DEVICE void share_level(const At& at, const Row (&rows)[kRows]);
+  template <int level>
+  UNISONO_DEVICE void take_level(const At& at);
+
+  // Tiles that wait in memory: epilogue/general_spilled.cuh.
+  template <int level, int stop>
+  UNISONO_DEVICE void fold_rows_until(const At& at, Row (&rows)[kRows]);
 
   // The four lanes of a row.
   template <int level, int kFolds>

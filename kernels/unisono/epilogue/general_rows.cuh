@@ -41,7 +41,7 @@ UNISONO_DEVICE void General<Config, Visitor>::fold_rows(const At& at, Row (&rows
       share<level, 0, kFolds>(at);
       collect<level, 0>(at, folded);
     }
-    if constexpr (Returning::kAny) return_level<level>(at, rows);
+    if constexpr (Returning::kAny) share_level<level>(at, rows), take_level<level>(at);
     if constexpr (Config::kWide && !Config::kMeets) {
       static_assert(level == 0 && Visitor::kLevels == 1, "several tiles across reduce over channels once");
       meet<kFolds>(at, folded);
@@ -116,7 +116,7 @@ UNISONO_DEVICE void General<Config, Visitor>::pass(const At& at, const Row (&row
 
 template <class Config, class Visitor>
 template <int level>
-UNISONO_DEVICE void General<Config, Visitor>::return_level(const At& at, const Row (&rows)[kRows]) {
+UNISONO_DEVICE void General<Config, Visitor>::share_level(const At& at, const Row (&rows)[kRows]) {
   using Folds = ReturnedFolds<Config, Visitor, level>;
   if constexpr (Folds::kDomains > 0) {
     const FoldColumns<Config, Visitor, Folds> own{tail};
@@ -147,6 +147,15 @@ UNISONO_DEVICE void General<Config, Visitor>::return_level(const At& at, const R
       own.add_slice(s, slice.folded, slice.mean, slice.m2, shares.seen);
     }
     own.publish(at);
+  }
+}
+
+template <class Config, class Visitor>
+template <int level>
+UNISONO_DEVICE void General<Config, Visitor>::take_level(const At& at) {
+  using Folds = ReturnedFolds<Config, Visitor, level>;
+  if constexpr (Folds::kDomains > 0) {
+    const FoldColumns<Config, Visitor, Folds> own{tail};
     for (int n = tail.thread; n < Tail::kN && at.first_channel + n < tail.geometry.channels; n += 128) {
       float value[Folds::all_values()], column[larger(1, Tail::kColumns)];
       Folds::template await<0>(own, at.image, at.first_channel + n, value);

@@ -103,6 +103,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
   u32 order_parity = group == 0;    // the first is the first group's
   PendingTiles<kConsumerGroups, kByChannels> pending{group, kByChannels || kConsumerGroups * step % g.tiles_n == 0};
   At before{};  // streamed: this consumer group's tile before
+  Spilled spilled{tail, consumer};
 
   for (int i = group; first + i * step < items(g);
        done += loads(i) + (kConsumerGroups > 1 ? loads(i + 1) : 0), i += kConsumerGroups) {
@@ -122,6 +123,13 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
     if constexpr (kSplit)
       if (!join_parts(p, tail, acc, first + i * step, member, epoch)) continue;
     if constexpr (Tail::kLoaded > 0) columns.put(tail, at), tail.sync();  // on their way during the main loop
+    if constexpr (kSpills) {
+      spilled.add(at, i);
+      const int next = i + kConsumerGroups;
+      const bool more = first + next * step < items(g);
+      if (!more || (!Spilled::kAllImages && held_tile(next).image != at.image)) spilled.finish(held_tile);
+      continue;
+    }
     finish_tile(tail, trace, again, pending, held_tile, i, group, before, at);
   }
   if constexpr (kStreamed) {

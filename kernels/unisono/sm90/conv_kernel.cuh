@@ -2,6 +2,7 @@
 // What a configuration is: sm90/conv_config.cuh.
 #pragma once
 #include "unisono/epilogue/general.cuh"
+#include "unisono/epilogue/general_spilled.cuh"
 #include "unisono/epilogue/pending_tiles.cuh"
 #include "unisono/epilogue/sm90_second_pass.cuh"
 #include "unisono/load/direct.cuh"
@@ -78,6 +79,8 @@ struct ConvFprop {
                                             : kAlone          ? (kFromPlanes ? 224 : 232)
                                             : kStreamed       ? 216
                                                               : 224;
+  static constexpr bool kSpills = Spills<Config>::kValue;
+  using Spilled = SpilledTiles<Config, Visitor, kSpills>;
   static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
   static constexpr bool kWorkspace = kSplit || kExchange || Tail::kMeets || kFromPlanes;
   static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // CTAs that come and leave are counted

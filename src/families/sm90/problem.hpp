@@ -43,6 +43,7 @@ struct ConvProblem {
   bool group_tiles = false;                    ///< but a tile may be several groups, of which it loads the image
   bool per_pixel = false;                      ///< the normalisation is over the channels of a pixel
   bool batch = false;                          ///< the normalisation is over the pixels of all images
+  bool spills = false;                         ///< general: tiles wait in memory for what elements read of all of them
   bool row_waits = false;                      ///< a row's channels are in one tile, or its tiles wait for one another
   int widest_call = 1;                         ///< the widest form of functions that are called
   int row_levels = 0;                          ///< general: of reductions over the channels of a row

@@ -66,6 +66,11 @@ bool ConvConfig::meets() const {
   return general ? general->meets : rows_meet();
 }
 
+bool ConvConfig::spills() const {
+  const auto* general = std::get_if<GeneralReductions>(&statistics);
+  return general != nullptr && general->spills;
+}
+
 bool ConvConfig::rows_meet() const {
   const auto* rows = std::get_if<RowStatistics>(&statistics);
   return rows && rows->meets;

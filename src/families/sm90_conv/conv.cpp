@@ -35,9 +35,11 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
   const sm90::FixedFields fields = sm90::with_implied(sm90::resolve(fixed));
   std::vector<ConvCandidate> all;
   if (fields.load == sm90::Load::depthwise || fields.thread) return all;
+  bool spills = false;
   const auto add = [&](const plan::ConvTask& form, const plan::Epilogue& wanted) {
-    const auto problem = sm90::make_problem(form, wanted, device);
+    auto problem = sm90::make_problem(form, wanted, device);
     if (!problem) return;
+    problem->spills = spills;
     for (const ConvConfig& config : configurations(*problem, device, fields)) {
       all.push_back(examine(config, *problem, device, fields));
       all.back().plan.streamed_form = &wanted == epilogue.streamed.get();
@@ -58,6 +60,10 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
   add_other(epilogue.rows);
   if (std::ranges::none_of(all, legal)) add_forms(epilogue);
   add_other(epilogue.streamed);
+  if (epilogue.general && epilogue.general->returns() && std::ranges::none_of(all, legal)) {
+    spills = true;
+    add_forms(epilogue);
+  }
   // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
   const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
   if (!fields.load && std::ranges::any_of(all, grouped))

@@ -24,9 +24,10 @@ struct ConvCandidate {
 };
 
 /// All candidates, legal ones first, the fastest predicted first. A transposed convolution that has phases runs by
-/// them; the candidates without are listed only if none of those is legal, or the override says load=gather. None for
-/// an override that names what these kernels do not have, and for what sm90::refuse_problem() refuses. Throws UserError
-/// for a contraction that is wrong.
+/// them; the candidates without are listed only if none of those is legal, or the override says load=gather. Tiles
+/// whose accumulators wait in memory (ConvConfig::spills) are listed only where nothing else serves the epilogue. None
+/// for an override that names what these kernels do not have, and for what sm90::refuse_problem() refuses. Throws
+/// UserError for a contraction that is wrong.
 std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
                                            const plan::Device& device, const plan::Override& fixed = {});
 

@@ -186,6 +186,11 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     }
   }
   t.epilogue += element * elements;
+  if (c.spills()) {  // as many passes more over a tile, and the epilogue's visits in each; then the image's last tile
+    const int passes = problem.visitor.returned_levels;
+    t.epilogue += (2.0 * k.keep + passes * (2.0 * k.reload + visit(problem.after))) * c.operands.products * elements;
+    t.wait += passes * k.exchange_clk / std::max(1.0, rows_of_image(p) / c.schedule.consumer_groups());
+  }
   if ((exchanges(c.mode()) || c.meets()) && c.schedule.order == sm90::Order::pingpong2)
     t.epilogue *= k.pingpong2_statistics;
   if (c.schedule.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile.n / 128;
@@ -227,7 +232,8 @@ double pair(const ConvConfig& c) {
 }
 
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
-double spilled_bytes(const ConvPlan& p) {
+double spilled_bytes(const ConvPlan& p, const sm90::ConvProblem& problem) {
+  if (p.config.spills()) return 4.0 * p.config.operands.products * (1 + problem.visitor.returned_levels);
   return p.config.mode() == sm90::NormMode::streamed
              ? 4.0 * p.config.streamed()->planes() *
                    std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p))
@@ -257,7 +263,7 @@ double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const pla
                           c.multiplied_n() * c.tile.k * steps_of(p, problem) * p.splits;
   const double clocks = k.launch_us + clk * 1e-3 / device.clock_ghz;
   const double power = executed / (k.sustained * device.tensor_tflops) * 1e-6;
-  const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p)) +
+  const double memory = k.launch_us + k.ramp_us + sm90::memory_us(problem, device, spilled_bytes(p, problem)) +
                         converted.written / device.memory_tbps * 1e-6;
   const double order = k.ordered * order_bytes(p, problem, device) / device.memory_tbps * 1e-6;
   const bool ragged = c.meets() && c.tile.n % 64 != 0;

@@ -46,7 +46,9 @@ std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const sm90::Fixe
     return unfit(
         "ahead: nothing is converted; images channels first are, of 16 bits and one group, in halo or im2col "
         "tiles, but for 1x1 filters of stride 1 over a multiple of 8 pixels and channels");
-  if (!c.streamed() && (fixed.spill || fixed.raster == sm90::Raster::channels || fixed.hints == true))
+  if (c.spills() && fixed.spill && *fixed.spill != sm90::Spill::f32)
+    return unfit("spill: {}; accumulators wait as they are, in f32", to_string(sm90::dtype_of(*fixed.spill)));
+  if (!c.streamed() && ((fixed.spill && !c.spills()) || fixed.raster == sm90::Raster::channels || fixed.hints == true))
     return unfit("{}: only tiles that wait for their image's statistics have it (mode=streamed)", fixed.spill ? "spill"
                                                                                                   : fixed.raster
                                                                                                       ? "raster"

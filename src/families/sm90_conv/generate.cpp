@@ -165,7 +165,8 @@ std::string config_text(const ConvConfig& c, bool filters_ahead) {
       halo.halo_h, halo.halo_w, c.features.store_buffers, c.schedule.cluster.m, c.schedule.cluster.n, c.schedule.group,
       c.two_dimensional(), c.schedule.split, c.schedule.swap, c.schedule.stationary, norm_name(c.mode()), c.unit(),
       c.features.moments, c.features.fetch.value_or(0), c.wide(), c.meets(), stores_name(c.features.stores),
-      streamed_text(c) + (c.features.in_shared ? "    static constexpr bool kElementsInShared = true;\n" : "") +
+      streamed_text(c) + (c.spills() ? "    static constexpr bool kSpills = true;\n" : "") +
+          (c.features.in_shared ? "    static constexpr bool kElementsInShared = true;\n" : "") +
           operands_text(c, filters_ahead) + resample_text(c.features.resampling) + head_text(c.features.head));
 }
 

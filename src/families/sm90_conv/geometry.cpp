@@ -104,6 +104,15 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
   w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
+/// What consumer warpgroups keep of their tiles of an image, or of all, for which elements wait
+/// (kernels/unisono/epilogue/general_spilled.cuh).
+Checked spilled_accumulators(const ConvPlan& p, const sm90::ConvProblem& problem) {
+  const ConvConfig& c = p.config;
+  const std::int64_t groups = std::int64_t{p.ctas} / cluster_ctas(c) * c.schedule.consumer_groups();
+  const Checked items = product(p.tiles_m, p.tiles_n, problem.visitor.returns_all ? p.images : 1);
+  return items.rounded_up(groups) * cluster_ctas(c) * c.tile.m * c.multiplied_n() * 4;
+}
+
 void lay_out_rows(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const auto across = static_cast<std::size_t>(p.tiles_n) / problem.phases() * c.schedule.cluster.n;
@@ -139,6 +148,7 @@ Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvPr
   if (w.bytes == 0 && !p.cooperative) return w;
   w.exits = take(to, w.bytes, product(8));  // CTAs that left; in checked builds those that came, too
   if (!p.cooperative) return w;
+  if (c.spills()) w.partials = take(to, w.bytes, spilled_accumulators(p, problem));
   if (c.operands.converted) lay_out_converted(to, w, p, problem.conv);
   if (exchanges(c.mode())) {
     const Checked row = product(p.images, problem.extents.cols / c.unit(), entries_of(c.floats()), entry_bytes);

@@ -24,7 +24,7 @@ std::optional<plan::Refusal> refuse_launch(const ConvPlan& plan, const sm90::Con
   const std::int64_t image = std::int64_t{plan.tiles_m} * plan.tiles_n * plan.splits,
                      held = clusters * c.schedule.consumer_groups();
   const std::int64_t sharing = image * (p.visitor.returns_all ? plan.images : 1);
-  if (p.visitor.returns && sharing > held && sharing > 1)
+  if (p.visitor.returns && !c.spills() && sharing > held && sharing > 1)
     return sm90::unfit(
                "general: elements read reductions over rows of {} that {} tiles share and wait for, {} fit in flight. "
                "{}",

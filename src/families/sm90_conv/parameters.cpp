@@ -281,6 +281,7 @@ void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilo
   }
   const auto ctas = static_cast<u32>(plan.ctas);
   params.launch = {reinterpret_cast<u32*>(base + w.exits), ctas * kEpochs - 1, divisor(ctas), 0};
+  if (plan.config.spills()) params.split = {reinterpret_cast<void*>(base + w.partials), nullptr};
   if (plan.config.schedule.split)
     params.split = {reinterpret_cast<void*>(base + w.partials), reinterpret_cast<u32*>(base + w.flags)};
 }

@@ -39,6 +39,12 @@ std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
       u.window_lines(c.tile.m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile.k));
 }
 
+/// One behind each level of reductions over rows that elements read.
+std::size_t passes_over_spilled(const plan::General& general) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(general.returned, [](const auto& level) { return !level.empty(); }));
+}
+
 std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue) {
   const plan::General& general = *epilogue.general;
   std::size_t reductions = 0, stored = 0, returned = 0;
@@ -58,6 +64,10 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue)
   if (returned > 0)
     text += fmt::format("; {} reductions over rows that elements read again, shared by the {} tiles of {}", returned,
                         p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "all images");
+  if (p.config.spills())
+    text += fmt::format(
+        "; more tiles than are in flight: their accumulators wait in memory as f32, read again in {} passes",
+        passes_over_spilled(general));
   if (stored > 0)
     text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
   return text;
@@ -159,6 +169,7 @@ std::string to_string(const ConvConfig& c) {
   if (c.schedule.swap) text += " swap";
   if (c.schedule.stationary) text += " stationary";
   if (c.mode() != sm90::NormMode::none) text += fmt::format(" {}", to_string(c.mode()));
+  if (c.spills()) text += " spill f32";
   if (const StreamedStatistics* s = c.streamed()) {
     if (s->spill) text += fmt::format(" spill {}", to_string(*s->spill));
     text += fmt::format("{}{}", s->by_channels ? " by channels" : "", s->hints ? " hints" : "");
@@ -250,6 +261,7 @@ plan::Override override_of(const ConvConfig& c) {
                 {"unit", fmt::format("{}", c.unit())}};
   if (c.mode() == sm90::NormMode::general) all.fields["epilogue"] = c.features.in_shared ? "shared" : "registers";
   if (c.features.fetch) all.fields["fetch"] = fmt::format("{}", *c.features.fetch);
+  if (c.spills()) all.fields["spill"] = "f32";
   if (const StreamedStatistics* s = c.streamed()) {
     if (s->spill) all.fields["spill"] = std::string(to_string(*s->spill));
     if (s->by_channels) all.fields["raster"] = "channels";

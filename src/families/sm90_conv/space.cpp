@@ -210,7 +210,7 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
   switch (c.mode()) {
     case sm90::NormMode::resident: return ResidentStatistics{unit};
     case sm90::NormMode::streamed: return streamed_statistics(unit, p, fixed);
-    case sm90::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns};
+    case sm90::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns, p.spills};
     case sm90::NormMode::rows: return RowStatistics{.meets = c.tile.n < p.extents.cols || c.schedule.cluster.n > 1};
     case sm90::NormMode::none: break;
   }

@@ -22,7 +22,8 @@ TEST(Names, AreDistinctAndLegal) {
     EXPECT_TRUE(all.insert(name).second) << name;
     EXPECT_EQ(name.find("__"), name.npos) << name;
     EXPECT_NE(name.front(), '_') << name;
-    for (const char* word : {"int", "float", "column", "norm", "NULL", "acc", "u", "p", "threadIdx"}) EXPECT_NE(name, word);
+    for (const char* word : {"int", "float", "column", "norm", "NULL", "acc", "u", "p", "threadIdx"})
+      EXPECT_NE(name, word);
   }
   for (std::size_t i = 0; i < g.stores.size(); ++i)
     EXPECT_TRUE(all.insert(names.of_store(i)).second) << names.of_store(i);

@@ -42,26 +42,34 @@ TEST(General, AGroupIsInOneTile) {
   EXPECT_THROW(choose(conv, e, Device{}, plan::parse_override("tile=128x64")), Unsupported);
 }
 
-// All tiles that share a result are in flight at once
-TEST(General, TilesThatShareAResultAreInFlight) {
-  const char* const text = "store group_norm(acc, groups=4) as y : f32";
-  const Conv2d conv = test::conv_of(4, 32, 32, 64, 64, 1), large = test::conv_of(1, 512, 512, 64, 128, 1);
+// All tiles that share a result are in flight at once; of more, those of a consumer warpgroup wait in memory
+TEST(General, TilesThatShareAResultAreInFlightOrWaitInMemory) {
+  const char *const text = "store group_norm(acc, groups=4) as y : f32",
+                    *const two = "store group_norm(relu(group_norm(acc, groups=4)), groups=4) as y : f32";
+  const Conv2d conv = test::conv_of(4, 32, 32, 64, 64, 1), large = test::conv_of(2, 512, 512, 64, 128, 1);
   const ConvPlan plan = choose(conv, test::epilogue_of(text, conv), Device{});
   EXPECT_TRUE(plan.config.meets() && plan.cooperative && !plan.config.wide() && !plan.config.schedule.split);
-  try {
-    choose(large, test::epilogue_of("store group_norm(relu(group_norm(acc, groups=4)), groups=4) as y : f32", large),
-           Device{});
-    FAIL();
-  } catch (const Unsupported& error) {
-    EXPECT_NE(std::string(error.what()).find("general: elements read reductions over rows of an image that "),
-              std::string::npos)
-        << error.what();
-  }
-  // A normalisation over all images needs the tiles of all of them in flight
+  EXPECT_FALSE(choose(conv, test::epilogue_of(two, conv), Device{}).config.spills());
+  const Epilogue twice = test::epilogue_of(two, large);
+  const ConvPlan waits = choose(large, twice, Device{});
+  EXPECT_TRUE(waits.config.spills() && waits.config.meets() && waits.cooperative);
+  EXPECT_FALSE(waits.config.schedule.split);
+  // an image's tiles, and no more than what the last of each warpgroup adds
+  const std::size_t image = std::size_t{512} * 512 * 128 * 4, last = std::size_t{264} * 256 * 256 * 4;
+  EXPECT_GE(waits.workspace_bytes, image);
+  EXPECT_LE(waits.workspace_bytes, image + last);
+  EXPECT_THAT(explain(large, twice, Device{}), testing::HasSubstr("their accumulators wait in memory as f32"));
+  // What fits waits in memory where that is asked for, as f32 alone
+  EXPECT_TRUE(choose(conv, test::epilogue_of(two, conv), Device{}, plan::parse_override("spill=f32")).config.spills());
+  EXPECT_THROW(choose(large, twice, Device{}, plan::parse_override("spill=bf16")), Unsupported);
+  EXPECT_THROW(choose(large, twice, Device{}, plan::parse_override("split=on")), Unsupported);
+  // A normalisation over all images shares the tiles of all of them
   const Conv2d many = test::conv_of(32, 64, 64, 64, 64, 1);
   EXPECT_NO_THROW(choose(many, test::epilogue_of("store group_norm(acc, groups=4) as y : f32", many), Device{}));
-  const char* const twice = "store batch_norm(relu(batch_norm(acc))) as y : f32";
-  EXPECT_THROW(choose(many, test::epilogue_of(twice, many), Device{}), Unsupported);
+  const ConvPlan all =
+      choose(many, test::epilogue_of("store batch_norm(relu(batch_norm(acc))) as y : f32", many), Device{});
+  EXPECT_TRUE(all.config.spills());
+  EXPECT_GE(all.workspace_bytes, std::size_t{32} * 64 * 64 * 64 * 4);
   const ConvPlan streamed = choose(many, test::epilogue_of("store batch_norm(acc) as y : f32", many), Device{});
   EXPECT_EQ(streamed.config.mode(), NormMode::streamed);
 }

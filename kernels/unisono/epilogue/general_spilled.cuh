@@ -1,0 +1,188 @@
+// A general epilogue whose elements read reductions over the rows of an image (or of all) that has more tiles than are
+// in flight: Config::kSpills. Registers cannot hold all of them until the results are known; accumulators wait in the
+// workspace, as the matrix instruction left them in a thread's registers.
+//
+// An image's tiles are passed over once for each level of such reductions and once more for the results (a *pass* of a
+// warpgroup over its own tiles, in their order). The first pass is that in which they are multiplied. Each later one
+// loads a tile's accumulators, computes its rows' values and columns anew, from results that are complete by now, up to
+// the next level, and adds to that. So the values are those of a kernel that holds its tiles, bit by bit.
+//
+// Nobody waits for a tile that waits for it: a warpgroup waits for results of a level only when it has published its
+// share of that level of all its tiles of the image. In the order of (image, pass, row of tiles) each wait is for what
+// others publish at a place ahead of it, or in the same row, all tiles of which are in flight.
+#pragma once
+#include "unisono/epilogue/general_rows.cuh"
+#include "unisono/mma/split_k.cuh"
+
+namespace unisono {
+
+template <class Config, class = void>
+struct Spills {
+  static constexpr bool kValue = false;
+};
+template <class Config>
+struct Spills<Config, typename SaidInShared<Config::kSpills>::Type> {
+  static constexpr bool kValue = Config::kSpills;
+};
+
+// The passes of a visitor: each ends with a level whose results elements read again, the last with the elements.
+template <class Visitor>
+struct SpilledPasses {
+  template <int level>
+  static UNISONO_DEVICE constexpr bool returns() {
+    return Returns<Visitor>::template List<level>::kDomains > 0;
+  }
+  // The first level from `level` on that is returned; kLevels if there is none.
+  template <int level>
+  static UNISONO_DEVICE constexpr int next() {
+    if constexpr (level >= Visitor::kLevels)
+      return Visitor::kLevels;
+    else if constexpr (returns<level>())
+      return level;
+    else
+      return next<level + 1>();
+  }
+  // The last one ahead of `level`; -1 if there is none.
+  template <int level>
+  static UNISONO_DEVICE constexpr int before() {
+    if constexpr (level <= 0)
+      return -1;
+    else if constexpr (returns<level - 1>())
+      return level - 1;
+    else
+      return before<level - 1>();
+  }
+  template <int level>
+  static UNISONO_DEVICE constexpr bool over_images() {
+    if constexpr (level < Visitor::kLevels) {
+      using List = typename Returns<Visitor>::template List<level>;
+      for (int d = 0; d < List::kDomains; ++d)
+        if (!List::domain(d).per_image) return true;
+      return over_images<level + 1>();
+    } else {
+      return false;
+    }
+  }
+};
+
+// The reductions of this and later levels up to `stop`, to which the tile only adds. Those ahead of the level that
+// ended the pass before have been added to, and exchanged, in a pass ahead of this one.
+template <class Config, class Visitor>
+template <int level, int stop>
+UNISONO_DEVICE void General<Config, Visitor>::fold_rows_until(const At& at, Row (&rows)[kRows]) {
+  if constexpr (level < Visitor::kLevels && level <= stop) {
+    constexpr int kFolds = Visitor::row_folds(level), kAll = kFolds + Groups::folds(level);
+    constexpr bool kFirst = level > SpilledPasses<Visitor>::template before<stop>(), kLast = level == stop;
+    float folded[kRows][larger(1, kFolds)];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r)
+#pragma unroll
+      for (int i = 0; i < kFolds; ++i) folded[r][i] = nothing_of(Visitor::row_fold(level, i));
+    if constexpr (kAll > 0) pass<level>(at, rows, folded);
+    if constexpr (kFolds > 0) join_lanes<level>(folded);
+    if constexpr (kFolds > 0 && Config::kWide) {
+      if constexpr (kFirst) publish<level, 0>(at, folded), share<level, 0, kFolds>(at);
+      if constexpr (!kLast) collect<level, 0>(at, folded);
+    }
+    if constexpr (kLast) {
+      share_level<level>(at, rows);
+    } else {
+      take_level<level>(at);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) conclude<level>(folded[r], rows[r]);
+      fold_rows_until<level + 1, stop>(at, rows);
+    }
+  }
+}
+
+// What a warpgroup does with its tiles of an image, or of all images.
+template <class Config, class Visitor, bool kAny>
+struct SpilledTiles {
+  using Tail = Epilogue<Config, Visitor>;
+  using At = typename Tail::At;
+  using Row = typename Visitor::Row;
+  using Passes = SpilledPasses<Visitor>;
+  static constexpr int kBlocks = Tail::kAccBlocks, kQuads = Tail::kAccCount / 4,
+                       kConsumers = Config::kTileWarpgroups * Config::kConsumerGroups;
+  static constexpr bool kAllImages = Passes::template over_images<0>();
+  static_assert(Config::kMeets && !Config::kSplit, "all CTAs are in flight");
+
+  Tail& tail;
+  const int consumer;
+  int first = 0, count = 0;  // of its tiles: the number of the first, how many wait
+
+  // Its accumulators: (tiles of a warpgroup, CTAs, consumer warpgroups, quadruples, threads).
+  UNISONO_DEVICE float4* place(int tile) const {
+    const size_t of_all = (size_t(tile) * gridDim.x + blockIdx.x) * kConsumers + consumer;
+    return static_cast<float4*>(tail.fixed.split.partials) + of_all * (kBlocks * kQuads) * 128 + tail.thread;
+  }
+  UNISONO_DEVICE void keep() const {
+    float4* const to = place(count);
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+      for (int i = 0; i < kQuads; ++i) {
+        const float* from = tail.acc[b] + 4 * i;
+        to[(b * kQuads + i) * 128] = {from[0], from[1], from[2], from[3]};
+      }
+  }
+  UNISONO_DEVICE void load(int tile) const {
+    constexpr int kBatch = kQuads % 8 == 0 ? 8 : kQuads % 4 == 0 ? 4 : kQuads % 2 == 0 ? 2 : 1;  // loads in flight
+    const float4* const from = place(tile);
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+      for (int base = 0; base < kQuads; base += kBatch) {
+        float4 values[kBatch];
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) values[i] = load_l2(from + (b * kQuads + base + i) * 128);
+#pragma unroll
+        for (int i = 0; i < kBatch; ++i) {
+          float* to = tail.acc[b] + 4 * (base + i);
+          to[0] = values[i].x, to[1] = values[i].y, to[2] = values[i].z, to[3] = values[i].w;
+        }
+      }
+  }
+
+  template <int stop>
+  UNISONO_DEVICE void pass(const At& at) {
+    General<Config, Visitor> general{tail};
+    Row rows[General<Config, Visitor>::kRows];
+    general.open_rows(at, rows);
+    general.template fold_rows_until<0, stop>(at, rows);
+    if constexpr (stop == Visitor::kLevels) general.finish(at, rows);
+    tail.sync();  // the columns are about to be overwritten
+  }
+
+  // A tile that is multiplied, number i of its consumer group's.
+  UNISONO_DEVICE void add(const At& at, int i) {
+    if (count == 0) first = i;
+    pass<Passes::template next<0>()>(at);
+    keep();
+    ++count;
+  }
+  // All that it has of the image are. tile(i): where number i is.
+  template <int stop = Passes::template next<Passes::template next<0>() + 1>(), class TileOf>
+  UNISONO_DEVICE void finish(const TileOf& tile) {
+#pragma unroll 1
+    for (int i = 0; i < count; ++i) {
+      const At at = tile(first + i * Config::kConsumerGroups);
+      typename Tail::Columns columns;
+      columns.load(tail, at);
+      if constexpr (Tail::kLoaded > 0) columns.put(tail, at), tail.sync();
+      load(i);
+      pass<stop>(at);
+    }
+    if constexpr (stop < Visitor::kLevels)
+      finish<Passes::template next<stop + 1>()>(tile);
+    else
+      count = 0;
+  }
+};
+template <class Config, class Visitor>
+struct SpilledTiles<Config, Visitor, false> {
+  Epilogue<Config, Visitor>& tail;
+  const int consumer;
+};
+
+}  // namespace unisono
