@@ -194,3 +194,12 @@ def test_networks(tmp_path):
 
 def test_doctor():
     assert "self-test of the extension: passed" in u.doctor()
+
+
+def test_what_type_checkers_take_for_exported():
+    """mypy --strict knows no name of a module that the module has imported, unless __all__ has it."""
+    import types
+
+    for module in (u, u.ops):
+        public = {n for n, x in vars(module).items() if not n.startswith("_") and not isinstance(x, types.ModuleType)}
+        assert public <= set(module.__all__) and all(hasattr(module, n) for n in module.__all__), public - set(module.__all__)

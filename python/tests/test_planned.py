@@ -59,6 +59,31 @@ def test_a_gain_that_is_asked_for():
         assert not row["taken"] or row["predicted_us_of_pytorch"] >= 1.149 * row["predicted_us"], str(some)
 
 
+def stem(*behind):
+    return lambda: (nn.Sequential(nn.Conv2d(1, 32, 3, padding=1), *behind), [torch.randn(12, 1, 512, 512)])
+
+
+class Floor(nn.Module):
+    def forward(self, x):
+        return x.floor()
+
+
+def test_a_region_that_ends_at_statistics():
+    """An image that one launch would store and read again: the kernel has its mean and variance, and PyTorch normalises in one pass."""
+    report, _ = planned.planned(stem(nn.InstanceNorm2d(32), nn.LeakyReLU(), nn.Conv2d(32, 32, 3)))
+    row = report.rows[0]
+    assert row["stores"] == 3 and "variance(" in row["epilogue"] and "rsqrt" not in row["epilogue"], str(report)
+    assert 1.1 * row["predicted_us"] <= row["predicted_us_of_pytorch"] and "a predicted gain of -" in row["ends"], str(report)
+    assert "var_mean" not in str(report.counts["standalone behind a contraction"]), str(report)
+
+
+def test_a_pass_that_pytorch_makes_all_the_same_is_no_gain():
+    """Of a bias: where Inductor's pass behind the convolution adds it, nothing is saved; ahead of another convolution a pass is."""
+    merged, saved = (planned.planned(stem(behind))[0].rows[0] for behind in (Floor(), nn.Conv2d(32, 32, 3)))
+    assert merged["taken"] and merged["predicted_us_of_pytorch"] == merged["predicted_us"], merged
+    assert saved["taken"] and saved["predicted_us_of_pytorch"] > 1.3 * saved["predicted_us"], saved
+
+
 def pair(gate_of):
     class Gate(torch.nn.Module):
         def __init__(self):

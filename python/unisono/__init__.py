@@ -22,6 +22,16 @@ from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403
 
+# What type checkers take for exported, and users may import
+__all__ = [
+    "__version__", "Cancelled", "CompileError", "Conv2d", "ConvTranspose2d", "Device", "DeviceError", "DType",
+    "Error", "Executable", "Gemm", "Graph", "GraphBuilder", "InternalError", "KernelExplanation", "Launch", "Layout",
+    "Network", "NetworkExecutable", "OperandInfo", "StoreInfo", "Tensor", "Unsupported", "UserError", "Value",
+    "compile", "compile_network", "explain", "load_onnx", "pack_network", "parse", "Epilogue", "epilogue",
+    "cache_clear", "cache_info", "conv2d", "conv2d_into", "gemm", "doctor", "ops", "export", "freeze",
+]
+__all__ += ops.__all__
+
 __version__: str = getattr(_native, "__version__")
 
 

@@ -3,7 +3,7 @@
 Each is an operation of docs/text-form.md. Values have axes, which join by themselves: there is no broadcast.
 """
 
-from ._native import (  # noqa: F401
+from ._native import (
     Value,
     abs,
     cast,
@@ -49,3 +49,11 @@ from ._native import (  # noqa: F401
     tanh,
     variance,
 )
+
+__all__ = [
+    "Value", "abs", "cast", "clamp", "cos", "elu", "erf", "exp", "fma", "batch_norm", "gelu", "gelu_tanh",
+    "group_norm", "hardsigmoid", "hardswish", "instance_norm", "layer_norm", "leaky_relu", "log", "log1p",
+    "logsigmoid", "max", "mean", "min", "mish", "one_hot", "pow", "reciprocal", "relu", "relu6", "rms_norm", "rsqrt",
+    "select", "sigmoid", "silu", "sin", "softmax", "softplus", "sqrt", "square", "sum", "sum_squares", "tanh",
+    "variance",
+]

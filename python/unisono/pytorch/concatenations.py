@@ -18,7 +18,7 @@ from .. import direct, functional
 from .._native import parse
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
-from .library import FUSED, define, layout_of, options_of, out_dtype_of, split
+from .library import FUSED, define, layout_of, options_of, out_dtype_of, split, store_names
 from .regions import aten, is_tensor
 from .writer import fix_order
 
@@ -35,7 +35,7 @@ def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: str,
     """The store `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in their
     order."""
     rest = iter(others)
-    return {s.name: whole.narrow(1, first, width) if s.name == placed else next(rest) for s in parse(epilogue).stores}
+    return {name: whole.narrow(1, first, width) if name == placed else next(rest) for name in store_names(epilogue)}
 
 
 def _conv2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype, whole, first,
