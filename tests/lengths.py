@@ -50,7 +50,6 @@ KERNELS = {
     },
     "kernels/unisono/epilogue/general_rows.cuh": {
         "General<Config, Visitor>::pass": UNROLLED,
-        "General<Config, Visitor>::return_level": UNROLLED,
     },
     "kernels/unisono/epilogue/general_elements.cuh": {"General<Config, Visitor>::elements_of": UNROLLED},
     "kernels/unisono/epilogue/fold_results.cuh": {

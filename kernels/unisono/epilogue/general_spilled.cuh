@@ -96,8 +96,9 @@ UNISONO_DEVICE void General<Config, Visitor>::fold_rows_until(const At& at, Row 
 }
 
 // What a warpgroup does with its tiles of an image, or of all images.
-template <class Config, class Visitor, bool kAny>
+template <class Config, class Visitor, bool = Spills<Config>::kValue>
 struct SpilledTiles {
+  static constexpr bool kAny = true;
   using Tail = Epilogue<Config, Visitor>;
   using At = typename Tail::At;
   using Row = typename Visitor::Row;
@@ -154,14 +155,18 @@ struct SpilledTiles {
     tail.sync();  // the columns are about to be overwritten
   }
 
-  // A tile that is multiplied, number i of its consumer group's.
-  UNISONO_DEVICE void add(const At& at, int i) {
+  // A tile that is multiplied, number i of its CTA's. tile(i): where number i is.
+  template <class TileOf>
+  UNISONO_DEVICE void add(const At& at, int i, const TileOf& tile) {
     if (count == 0) first = i;
     pass<Passes::template next<0>()>(at);
     keep();
     ++count;
+    constexpr int kCtas = Config::kClusterM * Config::kClusterN;
+    const int next = i + Config::kConsumerGroups, item = int(blockIdx.x) / kCtas + next * (int(gridDim.x) / kCtas);
+    if (item >= tail.geometry.tiles || (!kAllImages && tile(next).image != at.image)) finish(tile);
   }
-  // All that it has of the image are. tile(i): where number i is.
+  // All that it has of the image are.
   template <int stop = Passes::template next<Passes::template next<0>() + 1>(), class TileOf>
   UNISONO_DEVICE void finish(const TileOf& tile) {
 #pragma unroll 1
@@ -181,6 +186,7 @@ struct SpilledTiles {
 };
 template <class Config, class Visitor>
 struct SpilledTiles<Config, Visitor, false> {
+  static constexpr bool kAny = false;
   Epilogue<Config, Visitor>& tail;
   const int consumer;
 };

@@ -43,11 +43,13 @@ template <class Config, class Visitor>
 template <class HeldTile>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_tile(Tail& tail, Trace& trace, Again& again,
                                                             PendingTiles<kConsumerGroups, kByChannels>& pending,
-                                                            const HeldTile& held_tile, int i, int group, At& before,
-                                                            const At& at) {
+                                                            Spilled& spilled, const HeldTile& held_tile, int i,
+                                                            int group, At& before, const At& at) {
   if constexpr (Config::kNorm == Norm::kNone) {
     tail.store_result(at);
     if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
+  } else if constexpr (Spilled::kAny) {
+    spilled.add(at, i, held_tile);
   } else if constexpr (kGeneral) {
     General<Config, Visitor>{tail}.run(at);
   } else {
@@ -123,14 +125,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
     if constexpr (kSplit)
       if (!join_parts(p, tail, acc, first + i * step, member, epoch)) continue;
     if constexpr (Tail::kLoaded > 0) columns.put(tail, at), tail.sync();  // on their way during the main loop
-    if constexpr (kSpills) {
-      spilled.add(at, i);
-      const int next = i + kConsumerGroups;
-      const bool more = first + next * step < items(g);
-      if (!more || (!Spilled::kAllImages && held_tile(next).image != at.image)) spilled.finish(held_tile);
-      continue;
-    }
-    finish_tile(tail, trace, again, pending, held_tile, i, group, before, at);
+    finish_tile(tail, trace, again, pending, spilled, held_tile, i, group, before, at);
   }
   if constexpr (kStreamed) {
     const int mine = divide_up(divide_up(items(g) - first, step) - group, kConsumerGroups);

@@ -1,7 +1,6 @@
 // The kernel of sm90/conv_fprop.cuh: what a CTA holds where, and the members that the headers beside this one define.
 // What a configuration is: sm90/conv_config.cuh.
 #pragma once
-#include "unisono/epilogue/general.cuh"
 #include "unisono/epilogue/general_spilled.cuh"
 #include "unisono/epilogue/pending_tiles.cuh"
 #include "unisono/epilogue/sm90_second_pass.cuh"
@@ -23,6 +22,7 @@ struct ConvFprop {
   using Element = typename Config::Element;
   using Tail = Epilogue<Config, Visitor>;
   using Again = SecondPass<Config, Visitor>;
+  using Spilled = SpilledTiles<Config, Visitor>;
   using Rows = typename Tail::Rows;
   using At = typename Tail::At;
   using Accumulators = typename Tail::Accumulators;
@@ -79,8 +79,6 @@ struct ConvFprop {
                                             : kAlone          ? (kFromPlanes ? 224 : 232)
                                             : kStreamed       ? 216
                                                               : 224;
-  static constexpr bool kSpills = Spills<Config>::kValue;
-  using Spilled = SpilledTiles<Config, Visitor, kSpills>;
   static constexpr bool kSplit = Config::kSplit, kExchange = Tail::kExchange;
   static constexpr bool kWorkspace = kSplit || kExchange || Tail::kMeets || kFromPlanes;
   static constexpr bool kCounted = kWorkspace || (kChecked && kGeneral);  // CTAs that come and leave are counted
@@ -286,11 +284,10 @@ struct ConvFprop {
                                         u32 epoch);
   template <class HeldTile>
   static UNISONO_DEVICE void finish_tile(Tail& tail, Trace& trace, Again& again,
-                                         PendingTiles<kConsumerGroups, kByChannels>& pending, const HeldTile& held_tile,
-                                         int i, int group, At& before, const At& at);
+                                         PendingTiles<kConsumerGroups, kByChannels>& pending, Spilled& spilled,
+                                         const HeldTile& held_tile, int i, int group, At& before, const At& at);
 
-  // The three spare warps of the producer's warpgroup: the CTA's share of merging segments; streamed, columns for the
-  // second pass.
+  // The producer's three spare warps: the CTA's share of merging segments; streamed, columns for the second pass.
   static UNISONO_DEVICE void assist(const Params& params, u8* memory, const Barriers& barriers, int rank, int warp,
                                     u32 epoch);
 

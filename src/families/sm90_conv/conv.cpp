@@ -60,10 +60,8 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
   add_other(epilogue.rows);
   if (std::ranges::none_of(all, legal)) add_forms(epilogue);
   add_other(epilogue.streamed);
-  if (epilogue.general && epilogue.general->returns() && std::ranges::none_of(all, legal)) {
-    spills = true;
-    add_forms(epilogue);
-  }
+  spills = epilogue.general && epilogue.general->returns() && std::ranges::none_of(all, legal);
+  if (spills) add_forms(epilogue);
   // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
   const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
   if (!fields.load && std::ranges::any_of(all, grouped))

@@ -151,6 +151,16 @@ double met_element_clk(const ConvConfig& c, const sm90::ConvProblem& problem) {
          (c.schedule.consumer_groups() == 1 ? k.met_special_together : k.met_special) * problem.row_specials;
 }
 
+/// Accumulators that wait in memory: as many passes more over a tile, with the epilogue's visits in each, and waits of
+/// an image's last tiles. Not measured.
+void add_spilled(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& problem) {
+  const ConvConfig& c = p.config;
+  const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
+  const int passes = problem.visitor.returned_levels;
+  t.epilogue += (2.0 * k.keep + passes * (2.0 * k.reload + visit(problem.after))) * c.operands.products * elements;
+  t.wait += passes * k.exchange_clk / std::max(1.0, rows_of_image(p) / c.schedule.consumer_groups());
+}
+
 TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
@@ -186,11 +196,6 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     }
   }
   t.epilogue += element * elements;
-  if (c.spills()) {  // as many passes more over a tile, and the epilogue's visits in each; then the image's last tile
-    const int passes = problem.visitor.returned_levels;
-    t.epilogue += (2.0 * k.keep + passes * (2.0 * k.reload + visit(problem.after))) * c.operands.products * elements;
-    t.wait += passes * k.exchange_clk / std::max(1.0, rows_of_image(p) / c.schedule.consumer_groups());
-  }
   if ((exchanges(c.mode()) || c.meets()) && c.schedule.order == sm90::Order::pingpong2)
     t.epilogue *= k.pingpong2_statistics;
   if (c.schedule.split) t.epilogue += k.split_clk + k.partner_clk * (p.splits - 1) * c.tile.n / 128;
@@ -256,7 +261,8 @@ double order_bytes(const ConvPlan& p, const sm90::ConvProblem& problem, const pl
 double predict_us(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const ConvConfig& c = p.config;
   const double clusters = clusters_of(p), items = static_cast<double>(p.tiles) * p.splits;
-  const TileClocks t = tile_clocks(p, problem);
+  TileClocks t = tile_clocks(p, problem);
+  if (c.spills()) add_spilled(t, p, problem);
   const ConversionTimes converted = conversion_times(p, problem, device);
   const double clk = cta_clk(p, t, std::ceil(items / clusters)) + filters_clk(c) + converted.beside_clk;
   const double executed = static_cast<double>(size_of(c.element)) * p.tiles * c.schedule.cluster.ctas() * c.tile.m *

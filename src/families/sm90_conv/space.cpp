@@ -45,8 +45,7 @@ std::vector<int> widths(const sm90::ConvProblem& p) {
     std::erase_if(found, [&](int n) { return group % n != 0; });
   }
   if (p.group_tiles) sm90::add_group_tiles(p.conv, found);
-  if ((p.per_pixel && (channels <= widest || p.conv.groups > 1)) ||
-      (p.row_waits && channels <= widest && p.conv.groups == 1))
+  if (p.conv.groups == 1 ? p.row_waits && channels <= widest : p.per_pixel)
     std::erase_if(found, [&](int n) { return n < channels; });
   return {found.begin(), found.end()};
 }
