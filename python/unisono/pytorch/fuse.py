@@ -13,15 +13,13 @@ from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS, anchor_of, check
 from .decompositions import merge_duplicates
 from .expressions import NORMALISATIONS, expression, is_widening
 from .judge import Limits, build, judged
-from .predict import Prediction, has_bias
+from .predict import Prediction, has_bias, has_last_pass
 from .products import fold_batches
 from .regions import Refused, Region, aten, hinted, is_copy, is_size, is_tensor, is_tuple, shape_of, source_of
 from .rewrite import is_placed, replace
 
 
 
-# By how much more a kernel that only adds statistics to a contraction must be predicted to be faster: none has been timed
-STATISTICS_GAIN = 0.1
 PARTED = "a normalisation whose result is no part of the region"
 
 
@@ -80,43 +78,35 @@ def work_of(region: Region) -> list[Node]:
 
 
 def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str) -> tuple[str, Optional[Prediction]]:
-    is_pass = has_bias(region) and region.anchor.meta["val"].device.type == "cuda"
-    too_slow, at_statistics = "", False
+    on_gpu = region.anchor.meta["val"].device.type == "cuda"
+    too_slow = ""
     while True:
         while region.absorbed and is_widening(region.absorbed[-1]):
             region.drop_last("it would double what is stored")
+        is_pass = on_gpu and has_bias(region) and (bool(region.absorbed) or has_last_pass(region))
         if (count := len(work_of(region))) + is_pass < limits.minimum_operators:
             raise Refused(too_slow or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
         reason, prediction = _cannot_end(region, places, limits.most_stores), None
         if reason is None:
             reason, prediction = judged(region, limits)
-        needed = limits.minimum_gain + (STATISTICS_GAIN if at_statistics else 0.0)
-        if reason is None and prediction is not None and prediction.gain < needed:
-            limit = f"what statistics alone must gain, {needed}" if at_statistics else f"minimum_gain={needed}"
-            reason = f"a predicted gain of {prediction.gain:.3f}, below {limit}: {prediction.ours:.1f} µs, " \
+        if reason is None and prediction is not None and prediction.gain < limits.minimum_gain:
+            reason = f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, " \
                      f"PyTorch's kernels {prediction.theirs:.1f} µs"
             too_slow = too_slow or reason
-            if at_statistics := _drop_to_statistics(region, reason):
-                why = reason
-                continue  # PyTorch normalises by what the kernel reduces
+            _drop_to_reduction(region, reason)
         if reason is None:
             return why, prediction
         if not region.absorbed:
             raise Refused(too_slow or reason)
-        at_statistics = False
         why = why if too_slow and reason == PARTED else reason  # what was dropped before has a reason of its own
         region.drop_last(why)
 
 
-def _drop_to_statistics(region: Region, why: str) -> bool:
-    """Cuts the region back to its last reduction; whether there is one, and was something behind it."""
-    def reduces(node: Node) -> bool:
-        return node.target in NORMALISATIONS or node.target is operator.getitem and node.args[0].target in NORMALISATIONS
-
-    before = len(region.absorbed)
-    while any(map(reduces, region.absorbed)) and not reduces(region.absorbed[-1]):
+def _drop_to_reduction(region: Region, why: str) -> None:
+    """Cuts the region back to its last reduction, which is what costs. A region does not end there, at statistics that PyTorch
+    normalises by: nnU-Net's first convolution so takes 4.7 ms more (docs/notes/pytorch.md)."""
+    while len(region.absorbed) > 1 and region.absorbed[-1].target not in NORMALISATIONS:
         region.drop_last(why)
-    return len(region.absorbed) < before
 
 
 def _row(node: Node) -> dict:

@@ -161,6 +161,12 @@ void add_spilled(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& prob
   t.wait += passes * k.exchange_clk / std::max(1.0, rows_of_image(p) / c.schedule.consumer_groups());
 }
 
+/// The share of tiles, 0 to 1, that a streamed plan stores and reads back until their image is complete.
+double spilled_share(const ConvPlan& p) {
+  if (p.config.mode() != sm90::NormMode::streamed) return 0;
+  return std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p));
+}
+
 TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
@@ -168,7 +174,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   t.main = c.gathered() && c.gathered()->direct ? static_cast<double>(problem.depth()) * elements * k.direct
                                                 : steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile.n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0) +
-                   planes_clk(c, problem) + resampled_clk(c) + k.head * 8 * c.features.head.eights;
+                   planes_clk(c, problem, spilled_share(p)) + resampled_clk(c) + k.head * 8 * c.features.head.eights;
   if (const int fetched = c.features.fetch.value_or(0); fetched > 0) {
     element -= (k.tensor - k.fetched) * fetched;
     t.epilogue += k.refill_clk * (stores_per_tile(c) - c.features.store_buffers);
@@ -191,7 +197,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     } else {
       t.epilogue += k.publish_clk;
       const double planes = c.streamed()->planes();  // all that moves a waiting tile moves so many
-      element += (k.keep + k.reload * std::max(0.0, 1 - groups / rows)) * planes + k.second;
+      element += (k.keep + k.reload * spilled_share(p)) * planes + k.second;
       t.drain = k.exchange_clk + k.drain * planes * elements * std::max(0.0, std::ceil(rows / groups) - 1);
     }
   }
@@ -239,10 +245,7 @@ double pair(const ConvConfig& c) {
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p, const sm90::ConvProblem& problem) {
   if (p.config.spills()) return 4.0 * p.config.operands.products * (1 + problem.visitor.returned_levels);
-  return p.config.mode() == sm90::NormMode::streamed
-             ? 4.0 * p.config.streamed()->planes() *
-                   std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p))
-             : 0.0;
+  return p.config.streamed() ? 4.0 * p.config.streamed()->planes() * spilled_share(p) : 0.0;
 }
 
 /// Bytes that the order adds, by channels, as an image beyond L2 is read for each tile across, and that hints save.

