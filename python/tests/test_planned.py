@@ -24,9 +24,9 @@ NETWORKS = {
     "llama_mlp": (4, 0, 0, {}),
     "resnet50_gn": (54, 0, 0, SLOWER),
     "vae_decoder": (40, 0, 0, SLOWER),
-    "nnunet_2d": (33, 1, 6, SLOWER),  # of the first one the kernel has the statistics
+    "nnunet_2d": (33, 1, 6, SLOWER),  # the first convolution, of one channel, is alone
     "convnext_tiny": (59, 0, 0, {**SLOWER, "mean": "part of the rows"}),
-    "ddpm_256": (154, 0, 4, {**SLOWER, "var_mean": "a predicted gain|part of the rows"}),
+    "ddpm_256": (154, 0, 4, {**SLOWER, "var_mean": "a predicted gain|part of the rows", "_unsafe_index": "resamples something else"}),
     "sd15_unet_2": (282, 0, 0, SLOWER),
 }
 LONG = ("ddpm_256", "sd15_unet_2", "convnext_tiny")
@@ -68,13 +68,13 @@ class Floor(nn.Module):
         return x.floor()
 
 
-def test_a_region_that_ends_at_statistics():
-    """An image that one launch would store and read again: the kernel has its mean and variance, and PyTorch normalises in one pass."""
+def test_no_region_ends_at_statistics():
+    """An image that one launch would store and read again is left to PyTorch whole: statistics alone by our kernel are slow."""
     report, _ = planned.planned(stem(nn.InstanceNorm2d(32), nn.LeakyReLU(), nn.Conv2d(32, 32, 3)))
     row = report.rows[0]
-    assert row["stores"] == 3 and "variance(" in row["epilogue"] and "rsqrt" not in row["epilogue"], str(report)
-    assert 1.1 * row["predicted_us"] <= row["predicted_us_of_pytorch"] and "a predicted gain of -" in row["ends"], str(report)
-    assert "var_mean" not in str(report.counts["standalone behind a contraction"]), str(report)
+    assert row["stores"] == 1 and "variance(" not in row["epilogue"], str(report)
+    (entry,) = [e for e in report.counts["standalone behind a contraction"] if "var_mean" in e]
+    assert "a predicted gain of -" in entry, str(report)
 
 
 def test_a_pass_that_pytorch_makes_all_the_same_is_no_gain():
