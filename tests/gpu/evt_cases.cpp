@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 
 #include "gpu/evt.hpp"
@@ -152,11 +153,20 @@ class RandomGraph {
   int matrices_ = 0;
 };
 
+// For every scalar that a launch carries
+std::map<std::string, double> numbers_of(const Graph& graph, Random random) {
+  std::map<std::string, double> numbers;
+  for (const Node& x : graph.nodes)
+    if (x.op == Op::operand && x.axes == axes::scalar) numbers.emplace(x.attr.name, random.uniform(-1, 1));
+  return numbers;
+}
+
 Case evt_case(const std::string& text, const std::string& plan, DType type, std::uint64_t seed) {
   Case c{.name = "evt", .conv = {}, .text = filled(text, type == DType::f32 ? DType::bf16 : type), .options = {}};
   c.options.device = Device::cuda;
   c.options.plan = plan;
   c.seed = seed;
+  c.scalars = numbers_of(graph_of(c), Random(seed));
   return c;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <string>
 
 #include "families/cutlass_evt/sm90_tree.hpp"
@@ -97,17 +98,36 @@ std::string main_loop(const Config& c) {
       alignment_of(c.b), stages, schedule_of(c));
 }
 
-// The collective of sm_100 stores what the tree gives as it is, so D's element is the last one's
+// The element of the fragments that the tree gives. Sinks pass their input on; loads of [m,n] give what lies in memory
+DType given_by(const Visitors& v) {
+  const Visitor* last = &v.list.back();
+  while (last->kind == VisitorKind::aux_store || last->kind >= VisitorKind::scalar_reduction)
+    last = &v.list[last->inputs[0]];
+  const bool as_it_is =
+      last->kind == VisitorKind::compute || last->kind == VisitorKind::source || last->kind == VisitorKind::aux_load;
+  return as_it_is ? last->element : DType::f32;
+}
+
+// To what the tree's values are converted at its end. The collective of sm_90 keeps fragments of f32, which it rounds
+// to D itself, and takes no others; that of sm_100 stores what the tree gives as it is. Nothing: they are f32 already
+std::optional<std::string> last_element(const Config& c, const Visitors& v) {
+  if (is_sm100(c)) return "ElementD";
+  if (given_by(v) != DType::f32) return element_name(DType::f32);
+  return {};
+}
+
 std::string visitors_type(const Config& c, const Visitors& v, const Tree& tree) {
-  if (!is_sm100(c)) return tree_type(sm90_dialect(), v, tree, "");
-  return fmt::format("fusion::Sm90EVT<\n    fusion::Sm90Compute<thread::Identity, ElementD, float, kRound>,\n    {}>",
-                     tree_type(sm90_dialect(), v, tree, "    "));
+  const auto element = last_element(c, v);
+  if (!element) return tree_type(sm90_dialect(), v, tree, "");
+  return fmt::format("fusion::Sm90EVT<\n    fusion::Sm90Compute<thread::Identity, {}, float, kRound>,\n    {}>",
+                     *element, tree_type(sm90_dialect(), v, tree, "    "));
 }
 
 std::string visitors_arguments(const Config& c, const Visitors& v, const Tree& tree) {
-  if (!is_sm100(c)) return tree_arguments(sm90_dialect(), v, tree, "    ");
-  return fmt::format("{{\n        {},\n        {{}},  // thread::Identity to ElementD\n    }}",
-                     tree_arguments(sm90_dialect(), v, tree, "        "));
+  const auto element = last_element(c, v);
+  if (!element) return tree_arguments(sm90_dialect(), v, tree, "    ");
+  return fmt::format("{{\n        {},\n        {{}},  // thread::Identity to {}\n    }}",
+                     tree_arguments(sm90_dialect(), v, tree, "        "), *element);
 }
 
 std::string types(const Config& c, const Visitors& v, const Tree& tree) {
