@@ -63,7 +63,7 @@ TEST(ChannelsFirst, AheadOfTheTilesIsWhatTheyWouldWaitFor) {
   EXPECT_GT(balanced.conversion.ahead, 2 * first.conversion.ahead);
   EXPECT_LT(balanced.conversion.ahead, balanced.conversion.units);
   EXPECT_EQ(plan_of(conv).conversion.ahead, all.conversion.ahead);  // unless the plan says otherwise
-  EXPECT_LT(all.workspace_bytes, first.workspace_bytes);  // by the flags of units beside
+  EXPECT_LT(all.workspace_bytes, first.workspace_bytes);            // by the flags of units beside
   EXPECT_THAT(describe(first), HasSubstr("converted first ahead"));
   EXPECT_EQ(override_of(first.config).fields.at("ahead"), "first");
   EXPECT_FALSE(override_of(balanced.config).fields.contains("ahead"));
