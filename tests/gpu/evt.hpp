@@ -16,8 +16,8 @@ namespace unisono::gpu {
 std::vector<Case> evt_cases(std::uint64_t seed);
 inline constexpr std::size_t evt_graphs = 120, evt_compiled_graphs = 40;
 
-/// Prints how many graphs there are of each architecture, and binds a launch of each problem to arguments that are not in
-/// memory. Exit code 1 if graphs are too few, or a launch cannot be bound or does not carry the problem's numbers.
+/// Prints how many graphs there are of each architecture, and binds a launch of each problem to arguments that are not
+/// in memory. Exit code 1 if graphs are too few, or a launch cannot be bound or does not carry the problem's numbers.
 int list_evt();
 
 /// Compiles all, runs all; exit code 1 if any is wrong, or if fewer graphs than evt_graphs an architecture are served,

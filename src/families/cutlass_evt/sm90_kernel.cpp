@@ -98,33 +98,40 @@ std::string main_loop(const Config& c) {
       alignment_of(c.b), stages, schedule_of(c));
 }
 
-// The element of the fragments that the tree gives. Sinks pass their input on; loads of [m,n] give what lies in memory
-DType given_by(const Visitors& v) {
-  const Visitor* last = &v.list.back();
-  while (last->kind == VisitorKind::aux_store || last->kind >= VisitorKind::scalar_reduction)
-    last = &v.list[last->inputs[0]];
-  const bool as_it_is =
-      last->kind == VisitorKind::compute || last->kind == VisitorKind::source || last->kind == VisitorKind::aux_load;
-  return as_it_is ? last->element : DType::f32;
+// The element of the fragments that a tree gives: loads of [m,n] give what lies in memory, sinks pass their input on. A
+// topological visitor has converted to f32 what its last item reads
+DType given_by(const Visitors& v, const Tree& tree) {
+  const Visitor& last = v.list[tree.visitor];
+  switch (last.kind) {
+    case VisitorKind::compute:
+    case VisitorKind::source:
+    case VisitorKind::aux_load: return last.element;
+    case VisitorKind::aux_store:
+    case VisitorKind::scalar_reduction:
+    case VisitorKind::row_reduction:
+    case VisitorKind::column_reduction: return tree.is_topological() ? DType::f32 : given_by(v, tree.children[0]);
+    default: return DType::f32;
+  }
 }
 
-// To what the tree's values are converted at its end. The collective of sm_90 keeps fragments of f32, which it rounds
-// to D itself, and takes no others; that of sm_100 stores what the tree gives as it is. Nothing: they are f32 already
-std::optional<std::string> last_element(const Config& c, const Visitors& v) {
+// To what the tree's values are converted at its end. The collective of sm_90 takes fragments of D's element, or of
+// f32, which it rounds to D itself; that of sm_100 stores what the tree gives as it is. Nothing: they are that already
+std::optional<std::string> last_element(const Config& c, const Visitors& v, const Tree& tree) {
   if (is_sm100(c)) return "ElementD";
-  if (given_by(v) != DType::f32) return element_name(DType::f32);
-  return {};
+  const DType given = given_by(v, tree);
+  if (given == DType::f32 || given == v.element_d) return {};
+  return element_name(DType::f32);
 }
 
 std::string visitors_type(const Config& c, const Visitors& v, const Tree& tree) {
-  const auto element = last_element(c, v);
+  const auto element = last_element(c, v, tree);
   if (!element) return tree_type(sm90_dialect(), v, tree, "");
   return fmt::format("fusion::Sm90EVT<\n    fusion::Sm90Compute<thread::Identity, {}, float, kRound>,\n    {}>",
                      *element, tree_type(sm90_dialect(), v, tree, "    "));
 }
 
 std::string visitors_arguments(const Config& c, const Visitors& v, const Tree& tree) {
-  const auto element = last_element(c, v);
+  const auto element = last_element(c, v, tree);
   if (!element) return tree_arguments(sm90_dialect(), v, tree, "    ");
   return fmt::format("{{\n        {},\n        {{}},  // thread::Identity to {}\n    }}",
                      tree_arguments(sm90_dialect(), v, tree, "        "), *element);

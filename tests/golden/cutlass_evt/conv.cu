@@ -1,7 +1,7 @@
 // A convolution and its epilogue by CUTLASS's visitors:
 //   operand r[m,n] : bf16
 //   h = fma(acc, scale[n], shift[m])
-//   y = fma(mish(h), alpha[], r[m,n])
+//   y = cast(fma(mish(h), alpha[], r[m,n]), f16)
 //   s = sum(y, over=m)
 //   store y : bf16
 //   store h : f32
@@ -47,20 +47,24 @@ struct Mish4<cutlass::Array<float, N>> {
 };
 
 using Visitors = fusion::Sm90EVT<
-    fusion::Sm90RowReduction<cutlass::plus, cutlass::plus, cutlass::plus, 0, TileShape, float, float, kRound, Stride<_0, _1, std::int64_t>>,
+    fusion::Sm90Compute<thread::Identity, float, float, kRound>,
     fusion::Sm90EVT<
-        fusion::Sm90Compute<cutlass::homogeneous_multiply_add, float, float, kRound>,
+        fusion::Sm90RowReduction<cutlass::plus, cutlass::plus, cutlass::plus, 0, TileShape, float, float, kRound, Stride<_0, _1, std::int64_t>>,
         fusion::Sm90EVT<
-            fusion::Sm90Compute<Mish4, float, float, kRound>,
+            fusion::Sm90Compute<thread::Identity, cutlass::half_t, float, kRound>,
             fusion::Sm90EVT<
-                fusion::Sm90AuxStore<0, void, float, kRound, Stride<std::int64_t, _1, std::int64_t>, void, void>,
+                fusion::Sm90Compute<cutlass::homogeneous_multiply_add, float, float, kRound>,
                 fusion::Sm90EVT<
-                    fusion::Sm90Compute<cutlass::homogeneous_multiply_add, float, float, kRound>,
-                    fusion::Sm90AccFetch,
-                    fusion::Sm90RowBroadcast<0, TileShape, float, float, Stride<_0, _1, std::int64_t>>,
-                    fusion::Sm90ColBroadcast<0, TileShape, float, float, Stride<_1, _0, std::int64_t>>>>>,
-        fusion::Sm90ScalarBroadcast<float, Stride<_0, _0, std::int64_t>>,
-        fusion::Sm90SrcFetch<ElementC>>>;
+                    fusion::Sm90Compute<Mish4, float, float, kRound>,
+                    fusion::Sm90EVT<
+                        fusion::Sm90AuxStore<0, void, float, kRound, Stride<std::int64_t, _1, std::int64_t>, void, void>,
+                        fusion::Sm90EVT<
+                            fusion::Sm90Compute<cutlass::homogeneous_multiply_add, float, float, kRound>,
+                            fusion::Sm90AccFetch,
+                            fusion::Sm90RowBroadcast<0, TileShape, float, float, Stride<_0, _1, std::int64_t>>,
+                            fusion::Sm90ColBroadcast<0, TileShape, float, float, Stride<_1, _0, std::int64_t>>>>>,
+                fusion::Sm90ScalarBroadcast<float, Stride<_0, _0, std::int64_t>>,
+                fusion::Sm90SrcFetch<ElementC>>>>>;
 
 using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<
     cutlass::arch::Sm90, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,
@@ -105,20 +109,26 @@ int run(const Parameter& p, cudaStream_t stream) {
             {
                 {
                     {
-                        {},  // AccFetch
-                        {address<const float>(p, 0), float(0), {_0{}, _1{}, std::int64_t(0)}},  // RowBroadcast scale
-                        {address<const float>(p, 1), float(0), {_1{}, _0{}, m}},  // ColBroadcast shift
-                        {},  // cutlass::homogeneous_multiply_add = h
+                        {
+                            {
+                                {},  // AccFetch
+                                {address<const float>(p, 0), float(0), {_0{}, _1{}, std::int64_t(0)}},  // RowBroadcast scale
+                                {address<const float>(p, 1), float(0), {_1{}, _0{}, m}},  // ColBroadcast shift
+                                {},  // cutlass::homogeneous_multiply_add = h
+                            },
+                            {address<float>(p, 4), {n, _1{}, m * n}},  // AuxStore h
+                        },
+                        {},  // Mish4
                     },
-                    {address<float>(p, 4), {n, _1{}, m * n}},  // AuxStore h
+                    {{number(p, 2)}, {nullptr}, {{_0{}, _0{}, std::int64_t(false)}}},  // ScalarBroadcast alpha
+                    {},  // SrcFetch r
+                    {},  // cutlass::homogeneous_multiply_add
                 },
-                {},  // Mish4
+                {},  // thread::Identity = y
             },
-            {{number(p, 2)}, {nullptr}, {{_0{}, _0{}, std::int64_t(false)}}},  // ScalarBroadcast alpha
-            {},  // SrcFetch r
-            {},  // cutlass::homogeneous_multiply_add = y
+            {address<float>(p, 5), 0.f, {_0{}, _1{}, std::int64_t(0)}},  // RowReduction s
         },
-        {address<float>(p, 5), 0.f, {_0{}, _1{}, std::int64_t(0)}},  // RowReduction s
+        {},  // thread::Identity to float
     };
     const typename MainLoop::Arguments operands{static_cast<const ElementA*>(p.to.a),
                                                static_cast<const ElementB*>(p.to.b)};

@@ -1,7 +1,7 @@
 // A convolution and its epilogue by CUTLASS's visitors:
 //   operand r[m,n] : bf16
 //   h = fma(acc, scale[n], shift[m])
-//   y = fma(mish(h), alpha[], r[m,n])
+//   y = cast(fma(mish(h), alpha[], r[m,n]), f16)
 //   s = sum(y, over=m)
 //   store y : bf16
 //   store h : f32
@@ -50,18 +50,20 @@ using Visitors = threadblock::Sm80EVT<
     threadblock::Sm80EVT<
         unisono::evt::RowReduction<cutlass::plus, cutlass::atomic_add, ThreadMap, float, float, kRound, Stride<_0, _1, std::int64_t>>,
         threadblock::Sm80EVT<
-            threadblock::VisitorCompute<cutlass::homogeneous_multiply_add, float, float, kRound>,
+            threadblock::VisitorCompute<thread::Identity, cutlass::half_t, float, kRound>,
             threadblock::Sm80EVT<
-                threadblock::VisitorCompute<Mish4, float, float, kRound>,
+                threadblock::VisitorCompute<cutlass::homogeneous_multiply_add, float, float, kRound>,
                 threadblock::Sm80EVT<
-                    threadblock::VisitorAuxStore<ThreadMap, float, kRound, Stride<std::int64_t, _1, std::int64_t>>,
+                    threadblock::VisitorCompute<Mish4, float, float, kRound>,
                     threadblock::Sm80EVT<
-                        threadblock::VisitorCompute<cutlass::homogeneous_multiply_add, float, float, kRound>,
-                        threadblock::VisitorAccFetch,
-                        threadblock::VisitorRowBroadcast<ThreadMap, float, Stride<_0, _1, std::int64_t>>,
-                        threadblock::VisitorColBroadcast<ThreadMap, float, Stride<_1, _0, std::int64_t>>>>>,
-            threadblock::VisitorScalarBroadcast<float, Stride<_0, _0, _0>>,
-            threadblock::VisitorAuxLoad<ThreadMap, cutlass::bfloat16_t, Stride<std::int64_t, _1, std::int64_t>>>>>;
+                        threadblock::VisitorAuxStore<ThreadMap, float, kRound, Stride<std::int64_t, _1, std::int64_t>>,
+                        threadblock::Sm80EVT<
+                            threadblock::VisitorCompute<cutlass::homogeneous_multiply_add, float, float, kRound>,
+                            threadblock::VisitorAccFetch,
+                            threadblock::VisitorRowBroadcast<ThreadMap, float, Stride<_0, _1, std::int64_t>>,
+                            threadblock::VisitorColBroadcast<ThreadMap, float, Stride<_1, _0, std::int64_t>>>>>,
+                threadblock::VisitorScalarBroadcast<float, Stride<_0, _0, _0>>,
+                threadblock::VisitorAuxLoad<ThreadMap, cutlass::bfloat16_t, Stride<std::int64_t, _1, std::int64_t>>>>>>;
 
 using Swizzle = cutlass::gemm::threadblock::GemmIdentityThreadblockSwizzle<1>;
 using Default = typename cutlass::conv::kernel::DefaultConv2dFprop<
@@ -99,18 +101,21 @@ int run(const Parameter& p, cudaStream_t stream) {
                 {
                     {
                         {
-                            {},  // AccFetch
-                            {address<const float>(p, 0), float(0), {_0{}, _1{}, std::int64_t(0)}},  // RowBroadcast scale
-                            {address<const float>(p, 1), float(0), {_1{}, _0{}, m}},  // ColBroadcast shift
-                            {},  // cutlass::homogeneous_multiply_add = h
+                            {
+                                {},  // AccFetch
+                                {address<const float>(p, 0), float(0), {_0{}, _1{}, std::int64_t(0)}},  // RowBroadcast scale
+                                {address<const float>(p, 1), float(0), {_1{}, _0{}, m}},  // ColBroadcast shift
+                                {},  // cutlass::homogeneous_multiply_add = h
+                            },
+                            {address<float>(p, 4), {n, _1{}, m * n}},  // AuxStore h
                         },
-                        {address<float>(p, 4), {n, _1{}, m * n}},  // AuxStore h
+                        {},  // Mish4
                     },
-                    {},  // Mish4
+                    {{number(p, 2)}, {nullptr}, {}},  // ScalarBroadcast alpha
+                    {address<cutlass::bfloat16_t>(p, 3), cutlass::bfloat16_t(0), {n, _1{}, m * n}},  // AuxLoad r
+                    {},  // cutlass::homogeneous_multiply_add
                 },
-                {{number(p, 2)}, {nullptr}, {}},  // ScalarBroadcast alpha
-                {address<cutlass::bfloat16_t>(p, 3), cutlass::bfloat16_t(0), {n, _1{}, m * n}},  // AuxLoad r
-                {},  // cutlass::homogeneous_multiply_add = y
+                {},  // thread::Identity = y
             },
             {address<float>(p, 5), 0.f, {_0{}, _1{}, std::int64_t(0)}},  // RowReduction s
         },
