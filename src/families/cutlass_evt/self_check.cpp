@@ -209,7 +209,7 @@ std::string main_text(const Visitors& v, const Config& c, const plan::ConvTask& 
   store(v.store_place, v.element_d);
   for (const Visitor& each : v.list)
     if (each.kind == VisitorKind::aux_store) store(each.place, each.element);
-  double number = -0.5;  // each another one, the first of two limits the lower
+  double number = 0.25;  // each another one, the first of two limits the lower
   for (std::size_t at = 0; at < v.fields.size(); ++at) {
     text += field_text(v.fields[at], at, number);
     if (v.fields[at].kind == codegen::Field::Kind::operand_value) number += 1.25;

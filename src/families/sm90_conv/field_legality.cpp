@@ -48,11 +48,13 @@ std::optional<plan::Refusal> refuse_fields(const ConvConfig& c, const sm90::Fixe
         "tiles, but for 1x1 filters of stride 1 over a multiple of 8 pixels and channels");
   if (c.spills() && fixed.spill && *fixed.spill != sm90::Spill::f32)
     return unfit("spill: {}; accumulators wait as they are, in f32", to_string(sm90::dtype_of(*fixed.spill)));
-  if (!c.streamed() && ((fixed.spill && !c.spills()) || fixed.raster == sm90::Raster::channels || fixed.hints == true))
-    return unfit("{}: only tiles that wait for their image's statistics have it (mode=streamed)", fixed.spill ? "spill"
-                                                                                                  : fixed.raster
-                                                                                                      ? "raster"
-                                                                                                      : "hints");
+  if (!c.streamed() && fixed.spill && !c.spills())
+    return unfit(
+        "spill: only tiles that wait for their image's statistics have it (mode=streamed), and those of general "
+        "epilogues whose elements read reductions over rows");
+  if (!c.streamed() && (fixed.raster == sm90::Raster::channels || fixed.hints == true))
+    return unfit("{}: only tiles that wait for their image's statistics have it (mode=streamed)",
+                 fixed.raster ? "raster" : "hints");
   if (auto refusal = refuse_accumulators(c, fixed)) return refusal;
   return refuse_operand_layout(c, fixed);
 }

@@ -63,10 +63,10 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue)
                           : "");
   if (returned > 0)
     text += fmt::format("; {} reductions over rows that elements read again, shared by the {} tiles of {}", returned,
-                        p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "all images");
+                        p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "the image");
   if (p.config.spills())
     text += fmt::format(
-        "; more tiles than are in flight: their accumulators wait in memory as f32, read again in {} passes",
+        "; accumulators of tiles wait in memory as f32, read again in {} passes",
         passes_over_spilled(general));
   if (stored > 0)
     text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
@@ -145,8 +145,9 @@ std::string reason_of_planes(const ConvPlan& plan) {
   if (c.operands.converted)
     text += fmt::format(
         "planes: the launch converts the image and the filters to channels last, into {} of its workspace: {} of {} "
-        "units of 64 pixels by 64 channels ahead of the first tiles, the others beside the multiplication\n",
-        kilobytes(plan.workspace.converted - plan.workspace.image), plan.conversion.ahead, plan.conversion.units);
+        "units of 64 pixels by 64 channels ahead of the first tiles{}\n",
+        kilobytes(plan.workspace.converted - plan.workspace.image), plan.conversion.ahead, plan.conversion.units,
+        plan.conversion.ahead < plan.conversion.units ? ", the others beside the multiplication" : "");
   if (c.features.stores == sm90::Stores::planes)
     text += fmt::format("stores: planes by elements: {}\n",
                         c.tile.n % 32 != 0
@@ -181,8 +182,7 @@ std::string to_string(const ConvConfig& c) {
     text += " by parity";
   else if (c.columns_b())
     text += " B(k,n)";
-  if (c.operands.converted) text += " converted";
-  if (c.operands.ahead != sm90::Ahead::balanced) text += fmt::format(" {} ahead", to_string(c.operands.ahead));
+  if (c.operands.converted) text += fmt::format(" converted {} ahead", to_string(c.operands.ahead));
   if (c.operands.batched) text += " batched";
   if (c.operands.products > 1) text += " dual";
   if (c.operands.grouped()) text += fmt::format(" groups {}x{}", c.operands.group_channels, c.operands.group_filters);
@@ -267,7 +267,7 @@ plan::Override override_of(const ConvConfig& c) {
     if (s->by_channels) all.fields["raster"] = "channels";
     if (s->hints) all.fields["hints"] = "on";
   }
-  if (c.operands.ahead != sm90::Ahead::balanced) all.fields["ahead"] = std::string(to_string(c.operands.ahead));
+  if (c.operands.converted) all.fields["ahead"] = std::string(to_string(c.operands.ahead));
   if (c.schedule.group > 0)
     all.fields["group"] = fmt::format("{}", c.schedule.group);  // else none is what the planner makes of it
   return all;

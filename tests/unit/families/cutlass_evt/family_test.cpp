@@ -85,7 +85,7 @@ TEST_F(EvtFamily, SaysWhatHasNeverRun) {
   EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")), HasSubstr("compiled, never run"));
   device.major = 9;
   EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")),
-              HasSubstr("products run and checked on sm_90"));
+              HasSubstr("run and checked on sm_90"));
 }
 
 TEST_F(EvtFamily, FindsEachPlanOfSm80ByItsOwnText) {

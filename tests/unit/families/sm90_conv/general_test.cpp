@@ -58,7 +58,7 @@ TEST(General, TilesThatShareAResultAreInFlightOrWaitInMemory) {
   const std::size_t image = std::size_t{512} * 512 * 128 * 4, last = std::size_t{264} * 256 * 256 * 4;
   EXPECT_GE(waits.workspace_bytes, image);
   EXPECT_LE(waits.workspace_bytes, image + last);
-  EXPECT_THAT(explain(large, twice, Device{}), testing::HasSubstr("their accumulators wait in memory as f32"));
+  EXPECT_THAT(explain(large, twice, Device{}), testing::HasSubstr("accumulators of tiles wait in memory as f32"));
   // What fits waits in memory where that is asked for, as f32 alone
   EXPECT_TRUE(choose(conv, test::epilogue_of(two, conv), Device{}, plan::parse_override("spill=f32")).config.spills());
   EXPECT_THROW(choose(large, twice, Device{}, plan::parse_override("spill=bf16")), Unsupported);
