@@ -84,8 +84,7 @@ TEST_F(EvtFamily, SaysWhatHasNeverRun) {
   device.major = 12;
   EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")), HasSubstr("compiled, never run"));
   device.major = 9;
-  EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")),
-              HasSubstr("run and checked on sm_90"));
+  EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")), HasSubstr("run and checked on sm_90"));
 }
 
 TEST_F(EvtFamily, FindsEachPlanOfSm80ByItsOwnText) {
