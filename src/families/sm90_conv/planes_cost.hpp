@@ -19,8 +19,8 @@ struct ConversionTimes {
 };
 ConversionTimes conversion_times(const ConvPlan& plan, const sm90::ConvProblem& problem, const plan::Device& device);
 
-/// Clocks that an element of a thread takes more where results are planes; `spilled` is the share, 0 to 1, of tiles that
-/// wait in memory.
+/// Clocks that an element of a thread takes more where results are planes; `spilled` is the share, 0 to 1, of tiles
+/// that wait in memory.
 double planes_clk(const ConvConfig& config, const sm90::ConvProblem& problem, double spilled);
 
 }  // namespace unisono::families::sm90_conv

@@ -65,9 +65,8 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue)
     text += fmt::format("; {} reductions over rows that elements read again, shared by the {} tiles of {}", returned,
                         p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "the image");
   if (p.config.spills())
-    text += fmt::format(
-        "; accumulators of tiles wait in memory as f32, read again in {} passes",
-        passes_over_spilled(general));
+    text += fmt::format("; accumulators of tiles wait in memory as f32, read again in {} passes",
+                        passes_over_spilled(general));
   if (stored > 0)
     text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
   return text;
