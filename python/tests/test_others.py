@@ -24,7 +24,7 @@ EXPECTED = {
 # program asks for or eager mode would make, are counted as conversions.
 ALONE = {
     # norms over images of a linear layer's rows, which are one matrix to it
-    "unet_2d": [("group_norm", "something else than the convolution's channels")],
+    "unet_2d": [("group_norm", "something else than the convolution's channels"), ("var_mean", "part of the rows or columns")],
     "autoencoder_kl_encoder": [("group_norm", "something else than the convolution's channels")],
     "autoencoder_kl_decoder": [("group_norm", "something else than the convolution's channels")],
     "convnext_atto": [("layer_norm", "reads what is computed outside")],  # behind a global average pool that adds 1×1 views
