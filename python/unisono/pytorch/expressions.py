@@ -127,7 +127,8 @@ def _norm(region: Region, name: str, x: str, scale: Any, shift: Any, rest: str) 
 def _group_norm(region: Region, node: Node) -> tuple:
     x, scale, shift, images, channels, _, groups, eps = node.args
     space = region.space
-    images, channels = (n.meta["val"] if isinstance(n, Node) else n for n in (images, channels))  # extents that vary are nodes
+    # Extents that vary are nodes.
+    images, channels = (n.meta["val"] if isinstance(n, Node) else n for n in (images, channels))
     shape = tuple(map(shapes.expression_of, shape_of(x)[:2]))  # the pixels may be one extent, as attention has them
     is_image = region.kind == "conv2d" and shape == tuple(map(shapes.expression_of, (space.images, space.cols))) and \
         tuple(map(shapes.expression_of, (images, channels))) == shape
