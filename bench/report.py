@@ -19,11 +19,33 @@ from xml.sax.saxutils import escape
 import roofline
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-SUITES = ("conv", "block", "nchw", "wide", "epilogue", "gemm", "swiglu", "rows", "breadth", "groups", "depthwise", "evt")
+SUITES = (
+    "conv",
+    "block",
+    "nchw",
+    "wide",
+    "epilogue",
+    "gemm",
+    "swiglu",
+    "rows",
+    "breadth",
+    "groups",
+    "depthwise",
+    "evt",
+)
 PRODUCTS = ("gemm", "swiglu", "rows")
 SHAPES = {**dict.fromkeys(PRODUCTS, "M,N,K"), "evt": "M,N,K or N,H,W,C,K,R"}
 BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
-PEER_NAMES = {"cudnn": "cuDNN, bare", "cublaslt": "cuBLASLt", "cublaslt_bare": "cuBLASLt, bare", "cutlass_sm90a": "CUTLASS, sm_90a", "cutlass_sm80": "CUTLASS, sm_80", "torch_eager": "eager", "torch_compile": "compile", "torch_max_autotune": "max-autotune"}
+PEER_NAMES = {
+    "cudnn": "cuDNN, bare",
+    "cublaslt": "cuBLASLt",
+    "cublaslt_bare": "cuBLASLt, bare",
+    "cutlass_sm90a": "CUTLASS, sm_90a",
+    "cutlass_sm80": "CUTLASS, sm_80",
+    "torch_eager": "eager",
+    "torch_compile": "compile",
+    "torch_max_autotune": "max-autotune",
+}
 
 
 def geomean(values):

@@ -6,7 +6,20 @@ Bytes are those that must move: each operand and result once.
 import math
 from xml.sax.saxutils import escape
 
-COLOURS = {"conv": "#1f5fa8", "block": "#2a7f62", "epilogue": "#b3541e", "gemm": "#7a3fa0", "swiglu": "#5d6d1e", "rows": "#37474f", "wide": "#00695c", "nchw": "#6d4c41", "breadth": "#8a7a1a", "groups": "#c2185b", "depthwise": "#00838f", "evt": "#455a64"}
+COLOURS = {
+    "conv": "#1f5fa8",
+    "block": "#2a7f62",
+    "epilogue": "#b3541e",
+    "gemm": "#7a3fa0",
+    "swiglu": "#5d6d1e",
+    "rows": "#37474f",
+    "wide": "#00695c",
+    "nchw": "#6d4c41",
+    "breadth": "#8a7a1a",
+    "groups": "#c2185b",
+    "depthwise": "#00838f",
+    "evt": "#455a64",
+}
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 820, 520, 64, 24, 56, 52
 
 

@@ -70,7 +70,9 @@ def summary(entries):
     spills = [k for k in kernels if k.get("spill_store_bytes", 0) + k.get("spill_load_bytes", 0) > 0]
     return {
         "compiled": len(entries),
-        "compilers": sorted({re.sub(r" \(/[^)]*\)", "", e["compiler"]) for _, e in entries}),  # without this machine's paths
+        "compilers": sorted(
+            {re.sub(r" \(/[^)]*\)", "", e["compiler"]) for _, e in entries}
+        ),  # without this machine's paths
         "seconds": round(sum(e["seconds"] for _, e in entries), 1),
         "bytes": sum(e["files"]["kernel.cubin"]["bytes"] for _, e in entries),
         "kernels_with_spills": len(spills),

@@ -12,7 +12,11 @@ def run(command, environment=None, limit=300):
     """The finished program, with its output as text. `limit`: seconds. One that takes longer is an AssertionError with all that it has
     printed and, of a Python program, the stack of each thread. Output goes to files: a pipe would stay open for as long as a process
     that the program has left behind, such as a worker of a compiler, holds it."""
-    environment = {**(os.environ if environment is None else environment), "PYTHONFAULTHANDLER": "1", "PYTHONUNBUFFERED": "1"}
+    environment = {
+        **(os.environ if environment is None else environment),
+        "PYTHONFAULTHANDLER": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         def told():
             return [file.read() for file in (out, errors) if file.seek(0) == 0]

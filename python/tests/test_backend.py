@@ -296,7 +296,11 @@ def test_a_bias_that_does_not_count():
 @pytest.mark.parametrize("beta, alpha", [(1, 1), (0, 0.25), (-0.5, 2)])
 def test_batches_of_products_with_a_summand(beta, alpha):
     """As attention scores are computed, from an empty tensor where beta is 0."""
-    summand, a, b = torch.full((3, 6, 5), float("nan") if beta == 0 else 0.7), torch.randn(3, 6, 7), torch.randn(3, 7, 5)
+    summand, a, b = (
+        torch.full((3, 6, 5), float("nan") if beta == 0 else 0.7),
+        torch.randn(3, 6, 7),
+        torch.randn(3, 7, 5),
+    )
     report = run(lambda c, a, b: torch.baddbmm(c, a, b, beta=beta, alpha=alpha).softmax(-1), summand, a, b, regions=1)
     assert report.share_of_flop == 1 and ("o0" in report.rows[0]["epilogue"]) == (beta != 0), str(report)
     report = run(lambda c, a, b: torch.baddbmm(c, a, b), summand[0].nan_to_num(), a, b, regions=0)
@@ -312,10 +316,19 @@ def test_operations_that_stand_alone_have_their_reasons():
         return dict(entry.split(": ", 1) for entry in report.counts["standalone behind a contraction"])
 
     x, w, s = torch.randn(6, 8), torch.randn(8, 12), torch.randn(12)
-    found = alone(lambda x, w, s: (lambda h: (F.relu(h), h.floor(), F.layer_norm(h.view(3, 24), (24,), s.repeat(2), s.repeat(2))))(x @ w), x, w, s)
+    found = alone(
+        lambda x, w, s: (
+            lambda h: (F.relu(h), h.floor(), F.layer_norm(h.view(3, 24), (24,), s.repeat(2), s.repeat(2)))
+        )(x @ w),
+        x,
+        w,
+        s,
+    )
     assert set(found) == {"floor (aten.floor.default)", "native_layer_norm (aten.native_layer_norm.default)"}, found
     assert "none of the operations" in found["floor (aten.floor.default)"]
-    found = alone(lambda x, w, s: F.layer_norm(x @ w, (12,), s, s), x, w, s, without=("normalisations",), minimum_operators=0)
+    found = alone(
+        lambda x, w, s: F.layer_norm(x @ w, (12,), s, s), x, w, s, without=("normalisations",), minimum_operators=0
+    )
     assert "switched off" in found["native_layer_norm (aten.native_layer_norm.default)"], found
     assert not alone(lambda x, w, s: F.layer_norm(x @ w, (12,), s, s), x, w, s)
     found = alone(lambda x, w, s: F.relu(x @ w) + s, x, w, s, regions=0, without=("products",))

@@ -13,7 +13,9 @@ SCRIPT = pathlib.Path(__file__).parent / "on_shared_cache.py"
 
 def run(folder, graphs, *versions, **more):
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder), "TORCHINDUCTOR_FX_GRAPH_CACHE": "1", **more}
-    done = limited.run([sys.executable, SCRIPT, graphs, *versions], environment)  # compiles from nothing: 30 s of two cores
+    done = limited.run(
+        [sys.executable, SCRIPT, graphs, *versions], environment
+    )  # compiles from nothing: 30 s of two cores
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 

@@ -44,7 +44,9 @@ def test_kernels_in_python_give_the_same_bits(tmp_path):
               "torch.save((library.is_native(), y, a), sys.argv[1])")
     found = []
     for how in ("python", ""):
-        limited.run([sys.executable, "-c", script, str(tmp_path / "y.pt")], {**os.environ, "UNISONO_TORCH_OPERATORS": how}).check_returncode()
+        limited.run(
+            [sys.executable, "-c", script, str(tmp_path / "y.pt")], {**os.environ, "UNISONO_TORCH_OPERATORS": how}
+        ).check_returncode()
         found.append(torch.load(tmp_path / "y.pt"))
     (native, *results), (_, *others) = found
     assert not native and all(torch.equal(r, o) and r.stride() == o.stride() for r, o in zip(results, others))

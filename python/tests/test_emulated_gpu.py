@@ -35,7 +35,9 @@ def test_an_exported_pack_serves_a_machine_without_a_compiler(tmp_path):
     pytest.importorskip("torch"), pytest.importorskip("onnx")
     script = ("import sys, torch, unisono as u\nmodel = torch.nn.Sequential(torch.nn.Conv2d(16, 16, 1), torch.nn.SiLU()).eval()\n"
               "path = u.export(model, torch.randn(1, 16, 8, 8), sys.argv[1], pack=True)\n")
-    done = limited.run([sys.executable, "-c", script, str(tmp_path / "model.onnx")], environment(tmp_path / "cache"), 500)
+    done = limited.run(
+        [sys.executable, "-c", script, str(tmp_path / "model.onnx")], environment(tmp_path / "cache"), 500
+    )
     assert done.returncode == 0, done.stderr
     assert any(len(p.name) == 32 for p in (tmp_path / "model.pack").iterdir())
     driver = tmp_path / "driver"
@@ -44,9 +46,18 @@ def test_an_exported_pack_serves_a_machine_without_a_compiler(tmp_path):
     command = EMULATOR.parent.parent / "tools" / "unisono" / "unisono"
     if not command.exists():
         pytest.skip("the build folder has no command")
-    done = limited.run([str(command), "run", str(tmp_path / "model.onnx"), "--random", "--device", "cuda", "--check", "--repeat", "1"],
-                       {"LD_LIBRARY_PATH": str(driver), "CUDA_HOME": "/nonexistent", "UNISONO_PACKS": str(tmp_path / "model.pack"),
-                        "UNISONO_CACHE_DIR": str(tmp_path / "empty"), "UNISONO_EMULATOR_SMS": "8", "PATH": ""}, 500)
+    done = limited.run(
+        [str(command), "run", str(tmp_path / "model.onnx"), "--random", "--device", "cuda", "--check", "--repeat", "1"],
+        {
+            "LD_LIBRARY_PATH": str(driver),
+            "CUDA_HOME": "/nonexistent",
+            "UNISONO_PACKS": str(tmp_path / "model.pack"),
+            "UNISONO_CACHE_DIR": str(tmp_path / "empty"),
+            "UNISONO_EMULATOR_SMS": "8",
+            "PATH": "",
+        },
+        500,
+    )
     assert done.returncode == 0 and "agree" in done.stdout, done.stdout + done.stderr
     assert not list((tmp_path / "empty").rglob("*.cubin"))  # nothing was compiled
 

@@ -29,7 +29,9 @@ def test_what_a_program_leaves_behind_is_not_waited_for():
 
 def test_a_run_that_is_stopped_says_where_it_was(tmp_path):
     (tmp_path / "conftest.py").write_text(CONFTEST.read_text(encoding="utf-8"))
-    (tmp_path / "test_waits.py").write_text("import pathlib, threading\ndef test_lock():\n    pathlib.Path('begun').touch()\n    threading.Event().wait()\n")
+    (tmp_path / "test_waits.py").write_text(
+        "import pathlib, threading\ndef test_lock():\n    pathlib.Path('begun').touch()\n    threading.Event().wait()\n"
+    )
     run = subprocess.Popen([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "."], cwd=tmp_path, text=True,
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until = time.monotonic() + 60
@@ -37,4 +39,7 @@ def test_a_run_that_is_stopped_says_where_it_was(tmp_path):
         time.sleep(0.05)
     run.send_signal(signal.SIGTERM)
     out, errors = run.communicate(timeout=30)
-    assert run.returncode == 143 and "SIGTERM in test_waits.py::test_lock" in out and "in test_lock" in errors, (out, errors)
+    assert run.returncode == 143 and "SIGTERM in test_waits.py::test_lock" in out and "in test_lock" in errors, (
+        out,
+        errors,
+    )

@@ -202,4 +202,6 @@ def test_what_type_checkers_take_for_exported():
 
     for module in (u, u.ops):
         public = {n for n, x in vars(module).items() if not n.startswith("_") and not isinstance(x, types.ModuleType)}
-        assert public <= set(module.__all__) and all(hasattr(module, n) for n in module.__all__), public - set(module.__all__)
+        assert public <= set(module.__all__) and all(hasattr(module, n) for n in module.__all__), public - set(
+            module.__all__
+        )

@@ -24,10 +24,15 @@ EXPECTED = {
 # program asks for or eager mode would make, are counted as conversions.
 ALONE = {
     # norms over images of a linear layer's rows, which are one matrix to it
-    "unet_2d": [("group_norm", "something else than the convolution's channels"), ("var_mean", "part of the rows or columns")],
+    "unet_2d": [
+        ("group_norm", "something else than the convolution's channels"),
+        ("var_mean", "part of the rows or columns"),
+    ],
     "autoencoder_kl_encoder": [("group_norm", "something else than the convolution's channels")],
     "autoencoder_kl_decoder": [("group_norm", "something else than the convolution's channels")],
-    "convnext_atto": [("layer_norm", "reads what is computed outside")],  # behind a global average pool that adds 1×1 views
+    "convnext_atto": [
+        ("layer_norm", "reads what is computed outside")
+    ],  # behind a global average pool that adds 1×1 views
 }
 RESAMPLED = [("_unsafe_index", "resamples")]  # bilinearly, or tokens
 # With a batch of 1, PyTorch's tracing takes an image for channels last that its eager mode leaves contiguous
@@ -67,7 +72,10 @@ def check(name, report):
     assert report.share_of_flop >= 0.95 and all(row["flop"] > 0 for row in report.rows), str(report)
     found = (one.partition(": ") for one in report.counts["standalone behind a contraction"])
     alone = {node: why for node, _, why in found if "clone" not in node}
-    assert all(any(re.search(op, node) and re.search(reason, why) for op, reason in (*RESAMPLED, *ALONE.get(name, ()))) for node, why in alone.items()), str(report)
+    assert all(
+        any(re.search(op, node) and re.search(reason, why) for op, reason in (*RESAMPLED, *ALONE.get(name, ())))
+        for node, why in alone.items()
+    ), str(report)
 
 
 def marked(names):

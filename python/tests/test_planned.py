@@ -26,7 +26,12 @@ NETWORKS = {
     "vae_decoder": (40, 0, 0, SLOWER),
     "nnunet_2d": (33, 1, 6, SLOWER),  # the first convolution, of one channel, is alone
     "convnext_tiny": (59, 0, 0, {**SLOWER, "mean": "part of the rows"}),
-    "ddpm_256": (154, 0, 4, {**SLOWER, "var_mean": "a predicted gain|part of the rows", "_unsafe_index": "resamples something else"}),
+    "ddpm_256": (
+        154,
+        0,
+        4,
+        {**SLOWER, "var_mean": "a predicted gain|part of the rows", "_unsafe_index": "resamples something else"},
+    ),
     "sd15_unet_2": (282, 0, 0, SLOWER),
 }
 LONG = ("ddpm_256", "sd15_unet_2", "convnext_tiny")

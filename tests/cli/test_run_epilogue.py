@@ -70,12 +70,17 @@ class RunEpilogue(Case):
             self.assertEqual(read_npy(self.folder / "y.npy")[0], extents)
 
     def test_operands_of_some_coordinates_have_their_own_shapes(self):
-        for shape, extents in ((("--gemm", "3,2->2,nn,dtype=f32"), (3, 1, 2)), (("--conv", "2,1,3,2->2,1x1,dtype=f32"), (1, 3, 2))):
+        for shape, extents in (
+            (("--gemm", "3,2->2,nn,dtype=f32"), (3, 1, 2)),
+            (("--conv", "2,1,3,2->2,1x1,dtype=f32"), (1, 3, 2)),
+        ):
             text = "store acc * pos[h,w] + c[h,w,n] + e[h,n] - f[w,n] as y"
             out, _ = self.run_text(text, *shape, "--random", "--check")
             self.assertIn("agree with the float64 reference", out)
             write_npy(self.folder / "c.npy", (1, 2), [1, 2])
-            self.refused("run", "store acc + c[h,w,n] as y", *shape, "--input", "c=c.npy", says="({},{},{})".format(*extents))
+            self.refused(
+                "run", "store acc + c[h,w,n] as y", *shape, "--input", "c=c.npy", says="({},{},{})".format(*extents)
+            )
 
     def test_pooled_and_upsampled_stores(self):
         text = "y = relu(acc); store y : f32; store max_pool_2x2(y) as p : f32; store upsample_2x2(y) as e : f32"

@@ -134,7 +134,9 @@ def _group_norm(region: Region, node: Node) -> tuple:
         tuple(map(shapes.expression_of, (images, channels))) == shape
     if not is_image or region.dims.get(x) != shapes.viewed(region.whole, shape_of(x)):
         raise Refused("a group_norm of something else than the convolution's channels")
-    return _norm(region, "group_norm", region.names[x], scale, shift, f"groups={groups}, eps={float(eps)!r}"), region.dims[x]
+    return _norm(
+        region, "group_norm", region.names[x], scale, shift, f"groups={groups}, eps={float(eps)!r}"
+    ), region.dims[x]
 
 
 def _layer_norm(region: Region, node: Node) -> tuple:

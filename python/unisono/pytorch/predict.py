@@ -64,8 +64,13 @@ def has_last_pass(region: Region) -> bool:
     """Whether PyTorch would make a value that the region computes in a pass of its own: not if all that reads it is elementwise or
     reduces, which Inductor does in one kernel with what is ahead. cuBLAS adds the bias of a product in its own kernel. A
     concatenation that the region's kernel writes into is such a pass as well."""
-    computed = [n for n in region.results() if region.is_full(n) and (not _is_head(n, region) or has_bias(region) or region.third is not None)
-                or n in region.forms]
+    computed = [
+        n
+        for n in region.results()
+        if region.is_full(n)
+        and (not _is_head(n, region) or has_bias(region) or region.third is not None)
+        or n in region.forms
+    ]
     return any(not _joins_a_pass(reader) for n in computed for reader in _readers(n, region))
 
 

@@ -55,7 +55,10 @@ class Report:
             lines.append("      ends: " + row["ends"].replace("\n", "\n      "))
         for name, value in self.counts.items():
             if value:
-                lines.append(f"  {name}: " + ("".join(f"\n      {one}" for one in value) if isinstance(value, list) else str(value)))
+                lines.append(
+                    f"  {name}: "
+                    + ("".join(f"\n      {one}" for one in value) if isinstance(value, list) else str(value))
+                )
         return "\n".join(lines)
 
 
@@ -68,17 +71,32 @@ def nodes_of(module: torch.fx.GraphModule) -> list[str]:
     return [text(n) for n in module.graph.nodes if n.op != "placeholder"]
 
 
-NORMS = (aten.native_group_norm.default, aten.native_layer_norm.default, aten.native_batch_norm.default, aten._softmax.default,
-         aten._log_softmax.default, aten.var.correction)
+NORMS = (
+    aten.native_group_norm.default,
+    aten.native_layer_norm.default,
+    aten.native_batch_norm.default,
+    aten._softmax.default,
+    aten._log_softmax.default,
+    aten.var.correction,
+)
 
 
 def _is_work(node: Any) -> bool:
     """Whether it is an elementwise or normalising kernel, one of those that no epilogue has here, too. No views, and no casts that
     whoever reads them makes on the way."""
-    if node.op != "call_function" or getattr(node.target, "is_view", False) or is_widening(node) or not node.all_input_nodes:
+    if (
+        node.op != "call_function"
+        or getattr(node.target, "is_view", False)
+        or is_widening(node)
+        or not node.all_input_nodes
+    ):
         return False
     known = node.target in HANDLERS and node.target is not operator.getitem
-    return known or node.target in NORMS or bool({torch.Tag.pointwise, torch.Tag.reduction} & set(getattr(node.target, "tags", ())))
+    return (
+        known
+        or node.target in NORMS
+        or bool({torch.Tag.pointwise, torch.Tag.reduction} & set(getattr(node.target, "tags", ())))
+    )
 
 
 def _produced_by(node: Any) -> Any:
@@ -109,7 +127,11 @@ def _standalone(module: torch.fx.GraphModule, rows: Sequence[dict]) -> list[str]
     found, computed = [], _computed(module)
     for node in filter(_is_work, module.graph.nodes):
         if (producer := _only_producer(node, computed)) is not None:
-            behind = "a copy into another order of memory" if node.target is aten.clone.default else "an operation ahead of it writes in place"
+            behind = (
+                "a copy into another order of memory"
+                if node.target is aten.clone.default
+                else "an operation ahead of it writes in place"
+            )
             row = by_producer.get(producer.name, {})
             why = row.get("left", {}).get(node.name) or ("" if row.get("taken") else row.get("ends")) or behind
             found.append(f"{node.name} ({node.target}): {why}")
@@ -121,7 +143,11 @@ def count(module: torch.fx.GraphModule, rows: Sequence[dict] = ()) -> dict:
     read the results of one contraction and nothing else that contractions give, which a region could have had. rows: of the
     report, for reasons."""
     nodes = [n for n in module.graph.nodes if n.op == "call_function"]
-    return {"calls": sum(n.target in FUSED for n in nodes), "contractions left": sum(n.target in CONTRACTIONS for n in nodes),
-            "backward contractions": sum(n.target in BACKWARD_CONTRACTIONS for n in nodes),
-            "conversions": sum(n.target is aten.clone.default and _produced_by(n.args[0]).target in FUSED for n in nodes),
-            "filters packed at each call": packed_filters(module), "standalone behind a contraction": _standalone(module, rows)}
+    return {
+        "calls": sum(n.target in FUSED for n in nodes),
+        "contractions left": sum(n.target in CONTRACTIONS for n in nodes),
+        "backward contractions": sum(n.target in BACKWARD_CONTRACTIONS for n in nodes),
+        "conversions": sum(n.target is aten.clone.default and _produced_by(n.args[0]).target in FUSED for n in nodes),
+        "filters packed at each call": packed_filters(module),
+        "standalone behind a contraction": _standalone(module, rows),
+    }

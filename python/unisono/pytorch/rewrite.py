@@ -79,7 +79,9 @@ def _written(writer: Writer, region: Region, results: list[Node], limits: Limits
         target = ops.fused_conv_transpose2d if more else ops.fused_conv2d
     else:
         target = ops.fused_gemm if region.third is None else ops.fused_dual_gemm
-    call = region.call = writer.call(target.default, (*region.factors, values, [], one_line(region.text()), names, *moves, dtype))
+    call = region.call = writer.call(
+        target.default, (*region.factors, values, [], one_line(region.text()), names, *moves, dtype)
+    )
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region)
             for i, node in enumerate(results)}
 

@@ -55,7 +55,9 @@ class Report(unittest.TestCase):
         self.assertEqual(report.speedup(case), 50.0 / CASE["coda_us"])
         checked = {"cutlass_sm90a": {"agrees": False}, "cutlass_sm80": {"agrees": True}}
         self.assertEqual(report.speedup({**case, "peer_checked": checked}), 120.0 / CASE["coda_us"])
-        text = report.markdown({**SUITE, "suite": "evt", "cublaslt": "13", "cases": [{**case, "peer_checked": checked}]})
+        text = report.markdown(
+            {**SUITE, "suite": "evt", "cublaslt": "13", "cases": [{**case, "peer_checked": checked}]}
+        )
         self.assertIn("| 50.0 **wrong** | 120.0 |", text)
         self.assertIn("CUTLASS", text)
 
