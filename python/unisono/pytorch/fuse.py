@@ -103,8 +103,8 @@ def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str)
 
 
 def _drop_to_reduction(region: Region, why: str) -> None:
-    """Cuts the region back to its last reduction, which is what costs. A region does not end there, at statistics that PyTorch
-    normalises by: nnU-Net's first convolution so takes 4.7 ms more (docs/notes/pytorch.md)."""
+    """Cuts the region back to its last reduction, which is what costs. A region does not end there, at statistics that
+    PyTorch normalises by: nnU-Net, whose first convolution did, took 4.7 ms longer (docs/notes/pytorch.md)."""
     while len(region.absorbed) > 1 and region.absorbed[-1].target not in NORMALISATIONS:
         region.drop_last(why)
 

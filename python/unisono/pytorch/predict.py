@@ -48,9 +48,10 @@ def bandwidth(device: torch.device) -> float:
 
 
 def passes(region: Region) -> int:
-    """How many passes of PyTorch's kernels over the contraction's result the region saves: one for each reduction, and the one that
-    ends in what the region stores. A bare region saves the latter only if nothing else makes it. Others are credited with it in any
-    case, although Inductor may join it with what reads it: without that credit resnet50_gn lost regions, and was slower."""
+    """How many passes of PyTorch's kernels over the contraction's result the region saves: one for each reduction, and
+    the one that ends in what the region stores. A bare region saves the latter only if nothing else makes it. Others are
+    credited with it in any case, although Inductor may join it with what reads it: resnet50_gn was slower in a run
+    without that credit, which had another change besides (docs/notes/pytorch.md)."""
     statistics = sum(n.target in STATISTICS or n.target in REDUCTIONS for n in region.absorbed)
     return statistics + (1 if region.absorbed else has_last_pass(region))
 
@@ -61,9 +62,9 @@ def has_bias(region: Region) -> bool:
 
 
 def has_last_pass(region: Region) -> bool:
-    """Whether PyTorch would make a value that the region computes in a pass of its own: not if all that reads it is elementwise or
-    reduces, which Inductor does in one kernel with what is ahead. cuBLAS adds the bias of a product in its own kernel. A
-    concatenation that the region's kernel writes into is such a pass as well."""
+    """Whether PyTorch would make a value that the region computes in a pass of its own: not if all that reads it is
+    elementwise or reduces, which Inductor does in one kernel with what is ahead. cuBLAS adds the bias of a product in
+    its own kernel. A concatenation that the region's kernel writes into is such a pass as well."""
     computed = [
         n
         for n in region.results()
@@ -75,8 +76,8 @@ def has_last_pass(region: Region) -> bool:
 
 
 def _is_head(node: Node, region: Region) -> bool:
-    """Whether a value is what the contraction gives, or a view, a copy or a cast of it: PyTorch stores it without a pass, but for a
-    bias, which whoever reads it adds."""
+    """Whether a value is what the contraction gives, or a view, a copy or a cast of it: PyTorch stores it without a
+    pass, but for a bias, which whoever reads it adds."""
     while node.target in (*ALIASES, aten.clone.default, *CASTS):
         node = node.args[0]
     return node in region.heads
