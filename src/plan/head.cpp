@@ -65,6 +65,10 @@ std::optional<Refusal> add_head(Epilogue& e, const WantedHead& wanted, const Con
   if (!epilogue) return std::move(epilogue).refusal();
   if (auto refusal = refuse_graph(*epilogue)) return refusal;
   head.epilogue = *std::move(epilogue);
+  if (e.norm && e.norm->batch && extents(contraction).images > 1 && head.epilogue.per_image())
+    return because(
+        "head: it reads values [b,n] of each image, for which tiles are an image's, and statistics over all images ask "
+        "for tiles of rows of any. Compute it in a kernel of its own, or take statistics for each image (per=b)");
   e.head = std::make_shared<const PlannedHead>(std::move(head));
   return std::nullopt;
 }

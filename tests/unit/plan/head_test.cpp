@@ -57,6 +57,19 @@ TEST(HeadPlan, RefusedForItsGraph) {
   EXPECT_EQ(of((many + " as heat : bf16").c_str()), "no error");  // as many as the kernel's parameter has room for
 }
 
+// Tiles of a head with values [b,n] are an image's, and statistics over all images were taken of each alone
+TEST(HeadPlan, RefusedForValuesOfImagesBesideStatisticsOverAll) {
+  const char* const over_all = "store (acc - mean(acc, over=all, groups=4)) * 2 as y : f16";
+  const auto of = [&](const char* text, const char* head, int images) {
+    return refusal(text, test::conv_of(images, 32, 32, 64, 64, 3), heatmaps(16, true, head));
+  };
+  const char* const of_images = "store acc + htime[b,n] as heat : bf16";
+  EXPECT_THAT(of(over_all, of_images, 2), HasSubstr("head: it reads values [b,n] of each image"));
+  EXPECT_EQ(of(over_all, of_images, 1), "no error");
+  EXPECT_EQ(of(over_all, "store acc + hbias[n] as heat : bf16", 2), "no error");
+  EXPECT_EQ(of("store group_norm(acc, groups=4) as y : f16", of_images, 2), "no error");
+}
+
 TEST(HeadPlan, OfTheMainStoreOnly) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 64, 3);
   WantedHead of_another = heatmaps();
