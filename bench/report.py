@@ -244,11 +244,13 @@ def torch_table(suite):
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for r in suite["rows"]:
-        us, error, seconds = r["us"], r["error"], r["compile_s"]
+        us, error, seconds = r["us"], r.get("error"), r["compile_s"]
+        what = r["network"] + ("" if r["what"] == "forward" else f", {r['what']}")
+        beside = f"{error['unisono'] / error['compile']:.2f}" if error else "–"  # of a step the losses are compared
         lines.append(
-            f"| {r['network']} | {r['gpu'].replace('NVIDIA ', '').split()[0]}, {r['commit'][:8]} "
+            f"| {what} | {r['gpu'].replace('NVIDIA ', '').split()[0]}, {r['commit'][:8]} "
             f"| {us.get('eager', '–')} | {us['compile']} | {us['unisono']} "
-            f"| **{r['ratio']:.2f}** | {error['unisono'] / error['compile']:.2f} | {r['share_of_flop']:.3f} "
+            f"| **{r['ratio']:.2f}** | {beside} | {r['share_of_flop']:.3f} "
             f"| {seconds['unisono']}, {seconds['compile']} s |"
         )
     return lines

@@ -203,6 +203,7 @@ def judge_all(chosen, options):
             for row in mine:
                 print(f"[{number}/{len(chosen)}, {time.monotonic() - start:.0f} s] {describe(row)}", flush=True)
             rows += mine
+            merge(mine, options.json)  # a run that is cut short keeps what it has
     return rows
 
 
