@@ -22,6 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = (
     "conv",
     "block",
+    "untuned",
     "nchw",
     "wide",
     "epilogue",

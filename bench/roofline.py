@@ -9,6 +9,7 @@ from xml.sax.saxutils import escape
 COLOURS = {
     "conv": "#1f5fa8",
     "block": "#2a7f62",
+    "untuned": "#7cb342",
     "epilogue": "#b3541e",
     "gemm": "#7a3fa0",
     "swiglu": "#5d6d1e",

@@ -131,12 +131,12 @@ def source_of(case):
     if has_bias:
         text = text.replace("acc + bias[n]", "acc")
     dual = case.get("product", {}).get("products", 1) == 2
-    factors = ["x", "w", "w1"] if dual else ["x", "w"]
-    lines = [f"def run({', '.join([*factors, *(f'{name}_vector' for name in axes)])}):"]
+    lines = [f"def run({', '.join(['x', 'w', *(f'{name}_vector' for name in axes)])}):"]
     bias, others = "bias_vector" if has_bias else "None", {name: a for name, a in axes.items() if not (has_bias and name == "bias")}
     if "product" in case:
         lines += ["channel_axis = -1"] + [f"{name} = {name}_vector" for name in others]
-        lines += ["acc0 = F.linear(x, w)", "acc1 = F.linear(x, w1)"] if dual else [f"acc = F.linear(x, w, {bias})"]
+        # both right operands of a dual product are one, stacked, as models hold them: one product of twice the columns
+        lines.append("acc0, acc1 = F.linear(x, w).chunk(2, -1)" if dual else f"acc = F.linear(x, w, {bias})")
     else:
         conv = case["conv"]
         if conv["pad"][:2] != conv["pad"][2:]:
@@ -166,7 +166,7 @@ def make_factors(torch, case, dtype):
     """Image and filter, in the case's layout; of a product its two factors."""
     random = lambda *shape: torch.randn(*shape, device="cuda", dtype=dtype)
     if p := case.get("product"):
-        return random(p["m"], p["k"]), *(random(p["n"], p["k"]) / p["k"] ** 0.5 for _ in range(p.get("products", 1)))
+        return random(p["m"], p["k"]), random(p.get("products", 1) * p["n"], p["k"]) / p["k"] ** 0.5
     conv = case["conv"]
     last = (lambda t: t) if conv.get("layout") == "nchw" else lambda t: t.contiguous(memory_format=torch.channels_last)
     groups = conv.get("groups", 1)

@@ -29,7 +29,8 @@ double spilled_beyond_l2(const StreamedStatistics& s, const sm90::ConvProblem& p
 std::vector<StreamedStatistics> streamed_choices(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
                                                  const sm90::FixedFields& fixed) {
   std::vector<StreamedStatistics> list{*c.streamed()};
-  if (fixed.mode) return list;
+  if (fixed.mode && fixed.tile_m)
+    return list;  // a whole configuration, as override_of() writes it: what it leaves out is off
   const bool across = p.group_channels > 0 && c.tile.n < p.extents.cols && c.tile.n % p.group_channels == 0;
   if (!fixed.raster && across && !c.by_parity() && !c.schedule.stationary && !c.window()) {
     list.push_back(list[0]);
