@@ -234,6 +234,22 @@ class Emit(Case):
         source = self.emitted("store looked_up(acc, index(n)) as y : bf16", *DENSE[1:], "--function", "f.cu")
         self.assertIn("  void* table;  /* captured pointer table */\n", source.with_suffix(".h").read_text())
 
+    def test_one_file_of_functions_in_two_kernels(self):
+        (self.folder / "f.cu").write_text("#include <math.h>\n__device__ float half(float x) { return x / 2; }\n"
+                                          "__device__ float halved(float x) { return ::half(fabsf(x)); }\n")
+        objects = []
+        for name, plan in (("one", "family=plain"), ("other", "family=plain"), ("cutlass", "family=cutlass_evt")):
+            source = self.emitted("store halved(acc) as y : bf16", *DENSE[1:], "--plan", plan, "--function", "f.cu", name=name)
+            self.assertRegex(source.read_text(), rf"#include <math.h>\ninline namespace unisono_{name}_functions {{\n__device__ float half")
+            if plan == "family=plain":
+                objects.append(str(self.folder / f"{name}.o"))
+                # diagnostics are as before behind the file
+                said = emulated.compiled(source, self.folder / f"object_{name}", SOURCES, CUDA_INCLUDE, COMPILER,
+                                         ["-O0", "-fPIC", "-Wunused-parameter", "-c", "-o", objects[-1]], "static int behind(int mine) { return 0; }")
+                self.assertEqual(re.findall(r"unused parameter .(\w+)", said), ["mine"], said)
+        linked = subprocess.run([COMPILER, "-shared", *objects, "-o", str(self.folder / "both.so")], capture_output=True, text=True)
+        self.assertEqual(linked.returncode, 0, linked.stderr)
+
     def test_stands_by_itself(self):
         text = self.emitted(*DENSE, name="alone").read_text()
         self.assertEqual(sorted(set(re.findall(r"#include\s+(\S+)", text))),

@@ -1,7 +1,7 @@
 // What the host function of a kernel of CUTLASS's is given. Fields of eight bytes each follow it, as the visitors read
 // them. Plain structs, the same to the host's compiler.
 #pragma once
-#include "unisono/params/params.cuh"
+#include "unisono/params/words.cuh"
 
 namespace unisono {
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "codegen/file_local.hpp"
+#include "codegen/frame.hpp"
 #include "codegen/inlined.hpp"
 #include "codegen/member_names.hpp"
 #include "families/cutlass_evt/self_check.hpp"
@@ -121,8 +123,8 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
 Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_view name) {
   const auto visitors = visitors_of(what.epilogue, {}, visitor_set(plan.config));
   if (!visitors) throw InternalError("files of an epilogue that is refused: " + visitors.refusal().text());
-  std::string source =
-      codegen::replaced(codegen::inlined(what.kernel.source), run, std::string(run) + std::string(device_check));
+  std::string source = codegen::with_own_functions(what.kernel.source, codegen::functions_text(what.epilogue), name);
+  source = codegen::replaced(codegen::inlined(source), run, std::string(run) + std::string(device_check));
   source +=
       "\n#ifdef UNISONO_SELF_CHECK" + self_check(*visitors, plan.config, what.task, plan.workspace_bytes) + "#endif\n";
   source = codegen::replaced(std::move(source), "unisono_evt_", fmt::format("{}_", name));
@@ -140,8 +142,10 @@ Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_vie
       what.kernel.library->arch, what.kernel.library->arch.substr(what.kernel.library->arch.find('_') + 1),
       plan.config.convolution && !is_2x(plan.config.arch) ? " -I CUTLASS/tools/util/include" : "",
       tested(plan.config.arch));
-  notes += "#pragma nv_diag_suppress 177  // never referenced: what our headers have for other kernels\n\n";
-  return {notes + source, header_text(plan, what, *visitors, name)};
+  notes +=
+      "#pragma nv_diagnostic push\n"
+      "#pragma nv_diag_suppress 177  // never referenced: what our headers have for other kernels\n\n";
+  return {notes + source + "#pragma nv_diagnostic pop\n", header_text(plan, what, *visitors, name)};
 }
 
 }  // namespace unisono::families::cutlass_evt
