@@ -1,5 +1,5 @@
-// Integers by their width, the same to the compilers of the host and the device, and how a kernel divides by one that the
-// host knows. What includes no more than this is no other kernel when the structs of params.cuh change.
+// Integers by their width, the same to the compilers of the host and the device, and how a kernel divides by one that
+// the host knows. What includes no more than this is no other kernel when the structs of params.cuh change.
 #pragma once
 
 namespace unisono {
