@@ -33,4 +33,12 @@ struct CutlassEvtSecond {
   const void* b;
 };
 
+// What a grouped product's has besides, there: the rows of each group. Then m is their sum, batch = 1, and step_b
+// counts from one group's B to the next. The tables that its kernel reads have an entry of 16 bytes a group.
+constexpr int kMostGroups = 256, kGroupTableBytes = 16 * kMostGroups;
+struct CutlassEvtGroups {
+  int count, unused;
+  int rows[kMostGroups];
+};
+
 }  // namespace unisono

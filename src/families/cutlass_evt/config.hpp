@@ -19,6 +19,8 @@ struct Config {
   Arch arch = Arch::sm90a;
   bool convolution = false;                   ///< NHWC images, KRSC filters; else a product
   bool transposed = false;                    ///< such a convolution's transpose: CUTLASS's dgrad
+  bool gradient = false;                      ///< of such a convolution's filters, by A = dY and B = X: CUTLASS's wgrad
+  bool grouped = false;                       ///< products of rows in groups, with a B each: CUTLASS's ptr-array kernel
   int products = 1;                           ///< 2: of one A and two B, with an accumulator each
   DType a = DType::bf16, b = DType::bf16;     ///< in memory: bf16, f16, or tf32 for f32
   bool columns_a = false, columns_b = false;  ///< A is (k, m); B is (k, n)

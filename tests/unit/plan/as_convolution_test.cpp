@@ -9,7 +9,7 @@
 namespace unisono::plan {
 namespace {
 
-constexpr Gemm linear{.m = 300, .n = 48, .k = 72, .transpose_b = true, .dtype_a = DType::f16, .dtype_b = DType::f16};
+const Gemm linear{.m = 300, .n = 48, .k = 72, .transpose_b = true, .dtype_a = DType::f16, .dtype_b = DType::f16};
 
 std::int64_t size(const std::vector<std::int64_t>& shape) { return element_count(shape); }
 
