@@ -81,7 +81,7 @@ Extents extents_of(const Gemm& g) {
   return check_output("gemm", g.batch, g.m, 1, g.n);
 }
 
-// Of a convolution's result
+// The extents of a convolution's result
 template <class C>
 Extents output_of(std::string_view what, const C& c) {
   const auto out = [](std::int64_t x, std::int64_t before, std::int64_t after, std::int64_t dilation,

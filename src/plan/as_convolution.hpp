@@ -22,7 +22,7 @@ struct ConvTask {
   /// `conv` has the planes of volumes, and those of the filter, one below the other: h is D·H and r is T·R. Its stride,
   /// pad and dilation are those within a plane, and it has no extents of its own.
   std::optional<Conv3d> volume;
-  std::vector<std::int64_t> group_rows;      ///< of a grouped product (Gemm::group_rows): as many filters as groups
+  std::vector<std::int64_t> group_rows;      ///< Gemm::group_rows of a grouped product: as many filters as groups
   std::optional<FilterGradient2d> gradient;  ///< then `conv` is the convolution whose filter's gradient is asked for
 
   ConvTask(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one

@@ -87,7 +87,7 @@ constexpr const char* convolution_sum =
     "            for (long long d = 0; d < k; ++d) sum += double(float(x[d])) * double(float(w[d * apart]));\n"
     "        }}\n";
 
-// Of a gradient of filters: A is dY, B the image
+// That of a gradient of filters: A is dY, B the image
 constexpr const char* gradient_sum =
     "    const CutlassEvtWindow& o = p.window;\n"
     "    const long long c = column % k, s = column / k % o.s, r = column / k / o.s;\n"

@@ -160,10 +160,9 @@ constexpr const char* problem_of_wgrad =
     "                      {c * o.s * o.r, c * o.s, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},\n"
     "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n";
 
-// A convolution's kernel leaves the visitors' workspace to its caller, and is given the images' rows as those of one
-// matrix, which is how it counts them itself
-std::string run_convolution(const Config& c, const Visitors& v, const Tree& tree) {
-  std::string text = fmt::format(
+// The beginning of run(), up to the shapes that the main loop and the epilogue are given
+std::string shapes_of_convolution(const Config& c) {
+  return fmt::format(
       "int run(const Parameter& p, cudaStream_t stream) {{\n"
       "    const CutlassEvtWindow& o = p.window;\n"
       "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k{};\n"
@@ -175,6 +174,12 @@ std::string run_convolution(const Config& c, const Visitors& v, const Tree& tree
       : c.transposed ? problem_of_dgrad
                      : problem_of_fprop,
       c.gradient ? "int(n)" : "get<1>(tiled)");
+}
+
+// A convolution's kernel leaves the visitors' workspace to its caller, and is given the images' rows as those of one
+// matrix, which is how it counts them itself
+std::string run_convolution(const Config& c, const Visitors& v, const Tree& tree) {
+  std::string text = shapes_of_convolution(c);
   text += fmt::format("    typename Visitors::Arguments visitors{};\n", visitors_arguments(c, v, tree));
   text += fmt::format(
       "    const typename MainLoop::Arguments operands{{static_cast<const ElementA*>(p.to.a),\n"

@@ -19,7 +19,7 @@ std::string visitors_arguments(const Config& config, const Visitors& visitors, c
 /// C's address, or nullptr.
 std::string source_of(const Visitors& visitors);
 
-/// Of grouped products: what run() calls, and its text up to the kernel's `params`.
+/// What run() of grouped products calls, and its text up to the kernel's `params`.
 std::string grouped_host(const Config& config, const Visitors& visitors, const Tree& tree);
 
 }  // namespace unisono::families::cutlass_evt
