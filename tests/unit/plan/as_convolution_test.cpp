@@ -62,5 +62,18 @@ TEST(AsConvolution, TransposedConvolutionsKeepTheirExtents) {
   EXPECT_EQ(task.conv.stride, Pair(2));
 }
 
+TEST(AsConvolution, KeepsWhatOnlySomeFamiliesServe) {
+  FilterGradient2d gradient{.n = 2, .h = 9, .w = 7, .c = 8, .k = 16, .r = 3, .s = 2};
+  gradient.dtype_y = gradient.dtype_x = DType::f16;
+  const ConvTask of_gradient = as_convolution(gradient);
+  ASSERT_TRUE(of_gradient.gradient);
+  EXPECT_EQ(to_string(of_gradient.contraction()), to_string(Contraction(gradient)));
+  EXPECT_EQ(extents(of_gradient.conv), extents(gradient.convolution()));
+  Gemm grouped = linear;
+  grouped.group_rows = {100, 200};
+  EXPECT_EQ(as_convolution(grouped).group_rows, grouped.group_rows);
+  EXPECT_FALSE(as_convolution(grouped).batched);
+}
+
 }  // namespace
 }  // namespace unisono::plan
