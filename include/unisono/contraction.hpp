@@ -17,11 +17,15 @@ namespace unisono {
 /// without the first extent, where batch is 1.
 /// With products = 2 there are two right operands of the same shape and dtype, B0 and B1, and so two accumulators,
 /// acc0 = A·B0 and acc1 = A·B1: A is read once.
+/// With group_rows it is a grouped product: as many products of A's rows, one group behind the other, with a B each:
+/// acc[i, j] = Σ_k A[i, k]·B[g, k, j] for a row i of group g. Then m is the sum of group_rows, batch is 1, B is
+/// (groups, k, n), or (groups, n, k) if transpose_b; A is not transposed. The epilogue sees one matrix of m rows.
 struct Gemm {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
   DType dtype_a = DType::f32, dtype_b = DType::f32;
-  int products = 1;  ///< 1, or 2: a dual product
+  int products = 1;                           ///< 1, or 2: a dual product
+  std::vector<std::int64_t> group_rows = {};  ///< rows of each group; none: no grouped product
 };
 
 enum class Layout : std::uint8_t { nhwc, nchw };
@@ -76,13 +80,43 @@ struct Conv3d {
   DType dtype_x = DType::f32, dtype_w = DType::f32;
 };
 
-using Contraction = std::variant<Gemm, Conv2d, ConvTranspose2d, Conv3d>;
+/// The gradient of a Conv2d with respect to its filter (wgrad), which has the fields of that convolution:
+/// acc[k, r, s, c] = Σ_{b,p,q} dY[b, p, q, k]·X[b, p·stride_h + r·dilation_h − pad_top, q·stride_w + s·dilation_w −
+/// pad_left, c], zero outside the image. A is dY (N,P,Q,K), B is X (N,H,W,C). Row m is k, column n is (r·S + s)·C + c;
+/// outputs and operands [m,n] are filters (K,R,S,C). One image as far as the epilogue is concerned.
+struct FilterGradient2d {
+  std::int64_t n = 1, h = 0, w = 0, c = 0;  ///< X
+  std::int64_t k = 0, r = 1, s = 1;         ///< the filter
+  Pair stride = 1;
+  Margins pad = 0;
+  Pair dilation = 1;
+  DType dtype_y = DType::f32, dtype_x = DType::f32;
+
+  ConvAttributes attributes() const { return {stride, pad, 0, dilation, 1}; }
+  /// The convolution whose filter's gradient it is.
+  Conv2d convolution() const {
+    return {.n = n,
+            .h = h,
+            .w = w,
+            .c = c,
+            .k = k,
+            .r = r,
+            .s = s,
+            .stride = stride,
+            .pad = pad,
+            .dilation = dilation,
+            .dtype_x = dtype_x,
+            .dtype_w = dtype_y};
+  }
+};
+
+using Contraction = std::variant<Gemm, Conv2d, ConvTranspose2d, Conv3d, FilterGradient2d>;
 
 /// The iteration space of the epilogue.
 struct Extents {
   std::int64_t images = 1;  ///< b
-  std::int64_t height = 0;  ///< P of a convolution, O·P of volumes; m of a GEMM
-  std::int64_t width = 1;   ///< Q of a convolution; 1 for a GEMM
+  std::int64_t height = 0;  ///< P of a convolution, O·P of volumes; m of a GEMM; K of a filter's gradient
+  std::int64_t width = 1;   ///< Q of a convolution; 1 for a GEMM and a filter's gradient
   std::int64_t cols = 0;    ///< n
 
   std::int64_t rows_per_image() const { return height * width; }
@@ -100,14 +134,19 @@ std::int64_t output_planes(const Conv3d& volume);
 /// Accumulators that an epilogue reads: Gemm::products, of convolutions 1.
 int product_count(const Contraction& contraction);
 
+/// Whether what it multiplies is called left and right (matrices; dY and X), and not image and filter.
+bool has_left_and_right(const Contraction& contraction);
+
 /// Shapes of the two operands as documented above; B0 and B1 of a dual product have the same.
 std::vector<std::int64_t> shape_a(const Contraction& contraction);
 std::vector<std::int64_t> shape_b(const Contraction& contraction);
 
-/// Shape in memory of a value with axes [m,n] of this contraction: (batch,m,n), (N,P,Q,K), (N,K,P,Q) or (N,O,P,Q,K).
+/// Shape in memory of a value with axes [m,n] of this contraction: (batch,m,n), (N,P,Q,K), (N,K,P,Q), (N,O,P,Q,K) or
+/// (K,R,S,C).
 std::vector<std::int64_t> shape_mn(const Contraction& contraction);
 
-/// Depth of the sum that one accumulator takes: k, or R·S·C/groups, of volumes T·R·S·C/groups.
+/// Depth of the sum that one accumulator takes: k, or R·S·C/groups, of volumes T·R·S·C/groups, of a filter's gradient
+/// N·P·Q.
 std::int64_t depth(const Contraction& contraction);
 
 /// Multiply–add operations counted as two.

@@ -65,7 +65,7 @@ struct CompileOptions {
 /// given by value unless CompileOptions::device_scalars names them; no output shares memory with anything else.
 struct Arguments {
   ConstTensorView image = {}, filter = {};               ///< a convolution's; a product leaves them empty
-  ConstTensorView left = {}, right = {};                 ///< a product's; a convolution leaves them empty
+  ConstTensorView left = {}, right = {};                 ///< a product's, a filter gradient's; a convolution has none
   ConstTensorView right1 = {};                           ///< a dual product's second right operand, that of acc1
   std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
   std::map<std::string, double> scalars = {};            ///< scalars by value
@@ -73,17 +73,13 @@ struct Arguments {
   std::map<std::string, const void*> pointers = {};      ///< memory that user functions have captured, by name
 
   /// What this contraction multiplies, of shape_a() and shape_b(): left and right, or image and filter.
-  ConstTensorView& a(const Contraction& contraction) {
-    return std::holds_alternative<Gemm>(contraction) ? left : image;
-  }
-  ConstTensorView& b(const Contraction& contraction) {
-    return std::holds_alternative<Gemm>(contraction) ? right : filter;
-  }
+  ConstTensorView& a(const Contraction& contraction) { return has_left_and_right(contraction) ? left : image; }
+  ConstTensorView& b(const Contraction& contraction) { return has_left_and_right(contraction) ? right : filter; }
   const ConstTensorView& a(const Contraction& contraction) const {
-    return std::holds_alternative<Gemm>(contraction) ? left : image;
+    return has_left_and_right(contraction) ? left : image;
   }
   const ConstTensorView& b(const Contraction& contraction) const {
-    return std::holds_alternative<Gemm>(contraction) ? right : filter;
+    return has_left_and_right(contraction) ? right : filter;
   }
 };
 

@@ -46,7 +46,7 @@ CompileOptions options_of(const nb::kwargs& keywords) {
 /// Tensors and numbers of one call. The right operand may be None if it was given when compiling.
 Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::handle a, nb::handle b,
                        const nb::dict& operands, const nb::dict& outputs) {
-  const bool product = std::holds_alternative<Gemm>(self.contraction);
+  const bool product = has_left_and_right(self.contraction);
   Arguments arguments;
   arguments.a(self.contraction) = bound.read(product ? "left" : "image", a);
   if (product && nb::isinstance<nb::tuple>(b)) {

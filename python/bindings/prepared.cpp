@@ -86,7 +86,7 @@ class Prepared final : public PreparedCall {
     std::shared_ptr<void> kept;
     if (memory.bytes > 0) kept = allocate(memory.bytes, &memory.memory);
     Bound bound{stream, executable_.bind(room.arguments, memory), std::move(kept), {}, {}};
-    const bool is_product = std::holds_alternative<Gemm>(form_.contraction);
+    const bool is_product = has_left_and_right(form_.contraction);
     for (const char* name : {is_product ? "left" : "image", is_product ? "right" : "filter"})
       bound.tensors.push_back(bound.launch.slot(name));
     if (product_count(form_.contraction) == 2) bound.tensors.push_back(bound.launch.slot("right1"));

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "codegen/file_local.hpp"
+#include "codegen/frame.hpp"
 #include "codegen/inlined.hpp"
 #include "emit/check_text.hpp"
 #include "emit/filled.hpp"
@@ -19,14 +21,24 @@ namespace {
 // compiler of the host reads it, to which nvcc hands device functions without their bodies.
 constexpr const char* ahead =
     "#ifdef __CUDACC__\n"
+    "#pragma nv_diagnostic push\n"
     "#pragma nv_diag_suppress 177, 549  // never referenced; used before it is set: members that nothing reads\n"
     "#define UNISONO_DEDUCED __host__ __device__\n"
     "#else\n"
     "#define UNISONO_DEDUCED\n"
     "#endif\n"
     "#ifdef __GNUC__\n"
+    "#pragma GCC diagnostic push\n"
     "#pragma GCC diagnostic ignored \"-Wunused-parameter\"\n"
     "#endif\n\n";
+// Whoever includes the file has diagnostics as before
+constexpr const char* behind =
+    "\n#ifdef __GNUC__\n"
+    "#pragma GCC diagnostic pop\n"
+    "#endif\n"
+    "#ifdef __CUDACC__\n"
+    "#pragma nv_diagnostic pop\n"
+    "#endif\n";
 
 // A function whose type stands behind its arguments needs no body there, and may have been declared without `auto`
 std::string with_deduced(std::string source) {
@@ -62,16 +74,18 @@ plan::Expected<families::Standalone> files(const lower::Lowered& lowered, std::s
   const families::Launched launched{lowered.problem.task, lowered.problem.epilogue, lowered.kernel};
   if (lowered.kernel.library) return lowered.plan().family->standalone(lowered.plan(), launched, name);
   const Filled what = filled(lowered);
-  std::string source = codegen::inlined(lowered.kernel.source + "#include \"unisono/emitted/launch.hpp\"\n" +
-                                            host_text(lowered, what, name) + "\n#ifdef UNISONO_SELF_CHECK\n" +
-                                            self_check(lowered, what, name) + "#endif\n",
-                                        codegen::emitted_headers());
+  const std::string kernel =
+      codegen::with_own_functions(lowered.kernel.source, codegen::functions_text(lowered.problem.epilogue), name);
+  std::string source =
+      codegen::inlined(kernel + "#include \"unisono/emitted/launch.hpp\"\n" + host_text(lowered, what, name) +
+                           "\n#ifdef UNISONO_SELF_CHECK\n" + self_check(lowered, what, name) + "#endif\n",
+                       codegen::emitted_headers());
   source = with_deduced(std::move(source));
   // Kernels of several files meet in one program
   source = codegen::renamed(source, lowered.kernel.entry, fmt::format("{}_kernel", name));
   source = codegen::renamed(source, "unisono::", fmt::format("unisono_{}::", name));
   source = codegen::renamed(source, "namespace unisono", fmt::format("namespace unisono_{}", name));
-  return families::Standalone{notes(lowered) + fmt::format("#include \"{}.h\"\n\n", name) + ahead + source,
+  return families::Standalone{notes(lowered) + fmt::format("#include \"{}.h\"\n\n", name) + ahead + source + behind,
                               header_text(lowered, what, name)};
 }
 

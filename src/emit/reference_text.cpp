@@ -305,6 +305,9 @@ Conv3d volume_of(const C& c) {
   return v;
 }
 Conv3d volume_of(const Conv3d& c) { return c; }
+Conv3d volume_of(const FilterGradient2d& g) {
+  throw InternalError("a self check of " + to_string(Contraction(g)) + ", for which no kernel of ours is emitted");
+}
 Conv3d volume_of(const Gemm& g) {
   Conv3d v{.n = g.batch, .d = 1, .h = g.m, .w = 1, .c = g.k, .k = g.n};
   v.dtype_x = g.dtype_a, v.dtype_w = g.dtype_b;

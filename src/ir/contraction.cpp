@@ -35,11 +35,12 @@ void check_convolution(std::string_view what, const C& c) {
        {std::pair{"n", c.n}, {"h", c.h}, {"w", c.w}, {"c", c.c}, {"k", c.k}, {"r", c.r}, {"s", c.s}})
     check_range(what, field, value, 1);
   check_attributes(c.attributes(), std::is_same_v<C, ConvTranspose2d>, what);
-  if (c.c % c.groups != 0 || c.k % c.groups != 0)
+  const std::int64_t groups = c.attributes().groups;
+  if (c.c % groups != 0 || c.k % groups != 0)
     throw UserError(fmt::format("{}: {} input and {} output channels with groups={}; both must be multiples of groups",
-                                what, c.c, c.k, c.groups));
+                                what, c.c, c.k, groups));
   check_size(what, "image", {c.n, c.h, c.w, c.c});
-  check_size(what, "filter", {c.k, c.r, c.s, c.c / c.groups});
+  check_size(what, "filter", {c.k, c.r, c.s, c.c / groups});
 }
 
 Extents check_output(std::string_view what, std::int64_t images, std::int64_t p, std::int64_t q, std::int64_t k) {
@@ -50,6 +51,23 @@ Extents check_output(std::string_view what, std::int64_t images, std::int64_t p,
   return {.images = images, .height = p, .width = q, .cols = k};
 }
 
+// Right operands in B
+std::int64_t matrices_b(const Gemm& g) {
+  return g.group_rows.empty() ? g.batch : static_cast<std::int64_t>(g.group_rows.size());
+}
+
+void check_groups(const Gemm& g) {
+  if (g.group_rows.empty()) return;
+  std::int64_t sum = 0;
+  for (const std::int64_t rows : g.group_rows) check_range("gemm", "rows of a group", rows, 1), sum += rows;
+  if (sum != g.m)
+    throw UserError(fmt::format("gemm: m is {}, and its groups have {} rows together; expected the same", g.m, sum));
+  if (g.batch != 1 || g.transpose_a || g.products != 1)
+    throw UserError(
+        "gemm: a grouped product has batch 1, an A that is not transposed, and one B a group; give it no batch, "
+        "transpose_a and second product");
+}
+
 Extents extents_of(const Gemm& g) {
   check_range("gemm", "batch", g.batch, 1);
   check_range("gemm", "m", g.m, 1);
@@ -57,20 +75,27 @@ Extents extents_of(const Gemm& g) {
   check_range("gemm", "k", g.k, 1);
   if (g.products != 1 && g.products != 2)
     throw UserError(fmt::format("gemm: products is {}; expected 1, or 2 for a dual product", g.products));
+  check_groups(g);
   check_size("gemm", "left operand", {g.batch, g.m, g.k});
-  check_size("gemm", "right operand", {g.batch, g.k, g.n});
+  check_size("gemm", "right operand", {matrices_b(g), g.k, g.n});
   return check_output("gemm", g.batch, g.m, 1, g.n);
 }
 
-Extents extents_of(const Conv2d& c) {
-  check_convolution("conv2d", c);
+// The extents of a convolution's result
+template <class C>
+Extents output_of(std::string_view what, const C& c) {
   const auto out = [](std::int64_t x, std::int64_t before, std::int64_t after, std::int64_t dilation,
                       std::int64_t filter, std::int64_t stride) {
     const auto room = x + before + after - dilation * (filter - 1) - 1;
     return room < 0 ? 0 : room / stride + 1;
   };
-  return check_output("conv2d", c.n, out(c.h, c.pad.top, c.pad.bottom, c.dilation.h, c.r, c.stride.h),
+  return check_output(what, c.n, out(c.h, c.pad.top, c.pad.bottom, c.dilation.h, c.r, c.stride.h),
                       out(c.w, c.pad.left, c.pad.right, c.dilation.w, c.s, c.stride.w), c.k);
+}
+
+Extents extents_of(const Conv2d& c) {
+  check_convolution("conv2d", c);
+  return output_of("conv2d", c);
 }
 
 Extents extents_of(const ConvTranspose2d& c) {
@@ -124,6 +149,13 @@ Extents extents_of(const Conv3d& c) {
   return {.images = c.n, .height = planes * height, .width = width, .cols = c.k};
 }
 
+Extents extents_of(const FilterGradient2d& c) {
+  check_convolution("filter_gradient2d", c);
+  const Extents e = output_of("filter_gradient2d", c);
+  check_size("filter_gradient2d", "gradient of the output", {e.images, e.height, e.width, e.cols});
+  return {.images = 1, .height = c.k, .width = 1, .cols = c.r * c.s * c.c};
+}
+
 using Shape = std::vector<std::int64_t>;
 
 template <class... F>
@@ -146,6 +178,10 @@ Extents extents(const Contraction& contraction) {
   return std::visit([](const auto& c) { return extents_of(c); }, contraction);
 }
 
+bool has_left_and_right(const Contraction& contraction) {
+  return std::holds_alternative<Gemm>(contraction) || std::holds_alternative<FilterGradient2d>(contraction);
+}
+
 int product_count(const Contraction& contraction) {
   const auto* gemm = std::get_if<Gemm>(&contraction);
   return gemm ? gemm->products : 1;
@@ -158,13 +194,17 @@ Shape shape_a(const Contraction& contraction) {
                                [](const Conv3d& c) {
                                  return Shape{c.n, c.d, c.h, c.w, c.c};
                                },
+                               [](const FilterGradient2d& c) { return shape_mn(c.convolution()); },
                                [](const auto& c) { return image_shape(c); }},
                     contraction);
 }
 
 Shape shape_b(const Contraction& contraction) {
   return std::visit(Overloaded{[](const Gemm& g) {
-                                 return g.transpose_b ? Shape{g.batch, g.n, g.k} : Shape{g.batch, g.k, g.n};
+                                 return g.transpose_b ? Shape{matrices_b(g), g.n, g.k} : Shape{matrices_b(g), g.k, g.n};
+                               },
+                               [](const FilterGradient2d& c) {
+                                 return Shape{c.n, c.h, c.w, c.c};
                                },
                                [](const Conv2d& c) {
                                  return c.layout == Layout::nhwc ? Shape{c.k, c.r, c.s, c.c / c.groups}
@@ -189,6 +229,9 @@ Shape shape_mn(const Contraction& contraction) {
                                  const std::int64_t planes = output_planes(c);
                                  return Shape{e.images, planes, e.height / planes, e.width, e.cols};
                                },
+                               [](const FilterGradient2d& c) {
+                                 return Shape{c.k, c.r, c.s, c.c};
+                               },
                                [&](const auto& c) {
                                  return c.layout == Layout::nhwc ? Shape{e.images, e.height, e.width, e.cols}
                                                                  : Shape{e.images, e.cols, e.height, e.width};
@@ -197,10 +240,11 @@ Shape shape_mn(const Contraction& contraction) {
 }
 
 std::int64_t depth(const Contraction& contraction) {
-  return std::visit(
-      Overloaded{[](const Gemm& g) { return g.k; }, [](const Conv3d& c) { return c.t * c.r * c.s * (c.c / c.groups); },
-                 [](const auto& c) { return c.r * c.s * (c.c / c.groups); }},
-      contraction);
+  return std::visit(Overloaded{[](const Gemm& g) { return g.k; },
+                               [](const FilterGradient2d& c) { return extents(c.convolution()).rows(); },
+                               [](const Conv3d& c) { return c.t * c.r * c.s * (c.c / c.groups); },
+                               [](const auto& c) { return c.r * c.s * (c.c / c.groups); }},
+                    contraction);
 }
 
 double flop(const Contraction& contraction) {
@@ -224,6 +268,21 @@ std::string describe_convolution(std::string_view name, const C& c) {
   return fmt::format("{} {}x{}x{}x{} -> {}, {}x{}{}{}, {}", name, c.n, c.h, c.w, c.c, c.k, c.r, c.s,
                      to_string(c.attributes()), c.layout == Layout::nchw ? ", nchw" : "", to_string(c.dtype_x));
 }
+
+std::string describe_gradient(const FilterGradient2d& c) {
+  return fmt::format("filter_gradient2d {}x{}x{}x{} -> {}, {}x{}{}, {}", c.n, c.h, c.w, c.c, c.k, c.r, c.s,
+                     to_string(c.attributes()), to_string(c.dtype_y));
+}
+
+std::string describe_product(const Gemm& g) {
+  if (!g.group_rows.empty())
+    return fmt::format("grouped gemm {} rows x {} x {}{}, {}", fmt::join(g.group_rows, "+"), g.n, g.k,
+                       g.transpose_b ? ", B transposed" : "", to_string(g.dtype_a));
+  return fmt::format("{}gemm {}{}x{}x{}{}{}, {}", g.products == 1 ? "" : "dual ",
+                     g.batch == 1 ? "" : fmt::format("{} x ", g.batch), g.m, g.n, g.k,
+                     g.transpose_a ? ", A transposed" : "", g.transpose_b ? ", B transposed" : "",
+                     to_string(g.dtype_a));
+}
 }  // namespace
 
 namespace {
@@ -243,12 +302,8 @@ std::string describe_volume(const Conv3d& c) {
 }  // namespace
 
 std::string to_string(const Contraction& contraction) {
-  return std::visit(Overloaded{[](const Gemm& g) {
-                                 return fmt::format("{}gemm {}{}x{}x{}{}{}, {}", g.products == 1 ? "" : "dual ",
-                                                    g.batch == 1 ? "" : fmt::format("{} x ", g.batch), g.m, g.n, g.k,
-                                                    g.transpose_a ? ", A transposed" : "",
-                                                    g.transpose_b ? ", B transposed" : "", to_string(g.dtype_a));
-                               },
+  return std::visit(Overloaded{[](const Gemm& g) { return describe_product(g); },
+                               [](const FilterGradient2d& c) { return describe_gradient(c); },
                                [](const Conv2d& c) { return describe_convolution("conv2d", c); },
                                [](const Conv3d& c) { return describe_volume(c); },
                                [](const ConvTranspose2d& c) { return describe_convolution("conv_transpose2d", c); }},

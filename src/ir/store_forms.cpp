@@ -128,7 +128,7 @@ std::vector<std::int64_t> shape_of(const Store& store, const Contraction& contra
 
 void check_forms(const Graph& graph, const Contraction& contraction) {
   for (const Store& s : graph.stores) {
-    if (is_resampled(s) && std::holds_alternative<Gemm>(contraction))
+    if (is_resampled(s) && has_left_and_right(contraction))
       throw UserError(fmt::format("store {} ({}) is of {}, which has no image; expected a convolution", s.name,
                                   to_string(s.form), to_string(contraction)));
     if (is_resampled(s) && std::holds_alternative<Conv3d>(contraction))

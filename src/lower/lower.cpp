@@ -86,7 +86,7 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
 plan::Expected<tuning::Chosen> choose(const Problem& p, const plan::Device& device) {
   const auto fixed = plan::fixed_by(p.options.plan, p.options.plan_override);
   auto chosen = tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
-  if (chosen || std::holds_alternative<Conv2d>(p.contraction) || p.task.volume) return chosen;
+  if (chosen || std::holds_alternative<Conv2d>(p.contraction) || p.task.volume || p.task.gradient) return chosen;
   plan::Refusal refusal = std::move(chosen).refusal();  // the caller has not asked for it
   refusal.message =
       fmt::format("{} runs as the convolution of its rows, and {}", to_string(p.contraction), refusal.told());

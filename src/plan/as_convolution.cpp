@@ -9,6 +9,7 @@ ConvTask of_product(const Gemm& g) {
   task.columns_b = !g.transpose_b;
   task.batched = g.batch > 1;
   task.products = g.products;
+  task.group_rows = g.group_rows;
   return task;
 }
 
@@ -50,12 +51,19 @@ ConvTask of_volume(const Conv3d& v) {
   return task;
 }
 
+ConvTask of_gradient(const FilterGradient2d& g) {
+  ConvTask task(g.convolution());
+  task.gradient = g;
+  return task;
+}
+
 }  // namespace
 
 ConvTask as_convolution(const Contraction& contraction) {
   if (const auto* conv = std::get_if<Conv2d>(&contraction)) return *conv;
   if (const auto* product = std::get_if<Gemm>(&contraction)) return of_product(*product);
   if (const auto* volume = std::get_if<Conv3d>(&contraction)) return of_volume(*volume);
+  if (const auto* gradient = std::get_if<FilterGradient2d>(&contraction)) return of_gradient(*gradient);
   return of_transposed(std::get<ConvTranspose2d>(contraction));
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 /// Contractions as the convolution kernels see them.
 
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "unisono/contraction.hpp"
 
@@ -20,11 +22,16 @@ struct ConvTask {
   /// `conv` has the planes of volumes, and those of the filter, one below the other: h is D·H and r is T·R. Its stride,
   /// pad and dilation are those within a plane, and it has no extents of its own.
   std::optional<Conv3d> volume;
+  std::vector<std::int64_t> group_rows;      ///< Gemm::group_rows of a grouped product: as many filters as groups
+  std::optional<FilterGradient2d> gradient;  ///< then `conv` is the convolution whose filter's gradient is asked for
 
   ConvTask(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one
 
   Contraction contraction() const {
-    return transposed ? Contraction(*transposed) : volume ? Contraction(*volume) : Contraction(conv);
+    return transposed ? Contraction(*transposed)
+           : volume   ? Contraction(*volume)
+           : gradient ? Contraction(*gradient)
+                      : Contraction(conv);
   }
 };
 

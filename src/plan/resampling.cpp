@@ -9,7 +9,7 @@ Resampling resampling_of(const Resampled& wanted) {
 
 std::optional<Refusal> resample(Epilogue& e, const Resampled& wanted, const Contraction& contraction) {
   if (!wanted.any()) return std::nullopt;
-  if (std::holds_alternative<Gemm>(contraction))
+  if (has_left_and_right(contraction))
     return because(fmt::format("a pooled or upsampled store: {} has no image", to_string(contraction)));
   const auto main = main_store(e);
   if (!main)

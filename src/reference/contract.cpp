@@ -58,12 +58,24 @@ void prepare(Float64Contraction& p, DType dtype_x, DType dtype_w) {
   p.integers = all_integers(p.x) && all_integers(p.w);
 }
 
+// Rows of each group by its own matrix
+Float64Contraction grouped(Float64Contraction p, const Gemm& g) {
+  std::vector<std::int64_t> ends;
+  for (const std::int64_t rows : g.group_rows) ends.push_back((ends.empty() ? 0 : ends.back()) + rows);
+  p.taps_of_row = [g, ends, x = p.x.data(), w = p.w.data()](std::int64_t row, std::vector<Tap>& taps) {
+    const std::int64_t group = std::upper_bound(ends.begin(), ends.end(), row) - ends.begin();
+    taps.push_back({x + row * g.k, w + group * g.k * g.n});
+  };
+  return p;
+}
+
 Float64Contraction problem_of(const Gemm& g, const Strided& a, const Strided& b) {
   Float64Contraction p;
   p.x = gather(g.transpose_a ? a.permuted({0, 2, 1}) : a);
   p.w = gather(g.transpose_b ? b.permuted({0, 2, 1}) : b);
   prepare(p, a.dtype, b.dtype);
   p.channels = g.k;
+  if (!g.group_rows.empty()) return grouped(std::move(p), g);
   p.taps_of_row = [g, x = p.x.data(), w = p.w.data()](std::int64_t row, std::vector<Tap>& taps) {
     taps.push_back({x + row * g.k, w + row / g.m * g.k * g.n});
   };
@@ -149,6 +161,30 @@ Float64Contraction problem_of(const Conv3d& c, const Strided& a, const Strided& 
           if (d < 0 || h < 0 || v < 0) continue;
           taps.push_back({x + (((image * c.d + d) * c.h + h) * c.w + v) * c.c, w + ((t * c.r + r) * c.s + s) * matrix});
         }
+  };
+  return p;
+}
+
+// (K, N·P·Q) times (N·P·Q, R·S·C): X as the windows that each tap reads, zero outside the image
+Float64Contraction problem_of(const FilterGradient2d& g, const Strided& a, const Strided& b) {
+  Float64Contraction p;
+  const Conv2d c = g.convolution();
+  const Extents e = extents(c);
+  p.x = gather(a.permuted({3, 0, 1, 2}));
+  const std::vector<double> image = gather(b);
+  p.w.resize(static_cast<std::size_t>(e.rows() * g.r * g.s * g.c));
+  auto to = p.w.begin();
+  for (std::int64_t row = 0; row < e.rows(); ++row)
+    for (std::int64_t tap = 0; tap < g.r * g.s; ++tap, to += g.c) {
+      const std::int64_t h = input_position(c, 0, row % e.rows_per_image() / e.width, tap / g.s);
+      const std::int64_t w = input_position(c, 1, row % e.width, tap % g.s);
+      if (h < 0 || w < 0) continue;
+      std::copy_n(image.begin() + ((row / e.rows_per_image() * g.h + h) * g.w + w) * g.c, g.c, to);
+    }
+  prepare(p, a.dtype, b.dtype);
+  p.channels = e.rows();
+  p.taps_of_row = [depth = e.rows(), x = p.x.data(), w = p.w.data()](std::int64_t row, std::vector<Tap>& taps) {
+    taps.push_back({x + row * depth, w});
   };
   return p;
 }

@@ -60,6 +60,7 @@ struct Pieces {
 Pieces pieces_of(const Problem& p) {
   const Extents e = extents(p.contraction);
   const auto* g = std::get_if<Gemm>(&p.contraction);
+  if (g != nullptr && !g->group_rows.empty()) return {p.contraction, false, 1};
   if (g != nullptr && g->batch == 1 && rows_are_apart(p.graph)) return {p.contraction, true, e.rows()};
   if (images_are_apart(p.graph)) return {p.contraction, false, e.images};
   return {p.contraction, false, 1};

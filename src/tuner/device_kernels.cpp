@@ -1,5 +1,7 @@
 #include "tuner/device_kernels.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -7,6 +9,7 @@
 
 #include "codegen/codegen.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "unisono/error.hpp"
 #include "unisono/params/check_params.cuh"
 
 namespace unisono::tuner {
@@ -37,7 +40,15 @@ void launch(const std::shared_ptr<const cuda::PlainKernel>& kernel, std::uint64_
 
 int type_of(DType t) { return t == DType::bf16 ? 0 : t == DType::f16 ? 1 : 2; }
 
+[[noreturn]] void refuse(const Contraction& contraction) {
+  throw Unsupported(fmt::format("{}: the tuner has no kernel that checks its results; there is nothing to tune in it",
+                                to_string(contraction)));
+}
+
+void describe(SumsParams&, const FilterGradient2d& gradient) { refuse(gradient); }
+
 void describe(SumsParams& p, const Gemm& g) {
+  if (!g.group_rows.empty()) refuse(g);
   p.product = 1, p.columns_a = g.transpose_a, p.columns_b = !g.transpose_b;
   p.channels = static_cast<int>(g.k), p.outputs = static_cast<int>(g.n);
   p.out_height = static_cast<int>(g.m), p.out_width = 1;

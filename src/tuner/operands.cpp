@@ -20,6 +20,7 @@ DType type_a(const Contraction& c) {
   if (const auto* g = std::get_if<Gemm>(&c)) return g->dtype_a;
   if (const auto* v = std::get_if<Conv2d>(&c)) return v->dtype_x;
   if (const auto* v = std::get_if<Conv3d>(&c)) return v->dtype_x;
+  if (const auto* v = std::get_if<FilterGradient2d>(&c)) return v->dtype_y;
   return std::get<ConvTranspose2d>(c).dtype_x;
 }
 

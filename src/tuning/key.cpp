@@ -42,6 +42,8 @@ std::string problem_text(const plan::ConvTask& task) {
   if (task.columns_b) text += ",b=kn";
   if (task.batched) text += ",batched";
   if (task.products > 1) text += ",dual";
+  if (task.gradient) text += ",wgrad";
+  if (!task.group_rows.empty()) text += fmt::format(",groups={}", fmt::join(task.group_rows, "+"));
   text += fmt::format(",dtype={}", to_string(c.dtype_x));
   if (c.dtype_w != c.dtype_x) text += fmt::format("*{}", to_string(c.dtype_w));
   return text;

@@ -34,8 +34,8 @@ def renamed(text, name):
     return re.sub(r"\bnamespace unisono\b(?!_)", f"namespace unisono_{name}", text)
 
 
-def build(source, folder, root, toolkit, cuda_include, compiler):
-    """The self check of an emitted source as a program for the emulator whose toolkit is given; returns its path."""
+def compiled(source, folder, root, cuda_include, compiler, options, behind=""):
+    """What the compiler says of an emitted source for the emulator, with `behind` at its end."""
     folder.mkdir(parents=True)
     name, device = source.stem, root / "tests" / "emulator" / "device"
     text, headers = headers_of(source.read_text())
@@ -44,15 +44,21 @@ def build(source, folder, root, toolkit, cuda_include, compiler):
         place = folder / header
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(renamed(own.read_text(), name) if own.exists() else content)
-    kernel = f"{name}_kernel"
-    # main() is behind the kernel: it must be known before main() runs, as a fat binary is
     program = folder / f"{name}.cpp"
-    program.write_text(f"{text}\nUNISONO_EMULATED_LAUNCH({kernel})\n")
-    output = folder / name
-    command = [compiler, "-std=c++20", "-O1", "-w", "-ffp-contract=off", "-DUNISONO_SELF_CHECK", "-pthread",
+    program.write_text(f"{text}\n{behind}\n")
+    command = [compiler, "-std=c++20", "-ffp-contract=off", "-pthread",
                "-I", str(root / "tests" / "emulator" / "runtime"), "-I", str(root / "tests"), "-I", str(source.parent), "-I", str(folder),
-               "-isystem", str(cuda_include), "-include", str(device / "prelude.hpp"), str(program), "-o", str(output),
-               str(toolkit / "lib" / "libcuda.so.1"), "-ldl", f"-Wl,-rpath,{toolkit / 'lib'}"]
+               "-isystem", str(cuda_include), "-include", str(device / "prelude.hpp"), str(program), *options]
     made = subprocess.run(command, capture_output=True, text=True)
     assert made.returncode == 0, f"{' '.join(command)}\n{made.stdout}{made.stderr[:4000]}"
+    return made.stderr
+
+
+def build(source, folder, root, toolkit, cuda_include, compiler):
+    """The self check of an emitted source as a program for the emulator whose toolkit is given; returns its path."""
+    # main() is behind the kernel: it must be known before main() runs, as a fat binary is
+    kernel, output = f"{source.stem}_kernel", folder / source.stem
+    compiled(source, folder, root, cuda_include, compiler,
+             ["-O1", "-w", "-DUNISONO_SELF_CHECK", "-o", str(output), str(toolkit / "lib" / "libcuda.so.1"), "-ldl", f"-Wl,-rpath,{toolkit / 'lib'}"],
+             f"UNISONO_EMULATED_LAUNCH({kernel})")
     return output

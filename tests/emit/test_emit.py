@@ -179,6 +179,29 @@ class Emit(Case):
         )
         self.assertNotRegex(text, r"\bunisono::|namespace unisono\b")  # two such files may meet in one program
 
+    def test_gradients_of_cutlass(self):
+        text = "operand c[m,n] : f32; store alpha[] * acc + beta[] * c as dw : f32"
+        source = self.emitted(text, "--conv", "2,17,13,64->72,3x2,stride=1x2,wgrad", "--plan", "family=cutlass_evt", name="gradient")
+        self.assertIn("Operator::kWgrad", source.read_text())
+        self.assertIn("OneExtentOfColumns", source.read_text())
+        self.assertIn("p.window = {2, 17, 13, 17, 6, 3, 2, 1, 2, 1, 0, 1, 0, 1, 1, 0};", source.read_text())
+        self.assertIn("A is dY (images, p, q, m)", source.with_suffix(".h").read_text())
+        self.assertNotRegex(source.read_text(), r"\bunisono::|namespace unisono\b")
+        self.refused("emit", text, "--conv", "2,17,13,64->72,3x2,wgrad", code=UNSUPPORTED, says="plan=family=cutlass_evt")
+        self.refused("emit", text, "--conv", "2,17,13,64->72,3x2,wgrad,groups=2", says="leave out transposed, groups")
+
+    def test_grouped_products_of_cutlass(self):
+        text = "store silu(acc + bias[n]) * weight[m] as y : bf16"
+        source = self.emitted(text, "--gemm", "100+28+300,128->256", "--plan", "family=cutlass_evt", name="grouped")
+        self.assertIn("KernelPtrArrayTmaWarpSpecialized", source.read_text())
+        for rows in (100, 28, 300):
+            self.assertIn(f"p.groups.rows[p.groups.count++] = {rows};", source.read_text())
+        self.assertIn("    int groups, unused_groups;\n    int group_rows[256];\n", source.with_suffix(".h").read_text())
+        self.refused("emit", text, "--gemm", "100+28,128->256", code=UNSUPPORTED, says="a grouped product")
+        self.refused("emit", text, "--gemm", "100+0,128->256", says="rows of a group is 0")
+        self.refused("emit", text, "--gemm", "2,100+28,128->256", says="a grouped product has batch 1")
+        self.refused("emit", text, "--gemm", "100+,128->256", says="is not understood")
+
     def test_architectures_of_cutlass(self):
         for arch, code in (("sm90a", "compute_90a,code=sm_90a"), ("sm80", "compute_80,code=compute_80"),
                            ("sm100a", "compute_100a,code=sm_100a"), ("sm120", "compute_120,code=sm_120")):
@@ -233,6 +256,22 @@ class Emit(Case):
         self.assertIn('#error "the epilogue calls twice, which has no float64 form: no self check"\n', source.read_text())
         source = self.emitted("store looked_up(acc, index(n)) as y : bf16", *DENSE[1:], "--function", "f.cu")
         self.assertIn("  void* table;  /* captured pointer table */\n", source.with_suffix(".h").read_text())
+
+    def test_one_file_of_functions_in_two_kernels(self):
+        (self.folder / "f.cu").write_text("#include <math.h>\n__device__ float half(float x) { return x / 2; }\n"
+                                          "__device__ float halved(float x) { return ::half(fabsf(x)); }\n")
+        objects = []
+        for name, plan in (("one", "family=plain"), ("other", "family=plain"), ("cutlass", "family=cutlass_evt")):
+            source = self.emitted("store halved(acc) as y : bf16", *DENSE[1:], "--plan", plan, "--function", "f.cu", name=name)
+            self.assertRegex(source.read_text(), rf"#include <math.h>\ninline namespace unisono_{name}_functions {{\n__device__ float half")
+            if plan == "family=plain":
+                objects.append(str(self.folder / f"{name}.o"))
+                # diagnostics are as before behind the file
+                said = emulated.compiled(source, self.folder / f"object_{name}", SOURCES, CUDA_INCLUDE, COMPILER,
+                                         ["-O0", "-fPIC", "-Wunused-parameter", "-c", "-o", objects[-1]], "static int behind(int mine) { return 0; }")
+                self.assertEqual(re.findall(r"unused parameter .(\w+)", said), ["mine"], said)
+        linked = subprocess.run([COMPILER, "-shared", *objects, "-o", str(self.folder / "both.so")], capture_output=True, text=True)
+        self.assertEqual(linked.returncode, 0, linked.stderr)
 
     def test_stands_by_itself(self):
         text = self.emitted(*DENSE, name="alone").read_text()

@@ -28,6 +28,7 @@ struct Case {
   double offset = 0, deviation = 1;  ///< of the accumulator plus the operand `bias`, if there is one
 
   std::optional<ConvTranspose2d> transposed = {};  ///< then `conv` has no extents
+  std::optional<FilterGradient2d> gradient = {};   ///< then `conv` is the convolution whose filter's it is
 
   /// Elements more than a dense tensor has between the matrices of a batch, the pixels of the image (rows of A), the
   /// rows of the result that is written last.
@@ -50,7 +51,9 @@ struct Case {
 
   Contraction contraction() const { return product ? Contraction(*product) : as_computed(); }
   /// For a product, the convolution that computes it.
-  Contraction as_computed() const { return transposed ? Contraction(*transposed) : Contraction(conv); }
+  Contraction as_computed() const {
+    return gradient ? Contraction(*gradient) : transposed ? Contraction(*transposed) : Contraction(conv);
+  }
   std::string describe() const;  ///< for messages: everything that is needed to run it again
 };
 

@@ -15,6 +15,8 @@ namespace unisono::gpu {
 /// With --arch those of one; of sm100a and sm120 40 random graphs, to be compiled.
 std::vector<Case> evt_cases(std::uint64_t seed);
 inline constexpr std::size_t evt_graphs = 120, evt_compiled_graphs = 40;
+/// Beside those, on sm90a: gradients of filters, and grouped products.
+inline constexpr std::size_t gradient_graphs = 15, grouped_graphs = 10;
 
 /// Prints how many graphs there are of each architecture, and binds a launch of each problem to arguments that are not
 /// in memory. Exit code 1 if graphs are too few, or a launch cannot be bound or does not carry the problem's numbers.

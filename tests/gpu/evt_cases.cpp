@@ -268,6 +268,85 @@ void add_graphs(std::vector<Case>& cases, std::string_view arch, std::size_t wan
   }
 }
 
+// Gradients of filters, of any window, of images whose channels a tile's columns divide
+FilterGradient2d gradient(std::size_t number, int shape, std::int64_t columns, Random& random) {
+  const DType type = number % 3 == 0 ? DType::f16 : DType::bf16;
+  FilterGradient2d g{.n = random.between(1, shape == 2 ? 6 : 3),
+                     .h = random.between(1, 24),
+                     .w = random.between(1, 30),
+                     .c = columns * random.between(1, 3),
+                     .k = 8 * random.between(1, shape == 2 ? 40 : 12),
+                     .r = random.between(1, 4),
+                     .s = random.between(1, 4),
+                     .dtype_y = type,
+                     .dtype_x = type};
+  g.stride = {random.between(1, 3), random.between(1, 3)};
+  g.dilation = {random.between(1, 2), random.between(1, 2)};
+  for (std::size_t side = 0; side < 4; ++side) g.pad[side] = random.between(0, 3);
+  g.h = std::max(g.h, (g.r - 1) * g.dilation.h + 1), g.w = std::max(g.w, (g.s - 1) * g.dilation.w + 1);
+  return g;
+}
+
+struct GradientPlan {
+  const char* fields;
+  std::int64_t columns;
+};
+constexpr std::array plans_of_gradients{GradientPlan{"tile=128x64", 64}, GradientPlan{"tile=64x64 depth=32", 64},
+                                        GradientPlan{"tile=128x128", 128}, GradientPlan{"tile=128x32", 32},
+                                        GradientPlan{"tile=128x16", 16}};
+
+// What gradients are added to and scaled by, every visitor, and random graphs
+void add_gradients(std::vector<Case>& cases, Random& random) {
+  constexpr std::array texts{
+      "operand c[m,n] : f32\nstore alpha[] * acc + beta[] * c as dw : f32",
+      "store acc * scale[] as dw : {T}",
+      "store acc as dw : f32\nstore sum_squares(acc, over=n) as energy : f32",
+      "operand w[m,n] : {T}\nstore clamp(acc + decay[] * w, lower=-4, upper=4) as dw : {T}",
+      "store acc * gain[n] + shift[m] as dw : {T}\nstore acc as plain : f32",
+      "store acc as dw : {T}\nstore max(acc, over=m) as peak : f32",
+  };
+  for (std::size_t number = 0; number < gradient_graphs; ++number) {
+    const GradientPlan& plan = plans_of_gradients[number % plans_of_gradients.size()];
+    const std::string text =
+        number < texts.size() ? std::string(texts[number]) : RandomGraph(random.next(), false).text();
+    for (int shape = 0; shape < 3; ++shape) {
+      const FilterGradient2d g = gradient(number, shape, plan.columns, random);
+      Case c = evt_case(text, plan_of("sm90a", plan.fields), g.dtype_x, random.next());
+      c.gradient = g, c.conv = g.convolution();
+      if (is_served(c)) cases.push_back(std::move(c));
+    }
+  }
+}
+
+// Groups of rows with a B each, by every visitor that they have
+void add_grouped(std::vector<Case>& cases, Random& random) {
+  constexpr std::array texts{
+      "store acc as y : {T}",
+      "store relu(acc + bias[n]) as y : {T}",
+      "store silu(acc) * weight[m] as y : f32",
+      "operand r[m,n] : {T}\nstore acc * alpha[] + r as y : {T}",
+      "operand c[m,n] : f32\nh = acc + bias[n]\nstore h * sigmoid(h) + c * w[m] as y : {T}",
+  };
+  constexpr std::array plans{"order=cooperative tile=128x128", "order=pingpong tile=64x128",
+                             "order=cooperative tile=128x64 stages=3", "order=cooperative tile=256x128 cluster=2x1",
+                             "order=pingpong tile=64x64 raster=channels swizzle_size=2"};
+  for (std::size_t number = 0; number < grouped_graphs; ++number)
+    for (int shape = 0; shape < 3; ++shape) {
+      const DType type = number % 3 == 0 ? DType::f16 : DType::bf16;
+      Gemm g{.n = 16 * random.between(1, 30),
+             .k = 8 * random.between(1, 60),
+             .transpose_b = number % 2 == 0,
+             .dtype_a = type,
+             .dtype_b = type};
+      const auto groups = random.between(1, shape == 2 ? 40 : 6);
+      for (std::int64_t i = 0; i < groups; ++i) g.m += g.group_rows.emplace_back(random.between(1, 300));
+      Case c = evt_case(texts[number % texts.size()], plan_of("sm90a", plans[(number / 2) % plans.size()]), type,
+                        random.next());
+      c.product = g, c.conv = plan::as_convolution(g).conv;
+      if (is_served(c)) cases.push_back(std::move(c));
+    }
+}
+
 }  // namespace
 
 std::vector<Case> evt_cases(std::uint64_t seed) {
@@ -279,6 +358,7 @@ std::vector<Case> evt_cases(std::uint64_t seed) {
     if (only.empty() ? !runs : only != name) continue;
     Random random(seed + 97);
     add_graphs(cases, name, runs ? evt_graphs : evt_compiled_graphs, random);
+    if (name == "sm90a") add_gradients(cases, random), add_grouped(cases, random);
   }
   return cases;
 }

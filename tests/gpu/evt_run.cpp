@@ -68,6 +68,7 @@ std::string binding_problems_of(const Case& c) try {
 
 struct Served {
   std::set<std::string> graphs, convolutions;  // texts
+  int gradients = 0, grouped = 0;              // problems
 };
 
 std::string arch_of(const Case& c) {
@@ -78,6 +79,8 @@ std::string arch_of(const Case& c) {
 
 void count(const Case& c, std::map<std::string, Served>& of_arch) {
   Served& served = of_arch[arch_of(c)];
+  if (c.gradient) return static_cast<void>(++served.gradients);
+  if (c.product && !c.product->group_rows.empty()) return static_cast<void>(++served.grouped);
   served.graphs.insert(c.text);
   if (!c.product) served.convolutions.insert(c.text);
 }
@@ -89,6 +92,10 @@ bool are_enough(const std::map<std::string, Served>& of_arch) {
     std::printf("%s: %zu graphs by CUTLASS's visitors, %zu of them behind convolutions\n", arch.c_str(),
                 served.graphs.size(), served.convolutions.size());
     const bool runs = arch == "sm90a" || arch == "sm80";
+    if (arch == "sm90a") {
+      std::printf("sm90a: %d gradients of filters, %d grouped products\n", served.gradients, served.grouped);
+      enough = enough && served.gradients >= 30 && served.grouped == 30;
+    }
     enough = enough && served.graphs.size() >= (runs ? evt_graphs : evt_compiled_graphs) * 9 / 10 &&
              served.convolutions.size() >= (runs ? 20u : 5u);
   }

@@ -278,6 +278,11 @@ std::string Testbed::broken_guard() const {
 reference::Values Testbed::accumulator(const std::string& filter) const {
   if (c_.options.plan.starts_with("family=plain"))  // operands of two types, which no kernel for tests takes
     return reference::contract(c_.contraction(), tensors_.at("(a)").on_host(), tensors_.at(filter).on_host());
+  if (c_.gradient || (c_.product && !c_.product->group_rows.empty())) {  // nor these
+    const double terms = static_cast<double>(depth(c_.contraction()));
+    return reference::contract(c_.contraction(), tensors_.at("(a)").on_host(), tensors_.at(filter).on_host(),
+                               {.accumulate = accumulator_error(c_.contraction()) / terms});
+  }
   const auto count = static_cast<std::size_t>(element_count(shape_mn(c_.contraction())));
   const Buffer sum(count * 8), absolute(count * 8);
   const auto a = tensors_.at("(a)").without_gaps(), b = tensors_.at(filter).without_gaps();

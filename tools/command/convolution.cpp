@@ -108,7 +108,7 @@ class ConvolutionParser {
     if (!padded_) pad_by_half();
     if (!transposed_ && !output_pad_.empty())
       throw UserError(fmt::format("{} '{}': '{}' goes with transposed", convolution.option, text_, output_pad_));
-    const Contraction result = transposed_ ? Contraction(transposed()) : Contraction(conv_);
+    const Contraction result = gradient_ ? gradient() : transposed_ ? Contraction(transposed()) : Contraction(conv_);
     extents(result);  // legal?
     return result;
   }
@@ -132,6 +132,26 @@ class ConvolutionParser {
     return t;
   }
 
+  Contraction gradient() const {
+    if (transposed_ || conv_.groups != 1 || conv_.layout != Layout::nhwc)
+      throw UserError(
+          fmt::format("{} '{}': wgrad is the gradient of a convolution NHWC of one group; leave out transposed, groups "
+                      "and layout",
+                      convolution.option, text_));
+    return FilterGradient2d{.n = conv_.n,
+                            .h = conv_.h,
+                            .w = conv_.w,
+                            .c = conv_.c,
+                            .k = conv_.k,
+                            .r = conv_.r,
+                            .s = conv_.s,
+                            .stride = conv_.stride,
+                            .pad = conv_.pad,
+                            .dilation = conv_.dilation,
+                            .dtype_y = conv_.dtype_w,
+                            .dtype_x = conv_.dtype_x};
+  }
+
   // One number for both directions, or two
   Pair pair(std::string_view value) const {
     if (value.find('x') == std::string_view::npos) return {shape_.number(value), shape_.number(value)};
@@ -142,6 +162,7 @@ class ConvolutionParser {
   void option(std::string_view part) {
     shape_.once(part.substr(0, part.find('=')), part);
     if (part == "transposed") return static_cast<void>(transposed_ = true);
+    if (part == "wgrad") return static_cast<void>(gradient_ = true);
     const auto [name, value] = shape_.option(part);
     if (name == "pad") return pad(value);
     if (name == "stride") return static_cast<void>(conv_.stride = pair(value));
@@ -168,7 +189,7 @@ class ConvolutionParser {
   const std::string& text_;
   ShapeText shape_;
   Conv2d conv_;
-  bool padded_ = false, transposed_ = false;
+  bool padded_ = false, transposed_ = false, gradient_ = false;
   std::string_view output_pad_;
 };
 
@@ -178,15 +199,20 @@ Contraction parse_convolution(const std::string& text) { return ConvolutionParse
 
 Gemm parse_product(const std::string& text) {
   ShapeText shape(product, text);
-  const bool batched = split(shape.from, ',').size() == 3;
-  const auto a = shape.numbers(shape.from, ',', batched ? 3 : 2);
-  Gemm result{.batch = batched ? a[0] : 1,
-              .m = a[a.size() - 2],
+  const auto a = split(shape.from, ',');
+  if (a.size() != 2 && a.size() != 3) shape.refuse(shape.from);
+  const auto rows = split(a[a.size() - 2], '+');
+  Gemm result{.batch = a.size() == 3 ? shape.number(a[0]) : 1,
               .n = shape.number(shape.to[0]),
-              .k = a.back(),
+              .k = shape.number(a.back()),
               .transpose_b = true,
               .dtype_a = DType::bf16,
               .dtype_b = DType::bf16};
+  for (const std::string_view group : rows) {
+    const std::int64_t m = shape.number(group);
+    if (rows.size() > 1) result.group_rows.push_back(m);
+    if (__builtin_add_overflow(result.m, m, &result.m)) shape.refuse(shape.from);
+  }
   for (std::size_t i = 1; i < shape.to.size(); ++i) {
     const std::string_view part = shape.to[i];
     const auto letter = [](char c) { return c == 'n' || c == 't'; };

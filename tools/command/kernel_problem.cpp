@@ -37,7 +37,7 @@ std::vector<std::int64_t> shape_in_files(const Contraction& contraction, std::ve
 }
 
 std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& graph) {
-  const bool is_product = std::holds_alternative<Gemm>(contraction);
+  const bool is_product = has_left_and_right(contraction);
   const auto [a, b] = factor_dtypes(contraction);
   // accumulators of about 1, whatever the depth
   const double small = std::sqrt(3 / static_cast<double>(depth(contraction)));
@@ -184,6 +184,8 @@ std::pair<DType, DType> factor_dtypes(const Contraction& contraction) {
       [](const auto& c) {
         if constexpr (requires { c.dtype_a; })
           return std::pair{c.dtype_a, c.dtype_b};
+        else if constexpr (requires { c.dtype_y; })
+          return std::pair{c.dtype_y, c.dtype_x};
         else
           return std::pair{c.dtype_x, c.dtype_w};
       },

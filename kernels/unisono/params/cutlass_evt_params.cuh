@@ -1,7 +1,7 @@
 // What the host function of a kernel of CUTLASS's is given. Fields of eight bytes each follow it, as the visitors read
 // them. Plain structs, the same to the host's compiler.
 #pragma once
-#include "unisono/params/params.cuh"
+#include "unisono/params/words.cuh"
 
 namespace unisono {
 
@@ -31,6 +31,14 @@ struct CutlassEvtWindow {
 // What a dual product's parameter has besides, there: the second B, which lies as the first does.
 struct CutlassEvtSecond {
   const void* b;
+};
+
+// What a grouped product's has besides, there: the rows of each group. Then m is their sum, batch = 1, and step_b
+// counts from one group's B to the next. The tables that its kernel reads have an entry of 16 bytes a group.
+constexpr int kMostGroups = 256, kGroupTableBytes = 16 * kMostGroups;
+struct CutlassEvtGroups {
+  int count, unused;
+  int rows[kMostGroups];
 };
 
 }  // namespace unisono

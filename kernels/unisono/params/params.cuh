@@ -1,29 +1,12 @@
-// What the host writes and a kernel reads: plain structs, the same to the host's compiler. No device code, no header.
+// What the host writes and a kernel reads: plain structs, the same to the host's compiler. No device code.
 #pragma once
+#include "unisono/params/words.cuh"
 
 namespace unisono {
-
-using u8 = unsigned char;
-using u16 = unsigned short;
-using u32 = unsigned int;
-using u64 = unsigned long long;
-using i64 = long long;
 
 struct alignas(64) TensorMap {
   u8 bytes[128];
 };  // CUtensorMap, opaque to the device
-
-// x / divisor = x * factor >> shift, of x below 2^31: with l = log2(divisor), rounded up, ceil(2^(31 + l) / divisor) is
-// too large by less than 1, which times x < 2^31 moves the quotient by less than 2^-l, hence 1 / divisor: too little to
-// reach the next integer.
-struct Divisor {
-  u32 factor, shift;
-};
-constexpr Divisor divisor(u64 by) {  // of 1 to 2^31 - 1
-  u32 log = 0;
-  while ((u64{1} << log) < by) ++log;
-  return {u32(((u64{1} << (31 + log)) + by - 1) / by), 31 + log};
-}
 
 // The convolution as a matrix product: M = output pixels, N = output channels, K = filter taps x input channels.
 struct ConvGeometry {

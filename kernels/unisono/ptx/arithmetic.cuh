@@ -1,6 +1,6 @@
 // Arithmetic instructions that CUDA C++ has no name for, but in headers that cost seconds to read.
 #pragma once
-#include "unisono/params/params.cuh"
+#include "unisono/params/words.cuh"
 
 #define UNISONO_DEVICE __device__ __forceinline__
 

@@ -1,5 +1,6 @@
 // Global memory that other SMs write.
 #pragma once
+#include "unisono/params/params.cuh"
 #include "unisono/ptx/types.cuh"
 
 namespace unisono {

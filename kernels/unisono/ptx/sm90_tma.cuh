@@ -1,5 +1,6 @@
 // TMA: im2col and tiled loads into shared memory, tiled stores out of it.
 #pragma once
+#include "unisono/params/params.cuh"
 #include "unisono/ptx/types.cuh"
 
 namespace unisono {

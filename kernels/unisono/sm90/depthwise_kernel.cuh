@@ -10,6 +10,7 @@
 #pragma once
 #include "unisono/epilogue/folds.cuh"
 #include "unisono/epilogue/visitor.cuh"
+#include "unisono/params/params.cuh"
 #include "unisono/ptx/bundle.cuh"
 #include "unisono/ptx/grid.cuh"
 #include "unisono/tile/layout.cuh"

@@ -52,6 +52,14 @@ constexpr std::array convolutions_3x{
     Shape{64, 64, 1, 1, Schedule::warp_specialized},
 };
 
+// Columns that divide the channels, and that the epilogue's 32 divide
+constexpr std::array gradients_3x{
+    Shape{128, 128, 1, 1, Schedule::warp_specialized}, Shape{64, 256, 1, 1, Schedule::warp_specialized},
+    Shape{64, 128, 1, 1, Schedule::warp_specialized},  Shape{128, 64, 1, 1, Schedule::warp_specialized},
+    Shape{64, 64, 1, 1, Schedule::warp_specialized},   Shape{128, 96, 1, 1, Schedule::warp_specialized},
+    Shape{128, 32, 1, 1, Schedule::warp_specialized},  Shape{128, 16, 1, 1, Schedule::warp_specialized},
+};
+
 DType in_memory(DType t) { return t == DType::f32 ? DType::tf32 : t; }
 
 const std::string* value_of(const Override& fixed, std::string_view name) {
@@ -128,7 +136,7 @@ PlanPointer planned(const Family& family, const Config& c, const Visitors& v, co
   else if (c.convolution)
     p->threads = 256;
   p->shared_bytes = epilogue_bytes(c, v) + static_cast<std::size_t>(std::max(2, c.stages)) * stage_bytes(c);
-  p->workspace_bytes = workspace_bytes(c, v, w.task);
+  p->workspace_bytes = workspace_bytes(c, v, w.task, w.device.sms);
   p->predicted_us = predict_us(c, w);
   return p;
 }
@@ -144,6 +152,8 @@ Config config_of(const Shape& s, Arch arch, const Workload& w) {
   return {.arch = arch,
           .convolution = !is_product(w.task),
           .transposed = w.task.transposed.has_value(),
+          .gradient = w.task.gradient.has_value(),
+          .grouped = !w.task.group_rows.empty(),
           .products = w.task.products,
           .a = in_memory(w.task.conv.dtype_x),
           .b = in_memory(w.task.conv.dtype_w),
@@ -185,6 +195,8 @@ std::vector<Candidate> candidates(const Family& family, const Workload& w, const
     std::ranges::for_each(shapes_2x, add);
   else if (arch == Arch::sm100a)
     std::ranges::for_each(shapes_sm100, add);
+  else if (w.task.gradient)
+    std::ranges::for_each(gradients_3x, add);
   else if (!is_product(w.task))
     std::ranges::for_each(convolutions_3x, add);
   else

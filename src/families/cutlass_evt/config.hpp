@@ -17,9 +17,11 @@ enum class Raster : std::uint8_t { heuristic, rows, columns };  ///< tiles that 
 
 struct Config {
   Arch arch = Arch::sm90a;
-  bool convolution = false;                   ///< NHWC images, KRSC filters; else a product
-  bool transposed = false;                    ///< such a convolution's transpose: CUTLASS's dgrad
-  int products = 1;                           ///< 2: of one A and two B, with an accumulator each
+  bool convolution = false;  ///< NHWC images, KRSC filters; else a product
+  bool transposed = false;   ///< such a convolution's transpose: CUTLASS's dgrad
+  bool gradient = false;     ///< such a convolution's filters' gradient, by A = dY and B = X: CUTLASS's wgrad
+  bool grouped = false;      ///< products of rows in groups, with a B each: CUTLASS's ptr-array kernel
+  int products = 1;          ///< 2: of one A and two B, with an accumulator each
   DType a = DType::bf16, b = DType::bf16;     ///< in memory: bf16, f16, or tf32 for f32
   bool columns_a = false, columns_b = false;  ///< A is (k, m); B is (k, n)
   int tile_m = 128, tile_n = 128, tile_k = 64;

@@ -15,6 +15,7 @@
 #include "families/cutlass_evt/problem.hpp"
 #include "families/cutlass_evt/standalone.hpp"
 #include "families/cutlass_evt/visitors_of.hpp"
+#include "unisono/error.hpp"
 #include "unisono/params/cutlass_evt_params.cuh"
 
 namespace unisono::families::cutlass_evt {
@@ -22,13 +23,15 @@ namespace {
 
 const EvtPlan& own(const Plan& plan) { return static_cast<const EvtPlan&>(plan); }
 
-static_assert(sizeof(CutlassEvtSecond) < sizeof(CutlassEvtWindow));
-constexpr std::size_t most_fields = (sizeof(ParameterBytes) - sizeof(CutlassEvtParams) - sizeof(CutlassEvtWindow)) / 8;
+static_assert(sizeof(CutlassEvtSecond) < sizeof(CutlassEvtGroups) &&
+              sizeof(CutlassEvtWindow) < sizeof(CutlassEvtGroups));
+constexpr std::size_t most_fields = (sizeof(ParameterBytes) - sizeof(CutlassEvtParams) - sizeof(CutlassEvtGroups)) / 8;
 
 /// Where the visitors' fields begin.
 std::size_t fields_at(const Plan& plan) {
   const Config& c = own(plan).config;
   return sizeof(CutlassEvtParams) + (c.convolution     ? sizeof(CutlassEvtWindow)
+                                     : c.grouped       ? sizeof(CutlassEvtGroups)
                                      : c.products == 2 ? sizeof(CutlassEvtSecond)
                                                        : 0);
 }
@@ -100,7 +103,13 @@ ParameterBytes CutlassEvt::constants(const Plan& plan, const Launched& what) con
   const Extents e = extents(what.task.contraction());
   p.m = e.rows_per_image(), p.n = e.cols, p.k = what.task.conv.c, p.batch = e.images;
   if (!what.task.batched) p.m = e.rows(), p.batch = 1;  // one B for all rows
-  if (own(plan).config.convolution) bytes.at<CutlassEvtWindow>(sizeof(CutlassEvtParams)) = window_of(what.task.conv, e);
+  const Conv2d& conv = what.task.conv;                  // of a gradient the convolution whose filter's it is
+  if (own(plan).config.convolution)
+    bytes.at<CutlassEvtWindow>(sizeof(CutlassEvtParams)) = window_of(conv, what.task.gradient ? extents(conv) : e);
+  if (own(plan).config.grouped) {
+    CutlassEvtGroups& groups = bytes.at<CutlassEvtGroups>(sizeof(CutlassEvtParams));
+    for (const std::int64_t rows : what.task.group_rows) groups.rows[groups.count++] = static_cast<int>(rows);
+  }
   p.sms = own(plan).sms;
   p.workspace_bytes = static_cast<i64>(plan.workspace_bytes);
   return bytes;
@@ -108,10 +117,13 @@ ParameterBytes CutlassEvt::constants(const Plan& plan, const Launched& what) con
 
 void CutlassEvt::fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& at) const {
   CutlassEvtParams& p = to.bytes.at<CutlassEvtParams>();
-  const i64 row_a = what.task.columns_a ? p.m : p.k, row_b = what.task.columns_b ? p.n : p.k;
+  if (what.task.gradient && at.output_pitch != 0 && at.output_pitch != what.task.conv.c)
+    throw Unsupported(fmt::format("{}: the filters' channels lie {} elements apart; CUTLASS's wgrad stores them dense",
+                                  to_string(what.task.contraction()), at.output_pitch));
+  const i64 row_a = what.task.columns_a || what.task.gradient ? p.m : p.k, row_b = what.task.columns_b ? p.n : p.k;
   p.pitch_a = at.activation_pitch != 0 ? at.activation_pitch : row_a;
   p.pitch_b = at.filter_pitch != 0 ? at.filter_pitch : row_b;
-  p.pitch_d = at.output_pitch != 0 ? at.output_pitch : p.n;
+  p.pitch_d = at.output_pitch != 0 && !what.task.gradient ? at.output_pitch : p.n;
   p.step_a = at.step_a != 0 ? at.step_a : p.m * p.k;
   p.step_b = at.step_b != 0 ? at.step_b : p.n * p.k;
   to.put_address(offsetof(CutlassEvtParams, a), at.activation);

@@ -36,6 +36,7 @@ std::string parameter(const Visitors& v, const Config& c) {
       "    return value;\n"
       "}}\n\n",
       c.convolution     ? "    CutlassEvtWindow window;\n"
+      : c.grouped       ? "    CutlassEvtGroups groups;\n"
       : c.products == 2 ? "    CutlassEvtSecond second;\n"
                         : "",
       std::max<std::size_t>(1, v.fields.size()));
@@ -66,7 +67,9 @@ codegen::Kernel generate(const plan::Epilogue& e, const Config& c, const codegen
   const Visitors& v = *found;
   const KernelText parts = is_2x(c.arch) ? sm80_kernel(c, v, tree_of(v)) : sm90_kernel(c, v, tree_of(v));
   std::string text = fmt::format("// A {} and its epilogue by CUTLASS's visitors:\n{}",
-                                 c.convolution     ? "convolution"
+                                 c.gradient        ? "gradient of filters"
+                                 : c.convolution   ? "convolution"
+                                 : c.grouped       ? "grouped matrix product"
                                  : c.products == 2 ? "dual matrix product"
                                                    : "matrix product",
                                  codegen::commented(print(e.graph)));

@@ -8,6 +8,7 @@
 #include "families/cutlass_evt/problem.hpp"
 #include "families/cutlass_evt/warps.hpp"
 #include "support/checked.hpp"
+#include "unisono/params/cutlass_evt_params.cuh"
 
 namespace unisono::families::cutlass_evt {
 namespace {
@@ -72,11 +73,18 @@ int fitting_stages(const Config& c, const Visitors& v, const plan::Device& devic
   return std::max(4 * stage_bytes(c), epilogue_bytes(c, v)) <= device.shared_bytes ? 4 : 3;
 }
 
-std::size_t workspace_bytes(const Config& c, const Visitors& v, const plan::ConvTask& task) {
+// Our tables; then CUTLASS's tensor maps: of A, B, C and D, which two warpgroups store, for each SM
+std::size_t grouped_bytes(const Visitors& v, int sms) {
+  constexpr std::size_t maps_of_sm = 5, map_bytes = 128, rounding = 4 * 64;
+  return tables_of(v) * kGroupTableBytes + maps_of_sm * map_bytes * static_cast<std::size_t>(sms) + rounding;
+}
+
+std::size_t workspace_bytes(const Config& c, const Visitors& v, const plan::ConvTask& task, int sms) {
   const Extents e = extents(task.contraction());
   const auto up = [](std::int64_t x, std::int64_t by) { return (x + by - 1) / by; };
   const std::int64_t down = up(e.rows_per_image(), c.tile_m), across = up(e.cols, c.tile_n);
   if (is_2x(c.arch)) return 0;  // results are added to where they lie
+  if (c.grouped) return grouped_bytes(v, sms);
   support::Checked bytes("bytes of workspace", 0);
   for (const Visitor& each : v.list) {
     const bool row = each.kind == VisitorKind::row_reduction, column = each.kind == VisitorKind::column_reduction;
@@ -117,6 +125,36 @@ std::optional<Refusal> refuse_window_3x(const Config& c, const Conv2d& conv) {
   return broken("window",
                 "layout: TMA's im2col takes borders up to 128, (taps - 1) times dilation up to 128 beyond them, and "
                 "strides up to 8");
+}
+
+// A tile of columns is of one tap (kernels/unisono/cutlass/sm90_wgrad.cuh)
+std::optional<Refusal> refuse_gradient(const Config& c, const Conv2d& conv) {
+  if (!c.gradient) return {};
+  if (c.arch != Arch::sm90a)
+    return broken("contraction", fmt::format("contraction: a gradient of filters; this family has kernels for it on "
+                                             "arch=sm90a, not on arch={}",
+                                             to_string(c.arch)));
+  if (conv.c % c.tile_n == 0) return {};
+  return broken("gradient tile", fmt::format("tile: {} columns; a gradient of filters has its columns tap by tap, so "
+                                             "a tile's are a divisor of the {} channels",
+                                             c.tile_n, conv.c));
+}
+
+std::optional<Refusal> refuse_grouped(const Config& c, const Visitors& v) {
+  if (!c.grouped) return {};
+  if (c.arch != Arch::sm90a)
+    return broken("contraction", fmt::format("contraction: a grouped product; this family has kernels for it on "
+                                             "arch=sm90a, not on arch={}",
+                                             to_string(c.arch)));
+  // Arguments of AuxLoad, AuxStore and the reductions have one address, and one step from matrix to matrix
+  for (const Visitor& each : v.list)
+    if (each.kind == VisitorKind::aux_load || each.kind == VisitorKind::aux_store ||
+        each.kind >= VisitorKind::scalar_reduction)
+      return broken("node",
+                    fmt::format("node: {}: of a grouped product CUTLASS's visitors load one operand [m,n], store one "
+                                "result [m,n], and have no reductions; compute it in a launch of its own",
+                                each.name));
+  return {};
 }
 
 std::optional<Refusal> refuse_transposed(const Config& c) {
@@ -247,6 +285,8 @@ std::optional<Refusal> refuse_2x(const Config& c, const Workload& w) {
 std::optional<Refusal> refuse(const Config& c, const Visitors& v, const Workload& w) {
   if (auto refusal = refuse_transposed(c)) return refusal;
   if (auto refusal = refuse_dual(c)) return refusal;
+  if (auto refusal = refuse_gradient(c, w.task.conv)) return refusal;
+  if (auto refusal = refuse_grouped(c, v)) return refusal;
   if (auto refusal = is_2x(c.arch) ? refuse_2x(c, w) : refuse_3x(c, w)) return refusal;
   return refuse_shared(c, v, w);
 }

@@ -73,7 +73,12 @@ std::span<const plan::PlanField> plan_fields() {
 
 std::string title_of(const EvtPlan& plan) {
   const Config& c = plan.config;
-  const char* conv = c.transposed ? " dgrad" : c.convolution ? " conv" : c.products == 2 ? " dual" : "";
+  const char* conv = c.transposed      ? " dgrad"
+                     : c.gradient      ? " wgrad"
+                     : c.grouped       ? " grouped"
+                     : c.convolution   ? " conv"
+                     : c.products == 2 ? " dual"
+                                       : "";
   if (is_2x(c.arch))
     return fmt::format("CUTLASS {}{} {}x{}x{}/{}{}", to_string(c.arch), conv, c.tile_m, c.tile_n, c.tile_k, c.stages,
                        c.atomic ? " atomic, not repeatable" : "");

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "families/cutlass_evt/visitors_of.hpp"
+#include "unisono/params/cutlass_evt_params.cuh"
 
 namespace unisono::families::cutlass_evt {
 namespace {
@@ -27,6 +28,8 @@ void check_row(const char* what, std::int64_t elements, DType t, Reasons& reason
         what, elements, to_string(t), bytes, vector_bytes));
 }
 
+bool is_single(const plan::ConvTask& t) { return t.gradient || t.conv.n == 1; }
+
 bool is_convolution(const plan::ConvTask& t) {
   return !t.volume && !t.batched && !t.phases && t.conv.groups == 1 && t.conv.layout == Layout::nhwc;
 }
@@ -47,7 +50,8 @@ void check_factors(const plan::ConvTask& t, Reasons& reasons) {
     reasons.push_back(*std::move(foreign));
     return;
   }
-  if (!is_product(t) && is_word(c.dtype_x)) reasons.emplace_back("dtypes: convolutions here are of bf16 or f16");
+  if ((!is_product(t) || !t.group_rows.empty()) && is_word(c.dtype_x))
+    reasons.emplace_back("dtypes: convolutions and grouped products here are of bf16 or f16");
   if (!(c.dtype_x == c.dtype_w || (is_word(c.dtype_x) && is_word(c.dtype_w))) || !is_factor(c.dtype_x))
     reasons.push_back(
         fmt::format("dtypes: the operands are {} and {}; expected both bf16, both f16 or both f32, "
@@ -55,9 +59,13 @@ void check_factors(const plan::ConvTask& t, Reasons& reasons) {
                     to_string(c.dtype_x), to_string(c.dtype_w)));
   const Extents e = extents(t.contraction());
   check_row(is_product(t) ? "A" : "x", t.columns_a ? e.rows_per_image() : c.c, c.dtype_x, reasons);
-  check_row(is_product(t) ? "B" : "w", t.columns_b || t.transposed ? c.k : c.c, c.dtype_w, reasons);
+  check_row(is_product(t) ? "B"
+            : t.gradient  ? "dY"
+                          : "w",
+            t.columns_b || t.transposed || t.gradient ? c.k : c.c, c.dtype_w, reasons);
+  const std::int64_t summed = t.gradient ? depth(t.contraction()) : c.c;
   for (const auto& [what, extent] :
-       {std::pair{"rows", e.rows()}, {"columns", e.cols}, {"k", c.c}, {"matrices", e.images}})
+       {std::pair{"rows", e.rows()}, {"columns", e.cols}, {"k", summed}, {"matrices", e.images}})
     if (extent > int_limit)
       reasons.push_back(fmt::format("size: the number of {} is {}; at most {}", what, extent, int_limit));
 }
@@ -72,9 +80,20 @@ void check_matrices(const Visitors& v, std::int64_t columns, Reasons& reasons) {
     if (is_matrix(each.kind)) check_row(each.name.c_str(), columns, each.element, reasons);
 }
 
+// Visitors step by groups as they do by the matrices of a batch
+void check_groups(const Visitors& v, const plan::ConvTask& t, Reasons& reasons) {
+  if (t.group_rows.size() > kMostGroups)
+    reasons.push_back(fmt::format("size: {} groups; at most {}", t.group_rows.size(), kMostGroups));
+  for (const Visitor& each : v.list)
+    if (each.kind == VisitorKind::row ? each.per_batch : std::ranges::any_of(each.scalars, &Scalar::per_batch))
+      reasons.push_back(fmt::format(
+          "layout: {} has an axis b; a grouped product is one matrix for its epilogue. Leave b out", each.name));
+}
+
 // Where one B serves all rows they are one matrix, and visitors do not know images
 void check_images(const Visitors& v, const plan::ConvTask& t, Reasons& reasons) {
-  if (t.batched || t.conv.n == 1) return;
+  if (!t.group_rows.empty()) return check_groups(v, t, reasons);
+  if (t.batched || is_single(t)) return;
   for (const Visitor& each : v.list) {
     const bool scalar = std::ranges::any_of(each.scalars, &Scalar::per_batch);
     const bool vector = each.per_batch && (each.kind == VisitorKind::row || each.kind == VisitorKind::row_reduction ||
@@ -89,7 +108,7 @@ void check_images(const Visitors& v, const plan::ConvTask& t, Reasons& reasons) 
 
 bool is_product(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
-  return !t.transposed && !t.volume && c.r == 1 && c.s == 1 && c.groups == 1 && c.stride == Pair(1) &&
+  return !t.transposed && !t.gradient && !t.volume && c.r == 1 && c.s == 1 && c.groups == 1 && c.stride == Pair(1) &&
          c.pad == Margins(0) && (c.layout == Layout::nhwc || (c.h == 1 && c.w == 1));
 }
 
@@ -135,7 +154,7 @@ std::vector<std::string> refuse(const Workload& w) {
     const auto& why = visitors.refusal().reasons;
     reasons.insert(reasons.end(), why.begin(), why.end());
   } else if (!foreign_contraction(w.task)) {
-    check_matrices(*visitors, w.task.conv.k, reasons);
+    check_matrices(*visitors, extents(w.task.contraction()).cols, reasons);
     check_images(*visitors, w.task, reasons);
   }
   return reasons;

@@ -42,6 +42,6 @@ std::int64_t tiles_of(const Config& config, const plan::ConvTask& task);
 int fitting_stages(const Config& config, const Visitors& visitors, const plan::Device& device);
 
 /// Bytes of global memory that reductions need.
-std::size_t workspace_bytes(const Config& config, const Visitors& visitors, const plan::ConvTask& task);
+std::size_t workspace_bytes(const Config& config, const Visitors& visitors, const plan::ConvTask& task, int sms);
 
 }  // namespace unisono::families::cutlass_evt

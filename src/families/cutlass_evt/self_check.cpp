@@ -87,18 +87,35 @@ constexpr const char* convolution_sum =
     "            for (long long d = 0; d < k; ++d) sum += double(float(x[d])) * double(float(w[d * apart]));\n"
     "        }}\n";
 
+// That of a gradient of filters: A is dY, B the image
+constexpr const char* gradient_sum =
+    "    const CutlassEvtWindow& o = p.window;\n"
+    "    const long long c = column % k, s = column / k % o.s, r = column / k / o.s;\n"
+    "    for (long long pixel = 0; pixel < (long long)o.images * o.p * o.q; ++pixel) {\n"
+    "        const long long q = pixel % o.q, y = pixel / o.q % o.p, image = pixel / o.q / o.p;\n"
+    "        const long long at_h = y * o.stride_h + r * o.dilation_h - o.pad_top;\n"
+    "        const long long at_w = q * o.stride_w + s * o.dilation_w - o.pad_left;\n"
+    "        if (at_h < 0 || at_h >= o.h || at_w < 0 || at_w >= o.w) continue;\n"
+    "        sum += double(float(static_cast<const ElementA*>(p.to.a)[pixel * m + row])) *\n"
+    "               double(float(static_cast<const ElementB*>(p.to.b)[((image * o.h + at_h) * o.w + at_w) * k + c]));\n"
+    "    }\n";
+
 // The sum that one element takes
 std::string sum_text(const Config& c) {
+  if (c.gradient) return gradient_sum;
   if (c.convolution) return fmt::format(convolution_sum, c.transposed ? of_transpose : of_convolution);
   const auto of = [&](const char* sum, const char* b) {
     return fmt::format(
         "    for (long long d = 0; d < k; ++d)\n"
         "        {} += double(float(static_cast<const ElementA*>(p.to.a)[l * p.to.step_a + {}])) *\n"
-        "               double(float(static_cast<const ElementB*>({})[l * p.to.step_b + {}]));\n",
-        sum, c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d", b,
+        "               double(float(static_cast<const ElementB*>({})[{} * p.to.step_b + {}]));\n",
+        sum, c.columns_a ? "d * p.to.pitch_a + row" : "row * p.to.pitch_a + d", b, c.grouped ? "group" : "l",
         c.columns_b ? "d * p.to.pitch_b + column" : "column * p.to.pitch_b + d");
   };
-  return of("sum", "p.to.b") + (c.products == 2 ? "    double sum1 = 0;\n" + of("sum1", "p.second.b") : "");
+  const char* group = c.grouped ? "    long long group = 0, end = p.groups.rows[0];\n"
+                                  "    while (row >= end) end += p.groups.rows[++group];\n"
+                                : "";
+  return group + of("sum", "p.to.b") + (c.products == 2 ? "    double sum1 = 0;\n" + of("sum1", "p.second.b") : "");
 }
 
 std::string kernel_text(const Visitors& v, const Config& c) {
@@ -176,8 +193,10 @@ std::string problem_text(const Config& c, const plan::ConvTask& task, std::size_
   const std::int64_t batch = task.batched ? e.images : 1, m = task.batched ? e.rows_per_image() : e.rows();
   const std::int64_t n = e.cols, k = task.conv.c;
   const Conv2d& conv = task.conv;
-  const std::int64_t elements_a = c.convolution ? conv.n * conv.h * conv.w * k : batch * m * k;
-  const std::int64_t elements_b = n * k * (c.convolution ? conv.r * conv.s : batch);
+  const std::int64_t image = conv.n * conv.h * conv.w * k;
+  const std::int64_t filters = c.grouped ? static_cast<std::int64_t>(task.group_rows.size()) : batch;
+  const std::int64_t elements_a = c.gradient ? depth(task.contraction()) * m : c.convolution ? image : batch * m * k;
+  const std::int64_t elements_b = c.gradient ? image : n * k * (c.convolution ? conv.r * conv.s : filters);
   std::string text = fmt::format(
       "}}  // namespace unisono::evt\n\n"
       "int main() {{\n"
@@ -191,11 +210,14 @@ std::string problem_text(const Config& c, const plan::ConvTask& task, std::size_
       "    const long long elements = p.to.batch * p.to.m * p.to.n;\n"
       "    p.to.a = filled<ElementA>({}), p.to.b = filled<ElementB>({});\n",
       m, n, k, batch, c.columns_a ? m : k, c.columns_b ? n : k, n, m * k, n * k, workspace, elements_a, elements_b);
+  for (const std::int64_t rows : task.group_rows)
+    text += fmt::format("    p.groups.rows[p.groups.count++] = {};\n", rows);
   if (c.products == 2) text += fmt::format("    p.second.b = filled<ElementB>({});\n", elements_b);
+  const Extents pixels = c.gradient ? extents(conv) : e;
   if (c.convolution)
     text += fmt::format("    p.window = {{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0}};\n", conv.n,
-                        conv.h, conv.w, e.height, e.width, conv.r, conv.s, conv.stride.h, conv.stride.w, conv.pad.top,
-                        conv.pad.left, conv.pad.bottom, conv.pad.right, conv.dilation.h, conv.dilation.w);
+                        conv.h, conv.w, pixels.height, pixels.width, conv.r, conv.s, conv.stride.h, conv.stride.w,
+                        conv.pad.top, conv.pad.left, conv.pad.bottom, conv.pad.right, conv.dilation.h, conv.dilation.w);
   return text;
 }
 

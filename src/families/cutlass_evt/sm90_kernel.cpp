@@ -2,28 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <string>
 
-#include "families/cutlass_evt/sm90_tree.hpp"
+#include "families/cutlass_evt/sm90_parts.hpp"
+#include "families/cutlass_evt/tree_text.hpp"
 
 namespace unisono::families::cutlass_evt {
 namespace {
-
-bool is_sm100(const Config& c) { return c.arch == Arch::sm100a; }
-const char* tag_of(const Config& c) { return is_sm100(c) ? "Sm100" : "Sm90"; }
 
 // A main loop's
 std::string schedule_of(const Config& c) {
   if (c.convolution)
     return fmt::format("cutlass::conv::KernelImplicitTmaWarpSpecialized{}", is_sm100(c) ? "1SmSm100" : "Sm90");
   if (is_sm100(c)) return "cutlass::gemm::KernelTmaWarpSpecialized1SmSm100";
-  return fmt::format("cutlass::gemm::KernelTmaWarpSpecialized{}",
-                     c.schedule == Schedule::pingpong ? "Pingpong" : "Cooperative");
-}
-
-const char* epilogue_schedule_of(const Config& c) {
-  return is_sm100(c) ? "1Sm" : c.schedule == Schedule::cooperative ? "Cooperative" : "";
+  return fmt::format("cutlass::gemm::Kernel{}TmaWarpSpecialized{}", c.grouped ? "PtrArray" : "", schedule_name(c));
 }
 
 const char* raster_name(Raster r) {
@@ -59,13 +51,15 @@ std::string includes(const Config& c) {
     text += fmt::format(
         "#include <cutlass/gemm/collective/collective_builder_decl.hpp>\n"
         "#include <cutlass/gemm/collective/collective_mma_decl.hpp>\n"
-        "#include <cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized.hpp>\n"
+        "#include <cutlass/gemm/collective/sm90_mma_{1}tma_gmma_ss_warpspecialized.hpp>\n"
         "#include <cutlass/gemm/collective/builders/sm90_gmma_builder.inl>\n"
+        "{2}"
         "#include <cutlass/gemm/kernel/gemm_universal_decl.h>\n"
-        "#include <cutlass/gemm/kernel/sm90_gemm_tma_warpspecialized_{}.hpp>\n",
-        to_string(c.schedule));
-  return text +
-         "\n#include \"unisono/epilogue/math.cuh\"\n"
+        "#include <cutlass/gemm/kernel/sm90_gemm_{1}tma_warpspecialized_{0}.hpp>\n",
+        to_string(c.schedule), c.grouped ? "array_" : "",
+        c.grouped ? "#include <cutlass/gemm/group_array_problem_shape.hpp>\n" : "");
+  return text + (c.gradient ? "\n#include \"unisono/cutlass/sm90_wgrad.cuh\"\n" : "\n") +
+         "#include \"unisono/epilogue/math.cuh\"\n"
          "#include \"unisono/params/cutlass_evt_params.cuh\"\n\n";
 }
 
@@ -82,90 +76,29 @@ std::string main_loop(const Config& c) {
         "using MainLoop = typename cutlass::conv::collective::CollectiveBuilder<\n"
         "    cutlass::arch::{0}, cutlass::arch::OpClassTensorOp, cutlass::conv::Operator::{1},\n"
         "    ElementA, cutlass::layout::TensorNHWC, {2}, ElementB, cutlass::layout::TensorNHWC, {3}, float, "
-        "TileShape,\n"
+        "{6},\n"
         "    ClusterShape, {4},\n"
         "    {5}>::CollectiveOp;\n"
-        "using Kernel = cutlass::conv::kernel::ConvUniversal<Problem, MainLoop, Epilogue>;\n\n",
-        tag_of(c), c.transposed ? "kDgrad" : "kFprop", alignment_of(c.a), alignment_of(c.b), stages, schedule_of(c));
+        "using Kernel = cutlass::conv::kernel::ConvUniversal<Problem, MainLoop, {7}>;\n\n",
+        tag_of(c),
+        c.transposed ? "kDgrad"
+        : c.gradient ? "kWgrad"
+                     : "kFprop",
+        alignment_of(c.a), alignment_of(c.b), stages, schedule_of(c), c.gradient ? "WindowShape" : "TileShape",
+        c.gradient ? "OneExtentOfColumns<Epilogue>" : "Epilogue");
   return fmt::format(
+      "{8}"
       "using MainLoop = typename cutlass::gemm::collective::CollectiveBuilder<\n"
-      "    cutlass::arch::{}, cutlass::arch::OpClassTensorOp,\n"
-      "    ElementA, cutlass::layout::{}, {}, ElementB, cutlass::layout::{}, {}, float, TileShape, ClusterShape,\n"
-      "    {},\n"
-      "    {}>::CollectiveOp;\n"
-      "using Kernel = cutlass::gemm::kernel::GemmUniversal<Shape<int, int, int, int>, MainLoop, Epilogue>;\n\n",
+      "    cutlass::arch::{0}, cutlass::arch::OpClassTensorOp,\n"
+      "    ElementA, cutlass::layout::{1}{7}, {2}, ElementB, cutlass::layout::{3}{7}, {4}, float, TileShape, "
+      "ClusterShape,\n"
+      "    {5},\n"
+      "    {6}>::CollectiveOp;\n"
+      "using Kernel = cutlass::gemm::kernel::GemmUniversal<{9}, MainLoop, Epilogue>;\n\n",
       tag_of(c), c.columns_a ? "ColumnMajor" : "RowMajor", alignment_of(c.a), c.columns_b ? "RowMajor" : "ColumnMajor",
-      alignment_of(c.b), stages, schedule_of(c));
-}
-
-// The element of the fragments that a tree gives: loads of [m,n] give what lies in memory, sinks pass their input on. A
-// topological visitor has converted to f32 what its last item reads
-DType given_by(const Visitors& v, const Tree& tree) {
-  const Visitor& last = v.list[tree.visitor];
-  switch (last.kind) {
-    case VisitorKind::compute:
-    case VisitorKind::source:
-    case VisitorKind::aux_load: return last.element;
-    case VisitorKind::aux_store:
-    case VisitorKind::scalar_reduction:
-    case VisitorKind::row_reduction:
-    case VisitorKind::column_reduction: return tree.is_topological() ? DType::f32 : given_by(v, tree.children[0]);
-    default: return DType::f32;
-  }
-}
-
-// To what the tree's values are converted at its end. The collective of sm_90 takes fragments of D's element, or of
-// f32, which it rounds to D itself; that of sm_100 stores what the tree gives as it is. Nothing: they are that already
-std::optional<std::string> last_element(const Config& c, const Visitors& v, const Tree& tree) {
-  if (is_sm100(c)) return "ElementD";
-  const DType given = given_by(v, tree);
-  if (given == DType::f32 || given == v.element_d) return {};
-  return element_name(DType::f32);
-}
-
-std::string visitors_type(const Config& c, const Visitors& v, const Tree& tree) {
-  const auto element = last_element(c, v, tree);
-  if (!element) return tree_type(sm90_dialect(), v, tree, "");
-  return fmt::format("fusion::Sm90EVT<\n    fusion::Sm90Compute<thread::Identity, {}, float, kRound>,\n    {}>",
-                     *element, tree_type(sm90_dialect(), v, tree, "    "));
-}
-
-std::string visitors_arguments(const Config& c, const Visitors& v, const Tree& tree) {
-  const auto element = last_element(c, v, tree);
-  if (!element) return tree_arguments(sm90_dialect(), v, tree, "    ");
-  return fmt::format("{{\n        {},\n        {{}},  // thread::Identity to {}\n    }}",
-                     tree_arguments(sm90_dialect(), v, tree, "        "), *element);
-}
-
-std::string types(const Config& c, const Visitors& v, const Tree& tree) {
-  const std::string subtile = c.subtile_m == 0 ? "cutlass::epilogue::collective::EpilogueTileAuto"
-                                               : fmt::format("Shape<_{}, _{}>", c.subtile_m, c.subtile_n);
-  const DType element_c = v.source_field ? v.element_c : v.element_d;
-  std::string text = fmt::format(
-      "using TileShape = Shape<_{}, _{}, {}>;\n"
-      "using ClusterShape = Shape<_{}, _{}, _1>;\n"
-      "using ElementA = {};\n"
-      "using ElementB = {};\n"
-      "using ElementC = {};\n"
-      "using ElementD = {};\n"
-      "constexpr auto kRound = cutlass::FloatRoundStyle::round_to_nearest;\n\n",
-      c.tile_m, c.tile_n, c.convolution ? fmt::format("Shape<_{}>", c.tile_k) : fmt::format("_{}", c.tile_k),
-      c.cluster_m, c.cluster_n, factor_name(c.a), factor_name(c.b), element_name(element_c), element_name(v.element_d));
-  text += functor_definitions(v);
-  text += fmt::format("using Visitors = {};\n\n", visitors_type(c, v, tree));
-  text += fmt::format(
-      "using Epilogue = typename cutlass::epilogue::collective::CollectiveBuilder<\n"
-      "    cutlass::arch::{}, cutlass::arch::OpClassTensorOp, TileShape, ClusterShape,\n"
-      "    {}, float, float,\n"
-      "    {}, cutlass::layout::RowMajor, {}, ElementD, cutlass::layout::RowMajor, {},\n"
-      "    cutlass::epilogue::TmaWarpSpecialized{}, Visitors>::CollectiveOp;\n",
-      tag_of(c), subtile, v.source_field ? "ElementC" : "void", alignment_of(element_c), alignment_of(v.element_d),
-      epilogue_schedule_of(c));
-  return text + main_loop(c);
-}
-
-std::string source_of(const Visitors& v) {
-  return v.source_field ? fmt::format("address<const ElementC>(p, {})", *v.source_field) : "nullptr";
+      alignment_of(c.b), stages, schedule_of(c), c.grouped ? "*" : "",
+      c.grouped ? "using Groups = cutlass::gemm::GroupProblemShape<Shape<int, int, int>>;\n" : "",
+      c.grouped ? "Groups" : "Shape<int, int, int, int>");
 }
 
 std::string arguments(const Config& c, const Visitors& v, const Tree& tree) {
@@ -220,17 +153,33 @@ constexpr const char* problem_of_dgrad =
     "                      {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right}, {1, 1},\n"
     "                      {o.dilation_h, o.dilation_w}, 1);\n";
 
+// The same of the convolution whose filter's gradient our result is
+constexpr const char* problem_of_wgrad =
+    "    const Problem problem(cutlass::conv::Mode::kCrossCorrelation, {o.images, o.h, o.w, int(c)},\n"
+    "                      {c * o.w * o.h, c * o.w, c, 1}, {int(m), o.r, o.s, int(c)},\n"
+    "                      {c * o.s * o.r, c * o.s, c, 1}, {o.pad_top, o.pad_left}, {o.pad_bottom, o.pad_right},\n"
+    "                      {o.stride_h, o.stride_w}, {o.dilation_h, o.dilation_w}, 1);\n";
+
+// The beginning of run(), up to the shapes that the main loop and the epilogue are given
+std::string shapes_of_convolution(const Config& c) {
+  return fmt::format(
+      "int run(const Parameter& p, cudaStream_t stream) {{\n"
+      "    const CutlassEvtWindow& o = p.window;\n"
+      "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k{};\n"
+      "{}"
+      "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
+      "    const auto shape = make_shape(get<0>(tiled), {}, get<2>(tiled), 1);  // one matrix\n",
+      c.gradient ? "" : ", pixel = p.to.pitch_a",
+      c.gradient     ? problem_of_wgrad
+      : c.transposed ? problem_of_dgrad
+                     : problem_of_fprop,
+      c.gradient ? "int(n)" : "get<1>(tiled)");
+}
+
 // A convolution's kernel leaves the visitors' workspace to its caller, and is given the images' rows as those of one
 // matrix, which is how it counts them itself
 std::string run_convolution(const Config& c, const Visitors& v, const Tree& tree) {
-  std::string text = fmt::format(
-      "int run(const Parameter& p, cudaStream_t stream) {{\n"
-      "    const CutlassEvtWindow& o = p.window;\n"
-      "    const std::int64_t m = p.to.m, n = p.to.n, c = p.to.k, pixel = p.to.pitch_a;\n"
-      "{}"
-      "    const auto tiled = MainLoop::get_problem_shape_MNKL(problem);\n"
-      "    const auto shape = make_shape(get<0>(tiled), get<1>(tiled), get<2>(tiled), 1);  // one matrix\n",
-      c.transposed ? problem_of_dgrad : problem_of_fprop);
+  std::string text = shapes_of_convolution(c);
   text += fmt::format("    typename Visitors::Arguments visitors{};\n", visitors_arguments(c, v, tree));
   text += fmt::format(
       "    const typename MainLoop::Arguments operands{{static_cast<const ElementA*>(p.to.a),\n"
@@ -278,8 +227,11 @@ constexpr const char* launch = R"~(    constexpr int shared = Kernel::SharedStor
 
 KernelText sm90_kernel(const Config& c, const Visitors& v, const Tree& tree) {
   return {.includes = includes(c),
-          .types = types(c, v, tree),
-          .host = (c.convolution ? run_convolution(c, v, tree) : arguments(c, v, tree) + run) + launch};
+          .types = epilogue_types(c, v, tree) + main_loop(c),
+          .host = (c.convolution ? run_convolution(c, v, tree)
+                   : c.grouped   ? grouped_host(c, v, tree)
+                                 : arguments(c, v, tree) + run) +
+                  launch};
 }
 
 }  // namespace unisono::families::cutlass_evt

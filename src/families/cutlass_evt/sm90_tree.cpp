@@ -105,7 +105,27 @@ class Sm90Dialect final : public Dialect {
   std::string initialisers(const Visitor& v) const override { return arguments_of(v); }
 };
 
+class Sm90GroupedDialect final : public Dialect {
+ public:
+  std::string_view scope() const override { return "fusion::Sm90"; }
+  std::string type_of(const Visitor& v) const override {
+    if (v.kind != VisitorKind::column) return cutlass_evt::type_of(v);
+    return fmt::format("fusion::Sm90ColBroadcast<0, TileShape, {}*, float, Stride<_1, _0, _0>>",
+                       element_name(v.element));
+  }
+  std::string initialisers(const Visitor& v) const override {
+    if (v.kind != VisitorKind::column) return arguments_of(v);
+    return fmt::format("{{table<const {0}*>(p, {1}), {0}(0), {{}}}}", element_name(v.element),
+                       first_vector_table + v.field);
+  }
+};
+
 }  // namespace
+
+const Dialect& sm90_grouped_dialect() {
+  static const Sm90GroupedDialect dialect;
+  return dialect;
+}
 
 const Dialect& sm90_dialect() {
   static const Sm90Dialect dialect;

@@ -6,5 +6,7 @@
 namespace unisono::families::cutlass_evt {
 
 const Dialect& sm90_dialect();
+/// The same for grouped products: addresses of [m] are those of each group.
+const Dialect& sm90_grouped_dialect();
 
 }  // namespace unisono::families::cutlass_evt

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "codegen/file_local.hpp"
+#include "codegen/frame.hpp"
 #include "codegen/inlined.hpp"
 #include "codegen/member_names.hpp"
 #include "families/cutlass_evt/self_check.hpp"
@@ -57,7 +59,9 @@ class Members {
                                "pad_top",    "pad_left",
                                "pad_bottom", "pad_right",
                                "dilation_h", "dilation_w",
-                               "unused",     "unused_window"}};
+                               "unused",     "unused_window",
+                               "groups",     "unused_groups",
+                               "group_rows"}};
 };
 
 // Which output a place is that is no field's
@@ -68,6 +72,19 @@ std::string output_at(Place place, const Visitors& v, const Graph& graph) {
     if (each.kind == VisitorKind::aux_store && each.place == place) name = each.name, type = to_string(each.element);
   return name.empty() ? "unused" : fmt::format("output {}[m,n], {}", name, type);
 }
+
+constexpr const char* group_members =
+    "    /* A grouped product: B is one for each group of rows; m is the sum of these */\n"
+    "    int groups, unused_groups;\n"
+    "    int group_rows[256];\n";
+
+constexpr const char* gradient_members =
+    "    /* A gradient of filters: m filters, n = r * s * k; A is dY (images, p, q, m), B the image (images, h, w, k), "
+    "D "
+    "(m, r, s, k), all dense */\n"
+    "    int images, h, w, p, q, r, s;\n"
+    "    int stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, dilation_h, dilation_w;\n"
+    "    int unused_window;\n";
 
 constexpr const char* window_members =
     "    /* A convolution: m = images * p * q, n = channels of D, k = channels of A (images, h, w, k); B is (n, r, s, "
@@ -99,7 +116,8 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
       title_of(plan), what.task.columns_a ? "k, m" : "m, k", what.task.columns_b ? "k, n" : "n, k", name,
       output_at(Place::main, v, what.epilogue.graph), output_at(Place::side, v, what.epilogue.graph),
       plan.workspace_bytes);
-  if (plan.config.convolution) text += window_members;
+  if (plan.config.convolution) text += plan.config.gradient ? gradient_members : window_members;
+  if (plan.config.grouped) text += group_members;
   if (plan.config.products == 2) text += "    const void* b1;  /* the second B, which lies as b does */\n";
   Members members;
   for (const codegen::Field& f : what.kernel.fields) text += members.of(f);
@@ -121,8 +139,8 @@ std::string header_text(const EvtPlan& plan, const Launched& what, const Visitor
 Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_view name) {
   const auto visitors = visitors_of(what.epilogue, {}, visitor_set(plan.config));
   if (!visitors) throw InternalError("files of an epilogue that is refused: " + visitors.refusal().text());
-  std::string source =
-      codegen::replaced(codegen::inlined(what.kernel.source), run, std::string(run) + std::string(device_check));
+  std::string source = codegen::with_own_functions(what.kernel.source, codegen::functions_text(what.epilogue), name);
+  source = codegen::replaced(codegen::inlined(source), run, std::string(run) + std::string(device_check));
   source +=
       "\n#ifdef UNISONO_SELF_CHECK" + self_check(*visitors, plan.config, what.task, plan.workspace_bytes) + "#endif\n";
   source = codegen::replaced(std::move(source), "unisono_evt_", fmt::format("{}_", name));
@@ -140,8 +158,10 @@ Standalone standalone(const EvtPlan& plan, const Launched& what, std::string_vie
       what.kernel.library->arch, what.kernel.library->arch.substr(what.kernel.library->arch.find('_') + 1),
       plan.config.convolution && !is_2x(plan.config.arch) ? " -I CUTLASS/tools/util/include" : "",
       tested(plan.config.arch));
-  notes += "#pragma nv_diag_suppress 177  // never referenced: what our headers have for other kernels\n\n";
-  return {notes + source, header_text(plan, what, *visitors, name)};
+  notes +=
+      "#pragma nv_diagnostic push\n"
+      "#pragma nv_diag_suppress 177  // never referenced: what our headers have for other kernels\n\n";
+  return {notes + source + "#pragma nv_diagnostic pop\n", header_text(plan, what, *visitors, name)};
 }
 
 }  // namespace unisono::families::cutlass_evt

@@ -67,6 +67,11 @@ struct Visitors {
   bool is_atomic = false;  ///< sums in the order in which CTAs arrive: not the same bits each time
 };
 
+/// A grouped product's tables of what its kernel reads of each group: addresses, strides and sizes, then addresses of
+/// operands [m], by their fields.
+inline constexpr std::size_t first_vector_table = 9;
+inline std::size_t tables_of(const Visitors& v) { return first_vector_table + v.fields.size(); }
+
 /// The C++ type of an element in memory: "cutlass::bfloat16_t".
 std::string element_name(DType t);
 

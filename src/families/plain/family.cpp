@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "families/interface/rare_contractions.hpp"
 #include "families/plain/cost.hpp"
 #include "families/plain/generate.hpp"
 #include "families/plain/parameters.hpp"
@@ -28,6 +29,7 @@ class Plain final : public Family {
   std::span<const plan::PlanField> fields() const override { return plan_fields(); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
+    if (auto refusal = refuse_rare(w.task)) return refusal;
     if (auto refusal = refuse_device(w.device)) return refusal;
     auto reasons = refuse(w);
     if (reasons.empty()) return std::nullopt;

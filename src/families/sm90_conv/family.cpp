@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "families/interface/rare_contractions.hpp"
 #include "families/sm90/fields.hpp"
 #include "families/sm90/parameters.hpp"
 #include "families/sm90/problem.hpp"
@@ -31,6 +32,7 @@ class Sm90Conv final : public Family {
   void check(const Override& fixed) const override { sm90::resolve(fixed); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
+    if (auto refusal = refuse_rare(w.task)) return refusal;
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;
     return sm90::refuse_problem(w.task, w.epilogue, w.device);
   }

@@ -32,7 +32,8 @@ class Sm90Depthwise final : public Family {
   void check(const Override& fixed) const override { sm90::resolve(fixed); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
-    if (!is_depthwise(w.task)) return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
+    if (!is_depthwise(w.task) || w.task.gradient)
+      return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;
     const auto problem = sm90::make_problem(w.task, w.epilogue, w.device);
     return problem ? refuse_depthwise(*problem) : problem.refusal();

@@ -94,7 +94,12 @@ CompileOptions of_second(CompileOptions options) {
   return options;
 }
 
-void refuse_volumes(const Contraction& contraction) {
+void refuse_contraction(const Contraction& contraction) {
+  const auto* product = std::get_if<Gemm>(&contraction);
+  if (std::holds_alternative<FilterGradient2d>(contraction) || (product != nullptr && !product->group_rows.empty()))
+    throw Unsupported(fmt::format(
+        "{}: the cpu device has no kernel for it. Use the cuda device with plan=family=cutlass_evt, or compute {}",
+        to_string(contraction), product ? "each group by itself" : "the product of dY and X's windows"));
   if (std::holds_alternative<Conv3d>(contraction))
     throw Unsupported(fmt::format(
         "{}: the cpu device convolves volumes in networks only. Build a Network with operators::Conv3d, or use the "
@@ -107,7 +112,7 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
                                                 const CompileOptions& options) {
   const support::NoFork no_fork;
   const Extents e = extents(contraction);
-  refuse_volumes(contraction);
+  refuse_contraction(contraction);
   const auto sum = biased_accumulator(contraction, optimised);
   const Graph graph = sum ? with_accumulator_for(optimised, *sum) : optimised;
   const double row_work = flop(contraction) / 2 / static_cast<double>(std::max<std::int64_t>(e.images * e.height, 1));

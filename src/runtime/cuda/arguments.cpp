@@ -292,6 +292,8 @@ struct Factors {
 Factors factors(const Contraction& contraction) {
   if (const auto* g = std::get_if<Gemm>(&contraction))
     return {g->dtype_a, g->dtype_b, "the left matrix", "the right matrix", "left", "right"};
+  if (const auto* g = std::get_if<FilterGradient2d>(&contraction))
+    return {g->dtype_y, g->dtype_x, "the output's gradient (left)", "the image (right)", "left", "right"};
   const Conv2d conv = plan::as_convolution(contraction).conv;
   return {conv.dtype_x, conv.dtype_w, "the image", "the filter", "image", "filter"};
 }
@@ -300,7 +302,7 @@ Factors factors(const Contraction& contraction) {
 Address Binder::matrix(const char* name, const ConstTensorView& view, const std::vector<std::int64_t>& shape,
                        DType dtype, const char* what, std::int64_t& step) {
   const auto* product = std::get_if<Gemm>(&s_.contraction);
-  const bool apart = product != nullptr && product->batch > 1;
+  const bool apart = product != nullptr && shape[0] > 1;
   check_tensor(view, shape, dtype, tma_alignment, what, apart);
   if (apart && !view.strides.empty()) step = view.strides[0];
   return bound(name, what, view, tma_alignment, Slot::Kind::factor);
@@ -347,14 +349,16 @@ std::vector<Store> bound_stores(const Signature& s) {
 BoundArguments Binder::run() {
   const auto* product = std::get_if<Gemm>(&s_.contraction);
   const bool is_dual = product_count(s_.contraction) == 2;
-  runtime::check_factors(arguments_, product != nullptr, is_dual);
+  runtime::check_factors(arguments_, has_left_and_right(s_.contraction), is_dual);
   runtime::check_names(arguments_, s_.operands, bound_stores(s_));
   runtime::check_pointers(arguments_, s_.pointers);
   const Factors factor = factors(s_.contraction);
   const auto left_shape = shape_a(s_.contraction), right_shape = shape_b(s_.contraction);
   const ConstTensorView left = ir::in_batch(arguments_.a(s_.contraction), left_shape);
   const ConstTensorView right = ir::in_batch(arguments_.b(s_.contraction), right_shape);
-  if (product == nullptr || (product->batch == 1 && !product->transpose_a)) {  // pixels, or rows, may lie apart
+  const bool is_gradient = std::holds_alternative<FilterGradient2d>(s_.contraction);
+  if (!is_gradient &&
+      (product == nullptr || (product->batch == 1 && !product->transpose_a))) {  // pixels, or rows, may lie apart
     bound_.a_pitch = check_rows(left, left_shape, factor.dtype_a, tma_alignment, factor.a);
     bound_.a = bound(factor.name_a, factor.a, left, tma_alignment, Slot::Kind::factor);
   } else {

@@ -5,12 +5,14 @@
 #include "depthwise.h"
 
 #ifdef __CUDACC__
+#pragma nv_diagnostic push
 #pragma nv_diag_suppress 177, 549  // never referenced; used before it is set: members that nothing reads
 #define UNISONO_DEDUCED __host__ __device__
 #else
 #define UNISONO_DEDUCED
 #endif
 #ifdef __GNUC__
+#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #endif
 
@@ -234,4 +236,11 @@ int main() {
   printf("%s\n", ok ? "ok" : "WRONG");
   return ok ? 0 : 1;
 }
+#endif
+
+#ifdef __GNUC__
+#pragma GCC diagnostic pop
+#endif
+#ifdef __CUDACC__
+#pragma nv_diagnostic pop
 #endif

@@ -362,5 +362,54 @@ TEST(CudaProducts, MatricesWithoutABatch) {
   EXPECT_THROW(bind_arguments(s, a), UserError);
 }
 
+// dY is `left` and the image `right`; both are dense
+TEST(CudaArgumentsOfGradients, AreLeftAndRight) {
+  Signature s;
+  FilterGradient2d g{.n = 2, .h = 4, .w = 5, .c = 8, .k = 16, .r = 3, .s = 3, .pad = 1};
+  g.dtype_y = g.dtype_x = DType::bf16;
+  s.contraction = g;
+  s.stores = {{0, DType::f32, "dw"}};
+  s.store_axes = {axes::mn};
+  s.main_store = 0;
+  const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
+  Arguments a;
+  a.left = {at(0x100000), DType::bf16, {2, 4, 5, 16}, {}};
+  a.right = {at(0x200000), DType::bf16, {2, 4, 5, 8}, {}};
+  a.outputs["dw"] = {at(0x300000), DType::f32, {16, 3, 3, 8}, {}};
+  const BoundArguments bound = bind_arguments(s, a);
+  EXPECT_EQ(bound.a.data, at(0x100000));
+  EXPECT_EQ(bound.b.data, at(0x200000));
+  EXPECT_EQ(bound.output.data, at(0x300000));
+  a.left.strides = {4 * 5 * 24, 5 * 24, 24, 1};
+  EXPECT_THROW(bind_arguments(s, a), UserError);
+  a.left.strides = {}, a.image = a.right;
+  EXPECT_THROW(bind_arguments(s, a), UserError);
+}
+
+// One B for each group; these may lie apart
+TEST(CudaArgumentsOfGroups, HaveARightMatrixEach) {
+  Signature s;
+  s.contraction = Gemm{.m = 8,
+                       .n = 24,
+                       .k = 16,
+                       .transpose_b = true,
+                       .dtype_a = DType::bf16,
+                       .dtype_b = DType::bf16,
+                       .group_rows = {3, 5}};
+  s.stores = {{0, DType::bf16, "y"}};
+  s.store_axes = {axes::mn};
+  s.main_store = 0;
+  const auto at = [](std::uintptr_t address) { return reinterpret_cast<void*>(address); };
+  Arguments a;
+  a.left = {at(0x100000), DType::bf16, {8, 16}, {24, 1}};
+  a.right = {at(0x200000), DType::bf16, {2, 24, 16}, {512, 16, 1}};
+  a.outputs["y"] = {at(0x300000), DType::bf16, {8, 24}, {}};
+  const BoundArguments bound = bind_arguments(s, a);
+  EXPECT_EQ(bound.a_pitch, 24);
+  EXPECT_EQ(bound.step_b, 512);
+  a.right.shape = {24, 16}, a.right.strides = {};
+  EXPECT_THROW(bind_arguments(s, a), UserError) << "one for both groups";
+}
+
 }  // namespace
 }  // namespace unisono::cuda

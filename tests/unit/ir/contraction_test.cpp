@@ -123,6 +123,38 @@ TEST(Contraction, Volumes) {
               HasSubstr("6 input and 4 output channels with groups=3"));
 }
 
+TEST(Contraction, FilterGradient) {
+  FilterGradient2d g{.n = 2, .h = 9, .w = 7, .c = 8, .k = 16, .r = 3, .s = 2};
+  g.stride = {2, 1}, g.pad = 1;
+  EXPECT_EQ(extents(g), (Extents{.images = 1, .height = 16, .width = 1, .cols = 48}));
+  EXPECT_THAT(shape_a(g), ElementsAre(2, 5, 8, 16));
+  EXPECT_THAT(shape_b(g), ElementsAre(2, 9, 7, 8));
+  EXPECT_THAT(shape_mn(g), ElementsAre(16, 3, 2, 8));
+  EXPECT_EQ(depth(g), 2 * 5 * 8);
+  EXPECT_EQ(flop(g), flop(g.convolution()));
+  EXPECT_TRUE(has_left_and_right(g));
+  EXPECT_EQ(to_string(Contraction(g)), "filter_gradient2d 2x9x7x8 -> 16, 3x2, stride 2x1, pad 1, f32");
+  g.r = 20;
+  EXPECT_THAT(error_of(g), HasSubstr("filter_gradient2d: the output would be 0x8 pixels"));
+  g.r = 0;
+  EXPECT_THAT(error_of(g), HasSubstr("r is 0"));
+}
+
+TEST(Contraction, GroupedProduct) {
+  Gemm g{.m = 128, .n = 7, .k = 11, .group_rows = {100, 28}};
+  EXPECT_EQ(extents(g), (Extents{.images = 1, .height = 128, .width = 1, .cols = 7}));
+  EXPECT_THAT(shape_a(g), ElementsAre(1, 128, 11));
+  EXPECT_THAT(shape_b(g), ElementsAre(2, 11, 7));
+  EXPECT_EQ(flop(g), 2.0 * 128 * 7 * 11);
+  EXPECT_EQ(to_string(Contraction(g)), "grouped gemm 100+28 rows x 7 x 11, f32");
+  g.m = 129;
+  EXPECT_THAT(error_of(g), HasSubstr("m is 129, and its groups have 128 rows together"));
+  g.m = 100, g.group_rows = {100, 0};
+  EXPECT_THAT(error_of(g), HasSubstr("rows of a group is 0"));
+  g.group_rows = {100}, g.transpose_a = true;
+  EXPECT_THAT(error_of(g), HasSubstr("a grouped product has batch 1"));
+}
+
 TEST(Contraction, Description) {
   Conv2d c = conv();
   c.pad = {1, 1, 1, 1};

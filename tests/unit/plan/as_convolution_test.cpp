@@ -9,7 +9,7 @@
 namespace unisono::plan {
 namespace {
 
-constexpr Gemm linear{.m = 300, .n = 48, .k = 72, .transpose_b = true, .dtype_a = DType::f16, .dtype_b = DType::f16};
+const Gemm linear{.m = 300, .n = 48, .k = 72, .transpose_b = true, .dtype_a = DType::f16, .dtype_b = DType::f16};
 
 std::int64_t size(const std::vector<std::int64_t>& shape) { return element_count(shape); }
 
@@ -60,6 +60,19 @@ TEST(AsConvolution, TransposedConvolutionsKeepTheirExtents) {
   EXPECT_EQ(extents(task.contraction()), extents(Contraction(t)));
   EXPECT_EQ(task.conv.k, 16);
   EXPECT_EQ(task.conv.stride, Pair(2));
+}
+
+TEST(AsConvolution, KeepsWhatOnlySomeFamiliesServe) {
+  FilterGradient2d gradient{.n = 2, .h = 9, .w = 7, .c = 8, .k = 16, .r = 3, .s = 2};
+  gradient.dtype_y = gradient.dtype_x = DType::f16;
+  const ConvTask of_gradient = as_convolution(gradient);
+  ASSERT_TRUE(of_gradient.gradient);
+  EXPECT_EQ(to_string(of_gradient.contraction()), to_string(Contraction(gradient)));
+  EXPECT_EQ(extents(of_gradient.conv), extents(gradient.convolution()));
+  Gemm grouped = linear;
+  grouped.group_rows = {100, 200};
+  EXPECT_EQ(as_convolution(grouped).group_rows, grouped.group_rows);
+  EXPECT_FALSE(as_convolution(grouped).batched);
 }
 
 }  // namespace

@@ -66,6 +66,44 @@ TEST(Gemm, AllTransposesAgreeWithOuterProducts) {
   }
 }
 
+// Rows of each group by its own matrix, which is a product of its own
+TEST(Gemm, GroupsAreProductsOfTheirOwn) {
+  const std::int64_t n = 9, k = 7;
+  const std::vector<std::int64_t> rows{3, 1, 5};
+  const auto a = random_integers(9 * k, 3), b = random_integers(3 * k * n, 4);
+  for (const bool tb : {false, true}) {
+    std::vector<double> expected;
+    std::int64_t first = 0;
+    for (std::size_t g = 0; g < rows.size(); first += rows[g++]) {
+      const std::vector<float> own_a(a.begin() + first * k, a.begin() + (first + rows[g]) * k);
+      const std::vector<float> own_b(b.begin() + static_cast<std::int64_t>(g) * k * n,
+                                     b.begin() + static_cast<std::int64_t>(g + 1) * k * n);
+      const auto own = contracted(Gemm{.m = rows[g], .n = n, .k = k, .transpose_b = tb}, own_a, own_b);
+      expected.insert(expected.end(), own.begin(), own.end());
+    }
+    EXPECT_EQ(contracted(Gemm{.m = 9, .n = n, .k = k, .transpose_b = tb, .group_rows = rows}, a, b), expected);
+  }
+}
+
+// The sum <dY, conv(X, W)> is linear in W: its derivative at each of W's elements
+TEST(FilterGradient, IsTheDerivativeByTheFilter) {
+  FilterGradient2d g{.n = 2, .h = 6, .w = 5, .c = 3, .k = 4, .r = 3, .s = 2};
+  g.stride = {2, 1}, g.pad = {1, 0, 2, 1}, g.dilation = {1, 2};
+  const Conv2d conv = g.convolution();
+  const auto y = random_integers(static_cast<std::size_t>(element_count(shape_a(g))), 5);
+  const auto x = random_integers(static_cast<std::size_t>(element_count(shape_b(g))), 6);
+  const std::vector<double> gradient = contracted(g, y, x);
+  ASSERT_EQ(gradient.size(), static_cast<std::size_t>(element_count(shape_mn(g))));
+  for (std::size_t at = 0; at < gradient.size(); ++at) {
+    std::vector<float> w(gradient.size(), 0);
+    w[at] = 1;
+    const std::vector<double> result = contracted(conv, x, w);
+    double sum = 0;
+    for (std::size_t i = 0; i < result.size(); ++i) sum += result[i] * y[i];
+    EXPECT_EQ(gradient[at], sum) << at;
+  }
+}
+
 // im2col: the image padded on paper, then one row of products for each output
 std::vector<double> direct_convolution(const Conv2d& c, Array4& x, Array4& w) {
   const Extents e = extents(c);

@@ -1,6 +1,6 @@
 // kernels/unisono/ptx/arithmetic.cuh for the emulator. Approximations are exact here, which is within their errors.
 #pragma once
-#include "unisono/params/params.cuh"
+#include "unisono/params/words.cuh"
 
 #define UNISONO_DEVICE __device__ __forceinline__
 

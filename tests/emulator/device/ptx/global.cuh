@@ -1,5 +1,6 @@
 // kernels/unisono/ptx/global.cuh for the emulator, where every access is whole and in order.
 #pragma once
+#include "unisono/params/params.cuh"
 #include "unisono/ptx/types.cuh"
 
 namespace unisono {

@@ -1,5 +1,6 @@
 // kernels/unisono/ptx/sm90_tma.cuh for the emulator.
 #pragma once
+#include "unisono/params/params.cuh"
 #include "unisono/ptx/types.cuh"
 
 namespace unisono {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "families/cutlass_evt/family.hpp"
+#include "unisono/error.hpp"
 #include "unisono/params/cutlass_evt_params.cuh"
 #include "unit/families/cutlass_evt/problems.hpp"
 
@@ -153,6 +154,55 @@ TEST_F(EvtFamily, TellsALaunchItsConvolution) {
   EXPECT_EQ(o.stride_w, 2);
   EXPECT_EQ(o.pad_left, conv.pad.left);
   EXPECT_EQ(parameter.bytes.at<std::uint64_t>(sizeof(CutlassEvtParams) + sizeof(CutlassEvtWindow)), 7u);
+}
+
+TEST_F(EvtFamily, TellsALaunchItsGradient) {
+  const FilterGradient2d g = test::gradient();
+  task = plan::as_convolution(g), epilogue = test::epilogue_of(biased, g);
+  const PlanPointer plan = chosen("family=cutlass_evt");
+  EXPECT_THAT(title(*plan), HasSubstr("sm90a wgrad"));
+  const codegen::Kernel kernel = family().generate(*plan, epilogue, {});
+  Parameter parameter{.bytes = family().constants(*plan, {task, epilogue, kernel}), .maps = {}, .sites = {}};
+  Tensors tensors;
+  tensors.fields.add(7, 3);
+  family().fill(parameter, *plan, {task, epilogue, kernel}, tensors);
+  const CutlassEvtParams& p = parameter.bytes.at<CutlassEvtParams>();
+  const CutlassEvtWindow& o = parameter.bytes.at<CutlassEvtWindow>(sizeof(CutlassEvtParams));
+  EXPECT_EQ(p.m, 72);
+  EXPECT_EQ(p.n, 3 * 2 * 64);
+  EXPECT_EQ(p.k, 64);
+  EXPECT_EQ(p.batch, 1);
+  EXPECT_EQ(p.pitch_d, p.n);
+  EXPECT_EQ(o.images, 2);
+  EXPECT_EQ(o.p, 17);
+  EXPECT_EQ(o.q, (13 + 2 - 2) / 2 + 1);
+  EXPECT_EQ(o.stride_w, 2);
+  tensors.output_pitch = 80;
+  EXPECT_THROW(family().fill(parameter, *plan, {task, epilogue, kernel}, tensors), Unsupported);
+}
+
+TEST_F(EvtFamily, TellsALaunchItsGroups) {
+  const Gemm g = test::grouped();
+  task = plan::as_convolution(g), epilogue = test::epilogue_of(biased, g);
+  const PlanPointer plan = chosen("family=cutlass_evt");
+  EXPECT_THAT(title(*plan), HasSubstr("sm90a grouped"));
+  const codegen::Kernel kernel = family().generate(*plan, epilogue, {});
+  EXPECT_EQ(family().parameter_bytes(*plan, kernel).value(), sizeof(CutlassEvtParams) + sizeof(CutlassEvtGroups) + 8);
+  Parameter parameter{.bytes = family().constants(*plan, {task, epilogue, kernel}), .maps = {}, .sites = {}};
+  Tensors tensors{.activation_pitch = 136};
+  tensors.fields.add(7, 3);
+  family().fill(parameter, *plan, {task, epilogue, kernel}, tensors);
+  const CutlassEvtParams& p = parameter.bytes.at<CutlassEvtParams>();
+  const CutlassEvtGroups& groups = parameter.bytes.at<CutlassEvtGroups>(sizeof(CutlassEvtParams));
+  EXPECT_EQ(p.m, 428);
+  EXPECT_EQ(p.batch, 1);
+  EXPECT_EQ(p.pitch_a, 136);
+  EXPECT_EQ(p.step_b, 256 * 128);
+  EXPECT_EQ(groups.count, 3);
+  EXPECT_EQ(groups.rows[0], 100);
+  EXPECT_EQ(groups.rows[2], 300);
+  EXPECT_EQ(parameter.bytes.at<std::uint64_t>(sizeof(CutlassEvtParams) + sizeof(CutlassEvtGroups)), 7u);
+  EXPECT_GE(plan->workspace_bytes, 10u * kGroupTableBytes + 132u * 4 * 128);
 }
 
 TEST_F(EvtFamily, NeedsAWorkspaceForReductionsAlone) {

@@ -60,6 +60,23 @@ TEST(EvtGoldenConvolution, IsAsRecorded) {
   unisono::test::expect_golden(stem + ".sm80.cu", generate(e, config, {}).source);
 }
 
+// What a gradient of filters is added to, and its norm: gradient.cu
+TEST(EvtGoldenGradient, IsAsRecorded) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/gradient";
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::gradient());
+  const Config config{
+      .convolution = true, .gradient = true, .tile_n = 64, .schedule = Schedule::warp_specialized, .atomic = true};
+  unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
+}
+
+// Groups of rows with a B each: grouped.cu
+TEST(EvtGoldenGrouped, IsAsRecorded) {
+  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/grouped";
+  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::grouped());
+  const Config config{.grouped = true, .atomic = true};
+  unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
+}
+
 // The collective of sm_90 takes fragments of D's element or of f32, which it rounds to D itself
 TEST(EvtTreeOfSm90, GivesFragmentsOfF32OrOfD) {
   const auto converts = [](const std::string& text) {

@@ -2,6 +2,8 @@
 /// Products whose epilogues become visitors of CUTLASS's.
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "families/cutlass_evt/visitors_of.hpp"
 #include "families/registry.hpp"
@@ -27,6 +29,27 @@ inline Conv2d convolution() {
           .pad = 1,
           .dtype_x = DType::bf16,
           .dtype_w = DType::bf16};
+}
+
+inline FilterGradient2d gradient() {
+  return {.n = 2,
+          .h = 17,
+          .w = 13,
+          .c = 64,
+          .k = 72,
+          .r = 3,
+          .s = 2,
+          .stride = {1, 2},
+          .pad = 1,
+          .dtype_y = DType::bf16,
+          .dtype_x = DType::bf16};
+}
+
+inline Gemm grouped(std::vector<std::int64_t> rows = {100, 28, 300}) {
+  Gemm g = product(0, 256, 128);
+  for (const std::int64_t m : rows) g.m += m;
+  g.group_rows = std::move(rows);
+  return g;
 }
 
 inline plan::Epilogue epilogue_of(const std::string& text, const Contraction& contraction = product()) {

@@ -129,6 +129,64 @@ TEST(EvtRefusal, SizesOfConvolutions) {
   EXPECT_EQ(refused_plan(bare, "arch=sm80", conv), "");
 }
 
+TEST(EvtRefusal, GradientsOfFilters) {
+  FilterGradient2d g = test::gradient();
+  const char* added = "operand c[m,n] : f32\nstore alpha[] * acc + beta[] * c as y : f32";
+  EXPECT_EQ(refused_plan(added, "", g), "");
+  EXPECT_EQ(refused_plan("store acc * gain[n] + shift[m] as y : bf16\nstore sum(acc, over=m) as s : f32", "", g), "");
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", g), HasSubstr("contraction: a gradient of filters"));
+  EXPECT_THAT(refused_plan(bare, "tile=128x128", g), HasSubstr("tile: 128 columns; a gradient of filters has"));
+  EXPECT_THAT(refused_plan(bare, "order=cooperative", g), HasSubstr("order: cooperative"));
+  EXPECT_THAT(refused(g, "store softmax(acc) as y : bf16"), HasSubstr("reduction: "));
+  g.c = 40;  // no tile's columns
+  EXPECT_THAT(refused_plan(bare, "", g), HasSubstr("a divisor of the 40 channels"));
+  g = test::gradient(), g.k = 70;
+  EXPECT_THAT(refused(g, bare), HasSubstr("alignment: rows of dY are 70 elements of bf16"));
+  g = test::gradient(), g.c = 36;
+  EXPECT_THAT(refused(g, bare), HasSubstr("alignment: rows of x are 36 elements of bf16"));
+  g = test::gradient(), g.dtype_x = g.dtype_y = DType::tf32;
+  EXPECT_THAT(refused(g, bare), HasSubstr("dtypes: "));
+  g = test::gradient(), g.stride = 9;
+  EXPECT_THAT(refused_plan(bare, "", g), HasSubstr("layout: TMA's im2col"));
+}
+
+TEST(EvtRefusal, GroupedProducts) {
+  EXPECT_EQ(
+      refused_plan("operand c[m,n] : f32\nstore relu(acc * s[] + c + v[n] + u[m]) as y : bf16", "", test::grouped()),
+      "");
+  EXPECT_EQ(refused_plan(bare, "order=pingpong tile=64x128", test::grouped({1, 1})), "");
+  EXPECT_THAT(refused_plan(bare, "arch=sm80", test::grouped()), HasSubstr("contraction: a grouped product"));
+  const auto node = HasSubstr("node: ");
+  EXPECT_THAT(refused_plan("store acc as y : bf16\nstore relu(acc) as z : bf16", "", test::grouped()), node);
+  EXPECT_THAT(
+      refused_plan("operand r[m,n] : bf16\noperand t[m,n] : bf16\nstore acc + r * t as y : bf16", "", test::grouped()),
+      node);
+  EXPECT_THAT(refused_plan("store acc as y : bf16\nstore sum(acc, over=m) as s : f32", "", test::grouped()), node);
+  EXPECT_THAT(refused(test::grouped(), "store acc + u[b,n] as y : bf16"), HasSubstr("layout: u has an axis b"));
+  EXPECT_THAT(refused(test::grouped(), "store acc * t[b] as y : bf16"), HasSubstr("has an axis b"));
+  EXPECT_THAT(refused(test::grouped(std::vector<std::int64_t>(257, 3)), bare), HasSubstr("size: 257 groups"));
+  EXPECT_EQ(refused(test::grouped(std::vector<std::int64_t>(256, 3)), bare), "");
+  Gemm words = test::grouped();
+  words.dtype_a = words.dtype_b = DType::tf32, words.transpose_b = true;
+  EXPECT_THAT(refused(words, bare), HasSubstr("dtypes: "));
+}
+
+// By our own kernels, with what would serve them
+TEST(EvtRefusal, OthersSayWhoServesRareContractions) {
+  for (const Contraction& contraction : {Contraction(test::gradient()), Contraction(test::grouped())}) {
+    const plan::ConvTask task = plan::as_convolution(contraction);
+    const plan::Epilogue epilogue = test::epilogue_of(bare, contraction);
+    for (const Family* family : registry())
+      if (family->name() != "cutlass_evt") {
+        const auto refusal = family->can_implement({task, epilogue, plan::Device{}});
+        ASSERT_TRUE(refusal) << family->name();
+        if (refusal->scope == Refusal::Scope::foreign) continue;
+        EXPECT_THAT(refusal->text(), HasSubstr("plan=family=cutlass_evt")) << family->name();
+      }
+    EXPECT_FALSE(choose({task, epilogue, plan::Device{}}, {}));
+  }
+}
+
 TEST(EvtRefusal, Nodes) {
   EXPECT_THAT(refused("store acc + index(m) as y : bf16"), HasSubstr("node: "));
   EXPECT_THAT(refused("operand label[m] : i32\nstore one_hot(label) - acc as y : bf16"), HasSubstr("node: "));
