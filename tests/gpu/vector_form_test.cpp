@@ -124,6 +124,23 @@ TEST(VectorFormSmall, SingleCallsElsewhere) {
       EXPECT_EQ(Testbed(subject(channels, text, "")).check(), "") << channels << " channels\n" << text;
 }
 
+// Ahead of a normalisation and behind it, by the mode that computes elements several at a time, in registers and, where
+// nothing is reduced in the tile, in shared memory; and where accumulators wait in memory
+TEST(VectorFormSmall, BesideANormalisationInTheModeGeneral) {
+  const char* const text =
+      "h = bend(acc, acc, index(n)) + bias[n]\ny = group_norm(h, groups=4, scale=gain[n], eps=1e-3)\n"
+      "store bend(y, h, index(n)) as y : bf16";
+  for (const char* plan : {"mode=general", "mode=general epilogue=registers load=halo",
+                           "mode=general spill=f32 order=pingpong tile=64x24"})
+    for (const std::int64_t channels : {72, 20}) {
+      const Case c = subject(channels, text, plan);
+      EXPECT_EQ(Testbed(c).check(), "") << channels << " channels, plan '" << plan << "'";
+      const std::string told = compile(c.conv, graph_of(c), c.options).describe();
+      EXPECT_NE(told.find("bend: "), std::string::npos) << told;
+      EXPECT_EQ(told.find("one element a call"), std::string::npos) << told;
+    }
+}
+
 // Without functions shared memory gives the bits that registers give
 TEST(VectorFormSmall, SharedMemoryChangesNoBit) {
   const char* text =

@@ -50,6 +50,7 @@
 #include "unisono/epilogue/returned.cuh"
 #include "unisono/epilogue/row_groups.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/epilogue/sm90_octet_stores.cuh"
 #include "unisono/exchange/row_exchange.cuh"
 
 namespace unisono {
@@ -152,6 +153,10 @@ struct General {
   template <int level>
   UNISONO_DEVICE void fold_rows(const At& at, Row (&rows)[kRows]);
 
+  // A level's reductions over the channels that this tile has of its rows; groups' go to shared memory.
+  template <int level, int kCount>
+  UNISONO_DEVICE void reduce_tile(const At& at, const Row (&rows)[kRows], float (&folded)[kRows][kCount]);
+
   template <int level, int kCount>
   UNISONO_DEVICE void conclude(const float (&folded)[kCount], Row& row) const;
 
@@ -166,7 +171,7 @@ struct General {
 
   // Tiles that wait in memory: epilogue/general_spilled.cuh.
   template <int level, int stop>
-  UNISONO_DEVICE void fold_rows_until(const At& at, Row (&rows)[kRows]);
+  UNISONO_DEVICE void fold_rows_until(const At& at, Row (&rows)[kRows], float* kept);
 
   // The four lanes of a row.
   template <int level, int kFolds>

@@ -28,6 +28,14 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
   return c;
 }
 
+/// The general epilogue that a graph is, or has as its other form.
+const plan::Epilogue& general_form(const plan::Epilogue& epilogue) {
+  return epilogue.streamed && epilogue.streamed->general ? *epilogue.streamed : epilogue;
+}
+
+/// Elements wait for what other tiles add to.
+bool waits(const plan::Epilogue& e) { return e.general && (e.general->returns() || e.general->row_waits); }
+
 }  // namespace
 
 std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
@@ -60,8 +68,8 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
   add_other(epilogue.rows);
   if (std::ranges::none_of(all, legal)) add_forms(epilogue);
   add_other(epilogue.streamed);
-  spills = epilogue.general && epilogue.general->returns() && std::ranges::none_of(all, legal);
-  if (spills) add_forms(epilogue);
+  spills = waits(general_form(epilogue)) && std::ranges::none_of(all, legal);
+  if (spills) add_forms(general_form(epilogue));
   // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
   const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
   if (!fields.load && std::ranges::any_of(all, grouped))
