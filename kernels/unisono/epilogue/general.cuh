@@ -81,6 +81,11 @@ struct General {
 
   Tail& tail;
 
+  static UNISONO_DEVICE constexpr bool reduces_rows() {
+    for (int level = 0; level < Visitor::kLevels; ++level)
+      if (Visitor::row_folds(level) > 0) return true;
+    return false;
+  }
   UNISONO_DEVICE int lane() const { return tail.thread & 31; }
   UNISONO_DEVICE int row_of(int r) const { return row_of_thread(r, tail.thread); }
   // Rows that do not exist read the image's first.

@@ -190,7 +190,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     t.epilogue += k.publish_clk + columns_clk(c, c.features.moments);
   }
   if (c.meets()) {
-    t.epilogue += meeting_clk(p) * std::max(1, problem.row_levels);
+    t.epilogue += meeting_clk(p) * std::max(1, problem.visitor.returned_levels);
     element += met_element_clk(c, problem);
   }
   if (exchanges(c.mode())) {
