@@ -40,7 +40,8 @@ std::string no_candidate(const Workload& w, const std::vector<std::string>& reas
   for (const auto& [name, value] : fixed.fields) fields.push_back(fmt::format("{}={}", name, value));
   return fmt::format(
       "no kernel serves {}{}; each candidate and why it was refused:\n{}{}", to_string(w.task.contraction()),
-      fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")), lines(reasons),
+      fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")),
+      lines(reasons.empty() ? std::vector<std::string>{"no family has such a plan for it"} : reasons),
       fields.empty() ? "Use the cpu device, or change what the reasons name." : "Leave out a field of the override.");
 }
 

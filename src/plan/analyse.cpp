@@ -257,6 +257,13 @@ std::shared_ptr<const Epilogue> analyse_rows(const Graph& optimised, const Exten
 
 Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
   auto found = analyse_first(optimised, extents, limits);
+  if (found && found->norm) {
+    // For what the modes of normalising do not serve: its input read again in images of any size, two accumulators,
+    // rows that TMA does not store; and where mode=general is asked for, since functions then have their vector forms
+    if (auto general = analyse_general(optimised, extents, limits))
+      found->streamed = std::make_shared<const Epilogue>(*std::move(general));
+    return found;
+  }
   if (found && found->general) found->rows = analyse_rows(optimised, extents, limits);
   if (!found || !found->general || !found->general->returns()) return found;
   auto streamed = analyse_second_pass(optimised, extents);

@@ -27,7 +27,8 @@ std::string describe_calls(const Epilogue& e, int together, std::string_view whe
                     : x.axes != axes::mn
                         ? fmt::format("one element a call: forms serve values [m,n], this has {}", to_string(x.axes))
                     : forms == 0 ? "one element a call: an integer that it takes varies from channel to channel"
-                    : !e.general ? "one element a call: the mode computes elements one by one"
+                    : !e.general ? fmt::format("one element a call: the mode computes elements one by one{}",
+                                               together > 1 ? ", mode=general several" : "")
                                  : fmt::format("one element a call; {}", where));
   }
   return text.empty() ? text : text + "\n";

@@ -51,6 +51,7 @@ void add_returned(VisitorShape& shape, const std::vector<General::Domain>& level
   }
   shape.own_words = std::max(shape.own_words, words);
   ++shape.returned_levels;
+  shape.returning_levels += level.empty() ? 0 : 1;
   shape.returns |= !level.empty();
 }
 
@@ -98,7 +99,12 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
     }
     for (const auto& level : epilogue.general->group_levels)
       for (const ValueId id : level) shape.group_widths.push_back(epilogue.general->group_width(epilogue.graph[id]));
-    for (const auto& level : epilogue.general->returned) add_returned(shape, level);
+    int row_folds = 0;
+    for (std::size_t l = 0; l < epilogue.general->returned.size(); ++l) {
+      add_returned(shape, epilogue.general->returned[l]);
+      row_folds += static_cast<int>(epilogue.general->levels[l].size());
+      if (!epilogue.general->returned[l].empty()) shape.kept_row_folds = row_folds;
+    }
   }
   shape.columns_before = static_cast<int>(epilogue.columns_before.size());
   shape.columns_after = static_cast<int>(epilogue.columns_after.size());

@@ -22,6 +22,9 @@ struct VisitorShape {
   /// For reductions over rows that elements read again: floats of a channel in the workspace, entries of a result,
   /// levels of all kinds; and the most floats of a channel and warp at a time, stored reductions included.
   int returned_planes = 0, returned_entries = 0, returned_levels = 0, own_words = 0;
+  /// Those of these levels that are not empty, behind each of which there is a pass over tiles that wait in memory; and
+  /// the reductions of a row up to the last of them.
+  int returning_levels = 0, kept_row_folds = 0;
   bool returns = false, returns_all = false;  ///< there are such; some over the rows of all images
   std::vector<int> group_widths = {};         ///< those of reductions over groups of a row's channels
 

@@ -139,6 +139,12 @@ std::vector<Case> returned_cases() {
       c.conv = conv_of(3, 17, 13, 40, 72);
       cases.add(c);
     }
+    for (const char* plan : {"spill=f32 load=halo", "spill=f32 load=im2col cluster=2x1"}) {
+      Case c = on_gpu("more tiles than are in flight, channels first", text, plan);
+      c.conv = conv_of(2, 200, 256, 24, 72);
+      c.conv.layout = Layout::nchw;
+      cases.add(c);
+    }
     Case c = on_gpu(name, text, "");
     c.conv = conv_of(2, 11, 9, 13, 36);
     cases.add(c);
@@ -148,8 +154,74 @@ std::vector<Case> returned_cases() {
     cases.add(product_of(name, text, {.batch = 3, .m = 77, .n = 96, .k = 64}, ""));
     cases.add(product_of(name, text, {.m = 1, .n = 24, .k = 8, .transpose_b = true}, ""));
   }
+  // Rows of more tiles than are in flight
+  for (const char* text : {"store softmax(acc + bias[n], over=n) as y : bf16",
+                           "store layer_norm(acc, scale=gamma[n]) * s[m] as y : f32\nstore sum(acc, over=m) as t : f32",
+                           "store rms_norm(acc) + index(n) * 0.0001 as y : bf16",
+                           "y = batch_norm(acc)\nstore softmax(y, over=n) as y : bf16"})
+    for (const char* plan : {"", "spill=f32 order=cooperative tile=128x64", "spill=f32 tile=64x64 cluster=1x2"}) {
+      const char* name = "rows of more tiles than are in flight";
+      cases.add(product_of(name, text, {.m = 300, .n = 70000, .k = 64, .transpose_b = true}, plan));
+      cases.add(product_of(name, text, {.m = 77, .n = 1000, .k = 72}, plan));
+    }
   return std::move(cases).take();
 }
+
+namespace {
+
+// Tiles of several kinds that wait in memory, a few for each warpgroup of the emulated GPU. None is left out if it is
+// refused.
+std::vector<Case> small_spilled_cases() {
+  const char* const name = "sanitizer: read again from memory";
+  std::vector<Case> cases;
+  const auto add = [&](Case c) {
+    c.seed = 2600 + cases.size();
+    cases.push_back(std::move(c));
+  };
+  const auto of_image = [&](const char* text, const char* plan, const Conv2d& conv) {
+    Case c = on_gpu(name, text, plan);
+    c.conv = conv;
+    return c;
+  };
+  // Nine tiles across, of which each merges its share of the rows; clusters, one of them with a tile beyond the
+  // channels
+  add(of_image(read_again[8], "spill=f32 order=pingpong tile=64x8", conv_of(1, 19, 21, 16, 72)));
+  add(of_image(read_again[9], "spill=f32 order=cooperative tile=128x40 cluster=1x2", conv_of(1, 57, 57, 8, 120)));
+  // Reductions of rows of one tile, on either side of what elements read, and groups of a row's channels
+  const Conv2d image = conv_of(1, 57, 57, 8, 48);
+  add(
+      of_image("y = group_norm(acc * rsqrt(mean(square(acc), over=n) + 1e-5), groups=4)\n"
+               "z = y - max(y, over=n) * sigmoid(mean(y, over=m, per=b))\nstore z * sum(z, over=n) as y : bf16",
+               "spill=f32 order=pingpong tile=64x48", image));
+  add(of_image(read_again[10], "spill=f32 order=pingpong tile=64x24", image));
+  // Planes beside: halo tiles, whose results leave by lanes' stores
+  Conv2d planes = conv_of(1, 56, 56, 8, 48);
+  planes.layout = Layout::nchw;
+  add(of_image(read_again[7], "spill=f32 load=halo order=pingpong tile=64x16", planes));
+  // Two products; phases of a transposed convolution
+  const Gemm dual{.m = 1700, .n = 48, .k = 40, .transpose_b = true, .products = 2};
+  add(product_of(name, "store group_norm(silu(acc0) * acc1 + instance_norm(acc1), groups=2) as y : bf16", dual,
+                 "spill=f32 order=pingpong tile=64x24"));
+  Case phases = on_gpu(name, read_again[7], "spill=f32 order=pingpong tile=64x16");
+  ConvTranspose2d transposed;
+  transposed.n = 1, transposed.h = 21, transposed.w = 25, transposed.c = 16, transposed.k = 32;
+  transposed.r = transposed.s = 4, transposed.stride = {2, 2}, transposed.pad = {1, 1, 1, 1};
+  transposed.dtype_x = transposed.dtype_w = DType::bf16;
+  phases.transposed = transposed;
+  phases.conv = plan::as_convolution(transposed).conv;
+  add(phases);
+  // Rows of more tiles than are in flight: one statistic after another, and beside reductions over rows
+  const Gemm wide{.m = 150, .n = 432, .k = 40, .transpose_b = true};
+  add(product_of(name, "store softmax(acc + bias[n], over=n) as y : bf16", wide, "order=pingpong tile=64x8"));
+  add(product_of(name, "y = batch_norm(acc)\nstore softmax(y, over=n) as y : bf16\nstore max(y, over=n) as top : f32",
+                 wide, "spill=f32 order=pingpong tile=64x8"));
+  // The input of a normalisation behind it
+  add(of_image("h = acc + bias[n]\nstore h + group_norm(h, groups=4) as y : bf16", "mode=general spill=f32 tile=64x16",
+               image));
+  return cases;
+}
+
+}  // namespace
 
 // One small case of each
 std::vector<Case> small_returned_cases() {
@@ -167,7 +239,9 @@ std::vector<Case> small_returned_cases() {
       c.conv = conv_of(2, 33, 41, 16, 48);
       cases.add(std::move(c));
     }
-  return std::move(cases).take();
+  std::vector<Case> all = std::move(cases).take();
+  for (Case& c : small_spilled_cases()) all.push_back(std::move(c));
+  return all;
 }
 
 }  // namespace unisono::gpu

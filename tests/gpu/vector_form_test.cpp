@@ -6,7 +6,9 @@
 
 #include <cstring>
 
+#include "families/registry.hpp"
 #include "gpu/testbed.hpp"
+#include "lower/lower.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -122,6 +124,30 @@ TEST(VectorFormSmall, SingleCallsElsewhere) {
         "store softmax(bend(acc, acc, index(n)), over=n) as y : f32"})
     for (const std::int64_t channels : {72, 20})
       EXPECT_EQ(Testbed(subject(channels, text, "")).check(), "") << channels << " channels\n" << text;
+}
+
+// Ahead of a normalisation and behind it, by the mode that computes elements several at a time, in registers and in
+// shared memory; and where accumulators wait in memory
+TEST(VectorFormSmall, BesideANormalisationInTheModeGeneral) {
+  const char* const text =
+      "h = bend(acc, acc, index(n)) + bias[n]\ny = group_norm(h, groups=4, scale=gain[n], eps=1e-3)\n"
+      "store bend(y, h, index(n)) as y : bf16";
+  struct Way {
+    const char* plan;
+    const char* told;
+  };
+  for (const Way& way : {Way{"mode=general", "bend: 8 channels a call"},
+                         {"mode=general epilogue=registers load=halo", "bend: 2 channels a call"},
+                         {"mode=general spill=f32 order=pingpong tile=64x24", "bend: 8 channels a call"}})
+    for (const std::int64_t channels : {72, 20}) {
+      const Case c = subject(channels, text, way.plan);
+      EXPECT_EQ(Testbed(c).check(), "") << channels << " channels, plan '" << way.plan << "'";
+      const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options).value();
+      const std::string told =
+          families::explain({problem.task, problem.epilogue, planning_device()}, plan::parse_override(way.plan), 0);
+      EXPECT_NE(told.find(way.told), std::string::npos) << told;
+      EXPECT_EQ(told.find("one element a call"), std::string::npos) << told;
+    }
 }
 
 // Without functions shared memory gives the bits that registers give

@@ -77,6 +77,10 @@ class LaunchBuilder {
   bool add_partials(AgentSpec& agent, const TileShare& at);
   void wait_for_entries(AgentSpec& agent, const TileShare& at);
   void exchange_rows(AgentSpec& agent, const TileShare& at);
+  static bool is_same_row(const TileShare& a, const TileShare& b);
+  static std::string row_name(const char* what, const Part& part, int level, int n);
+  void write_row_entry(AgentSpec& agent, const TileShare& at, int level);
+  void pass_over_row(AgentSpec& agent, const std::vector<TileShare>& row);
   void merge_segments(AgentSpec& agent, int cluster, int rank);
   void normalise_again(AgentSpec& agent, int cluster, int rank);
   void tell_stored(AgentSpec& agent, int warpgroup, int count, int pending);

@@ -215,13 +215,17 @@ void LaunchBuilder::second_pass(AgentSpec& agent, const TileShare& at) {
   emit(agent, Op::kReturn);
 }
 
+bool LaunchBuilder::is_same_row(const TileShare& a, const TileShare& b) {
+  return a.parts[0].image == b.parts[0].image && a.parts[0].slot == b.parts[0].slot;
+}
+
 // Returns the tiles whose second passes are to be appended.
 std::vector<LaunchBuilder::TileShare> LaunchBuilder::consume(AgentSpec& agent, int cluster, int rank, int warpgroup) {
   if (kernel.mode == Mode::kKept) return consume_kept(agent, cluster, rank, warpgroup), std::vector<TileShare>();
   const bool streamed = kernel.mode == Mode::kStreamed;
   // The store of the tile just done may stay pending; with split-K there may be none.
   const bool later = kernel.split_k == 1 || kernel.bug == Bug::kOneStoreLater;
-  std::vector<TileShare> places;
+  std::vector<TileShare> places, row;
   for (int item = group_of(warpgroup); item < items_of(cluster); item += kernel.consumer_groups()) {
     const int own = int(places.size());
     const TileShare& at = places.emplace_back(place_of(cluster, rank, warpgroup, item));
@@ -232,6 +236,15 @@ std::vector<LaunchBuilder::TileShare> LaunchBuilder::consume(AgentSpec& agent, i
       if (!add_partials(agent, at)) continue;
     } else if (kernel.split_k > 1) {
       patch = reduce_partials(agent, at);
+    }
+    if (kernel.in_memory) {
+      row.push_back(at);
+      write_row_entry(agent, at, 0);
+      const int next = item + kernel.consumer_groups();
+      if (next < items_of(cluster) && is_same_row(place_of(cluster, rank, warpgroup, next), at)) continue;
+      pass_over_row(agent, row);
+      row.clear();
+      continue;
     }
     finish_tile(agent, at, item, warpgroup);
     if (streamed && !by_tags()) emit(agent, Op::kOwn, 0, uint32_t(own));

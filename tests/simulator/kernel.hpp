@@ -63,6 +63,7 @@ enum class Bug {
   kLoadedParity,           // kept: waits for the tile loaded back with the same parity each time
   kLevelsShareEntries,     // rows: a level's entries lie where those of the level before do
   kNextLevelFirst,         // rows: waits for a level's entries before its own are written
+  kSharesWithTheirTile,    // rows that wait in memory: a tile's share is merged when its turn in the pass has come
 };
 
 // A grid of `ctas` CTAs, of a producer and consumer warpgroups each, that walks over
@@ -77,6 +78,7 @@ struct Kernel {
   int tiles_n = 1;              // cluster tiles across the channels
   int split_k = 1;              // partners that share a tile's k range
   int levels = 1;               // rows: of reductions, each of which reads the results of the one before
+  bool in_memory = false;       // rows: their tiles wait in memory, a pass over them for each level
   int segment_slots = 1;        // slots that are merged before the image is; with tags: of a segment
   int warpgroups = 1;  // consumers: 1 or 2 if cooperative (each with its part of the rows); ping-pong: 2, or 4 in two
                        // groups of two
@@ -126,9 +128,9 @@ inline bool resident_is_legal(const Kernel& kernel) {
   return kernel.items_per_image() <= holders || kernel.items_per_image() == at_once;
 }
 
-// The same of rows: no warpgroup is dealt two tiles of one row of tiles.
+// The same of rows: no warpgroup is dealt two tiles of one row of tiles, unless they wait in memory.
 inline bool rows_are_legal(const Kernel& kernel) {
-  return kernel.tiles_n <= kernel.clusters() * kernel.consumer_groups() || kernel.tiles_n == 1;
+  return kernel.in_memory || kernel.tiles_n <= kernel.clusters() * kernel.consumer_groups() || kernel.tiles_n == 1;
 }
 
 // What the runtime launches where only `processors` CTAs fit: whole clusters, streamed (by tags: kept) if resident is

@@ -52,6 +52,25 @@ TEST(Rows, TheCondition) {
   EXPECT_GT(illegal, 10);
 }
 
+// A row of more tiles than are dealt at once: they wait in memory
+TEST(Rows, InMemory) {
+  for (const Schedule schedule : {kCooperative, kPingPong})
+    for (const int ctas : {1, 2, 3})
+      for (const int across : {2, 3, 4, 5})
+        for (const int levels : {1, 2}) {
+          if (ctas * across * levels > (schedule == kPingPong ? 12 : 20)) continue;
+          Kernel k = rows_of(schedule, ctas, 1, 2, across, levels);
+          k.in_memory = true;
+          expect_passes(on_one_stream(k));
+        }
+  Kernel k = rows_of(kCooperative, 2, 1, 1, 3, 2);
+  k.in_memory = true;
+  expect_passes(on_one_stream(k, 2));
+  expect_needs_two_epochs(k);
+  expect_catches(Bug::kSharesWithTheirTile, FailureKind::kDeadlock, on_one_stream(k));
+  expect_catches(Bug::kEpochNotAdvanced, FailureKind::kStale, on_one_stream(k, 2));
+}
+
 TEST(Rows, OnlyCooperatively) {
   Case c = on_one_stream(rows_of(kCooperative, 3, 1, 1, 3, 1));
   c.launches[0].cooperative = false;

@@ -68,6 +68,46 @@ void LaunchBuilder::exchange_rows(AgentSpec& agent, const TileShare& at) {
   }
 }
 
+// What a tile has of its rows, of a level; merged: what its share of them is for all tiles.
+std::string LaunchBuilder::row_name(const char* what, const Part& part, int level, int n) {
+  return fmt::format("{} of level {} of image {}, rows {}, channels {}", what, level, part.image, part.slot, n);
+}
+
+void LaunchBuilder::write_row_entry(AgentSpec& agent, const TileShare& at, int level) {
+  write_entry(agent, row_name("entry", at.parts[0], level, at.n),
+              tag(number, Kind::kSlot, at.number * kernel.levels + level));
+}
+
+// A warpgroup's tiles of a row, which wait in memory and have written their entries of the first level: a pass for each
+// level. It begins with the shares of all of these tiles, which wait for the pass before alone; then each tile waits
+// for the shares of all across, and writes its entry of the next level, or its result.
+void LaunchBuilder::pass_over_row(AgentSpec& agent, const std::vector<TileShare>& row) {
+  const int across = kernel.tiles_n * kernel.cluster_n;
+  const bool apart = kernel.bug != Bug::kSharesWithTheirTile;
+  for (int level = 0; level < kernel.levels; ++level) {
+    const auto value = [&](Kind kind, const Part& part, int n) {
+      return tag(number, kind, slot_owner.at({part.image, part.slot, n}) * kernel.levels + level);
+    };
+    const auto share = [&](const TileShare& at) {
+      const Part& part = at.parts[0];
+      for (int n = 0; n < across; ++n)
+        wait_for_entry(agent, row_name("entry", part, level, n), value(Kind::kSlot, part, n));
+      write_entry(agent, row_name("share", part, level, at.n), value(Kind::kSegment, part, at.n));
+    };
+    if (apart)
+      for (const TileShare& at : row) share(at);
+    for (const TileShare& at : row) {
+      if (!apart) share(at);
+      for (int n = 0; n < across; ++n)
+        wait_for_entry(agent, row_name("share", at.parts[0], level, n), value(Kind::kSegment, at.parts[0], n));
+      if (level + 1 < kernel.levels)
+        write_row_entry(agent, at, level + 1);
+      else
+        store(agent, at, Kind::kFinal);
+    }
+  }
+}
+
 // Split-K by tags: the first part of a tile adds the others', in the order of k, as their flags go up, and has the
 // tile. Returns whether it is the first.
 bool LaunchBuilder::add_partials(AgentSpec& agent, const TileShare& at) {

@@ -50,6 +50,7 @@
 #include "unisono/epilogue/returned.cuh"
 #include "unisono/epilogue/row_groups.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/epilogue/sm90_octet_stores.cuh"
 #include "unisono/exchange/row_exchange.cuh"
 
 namespace unisono {
@@ -80,6 +81,11 @@ struct General {
 
   Tail& tail;
 
+  static UNISONO_DEVICE constexpr bool reduces_rows() {
+    for (int level = 0; level < Visitor::kLevels; ++level)
+      if (Visitor::row_folds(level) > 0) return true;
+    return false;
+  }
   UNISONO_DEVICE int lane() const { return tail.thread & 31; }
   UNISONO_DEVICE int row_of(int r) const { return row_of_thread(r, tail.thread); }
   // Rows that do not exist read the image's first.
@@ -152,6 +158,10 @@ struct General {
   template <int level>
   UNISONO_DEVICE void fold_rows(const At& at, Row (&rows)[kRows]);
 
+  // A level's reductions over the channels that this tile has of its rows; groups' go to shared memory.
+  template <int level, int kCount>
+  UNISONO_DEVICE void reduce_tile(const At& at, const Row (&rows)[kRows], float (&folded)[kRows][kCount]);
+
   template <int level, int kCount>
   UNISONO_DEVICE void conclude(const float (&folded)[kCount], Row& row) const;
 
@@ -166,7 +176,7 @@ struct General {
 
   // Tiles that wait in memory: epilogue/general_spilled.cuh.
   template <int level, int stop>
-  UNISONO_DEVICE void fold_rows_until(const At& at, Row (&rows)[kRows]);
+  UNISONO_DEVICE void fold_rows_until(const At& at, Row (&rows)[kRows], float* kept);
 
   // The four lanes of a row.
   template <int level, int kFolds>

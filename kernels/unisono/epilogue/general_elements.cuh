@@ -119,11 +119,15 @@ UNISONO_DEVICE void General<Config, Visitor>::store_slices(const At& at, int b, 
     if constexpr (kTiled > 1)
       tail.store_plain(tail.fixed.side, tail.side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
   } else if (lane() == 0) {
-    tail.store_main(tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+    if constexpr (!stores_octets<Config>())
+      tail.store_main(tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
     if constexpr (kTiled > 1)
       Tail::store_slice(tail.side_map(at), tail.side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
     tma_store_commit();
   }
+  if constexpr (stores_octets<Config>())
+    OctetStores<Config, Visitor>{tail}.store(tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp,
+                                             s * kSlice);
   tail.store_pooled(tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
 }
 

@@ -28,14 +28,9 @@ template <class Config, class Visitor>
 template <int level>
 UNISONO_DEVICE void General<Config, Visitor>::fold_rows(const At& at, Row (&rows)[kRows]) {
   if constexpr (level < Visitor::kLevels) {
-    constexpr int kFolds = Visitor::row_folds(level), kAll = kFolds + Groups::folds(level);
+    constexpr int kFolds = Visitor::row_folds(level);
     float folded[kRows][larger(1, kFolds)];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r)
-#pragma unroll
-      for (int i = 0; i < kFolds; ++i) folded[r][i] = nothing_of(Visitor::row_fold(level, i));
-    if constexpr (kAll > 0) pass<level>(at, rows, folded);
-    if constexpr (kFolds > 0) join_lanes<level>(folded);
+    reduce_tile<level>(at, rows, folded);
     if constexpr (kFolds > 0 && Config::kWide && Config::kMeets) {
       publish<level, 0>(at, folded);
       share<level, 0, kFolds>(at);
@@ -51,6 +46,19 @@ UNISONO_DEVICE void General<Config, Visitor>::fold_rows(const At& at, Row (&rows
       fold_rows<level + 1>(at, rows);
     }
   }
+}
+
+template <class Config, class Visitor>
+template <int level, int kCount>
+UNISONO_DEVICE void General<Config, Visitor>::reduce_tile(const At& at, const Row (&rows)[kRows],
+                                                          float (&folded)[kRows][kCount]) {
+  constexpr int kFolds = Visitor::row_folds(level);
+#pragma unroll
+  for (int r = 0; r < kRows; ++r)
+#pragma unroll
+    for (int i = 0; i < kFolds; ++i) folded[r][i] = nothing_of(Visitor::row_fold(level, i));
+  if constexpr (kFolds + Groups::folds(level) > 0) pass<level>(at, rows, folded);
+  if constexpr (kFolds > 0) join_lanes<level>(folded);
 }
 
 template <class Config, class Visitor>

@@ -1,8 +1,9 @@
 // A general epilogue's last pass in shared memory (Config::kElementsInShared): a warp writes the sums of its slice of
 // 16 rows x kSlice channels to shared memory, and each lane takes eight neighbouring channels of a row from there. In
 // registers (epilogue/general_elements.cuh) a lane has two. Functions may then take eight elements at once, and
-// operands [m,n] come by loads of 16 bytes; sums go twice through shared memory. Nothing is reduced, and rows' values
-// are computed where they are read.
+// operands [m,n] come by loads of 16 bytes; sums go twice through shared memory. Nothing is reduced in this pass, and
+// rows' values, which follow from no reduction, are computed where they are read; of reductions over rows that elements
+// read again the results are among the columns.
 #pragma once
 #include "unisono/epilogue/general.cuh"
 #include "unisono/epilogue/octets.cuh"
@@ -124,9 +125,8 @@ UNISONO_DEVICE void General<Config, Visitor>::write_sums(float* sums, int b, int
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void General<Config, Visitor>::elements_in_shared(const At& at) {
-  static_assert(
-      Visitor::kLevels == 0 && kValues == 0 && !Groups::kAny && !kFetches && !Tail::kShared && Tail::kProducts == 1,
-      "a value of its own for each element, and rows that are staged by their own warp");
+  static_assert(!reduces_rows() && kValues == 0 && !Groups::kAny && !kFetches && !Tail::kShared && Tail::kProducts == 1,
+                "a value of its own for each element, and rows that are staged by their own warp");
   constexpr int kLine = shared_layout::element_line(kSlice);
   const int warp = tail.thread / 32;
   float* const sums =

@@ -6,8 +6,7 @@
 
 namespace unisono {
 
-// The main store of a tile that is not of the general mode, nor by rows. Fetched operands arrive in the staging
-// buffers, for which these wait by what TMA has read.
+// The main store of a tile. Fetched operands arrive in the staging buffers, for which these wait by what TMA has read.
 template <class Config>
 UNISONO_DEVICE constexpr bool stores_octets() {
   return Config::kStores == Stores::kPlanesTma && Config::kTwoDimensional && Config::Operands::kFromPlanes &&

@@ -28,8 +28,8 @@
 //   int kMoments                      channels of an entry of exchange/moment_store.cuh; 0: none are stored
 //   int kFetch                        operands [m,n] that TMA brings: epilogue/sm90_fetch.cuh
 //   bool kStationary                  filters stay in shared memory for the whole launch
-//   bool kWide, kMeets                if kNorm is kGeneral: epilogue/general.cuh; it may say kSpills besides:
-//                                     epilogue/general_spilled.cuh
+//   bool kWide, kMeets                if kNorm is kGeneral: epilogue/general.cuh; it may say kSpills and kSpillsRows
+//                                     besides: epilogue/general_spilled.cuh
 //
 // Streamed, it may say more: epilogue/held_tiles.cuh.
 #pragma once

@@ -166,6 +166,19 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   return plan::Refusal{plan::Refusal::Scope::problem, std::move(reasons)};
 }
 
+namespace {
+
+/// Values of rows follow from reductions: those over a row's channels, or over rows.
+bool reduces_for_rows(const plan::Epilogue& e) {
+  if (!e.general) return false;
+  if (e.general->reduces_rows() || e.general->reduces_groups()) return true;
+  for (ValueId id = 0; id < e.graph.nodes.size(); ++id)
+    if (e.graph[id].axes == axes::m && e.general->level_of[id] > 0) return true;
+  return false;
+}
+
+}  // namespace
+
 plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan::Epilogue& epilogue,
                                          const plan::Device& device) {
   ConvProblem p;
@@ -178,7 +191,7 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   p.batch = epilogue.norm && epilogue.norm->batch;
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
   p.reduces_rows = epilogue.general && epilogue.general->reduces_rows();
-  if (epilogue.general) p.row_levels = static_cast<int>(epilogue.general->levels.size());
+  if (reduces_for_rows(epilogue)) p.row_levels = static_cast<int>(epilogue.general->levels.size());
   p.widest_call = plan::widest_call(epilogue);
   if (epilogue.norm) {
     const std::int64_t width = epilogue.norm->group_channels;

@@ -66,6 +66,11 @@ bool ConvConfig::meets() const {
   return general ? general->meets : rows_meet();
 }
 
+bool ConvConfig::spills_rows() const {
+  const auto* general = std::get_if<GeneralReductions>(&statistics);
+  return general != nullptr && general->spills_rows;
+}
+
 bool ConvConfig::spills() const {
   const auto* general = std::get_if<GeneralReductions>(&statistics);
   return general != nullptr && general->spills;

@@ -109,10 +109,11 @@ struct ConvConfig {
   int unit() const;    ///< channels of a message of the exchanged statistics; 1 without an exchange
   int floats() const;  ///< in such a message; 0 without an exchange
   const StreamedStatistics* streamed() const { return std::get_if<StreamedStatistics>(&statistics); }
-  bool wide() const;       ///< what is reduced over a row's channels spans several tiles
-  bool spills() const;     ///< general: accumulators wait in the workspace
-  bool meets() const;      ///< tiles of such a row wait for one another
-  bool rows_meet() const;  ///< those of a normalisation
+  bool wide() const;         ///< what is reduced over a row's channels spans several tiles
+  bool spills() const;       ///< general: accumulators wait in the workspace
+  bool spills_rows() const;  ///< for what is reduced of a row, too
+  bool meets() const;        ///< tiles of such a row wait for one another
+  bool rows_meet() const;    ///< those of a normalisation
 
   /// Columns of both products that a matrix instruction multiplies.
   int multiplied_n() const { return operands.products * tile.n; }

@@ -28,6 +28,16 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
   return c;
 }
 
+/// Another form of the epilogue has all that is wanted beside it, in a mode that is not ruled out.
+bool is_wanted(const plan::Epilogue& form, const plan::Epilogue& epilogue, const sm90::FixedFields& fixed) {
+  const auto general = sm90::NormMode::general;
+  return form.resampled == epilogue.resampled && !form.head == !epilogue.head && epilogue.moments.channels == 0 &&
+         (!form.general || fixed.mode.value_or(general) == general);
+}
+
+/// Elements wait for what other tiles add to.
+bool waits(const plan::Epilogue& e) { return e.general && (e.general->returns() || e.general->row_waits); }
+
 }  // namespace
 
 std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
@@ -52,16 +62,15 @@ std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const pla
     if (phases && fields.load != sm90::Load::gather) add(*phases, wanted);
     if (std::ranges::none_of(all, legal)) add(task, wanted);
   };
-  const auto add_other = [&](const std::shared_ptr<const plan::Epilogue>& form) {  // with all that is wanted beside it
-    if (form && form->resampled == epilogue.resampled && !form->head == !epilogue.head &&
-        epilogue.moments.channels == 0 && std::ranges::none_of(all, legal))
-      add_forms(*form);
+  const auto add_other = [&](const std::shared_ptr<const plan::Epilogue>& form) {
+    if (form && is_wanted(*form, epilogue, fields) && std::ranges::none_of(all, legal)) add_forms(*form);
   };
   add_other(epilogue.rows);
   if (std::ranges::none_of(all, legal)) add_forms(epilogue);
   add_other(epilogue.streamed);
-  spills = epilogue.general && epilogue.general->returns() && std::ranges::none_of(all, legal);
-  if (spills) add_forms(epilogue);
+  spills = std::ranges::none_of(all, legal);
+  if (spills && waits(epilogue)) add_forms(epilogue);
+  if (spills && epilogue.streamed && waits(*epilogue.streamed)) add_other(epilogue.streamed);
   // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
   const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
   if (!fields.load && std::ranges::any_of(all, grouped))

@@ -151,12 +151,17 @@ double met_element_clk(const ConvConfig& c, const sm90::ConvProblem& problem) {
          (c.schedule.consumer_groups() == 1 ? k.met_special_together : k.met_special) * problem.row_specials;
 }
 
-/// Accumulators that wait in memory: as many passes more over a tile, with the epilogue's visits in each, and waits of
-/// an image's last tiles. Not measured.
+/// Passes over tiles that wait in memory, the first left out.
+int spilled_passes(const ConvConfig& c, const sm90::ConvProblem& problem) {
+  return c.spills_rows() ? problem.row_levels : problem.visitor.returning_levels;
+}
+
+/// Accumulators that wait in memory: a pass more over a tile for each level of what elements wait for, with the
+/// epilogue's visits in each, and waits of an image's last tiles. Not measured.
 void add_spilled(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
-  const int passes = problem.visitor.returned_levels;
+  const int passes = spilled_passes(c, problem);
   t.epilogue += (2.0 * k.keep + passes * (2.0 * k.reload + visit(problem.after))) * c.operands.products * elements;
   t.wait += passes * k.exchange_clk / std::max(1.0, rows_of_image(p) / c.schedule.consumer_groups());
 }
@@ -185,7 +190,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     t.epilogue += k.publish_clk + columns_clk(c, c.features.moments);
   }
   if (c.meets()) {
-    t.epilogue += meeting_clk(p) * std::max(1, problem.row_levels);
+    t.epilogue += meeting_clk(p) * std::max(1, problem.visitor.returned_levels);
     element += met_element_clk(c, problem);
   }
   if (exchanges(c.mode())) {
@@ -244,7 +249,7 @@ double pair(const ConvConfig& c) {
 
 /// Bytes of an element: streamed, tiles that wait in memory are written and read back.
 double spilled_bytes(const ConvPlan& p, const sm90::ConvProblem& problem) {
-  if (p.config.spills()) return 4.0 * p.config.operands.products * (1 + problem.visitor.returned_levels);
+  if (p.config.spills()) return 4.0 * p.config.operands.products * (1 + spilled_passes(p.config, problem));
   return p.config.streamed() ? 4.0 * p.config.streamed()->planes() * spilled_share(p) : 0.0;
 }
 

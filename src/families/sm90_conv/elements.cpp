@@ -12,8 +12,7 @@ std::optional<plan::Refusal> beyond_shared(const ConvConfig& c, const sm90::Conv
   if (c.mode() != sm90::NormMode::general)
     return plan::because(
         fmt::format("mode {}; only a general epilogue's elements have both ways", to_string(c.mode())));
-  if (p.row_levels > 0 || p.visitor.returns || !p.visitor.group_widths.empty())
-    return plan::because("elements read reductions, and values of rows that follow from these are in registers");
+  if (p.row_levels > 0) return plan::because("values of rows that follow from reductions are in registers");
   if (p.visitor.folds())
     return plan::because("reductions over rows are stored, of what a thread has of a channel in registers");
   if (c.operands.products > 1) return plan::because("the second product's sums are in registers");

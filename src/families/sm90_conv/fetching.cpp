@@ -27,7 +27,7 @@ std::optional<plan::Refusal> beyond_fetching(const ConvConfig& c, const sm90::Co
   if (p.second_pass && !p.visitor.short_tensors_before)
     return plan::because(
         "behind a normalisation over rows results of more than 16 bits, or of rows' values, leave from registers");
-  if (p.row_levels > 0)
+  if (p.visitor.returned_levels > 0)
     return plan::because("a general epilogue with reductions over rows' channels passes over a tile several times");
   if (p.visitor.fold_words > 0 && c.tile.m / c.schedule.warpgroups() > 64)
     return plan::because(

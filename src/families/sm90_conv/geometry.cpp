@@ -104,13 +104,15 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
   w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + 1) * 4);
 }
 
-/// What consumer warpgroups keep of their tiles of an image, or of all, for which elements wait
+/// What consumer warpgroups keep of their tiles of a row, of an image, or of all, for which elements wait
 /// (kernels/unisono/epilogue/general_spilled.cuh).
 Checked spilled_accumulators(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const std::int64_t groups = std::int64_t{p.ctas} / cluster_ctas(c) * c.schedule.consumer_groups();
-  const Checked items = product(p.tiles_m, p.tiles_n, problem.visitor.returns_all ? p.images : 1);
-  return items.rounded_up(groups) * cluster_ctas(c) * c.tile.m * c.multiplied_n() * 4;
+  const plan::VisitorShape& v = problem.visitor;
+  const Checked items = product(v.returns ? p.tiles_m : 1, p.tiles_n, v.returns_all ? p.images : 1);
+  const int kept = c.wide() ? 0 : problem.visitor.kept_row_folds;
+  return items.rounded_up(groups) * cluster_ctas(c) * c.tile.m * (c.multiplied_n() + kept) * 4;
 }
 
 void lay_out_rows(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::ConvProblem& problem) {

@@ -39,9 +39,9 @@ std::optional<plan::Refusal> check_tile(const ConvConfig& c) {
 
 /// General: values of a thread's rows, and what a slice adds up to.
 int general_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
-  const int rows = c.tile.m / c.schedule.warpgroups() / 32;
-  return 8 + (c.features.in_shared ? shared_element_registers : 2 * rows) + p.visitor.tile_folds +
-         p.visitor.own_words * slice_channels(c.tile.n) / 4;
+  return 8 + (c.features.in_shared ? shared_element_registers : c.tile.m / c.schedule.warpgroups() / 16) +
+         p.visitor.tile_folds + p.visitor.own_words * slice_channels(c.tile.n) / 4 +
+         (p.visitor.returns && !by_tma(c.features.stores) ? 24 : 0);  // 100 channels in 128x128 spilled 23 words
 }
 
 /// Registers that a consumer's thread needs beside its accumulators so that the assembler spills next to nothing, from

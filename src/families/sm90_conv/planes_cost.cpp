@@ -33,7 +33,6 @@ double units_beside(const ConvPlan& p, const plan::Device& device) {
 
 double share_ahead(const ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const Conv2d& c = problem.conv;
-  if (c.h * c.w % 8 != 0) return 1;  // spare warps convert what copies of 16 bytes reach
   if (p.config.operands.ahead != sm90::Ahead::balanced) return p.config.operands.ahead == sm90::Ahead::all ? 1 : 0;
   const double flop = 2.0 * static_cast<double>(problem.extents.rows()) * static_cast<double>(c.k) *
                       static_cast<double>(problem.depth());

@@ -39,13 +39,30 @@ std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
       u.window_lines(c.tile.m), u.pitch, u.lines, u.taps, u.channels, u.steps(c.tile.k));
 }
 
-/// One behind each level of reductions over rows that elements read.
-std::size_t passes_over_spilled(const plan::General& general) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(general.returned, [](const auto& level) { return !level.empty(); }));
+/// One behind each level of reductions over rows that elements read, or of a row that has too many tiles.
+std::size_t passes_over_spilled(const ConvConfig& c, const plan::General& general) {
+  std::size_t passes = 0;
+  for (std::size_t l = 0; l < general.levels.size(); ++l)
+    passes += !general.returned[l].empty() || (c.spills_rows() && !general.levels[l].empty()) ? 1 : 0;
+  return passes;
 }
 
-std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue) {
+/// Whose rows statistics and reductions are over: of several images, all together or each.
+struct Domain {
+  bool several, all;
+  std::string_view name() const { return all ? "all images" : several ? "an image" : "the image"; }
+};
+
+Domain domain_of(const plan::ConvTask& task, const plan::Epilogue& epilogue) {
+  const bool several = extents(task.contraction()).images > 1;
+  bool all = epilogue.norm && epilogue.norm->batch;
+  if (epilogue.general)
+    for (const auto& level : epilogue.general->returned)
+      for (const plan::General::Domain& d : level) all |= !d.per_image;
+  return {several, several && all};
+}
+
+std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue, const Domain& domain) {
   const plan::General& general = *epilogue.general;
   std::size_t reductions = 0, stored = 0, returned = 0;
   for (const auto* lists : {&general.levels, &general.group_levels})
@@ -63,10 +80,10 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue)
                           : "");
   if (returned > 0)
     text += fmt::format("; {} reductions over rows that elements read again, shared by the {} tiles of {}", returned,
-                        p.tiles_m * p.tiles_n, p.images > 1 ? "an image" : "the image");
+                        std::int64_t{p.tiles_m} * p.tiles_n * (domain.all ? p.images : 1), domain.name());
   if (p.config.spills())
     text += fmt::format("; accumulators of tiles wait in memory as f32, read again in {} passes",
-                        passes_over_spilled(general));
+                        passes_over_spilled(p.config, general));
   if (stored > 0)
     text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
   return text;
@@ -88,21 +105,24 @@ std::string reason_of_folds(const plan::Epilogue& epilogue) {
                      : fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
 }
 
-std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
+std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue, const Domain& domain) {
   const int image = p.tiles_m * p.tiles_n;
+  const std::string_view whose = domain.all ? domain.name() : "an image";
   switch (p.config.mode()) {
     case sm90::NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
     case sm90::NormMode::resident:
       return fmt::format(
-          "resident: {} together in flight, accumulators wait in registers for the image's statistics; stored once",
-          image * p.splits == 1 ? "the one tile of an image is"
-          : p.splits == 1       ? fmt::format("all {} tiles of an image are", image)
-                                : fmt::format("all {} parts of an image's {} tiles are", image * p.splits, image));
+          "resident: {} together in flight, accumulators wait in registers for {} statistics; stored once",
+          image * p.splits == 1 ? fmt::format("the one tile of {} is", whose)
+          : p.splits == 1       ? fmt::format("all {} tiles of {} are", image, whose)
+                                : fmt::format("all {} parts of the {} tiles of {} are", image * p.splits, image, whose),
+          domain.all ? "their" : "the image's");
     case sm90::NormMode::streamed:
       return fmt::format(
-          "streamed: the {} tiles of an image wait in shared memory while the next ones are multiplied, and in "
-          "memory if their image is not complete by then{}{}",
-          image, reason_of_spill(*p.config.streamed()), reason_of_folds(epilogue));
+          "streamed: the {} tiles of {} wait in shared memory while the next ones are multiplied, and in "
+          "memory if {} not complete by then{}{}",
+          image, whose, domain.all ? "those are" : "their image is", reason_of_spill(*p.config.streamed()),
+          reason_of_folds(epilogue));
     case sm90::NormMode::rows:
       if (p.config.rows_meet())
         return fmt::format(
@@ -112,7 +132,7 @@ std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue) {
             p.tiles_n * p.config.schedule.cluster.n);
       return "rows: a tile has all channels of its pixels, each is normalised by itself; nothing is exchanged, stored "
              "once";
-    case sm90::NormMode::general: return reason_of_general(p, epilogue);
+    case sm90::NormMode::general: return reason_of_general(p, epilogue, domain);
   }
   return {};
 }
@@ -230,7 +250,7 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
   if (const Operands& o = c.operands; o.grouped())
     text += fmt::format("groups: {} of {} channels in a tile; their filters stay in shared memory, along a diagonal\n",
                         c.tile.n / o.group_filters, o.group_channels);
-  text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue));
+  text += fmt::format("mode: {}\n", reason_of_mode(plan, epilogue, domain_of(task, epilogue)));
   if (const std::string operands = describe_operands(c, sm90::make_problem(task, epilogue, device).value());
       !operands.empty())
     text += fmt::format("operands [m,n]: {}\n", operands);

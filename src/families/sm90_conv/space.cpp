@@ -9,6 +9,7 @@
 #include "families/sm90_conv/elements.hpp"
 #include "families/sm90_conv/features.hpp"
 #include "families/sm90_conv/fetching.hpp"
+#include "families/sm90_conv/general_reductions.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/stages.hpp"
 #include "families/sm90_conv/streaming.hpp"
@@ -202,14 +203,13 @@ Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
 }
 
 /// Those of the configuration's mode, for its tile.
-Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
-  const int whole = p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile.n) : 1;
-  const int unit = fixed.unit.value_or(whole);
-  const bool wide = p.reduces_rows && (c.tile.n < p.extents.cols || c.schedule.cluster.n > 1);
+Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
+                               const sm90::FixedFields& fixed) {
+  const int unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile.n) : 1);
   switch (c.mode()) {
     case sm90::NormMode::resident: return ResidentStatistics{unit};
     case sm90::NormMode::streamed: return streamed_statistics(unit, p, fixed);
-    case sm90::NormMode::general: return GeneralReductions{wide, (wide && p.row_waits) || p.visitor.returns, p.spills};
+    case sm90::NormMode::general: return general_reductions(c, p, d);
     case sm90::NormMode::rows: return RowStatistics{.meets = c.tile.n < p.extents.cols || c.schedule.cluster.n > 1};
     case sm90::NormMode::none: break;
   }
@@ -221,7 +221,7 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
   finish_loader(c.loader, p);
   c.operands.converted =
       p.conv.layout == Layout::nchw && (c.halo() || (c.im2col() && !c.loads(Im2colTile::Box::columns)));
-  c.statistics = finished_statistics(c, p, fixed);
+  c.statistics = finished_statistics(c, p, d, fixed);
   c.features.stores = stores_for(c, p), c.features.resampling = p.resampling, c.features.head = p.head;
   c.features.moments = moments_unit(p, c.tile.n);
   c.features.in_shared = chooses_shared(c, p, fixed);
@@ -230,13 +230,15 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
 }
 
 /// Planes that are converted come ahead of the tiles all together, unless the plan says otherwise: beside them they
-/// were up to 6 % faster and up to 13 % slower (docs/notes/hopper-conv.md).
+/// were up to 6 % faster and up to 13 % slower (docs/notes/hopper-conv.md). Spare warps convert what copies of 16 bytes
+/// reach: planes of a multiple of 8 pixels.
 void add_finished(std::vector<ConvConfig>& list, const ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d,
                   const sm90::FixedFields& fixed) {
   ConvConfig base = c;
   finish(base, p, d, fixed);
   using sm90::Ahead;
-  if (base.operands.converted) base.operands.ahead = fixed.ahead.value_or(Ahead::all);
+  if (base.operands.converted)
+    base.operands.ahead = p.conv.h * p.conv.w % 8 == 0 ? fixed.ahead.value_or(Ahead::all) : Ahead::all;
   choose_stages(base, p, d, fixed);
   if (c.tile.k == 128 && !fixed.tile_k && lead(base, p) < 2) return;  // as much as four steps of 64
   add_staged(list, base, p, d, fixed);

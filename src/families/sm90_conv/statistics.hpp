@@ -48,6 +48,7 @@ struct GeneralReductions {
   bool wide = false;    ///< reductions over a row's channels span several tiles
   bool meets = false;   ///< tiles wait for one another, since elements read what they reduce together
   bool spills = false;  ///< accumulators wait in the workspace for it: an image's tiles are more than are in flight
+  bool spills_rows = false;  ///< or a row's are
   bool operator==(const GeneralReductions&) const = default;
 };
 

@@ -27,8 +27,16 @@ TEST(General, ReductionsOverManyChannels) {
   EXPECT_NE(explain(conv, softmax, Device{}).find("in 2 passes over a tile, exchanged by the "), std::string::npos);
   for (const char* plan : {"split=on", "swap=on"})
     EXPECT_THROW(choose(conv, softmax, Device{}, plan::parse_override(plan)), Unsupported);
-  const Conv2d huge = test::conv_of(1, 8, 8, 64, 32768, 1);
-  EXPECT_THROW(choose(huge, test::epilogue_of(text, huge), Device{}, plan::parse_override("tile=64x64")), Unsupported);
+  // Rows of more tiles than are in flight wait in memory: a row of tiles of accumulators, rounded up
+  const Conv2d huge = test::conv_of(1, 80, 80, 64, 100000, 1);
+  for (const char* of_rows : {text, "store softmax(acc, over=n) as y : bf16", "store layer_norm(acc) as y : f32"}) {
+    const ConvPlan plan = choose(huge, test::epilogue_of(of_rows, huge), Device{});
+    EXPECT_TRUE(plan.config.spills() && plan.config.spills_rows() && plan.config.meets() && plan.cooperative)
+        << of_rows;
+    EXPECT_LT(plan.workspace_bytes, std::size_t{512} << 20) << of_rows;
+  }
+  const ConvPlan fits = choose(conv, softmax, Device{}, plan::parse_override("spill=f32"));
+  EXPECT_TRUE(fits.config.spills_rows());
   EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 256, 1), softmax, Device{}).config.meets());
 }
 
@@ -72,6 +80,47 @@ TEST(General, TilesThatShareAResultAreInFlightOrWaitInMemory) {
   EXPECT_GE(all.workspace_bytes, std::size_t{32} * 64 * 64 * 64 * 4);
   const ConvPlan streamed = choose(many, test::epilogue_of("store batch_norm(acc) as y : f32", many), Device{});
   EXPECT_EQ(streamed.config.mode(), NormMode::streamed);
+}
+
+// The planner asks for no workspace that a GPU does not have
+TEST(General, AccumulatorsThatWaitAreBounded) {
+  const Conv2d conv = test::conv_of(256, 1024, 1024, 64, 256, 3);
+  try {
+    choose(conv, test::epilogue_of("store batch_norm(relu(batch_norm(acc))) as y : bf16", conv), Device{});
+    ADD_FAILURE() << "a plan of hundreds of gigabytes";
+  } catch (const Unsupported& refused) {
+    EXPECT_THAT(refused.what(), testing::HasSubstr("spill: accumulators of all images wait in memory for what elements "
+                                                   "read of all of them, in a workspace of "));
+    EXPECT_THAT(refused.what(), testing::HasSubstr("Split the batch"));
+  }
+}
+
+// A level without such reductions is no pass
+TEST(General, APassForEachLevelThatElementsReadOfSeveralRows) {
+  const Conv2d conv = test::conv_of(1, 512, 512, 64, 128, 1);
+  const char* const texts[] = {"store group_norm(group_norm(acc, groups=4), groups=4) as y : bf16",
+                               "store instance_norm(layer_norm(acc)) as y : bf16"};
+  const Epilogue both = test::epilogue_of(texts[0], conv), one = test::epilogue_of(texts[1], conv);
+  EXPECT_EQ(plan::visitor_shape(both).returning_levels, 2);
+  EXPECT_EQ(plan::visitor_shape(one).returning_levels, 1);
+  EXPECT_GT(plan::visitor_shape(one).returned_levels, 1);
+  EXPECT_EQ(plan::visitor_shape(one).kept_row_folds, 2);  // mean and variance of a row
+  EXPECT_THAT(explain(conv, one, Device{}), testing::HasSubstr("read again in 1 passes"));
+}
+
+// What the modes of normalising refuse, and functions' vector forms, have the mode general
+TEST(General, ServesNormalisationsThatNoOtherModeDoes) {
+  const Conv2d large = test::conv_of(1, 512, 512, 128, 128, 3), odd = test::conv_of(1, 512, 512, 128, 100, 3);
+  for (const auto& [conv, text] : {std::pair{large, "h = acc + bias[n]\nstore h + group_norm(h, groups=4) as y : bf16"},
+                                   std::pair{odd, "store group_norm(acc, groups=2) as y : bf16"}}) {
+    const Epilogue e = test::epilogue_of(text, conv);
+    const ConvPlan plan = choose(conv, e, Device{});
+    EXPECT_TRUE(plan.config.spills() && plan.streamed_form) << text;
+    EXPECT_TRUE(families::form_of(e, plan).general) << text;
+  }
+  const Epilogue plain = test::epilogue_of("store group_norm(acc, groups=4) as y : bf16", large);
+  EXPECT_EQ(choose(large, plain, Device{}).config.mode(), NormMode::streamed);
+  EXPECT_EQ(choose(large, plain, Device{}, plan::parse_override("mode=general")).config.mode(), NormMode::general);
 }
 
 TEST(General, ExplainsItself) {

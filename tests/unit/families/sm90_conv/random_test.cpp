@@ -33,6 +33,12 @@ const char* const epilogues[] = {
     "store softmax(acc * s[m] + bias[n], over=n) as y : f32\nstore sum(acc, over=m, per=b) as total : f32\n",
     "store sum(relu(acc + bias[n])) as l : f32\nstore variance(acc, over=(m,n), groups=@) as v : f32\n",
     "store max(acc, over=n) as top : bf16\nstore acc * index(w) as y : bf16\n",
+    "store instance_norm(relu(group_norm(acc, groups=@, eps=1e-5))) as y : bf16\n",
+    "y = batch_norm(layer_norm(acc))\nstore softmax(y, over=m, per=b) as y : f32\nstore max(acc, over=m) as top : "
+    "f32\n",
+    "y = instance_norm(acc)\nstore y * sum(square(y), over=n) as y : bf16\nstore mean(y, over=(m,n), per=b, groups=@) "
+    "as "
+    "mu : f32\n",
 };
 
 struct RandomProblem {
@@ -289,8 +295,9 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
   }
   EXPECT_EQ(p.cooperative, c.schedule.split || c.meets() || exchanges(c.mode()) || c.operands.converted);
   if (c.meets()) {
-    EXPECT_LE(p.tiles_n,
-              d.resident_ctas[c.schedule.cluster.ctas()] / (c.schedule.cluster.ctas()) * c.schedule.consumer_groups());
+    const int held =
+        d.resident_ctas[c.schedule.cluster.ctas()] / c.schedule.cluster.ctas() * c.schedule.consumer_groups();
+    EXPECT_TRUE(p.tiles_n <= held || c.spills_rows());
     EXPECT_FALSE(c.schedule.split || c.schedule.group != 0);
   }
   if (c.mode() == NormMode::resident) check_in_flight(p);
@@ -300,7 +307,10 @@ void check_launch(const ConvPlan& p, const Conv2d& conv, const Extents& e, const
 template <class Part>
 void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
   const ConvConfig& c = p.config;
-  std::size_t planes = 0, tiles = 0, rows = 0;
+  std::size_t planes = 0, tiles = 0, rows = 0, returned = 0;
+  for (const auto& level : e.general->returned)
+    for (const plan::General::Domain& d : level)
+      planes += d.folds.size() + 3 * d.moments.size(), returned += (d.folds.size() + 2 * d.moments.size() + 2) / 3;
   for (const plan::General::Domain& d : e.general->domains) {
     (d.groups == 1 ? tiles : planes) += d.folds.size();
     planes += 3 * d.moments.size();
@@ -315,13 +325,37 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
     part(p.workspace.folds, 4 * slots * across * (planes * c.tile.n + tiles));
     part(p.workspace.fold_results, 4 * across * p.images * (planes * c.tile.n + tiles));
   }
-  EXPECT_EQ(c.meets(), c.wide() && e.general->row_waits);
+  EXPECT_EQ(c.meets(), (c.wide() && e.general->row_waits) || returned > 0);
   std::size_t entries = 0;
   for (const auto& level : e.general->levels) entries += (level.size() + 2) / 3;
-  if (c.wide())
+  const std::size_t of_row = !c.wide() ? 0 : c.meets() ? 16 * entries * (across + 1) : 4 * rows * across;
+  if (of_row + returned > 0)
     part(p.workspace.fold_rows,
-         (c.meets() ? 16 * entries * (across + 1) : 4 * rows * across) * slots * (c.tile.m / c.schedule.warpgroups()));
-  part(p.workspace.fold_counters, 4 * (1 + p.images * across + slots));
+         of_row * slots * (c.tile.m / c.schedule.warpgroups()) + 16 * returned * p.images * across * c.tile.n);
+  const std::size_t of_levels = returned > 0 ? e.general->returned.size() * (p.images * (across + 1) + 1) : 0;
+  part(p.workspace.fold_counters, 4 * (1 + p.images * across + slots + of_levels));
+}
+
+/// Accumulators that wait, of as many tiles as a warpgroup is dealt of those that share a result, and what rows were
+/// reduced to ahead of the last such result, unless tiles of a row have exchanged that.
+template <class Part>
+void check_spilled(const ConvPlan& p, const Epilogue& e, Part&& part) {
+  const ConvConfig& c = p.config;
+  std::size_t kept = 0, so_far = 0;
+  bool all = false, any = false;
+  for (std::size_t l = 0; l < e.general->levels.size(); ++l) {
+    so_far += e.general->levels[l].size();
+    if (!e.general->returned[l].empty()) kept = so_far;
+    for (const plan::General::Domain& d : e.general->returned[l]) any = true, all |= !d.per_image;
+  }
+  const std::size_t sharing = static_cast<std::size_t>(any ? p.tiles_m : 1) * p.tiles_n * (all ? p.images : 1),
+                    groups =
+                        static_cast<std::size_t>(p.ctas) / c.schedule.cluster.ctas() * c.schedule.consumer_groups(),
+                    warpgroups =
+                        static_cast<std::size_t>(p.ctas) * c.schedule.consumer_groups() * c.schedule.warpgroups(),
+                    rows = c.tile.m / c.schedule.warpgroups();
+  part(p.workspace.partials,
+       4 * ((sharing + groups - 1) / groups) * warpgroups * rows * (c.multiplied_n() + (c.wide() ? 0 : kept)));
 }
 
 /// Parts of the workspace, with their sizes as the kernels index them.
@@ -333,6 +367,7 @@ void check_workspace(const ConvPlan& p, const Conv2d& conv, const Extents& e, co
     EXPECT_TRUE(parts.emplace(begin, begin + bytes).second) << "two parts begin at " << begin;
   };
   if (e_.general) check_folds(p, e_, part);
+  if (c.spills()) check_spilled(p, e_, part);
   if (c.rows_meet())  // an entry of each row and tile across, and of each row
     part(p.workspace.fold_rows, 16 * static_cast<std::size_t>(p.images) * p.slots_per_image *
                                     (static_cast<std::size_t>(p.tiles_n) * c.schedule.cluster.n + 1) *
