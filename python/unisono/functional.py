@@ -98,6 +98,10 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
         check_operator_call("conv2d_into", None, options, layout)
         from .pytorch.operators import call_conv2d_into
         call_conv2d_into(x, w, epilogue, *moves, out, operands)
+        return
+    fused = None if options or layout != "nchw" or not is_torch(x) else by_operator(w, epilogue, operands)
+    if fused and (outs := fused[0].outputs_of(x, out, fused[3])) is not None:
+        fused[0].conv2d_into(x, w, outs, *fused[1:], *moves)
     else:
         dtype = None if isinstance(out, dict) else view("out", out).dtype
         conv2d_now(x, w, epilogue, *moves, layout, dtype, out, checked(options), operands)

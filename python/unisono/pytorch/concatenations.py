@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from .. import direct, functional
-from .._native import parse
+from .._native import UserError, parse
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
-from .library import FUSED, define, layout_of, options_of, out_dtype_of, split, store_names
+from .library import FUSED, define, given_outputs, layout_of, options_of, out_dtype_of, slice_of, split
 from .regions import aten, is_tensor
 from .writer import fix_order
 
@@ -26,20 +26,21 @@ STEP = 8  # channels: slices begin at multiples of 16 bytes, as TMA asks
 
 
 _MOVES = "int[] stride, int[] padding, int[] dilation"
-_INTO = "int groups, ScalarType? out_dtype, Tensor(a!) whole, int first, str placed, Tensor(b!)[] others) -> ()"
+_INTO = "int groups, ScalarType? out_dtype, Tensor(a!) whole, int first, int placed, Tensor(b!)[] others) -> ()"
 _CALL = "(Tensor x, Tensor w, Tensor[] operands, float[] scalars, str epilogue, str names"
 
 
-def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: str,
-             others: Sequence[Tensor]) -> dict[str, Tensor]:
-    """The store `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in their
-    order."""
-    rest = iter(others)
-    return {name: whole.narrow(1, first, width) if name == placed else next(rest) for name in store_names(epilogue)}
+def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: int, others: Sequence[Tensor]) -> Any:
+    """The store number `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in
+    their order."""
+    if not 0 <= placed <= len(others):
+        raise UserError(f"there is no store {placed} for a slice of `whole`; expected 0 to {len(others)}")
+    return given_outputs(epilogue, [*others[:placed], slice_of(whole, first, width), *others[placed:]])
 
 
 def _conv2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype, whole, first,
                  placed, others):
+    """The kernel in Python."""
     out = _outputs(epilogue, whole, first, w.shape[0], placed, others)
     functional.conv2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), groups, layout_of(names),
                           out_dtype_of(x, out_dtype), out,
@@ -88,8 +89,8 @@ def _takes_slices(reader: Node) -> bool:
     return getattr(reader.target, "namespace", "") in ("aten", "prims") and "as_strided" not in str(reader.target)
 
 
-def _placed_store(node: Node, call: Node, cat: Node) -> Optional[str]:
-    """The name of the store that may go into a slice, or None."""
+def _placed_store(node: Node, call: Node, cat: Node) -> Optional[int]:
+    """The number of the store that may go into a slice, or None."""
     stores = parse(call.args[4]).stores
     whole = [s for s in stores if s.axes == "mn" and not s.form]
     mine = stores[node.args[1]]
@@ -100,7 +101,7 @@ def _placed_store(node: Node, call: Node, cat: Node) -> Optional[str]:
     value = node.meta["val"]
     # kernels write f32 into dense tensors alone
     is_short = value.dtype in (torch.float16, torch.bfloat16) or value.device.type == "cpu"
-    return mine.name if value.shape[1] % STEP == 0 and is_short else None
+    return node.args[1] if value.shape[1] % STEP == 0 and is_short else None
 
 
 def _is_candidate(cat: Node) -> bool:
@@ -147,9 +148,10 @@ def _call(graph: Any, target: Any, arguments: tuple) -> None:
     fix_order(node)
 
 
-def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Optional[str]]) -> None:
+def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Optional[int]]) -> None:
     order = {n: i for i, n in enumerate(graph.nodes)}
-    with graph.inserting_before(min((_call_of(p) for p, store in stores.items() if store), key=order.__getitem__)):
+    writers = [_call_of(part) for part, store in stores.items() if store is not None]
+    with graph.inserting_before(min(writers, key=order.__getitem__)):
         whole = _empty(graph, cat.meta["val"])
     for part, first in starts.items():
         if stores[part] is not None:
@@ -161,7 +163,7 @@ def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Op
     graph.erase_node(cat)
 
 
-def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store: str) -> None:
+def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store: int) -> None:
     """The call in its form that writes in place."""
     piece_of = aten.slice.Tensor, (1, first, first + part.meta["val"].shape[1])
     with graph.inserting_before(call):
