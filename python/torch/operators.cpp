@@ -26,6 +26,7 @@ namespace unisono::python {
 namespace {
 
 constexpr std::size_t most_calls = 8192;
+constexpr std::uintptr_t alignment = 16;
 
 void check(AOTITorchError code, const char* what) {
   if (code != AOTI_TORCH_SUCCESS) throw std::runtime_error(std::string("unisono: PyTorch failed at ") + what);
@@ -125,6 +126,8 @@ class Key {
     check(aoti_torch_get_device_type(t, &device), "asking for a tensor's device");
     check(aoti_torch_get_device_index(t, &index), "asking for a tensor's device");
     add(std::int64_t{dtype} << 32 | dim), add(std::int64_t{device} << 32 | static_cast<std::uint32_t>(index));
+    // A GPU's kernels read a slice where it is, if it is aligned
+    add(device == aoti_torch_device_type_cuda() ? reinterpret_cast<std::uintptr_t>(tensor.address()) % alignment : 0);
     const auto count = static_cast<std::size_t>(dim) * sizeof(std::int64_t);
     bytes().append(reinterpret_cast<const char*>(sizes), count);
     bytes().append(reinterpret_cast<const char*>(strides), count);

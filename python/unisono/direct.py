@@ -8,7 +8,7 @@ from typing import Any, Sequence
 from ._native import ConvTranspose2d, DType, Gemm, Layout, UserError
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
-from .functional import dense_in_one_order, image_views, oriented
+from .functional import dense_in_one_order, image_views, oriented, read_in_place
 from .operands import Space
 from .tensors import view
 
@@ -55,6 +55,8 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
                                       dilation=dilation, groups=groups, output_pad=output_padding,
                                       layout=Layout.nhwc if last else Layout.nchw,
                                       dtype_x=x_view.dtype, dtype_w=w_view.dtype)
+        image, x_view, orders = read_in_place(image, x_view, orders, contraction, epilogue, given, space, out_dtype,
+                                              options)
         identity = ("conv_transpose2d", last, x_view.shape, w_view.shape, moves, groups)
         return prepare(contraction, identity, x_view, w_view, x, epilogue, given, space, out_dtype, out, options,
                        orders)

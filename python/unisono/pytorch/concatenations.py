@@ -1,7 +1,7 @@
 """Concatenations of channels without copies: kernels write into slices of the concatenated tensor.
 
-A call's only image may lie in a slice, if nobody else reads it but the concatenation and what Inductor or eager mode
-runs: other kernels of ours take dense images. The tensor is made ahead of the first of its writers, and these write in
+A call's only image may lie in a slice, if nobody else reads it but the concatenation, convolutions whose kernels read
+their image by pixels that lie apart, and what Inductor or eager mode runs. The tensor is made ahead of the first of its writers, and these write in
 place; nothing reads it before the concatenation would have been there.
 """
 
@@ -19,7 +19,7 @@ from .._native import UserError, parse
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
 from .library import FUSED, define, given_outputs, layout_of, options_of, out_dtype_of, slice_of, split
-from .regions import aten, is_tensor
+from .regions import TAKES_SLICES, aten, is_tensor
 from .writer import fix_order
 
 STEP = 8  # channels: slices begin at multiples of 16 bytes, as TMA asks
@@ -58,7 +58,18 @@ def _conv_transpose2d_into(x, w, operands, scalars, epilogue, names, stride, pad
 
 def _copy_into(x, whole, first):
     """Copies an image into the channels first, first + 1, … of `whole`."""
-    whole.narrow(1, first, x.shape[1]).copy_(x)
+    piece = whole.narrow(1, first, x.shape[1])
+    by_words = _is_words(piece) and _is_words(x) and x.dtype == piece.dtype
+    if by_words:  # a thread of PyTorch's copy moves an element, of whatever size
+        piece, x = (t.permute(0, 2, 3, 1).view(torch.complex128) for t in (piece, x))
+    piece.copy_(x)
+
+
+def _is_words(image: Tensor) -> bool:
+    """Whether an image (N,C,H,W) in channels last has pixels of whole words of 16 bytes, which begin at such."""
+    size, (batch, channel, *steps) = image.element_size(), image.stride()
+    return channel == 1 and image.data_ptr() % 16 == 0 and image.storage_offset() * size % 16 == 0 \
+        and all(one * size % 16 == 0 for one in (image.shape[1], batch, *steps))
 
 
 def _nothing(*_):
@@ -73,7 +84,8 @@ INTO = {  # of each operator of a convolution, that which writes one of its stor
                                                 f"{_CALL}, {_MOVES}, int[] output_padding, {_INTO}",
                                                 _conv_transpose2d_into,
                                                 _nothing)}
-CLOSED = {*FUSED, *INTO.values(), *CONTRACTIONS, *BACKWARD_CONTRACTIONS}  # what takes dense tensors alone
+CLOSED = {*FUSED, *INTO.values(), *CONTRACTIONS, *BACKWARD_CONTRACTIONS}  # what takes dense tensors, but for images
+IMAGES = {*INTO, *INTO.values()}  # what may take an image, its first argument, as it lies
 
 
 def _call_of(node: Node) -> Optional[Node]:
@@ -81,9 +93,11 @@ def _call_of(node: Node) -> Optional[Node]:
     return node.args[0] if node.target is operator.getitem and node.args[0].target in INTO else None
 
 
-def _takes_slices(reader: Node) -> bool:
-    """Whether a part may lie in a slice for it: PyTorch's own operators read any strides; those of others have seen
-    dense images."""
+def _takes_slices(reader: Node, part: Node) -> bool:
+    """Whether a part may lie in a slice for it: PyTorch's own operators read any strides, our convolutions their image
+    if the kernel does; operators of others have seen dense images."""
+    if reader.target in IMAGES and reader.meta.get(TAKES_SLICES):
+        return reader.args[0] is part and part not in reader.args[1:] and part not in reader.args[2]
     if reader.op != "call_function" or reader.target in CLOSED or getattr(reader.target, "is_view", False):
         return False
     return getattr(reader.target, "namespace", "") in ("aten", "prims") and "as_strided" not in str(reader.target)
@@ -96,7 +110,7 @@ def _placed_store(node: Node, call: Node, cat: Node) -> Optional[int]:
     mine = stores[node.args[1]]
     if len(whole) != 1 or whole[0].name != mine.name or any(s.form == "upsample_2x2" for s in stores):
         return None
-    if not all(u is cat or _takes_slices(u) for u in node.users):
+    if not all(u is cat or _takes_slices(u, node) for u in node.users):
         return None
     value = node.meta["val"]
     # kernels write f32 into dense tensors alone
@@ -142,10 +156,11 @@ def _empty(graph: Any, value: Tensor) -> Node:
     return made
 
 
-def _call(graph: Any, target: Any, arguments: tuple) -> None:
+def _call(graph: Any, target: Any, arguments: tuple) -> Node:
     node = graph.call_function(target, arguments)
     node.meta["val"] = None
     fix_order(node)
+    return node
 
 
 def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Optional[int]]) -> None:
@@ -168,7 +183,8 @@ def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store:
     piece_of = aten.slice.Tensor, (1, first, first + part.meta["val"].shape[1])
     with graph.inserting_before(call):
         others = [_empty(graph, v) for i, v in enumerate(call.meta["val"]) if i != part.args[1]]
-        _call(graph, INTO[call.target], (*call.args, whole, first, store, others))
+        into = _call(graph, INTO[call.target], (*call.args, whole, first, store, others))
+        into.meta[TAKES_SLICES] = call.meta.get(TAKES_SLICES)
         piece = graph.call_function(piece_of[0], (whole, *piece_of[1]))
     piece.meta["val"] = piece_of[0](whole.meta["val"], *piece_of[1])
     for user in list(call.users):
@@ -176,3 +192,6 @@ def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store:
         user.replace_all_uses_with(piece if user is part else others[index - (index > part.args[1])])
         graph.erase_node(user)
     graph.erase_node(call)
+    for reader in piece.users:
+        if reader.target in IMAGES:
+            fix_order(reader)

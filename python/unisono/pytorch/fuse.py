@@ -139,6 +139,7 @@ def _finished(region: Region, nodes: list[Node], places: dict[Node, int], taken:
     """Grows it, and fills the row. Raises Refused."""
     row["ends"], prediction = grow(region, nodes, places, taken, limits)
     if prediction is not None:
+        region.takes_slices = prediction.takes_slices
         row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
     row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()),
                left={n.name: why for n, why in region.left.items()}, epilogue=region.text())

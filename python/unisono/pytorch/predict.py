@@ -24,6 +24,7 @@ class Prediction:
 
     ours: float
     theirs: float
+    takes_slices: bool = False  # whether the kernel reads an image that is channels of a wider one
 
     @property
     def gain(self) -> float:
@@ -103,7 +104,7 @@ def predict(region: Region, contraction: Any, explanation: Any, bytes_a_second: 
     """explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is alone, of
     images in channels last: cuDNN's kernels are about as fast in either order."""
     if not (behind := passes(region)) and not region.absorbed:
-        return Prediction(explanation.predicted_us, explanation.predicted_us)  # bare kernels are taken to be alike
+        return Prediction(explanation.predicted_us, explanation.predicted_us, explanation.takes_slices)  # bare kernels are taken to be alike
     alone = _native.explain(contraction, _native.parse(_bare(region)), device=Device.cuda,
                             device_index=region.anchor.meta["val"].device.index or 0)
     moved = behind * sum(map(_bytes, region.heads))
@@ -111,7 +112,7 @@ def predict(region: Region, contraction: Any, explanation: Any, bytes_a_second: 
     if behind:
         moved += sum(_bytes(node) for node in region.results() if not _is_head(node, region) or not region.absorbed)
     more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * behind
-    return Prediction(explanation.predicted_us, alone.predicted_us + more)
+    return Prediction(explanation.predicted_us, alone.predicted_us + more, explanation.takes_slices)
 
 
 def _bare(region: Region) -> str:

@@ -83,6 +83,10 @@ def source_of(node: Node) -> Node:
     return node
 
 
+# In the meta of a call: whether its kernel reads an image that is channels of a wider one
+TAKES_SLICES = "unisono takes slices"
+
+
 @dataclass
 class Region:
     """An anchor and the nodes behind it that become one call."""
@@ -108,6 +112,7 @@ class Region:
     hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
     left: dict[Node, str] = field(default_factory=dict)  # why a node that reads a value of the region is no part of it
     call: Optional[Node] = None  # what stands in its place
+    takes_slices: bool = True  # whether its kernel reads an image that is channels of a wider one
 
     def __post_init__(self) -> None:
         self.heads = self.heads or [self.anchor]

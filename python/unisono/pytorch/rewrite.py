@@ -12,7 +12,7 @@ from . import shapes
 from .anchors import is_one_channel_last
 from .judge import Limits
 from .library import ONE_CHANNEL_LAST, joined, one_line
-from .regions import Region, aten, hinted, is_size, shape_of
+from .regions import TAKES_SLICES, Region, aten, hinted, is_size, shape_of
 from .writer import Writer, mode_of
 
 
@@ -82,6 +82,7 @@ def _written(writer: Writer, region: Region, results: list[Node], limits: Limits
     call = region.call = writer.call(
         target.default, (*region.factors, values, [], one_line(region.text()), names, *moves, dtype)
     )
+    call.meta[TAKES_SLICES] = region.takes_slices
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region)
             for i, node in enumerate(results)}
 
