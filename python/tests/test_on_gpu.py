@@ -47,6 +47,19 @@ def test_inference(dtype, last, rest):
     assert backend.reports()[-1].regions == 2, str(backend.reports()[-1])
 
 
+def test_swiglu():
+    """Halves of a weight (rows apart) and alternating rows; both accumulators are kept for the backward pass."""
+    x = torch.randn(64, 128, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    w = (torch.randn(192, 128, device="cuda", dtype=torch.bfloat16) / 8).requires_grad_(True)
+    for cut in (lambda t: t.chunk(2), lambda t: (t[::2], t[1::2])):
+        one, other = cut(w)
+        mine, theirs = u.swiglu(x, one.T, other.T), F.silu(x @ one.T) * (x @ other.T)
+        best = F.silu(x.double() @ one.double().T) * (x.double() @ other.double().T)
+        no_worse(mine.detach(), theirs.detach(), best.detach())
+        for g, h in zip(torch.autograd.grad(mine.sum(), (x, w)), torch.autograd.grad(best.sum(), (x, w))):
+            assert (g.double() - h).norm() <= 0.02 * h.norm()
+
+
 @pytest.mark.parametrize("width", [64, 8])
 @pytest.mark.parametrize("rest", ["inductor", "eager"])
 def test_skips_are_read_from_their_concatenation(width, rest):

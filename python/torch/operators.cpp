@@ -431,7 +431,7 @@ void register_kernels(torch::stable::detail::StableLibrary& library) {
   for (const char* name : {"conv2d", "fused_conv2d"}) library.impl(name, &operate_or_explain<2, 3>);
   for (const char* name : {"gemm", "fused_gemm"}) library.impl(name, &operate_or_explain<2, 0>);
   library.impl("fused_conv_transpose2d", &operate_or_explain<2, 4>);
-  library.impl("fused_dual_gemm", &operate_or_explain<3, 0>);
+  for (const char* name : {"dual_gemm", "fused_dual_gemm"}) library.impl(name, &operate_or_explain<3, 0>);
   library.impl("conv2d_out", &operate_or_explain<2, 3, Form::written>);
   library.impl("conv2d_into", &operate_or_explain<2, 3, Form::placed>);
   library.impl("conv_transpose2d_into", &operate_or_explain<2, 4, Form::placed>);

@@ -353,7 +353,7 @@ def is_native() -> bool:
 
 _is_native = layer()[0]
 _fused_conv2d, _fused_gemm = torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default
-_conv2d_out_op = torch.ops.unisono.conv2d_out.default
+_conv2d_out_op, _fused_dual = torch.ops.unisono.conv2d_out.default, torch.ops.unisono.fused_dual_gemm.default
 
 
 @functools.lru_cache(1024)
@@ -410,6 +410,16 @@ def gemm(a: Tensor, b: Tensor, tensors: list[Tensor], scalars: list[float], text
     """unisono.gemm without gradients, by the operator."""
     try:
         results = _fused_gemm(a, b, tensors, scalars, text, names, out_dtype)
+    except RuntimeError as error:
+        raise typed(error) from None
+    return _named(results, text)
+
+
+def dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str,
+              out_dtype: Optional[torch.dtype]) -> Any:
+    """unisono.swiglu without gradients, by the operator."""
+    try:
+        results = _fused_dual(a, b0, b1, tensors, scalars, text, names, out_dtype)
     except RuntimeError as error:
         raise typed(error) from None
     return _named(results, text)
