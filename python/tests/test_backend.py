@@ -356,3 +356,12 @@ def test_a_group_norm_of_pixels_that_are_one_extent():
 def test_numbers_of_options():
     with pytest.raises(Exception, match="most_stores='2'; expected an int"):
         run(lambda x, w: F.relu(F.conv2d(x, w)), torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=1, most_stores="2")
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_operands_of_rows_that_lie_apart(last):
+    """One channel of a wider image, as FocalNet's gates: [m] is a dense vector to kernels."""
+    order = torch.channels_last if last else torch.contiguous_format
+    x, gates, w = (torch.randn(s).contiguous(memory_format=order) for s in ((2, 8, 6, 5), (2, 3, 6, 5), (16, 8, 1, 1)))
+    report = run(lambda x, gates, w: F.relu(F.conv2d(x, w) * gates[:, 1:2]), x, gates, w, regions=1)
+    assert "[m]" in report.rows[0]["epilogue"], str(report)

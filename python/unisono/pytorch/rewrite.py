@@ -109,6 +109,8 @@ def _as_operand(writer: Writer, node: Node, region: Region, axes: str) -> Node:
         pattern(space, axes) if space.channels_first or space.is_batched or axes in ("", "n") else (space.row_count, 1)
     )
     wanted = (space.cols,) if axes == "n" else () if axes == "" else wanted
+    if axes == "m" and not node.meta["val"].is_contiguous():  # such as one channel of an image
+        node = writer.call(aten.clone.default, (node,), {"memory_format": torch.contiguous_format})
     if [e for e in map(shapes.expression_of, shape_of(node)) if e != 1] == [e for e in map(shapes.expression_of, wanted)
                                                                             if e != 1] and axes != "m":
         return node
