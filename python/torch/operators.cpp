@@ -354,7 +354,8 @@ enum class Form : std::uint8_t { returned, written, placed };
 void take_outputs(Call& call, StableIValue* next, Form form) {
   if (form == Form::written) {
     call.outputs = tensors_of(List(*next));
-    if (call.outputs.empty()) throw std::runtime_error("unisono.UserError: out= has no tensors; expected one for each store");
+    if (call.outputs.empty())
+      throw std::runtime_error("unisono.UserError: out= has no tensors; expected one for each store");
   }
   if (form != Form::placed) return;
   Tensor whole(handle_of<AtenTensorHandle>(next[0]));
@@ -407,7 +408,8 @@ void operate(StableIValue* stack, std::size_t factors, std::size_t moves, Form f
     cache().put(kept, found);
   }
   std::vector<Tensor> results = run(call, *found);
-  if (form == Form::returned) stack[0] = list_value(results, [](Tensor& t) { return torch::stable::detail::from(t.release()); });
+  if (form == Form::returned)
+    stack[0] = list_value(results, [](Tensor& t) { return torch::stable::detail::from(t.release()); });
 }
 
 /// PyTorch knows no classes of Unisono's errors: their names go ahead of the text.

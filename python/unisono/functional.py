@@ -176,8 +176,8 @@ def is_slice(x: Any) -> bool:
     if not is_torch(x) or not x.is_cuda or x.dim() != 4 or x.element_size() != 2 or x.data_ptr() % ALIGNMENT != 0:
         return False
     (n, c, h, w), (image, channel, row, pixel) = x.shape, x.stride()
-    return c > 1 and h * w > 1 and channel == 1 and pixel > c and pixel * x.element_size() % ALIGNMENT == 0 \
-        and (h == 1 or row == w * pixel) and (n == 1 or image == h * w * pixel)
+    are_apart = c > 1 and h * w > 1 and channel == 1 and pixel > c and pixel * x.element_size() % ALIGNMENT == 0
+    return bool(are_apart and (h == 1 or row == w * pixel) and (n == 1 or image == h * w * pixel))
 
 
 def read_in_place(x: Any, x_view: View, orders: list[str], contraction: Any, epilogue: Any, operands: dict[str, Any],

@@ -161,6 +161,7 @@ def call_swiglu(a: Tensor, gate: Any, up: Any, epilogue: Any, out_dtype: Optiona
                 operands: dict[str, Any]) -> Any:
     """What unisono.swiglu returns, by the operator: gradients and torch.compile see it."""
     names, scalars, tensors = join(operands)
-    _check_tensor("gate", gate), _check_tensor("up", up)
+    for name, one in (("gate", gate), ("up", up)):
+        _check_tensor(name, one)
     text = text_of(epilogue)
     return _named(dual_gemm(a, gate, up, tensors, scalars, text, names, out_dtype), text, out_dtype_of(a, out_dtype))
