@@ -406,3 +406,26 @@ def test_weights_are_replaced():
         for change in changes:
             change()
             torch.testing.assert_close(call(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("images", [1, 2])
+def test_means_of_groups_of_channels_for_each_pixel(last, images):
+    """A kernel stores them pixel by pixel; an image of them has its channels apart, and PyTorch computes it, as in diffusers'
+    AutoencoderDC. Where pixels come first, they are a store."""
+    order = torch.channels_last if last else torch.contiguous_format
+    x, w = (torch.randn(s).contiguous(memory_format=order) for s in ((images, 8, 6, 5), (32, 8, 3, 3)))
+
+    def means(x, w):
+        h = F.conv2d(x, w, padding=1)
+        return h.relu(), h.unflatten(1, (4, 8)).mean(2)
+
+    def by_pixel(x, w):
+        return F.conv2d(x, w, padding=1).permute(0, 2, 3, 1).unflatten(3, (4, 8)).mean(4)
+
+    report = run(means, x, w, regions=1)
+    assert "groups=4" not in report.rows[0]["epilogue"], str(report)
+    torch._dynamo.reset()
+    assert "groups=4" in run(by_pixel, x, w, regions=1).rows[0]["epilogue"]
+    torch._dynamo.reset()
+    run(lambda a, b: (a @ b).unflatten(1, (4, 8)).mean(2), torch.randn(6, 5), torch.randn(5, 32), regions=1)

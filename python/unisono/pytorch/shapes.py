@@ -185,9 +185,10 @@ def sorted_by_axis(dims: Dims, axes: str = "brn") -> Dims:
 
 
 def is_in_order(dims: Dims, space: Space) -> bool:
-    """Whether the elements follow one another as those of the values [m,n] do, so that a view leads from one to the other."""
-    kept = [piece for dim in of_space(space) for piece in dim]
-    order = {axis: i for i, axis in enumerate(dict.fromkeys(p.axis for p in kept))}
+    """Whether the elements of a value that is smaller than [m,n] follow one another as they are stored, so that a view
+    leads from one to the other: images, rows, columns. Also of images with channels ahead of their pixels: what is
+    stored for each row and group of columns, [m,g], has the groups of a row side by side."""
+    order = {axis: i for i, axis in enumerate("brn")}
     pieces = flat(dims)
     places = [order.get(p.axis, 0) for p in pieces]
     return places == sorted(places) and len(set(places)) == len(places)
