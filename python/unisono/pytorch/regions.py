@@ -222,7 +222,8 @@ class Region:
             value, dims = node.meta["val"], self.dims[node]
             if value.dtype not in FLOATS:
                 return f"{node.name} is {value.dtype}, and read outside"
-            if not self.is_full(node) and node not in self.forms and (not shapes.is_in_order(dims, self.space) or shapes.axes_of(dims, self.space) is None):
+            is_small = not self.is_full(node) and node not in self.forms
+            if is_small and (not shapes.is_stored_in_order(dims) or shapes.axes_of(dims, self.space) is None):
                 return f"{node.name} of shape {tuple(value.shape)} lies in another order than the contraction's values"
             if self.order_of(node) is None:
                 return f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last"
