@@ -17,8 +17,9 @@ import torch
 import torch.nn.functional as F
 
 import unisono
-from unisono import functional
+from unisono import direct, functional
 from unisono.pytorch import backend, library
+from unisono.pytorch.concatenations import INTO
 
 BAR = 10.0  # microseconds over a custom operator
 
@@ -48,9 +49,9 @@ def timed(function, count, device):
     return min(found)
 
 
-def alone(call, tensors):
-    """A prepared call by itself, on tensors of its own."""
-    results = [torch.empty_strided(shape, strides, dtype=tensors[0].dtype, device=tensors[0].device) for _, shape, strides, _ in call.results]
+def alone(call, tensors, results=None):
+    """A prepared call by itself, on tensors of its own, or on those of the caller."""
+    results = results or [torch.empty_strided(shape, strides, dtype=tensors[0].dtype, device=tensors[0].device) for _, shape, strides, _ in call.results]
     addresses = [t.data_ptr() for t in (*tensors, *results)]
     return lambda: (call.native.run(addresses, []), results)[0]
 
@@ -61,6 +62,10 @@ def cases(device, dtype):
     x, w = torch.randn(1, 32, 8, 8, device=device, dtype=dtype), torch.randn(32, 32, 3, 3, device=device, dtype=dtype)
     x, w = (t.contiguous(memory_format=torch.channels_last) for t in (x, w))
     g, h = torch.randn(32, device=device, dtype=dtype), torch.randn(32, device=device, dtype=dtype)
+    whole = torch.empty(1, 64, 8, 8, device=device, dtype=dtype).contiguous(memory_format=torch.channels_last)
+    wide = torch.empty(1, 64, 16, 16, device=device, dtype=dtype).contiguous(memory_format=torch.channels_last)
+    piece, up = whole[:, 32:], torch.randn(32, 32, 2, 2, device=device, dtype=dtype).contiguous(memory_format=torch.channels_last)
+    biased = "store relu(acc + g[n]) as y"
     relu, norm = "relu(acc + bias[n])", "silu(group_norm(acc, groups=8, scale=g[n], shift=h[n]))"
     fused, inner = torch.ops.unisono.fused_gemm.default, {"minimum_gain": -1.0}
     kernels = {}
@@ -69,6 +74,9 @@ def cases(device, dtype):
         kernels = {"": alone(functional.gemm_call(a, b, "acc", None, None, {}, {}), [a, b]),
                    relu: alone(functional.gemm_call(a, b, relu, None, None, {}, {"bias": bias}), [a, b, bias]),
                    norm: alone(functional.conv2d_call(x, w, norm, one, one, one, 1, "nchw", None, None, {}, {"g": g, "h": h}), [x, w, g, h])}
+        kernels["into"] = alone(functional.conv2d_call(x, w, biased, one, one, one, 1, "nchw", None, {"y": piece}, {}, {"g": g}), [x, w, g], [piece])
+        kernels["up"] = alone(direct.conv_transpose2d_call(x, up, biased, (2, 2), pair, one, pair, 1, None, {"y": wide[:, 32:]}, {}, {"g": g}),
+                              [x, up, g], [wide[:, 32:]])
     layer = lambda t: F.relu(torch.addmm(bias, t, b))  # noqa: E731
     yield "custom operator", lambda: nothing(a, b), None, 0
     yield "torch.mm", lambda: torch.mm(a, b), None, 0
@@ -76,6 +84,12 @@ def cases(device, dtype):
     yield "operator, bias and relu", lambda: fused(a, b, [bias], [], relu, "bias", dtype), kernels.get(relu), 1
     yield "unisono.gemm, bias and relu", lambda: unisono.gemm(a, b, relu, bias=bias), kernels.get(relu), 1
     yield "unisono.conv2d, group norm and silu", lambda: unisono.conv2d(x, w, norm, g=g, h=h, padding=1), kernels.get(norm), 1
+    into, up_into = INTO[library.CONVOLUTIONS[0]], INTO[library.CONVOLUTIONS[1]]
+    yield "unisono.conv2d_into, a slice", lambda: unisono.conv2d_into(x, w, piece, biased, g=g, padding=1), kernels.get("into"), 1
+    yield "operator, into a concatenation", lambda: into(x, w, [g], [], biased, "g", [1, 1], [1, 1], [1, 1], 1, None, whole, 32, 0, []), \
+        kernels.get("into"), 1
+    yield "operator, transposed, into a concatenation", \
+        lambda: up_into(x, up, [g], [], biased, "g", [2, 2], [0, 0], [1, 1], [0, 0], 1, None, wide, 32, 0, []), kernels.get("up"), 1
     yield "compiled: the custom operator", torch.compile(lambda: nothing(a, b)), None, 0
     yield "compiled: a region", torch.compile(lambda: layer(a), backend=backend.unisono, options=inner), kernels.get(relu), 1
     yield "compiled: two regions", torch.compile(lambda: layer(layer(a)), backend=backend.unisono, options=inner), kernels.get(relu), 2

@@ -41,6 +41,7 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   e.origin = tuning::to_string(k.chosen);
   e.predicted_us = k.plan().predicted_us;
   e.workspace_bytes = k.plan().workspace_bytes;
+  e.takes_slices = k.plan().pitched_image;
   e.fields = k.kernel.fields;
   e.source = k.kernel.source;
   e.plan_override = plan::to_typed_fields(families::override_of(k.plan()));

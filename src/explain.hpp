@@ -19,6 +19,7 @@ struct Explanation {
   std::string origin;          ///< where it comes from: the cost model, or what was measured
   double predicted_us = 0;
   std::size_t workspace_bytes = 0;
+  bool takes_slices = false;           ///< an image whose pixels lie apart
   std::string reasons;                 ///< why it is taken, the next best, and why others were refused; lines
   std::vector<codegen::Field> fields;  ///< what a launch hands to the visitor
   std::string source;

@@ -18,6 +18,7 @@ KernelExplanation explain_kernel(const Contraction& contraction, const Graph& gr
   out.origin = std::move(e.origin);
   out.predicted_us = e.predicted_us;
   out.workspace_bytes = e.workspace_bytes;
+  out.takes_slices = e.takes_slices;
   out.reasons = std::move(e.reasons);
   out.source = std::move(e.source);
   return out;

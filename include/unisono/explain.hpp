@@ -21,6 +21,7 @@ struct KernelExplanation {
   std::string origin;                  ///< where the plan comes from: the cost model, or what was measured
   double predicted_us = 0;             ///< by the cost model
   std::size_t workspace_bytes = 0;     ///< for each execution in flight
+  bool takes_slices = false;           ///< the image may be channels of a wider one, whose pixels lie apart
   std::string reasons;                 ///< why it is taken, the next best, and why others were refused; lines
   std::vector<std::string> arguments;  ///< what a launch hands over beside image, filter and output
   std::string source;                  ///< CUDA C++, the user's functions included

@@ -306,6 +306,8 @@ void bind_explanation(nb::module_& m) {
       .def_ro("origin", &KernelExplanation::origin, "The cost model, or what was measured.")
       .def_ro("predicted_us", &KernelExplanation::predicted_us, "Microseconds, by the cost model.")
       .def_ro("workspace_bytes", &KernelExplanation::workspace_bytes)
+      .def_ro("takes_slices", &KernelExplanation::takes_slices,
+              "Whether the image may be channels of a wider one, whose pixels lie apart.")
       .def_ro("reasons", &KernelExplanation::reasons)
       .def_ro("source", &KernelExplanation::source, "CUDA C++.");
   m.def(

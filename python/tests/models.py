@@ -98,3 +98,19 @@ def compare_gradients(module, compiled, *inputs):
         errors.append((ours, eager))
     ours, eager = (sum(e[i] ** 2 for e in errors) ** 0.5 for i in (0, 1))
     assert ours <= 1.5 * eager, f"of all gradients: {ours} beside {eager}"
+
+
+class Strided(nn.Module):
+    """A level of nnU-Net: the skip is read by the next convolution, too, and a transposed one joins it."""
+
+    def __init__(self, width=8, residual=False, inputs=3):
+        super().__init__()
+        self.down, self.deep = nn.Conv2d(inputs, width, 3, padding=1), nn.Conv2d(width, 2 * width, 3, 2, 1)
+        self.up, self.join = nn.ConvTranspose2d(2 * width, width, 2, 2), nn.Conv2d(2 * width, width, 3, padding=1)
+        self.norms, self.residual = nn.ModuleList(nn.GroupNorm(2, w) for w in (width, 2 * width)), residual
+
+    def forward(self, x):
+        skip = F.leaky_relu(self.norms[0](self.down(x)))
+        deep = F.leaky_relu(self.norms[1](self.deep(skip)))
+        h = self.join(torch.cat([self.up(deep), skip], 1))
+        return F.leaky_relu(h + skip if self.residual else h)

@@ -114,8 +114,32 @@ def slices_of_a_concatenation():
             assert np.abs(mine.astype(np.float64) - right).max() <= 2.0**-9 * np.abs(right).max()
 
 
+def an_image_in_a_slice():
+    """A convolution reads channels 16 to 31 of a wider image, and writes into the first 16 of the same tensor. Prepared:
+    bound once, then slices of another tensor."""
+    random, half = np.random.default_rng(3), {"dtype_x": u.DType.f16, "dtype_w": u.DType.f16}
+    w, text = random.standard_normal((16, 3, 3, 16)).astype(np.float16), u.parse("store silu(acc) as y : f16")
+    contraction = u.Conv2d(n=2, h=8, w=8, c=16, k=16, r=3, s=3, pad=1, **half)
+    assert u.explain(contraction, text, device=u.Device.cuda).takes_slices
+    kernel, filters, one = u.compile(contraction, text, device=u.Device.cuda), Memory(w, u.DType.f16), stream()
+    call = None
+    for _ in range(2):
+        x = random.standard_normal((2, 8, 8, 32)).astype(np.float16)
+        whole, right = Memory(x.copy(), u.DType.f16), np.zeros((2, 8, 8, 16), np.float16)
+        y, image = (u.Tensor(whole.address.value + 2 * first, u.DType.f16, [2, 8, 8, 16], [2048, 256, 32, 1], device=u.Device.cuda)
+                    for first in (0, 16))
+        call = call or kernel.prepare(image, filters.tensor(), {}, {"y": y}, ["", ""], [((2, 8, 8, 16), (2048, 256, 32, 1), u.DType.f16)])
+        call.run([whole.address.value + 32, filters.address.value, whole.address.value], [], one, uncleared)
+        wait(one)
+        u.compile(contraction, text).run(np.ascontiguousarray(x[..., 16:]), w, outputs={"y": right})
+        mine = whole.get()
+        assert np.array_equal(mine[..., 16:], x[..., 16:])
+        assert np.abs(mine[..., :16].astype(np.float64) - right).max() <= 2.0**-9 * np.abs(right).max()
+
+
 def main():
     context()
+    an_image_in_a_slice()
     alternating_products()
     slices_of_a_concatenation()
     random = np.random.default_rng(0)

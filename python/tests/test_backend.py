@@ -356,3 +356,76 @@ def test_a_group_norm_of_pixels_that_are_one_extent():
 def test_numbers_of_options():
     with pytest.raises(Exception, match="most_stores='2'; expected an int"):
         run(lambda x, w: F.relu(F.conv2d(x, w)), torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=1, most_stores="2")
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_operands_of_rows_that_lie_apart(last):
+    """One channel of a wider image, as FocalNet's gates: [m] is a dense vector to kernels."""
+    order = torch.channels_last if last else torch.contiguous_format
+    x, gates, w = (torch.randn(s).contiguous(memory_format=order) for s in ((2, 8, 6, 5), (2, 3, 6, 5), (16, 8, 1, 1)))
+    report = run(lambda x, gates, w: F.relu(F.conv2d(x, w) * gates[:, 1:2]), x, gates, w, regions=1)
+    assert "[m]" in report.rows[0]["epilogue"], str(report)
+
+
+ACTIVATED = (F.relu, F.relu6, F.elu, F.silu, F.mish, F.softplus, F.hardswish, F.leaky_relu, lambda h: h.clamp(-1, 1), lambda h: h.amax(1, True) + h,
+             lambda h: torch.where(h > 0, h, -h), lambda h: h.softmax(1))
+
+
+@pytest.mark.parametrize("order", range(len(ACTIVATED)))
+def test_what_is_no_number_stays_so(order):
+    """NaN where eager mode has it, and nowhere else; sums near the end of the range."""
+    a = torch.randn(4, 8)
+    a[0, 0], a[1] = torch.nan, 1e30
+    with torch.no_grad():
+        call = torch.compile(lambda a, b: ACTIVATED[order](a @ b), backend=backend.unisono, options={"rest": "eager"})
+        mine, theirs = call(a, torch.eye(8)), ACTIVATED[order](a @ torch.eye(8))
+    assert backend.reports()[-1].regions == 1
+    torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def test_weights_are_replaced():
+    """By new tensors, in place, through .data, and by adapters that parametrise them."""
+    class Adapted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Parameter(torch.randn(16, 2)), nn.Parameter(torch.randn(2, 8))
+
+        def forward(self, weight):
+            return weight + self.a @ self.b
+
+    model, x = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4)), torch.randn(5, 8)
+    nn.utils.parametrize.register_parametrization(model[0], "weight", Adapted())
+    call = torch.compile(model, backend=backend.unisono, options={"rest": "eager", "minimum_operators": 0})
+
+    def replace():
+        model[2].weight = nn.Parameter(torch.randn(4, 16))
+
+    changes = (lambda: None, lambda: model[0].parametrizations.weight[0].a.mul_(3), replace,
+               lambda: setattr(model[2].weight, "data", model[2].weight.data * 2), lambda: model[2].bias.add_(1))
+    with torch.no_grad():
+        for change in changes:
+            change()
+            torch.testing.assert_close(call(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("images", [1, 2])
+def test_means_of_groups_of_channels_for_each_pixel(last, images):
+    """A kernel stores them pixel by pixel; an image of them has its channels apart, and PyTorch computes it, as in diffusers'
+    AutoencoderDC. Where pixels come first, they are a store."""
+    order = torch.channels_last if last else torch.contiguous_format
+    x, w = (torch.randn(s).contiguous(memory_format=order) for s in ((images, 8, 6, 5), (32, 8, 3, 3)))
+
+    def means(x, w):
+        h = F.conv2d(x, w, padding=1)
+        return h.relu(), h.unflatten(1, (4, 8)).mean(2)
+
+    def by_pixel(x, w):
+        return F.conv2d(x, w, padding=1).permute(0, 2, 3, 1).unflatten(3, (4, 8)).mean(4)
+
+    report = run(means, x, w, regions=1)
+    assert "groups=4" not in report.rows[0]["epilogue"], str(report)
+    torch._dynamo.reset()
+    assert "groups=4" in run(by_pixel, x, w, regions=1).rows[0]["epilogue"]
+    torch._dynamo.reset()
+    run(lambda a, b: (a @ b).unflatten(1, (4, 8)).mean(2), torch.randn(6, 5), torch.randn(5, 32), regions=1)

@@ -6,7 +6,7 @@ torch = pytest.importorskip("torch")
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from compiled import LAST, fresh, last, run  # noqa: E402, F401
-from models import randomise  # noqa: E402
+from models import Strided, randomise  # noqa: E402
 
 from unisono.pytorch import backend  # noqa: E402
 
@@ -46,6 +46,29 @@ def test_a_part_that_the_program_sees_stays_dense():
     assert run(module, x, regions=4).counts[PLACED] == ["cat: 1 of 2 parts"]
 
 
+@pytest.mark.parametrize("rest", ["eager", "inductor"])
+def test_a_part_that_a_convolution_reads_lies_in_its_slice(rest):
+    report = run(*last(randomise(Strided()), torch.randn(2, 3, 8, 6)), regions=4, rest=rest)
+    assert report.counts[PLACED] == ["cat: 2 of 2 parts"], str(report)
+
+
+def test_a_part_that_a_kernel_reads_as_an_operand_stays_dense():
+    report = run(*last(randomise(Strided(residual=True)), torch.randn(2, 3, 8, 6)), regions=4)
+    assert report.counts[PLACED] == ["cat: 1 of 2 parts"], str(report)
+
+
+@pytest.mark.parametrize("rest", ["eager", "inductor"])
+def test_dense_blocks_are_written_beside_what_they_read(rest):
+    """Each layer reads the parts ahead of it: those that are one convolution's image lie in the widest concatenation."""
+    def block(x, w, v, u):
+        a = F.relu(F.conv2d(x, w, padding=1))
+        b = F.relu(F.conv2d(a, v, padding=1))
+        return F.relu(F.conv2d(torch.cat([a, b], 1), u, padding=1))
+
+    tensors = [torch.randn(s).contiguous(memory_format=LAST) for s in ((2, 8, 6, 5), (8, 8, 3, 3), (8, 8, 3, 3), (8, 16, 3, 3))]
+    assert run(block, *tensors, regions=3, rest=rest).counts[PLACED] == ["cat: 2 of 2 parts"]
+
+
 @torch.library.custom_op("unisono_tests::flattened", mutates_args=())
 def flattened(x: torch.Tensor) -> torch.Tensor:
     """Of those operators that read memory as it lies, and ask for dense tensors."""
@@ -65,6 +88,19 @@ def test_a_part_that_an_operator_of_others_reads_stays_dense(rest):
 
     x, w = (torch.randn(s).contiguous(memory_format=LAST) for s in ((2, 8, 6, 5), (8, 8, 3, 3)))
     assert not run(block, x, w, regions=2, rest=rest).counts[PLACED]
+
+
+@pytest.mark.parametrize("dtype, channels, first, order", [
+    (torch.bfloat16, 16, 8, LAST), (torch.float32, 12, 4, LAST), (torch.bfloat16, 12, 8, LAST), (torch.float16, 16, 4, LAST),
+    (torch.bfloat16, 16, 8, torch.contiguous_format)])
+def test_copies_into_a_concatenation(dtype, channels, first, order):
+    """By words of 16 bytes where they lie so, and element by element elsewhere."""
+    x, whole = (torch.randn(2, c, 5, 3).to(dtype).contiguous(memory_format=order) for c in (channels, 32))
+    x[0, 0, 0, 0] = torch.nan
+    right = whole.clone()
+    right[:, first:first + channels] = x
+    torch.ops.unisono.copy_into(x, whole, first)
+    assert torch.equal(whole.contiguous().view(torch.uint8), right.contiguous().view(torch.uint8))
 
 
 NOT_PLACED = {

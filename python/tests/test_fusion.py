@@ -90,6 +90,11 @@ def test_each_cast_is_honoured(dtype):
     assert (found == right).float().mean() > 0.95  # sums that lie at the border of a rounding may go either way
 
 
+def test_a_result_is_joined_to_an_empty_cache():
+    """Of keys: PyTorch joins an empty tensor of one extent to tensors of any rank."""
+    run(lambda a, w: torch.cat([a.new_empty(0), (a @ w).relu().view(1, 4, 3, 8)], -2), torch.randn(12, 16), torch.randn(16, 8), regions=1)
+
+
 # What is taken in which graph, and caches
 
 def test_a_training_step_asks_for_more_gain(monkeypatch):

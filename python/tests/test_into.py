@@ -104,3 +104,66 @@ def test_errors(name):
             call(x, w)
         assert text in str(error.value)
         u.conv2d_into(x.detach(), w.detach(), torch.zeros(2, 8, 6, 6), padding=1)
+
+
+def operator_into(kernels):
+    """conv2d_into and conv_transpose2d_into: in C++, or in Python beside the same schema."""
+    from unisono.pytorch import concatenations, library
+    if kernels == "python":
+        return concatenations._conv2d_into, concatenations._conv_transpose2d_into
+    return tuple(concatenations.INTO[one] for one in library.CONVOLUTIONS)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("kernels", ["operators", "python"])
+def test_operators_that_write_into_a_concatenation(kernels, order):
+    """One store goes into channels 8 to 15 of a larger image, the others into tensors of their own, in the order of the
+    stores; a second call goes into other memory."""
+    conv, transposed = operator_into(kernels)
+    text = "store acc as a; store relu(acc + b[n]) as b; store -acc as c"
+    w, up, b = draw(8, 8, 3, 3, order=order), draw(8, 8, 2, 2, order=order), draw(8)
+    for placed in (0, 1, 2, 1):
+        x = draw(2, 8, 6, 5, order=order)
+        for call, h, moves in ((conv, F.conv2d(x, w, padding=1), ([1, 1], [1, 1], [1, 1])),
+                               (transposed, F.conv_transpose2d(x, up, stride=2), ([2, 2], [0, 0], [1, 1], [0, 0]))):
+            whole = draw(2, 24, *h.shape[2:], order=order)
+            others = [torch.full_like(h, torch.nan) for _ in range(2)]
+            rest = whole.clone()
+            call(x, w if call is conv else up, [b], [], text, "b", *moves, 1, None, whole, 8, placed, others)
+            found = [*others[:placed], whole[:, 8:16], *others[placed:]]
+            for one, right in zip(found, (h, (h + b.view(-1, 1, 1)).relu(), -h)):
+                torch.testing.assert_close(one, right, rtol=1e-5, atol=1e-4)
+            assert torch.equal(whole[:, :8], rest[:, :8]) and torch.equal(whole[:, 16:], rest[:, 16:])
+
+
+INTO_WRONG = {
+    "ahead of the first channel": (-8, 0, 1, "the channels -8 to -1"),
+    "behind the last channel": (24, 0, 1, "the channels 24 to 31"),
+    "no such store": (8, 2, 1, "there is no store 2 for a slice"),
+    "too few tensors": (8, 0, 0, "expected a, b|no tensor for the store"),
+}
+
+
+@pytest.mark.parametrize("name", INTO_WRONG)
+def test_errors_of_operators_that_write_into_a_concatenation(name):
+    first, placed, others, text = INTO_WRONG[name]
+    conv, _ = operator_into("operators")
+    x, w, whole = draw(2, 8, 6, 5), draw(8, 8, 3, 3), draw(2, 24, 6, 5)
+    for _ in range(2):
+        with pytest.raises((u.UserError, RuntimeError), match=text):
+            conv(x, w, [], [], "store acc as a; store relu(acc) as b", "", [1, 1], [1, 1], [1, 1], 1, None, whole, first, placed,
+                 [torch.empty(2, 8, 6, 5)] * others)
+    with pytest.raises((u.UserError, RuntimeError), match="shares? memory"):
+        conv(whole[:, :8], w, [], [], "acc", "", [1, 1], [1, 1], [1, 1], 1, None, whole, 0, 0, [])
+
+
+def test_a_call_in_place_is_seen_by_autograd_and_prepared_once():
+    x, w, y = draw(2, 8, 6, 5), draw(4, 8, 3, 3), torch.empty(2, 4, 4, 3)
+    u.conv2d_into(x, w, y, "store tanh(acc) as y")
+    before, version = u.cache_info(), y._version
+    for _ in range(3):
+        u.conv2d_into(x, w, {"y": y}, "store tanh(acc) as y")
+    assert u.cache_info()["misses"] == before["misses"] and u.cache_info()["hits"] == before["hits"] + 3
+    assert y._version == version + 3
+    with torch.inference_mode():
+        u.conv2d_into(x, w, torch.empty(2, 4, 4, 3), "store tanh(acc) as y")

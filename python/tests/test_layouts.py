@@ -151,6 +151,8 @@ def test_views_are_followed():
         assert shapes.axes_of(left, space) == axes
     for kept in ((2,), (3,), (1, 3)):  # channels of all groups; pixels of all images
         assert shapes.axes_of(tuple(dim if i in kept else () for i, dim in enumerate(grouped)), space) is None
+    groups, pixels = grouped[1], grouped[3]  # of each pixel a number for each group: stored with the groups side by side
+    assert shapes.is_stored_in_order((whole[0], pixels, groups)) and not shapes.is_stored_in_order((whole[0], groups, pixels))
     turned = tuple(whole[i] for i in (0, 2, 3, 1))
     assert not shapes.is_in_order(turned, space) and shapes.axes_of(turned, space) == "mn"
     assert shapes.turned(turned, space) == ((3, 8, 6, 5), (0, 2, 3, 1))

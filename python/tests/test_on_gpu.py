@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
 import unisono as u  # noqa: E402
-from models import Block, UNet, compare_gradients, no_worse, randomise  # noqa: E402
+from models import Block, Strided, UNet, compare_gradients, no_worse, randomise  # noqa: E402
 from unisono.pytorch import backend  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -45,6 +45,43 @@ def test_inference(dtype, last, rest):
         no_worse(call(x, t), model(x, t), exact(model, x, t), str(backend.reports()[-1]))
         no_worse(call(x, t), model(x, t), exact(model, x, t))
     assert backend.reports()[-1].regions == 2, str(backend.reports()[-1])
+
+
+def test_swiglu():
+    """Halves of a weight (rows apart) and alternating rows; both accumulators are kept for the backward pass."""
+    x = torch.randn(64, 128, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    w = (torch.randn(192, 128, device="cuda", dtype=torch.bfloat16) / 8).requires_grad_(True)
+    for cut in (lambda t: t.chunk(2), lambda t: (t[::2], t[1::2])):
+        one, other = cut(w)
+        mine, theirs = u.swiglu(x, one.T, other.T), F.silu(x @ one.T) * (x @ other.T)
+        best = F.silu(x.double() @ one.double().T) * (x.double() @ other.double().T)
+        no_worse(mine.detach(), theirs.detach(), best.detach())
+        for g, h in zip(torch.autograd.grad(mine.sum(), (x, w)), torch.autograd.grad(best.sum(), (x, w))):
+            assert (g.double() - h).norm() <= 0.02 * h.norm()
+
+
+@pytest.mark.parametrize("width", [64, 8])
+@pytest.mark.parametrize("rest", ["inductor", "eager"])
+def test_skips_are_read_from_their_concatenation(width, rest):
+    """The convolution behind a skip reads it where it lies, in a slice of wider pixels."""
+    model = randomise(Strided(width, inputs=8)).to("cuda", torch.bfloat16).to(memory_format=torch.channels_last)
+    x = torch.randn(2, 8, 32, 24, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    options = {"rest": rest, "minimum_gain": -1.0, "minimum_operators": 0}
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono, options=options)
+        for _ in range(2):
+            no_worse(call(x), model(x), exact(model, x), str(backend.reports()[-1]))
+    assert backend.reports()[-1].counts["concatenations without copies"] == ["cat: 2 of 2 parts"], str(backend.reports()[-1])
+
+
+def test_a_slice_is_an_image_of_a_functional_call():
+    """In place if it is aligned, by a copy else; a prepared call of one is not taken for the other's."""
+    wide = torch.randn(2, 96, 16, 16, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    w = torch.randn(64, 64, 3, 3, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    for first in (0, 16, 3, 32, 8, 5):
+        x = wide[:, first:first + 64]
+        right = F.conv2d(x.double(), w.double(), padding=1)
+        no_worse(u.conv2d(x, w, "silu(acc)", padding=1), F.silu(F.conv2d(x, w, padding=1)), F.silu(right))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

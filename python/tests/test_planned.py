@@ -32,7 +32,7 @@ NETWORKS = {
         4,
         {**SLOWER, "var_mean": "a predicted gain|part of the rows", "_unsafe_index": "resamples something else"},
     ),
-    "sd15_unet_2": (282, 0, 0, SLOWER),
+    "sd15_unet_2": (282, 0, 3, SLOWER),
 }
 LONG = ("ddpm_256", "sd15_unet_2", "convnext_tiny")
 
@@ -43,6 +43,8 @@ def test_networks_of_the_benchmark(name):
     report, graph = planned.planned(planned.benchmark(name))
     assert report.share_of_flop >= 0.95, str(report)
     assert (report.regions, report.counts["conversions"], len(report.counts["concatenations without copies"])) == (calls, copies, joined), str(report)
+    if name == "nnunet_2d":  # whose skips the next convolutions read as well, from the concatenation
+        assert all("2 of 2" in one for one in report.counts["concatenations without copies"]), str(report)
     for entry in report.counts["standalone behind a contraction"]:
         operation, _, why = entry.partition(": ")
         if "clone" in operation:

@@ -1,7 +1,7 @@
-/// The kernels of unisono::conv2d and unisono::gemm, and of the fused_ operators that compiled graphs call (those two,
-/// transposed convolutions and dual products), on libtorch's stable ABI. A call that was prepared before is found by
-/// the shapes, strides and dtypes of its tensors and costs no Python; any other is prepared by the operator
-/// unisono::prepare, which the package registers from Python.
+/// The kernels of unisono::conv2d and unisono::gemm, of the fused_ operators that compiled graphs call (those two,
+/// transposed convolutions and dual products), and of the operators that write into given tensors, on libtorch's stable
+/// ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and costs no Python;
+/// any other is prepared by the operator unisono::prepare, which the package registers from Python.
 
 #include <dlfcn.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
@@ -26,6 +26,7 @@ namespace unisono::python {
 namespace {
 
 constexpr std::size_t most_calls = 8192;
+constexpr std::uintptr_t alignment = 16;
 
 void check(AOTITorchError code, const char* what) {
   if (code != AOTI_TORCH_SUCCESS) throw std::runtime_error(std::string("unisono: PyTorch failed at ") + what);
@@ -125,6 +126,8 @@ class Key {
     check(aoti_torch_get_device_type(t, &device), "asking for a tensor's device");
     check(aoti_torch_get_device_index(t, &index), "asking for a tensor's device");
     add(std::int64_t{dtype} << 32 | dim), add(std::int64_t{device} << 32 | static_cast<std::uint32_t>(index));
+    // A GPU's kernels read a slice where it is, if it is aligned
+    add(device == aoti_torch_device_type_cuda() ? reinterpret_cast<std::uintptr_t>(tensor.address()) % alignment : 0);
     const auto count = static_cast<std::size_t>(dim) * sizeof(std::int64_t);
     bytes().append(reinterpret_cast<const char*>(sizes), count);
     bytes().append(reinterpret_cast<const char*>(strides), count);
@@ -167,6 +170,12 @@ Cache& cache() {
   return *all;
 }
 
+/// A result that goes into the channels first, first + 1, … of a larger image.
+struct Placement {
+  std::size_t store = 0;
+  std::int64_t first = 0;
+};
+
 /// The arguments of one call of an operator.
 struct Call {
   std::size_t factors = 2;      // 3 of a dual product
@@ -176,6 +185,8 @@ struct Call {
       moves{};  // stride, padding, dilation, if transposed output_padding, groups; none of a product
   std::size_t move_count = 0;
   std::optional<StableIValue> dtype;
+  std::vector<Tensor> outputs;      // that the caller gives, in the order of the stores; none: they are made
+  std::optional<Placement> placed;  // the output `store` is a slice of outputs[store]
 };
 
 /// Text arguments, which stay where they are.
@@ -201,13 +212,17 @@ StableIValue list_value(Range&& range, F value) {
 std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
   const auto same = [](auto x) { return torch::stable::detail::from(x); };
   const auto shared = [](const Tensor& t) { return t.shared(); };
-  std::array<StableIValue, 7> stack{list_value(std::span(call.tensors).first(call.factors), shared),
+  const std::array<std::int64_t, 2> place{static_cast<std::int64_t>(call.placed.value_or(Placement{}).store),
+                                          call.placed.value_or(Placement{}).first};
+  std::array<StableIValue, 9> stack{list_value(std::span(call.tensors).first(call.factors), shared),
                                     list_value(std::span(call.tensors).subspan(call.factors), shared),
                                     list_value(call.numbers, same),
                                     string_value(names.epilogue),
                                     string_value(names.names),
                                     list_value(std::span(call.moves).first(call.move_count), same),
-                                    torch::stable::detail::from(call.dtype ? new StableIValue(*call.dtype) : nullptr)};
+                                    torch::stable::detail::from(call.dtype ? new StableIValue(*call.dtype) : nullptr),
+                                    list_value(call.outputs, shared),
+                                    list_value(std::span(place).first(call.placed ? 2 : 0), same)};
   check(torch_call_dispatcher("unisono::prepare", "", stack.data(), TORCH_ABI_VERSION), "calling unisono::prepare");
   const Text result(stack[0]);
   std::uintptr_t address = 0;
@@ -215,6 +230,13 @@ std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
     throw std::runtime_error(std::string(result.view()));
   const std::unique_ptr<std::shared_ptr<PreparedCall>> owned(reinterpret_cast<std::shared_ptr<PreparedCall>*>(address));
   return std::move(*owned);
+}
+
+/// The address of channel `first` of an image (N,C,H,W).
+void* address_of_channel(const Tensor& image, std::int64_t first, DType dtype) {
+  std::int64_t* strides = nullptr;
+  check(aoti_torch_get_strides(image.get(), &strides), "asking for a tensor's strides");
+  return static_cast<std::byte*>(image.address()) + first * strides[1] * static_cast<std::int64_t>(size_of(dtype));
 }
 
 std::int32_t dtype_of(DType dtype) {
@@ -301,9 +323,12 @@ std::vector<Tensor> run(Call& call, PreparedCall& prepared) {
   }
   std::vector<Tensor> results;
   results.reserve(prepared.results.size());
-  for (const MadeTensor& one : prepared.results) {
-    results.push_back(empty(one.shape, one.strides, dtype_of(one.dtype), place));
-    addresses.push_back(results.back().address());
+  for (std::size_t i = 0; i < prepared.results.size(); ++i) {
+    const MadeTensor& one = prepared.results[i];
+    if (call.outputs.empty()) results.push_back(empty(one.shape, one.strides, dtype_of(one.dtype), place));
+    const Tensor& written = call.outputs.empty() ? results.back() : call.outputs[i];
+    const bool is_slice = call.placed && call.placed->store == i;
+    addresses.push_back(is_slice ? address_of_channel(written, call.placed->first, one.dtype) : written.address());
   }
   const Stream stream = on_gpu ? current_stream(place.index) : nullptr;
   const auto allocate = [&](std::size_t bytes, void** address) -> std::shared_ptr<void> {
@@ -315,8 +340,37 @@ std::vector<Tensor> run(Call& call, PreparedCall& prepared) {
   return results;
 }
 
+std::vector<Tensor> tensors_of(const List& list) {
+  std::vector<Tensor> found;
+  for (std::size_t i = 0; i < list.size(); ++i) found.emplace_back(handle_of<AtenTensorHandle>(list[i]));
+  return found;
+}
+
+/// What becomes of the results: they are returned; or written into tensors of the caller; or one of them into channels
+/// of a larger image, and the others into tensors of the caller.
+enum class Form : std::uint8_t { returned, written, placed };
+
+/// Takes the arguments that say where the results go from the stack, from `next` on.
+void take_outputs(Call& call, StableIValue* next, Form form) {
+  if (form == Form::written) {
+    call.outputs = tensors_of(List(*next));
+    if (call.outputs.empty())
+      throw std::runtime_error("unisono.UserError: out= has no tensors; expected one for each store");
+  }
+  if (form != Form::placed) return;
+  Tensor whole(handle_of<AtenTensorHandle>(next[0]));
+  call.placed = Placement{static_cast<std::size_t>(torch::stable::detail::to<std::int64_t>(next[2])),
+                          torch::stable::detail::to<std::int64_t>(next[1])};
+  call.outputs = tensors_of(List(next[3]));
+  if (call.placed->store > call.outputs.size())
+    throw std::runtime_error("unisono.UserError: there is no store " +
+                             std::to_string(torch::stable::detail::to<std::int64_t>(next[2])) +
+                             " for a slice of `whole`; expected 0 to " + std::to_string(call.outputs.size()));
+  call.outputs.insert(call.outputs.begin() + static_cast<std::ptrdiff_t>(call.placed->store), std::move(whole));
+}
+
 /// Takes the arguments from the stack and puts the results there. moves: lists of two, and a number behind them.
-void operate(StableIValue* stack, std::size_t factors, std::size_t moves) {
+void operate(StableIValue* stack, std::size_t factors, std::size_t moves, Form form) {
   Call call;
   call.factors = factors;
   std::size_t next = 0;
@@ -330,7 +384,9 @@ void operate(StableIValue* stack, std::size_t factors, std::size_t moves) {
     for (std::size_t j : {0, 1}) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(pair[j]);
   }
   if (moves > 0) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(stack[next++]);
-  if (const std::unique_ptr<StableIValue> dtype(handle_of<StableIValue*>(stack[next])); dtype) call.dtype = *dtype;
+  if (form != Form::written)
+    if (const std::unique_ptr<StableIValue> dtype(handle_of<StableIValue*>(stack[next++])); dtype) call.dtype = *dtype;
+  take_outputs(call, stack + next, form);
   for (std::size_t i = 0; i < operands.size(); ++i) call.tensors.emplace_back(handle_of<AtenTensorHandle>(operands[i]));
   for (std::size_t i = 0; i < numbers.size(); ++i)
     call.numbers.push_back(torch::stable::detail::to<double>(numbers[i]));
@@ -342,6 +398,9 @@ void operate(StableIValue* stack, std::size_t factors, std::size_t moves) {
   for (std::size_t i = 0; i < call.move_count; ++i) key.add(call.moves[i]);
   key.add(call.dtype ? static_cast<std::int64_t>(*call.dtype) : -1);
   for (const Tensor& tensor : call.tensors) key.add(tensor);
+  key.add(call.placed ? static_cast<std::int64_t>(call.placed->store) : -1);
+  key.add(call.placed ? call.placed->first : 0);
+  for (const Tensor& tensor : call.outputs) key.add(tensor);
   std::shared_ptr<PreparedCall> found = cache().find(key.view());
   if (!found) {
     const std::string kept(key.view());
@@ -349,15 +408,16 @@ void operate(StableIValue* stack, std::size_t factors, std::size_t moves) {
     cache().put(kept, found);
   }
   std::vector<Tensor> results = run(call, *found);
-  stack[0] = list_value(results, [](Tensor& t) { return torch::stable::detail::from(t.release()); });
+  if (form == Form::returned)
+    stack[0] = list_value(results, [](Tensor& t) { return torch::stable::detail::from(t.release()); });
 }
 
 /// PyTorch knows no classes of Unisono's errors: their names go ahead of the text.
-template <std::size_t factors, std::size_t moves>
+template <std::size_t factors, std::size_t moves, Form form = Form::returned>
 void operate_or_explain(StableIValue* stack, std::uint64_t, std::uint64_t) {
   const auto named = [](const char* name, const Error& e) { return std::runtime_error(name + std::string(e.what())); };
   try {
-    operate(stack, factors, moves);
+    operate(stack, factors, moves, form);
   } catch (const UserError& e) {
     throw named("unisono.UserError: ", e);
   } catch (const Unsupported& e) {
@@ -373,7 +433,10 @@ void register_kernels(torch::stable::detail::StableLibrary& library) {
   for (const char* name : {"conv2d", "fused_conv2d"}) library.impl(name, &operate_or_explain<2, 3>);
   for (const char* name : {"gemm", "fused_gemm"}) library.impl(name, &operate_or_explain<2, 0>);
   library.impl("fused_conv_transpose2d", &operate_or_explain<2, 4>);
-  library.impl("fused_dual_gemm", &operate_or_explain<3, 0>);
+  for (const char* name : {"dual_gemm", "fused_dual_gemm"}) library.impl(name, &operate_or_explain<3, 0>);
+  library.impl("conv2d_out", &operate_or_explain<2, 3, Form::written>);
+  library.impl("conv2d_into", &operate_or_explain<2, 3, Form::placed>);
+  library.impl("conv_transpose2d_into", &operate_or_explain<2, 4, Form::placed>);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ from ._native import (  # noqa: F401
 from .epilogues import Epilogue, epilogue  # noqa: F401
 from .calls import cache_clear, cache_info  # noqa: F401
 from .functional import conv2d, conv2d_into, gemm  # noqa: F401
+from .direct import swiglu  # noqa: F401
 from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403
@@ -28,7 +29,8 @@ __all__ = [
     "Error", "Executable", "Gemm", "Graph", "GraphBuilder", "InternalError", "KernelExplanation", "Launch", "Layout",
     "Network", "NetworkExecutable", "OperandInfo", "StoreInfo", "Tensor", "Unsupported", "UserError", "Value",
     "compile", "compile_network", "explain", "load_onnx", "pack_network", "parse", "Epilogue", "epilogue",
-    "cache_clear", "cache_info", "conv2d", "conv2d_into", "gemm", "doctor", "ops", "export", "freeze",
+    "cache_clear", "cache_info", "conv2d", "conv2d_into", "gemm", "swiglu", "doctor", "ops", "export",
+    "freeze",
 ]
 __all__ += ops.__all__
 

@@ -50,8 +50,8 @@ def key_of(epilogue: Any) -> Any:
     )
 
 
-def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Space, place: View,
-             options: dict[str, Any]) -> Plan:
+def _options(graph: Graph, operands: dict[str, Any], place: View, options: dict[str, Any]) -> dict[str, Any]:
+    """Options with which an epilogue is compiled for these operands, which are checked."""
     infos = {o.name: o for o in graph.operands}
     for name in operands:
         if name not in infos:
@@ -69,12 +69,26 @@ def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Sp
                 on_device.append(name)
     if place.device == Device.cuda:
         options = {**options, "device_scalars": on_device}
-    executable = _native.compile(contraction, graph, device=place.device, device_index=place.index, storage=storage,
-                                 **options)
+    return {**options, "device": place.device, "device_index": place.index, "storage": storage}
+
+
+def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Space, place: View,
+             options: dict[str, Any]) -> Plan:
+    executable = _native.compile(contraction, graph, **_options(graph, operands, place, options))
+    infos = {o.name: o for o in graph.operands}
     stores = [(s.name, store_shape(s.name, s.axes, s.form, s.channels, space), s.dtype, s.axes == "mn")
               for s in graph.stores]
     return Plan(executable, graph, stores,
                 {n: None if i.is_head_filter or i.channels else i.axes for n, i in infos.items()}, space)
+
+
+def takes_slices(contraction: Any, image: View, epilogue: Any, given: dict[str, Any], space: Space,
+                 out_dtype: DType | None, options: dict[str, Any]) -> bool:
+    """Whether the kernel of a GPU for such a call reads an image that is channels of a wider one."""
+    operands = _views(given, image)
+    graph = _graph(epilogue, operands, out_dtype or image.dtype, space)
+    explanation = _native.explain(contraction, graph, **_options(graph, operands, image, options))
+    return bool(explanation.takes_slices)
 
 
 def _shape_key(view: View | float) -> Any:

@@ -18,6 +18,7 @@ from .operands import Space
 from .tensors import empty_like_layout, is_torch
 
 MOST_PLANS = 4096
+ALIGNMENT = 16  # bytes: where tensors of a GPU's kernels begin, and their pixels, if these lie apart
 
 
 @dataclass
@@ -144,7 +145,8 @@ def signature(x: Any) -> Any:
     if is_torch(x):
         if x.layout is not sys.modules["torch"].strided:
             return x.layout
-        return x.shape, x.stride(), x.dtype, x.device, x.is_neg(), x.is_conj()
+        place = x.data_ptr() % ALIGNMENT if x.is_cuda and x.numel() else 0  # whether a slice may be read where it is
+        return x.shape, x.stride(), x.dtype, x.device, x.is_neg(), x.is_conj(), place
     if isinstance(x, np.ndarray):
         return x.shape, x.strides, x.dtype, x.flags.writeable
     if isinstance(x, numbers.Real):

@@ -1,16 +1,18 @@
-"""Calls that only regions of compiled graphs make: transposed convolutions and dual products, prepared as those of
-functional.py."""
+"""Transposed convolutions, which only regions of compiled graphs call, and dual products, prepared as the calls of
+functional.py; swiglu, for users."""
 
 from __future__ import annotations
 
 from typing import Any, Sequence
 
 from ._native import ConvTranspose2d, DType, Gemm, Layout, UserError
+from .arguments import (autocast, by_operator, check_operator_call, checked, dtype_of, needs_operator,
+                        torch_dtype_of)
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
-from .functional import dense_in_one_order, image_views, oriented
+from .functional import dense_in_one_order, image_views, oriented, read_in_place
 from .operands import Space
-from .tensors import view
+from .tensors import is_torch, view
 
 
 def transposed_space(x: Sequence[int], w: Sequence[int], stride: Sequence[int], padding: Sequence[int],
@@ -55,6 +57,8 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
                                       dilation=dilation, groups=groups, output_pad=output_padding,
                                       layout=Layout.nhwc if last else Layout.nchw,
                                       dtype_x=x_view.dtype, dtype_w=w_view.dtype)
+        image, x_view, orders = read_in_place(image, x_view, orders, contraction, epilogue, given, space, out_dtype,
+                                              options)
         identity = ("conv_transpose2d", last, x_view.shape, w_view.shape, moves, groups)
         return prepare(contraction, identity, x_view, w_view, x, epilogue, given, space, out_dtype, out, options,
                        orders)
@@ -92,9 +96,36 @@ def dual_gemm_call(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | N
     return call_of(key, make)
 
 
-def _check_dual(a: Any, b0: Any, b1: Any) -> None:
+def _check_dual(given_a: Any, given_b0: Any, given_b1: Any) -> None:
+    a, b0, b1 = view("a", given_a), view("b0", given_b0), view("b1", given_b1)
     if any(len(t.shape) != 2 for t in (a, b0, b1)) or b0.shape != b1.shape or a.shape[1] != b0.shape[0]:
-        raise UserError(f"dual_gemm: a has shape {tuple(a.shape)}, b0 {tuple(b0.shape)}, b1 {tuple(b1.shape)}; expected (m,k) and twice (k,n)")
-    if len({t.dtype for t in (a, b0, b1)}) > 1 or len({t.device for t in (a, b0, b1)}) > 1 or b0.stride() != b1.stride():
-        raise UserError(f"dual_gemm: b0 is {b0.dtype} on {b0.device} with strides {b0.stride()}, b1 {b1.dtype} on {b1.device} with "
-                        f"{b1.stride()}, a {a.dtype} on {a.device}; expected all alike")
+        raise UserError(
+            f"dual_gemm: a has shape {a.shape}, b0 {b0.shape}, b1 {b1.shape}; expected (m,k) and twice (k,n)"
+        )
+    if len({(t.dtype, t.device, t.index) for t in (a, b0, b1)}) > 1 or b0.strides != b1.strides:
+        described = (f"{n} is {t.dtype.name} on {t.device.name} {t.index} with strides {t.strides}"
+                     for n, t in (("a", a), ("b0", b0), ("b1", b1)))
+        raise UserError(
+            f"dual_gemm: {', '.join(described)}; expected one dtype and device, and b0 and b1 that lie alike"
+        )
+
+
+def swiglu(a: Any, gate: Any, up: Any, epilogue: Any = "silu(acc0) * acc1", *, out_dtype: Any = None,
+           options: dict[str, Any] | None = None, **operands: Any) -> Any:
+    """Two matrix products of one left matrix and what joins them, in one kernel that reads it once: silu(a·gate) ⊙
+    (a·up), the gated unit of Shazeer (2020), or any other epilogue over `acc0` = a·gate and `acc1` = a·up.
+
+    a: (m,k), gate and up: (k,n), which lie alike, such as the transposed weights of two linear layers (`weight.T`), or
+    the halves or alternating rows of one. f32, f16 or bf16. The result is (m,n). epilogue: "gelu(acc0 + b[n]) * acc1"
+    and the like; operands, out_dtype, options, gradients, errors: as in `gemm`.
+    """
+    a, gate = autocast(a, gate)
+    a, up = autocast(a, up)
+    if needs_operator(a, gate, {"up": up, **operands}):
+        check_operator_call("swiglu", None, options)
+        from .pytorch.gated import call_swiglu
+        return call_swiglu(a, gate, up, epilogue, torch_dtype_of(out_dtype), operands)
+    if not options and is_torch(a) and is_torch(up) and (fused := by_operator(gate, epilogue, operands)):
+        return fused[0].dual_gemm(a, gate, up, *fused[1:], torch_dtype_of(dtype_of(out_dtype)))
+    given = {n: v for n, v in operands.items() if v is not None}
+    return dual_gemm_now(a, gate, up, epilogue, dtype_of(out_dtype), checked(options), given)

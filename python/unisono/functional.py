@@ -12,8 +12,8 @@ from ._native import Conv2d, DType, Gemm, Layout, UserError
 from .arguments import (autocast, by_operator, check_operator_call, check_outputs, checked, dtype_of, needs_gradient,
                         needs_operator, pair,
                         torch_dtype_of)
-from .binding import key_of, prepare, run, signature_of
-from .calls import Call, call_of
+from .binding import key_of, prepare, run, signature_of, takes_slices
+from .calls import ALIGNMENT, Call, call_of
 from .operands import Space
 from .tensors import View, is_torch, view
 
@@ -98,6 +98,10 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
         check_operator_call("conv2d_into", None, options, layout)
         from .pytorch.operators import call_conv2d_into
         call_conv2d_into(x, w, epilogue, *moves, out, operands)
+        return
+    fused = None if options or layout != "nchw" or not is_torch(x) else by_operator(w, epilogue, operands)
+    if fused and (outs := fused[0].outputs_of(x, out, fused[3])) is not None:
+        fused[0].conv2d_into(x, w, outs, *fused[1:], *moves)
     else:
         dtype = None if isinstance(out, dict) else view("out", out).dtype
         conv2d_now(x, w, epilogue, *moves, layout, dtype, out, checked(options), operands)
@@ -160,14 +164,36 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
     shape = contraction.shape_mn
     rows, cols = (tuple(shape[1:3]), shape[3]) if last else (tuple(shape[2:]), shape[1])
     space = Space(n, rows, cols, first, last)
+    if first:
+        x, x_view, orders = read_in_place(x, x_view, orders, contraction, epilogue, operands, space, out_dtype, options)
     identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups)
     return prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
 
 
+def is_slice(x: Any) -> bool:
+    """Whether an image of a GPU, (N,C,H,W), is channels of a wider one in channels last that kernels may read as it
+    lies: pixels of 16-bit values a multiple of 16 bytes apart."""
+    if not is_torch(x) or not x.is_cuda or x.dim() != 4 or x.element_size() != 2 or x.data_ptr() % ALIGNMENT != 0:
+        return False
+    (n, c, h, w), (image, channel, row, pixel) = x.shape, x.stride()
+    are_apart = c > 1 and h * w > 1 and channel == 1 and pixel > c and pixel * x.element_size() % ALIGNMENT == 0
+    return bool(are_apart and (h == 1 or row == w * pixel) and (n == 1 or image == h * w * pixel))
+
+
+def read_in_place(x: Any, x_view: View, orders: list[str], contraction: Any, epilogue: Any, operands: dict[str, Any],
+                  space: Space, out_dtype: DType | None, options: dict[str, Any]) -> tuple[Any, View, list[str]]:
+    """An image that is_slice: as it is if its kernel takes it, else a dense copy, which calls make as well."""
+    if not is_slice(x) or takes_slices(contraction, x_view, epilogue, operands, space, out_dtype, options):
+        return x, x_view, orders
+    import torch
+    x = x.contiguous(memory_format=torch.channels_last)
+    return x, view("x", x).permuted((0, 2, 3, 1)), ["channels_last", *orders[1:]]
+
+
 def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any],
                        layout: str = "nchw") -> tuple[Any, Any, dict[str, Any], list[str]]:
-    """What lies otherwise than x is copied, as a GPU's kernels ask for. The last result: of each tensor, the order into
-    which calls copy it, or ''."""
+    """What lies otherwise than x is copied, as a GPU's kernels ask for, but for an image that is_slice. The last result:
+    of each tensor, the order into which calls copy it, or ''."""
     import torch
     if not is_torch(w) or w.dim() != 4:
         return x, w, operands, [""] * (2 + len(operands))  # what follows says so
@@ -180,7 +206,11 @@ def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any],
         orders.append("" if tensor.is_contiguous(memory_format=order) else name)
         return tensor.contiguous(memory_format=order)
 
-    x, w = arranged(x), arranged(w)
+    if layout != "nhwc" and is_slice(x):
+        orders.append("")
+    else:
+        x = arranged(x)
+    w = arranged(w)
     return x, w, {n: arranged(v) if is_torch(v) else v for n, v in operands.items()}, orders
 
 

@@ -1,7 +1,7 @@
 """Concatenations of channels without copies: kernels write into slices of the concatenated tensor.
 
-A call's only image may lie in a slice, if nobody else reads it but the concatenation and what Inductor or eager mode
-runs: other kernels of ours take dense images. The tensor is made ahead of the first of its writers, and these write in
+A call's only image may lie in a slice, if nobody else reads it but the concatenation, convolutions whose kernels read
+their image by pixels that lie apart, and what Inductor or eager mode runs. The tensor is made ahead of the first of its writers, and these write in
 place; nothing reads it before the concatenation would have been there.
 """
 
@@ -15,31 +15,32 @@ from torch import Tensor
 from torch.fx import GraphModule, Node
 
 from .. import direct, functional
-from .._native import parse
+from .._native import UserError, parse
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
-from .library import FUSED, define, layout_of, options_of, out_dtype_of, split, store_names
-from .regions import aten, is_tensor
+from .library import FUSED, define, given_outputs, layout_of, options_of, out_dtype_of, slice_of, split
+from .regions import TAKES_SLICES, aten, is_tensor
 from .writer import fix_order
 
 STEP = 8  # channels: slices begin at multiples of 16 bytes, as TMA asks
 
 
 _MOVES = "int[] stride, int[] padding, int[] dilation"
-_INTO = "int groups, ScalarType? out_dtype, Tensor(a!) whole, int first, str placed, Tensor(b!)[] others) -> ()"
+_INTO = "int groups, ScalarType? out_dtype, Tensor(a!) whole, int first, int placed, Tensor(b!)[] others) -> ()"
 _CALL = "(Tensor x, Tensor w, Tensor[] operands, float[] scalars, str epilogue, str names"
 
 
-def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: str,
-             others: Sequence[Tensor]) -> dict[str, Tensor]:
-    """The store `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in their
-    order."""
-    rest = iter(others)
-    return {name: whole.narrow(1, first, width) if name == placed else next(rest) for name in store_names(epilogue)}
+def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: int, others: Sequence[Tensor]) -> Any:
+    """The store number `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in
+    their order."""
+    if not 0 <= placed <= len(others):
+        raise UserError(f"there is no store {placed} for a slice of `whole`; expected 0 to {len(others)}")
+    return given_outputs(epilogue, [*others[:placed], slice_of(whole, first, width), *others[placed:]])
 
 
 def _conv2d_into(x, w, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype, whole, first,
                  placed, others):
+    """The kernel in Python."""
     out = _outputs(epilogue, whole, first, w.shape[0], placed, others)
     functional.conv2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), groups, layout_of(names),
                           out_dtype_of(x, out_dtype), out,
@@ -57,7 +58,18 @@ def _conv_transpose2d_into(x, w, operands, scalars, epilogue, names, stride, pad
 
 def _copy_into(x, whole, first):
     """Copies an image into the channels first, first + 1, … of `whole`."""
-    whole.narrow(1, first, x.shape[1]).copy_(x)
+    piece = whole.narrow(1, first, x.shape[1])
+    by_words = _is_words(piece) and _is_words(x) and x.dtype == piece.dtype
+    if by_words:  # a thread of PyTorch's copy moves an element, of whatever size
+        piece, x = (t.permute(0, 2, 3, 1).view(torch.complex128) for t in (piece, x))
+    piece.copy_(x)
+
+
+def _is_words(image: Tensor) -> bool:
+    """Whether an image (N,C,H,W) in channels last has pixels of whole words of 16 bytes, which begin at such."""
+    size, (batch, channel, *steps) = image.element_size(), image.stride()
+    return channel == 1 and image.data_ptr() % 16 == 0 and image.storage_offset() * size % 16 == 0 \
+        and all(one * size % 16 == 0 for one in (image.shape[1], batch, *steps))
 
 
 def _nothing(*_):
@@ -72,7 +84,8 @@ INTO = {  # of each operator of a convolution, that which writes one of its stor
                                                 f"{_CALL}, {_MOVES}, int[] output_padding, {_INTO}",
                                                 _conv_transpose2d_into,
                                                 _nothing)}
-CLOSED = {*FUSED, *INTO.values(), *CONTRACTIONS, *BACKWARD_CONTRACTIONS}  # what takes dense tensors alone
+CLOSED = {*FUSED, *INTO.values(), *CONTRACTIONS, *BACKWARD_CONTRACTIONS}  # what takes dense tensors, but for images
+IMAGES = {*INTO, *INTO.values()}  # what may take an image, its first argument, as it lies
 
 
 def _call_of(node: Node) -> Optional[Node]:
@@ -80,27 +93,29 @@ def _call_of(node: Node) -> Optional[Node]:
     return node.args[0] if node.target is operator.getitem and node.args[0].target in INTO else None
 
 
-def _takes_slices(reader: Node) -> bool:
-    """Whether a part may lie in a slice for it: PyTorch's own operators read any strides; those of others have seen
-    dense images."""
+def _takes_slices(reader: Node, part: Node) -> bool:
+    """Whether a part may lie in a slice for it: PyTorch's own operators read any strides, our convolutions their image
+    if the kernel does; operators of others have seen dense images."""
+    if reader.target in IMAGES and reader.meta.get(TAKES_SLICES):
+        return reader.args[0] is part and part not in reader.args[1:] and part not in reader.args[2]
     if reader.op != "call_function" or reader.target in CLOSED or getattr(reader.target, "is_view", False):
         return False
     return getattr(reader.target, "namespace", "") in ("aten", "prims") and "as_strided" not in str(reader.target)
 
 
-def _placed_store(node: Node, call: Node, cat: Node) -> Optional[str]:
-    """The name of the store that may go into a slice, or None."""
+def _placed_store(node: Node, call: Node, cat: Node) -> Optional[int]:
+    """The number of the store that may go into a slice, or None."""
     stores = parse(call.args[4]).stores
     whole = [s for s in stores if s.axes == "mn" and not s.form]
     mine = stores[node.args[1]]
     if len(whole) != 1 or whole[0].name != mine.name or any(s.form == "upsample_2x2" for s in stores):
         return None
-    if not all(u is cat or _takes_slices(u) for u in node.users):
+    if not all(u is cat or _takes_slices(u, node) for u in node.users):
         return None
     value = node.meta["val"]
     # kernels write f32 into dense tensors alone
     is_short = value.dtype in (torch.float16, torch.bfloat16) or value.device.type == "cpu"
-    return mine.name if value.shape[1] % STEP == 0 and is_short else None
+    return node.args[1] if value.shape[1] % STEP == 0 and is_short else None
 
 
 def _is_candidate(cat: Node) -> bool:
@@ -141,15 +156,17 @@ def _empty(graph: Any, value: Tensor) -> Node:
     return made
 
 
-def _call(graph: Any, target: Any, arguments: tuple) -> None:
+def _call(graph: Any, target: Any, arguments: tuple) -> Node:
     node = graph.call_function(target, arguments)
     node.meta["val"] = None
     fix_order(node)
+    return node
 
 
-def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Optional[str]]) -> None:
+def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Optional[int]]) -> None:
     order = {n: i for i, n in enumerate(graph.nodes)}
-    with graph.inserting_before(min((_call_of(p) for p, store in stores.items() if store), key=order.__getitem__)):
+    writers = [_call_of(part) for part, store in stores.items() if store is not None]
+    with graph.inserting_before(min(writers, key=order.__getitem__)):
         whole = _empty(graph, cat.meta["val"])
     for part, first in starts.items():
         if stores[part] is not None:
@@ -161,12 +178,13 @@ def _write(graph: Any, cat: Node, starts: dict[Node, int], stores: dict[Node, Op
     graph.erase_node(cat)
 
 
-def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store: str) -> None:
+def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store: int) -> None:
     """The call in its form that writes in place."""
     piece_of = aten.slice.Tensor, (1, first, first + part.meta["val"].shape[1])
     with graph.inserting_before(call):
         others = [_empty(graph, v) for i, v in enumerate(call.meta["val"]) if i != part.args[1]]
-        _call(graph, INTO[call.target], (*call.args, whole, first, store, others))
+        into = _call(graph, INTO[call.target], (*call.args, whole, first, store, others))
+        into.meta[TAKES_SLICES] = call.meta.get(TAKES_SLICES)
         piece = graph.call_function(piece_of[0], (whole, *piece_of[1]))
     piece.meta["val"] = piece_of[0](whole.meta["val"], *piece_of[1])
     for user in list(call.users):
@@ -174,3 +192,6 @@ def _replace(graph: Any, part: Node, call: Node, whole: Node, first: int, store:
         user.replace_all_uses_with(piece if user is part else others[index - (index > part.args[1])])
         graph.erase_node(user)
     graph.erase_node(call)
+    for reader in piece.users:
+        if reader.target in IMAGES:
+            fix_order(reader)

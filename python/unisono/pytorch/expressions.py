@@ -287,7 +287,9 @@ def expression(region: Region, node: Node) -> tuple[str, shapes.Dims]:
         region.forms[node] = form
         return text
     if node.target is aten.cat.default:
-        widths = ", ".join(str(shape_of(part)[int(node.args[1]) if len(node.args) > 1 else 0]) for part in node.args[0])
+        dim = int(node.args[1]) if len(node.args) > 1 else 0
+        parts = [shape for shape in map(shape_of, node.args[0]) if shape != (0,)]  # such as a cache that is empty yet
+        widths = ", ".join(str(shape[dim]) for shape in parts)
         raise Refused(
             f"{node.name} joins tensors of extents {widths}: what is computed behind it, such as a normalisation, "
             "reads more than this contraction's values"

@@ -19,7 +19,6 @@ from .regions import Refused, Region, aten, hinted, is_copy, is_size, is_tensor,
 from .rewrite import is_placed, replace
 
 
-
 PARTED = "a normalisation whose result is no part of the region"
 
 
@@ -40,15 +39,16 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
     return region.unstorable()
 
 
-def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node],
-         limits: Limits) -> tuple[str, Optional[Prediction]]:
+def grow(
+    region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits
+) -> tuple[str, Optional[Prediction]]:
     """Absorbs what is behind the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused
     if no kernel serves even the contraction alone."""
     outside: set[Node] = set()  # nodes outside that read a value of the region, directly or through others
     copies: set[Node] = set()  # of these, what are views, parts or copies of the region's values
     why, none = "nothing reads its result but the graph's output", True
     own = set(region.members)
-    for node in nodes[min(places[n] for n in (region.anchor, *region.heads)):]:
+    for node in nodes[min(places[n] for n in (region.anchor, *region.heads)) :]:
         if node.op == "output":
             break
         if node in own:
@@ -57,7 +57,12 @@ def grow(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[
         if not reads or is_size(node):
             continue
         try:
-            if node.op != "call_function" or node in taken or node.target in CONTRACTIONS or node.target in BACKWARD_CONTRACTIONS:
+            if (
+                node.op != "call_function"
+                or node in taken
+                or node.target in CONTRACTIONS
+                or node.target in BACKWARD_CONTRACTIONS
+            ):
                 raise Refused(f"{node.name} ({node.target}) is a region of its own, or no operation")
             if any(n in outside for n in reads):
                 raise Refused(f"{node.name} reads what is computed outside from the region's values")
@@ -85,13 +90,20 @@ def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str)
             region.drop_last("it would double what is stored")
         is_pass = on_gpu and has_bias(region) and (bool(region.absorbed) or has_last_pass(region))
         if (count := len(work_of(region))) + is_pass < limits.minimum_operators:
-            raise Refused(too_slow or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; it ends there: {why}")
+            raise Refused(
+                too_slow
+                or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; "
+                f"it ends there: {why}"
+            )
         reason, prediction = _cannot_end(region, places, limits.most_stores), None
         if reason is None:
             reason, prediction = judged(region, limits)
         if reason is None and prediction is not None and prediction.gain < limits.minimum_gain:
-            reason = f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: {prediction.ours:.1f} µs, " \
-                     f"PyTorch's kernels {prediction.theirs:.1f} µs"
+            reason = (
+                f"a predicted gain of {prediction.gain:.3f}, below minimum_gain={limits.minimum_gain}: "
+                f"{prediction.ours:.1f} µs, "
+                f"PyTorch's kernels {prediction.theirs:.1f} µs"
+            )
             too_slow = too_slow or reason
             _drop_to_reduction(region, reason)
         if reason is None:
@@ -112,9 +124,16 @@ def _drop_to_reduction(region: Region, why: str) -> None:
 def _row(node: Node) -> dict:
     shape = [e if isinstance(e, int) else str(e) for e in shape_of(node)] if is_tensor(node) else None
     dtype = str(node.meta["val"].dtype) if is_tensor(node) else None
-    return {"anchor": node.name, "operator": str(node.target), "shape": shape, "dtype": dtype, "fused": [], "stores": 0,
-            "taken": False,
-            **({"flop": flop} if node.target in CONTRACTIONS and (flop := _flop(node)) else {})}
+    return {
+        "anchor": node.name,
+        "operator": str(node.target),
+        "shape": shape,
+        "dtype": dtype,
+        "fused": [],
+        "stores": 0,
+        "taken": False,
+        **({"flop": flop} if node.target in CONTRACTIONS and (flop := _flop(node)) else {}),
+    }
 
 
 def _flop(node: Node) -> int:
@@ -129,24 +148,39 @@ def _flop(node: Node) -> int:
 
 
 def _first_write(nodes: list[Node]) -> int:
-    return next((i for i, n in enumerate(nodes) if n.op == "call_function"
-                 and getattr(n.target, "_schema", None) is not None
-                 and n.target._schema.is_mutable), len(nodes))
+    return next(
+        (
+            i
+            for i, n in enumerate(nodes)
+            if n.op == "call_function"
+            and getattr(n.target, "_schema", None) is not None
+            and n.target._schema.is_mutable
+        ),
+        len(nodes),
+    )
 
 
-def _finished(region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits,
-              row: dict) -> Region:
+def _finished(
+    region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict
+) -> Region:
     """Grows it, and fills the row. Raises Refused."""
     row["ends"], prediction = grow(region, nodes, places, taken, limits)
     if prediction is not None:
+        region.takes_slices = prediction.takes_slices
         row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
-    row.update(taken=True, fused=[f"{n.name} ({n.target})" for n in work_of(region)], stores=len(region.results()),
-               left={n.name: why for n, why in region.left.items()}, epilogue=region.text())
+    row.update(
+        taken=True,
+        fused=[f"{n.name} ({n.target})" for n in work_of(region)],
+        stores=len(region.results()),
+        left={n.name: why for n, why in region.left.items()},
+        epilogue=region.text(),
+    )
     return region
 
 
-def _dual(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits,
-          row: dict) -> Optional[Region]:
+def _dual(
+    node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict
+) -> Optional[Region]:
     """The region of two products that begins with this one, if a value reads both and one kernel serves them."""
     if node.target not in dual.PRODUCTS or limits.without & {"products", "pairs"} or limits.minimum_operators > 2:
         return None
@@ -167,19 +201,25 @@ def _dual(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Nod
     return None
 
 
-def _found(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits,
-           row: dict) -> Region:
+def _found(
+    node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict
+) -> Region:
     """The region of an anchor. Raises Refused."""
     if node.target in BACKWARD_CONTRACTIONS:
         raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
-    return _dual(node, nodes, places, taken, limits, row) or _finished(anchor_of(node, limits.without), nodes, places,
-                                                                       taken, limits, row)
+    return _dual(node, nodes, places, taken, limits, row) or _finished(
+        anchor_of(node, limits.without), nodes, places, taken, limits, row
+    )
 
 
 def _part_of(row: dict, node: Node) -> dict:
     """The row of the second product of a pair, whose arithmetic the first one's row has."""
-    return {**_row(node), "taken": True, "part_of": row["anchor"],
-            "ends": f"the second product of {row['anchor']}'s kernel"}
+    return {
+        **_row(node),
+        "taken": True,
+        "part_of": row["anchor"],
+        "ends": f"the second product of {row['anchor']}'s kernel",
+    }
 
 
 def fuse(module: GraphModule, limits: Limits) -> list[dict]:
@@ -188,7 +228,7 @@ def fuse(module: GraphModule, limits: Limits) -> list[dict]:
     fold_batches(module)
     nodes = list(module.graph.nodes)
     places = {n: i for i, n in enumerate(nodes)}
-    ahead = nodes[:_first_write(nodes)]
+    ahead = nodes[: _first_write(nodes)]
     rows, regions, taken = [], [], set()
     for node in ahead:
         if node.op != "call_function" or node.target not in (*CONTRACTIONS, *BACKWARD_CONTRACTIONS) or node in taken:

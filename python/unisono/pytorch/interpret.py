@@ -86,9 +86,11 @@ REDUCTIONS = {
 class Interpreter:
     """Values are (images or 1, rows of an image or 1, columns or 1), in the dtype of their node."""
 
-    def __init__(self, graph: Graph, acc: torch.Tensor, operands: dict[str, torch.Tensor], kept: Optional[list[tuple]] = None):
-        """kept: mean and rstd of each normalisation, in order, as wide as the accumulator, if the forward pass has stored them."""
-        self.graph, self.acc, self.operands = graph, acc, operands
+    def __init__(self, graph: Graph, acc: torch.Tensor, operands: dict[str, torch.Tensor],
+                 kept: Optional[list[tuple]] = None, second: Optional[torch.Tensor] = None):
+        """kept: mean and rstd of each normalisation, in order, as wide as the accumulator, if the forward pass has stored
+        them. second: the other accumulator of a dual product."""
+        self.graph, self.acc, self.operands, self.second = graph, acc, operands, second
         self.kept = iter(kept) if kept is not None else None
         self.kinds = {d: t for t, d in torch_dtypes().items()}
         self.values: list[torch.Tensor] = []
@@ -111,6 +113,8 @@ class Interpreter:
         op = node.op
         if op == "acc":
             return self.acc
+        if op == "acc1":
+            return self.second
         if op == "operand":
             return self.operands[node.name]
         if op == "constant":

@@ -17,9 +17,10 @@ from typing import Any, Iterable, Optional, Sequence
 
 import torch
 from torch import Tensor
+from torch.autograd.graph import increment_version
 
 from .. import _native, direct, epilogues, functional
-from .._native import DType, Graph, UserError, parse
+from .._native import DType, Graph, UserError
 from ..epilogues import Epilogue, graph_of_text
 from ..operands import Space, axes_of_shape, store_shape
 from ..tensors import torch_dtype_of, torch_dtypes
@@ -34,7 +35,8 @@ DUAL_GEMM = f"(Tensor a, Tensor b0, Tensor b1, {_MORE}, ScalarType? out_dtype) -
 CONV2D_OUT = (
     f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, Tensor(a!)[] out) -> ()"
 )
-PREPARE = f"(Tensor[] factors, {_MORE}, int[] moves, ScalarType? out_dtype) -> str"
+# into: where a result goes into a slice, which store that is, and its first channel
+PREPARE = f"(Tensor[] factors, {_MORE}, int[] moves, ScalarType? out_dtype, Tensor[] out, int[] into) -> str"
 
 LIBRARY = torch.library.Library("unisono", "FRAGMENT")
 
@@ -213,15 +215,35 @@ def _conv2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[
                                           split(names, scalars, operands)))
 
 
+def given_outputs(epilogue: str, out: Sequence[Tensor]) -> Any:
+    """Tensors of the caller in the order of the stores, as functional takes them."""
+    if len(out) == 1:
+        return out[0]
+    names = store_names(epilogue)
+    if len(names) != len(out):
+        raise UserError(f"out= has {len(out)} tensors; expected {len(names)}, for the stores {', '.join(names)}")
+    return dict(zip(names, out))
+
+
+def slice_of(whole: Tensor, first: int, width: int) -> Tensor:
+    """The channels first, first + 1, … of `whole` (N,C,H,W), as many as `width`: a view."""
+    if whole.dim() != 4 or first < 0 or first + width > whole.shape[1]:
+        raise UserError(f"`whole` has shape {tuple(whole.shape)}; expected (N,C,H,W) with the channels {first} to {first + width - 1}")
+    return whole.narrow(1, first, width)
+
+
 def _conv2d_out(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
                 stride: Sequence[int],
                 padding: Sequence[int], dilation: Sequence[int], groups: int, out: Sequence[Tensor]) -> None:
     """The results are written into `out`, in the order of the stores."""
-    results = out[0] if len(out) == 1 else dict(zip(store_names(epilogue), out))
     functional.conv2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation), groups, "nchw",
-                          out_dtype_of(out[0], None)
-                          if len(out) == 1 else out_dtype_of(x, None), results, options_of(names),
+                          _dtype_of_outputs(out), given_outputs(epilogue, out), options_of(names),
                           split(names, scalars, operands))
+
+
+def _dtype_of_outputs(out: Sequence[Tensor]) -> Optional[DType]:
+    """What the epilogue says no dtype of is stored in that of the one tensor; of several, in that of the image."""
+    return torch_dtypes()[out[0].dtype] if len(out) == 1 else None
 
 
 def _gemm(a: Tensor, b: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
@@ -249,21 +271,26 @@ def _dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], sc
 
 
 def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-             moves: Sequence[int], out_dtype: Optional[torch.dtype]) -> str:
+             moves: Sequence[int], out_dtype: Optional[torch.dtype], outputs: Sequence[Tensor], into: Sequence[int]) -> str:
     """For the kernels in C++: the address of a prepared call that they take over, or an error's text. The numbers of
     factors and of moves say which contraction it is."""
     try:
         given, dtype = split(names, scalars, operands), torch_dtypes()[out_dtype] if out_dtype else None
-        (first, second, *others), form, options = factors, registered(epilogue), options_of(names)
+        (first, second, *others), form, options, out = factors, registered(epilogue), options_of(names), None
         pairs = [(moves[i], moves[i + 1]) for i in range(0, len(moves) - 1, 2)]
+        if into:
+            place, channel = into
+            width = second.shape[1] * moves[-1] if len(pairs) == 4 else second.shape[0]
+            outputs = [slice_of(one, channel, width) if i == place else one for i, one in enumerate(outputs)]
+        if outputs:
+            out, dtype = given_outputs(epilogue, outputs), dtype if into else _dtype_of_outputs(outputs)
         if len(pairs) == 4:
             call = direct.conv_transpose2d_call(first, second, form, pairs[0], pairs[1], pairs[2], pairs[3], moves[-1],
-                                                dtype, None, options, given)
+                                                dtype, out, options, given)
         elif pairs:
             stride, padding, dilation = pairs
             call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], layout_of(names),
-                                          dtype, None, options,
-                                          given)
+                                          dtype, out, options, given)
         elif others:
             call = direct.dual_gemm_call(first, second, others[0], form, dtype, options, given)
         else:
@@ -326,6 +353,7 @@ def is_native() -> bool:
 
 _is_native = layer()[0]
 _fused_conv2d, _fused_gemm = torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default
+_conv2d_out_op, _fused_dual = torch.ops.unisono.conv2d_out.default, torch.ops.unisono.fused_dual_gemm.default
 
 
 @functools.lru_cache(1024)
@@ -334,7 +362,7 @@ def store_names(text: str) -> list[str]:
     epilogue = registered(text)
     if not isinstance(epilogue, str):
         raise UserError("under torch.compile and with gradients, a function has one result; write several as a text or graph")
-    return [s.name for s in parse(epilogue).stores]
+    return [s.name for s in graph_of_text(epilogue, DType.f32).stores]
 
 
 def _named(results: list[Tensor], text: str) -> Any:
@@ -352,11 +380,46 @@ def conv2d(x: Tensor, w: Tensor, tensors: list[Tensor], scalars: list[float], te
     return _named(results, text)
 
 
+def outputs_of(x: Tensor, out: Any, text: str) -> Optional[list[Tensor]]:
+    """Given outputs in the order of the stores, where the operator may write them; None where functional says what is
+    wrong, or does it itself."""
+    outs = [out]
+    if isinstance(out, dict):
+        stores = [] if text.startswith("@") else store_names(text)
+        if sorted(stores) != sorted(out):
+            return None
+        outs = [out[name] for name in stores]
+    return outs if all(type(one) is Tensor and one.device == x.device for one in outs) else None
+
+
+def conv2d_into(x: Tensor, w: Tensor, outs: list[Tensor], tensors: list[Tensor], scalars: list[float], text: str,
+                names: str, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+                groups: int) -> None:
+    """unisono.conv2d_into, by the operator."""
+    try:
+        _conv2d_out_op(x, w, tensors, scalars, text, names, stride, padding, dilation, groups, outs)
+    except RuntimeError as error:
+        raise typed(error) from None
+    for one in outs:  # what autograd has saved of them is no longer what it was
+        if not one.is_inference():
+            increment_version(one)
+
+
 def gemm(a: Tensor, b: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str,
          out_dtype: Optional[torch.dtype]) -> Any:
     """unisono.gemm without gradients, by the operator."""
     try:
         results = _fused_gemm(a, b, tensors, scalars, text, names, out_dtype)
+    except RuntimeError as error:
+        raise typed(error) from None
+    return _named(results, text)
+
+
+def dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, tensors: list[Tensor], scalars: list[float], text: str, names: str,
+              out_dtype: Optional[torch.dtype]) -> Any:
+    """unisono.swiglu without gradients, by the operator."""
+    try:
+        results = _fused_dual(a, b0, b1, tensors, scalars, text, names, out_dtype)
     except RuntimeError as error:
         raise typed(error) from None
     return _named(results, text)

@@ -1,4 +1,5 @@
-"""What a region gains on a GPU, by the cost model: its kernel's time beside that of PyTorch's kernels for the same nodes."""
+"""What a region gains on a GPU, by the cost model: its kernel's time beside that of PyTorch's kernels for the same
+nodes."""
 
 from __future__ import annotations
 
@@ -20,10 +21,12 @@ LAUNCH_US = 1.5  # between two kernels of one CUDA graph
 
 @dataclass(frozen=True)
 class Prediction:
-    """Microseconds: the region's kernel, and PyTorch's contraction with the pointwise and reducing kernels behind it."""
+    """Microseconds: the region's kernel, and PyTorch's contraction with the pointwise and reducing kernels behind
+    it."""
 
     ours: float
     theirs: float
+    takes_slices: bool = False  # whether the kernel reads an image that is channels of a wider one
 
     @property
     def gain(self) -> float:
@@ -49,8 +52,8 @@ def bandwidth(device: torch.device) -> float:
 
 def passes(region: Region) -> int:
     """How many passes of PyTorch's kernels over the contraction's result the region saves: one for each reduction, and
-    the one that ends in what the region stores. A bare region saves the latter only if nothing else makes it. Others are
-    credited with it in any case, although Inductor may join it with what reads it: resnet50_gn was slower in a run
+    the one that ends in what the region stores. A bare region saves the latter only if nothing else makes it. Others
+    are credited with it in any case, although Inductor may join it with what reads it: resnet50_gn was slower in a run
     without that credit, which had another change besides (docs/notes/pytorch.md)."""
     statistics = sum(n.target in STATISTICS or n.target in REDUCTIONS for n in region.absorbed)
     return statistics + (1 if region.absorbed else has_last_pass(region))
@@ -100,21 +103,29 @@ def _joins_a_pass(node: Node) -> bool:
 
 
 def predict(region: Region, contraction: Any, explanation: Any, bytes_a_second: float) -> Prediction:
-    """explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is alone, of
-    images in channels last: cuDNN's kernels are about as fast in either order."""
+    """explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is
+    alone, of images in channels last: cuDNN's kernels are about as fast in either order."""
     if not (behind := passes(region)) and not region.absorbed:
-        return Prediction(explanation.predicted_us, explanation.predicted_us)  # bare kernels are taken to be alike
-    alone = _native.explain(contraction, _native.parse(_bare(region)), device=Device.cuda,
-                            device_index=region.anchor.meta["val"].device.index or 0)
+        return Prediction(
+            explanation.predicted_us, explanation.predicted_us, explanation.takes_slices
+        )  # bare kernels are taken to be alike
+    alone = _native.explain(
+        contraction,
+        _native.parse(_bare(region)),
+        device=Device.cuda,
+        device_index=region.anchor.meta["val"].device.index or 0,
+    )
     moved = behind * sum(map(_bytes, region.heads))
     moved += sum(_bytes(node) for node, _ in region.operands)
     if behind:
         moved += sum(_bytes(node) for node in region.results() if not _is_head(node, region) or not region.absorbed)
     more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * behind
-    return Prediction(explanation.predicted_us, alone.predicted_us + more)
+    return Prediction(explanation.predicted_us, alone.predicted_us + more, explanation.takes_slices)
 
 
 def _bare(region: Region) -> str:
     """The epilogue that only stores what is multiplied."""
     dtype = torch_dtypes()[region.anchor.meta["val"].dtype].name
-    return "".join(f"store {acc} as {acc}_ : {dtype}\n" for acc in (("acc",) if region.third is None else ("acc0", "acc1")))
+    return "".join(
+        f"store {acc} as {acc}_ : {dtype}\n" for acc in (("acc",) if region.third is None else ("acc0", "acc1"))
+    )

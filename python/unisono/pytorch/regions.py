@@ -83,6 +83,10 @@ def source_of(node: Node) -> Node:
     return node
 
 
+# In the meta of a call: whether its kernel reads an image that is channels of a wider one
+TAKES_SLICES = "unisono takes slices"
+
+
 @dataclass
 class Region:
     """An anchor and the nodes behind it that become one call."""
@@ -108,6 +112,7 @@ class Region:
     hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
     left: dict[Node, str] = field(default_factory=dict)  # why a node that reads a value of the region is no part of it
     call: Optional[Node] = None  # what stands in its place
+    takes_slices: bool = True  # whether its kernel reads an image that is channels of a wider one
 
     def __post_init__(self) -> None:
         self.heads = self.heads or [self.anchor]
@@ -217,7 +222,8 @@ class Region:
             value, dims = node.meta["val"], self.dims[node]
             if value.dtype not in FLOATS:
                 return f"{node.name} is {value.dtype}, and read outside"
-            if not self.is_full(node) and node not in self.forms and (not shapes.is_in_order(dims, self.space) or shapes.axes_of(dims, self.space) is None):
+            is_small = not self.is_full(node) and node not in self.forms
+            if is_small and (not shapes.is_stored_in_order(dims) or shapes.axes_of(dims, self.space) is None):
                 return f"{node.name} of shape {tuple(value.shape)} lies in another order than the contraction's values"
             if self.order_of(node) is None:
                 return f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last"

@@ -16,11 +16,26 @@ from .regions import aten, is_copy
 
 
 class Report:
-    """str() is for people, `rows`, `counts`, `before`, `after` (the nodes of the graph, as text) and to_json() for programs."""
+    """str() is for people; `rows`, `counts`, `before`, `after` (the nodes of the graph, as text) and to_json() are for
+    programs."""
 
-    def __init__(self, rows: list[dict], note: str = "", kind: str = "inference", counts: dict | None = None, before: list[str] | None = None,
-                 after: list[str] | None = None):
-        self.rows, self.note, self.kind, self.counts, self.before, self.after = rows, note, kind, counts or {}, before or [], after or []
+    def __init__(
+        self,
+        rows: list[dict],
+        note: str = "",
+        kind: str = "inference",
+        counts: dict | None = None,
+        before: list[str] | None = None,
+        after: list[str] | None = None,
+    ):
+        self.rows, self.note, self.kind, self.counts, self.before, self.after = (
+            rows,
+            note,
+            kind,
+            counts or {},
+            before or [],
+            after or [],
+        )
 
     @property
     def regions(self) -> int:
@@ -29,7 +44,8 @@ class Report:
 
     @property
     def share_of_flop(self) -> float:
-        """Of the arithmetic of all contractions that could be regions, the part that is in regions; 1 if there are none."""
+        """Of the arithmetic of all contractions that could be regions, the part that is in regions; 1 if there are
+        none."""
         whole = sum(row.get("flop", 0) for row in self.rows)
         return sum(row.get("flop", 0) for row in self.rows if row["taken"]) / whole if whole else 1.0
 
@@ -39,19 +55,40 @@ class Report:
         return [row for row in self.rows if not row["taken"] and row["operator"] not in map(str, BACKWARD_CONTRACTIONS)]
 
     def to_json(self) -> str:
-        return json.dumps({"graph": self.kind, "regions": self.regions, "share_of_flop": self.share_of_flop, "note": self.note, "counts": self.counts,
-                           "contractions": self.rows, "before": self.before, "after": self.after}, indent=1)
+        return json.dumps(
+            {
+                "graph": self.kind,
+                "regions": self.regions,
+                "share_of_flop": self.share_of_flop,
+                "note": self.note,
+                "counts": self.counts,
+                "contractions": self.rows,
+                "before": self.before,
+                "after": self.after,
+            },
+            indent=1,
+        )
 
     def __str__(self) -> str:
         taken = sum(row["taken"] for row in self.rows)
-        lines = [f"unisono: {taken} of {len(self.rows)} contractions with their epilogues as {'one kernel each' if taken == self.regions else f'{self.regions} kernels'} ({self.kind})"]
+        kernels = "one kernel each" if taken == self.regions else f"{self.regions} kernels"
+        lines = [f"unisono: {taken} of {len(self.rows)} contractions with their epilogues as {kernels} ({self.kind})"]
         lines += [self.note] if self.note else []
         for row in self.rows:
-            lines.append(f"  {row['anchor']}: {row['operator']} {row['shape']} {row['dtype']}: "
-                         + (f"in {row['part_of']}'s kernel" if "part_of" in row and row["taken"] else
-                            "one kernel with " + ", ".join(row["fused"]) if row["taken"] else "left to PyTorch"))
+            lines.append(
+                f"  {row['anchor']}: {row['operator']} {row['shape']} {row['dtype']}: "
+                + (
+                    f"in {row['part_of']}'s kernel"
+                    if "part_of" in row and row["taken"]
+                    else "one kernel with " + ", ".join(row["fused"])
+                    if row["taken"]
+                    else "left to PyTorch"
+                )
+            )
             if "predicted_us" in row:
-                lines.append(f"      predicted: {row['predicted_us']} µs, PyTorch's kernels {row['predicted_us_of_pytorch']} µs")
+                lines.append(
+                    f"      predicted: {row['predicted_us']} µs, PyTorch's kernels {row['predicted_us_of_pytorch']} µs"
+                )
             lines.append("      ends: " + row["ends"].replace("\n", "\n      "))
         for name, value in self.counts.items():
             if value:
@@ -64,10 +101,16 @@ class Report:
 
 def nodes_of(module: torch.fx.GraphModule) -> list[str]:
     """The graph as a list of texts, each with the shape and dtype of its value."""
+
     def text(node: Any) -> str:
         value = node.meta.get("val")
-        about = f"  # {str(value.dtype).removeprefix('torch.')} {list(map(str, value.shape))}".replace("'", "") if isinstance(value, torch.Tensor) else ""
+        about = (
+            f"  # {str(value.dtype).removeprefix('torch.')} {list(map(str, value.shape))}".replace("'", "")
+            if isinstance(value, torch.Tensor)
+            else ""
+        )
         return (node.format_node() or node.name) + about
+
     return [text(n) for n in module.graph.nodes if n.op != "placeholder"]
 
 
@@ -82,8 +125,8 @@ NORMS = (
 
 
 def _is_work(node: Any) -> bool:
-    """Whether it is an elementwise or normalising kernel, one of those that no epilogue has here, too. No views, and no casts that
-    whoever reads them makes on the way."""
+    """Whether it is an elementwise or normalising kernel, one of those that no epilogue has here, too. No views, and no
+    casts that whoever reads them makes on the way."""
     if (
         node.op != "call_function"
         or getattr(node.target, "is_view", False)
@@ -116,7 +159,8 @@ def _computed(module: torch.fx.GraphModule) -> set:
 
 
 def _only_producer(node: Any, computed: set) -> Any:
-    """The call or contraction of which a node reads results, if it reads nothing else that depends on contractions; or None."""
+    """The call or contraction of which a node reads results, if it reads nothing else that depends on contractions; or
+    None."""
     found = {_produced_by(n) for n in node.all_input_nodes if n in computed}
     return found.pop() if len(found) == 1 and next(iter(found)).target in (*FUSED, *CONTRACTIONS) else None
 
@@ -139,9 +183,9 @@ def _standalone(module: torch.fx.GraphModule, rows: Sequence[dict]) -> list[str]
 
 
 def count(module: torch.fx.GraphModule, rows: Sequence[dict] = ()) -> dict:
-    """Of a graph in which regions are calls: those, contractions that are left, conversions of memory order, and operations that
-    read the results of one contraction and nothing else that contractions give, which a region could have had. rows: of the
-    report, for reasons."""
+    """Of a graph in which regions are calls: those, contractions that are left, conversions of memory order, and
+    operations that read the results of one contraction and nothing else that contractions give, which a region could
+    have had. rows: of the report, for reasons."""
     nodes = [n for n in module.graph.nodes if n.op == "call_function"]
     return {
         "calls": sum(n.target in FUSED for n in nodes),

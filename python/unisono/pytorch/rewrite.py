@@ -12,7 +12,7 @@ from . import shapes
 from .anchors import is_one_channel_last
 from .judge import Limits
 from .library import ONE_CHANNEL_LAST, joined, one_line
-from .regions import Region, aten, hinted, is_size, shape_of
+from .regions import TAKES_SLICES, Region, aten, hinted, is_size, shape_of
 from .writer import Writer, mode_of
 
 
@@ -82,6 +82,7 @@ def _written(writer: Writer, region: Region, results: list[Node], limits: Limits
     call = region.call = writer.call(
         target.default, (*region.factors, values, [], one_line(region.text()), names, *moves, dtype)
     )
+    call.meta[TAKES_SLICES] = region.takes_slices
     return {node: _as_before(writer, writer.call(operator.getitem, (call, i)), node, region)
             for i, node in enumerate(results)}
 
@@ -108,6 +109,8 @@ def _as_operand(writer: Writer, node: Node, region: Region, axes: str) -> Node:
         pattern(space, axes) if space.channels_first or space.is_batched or axes in ("", "n") else (space.row_count, 1)
     )
     wanted = (space.cols,) if axes == "n" else () if axes == "" else wanted
+    if axes == "m" and not node.meta["val"].is_contiguous():  # such as one channel of an image
+        node = writer.call(aten.clone.default, (node,), {"memory_format": torch.contiguous_format})
     if [e for e in map(shapes.expression_of, shape_of(node)) if e != 1] == [e for e in map(shapes.expression_of, wanted)
                                                                             if e != 1] and axes != "m":
         return node

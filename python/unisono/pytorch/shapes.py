@@ -185,11 +185,19 @@ def sorted_by_axis(dims: Dims, axes: str = "brn") -> Dims:
 
 
 def is_in_order(dims: Dims, space: Space) -> bool:
-    """Whether the elements follow one another as those of the values [m,n] do, so that a view leads from one to the other."""
-    kept = [piece for dim in of_space(space) for piece in dim]
-    order = {axis: i for i, axis in enumerate(dict.fromkeys(p.axis for p in kept))}
-    pieces = flat(dims)
-    places = [order.get(p.axis, 0) for p in pieces]
+    """Whether the elements follow one another as those of the values [m,n] do, so that a view leads from one to the
+    other."""
+    return _follow(dims, "".join(dict.fromkeys(piece.axis for dim in of_space(space) for piece in dim)))
+
+
+def is_stored_in_order(dims: Dims) -> bool:
+    """Whether the elements of a value that is smaller than [m,n] follow one another as a kernel stores them: images,
+    rows, columns. Also where channels stand ahead of their pixels, a row's groups of columns [m,g] are side by side."""
+    return _follow(dims, "brn")
+
+
+def _follow(dims: Dims, axes: str) -> bool:
+    places = [axes.find(p.axis) for p in flat(dims)]
     return places == sorted(places) and len(set(places)) == len(places)
 
 

@@ -272,7 +272,8 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   if (to.beyond()) return sm90::unfit("size: {}", *to.beyond());
   p.workspace_bytes = p.workspace.bytes;
   p.cluster = cluster_ctas(config);
-  p.pitched_image = !config.gathered() && problem.conv.layout == Layout::nhwc,
+  p.pitched_image =
+      !config.gathered() && (!config.window() || config.window()->by_pixels()) && problem.conv.layout == Layout::nhwc;
   p.pitched_output = config.features.stores == sm90::Stores::tma && !problem.wide_main;
   p.made_for_groups = config.operands.grouped() || (problem.conv.groups > 1 && config.gathered() &&
                                                     config.gathered()->vectors && !config.gathered()->direct);

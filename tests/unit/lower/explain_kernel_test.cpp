@@ -27,6 +27,17 @@ TEST(ExplainKernel, PlanReasonsAndSource) {
     EXPECT_THAT(to_string(e), HasSubstr(part));
 }
 
+TEST(ExplainKernel, SaysWhetherPixelsMayLieApart) {
+  Conv2d conv{.n = 8, .h = 64, .w = 64, .c = 64, .k = 64, .r = 3, .s = 3, .pad = 1};
+  conv.dtype_x = conv.dtype_w = DType::bf16;
+  const Graph graph = parse("store silu(acc + bias[n]) as y : bf16");
+  EXPECT_TRUE(explain_kernel(conv, graph).takes_slices);
+  conv.layout = Layout::nchw;
+  EXPECT_FALSE(explain_kernel(conv, graph).takes_slices);
+  conv.layout = Layout::nhwc, conv.c = 3;  // rows of 3 channels are no multiple of 16 bytes
+  EXPECT_FALSE(explain_kernel(conv, graph).takes_slices);
+}
+
 TEST(ExplainKernel, RefusesWhatCompileRefuses) {
   // (2^16)^2 does not fit an i32
   EXPECT_THROW(explain_kernel(Gemm{.m = 65536, .n = 64, .k = 64, .dtype_a = DType::bf16, .dtype_b = DType::bf16},
