@@ -30,7 +30,9 @@ void import_layer_norm(const NodeReader& node) {
   }
   operators::Normalisation norm{.op = op, .eps = eps};
   const bool last = axis + 1 == static_cast<int>(rank) && rank != 4;
-  const auto is_vector = [&](const Shape& s) { return s.size() == 1 && (s[0] != Dim(1) || x.shape().back() == Dim(1)); };
+  const auto is_vector = [&](const Shape& s) {
+    return s.size() == 1 && (s[0] != Dim(1) || x.shape().back() == Dim(1));
+  };
   const bool vectors = is_vector(node.value(1).shape()) && (!node.has(2) || is_vector(node.value(2).shape()));
   if (last && vectors) {
     norm.has_scale = true;
