@@ -2,7 +2,7 @@
 ///
 /// Integers, bool and floats of other widths lie there as they are, f32 as the element. But 16 bits hold too few digits
 /// of an integer: step 999 of a diffusion process is 1000 in bf16, and its sine another. What is made of integers alone
-/// is therefore f32 in memory too, as long as all that read it can read that. So are positions.
+/// is therefore f32 in memory too, as long as all that read it can read that. So are positions, and attention's masks.
 
 #include <algorithm>
 
@@ -48,6 +48,7 @@ class MemoryTypes {
   struct Tensor {
     bool is_input = false, is_output = false;
     bool descends = false;  // from integers alone
+    bool mask = false;      // of attention, or becomes one
     std::optional<std::size_t> maker;
     std::vector<std::size_t> readers;
   };
@@ -61,9 +62,7 @@ class MemoryTypes {
   bool is_computed_with(TensorId id, const std::vector<bool>& moved) const;
   void find_exact();
   bool reads_descendants_alone(const Region& r) const;
-  bool is_mask(TensorId id) const {
-    return std::ranges::any_of(tensors_[id].readers, [&](std::size_t i) { return is_mask_of(op(i), id); });
-  }
+  bool is_mask(TensorId id) const;
   bool all_know_f32(TensorId id) const;
   bool is_float_at_border(TensorId id) const;
 
@@ -111,17 +110,26 @@ bool MemoryTypes::is_computed_with(TensorId id, const std::vector<bool>& moved) 
   });
 }
 
-// Whoever reads a tensor stands behind its maker. The caller gets all digits where that costs nothing, and a mask may
-// have the lowest f32, which 16 bits round to infinity
+// Whether attention adds it to its scores, or what moves and elementwise operators make of it. A mask may have the
+// lowest f32, which 16 bits round to infinity: a row of nothing else would have no softmax
+bool MemoryTypes::is_mask(TensorId id) const {
+  return is_f32(id) && std::ranges::any_of(tensors_[id].readers, [&](std::size_t i) {
+           const bool hands_on = is_move(op(i).kind) || std::holds_alternative<operators::Elementwise>(op(i).kind);
+           return is_mask_of(op(i), id) || (hands_on && tensors_[op(i).output].mask);
+         });
+}
+
+// Whoever reads a tensor stands behind its maker. The caller gets all digits where that costs nothing
 void MemoryTypes::find_exact() {
-  for (const TensorId id : n_.inputs) wished_[id] = positions_[id];
   for (std::size_t i = n_.operators.size(); i-- > 0;) {
     const TensorId id = op(i).output;
-    wished_[id] = is_f32(id) && (positions_[id] || is_mask(id));
+    tensors_[id].mask = is_mask(id);
+    wished_[id] = is_f32(id) && (positions_[id] || tensors_[id].mask);
     if (!tensors_[id].descends) continue;
     f_.exact[id] = is_computed_with(id, f_.exact);
     wished_[id] = wished_[id] || tensors_[id].is_output || is_computed_with(id, wished_);
   }
+  for (const TensorId id : n_.inputs) wished_[id] = positions_[id] || is_mask(id);
 }
 
 // What reads nothing but descendants can be computed on the host, and knows f32 there

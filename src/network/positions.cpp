@@ -88,6 +88,8 @@ Network with_exact_products(Network network) {
   return network;
 }
 
+std::string rounded_copy_of(const std::string& name) { return name + "_rounded"; }
+
 std::optional<Network> with_rounded_copies(const FusedNetwork& fused) {
   const Network& n = fused.network;
   const std::vector<bool> all = positions(n);
@@ -104,7 +106,7 @@ std::optional<Network> with_rounded_copies(const FusedNetwork& fused) {
       const auto [copy, is_new] = copies.emplace(id, static_cast<TensorId>(out.tensors.size()));
       if (is_new) {
         out.tensors.push_back(n[id]);
-        out.tensors.back().name += "_rounded";
+        out.tensors.back().name = rounded_copy_of(n[id].name);
       }
       out.operators[i].inputs[k] = copy->second;
     }

@@ -22,5 +22,7 @@ Network with_exact_products(Network network);
 /// Positions that a region reads whose kernels know the element alone, of which it then reads a copy; nothing if there
 /// are none.
 std::optional<Network> with_rounded_copies(const FusedNetwork& fused);
+/// The name of the copy.
+std::string rounded_copy_of(const std::string& name);
 
 }  // namespace unisono::network

@@ -11,6 +11,7 @@
 #include "codegen/bounds.hpp"
 #include "command/reference_index.hpp"
 #include "command/reference_operators.hpp"
+#include "network/cuda/run/plan.hpp"
 #include "network/regions.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"
@@ -116,7 +117,8 @@ bool is_rounded(const Network& network, const Operator& op, const Rounding& roun
   if (!rounding.stored.contains(network[op.output].name)) return false;
   return !only_moves(op.kind) || std::none_of(op.inputs.begin(), op.inputs.end(), [&](TensorId id) {
     const bool is_input = std::find(network.inputs.begin(), network.inputs.end(), id) != network.inputs.end();
-    return is_input || network[id].is_constant() || rounding.stored.contains(network[id].name);
+    return (is_input && !rounding.exact.contains(network[id].name)) || network[id].is_constant() ||
+           rounding.stored.contains(network[id].name);
   });
 }
 
@@ -157,7 +159,8 @@ bool is_stored(const Network& network, const Operator& op, std::size_t input) {
 void round_operands(std::vector<Tensor64>& tensors, const Network& network, const Rounding& rounding) {
   if (rounding.tensors == DType::f32) return;
   std::vector<bool> stored(tensors.size(), false);
-  for (const TensorId id : network.inputs) stored[id] = is_float(network[id].dtype);
+  for (const TensorId id : network.inputs)
+    stored[id] = is_float(network[id].dtype) && !rounding.exact.contains(network[id].name);
   for (const Operator& op : network.operators)
     for (std::size_t i = 0; i < op.inputs.size(); ++i)
       stored[op.inputs[i]] = stored[op.inputs[i]] || is_stored(network, op, i);
@@ -181,6 +184,8 @@ Rounding rounding_of(const NetworkExecutable& network, const NetworkOptions& opt
     rounding.stored.insert(r.outputs.begin(), r.outputs.end());
     if (!r.summed_filter.empty()) rounding.summed.insert(r.summed_filter);
   }
+  rounding.exact = network::gpu::tensors_in_f32(network.network(), options);
+  for (const std::string& name : rounding.exact) rounding.stored.erase(name);
   const Network& n = network.network();
   for (const Operator& op : n.operators)
     if (std::holds_alternative<operators::Normalisation>(op.kind)) rounding.stored.insert(n[op.inputs[0]].name);

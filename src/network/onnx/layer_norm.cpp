@@ -9,7 +9,8 @@ namespace unisono::network::onnx_import {
 
 namespace {
 
-// (x − mean)/sqrt(variance + ε)·scale + bias over all axes from `axis` on, or x/sqrt(mean of x² + ε)·scale
+// (x − mean)/sqrt(variance + ε)·scale + bias over all axes from `axis` on, or x/sqrt(mean of x² + ε)·scale. Scale and
+// bias broadcast.
 template <Op op>
 void import_layer_norm(const NodeReader& node) {
   const NetworkValue x = node.value(0);
@@ -29,7 +30,10 @@ void import_layer_norm(const NodeReader& node) {
   }
   operators::Normalisation norm{.op = op, .eps = eps};
   const bool last = axis + 1 == static_cast<int>(rank) && rank != 4;
-  const bool vectors = node.value(1).shape().size() == 1 && (!node.has(2) || node.value(2).shape().size() == 1);
+  const auto is_vector = [&](const Shape& s) {
+    return s.size() == 1 && (s[0] != Dim(1) || x.shape().back() == Dim(1));
+  };
+  const bool vectors = is_vector(node.value(1).shape()) && (!node.has(2) || is_vector(node.value(2).shape()));
   if (last && vectors) {
     norm.has_scale = true;
     norm.has_shift = node.has(2);

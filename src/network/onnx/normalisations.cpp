@@ -69,9 +69,8 @@ bool all_equal(const std::vector<float>& v, float x) {
 // shape costs nothing.
 void import_reshaped_instance_norm(const NodeReader& node, NetworkValue shaped, NetworkValue x) {
   const std::int64_t channels = known_channels(node, x.shape()), groups = known_channels(node, shaped.shape());
-  if (groups < 1 || channels % groups != 0) node.fail("{} channels do not fall into {} equal groups", channels, groups);
-  const auto& scale = node.needed_constant(1, "scale");
-  const auto& bias = node.needed_constant(2, "bias");
+  if (groups < 1) node.fail("{} channels do not fall into {} equal groups", channels, groups);
+  const std::vector<float>&scale = *node.constant(1), &bias = *node.constant(2);
   for (const auto* v : {&scale, &bias})
     if (std::ssize(*v) != groups)
       node.fail("scale and bias have {} elements; expected one for each of {} channels", v->size(), groups);
@@ -95,12 +94,19 @@ void import_reshaped_instance_norm(const NodeReader& node, NetworkValue shaped, 
   node.result(result);
 }
 
+// Whether the channels of `shaped` are groups of whole channels of the image or volume that it was, and scale and bias
+// are known
+bool makes_groups(const NodeReader& node, NetworkValue shaped, NetworkValue source) {
+  const Shape s = shaped.shape(), x = source.shape();  // copies: reading a constant may move them
+  if ((x.size() != 4 && x.size() != 5) || s.size() < 2 || s[0] != x[0] || !s[1].known() || !x[1].known()) return false;
+  const bool divides = s[1].value() < 1 || x[1].value() % s[1].value() == 0;
+  return divides && node.constant(1) != nullptr && node.constant(2) != nullptr;
+}
+
 void import_instance_norm(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const auto source = node.reshaped_from(x);
-  if (source && (source->shape().size() == 4 || source->shape().size() == 5) && x.shape().size() >= 2 &&
-      x.shape()[0] == source->shape()[0])
-    return import_reshaped_instance_norm(node, x, *source);
+  if (source && makes_groups(node, x, *source)) return import_reshaped_instance_norm(node, x, *source);
   const std::size_t rank = x.shape().size();
   if (rank < 3) node.fail("the input has shape {}; expected (N,C,…)", to_string(x.shape()));
   const NetworkValue y = node.apply(

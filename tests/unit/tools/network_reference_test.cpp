@@ -152,6 +152,32 @@ TEST(NetworkReference, MissingInputIsNamed) {
               testing::ThrowsMessage<UserError>(testing::HasSubstr("picture")));
 }
 
+// In 16 bits 1.001 is 1 or 1.0078125, and the product's error is that of its operand
+TEST(NetworkReference, InputsThatLieInMemoryInFullAreNotRounded) {
+  NetworkBuilder net;
+  net.output(net.input("x", {1, 4}) * 8.0, "y");
+  const Tensors64 inputs{{"x", tensor({1, 4}, {1.001, 1.001, -1.001, 3e38})}};
+  Rounding rounding{.tensors = DType::bf16, .stored = {"y"}};
+  EXPECT_NE(evaluate_network(net.build(), inputs, {}, rounding).at("y").value[0], 8 * 1.001);
+  rounding.exact = {"x"};
+  const Tensor64 exact = evaluate_network(net.build(), inputs, {}, rounding).at("y");
+  EXPECT_EQ(exact.value[0], 8 * 1.001);
+  EXPECT_GT(exact.bound[0], 0x1p-9) << "y is rounded when it is stored";
+  rounding.stored.clear();
+  EXPECT_LT(evaluate_network(net.build(), inputs, {}, rounding).at("y").bound[0], 1e-5);
+}
+
+// What moves an input that is not rounded may round it
+TEST(NetworkReference, MovedElementsAreRoundedOnce) {
+  NetworkBuilder net;
+  net.output(transpose(net.input("x", {2, 3}), {1, 0}), "y");
+  const Tensors64 inputs{{"x", counting({2, 3})}};
+  Rounding rounding{.tensors = DType::bf16, .stored = {"y"}};
+  EXPECT_EQ(evaluate_network(net.build(), inputs, {}, rounding).at("y").bound[5], 0);
+  rounding.exact = {"x"};
+  EXPECT_GT(evaluate_network(net.build(), inputs, {}, rounding).at("y").bound[5], 0);
+}
+
 class Check : public testing::Test {
  protected:
   Check() {

@@ -12,6 +12,7 @@
 #include "network/cuda/run/switches.hpp"
 #include "network/cuda/run/workspace_pool.hpp"
 #include "network/executable_impl.hpp"
+#include "network/positions.hpp"
 #include "plan/spare_sms.hpp"
 #include "products/attention.hpp"
 #include "products/kernel.hpp"
@@ -292,6 +293,18 @@ namespace network::gpu {
 FusedNetwork fuse_for_gpu(const Network& given) {
   FusedNetwork fused = fuse(given, true, memory_style({}));
   return fused;
+}
+
+std::set<std::string> tensors_in_f32(const Network& network, const NetworkOptions& options) {
+  const FusedNetwork fused = fuse(network, options.fuse, memory_style(usable_device(options)));
+  std::set<std::string> names, all;
+  for (TensorId id = 0; id < fused.network.tensors.size(); ++id) {
+    const NetworkTensor& t = fused.network[id];
+    all.insert(t.name);
+    if (t.dtype == DType::f32 && fused.own_type[id] && !t.is_constant()) names.insert(t.name);
+  }
+  std::erase_if(names, [&](const std::string& name) { return all.contains(rounded_copy_of(name)); });
+  return names;
 }
 
 // A plan that is not loaded, and what it was made from

@@ -40,6 +40,9 @@ std::vector<jit::Request> requests(const Network& network, const NetworkOptions&
 
 /// The regions of a network on a GPU.
 FusedNetwork fuse_for_gpu(const Network& network);
+/// Names of the tensors of f32, inputs among them, that lie in the GPU's memory in 32 bits and not in 16, and of which
+/// no reader has a copy in 16.
+std::set<std::string> tensors_in_f32(const Network& network, const NetworkOptions& options);
 
 /// What can be tuned of a network for these inputs: one problem for each launch that has a plan.
 std::vector<lower::Problem> tuning_problems(const Network& network, const NetworkOptions& options,

@@ -166,5 +166,43 @@ TEST(MemoryTypes, FeaturesStayInTheElement) {
     EXPECT_EQ(type_of(d, name), DType::bf16) << name;
 }
 
+// A mask may be the lowest f32, which 16 bits round to infinity: the caller's, and what becomes one, in any order
+TEST(MemoryTypes, MasksOfAttentionAreF32FromTheInputOn) {
+  NetworkBuilder net("masks");
+  const NetworkValue q = net.input("q", {1, 2, 5, 16}), k = net.input("k", {1, 2, 16, 7});
+  const auto attend = [&](NetworkValue mask) {
+    const NetworkValue scores = net.apply(operators::MatMul{}, {q, k}) * 0.25 + mask;
+    const NetworkValue rows = softmax(net.apply(operators::Flatten{.axis = 3}, {scores}));
+    const NetworkValue weights = net.apply(operators::ReshapeLike{}, {rows, scores});
+    return net.apply(operators::MatMul{}, {weights, transpose(k, {0, 1, 3, 2})});
+  };
+  net.output(attend(net.input("mask", {1, 1, 5, 7})), "a");
+  const NetworkValue wide = net.input("wide", {1, 1, 9, 12});
+  net.output(attend(net.apply(operators::Slice{{0, 2}, {5, 9}, {1, 1}, {2, 3}}, {wide})), "b");
+  const NetworkValue left = net.input("left", {1, 1, 5, 4}), right = net.input("right", {1, 1, 5, 3});
+  net.output(attend(net.apply(operators::Concat{.axis = 3}, {left, right}).named("joined")), "f");
+  const NetworkValue keep = net.input("keep", {1, 1, 1, 7});
+  net.output(attend(((1.0 - keep) * -1e38).named("computed")), "c");
+  const NetworkValue biases = net.input("biases", {1, 8, 5, 7});
+  Weights weights(net);
+  net.output(attend(net.apply(operators::Slice{{0}, {1}, {1}, {1}}, {biases})), "d");
+  net.output(weights.conv(biases, 8), "e");
+  const Decided d(net.build(),
+                  {{1, 2, 5, 16},
+                   {1, 2, 16, 7},
+                   {1, 1, 5, 7},
+                   {1, 1, 9, 12},
+                   {1, 1, 5, 4},
+                   {1, 1, 5, 3},
+                   {1, 1, 1, 7},
+                   {1, 8, 5, 7}},
+                  "host groups");
+  EXPECT_TRUE(d.plan.host_groups.empty()) << to_string(d.plan, d.input);
+  for (const char* name : {"mask", "wide", "left", "right", "joined", "keep", "computed"})
+    EXPECT_EQ(type_of(d, name), DType::f32) << name;
+  EXPECT_EQ(type_of(d, "biases"), DType::bf16) << "a convolution reads it";
+  EXPECT_EQ(type_of(d, "q"), DType::bf16);
+}
+
 }  // namespace
 }  // namespace unisono::network::gpu
