@@ -114,8 +114,8 @@ struct Epilogue {
   /// second_pass.hpp): stores of f32, more than two, values of rows, reductions that are stored. Only kernels whose
   /// tiles wait in memory serve it; or the same behind one over the channels of rows, whose tiles wait in registers.
   bool second_pass = false;
-  /// General: the same graph as such an epilogue, for images whose tiles do not fit in flight; or why it is
-  /// none.
+  /// What is tried where this form has no legal plan. General: the same graph as such an epilogue, for images whose
+  /// tiles do not fit in flight; or why it is none. Of a normalisation: the same as a general one.
   std::shared_ptr<const Epilogue> streamed = {};
   std::string not_streamed = {};
   /// General: the same graph as one normalisation over the channels of each row, whose statistics tiles exchange once.
