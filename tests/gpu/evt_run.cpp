@@ -118,12 +118,12 @@ int list_evt() {
 }
 
 int run_evt(const std::function<void(const std::vector<jit::Request>&)>& compile) {
-  const std::vector<Case> cases = evt_cases(options().seed);
+  std::vector<Case> cases = evt_cases(options().seed);
+  std::erase_if(cases, [](const Case& c) { return c.describe().find(options().only) == std::string::npos; });
   compile(requests_of(cases));
   std::map<std::string, Served> of_arch;
   int wrong = 0, checked = 0;
   for (const Case& c : cases) {
-    if (c.describe().find(options().only) == std::string::npos) continue;
     if (options().verbose) std::printf("%s\n", c.describe().c_str()), std::fflush(stdout);
     count(c, of_arch);
     ++checked;
