@@ -65,7 +65,7 @@ def cases(device, dtype):
     whole = torch.empty(1, 64, 8, 8, device=device, dtype=dtype).contiguous(memory_format=torch.channels_last)
     wide = torch.empty(1, 64, 16, 16, device=device, dtype=dtype).contiguous(memory_format=torch.channels_last)
     piece, up = whole[:, 32:], torch.randn(32, 32, 2, 2, device=device, dtype=dtype).contiguous(memory_format=torch.channels_last)
-    biased = "store relu(acc + g[n]) as y"
+    biased = f"store relu(acc + g[n]) as y : {'bf16' if dtype == torch.bfloat16 else 'f32'}"
     relu, norm = "relu(acc + bias[n])", "silu(group_norm(acc, groups=8, scale=g[n], shift=h[n]))"
     fused, inner = torch.ops.unisono.fused_gemm.default, {"minimum_gain": -1.0}
     kernels = {}

@@ -80,8 +80,9 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
 
     out: a tensor of the result's shape, or {name: tensor} for all stores. It may be a view: channels first, first + 1,
     … of a larger image are `whole.narrow(1, first, K)` where both lie as x does. On a GPU in channels last, such a
-    slice begins at a multiple of 8 channels of f16 or bf16, and f32 is written into dense tensors alone. What the
-    epilogue says no dtype of is stored in that of `out`. All else as in `conv2d`; without a result.
+    slice begins at a multiple of 8 channels of f16 or bf16, and f32 is written into dense tensors alone. An epilogue
+    that is an expression is stored in the dtype of `out`; a `store` says its own, f32 if none. All else as in `conv2d`;
+    without a result.
 
     Functions that `torch.compile` compiles may call it: it is the operator unisono::conv2d_out, which writes `out`.
     Nothing is differentiated: a tensor that requires a gradient is a UserError unless torch.no_grad() holds.
