@@ -46,8 +46,7 @@ std::vector<UserFunction> test_functions() {
   warp.name = "warp";
   warp.arity = 2;
   // Without a step at x = y: what an error makes of a value beside a step is no bound that two ends of an interval tell
-  warp.cuda_source =
-      "__device__ float warp(float x, float y) { return x > y ? 0.75f * y + 0.5f * x : y + 0.25f * x; }";
+  warp.cuda_source = "__device__ float warp(float x, float y) { return x > y ? 0.75f * y + 0.5f * x : y + 0.25f * x; }";
   warp.cpu = [](std::span<const double> x) { return x[0] > x[1] ? 0.75 * x[1] + 0.5 * x[0] : x[1] + 0.25 * x[0]; };
   UserFunction fold;
   fold.name = "fold";
