@@ -49,11 +49,12 @@ Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::ha
   const bool product = has_left_and_right(self.contraction);
   Arguments arguments;
   arguments.a(self.contraction) = bound.read(product ? "left" : "image", a);
-  if (product && nb::isinstance<nb::tuple>(b)) {
+  if (nb::isinstance<nb::tuple>(b)) {
     if (nb::len(b) != 2)
-      throw UserError("there are " + std::to_string(nb::len(b)) +
-                      " right operands; expected one, or two of a dual product");
-    arguments.right = bound.read("right", b[0]), arguments.right1 = bound.read("right1", b[1]);
+      throw UserError("there are " + std::to_string(nb::len(b)) + (product ? " right operands" : " filters") +
+                      "; expected one, or two of a dual " + (product ? "product" : "convolution"));
+    arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b[0]);
+    arguments.right1 = bound.read("right1", b[1]);
   } else if (!b.is_none()) {
     arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b);
   }
@@ -193,7 +194,8 @@ void bind_prepared(nb::module_& m) {
                            });
           },
           "addresses"_a, "numbers"_a, "stream"_a = 0, "allocate"_a = nb::none(),
-          "addresses: of image and filter (left and right, of a dual product both rights), the tensors of operands and "
+          "addresses: of image and filter (left and right, of a dual one both of the latter), the tensors of operands "
+          "and "
           "the outputs. numbers: the scalars. On a GPU enqueues on the stream, a cudaStream_t as a number; "
           "allocate(bytes) gives a workspace for "
           "it.")
@@ -223,7 +225,7 @@ void bind_executable(nb::module_& m) {
             self.executable.run(arguments);
           },
           "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a,
-          "Runs to completion. a, b: image and filter, or left and right (of a dual product a tuple of two). operands: "
+          "Runs to completion. a, b: image and filter, or left and right (of a dual one a tuple of two). operands: "
           "tensors, and numbers for scalars. "
           "outputs: tensors that are written, by the names of the stores.")
       .def(

@@ -55,13 +55,24 @@ std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::
   return {};
 }
 
-// Two products of one A: kernels/unisono/tile/layout.cuh, DualMatrices.
+namespace {
+// The loads of a configuration that have no form with two filters; nothing: they have one
+const char* loads_of_one(const ConvConfig& c) {
+  if (c.gathered()) return "gathered operands";
+  if (c.window()) return "an im2col matrix in shared memory";
+  if (c.loads(Im2colTile::Box::voxels)) return "tiles of volumes";
+  if (c.by_parity()) return "tiles by output parity";
+  if (c.operands.grouped()) return "tiles of several groups";
+  return c.operands.converted ? "converted planes" : nullptr;
+}
+}  // namespace
+
+// Two products of one A: kernels/unisono/tile/layout.cuh, DualMatrices and DualImages.
 std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.operands.products != p.task.products) return sm90::unfit("products: not as the contraction says");
   if (c.operands.products == 1) return {};
-  if (!c.loads(Im2colTile::Box::rows) && !c.loads(Im2colTile::Box::columns))
-    return sm90::unfit("two products: {}; TMA loads a box of A and one of either B for each k-step",
-                       c.gathered() ? "gathered operands" : "halo tiles");
+  if (const char* loads = loads_of_one(c))
+    return sm90::unfit("two products: {}; TMA loads A, and a box of either B for each k-step", loads);
   if (c.schedule.split)
     return sm90::unfit("two products: split-K; the parts of a tile are handed over for one product");
   if (c.schedule.swap)
@@ -83,7 +94,7 @@ std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::Co
 
 bool sensible_products(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
   return p.task.products == 1 || ((!c.schedule.split || fixed.split) && (!c.schedule.swap || fixed.swap) &&
-                                  (!c.halo() || fixed.load) && (!c.schedule.stationary || fixed.stationary));
+                                  (!c.schedule.stationary || fixed.stationary));
 }
 
 // Few channels a unit: its entries of a tile are merged one after another, by a thread each. An even number, if there
