@@ -63,6 +63,7 @@ const char* loads_of_one(const ConvConfig& c) {
   if (c.loads(Im2colTile::Box::voxels)) return "tiles of volumes";
   if (c.by_parity()) return "tiles by output parity";
   if (c.operands.grouped()) return "tiles of several groups";
+  if (c.halo() && (c.operands.columns_b || c.operands.batched)) return "halo tiles of a product";
   return c.operands.converted ? "converted planes" : nullptr;
 }
 }  // namespace
@@ -80,9 +81,6 @@ std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::Co
         "two products: swapped operands; a thread has both accumulators of an element only "
         "if columns are those of a matrix instruction");
   if (c.schedule.stationary) return sm90::unfit("two products: stationary filters; both B come beside A");
-  if (exchanges(c.mode()))
-    return sm90::unfit("two products: {}; statistics of many rows are taken of one accumulator",
-                       sm90::to_string(c.mode()));
   if (c.features.moments > 0) return sm90::unfit("two products: stored statistics, which are taken of one accumulator");
   if (c.columns_b() && c.tile.n % 64 != 0)
     return sm90::unfit(
@@ -94,7 +92,8 @@ std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::Co
 
 bool sensible_products(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
   return p.task.products == 1 || ((!c.schedule.split || fixed.split) && (!c.schedule.swap || fixed.swap) &&
-                                  (!c.schedule.stationary || fixed.stationary));
+                                  (!c.schedule.stationary || fixed.stationary) &&
+                                  (!c.halo() || fixed.load || p.extents.height > 1));  // tiles of one image row
 }
 
 // Few channels a unit: its entries of a tile are merged one after another, by a thread each. An even number, if there
