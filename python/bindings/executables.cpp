@@ -111,7 +111,8 @@ void bind_contractions(nb::module_& m) {
         .def(
             "__init__",
             [](C* self, Extent n, Extent h, Extent w, Extent c, Extent k, Extent r, Extent s, nb::object stride,
-               nb::object pad, nb::object dilation, Extent groups, Layout layout, DType dx, DType dw, nb::object more) {
+               nb::object pad, nb::object dilation, Extent groups, Layout layout, DType dx, DType dw, nb::object more,
+               int products) {
               C conv{.n = n, .h = h, .w = w, .c = c, .k = k, .r = r, .s = s};
               conv.stride = pair_of(stride, "stride"), conv.pad = margins_of(pad);
               conv.dilation = pair_of(dilation, "dilation"), conv.groups = groups, conv.layout = layout;
@@ -120,11 +121,15 @@ void bind_contractions(nb::module_& m) {
                 conv.output_pad = pair_of(more, "output_pad");
               else if (pair_of(more, "output_pad") != Pair(0))
                 throw UserError("Conv2d has no output_pad");
+              if constexpr (requires { conv.products; })
+                conv.products = products;
+              else if (products != 1)
+                throw UserError("ConvTranspose2d has one filter");
               new (self) C(conv);
             },
             nb::kw_only(), "n"_a = 1, "h"_a, "w"_a, "c"_a, "k"_a, "r"_a = 1, "s"_a = 1, "stride"_a = 1, "pad"_a = 0,
             "dilation"_a = 1, "groups"_a = 1, "layout"_a = Layout::nhwc, "dtype_x"_a = DType::f32,
-            "dtype_w"_a = DType::f32, "output_pad"_a = 0)
+            "dtype_w"_a = DType::f32, "output_pad"_a = 0, "products"_a = 1)
         .def("__str__", [](const C& c) { return to_string(Contraction(c)); })
         .def_prop_ro(
             "shape_mn", [](const C& c) { return shape_mn(Contraction(c)); }, "Shape of a value [m,n].")
@@ -133,7 +138,8 @@ void bind_contractions(nb::module_& m) {
   convolution(
       Conv2d{}, "Conv2d",
       "Layout nhwc: X (n,h,w,c), W (k,r,s,c/groups), values [m,n] (n,P,Q,k). nchw: X (n,c,h,w), W (k,c/groups,r,s), "
-      "values [m,n] (n,k,P,Q). pad: a number, (rows, columns) or (top, left, bottom, right).");
+      "values [m,n] (n,k,P,Q). pad: a number, (rows, columns) or (top, left, bottom, right). products=2: two filters, "
+      "given as a tuple, and accumulators acc0 and acc1.");
   convolution(ConvTranspose2d{}, "ConvTranspose2d",
               "The transpose of Conv2d, as in PyTorch. Layout nhwc: W (c,r,s,k/groups); nchw: W (c,k/groups,r,s).");
 }
