@@ -50,7 +50,7 @@ constexpr const char* block =
     "{T}";
 constexpr const char* block_and_gate =
     "operand r[m,n] : {T}\nx = sigmoid(acc0) * (acc1 + r)\nstore x as gated : {T}\n"
-    "store group_norm(x, groups={G}) * s[] as y : {T}";
+    "store group_norm(x, groups={G}) * t[b] as y : {T}";
 
 constexpr std::array convolution_plans{"",
                                        "load=halo tile=128x64 order=cooperative",
