@@ -43,7 +43,7 @@ constexpr std::array plans{"",
                            "family=plain tile=64x64",
                            "family=plain tile=64x4"};
 
-// Of convolutions, too: a gated block that is normalised, resident and streamed, with a store ahead of it
+// A gated block that is normalised, resident and streamed, and one with a store ahead of that
 constexpr const char* block =
     "store silu(group_norm(sigmoid(acc0 + more[n]) * acc1 + bias[n], groups={G}, scale=gamma[n], shift=beta[n])) as y "
     ": "
