@@ -134,15 +134,15 @@ void add_small_convolutions(std::vector<Case>& cases) {
   uneven.pad = {0, 2, 1, 0}, uneven.s = 2;
   add(texts[4], "load=im2col depth=128 cluster=2x1", uneven);
   add(texts[7], "", image(3, 9, 7, 32, 48, 1, 2));
-  add(block, "mode=resident load=halo tile=128x64", image(3, 17, 12, 64, 128, 3));
-  add(block_and_gate, "mode=resident load=im2col tile=128x64", image(2, 14, 13, 40, 96, 3, 2), DType::f16);
-  add(block, "mode=streamed load=im2col tile=64x64", image(2, 23, 19, 40, 128, 1));
-  add(block_and_gate, "mode=streamed load=halo tile=128x64", image(2, 25, 22, 16, 128, 3));
+  add(block, "load=halo tile=128x64 mode=resident", image(3, 17, 12, 64, 128, 3));
+  add(block_and_gate, "load=im2col tile=128x64 mode=resident", image(2, 14, 13, 40, 96, 3, 2), DType::f16);
+  add(block, "load=im2col tile=64x64 mode=streamed", image(2, 23, 19, 40, 128, 1));
+  add(block_and_gate, "load=halo tile=128x64 mode=streamed", image(2, 25, 22, 16, 128, 3));
   add(texts[0], "load=halo", image(1, 10, 9, 36, 40, 3), DType::f32);
   add(texts[1], "", image(2, 7, 5, 19, 27, 3));
   add(texts[1], "load=halo tile=128x64", image(2, 9, 11, 16, 72, 3));
   cases.back().resampled = {.pooled = "p", .upsampled = "e"};
-  add(block, "mode=resident load=im2col tile=64x64", image(2, 9, 11, 16, 64, 3));
+  add(block, "load=im2col tile=64x64 mode=resident", image(2, 9, 11, 16, 64, 3));
   cases.back().head = {
       .head = {.channels = 5, .filter = "hfilter", .graph = parse("store acc + hbias[n] as heat : bf16")}};
   Conv2d grouped = image(1, 6, 7, 16, 24, 3), planes = image(2, 5, 8, 16, 24, 3);
