@@ -61,11 +61,12 @@ Executable compile(const Contraction& contraction, const Graph& graph, const Com
   if (options.constant_right1 && (product_count(contraction) == 1 || !options.constant_filter))
     throw UserError(
         fmt::format("CompileOptions::constant_right1 was given for {}{}; it stands beside constant_filter, "
-                    "for a dual product (Gemm::products = 2)",
+                    "for two filters, or right operands (products = 2)",
                     to_string(contraction), options.constant_filter ? "" : " without constant_filter"));
   if (options.constant_filter && product_count(contraction) == 2 && !options.constant_right1)
     throw UserError(
-        "CompileOptions::constant_filter was given for a dual product without constant_right1; give both, or "
+        "CompileOptions::constant_filter was given for one of two filters, or right operands, without constant_right1; "
+        "give both, or "
         "neither");
   ir::check_graph(graph, contraction);
   runtime::check_storage(options, runtime::operand_names(graph));

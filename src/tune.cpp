@@ -20,10 +20,11 @@ TuningReport tune(const Contraction& contraction, const Graph& graph, const Comp
     throw UserError(
         "CompileOptions::plan or plan_override is given, so there is nothing to choose; leave both empty to tune");
   if (product_count(contraction) > 1)
-    throw Unsupported(fmt::format(
-        "{}: dual products are not measured; their plan is the cost model's, or fixed by CompileOptions::plan. "
-        "Tune one product of {} columns for a plan of the same matrix instructions",
-        to_string(contraction), 2 * extents(contraction).cols));
+    throw Unsupported(
+        fmt::format("{}: dual products and convolutions are not measured; their plan is the cost model's, or fixed by "
+                    "CompileOptions::plan. "
+                    "Tune a single one of {} columns for a plan of the same matrix instructions",
+                    to_string(contraction), 2 * extents(contraction).cols));
   return tuner::tune({lower::analyse(contraction, graph, options).value()}, tuning);
 }
 

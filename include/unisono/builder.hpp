@@ -114,8 +114,8 @@ class GraphBuilder {
 
   /// The accumulator of the contraction, f32, [m,n].
   Value acc();
-  /// The accumulators of a dual product (Gemm::products = 2): of its first right operand, `acc0` in the text form, and
-  /// of its second, `acc1`. A graph reads either acc() or these, and the second in any case.
+  /// The accumulators of a dual product or convolution (products = 2): of its first right operand or filter, `acc0` in
+  /// the text form, and of its second, `acc1`. A graph reads either acc() or these, and the second in any case.
   Value acc(int product);
   /// What the caller binds under `name`: [], [b], [m], [n], [b,n] or [m,n]. Asking again for a name returns the same
   /// value; with other axes or options it throws UserError.

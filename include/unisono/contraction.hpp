@@ -35,6 +35,8 @@ enum class Layout : std::uint8_t { nhwc, nchw };
 /// in PyTorch and ONNX). Row m is (b·P + p)·Q + q, column n is k. Layout nhwc: X (N,H,W,C), W (K,R,S,C/groups), outputs
 /// [m,n] (N,P,Q,K). Layout nchw: X (N,C,H,W), W (K,C/groups,R,S), outputs [m,n] (N,K,P,Q); operands with axes [m,n]
 /// likewise. How the filter moves is told by ConvAttributes, field by field.
+/// With products = 2 there are two filters of the same shape and dtype, W0 and W1, and so two accumulators, acc0 of W0
+/// and acc1 of W1: X is read once. The second filter is Arguments::right1.
 struct Conv2d {
   std::int64_t n = 1, h = 0, w = 0, c = 0;  ///< input
   std::int64_t k = 0, r = 1, s = 1;         ///< filter
@@ -44,6 +46,7 @@ struct Conv2d {
   std::int64_t groups = 1;
   Layout layout = Layout::nhwc;
   DType dtype_x = DType::f32, dtype_w = DType::f32;
+  int products = 1;  ///< 1, or 2: a dual convolution
 
   ConvAttributes attributes() const { return {stride, pad, 0, dilation, groups}; }
 };
@@ -131,13 +134,14 @@ Extents extents(const Contraction& contraction);
 /// The planes O of a volume's result. Checks nothing; extents() does.
 std::int64_t output_planes(const Conv3d& volume);
 
-/// Accumulators that an epilogue reads: Gemm::products, of convolutions 1.
+/// Accumulators that an epilogue reads: Gemm::products, Conv2d::products, of others 1.
 int product_count(const Contraction& contraction);
 
 /// Whether what it multiplies is called left and right (matrices; dY and X), and not image and filter.
 bool has_left_and_right(const Contraction& contraction);
 
-/// Shapes of the two operands as documented above; B0 and B1 of a dual product have the same.
+/// Shapes of the two operands as documented above; both right operands, or filters, of a dual contraction have the
+/// same.
 std::vector<std::int64_t> shape_a(const Contraction& contraction);
 std::vector<std::int64_t> shape_b(const Contraction& contraction);
 

@@ -31,7 +31,7 @@ struct CompileOptions {
   /// The filter, or right operand, if it never changes: packed once at compile time; Arguments::filter, or right, is
   /// then ignored.
   std::optional<ConstTensorView> constant_filter = {};
-  /// The same of a dual product's second right operand, Arguments::right1. Both are constant, or neither.
+  /// The same of the second filter, or right operand, of a dual one, Arguments::right1. Both are constant, or neither.
   std::optional<ConstTensorView> constant_right1 = {};
   /// Called with the name of each pass and the graph after it.
   std::function<void(const std::string& pass, const Graph& before, const Graph& after)> on_pass = {};
@@ -66,7 +66,7 @@ struct CompileOptions {
 struct Arguments {
   ConstTensorView image = {}, filter = {};               ///< a convolution's; a product leaves them empty
   ConstTensorView left = {}, right = {};                 ///< a product's, a filter gradient's; a convolution has none
-  ConstTensorView right1 = {};                           ///< a dual product's second right operand, that of acc1
+  ConstTensorView right1 = {};                           ///< the second right operand, or filter, of acc1
   std::map<std::string, ConstTensorView> operands = {};  ///< tensors and scalars by pointer
   std::map<std::string, double> scalars = {};            ///< scalars by value
   std::map<std::string, TensorView> outputs = {};        ///< by the name of the store
@@ -119,9 +119,9 @@ class Launch {
   explicit Launch(std::shared_ptr<LaunchImpl> impl) : impl_(std::move(impl)) {}
 
   /// The argument of this name: "image" and "filter" of a convolution, "left" and "right" of a product, and "right1" of
-  /// a dual one; an operand, a scalar, an output. Others of the same name are asked for as "operand NAME" or "output
-  /// NAME". Throws UserError for a name that is none, with those that there are, and for one that an operand and an
-  /// output have.
+  /// either if it is dual; an operand, a scalar, an output. Others of the same name are asked for as "operand NAME" or
+  /// "output NAME". Throws UserError for a name that is none, with those that there are, and for one that an operand
+  /// and an output have.
   std::size_t slot(std::string_view name) const;
 
   /// Another address for a tensor, whose shape, dtype and strides stay: tensor maps are not encoded anew, and nothing

@@ -49,11 +49,12 @@ Arguments arguments_of(const PythonExecutable& self, BoundTensors& bound, nb::ha
   const bool product = has_left_and_right(self.contraction);
   Arguments arguments;
   arguments.a(self.contraction) = bound.read(product ? "left" : "image", a);
-  if (product && nb::isinstance<nb::tuple>(b)) {
+  if (nb::isinstance<nb::tuple>(b)) {
     if (nb::len(b) != 2)
-      throw UserError("there are " + std::to_string(nb::len(b)) +
-                      " right operands; expected one, or two of a dual product");
-    arguments.right = bound.read("right", b[0]), arguments.right1 = bound.read("right1", b[1]);
+      throw UserError("there are " + std::to_string(nb::len(b)) + (product ? " right operands" : " filters") +
+                      "; expected one, or two of a dual " + (product ? "product" : "convolution"));
+    arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b[0]);
+    arguments.right1 = bound.read("right1", b[1]);
   } else if (!b.is_none()) {
     arguments.b(self.contraction) = bound.read(product ? "right" : "filter", b);
   }
@@ -110,7 +111,8 @@ void bind_contractions(nb::module_& m) {
         .def(
             "__init__",
             [](C* self, Extent n, Extent h, Extent w, Extent c, Extent k, Extent r, Extent s, nb::object stride,
-               nb::object pad, nb::object dilation, Extent groups, Layout layout, DType dx, DType dw, nb::object more) {
+               nb::object pad, nb::object dilation, Extent groups, Layout layout, DType dx, DType dw, nb::object more,
+               int products) {
               C conv{.n = n, .h = h, .w = w, .c = c, .k = k, .r = r, .s = s};
               conv.stride = pair_of(stride, "stride"), conv.pad = margins_of(pad);
               conv.dilation = pair_of(dilation, "dilation"), conv.groups = groups, conv.layout = layout;
@@ -119,11 +121,15 @@ void bind_contractions(nb::module_& m) {
                 conv.output_pad = pair_of(more, "output_pad");
               else if (pair_of(more, "output_pad") != Pair(0))
                 throw UserError("Conv2d has no output_pad");
+              if constexpr (requires { conv.products; })
+                conv.products = products;
+              else if (products != 1)
+                throw UserError("ConvTranspose2d has one filter");
               new (self) C(conv);
             },
             nb::kw_only(), "n"_a = 1, "h"_a, "w"_a, "c"_a, "k"_a, "r"_a = 1, "s"_a = 1, "stride"_a = 1, "pad"_a = 0,
             "dilation"_a = 1, "groups"_a = 1, "layout"_a = Layout::nhwc, "dtype_x"_a = DType::f32,
-            "dtype_w"_a = DType::f32, "output_pad"_a = 0)
+            "dtype_w"_a = DType::f32, "output_pad"_a = 0, "products"_a = 1)
         .def("__str__", [](const C& c) { return to_string(Contraction(c)); })
         .def_prop_ro(
             "shape_mn", [](const C& c) { return shape_mn(Contraction(c)); }, "Shape of a value [m,n].")
@@ -132,7 +138,8 @@ void bind_contractions(nb::module_& m) {
   convolution(
       Conv2d{}, "Conv2d",
       "Layout nhwc: X (n,h,w,c), W (k,r,s,c/groups), values [m,n] (n,P,Q,k). nchw: X (n,c,h,w), W (k,c/groups,r,s), "
-      "values [m,n] (n,k,P,Q). pad: a number, (rows, columns) or (top, left, bottom, right).");
+      "values [m,n] (n,k,P,Q). pad: a number, (rows, columns) or (top, left, bottom, right). products=2: two filters, "
+      "given as a tuple, and accumulators acc0 and acc1.");
   convolution(ConvTranspose2d{}, "ConvTranspose2d",
               "The transpose of Conv2d, as in PyTorch. Layout nhwc: W (c,r,s,k/groups); nchw: W (c,k/groups,r,s).");
 }
@@ -193,7 +200,8 @@ void bind_prepared(nb::module_& m) {
                            });
           },
           "addresses"_a, "numbers"_a, "stream"_a = 0, "allocate"_a = nb::none(),
-          "addresses: of image and filter (left and right, of a dual product both rights), the tensors of operands and "
+          "addresses: of image and filter (left and right, of a dual one both of the latter), the tensors of operands "
+          "and "
           "the outputs. numbers: the scalars. On a GPU enqueues on the stream, a cudaStream_t as a number; "
           "allocate(bytes) gives a workspace for "
           "it.")
@@ -223,7 +231,7 @@ void bind_executable(nb::module_& m) {
             self.executable.run(arguments);
           },
           "a"_a, "b"_a.none(), "operands"_a = Named(nb::dict()), nb::kw_only(), "outputs"_a,
-          "Runs to completion. a, b: image and filter, or left and right (of a dual product a tuple of two). operands: "
+          "Runs to completion. a, b: image and filter, or left and right (of a dual one a tuple of two). operands: "
           "tensors, and numbers for scalars. "
           "outputs: tensors that are written, by the names of the stores.")
       .def(

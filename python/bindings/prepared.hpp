@@ -31,7 +31,7 @@ class PreparedCall {
 
   /// Runs to completion on a CPU; enqueues on a GPU, on `stream`, where it is bound once for each stream and has one
   /// workspace there. What is captured into a CUDA graph gets a workspace that the graph keeps. Thread safe.
-  /// addresses: image and filter (left and right, of a dual product both rights), tensors of operands, results.
+  /// addresses: image and filter (left and right, of a dual one both of the latter), tensors of operands, results.
   /// numbers: scalars, as they were prepared. Throws as Executable::run and Launch::enqueue do.
   virtual void run(const void* const* addresses, const double* numbers, Stream stream, const Allocate& allocate) = 0;
 

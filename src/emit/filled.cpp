@@ -78,7 +78,7 @@ cuda::BoundArguments Filling::bind() {
   for (auto& [name, number] : arguments.scalars) number = 1;  // which every type has
   std::uint64_t next = pointers_at;
   if (product_count(p.contraction) == 2) {
-    arguments.right1 = arguments.right;
+    arguments.right1 = arguments.b(p.contraction);
     arguments.right1.data = address(right1_at);
   }
   for (const std::string& name : signature.pointers) arguments.pointers[name] = address(next += 256);

@@ -176,9 +176,9 @@ class Writer {
   std::string accumulator(bool second) const {
     const bool product = std::holds_alternative<Gemm>(l_.problem.contraction);
     return fmt::format("multiplied(space, contraction, {}, {})", factor(product ? "left" : "image"),
-                       factor(!product ? "filter"
-                              : second ? "right1"
-                                       : "right"));
+                       factor(second    ? "right1"
+                              : product ? "right"
+                                        : "filter"));
   }
 
   std::string operand(const Node& x) const {

@@ -29,6 +29,14 @@ void check_size(std::string_view what, std::string_view tensor, const std::vecto
         fmt::format("{}: the {} would have {} elements; the limit is 2^46", what, tensor, fmt::join(shape, "x")));
 }
 
+// Accumulators, of either kind of contraction that may have two
+template <class C>
+void check_product_count(std::string_view what, const C& c) {
+  if (c.products != 1 && c.products != 2)
+    throw UserError(fmt::format("{}: products is {}; expected 1, or 2 for two {} alike", what, c.products,
+                                std::is_same_v<C, Gemm> ? "right operands" : "filters"));
+}
+
 template <class C>
 void check_convolution(std::string_view what, const C& c) {
   for (const auto& [field, value] :
@@ -73,8 +81,7 @@ Extents extents_of(const Gemm& g) {
   check_range("gemm", "m", g.m, 1);
   check_range("gemm", "n", g.n, 1);
   check_range("gemm", "k", g.k, 1);
-  if (g.products != 1 && g.products != 2)
-    throw UserError(fmt::format("gemm: products is {}; expected 1, or 2 for a dual product", g.products));
+  check_product_count("gemm", g);
   check_groups(g);
   check_size("gemm", "left operand", {g.batch, g.m, g.k});
   check_size("gemm", "right operand", {matrices_b(g), g.k, g.n});
@@ -95,6 +102,7 @@ Extents output_of(std::string_view what, const C& c) {
 
 Extents extents_of(const Conv2d& c) {
   check_convolution("conv2d", c);
+  check_product_count("conv2d", c);
   return output_of("conv2d", c);
 }
 
@@ -183,8 +191,9 @@ bool has_left_and_right(const Contraction& contraction) {
 }
 
 int product_count(const Contraction& contraction) {
-  const auto* gemm = std::get_if<Gemm>(&contraction);
-  return gemm ? gemm->products : 1;
+  if (const auto* gemm = std::get_if<Gemm>(&contraction)) return gemm->products;
+  const auto* conv = std::get_if<Conv2d>(&contraction);
+  return conv ? conv->products : 1;
 }
 
 Shape shape_a(const Contraction& contraction) {
@@ -302,12 +311,13 @@ std::string describe_volume(const Conv3d& c) {
 }  // namespace
 
 std::string to_string(const Contraction& contraction) {
-  return std::visit(Overloaded{[](const Gemm& g) { return describe_product(g); },
-                               [](const FilterGradient2d& c) { return describe_gradient(c); },
-                               [](const Conv2d& c) { return describe_convolution("conv2d", c); },
-                               [](const Conv3d& c) { return describe_volume(c); },
-                               [](const ConvTranspose2d& c) { return describe_convolution("conv_transpose2d", c); }},
-                    contraction);
+  return std::visit(
+      Overloaded{[](const Gemm& g) { return describe_product(g); },
+                 [](const FilterGradient2d& c) { return describe_gradient(c); },
+                 [](const Conv2d& c) { return describe_convolution(c.products == 1 ? "conv2d" : "dual conv2d", c); },
+                 [](const Conv3d& c) { return describe_volume(c); },
+                 [](const ConvTranspose2d& c) { return describe_convolution("conv_transpose2d", c); }},
+      contraction);
 }
 
 }  // namespace unisono

@@ -20,7 +20,7 @@ void check_products(const Graph& graph, const Contraction& contraction) {
   if (read > computed)
     throw UserError(
         fmt::format("the graph reads acc1, the accumulator of a second product, and {} is one; describe a dual product "
-                    "(Gemm with products = 2, and Arguments::right1), or read acc alone",
+                    "or convolution (Gemm or Conv2d with products = 2, and Arguments::right1), or read acc alone",
                     to_string(contraction)));
   throw UserError(
       fmt::format("{} has two products, and the graph reads the first alone; read acc0 and acc1, or describe one "

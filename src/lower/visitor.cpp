@@ -33,7 +33,7 @@ std::string visitor_source(const Contraction& contraction, const Graph& graph, c
   compile.device_scalars = options.device_scalars;
   if (product_count(contraction) != 1)
     throw Unsupported(
-        fmt::format("{}: a visitor of one's own kernel reads one accumulator; compute acc1 by a product of "
+        fmt::format("{}: a visitor of one's own kernel reads one accumulator; compute acc1 by a contraction of "
                     "its own and read it as an operand [m,n]",
                     to_string(contraction)));
   for (const Store& s : graph.stores)

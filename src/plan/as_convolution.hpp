@@ -9,13 +9,13 @@
 
 namespace unisono::plan {
 
-/// A convolution, and how operands lie that are not NHWC and KRSC.
+/// A convolution, and how operands lie that are not NHWC and KRSC. `conv` is of one filter; `products` counts them.
 struct ConvTask {
   Conv2d conv;
   bool columns_a = false;                     ///< A is (k, m): a product with transpose_a
   bool columns_b = false;                     ///< B is (k, n): a product without transpose_b
   bool batched = false;                       ///< as many filters as images: products b = 0, …, of A[b] and B[b]
-  int products = 1;                           ///< 2: a dual product, of A and two filters B alike (Gemm::products)
+  int products = 1;                           ///< 2: two filters B alike of one A (Gemm::products, Conv2d::products)
   std::optional<ConvTranspose2d> transposed;  ///< then `conv` has its fields, and no extents of its own
   /// `transposed` by its output's phases: `conv` is of stride 1 and has the taps of one of them.
   bool phases = false;
@@ -25,7 +25,8 @@ struct ConvTask {
   std::vector<std::int64_t> group_rows;      ///< Gemm::group_rows of a grouped product: as many filters as groups
   std::optional<FilterGradient2d> gradient;  ///< then `conv` is the convolution whose filter's gradient is asked for
 
-  ConvTask(const Conv2d& of) : conv(of) {}  // NOLINT(google-explicit-constructor): every convolution is one
+  // NOLINTNEXTLINE(google-explicit-constructor): every convolution is one
+  ConvTask(const Conv2d& of) : conv(of), products(of.products) { conv.products = 1; }
 
   Contraction contraction() const {
     return transposed ? Contraction(*transposed)

@@ -42,6 +42,13 @@ FURTHER = {
         "--plan",
         "mode=streamed",
     ),
+    "gated_convolution": (
+        "x = sigmoid(acc0 + bias[n]) * acc1; store x as gated : bf16; store silu(group_norm(x, groups=8)) as y : bf16",
+        "--conv",
+        "2,16,16,64->64,3x3",
+        "--plan",
+        "mode=resident load=halo",
+    ),
     "plain_dense": ("store relu(acc + bias[n]) as y : f32", "--gemm", "50,40->30", "--plan", "family=plain"),
     "plain_norm": (
         "store group_norm(acc, groups=3, scale=g[n]) as y : f16",

@@ -110,6 +110,8 @@ FAULTS = [
      "outside"),
     ("a tile's groups are looked for in the first tile's channels", "load/sm90_producer.cuh", "return k / Operands::kGroupFilters * Operands::kGroupChannels;", "return 0;",
      "family=sm90_conv load=im2col swap=on", 24, "outside"),
+    ("both filters of a dual convolution are the first", "load/sm90_producer.cuh", "load_boxes(second_filter(p),", "load_boxes(p.filter,",
+     "load=halo tile=128x64 order=cooperative", 24, "outside"),
     # Terms of statistics that are three percent off, in every place where parts are merged
     ("between tiles squares count for too few rows", "exchange/moments.cuh", "m2 += fmaf(delta * delta, m.count",
      "m2 += fmaf(delta * delta, 0.97f * m.count", "mode=resident load=im2col", 24, "outside"),

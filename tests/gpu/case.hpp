@@ -111,7 +111,7 @@ Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int6
 std::vector<Case> deep_cases(std::uint64_t seed);
 std::vector<Case> filters_ahead_cases();
 std::vector<Case> small_deep_cases();
-/// Dual products: two right operands of one A.
+/// Dual products and convolutions: two right operands of one A, two filters of one image.
 std::vector<Case> dual_cases(std::uint64_t seed);
 std::vector<Case> small_dual_cases();
 /// Operands that lack coordinates of rows or are strided, strided stores, defaults of vectors, rounding of stores.

@@ -1,4 +1,5 @@
-// Dual products: two right operands of one A, and epilogues that read both accumulators.
+// Dual products, two right operands of one A, and dual convolutions, two filters of one image; and epilogues that read
+// both accumulators.
 
 #include <fmt/format.h>
 
@@ -7,6 +8,7 @@
 #include "gpu/case.hpp"
 #include "plan/as_convolution.hpp"
 #include "support/random.hpp"
+#include "unisono/text.hpp"
 
 namespace unisono::gpu {
 
@@ -42,6 +44,55 @@ constexpr std::array plans{"",
                            "family=plain tile=64x64",
                            "family=plain tile=64x4"};
 
+// A gated block that is normalised, resident and streamed, and one with a store ahead of that
+constexpr const char* block =
+    "store silu(group_norm(sigmoid(acc0 + more[n]) * acc1 + bias[n], groups={G}, scale=gamma[n], shift=beta[n])) as y "
+    ": "
+    "{T}";
+constexpr const char* block_and_gate =
+    "operand r[m,n] : {T}\nx = sigmoid(acc0) * (acc1 + r)\nstore x as gated : {T}\n"
+    "store group_norm(x, groups={G}) * t[b] as y : {T}";
+
+constexpr std::array convolution_plans{"",
+                                       "load=halo tile=128x64 order=cooperative",
+                                       "load=im2col tile=64x64 order=pingpong",
+                                       "load=halo tile=128x128 order=cooperative",
+                                       "load=im2col tile=128x64 cluster=2x1",
+                                       "load=halo tile=128x64 cluster=1x2",
+                                       "load=im2col tile=128x40 depth=128",
+                                       "load=halo tile=256x64",
+                                       "load=im2col tile=128x64 order=pingpong2",
+                                       "mode=resident",
+                                       "mode=streamed load=im2col",
+                                       "mode=streamed load=halo",
+                                       "family=plain"};
+
+Case dual(const char* text, const char* plan, const Conv2d& conv, DType type, std::uint64_t seed) {
+  Case c{.name = "dual convolution",
+         .conv = conv,
+         .text = filled(text, type == DType::f32 ? DType::bf16 : type, conv.k % 8 == 0 ? 8 : 1),
+         .options = {}};
+  c.conv.dtype_x = c.conv.dtype_w = type, c.conv.products = 2;
+  c.options.device = Device::cuda, c.options.plan = plan;
+  c.seed = seed;
+  return c;
+}
+
+Conv2d image(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, std::int64_t k, std::int64_t taps,
+             Pair stride = 1, Pair dilation = 1) {
+  const std::int64_t top = taps / 2 * dilation.h, left = taps / 2 * dilation.w;
+  return {.n = n,
+          .h = h,
+          .w = w,
+          .c = c,
+          .k = k,
+          .r = taps,
+          .s = taps,
+          .stride = stride,
+          .pad = {top, left, top, left},
+          .dilation = dilation};
+}
+
 Case dual(const char* text, const char* plan, const Gemm& product, DType type, std::uint64_t seed) {
   Case c{.name = "dual", .conv = {}, .text = filled(text, type == DType::f32 ? DType::bf16 : type), .options = {}};
   c.product = product;
@@ -50,6 +101,53 @@ Case dual(const char* text, const char* plan, const Gemm& product, DType type, s
   c.options.device = Device::cuda, c.options.plan = plan;
   c.seed = seed;
   return c;
+}
+
+void add_convolutions(std::vector<Case>& cases, Random& random) {
+  for (std::size_t i = 0; i < 120; ++i) {
+    const DType type = i % 9 == 4 ? DType::f32 : i % 3 == 0 ? DType::f16 : DType::bf16;
+    const bool odd = i % 11 == 7;
+    Conv2d conv = image(random.between(1, 4), random.between(3, 50), random.between(3, 50),
+                        odd ? random.between(1, 40) : 8 * random.between(1, 24),
+                        odd ? random.between(1, 60) : 8 * random.between(1, 40), 1 + 2 * random.between(0, 2),
+                        i % 4 == 1 ? 2 : 1, i % 6 == 5 ? 2 : 1);
+    if (i % 5 == 3) conv.pad = {random.between(0, 3), 2, 2, random.between(0, 3)}, conv.h += 8, conv.w += 8;
+    if (i % 13 == 6) conv.layout = Layout::nchw;
+    if (i % 13 == 11) conv.groups = 2, conv.c *= 2, conv.k *= 2;
+    const char* text = i % 5 < 2 ? (i % 5 == 0 ? block : block_and_gate) : texts[i % texts.size()];
+    Case c = dual(text, convolution_plans[i / 2 % convolution_plans.size()], conv, type, random.next());
+    if (!is_served(c)) c.options.plan = "";
+    if (is_served(c)) cases.push_back(std::move(c));
+  }
+}
+
+// Halo and im2col tiles, strides, dilation, one tap, clusters, and every mode of normalising; what comes by plain loads
+void add_small_convolutions(std::vector<Case>& cases) {
+  std::uint64_t seed = 90;
+  const auto add = [&](const char* text, const char* plan, const Conv2d& conv, DType type = DType::bf16) {
+    cases.push_back(dual(text, plan, conv, type, seed++));
+  };
+  add(texts[1], "load=halo tile=128x64 order=cooperative", image(2, 13, 11, 72, 104, 3));
+  add(texts[2], "load=im2col tile=64x64 order=pingpong", image(2, 15, 12, 40, 72, 3, 2), DType::f16);
+  add(texts[3], "load=halo tile=128x40 cluster=1x2", image(1, 11, 19, 64, 80, 3, 1, 2));
+  Conv2d uneven = image(2, 9, 14, 24, 56, 3, {1, 2});
+  uneven.pad = {0, 2, 1, 0}, uneven.s = 2;
+  add(texts[4], "load=im2col depth=128 cluster=2x1", uneven);
+  add(texts[7], "", image(3, 9, 7, 32, 48, 1, 2));
+  add(block, "load=halo tile=128x64 mode=resident", image(3, 17, 12, 64, 128, 3));
+  add(block_and_gate, "load=im2col tile=128x64 mode=resident", image(2, 14, 13, 40, 96, 3, 2), DType::f16);
+  add(block, "load=im2col tile=64x64 mode=streamed", image(2, 23, 19, 40, 128, 1));
+  add(block_and_gate, "load=halo tile=128x64 mode=streamed", image(2, 25, 22, 16, 128, 3));
+  add(texts[0], "load=halo", image(1, 10, 9, 36, 40, 3), DType::f32);
+  add(texts[1], "", image(2, 7, 5, 19, 27, 3));
+  add(texts[1], "load=halo tile=128x64", image(2, 9, 11, 16, 72, 3));
+  cases.back().resampled = {.pooled = "p", .upsampled = "e"};
+  add(block, "load=im2col tile=64x64 mode=resident", image(2, 9, 11, 16, 64, 3));
+  cases.back().head = {
+      .head = {.channels = 5, .filter = "hfilter", .graph = parse("store acc + hbias[n] as heat : bf16")}};
+  Conv2d grouped = image(1, 6, 7, 16, 24, 3), planes = image(2, 5, 8, 16, 24, 3);
+  grouped.groups = 2, planes.layout = Layout::nchw;
+  add(texts[1], "", grouped), add(texts[0], "", planes);
 }
 
 }  // namespace
@@ -71,6 +169,7 @@ std::vector<Case> dual_cases(std::uint64_t seed) {
     if (!is_served(c)) c.options.plan = "";
     if (is_served(c)) cases.push_back(std::move(c));  // reductions of odd products are not
   }
+  add_convolutions(cases, random);
   return cases;
 }
 
@@ -95,6 +194,7 @@ std::vector<Case> small_dual_cases() {
   add(1, "", tiny);
   add(7, "family=plain tile=64x4", {.m = 33, .n = 27, .k = 19, .transpose_a = true}, DType::f16);
   if (!is_served(cases.back())) cases.pop_back();
+  add_small_convolutions(cases);
   return cases;
 }
 

@@ -232,6 +232,7 @@ Gemm parse_product(const std::string& text) {
 
 Contraction with_products(Contraction contraction, const Graph& graph) {
   if (auto* product = std::get_if<Gemm>(&contraction)) product->products = product_count(graph);
+  if (auto* conv = std::get_if<Conv2d>(&contraction)) conv->products = product_count(graph);
   return contraction;
 }
 

@@ -39,7 +39,8 @@ struct KernelProblem {
 /// The dtypes of the two factors.
 std::pair<DType, DType> factor_dtypes(const Contraction& contraction);
 
-/// How many of KernelProblem::inputs are multiplied, the first ones: left, right and, of a dual product, right1.
+/// How many of KernelProblem::inputs are multiplied, the first ones: left and right, or image and filter, and of
+/// a dual one right1.
 std::ptrdiff_t factor_count(const Contraction& contraction);
 
 /// Parses the text and the shape, then reads the files or draws random numbers. Throws UserError for whatever of it is

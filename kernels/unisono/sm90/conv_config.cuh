@@ -20,8 +20,8 @@
 //   int kUnit                         exchange/statistics_exchange.cuh; any divisor of the largest will do
 //   int kGroup                        tile/tile_scheduler.cuh; 0 with an exchange, which goes image by image
 //   using Operands                    Images, Matrices<...>, Phases, any of them as FiltersAhead<...> or, but for the
-//                                     latter, FromPlanes<...>, Volumes, DualMatrices<...>, Groups<...>, or a struct
-//                                     derived from Gathered<...> or Im2colSmem: tile/layout.cuh
+//                                     latter, FromPlanes<...>, Volumes, DualMatrices<...>, DualImages, Groups<...>, or
+//                                     a struct derived from Gathered<...> or Im2colSmem: tile/layout.cuh
 //   Stores kStores                    tile/tile_scheduler.cuh
 //   using Resample                    AsItIs or Resampled<...>: tile/resample.cuh
 //   using Head                        NoHead or FusedHead<...>: epilogue/sm90_head.cuh

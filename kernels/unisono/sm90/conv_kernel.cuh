@@ -102,9 +102,9 @@ struct ConvFprop {
                 "all tiles of a CTA have the same filters");
   static_assert(!kGrouped || (kStationary && kClusterCtas == 1 && kStepBytes == 128),
                 "filters of groups stay, and the channels of a tile are its own");
-  static_assert(kProducts == 1 || (!kSwap && !kSplit && !kHaloTile && !kStationary && !kFilledByWarps && !kPhases &&
-                                   (!Operands::kColumnsB || kN % 64 == 0)),
-                "two products: of tiles that TMA loads, both operands for each step");
+  static_assert(kProducts == 1 || (!kSwap && !kSplit && !kStationary && !kFilledByWarps && !kPhases && !kGrouped &&
+                                   !kFromPlanes && (!Operands::kColumnsB || kN % 64 == 0)),
+                "two products: of tiles that TMA loads, both filters for each step");
   static_assert(!kFiltersAhead || !(kFilledByWarps || kDirect || kGrouped || Operands::kBatched || Operands::kVolumes ||
                                     kProducts > 1),
                 "TMA loads the filters, which are constant");

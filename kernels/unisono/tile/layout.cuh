@@ -26,6 +26,11 @@ struct DualMatrices : Matrices<kOfA, kOfB, kEach> {
   static constexpr int kProducts = 2;
 };
 
+// Two filters of the same images, likewise: a stage, or a tap of a halo tile, has kTileN filters of either.
+struct DualImages : Images {
+  static constexpr int kProducts = 2;
+};
+
 // Volumes, NDHWC and KTRSC, by im2col tiles (load/sm90_volumes.cuh). The planes of a volume are one image, one below
 // the other, to all but the loads: a tile runs through the borders between them, and statistics are those of a volume.
 struct Volumes : Images {

@@ -50,6 +50,10 @@ void check_factors(const plan::ConvTask& t, Reasons& reasons) {
     reasons.push_back(*std::move(foreign));
     return;
   }
+  if (!is_product(t) && t.products > 1)
+    reasons.emplace_back(
+        "contraction: a convolution with two filters; this family has dual kernels for products alone (families "
+        "sm90_conv and plain convolve so)");
   if ((!is_product(t) || !t.group_rows.empty()) && is_word(c.dtype_x))
     reasons.emplace_back("dtypes: convolutions and grouped products here are of bf16 or f16");
   if (!(c.dtype_x == c.dtype_w || (is_word(c.dtype_x) && is_word(c.dtype_w))) || !is_factor(c.dtype_x))

@@ -43,7 +43,7 @@ struct Fields {
 /// together.
 struct Tensors {
   Address activation = {}, filter = {};
-  Address filter1 = {};                 ///< the second of a dual product; it lies as the first
+  Address filter1 = {};                 ///< the second of a dual one; it lies as the first
   std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
   std::int64_t filter_pitch = 0;        ///< from row to row of a dual product's B (n, k)
   std::int64_t activation_pitch = 0;

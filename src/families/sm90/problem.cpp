@@ -50,6 +50,17 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
   limit("the bytes of an output image", e.rows_per_image() * c.k * 2, map_stride_limit - 1, split);
 }
 
+/// Two filters come by TMA, of images NHWC.
+void check_products(const plan::ConvTask& task, Reasons& reasons) {
+  const Conv2d& c = task.conv;
+  if (task.products == 1 || (c.groups == 1 && c.layout == Layout::nhwc)) return;
+  reasons.push_back(
+      fmt::format("products: two filters of {}; the tensor cores are given two of images NHWC, of one group. Convolve "
+                  "such, or with "
+                  "either filter by itself",
+                  c.groups != 1 ? fmt::format("{} groups", c.groups) : "images NCHW"));
+}
+
 void check_volume(const plan::ConvTask& task, const plan::Epilogue& epilogue, Reasons& reasons) {
   if (!task.volume) return;
   if (const auto refusal = beyond_volumes(task)) reasons.push_back("volumes: " + refusal->first());
@@ -148,6 +159,7 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   check_operands(task, reasons);
   check_sizes(conv, e, reasons);
   check_gathered(task, reasons);
+  check_products(task, reasons);
   check_volume(task, epilogue, reasons);
   if (epilogue.norm && epilogue.norm->batch && e.images > 1 && (task.batched || stores_of(task) == Stores::planes))
     reasons.push_back(

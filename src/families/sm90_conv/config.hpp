@@ -121,7 +121,7 @@ struct ConvConfig {
   int atom_k() const { return std::min(tile.k, static_cast<int>(128 / size_of(element))); }
   int atoms() const { return tile.k / atom_k(); }
   /// Tensor maps, or what stands in their place, behind ConvParams: of resampled stores, or of phases of the output,
-  /// then of fetched operands, then of a dual product's second filter, or the PlanesToConvert. See
+  /// then of fetched operands, then of a second filter, or the PlanesToConvert. See
   /// kernels/unisono/params/sm90_kernel_params.cuh.
   int further_maps() const;
   int resampled_maps() const;

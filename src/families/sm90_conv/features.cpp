@@ -55,13 +55,25 @@ std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::
   return {};
 }
 
-// Two products of one A: kernels/unisono/tile/layout.cuh, DualMatrices.
+namespace {
+// The loads of a configuration that have no form with two filters; nothing: they have one
+const char* loads_of_one(const ConvConfig& c) {
+  if (c.gathered()) return "gathered operands";
+  if (c.window()) return "an im2col matrix in shared memory";
+  if (c.loads(Im2colTile::Box::voxels)) return "tiles of volumes";
+  if (c.by_parity()) return "tiles by output parity";
+  if (c.operands.grouped()) return "tiles of several groups";
+  if (c.halo() && (c.operands.columns_b || c.operands.batched)) return "halo tiles of a product";
+  return c.operands.converted ? "converted planes" : nullptr;
+}
+}  // namespace
+
+// Two products of one A: kernels/unisono/tile/layout.cuh, DualMatrices and DualImages.
 std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.operands.products != p.task.products) return sm90::unfit("products: not as the contraction says");
   if (c.operands.products == 1) return {};
-  if (!c.loads(Im2colTile::Box::rows) && !c.loads(Im2colTile::Box::columns))
-    return sm90::unfit("two products: {}; TMA loads a box of A and one of either B for each k-step",
-                       c.gathered() ? "gathered operands" : "halo tiles");
+  if (const char* loads = loads_of_one(c))
+    return sm90::unfit("two products: {}; TMA loads A, and a box of either B for each k-step", loads);
   if (c.schedule.split)
     return sm90::unfit("two products: split-K; the parts of a tile are handed over for one product");
   if (c.schedule.swap)
@@ -69,9 +81,6 @@ std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::Co
         "two products: swapped operands; a thread has both accumulators of an element only "
         "if columns are those of a matrix instruction");
   if (c.schedule.stationary) return sm90::unfit("two products: stationary filters; both B come beside A");
-  if (exchanges(c.mode()))
-    return sm90::unfit("two products: {}; statistics of many rows are taken of one accumulator",
-                       sm90::to_string(c.mode()));
   if (c.features.moments > 0) return sm90::unfit("two products: stored statistics, which are taken of one accumulator");
   if (c.columns_b() && c.tile.n % 64 != 0)
     return sm90::unfit(
@@ -83,7 +92,8 @@ std::optional<plan::Refusal> refuse_products(const ConvConfig& c, const sm90::Co
 
 bool sensible_products(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
   return p.task.products == 1 || ((!c.schedule.split || fixed.split) && (!c.schedule.swap || fixed.swap) &&
-                                  (!c.halo() || fixed.load) && (!c.schedule.stationary || fixed.stationary));
+                                  (!c.schedule.stationary || fixed.stationary) &&
+                                  (!c.halo() || fixed.load || p.extents.height > 1));  // tiles of one image row
 }
 
 // Few channels a unit: its entries of a tile are merged one after another, by a thread each. An even number, if there

@@ -126,6 +126,8 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
   using Box = Im2colTile::Box;
   if (c.loads(Box::voxels)) return "    using Operands = Volumes;\n";
   const bool columns_a = c.loads(Box::columns);
+  if (c.operands.products > 1 && (c.halo() || c.loads(Box::pixels)))
+    return "    using Operands = DualImages;  // two filters of the same image\n";
   if (c.operands.products > 1)
     return fmt::format(
         "    using Operands = DualMatrices<{}, {}, {}>;  // A is (k, m), both B are (k, n), two B for each A\n",

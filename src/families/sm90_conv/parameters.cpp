@@ -164,7 +164,7 @@ void Filling::operands() {
   else
     map(at_filter, shapes.filter, at_.filter, "the filter");
   if (c.operands.products > 1)
-    map(further(static_cast<std::size_t>(c.further_maps()) - 1), shapes.filter, at_.filter1, "the second right matrix");
+    map(further(static_cast<std::size_t>(c.further_maps()) - 1), shapes.filter, at_.filter1, "the second filter");
 }
 
 void Filling::outputs() {

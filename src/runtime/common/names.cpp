@@ -83,9 +83,9 @@ void check_factors(const Arguments& arguments, bool is_product, bool is_dual) {
     refuse(arguments.left, "left"), refuse(arguments.right, "right");
   if (!is_dual && (arguments.right1.data != nullptr || !arguments.right1.shape.empty()))
     throw UserError(
-        fmt::format("Arguments::right1 was given to a {}; it is the second right operand of a dual product "
-                    "(Gemm::products = 2)",
-                    is_product ? "single product" : "convolution"));
+        fmt::format("Arguments::right1 was given to a {}; it is the second right operand, or filter, of a "
+                    "dual one (products = 2)",
+                    is_product ? "single product" : "convolution of one filter"));
 }
 
 std::string bound_near(const std::string& operand, const Arguments& arguments) {

@@ -84,9 +84,10 @@ Graph with_accumulator_for(const Graph& graph, ValueId sum) {
   return g;
 }
 
-// Either product of a dual one, and how the second is compiled
+// Either product, or convolution, of a dual one, and how the second is compiled
 Contraction single(Contraction contraction) {
   if (auto* gemm = std::get_if<Gemm>(&contraction)) gemm->products = 1;
+  if (auto* conv = std::get_if<Conv2d>(&contraction)) conv->products = 1;
   return contraction;
 }
 CompileOptions of_second(CompileOptions options) {

@@ -166,7 +166,8 @@ void Binder::check_sharing_with_inputs(std::size_t store, BoundArguments& bound)
     check_input(product ? from.left : from.image, product ? "the left operand" : "the image", space_.a_is_acc);
   if (space_.reads_b)
     check_input(product ? from.right : from.filter, product ? "the right operand" : "the filter", false);
-  if (space_.reads_b && space_.is_dual) check_input(from.right1, "the second right operand", false);
+  if (space_.reads_b && space_.is_dual)
+    check_input(from.right1, product ? "the second right operand" : "the second filter", false);
   for (std::size_t i = 0; i < plan_.operands.size(); ++i) {
     const OperandInfo& o = plan_.operands[i];
     const auto x = arguments_.operands.find(o.name);

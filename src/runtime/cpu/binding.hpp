@@ -38,7 +38,7 @@ struct Space {
   Layout layout = Layout::nhwc;
   bool reads_a = true, reads_b = true;
   bool is_product = false;
-  bool is_dual = false;   ///< reads Arguments::right1 as it does right
+  bool is_dual = false;   ///< reads Arguments::right1 as it does right, or filter
   bool a_is_acc = false;  ///< Arguments::image stands for the accumulator
 };
 

@@ -182,7 +182,8 @@ TiledExecutable::Run::Run(const TiledExecutable& executable, const Arguments& a,
   const Parts& parts = executable.parts_;
   runtime::check_factors(a, parts.space.is_product, parts.space.is_dual);
   if (parts.source) parts.source->check(a);
-  second_arguments.left = a.left, second_arguments.right = a.right1;
+  (parts.space.is_product ? second_arguments.left : second_arguments.image) = parts.space.is_product ? a.left : a.image;
+  (parts.space.is_product ? second_arguments.right : second_arguments.filter) = a.right1;
   if (parts.second) parts.second->check(second_arguments);
   bound = bind_arguments(parts.plan, a, parts.space, parts.operand_names);
   executable.choose_accumulator_memory(*this);

@@ -308,21 +308,22 @@ Address Binder::matrix(const char* name, const ConstTensorView& view, const std:
   return bound(name, what, view, tma_alignment, Slot::Kind::factor);
 }
 
-// The right operands of a dual product, which lie alike. Rows of one product's B (n, k) may lie apart: those of the two
-// may alternate in one tensor
+// The right operands of a dual product, or filters of a dual convolution, which lie alike. Filters are dense. Rows of
+// one product's B (n, k) may lie apart: those of the two may alternate in one tensor
 void Binder::both_rights(const ConstTensorView& right, const std::vector<std::int64_t>& shape, DType dtype) {
-  const Gemm& product = std::get<Gemm>(s_.contraction);
+  const auto* product = std::get_if<Gemm>(&s_.contraction);
   const ConstTensorView right1 = ir::in_batch(arguments_.right1, shape);
-  const char *first = "the right matrix", *second = "the second right matrix (right1)";
+  const char *first = product ? "the right matrix" : "the filter",
+             *second = product ? "the second right matrix (right1)" : "the second filter (right1)";
   std::int64_t distance = 0, distance1 = 0;  // of rows, or of the batch's matrices
-  if (product.batch == 1 && product.transpose_b) {
+  if (product && product->batch == 1 && product->transpose_b) {
     distance = check_rows(right, shape, dtype, tma_alignment, first);
     distance1 = check_rows(right1, shape, dtype, tma_alignment, second);
     bound_.b = bound("right", first, right, tma_alignment, Slot::Kind::factor);
     bound_.b1 = bound("right1", second, right1, tma_alignment, Slot::Kind::factor);
     bound_.b_pitch = distance;
   } else {
-    bound_.b = matrix("right", right, shape, dtype, first, distance);
+    bound_.b = matrix(product ? "right" : "filter", right, shape, dtype, first, distance);
     bound_.b1 = matrix("right1", right1, shape, dtype, second, distance1);
     bound_.step_b = distance;
     for (std::int64_t* step : {&distance, &distance1})

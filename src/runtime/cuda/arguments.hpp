@@ -59,7 +59,7 @@ struct NamedPointer {
 
 struct BoundArguments {
   Address a, b;
-  Address b1;                           ///< the second one of a dual product
+  Address b1;                           ///< the second one of a dual product or convolution
   std::int64_t b_pitch = 0;             ///< elements from row to row of either B (n, k) of a dual product; 0: dense
   std::int64_t step_a = 0, step_b = 0;  ///< elements from one product's matrix to the next; 0: dense
   Address output, side;

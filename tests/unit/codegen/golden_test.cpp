@@ -98,6 +98,22 @@ TEST(Golden, ADualProductIsAsRecorded) {
               HasSubstr("= tensor[0];"));
 }
 
+// Two filters of one image, by halo tiles, and what comes of both normalised
+TEST(Golden, ADualConvolutionIsAsRecorded) {
+  families::sm90_conv::ConvConfig config;
+  config.tile.n = 64;
+  config.loader = families::sm90_conv::HaloTile{.halo_h = 2, .halo_w = 2};
+  config.statistics = families::sm90_conv::ResidentStatistics{2};
+  config.operands.products = 2, config.features.fetch = 0;
+  const plan::Epilogue epilogue = epilogue_of(
+      "x = sigmoid(acc0 + bias[n]) * acc1\nstore x as gated : bf16\nstore silu(group_norm(x, groups=32)) as y : bf16");
+  const Kernel kernel = generate(epilogue, config);
+  EXPECT_THAT(kernel.source, HasSubstr("using Operands = DualImages;"));
+  test::expect_golden(stem_of("dual_convolution") + ".cu", kernel.source);
+  config.loader = families::sm90_conv::Im2colTile{};
+  EXPECT_THAT(generate(epilogue, config).source, HasSubstr("using Operands = DualImages;"));
+}
+
 // The forms that stand beside a general epilogue's own: a second pass that stores reductions of either side, and rows
 // by one statistic, whose tiles meet
 TEST(Golden, OtherFormsAreAsRecorded) {
@@ -240,7 +256,8 @@ TEST(Golden, EveryFileIsACase) {
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(stem_of(""))) found.insert(entry.path().stem().string());
   std::set<std::string> expected(cases.begin(), cases.end());
-  expected.insert({"head", "depthwise", "dual", "plain", "streamed_losses", "softmax_rows", "row_results"});
+  expected.insert(
+      {"head", "depthwise", "dual", "dual_convolution", "plain", "streamed_losses", "softmax_rows", "row_results"});
   EXPECT_EQ(found, expected);
 }
 

@@ -36,6 +36,37 @@ TEST(CpuDualProduct, AgreesWithTheReference) {
         }
 }
 
+TEST(CpuDualProduct, OfConvolutionsAgreesWithTheReference) {
+  std::uint64_t seed = 100;
+  Conv2d strided{.n = 2, .h = 9, .w = 7, .c = 6, .k = 12, .r = 3, .s = 2, .stride = {2, 1}, .pad = {1, 0, 2, 1}};
+  Conv2d planes{.n = 2, .h = 5, .w = 6, .c = 8, .k = 10, .r = 3, .s = 3, .pad = 2, .dilation = 2};
+  planes.layout = Layout::nchw;
+  Conv2d grouped{.n = 1, .h = 6, .w = 5, .c = 8, .k = 4, .r = 3, .s = 3, .pad = 1, .groups = 4}, one_tap = strided;
+  one_tap.r = one_tap.s = 1, one_tap.pad = 0;
+  for (const Conv2d& shape : {strided, planes, grouped, one_tap})
+    for (const std::string& text : texts)
+      for (const DType factors : {DType::f32, DType::bf16}) {
+        Conv2d conv = shape;
+        conv.products = 2, conv.dtype_x = conv.dtype_w = factors;
+        RandomCase c = problem(conv, of_dtype(text, "f32"), ++seed);
+        expect_agreement(c, 2);
+      }
+}
+
+TEST(CpuDualProduct, OfConstantFilters) {
+  RandomCase c;
+  c.contraction = Conv2d{.n = 2, .h = 7, .w = 6, .c = 8, .k = 12, .r = 3, .s = 3, .pad = 1, .products = 2};
+  c.graph = parse("store silu(acc0) * acc1 as y : f32");
+  random_arguments(c, 6, {.special = 0, .strided = 0});
+  CompileOptions options = options_of(c, 2);
+  options.constant_filter = c.arguments.filter, options.constant_right1 = c.arguments.right1;
+  const Executable kernel = compile(c.contraction, c.graph, options);
+  poison_outputs(c);
+  kernel.run(c.arguments);
+  const auto expected = reference::run(c.contraction, c.graph, c.arguments, {.function_ulps = cpu::function_ulps});
+  EXPECT_TRUE(reference::compare(expected.at("y"), c.contraction, c.arguments.outputs.at("y")).ok());
+}
+
 // The sources that cut a product by its columns, or take one row at a time, with constant right operands
 TEST(CpuDualProduct, OfConstantRightOperands) {
   for (const Gemm& shape :

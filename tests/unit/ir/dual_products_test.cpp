@@ -67,7 +67,23 @@ TEST(DualProducts, TheContractionHasAsManyAsTheGraphReads) {
   EXPECT_THAT(refusal([&] { ir::check_graph(parse(swiglu), Conv2d{.h = 1, .w = 1, .c = 1, .k = 1}); }),
               HasSubstr("the graph reads acc1"));
   EXPECT_THAT(refusal([] { extents(Gemm{.m = 3, .n = 4, .k = 5, .products = 3}); }),
-              HasSubstr("gemm: products is 3; expected 1, or 2 for a dual product"));
+              HasSubstr("gemm: products is 3; expected 1, or 2 for two right operands alike"));
+}
+
+TEST(DualProducts, AConvolutionHasAsManyFilters) {
+  const Conv2d one{.n = 2, .h = 6, .w = 5, .c = 4, .k = 3, .r = 3, .s = 3, .pad = 1};
+  Conv2d two = one, three = one;
+  two.products = 2, three.products = 3;
+  EXPECT_NO_THROW(ir::check_graph(parse(swiglu), two));
+  EXPECT_THAT(refusal([&] { ir::check_graph(parse(swiglu), one); }),
+              HasSubstr("conv2d 2x6x5x4 -> 3, 3x3, pad 1, f32 is one; describe a dual product or convolution"));
+  EXPECT_THAT(refusal([&] { ir::check_graph(parse("store acc"), two); }),
+              HasSubstr("dual conv2d 2x6x5x4 -> 3, 3x3, pad 1, f32 has two products"));
+  EXPECT_THAT(refusal([&] { extents(three); }),
+              HasSubstr("conv2d: products is 3; expected 1, or 2 for two filters alike"));
+  EXPECT_EQ(flop(two), 2 * flop(one));
+  EXPECT_EQ(shape_b(two), shape_b(one));
+  EXPECT_EQ(shape_mn(two), shape_mn(one));
 }
 
 TEST(DualProducts, CountTwiceTheOperations) {

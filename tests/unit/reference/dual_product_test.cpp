@@ -53,6 +53,31 @@ TEST(DualProduct, IsTwoProductsOfOneA) {
       }
 }
 
+TEST(DualProduct, OfConvolutionsIsTwoConvolutionsOfOneImage) {
+  Conv2d one{.n = 2, .h = 6, .w = 7, .c = 4, .k = 6, .r = 3, .s = 2, .stride = {2, 1}, .pad = {1, 0, 2, 1}};
+  for (const std::int64_t groups : {1, 2})
+    for (const Layout layout : {Layout::nhwc, Layout::nchw}) {
+      one.groups = groups, one.layout = layout;
+      Conv2d dual = one;
+      dual.products = 2;
+      const auto x = random_numbers(2 * 6 * 7 * 4, 5);
+      const auto gate = random_numbers(static_cast<std::size_t>(6 * 3 * 2 * 4 / groups), 6),
+                 up = random_numbers(gate.size(), 7);
+      const ConstTensorView image{x.data(), DType::f32, shape_a(one), {}},
+          first{gate.data(), DType::f32, shape_b(one), {}}, second{up.data(), DType::f32, shape_b(one), {}};
+      const auto both = run(dual, parse("store silu(acc0) * acc1 as y : f32\nstore acc1 as up : f32"),
+                            {.image = image, .filter = first, .right1 = second});
+      const Graph bare = parse("store acc as y : f32");
+      const Values acc0 = run(one, bare, {.image = image, .filter = first}).at("y"),
+                   acc1 = run(one, bare, {.image = image, .filter = second}).at("y");
+      ASSERT_EQ(both.at("y").value.size(), acc0.value.size());
+      for (std::size_t i = 0; i < acc0.value.size(); ++i) {
+        EXPECT_NEAR(both.at("up").value[i], acc1.value[i], 1e-12) << i;
+        EXPECT_NEAR(both.at("y").value[i], acc0.value[i] / (1 + std::exp(-acc0.value[i])) * acc1.value[i], 1e-12) << i;
+      }
+    }
+}
+
 TEST(DualProduct, NeedsItsSecondRightOperand) {
   const auto numbers = random_numbers(4, 1);
   const Arguments arguments{.left = {numbers.data(), DType::f32, {1, 2, 2}, {}},

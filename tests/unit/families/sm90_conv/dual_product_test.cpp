@@ -85,12 +85,67 @@ TEST(DualProduct, RefusesWithReasons) {
   EXPECT_THAT(first_refusal(product, swiglu, "tile=128x160"), HasSubstr("160 columns of each of two products"));
   EXPECT_THAT(first_refusal(product, swiglu, "tile=128x64 split=on"), HasSubstr("two products: split-K"));
   EXPECT_THAT(first_refusal(product, swiglu, "tile=128x64 swap=on"), HasSubstr("two products: swapped operands"));
-  EXPECT_THAT(first_refusal(product, swiglu, "tile=128x64 load=halo"), HasSubstr("two products: halo tiles"));
+  EXPECT_THAT(first_refusal(product_of(512, 512, 512, false), swiglu, "tile=128x64 load=halo"),
+              HasSubstr("two products: halo tiles of a product"));
   EXPECT_THAT(first_refusal(product_of(512, 512, 512, false), swiglu, "tile=128x72"),
               HasSubstr("72 columns of B (k, n) a tile; boxes have 64"));
   EXPECT_THAT(first_refusal(product_of(512, 512, 513), swiglu, ""), HasSubstr("two products: gathered operands"));
-  EXPECT_THAT(first_refusal(product, "store batch_norm(acc0 * acc1) as y : bf16", "tile=128x64"),
-              HasSubstr("statistics of many rows are taken of one accumulator"));
+}
+
+Conv2d gated_convolution() {
+  return {.n = 4,
+          .h = 32,
+          .w = 32,
+          .c = 128,
+          .k = 256,
+          .r = 3,
+          .s = 3,
+          .pad = 1,
+          .dtype_x = DType::bf16,
+          .dtype_w = DType::bf16,
+          .products = 2};
+}
+
+// By halo tiles, im2col tiles and boxes of rows; two filters are as many channels to multiply
+TEST(DualConvolution, IsServedByEveryLoadOfTma) {
+  const Conv2d conv = gated_convolution();
+  Conv2d wide = conv, one_tap = conv;
+  wide.k *= 2, wide.products = 1;
+  one_tap.r = one_tap.s = 1, one_tap.pad = 0;
+  EXPECT_EQ(as_convolution(conv).products, 2);
+  EXPECT_EQ(as_convolution(conv).conv.products, 1) << "counted once";
+  for (const Conv2d& c : {conv, one_tap})
+    for (const char* load : {"load=halo", "load=im2col"})
+      for (const char* text : {swiglu, "store silu(group_norm(acc0 * acc1, groups=32)) as y : bf16"}) {
+        const ConvTask task = as_convolution(c);
+        const ConvPlan plan = choose(task, test::epilogue_of(text, task.conv), Device{}, plan::parse_override(load));
+        EXPECT_EQ(plan.config.operands.products, 2);
+        EXPECT_LE(plan.config.tile.n, 128);
+        EXPECT_EQ(plan.config.further_maps() - plan.config.features.fetch.value_or(0), 1);
+      }
+  const ConvTask task = as_convolution(conv), of_wide = as_convolution(wide);
+  const double us = choose(task, test::epilogue_of(swiglu, task.conv), Device{}).predicted_us,
+               wide_us = choose(of_wide, test::epilogue_of(test::bare, of_wide.conv), Device{}).predicted_us;
+  EXPECT_GT(us, 0.85 * wide_us);
+  EXPECT_LT(us, 1.15 * wide_us);
+}
+
+TEST(DualConvolution, RefusesWithReasons) {
+  const auto first = [](const Conv2d& c, const char* fixed) {
+    const ConvTask task = as_convolution(c);
+    const auto found = families::choose({task, test::epilogue_of(swiglu, task.conv), Device{}},
+                                        plan::parse_override(std::string("family=") + fixed));
+    return found ? std::string("none") : found.refusal().text();
+  };
+  Conv2d grouped = gated_convolution(), planes = gated_convolution(), odd = gated_convolution(), depthwise = odd;
+  grouped.groups = 4, planes.layout = Layout::nchw, odd.c = 127;
+  depthwise.groups = depthwise.c = depthwise.k = 64;
+  EXPECT_THAT(first(grouped, "sm90_conv"), HasSubstr("two filters of 4 groups"));
+  EXPECT_THAT(first(planes, "sm90_conv"), HasSubstr("two filters of images NCHW"));
+  EXPECT_THAT(first(odd, "sm90_conv"), HasSubstr("two products: gathered operands"));
+  EXPECT_THAT(first(depthwise, "sm90_depthwise"), HasSubstr("two filters of 64 groups"));
+  EXPECT_THAT(first(gated_convolution(), "cutlass_evt"), HasSubstr("a convolution with two filters"));
+  for (const Conv2d& c : {grouped, planes, odd, depthwise}) EXPECT_EQ(first(c, "plain"), "none");
 }
 
 // What matrix instructions do not serve, family `plain` does
