@@ -204,6 +204,9 @@ class Emit(Case):
         for rows in (100, 28, 300):
             self.assertIn(f"p.groups.rows[p.groups.count++] = {rows};", source.read_text())
         self.assertIn("    int groups, unused_groups;\n    int group_rows[256];\n", source.with_suffix(".h").read_text())
+        other = self.emitted(text, "--gemm", "100+28,128->256", "--plan", "family=cutlass_evt arch=sm100a", name="grouped100")
+        self.assertIn("KernelPtrArrayTmaWarpSpecialized1SmSm100", other.read_text())
+        self.assertIn("epilogue::PtrArrayTmaWarpSpecialized1Sm", other.read_text())
         self.refused("emit", text, "--gemm", "100+28,128->256", code=UNSUPPORTED, says="a grouped product")
         self.refused("emit", text, "--gemm", "100+0,128->256", says="rows of a group is 0")
         self.refused("emit", text, "--gemm", "2,100+28,128->256", says="a grouped product has batch 1")

@@ -142,9 +142,9 @@ std::optional<Refusal> refuse_gradient(const Config& c, const Conv2d& conv) {
 
 std::optional<Refusal> refuse_grouped(const Config& c, const Visitors& v) {
   if (!c.grouped) return {};
-  if (c.arch != Arch::sm90a)
+  if (is_2x(c.arch))
     return broken("contraction", fmt::format("contraction: a grouped product; this family has kernels for it on "
-                                             "arch=sm90a, not on arch={}",
+                                             "arch=sm90a and sm100a, not on arch={}",
                                              to_string(c.arch)));
   // Arguments of AuxLoad, AuxStore and the reductions have one address, and one step from matrix to matrix
   for (const Visitor& each : v.list)

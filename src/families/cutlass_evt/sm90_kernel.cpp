@@ -14,8 +14,8 @@ namespace {
 std::string schedule_of(const Config& c) {
   if (c.convolution)
     return fmt::format("cutlass::conv::KernelImplicitTmaWarpSpecialized{}", is_sm100(c) ? "1SmSm100" : "Sm90");
-  if (is_sm100(c)) return "cutlass::gemm::KernelTmaWarpSpecialized1SmSm100";
-  return fmt::format("cutlass::gemm::Kernel{}TmaWarpSpecialized{}", c.grouped ? "PtrArray" : "", schedule_name(c));
+  return fmt::format("cutlass::gemm::Kernel{}TmaWarpSpecialized{}", c.grouped ? "PtrArray" : "",
+                     is_sm100(c) ? "1SmSm100" : schedule_name(c));
 }
 
 const char* raster_name(Raster r) {

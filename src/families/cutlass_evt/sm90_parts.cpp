@@ -17,7 +17,7 @@ const char* schedule_name(const Config& c) { return c.schedule == Schedule::ping
 namespace {
 
 std::string epilogue_schedule_of(const Config& c) {
-  if (c.grouped) return fmt::format("PtrArrayTmaWarpSpecialized{}", schedule_name(c));
+  if (c.grouped) return fmt::format("PtrArrayTmaWarpSpecialized{}", is_sm100(c) ? "1Sm" : schedule_name(c));
   return fmt::format("TmaWarpSpecialized{}", is_sm100(c)                           ? "1Sm"
                                              : c.schedule == Schedule::cooperative ? "Cooperative"
                                                                                    : "");
