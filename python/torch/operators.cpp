@@ -346,8 +346,8 @@ std::vector<Tensor> tensors_of(const List& list) {
   return found;
 }
 
-/// What becomes of the results: they are returned; or written into tensors of the caller; or one of them into channels
-/// of a larger image, and the others into tensors of the caller.
+/// What becomes of the results: they are returned, written into the caller's tensors, or one of them is written into a
+/// range of channels of a larger image and the others into the caller's tensors.
 enum class Form : std::uint8_t { returned, written, placed };
 
 /// Takes the arguments that say where the results go from the stack, from `next` on.
