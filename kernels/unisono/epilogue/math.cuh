@@ -111,6 +111,14 @@ UNISONO_DEVICE float elu(float x, float alpha) {  // absolute 2^-21 |alpha|
 UNISONO_DEVICE float log1p(float x) { return log1pf(x); }
 UNISONO_DEVICE float pow(float x, float y) { return powf(x, y); }
 
+// n / d within a unit in the last place, for finite n and 1 <= d <= 2^64. An IEEE division branches to a slow form for
+// other operands, and around a branch the assembler computes the elements of a thread one after the other: a second
+// pass with a division an element took 130 clocks an element.
+UNISONO_DEVICE float quotient(float n, float d) {
+  const float r = reciprocal_approx(d), q = n * r;
+  return fmaf(fmaf(-d, q, n), r, q);
+}
+
 namespace accurate {
 
 UNISONO_DEVICE float reciprocal(float x) { return 1.f / x; }
@@ -123,15 +131,18 @@ UNISONO_DEVICE float tanh(float x) { return tanhf(x); }
 UNISONO_DEVICE float erf(float x) { return erff(x); }
 UNISONO_DEVICE float sin(float x) { return sinf(x); }
 UNISONO_DEVICE float cos(float x) { return cosf(x); }
-UNISONO_DEVICE float sigmoid(float x) { return 1.f / (1.f + expf(-x)); }
-UNISONO_DEVICE float silu(float x) { return x / (1.f + expf(-x)); }
+UNISONO_DEVICE float sigmoid(float x) {
+  const float e = expf(-fabsf(x));
+  return quotient(x < 0.f ? e : 1.f, 1.f + e);
+}
+UNISONO_DEVICE float silu(float x) { return x * sigmoid(x); }
 UNISONO_DEVICE float gelu(float x) { return 0.5f * x * (1.f + erff(0.70710678118654752f * x)); }
 UNISONO_DEVICE float gelu_tanh(float x) {
   return 0.5f * x * (1.f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
 }
 UNISONO_DEVICE float mish(float x) {  // sums of positive terms only; beyond 20 the fraction is 1 in float32
   const float e = expf(fminf(x, 20.f)), n = e * (e + 2.f);
-  return x * (n / (n + 2.f));
+  return x * quotient(n, n + 2.f);
 }
 UNISONO_DEVICE float softplus(float x) { return fmaxf(x, 0.f) + log1pf(expf(-fabsf(x))); }
 UNISONO_DEVICE float logsigmoid(float x) { return fminf(x, 0.f) - log1pf(expf(-fabsf(x))); }
