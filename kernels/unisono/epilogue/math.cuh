@@ -121,8 +121,15 @@ UNISONO_DEVICE float quotient(float n, float d) {
 
 namespace accurate {
 
-UNISONO_DEVICE float reciprocal(float x) { return 1.f / x; }
-UNISONO_DEVICE float div(float x, float y) { return x / y; }
+// A divisor whose reciprocal would overflow, or be flushed, is scaled ahead, and the quotient likewise. The correction
+// of an infinity is a NaN, of numbers near 0 inexact, and of -0 it is 0: there the quotient stays without.
+UNISONO_DEVICE float div(float x, float y) {
+  const float size = fabsf(y), scale = size > 0x1p+96f ? 0x1p-96f : size < 0x1p-96f ? 0x1p+96f : 1.f;
+  const float d = y * scale, r = reciprocal_approx(d), q = x * r;
+  const float corrected = fmaf(fmaf(-d, q, x), r, q);
+  return (fabsf(x) > 0x1p-100f && corrected == corrected ? corrected : q) * scale;
+}
+UNISONO_DEVICE float reciprocal(float x) { return div(1.f, x); }
 UNISONO_DEVICE float sqrt(float x) { return sqrtf(x); }
 UNISONO_DEVICE float rsqrt(float x) { return rsqrtf(x); }
 UNISONO_DEVICE float exp(float x) { return expf(x); }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace unisono {
 namespace {
 
@@ -12,7 +14,7 @@ struct Function {
   const char* name;
   float (*computed)(float);
   double (*exact)(double);
-  double units;     // of 2^-24 of the result, as reference::ErrorModel::function_ulps counts them, that it may be off by
+  double units;  // of 2^-24 of the result, as reference::ErrorModel::function_ulps counts them, that it may be off by
   double at_minus;  // what it is at minus infinity; NaN for 0 times infinity
 };
 
@@ -43,6 +45,37 @@ TEST(AccurateFunctions, AreWithinTheirBounds) {
     EXPECT_LE(worst, f.units) << f.name << " of " << worst_at;
     std::printf("%s: at most %.2f * 2^-24, of %g\n", f.name, worst, double{worst_at});
   }
+}
+
+// Numbers of every size, and what IEEE 754 says of the others
+TEST(AccurateFunctions, Quotients) {
+  std::mt19937 random(7);
+  const auto normal = [&] {
+    return __uint_as_float((random() % 0x7f000000u + 0x00800000u) | (random() & 0x80000000u));
+  };
+  double worst = 0;
+  for (int i = 0; i < 400'000; ++i) {
+    const float x = normal(), y = normal();
+    const double exact = double{x} / y;
+    if (std::fabs(exact) > 3.4e38) continue;
+    const double off = std::fabs(math::accurate::div(x, y) - exact);
+    worst = std::fmax(worst, off / (0x1p-24 * std::fmax(std::fabs(exact), 0x1p-126)));
+  }
+  EXPECT_LE(worst, 4);
+  for (int i = 0; i < 100'000; ++i) {  // integers divide without a remainder
+    const float x = static_cast<float>(random() % 4000 + 1), y = static_cast<float>(random() % 4000 + 1);
+    ASSERT_EQ(math::accurate::div(x * y, y), x) << y;
+  }
+  const float ends[] = {0.f,         -0.f,         1.f,       -3.f,       0x1p-126f, 0x1p-120f,
+                        0x1.8p+127f, -0x1.8p+127f, kInfinity, -kInfinity, NAN};
+  for (const float x : ends)
+    for (const float y : ends) {
+      const float expected = x / y, computed = math::accurate::div(x, y);
+      const bool near = computed == expected || std::fabs(computed - expected) <= 0x1p-22f * std::fabs(expected);
+      EXPECT_TRUE(std::isnan(expected) ? std::isnan(computed)
+                                       : near && std::signbit(computed) == std::signbit(expected))
+          << x << " / " << y << ": " << computed;
+    }
 }
 
 TEST(AccurateFunctions, AtTheEnds) {
