@@ -2,7 +2,8 @@
 """Pictures and tables of the GPU suites, from the results that are committed.
 
 For each of bench/results/{conv,block,epilogue}.json: a picture docs/performance-SUITE.svg, and a table between the lines
-`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json and attention.json the table alone. A suite without results leaves its place empty.
+`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json and attention.json the table alone. A
+suite without results leaves its place empty. All suites at a glance, there and in README.md: bench/overview.py.
 
 usage: bench/report.py [--results bench/results] [--docs docs] [--check]
 --check writes nothing and fails if the page is not what the results say.
@@ -16,6 +17,7 @@ import sys
 import textwrap
 from xml.sax.saxutils import escape
 
+import overview
 import roofline
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -190,6 +192,10 @@ def svg(suite):
     return "\n".join(head + body + [line, "</svg>"]) + "\n"
 
 
+def network_speedup(case):
+    return case["peers"]["max_autotune"] / case["coda_us"]
+
+
 def network_table(results):
     """Lines of the table of whole networks: microseconds a step, megabytes."""
     cases = ran(results)
@@ -294,7 +300,9 @@ def write(results, docs, check=False):
     if picture := roofline.svg({name: s for name, s in suites.items() if name in SUITES}, rivals):
         wanted[docs / "performance-roofline.svg"] = picture
     if (page := docs / "performance.md").exists():  # elsewhere than in the sources there are pictures alone
-        wanted[page] = update_page(page.read_text(), suites)
+        wanted[page] = overview.fill(update_page(page.read_text(), suites), suites, sys.modules[__name__], short=False)
+        readme = docs.parent / "README.md"
+        wanted[readme] = overview.fill(readme.read_text(), suites, sys.modules[__name__], short=True)
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         if check:
