@@ -1,6 +1,9 @@
 """The tables of all suites at a glance, in README.md and at the head of docs/performance.md, from the results that are
 committed: bench/report.py writes them between `<!-- overview -->` and `<!-- end -->`."""
 import re
+import textwrap
+
+from ratios import geomean, hot_speedup, network_speedup, ran, speedup
 
 # suite, heading, the peers that do the same work; and whether README.md shows it
 ROWS = (
@@ -31,52 +34,52 @@ def span(values):
     return f"{min(values):.2f} to {max(values):.2f}"
 
 
-def of_all_peers(cases, report):
+def of_all_peers(cases):
     """A remark where max-autotune, which compiles for a limited time, came to some of a suite's cases only."""
-    gains = [report.speedup(c) for c in cases if "torch_max_autotune" in c["peers"]]
-    return f"; {report.geomean(gains):.2f} over the {len(gains)} that max-autotune came to" if 0 < len(gains) < len(cases) else ""
+    gains = [speedup(c) for c in cases if "torch_max_autotune" in c["peers"]]
+    return f"; {geomean(gains):.2f} over the {len(gains)} that max-autotune came to" if 0 < len(gains) < len(cases) else ""
 
 
-def gpu_rows(suites, report, short):
+def gpu_rows(suites, short):
     for name, title, peers, in_short in ROWS:
         if name not in suites or (short and not in_short):
             continue
-        cases = [c for c in report.ran(suites[name]) if report.speedup(c)]
-        gains, hot = [report.speedup(c) for c in cases], [h for c in cases if (h := report.hot_speedup(c))]
-        yield name, title, len(cases), peers + of_all_peers(cases, report), gains, hot
+        cases = [c for c in ran(suites[name]) if speedup(c)]
+        gains, hot = [speedup(c) for c in cases], [h for c in cases if (h := hot_speedup(c))]
+        yield name, title, len(cases), peers + of_all_peers(cases), gains, hot
     for prefix, title in NETWORKS:
-        cases = [c for c in report.ran(suites.get("network", {"cases": []})) if c["name"].startswith(prefix) and "max_autotune" in c["peers"]]
+        cases = [c for c in ran(suites.get("network", {"cases": []})) if c["name"].startswith(prefix) and "max_autotune" in c["peers"]]
         if cases:
-            yield "network", title, len(cases), "PyTorch, max-autotune", [report.network_speedup(c) for c in cases], []
+            yield "network", title, len(cases), "PyTorch, max-autotune", [network_speedup(c) for c in cases], []
 
 
-def table(suites, report, short):
+def table(suites, short):
     """Lines of the table; `short`: for README.md, without links and without loads that do not pause."""
     heads = ["suite", "cases", "fastest peer that does the same work", "speed-up", "range"]
     lines = []
-    for name, title, count, peers, gains, hot in gpu_rows(suites, report, short):
-        cells = [title, str(count), peers, f"{report.geomean(gains):.2f}", span(gains)]
+    for name, title, count, peers, gains, hot in gpu_rows(suites, short):
+        cells = [title, str(count), peers, f"{geomean(gains):.2f}", span(gains)]
         if not short:
-            cells += [f"{report.geomean(hot):.2f}" if len(hot) == count else "", suites[name]["commit"][:8]]
+            cells += [f"{geomean(hot):.2f}" if len(hot) == count else "", suites[name]["commit"][:8]]
         lines.append(cells)
     heads += [] if short else ["under sustained load", "commit"]
     return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *lines)]
 
 
-def torch_sentence(rows, report):
+def torch_sentence(rows):
     """What torch.compile(backend="unisono") gains over Inductor, of the forward passes."""
     forward = {r["network"]: r["ratio"] for r in rows if r["what"] == "forward"}
     steps = [f"{r['ratio']:.2f} ({NAMES.get(r['network'], r['network'])}, {r['what'].partition(', ')[2]})" for r in rows if r["what"] != "forward"]
     each = ", ".join(f"{NAMES.get(n, n)} {ratio:.2f}" for n, ratio in forward.items())
     text = (f"`torch.compile(backend=\"unisono\")` runs {len(forward)} models at {span(forward.values())} times the speed of the better of "
-            f"eager mode and Inductor, {report.geomean(list(forward.values())):.2f} in the geometric mean, all in CUDA graphs: {each}.")
+            f"eager mode and Inductor, {geomean(list(forward.values())):.2f} in the geometric mean, all in CUDA graphs: {each}.")
     return text + (f" A training step: {', '.join(steps)}." if steps else "")
 
 
-def fill(page, suites, report, short):
+def fill(page, suites, short):
     """The page with its table; a page without the two lines stays as it is."""
     place = re.compile(r"(<!-- overview -->\n).*?(<!-- end -->)", re.S)
-    lines = table(suites, report, short)
+    lines = table(suites, short)
     if "torch" in suites:
-        lines += ["", report.textwrap.fill(torch_sentence(suites["torch"]["rows"], report), 100)]
+        lines += ["", textwrap.fill(torch_sentence(suites["torch"]["rows"]), 100)]
     return place.sub(lambda m: m[1] + "\n".join(lines) + "\n" + m[2], page)

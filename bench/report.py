@@ -10,7 +10,6 @@ usage: bench/report.py [--results bench/results] [--docs docs] [--check]
 """
 import argparse
 import json
-import math
 import pathlib
 import re
 import sys
@@ -19,6 +18,7 @@ from xml.sax.saxutils import escape
 
 import overview
 import roofline
+from ratios import geomean, hot_speedup, over_bare, ran, rivals, speedup
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SUITES = (
@@ -38,7 +38,6 @@ SUITES = (
 )
 PRODUCTS = ("gemm", "swiglu", "rows")
 SHAPES = {**dict.fromkeys(PRODUCTS, "M,N,K"), "evt": "M,N,K or N,H,W,C,K,R"}
-BARE_PEERS = ("cudnn", "cublaslt_bare")  # beside an epilogue, they do less than the case
 PEER_NAMES = {
     "cudnn": "cuDNN, bare",
     "cublaslt": "cuBLASLt",
@@ -49,36 +48,6 @@ PEER_NAMES = {
     "torch_compile": "compile",
     "torch_max_autotune": "max-autotune",
 }
-
-
-def geomean(values):
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
-
-
-def ran(suite):
-    return [c for c in suite["cases"] if "error" not in c]
-
-
-def rivals(case):
-    """Peers that do the same work: all for a bare convolution, PyTorch's where an epilogue follows."""
-    right = lambda p: case.get("peer_checked", {}).get(p, {}).get("agrees", True)
-    return {p: us for p, us in case["peers"].items() if (case.get("bare") or p not in BARE_PEERS) and right(p)}
-
-
-def speedup(case):
-    """How much longer the best rival takes; None without one."""
-    times = rivals(case).values()
-    return min(times) / case["coda_us"] if times else None
-
-
-def hot_speedup(case):
-    """The same under a load without pauses; None unless all were measured so."""
-    times = [case.get("peers_hot", {}).get(p) for p in rivals(case)]
-    return min(times) / case["coda_hot_us"] if times and None not in times and "coda_hot_us" in case else None
-
-
-def over_bare(case):
-    return case["coda_us"] / case["coda_bare_us"] if "coda_bare_us" in case and not case.get("bare") else None
 
 
 def columns(suite):
@@ -192,10 +161,6 @@ def svg(suite):
     return "\n".join(head + body + [line, "</svg>"]) + "\n"
 
 
-def network_speedup(case):
-    return case["peers"]["max_autotune"] / case["coda_us"]
-
-
 def network_table(results):
     """Lines of the table of whole networks: microseconds a step, megabytes."""
     cases = ran(results)
@@ -300,9 +265,9 @@ def write(results, docs, check=False):
     if picture := roofline.svg({name: s for name, s in suites.items() if name in SUITES}, rivals):
         wanted[docs / "performance-roofline.svg"] = picture
     if (page := docs / "performance.md").exists():  # elsewhere than in the sources there are pictures alone
-        wanted[page] = overview.fill(update_page(page.read_text(), suites), suites, sys.modules[__name__], short=False)
-        readme = docs.parent / "README.md"
-        wanted[readme] = overview.fill(readme.read_text(), suites, sys.modules[__name__], short=True)
+        wanted[page] = overview.fill(update_page(page.read_text(), suites), suites, short=False)
+        if (readme := docs.parent / "README.md").exists():
+            wanted[readme] = overview.fill(readme.read_text(), suites, short=True)
     stale = [path for path, text in wanted.items() if not path.exists() or path.read_text() != text]
     for path in stale:
         if check:

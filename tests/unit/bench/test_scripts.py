@@ -112,6 +112,18 @@ class Report(unittest.TestCase):
         with self.assertRaises(SystemExit):
             report.update_page("no place", {})
 
+    def test_overview(self):
+        more = {"peers": {"torch_eager": 300.0}, "name": "other"}
+        torch = {"rows": [{"network": "ddpm_256", "what": "forward", "ratio": 1.5}, {"network": "new", "what": "step, batch 8", "ratio": 1.25}]}
+        lines = report.overview.table({"block": suite({}, more)}, short=True)
+        self.assertIn("| 2 | PyTorch; 1.50 over the 1 that max-autotune came to | 2.12 | 1.50 to 3.00 |", lines[2])
+        page = report.overview.fill("a\n<!-- overview -->\nold\n<!-- end -->\nb\n", {"block": SUITE, "torch": torch}, short=False)
+        self.assertIn("| 1 | PyTorch | 1.50 | 1.50 |  | 01234567 |", page)
+        self.assertIn("runs 1 models at 1.50 times", page.replace("\n", " "))
+        self.assertIn("A training step: 1.25 (new, batch 8)", page.replace("\n", " "))
+        self.assertNotIn("old", page)
+        self.assertEqual(report.overview.fill("no place", {"block": SUITE}, short=True), "no place")
+
     def test_networks_have_a_table(self):
         case = {"name": "unet", "coda_us": 100.0, "spread": 0.01, "launches": 25, "floor_us": 50.0, "host_us": 4.0, "arena_bytes": 2e6, "constant_bytes": 1e6,
                 "peers": {"eager": 600.0, "compile": 250.0}, "peer_errors": {"max_autotune": "not measured: the limit"}, "peer_peak_bytes": {"eager": 9e6, "compile": 4e6}}
