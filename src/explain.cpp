@@ -1,6 +1,7 @@
 #include "explain.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "families/registry.hpp"
 #include "families/typed_override.hpp"
@@ -26,6 +27,14 @@ plan::Device planned_for(const CompileOptions& options, std::string& note) {
   return {};
 }
 
+std::vector<std::string> tensors_of(const Contraction& contraction) {
+  std::vector<std::string> names = has_left_and_right(contraction) ? std::vector<std::string>{"left", "right"}
+                                                                   : std::vector<std::string>{"image", "filter"};
+  if (product_count(contraction) == 2) names.emplace_back("right1");
+  names.emplace_back("output");
+  return names;
+}
+
 }  // namespace
 
 Explanation explain(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
@@ -42,6 +51,7 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   e.predicted_us = k.plan().predicted_us;
   e.workspace_bytes = k.plan().workspace_bytes;
   e.takes_slices = k.plan().pitched_image;
+  e.tensors = tensors_of(contraction);
   e.fields = k.kernel.fields;
   e.source = k.kernel.source;
   e.plan_override = plan::to_typed_fields(families::override_of(k.plan()));
@@ -84,9 +94,9 @@ std::string to_text(const Explanation& e, const std::vector<std::string>& argume
   if (!e.plan_text.empty()) text += fmt::format("fixed again by: {}\n", e.plan_text);
   text += e.reasons;
   if (!text.ends_with('\n')) text += '\n';
-  text += "a launch hands over: image, filter, output";
-  for (const std::string& argument : arguments) text += ", " + argument;
-  return text + '\n';
+  std::vector<std::string> all = e.tensors;
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return text + fmt::format("a launch hands over: {}\n", fmt::join(all, ", "));
 }
 
 }  // namespace unisono::cuda

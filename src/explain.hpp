@@ -21,6 +21,7 @@ struct Explanation {
   std::size_t workspace_bytes = 0;
   bool takes_slices = false;           ///< an image whose pixels lie apart
   std::string reasons;                 ///< why it is taken, the next best, and why others were refused; lines
+  std::vector<std::string> tensors;    ///< what is multiplied, as Arguments has it, and "output"
   std::vector<codegen::Field> fields;  ///< what a launch hands to the visitor
   std::string source;
 };

@@ -10,6 +10,7 @@ KernelExplanation explain_kernel(const Contraction& contraction, const Graph& gr
   cuda::Explanation e = cuda::explain(contraction, graph, options);
   KernelExplanation out;
   for (const codegen::Field& f : e.fields) out.arguments.push_back(cuda::title(f));
+  out.tensors = std::move(e.tensors);
   out.contraction = std::move(e.contraction);
   out.device = std::move(e.device);
   out.device_note = std::move(e.device_note);
@@ -26,6 +27,7 @@ KernelExplanation explain_kernel(const Contraction& contraction, const Graph& gr
 
 std::string to_string(const KernelExplanation& e) {
   cuda::Explanation shown;
+  shown.tensors = e.tensors;
   shown.contraction = e.contraction;
   shown.device = e.device;
   shown.device_note = e.device_note;

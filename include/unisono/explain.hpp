@@ -23,7 +23,8 @@ struct KernelExplanation {
   std::size_t workspace_bytes = 0;     ///< for each execution in flight
   bool takes_slices = false;           ///< the image may be channels of a wider one, whose pixels lie apart
   std::string reasons;                 ///< why it is taken, the next best, and why others were refused; lines
-  std::vector<std::string> arguments;  ///< what a launch hands over beside image, filter and output
+  std::vector<std::string> tensors;    ///< handed over: what is multiplied, as Arguments names it; "output"
+  std::vector<std::string> arguments;  ///< and beside that
   std::string source;                  ///< CUDA C++, the user's functions included
 };
 

@@ -21,10 +21,17 @@ TEST(ExplainKernel, PlanReasonsAndSource) {
   const auto e = explain_kernel(product, parse("store gelu(acc + bias[n]) as y : bf16"));
   EXPECT_EQ(e.contraction, "gemm 512x4096x1024, B transposed, bf16");
   EXPECT_GT(e.predicted_us, 1);
+  EXPECT_THAT(e.tensors, ElementsAre("left", "right", "output"));
   EXPECT_THAT(e.arguments, ElementsAre("operand bias[n] : f32"));
   EXPECT_THAT(e.source, HasSubstr("__global__"));
   for (const auto& part : {e.contraction, e.device, "plan: " + e.plan, e.origin, std::string("bias[n] : f32")})
     EXPECT_THAT(to_string(e), HasSubstr(part));
+}
+
+TEST(ExplainKernel, NamesTheSecondFilter) {
+  const Conv2d conv{.h = 32, .w = 32, .c = 64, .k = 64, .dtype_x = DType::bf16, .dtype_w = DType::bf16, .products = 2};
+  const auto e = explain_kernel(conv, parse("store sigmoid(acc0) * acc1 as y : bf16"));
+  EXPECT_THAT(to_string(e), HasSubstr("a launch hands over: image, filter, right1, output"));
 }
 
 TEST(ExplainKernel, SaysWhetherPixelsMayLieApart) {
