@@ -97,8 +97,8 @@ struct SpilledPasses {
 };
 
 // The reductions of this and later levels up to `stop`, to which the tile only adds. Those ahead of the level that
-// ended the pass before have been added to, and exchanged, in a pass ahead of this one. `kept`: (reductions, rows), what
-// these reductions came to, of a tile that has all of its rows' channels.
+// ended the pass before have been added to, and exchanged, in a pass ahead of this one. `kept`: (reductions, rows),
+// what these reductions came to, of a tile that has all of its rows' channels.
 template <class Config, class Visitor>
 template <int level, int stop>
 UNISONO_DEVICE void General<Config, Visitor>::fold_rows_until(const At& at, Row (&rows)[kRows], float* kept) {
