@@ -26,6 +26,7 @@
 #include "gpu/testbed.hpp"
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
+#include "support/hash.hpp"
 #include "support/subprocess.hpp"
 #include "unisono/error.hpp"
 
@@ -142,6 +143,11 @@ std::vector<jit::Request> requests_of_shard() {
   return own;
 }
 
+// Of two revisions to be compared: which kernels have another text
+void list_texts(const std::vector<jit::Request>& requests) {
+  for (const jit::Request& r : requests) std::printf("text %s: %s\n", support::hash(r.source).c_str(), r.title.c_str());
+}
+
 int precompile() {
   const auto requests = requests_of_shard();
   std::vector<jit::Binary> binaries;
@@ -246,10 +252,16 @@ int act(int argc, char** argv) {
   app.add_option("--seconds", parsed.seconds, "--broad and --endurance end after so many");
   app.add_flag("--small", parsed.small, "Of --broad no problem that is too large for the emulated GPU");
   app.add_flag("--verbose", parsed.verbose,
-               "Of --broad: print each problem before it runs; of --precompile: each kernel's place in the cache");
+               "Of --broad: print each problem before it runs; of --precompile: each kernel's place in the cache; of "
+               "--plan: each "
+               "kernel's text as a hash, by which revisions can be compared");
   CLI11_PARSE(app, argc, argv);
-  if (parsed.plan && parsed.evt) return list_evt();
-  if (parsed.plan) return all_requests().size() > 100 ? 0 : 1;
+  if (parsed.plan) {
+    const auto requests = all_requests();
+    if (parsed.verbose) list_texts(requests);
+    if (parsed.evt) return list_evt();
+    return requests.size() > 100 ? 0 : 1;
+  }
   if (parsed.precompile) return precompile();
   choose_device(parsed.device);
   std::printf("%s\n", device().device.name.c_str());
