@@ -21,6 +21,7 @@ from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
 from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
+from .judge import Kernels
 from .layouts import dense_for_norms, relax, simplify
 from .library import VERSION
 from .report import Report, count, nodes_of
@@ -73,8 +74,9 @@ def _checked(options: dict, more: dict) -> dict:
     return chosen
 
 
-def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
-    """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward."""
+def _fused(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Kernels) -> None:
+    """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward.
+    kernels: begins to compile theirs."""
     without = frozenset(options["without"])
     gain = GAINS[kind] if options["minimum_gain"] is None else float(options["minimum_gain"])
     limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"])
@@ -82,7 +84,7 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
     before = nodes_of(graph)
-    rows = fuse(graph, limits)
+    rows = fuse(graph, limits, kernels)
     simplify(graph)
     if options["rest"] == "inductor":
         pack_in_graph(graph)
@@ -109,9 +111,12 @@ def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> C
     def inner(graph: torch.fx.GraphModule, values: list, **more: Any) -> Any:
         if (mode := detect_fake_mode(values)) is not None:
             relax(graph, values, mode)
-        _fused(graph, options, "backward" if more.get("is_backward") else "inference" if more.get("is_inference")
-               else "forward")
-        return compile_fx_inner(graph, values, **more)
+        kind = "backward" if more.get("is_backward") else "inference" if more.get("is_inference") else "forward"
+        with Kernels() as kernels:
+            _fused(graph, options, kind, kernels)
+            made = compile_fx_inner(graph, values, **more)
+            kernels.wait()
+        return made
 
     # From the cache of whole graphs would come no report. Where the environment asks for that cache all the same, its
     # key has what regions depend on; so has Inductor's own, of what is compiled here
@@ -124,8 +129,10 @@ def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Call
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     def compiler(kind: str, graph: torch.fx.GraphModule, values: list) -> Callable:
-        _fused(graph, options, kind)
-        dense_for_norms(graph)
+        with Kernels() as kernels:
+            _fused(graph, options, kind, kernels)
+            dense_for_norms(graph)
+            kernels.wait()
         return make_boxed_func(graph.forward)
 
     forward, backward, inference = (functools.partial(compiler, kind) for kind in ("forward", "backward", "inference"))

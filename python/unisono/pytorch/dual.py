@@ -98,14 +98,13 @@ def pair_of(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[N
         if other.op != "call_function" or other.target not in PRODUCTS or other in taken:
             continue
         left1, right1, bias1 = _factors(other)
-        if _depends_on(other, node, places):
-            continue
         alike = shape_of(right) == shape_of(right1) and right.meta["val"].stride() == right1.meta["val"].stride() \
             and right.meta["val"].dtype == right1.meta["val"].dtype and right is not right1
         if not alike or not _is_same(left, left1) or any(b is not None and shape_of(b) != shape_of(right)[1:]
                                                          for b in (bias, bias1)):
             continue
-        yield _region([[node], [other]], other, left, [right, right1], [bias, bias1], without)
+        if not _depends_on(other, node, places):
+            yield _region([[node], [other]], other, left, [right, right1], [bias, bias1], without)
 
 
 def _cut_of(user: Node, node: Node, width: int) -> Any:
