@@ -9,7 +9,8 @@ are replayed in turn, from rest, and the medians are compared: ratios are within
 float32 without TF32 (of PyTorch's bf16 eager mode too). A JSON line for each measurement:
 
     {"suite": "torch", "network": …, "what": "forward", "us": {peer: …}, "ratio": best peer / unisono, "bar": …, "error": {…},
-     "compile_s": {…}, "regions": …, "share_of_flop": …, "left": [reasons]}
+     "compile_s": {…}, "regions": …, "share_of_flop": …, "left": [reasons],
+     "seconds": {"regions": finding them, "rest": Inductor, "kernels": waiting for those after that}}
 
 --train adds steps of the baseline U-Net at batch 8 (forward, backward, AdamW), and for 10,000 calls the time on the host of a
 fused call beside an ordinary custom operator. --smoke: small sizes on the CPU, without graphs: does it run?
@@ -108,6 +109,7 @@ def reported():
             "standalone": [n for r in reports() for n in r.counts.get("standalone behind a contraction", [])][:40],
             "conversions": sum(r.counts.get("conversions", 0) for r in reports()),
             "concatenations": [n for r in reports() for n in r.counts.get("concatenations without copies", [])],
+            "seconds": {name: round(sum(r.seconds.get(name, 0) for r in reports()), 2) for name in ("regions", "rest", "kernels")},
             "graphs": [{"graph": r.kind, "regions": r.regions, "of": len(r.rows), "share_of_flop": round(r.share_of_flop, 4)} for r in reports()]}
 
 

@@ -7,9 +7,11 @@ is one of its stores. So the backward graph is the one that Inductor would have 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import numbers
-from typing import Any, Callable
+import time
+from typing import Any, Callable, Iterator
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -74,9 +76,29 @@ def _checked(options: dict, more: dict) -> dict:
     return chosen
 
 
-def _fused(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Kernels) -> None:
-    """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward.
-    kernels: begins to compile theirs."""
+@contextlib.contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[name] = round(time.perf_counter() - start, 3)
+
+
+def _fused(graph: torch.fx.GraphModule, options: dict, kind: str, compile_rest: Callable[[], Any]) -> Any:
+    """Replaces the regions of a graph, and compiles what is left and, on a GPU, the kernels at the same time: what
+    `compile_rest` gives. kind: inference, forward or backward."""
+    seconds: dict[str, float] = {}
+    with Kernels() as kernels:
+        with _timed(seconds, "regions"):
+            _replaced(graph, options, kind, kernels, seconds)
+        with _timed(seconds, "rest"):
+            made = compile_rest()
+        with _timed(seconds, "kernels"):
+            kernels.wait()
+    return made
+
+
+def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Kernels, seconds: dict) -> None:
+    """Finds and replaces the regions of a graph, and publishes the report. kernels: begins to compile theirs."""
     without = frozenset(options["without"])
     gain = GAINS[kind] if options["minimum_gain"] is None else float(options["minimum_gain"])
     limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"])
@@ -91,7 +113,7 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Kerne
     counts = count(graph, rows)
     if "concatenations" not in without:
         counts["concatenations without copies"] = place(graph)
-    report = Report(rows, "", kind, counts, before, nodes_of(graph))
+    report = Report(rows, "", kind, counts, before, nodes_of(graph), seconds)
     _publish(report, options)
     if options["strict"] and report.left:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")
@@ -112,11 +134,7 @@ def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> C
         if (mode := detect_fake_mode(values)) is not None:
             relax(graph, values, mode)
         kind = "backward" if more.get("is_backward") else "inference" if more.get("is_inference") else "forward"
-        with Kernels() as kernels:
-            _fused(graph, options, kind, kernels)
-            made = compile_fx_inner(graph, values, **more)
-            kernels.wait()
-        return made
+        return _fused(graph, options, kind, lambda: compile_fx_inner(graph, values, **more))
 
     # From the cache of whole graphs would come no report. Where the environment asks for that cache all the same, its
     # key has what regions depend on; so has Inductor's own, of what is compiled here
@@ -129,10 +147,7 @@ def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Call
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     def compiler(kind: str, graph: torch.fx.GraphModule, values: list) -> Callable:
-        with Kernels() as kernels:
-            _fused(graph, options, kind, kernels)
-            dense_for_norms(graph)
-            kernels.wait()
+        _fused(graph, options, kind, lambda: dense_for_norms(graph))
         return make_boxed_func(graph.forward)
 
     forward, backward, inference = (functools.partial(compiler, kind) for kind in ("forward", "backward", "inference"))

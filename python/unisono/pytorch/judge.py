@@ -87,7 +87,7 @@ class Kernels:
 
     def __exit__(self, *failure: Any) -> None:
         if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool.shutdown(cancel_futures=True)
 
 
 def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Prediction]]:
