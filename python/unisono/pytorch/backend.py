@@ -25,8 +25,8 @@ from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
 from .judge import Kernels
 from .layouts import dense_for_norms, relax, simplify
-from .library import VERSION
 from .report import Report, count, nodes_of
+from .texts import VERSION
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (),
            "strict": False, "report": None,
@@ -58,7 +58,9 @@ def _publish(report: Report, options: dict) -> None:
 def _checked(options: dict, more: dict) -> dict:
     unknown = set(options) - set(OPTIONS) | set(more)
     if unknown:
-        raise UserError(f"backend unisono: there is no option {', '.join(sorted(unknown))}; there are {', '.join(OPTIONS)}")
+        raise UserError(
+            f"backend unisono: there is no option {', '.join(sorted(unknown))}; there are {', '.join(OPTIONS)}"
+        )
     chosen = {**OPTIONS, **options}
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")

@@ -16,8 +16,8 @@ from .regions import aten, is_copy
 
 
 class Report:
-    """str() is for people; `rows`, `counts`, `before`, `after` (the nodes of the graph, as text), `seconds` and to_json()
-    are for programs."""
+    """str() is for people; `rows`, `counts`, `before`, `after` (the nodes of the graph, as text), `seconds` and
+    to_json() are for programs."""
 
     def __init__(
         self,

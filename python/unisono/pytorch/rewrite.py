@@ -13,8 +13,8 @@ from ..operands import pattern
 from . import shapes
 from .anchors import is_one_channel_last
 from .judge import Limits
-from .library import ONE_CHANNEL_LAST, joined, one_line
 from .regions import TAKES_SLICES, Region, aten, hinted, is_size, shape_of
+from .texts import ONE_CHANNEL_LAST, joined, one_line
 from .writer import Writer
 
 
