@@ -121,7 +121,7 @@ int main(int argc, char** argv) try {
   const Options o = parse(argc, argv);
   const unisono::media::Array x = unisono::media::read_npy(o.input);
   if (x.type != unisono::DType::f32) throw unisono::UserError(o.input + ": expected float32");
-  nlohmann::json line = o.who == "coda"              ? bench_unisono(o, x)
+  nlohmann::json line = o.who == "unisono"           ? bench_unisono(o, x)
                         : o.who == "onednn_sequence" ? bench_sequence(o, x)
                                                      : throw unisono::UserError("unknown contender " + o.who);
   line["who"] = o.who;

@@ -133,7 +133,7 @@ json run_case(const bench::NetworkCase& c, const Options& o) {
          {"batch", c.values.at("batch")},
          {"size", c.values.at("size")},
          {"dtype", o.precision},
-         {"coda_us", times.us},
+         {"unisono_us", times.us},
          {"spread", times.spread},
          {"replays", times.inner},
          {"host_us", times.host_us},

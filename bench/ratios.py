@@ -21,18 +21,18 @@ def rivals(case):
 def speedup(case):
     """How much longer the best rival takes; None without one."""
     times = rivals(case).values()
-    return min(times) / case["coda_us"] if times else None
+    return min(times) / case["unisono_us"] if times else None
 
 
 def hot_speedup(case):
     """The same under a load without pauses; None unless all were measured so."""
     times = [case.get("peers_hot", {}).get(p) for p in rivals(case)]
-    return min(times) / case["coda_hot_us"] if times and None not in times and "coda_hot_us" in case else None
+    return min(times) / case["unisono_hot_us"] if times and None not in times and "unisono_hot_us" in case else None
 
 
 def over_bare(case):
-    return case["coda_us"] / case["coda_bare_us"] if "coda_bare_us" in case and not case.get("bare") else None
+    return case["unisono_us"] / case["unisono_bare_us"] if "unisono_bare_us" in case and not case.get("bare") else None
 
 
 def network_speedup(case):
-    return case["peers"]["max_autotune"] / case["coda_us"]
+    return case["peers"]["max_autotune"] / case["unisono_us"]

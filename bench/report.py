@@ -55,12 +55,12 @@ def columns(suite):
     peers = [p for p in PEER_NAMES if any(p in c["peers"] for c in ran(suite))]
     show = lambda form: lambda value: "–" if value is None else form.format(value)
     us, times = show("{:.1f}"), show("{:.2f}")
-    result = [(SHAPES.get(suite["suite"], "N,H,W,C,K,R"), lambda c: c["name"]), ("Unisono", lambda c: us(c["coda_us"])),
+    result = [(SHAPES.get(suite["suite"], "N,H,W,C,K,R"), lambda c: c["name"]), ("Unisono", lambda c: us(c["unisono_us"])),
               ("spread", lambda c: show("{:.1%}")(c["spread"])), ("kernels", lambda c: show("{:g}")(c.get("launches")))]
     if all(c.get("conv", {}).get("groups", 1) > 1 for c in ran(suite)):
         result[1:1] = [("groups", lambda c: str(c["conv"]["groups"])), ("stride", lambda c: str(c["conv"]["stride"][0]))]
-    if any("coda_bare_us" in c and not c.get("bare") for c in ran(suite)):
-        result.append(("Unisono, bare", lambda c: us(c.get("coda_bare_us"))))
+    if any("unisono_bare_us" in c and not c.get("bare") for c in ran(suite)):
+        result.append(("Unisono, bare", lambda c: us(c.get("unisono_bare_us"))))
     wrong = lambda c, p: "" if c.get("peer_checked", {}).get(p, {}).get("agrees", True) else " **wrong**"
     result += [(PEER_NAMES[p], lambda c, p=p: us(c["peers"].get(p)) + wrong(c, p)) for p in peers]
     result.append(("best rival ÷ Unisono", lambda c: times(speedup(c))))
@@ -85,11 +85,11 @@ def summary(suite):
     bare = [r for c in ran(suite) if (r := over_bare(c))]
     if bare:
         lines.append(f"Unisono ÷ Unisono, bare: geometric mean {geomean(bare):.2f}, {min(bare):.2f} to {max(bare):.2f}.")
-    layouts = {c["name"]: c["coda_us"] for c in ran(suite)}
+    layouts = {c["name"]: c["unisono_us"] for c in ran(suite)}
     first = [t / layouts[n] for name, t in layouts.items() if name.endswith("_nchw") and (n := name[:-5] + "_nhwc") in layouts]
     if first:
         lines.append(f"Channels first ÷ channels last: geometric mean {geomean(first):.2f}, {min(first):.2f} to {max(first):.2f}.")
-    noise = [c["coda_again_us"] / c["coda_us"] for c in ran(suite) if "coda_again_us" in c]
+    noise = [c["unisono_again_us"] / c["unisono_us"] for c in ran(suite) if "unisono_again_us" in c]
     if noise:
         lines.append(f"The same kernel timed twice: ratios of {min(noise):.3f} to {max(noise):.3f}.")
     lines += [f"{c['name']}: no result: {c['error'].splitlines()[0]}" for c in suite["cases"] if "error" in c]
@@ -130,11 +130,11 @@ def text_table(suite):
 
 def svg(suite):
     """Bars: the time of each contender over Unisono's; the line is Unisono. Beyond it a rival takes longer."""
-    cases = [c for c in ran(suite) if c["peers"] or "coda_bare_us" in c]
+    cases = [c for c in ran(suite) if c["peers"] or "unisono_bare_us" in c]
     width, row, left, right = 820, 17, 330, 70
     bars = []  # (case or "", label, ratio, colour)
     for c in cases:
-        mine = [(PEER_NAMES[p], us / c["coda_us"], "#999999" if p not in rivals(c) else "#2a7f62" if us >= c["coda_us"] else "#b3541e")
+        mine = [(PEER_NAMES[p], us / c["unisono_us"], "#999999" if p not in rivals(c) else "#2a7f62" if us >= c["unisono_us"] else "#b3541e")
                 for p, us in c["peers"].items()]
         if over_bare(c):
             mine.append(("Unisono, bare", 1 / over_bare(c), "#bbbbbb"))
@@ -166,12 +166,12 @@ def network_table(results):
     cases = ran(results)
     peers = [p for p in ("eager", "compile", "max_autotune") if any(p in c.get("peers", {}) for c in cases)]
     times = lambda x: "–" if x is None else f"{x:.2f}"
-    ratio = lambda c, p: c["peers"][p] / c["coda_us"] if p in c.get("peers", {}) else None
+    ratio = lambda c, p: c["peers"][p] / c["unisono_us"] if p in c.get("peers", {}) else None
     rows = [["network", "Unisono", "spread", "kernels", *(PEER_NAMES[f"torch_{p}"] for p in peers), *(f"{PEER_NAMES[f'torch_{p}']} ÷ Unisono" for p in peers),
              "convolutions' floor", "host", "memory", "PyTorch's least"]]
     for c in cases:
         memory = min(c["peer_peak_bytes"].values(), default=None) if c.get("peer_peak_bytes") else None
-        rows.append([c["name"], f"{c['coda_us']:.0f}", f"{c['spread']:.1%}", str(c["launches"]),
+        rows.append([c["name"], f"{c['unisono_us']:.0f}", f"{c['spread']:.1%}", str(c["launches"]),
                      *(f"{c['peers'][p]:.0f}" if p in c.get("peers", {}) else "–" for p in peers), *(times(ratio(c, p)) for p in peers),
                      f"{c['floor_us']:.0f}", f"{c['host_us']:.1f}", f"{(c['arena_bytes'] + c['constant_bytes']) / 1e6:.0f}",
                      "–" if memory is None else f"{memory / 1e6:.0f}"])

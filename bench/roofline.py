@@ -31,7 +31,7 @@ def points(suites, rivals):
             if "error" in c or not c.get("bytes"):
                 continue
             best = min(rivals(c).values(), default=None)
-            yield name, c["name"], c["flop"] / c["bytes"], c["flop"] / c["coda_us"] / 1e6, c["flop"] / best / 1e6 if best else None
+            yield name, c["name"], c["flop"] / c["bytes"], c["flop"] / c["unisono_us"] / 1e6, c["flop"] / best / 1e6 if best else None
 
 
 class Axis:

@@ -96,7 +96,7 @@ def run_case(kind, what, options, args, work, rng):
     binary = ROOT / "build/release/bench/unisono_bench_cpu"
     common = ["--input", work / "x.npy", "--threads", str(args.threads), "--seconds", str(args.seconds)]
     commands = {
-        "coda": [binary, "coda", model],
+        "unisono": [binary, "unisono", model],
         "onednn_sequence": [binary, "onednn_sequence", model],
         "onnxruntime": [sys.executable, ROOT / "bench/peers/onnxruntime_cpu.py", model],
     }
@@ -110,18 +110,18 @@ def run_case(kind, what, options, args, work, rng):
             extra[who] = line
     outputs = {who: np.load(work / f"{who}.npy").ravel() for who in commands}
     medians = {who: statistics.median(t for r in rs for t in r) for who, rs in rounds.items()}
-    by_round = [statistics.median(r) for r in rounds["coda"]]
+    by_round = [statistics.median(r) for r in rounds["unisono"]]
     case = {
         "name": name_of(what, options), "kind": kind, "dtype": "f32", "commit": commit(),
-        "coda_us": round(medians["coda"], 1), "spread": round((max(by_round) - min(by_round)) / medians["coda"], 4),
-        "peers": {who: round(m, 1) for who, m in medians.items() if who != "coda"},
+        "unisono_us": round(medians["unisono"], 1), "spread": round((max(by_round) - min(by_round)) / medians["unisono"], 4),
+        "peers": {who: round(m, 1) for who, m in medians.items() if who != "unisono"},
         "best_us": {who: round(min(t for r in rs for t in r), 1) for who, rs in rounds.items()},
-        "launches": extra["coda"]["kernels"], "operators": extra["coda"]["operators"], "arena_bytes": extra["coda"]["arena_bytes"],
-        "largest_difference": {who: float(np.max(np.abs(outputs[who] - outputs["coda"]))) for who in commands if who != "coda"},
+        "launches": extra["unisono"]["kernels"], "operators": extra["unisono"]["operators"], "arena_bytes": extra["unisono"]["arena_bytes"],
+        "largest_difference": {who: float(np.max(np.abs(outputs[who] - outputs["unisono"]))) for who in commands if who != "unisono"},
         "onnxruntime": extra["onnxruntime"]["version"],
     }
     if flop:
-        case |= {"flop": flop, "coda_gflops": round(flop / medians["coda"] / 1e3, 1)}
+        case |= {"flop": flop, "unisono_gflops": round(flop / medians["unisono"] / 1e3, 1)}
     return case
 
 
@@ -135,7 +135,7 @@ def svg(cases):
     scale, y = (width - left - 60) / 1.4, 36
     for c in cases:
         for i, (who, us) in enumerate(c["peers"].items()):
-            ratio = c["coda_us"] / us
+            ratio = c["unisono_us"] / us
             if i == 0:
                 name = c["name"].replace("models/heatmap_unet/", "")
                 out.append(f'<text x="10" y="{y + 14}">{name}</text>')
@@ -161,7 +161,7 @@ def commit():
 
 def ratio_of(cases, peer, kind):
     """Geometric mean of Unisono's time over the peer's."""
-    ratios = [c["coda_us"] / c["peers"][peer] for c in cases if c["kind"] == kind and peer in c["peers"]]
+    ratios = [c["unisono_us"] / c["peers"][peer] for c in cases if c["kind"] == kind and peer in c["peers"]]
     return round(statistics.geometric_mean(ratios), 3) if ratios else None
 
 
@@ -220,8 +220,8 @@ def write(cases, missing, args):
 def report(cases):
     print(f"{'case':64} {'unisono ms':>9} {'spread':>7}")
     for c in cases:
-        print(f"{c['name']:64} {c['coda_us'] / 1e3:9.3f} {c['spread']:7.1%}"
-              + "".join(f"  {who} {us / 1e3:.3f} ({c['coda_us'] / us:.2f})" for who, us in c["peers"].items()))
+        print(f"{c['name']:64} {c['unisono_us'] / 1e3:9.3f} {c['spread']:7.1%}"
+              + "".join(f"  {who} {us / 1e3:.3f} ({c['unisono_us'] / us:.2f})" for who, us in c["peers"].items()))
 
 
 main()

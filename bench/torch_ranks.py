@@ -147,14 +147,14 @@ def training(run, how):
 
 def kernels_of(run, spare):
     """{peer: four blocks of a convolution, a group norm and SiLU}."""
-    from unisono.pytorch import library
+    from unisono.pytorch import library, texts  # noqa: F401  (library: the operators)
     n, c, size = (1, 32, 8) if run.smoke else (2, 320, 64)
     dtype = torch.float32 if run.smoke else torch.bfloat16
     generator = torch.Generator(run.device).manual_seed(0)
     draw = lambda *s: torch.randn(s, device=run.device, dtype=dtype, generator=generator)  # noqa: E731
     x, w, g, b = draw(n, c, size, size), 0.02 * draw(c, c, 3, 3), draw(c), draw(c)
     x, w = (t.contiguous(memory_format=torch.channels_last) for t in (x, w))
-    text, names = "silu(group_norm(acc, groups=32, scale=g[n], shift=b[n]))", library.joined(("g", "b"), {"spare_sms": spare} if spare else {})
+    text, names = "silu(group_norm(acc, groups=32, scale=g[n], shift=b[n]))", texts.joined(("g", "b"), {"spare_sms": spare} if spare else {})
     one = [1, 1]
     theirs = torch.compile(lambda: F.silu(F.group_norm(F.conv2d(x, w, padding=1), 32, g, b)))
 

@@ -9,7 +9,10 @@ are replayed in turn, from rest, and the medians are compared: ratios are within
 float32 without TF32 (of PyTorch's bf16 eager mode too). A JSON line for each measurement:
 
     {"suite": "torch", "network": …, "what": "forward", "us": {peer: …}, "ratio": best peer / unisono, "bar": …, "error": {…},
-     "compile_s": {…}, "regions": …, "share_of_flop": …, "left": [reasons]}
+     "compile_s": {…}, "regions": …, "share_of_flop": …, "left": [reasons],
+     "seconds": {"regions": finding them, "rest": Inductor, "kernels": waiting for those after that}}
+
+and ahead of them one of {"what": "first graph"}: compile_s of a small graph, with all that is done once a process.
 
 --train adds steps of the baseline U-Net at batch 8 (forward, backward, AdamW), and for 10,000 calls the time on the host of a
 fused call beside an ordinary custom operator. --smoke: small sizes on the CPU, without graphs: does it run?
@@ -108,6 +111,7 @@ def reported():
             "standalone": [n for r in reports() for n in r.counts.get("standalone behind a contraction", [])][:40],
             "conversions": sum(r.counts.get("conversions", 0) for r in reports()),
             "concatenations": [n for r in reports() for n in r.counts.get("concatenations without copies", [])],
+            "seconds": {name: round(sum(r.seconds.get(name, 0) for r in reports()), 2) for name in ("regions", "rest", "kernels")},
             "graphs": [{"graph": r.kind, "regions": r.regions, "of": len(r.rows), "share_of_flop": round(r.share_of_flop, 4)} for r in reports()]}
 
 
@@ -172,6 +176,25 @@ def forward(name, options, clock, device):
     others = [t for p, t in us.items() if p != "unisono"]
     ratio = round(min(others) / us["unisono"], 3) if others and "unisono" in us else None
     say(options.json, network=name, what="forward", us=us, spread=spread, ratio=ratio, bar=bar, error=errors, compile_s=seconds, **more)
+
+
+def first_graphs(options, clock, device):
+    """Seconds until a first small graph of each peer runs: what is done once a process, such as starting Inductor's workers
+    and loading compilers from the disk. The networks after it are compiled in what each of them takes."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(64, 64, 3, padding=1), torch.nn.ReLU(), torch.nn.MaxPool2d(3)).eval()
+    model = model.requires_grad_(False).to(device, torch.bfloat16).to(memory_format=torch.channels_last)
+    x, seconds, more = last(torch.randn(2, 64, 32, 32), device), {}, {}
+    with torch.no_grad():
+        for peer in options.peers:
+            torch._dynamo.reset()
+            function, start = compiled(peer, model, options), time.perf_counter()
+            function(x)
+            clock.wait()
+            seconds[peer] = round(time.perf_counter() - start, 2)
+            if peer == "unisono":
+                more = reported()
+    say(options.json, what="first graph", compile_s=seconds, seconds=more.get("seconds"))
 
 
 def training(options, clock, device):
@@ -260,6 +283,7 @@ def main():
     clock = Clock(device, 2 if options.smoke else options.rounds)
     about = {"gpu": torch.cuda.get_device_name(), "cudnn": torch.backends.cudnn.version()} if device == "cuda" else {}
     say(options.json, what="machine", torch=torch.__version__, python=sys.version.split()[0], **about)
+    first_graphs(options, clock, device)
     for name in [] if options.no_forward else options.names or NETWORKS:
         forward(name, options, clock, device)
         if device == "cuda":

@@ -206,7 +206,7 @@ def timeline():
                                ("bias, GroupNorm (copy, statistics, columns, affine), SiLU", peers["torch_eager"] - convolution, FINISH)])
     bar(120, "torch.compile", [("convolution, then generated kernels", peers["torch_compile"], OTHER)])
     bar(164, "max-autotune", [("the same, tuned", peers["torch_max_autotune"], OTHER)])
-    bar(208, "Unisono, one launch", [("all of it, resident", block["coda_us"], MAIN)])
+    bar(208, "Unisono, one launch", [("all of it, resident", block["unisono_us"], MAIN)])
     page.line([(x0, 256), (x0 + 280 * scale, 256)])
     for us in range(0, 281, 40):
         page.line([(x0 + us * scale, 256), (x0 + us * scale, 261)])

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch._dynamo.utils import counters
 
 import unisono as u
-from unisono.pytorch import backend, library
+from unisono.pytorch import backend, texts
 
 x, w = torch.ones(3, 8), torch.ones(8, 8)
 layer = (lambda x, w: F.silu(x @ w))
@@ -28,5 +28,5 @@ def found(compiled):
 
 
 for version in sys.argv[2:]:
-    library.VERSION = backend.VERSION = f"|version={version}"
+    texts.VERSION = backend.VERSION = f"|version={version}"
     print(version, *(f"{name}:{found(GRAPHS[name])}" for name in sys.argv[1].split(",")))

@@ -1,6 +1,5 @@
 """torch.compile with the backend: which regions fire, which must not, and results beside float64."""
 
-import copy
 import json
 
 import pytest
@@ -8,38 +7,10 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+from compiled import KINDS, fresh, run_as_given as run  # noqa: E402, F401
 from models import randomise  # noqa: E402
 
 from unisono.pytorch import backend  # noqa: E402
-
-KINDS = [torch.float32, torch.bfloat16, torch.float16]
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    torch.manual_seed(0)
-
-
-def norm(x):
-    return x.double().flatten().norm()
-
-
-def run(function, *inputs, regions, **options):
-    """Compiles, runs, counts regions, and compares with eager in float64: no worse than 1.5 times PyTorch in that dtype."""
-    exact = copy.deepcopy(function).double() if isinstance(function, nn.Module) else function
-    with torch.no_grad():
-        expected = exact(*(t.double() if t.is_floating_point() else t for t in inputs))
-        eager = function(*(t.clone() for t in inputs))
-        result = torch.compile(function, backend=backend.unisono, options={"rest": "eager", **options}, fullgraph=True)(*inputs)
-    report = backend.reports()[-1]
-    assert report.regions == regions, str(report)
-    single = not isinstance(result, (tuple, list))
-    for mine, theirs, right in zip(*([x] if single else x for x in (result, eager, expected))):
-        assert mine.shape == theirs.shape and mine.dtype == theirs.dtype and mine.stride() == theirs.stride()
-        unit = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12}[mine.dtype]
-        assert norm(mine.double() - right) <= max(1.5 * norm(theirs.double() - right), 2 * unit * norm(right)), str(report)
-    return report
 
 
 class Block(nn.Module):
@@ -139,10 +110,6 @@ def test_a_block_of_convnext(last):
     assert "native_layer_norm" in fused[0] and "gelu" in fused[1] and ("add" in fused[2]) == last, str(report)
 
 
-def test_results_that_are_turned():
-    run(lambda x, w: F.conv2d(x, w).transpose(2, 3).relu(), torch.randn(2, 4, 6, 5), torch.randn(8, 4, 1, 1), regions=1)
-
-
 def test_softmax_and_sums_behind_a_product():
     def losses(a, b, t):
         z = a @ b
@@ -161,32 +128,6 @@ def test_casts_are_honoured():
         result = torch.compile(rounded, backend=backend.unisono, options={"rest": "eager"})(x, w) - 1
     assert backend.reports()[-1].regions == 1 and result.abs().max() > 0
     assert (result - result.to(torch.bfloat16).float()).abs().max() <= 2.0**-22 * result.abs().max()
-
-
-def test_values_that_escape_are_stored():
-    def both(x, w):
-        h = F.conv2d(x, w)
-        y = F.silu(h + 1)
-        return h, y, torch.cumsum(h, 1)
-
-    report = run(both, torch.randn(2, 4, 6, 6), torch.randn(8, 4, 1, 1), regions=1)
-    assert report.rows[0]["stores"] == 2
-
-
-def test_a_branch_that_comes_back_is_not_taken():
-    """relu(h) + cumsum(h): the sum reads what is computed outside from the region."""
-    report = run(lambda x, w: (lambda h: F.relu(h) + torch.cumsum(h, 1))(F.conv2d(x, w)), torch.randn(1, 4, 5, 5),
-                 torch.randn(8, 4, 1, 1), regions=1)
-    assert len(report.rows[0]["fused"]) == 1
-
-
-def test_an_operand_that_comes_late():
-    def late(x, w):
-        h = F.conv2d(x, w)
-        a = torch.cumsum(h, 2)
-        return F.relu(h) * torch.cumsum(x, 1).mean(), a
-
-    run(late, torch.randn(1, 4, 5, 5), torch.randn(4, 4, 1, 1), regions=1)
 
 
 MUST_NOT = {
@@ -209,21 +150,6 @@ def test_must_not_fuse(name):
     with pytest.raises(Exception, match="strict=True"):
         torch._dynamo.reset()
         run(function, torch.randn(2, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=0, strict=True)
-
-
-def test_writes_in_place_stay_where_they_are():
-    def update(x, w, state):
-        h = F.conv2d(x, w)
-        state.add_(h)
-        return F.relu_(h) + state
-
-    x, w = torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1)
-    ours, theirs = torch.ones(1, 8, 5, 5), torch.ones(1, 8, 5, 5)
-    with torch.no_grad():
-        mine = torch.compile(update, backend=backend.unisono, options={"rest": "eager"})(x, w, ours)
-        assert backend.reports()[-1].regions == 1
-        torch.testing.assert_close(mine, update(x, w, theirs))
-    torch.testing.assert_close(ours, theirs)
 
 
 def test_weights_that_change_are_seen():
@@ -258,33 +184,6 @@ def test_a_tensor_that_is_read_along_channels_and_along_the_width():
     """The bias (8,), read again by broadcasting, lies along the width: it is no [n] there, and the region ends ahead of it."""
     report = run(lambda x, w, b: F.relu(F.conv2d(x, w, b) + b), torch.randn(2, 4, 8, 8), torch.randn(8, 4, 1, 1), torch.randn(8), regions=0)
     assert "does not broadcast" in str(report)
-
-
-SHARED = {
-    "detach": (lambda y: (y, y.detach()), 1),
-    "views": (lambda y: (y, y.view(6, 4, 5), y.view(-1, 10).detach()), 1),
-    "a view alone": (lambda y: (y.view(6, 4, 5), y.view(12, 10)), 1),
-    "a clone": (lambda y: (y, y.clone()), 2),
-}
-
-
-@pytest.mark.parametrize("name", SHARED)
-def test_what_shares_memory_goes_on_to_share_it(name):
-    """Aliases and views that escape are no stores of their own; a clone is one."""
-    escape, stores = SHARED[name]
-    function, inputs = (lambda a, b: escape(F.relu(torch.mm(a, b) + 1))), (torch.randn(24, 7), torch.randn(7, 5))
-    report = run(function, *inputs, regions=1)
-    assert report.rows[0]["stores"] == stores
-    with torch.no_grad():
-        compiled = torch.compile(function, backend=backend.unisono, options={"rest": "eager"})(*inputs)
-    assert len({y.data_ptr() for y in compiled}) == stores == len({y.data_ptr() for y in function(*inputs)})
-
-
-def test_memory_orders_that_kernels_do_not_write():
-    report = run(lambda a, v, r: (r.T + torch.mm(a, v)).T.view(-1), torch.randn(5, 7), torch.randn(7, 9), torch.randn(9, 5), regions=0)
-    assert "has strides (1, 5)" in str(report)
-    run(lambda x, w, r: F.relu(F.conv2d(x, w)).add(1) + r.transpose(2, 3), torch.randn(2, 4, 6, 6), torch.randn(8, 4, 1, 1),
-        torch.randn(2, 8, 6, 6), regions=1)
 
 
 def test_a_bias_that_does_not_count():
@@ -356,15 +255,6 @@ def test_a_group_norm_of_pixels_that_are_one_extent():
 def test_numbers_of_options():
     with pytest.raises(Exception, match="most_stores='2'; expected an int"):
         run(lambda x, w: F.relu(F.conv2d(x, w)), torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=1, most_stores="2")
-
-
-@pytest.mark.parametrize("last", [False, True])
-def test_operands_of_rows_that_lie_apart(last):
-    """One channel of a wider image, as FocalNet's gates: [m] is a dense vector to kernels."""
-    order = torch.channels_last if last else torch.contiguous_format
-    x, gates, w = (torch.randn(s).contiguous(memory_format=order) for s in ((2, 8, 6, 5), (2, 3, 6, 5), (16, 8, 1, 1)))
-    report = run(lambda x, gates, w: F.relu(F.conv2d(x, w) * gates[:, 1:2]), x, gates, w, regions=1)
-    assert "[m]" in report.rows[0]["epilogue"], str(report)
 
 
 ACTIVATED = (F.relu, F.relu6, F.elu, F.silu, F.mish, F.softplus, F.hardswish, F.leaky_relu, lambda h: h.clamp(-1, 1), lambda h: h.amax(1, True) + h,

@@ -41,8 +41,8 @@ def test_backends_and_options_that_share_one_cache(tmp_path, more):
 
 def test_the_version_of_a_call_is_that_of_the_modules():
     import unisono
-    from unisono.pytorch import library
-    assert library.VERSION.startswith(f"|version={unisono.__version__}+")
-    names = library.joined(["a", "b="], {"spare_sms": 2})
-    assert names.endswith(library.VERSION) and library.options_of(names) == {"spare_sms": 2}
-    assert library.split(names, [2.0], [None]) == {"a": None, "b": 2.0}
+    from unisono.pytorch import texts
+    assert texts.VERSION.startswith(f"|version={unisono.__version__}+")
+    names = texts.joined(["a", "b="], {"spare_sms": 2})
+    assert names.endswith(texts.VERSION) and texts.options_of(names) == {"spare_sms": 2}
+    assert texts.split(names, [2.0], [None]) == {"a": None, "b": 2.0}

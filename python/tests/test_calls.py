@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import unisono as u  # noqa: E402
 from unisono import _native, calls  # noqa: E402
-from unisono.pytorch import kept, library, operators  # noqa: E402
+from unisono.pytorch import kept, library, operators, texts  # noqa: E402
 
 NORM = "silu(group_norm(acc + bias[n], groups=4, scale=g[n], shift=b[n]))"
 needs_library = pytest.mark.skipif(not library.is_native(), reason="the operators' kernels are those in Python")
@@ -239,15 +239,15 @@ def test_compiled_backward_graphs_have_the_contraction_as_pytorchs_own():
 def test_options_of_a_kernel_are_part_of_the_call():
     """Of the backend's spare_sms: a CPU has no SMs, so the option must arrive and change nothing."""
     a, b, bias = draw((4, 8), (8, 6), (6,))
-    names = library.joined(["bias"], {"spare_sms": 8})
-    assert library.options_of(names) == {"spare_sms": 8} and library.split(names, [], [bias]) == {"bias": bias}
+    names = texts.joined(["bias"], {"spare_sms": 8})
+    assert texts.options_of(names) == {"spare_sms": 8} and texts.split(names, [], [bias]) == {"bias": bias}
     u.cache_clear()
     plain, spared = (torch.ops.unisono.fused_gemm(a, b, [bias], [], "relu(acc + bias[n])", n, None)[0] for n in ("bias", names))
     assert torch.equal(plain, spared) and u.cache_info()["misses"] == 2
 
 
 def test_regions_leave_sms_to_others():
-    from unisono.pytorch import backend, library
+    from unisono.pytorch import backend
     calls = []
 
     def seen(graph, rows):
@@ -261,7 +261,7 @@ def test_regions_leave_sms_to_others():
             torch.compile(lambda a: F.relu(torch.addmm(bias, a, b)), backend=backend.unisono, options={"rest": "eager", "spare_sms": 12})(a)
     finally:
         backend.count = original
-    assert len(calls) == 1 and library.options_of(calls[0]) == {"spare_sms": 12}, calls
+    assert len(calls) == 1 and texts.options_of(calls[0]) == {"spare_sms": 12}, calls
 
 
 def test_how_a_derivative_is_computed_is_settled_once(monkeypatch):

@@ -102,9 +102,9 @@ def test_a_training_step_asks_for_more_gain(monkeypatch):
     a margin."""
     asked, fuse = {}, backend.fuse
 
-    def recorded(graph, limits):
+    def recorded(graph, limits, kernels):
         asked[len(asked)] = limits.minimum_gain
-        return fuse(graph, limits)
+        return fuse(graph, limits, kernels)
 
     monkeypatch.setattr(backend, "fuse", recorded)
     module, x = randomise(nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4))), torch.randn(5, 8)

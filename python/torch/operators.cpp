@@ -3,15 +3,9 @@
 /// ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and costs no Python;
 /// any other is prepared by the operator unisono::prepare, which the package registers from Python.
 
-#include <dlfcn.h>
-#include <torch/csrc/inductor/aoti_torch/c/shim.h>
-#include <torch/csrc/stable/c/shim.h>
-#include <torch/csrc/stable/library.h>
-
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <future>
 #include <mutex>
 #include <shared_mutex>
 #include <span>
@@ -20,94 +14,15 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "memory.hpp"
 #include "prepared.hpp"
+#include "stable_abi.hpp"
 
 namespace unisono::python {
 namespace {
 
 constexpr std::size_t most_calls = 8192;
 constexpr std::uintptr_t alignment = 16;
-
-void check(AOTITorchError code, const char* what) {
-  if (code != AOTI_TORCH_SUCCESS) throw std::runtime_error(std::string("unisono: PyTorch failed at ") + what);
-}
-
-/// A tensor that is owned here.
-class Tensor {
- public:
-  explicit Tensor(AtenTensorHandle handle) : handle_(handle) {}
-  Tensor(Tensor&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  Tensor& operator=(Tensor&& other) noexcept {
-    std::swap(handle_, other.handle_);
-    return *this;
-  }
-  Tensor(const Tensor&) = delete;
-  Tensor& operator=(const Tensor&) = delete;
-  ~Tensor() {
-    if (handle_ != nullptr) aoti_torch_delete_tensor_object(handle_);
-  }
-  AtenTensorHandle get() const { return handle_; }
-  AtenTensorHandle release() { return std::exchange(handle_, nullptr); }
-  /// Another reference, for a call of the dispatcher.
-  StableIValue shared() const {
-    AtenTensorHandle copy = nullptr;
-    check(aoti_torch_new_tensor_handle(handle_, &copy), "sharing a tensor");
-    return torch::stable::detail::from(copy);
-  }
-  void* address() const {
-    void* data = nullptr;
-    check(aoti_torch_get_data_ptr(handle_, &data), "asking for a tensor's memory");
-    return data;
-  }
-
- private:
-  AtenTensorHandle handle_;
-};
-
-template <class Handle>
-Handle handle_of(StableIValue value) {
-  return torch::stable::detail::to<Handle>(value);
-}
-
-/// Lists and texts of the stack, which are the kernel's to delete.
-class List {
- public:
-  explicit List(StableIValue value) : handle_(handle_of<StableListHandle>(value)) {}
-  List(const List&) = delete;
-  List& operator=(const List&) = delete;
-  ~List() { torch_delete_list(handle_); }
-  std::size_t size() const {
-    std::size_t size = 0;
-    check(torch_list_size(handle_, &size), "asking for a list's size");
-    return size;
-  }
-  StableIValue operator[](std::size_t i) const {
-    StableIValue element = 0;
-    check(torch_list_get_item(handle_, i, &element), "reading a list");
-    return element;
-  }
-
- private:
-  StableListHandle handle_;
-};
-
-class Text {
- public:
-  explicit Text(StableIValue value) : handle_(handle_of<StringHandle>(value)) {}
-  Text(const Text&) = delete;
-  Text& operator=(const Text&) = delete;
-  ~Text() { torch_delete_string(handle_); }
-  std::string_view view() const {
-    const char* data = nullptr;
-    std::size_t size = 0;
-    check(torch_string_c_str(handle_, &data), "reading a text");
-    check(torch_string_length(handle_, &size), "reading a text");
-    return {data, size};
-  }
-
- private:
-  StringHandle handle_;
-};
 
 /// What one call is told apart by, as bytes.
 class Key {
@@ -194,20 +109,6 @@ struct Names {
   std::string_view epilogue, names;
 };
 
-StableIValue string_value(std::string_view text) {
-  StringHandle made = nullptr;
-  check(torch_new_string_handle(text.data(), text.size(), &made), "making a text");
-  return torch::stable::detail::from(made);
-}
-
-template <class Range, class F>
-StableIValue list_value(Range&& range, F value) {
-  StableListHandle made = nullptr;
-  check(torch_new_list_reserve_size(range.size(), &made), "making a list");
-  for (auto&& one : range) check(torch_list_push_back(made, value(one)), "making a list");
-  return torch::stable::detail::from(made);
-}
-
 /// Calls unisono::prepare, which gives an address in decimal digits, or an error's text: what it throws would lose it.
 std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
   const auto same = [](auto x) { return torch::stable::detail::from(x); };
@@ -230,84 +131,6 @@ std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
     throw std::runtime_error(std::string(result.view()));
   const std::unique_ptr<std::shared_ptr<PreparedCall>> owned(reinterpret_cast<std::shared_ptr<PreparedCall>*>(address));
   return std::move(*owned);
-}
-
-/// The address of channel `first` of an image (N,C,H,W).
-void* address_of_channel(const Tensor& image, std::int64_t first, DType dtype) {
-  std::int64_t* strides = nullptr;
-  check(aoti_torch_get_strides(image.get(), &strides), "asking for a tensor's strides");
-  return static_cast<std::byte*>(image.address()) + first * strides[1] * static_cast<std::int64_t>(size_of(dtype));
-}
-
-std::int32_t dtype_of(DType dtype) {
-  switch (dtype) {
-    case DType::f64: return aoti_torch_dtype_float64();
-    case DType::f32: return aoti_torch_dtype_float32();
-    case DType::f16: return aoti_torch_dtype_float16();
-    case DType::bf16: return aoti_torch_dtype_bfloat16();
-    case DType::i32: return aoti_torch_dtype_int32();
-    case DType::i64: return aoti_torch_dtype_int64();
-    case DType::i8: return aoti_torch_dtype_int8();
-    case DType::u8: return aoti_torch_dtype_uint8();
-    case DType::boolean: return aoti_torch_dtype_bool();
-    default: throw std::runtime_error("unisono: a result of a dtype that PyTorch does not have");
-  }
-}
-
-struct Place {
-  std::int32_t device = 0, index = 0;
-};
-
-Tensor empty(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides, std::int32_t dtype,
-             const Place& place) {
-  AtenTensorHandle made = nullptr;
-  check(aoti_torch_empty_strided(static_cast<std::int64_t>(shape.size()), shape.data(), strides.data(), dtype,
-                                 place.device, place.index, &made),
-        "allocating a tensor");
-  return Tensor(made);
-}
-
-/// A function of libtorch_cuda, which is in the process wherever there is a CUDA tensor; it is not linked.
-template <class Function>
-Function of_cuda(const char* name) {
-  void* const library = dlopen("libtorch_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
-  void* const found = dlsym(library != nullptr ? library : RTLD_DEFAULT, name);
-  if (found == nullptr) throw std::runtime_error(std::string("unisono: this PyTorch has no ") + name);
-  return reinterpret_cast<Function>(found);
-}
-
-/// PyTorch's current stream.
-Stream current_stream(int index) {
-  static const auto function = of_cuda<AOTITorchError (*)(std::int32_t, void**)>("aoti_torch_get_current_cuda_stream");
-  void* stream = nullptr;
-  check(function(index, &stream), "asking for the current stream");
-  return stream;
-}
-
-/// Memory for as long as a call is kept, of PyTorch's allocator and in the order of the stream. A thread of its own
-/// asks for it: while PyTorch warms up a CUDA graph, what this thread allocates is of the graph's pool and must not
-/// outlive the run. Pools belong to threads.
-Tensor workspace(std::size_t bytes, const Place& place, Stream stream) {
-  return std::async(
-             std::launch::async,
-             [&] {
-               static const auto set =
-                   of_cuda<AOTITorchError (*)(void*, std::int32_t, void**)>("aoti_torch_create_cuda_stream_guard");
-               static const auto reset = of_cuda<AOTITorchError (*)(void*)>("aoti_torch_delete_cuda_stream_guard");
-               void* guard = nullptr;
-               check(set(stream, place.index, &guard), "setting a stream");
-               const std::unique_ptr<void, AOTITorchError (*)(void*)> guarded(guard, reset);
-               return empty({static_cast<std::int64_t>(bytes)}, {1}, aoti_torch_dtype_uint8(), place);
-             })
-      .get();
-}
-
-Tensor ordered(const Tensor& tensor, Order order) {
-  const std::int32_t format = order == Order::contiguous ? aoti_torch_memory_format_contiguous_format()
-                                                         : aoti_torch_memory_format_channels_last();
-  std::array<StableIValue, 2> stack{tensor.shared(), torch::stable::detail::from(format)};
-  check(torch_call_dispatcher("aten::contiguous", "", stack.data(), TORCH_ABI_VERSION), "copying a tensor");
-  return Tensor(handle_of<AtenTensorHandle>(stack[0]));
 }
 
 std::vector<Tensor> run(Call& call, PreparedCall& prepared) {

@@ -2,8 +2,8 @@
 
     y = unisono.conv2d(x, w, "silu(group_norm(acc + bias[n], groups=32, scale=g[n], shift=b[n]))", bias=…, g=…, b=…)
 
-`conv2d` and `gemm` take NumPy arrays and PyTorch tensors. `parse`, `GraphBuilder`, `compile`, `Executable` and `Launch` are
-the C++ interface, for tensors of any framework that speaks DLPack. docs/python.md is the guide.
+`conv2d` and `gemm` take NumPy arrays and PyTorch tensors. `parse`, `GraphBuilder`, `compile`, `Executable` and `Launch`
+are the C++ interface, for tensors of any framework that speaks DLPack. docs/python.md is the guide.
 """
 
 from pathlib import Path as _Path
@@ -11,9 +11,9 @@ from typing import Any as _Any, Optional as _Optional
 
 from . import _native
 from ._native import (  # noqa: F401
-    Cancelled, CompileError, Conv2d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm, Graph, GraphBuilder,
-    InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo, Tensor, Unsupported,
-    UserError, Value, compile, compile_network, explain, load_onnx,
+    Cancelled, CompileError, Conv2d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm, Graph,
+    GraphBuilder, InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo,
+    Tensor, Unsupported, UserError, Value, compile, compile_network, explain, load_onnx,
     pack_network, parse)
 from .epilogues import Epilogue, epilogue  # noqa: F401
 from .calls import cache_clear, cache_info  # noqa: F401

@@ -14,7 +14,8 @@ def main() -> int:
         return 1 if "FAILED" in report else 0
     tool = command()
     if tool is None:
-        print("python -m unisono: this package has no `unisono` command, and PATH has none; only `doctor` is there", file=sys.stderr)
+        print("python -m unisono: this package has no `unisono` command, and PATH has none; only `doctor` is there",
+              file=sys.stderr)
         return 2
     os.execv(tool, [tool, *arguments])
 

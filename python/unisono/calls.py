@@ -1,4 +1,5 @@
-"""Calls that were prepared: a compiled kernel with the shapes, strides and dtypes of all tensors; later calls give addresses."""
+"""Calls that were prepared: a compiled kernel with the shapes, strides and dtypes of all tensors; later calls give
+addresses."""
 
 from __future__ import annotations
 
@@ -35,14 +36,16 @@ class Plan:
 class Call:
     """One call, ready but for the addresses of its tensors and its numbers."""
 
-    def __init__(self, native: Any, orders: Sequence[str], results: Sequence[tuple[Any, ...]], device: Device, index: int):
+    def __init__(self, native: Any, orders: Sequence[str], results: Sequence[tuple[Any, ...]], device: Device,
+                 index: int):
         self.native = native
         self.orders = [(i, o) for i, o in enumerate(orders) if o]  # of the tensors that must be copied
         self.results = results  # (name, shape, strides, dtype)
         self.device, self.index = device, index
 
     def run(self, tensors: list[Any], numbers_given: list[float], out: dict[str, Any] | None) -> dict[str, Any]:
-        """tensors: the two of the contraction, and the operands'. Returns the results by name, new ones or those of `out`."""
+        """tensors: the two of the contraction, and the operands'. Returns the results by name, new ones or those of
+        `out`."""
         like = tensors[0]
         if self.orders:
             import torch
@@ -58,13 +61,15 @@ class Call:
         else:
             import torch
             stream = torch.cuda.current_stream(self.index)
-            self.native.run(addresses, numbers_given, stream.cuda_stream, lambda size: workspace(size, like.device, stream))
+            self.native.run(addresses, numbers_given, stream.cuda_stream,
+                            lambda size: workspace(size, like.device, stream))
         return out
 
 
 def workspace(size: int, device: Any, stream: Any) -> Any:
-    """Bytes of a GPU for as long as a call is kept, of PyTorch's allocator and in the order of the stream. A thread of its own asks
-    for them: while PyTorch warms up a CUDA graph, what this thread allocates is of the graph's pool and must not outlive the run."""
+    """Bytes of a GPU for as long as a call is kept, of PyTorch's allocator and in the order of the stream. A thread of
+    its own asks for them: while PyTorch warms up a CUDA graph, what this thread allocates is of the graph's pool and
+    must not outlive the run."""
     import torch
 
     def allocate() -> Any:
@@ -83,7 +88,8 @@ _counts = {"misses": 0, "runs": 0}  # compilations, and runs of calls that were 
 
 
 def cache_info() -> dict[str, int]:
-    """{'plans': kept now, 'hits': calls served by one, 'misses': compilations} of conv2d() and gemm() in this process."""
+    """{'plans': kept now, 'hits': calls served by one, 'misses': compilations} of conv2d() and gemm() in this process.
+    """
     with _lock:
         runs = _counts["runs"] + sum(c.native.runs for c in _calls.values())
         return {"plans": len(_plans), "hits": max(0, runs - _counts["misses"]), "misses": _counts["misses"]}
@@ -138,7 +144,8 @@ def call_of(key: tuple[Any, ...], make: Callable[[], Call]) -> Call:
 
 
 def signature(x: Any) -> Any:
-    """What a call is told apart by, of one argument: all of a tensor but its address and values, nothing of a number."""
+    """What a call is told apart by, of one argument: all of a tensor but its address and values, nothing of a number.
+    """
     kind = type(x)
     if kind is float or kind is int:
         return None

@@ -20,7 +20,9 @@ def transposed_space(x: Sequence[int], w: Sequence[int], stride: Sequence[int], 
                      output_padding: Sequence[int], groups: int, is_last: bool) -> Space:
     """x: (N,C,H,W) and w: (C,K/groups,R,S), shapes as in PyTorch."""
     if len(x) != 4 or len(w) != 4 or w[0] != x[1]:
-        raise UserError(f"conv_transpose2d: x has shape {tuple(x)}, w {tuple(w)}; expected (N,C,H,W) and (C,K/groups,R,S)")
+        raise UserError(
+            f"conv_transpose2d: x has shape {tuple(x)}, w {tuple(w)}; expected (N,C,H,W) and (C,K/groups,R,S)"
+        )
     rows = tuple((x[2 + i] - 1) * stride[i] - 2 * padding[i] + dilation[i] * (w[2 + i] - 1) + output_padding[i] + 1
                  for i in (0, 1))
     return Space(x[0], rows, w[1] * groups, True, is_last)

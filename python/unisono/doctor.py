@@ -27,14 +27,15 @@ def _cpu_works() -> str:
     import numpy as np
     kernel = _native.compile(_native.Gemm(m=2, n=3, k=4), _native.parse("store silu(acc + bias[n]) as y"))
     y = np.full((2, 3), np.nan, np.float32)
-    kernel.run(np.ones((2, 4), np.float32), np.ones((4, 3), np.float32), {"bias": np.zeros(3, np.float32)}, outputs={"y": y})
+    kernel.run(np.ones((2, 4), np.float32), np.ones((4, 3), np.float32), {"bias": np.zeros(3, np.float32)},
+               outputs={"y": y})
     expected = 4 / (1 + np.exp(-4.0))
     return "passed" if np.allclose(y, expected, rtol=1e-6) else f"FAILED: {y}, expected {expected}"
 
 
 def doctor() -> str:
-    """A report for people: versions, the frameworks at hand, a self-test of the extension, and what `unisono doctor` says
-    of CPU, GPU, compiler and cache."""
+    """A report for people: versions, the frameworks at hand, a self-test of the extension, and what `unisono doctor`
+    says of CPU, GPU, compiler and cache."""
     lines = [f"unisono {getattr(_native, '__version__')} in {pathlib.Path(_native.__file__).parent}",
              f"Python {platform.python_version()}, {sys.executable}"]
     for name in ("numpy", "torch"):

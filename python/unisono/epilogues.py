@@ -33,7 +33,9 @@ def graph_of_text(text: str, dtype: DType) -> Graph:
     """
     without = _COMMENT.sub("", text)
     if not without.strip():
-        raise UserError("the epilogue is an empty text; expected an expression such as 'silu(acc + bias[n])', or statements")
+        raise UserError(
+            "the epilogue is an empty text; expected an expression such as 'silu(acc + bias[n])', or statements"
+        )
     if _STORE.search(without):
         return _native.parse(text)
     start = _last_statement(without)
@@ -66,13 +68,17 @@ class Epilogue:
         if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
             raise UserError(f"epilogue {self.__name__}() has * or ** parameters; an operand has a name")
         if parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
-            raise UserError(f"epilogue {self.__name__}() has keyword parameters only; the first, by position, is the accumulator")
+            raise UserError(
+                f"epilogue {self.__name__}() has keyword parameters only; the first, by position, is the accumulator"
+            )
         bound = function.keywords if isinstance(function, functools.partial) else {}
         self.parameters = [p for p in parameters[1:] if p.name not in bound or isinstance(bound[p.name], numbers.Real)]
         for p in self.parameters:
             if p.default is not p.empty and not isinstance(p.default, numbers.Real):
-                raise UserError(f"epilogue {self.__name__}() has the default {p.default!r} for '{p.name}'; expected a number, "
-                                "or none: an operand that may be left out is a scalar")
+                raise UserError(
+                    f"epilogue {self.__name__}() has the default {p.default!r} for '{p.name}'; expected a number, "
+                    "or none: an operand that may be left out is a scalar"
+                )
 
     def axes(self, name: str) -> str | None:
         """The axes that the annotation of an operand gives, or None."""

@@ -193,8 +193,8 @@ def read_in_place(x: Any, x_view: View, orders: list[str], contraction: Any, epi
 
 def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any],
                        layout: str = "nchw") -> tuple[Any, Any, dict[str, Any], list[str]]:
-    """What lies otherwise than x is copied, as a GPU's kernels ask for, but for an image that is_slice. The last result:
-    of each tensor, the order into which calls copy it, or ''."""
+    """What lies otherwise than x is copied, as a GPU's kernels ask for, but for an image that is_slice. The last
+    result: of each tensor, the order into which calls copy it, or ''."""
     import torch
     if not is_torch(w) or w.dim() != 4:
         return x, w, operands, [""] * (2 + len(operands))  # what follows says so
@@ -272,7 +272,9 @@ def _prepare_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: A
     batch = first.shape[0] if len(first.shape) == 3 else 1
     (m, k), (k_b, n) = first.shape[-2:], second.shape[-2:]
     if k != k_b or (len(second.shape) == 3 and second.shape[0] != batch):
-        raise UserError(f"gemm: a has shape {first.shape}, b {second.shape}; expected (m,k) and (k,n) of one k and batch")
+        raise UserError(
+            f"gemm: a has shape {first.shape}, b {second.shape}; expected (m,k) and (k,n) of one k and batch"
+        )
     (first, turned_a), (second, turned_b) = oriented(first), oriented(second)
     contraction = Gemm(batch=batch, m=m, n=n, k=k, transpose_a=turned_a, transpose_b=turned_b, dtype_a=first.dtype,
                        dtype_b=second.dtype)

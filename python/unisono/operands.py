@@ -69,9 +69,11 @@ def axes_of_shape(name: str, shape: tuple[int, ...], space: Space) -> str:
         return "bn"
     if shape == (space.images,):
         return "b"
-    raise UserError(f"operand '{name}' has shape {shape}, which does not broadcast to values [m,n] of shape {space.shape_mn}; "
-                    f"expected () [a scalar], ({space.cols},) [n], ({space.images}, {space.cols}) [b,n], {space.shape_mn} "
-                    f"[m,n] or ({space.images},) [b]")
+    raise UserError(
+        f"operand '{name}' has shape {shape}, which does not broadcast to values [m,n] of shape {space.shape_mn}; "
+        f"expected () [a scalar], ({space.cols},) [n], ({space.images}, {space.cols}) [b,n], {space.shape_mn} "
+        f"[m,n] or ({space.images},) [b]"
+    )
 
 
 def operand_view(name: str, view: View, axes: str, space: Space) -> View:
@@ -90,7 +92,9 @@ def operand_view(name: str, view: View, axes: str, space: Space) -> View:
         dense = 1
         for extent, stride in reversed(extents):
             if stride != dense:
-                raise UserError(f"operand {name}[m] of shape {view.shape} is not dense; expected {space.row_count} neighbours")
+                raise UserError(
+                    f"operand {name}[m] of shape {view.shape} is not dense; expected {space.row_count} neighbours"
+                )
             dense *= extent
         if dense == space.row_count:
             return view.reshaped((dense,), (1,))

@@ -69,8 +69,10 @@ def view(name: str, x: Any) -> View:
     if is_torch(x):
         dtype = torch_dtypes().get(x.dtype)
         if dtype is None or x.layout is not sys.modules["torch"].strided or x.device.type not in ("cpu", "cuda"):
-            raise UserError(f"argument '{name}' is a {x.layout} tensor of {x.dtype} on {x.device}; expected a dense one of "
-                            "float32, float16, bfloat16, float64, bool or integers, on a CPU or a CUDA device")
+            raise UserError(
+                f"argument '{name}' is a {x.layout} tensor of {x.dtype} on {x.device}; expected a dense one of "
+                "float32, float16, bfloat16, float64, bool or integers, on a CPU or a CUDA device"
+            )
         if x.is_conj() or x.is_neg():
             raise UserError(f"argument '{name}' is a lazily conjugated or negated tensor; call resolve_neg() first")
         device = Device.cpu if x.device.type == "cpu" else Device.cuda
@@ -79,15 +81,19 @@ def view(name: str, x: Any) -> View:
         dtype = NUMPY.get(x.dtype.name)
         size = x.dtype.itemsize
         if dtype is None or not x.dtype.isnative or any(s % size for s in x.strides):
-            raise UserError(f"argument '{name}' is an array of {x.dtype} with strides {x.strides} bytes; expected float32, "
-                            "float16, bfloat16, float64, bool or integers of this machine's byte order")
-        return View(x.__array_interface__["data"][0], dtype, x.shape, tuple(s // size for s in x.strides), Device.cpu, 0, x)
+            raise UserError(
+                f"argument '{name}' is an array of {x.dtype} with strides {x.strides} bytes; expected float32, "
+                "float16, bfloat16, float64, bool or integers of this machine's byte order"
+            )
+        return View(x.__array_interface__["data"][0], dtype, x.shape, tuple(s // size for s in x.strides), Device.cpu,
+                    0, x)
     raise UserError(f"argument '{name}' is a {type(x).__name__}; expected a NumPy array or a PyTorch tensor "
                     "(other frameworks: unisono.compile() and Executable.run() take any DLPack tensor)")
 
 
 def empty_like_layout(like: Any, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> Any:
-    """A new tensor of the framework and device of `like` with these strides, those of a dense tensor. They count elements."""
+    """A new tensor of the framework and device of `like` with these strides, those of a dense tensor. They count
+    elements."""
     if is_torch(like):
         return sys.modules["torch"].empty_strided(shape, strides, dtype=torch_dtype_of(dtype), device=like.device)
     order = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
@@ -107,7 +113,9 @@ def empty(like: Any, shape: tuple[int, ...], dtype: DType, channels_last: bool =
         try:
             import ml_dtypes
         except ImportError as missing:
-            raise UserError("NumPy has no bfloat16 of its own: install ml_dtypes, or store the result as f32 or f16") from missing
+            raise UserError(
+                "NumPy has no bfloat16 of its own: install ml_dtypes, or store the result as f32 or f16"
+            ) from missing
         kind = ml_dtypes.bfloat16
     elif name is None:
         raise UserError(f"NumPy has no {dtype.name}; store the result as f32 or f16")

@@ -39,10 +39,10 @@ def judged(entry, name, about, exporter, free, model, options):
     file = folder / f"row.{exporter.replace(' ', '_')}{'.' + free if free else ''}.json"
     old = read_row(file)
     head = {"network": name, "library": entry.library, "exporter": exporter, "open": free,
-            "convolutional": entry.convolutional, "key": about["key"], "coda": options.version}
+            "convolutional": entry.convolutional, "key": about["key"], "unisono": options.version}
     if old and old["key"] != head["key"]:
         old = None
-    current = old and (old["coda"] == head["coda"] or (options.trust_right and old["status"] == "right"))
+    current = old and (old["unisono"] == head["unisono"] or (options.trust_right and old["status"] == "right"))
     what = exporter + (f".{free}" if free else "")
     if "unmade" in about or what in about["failures"]:
         row = head | {"status": "not exported", "reason": about.get("unmade") or about["failures"][what], "runs": []}
@@ -55,7 +55,7 @@ def judged(entry, name, about, exporter, free, model, options):
         # a shipped model's folder is its package's: nothing is written there
         if options.faults and "faults" not in row and exporter in EXPORTERS:
             row["faults"] = judge.faults(folder / model, options.faults)
-        if options.times and "coda_ms" not in row:
+        if options.times and "unisono_ms" not in row:
             row |= judge.times(folder / model)
     if folder.is_dir():
         file.write_text(json.dumps(row, indent=1) + "\n")
@@ -69,8 +69,8 @@ def settled(entry, folder, options):
     def is_done(row):
         right = row["status"] == "right"
         asked = right and not row["open"]
-        return (row["key"] == entry.key() and (row["coda"] == options.version or (options.trust_right and right))
-                and (not asked or not options.times or "coda_ms" in row)
+        return (row["key"] == entry.key() and (row["unisono"] == options.version or (options.trust_right and right))
+                and (not asked or not options.times or "unisono_ms" in row)
                 and (not asked or not options.faults or "faults" in row or row["exporter"] not in EXPORTERS))
     exporters = ("as shipped",) if entry.library == "rapidocr" else EXPORTERS
     wanted = {(e, free) for e in exporters for free in ("", entry.open)}

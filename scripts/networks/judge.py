@@ -76,7 +76,7 @@ class Judge:
         for _ in range(ROUNDS):
             unisono.append(run_unisono(self.unisono, model, inputs, repeat, self.threads)[1])
             theirs.append(time_onnxruntime(model, inputs, repeat, self.threads))
-        return {"coda_ms": float(min(unisono)), "onnxruntime_ms": float(min(theirs))}
+        return {"unisono_ms": float(min(unisono)), "onnxruntime_ms": float(min(theirs))}
 
 
 def read_row(file):

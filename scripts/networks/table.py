@@ -26,8 +26,8 @@ def describe(row):
     if "faults" in row:
         count = len(row["faults"]["drawn"])
         text += f", {count - len(row['faults']['blind'])} of {count} faults found"
-    if "coda_ms" in row:
-        text += f", {row['coda_ms']:.1f} ms (ONNX Runtime {row['onnxruntime_ms']:.1f})"
+    if "unisono_ms" in row:
+        text += f", {row['unisono_ms']:.1f} ms (ONNX Runtime {row['onnxruntime_ms']:.1f})"
     return text + (f": {first_line(row['reason'])}" if row["reason"] else "")
 
 
@@ -38,7 +38,7 @@ def first_line(reason):
 
 
 def geomean(rows):
-    shares = [math.log(r["coda_ms"] / r["onnxruntime_ms"]) for r in rows if "coda_ms" in r]
+    shares = [math.log(r["unisono_ms"] / r["onnxruntime_ms"]) for r in rows if "unisono_ms" in r]
     return math.exp(sum(shares) / len(shares)) if shares else None
 
 
@@ -68,7 +68,7 @@ def cells(row):
     numbers = [f"{output[k]:.1e}" if output and output[k] is not None else ""
                for k in ("error", "tolerance", "onnxruntime_error")]
     found = f"{len(faults['drawn']) - len(faults['blind'])}/{len(faults['drawn'])}" if faults else ""
-    times = [f"{row[k]:.1f}" if k in row else "" for k in ("coda_ms", "onnxruntime_ms")]
+    times = [f"{row[k]:.1f}" if k in row else "" for k in ("unisono_ms", "onnxruntime_ms")]
     exporter = row["exporter"] + {"": "", "n": ", open batch", "nhw": ", open size"}[row["open"]]
     return [row["network"], exporter, row["status"], *numbers, found, *times]
 

@@ -85,16 +85,17 @@ json to_json(const Case& c, const Result& r, bool with_plans) {
     j["error"] = r.error;
     return j;
   }
-  j["coda_us"] = rounded(r.unisono.us), j["coda_again_us"] = rounded(r.again.us), j["spread"] = share(r.unisono.spread);
-  if (r.unisono.hot > 0) j["coda_hot_us"] = rounded(r.unisono.hot);
+  j["unisono_us"] = rounded(r.unisono.us), j["unisono_again_us"] = rounded(r.again.us),
+  j["spread"] = share(r.unisono.spread);
+  if (r.unisono.hot > 0) j["unisono_hot_us"] = rounded(r.unisono.hot);
   j["times"] = r.unisono.times, j["plan"] = r.plan, j["predicted_us"] = rounded(r.predicted_us);
   j["registers"] = r.registers, j["spill_bytes"] = r.spill_bytes, j["launches"] = r.launches, j["sets"] = r.sets;
   j["tflops"] = rounded(c.flop() / r.unisono.us * 1e-6), j["floor_us"] = rounded(r.floor_us);
   j["share_of_floor"] = share(r.floor_us / r.unisono.us);
   if (r.bare)
-    j["coda_bare_us"] = rounded(r.bare->us), j["coda_bare_plan"] = r.bare_plan,
-    j["coda_bare_spread"] = share(r.bare->spread);
-  if (r.bare && r.bare->hot > 0) j["coda_bare_hot_us"] = rounded(r.bare->hot);
+    j["unisono_bare_us"] = rounded(r.bare->us), j["unisono_bare_plan"] = r.bare_plan,
+    j["unisono_bare_spread"] = share(r.bare->spread);
+  if (r.bare && r.bare->hot > 0) j["unisono_bare_hot_us"] = rounded(r.bare->hot);
   j["peers"] = json::object(), j["peer_spread"] = json::object(), j["peer_errors"] = json::object();
   for (const PeerResult& v : r.peers) {
     if (v.time) j["peers"][v.peer] = rounded(v.time->us), j["peer_spread"][v.peer] = share(v.time->spread);
@@ -123,7 +124,7 @@ std::string cell(const json& c, const char* key, const char* form) {
 
 std::string ratio(const json& c, double over, std::vector<double>& all) {
   if (over <= 0) return "-";
-  all.push_back(c["coda_us"].get<double>() / over);
+  all.push_back(c["unisono_us"].get<double>() / over);
   return fmt::format("{:.3f}", all.back());
 }
 
@@ -151,9 +152,9 @@ std::string table(const json& suite) {
       text += fmt::format("{:40} {}\n", name, c["error"].get<std::string>());
       continue;
     }
-    text += fmt::format(fmt::runtime(form), name, cell(c, "coda_us", "{:.2f}"),
-                        fmt::format("{:.1f}%", c["spread"].get<double>() * 100), ratio(c, c["coda_again_us"], again),
-                        ratio(c, c.value("coda_bare_us", 0.0), bare), ratio(c, vendor_us(c), vendor),
+    text += fmt::format(fmt::runtime(form), name, cell(c, "unisono_us", "{:.2f}"),
+                        fmt::format("{:.1f}%", c["spread"].get<double>() * 100), ratio(c, c["unisono_again_us"], again),
+                        ratio(c, c.value("unisono_bare_us", 0.0), bare), ratio(c, vendor_us(c), vendor),
                         cell(c, "share_of_floor", "{:.2f}"), cell(c, "launches", "{:g}"),
                         cell(c, "error_over_tolerance", "{:.2f}") + (is_good(c) ? "" : " WRONG"));
   }

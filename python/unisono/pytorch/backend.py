@@ -7,9 +7,11 @@ is one of its stores. So the backward graph is the one that Inductor would have 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import numbers
-from typing import Any, Callable
+import time
+from typing import Any, Callable, Iterator
 
 import torch
 from torch._dynamo.backends.common import aot_autograd
@@ -21,9 +23,10 @@ from .decompositions import kept_whole, written_out
 from .expressions import FUSIONS
 from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
+from .judge import Kernels
 from .layouts import dense_for_norms, relax, simplify
-from .library import VERSION
 from .report import Report, count, nodes_of
+from .texts import VERSION
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (),
            "strict": False, "report": None,
@@ -55,7 +58,9 @@ def _publish(report: Report, options: dict) -> None:
 def _checked(options: dict, more: dict) -> dict:
     unknown = set(options) - set(OPTIONS) | set(more)
     if unknown:
-        raise UserError(f"backend unisono: there is no option {', '.join(sorted(unknown))}; there are {', '.join(OPTIONS)}")
+        raise UserError(
+            f"backend unisono: there is no option {', '.join(sorted(unknown))}; there are {', '.join(OPTIONS)}"
+        )
     chosen = {**OPTIONS, **options}
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
@@ -73,8 +78,29 @@ def _checked(options: dict, more: dict) -> dict:
     return chosen
 
 
-def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
-    """Finds and replaces the regions of a graph, and publishes the report. kind: inference, forward or backward."""
+@contextlib.contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    start = time.perf_counter()
+    yield
+    seconds[name] = round(time.perf_counter() - start, 3)
+
+
+def _fused(graph: torch.fx.GraphModule, options: dict, kind: str, compile_rest: Callable[[], Any]) -> Any:
+    """Replaces the regions of a graph, and compiles what is left and, on a GPU, the kernels at the same time: what
+    `compile_rest` gives. kind: inference, forward or backward."""
+    seconds: dict[str, float] = {}
+    with Kernels() as kernels:
+        with _timed(seconds, "regions"):
+            _replaced(graph, options, kind, kernels, seconds)
+        with _timed(seconds, "rest"):
+            made = compile_rest()
+        with _timed(seconds, "kernels"):
+            kernels.wait()
+    return made
+
+
+def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Kernels, seconds: dict) -> None:
+    """Finds and replaces the regions of a graph, and publishes the report. kernels: begins to compile theirs."""
     without = frozenset(options["without"])
     gain = GAINS[kind] if options["minimum_gain"] is None else float(options["minimum_gain"])
     limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"])
@@ -82,14 +108,14 @@ def _fused(graph: torch.fx.GraphModule, options: dict, kind: str) -> None:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
     before = nodes_of(graph)
-    rows = fuse(graph, limits)
+    rows = fuse(graph, limits, kernels)
     simplify(graph)
     if options["rest"] == "inductor":
         pack_in_graph(graph)
     counts = count(graph, rows)
     if "concatenations" not in without:
         counts["concatenations without copies"] = place(graph)
-    report = Report(rows, "", kind, counts, before, nodes_of(graph))
+    report = Report(rows, "", kind, counts, before, nodes_of(graph), seconds)
     _publish(report, options)
     if options["strict"] and report.left:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")
@@ -109,9 +135,8 @@ def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> C
     def inner(graph: torch.fx.GraphModule, values: list, **more: Any) -> Any:
         if (mode := detect_fake_mode(values)) is not None:
             relax(graph, values, mode)
-        _fused(graph, options, "backward" if more.get("is_backward") else "inference" if more.get("is_inference")
-               else "forward")
-        return compile_fx_inner(graph, values, **more)
+        kind = "backward" if more.get("is_backward") else "inference" if more.get("is_inference") else "forward"
+        return _fused(graph, options, kind, lambda: compile_fx_inner(graph, values, **more))
 
     # From the cache of whole graphs would come no report. Where the environment asks for that cache all the same, its
     # key has what regions depend on; so has Inductor's own, of what is compiled here
@@ -124,8 +149,7 @@ def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Call
     from torch._functorch.partitioners import min_cut_rematerialization_partition
 
     def compiler(kind: str, graph: torch.fx.GraphModule, values: list) -> Callable:
-        _fused(graph, options, kind)
-        dense_for_norms(graph)
+        _fused(graph, options, kind, lambda: dense_for_norms(graph))
         return make_boxed_func(graph.forward)
 
     forward, backward, inference = (functools.partial(compiler, kind) for kind in ("forward", "backward", "inference"))

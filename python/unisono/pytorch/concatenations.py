@@ -1,8 +1,8 @@
 """Concatenations of channels without copies: kernels write into slices of the concatenated tensor.
 
 A call's only image may lie in a slice, if nobody else reads it but the concatenation, convolutions whose kernels read
-their image by pixels that lie apart, and what Inductor or eager mode runs. The tensor is made ahead of the first of its writers, and these write in
-place; nothing reads it before the concatenation would have been there.
+their image by pixels that lie apart, and what Inductor or eager mode runs. The tensor is made ahead of the first of its
+writers, and these write in place; nothing reads it before the concatenation would have been there.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from .. import direct, functional
 from .._native import UserError, parse
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .layouts import format_of
-from .library import FUSED, define, given_outputs, layout_of, options_of, out_dtype_of, slice_of, split
+from .library import FUSED, define, given_outputs, out_dtype_of, slice_of
 from .regions import TAKES_SLICES, aten, is_tensor
+from .texts import layout_of, options_of, split
 from .writer import fix_order
 
 STEP = 8  # channels: slices begin at multiples of 16 bytes, as TMA asks
@@ -121,9 +122,15 @@ def _placed_store(node: Node, call: Node, cat: Node) -> Optional[int]:
 def _is_candidate(cat: Node) -> bool:
     value, parts = cat.meta["val"], cat.args[0]
     dim = cat.args[1] if len(cat.args) > 1 else 0
-    return is_tensor(cat) and value.dim() == 4 and dim in (1, -3) and format_of(value) is torch.channels_last and len(set(parts)) == len(parts) \
-        and all(isinstance(e, int) for p in (cat, *parts) for e in p.meta["val"].shape) \
+    return (
+        is_tensor(cat)
+        and value.dim() == 4
+        and dim in (1, -3)
+        and format_of(value) is torch.channels_last
+        and len(set(parts)) == len(parts)
+        and all(isinstance(e, int) for p in (cat, *parts) for e in p.meta["val"].shape)
         and all(p.meta["val"].dtype == value.dtype and _call_of(p) is not None for p in parts)
+    )
 
 
 def place(module: GraphModule) -> list[str]:

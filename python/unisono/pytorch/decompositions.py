@@ -13,14 +13,14 @@ from .expressions import HANDLERS
 from .regions import ALIASES, aten
 
 # Kept whole where PyTorch's eager mode runs the rest of an inference graph: it has kernels for each of them
-WHOLE = (aten.native_group_norm, aten.native_layer_norm, aten.silu, aten.gelu, aten.mish, aten.hardswish, aten.hardsigmoid,
-         aten.leaky_relu, aten.hardtanh, aten.addmm, aten.cat)
+WHOLE = (aten.native_group_norm, aten.native_layer_norm, aten.silu, aten.gelu, aten.mish, aten.hardswish,
+         aten.hardsigmoid, aten.leaky_relu, aten.hardtanh, aten.addmm, aten.cat)
 
 
-def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], images: int, channels: int, inner: int, groups: int,
-               eps: float) -> tuple[Tensor, Tensor, Tensor]:
-    """native_group_norm by its definition, (x - mean)·rstd·scale + shift in f32. On a CPU, Inductor's own is x·A + B, which
-    cancels where the mean is large."""
+def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], images: int, channels: int, inner: int,
+               groups: int, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """native_group_norm by its definition, (x - mean)·rstd·scale + shift in f32. On a CPU, Inductor's own is x·A + B,
+    which cancels where the mean is large."""
     wide = x if x.dtype == torch.float64 else x.to(torch.float32)
     grouped = wide.reshape(images, groups, channels // groups, *x.shape[2:])  # a view in every memory order
     variance, mean = torch.var_mean(grouped, dim=tuple(range(2, grouped.dim())), correction=0, keepdim=True)
@@ -51,14 +51,21 @@ def kept_whole() -> dict:
 
 
 def merge_duplicates(graph: Graph) -> int:
-    """Computes what is computed several times once, such as an activation ahead of each of many layers; returns how many were
-    taken out. Values that the program sees stay apart, with what is an alias of them, and so does all behind a write in place."""
+    """Computes what is computed several times once, such as an activation ahead of each of many layers; returns how
+    many were taken out. Values that the program sees stay apart, with what is an alias of them, and so does all behind
+    a write in place."""
     kept, seen, count = _seen_by_the_program(graph), {}, 0
     for node in list(graph.nodes):
         schema = getattr(node.target, "_schema", None)
         if schema is not None and schema.is_mutable:
             break
-        if node.op != "call_function" or node in kept or node.target not in HANDLERS or node.target is operator.getitem and node.args[0] in kept:
+        if (
+            node.op != "call_function"
+            or node in kept
+            or node.target not in HANDLERS
+            or node.target is operator.getitem
+            and node.args[0] in kept
+        ):
             continue
         key = (node.target, _frozen(node.args), _frozen(node.kwargs))
         first = seen.setdefault(key, node)

@@ -41,8 +41,13 @@ def _factors(node: Node) -> tuple[Node, Node, Optional[Node]]:
 
 def _is_same(x: Node, y: Node) -> bool:
     """Whether two nodes are the same value in the same shape."""
-    return x is y or source_of(x) is source_of(y) and shape_of(x) == shape_of(y) and all(n.target in RESHAPED for n in (x, y)) \
+    return (
+        x is y
+        or source_of(x) is source_of(y)
+        and shape_of(x) == shape_of(y)
+        and all(n.target in RESHAPED for n in (x, y))
         and x.meta["val"].stride() == y.meta["val"].stride()
+    )
 
 
 def _region(heads: list[list[Node]], anchor: Node, left: Node, rights: list[Node], biases: list,
@@ -56,7 +61,10 @@ def _region(heads: list[list[Node]], anchor: Node, left: Node, rights: list[Node
                     heads=[h for each in heads for h in each], without=without)
     check_matrices(left)
     if rights[0].meta["val"].device.type == "cuda" and not _is_taken_on_a_gpu(*rights):
-        raise Refused("right matrices of a dual product lie dense, or have rows that lie apart in the order of a linear layer's weight")
+        raise Refused(
+            "right matrices of a dual product lie dense, or have rows that lie apart in the order of a linear "
+            "layer's weight"
+        )
     for i, (each, bias) in enumerate(zip(heads, biases)):
         name = f"acc{i}"
         if bias is not None:
@@ -98,14 +106,13 @@ def pair_of(node: Node, nodes: list[Node], places: dict[Node, int], taken: set[N
         if other.op != "call_function" or other.target not in PRODUCTS or other in taken:
             continue
         left1, right1, bias1 = _factors(other)
-        if _depends_on(other, node, places):
-            continue
         alike = shape_of(right) == shape_of(right1) and right.meta["val"].stride() == right1.meta["val"].stride() \
             and right.meta["val"].dtype == right1.meta["val"].dtype and right is not right1
         if not alike or not _is_same(left, left1) or any(b is not None and shape_of(b) != shape_of(right)[1:]
                                                          for b in (bias, bias1)):
             continue
-        yield _region([[node], [other]], other, left, [right, right1], [bias, bias1], without)
+        if not _depends_on(other, node, places):
+            yield _region([[node], [other]], other, left, [right, right1], [bias, bias1], without)
 
 
 def _cut_of(user: Node, node: Node, width: int) -> Any:
@@ -209,7 +216,9 @@ def _sliced(node: Node, dim: int, cut: Cut, anchor: Node, places: dict[Node, int
         steps.append((aten.clone.default, ()))
     mode = detect_fake_mode([node.meta["val"]])
     for target, more in steps:
-        place = node.graph.inserting_before(anchor) if places[node] < places[anchor] else node.graph.inserting_after(node)
+        place = (
+            node.graph.inserting_before(anchor) if places[node] < places[anchor] else node.graph.inserting_after(node)
+        )
         with place, mode or contextlib.nullcontext():
             found = node.graph.call_function(target, (node, *more))
             found.meta["val"] = target(node.meta["val"], *more)

@@ -1,4 +1,5 @@
-"""unisono.export: a PyTorch model as an ONNX file whose weights lie in a safetensors file beside it, for runs without Python."""
+"""unisono.export: a PyTorch model as an ONNX file whose weights lie in a safetensors file beside it, for runs without
+Python."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from .decompositions import WHOLE
 from .regions import aten
 
 OPSET = 22  # of the first that have convolutions in bf16
-KEPT = (*WHOLE, aten.linear, aten.matmul, aten.upsample_nearest2d, aten.upsample_bilinear2d, aten.scaled_dot_product_attention,
-        aten.adaptive_avg_pool2d, aten._softmax, aten.softmax, aten.max_pool2d, aten.avg_pool2d, aten.group_norm, aten.layer_norm,
-        aten.instance_norm)
-SAFETENSORS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64", torch.int32: "I32",
-               torch.bool: "BOOL", torch.float64: "F64", torch.uint8: "U8", torch.int8: "I8"}
+KEPT = (*WHOLE, aten.linear, aten.matmul, aten.upsample_nearest2d, aten.upsample_bilinear2d,
+        aten.scaled_dot_product_attention, aten.adaptive_avg_pool2d, aten._softmax, aten.softmax, aten.max_pool2d,
+        aten.avg_pool2d, aten.group_norm, aten.layer_norm, aten.instance_norm)
+SAFETENSORS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
+               torch.int32: "I32", torch.bool: "BOOL", torch.float64: "F64", torch.uint8: "U8", torch.int8: "I8"}
 PRECISIONS = {None: DType.bf16, "bf16": DType.bf16, "f16": DType.f16}  # of a pack's kernels
 
 
@@ -47,8 +48,11 @@ def _decompositions() -> dict[Any, Any]:
 
 def _program(model: torch.nn.Module, example: tuple[Any, ...], dynamic_shapes: Any) -> Any:
     if model.training:
-        raise UserError("export: the model is in training mode; call model.eval() first, or dropout and batch normalisation would be "
-                        "those of training")
+        raise UserError(
+            "export: the model is in training mode; call model.eval() first, or dropout and batch normalisation "
+            "would be "
+            "those of training"
+        )
     with torch.no_grad():
         return torch.export.export(model, example, dynamic_shapes=dynamic_shapes).run_decompositions(_decompositions())
 
@@ -75,8 +79,9 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
     """Writes `path` (an .onnx file) and, beside it, `path` with the ending .safetensors, which has the weights.
 
     model: in eval mode. example: its arguments, a tensor or a tuple of tensors; their names in the file are those of
-    forward()'s parameters. dynamic_shapes: as of torch.export.export. The command (`unisono run`, `bench`, `tune`) and the
-    C++ interface (`unisono::load_onnx`) run the file without Python, on a GPU as one CUDA graph. Needs the package onnx.
+    forward()'s parameters. dynamic_shapes: as of torch.export.export. The command (`unisono run`, `bench`, `tune`) and
+    the C++ interface (`unisono::load_onnx`) run the file without Python, on a GPU as one CUDA graph. Needs the package
+    onnx.
 
     Raises UserError for a model in training mode, Unsupported with all operators that have no translation.
     """
@@ -87,7 +92,10 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
     if precision not in PRECISIONS:
         raise UserError(f"export: precision={precision!r}; expected 'bf16' or 'f16'")
     if precision is not None and not pack:
-        raise UserError(f"export: precision={precision!r} is of the kernels of a pack, and pack is not asked for; the file keeps the model's dtypes")
+        raise UserError(
+            f"export: precision={precision!r} is of the kernels of a pack, and pack is not asked for; the file "
+            "keeps the model's dtypes"
+        )
     if path.suffix != ".onnx":
         raise UserError(f"export: path '{path}'; expected a file that ends in .onnx")
     program = _program(model, example, dynamic_shapes)
@@ -99,7 +107,8 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
     places = write_safetensors(weights, used)
     path.write_bytes(writer.model(OPSET, weights.name, places).SerializeToString())
     if pack:
-        _packed(path, writer.shapes_of_inputs(), path.with_suffix(".pack") if pack is True else pathlib.Path(pack), precision)
+        _packed(path, writer.shapes_of_inputs(), path.with_suffix(".pack") if pack is True else pathlib.Path(pack),
+                precision)
     return path
 
 

@@ -18,21 +18,26 @@ UNARY = {
     aten.relu.default: "relu", aten.sigmoid.default: "sigmoid", aten.tanh.default: "tanh", aten.silu.default: "silu",
     aten.mish.default: "mish", aten.hardswish.default: "hardswish", aten.hardsigmoid.default: "hardsigmoid",
     aten.exp.default: "exp", aten.log.default: "log", aten.log1p.default: "log1p", aten.abs.default: "abs",
-    aten.sqrt.default: "sqrt", aten.rsqrt.default: "rsqrt", aten.reciprocal.default: "reciprocal", aten.neg.default: "neg",
-    aten.erf.default: "erf", aten.sin.default: "sin", aten.cos.default: "cos", aten.square.default: "square",
-    aten.softplus.default: "softplus", aten.log_sigmoid_forward.default: "logsigmoid",
+    aten.sqrt.default: "sqrt", aten.rsqrt.default: "rsqrt", aten.reciprocal.default: "reciprocal",
+    aten.neg.default: "neg", aten.erf.default: "erf", aten.sin.default: "sin", aten.cos.default: "cos",
+    aten.square.default: "square", aten.softplus.default: "softplus", aten.log_sigmoid_forward.default: "logsigmoid",
 }
 BINARY = {
     aten.add.Tensor: "+", aten.sub.Tensor: "-", aten.mul.Tensor: "*", aten.div.Tensor: "/", aten.add.Scalar: "+",
-    aten.sub.Scalar: "-", aten.mul.Scalar: "*", aten.div.Scalar: "/", aten.maximum.default: "max", aten.minimum.default: "min",
+    aten.sub.Scalar: "-", aten.mul.Scalar: "*", aten.div.Scalar: "/", aten.maximum.default: "max",
+    aten.minimum.default: "min",
 }
-COMPARISONS = {op: sign for name, sign in (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="), ("eq", "=="), ("ne", "!="))
-               for op in (getattr(getattr(aten, name), "Tensor"), getattr(getattr(aten, name), "Scalar"))}
+COMPARISONS = {
+    op: sign
+    for name, sign in (("gt", ">"), ("ge", ">="), ("lt", "<"), ("le", "<="), ("eq", "=="), ("ne", "!="))
+    for op in (getattr(getattr(aten, name), "Tensor"), getattr(getattr(aten, name), "Scalar"))
+}
 REDUCTIONS = {aten.mean.dim: "mean", aten.mean.default: "mean", aten.sum.dim_IntList: "sum", aten.sum.default: "sum",
               aten.amax.default: "max", aten.amin.default: "min"}
 STATISTICS = (aten.var_mean.correction, aten.native_group_norm.default, aten.native_layer_norm.default)
 # What `without` switches off; operands and anchors are looked at where they are found
-FUSIONS = ("convolutions", "products", "normalisations", "activations", "operands", "casts", "backward", "pairs", "resampling", "concatenations")
+FUSIONS = ("convolutions", "products", "normalisations", "activations", "operands", "casts", "backward", "pairs",
+           "resampling", "concatenations")
 
 
 def joined(region: Region, node: Node, *arguments: Any) -> shapes.Dims:
@@ -40,7 +45,11 @@ def joined(region: Region, node: Node, *arguments: Any) -> shapes.Dims:
     inner = [region.dims[a] for a in arguments if isinstance(a, Node) and a in region.dims]
     shape = tuple(map(shapes.expression_of, shape_of(node)))
     dims = shapes.joined(inner, len(shape))
-    if dims is not None and shapes.extents_of(dims) != shape and shape == tuple(map(shapes.expression_of, region.space.shape_mn)):
+    if (
+        dims is not None
+        and shapes.extents_of(dims) != shape
+        and shape == tuple(map(shapes.expression_of, region.space.shape_mn))
+    ):
         dims = shapes.joined([dims, region.whole], len(shape))  # the rest is another tensor's
     if dims is None or shapes.extents_of(dims) != shape:
         raise Refused(f"{node.name} has shape {shape_of(node)}, the contraction {region.space.shape_mn}")
@@ -83,8 +92,15 @@ def _where(region: Region, node: Node) -> tuple:
 
 def _softplus(condition: Node, x: Any, y: Any) -> Any:
     """x of where(x > threshold, x, log1p(exp(x))), as PyTorch writes softplus out."""
-    if condition.target is aten.gt.Scalar and condition.args[0] is x and condition.args[1] >= 15 and isinstance(y, Node) \
-            and y.target is aten.log1p.default and y.args[0].target is aten.exp.default and y.args[0].args[0] is x:
+    if (
+        condition.target is aten.gt.Scalar
+        and condition.args[0] is x
+        and condition.args[1] >= 15
+        and isinstance(y, Node)
+        and y.target is aten.log1p.default
+        and y.args[0].target is aten.exp.default
+        and y.args[0].args[0] is x
+    ):
         return x
     return None
 
@@ -106,7 +122,13 @@ def _turned(region: Region, node: Node) -> tuple:
     if node.target is aten.permute.default:
         order = [d % rank for d in node.args[1]]
     else:
-        i, j = (0, 1) if node.target is aten.t.default and rank == 2 else (d % rank for d in node.args[1:]) if rank else (0, 0)
+        i, j = (
+            (0, 1)
+            if node.target is aten.t.default and rank == 2
+            else (d % rank for d in node.args[1:])
+            if rank
+            else (0, 0)
+        )
         order[i], order[j] = order[j], order[i]
     return region.names[node.args[0]], tuple(dims[i] for i in order)
 
@@ -142,7 +164,12 @@ def _group_norm(region: Region, node: Node) -> tuple:
 def _layer_norm(region: Region, node: Node) -> tuple:
     x, extents, scale, shift, eps = node.args
     last = region.dims[x][-1] if x in region.dims else ()
-    if len(extents) != 1 or not last or [p.axis for p in last] != ["n"] or shapes.product([p.extent for p in last]) != shapes.expression_of(region.space.cols):
+    if (
+        len(extents) != 1
+        or not last
+        or [p.axis for p in last] != ["n"]
+        or shapes.product([p.extent for p in last]) != shapes.expression_of(region.space.cols)
+    ):
         raise Refused("a layer_norm over something else than the columns of the contraction")
     return _norm(region, "layer_norm", region.names[x], scale, shift, f"eps={float(eps)!r}"), region.dims[x]
 
@@ -191,7 +218,8 @@ def _moments(region: Region, node: Node) -> tuple:
     """var_mean, whose two results are made where they are read."""
     if node.kwargs.get("correction", 1) != 0:
         raise Refused("a variance that is no mean: divided by one less than the count")
-    _, result = _over(region, node, node.args[1] if len(node.args) > 1 else None, bool(node.kwargs.get("keepdim", False)))
+    _, result = _over(region, node, node.args[1] if len(node.args) > 1 else None,
+                      bool(node.kwargs.get("keepdim", False)))
     return "", result
 
 
@@ -203,7 +231,8 @@ def _getitem(region: Region, node: Node) -> tuple:
         if index != 0:
             raise Refused("statistics of a normalisation that are read")
         return region.names[source], region.dims[source]
-    text, result = _over(region, source, source.args[1] if len(source.args) > 1 else None, bool(source.kwargs.get("keepdim", False)))
+    text, result = _over(region, source, source.args[1] if len(source.args) > 1 else None,
+                         bool(source.kwargs.get("keepdim", False)))
     return f"{('variance', 'mean')[index]}({region.value(source.args[0])}, {text})", result
 
 
@@ -234,7 +263,8 @@ def _leaky_relu(region: Region, node: Node) -> tuple:
 
 
 def is_asked_for(node: Node) -> bool:
-    """Whether the program, or autocast, has written the cast: not a decomposition, which computes in f32 as regions do."""
+    """Whether the program, or autocast, has written the cast: not a decomposition, which computes in f32 as regions do.
+    """
     return str(node.meta.get("original_aten") or aten._to_copy.default) == str(aten._to_copy.default)
 
 
@@ -260,15 +290,16 @@ def _cast(region: Region, node: Node) -> tuple:
 HANDLERS: dict[Any, Callable[[Region, Node], tuple]] = {
     **{op: _unary for op in UNARY}, **{op: _binary for op in BINARY}, **{op: _comparison for op in COMPARISONS},
     **{op: _reduction for op in REDUCTIONS}, **{op: _same for op in SAME}, **{op: _reshaped for op in RESHAPED},
-    **{op: _turned for op in TURNED}, **{op: _cast for op in CASTS}, operator.getitem: _getitem, aten.where.self: _where,
-    aten.var_mean.correction: _moments, aten.native_group_norm.default: _whole_norm, aten.native_layer_norm.default: _whole_norm,
-    aten.expm1.default: _exponential_less_one, aten.clamp.default: _clamp, aten.clamp_min.default: _clamp,
-    aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp, aten.pow.Tensor_Scalar: _power, aten.gelu.default: _gelu,
-    aten.leaky_relu.default: _leaky_relu, **{op: forms.upsampled for op in (*forms.UPSAMPLES, *forms.INDEXED)},
+    **{op: _turned for op in TURNED}, **{op: _cast for op in CASTS}, operator.getitem: _getitem,
+    aten.where.self: _where, aten.var_mean.correction: _moments, aten.native_group_norm.default: _whole_norm,
+    aten.native_layer_norm.default: _whole_norm, aten.expm1.default: _exponential_less_one, aten.clamp.default: _clamp,
+    aten.clamp_min.default: _clamp, aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp,
+    aten.pow.Tensor_Scalar: _power, aten.gelu.default: _gelu, aten.leaky_relu.default: _leaky_relu,
+    **{op: forms.upsampled for op in (*forms.UPSAMPLES, *forms.INDEXED)},
 }
 NORMALISATIONS = {*REDUCTIONS, *STATISTICS}
-ACTIVATIONS = {*UNARY, aten.where.self, aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default, aten.hardtanh.default,
-               aten.gelu.default, aten.leaky_relu.default, aten.expm1.default}
+ACTIVATIONS = {*UNARY, aten.where.self, aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default,
+               aten.hardtanh.default, aten.gelu.default, aten.leaky_relu.default, aten.expm1.default}
 
 
 def _check_switches(region: Region, node: Node) -> None:
@@ -300,7 +331,12 @@ def expression(region: Region, node: Node) -> tuple[str, shapes.Dims]:
     if not is_tuple(node) and (not is_tensor(node) or node.meta["val"].dtype not in kinds):
         raise Refused(f"{node.name} is no floating-point tensor")
     # what is read as one value must be one
-    if handler not in (_binary, _comparison, _where) and node.args[0] not in region.names or node.target in forms.INDEXED and len(region.names.keys() & set(node.all_input_nodes)) > 1:
+    if (
+        handler not in (_binary, _comparison, _where)
+        and node.args[0] not in region.names
+        or node.target in forms.INDEXED
+        and len(region.names.keys() & set(node.all_input_nodes)) > 1
+    ):
         raise Refused(f"{node.name} reads {node.args[0]}, which is no value of the region")
     text = handler(region, node)
     if handler in (forms.pooled, forms.upsampled):

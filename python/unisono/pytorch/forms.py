@@ -26,7 +26,11 @@ def pools() -> tuple:
 
 def _source(region: Region, node: Node) -> Node:
     x = node.args[0]
-    if region.kind != "conv2d" or region.dims.get(x) != region.whole or not all(isinstance(e, int) for e in shape_of(node.args[0])):
+    if (
+        region.kind != "conv2d"
+        or region.dims.get(x) != region.whole
+        or not all(isinstance(e, int) for e in shape_of(node.args[0]))
+    ):
         raise Refused(f"{node.name} resamples something else than the values of a convolution")
     if region.forms:
         raise Refused(f"{node.name} would be a second pooled or upsampled store")
@@ -37,8 +41,18 @@ def pooled(region: Region, node: Node) -> tuple:
     """The tuple of a max-pool: its first part is the store."""
     x = _source(region, node)
     kernel, stride, padding, dilation, ceil = (*node.args[1:], *([], 0, 1, False)[len(node.args) - 2:])
-    pairs = [tuple(v) if isinstance(v, (list, tuple)) and len(v) == 2 else (v, v) if isinstance(v, int) else tuple(v) * 2 for v in (kernel, stride, padding, dilation)]
-    if pairs[0] != (2, 2) or pairs[1] not in ((2, 2), ()) or pairs[2] != (0, 0) or pairs[3] != (1, 1) or ceil and any(e % 2 for e in shape_of(x)[2:]):
+    pairs = [
+        tuple(v) if isinstance(v, (list, tuple)) and len(v) == 2 else (v, v) if isinstance(v, int) else tuple(v) * 2
+        for v in (kernel, stride, padding, dilation)
+    ]
+    if (
+        pairs[0] != (2, 2)
+        or pairs[1] not in ((2, 2), ())
+        or pairs[2] != (0, 0)
+        or pairs[3] != (1, 1)
+        or ceil
+        and any(e % 2 for e in shape_of(x)[2:])
+    ):
         raise Refused(f"{node.name} is a max-pool of other windows than 2×2, side by side")
     if any(e < 2 for e in shape_of(x)[2:]):
         raise Refused(f"{node.name} pools an image of one line")
@@ -84,14 +98,16 @@ def _computed(value: Any, known: dict[Node, Any]) -> Any:
         if value.op == "get_attr":
             known[value] = getattr(value.graph.owning_module, value.target).cpu()
         elif value.op == "call_function" and len(known) < 64:
-            known[value] = value.target(*_computed(list(value.args), known), **{k: _computed(v, known) for k, v in value.kwargs.items()})
+            known[value] = value.target(*_computed(list(value.args), known),
+                                        **{k: _computed(v, known) for k, v in value.kwargs.items()})
         else:
             raise Refused(f"{value.name}, by which pixels are looked up, is no constant")
     return known[value]
 
 
 def continued(region: Region, node: Node, casts: tuple) -> tuple:
-    """What reads a pooled or upsampled value and is still its store: the part of a tuple, a cast or a copy. Raises Refused."""
+    """What reads a pooled or upsampled value and is still its store: the part of a tuple, a cast or a copy. Raises
+    Refused."""
     source = node.args[0]
     if getattr(node.target, "__name__", "") == "getitem":
         return region.names[source.args[0]], region.whole

@@ -88,8 +88,11 @@ class Filters:
             ):
                 continue
             if weight.requires_grad and torch.is_grad_enabled():
-                raise UserError("backend unisono with frozen=True: a filter requires a gradient; expected torch.no_grad(), or weights after "
-                                "requires_grad_(False)")
+                raise UserError(
+                    "backend unisono with frozen=True: a filter requires a gradient; expected torch.no_grad(), or "
+                    "weights after "
+                    "requires_grad_(False)"
+                )
             if any(user.target not in CONVOLUTIONS or filters in user.args[2:] or user.args[0] is filters
                    for user in filters.users):
                 continue  # the program reads the weight itself, or writes it

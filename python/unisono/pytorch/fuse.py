@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import heapq
 import operator
+from dataclasses import dataclass, field
 from typing import Optional
 
-import torch
 from torch.fx import GraphModule, Node
 
 from . import dual, shapes
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS, anchor_of, check
 from .decompositions import merge_duplicates
 from .expressions import NORMALISATIONS, expression, is_widening
-from .judge import Limits, build, judged
+from .judge import Kernels, Limits, judged
 from .predict import Prediction, has_bias, has_last_pass
 from .products import fold_batches
 from .regions import Refused, Region, aten, hinted, is_copy, is_size, is_tensor, is_tuple, shape_of, source_of
 from .rewrite import is_placed, replace
+from .writer import mode_of
 
 
 PARTED = "a normalisation whose result is no part of the region"
@@ -39,42 +41,74 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
     return region.unstorable()
 
 
-def grow(
-    region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits
-) -> tuple[str, Optional[Prediction]]:
+@dataclass
+class Search:
+    """The graph in which regions are looked for, and what is taken already."""
+
+    nodes: list[Node]  # ahead of the first write
+    places: dict[Node, int]
+    limits: Limits
+    taken: set[Node] = field(default_factory=set)
+
+    def has(self, node: Node) -> bool:
+        """Whether a node may be part of a region: what is put in meanwhile may not."""
+        place = self.places.get(node, len(self.nodes))
+        return place < len(self.nodes) and self.nodes[place] is node and node.op != "output"
+
+
+def _is_from(node: Node, region: Region, places: dict[Node, int], apart: set[Node]) -> bool:
+    """Whether a node is a value of the region or computed from one, not from its extents alone. apart: what is known to
+    be neither, which grows. Nodes are asked for in the graph's order, so that this stays true."""
+    start, waiting, seen = min(places[n] for n in (region.anchor, *region.heads)), [node], set()
+    while waiting:
+        one = waiting.pop()
+        if one in region.names:
+            return True
+        if one in apart or one in seen or places[one] < start or is_size(one):
+            continue
+        seen.add(one)
+        waiting += one.all_input_nodes
+    apart |= seen
+    return False
+
+
+def grow(region: Region, search: Search) -> tuple[str, Optional[Prediction]]:
     """Absorbs what is behind the anchor, in order; returns why it ends there, and a prediction for it. Raises Refused
     if no kernel serves even the contraction alone."""
-    outside: set[Node] = set()  # nodes outside that read a value of the region, directly or through others
-    copies: set[Node] = set()  # of these, what are views, parts or copies of the region's values
+    places, own = search.places, set(region.members)
+    apart: set[Node] = set()
     why, none = "nothing reads its result but the graph's output", True
-    own = set(region.members)
-    for node in nodes[min(places[n] for n in (region.anchor, *region.heads)) :]:
-        if node.op == "output":
-            break
-        if node in own:
-            continue
-        reads = [n for n in node.all_input_nodes if n in region.names or n in outside]
-        if not reads or is_size(node):
-            continue
+    waiting: list[int] = []  # places of what reads the region's values, or views, parts and copies of these
+    met: set[Node] = set()
+
+    def meet_readers(node: Node) -> None:
+        for user in node.users:
+            if user not in met and user not in own and search.has(user) and not is_size(user):
+                met.add(user)
+                heapq.heappush(waiting, places[user])
+
+    for value in list(region.names):
+        meet_readers(value)
+    while waiting:
+        node = search.nodes[heapq.heappop(waiting)]
         try:
             if (
                 node.op != "call_function"
-                or node in taken
+                or node in search.taken
                 or node.target in CONTRACTIONS
                 or node.target in BACKWARD_CONTRACTIONS
             ):
                 raise Refused(f"{node.name} ({node.target}) is a region of its own, or no operation")
-            if any(n in outside for n in reads):
+            if any(n not in region.names and _is_from(n, region, places, apart) for n in node.all_input_nodes):
                 raise Refused(f"{node.name} reads what is computed outside from the region's values")
             region.absorb(node, expression)
+            meet_readers(node)
         except Refused as reason:
             why, none = (str(reason) if none else why), False
-            outside.add(node)
-            if any(n in region.names or n in copies for n in reads):
-                region.left[node] = str(reason)
-                if is_copy(node):
-                    copies.add(node)
-    return _cut_back(region, places, limits, why)
+            region.left[node] = str(reason)
+            if is_copy(node):
+                meet_readers(node)
+    return _cut_back(region, search, why)
 
 
 def work_of(region: Region) -> list[Node]:
@@ -82,8 +116,8 @@ def work_of(region: Region) -> list[Node]:
     return [n for n in region.absorbed if n.target is not operator.getitem and source_of(n) is n]
 
 
-def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str) -> tuple[str, Optional[Prediction]]:
-    on_gpu = region.anchor.meta["val"].device.type == "cuda"
+def _cut_back(region: Region, search: Search, why: str) -> tuple[str, Optional[Prediction]]:
+    limits, on_gpu = search.limits, region.anchor.meta["val"].device.type == "cuda"
     too_slow = ""
     while True:
         while region.absorbed and is_widening(region.absorbed[-1]):
@@ -95,7 +129,7 @@ def _cut_back(region: Region, places: dict[Node, int], limits: Limits, why: str)
                 or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; "
                 f"it ends there: {why}"
             )
-        reason, prediction = _cannot_end(region, places, limits.most_stores), None
+        reason, prediction = _cannot_end(region, search.places, limits.most_stores), None
         if reason is None:
             reason, prediction = judged(region, limits)
         if reason is None and prediction is not None and prediction.gain < limits.minimum_gain:
@@ -160,11 +194,9 @@ def _first_write(nodes: list[Node]) -> int:
     )
 
 
-def _finished(
-    region: Region, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict
-) -> Region:
+def _finished(region: Region, search: Search, row: dict) -> Region:
     """Grows it, and fills the row. Raises Refused."""
-    row["ends"], prediction = grow(region, nodes, places, taken, limits)
+    row["ends"], prediction = grow(region, search)
     if prediction is not None:
         region.takes_slices = prediction.takes_slices
         row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
@@ -178,19 +210,19 @@ def _finished(
     return region
 
 
-def _dual(
-    node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict
-) -> Optional[Region]:
+def _dual(node: Node, search: Search, row: dict) -> Optional[Region]:
     """The region of two products that begins with this one, if a value reads both and one kernel serves them."""
+    limits = search.limits
     if node.target not in dual.PRODUCTS or limits.without & {"products", "pairs"} or limits.minimum_operators > 2:
         return None
     try:
         check(node, *(a for a in node.args if is_tensor(a)))
-        halves = dual.halves_of(node, places, limits.without)
-        for region in [halves] if halves else dual.pair_of(node, nodes, places, taken, limits.without):
+        halves = dual.halves_of(node, search.places, limits.without)
+        pairs = [halves] if halves else dual.pair_of(node, search.nodes, search.places, search.taken, limits.without)
+        for region in pairs:
             trial = dict(row)
             try:
-                _finished(region, nodes, places, taken, limits, trial)
+                _finished(region, search, trial)
             except Refused:
                 continue
             if dual.joins(region):
@@ -201,15 +233,11 @@ def _dual(
     return None
 
 
-def _found(
-    node: Node, nodes: list[Node], places: dict[Node, int], taken: set[Node], limits: Limits, row: dict
-) -> Region:
+def _found(node: Node, search: Search, row: dict) -> Region:
     """The region of an anchor. Raises Refused."""
     if node.target in BACKWARD_CONTRACTIONS:
         raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
-    return _dual(node, nodes, places, taken, limits, row) or _finished(
-        anchor_of(node, limits.without), nodes, places, taken, limits, row
-    )
+    return _dual(node, search, row) or _finished(anchor_of(node, search.limits.without), search, row)
 
 
 def _part_of(row: dict, node: Node) -> dict:
@@ -222,31 +250,33 @@ def _part_of(row: dict, node: Node) -> dict:
     }
 
 
-def fuse(module: GraphModule, limits: Limits) -> list[dict]:
-    """Fuses in place; returns a row of the report for each contraction."""
+def fuse(module: GraphModule, limits: Limits, kernels: Optional[Kernels] = None) -> list[dict]:
+    """Fuses in place; returns a row of the report for each contraction. kernels: has the regions' compiled meanwhile,
+    each as soon as it is known."""
     merge_duplicates(module.graph)
     fold_batches(module)
     nodes = list(module.graph.nodes)
-    places = {n: i for i, n in enumerate(nodes)}
-    ahead = nodes[: _first_write(nodes)]
-    rows, regions, taken = [], [], set()
-    for node in ahead:
-        if node.op != "call_function" or node.target not in (*CONTRACTIONS, *BACKWARD_CONTRACTIONS) or node in taken:
+    search = Search(nodes[: _first_write(nodes)], {n: i for i, n in enumerate(nodes)}, limits)
+    rows, regions = [], []
+    for node in search.nodes:
+        is_contraction = node.op == "call_function" and node.target in (*CONTRACTIONS, *BACKWARD_CONTRACTIONS)
+        if not is_contraction or node in search.taken:
             continue
         rows.append(row := _row(node))
         try:
-            region = _found(node, ahead, places, taken, limits, row)
+            region = _found(node, search, row)
         except Refused as reason:
             row["ends"] = str(reason)
             continue
-        taken.update(region.members)
+        if kernels is not None:
+            kernels.begin(region, limits)
+        search.taken.update(region.members)
         regions.append((region, row))
         rows += [_part_of(row, n) for n in region.heads if n is not node and n.target in CONTRACTIONS]
-    if torch.cuda.is_available():
-        build([region for region, _ in regions], limits)
     replaced: dict[Node, Node] = {}
+    mode = mode_of(module) if regions else None
     for region, row in reversed(regions):  # those that read others' results first
-        if replace(module, region, replaced, limits):
+        if replace(module, region, replaced, limits, mode):
             row["call"] = region.call.name
         else:
             row.update(taken=False, left={}, ends="an operand from another region comes after a reader of its result")

@@ -18,9 +18,10 @@ from ..epilogues import graph_of_text
 from ..tensors import torch_dtypes
 from . import kept
 from .interpret import Interpreter
-from .library import (DUAL_GEMM, LIBRARY, _dual_gemm, _fake_dual_gemm, define, one_line, out_dtype_of, registered, split,
-                      typed)
-from .operators import _autograd_within_an_operator, _check_tensor, _named, _operand, _stored, join, text_of
+from .epilogue_backward import autograd_within_an_operator, operand, stored
+from .library import DUAL_GEMM, LIBRARY, _dual_gemm, _fake_dual_gemm, define, out_dtype_of, typed
+from .operators import _check_tensor, _named, join, text_of
+from .texts import one_line, registered, split
 
 dual_gemm = define("dual_gemm", DUAL_GEMM, _dual_gemm, _fake_dual_gemm)
 fused_dual_gemm = torch.ops.unisono.fused_dual_gemm.default
@@ -69,23 +70,26 @@ def _keeps(text: str, a: Tensor, b: Tensor, given: dict[str, Any]) -> bool:
                       tuple(n for n in tensors if axes.get(n) == ""))
 
 
-BACKWARD = "(Tensor[] grads, Tensor acc0, Tensor acc1, Tensor[] operands, float[] scalars, str epilogue, str names, bool[] wanted) -> Tensor[]"
+BACKWARD = (
+    "(Tensor[] grads, Tensor acc0, Tensor acc1, Tensor[] operands, float[] scalars, str epilogue, str names, "
+    "bool[] wanted) -> Tensor[]"
+)
 
 
 def _epilogue_backward(grads: Sequence[Tensor], acc0: Tensor, acc1: Tensor, operands: Sequence[Tensor],
                        scalars: Sequence[float], epilogue: str, names: str, wanted: Sequence[bool]) -> list[Tensor]:
     """Gradients of both accumulators, in their dtype, if wanted[0], and of those operands for which it is so."""
     graph, space = parse(epilogue), direct.dual_space((acc0.shape[0], 0), acc0.shape)
-    with _autograd_within_an_operator(acc0.device.type):
+    with autograd_within_an_operator(acc0.device.type):
         leaves = [o.detach().requires_grad_(bool(w)) for o, w in zip(operands, wanted[1:])]
         accs = [acc.detach().float().requires_grad_(bool(wanted[0])) for acc in (acc0, acc1)]
         given, inputs = split(names, scalars, leaves), {}
         for info in graph.operands:
             value = given.get(info.name, info.default_value)
-            inputs[info.name] = _operand(value.float(), info.axes, space) if isinstance(value, Tensor) \
+            inputs[info.name] = operand(value.float(), info.axes, space) if isinstance(value, Tensor) \
                 else torch.full((1, 1, 1), float(value or 0.0), device=acc0.device)
-        stored = Interpreter(graph, accs[0][None], inputs, second=accs[1][None]).run()
-        results = [_stored(v, s, space, g) for v, s, g in zip(stored, graph.stores, grads)]
+        values = Interpreter(graph, accs[0][None], inputs, second=accs[1][None]).run()
+        results = [stored(v, s, space, g) for v, s, g in zip(values, graph.stores, grads)]
         floats = [leaf for leaf in (*accs, *leaves) if leaf.requires_grad]
         pairs = [(r, g) for r, g in zip(results, grads) if r.requires_grad]
         found: Sequence[Optional[Tensor]] = [None] * len(floats)
@@ -118,7 +122,8 @@ class Differentiable(torch.autograd.Function):
         ctx.keeps = _keeps(keeping, a, b0, split(names, scalars, operands))
         with torch._C._AutoDispatchBelowAutograd():
             try:
-                made = fused_dual_gemm(a, b0, b1, list(operands), scalars, keeping if ctx.keeps else text, names, out_dtype)
+                made = fused_dual_gemm(a, b0, b1, list(operands), scalars, keeping if ctx.keeps else text, names,
+                                       out_dtype)
             except RuntimeError as error:
                 raise typed(error) from None
         count = len(parse(text).stores)

@@ -12,11 +12,29 @@ from .._native import Graph, Unsupported
 from ..tensors import torch_dtypes
 
 UNARY = {
-    "neg": torch.neg, "abs": torch.abs, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "reciprocal": torch.reciprocal,
-    "square": torch.square, "exp": torch.exp, "log": torch.log, "log1p": torch.log1p, "tanh": torch.tanh, "erf": torch.erf,
-    "sin": torch.sin, "cos": torch.cos, "sigmoid": torch.sigmoid, "relu": torch.relu, "relu6": F.relu6, "silu": F.silu,
-    "mish": F.mish, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "hardswish": F.hardswish,
-    "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)), "logsigmoid": F.logsigmoid,
+    "neg": torch.neg,
+    "abs": torch.abs,
+    "sqrt": torch.sqrt,
+    "rsqrt": torch.rsqrt,
+    "reciprocal": torch.reciprocal,
+    "square": torch.square,
+    "exp": torch.exp,
+    "log": torch.log,
+    "log1p": torch.log1p,
+    "tanh": torch.tanh,
+    "erf": torch.erf,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "sigmoid": torch.sigmoid,
+    "relu": torch.relu,
+    "relu6": F.relu6,
+    "silu": F.silu,
+    "mish": F.mish,
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "hardswish": F.hardswish,
+    "softplus": lambda x: torch.logaddexp(x, torch.zeros_like(x)),
+    "logsigmoid": F.logsigmoid,
     "logical_not": torch.logical_not,
 }
 WITH_ATTRIBUTES = {
@@ -46,9 +64,11 @@ def _spread(x: torch.Tensor, domain: tuple, reduce) -> torch.Tensor:
 
 
 class Normalised(torch.autograd.Function):
-    """(x − mean)·rstd, with the statistics given and their derivative in the backward pass; x·rstd where there is no mean.
+    """(x − mean)·rstd, with the statistics given and their derivative in the backward pass; x·rstd where there is no
+    mean.
 
-    Backward: rstd·(g − mean(g) − x̂·mean(g·x̂)), means over the domain (Ioffe & Szegedy 2015, Wu & He 2018); no mean(g) in RMS.
+    Backward: rstd·(g − mean(g) − x̂·mean(g·x̂)), means over the domain (Ioffe & Szegedy 2015, Wu & He 2018); no mean(g)
+    in RMS.
     """
 
     @staticmethod
@@ -77,8 +97,11 @@ def _statistics(n, x: torch.Tensor, domain: tuple, kept: Optional[tuple]) -> tor
 
 
 REDUCTIONS = {
-    "sum": lambda v, d: v.sum(d, True), "mean": lambda v, d: v.mean(d, True), "reduce_max": lambda v, d: v.amax(d, True),
-    "reduce_min": lambda v, d: v.amin(d, True), "sum_squares": lambda v, d: v.square().sum(d, True),
+    "sum": lambda v, d: v.sum(d, True),
+    "mean": lambda v, d: v.mean(d, True),
+    "reduce_max": lambda v, d: v.amax(d, True),
+    "reduce_min": lambda v, d: v.amin(d, True),
+    "sum_squares": lambda v, d: v.square().sum(d, True),
     "variance": lambda v, d: v.var(d, unbiased=False, keepdim=True),
 }
 
@@ -88,8 +111,8 @@ class Interpreter:
 
     def __init__(self, graph: Graph, acc: torch.Tensor, operands: dict[str, torch.Tensor],
                  kept: Optional[list[tuple]] = None, second: Optional[torch.Tensor] = None):
-        """kept: mean and rstd of each normalisation, in order, as wide as the accumulator, if the forward pass has stored
-        them. second: the other accumulator of a dual product."""
+        """kept: mean and rstd of each normalisation, in order, as wide as the accumulator, if the forward pass has
+        stored them. second: the other accumulator of a dual product."""
         self.graph, self.acc, self.operands, self.second = graph, acc, operands, second
         self.kept = iter(kept) if kept is not None else None
         self.kinds = {d: t for t, d in torch_dtypes().items()}
@@ -102,8 +125,11 @@ class Interpreter:
             kind = self.kinds.get(node.dtype)
             if kind is None:
                 raise Unsupported(f"the backward pass of an epilogue in {node.dtype.name}: PyTorch has no such dtype")
-            self.values.append(value if value.dtype == kind or self.acc.dtype == torch.float64 and value.is_floating_point()
-                               else value.to(kind))
+            self.values.append(
+                value
+                if value.dtype == kind or self.acc.dtype == torch.float64 and value.is_floating_point()
+                else value.to(kind)
+            )
         return [self.values[s.value] for s in self.graph.stores]
 
     def _full(self, x: torch.Tensor) -> torch.Tensor:
@@ -140,7 +166,8 @@ class Interpreter:
             e = torch.exp(x - _spread(x, node.domain, REDUCTIONS["reduce_max"]).detach())
             return e / _spread(e, node.domain, REDUCTIONS["sum"])
         if op in NORMALISATIONS:
-            result = _statistics(node, self._full(self._wide(inputs[0])), node.domain, next(self.kept) if self.kept else None)
+            result = _statistics(node, self._full(self._wide(inputs[0])), node.domain,
+                                 next(self.kept) if self.kept else None)
             result = result * inputs[1] if node.has_scale else result
             return result + inputs[1 + node.has_scale] if node.has_shift else result
         raise Unsupported(f"the backward pass of '{op}' in an epilogue; detach its inputs, or compute it by PyTorch")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Optional
+from typing import Any, Optional
+
+import torch
 
 from .. import _native
 from .._native import Device, Layout, Unsupported, UserError
@@ -14,7 +16,6 @@ from .anchors import contraction_of
 from .predict import Prediction, bandwidth, passes, predict
 from .products import is_transposed
 from .regions import Region
-
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,42 @@ def _key(region: Region, limits: Limits) -> tuple:
             region.text(), tuple(n.meta["val"].dtype for n, _ in region.operands), limits.spare_sms)
 
 
-def build(regions: list[Region], limits: Limits) -> None:
-    """On a GPU, compiles all kernels at once, so that first calls find them in the cache."""
-    wanted = {_key(region, limits): region for region in regions if region.anchor.meta["val"].device.type == "cuda"}
-    with ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1))) as pool:
-        list(pool.map(lambda r: _native.compile(contraction_of(r), _native.parse(r.text()), **_given(r, limits)),
-                      wanted.values()))
+class Kernels:
+    """Kernels of regions that other threads compile meanwhile, on a GPU: what PyTorch does with the rest of a graph
+    takes one core and about as long. Calls find them in the cache.
+
+    with Kernels() as kernels:
+        kernels.begin(region, limits)
+        …
+        kernels.wait()
+    """
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple, Future] = {}
+        self._pool: Optional[ThreadPoolExecutor] = None
+
+    def __enter__(self) -> Kernels:
+        return self
+
+    def begin(self, region: Region, limits: Limits) -> None:
+        """Equal kernels are compiled once."""
+        if region.anchor.meta["val"].device.type != "cuda" or not torch.cuda.is_available():
+            return
+        if (key := _key(region, limits)) in self._begun:
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 2) - 1)), "unisono kernels")
+        graph = _native.parse(region.text())
+        self._begun[key] = self._pool.submit(_native.compile, contraction_of(region), graph, **_given(region, limits))
+
+    def wait(self) -> None:
+        """Until all are there. Raises the first error, CompileError and the like."""
+        for each in self._begun.values():
+            each.result()
+
+    def __exit__(self, *failure: Any) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
 
 
 def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Prediction]]:

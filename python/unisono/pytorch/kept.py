@@ -1,6 +1,8 @@
-"""What the forward pass of a functional call keeps for the backward pass: the accumulator, and each normalisation's mean and rstd.
+"""What the forward pass of a functional call keeps for the backward pass: the accumulator, and each normalisation's
+mean and rstd.
 
-They are further stores of the same kernel, so that the backward pass computes neither the contraction nor a statistic again.
+They are further stores of the same kernel, so that the backward pass computes neither the contraction nor a statistic
+again.
 """
 
 from __future__ import annotations
@@ -17,16 +19,18 @@ from .._native import Conv2d, Device, DType, Gemm, Layout, Unsupported, parse
 from ..operands import Space
 from ..tensors import torch_dtypes
 from .interpret import NORMALISATIONS
-from .library import one_line
+from .texts import one_line
 from .shapes import hint
 
 PREFIX = "kept_"  # of the names of such stores
-LINEAR = {"acc", "operand", "constant", "add", "sub", "neg", "cast", "sum", "mean"}  # whose derivatives ask for no value
+# whose derivatives ask for no value
+LINEAR = {"acc", "operand", "constant", "add", "sub", "neg", "cast", "sum", "mean"}
 
 
 @functools.lru_cache(512)
 def keeping(text: str, dtype: DType) -> tuple[str, tuple[str, ...]]:
-    """The text with such stores, and their names without PREFIX. The accumulator is rounded to `dtype`, statistics are f32.
+    """The text with such stores, and their names without PREFIX. The accumulator is rounded to `dtype`, statistics are
+    f32.
 
     Nothing is kept where the epilogue has pooled, upsampled or head stores, which are not differentiated.
     """
@@ -59,7 +63,11 @@ def reads_values(text: str) -> bool:
 def _domain(domain: tuple[bool, bool, bool, int]) -> str:
     rows, cols, per_image, groups = domain
     over = "(m,n)" if rows and cols else "m" if rows else "n"
-    return f"over={over}" + (", per=b" if per_image and rows else "") + (f", groups={groups}" if cols and groups > 1 else "")
+    return (
+        f"over={over}"
+        + (", per=b" if per_image and rows else "")
+        + (f", groups={groups}" if cols and groups > 1 else "")
+    )
 
 
 def contraction_of(kind: str, first: Tensor, second: Tensor, rest: Sequence[Any], space: Space) -> Conv2d | Gemm:
@@ -69,15 +77,19 @@ def contraction_of(kind: str, first: Tensor, second: Tensor, rest: Sequence[Any]
     if kind == "conv2d":
         stride, padding, dilation, groups = rest[:4]
         (n, c, h, w), (k, _, r, s) = shape, other
-        return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=tuple(stride), pad=tuple(padding), dilation=tuple(dilation), groups=groups,
+        return Conv2d(n=n, h=h, w=w, c=c, k=k, r=r, s=s, stride=tuple(stride), pad=tuple(padding),
+                      dilation=tuple(dilation), groups=groups,
                       layout=Layout.nhwc if space.native_channels_last else Layout.nchw, dtype_x=dtypes[first.dtype],
                       dtype_w=dtypes[second.dtype])
-    turned = [hint(t.stride(-2)) == 1 and hint(t.stride(-1)) != 1 and (hint(t.shape[-1]) or 1) > 1 for t in (first, second)]
+    turned = [
+        hint(t.stride(-2)) == 1 and hint(t.stride(-1)) != 1 and (hint(t.shape[-1]) or 1) > 1 for t in (first, second)
+    ]
     return Gemm(batch=shape[0] if len(shape) == 3 else 1, m=shape[-2], n=other[-1], k=shape[-1], transpose_a=turned[0],
                 transpose_b=turned[1], dtype_a=dtypes[first.dtype], dtype_b=dtypes[second.dtype])
 
 
-def refusal(text: str, contraction: Conv2d | Gemm, device: torch.device, storage: dict[str, DType], scalars: list[str]) -> str:
+def refusal(text: str, contraction: Conv2d | Gemm, device: torch.device, storage: dict[str, DType],
+            scalars: list[str]) -> str:
     """Why no kernel of this GPU has these stores, or ''."""
     try:
         _native.explain(contraction, parse(text), device=Device.cuda, device_index=device.index or 0, storage=storage,
@@ -89,7 +101,11 @@ def refusal(text: str, contraction: Conv2d | Gemm, device: torch.device, storage
 
 def warn(what: str, reason: str) -> None:
     """No fallback in silence."""
-    warnings.warn(f"unisono.{what}: no kernel stores what the backward pass reads, which computes the contraction and the epilogue "
-                  f"again by PyTorch's operators: {reason}", stacklevel=6)
+    warnings.warn(
+        f"unisono.{what}: no kernel stores what the backward pass reads, which computes the contraction and the "
+        "epilogue "
+        f"again by PyTorch's operators: {reason}",
+        stacklevel=6,
+    )
 
 

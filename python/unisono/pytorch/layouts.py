@@ -47,8 +47,12 @@ def _turned(graph: Any, devices: Sequence[str]) -> list[Node]:
 
     def lacks_order(node: Node) -> bool:
         image, filters = (node.args[i].meta["val"] for i in (0, 1))
-        return image.device.type in devices and format_of(image) is torch.contiguous_format \
-            and not image.is_contiguous(memory_format=torch.channels_last) and filters.is_contiguous(memory_format=torch.channels_last)
+        return (
+            image.device.type in devices
+            and format_of(image) is torch.contiguous_format
+            and not image.is_contiguous(memory_format=torch.channels_last)
+            and filters.is_contiguous(memory_format=torch.channels_last)
+        )
 
     return [n for n in nodes if lacks_order(n)]
 
@@ -85,7 +89,12 @@ def _reaches_a_convolution(node: Node, steps: int = 64) -> bool:
             if user.target is aten.convolution.default:
                 return True
             value = user.meta.get("val")
-            if user not in seen and user.op == "call_function" and user.target not in RESHAPED and (isinstance(value, (tuple, list)) or is_tensor(user) and value.dim() == 4):
+            if (
+                user not in seen
+                and user.op == "call_function"
+                and user.target not in RESHAPED
+                and (isinstance(value, (tuple, list)) or is_tensor(user) and value.dim() == 4)
+            ):
                 seen.add(user)
                 waiting.append(user)
     return False

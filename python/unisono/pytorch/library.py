@@ -9,28 +9,33 @@ Python, which cost more on the host. `layer()` and `python -m unisono doctor` sa
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 import pathlib
 import re
-from typing import Any, Iterable, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import torch
 from torch import Tensor
 from torch.autograd.graph import increment_version
 
-from .. import _native, direct, epilogues, functional
+from .. import _native, direct, functional
 from .._native import DType, Graph, UserError
-from ..epilogues import Epilogue, graph_of_text
-from ..operands import Space, axes_of_shape, store_shape
+from ..epilogues import Epilogue
+from ..operands import Space, store_shape
 from ..tensors import torch_dtype_of, torch_dtypes
+from .texts import graph_of, layout_of, options_of, registered, split, store_names
 
 FIRST_VERSION = (2, 11)  # of libtorch's stable ABI that the library is built for
 _MORE = "Tensor[] operands, float[] scalars, str epilogue, str names"
-CONV2D = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, ScalarType? out_dtype) -> Tensor[]"
+CONV2D = (
+    f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, ScalarType? "
+    "out_dtype) -> Tensor[]"
+)
 GEMM = f"(Tensor a, Tensor b, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
-CONV_TRANSPOSE2D = f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int[] output_padding, int groups, " \
-                   "ScalarType? out_dtype) -> Tensor[]"
+CONV_TRANSPOSE2D = (
+    f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int[] output_padding, int groups, "
+    "ScalarType? out_dtype) -> Tensor[]"
+)
 DUAL_GEMM = f"(Tensor a, Tensor b0, Tensor b1, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
 CONV2D_OUT = (
     f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, Tensor(a!)[] out) -> ()"
@@ -39,29 +44,6 @@ CONV2D_OUT = (
 PREPARE = f"(Tensor[] factors, {_MORE}, int[] moves, ScalarType? out_dtype, Tensor[] out, int[] into) -> str"
 
 LIBRARY = torch.library.Library("unisono", "FRAGMENT")
-
-
-def registered(epilogue: str) -> Any:
-    """The epilogue that a text of the operators stands for: the text, or a function of this process."""
-    if not epilogue.startswith("@"):
-        return epilogue
-    number = epilogue[1:].partition(":")[0]
-    known = epilogues.REGISTERED
-    if not number.isdigit() or int(number) >= len(known) or known[int(number)].reference != epilogue:
-        raise UserError(f"the epilogue {epilogue!r} is no function of this process; expected a text, or one made by @unisono.epilogue")
-    return known[int(number)]
-
-
-def one_line(text: str) -> str:
-    """An epilogue's text without comments, its lines parted by semicolons: Inductor writes calls into comments of one
-    line."""
-    found, depth, inside = [], 0, True
-    for c in text:
-        inside = c != "#" and (inside or c == "\n")
-        depth += (c in "([") - (c in ")]") if inside else 0
-        if inside:
-            found.append(c if c not in "\r\n" else " " if depth > 0 or c == "\r" else "; ")
-    return "".join(found).strip("; ")
 
 
 def text_of_known(epilogue: Any) -> Optional[str]:
@@ -74,58 +56,6 @@ def text_of_known(epilogue: Any) -> Optional[str]:
     return epilogue.reference if isinstance(epilogue, Epilogue) and epilogue.number >= 0 else None
 
 
-def _version() -> str:
-    """The package's version and a hash of its modules, which say how results of the operators lie."""
-    content = hashlib.sha256()
-    for path in sorted(p for p in pathlib.Path(__file__).parents[1].rglob("*.py") if p.is_file()):
-        content.update(path.read_bytes())
-    return f"{getattr(_native, '__version__')}+{content.hexdigest()[:12]}"
-
-
-# an option of calls: images of one channel, which lie in either order, are channels last
-ONE_CHANNEL_LAST = "one_channel_last"
-
-# Stands in every call of a graph. PyTorch keeps compiled graphs on disk by their text: another version's are not taken
-# for ours
-VERSION = f"|version={_version()}"
-
-
-def joined(names: Iterable[str], options: dict[str, int]) -> str:
-    """Names of operands as the operators of a graph take them, with options of the kernel and VERSION behind a '|'."""
-    return ",".join(names) + "".join(f"|{name}={value}" for name, value in options.items()) + VERSION
-
-
-def options_of(names: str) -> dict[str, int]:
-    """Those options."""
-    given = (one.partition("=") for one in names.split("|")[1:])
-    return {name: int(value) for name, _, value in given if name not in ("version", ONE_CHANNEL_LAST)}
-
-
-def split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict[str, Any]:
-    """{name: tensor or number}; a number's name ends in '='."""
-    tensors, numbers, result = iter(operands), iter(scalars), {}
-    for name in filter(None, names.partition("|")[0].split(",")):
-        if name.endswith("="):
-            result[name[:-1]] = next(numbers)
-        else:
-            result[name] = next(tensors)
-    return result
-
-
-def graph_of(text: str, operands: dict[str, Any], dtype: DType, space: Space) -> Graph:
-    """The graph of an epilogue for these operands, stored as `dtype` unless it says another."""
-    epilogue = registered(text)
-    if isinstance(epilogue, str):
-        return graph_of_text(epilogue, dtype)
-    axes = {}
-    for p in epilogue.parameters:
-        annotated, given = epilogue.axes(p.name), operands.get(p.name)
-        if annotated is None:
-            annotated = axes_of_shape(p.name, tuple(given.shape), space) if isinstance(given, Tensor) else ""
-        axes[p.name] = annotated
-    return epilogue.trace(axes, dtype)
-
-
 def is_last(x: Tensor, w: Tensor) -> bool:
     """Whether a convolution's images are channels last, as functional decides."""
     _, c, h, wide = x.shape
@@ -134,15 +64,12 @@ def is_last(x: Tensor, w: Tensor) -> bool:
     return c > 1 and h * wide > 1 and one.stride(1) == 1 and one.stride(3) >= c
 
 
-def layout_of(names: str) -> str:
-    """How functional takes the images of a call that has these names."""
-    return functional.ONE_CHANNEL_LAST if f"|{ONE_CHANNEL_LAST}=1" in names else "nchw"
-
-
 def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
                names: str = "") -> Space:
     if x.dim() != 4 or w.dim() != 4:
-        raise UserError(f"conv2d: x has shape {tuple(x.shape)}, w {tuple(w.shape)}; expected (N,C,H,W) and (K,C/groups,R,S)")
+        raise UserError(
+            f"conv2d: x has shape {tuple(x.shape)}, w {tuple(w.shape)}; expected (N,C,H,W) and (K,C/groups,R,S)"
+        )
     rows = tuple((x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1
                  for i in (0, 1))
     return Space(x.shape[0], rows, w.shape[0], True, is_last(x, w) or layout_of(names) != "nchw")
@@ -150,7 +77,9 @@ def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[in
 
 def gemm_space(a: Tensor, b: Tensor) -> Space:
     if a.dim() != b.dim() or a.dim() not in (2, 3):
-        raise UserError(f"gemm: a has shape {tuple(a.shape)}, b {tuple(b.shape)}; expected matrices, or batches of them")
+        raise UserError(
+            f"gemm: a has shape {tuple(a.shape)}, b {tuple(b.shape)}; expected matrices, or batches of them"
+        )
     return Space(a.shape[0] if a.dim() == 3 else 1, (a.shape[-2],), b.shape[-1], False, False, a.dim() == 3)
 
 
@@ -228,7 +157,10 @@ def given_outputs(epilogue: str, out: Sequence[Tensor]) -> Any:
 def slice_of(whole: Tensor, first: int, width: int) -> Tensor:
     """The channels first, first + 1, … of `whole` (N,C,H,W), as many as `width`: a view."""
     if whole.dim() != 4 or first < 0 or first + width > whole.shape[1]:
-        raise UserError(f"`whole` has shape {tuple(whole.shape)}; expected (N,C,H,W) with the channels {first} to {first + width - 1}")
+        raise UserError(
+            f"`whole` has shape {tuple(whole.shape)}; expected (N,C,H,W) with the channels {first} to "
+            f"{first + width - 1}"
+        )
     return whole.narrow(1, first, width)
 
 
@@ -271,7 +203,8 @@ def _dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], sc
 
 
 def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-             moves: Sequence[int], out_dtype: Optional[torch.dtype], outputs: Sequence[Tensor], into: Sequence[int]) -> str:
+             moves: Sequence[int], out_dtype: Optional[torch.dtype], outputs: Sequence[Tensor],
+             into: Sequence[int]) -> str:
     """For the kernels in C++: the address of a prepared call that they take over, or an error's text. The numbers of
     factors and of moves say which contraction it is."""
     try:
@@ -336,9 +269,16 @@ def layer() -> tuple[bool, str]:
     if os.environ.get("UNISONO_TORCH_OPERATORS") == "python":
         return False, "kernels in Python, as UNISONO_TORCH_OPERATORS=python asks"
     if not path.is_file():
-        return False, "kernels in Python: the library on libtorch's stable ABI was not built, as PyTorch's headers were not there"
+        return (
+            False,
+            "kernels in Python: the library on libtorch's stable ABI was not built, as PyTorch's headers were not "
+            "there",
+        )
     if version < FIRST_VERSION:
-        return False, f"kernels in Python: PyTorch {torch.__version__} is older than {'.'.join(map(str, FIRST_VERSION))}"
+        return (
+            False,
+            f"kernels in Python: PyTorch {torch.__version__} is older than {'.'.join(map(str, FIRST_VERSION))}",
+        )
     try:
         torch.ops.load_library(str(path))
     except OSError as failure:
@@ -354,15 +294,6 @@ def is_native() -> bool:
 _is_native = layer()[0]
 _fused_conv2d, _fused_gemm = torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_gemm.default
 _conv2d_out_op, _fused_dual = torch.ops.unisono.conv2d_out.default, torch.ops.unisono.fused_dual_gemm.default
-
-
-@functools.lru_cache(1024)
-def store_names(text: str) -> list[str]:
-    """Names of the results of an epilogue that has several."""
-    epilogue = registered(text)
-    if not isinstance(epilogue, str):
-        raise UserError("under torch.compile and with gradients, a function has one result; write several as a text or graph")
-    return [s.name for s in graph_of_text(epilogue, DType.f32).stores]
 
 
 def _named(results: list[Tensor], text: str) -> Any:

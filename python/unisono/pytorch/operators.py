@@ -1,31 +1,30 @@
 """unisono.conv2d and unisono.gemm for gradients and tracing: autograd formulas of the operators in library.py.
 
-The forward pass keeps what the backward pass reads (kept.py): the accumulator, mean and rstd are further stores of the kernel. The
-backward pass is one operator for the epilogue, unisono::epilogue_backward, which autograd computes from these through PyTorch's
-operators and which tracing does not open, and behind it the contraction's gradients as PyTorch's own operators, which compiled
-backward graphs see: there is the place of native kernels.
+The forward pass keeps what the backward pass reads (kept.py): the accumulator, mean and rstd are further stores of the
+kernel. The backward pass is one operator for the epilogue, unisono::epilogue_backward, which autograd computes from
+these through PyTorch's operators and which tracing does not open, and behind it the contraction's gradients as
+PyTorch's own operators, which compiled backward graphs see: there is the place of native kernels.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import numbers
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Optional, Sequence
 
 import torch
 from torch import Tensor
 
 from .._native import DType, Graph, UserError, parse
 from ..epilogues import Epilogue, graph_of_text
-from ..operands import Space
 from ..tensors import torch_dtypes
-from . import kept, library
-from .interpret import NORMALISATIONS, Interpreter
-from .library import (LIBRARY, conv_space, gemm_space, graph_of, out_dtype_of, registered, split, store_names, typed)
+from . import kept, texts
+from .epilogue_backward import stored_results
+from .library import LIBRARY, conv_space, gemm_space, out_dtype_of, typed
+from .texts import graph_of, registered, split, store_names
 
 torch.utils._pytree.register_constant(Graph)  # to torch.compile: a graph does not change
-one_line = torch._dynamo.assume_constant_result(library.one_line)
+one_line = torch._dynamo.assume_constant_result(texts.one_line)
 aten = torch.ops.aten
 conv2d, gemm = torch.ops.unisono.conv2d.default, torch.ops.unisono.gemm.default
 FUSED = {"conv2d": torch.ops.unisono.fused_conv2d.default, "gemm": torch.ops.unisono.fused_gemm.default}
@@ -35,13 +34,17 @@ def text_of(epilogue: Any) -> str:
     """The epilogue as the operators take it."""
     if isinstance(epilogue, str):
         if epilogue.startswith("@"):
-            raise UserError(f"the epilogue {epilogue!r} begins with '@'; expected an expression such as 'silu(acc + bias[n])'")
+            raise UserError(
+                f"the epilogue {epilogue!r} begins with '@'; expected an expression such as 'silu(acc + bias[n])'"
+            )
         return one_line(epilogue)
     if isinstance(epilogue, Graph):
         return _text_of_graph(epilogue)
     if not isinstance(epilogue, Epilogue) or epilogue.number < 0:
-        raise UserError("where gradients or torch.compile need it, an epilogue is a text, a unisono.Graph, or a function made "
-                        "by @unisono.epilogue")
+        raise UserError(
+            "where gradients or torch.compile need it, an epilogue is a text, a unisono.Graph, or a function made "
+            "by @unisono.epilogue"
+        )
     return epilogue.reference
 
 
@@ -51,71 +54,31 @@ def _text_of_graph(graph: Graph) -> str:
 
 
 def join(operands: dict[str, Any]) -> tuple[str, list[float], list[Tensor]]:
-    """The reverse of library.split."""
+    """The reverse of texts.split."""
     given = {n: v for n, v in operands.items() if v is not None}
     for name, v in given.items():
         if not isinstance(v, numbers.Real):
             _check_tensor(name, v)
     names = ",".join(n + "=" if isinstance(v, numbers.Real) else n for n, v in given.items())
     if torch.compiler.is_compiling():
-        names += library.VERSION
+        names += texts.VERSION
     return (names, [float(v) for v in given.values() if isinstance(v, numbers.Real)],
             [v for v in given.values() if not isinstance(v, numbers.Real)])
 
 
 def _check_tensor(name: str, x: Any) -> None:
     if not isinstance(x, Tensor):
-        raise UserError(f"argument '{name}' is a {type(x).__name__}, beside a PyTorch tensor for which gradients or tracing are "
-                        "asked; expected a PyTorch tensor: torch.from_numpy() makes one")
-
-
-def _canonical(x: Tensor, space: Space) -> Tensor:
-    """A tensor in the caller's order with the rank of values [m,n], as (images, rows, columns)."""
-    if space.channels_first:
-        x = x.permute(0, 2, 3, 1)
-    elif not space.is_batched:
-        x = x.unsqueeze(0)
-    return x.reshape(x.shape[0], -1, x.shape[-1])
-
-
-def _operand(x: Tensor, axes: str, space: Space) -> Tensor:
-    if axes == "mn":
-        return _canonical(x, space)
-    shape = {"": (1, 1, 1), "n": (1, 1, -1), "b": (-1, 1, 1), "bn": (space.images, 1, -1), "m": (space.images, -1, 1)}[axes]
-    return x.reshape(shape)
-
-
-def _stored(value: Tensor, store: Any, space: Space, like: Tensor) -> Tensor:
-    """A value as its store writes it, by differentiable operations."""
-    row, has_groups, count = store.axes.partition("g")
-    if store.form or "m" not in row and "b" not in row and row not in ("n", ""):
-        raise UserError(f"the backward pass of store '{store.name}' ({store.form}) is not there; detach it")
-    images, rows, cols = space.images, space.row_count // space.images, space.cols
-    value = value.expand(images if "b" in row or "m" in row else 1, rows if "m" in row else 1,
-                         cols if "n" in row or has_groups else 1)
-    if has_groups:
-        value = value[..., :: cols // int(count)]
-    if store.axes == "mn" and space.channels_first:
-        value = value.reshape(images, *space.rows, cols).permute(0, 3, 1, 2)
-    return value.reshape(like.shape).to(like.dtype)
-
-
-@contextlib.contextmanager
-def _autograd_within_an_operator(device: str) -> Iterator[None]:
-    """Lets autograd record: kernels of operators run behind its dispatch keys. Autocast stays out."""
-    keys, excluded = torch._C.DispatchKey, torch._C._dispatch_tls_local_exclude_set()
-    for key in (keys.AutogradCPU, keys.AutogradCUDA, keys.AutogradOther, keys.ADInplaceOrView):
-        excluded = excluded.remove(key)
-    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), excluded), torch.enable_grad(), \
-            torch.autocast(device, enabled=False):
-        yield
+        raise UserError(
+            f"argument '{name}' is a {type(x).__name__}, beside a PyTorch tensor for which gradients or tracing are "
+            "asked; expected a PyTorch tensor: torch.from_numpy() makes one"
+        )
 
 
 class Plan:
     """How one differentiable call is computed, apart from its tensors and numbers."""
 
-    def __init__(self, kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-                 rest: tuple[Any, ...]):
+    def __init__(self, kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float],
+                 epilogue: str, names: str, rest: tuple[Any, ...]):
         self.kind, self.names, self.rest = kind, names, rest
         self.space = conv_space(first, second, *rest[:3]) if kind == "conv2d" else gemm_space(first, second)
         given, out = split(names, scalars, operands), out_dtype_of(first, rest[-1])
@@ -129,8 +92,9 @@ class Plan:
     def _check(self, first: Tensor, second: Tensor, given: dict[str, Any]) -> None:
         tensors = {n: v for n, v in given.items() if isinstance(v, Tensor)}
         axes = {o.name: o.axes for o in parse(self.text).operands}
-        reason = kept.refusal(self.kept_text, kept.contraction_of(self.kind, first, second, self.rest, self.space), first.device,
-                              {n: torch_dtypes()[v.dtype] for n, v in tensors.items()}, [n for n in tensors if axes.get(n) == ""])
+        reason = kept.refusal(self.kept_text, kept.contraction_of(self.kind, first, second, self.rest, self.space),
+                              first.device, {n: torch_dtypes()[v.dtype] for n, v in tensors.items()},
+                              [n for n in tensors if axes.get(n) == ""])
         if reason:
             kept.warn(self.kind, reason)
             self.kept_text, self.kept = self.text, ()
@@ -144,9 +108,10 @@ class Plan:
 _plans: dict[Any, Plan] = {}
 
 
-def plan_of(kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
-            rest: tuple[Any, ...]) -> Plan:
-    """The plan for tensors such as these, made once; anew where extents are symbols, which is while something traces."""
+def plan_of(kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float],
+            epilogue: str, names: str, rest: tuple[Any, ...]) -> Plan:
+    """The plan for tensors such as these, made once; anew where extents are symbols, which is while something traces.
+    """
     tensors = (first, second, *operands)
     if any(not isinstance(e, int) for t in tensors for e in (*t.shape, *t.stride())):
         return Plan(kind, first, second, operands, scalars, epilogue, names, rest)
@@ -157,11 +122,6 @@ def plan_of(kind: str, first: Tensor, second: Tensor, operands: Sequence[Tensor]
             _plans.clear()
         plan = _plans[key] = Plan(kind, first, second, operands, scalars, epilogue, names, rest)
     return plan
-
-
-def _space_of(numbers_given: Sequence[int]) -> Space:
-    images, *rows, cols, first, last, batched = numbers_given
-    return Space(images, tuple(rows), cols, bool(first), bool(last), bool(batched))
 
 
 @functools.lru_cache(512)
@@ -179,54 +139,15 @@ def _contracted(kind: str, first: Tensor, second: Tensor, rest: tuple[Any, ...])
 
 def _contraction_gradients(kind: str, gradient: Tensor, first: Tensor, second: Tensor, rest: tuple[Any, ...],
                            wanted: Sequence[bool]) -> list[Optional[Tensor]]:
-    """By PyTorch's operators: native kernels for them are put in their place in the backward graph (BACKWARD_CONTRACTIONS)."""
+    """By PyTorch's operators: native kernels for them are put in their place in the backward graph
+    (BACKWARD_CONTRACTIONS)."""
     if kind == "conv2d":
         stride, padding, dilation, groups = rest[:4]
-        found = aten.convolution_backward.default(gradient, first, second, None, stride, padding, dilation, False, [0, 0], groups,
-                                                  [wanted[0], wanted[1], False])
+        found = aten.convolution_backward.default(gradient, first, second, None, stride, padding, dilation, False,
+                                                  [0, 0], groups, [wanted[0], wanted[1], False])
         return [g if w else None for g, w in zip(found, wanted)]
-    return [torch.matmul(gradient, second.mT) if wanted[0] else None, torch.matmul(first.mT, gradient) if wanted[1] else None]
-
-
-BACKWARD = ("(Tensor[] grads, Tensor[] kept, Tensor[] operands, float[] scalars, str epilogue, str names, str kept_names, "
-            "SymInt[] space, bool[] wanted, ScalarType dtype) -> Tensor[]")
-
-
-def _spread_statistic(x: Tensor, domain: tuple[bool, bool, bool, int], space: Space) -> Tensor:
-    """A stored statistic as wide as values (images, rows, columns)."""
-    rows, cols, per_image, groups = domain
-    x = x.float()
-    if rows:
-        x = x.reshape(space.images if per_image else 1, 1, groups if cols else space.cols)
-    else:
-        x = x.reshape(space.images, -1, groups)
-    return x.repeat_interleave(space.cols // groups, 2) if cols and groups > 1 else x
-
-
-def _statistics(graph: Graph, saved: dict[str, Tensor], space: Space) -> Optional[list[tuple[Any, ...]]]:
-    nodes = [n for n in graph.nodes if n.op in NORMALISATIONS]
-    if not any(name.startswith("rstd") for name in saved):
-        return None
-    return [tuple(_spread_statistic(saved[f"{what}{i}"], n.domain, space) if f"{what}{i}" in saved else None for what in ("mean", "rstd"))
-            for i, n in enumerate(nodes)]
-
-
-def _stored_results(graph: Graph, acc: Tensor, given: dict[str, Any], space: Space, likes: Sequence[Tensor],
-                    statistics: Optional[list[tuple[Any, ...]]] = None) -> list[Tensor]:
-    """What the epilogue stores of an accumulator, by differentiable operations.
-
-    likes: a tensor of each store's shape and dtype.
-    """
-    inputs = {}
-    for info in graph.operands:
-        value = given.get(info.name, info.default_value)
-        if isinstance(value, Tensor):
-            value = _operand(value.float() if value.is_floating_point() else value, info.axes, space)
-        else:
-            value = torch.full((1, 1, 1), float(value or 0.0), dtype=torch.float32, device=acc.device)
-        inputs[info.name] = value
-    stored = Interpreter(graph, _canonical(acc, space), inputs, statistics).run()
-    return [_stored(v, s, space, g) for v, s, g in zip(stored, graph.stores, likes)]
+    return [torch.matmul(gradient, second.mT) if wanted[0] else None,
+            torch.matmul(first.mT, gradient) if wanted[1] else None]
 
 
 def _differentiated(
@@ -237,7 +158,7 @@ def _differentiated(
     first, second, *operands = tensors
     with torch.autocast(first.device.type, enabled=False):
         acc = _contracted(plan.kind, first, second, plan.rest).float()
-        results = _stored_results(parse(plan.text), acc, split(plan.names, scalars, operands), plan.space, grads)
+        results = stored_results(parse(plan.text), acc, split(plan.names, scalars, operands), plan.space, grads)
         wanted = [t for t, w in zip(tensors, needs) if w]
         pairs = [(r, g) for r, g in zip(results, grads) if r.requires_grad]
         found = iter(
@@ -250,54 +171,13 @@ def _differentiated(
     return tuple(next(found) if w else None for w in needs)
 
 
-def _epilogue_backward(grads: Sequence[Tensor], saved: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
-                       names: str, kept_names: str, space_numbers: Sequence[int], wanted: Sequence[bool], dtype: torch.dtype) -> list[Tensor]:
-    """Gradients of the accumulator, if wanted[0], in `dtype`, and of those operands for which it is so; f32 at least inside."""
-    space, device = _space_of(space_numbers), grads[0].device
-    graph = parse(epilogue)
-    values = dict(zip(filter(None, kept_names.split(",")), saved))
-    with _autograd_within_an_operator(device.type):
-        leaves = [o.detach().requires_grad_(bool(w)) for o, w in zip(operands, wanted[1:])]
-        given = split(names, scalars, leaves)
-        acc = values["acc"].detach().float() if "acc" in values else torch.zeros(space.shape_mn, device=device)
-        acc.requires_grad_(bool(wanted[0]))
-        results = _stored_results(graph, acc, given, space, grads, _statistics(graph, values, space))
-        floats = [leaf for leaf in (acc, *leaves) if leaf.requires_grad]
-        pairs = [(r, g) for r, g in zip(results, grads) if r.requires_grad]
-        found: Sequence[Optional[Tensor]] = [None] * len(floats)
-        if pairs and floats:
-            found = torch.autograd.grad([r for r, _ in pairs], floats, [g for _, g in pairs], allow_unused=True)
-    gradients = [torch.zeros_like(leaf) if g is None else g for leaf, g in zip(floats, found)]
-    if wanted[0]:
-        gradients[0] = gradients[0].to(dtype)
-    return [_laid(g, space if i == 0 and wanted[0] else None) for i, g in enumerate(gradients)]
-
-
-def _laid(gradient: Tensor, space: Optional[Space]) -> Tensor:
-    """A gradient in memory of its own; that of the accumulator in the order of the images."""
-    order = torch.channels_last if space is not None and space.channels_first and space.native_channels_last else torch.contiguous_format
-    return gradient.clone(memory_format=order)
-
-
-def _fake_epilogue_backward(grads: Sequence[Tensor], saved: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
-                            names: str, kept_names: str, space_numbers: Sequence[int], wanted: Sequence[bool], dtype: torch.dtype) -> list[Tensor]:
-    space, device, made = _space_of(space_numbers), grads[0].device, []
-    if wanted[0]:
-        last = space.channels_first and space.native_channels_last
-        made.append(torch.empty(space.shape_mn, dtype=dtype, device=device, memory_format=torch.channels_last if last else torch.contiguous_format))
-    return made + [torch.empty(o.shape, dtype=o.dtype, device=device) for o, w in zip(operands, wanted[1:]) if w]
-
-
-LIBRARY.define("epilogue_backward" + BACKWARD, tags=(torch.Tag.pt2_compliant_tag,))
-LIBRARY.impl("epilogue_backward", _epilogue_backward, "CompositeExplicitAutograd")
-torch.library.register_fake("unisono::epilogue_backward", _fake_epilogue_backward, lib=LIBRARY)
-
-
 class Differentiable(torch.autograd.Function):
-    """A call of which PyTorch records a derivative: (plan, numbers, first, second, *operands) → the results of its stores."""
+    """A call of which PyTorch records a derivative: (plan, numbers, first, second, *operands) → the results of its
+    stores."""
 
     @staticmethod
-    def forward(ctx: Any, plan: Plan, scalars: list[float], first: Tensor, second: Tensor, *operands: Tensor) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, plan: Plan, scalars: list[float], first: Tensor, second: Tensor,
+                *operands: Tensor) -> tuple[Tensor, ...]:
         with torch._C._AutoDispatchBelowAutograd():
             try:
                 made = FUSED[plan.kind](first, second, list(operands), scalars, plan.kept_text, plan.names, *plan.rest)
@@ -321,22 +201,27 @@ class Differentiable(torch.autograd.Function):
         if not plan.kept and kept.reads_values(plan.text):
             saved, kept_names = [_contracted(plan.kind, first, second, plan.rest)], "acc"
         wanted = [needs[0] or needs[1], *needs[2:]]
-        made = torch.ops.unisono.epilogue_backward(full, saved, operands, ctx.scalars, plan.text, plan.names, kept_names,
-                                                   plan.space_numbers(), wanted, first.dtype)
+        made = torch.ops.unisono.epilogue_backward(full, saved, operands, ctx.scalars, plan.text, plan.names,
+                                                   kept_names, plan.space_numbers(), wanted, first.dtype)
         found = iter(made)
-        gradients = _contraction_gradients(plan.kind, next(found), first, second, plan.rest, needs[:2]) if wanted[0] else [None, None]
+        gradients = (
+            _contraction_gradients(plan.kind, next(found), first, second, plan.rest, needs[:2])
+            if wanted[0]
+            else [None, None]
+        )
         return (None, None, *gradients, *(next(found) if w else None for w in needs[2:]))
 
 
 def _autograd(kind: str, operator: Any) -> Any:
     """The kernel at the dispatch key of autograd."""
-    def kernel(keyset: Any, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
-               names: str, *rest: Any) -> Any:
+    def kernel(keyset: Any, first: Tensor, second: Tensor, operands: Sequence[Tensor], scalars: Sequence[float],
+               epilogue: str, names: str, *rest: Any) -> Any:
         if torch.is_grad_enabled() and torch._C._any_requires_grad(first, second, *operands):
             plan = plan_of(kind, first, second, operands, scalars, epilogue, names, rest)
             return list(Differentiable.apply(plan, list(scalars), first, second, *operands))
         with torch._C._AutoDispatchBelowAutograd():
-            return operator.redispatch(keyset & torch._C._after_autograd_keyset, first, second, operands, scalars, epilogue, names, *rest)
+            return operator.redispatch(keyset & torch._C._after_autograd_keyset, first, second, operands, scalars,
+                                       epilogue, names, *rest)
     return kernel
 
 
@@ -344,13 +229,15 @@ LIBRARY.impl("conv2d", _autograd("conv2d", conv2d), "Autograd", with_keyset=True
 LIBRARY.impl("gemm", _autograd("gemm", gemm), "Autograd", with_keyset=True)
 
 
-def call_conv2d(x: Tensor, w: Any, epilogue: Any, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
-                out_dtype: Optional[torch.dtype], operands: dict[str, Any]) -> Any:
+def call_conv2d(x: Tensor, w: Any, epilogue: Any, stride: Sequence[int], padding: Sequence[int],
+                dilation: Sequence[int], groups: int, out_dtype: Optional[torch.dtype],
+                operands: dict[str, Any]) -> Any:
     """What unisono.conv2d returns, by the operator: gradients and torch.compile see it."""
     names, scalars, tensors = join(operands)
     _check_tensor("w", w)
     text = text_of(epilogue)
-    results = conv2d(x, w, tensors, scalars, text, names, list(stride), list(padding), list(dilation), groups, out_dtype)
+    results = conv2d(x, w, tensors, scalars, text, names, list(stride), list(padding), list(dilation), groups,
+                     out_dtype)
     return _named(results, text, out_dtype_of(x, out_dtype))
 
 

@@ -21,8 +21,8 @@ def is_transposed(node: Node) -> bool:
 
 
 def check_matrices(left: Node, *rights: Node) -> None:
-    """Raises Refused where a kernel of a GPU does not take the matrices as they lie: dense row by row or column by column. Those
-    of a batch may lie apart, and so may the rows of a left matrix that has no batch."""
+    """Raises Refused where a kernel of a GPU does not take the matrices as they lie: dense row by row or column by
+    column. Those of a batch may lie apart, and so may the rows of a left matrix that has no batch."""
     for node in (left, *rights):
         if node.meta["val"].device.type == "cuda" and (reason := _refusal(node, may_be_apart=node is left)):
             raise Refused(reason)
@@ -38,23 +38,43 @@ def _refusal(node: Node, may_be_apart: bool) -> str:
     if is_transposed(node):
         rows, cols, row_step, col_step, may_be_apart = cols, rows, col_step, row_step, False
     dense_rows = (col_step == 1 or cols == 1) and (row_step == cols or rows == 1)
-    apart = may_be_apart and not batch and col_step == 1 and row_step > cols and row_step * node.meta["val"].element_size() % ALIGNED == 0
+    apart = (
+        may_be_apart
+        and not batch
+        and col_step == 1
+        and row_step > cols
+        and row_step * node.meta["val"].element_size() % ALIGNED == 0
+    )
     if not (dense_rows or apart):
-        return f"{node.name} of shape {shape} lies in strides {tuple(strides)}; kernels take dense matrices, or transposes of such"
+        return (
+            f"{node.name} of shape {shape} lies in strides {tuple(strides)}; kernels take dense matrices, or "
+            "transposes of such"
+        )
     if batch and steps[0] == 0:
-        return f"all products share {node.name}, and the rows of the other matrices cannot be taken as one matrix without a copy"
+        return (
+            f"all products share {node.name}, and the rows of the other matrices cannot be taken as one matrix "
+            "without a copy"
+        )
     if batch and steps[0] != rows * cols and (steps[0] < rows * cols or steps[0] % STEP):
-        return f"{node.name} of shape {shape} has matrices {steps[0]} elements apart; kernels take dense ones, or a multiple of {STEP} apart"
+        return (
+            f"{node.name} of shape {shape} has matrices {steps[0]} elements apart; kernels take dense ones, or a "
+            f"multiple of {STEP} apart"
+        )
     return ""
 
 
 def fold_batches(module: GraphModule) -> int:
-    """Products of a batch with one matrix, as a linear layer on what is no view of its rows becomes: one product of all rows, if
-    these are a view after all. An expanded matrix is no operand of a kernel. Returns how many."""
+    """Products of a batch with one matrix, as a linear layer on what is no view of its rows becomes: one product of all
+    rows, if these are a view after all. An expanded matrix is no operand of a kernel. Returns how many."""
     count, mode = 0, None
     for node in list(module.graph.find_nodes(op="call_function", target=aten.bmm.default)):
         left, right = node.args
-        if not (is_tensor(left) and is_tensor(right)) or shape_of(right)[0] == 1 or not _is_shared(right) or not _has_one_pitch(left):
+        if (
+            not (is_tensor(left) and is_tensor(right))
+            or shape_of(right)[0] == 1
+            or not _is_shared(right)
+            or not _has_one_pitch(left)
+        ):
             continue
         mode = mode or mode_of(module)
         with module.graph.inserting_before(node):
@@ -79,7 +99,9 @@ def _is_shared(node: Node) -> bool:
 
 def _has_one_pitch(node: Node) -> bool:
     """Whether the rows of all matrices are equally far apart, for all sizes."""
-    (_, rows, _), (step, row_step, _) = (tuple(map(shapes.expression_of, t)) for t in (shape_of(node), node.meta["val"].stride()))
+    (_, rows, _), (step, row_step, _) = (
+        tuple(map(shapes.expression_of, t)) for t in (shape_of(node), node.meta["val"].stride())
+    )
     return rows == 1 or step == shapes.product((rows, row_step))
 
 

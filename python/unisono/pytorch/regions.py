@@ -19,10 +19,11 @@ from . import shapes
 
 aten, prims = torch.ops.aten, torch.ops.prims
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-RESHAPED = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default, aten.squeeze.default,
-            aten.squeeze.dim, aten.squeeze.dims)
+RESHAPED = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
+            aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims)
 TURNED = (aten.permute.default, aten.transpose.int, aten.t.default)
-ALIASES = (aten.alias.default, aten.detach.default, *RESHAPED, *TURNED)  # their results share memory with what they read
+# their results share memory with what they read
+ALIASES = (aten.alias.default, aten.detach.default, *RESHAPED, *TURNED)
 CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
 OPERANDS = ("", "n", "bn", "mn", "b", "m")
 
@@ -106,9 +107,11 @@ class Region:
     absorbed: list[Node] = field(default_factory=list)
     without: frozenset = frozenset()  # kinds of fusion that are switched off
     third: Optional[Node] = None  # the second right matrix of a dual product
-    heads: list[Node] = field(default_factory=list)  # values that the contraction itself gives: the anchor; of a dual product its two results
+    # values that the contraction itself gives: the anchor; of a dual product its two results
+    heads: list[Node] = field(default_factory=list)
     output_padding: Optional[tuple] = None  # of a transposed convolution; None of others
-    forms: dict[Node, tuple] = field(default_factory=dict)  # {node: (form, the value that is stored so)}: pooled and upsampled values
+    # {node: (form, the value that is stored so)}: pooled and upsampled values
+    forms: dict[Node, tuple] = field(default_factory=dict)
     hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
     left: dict[Node, str] = field(default_factory=dict)  # why a node that reads a value of the region is no part of it
     call: Optional[Node] = None  # what stands in its place
@@ -145,8 +148,10 @@ class Region:
         if axes == "mn" and self.placed.setdefault(node, own) != own:
             raise Refused(f"operand {node.name} is read along its rows and along its columns")
         if axes not in OPERANDS or axes != "mn" and not shapes.is_in_order(own, space):
-            raise Refused(f"operand {node.name} of shape {shape} does not broadcast to values of shape {space.shape_mn} "
-                          "along rows, columns or images alone")
+            raise Refused(
+                f"operand {node.name} of shape {shape} does not broadcast to values of shape {space.shape_mn} "
+                "along rows, columns or images alone"
+            )
         return axes
 
     def value(self, x: Any, dims: Optional[shapes.Dims] = None, axes: Optional[str] = None) -> str:
@@ -209,8 +214,13 @@ class Region:
         escaping = self.escaping()
         alone = {source: [n for n in escaping if source_of(n) is source] for source in map(source_of, escaping)}
         stored = [found[0] if len(found) == 1 and source not in escaping else source for source, found in alone.items()]
-        whole = [x for n, (form, x) in self.forms.items() if n in stored and form == "max_pool_2x2"]  # stored whole, too
-        return stored + [x for x in dict.fromkeys(whole) if not any(self.names[n] == self.names[x] for n in stored if n not in self.forms)]
+        # stored whole, too
+        whole = [x for n, (form, x) in self.forms.items() if n in stored and form == "max_pool_2x2"]
+        return stored + [
+            x
+            for x in dict.fromkeys(whole)
+            if not any(self.names[n] == self.names[x] for n in stored if n not in self.forms)
+        ]
 
     def is_full(self, node: Node) -> bool:
         """Whether a value has an element for each row and column."""
@@ -230,11 +240,24 @@ class Region:
         return None
 
     def order_of(self, node: Node) -> Optional[torch.memory_format]:
-        """The memory format in which the result must lie so that a view of it has the node's strides; None if there is none."""
+        """The memory format in which the result must lie so that a view of it has the node's strides; None if there is
+        none."""
         wanted, shape = [shapes.hint(s) for s in node.meta["val"].stride()], hinted(node)
         if node in self.forms:
-            return next((order for order in (torch.contiguous_format, torch.channels_last)
-                         if all(s == w for s, w, e in zip(torch.empty(shape, device="meta", memory_format=order).stride(), wanted, shape) if e != 1)), None)
+            return next(
+                (
+                    order
+                    for order in (torch.contiguous_format, torch.channels_last)
+                    if all(
+                        s == w
+                        for s, w, e in zip(
+                            torch.empty(shape, device="meta", memory_format=order).stride(), wanted, shape
+                        )
+                        if e != 1
+                    )
+                ),
+                None,
+            )
         stored = tuple(shapes.hint(e) for e in self.space.shape_mn) if self.is_full(node) else shape
         split, permutation = shapes.turned(self.dims[node], self.space)
         is_turned = self.is_full(node) and permutation != tuple(range(len(permutation)))

@@ -16,8 +16,8 @@ from .regions import aten, is_copy
 
 
 class Report:
-    """str() is for people; `rows`, `counts`, `before`, `after` (the nodes of the graph, as text) and to_json() are for
-    programs."""
+    """str() is for people; `rows`, `counts`, `before`, `after` (the nodes of the graph, as text), `seconds` and
+    to_json() are for programs."""
 
     def __init__(
         self,
@@ -27,15 +27,12 @@ class Report:
         counts: dict | None = None,
         before: list[str] | None = None,
         after: list[str] | None = None,
+        seconds: dict[str, float] | None = None,
     ):
-        self.rows, self.note, self.kind, self.counts, self.before, self.after = (
-            rows,
-            note,
-            kind,
-            counts or {},
-            before or [],
-            after or [],
-        )
+        self.rows, self.note, self.kind, self.counts = rows, note, kind, counts or {}
+        self.before, self.after = before or [], after or []
+        # of compiling: to find the regions, PyTorch's for the rest of the graph, waiting for kernels after that
+        self.seconds = {} if seconds is None else seconds
 
     @property
     def regions(self) -> int:
@@ -62,6 +59,7 @@ class Report:
                 "share_of_flop": self.share_of_flop,
                 "note": self.note,
                 "counts": self.counts,
+                "seconds": self.seconds,
                 "contractions": self.rows,
                 "before": self.before,
                 "after": self.after,
@@ -96,6 +94,8 @@ class Report:
                     f"  {name}: "
                     + ("".join(f"\n      {one}" for one in value) if isinstance(value, list) else str(value))
                 )
+        if self.seconds:
+            lines.append("  seconds: " + ", ".join(f"{name} {value:.2f}" for name, value in self.seconds.items()))
         return "\n".join(lines)
 
 

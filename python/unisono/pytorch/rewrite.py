@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import operator
+from typing import Optional
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
 from ..operands import pattern
 from . import shapes
 from .anchors import is_one_channel_last
 from .judge import Limits
-from .library import ONE_CHANNEL_LAST, joined, one_line
 from .regions import TAKES_SLICES, Region, aten, hinted, is_size, shape_of
-from .writer import Writer, mode_of
+from .texts import ONE_CHANNEL_LAST, joined, one_line
+from .writer import Writer
 
 
 
@@ -30,8 +32,15 @@ def is_placed(region: Region, places: dict[Node, int]) -> bool:
     return all(places[user] > ready for user in (*readers, *sizes) if user not in region.names)
 
 
-def replace(module: GraphModule, region: Region, replaced: dict[Node, Node], limits: Limits) -> bool:
-    """Puts the operator in the region's place. `replaced`: what stands for results of regions that were replaced.
+def replace(
+    module: GraphModule,
+    region: Region,
+    replaced: dict[Node, Node],
+    limits: Limits,
+    mode: Optional[FakeTensorMode],
+) -> bool:
+    """Puts the operator in the region's place. `replaced`: what stands for results of regions that were replaced. mode:
+    of the graph's values.
 
     False, and nothing changes, if such a result comes too late for a reader of this region.
     """
@@ -46,7 +55,7 @@ def replace(module: GraphModule, region: Region, replaced: dict[Node, Node], lim
     last = max(needed(region), key=order.__getitem__)
     with graph.inserting_after(last):
         place = graph.call_function(operator.getitem, ())  # stands until what is put ahead of it is there
-    writer = Writer(graph, mode_of(module))
+    writer = Writer(graph, mode)
     with graph.inserting_before(place):
         made = _written(writer, region, results, limits)
         for node in escaping:

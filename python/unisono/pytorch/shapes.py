@@ -1,15 +1,15 @@
 """How the extents of a tensor of a graph lie in the iteration space of a contraction.
 
-The space has images b, rows r within an image (pixels, or rows of a matrix) and columns n. A *piece* is a part of one of
-these axes: `extent` neighbours that are `inner` apart. A tensor has a tuple of pieces for each of its extents; an extent of
-1 has none. Views regroup pieces, reductions drop them, permutations move them:
+The space has images b, rows r within an image (pixels, or rows of a matrix) and columns n. A *piece* is a part of one
+of these axes: `extent` neighbours that are `inner` apart. A tensor has a tuple of pieces for each of its extents; an
+extent of 1 has none. Views regroup pieces, reductions drop them, permutations move them:
 
     a convolution's values (N, K, P, Q)      ((b), (n), (r of P, Q apart), (r of Q))
     seen as (N, G, K/G, P·Q)                 ((b), (n of G, K/G apart), (n of K/G), (r))
     their mean over the last two, kept       ((b), (n of G, K/G apart), (), ())
 
-Extents are ints, or sympy expressions where a size is not known when compiling: two of these are equal if they are the same
-expression, and nothing is guarded.
+Extents are ints, or sympy expressions where a size is not known when compiling: two of these are equal if they are the
+same expression, and nothing is guarded.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def extents_of(dims: Dims) -> tuple:
 
 
 def viewed(dims: Dims, shape: Sequence[Any]) -> Optional[Dims]:
-    """The pieces in another shape of the same elements in the same order; None where extents do not divide each other."""
+    """The pieces in another shape of the same elements in the same order; None where extents do not divide each other.
+    """
     rest, result = list(flat(dims)), []
     for extent in map(expression_of, shape):
         dim, need = [], extent
@@ -154,7 +155,10 @@ def axes_of(dims: Dims, space: Space) -> Optional[str]:
     cols = expression_of(space.cols)
     if any(len(found) > 1 for found in by_axis.values()):
         return None
-    full = {axis: bool(found) and found[0].extent == whole for (axis, found), whole in zip(by_axis.items(), (images, rows, cols))}
+    full = {
+        axis: bool(found) and found[0].extent == whole
+        for (axis, found), whole in zip(by_axis.items(), (images, rows, cols))
+    }
     if by_axis["b"] and not full["b"] or by_axis["r"] and not full["r"]:
         return None
     if full["r"] and not full["b"] and images != 1:
@@ -178,7 +182,14 @@ def sorted_by_axis(dims: Dims, axes: str = "brn") -> Dims:
     for axis in axes:
         rest = [p for p in pieces if p.axis == axis]
         while rest:  # the outermost is the one within which all others lie
-            outer = next((p for p in rest if all(p is o or quotient(p.inner, product((o.inner, o.extent))) is not None for o in rest)), rest[0])
+            outer = next(
+                (
+                    p
+                    for p in rest
+                    if all(p is o or quotient(p.inner, product((o.inner, o.extent))) is not None for o in rest)
+                ),
+                rest[0],
+            )
             rest.remove(outer)
             order.append(outer)
     return (tuple(order),)
@@ -202,8 +213,8 @@ def _follow(dims: Dims, axes: str) -> bool:
 
 
 def turned(dims: Dims, space: Space) -> tuple[tuple, tuple]:
-    """How a tensor that lies as `dims` follows from the values [m,n]: their shape in the tensor's pieces, and the permutation
-    of these. What is in order has the permutation (0, 1, 2, …)."""
+    """How a tensor that lies as `dims` follows from the values [m,n]: their shape in the tensor's pieces, and the
+    permutation of these. What is in order has the permutation (0, 1, 2, …)."""
     axes = "".join(dict.fromkeys(p.axis for dim in of_space(space) for p in dim))
     (ordered,) = sorted_by_axis(dims, axes)
     pieces = [piece for dim in dims for piece in dim]

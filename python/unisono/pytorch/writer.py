@@ -53,8 +53,8 @@ class Writer:
 
 
 def fix_order(node: Node) -> None:
-    """Has Inductor keep the order of memory of what an operator reads, in which its kernel was planned: for operators that it has
-    not traced it is free in it otherwise."""
+    """Has Inductor keep the order of memory of what an operator reads, in which its kernel was planned: for operators
+    that it has not traced it is free in it otherwise."""
     node.meta["eager_input_vals"] = torch.fx.map_arg((node.args, dict(node.kwargs)), lambda n: n.meta["val"])
 
 

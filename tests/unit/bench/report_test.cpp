@@ -41,9 +41,9 @@ TEST(Report, FieldsOfACase) {
   const json j = to_json(s.cases[0], measured(), true);
   EXPECT_EQ(j["name"], "2,16,16,64,64,3");
   EXPECT_EQ(j["dtype"], "bf16");
-  EXPECT_EQ(j["coda_us"], 50.0);
-  EXPECT_EQ(j["coda_again_us"], 51.0);
-  EXPECT_EQ(j["coda_bare_us"], 40.0);
+  EXPECT_EQ(j["unisono_us"], 50.0);
+  EXPECT_EQ(j["unisono_again_us"], 51.0);
+  EXPECT_EQ(j["unisono_bare_us"], 40.0);
   EXPECT_EQ(j["launches"], 1.0);
   EXPECT_EQ(j["spread"], 0.02);
   EXPECT_EQ(j["peers"], (json{{"cudnn", 25.0}}));
@@ -77,7 +77,7 @@ TEST(Report, FailuresAndDisagreements) {
   failed.error = "no plan ran";
   const json j = to_json(suite().cases[0], failed, false);
   EXPECT_EQ(j["error"], "no plan ran");
-  EXPECT_FALSE(j.contains("coda_us"));
+  EXPECT_FALSE(j.contains("unisono_us"));
   EXPECT_FALSE(is_good(j));
   for (const auto spoil : {+[](Checked& c) { c.outside = 1; }, +[](Checked& c) { c.unclaimed = 1; },
                            +[](Checked& c) { c.repeats = false; }, +[](Checked& c) { c.elements = 0; }}) {

@@ -27,8 +27,8 @@ run_gpu = load(ROOT / "bench/run_gpu.py")
 torch_gpu = load(ROOT / "bench/peers/torch_gpu.py")
 
 CASE = {
-    "name": "8,64,64,320,320,3", "dtype": "bf16", "bare": False, "coda_us": 100.0, "coda_again_us": 101.0, "spread": 0.01,
-    "coda_bare_us": 80.0, "launches": 1, "floor_us": 50.0, "share_of_floor": 0.5, "error_over_tolerance": 0.4, "agrees": True,
+    "name": "8,64,64,320,320,3", "dtype": "bf16", "bare": False, "unisono_us": 100.0, "unisono_again_us": 101.0, "spread": 0.01,
+    "unisono_bare_us": 80.0, "launches": 1, "floor_us": 50.0, "share_of_floor": 0.5, "error_over_tolerance": 0.4, "agrees": True,
     "peers": {"cudnn": 90.0, "torch_eager": 300.0, "torch_max_autotune": 150.0}, "peer_errors": {},
 }
 SUITE = {
@@ -52,9 +52,9 @@ class Report(unittest.TestCase):
 
     def test_a_rival_that_is_wrong_does_not_count(self):
         case = {**CASE, "peers": {"cutlass_sm90a": 50.0, "cutlass_sm80": 120.0, "cublaslt_bare": 10.0}}
-        self.assertEqual(report.speedup(case), 50.0 / CASE["coda_us"])
+        self.assertEqual(report.speedup(case), 50.0 / CASE["unisono_us"])
         checked = {"cutlass_sm90a": {"agrees": False}, "cutlass_sm80": {"agrees": True}}
-        self.assertEqual(report.speedup({**case, "peer_checked": checked}), 120.0 / CASE["coda_us"])
+        self.assertEqual(report.speedup({**case, "peer_checked": checked}), 120.0 / CASE["unisono_us"])
         text = report.markdown(
             {**SUITE, "suite": "evt", "cublaslt": "13", "cases": [{**case, "peer_checked": checked}]}
         )
@@ -72,10 +72,10 @@ class Report(unittest.TestCase):
         self.assertNotIn("compile", table[0])  # no case has it
 
     def test_times_under_load(self):
-        hot = suite({"coda_hot_us": 120.0, "peers_hot": {"torch_compile": 180.0}, "peers": {"torch_compile": 150.0}})
+        hot = suite({"unisono_hot_us": 120.0, "peers_hot": {"torch_compile": 180.0}, "peers": {"torch_compile": 150.0}})
         self.assertIn("| the same, hot |", report.markdown(hot))
         self.assertIn("(hot): 1.50, 1.50 to 1.50", report.markdown(hot))
-        self.assertNotIn("hot", report.markdown(suite({"coda_hot_us": 120.0, "peers_hot": {}})))
+        self.assertNotIn("hot", report.markdown(suite({"unisono_hot_us": 120.0, "peers_hot": {}})))
 
     def test_disagreement_is_shown(self):
         self.assertIn("**wrong**", report.markdown(suite({"agrees": False, "error_over_tolerance": None})))
@@ -125,7 +125,7 @@ class Report(unittest.TestCase):
         self.assertEqual(report.overview.fill("no place", {"block": SUITE}, short=True), "no place")
 
     def test_networks_have_a_table(self):
-        case = {"name": "unet", "coda_us": 100.0, "spread": 0.01, "launches": 25, "floor_us": 50.0, "host_us": 4.0, "arena_bytes": 2e6, "constant_bytes": 1e6,
+        case = {"name": "unet", "unisono_us": 100.0, "spread": 0.01, "launches": 25, "floor_us": 50.0, "host_us": 4.0, "arena_bytes": 2e6, "constant_bytes": 1e6,
                 "peers": {"eager": 600.0, "compile": 250.0}, "peer_errors": {"max_autotune": "not measured: the limit"}, "peer_peak_bytes": {"eager": 9e6, "compile": 4e6}}
         results = {"gpu": "H200", "driver": "CUDA 13.0", "commit": "0123456789abcdef", "date": "2026-11-21T00:00:00Z", "cases": [case]}
         lines = report.network_table(results)
