@@ -97,6 +97,14 @@ def halves(x, w):
     return h.sum(1), h
 
 
+def windows(x, w):
+    """2×2 pixels each, as Swin has them: the extents of views are products and quotients of sizes."""
+    n, c, height, width = x.shape
+    parts = x.reshape(n, c, height // 2, 2, width // 2, 2).permute(0, 2, 4, 3, 5, 1).reshape(-1, 4, c)
+    parts = F.layer_norm(F.linear(parts, w), (c,))
+    return parts.view(n, height // 2, width // 2, 2, 2, c).permute(0, 5, 1, 3, 2, 4).reshape(n, c, height, width)
+
+
 def window(x, w):
     return F.conv2d(x, w, padding=x.shape[2] // 4, stride=x.shape[3] // 4).relu()
 
@@ -107,6 +115,7 @@ def depthwise(x, w):
 
 @pytest.mark.parametrize("function, shapes, regions", [
     (heads, (((2, 6, 8), (8, 8)), ((3, 4, 6), (6, 6))), 3), (halves, (((2, 6, 8), (8, 12)), ((3, 4, 6), (6, 8))), 1),
+    (windows, (((3, 4, 6, 10), (4, 4)), ((2, 4, 8, 6), (4, 4))), 1),
     (window, (((2, 3, 8, 8), (4, 3, 3, 3)), ((2, 3, 9, 9), (4, 3, 3, 3))), 0),
     (depthwise, (((2, 4, 6, 6), (4, 2, 3, 3)), ((2, 6, 6, 6), (6, 2, 3, 3))), 0)])
 def test_numbers_that_are_computed_of_sizes(function, shapes, regions):
