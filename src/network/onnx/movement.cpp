@@ -1,6 +1,7 @@
 /// Operators that pick, repeat and rearrange elements.
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -98,8 +99,6 @@ void import_split(const NodeReader& node) {
     node.fail("the parts have {} elements together, and the axis {}", begin, extent.value());
 }
 
-void import_tile(const NodeReader& node) { node.result(node.apply(operators::Tile{node.numbers(1)}, {node.value(0)})); }
-
 // A tensor of this rank with the extent at the axis, and 1 at all others: the first elements of one that has the extent
 NetworkValue extent_along(const NodeReader& node, const Dim& extent, std::size_t axis, std::size_t rank) {
   const auto& tensors = node.builder().so_far().tensors;
@@ -119,6 +118,27 @@ NetworkValue extent_along(const NodeReader& node, const Dim& extent, std::size_t
     return reshape_to(node, like, wanted);
   }
   node.fail("the extent {} is no number yet, and no tensor has it", to_string(extent));
+}
+
+// Repeated along an axis as often as an extent says: an axis of its own is expanded to it, and both become one
+NetworkValue repeated(const NodeReader& node, NetworkValue x, std::size_t axis, const Dim& times) {
+  const auto at = static_cast<std::ptrdiff_t>(axis);
+  Shape apart = x.shape(), whole = x.shape();
+  apart.insert(apart.begin() + at, Dim(1));
+  whole[axis] = product(std::array{times, whole[axis]});
+  const NetworkValue like = extent_along(node, times, axis, apart.size());
+  return reshape_to(node, node.apply(operators::Expand{}, {reshape_to(node, x, apart), like}), whole);
+}
+
+void import_tile(const NodeReader& node) {
+  NetworkValue x = node.value(0);
+  const std::vector<Dim> repeats = node.integers(1).elements;
+  operators::Tile tile;
+  for (std::size_t axis = 0; axis < repeats.size(); ++axis) {
+    if (!repeats[axis].known() && axis < x.shape().size()) x = repeated(node, x, axis, repeats[axis]);
+    tile.repeats.push_back(repeats[axis].known() ? repeats[axis].value() : 1);
+  }
+  node.result(node.apply(std::move(tile), {x}));
 }
 
 // x with axes of 1 before its own
