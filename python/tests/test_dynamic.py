@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: E402
 
 import unisono as u  # noqa: E402
 from models import Block, UNet, compare_gradients, no_worse, randomise  # noqa: E402
-from unisono.pytorch import backend  # noqa: E402
+from unisono.pytorch import backend, shapes  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +126,16 @@ def test_numbers_that_are_computed_of_sizes(function, shapes, regions):
         x, w = torch.randn(x), torch.randn(w)
         torch.testing.assert_close(call(x, w), function(x, w))
     assert backend.reports()[-1].regions == regions, str(backend.reports()[-1])
+
+
+def test_divisions_that_leave_a_rest():
+    import sympy
+    from torch.utils._sympy.functions import FloorDiv
+    size = sympy.Symbol("size", integer=True, positive=True)
+    assert shapes.expression_of(FloorDiv(size + 1, 2)) == FloorDiv(size + 1, 2)
+    assert shapes.expression_of(2 * FloorDiv(size + 1, 2)) != size + 1
+    assert shapes.quotient(size + 1, 2) is None and shapes.quotient(2 * size + 2, 2) == size + 1
+    assert shapes.expression_of(FloorDiv(6 * size + 2, 2)) == 3 * size + 1 == shapes.quotient(6 * size + 2, 2)
 
 
 def test_factors_that_vary():

@@ -153,5 +153,38 @@ TEST(OnnxTile, AsOftenAsAnExtentSays) {
   }
 }
 
+// x (2,n) → (n,2): the numbers of -1 and of n beside it follow from the factors of both shapes
+TEST(OnnxReshape, WhatIsLeftOfFactors) {
+  const auto reshaped = [](std::vector<std::int64_t> first, std::vector<std::int64_t> last) {
+    Model m("Reshape", 18, {"pairs", "shape"});
+    m.add_integers("two", {2});
+    m.add_integers("first", std::move(first));
+    m.add_integers("last", std::move(last));
+    const onnx::NodeProto reshape = *m.node;
+    auto& graph = *m.proto.mutable_graph();
+    graph.clear_node();
+    add_extent(m);
+    const auto add = [&](const char* op, std::vector<std::string> inputs, const char* output) {
+      auto* node = graph.add_node();
+      node->set_op_type(op);
+      for (const auto& name : inputs) node->add_input(name);
+      node->add_output(output);
+      return node;
+    };
+    add("Mul", {"extent", "two"}, "twice");
+    add("Reshape", {"x", "twice"}, "pairs");  // (n*2)
+    auto* axis = add("Concat", {"first", "extent", "last"}, "shape")->add_attribute();
+    axis->set_name("axis");
+    axis->set_type(2);
+    *graph.add_node() = reshape;
+    return m;
+  };
+  const Network n = test::parse(reshaped({1}, {-1}).bytes());
+  EXPECT_EQ(n.tensors[n.outputs[0]].shape, (Shape{1, "n", 2}));
+  EXPECT_EQ(of_columns(reshaped({1}, {-1}), 3), (Values{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(of_columns(reshaped({-1}, {1}), 3), (Values{0, 1, 2, 3, 4, 5}));
+  EXPECT_THAT(refusal(reshaped({4}, {-1})), HasSubstr("the new shape (4,n,-1) of (n*2) has more than one unknown"));
+}
+
 }  // namespace
 }  // namespace unisono
