@@ -65,7 +65,8 @@ Dim quotient_of(const std::vector<Dim>& from, const Dim& want) {
   for (const Dim& d : from) (d.known() ? numbers : symbols).push_back(d);
   const Dim n = product(numbers);
   if (want.known() && want.value() > 0 && n == Dim(1) && symbols.size() == 1)
-    if (const Dim whole = divided(symbols[0], want.value()); whole.symbol().find('/') == std::string::npos) return whole;
+    if (const Dim whole = divided(symbols[0], want.value()); whole.symbol().find('/') == std::string::npos)
+      return whole;
   if (want.known() && want.value() != 0 && n.value() % want.value() == 0) {
     symbols.push_back(Dim(n.value() / want.value()));
     return product(symbols);

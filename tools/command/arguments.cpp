@@ -31,8 +31,8 @@ constexpr const char* exit_codes =
     "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --name dense\n"
     "  unisono tune models/heatmap_unet --dim batch=8\n";
 
-// Values that CLI11 takes for absent or as another number: an empty text, such as a variable of a shell that is not set,
-// and a number below 0 where only others are
+// Values that CLI11 takes for absent or as another number: an empty text, such as a variable of a shell that is not
+// set, and a number below 0 where only others are
 void check_values(CLI::App& app) {
   for (CLI::App* sub : app.get_subcommands({})) check_values(*sub);
   for (CLI::Option* option : app.get_options({})) {

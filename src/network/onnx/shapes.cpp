@@ -120,7 +120,8 @@ void import_reshape(const NodeReader& node) {
     const auto at = std::find(x.shape().begin(), x.shape().end(), shape[i]);
     if (!shape[i].known() && at == x.shape().end()) {
       const auto left = what_is_left(x.shape(), shape);
-      if (!left) node.fail("the new shape {} of {} has more than one unknown extent", to_string(shape), to_string(x.shape()));
+      if (!left)
+        node.fail("the new shape {} of {} has more than one unknown extent", to_string(shape), to_string(x.shape()));
       std::replace(shape.begin(), shape.end(), Dim(-1), *left);
       return node.result(reshape_to(node, x, shape));
     }
