@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <numeric>
+#include <tuple>
 
 #include "onnx_model.hpp"
 
@@ -125,6 +126,22 @@ TEST(OnnxSlice, EndsThatFollowFromExtents) {
   EXPECT_THAT(test::user_error([] { of_columns(sliced("table", 0, 0), 6); }), HasSubstr("index 5"));
   EXPECT_THAT(refusal(sliced("table", 0, 0, 2)),
               HasSubstr("its end n follows from extents, its start is 0 and its step 2; expected 0 or more, and 1"));
+}
+
+// Every second column, and the last of each three, have the extents that arithmetic on n gives
+TEST(OnnxSlice, ExtentsOfSteps) {
+  for (const auto& [start, step, extent] :
+       {std::tuple{0, 2, "(n+1)/2"}, std::tuple{1, 2, "n/2"}, std::tuple{2, 3, "n/3"}}) {
+    const Model m = sliced("x", start, 0, step);
+    const Network n = test::parse(m.bytes());
+    EXPECT_EQ(to_string(n.tensors[n.outputs[0]].shape[1]), extent);
+    for (const std::int64_t columns : {3, 4, 5}) {
+      Values expected;
+      for (std::int64_t row = 0; row < 2; ++row)
+        for (std::int64_t i = start; i < columns; i += step) expected.push_back(static_cast<float>(row * columns + i));
+      EXPECT_EQ(of_columns(m, columns), expected) << start << " " << step << " " << columns;
+    }
+  }
 }
 
 TEST(OnnxTile, AsOftenAsAnExtentSays) {
