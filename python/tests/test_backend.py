@@ -253,8 +253,10 @@ def test_a_group_norm_of_pixels_that_are_one_extent():
 
 
 def test_numbers_of_options():
-    with pytest.raises(Exception, match="most_stores='2'; expected an int"):
-        run(lambda x, w: F.relu(F.conv2d(x, w)), torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=1, most_stores="2")
+    for options, message in (({"most_stores": "2"}, "most_stores='2'; expected an int"), ({"most_stores": 0}, "an int, 1 or more"),
+                             ({"spare_sms": -1}, "spare_sms=-1; expected an int, 0 or more"), ({"report": 3}, "report=3; expected a function")):
+        with pytest.raises(Exception, match=message):
+            run(lambda x, w: F.relu(F.conv2d(x, w)), torch.randn(1, 4, 5, 5), torch.randn(8, 4, 1, 1), regions=1, **options)
 
 
 ACTIVATED = (F.relu, F.relu6, F.elu, F.silu, F.mish, F.softplus, F.hardswish, F.leaky_relu, lambda h: h.clamp(-1, 1), lambda h: h.amax(1, True) + h,

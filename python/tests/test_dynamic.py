@@ -10,7 +10,7 @@ import torch.nn.functional as F  # noqa: E402
 
 import unisono as u  # noqa: E402
 from models import Block, UNet, compare_gradients, no_worse, randomise  # noqa: E402
-from unisono.pytorch import backend  # noqa: E402
+from unisono.pytorch import backend, shapes  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +84,69 @@ def test_training_on_changing_batches():
         compare_gradients(model, call, torch.randn(n, 3, 8, 8))
     assert sorted(r.kind for r in backend.reports()) == ["backward", "forward"]
     assert next(r for r in backend.reports() if r.kind == "forward").regions >= 6
+
+
+def heads(x, w):
+    """Views whose extents are quotients of sizes, which the graph computes behind the contraction."""
+    q = (x @ w).view(x.shape[0], x.shape[1], 2, w.shape[1] // 2).transpose(1, 2)
+    return torch.softmax(q @ q.mT, -1) @ q
+
+
+def halves(x, w):
+    h = F.relu(x @ w).view(x.shape[0], x.shape[1] // 2, 2, w.shape[1] // 2, 2)
+    return h.sum(1), h
+
+
+def windows(x, w):
+    """2×2 pixels each, as Swin has them: the extents of views are products and quotients of sizes."""
+    n, c, height, width = x.shape
+    parts = x.reshape(n, c, height // 2, 2, width // 2, 2).permute(0, 2, 4, 3, 5, 1).reshape(-1, 4, c)
+    parts = F.layer_norm(F.linear(parts, w), (c,))
+    return parts.view(n, height // 2, width // 2, 2, 2, c).permute(0, 5, 1, 3, 2, 4).reshape(n, c, height, width)
+
+
+def window(x, w):
+    return F.conv2d(x, w, padding=x.shape[2] // 4, stride=x.shape[3] // 4).relu()
+
+
+def depthwise(x, w):
+    return F.conv2d(x, w[:, :1], groups=x.shape[1]).relu()
+
+
+@pytest.mark.parametrize("function, shapes, regions", [
+    (heads, (((2, 6, 8), (8, 8)), ((3, 4, 6), (6, 6))), 3), (halves, (((2, 6, 8), (8, 12)), ((3, 4, 6), (6, 8))), 1),
+    (windows, (((3, 4, 6, 10), (4, 4)), ((2, 4, 8, 6), (4, 4))), 1),
+    (window, (((2, 3, 8, 8), (4, 3, 3, 3)), ((2, 3, 9, 9), (4, 3, 3, 3))), 0),
+    (depthwise, (((2, 4, 6, 6), (4, 2, 3, 3)), ((2, 6, 6, 6), (6, 2, 3, 3))), 0)])
+def test_numbers_that_are_computed_of_sizes(function, shapes, regions):
+    """What a kernel's form takes from a size, such as a stride, leaves the contraction to PyTorch."""
+    call = torch.compile(function, backend=backend.unisono, options={"rest": "eager", "minimum_operators": 0},
+                         dynamic=True, fullgraph=True)
+    for x, w in shapes:
+        x, w = torch.randn(x), torch.randn(w)
+        torch.testing.assert_close(call(x, w), function(x, w))
+    assert backend.reports()[-1].regions == regions, str(backend.reports()[-1])
+
+
+def test_divisions_that_leave_a_rest():
+    import sympy
+    from torch.utils._sympy.functions import FloorDiv
+    size = sympy.Symbol("size", integer=True, positive=True)
+    assert shapes.expression_of(FloorDiv(size + 1, 2)) == FloorDiv(size + 1, 2)
+    assert shapes.expression_of(2 * FloorDiv(size + 1, 2)) != size + 1
+    assert shapes.quotient(size + 1, 2) is None and shapes.quotient(2 * size + 2, 2) == size + 1
+    assert shapes.expression_of(FloorDiv(6 * size + 2, 2)) == 3 * size + 1 == shapes.quotient(6 * size + 2, 2)
+
+
+def test_factors_that_vary():
+    def scaled(b, a, w, alpha):
+        return torch.addmm(b, a, w, alpha=alpha, beta=2 * alpha).relu()
+
+    call = torch.compile(scaled, backend=backend.unisono, options={"rest": "eager"}, dynamic=True, fullgraph=True)
+    for alpha in (2, 3, -3):
+        tensors = torch.randn(6), torch.randn(5, 4), torch.randn(4, 6)
+        torch.testing.assert_close(call(*tensors, alpha), scaled(*tensors, alpha))
+    assert "varies from call to call" in backend.reports()[-1].rows[0]["ends"]
 
 
 def test_an_empty_batch():

@@ -248,6 +248,8 @@ def read_only(x):
     (lambda x, w: u.conv2d(x.requires_grad_(), w, "acc + c[n]", c=np.ones(8)), "argument 'c' is a ndarray, beside a PyTorch tensor"),
     (lambda x, w: u.conv2d(x.numpy(), w.requires_grad_()), "requires a gradient, and the first tensor is a ndarray"),
     (lambda x, w: u.conv2d(x, w, groups=1.5), "groups=1.5; expected an int"),
+    (lambda x, w: u.conv2d(torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), w), "tensors of torch.qint8 are not supported"),
+    (lambda x, w: u.conv2d(x, w, "acc*s[]", s=10**400), "scalar 's' is too large for a float"),
 ])
 def test_errors_of_arguments(call, message):
     with pytest.raises(u.UserError, match=message):

@@ -101,10 +101,17 @@ def by_operator(second: Any, epilogue: Any, operands: dict[str, Any]) -> tuple[A
             tensors.append(value)
         elif type(value) is float or isinstance(value, numbers.Real):
             names.append(name + "=")
-            scalars.append(float(value))
+            scalars.append(_number(name, value))
         elif value is not None:
             return None
     return library, tensors, scalars, text, ",".join(names)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise UserError(f"scalar '{name}' is too large for a float") from None
 
 
 def check_operator_call(what: str, out: Any, options: Any, layout: str = "nchw") -> None:

@@ -17,7 +17,7 @@ namespace {
 // Namespaces of the device headers, and what stands in a visitor
 void check_name(const std::string& name) {
   static constexpr std::array<std::string_view, 4> taken{"math", "accurate", "plain", "Visitor"};
-  ir::check_identifier(name, "the name of a visitor");
+  ir::check_identifier(name, "the visitor's");
   if (std::find(taken.begin(), taken.end(), name) != taken.end())
     throw UserError(
         fmt::format("'{}' cannot be the name of a visitor: the device headers have it; choose another", name));

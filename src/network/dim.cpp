@@ -49,6 +49,18 @@ std::pair<std::string_view, std::int64_t> quotient(std::string_view text) {
   return {factor, number};
 }
 
+// "factor*12" by 4 as "factor*3", and by 12 as the factor alone; nothing for any other text
+std::optional<Dim> cancelled(const std::string& text, std::int64_t by) {
+  const std::size_t star = text.rfind('*');
+  if (star == std::string::npos || star == 0 || text.size() - star > 10) return std::nullopt;
+  const std::string factor = text.substr(0, star);
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data() + star + 1, text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number % by != 0) return std::nullopt;
+  if (factor.find_first_of("+-*/ ()") != std::string::npos) return std::nullopt;  // a symbol alone
+  return number == by ? Dim(factor) : formula(fmt::format("{}*{}", factor, number / by));
+}
+
 }  // namespace
 
 // A formula as a symbol. Long ones (deep networks over a symbolic image size) are replaced by a hash of their text,
@@ -93,6 +105,7 @@ Dim sum(const Dim& x, const Dim& y) {
 Dim divided(const Dim& x, std::int64_t by) {
   if (x.known()) return Dim(x.value() / by);
   if (by == 1) return x;
+  if (auto whole = cancelled(x.symbol(), by)) return *whole;
   const auto [inner, before] = quotient(x.symbol());
   std::int64_t whole = by;
   if (before > 1 && !__builtin_mul_overflow(before, by, &whole)) return formula(fmt::format("{}/{}", inner, whole));

@@ -173,6 +173,8 @@ Shape infer_tensor_shape(const operators::Slice& s, const OperatorInputs& in) {
       d = Dim(-start);
     } else if (step == 1 && near && end > start) {
       d = Dim(end - start);
+    } else if (step > 1 && step < largest_extent && near && start < step && to_the_end) {
+      d = divided(affine(d, 1, step - 1 - start), step);
     } else {
       d = formula(fmt::format("{}[{}:{}:{}]", to_string(d), start, end, step));
     }

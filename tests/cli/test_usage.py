@@ -34,6 +34,17 @@ class Usage(Case):
         self.refused("run", "x.onnx", "--random", "--dim", "batch", says=("--dim", "'batch'"))
         self.refused("run", "x.onnx", "--random", "--threads", "-3", says="--threads")
 
+    def test_values_that_are_none(self):
+        """An empty text is no absent value, and no error prints the largest number of a type."""
+        model = ("run", "model.onnx", "--random")
+        for arguments, message in (((*model, "--memory-limit", ""), "--memory-limit: expected a value; found an empty text"),
+                                   (("cache", "prune", "--older-than", ""), "--older-than: expected a value; found an empty text"),
+                                   (("explain", "store acc as y", "--svg", ""), "--svg: expected a value; found an empty text"),
+                                   ((*model, "--seed", "-1"), "--seed: expected 0 or more; found -1"),
+                                   ((*model, "--std", "0"), "--std: expected numbers above 0; found '0'"),
+                                   (("bench", "cases.txt", "--copy-tbps", "-1"), "--copy-tbps: Value -1 not in range 0.000001 to 1000000.000000")):
+            self.refused(*arguments, says=message)
+
     def test_full_disk_is_reported(self):
         with open("/dev/full", "w") as full:
             result = subprocess.run([COMMAND, "explain", "store acc : f32"], stdout=full, stderr=subprocess.PIPE, text=True)

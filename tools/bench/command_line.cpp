@@ -13,7 +13,7 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_flag("--sweep", o.sweep, "Try all legal plans, and report each");
   app.add_option("--device", o.device, "What to measure")->check(CLI::IsMember({"cuda"}))->capture_default_str();
-  app.add_option("--gpu", o.gpu, "Which GPU")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--gpu", o.gpu, "Which GPU")->check(CLI::Range(0, 1023))->capture_default_str();
   app.add_option("--seed", o.seed, "The seed of the operands")->capture_default_str();
   app.add_option("--rounds", o.rounds, "In which the contenders take turns")
       ->check(CLI::Range(1, 1000))
@@ -34,7 +34,7 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache (UNISONO_CACHE_DIR); needs no GPU");
   app.add_option("--jobs", o.jobs, "Compilations at once; 0: one a core")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 1024))
       ->capture_default_str();
   auto* once =
       app.add_flag("--once", o.once, "Launch each contender of a case once, outside of a graph, for a profiler (ncu)");
@@ -48,16 +48,16 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("!--no-cudnn", o.cudnn, "Do not time cuDNN");
   app.add_flag("!--no-bare", o.bare, "Do not time our own bare convolution");
   app.add_option("--matmul-tflops", o.matmul_tflops, "The ceiling of operations, instead of measuring it")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-6, 1e6));
   app.add_option("--copy-tbps", o.copy_tbps, "The ceiling of bytes, instead of measuring it")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-6, 1e6));
   app.add_option("--libraries", o.libraries, "The folder of libcudnn and libcublas, if they are not found")
       ->type_name("FOLDER");
   app.add_option("--beside", o.beside,
                  "The Unix socket of a program whose contenders take turns with ours, such as bench/peers/torch_gpu.py")
       ->type_name("SOCKET");
   app.add_option("--beside-limit", o.beside_limit, "Seconds that this program may take for an answer")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(1e-6, 1e6))
       ->capture_default_str();
   app.add_option("--commit", o.commit, "The commit of the sources, for the JSON; default: what git says");
 }

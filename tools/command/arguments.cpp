@@ -31,6 +31,21 @@ constexpr const char* exit_codes =
     "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --name dense\n"
     "  unisono tune models/heatmap_unet --dim batch=8\n";
 
+// Values that CLI11 takes for absent or as another number: an empty text, such as a variable of a shell that is not
+// set, and a number below 0 where only others are
+void check_values(CLI::App& app) {
+  for (CLI::App* sub : app.get_subcommands({})) check_values(*sub);
+  for (CLI::Option* option : app.get_options({})) {
+    if (option->get_type_size() == 0 || !option->nonpositional()) continue;
+    const bool is_unsigned = option->get_type_name() == "UINT";
+    const auto fault = [is_unsigned](const std::string& value) {
+      if (value.empty()) return std::string("expected a value; found an empty text");
+      return is_unsigned && value[0] == '-' ? fmt::format("expected 0 or more; found {}", value) : "";
+    };
+    option->check(fault, "");
+  }
+}
+
 }  // namespace
 
 std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* argv) {
@@ -41,6 +56,7 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
   const std::array all{run_subcommand(app),  explain_subcommand(app), doctor_subcommand(app),
                        demo_subcommand(app), cache_subcommand(app),   pack_subcommand(app),
                        emit_subcommand(app), tune_subcommand(app),    bench_subcommand(app)};
+  check_values(app);
   // CLI11 would only say that a subcommand is missing
   if (argc > 1 && argv[1][0] != '-') {
     std::vector<std::string> names;

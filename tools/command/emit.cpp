@@ -62,7 +62,7 @@ constexpr std::array headers{
     "values",         "wchar",    "wctype"};
 
 void check_name(const std::string& name) {
-  ir::check_identifier(name, "the name of a kernel (--name)");
+  ir::check_identifier(name, "--name: the kernel's");
   if (codegen::is_word(name)) throw UserError("the name of a kernel (--name) is a word of C++: " + name);
   if (std::ranges::find(headers, name) != headers.end())
     throw UserError(

@@ -142,7 +142,7 @@ class TuneSubcommand : public Subcommand {
         ->check(CLI::Range(1, 4096))
         ->capture_default_str();
     app_->add_option("--seconds", options_.seconds, "Compile nothing new after about so long; 0: no limit")
-        ->check(CLI::NonNegativeNumber)
+        ->check(CLI::Range(0.0, 1e9))
         ->capture_default_str();
     app_->add_flag("--again", options_.again, "Also what was tuned before");
     app_->add_option("--rotate", rotate_,

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "command/inputs.hpp"
 #include "command/subcommand_options.hpp"
 #include "command/subcommands.hpp"
@@ -110,7 +112,13 @@ class RunSubcommand : public Subcommand {
         ->type_name("M,M,M");
     app_->add_option("--std", options_.deviation, "For images: see --mean")
         ->delimiter(',')
-        ->check(CLI::PositiveNumber)
+        ->check(
+            [](const std::string& text) {
+              double number = 0;
+              const bool positive = CLI::detail::lexical_cast(text, number) && number > 0;
+              return positive ? "" : fmt::format("expected numbers above 0; found '{}'", text);
+            },
+            "")
         ->type_name("S,S,S");
     app_->add_flag("--batch", options_.batch, "All images in one batch instead of one after the other");
   }

@@ -42,6 +42,8 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
         x, w, bias, stride, padding, dilation, transposed, more, groups = node.args
         if len(stride) != 2:
             raise Refused("a convolution of one or three dimensions")
+        if any(isinstance(e, Node) for e in (*stride, *padding, *dilation, *more, groups)):
+            raise Refused("a convolution whose stride, padding, dilation or groups vary from call to call")
         check(node, x, w)
         n, k, *rows = shape_of(node)
         region = Region(node, "conv2d", x, w,
@@ -57,7 +59,10 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
         region = Region(node, "gemm", a, b, space, without=without)
     region.names[node], region.dims[node] = "acc", region.whole
     if bias is not None:
-        alpha, beta = (float(node.kwargs.get(k, 1)) for k in ("alpha", "beta"))
+        alpha, beta = (node.kwargs.get(k, 1) for k in ("alpha", "beta"))
+        if isinstance(alpha, Node) or isinstance(beta, Node):
+            raise Refused("a factor of the product or of its summand that varies from call to call")
+        alpha, beta = float(alpha), float(beta)
         added = ""
         if beta != 0:  # else what is in it does not count
             axes = "n" if is_convolution else region.axes_of(bias, region.whole)

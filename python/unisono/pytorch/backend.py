@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import numbers
+import os
 import time
 from typing import Any, Callable, Iterator
 
@@ -64,11 +65,15 @@ def _checked(options: dict, more: dict) -> dict:
     chosen = {**OPTIONS, **options}
     if chosen["rest"] not in ("inductor", "eager"):
         raise UserError(f"backend unisono: rest={chosen['rest']!r}; expected 'inductor' or 'eager'")
-    for name, kind, called in (("minimum_operators", int, "an int"), ("most_stores", int, "an int"),
-                               ("spare_sms", int, "an int"),
-                               ("minimum_gain", (numbers.Real, type(None)), "a number, or None")):
-        if not isinstance(chosen[name], kind):
-            raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected {called}")
+    for name, least in (("minimum_operators", 0), ("most_stores", 1), ("spare_sms", 0)):
+        value = chosen[name]
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise UserError(f"backend unisono: {name}={value!r}; expected an int, {least} or more")
+    if not isinstance(chosen["minimum_gain"], (numbers.Real, type(None))):
+        raise UserError(f"backend unisono: minimum_gain={chosen['minimum_gain']!r}; expected a number, or None")
+    report = chosen["report"]
+    if report is not None and not callable(report) and not isinstance(report, (str, os.PathLike)):
+        raise UserError(f"backend unisono: report={report!r}; expected a function, or the path of a file")
     for name in ("strict", "frozen"):
         if not isinstance(chosen[name], bool):
             raise UserError(f"backend unisono: {name}={chosen[name]!r}; expected True or False")

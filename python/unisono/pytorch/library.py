@@ -84,7 +84,10 @@ def gemm_space(a: Tensor, b: Tensor) -> Space:
 
 
 def out_dtype_of(like: Tensor, out: Optional[torch.dtype]) -> DType:
-    return torch_dtypes()[out or like.dtype]
+    found = torch_dtypes().get(out or like.dtype)
+    if found is None:
+        raise UserError(f"tensors of {out or like.dtype} are not supported; expected float32, float16 or bfloat16")
+    return found
 
 
 def _fake(like: Tensor, graph: Graph, space: Space) -> list[Tensor]:

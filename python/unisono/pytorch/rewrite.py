@@ -20,8 +20,19 @@ from .writer import Writer
 
 
 def needed(region: Region) -> list[Node]:
-    """What must be there before the region's call: the anchor stands for its place at the earliest."""
-    return [region.anchor, *region.factors, *(o for o, _ in region.operands)]
+    """What must be there before the region's call: the anchor stands for its place at the earliest. Views that are made
+    again take extents that are nodes, such as a quotient of sizes."""
+    extents = (n for view in _made_again(region) for n in view.all_input_nodes if n is not view.args[0])
+    return [region.anchor, *region.factors, *(o for o, _ in region.operands), *extents]
+
+
+def _made_again(region: Region) -> list[Node]:
+    """Aliases and views of what is stored that nodes outside read, and those between."""
+    results, found = set(region.results()), dict[Node, None]()
+    for node in region.escaping():
+        while node not in results:
+            found[node], node = None, node.args[0]
+    return list(found)
 
 
 def is_placed(region: Region, places: dict[Node, int]) -> bool:
@@ -58,12 +69,12 @@ def replace(
     writer = Writer(graph, mode)
     with graph.inserting_before(place):
         made = _written(writer, region, results, limits)
-        for node in escaping:
-            _again(writer, node, made)
-        for size in region.sizes():
+        for size in region.sizes():  # ahead of views, which may take them
             tensors = [*region.factors, *(made[n] for n in results)]
             size.replace_all_uses_with(writer.extent(size.meta["val"], tensors))
             graph.erase_node(size)
+        for node in escaping:
+            _again(writer, node, made)
     graph.erase_node(place)
     for node in escaping:
         replaced[node] = made[node]

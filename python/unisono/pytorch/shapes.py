@@ -36,14 +36,19 @@ def expression_of(extent: Any) -> Any:
     return _simplified(getattr(getattr(extent, "node", None), "expr", extent))
 
 
+def fraction_of(expression: Any) -> tuple:
+    """Numerator and denominator, without common factors: of s/2 + 1/2 these are s + 1 and 2."""
+    import sympy
+    return sympy.fraction(sympy.together(sympy.cancel(expression)))
+
+
 @functools.lru_cache(4096)
 def _simplified(expression: Any) -> Any:
     """Without divisions that leave no rest: PyTorch keeps h·w // h."""
-    import sympy
     from torch.utils._sympy.functions import FloorDiv
 
     def divided(a: Any, b: Any) -> Any:
-        numerator, denominator = sympy.fraction(sympy.cancel(a / b))
+        numerator, denominator = fraction_of(a / b)
         return numerator if denominator == 1 else FloorDiv(numerator, denominator)
 
     if expression.has(FloorDiv):
@@ -68,7 +73,7 @@ def quotient(a: Any, b: Any) -> Any:
     if isinstance(a, int) and isinstance(b, int):
         return a // b if b and a % b == 0 else None
     import sympy
-    numerator, denominator = sympy.fraction(sympy.cancel(sympy.sympify(a) / b))
+    numerator, denominator = fraction_of(sympy.sympify(a) / b)
     return expression_of(numerator) if denominator == 1 else None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any, Optional
 
 import torch
@@ -39,9 +41,13 @@ class Writer:
         return self.call(aten.reshape.default, (x, extents))
 
     def extent(self, extent: Any, tensors: list[Node]) -> Any:
-        wanted = shapes.expression_of(extent)
-        if isinstance(wanted, int):
-            return wanted
+        """A number, a node that has it, or new ones that compute it; -1, for one that a view infers, where nobody can."""
+        found = self._computed(shapes.expression_of(extent), tensors)
+        return -1 if found is None else found
+
+    def _computed(self, wanted: Any, tensors: list[Node]) -> Any:
+        if isinstance(wanted, int) or getattr(wanted, "is_Integer", False):
+            return int(wanted)
         for node in self.graph.find_nodes(op="placeholder"):
             if isinstance(node.meta.get("val"), torch.SymInt) and shapes.expression_of(node.meta["val"]) == wanted:
                 return node
@@ -49,7 +55,24 @@ class Writer:
             for i, found in enumerate(shape_of(node) if is_tensor(node) else ()):
                 if shapes.expression_of(found) == wanted:
                     return self.call(aten.sym_size.int, (node, i))
-        return -1
+        parts = [self._computed(part, tensors) for part in _operands(wanted)]
+        if not parts or None in parts:
+            return None
+        target = OPERATORS[type(wanted).__name__]
+        return functools.reduce(lambda x, y: self.call(target, (x, y)), parts)
+
+
+# What extents are computed of, by the name of the expression
+OPERATORS = {"Add": operator.add, "Mul": operator.mul, "FloorDiv": operator.floordiv, "Pow": operator.mul}
+
+
+def _operands(expression: Any) -> tuple:
+    """Expressions that its operator joins; none where there is no such operator."""
+    name = type(expression).__name__
+    if name == "Pow":
+        base, power = expression.args
+        return (base,) * int(power) if power.is_Integer and 1 < power < 9 else ()
+    return tuple(expression.args) if name in OPERATORS else ()
 
 
 def fix_order(node: Node) -> None:

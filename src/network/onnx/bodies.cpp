@@ -84,7 +84,10 @@ std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
       return fmt::format("this operator is not supported; supported are {}", fmt::join(supported, ", "));
   }
   if (row != nullptr && scope_.opset < row->since)
-    return fmt::format("this operator exists in this form from opset {} on", row->since);
+    return fmt::format(
+        "this operator exists in this form from opset {} on; export the model again, or convert it with "
+        "onnx.version_converter",
+        row->since);
   return schema == nullptr ? fmt::format("opset {} has no such operator", scope_.opset) : "";
 }
 

@@ -200,6 +200,11 @@ void Importer::read_inputs() {
     if (!dtype)
       fail(fmt::format("input '{}' has elements of {}; expected a float, integer or bool type", input.name(),
                        data_type_name(type)));
+    if (!input.type().tensor_type().has_shape())
+      fail(
+          fmt::format("input '{}' has no shape, so nobody knows how many axes it has; expected a number or a name for "
+                      "each extent (a scalar has a shape without extents)",
+                      input.name()));
     Shape shape = input_shape(input, symbols);
     check_size(shape, fmt::format("{}: input '{}'", file_, input.name()));
     if (const auto given = given_constants_.find(input.name()); given != given_constants_.end()) {

@@ -1,8 +1,12 @@
 /// Operators that pick, repeat and rearrange elements.
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <numeric>
+#include <utility>
 
+#include "network/dim.hpp"
 #include "network/onnx/importer.hpp"
 
 namespace unisono::network::onnx_import {
@@ -16,16 +20,49 @@ void import_gather(const NodeReader& node) {
       node.apply(operators::Gather{.axis = node.axis(node.integer("axis", 0), x.shape().size())}, {x, node.value(1)}));
 }
 
+constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
+
+// The end of a slice as a number, counted from the end of the axis: all but the last few elements; nothing where it is
+// neither that nor a number
+std::optional<std::int64_t> end_as_number(const Dim& end, const Dim& extent) {
+  constexpr std::int64_t most_left_out = 16;
+  if (end.known()) return end.value();
+  if (end == extent) return to_the_end;
+  for (std::int64_t left_out = 1; left_out <= most_left_out; ++left_out)
+    if (affine(end, 1, left_out) == extent) return -left_out;
+  return std::nullopt;
+}
+
+// The elements from `start` to an end that follows from extents, such as positions up to the length of a text. Where
+// the axis is shorter than that, the run ends with an error; it is not cut off there.
+NetworkValue taken_to(const NodeReader& node, NetworkValue x, int axis, std::int64_t start, const Dim& end,
+                      std::int64_t step) {
+  if (start < 0 || step != 1)
+    node.fail("its end {} follows from extents, its start is {} and its step {}; expected 0 or more, and 1",
+              to_string(end), start, step);
+  NetworkValue at = counted(node, end, {end});
+  if (start > 0) at = node.apply(operators::Slice{{start}, {to_the_end}, {1}, {0}}, {at});
+  return node.apply(operators::Gather{.axis = axis}, {x, at});
+}
+
 void import_slice(const NodeReader& node) {
   if (import_integer_slice(node)) return;
-  const NetworkValue x = node.value(0);
-  operators::Slice s{.starts = node.numbers(1), .ends = node.numbers(2), .steps = {}, .axes = {}};
-  if (node.has(3)) {
-    for (const auto a : node.numbers(3)) s.axes.push_back(node.axis(a, x.shape().size()));
-  } else {
-    for (std::size_t i = 0; i < s.starts.size(); ++i) s.axes.push_back(static_cast<int>(i));
+  NetworkValue x = node.value(0);
+  const auto starts = node.numbers(1);
+  const std::vector<Dim> ends = node.integers(2).elements;
+  std::vector<std::int64_t> axes(starts.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (node.has(3)) axes = node.numbers(3);
+  const auto steps = node.has(4) ? node.numbers(4) : std::vector<std::int64_t>(starts.size(), 1);
+  operators::Slice s{.starts = starts, .ends = {}, .steps = steps, .axes = {}};
+  for (const auto a : axes) s.axes.push_back(node.axis(a, x.shape().size()));
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const bool is_axis = i < s.axes.size() && i < starts.size() && i < steps.size();
+    const Dim extent = is_axis ? x.shape()[static_cast<std::size_t>(s.axes[i])] : Dim(0);
+    const auto number = end_as_number(ends[i], extent);
+    if (!number && is_axis) x = taken_to(node, x, s.axes[i], std::exchange(s.starts[i], 0), ends[i], steps[i]);
+    s.ends.push_back(number.value_or(to_the_end));
   }
-  s.steps = node.has(4) ? node.numbers(4) : std::vector<std::int64_t>(s.starts.size(), 1);
   node.result(node.apply(std::move(s), {x}));
 }
 
@@ -62,8 +99,6 @@ void import_split(const NodeReader& node) {
     node.fail("the parts have {} elements together, and the axis {}", begin, extent.value());
 }
 
-void import_tile(const NodeReader& node) { node.result(node.apply(operators::Tile{node.numbers(1)}, {node.value(0)})); }
-
 // A tensor of this rank with the extent at the axis, and 1 at all others: the first elements of one that has the extent
 NetworkValue extent_along(const NodeReader& node, const Dim& extent, std::size_t axis, std::size_t rank) {
   const auto& tensors = node.builder().so_far().tensors;
@@ -83,6 +118,27 @@ NetworkValue extent_along(const NodeReader& node, const Dim& extent, std::size_t
     return reshape_to(node, like, wanted);
   }
   node.fail("the extent {} is no number yet, and no tensor has it", to_string(extent));
+}
+
+// Repeated along an axis as often as an extent says: an axis of its own is expanded to it, and both become one
+NetworkValue repeated(const NodeReader& node, NetworkValue x, std::size_t axis, const Dim& times) {
+  const auto at = static_cast<std::ptrdiff_t>(axis);
+  Shape apart = x.shape(), whole = x.shape();
+  apart.insert(apart.begin() + at, Dim(1));
+  whole[axis] = product(std::array{times, whole[axis]});
+  const NetworkValue like = extent_along(node, times, axis, apart.size());
+  return reshape_to(node, node.apply(operators::Expand{}, {reshape_to(node, x, apart), like}), whole);
+}
+
+void import_tile(const NodeReader& node) {
+  NetworkValue x = node.value(0);
+  const std::vector<Dim> repeats = node.integers(1).elements;
+  operators::Tile tile;
+  for (std::size_t axis = 0; axis < repeats.size(); ++axis) {
+    if (!repeats[axis].known() && axis < x.shape().size()) x = repeated(node, x, axis, repeats[axis]);
+    tile.repeats.push_back(repeats[axis].known() ? repeats[axis].value() : 1);
+  }
+  node.result(node.apply(std::move(tile), {x}));
 }
 
 // x with axes of 1 before its own

@@ -15,6 +15,8 @@ constexpr std::string_view counts =
 constexpr std::string_view quantised =
     "quantised operators are not imported; export the model with float32 or float16 weights";
 constexpr std::string_view sequences = "sequences and optional values are no tensors";
+constexpr std::string_view split_sequences =
+    "sequences are no tensors; PyTorch writes Split here if torch.onnx.export has optimize=True";
 constexpr std::string_view losses = "losses are for training, and networks for inference; leave it out of the model";
 constexpr std::string_view varying =
     "ONNX defines it as a function that differs from node to node, and only functions that are the same for all nodes "
@@ -55,12 +57,12 @@ constexpr std::array refusals{RefusedOperator{"Bernoulli", chance},
                               RefusedOperator{"RandomUniform", chance},
                               RefusedOperator{"RandomUniformLike", chance},
                               RefusedOperator{"Scan", loops},
-                              RefusedOperator{"SequenceAt", sequences},
+                              RefusedOperator{"SequenceAt", split_sequences},
                               RefusedOperator{"SequenceConstruct", sequences},
                               RefusedOperator{"SequenceEmpty", sequences},
                               RefusedOperator{"SequenceMap", sequences},
                               RefusedOperator{"SoftmaxCrossEntropyLoss", losses},
-                              RefusedOperator{"SplitToSequence", sequences},
+                              RefusedOperator{"SplitToSequence", split_sequences},
                               RefusedOperator{"Unique", counts}};
 
 }  // namespace

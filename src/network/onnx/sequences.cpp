@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "network/dim.hpp"
 #include "network/onnx/importer.hpp"
@@ -177,6 +178,8 @@ std::optional<NetworkValue> vector_along(const NodeReader& node, const Dim& exte
   const std::int64_t n = x.known() ? x.value() : y.known() ? y.value() : 0;
   if (number && n > -most_counted && n < most_counted) {
     if (op == MapOp::mul && n > 0) return node.apply(operators::Tile{{n}}, {*first});
+    if (op == MapOp::div && y.known() && n > 0)  // the last of each n elements
+      return node.apply(operators::Slice{{n - 1}, {std::numeric_limits<std::int64_t>::max()}, {n}, {0}}, {*first});
     const bool takes = op == MapOp::sub && y.known();
     if (op == MapOp::add || takes)
       return node.apply(operators::Pad{.before = {0}, .after = {takes ? -n : n}}, {*first});

@@ -1,7 +1,10 @@
 /// Operators that move elements or do nothing at all.
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 
+#include "network/dim.hpp"
 #include "network/onnx/importer.hpp"
 
 namespace unisono::network::onnx_import {
@@ -36,6 +39,61 @@ void import_concat(const NodeReader& node) {
       node.apply(operators::Concat{.axis = node.axis(node.integer("axis", 0), inputs[0].shape().size())}, inputs));
 }
 
+// An extent as a number times symbols, which may be formulas
+struct Factors {
+  std::int64_t number = 1;
+  std::vector<std::string> symbols;  // sorted by the caller
+};
+
+void multiply(Factors& f, std::string_view text) {
+  constexpr std::size_t longest_formula = 256;  // names of extents may be longer
+  const auto outside = [&](std::string_view signs) {
+    int depth = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+      if (depth == 0 && signs.find(text[i]) != std::string_view::npos) return i;
+    }
+    return std::string_view::npos;
+  };
+  if (text.size() <= longest_formula && text.starts_with('(') && outside(")") == text.size() - 1)
+    return multiply(f, text.substr(1, text.size() - 2));
+  const std::size_t star = outside("*");
+  std::int64_t number = 0;
+  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+      error == std::errc{} && end == text.data() + text.size() && number > 0 && number < (1 << 30) &&
+      f.number < (std::int64_t{1} << 32)) {
+    f.number *= number;
+  } else if (text.size() > longest_formula || star == std::string_view::npos ||
+             outside("+-/") != std::string_view::npos) {
+    f.symbols.emplace_back(text);
+  } else {
+    multiply(f, text.substr(0, star));
+    multiply(f, text.substr(star + 1));
+  }
+}
+
+Factors factors_of(const Shape& shape) {
+  Factors f;
+  for (const Dim& d : shape)
+    if (d != Dim(-1)) multiply(f, to_string(d));
+  std::sort(f.symbols.begin(), f.symbols.end());
+  return f;
+}
+
+// What -1 in `shape` stands for where x is reshaped to it: what is left of the factors of x
+std::optional<Dim> what_is_left(const Shape& x, const Shape& shape) {
+  const Factors all = factors_of(x), taken = factors_of(shape);
+  if (std::count(shape.begin(), shape.end(), Dim(-1)) != 1) return std::nullopt;
+  if (all.number % taken.number != 0) return std::nullopt;
+  std::vector<std::string> left;
+  std::set_difference(all.symbols.begin(), all.symbols.end(), taken.symbols.begin(), taken.symbols.end(),
+                      std::back_inserter(left));
+  if (left.size() + taken.symbols.size() != all.symbols.size()) return std::nullopt;
+  Shape rest{Dim(all.number / taken.number)};
+  for (std::string& symbol : left) rest.emplace_back(std::move(symbol));
+  return product(rest);
+}
+
 // Numbers as they are; a symbol that stands at its place in x is kept, one other symbol is what is left
 void import_reshape(const NodeReader& node) {
   if (import_integer_reshape(node)) return;
@@ -60,8 +118,13 @@ void import_reshape(const NodeReader& node) {
   operators::Reshape r{.shape = {}, .literal = true};
   for (std::size_t i = 0; i < shape.size(); ++i) {
     const auto at = std::find(x.shape().begin(), x.shape().end(), shape[i]);
-    if (!shape[i].known() && at == x.shape().end())
-      node.fail("the new shape {} has more than one unknown extent", to_string(shape));
+    if (!shape[i].known() && at == x.shape().end()) {
+      const auto left = what_is_left(x.shape(), shape);
+      if (!left)
+        node.fail("the new shape {} of {} has more than one unknown extent", to_string(shape), to_string(x.shape()));
+      std::replace(shape.begin(), shape.end(), Dim(-1), *left);
+      return node.result(reshape_to(node, x, shape));
+    }
     r.shape.push_back(shape[i].known() ? shape[i].value() : -2 - (at - x.shape().begin()));
   }
   const NetworkValue y = node.apply(std::move(r), {x});

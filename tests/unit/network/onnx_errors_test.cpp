@@ -26,8 +26,10 @@ TEST(OnnxErrors, UnknownOperatorNamesNodeAndOpset) {
   EXPECT_EQ(refusal(other),
             "m.onnx: Relu 'n' (opset 21): domain 'com.example' is not supported; only the standard operators are, and "
             "functions of the model");
-  EXPECT_EQ(refusal(Model("Mish", 17)),
-            "m.onnx: Mish 'n' (opset 17): this operator exists in this form from opset 18 on");
+  EXPECT_EQ(
+      refusal(Model("Mish", 17)),
+      "m.onnx: Mish 'n' (opset 17): this operator exists in this form from opset 18 on; export the model again, or "
+      "convert it with onnx.version_converter");
 }
 
 TEST(OnnxErrors, AllRefusedOperatorsAreNamedAtOnce) {
@@ -49,10 +51,18 @@ TEST(OnnxErrors, AllRefusedOperatorsAreNamedAtOnce) {
   EXPECT_EQ(text.rfind("m.onnx: Loop ", 0), 0u) << text;
 }
 
+TEST(OnnxErrors, InputsWithoutAShape) {
+  Model m("Relu");
+  m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  EXPECT_EQ(refusal(m).substr(0, 34), "m.onnx: input 'x' has no shape, so");
+}
+
 TEST(OnnxErrors, Opsets) {
   EXPECT_EQ(refusal(Model("Relu", 10)), "(no UserError)");  // means the same there
-  EXPECT_EQ(refusal(Model("Clip", 10)),
-            "m.onnx: Clip 'n' (opset 10): this operator exists in this form from opset 11 on");
+  EXPECT_EQ(
+      refusal(Model("Clip", 10)),
+      "m.onnx: Clip 'n' (opset 10): this operator exists in this form from opset 11 on; export the model again, or "
+      "convert it with onnx.version_converter");
   EXPECT_EQ(refusal(Model("Relu", -1)),
             "m.onnx: uses opset -1; expected 11 to 28 (export again, or convert it with onnx.version_converter)");
   EXPECT_EQ(refusal(Model("Relu", 28)), "(no UserError)");

@@ -32,6 +32,7 @@ struct OnnxModel {
     input->set_name(name);
     auto* tensor = input->mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(type);
+    tensor->mutable_shape();  // a scalar's has no extents
     for (const auto d : shape) tensor->mutable_shape()->add_dim()->set_dim_value(d);
   }
   onnx::TensorProto* add_constant(const std::string& name, std::vector<std::int64_t> shape,

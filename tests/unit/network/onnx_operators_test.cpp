@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <numeric>
+#include <tuple>
+
 #include "onnx_model.hpp"
 
 namespace unisono {
@@ -64,6 +67,140 @@ TEST(OnnxTopK, EitherOutputMayBeLeftOut) {
   Model none = top_k("", "");
   none.proto.mutable_graph()->mutable_output(0)->set_name("x");
   EXPECT_THAT(refusal(none), HasSubstr("has no output"));
+}
+
+// A node that names the number of columns of x, n, an extent
+void add_extent(Model& m) {
+  auto& graph = *m.proto.mutable_graph();
+  graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(1)->set_dim_param("n");
+  auto* shape = graph.add_node();
+  shape->set_op_type("Shape");
+  shape->add_input("x");
+  shape->add_output("extent");
+  auto* first = shape->add_attribute();
+  first->set_name("start");
+  first->set_type(2);
+  first->set_i(1);
+}
+
+// What the model, read once, makes of an x of n columns that counts its elements
+Values of_columns(const Model& m, std::int64_t n) {
+  test::HostTensors x{{"x", {{2, n}, Values(static_cast<std::size_t>(2 * n))}}};
+  std::iota(x.at("x").data.begin(), x.at("x").data.end(), 0.0f);
+  const Network network = test::parse(m.bytes());
+  const auto outputs = test::run(compile(network), x);
+  test::expect_agreement(network, x, outputs);
+  return outputs.at("y").data;
+}
+
+// y = of[:, start : n + more]
+Model sliced(const std::string& of, std::int64_t start, std::int64_t more, std::int64_t step = 1) {
+  Model m("Slice", 18, {of, "start", "end", "axis", "step"});
+  auto& graph = *m.proto.mutable_graph();
+  m.add_constant("table", {2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  m.add_integers("start", {start});
+  m.add_integers("more", {more});
+  m.add_integers("axis", {1});
+  m.add_integers("step", {step});
+  const onnx::NodeProto slice = *m.node;
+  graph.clear_node();
+  add_extent(m);
+  auto* add = graph.add_node();
+  add->set_op_type("Add");
+  add->add_input("extent");
+  add->add_input("more");
+  add->add_output("end");
+  *graph.add_node() = slice;
+  return m;
+}
+
+// Positions up to the length of a text, and all but the last tokens, as PyTorch exports them with an open length
+TEST(OnnxSlice, EndsThatFollowFromExtents) {
+  EXPECT_EQ(of_columns(sliced("table", 0, 0), 3), (Values{0, 1, 2, 5, 6, 7}));
+  EXPECT_EQ(of_columns(sliced("table", 0, 0), 5), (Values{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(of_columns(sliced("table", 1, 0), 3), (Values{1, 2, 6, 7}));
+  EXPECT_EQ(of_columns(sliced("table", 1, 1), 3), (Values{1, 2, 3, 6, 7, 8}));
+  EXPECT_EQ(of_columns(sliced("x", 0, -1), 3), (Values{0, 1, 3, 4}));
+  EXPECT_EQ(of_columns(sliced("x", -2, 0), 3), (Values{1, 2, 4, 5}));
+  EXPECT_EQ(of_columns(sliced("x", 0, 0, 2), 3), (Values{0, 2, 3, 5}));
+  EXPECT_THAT(test::user_error([] { of_columns(sliced("table", 0, 0), 6); }), HasSubstr("index 5"));
+  EXPECT_THAT(refusal(sliced("table", 0, 0, 2)),
+              HasSubstr("its end n follows from extents, its start is 0 and its step 2; expected 0 or more, and 1"));
+}
+
+// Every second column, and the last of each three, have the extents that arithmetic on n gives
+TEST(OnnxSlice, ExtentsOfSteps) {
+  for (const auto& [start, step, extent] :
+       {std::tuple{0, 2, "(n+1)/2"}, std::tuple{1, 2, "n/2"}, std::tuple{2, 3, "n/3"}}) {
+    const Model m = sliced("x", start, 0, step);
+    const Network n = test::parse(m.bytes());
+    EXPECT_EQ(to_string(n.tensors[n.outputs[0]].shape[1]), extent);
+    for (const std::int64_t columns : {3, 4, 5}) {
+      Values expected;
+      for (std::int64_t row = 0; row < 2; ++row)
+        for (std::int64_t i = start; i < columns; i += step) expected.push_back(static_cast<float>(row * columns + i));
+      EXPECT_EQ(of_columns(m, columns), expected) << start << " " << step << " " << columns;
+    }
+  }
+}
+
+TEST(OnnxTile, AsOftenAsAnExtentSays) {
+  for (const std::int64_t rows : {1, 2}) {
+    Model m("Tile", 18, {"table", "repeats"});
+    m.add_constant("table", {rows, 2}, rows == 1 ? Values{1, 2} : Values{1, 2, 3, 4});
+    m.add_integers("twice", {2});
+    const onnx::NodeProto tile = *m.node;
+    auto& graph = *m.proto.mutable_graph();
+    graph.clear_node();
+    add_extent(m);
+    auto* concat = graph.add_node();
+    concat->set_op_type("Concat");
+    concat->add_input("extent");
+    concat->add_input("twice");
+    concat->add_output("repeats");
+    auto* axis = concat->add_attribute();
+    axis->set_name("axis");
+    axis->set_type(2);
+    *graph.add_node() = tile;
+    const Values once = rows == 1 ? Values{1, 2, 1, 2} : Values{1, 2, 1, 2, 3, 4, 3, 4};
+    Values all;
+    for (int i = 0; i < 3; ++i) all.insert(all.end(), once.begin(), once.end());
+    EXPECT_EQ(of_columns(m, 3), all);
+    EXPECT_EQ(of_columns(m, 1), once);
+  }
+}
+
+// x (2,n) → (n,2): the numbers of -1 and of n beside it follow from the factors of both shapes
+TEST(OnnxReshape, WhatIsLeftOfFactors) {
+  const auto reshaped = [](std::vector<std::int64_t> first, std::vector<std::int64_t> last) {
+    Model m("Reshape", 18, {"pairs", "shape"});
+    m.add_integers("two", {2});
+    m.add_integers("first", std::move(first));
+    m.add_integers("last", std::move(last));
+    const onnx::NodeProto reshape = *m.node;
+    auto& graph = *m.proto.mutable_graph();
+    graph.clear_node();
+    add_extent(m);
+    const auto add = [&](const char* op, std::vector<std::string> inputs, const char* output) {
+      auto* node = graph.add_node();
+      node->set_op_type(op);
+      for (const auto& name : inputs) node->add_input(name);
+      node->add_output(output);
+      return node;
+    };
+    add("Mul", {"extent", "two"}, "twice");
+    add("Reshape", {"x", "twice"}, "pairs");  // (n*2)
+    auto* axis = add("Concat", {"first", "extent", "last"}, "shape")->add_attribute();
+    axis->set_name("axis");
+    axis->set_type(2);
+    *graph.add_node() = reshape;
+    return m;
+  };
+  const Network n = test::parse(reshaped({1}, {-1}).bytes());
+  EXPECT_EQ(n.tensors[n.outputs[0]].shape, (Shape{1, "n", 2}));
+  EXPECT_EQ(of_columns(reshaped({1}, {-1}), 3), (Values{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(of_columns(reshaped({-1}, {1}), 3), (Values{0, 1, 2, 3, 4, 5}));
+  EXPECT_THAT(refusal(reshaped({4}, {-1})), HasSubstr("the new shape (4,n,-1) of (n*2) has more than one unknown"));
 }
 
 }  // namespace
