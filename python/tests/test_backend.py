@@ -48,7 +48,8 @@ ACTIVATIONS = {
     "gelu written out": lambda h: 0.5 * h * (1 + torch.erf(h * 0.7071067811865476)), "hardswish": F.hardswish,
     "relu6": F.relu6, "leaky_relu": lambda h: F.leaky_relu(h, 0.2), "clamp": lambda h: h.clamp(-0.5, 0.25),
     "clamp below": lambda h: h.clamp_min(-0.5), "mish": F.mish, "square": lambda h: h.pow(2), "hardsigmoid": F.hardsigmoid,
-    "scaled": lambda h: (h * 2 - 1) / 3, "tanh": torch.tanh, "minus": lambda h: 1 - torch.sub(h, h.abs(), alpha=0.5),
+    "scaled": lambda h: (h * 2 - 1) / 3, "tanh": torch.tanh, "elu": F.elu,
+    "elu of 0.5": lambda h: F.elu(h, 0.5), "expm1": torch.expm1, "minus": lambda h: 1 - torch.sub(h, h.abs(), alpha=0.5),
 }
 
 
@@ -56,6 +57,14 @@ ACTIVATIONS = {
 def test_activations(name):
     w = torch.randn(8, 4, 3, 3)
     run(lambda x, w: ACTIVATIONS[name](F.conv2d(x, w, padding=1)), torch.randn(1, 4, 6, 5), w, regions=1)
+
+
+def test_expm1_does_not_cancel():
+    """Relative to each value, of which the least are 1e-6."""
+    x, w = torch.linspace(-1, 1, 64).reshape(64, 1) ** 5, torch.eye(8)[:1]
+    fast = torch.compile(lambda x, w: torch.expm1(x @ w), backend=backend.unisono, options={"rest": "eager"})
+    made, right = fast(x, w)[:, :1], torch.expm1(x.double())
+    assert ((made - right).abs() <= 1e-6 * right.abs()).all()
 
 
 @pytest.mark.parametrize("dtype", KINDS)

@@ -133,8 +133,19 @@ def _turned(region: Region, node: Node) -> tuple:
     return region.names[node.args[0]], tuple(dims[i] for i in order)
 
 
+def _is_part_of_an_elu(node: Node) -> bool:
+    """Whether where(x > 0, x, expm1(x) * alpha), or without alpha, is all that reads it."""
+    scaled = [n for n in node.users if n.target is aten.mul.Tensor and not is_tensor(n.args[1])]
+    return all(n.target is aten.where.self or n in scaled for n in node.users) and all(map(_is_part_of_an_elu, scaled))
+
+
 def _exponential_less_one(region: Region, node: Node) -> tuple:
-    return f"exp({region.value(node.args[0])}) - 1", joined(region, node, node.args[0])
+    """exp(x) - 1 cancels near 0: it stands where passes make an ELU of it. Else elu(x), which is expm1 below 0; above,
+    expm1(x) = -exp(x) expm1(-x)."""
+    x, dims = region.value(node.args[0]), joined(region, node, node.args[0])
+    if _is_part_of_an_elu(node):
+        return f"exp({x}) - 1", dims
+    return f"select({x} > 0, -(exp({x}) * elu(-{x})), elu({x}))", dims
 
 
 def _norm(region: Region, name: str, x: str, scale: Any, shift: Any, rest: str) -> str:
