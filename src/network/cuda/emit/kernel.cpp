@@ -71,6 +71,17 @@ Location emit_image(RegionEmission& e, const FamilyKernel& kernel) {
   return kernel.image.at;
 }
 
+// Where the kernel ahead, if there is one, leaves its sums
+Location emit_ahead(RegionEmission& e, const FamilyKernel& kernel) {
+  Location sums;
+  for (const FamilyKernel& ahead : kernel.ahead) {
+    const Argument& to = ahead.outputs[0];
+    sums = e.launches.scratch(static_cast<std::size_t>(to.bytes()));
+    emit_kernel(e, ahead, {{to.name, sums}});
+  }
+  return sums;
+}
+
 std::vector<Argument> place_operands(const RegionEmission& e, std::vector<Argument> operands) {
   for (Argument& o : operands)
     if (const auto at = e.gathered.find(o.name); at != e.gathered.end()) o.at = at->second.tensor.at;
@@ -92,10 +103,14 @@ std::vector<Argument> place_outputs(RegionEmission& e, const FamilyKernel& kerne
 }  // namespace
 
 void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed) {
+  const Location sums = emit_ahead(e, kernel);
   Argument image = kernel.image;
   image.at = emit_image(e, kernel);
-  auto step = std::make_unique<FamilyStep>(kernel, std::move(image), place_operands(e, kernel.operands),
-                                           place_outputs(e, kernel, placed));
+  std::vector<Argument> operands = place_operands(e, kernel.operands);
+  for (Argument& o : operands)
+    if (o.name == kernel.sums) o.at = sums;
+  auto step =
+      std::make_unique<FamilyStep>(kernel, std::move(image), std::move(operands), place_outputs(e, kernel, placed));
   step->what = describe(e.net(), *e.op);
   step->how = kernel.how;
   step->flop = kernel.flop, step->bytes = kernel.bytes;
