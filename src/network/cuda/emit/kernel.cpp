@@ -71,13 +71,16 @@ Location emit_image(RegionEmission& e, const FamilyKernel& kernel) {
   return kernel.image.at;
 }
 
-// Where the kernel ahead, if there is one, leaves its sums
-Location emit_ahead(RegionEmission& e, const FamilyKernel& kernel) {
+void emit_kernel_of(RegionEmission& e, const FamilyKernel& kernel, const Location& image,
+                    const std::map<std::string, Location>& placed);
+
+// Where the kernel ahead, if there is one, leaves its sums of the same image
+Location emit_ahead(RegionEmission& e, const FamilyKernel& kernel, const Location& image) {
   Location sums;
   for (const FamilyKernel& ahead : kernel.ahead) {
     const Argument& to = ahead.outputs[0];
     sums = e.launches.scratch(static_cast<std::size_t>(to.bytes()));
-    emit_kernel(e, ahead, {{to.name, sums}});
+    emit_kernel_of(e, ahead, image, {{to.name, sums}});
   }
   return sums;
 }
@@ -100,12 +103,11 @@ std::vector<Argument> place_outputs(RegionEmission& e, const FamilyKernel& kerne
   return outputs;
 }
 
-}  // namespace
-
-void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed) {
-  const Location sums = emit_ahead(e, kernel);
+void emit_kernel_of(RegionEmission& e, const FamilyKernel& kernel, const Location& image_at,
+                    const std::map<std::string, Location>& placed) {
+  const Location sums = emit_ahead(e, kernel, image_at);
   Argument image = kernel.image;
-  image.at = emit_image(e, kernel);
+  image.at = image_at;
   std::vector<Argument> operands = place_operands(e, kernel.operands);
   for (Argument& o : operands)
     if (o.name == kernel.sums) o.at = sums;
@@ -116,6 +118,12 @@ void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<s
   step->flop = kernel.flop, step->bytes = kernel.bytes;
   step->predicted_us = kernel.lowered.plan().predicted_us;
   e.add(std::move(step));
+}
+
+}  // namespace
+
+void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed) {
+  emit_kernel_of(e, kernel, emit_image(e, kernel), placed);
 }
 
 }  // namespace unisono::network::gpu

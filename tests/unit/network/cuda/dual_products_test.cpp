@@ -139,6 +139,20 @@ TEST(GatedConvolutions, TwoOfOneImage) {
   EXPECT_EQ(factors.pairs(relu(factors.of_halves(both))), 1u);
 }
 
+// Of few channels, which come with a filter's taps beside them: to both convolutions at once
+TEST(GatedConvolutions, OfAnInputOfFewChannels) {
+  NetworkBuilder net("few channels");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {2, 8, 64, 64});
+  const auto conv = [&] { return conv2d(x, weights({64, 8, 3, 3}), {.pad = 1}); };
+  net.output(conv() * sigmoid(conv()), "y");
+  const Decided d(net.build(), {{2, 8, 64, 64}}, "host groups");
+  EXPECT_EQ(d.plan.im2col_inputs.size(), 1u);
+  ASSERT_TRUE(d.of("y").contraction && d.of("y").contraction->whole) << to_string(d.plan, d.input);
+  EXPECT_TRUE(d.of("y").contraction->whole->second && d.of("y").contraction->whole->im2col);
+  EXPECT_EQ(emit(d.input, d.plan).steps.size(), 3u);
+}
+
 // As WaveNet has them: rows of pixels, whose convolutions are ones of images
 TEST(GatedConvolutions, OfRowsOfPixels) {
   Unit u;
