@@ -139,7 +139,7 @@ TEST(GatedConvolutions, TwoOfOneImage) {
   EXPECT_EQ(factors.pairs(relu(factors.of_halves(both))), 1u);
 }
 
-// Of few channels, which come with a filter's taps beside them: to both convolutions at once
+// An input of few channels comes with a filter's taps beside them: to both convolutions at once
 TEST(GatedConvolutions, OfAnInputOfFewChannels) {
   NetworkBuilder net("few channels");
   Weights weights(net);
