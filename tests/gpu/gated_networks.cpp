@@ -69,7 +69,7 @@ Network gated_convolutions() {
   const auto conv = [&](NetworkValue v, std::int64_t to, ConvAttributes how = {.pad = 1}, std::int64_t size = 3) {
     return conv2d(v, g.filter(to, v.shape()[1].value(), size), g.vector({to}), how);
   };
-  // halves, strided, then normalised; two convolutions with factors, a residual behind; a pool of it
+  // halves, strided, then normalised; two convolutions with factors, a residual behind; of two images, pooled
   const NetworkValue halves = conv(x, 48, {.stride = 2, .pad = 1});
   net.output(silu(group_norm(half(halves, 0) * sigmoid(half(halves, 1)),
                              {.groups = 4, .scale = g.vector({24}), .shift = g.vector({24})})),
