@@ -1,7 +1,7 @@
 /// The kernels of unisono::conv2d and unisono::gemm, of the fused_ operators that compiled graphs call (those two,
-/// transposed convolutions and dual products), and of the operators that write into given tensors, on libtorch's stable
-/// ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and costs no Python;
-/// any other is prepared by the operator unisono::prepare, which the package registers from Python.
+/// transposed and dual convolutions and dual products), and of the operators that write into given tensors, on
+/// libtorch's stable ABI. A call that was prepared before is found by the shapes, strides and dtypes of its tensors and
+/// costs no Python; any other is prepared by the operator unisono::prepare, which the package registers from Python.
 
 #include <array>
 #include <charconv>
@@ -93,7 +93,7 @@ struct Placement {
 
 /// The arguments of one call of an operator.
 struct Call {
-  std::size_t factors = 2;      // 3 of a dual product
+  std::size_t factors = 2;      // 3 of a dual product or convolution
   std::vector<Tensor> tensors;  // factors, operands
   std::vector<double> numbers;
   std::array<std::int64_t, 9>
@@ -256,6 +256,7 @@ void register_kernels(torch::stable::detail::StableLibrary& library) {
   for (const char* name : {"conv2d", "fused_conv2d"}) library.impl(name, &operate_or_explain<2, 3>);
   for (const char* name : {"gemm", "fused_gemm"}) library.impl(name, &operate_or_explain<2, 0>);
   library.impl("fused_conv_transpose2d", &operate_or_explain<2, 4>);
+  library.impl("fused_dual_conv2d", &operate_or_explain<3, 3>);
   for (const char* name : {"dual_gemm", "fused_dual_gemm"}) library.impl(name, &operate_or_explain<3, 0>);
   library.impl("conv2d_out", &operate_or_explain<2, 3, Form::written>);
   library.impl("conv2d_into", &operate_or_explain<2, 3, Form::placed>);

@@ -1,5 +1,5 @@
-"""Transposed convolutions, which only regions of compiled graphs call, and dual products, prepared as the calls of
-functional.py; swiglu, for users."""
+"""Transposed and dual convolutions, which only regions of compiled graphs call, and dual products, prepared as the calls
+of functional.py; swiglu, for users."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .arguments import (autocast, by_operator, check_operator_call, checked, dty
                         torch_dtype_of)
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
-from .functional import dense_in_one_order, image_views, oriented, read_in_place
+from .functional import dense_in_one_order, image_views, oriented, prepare_conv2d, read_in_place
 from .operands import Space
 from .tensors import is_torch, view
 
@@ -68,6 +68,25 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
     key = ("conv_transpose2d", key_of(epilogue), moves, groups, out_dtype, tuple(options.items()),
            signature_of((x, w), operands, out))
     return call_of(key, make)
+
+
+def dual_conv2d_now(x: Any, w0: Any, w1: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
+                    dilation: tuple[int, int], groups: int, out_dtype: DType | None, options: dict[str, Any],
+                    operands: dict[str, Any]) -> Any:
+    """w0 and w1: (K,C/groups,R,S) that lie alike; the epilogue reads acc0 and acc1. All else as
+    functional.conv2d_now."""
+    call = dual_conv2d_call(x, w0, w1, epilogue, stride, padding, dilation, groups, out_dtype, options, operands)
+    return run(call, [x, w0, w1], operands, None)
+
+
+def dual_conv2d_call(x: Any, w0: Any, w1: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
+                     dilation: tuple[int, int], groups: int, out_dtype: DType | None, options: dict[str, Any],
+                     operands: dict[str, Any]) -> Call:
+    """What dual_conv2d_now runs for tensors such as these: made once, kept in the cache."""
+    key = ("dual_conv2d", key_of(epilogue), stride, padding, dilation, groups, out_dtype, tuple(options.items()),
+           signature_of((x, w0, w1), operands, None))
+    return call_of(key, lambda: prepare_conv2d(x, w0, epilogue, stride, padding, dilation, groups, "nchw", out_dtype, None,
+                                               options, operands, w1))
 
 
 def dual_space(a: Sequence[int], b0: Sequence[int]) -> Space:

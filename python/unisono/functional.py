@@ -135,18 +135,24 @@ def conv2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding:
     """What conv2d_now runs for tensors such as these: made once, kept in the cache."""
     key = ("conv2d", key_of(epilogue), stride, padding, dilation, groups, layout, out_dtype, tuple(options.items()),
            signature_of((x, w), operands, out))
-    return call_of(key, lambda: _prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype,
-                                                out, options, operands))
+    return call_of(key, lambda: prepare_conv2d(x, w, epilogue, stride, padding, dilation, groups, layout, out_dtype,
+                                               out, options, operands))
 
 
-def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
-                    dilation: tuple[int, int], groups: int,
-                    layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any],
-                    operands: dict[str, Any]) -> Call:
+_SECOND = "the second filter"  # no name of an operand
+
+
+def prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
+                   dilation: tuple[int, int], groups: int,
+                   layout: str, out_dtype: DType | None, out: Any, options: dict[str, Any],
+                   operands: dict[str, Any], w1: Any = None) -> Call:
+    """w1: the second filter of a dual convolution, which lies as w does."""
     moves = stride, padding, dilation
-    orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
+    tensors = operands if w1 is None else {_SECOND: w1, **operands}  # in the order in which they are passed
+    orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in tensors.values()))
     if is_torch(x) and x.is_cuda and x.dim() == 4:
-        x, w, operands, orders = dense_in_one_order(x, w, operands, layout)
+        x, w, tensors, orders = dense_in_one_order(x, w, tensors, layout)
+    operands = {name: v for name, v in tensors.items() if name != _SECOND}
     given_x, given_w = view("x", x), view("w", w)
     for name, one in (("x", given_x), ("w", given_w)):
         if len(one.shape) != 4:
@@ -154,6 +160,7 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
                             + ("(N,C,H,W)" if name == "x" else "(K,C/groups,R,S)"))
     first = layout != "nhwc"
     x_view, w_view, last = image_views(given_x, given_w, layout) if first else (given_x, given_w, True)
+    filters = w_view if w1 is None else (w_view, _second_filter(given_w, view("w1", tensors[_SECOND]), first and last))
     n, h, wide, c = x_view.shape if last else (x_view.shape[0], *x_view.shape[2:], x_view.shape[1])
     k, r, s, depth = w_view.shape if last else (w_view.shape[0], *w_view.shape[2:], w_view.shape[1])
     if depth * groups != c:
@@ -161,14 +168,23 @@ def _prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], padd
                         f"{c}/{groups} of them")
     contraction = Conv2d(n=n, h=h, w=wide, c=c, k=k, r=r, s=s, stride=moves[0], pad=moves[1], dilation=moves[2],
                          groups=groups, layout=Layout.nhwc if last else Layout.nchw,
-                         dtype_x=given_x.dtype, dtype_w=given_w.dtype)
+                         dtype_x=given_x.dtype, dtype_w=given_w.dtype, products=1 if w1 is None else 2)
     shape = contraction.shape_mn
     rows, cols = (tuple(shape[1:3]), shape[3]) if last else (tuple(shape[2:]), shape[1])
     space = Space(n, rows, cols, first, last)
     if first:
         x, x_view, orders = read_in_place(x, x_view, orders, contraction, epilogue, operands, space, out_dtype, options)
-    identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups)
-    return prepare(contraction, identity, x_view, w_view, x, epilogue, operands, space, out_dtype, out, options, orders)
+    identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups, w1 is None)
+    return prepare(contraction, identity, x_view, filters, x, epilogue, operands, space, out_dtype, out, options, orders)
+
+
+def _second_filter(w: View, w1: View, is_turned: bool) -> View:
+    """As the kernel takes it. Raises UserError unless it lies as w does."""
+    if (w1.shape, w1.strides, w1.dtype, w1.device, w1.index) != (w.shape, w.strides, w.dtype, w.device, w.index):
+        described = " and ".join(f"{name} is {one.shape} of {one.dtype.name} on {one.device.name} {one.index} with strides "
+                                 f"{one.strides}" for name, one in (("w", w), ("w1", w1)))
+        raise UserError(f"dual convolution: {described}; expected filters of one shape and dtype that lie alike")
+    return w1.permuted((0, 2, 3, 1)) if is_turned else w1
 
 
 def is_slice(x: Any) -> bool:

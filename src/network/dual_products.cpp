@@ -9,8 +9,10 @@
 #include <set>
 #include <span>
 
+#include "network/dim.hpp"
 #include "network/infer_tensors.hpp"
 #include "network/regions.hpp"
+#include "network/space.hpp"
 
 namespace unisono::network {
 
@@ -77,10 +79,21 @@ bool Readers::meets_in_product(TensorId first, TensorId second) const {
   return kind->op == Op::mul && leads_to(first, a, *meeting) && leads_to(second, b, *meeting);
 }
 
-const operators::Gemm* product_with_weights(const Network& n, const Operator& op) {
+// Which axis of its constant weights has the columns of a product, or the filters of a convolution in one group;
+// nothing of any other operator
+std::optional<std::size_t> columns_of_weights(const Network& n, const Operator& op) {
   const auto* g = std::get_if<operators::Gemm>(&op.kind);
-  const bool constants = g != nullptr && n[op.inputs[1]].constant && (op.inputs.size() < 3 || n[op.inputs[2]].constant);
-  return constants && !g->transpose_a ? g : nullptr;
+  const auto* c = std::get_if<operators::Conv2d>(&op.kind);
+  if ((g == nullptr || g->transpose_a) && (c == nullptr || c->groups != 1)) return std::nullopt;
+  if (!n[op.inputs[1]].constant || (op.inputs.size() == 3 && !n[op.inputs[2]].constant)) return std::nullopt;
+  return g != nullptr && !g->transpose_b ? 1 : 0;
+}
+
+// Whether rows and columns of the weights, or both kinds of a filter's channels, are such multiples
+bool is_packed(const Network& n, const Operator& op, std::int64_t multiple) {
+  const Shape& weights = n[op.inputs[1]].shape;
+  return std::ranges::all_of(std::span(weights).first(2),
+                             [&](const Dim& d) { return d.known() && d.value() % multiple == 0; });
 }
 
 // Columns of a stacked product: from `begin`, so many, so far apart
@@ -91,17 +104,40 @@ struct Columns {
 // Those that the operator takes of a tensor, if it takes nothing else apart
 std::optional<Columns> columns_of(const Network& n, const Operator& op) {
   const auto* s = std::get_if<operators::Slice>(&op.kind);
+  if (s == nullptr) return std::nullopt;
   const Shape& from = n[op.inputs[0]].shape;
-  if (s == nullptr || s->axes != std::vector{static_cast<int>(from.size()) - 1} || !from.back().known() ||
-      s->steps[0] < 1)
-    return std::nullopt;
-  const SliceRange range = slice_range(from.back().value(), s->starts[0], s->ends[0], s->steps[0]);
+  const std::size_t axis = column_axis(from.size());
+  if (s->axes != std::vector{static_cast<int>(axis)} || !from[axis].known() || s->steps[0] < 1) return std::nullopt;
+  const SliceRange range = slice_range(from[axis].value(), s->starts[0], s->ends[0], s->steps[0]);
   return Columns{range.begin, range.count, s->steps[0]};
+}
+
+// Which axis of a tensor that broadcasts over the space has a number for each column; nothing: it has one number
+std::optional<std::size_t> axis_of_columns(const Shape& tensor, const Shape& space) {
+  const std::size_t behind = space.size() - 1 - column_axis(space.size());
+  if (tensor.size() <= behind || is_one(tensor[tensor.size() - 1 - behind])) return std::nullopt;
+  return tensor.size() - 1 - behind;
+}
+
+// Whether sums of many products make few tiles, so that CTAs share them (split-K): those of one convolution of all
+// channels, and not those of two filters. By the cost model, which then has the former with a pass behind it faster:
+// 1,16,16,1280 -> 256, 3x3, is 15 us and 3 of the pass, the dual one 26. Extents that are symbols count as 1.
+bool has_few_tiles(const Network& n, const Operator& op) {
+  if (!std::holds_alternative<operators::Conv2d>(op.kind)) return false;
+  constexpr std::int64_t many_products = 6144, few_sums = std::int64_t{1} << 18;
+  const auto count = [](std::span<const Dim> extents) {
+    std::int64_t all = 1;
+    for (const Dim& d : extents) all *= d.known() ? d.value() : 1;
+    return all;
+  };
+  const Shape& result = n[op.output].shape;
+  return count(std::span(n[op.inputs[1]].shape).subspan(1)) >= many_products && result[2].known() &&
+         result[3].known() && count(result) <= few_sums;
 }
 
 class Splitter {
  public:
-  explicit Splitter(Network network) : n_(std::move(network)), readers_(n_) {}
+  Splitter(Network network, std::int64_t multiple) : n_(std::move(network)), multiple_(multiple), readers_(n_) {}
 
   Network run() {
     std::vector<Operator> operators;
@@ -124,10 +160,11 @@ class Splitter {
   std::optional<Stacked> stacked_product(std::size_t product) const;
   bool is_of_columns(const Operator& op, TensorId from, const Dim& columns) const;
   void split(const Stacked& stacked, std::vector<Operator>& to, std::set<std::size_t>& gone);
-  TensorId part_of(TensorId constant, const Columns& columns, bool of_rows, std::int64_t whole);
+  TensorId part_of(TensorId constant, const Columns& columns, std::optional<std::size_t> axis);
   void drop_unread_constants();
 
   Network n_;
+  std::int64_t multiple_;
   Readers readers_;
   std::set<TensorId> split_;  // constants of which there are parts
 };
@@ -140,17 +177,19 @@ bool Splitter::is_of_columns(const Operator& op, TensorId from, const Dim& colum
     if (id == from) return true;
     const NetworkTensor& t = n_[id];
     if (!t.constant) return false;
+    const auto axis = axis_of_columns(t.shape, n_[from].shape);
     const auto count = static_cast<std::int64_t>(t.constant->size());
-    return count == 1 || (count == columns.value() && t.shape.back() == columns);
+    return count == 1 || (axis && t.shape[*axis] == columns && count == columns.value());
   });
 }
 
 std::optional<Splitter::Stacked> Splitter::stacked_product(std::size_t product) const {
   const Operator& first = n_.operators[product];
-  if (product_with_weights(n_, first) == nullptr || !n_[first.output].shape.back().known()) return std::nullopt;
+  if (!columns_of_weights(n_, first) || !is_packed(n_, first, multiple_) || has_few_tiles(n_, first))
+    return std::nullopt;
   Stacked all{{product}, {}};
   TensorId made = first.output;
-  const Dim columns = n_[made].shape.back();
+  const Dim columns = network::columns(n_[made].shape);
   while (!readers_.is_output(made) && readers_.of(made).size() == 1) {
     const std::size_t next = readers_.of(made)[0];
     if (!is_of_columns(n_.operators[next], made, columns) || all.operators.size() > longest_side) return std::nullopt;
@@ -161,7 +200,8 @@ std::optional<Splitter::Stacked> Splitter::stacked_product(std::size_t product) 
   if (readers_.is_output(made) || slices.size() != 2) return std::nullopt;
   for (std::size_t k = 0; k < 2; ++k) {
     const auto part = columns_of(n_, n_.operators[slices[k]]);
-    if (!part || 2 * part->count != columns.value() || readers_.is_output(n_.operators[slices[k]].output))
+    if (!part || 2 * part->count != columns.value() || part->count % multiple_ != 0 ||
+        readers_.is_output(n_.operators[slices[k]].output))
       return std::nullopt;
     all.slices[k] = slices[k];
   }
@@ -169,13 +209,15 @@ std::optional<Splitter::Stacked> Splitter::stacked_product(std::size_t product) 
   return all;
 }
 
-// Some columns of a matrix, or some of its rows, or some elements of a vector
-TensorId Splitter::part_of(TensorId id, const Columns& c, bool of_rows, std::int64_t whole) {
+// Some columns of a constant, which lie along the axis; the constant itself if it has one number
+TensorId Splitter::part_of(TensorId id, const Columns& c, std::optional<std::size_t> axis) {
   const NetworkTensor& given = n_[id];
-  if (given.constant->size() == 1) return id;
+  if (!axis || given.constant->size() == 1) return id;
   split_.insert(id);
-  const auto size = static_cast<std::int64_t>(given.constant->size());
-  const std::int64_t rows = of_rows ? 1 : size / whole, width = of_rows ? size / whole : 1;
+  const std::int64_t whole = given.shape[*axis].value();
+  std::int64_t width = 1;
+  for (std::size_t i = *axis + 1; i < given.shape.size(); ++i) width *= given.shape[i].value();
+  const std::int64_t rows = static_cast<std::int64_t>(given.constant->size()) / (whole * width);
   std::vector<float> elements;
   elements.reserve(static_cast<std::size_t>(rows * c.count * width));
   for (std::int64_t row = 0; row < rows; ++row)
@@ -185,7 +227,7 @@ TensorId Splitter::part_of(TensorId id, const Columns& c, bool of_rows, std::int
     }
   NetworkTensor part = given;
   part.name = fmt::format("{}_columns_{}", given.name, c.begin);
-  part.shape[of_rows ? 0 : part.shape.size() - 1] = Dim(c.count);
+  part.shape[*axis] = Dim(c.count);
   part.constant = std::make_shared<const std::vector<float>>(std::move(elements));
   n_.tensors.push_back(std::move(part));
   return static_cast<TensorId>(n_.tensors.size() - 1);
@@ -193,20 +235,21 @@ TensorId Splitter::part_of(TensorId id, const Columns& c, bool of_rows, std::int
 
 // The product and what follows, once for either slice, which is what they make
 void Splitter::split(const Stacked& stacked, std::vector<Operator>& to, std::set<std::size_t>& gone) {
+  const auto of_weights = columns_of_weights(n_, n_.operators[stacked.operators[0]]);
   for (const std::size_t slice : stacked.slices) {
     const Columns part = *columns_of(n_, n_.operators[slice]);
     std::map<TensorId, TensorId> made;
     for (const std::size_t i : stacked.operators) {
       Operator op = n_.operators[i];
-      const std::int64_t whole = n_[op.output].shape.back().value();
-      const auto* g = std::get_if<operators::Gemm>(&op.kind);
-      for (std::size_t k = g == nullptr ? 0 : 1; k < op.inputs.size(); ++k)
-        op.inputs[k] = made.contains(op.inputs[k])
-                           ? made.at(op.inputs[k])
-                           : part_of(op.inputs[k], part, g != nullptr && k == 1 && g->transpose_b, whole);
-      const bool last = i == stacked.operators.back();
       NetworkTensor result = n_[op.output];
-      result.shape.back() = Dim(part.count);
+      const bool first = i == stacked.operators.front(), last = i == stacked.operators.back();
+      for (std::size_t k = first ? 1 : 0; k < op.inputs.size(); ++k) {
+        const TensorId id = op.inputs[k];
+        std::optional<std::size_t> axis = 0;  // of a bias
+        if (k == 1 || !first) axis = first ? of_weights : axis_of_columns(n_[id].shape, result.shape);
+        op.inputs[k] = made.contains(id) ? made.at(id) : part_of(id, part, axis);
+      }
+      result.shape[column_axis(result.shape.size())] = Dim(part.count);
       result.name = fmt::format("{}_columns_{}", result.name, part.begin);
       const TensorId id = last ? n_.operators[slice].output : static_cast<TensorId>(n_.tensors.size());
       if (!last) n_.tensors.push_back(std::move(result));
@@ -228,18 +271,18 @@ void Splitter::drop_unread_constants() {
 
 }  // namespace
 
-Network with_parts_of_products(Network network) { return Splitter(std::move(network)).run(); }
+Network with_parts_of_products(Network network, std::int64_t multiple) {
+  return Splitter(std::move(network), multiple).run();
+}
 
 std::vector<std::pair<std::size_t, std::size_t>> dual_products(const Network& n, std::int64_t multiple) {
   const Readers readers(n);
-  const auto is_whole = [&](const Dim& d) { return d.known() && d.value() % multiple == 0; };
   std::map<TensorId, std::vector<std::size_t>> waiting;  // by their matrix: products that no pair has
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < n.operators.size(); ++i) {
     const Operator& op = n.operators[i];
-    if (product_with_weights(n, op) == nullptr) continue;
+    if (!columns_of_weights(n, op) || !is_packed(n, op, multiple)) continue;
     const Shape& weights = n[op.inputs[1]].shape;
-    if (!is_whole(weights[0]) || !is_whole(weights[1])) continue;
     auto& others = waiting[op.inputs[0]];
     const auto is_other = [&](std::size_t k) {
       const Operator& other = n.operators[k];

@@ -1,6 +1,7 @@
 #pragma once
-/// Gated units, GEGLU and SwiGLU: two products of one matrix with constant weights whose results meet in a
-/// multiplication. They become one region, whose kernel reads the matrix once and has both accumulators of an element.
+/// Gated units: GEGLU and SwiGLU, two products of one matrix with constant weights whose results meet in a
+/// multiplication, and gated convolutions, two of one image likewise. They become one region, whose kernel reads matrix
+/// or image once and has both accumulators of an element.
 
 #include <utility>
 #include <vector>
@@ -9,12 +10,14 @@
 
 namespace unisono::network {
 
-/// Products whose columns are two parts of a stacked or interleaved one, which slices take apart for a gated unit:
-/// each becomes two products, with its own columns of the weights and of everything ahead of the slices.
-Network with_parts_of_products(Network network);
+/// Products, or convolutions of one group, whose columns are two parts of a stacked or interleaved one, which slices
+/// take apart for a gated unit: each becomes two, with its own columns of the weights and of everything ahead of the
+/// slices. Only of weights that dual_products() takes.
+Network with_parts_of_products(Network network, std::int64_t multiple);
 
-/// Pairs of products (indices of operators, the first first) that a gated unit joins and nothing else reads: of one
-/// matrix, with constant weights of one shape, whose rows and columns are multiples of `multiple`.
+/// Pairs of products, or of convolutions alike (indices of operators, the first first), that a gated unit joins and
+/// nothing else reads: of one matrix or image, with constant weights of one shape, whose rows and columns, or channels
+/// of either kind, are multiples of `multiple`.
 std::vector<std::pair<std::size_t, std::size_t>> dual_products(const Network& network, std::int64_t multiple);
 
 }  // namespace unisono::network

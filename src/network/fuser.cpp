@@ -271,7 +271,7 @@ FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   const Network& given = style.volumes ? stacked_volumes(plain) : plain;
   Network legal = legalise(given, fuse && style.upsamples);
   if (style.element_bytes != 0) legal = with_exact_products(std::move(legal));
-  if (fuse && style.dual_products) legal = with_parts_of_products(std::move(legal));
+  if (fuse && style.dual_products) legal = with_parts_of_products(std::move(legal), style.column_multiple);
   FusedNetwork f = Fuser(std::move(legal), fuse, style).run();
   Stacked stacked;
   if (fuse && style.column_ranges) stacked = stack_products(f.network, f.regions, style);

@@ -67,6 +67,7 @@ class VolumeStacker {
   bool normalise(const Operator& op);
   bool elementwise(const Operator& op);
   bool concatenate(const Operator& op, const operators::Concat& c);
+  bool slice(const Operator& op, const operators::Slice& s);
   void keep(Operator op);
   void write(TensorId id);
 
@@ -144,6 +145,7 @@ bool VolumeStacker::rewrite(const Operator& op) {
   if (op.inputs.empty()) return false;
   if (leaves_row(in_, op) && !stacked_[op.inputs[0]]) return become(op.output, op.inputs[0]), true;
   if (!stacked_[op.inputs[0]]) return false;
+  if (const auto* s = std::get_if<operators::Slice>(&op.kind)) return slice(op, *s);
   if (std::holds_alternative<operators::BatchNorm>(op.kind) ||
       std::holds_alternative<operators::Normalisation>(op.kind))
     return normalise(op);
@@ -264,6 +266,15 @@ bool VolumeStacker::concatenate(const Operator& op, const operators::Concat& c) 
   std::vector<TensorId> inputs;
   for (const TensorId id : op.inputs) inputs.push_back(stack(id));
   emit(op, c, std::move(inputs), stacked_shape(in_[op.output].shape));
+  return true;
+}
+
+// Channels of an image
+bool VolumeStacker::slice(const Operator& op, const operators::Slice& s) {
+  if (s.axes != std::vector{1}) return false;
+  Shape shape = out_[*stacked_[op.inputs[0]]].shape;
+  shape[1] = in_[op.output].shape[1];
+  emit(op, s, {*stacked_[op.inputs[0]]}, std::move(shape));
   return true;
 }
 

@@ -1,4 +1,5 @@
-// Gated units, whose two products are one launch, and losses and pools that come out of a product's kernel.
+// Gated units, whose two products or convolutions are one launch, and losses and pools that come out of a product's
+// kernel.
 #include "gpu/network_weights.hpp"
 #include "gpu/networks.hpp"
 
@@ -54,6 +55,48 @@ Network gated_units() {
   net.output(silu(gemm(x, g.matrix(40, 16))) + gemm(x, g.matrix(40, 16)), "f");
   const NetworkValue odd = g.linear(x, 24);
   net.output(tanh(g.columns(odd, 0, 12)) * g.columns(odd, 12, 24), "g");
+  return net.build();
+}
+
+Network gated_convolutions() {
+  NetworkBuilder net("gated convolutions");
+  Gated g(net);
+  const NetworkValue x = net.input("x", {"batch", 16, 13, 18});
+  const auto half = [&](NetworkValue v, std::int64_t which) {
+    const std::int64_t k = v.shape()[1].value() / 2;
+    return net.apply(operators::Slice{{which * k}, {which * k + k}, {1}, {1}}, {v});
+  };
+  const auto conv = [&](NetworkValue v, std::int64_t to, ConvAttributes how = {.pad = 1}, std::int64_t size = 3) {
+    return conv2d(v, g.filter(to, v.shape()[1].value(), size), g.vector({to}), how);
+  };
+  // halves, strided, then normalised; two convolutions with factors, a residual behind; of two images, pooled
+  const NetworkValue halves = conv(x, 48, {.stride = 2, .pad = 1});
+  net.output(silu(group_norm(half(halves, 0) * sigmoid(half(halves, 1)),
+                             {.groups = 4, .scale = g.vector({24}), .shift = g.vector({24})})),
+             "a");
+  const NetworkValue two = tanh(conv(x, 16) * g.vector({16, 1, 1})) * sigmoid(conv(x, 16));
+  net.output(two + x, "b");
+  net.output(max_pool(conv(relu(two), 8) * silu(conv(relu(two), 8)), {.kernel = 2, .stride = 2}), "c");
+  // rows of pixels, dilated, as WaveNet has them; the skip and the residual
+  const NetworkValue row = net.input("row", {"batch", 16, 40});
+  const NetworkValue image = net.apply(operators::Reshape{{0, 16, 1, 40}}, {row});
+  const NetworkValue both =
+      net.apply(operators::Reshape{{0, 48, 40}},
+                {conv2d(image, g.vector({48, 16, 1, 2}), g.vector({48}), {.pad = {0, 4, 0, 0}, .dilation = 4})});
+  const NetworkValue gate = tanh(half(both, 0)) * sigmoid(half(both, 1));
+  const NetworkValue lifted = net.apply(operators::Reshape{{0, 24, 1, 40}}, {gate});
+  net.output(net.apply(operators::Reshape{{0, 16, 40}}, {conv(lifted, 16, {}, 1)}) + row, "d");
+  // few pixels of many channels: two launches
+  const NetworkValue deep = net.input("deep", {"batch", 2048, 4, 4});
+  net.output(conv(deep, 16) * sigmoid(conv(deep, 16)), "e");
+  // not these: a half is read, groups, few channels, odd ones
+  const NetworkValue shown = conv(x, 32);
+  net.output(relu(half(shown, 0)), "f");
+  net.output(half(shown, 0) * sigmoid(half(shown, 1)), "g");
+  const NetworkValue grouped = conv2d(x, g.vector({32, 8, 3, 3}), {.pad = 1, .groups = 2});
+  net.output(half(grouped, 0) * sigmoid(half(grouped, 1)), "h");
+  const NetworkValue odd = conv(x, 24);
+  net.output(half(odd, 0) * sigmoid(half(odd, 1)), "i");
   return net.build();
 }
 

@@ -79,6 +79,8 @@ TEST(NetworkSmall, AttentionOf300ColumnsInF16Agrees) { agrees(place_of("attentio
 TEST(NetworkSmall, AttentionOfRepeatedKeysAgrees) { agrees(place_of("attention of repeated keys")); }
 TEST(NetworkSmall, GatedUnitsAgree) { agrees(place_of("gated units")); }
 TEST(NetworkSmall, GatedUnitsInF16Agree) { agrees(place_of("gated units in f16")); }
+TEST(NetworkSmall, GatedConvolutionsAgree) { agrees(place_of("gated convolutions")); }
+TEST(Network, GatedConvolutionsInF16Agree) { agrees(place_of("gated convolutions in f16")); }
 TEST(NetworkSmall, LossesAgree) { agrees(place_of("losses")); }
 TEST(NetworkSmall, LossesInF16Agree) { agrees(place_of("losses in f16")); }
 TEST(NetworkSmall, PooledConvolutionsAgree) { agrees(place_of("pooled convolutions")); }
@@ -119,6 +121,14 @@ std::vector<std::string> computing(const char* name) {
 TEST(NetworkSmall, AGatedUnitIsOneLaunch) {
   const auto all = computing("gated units");
   EXPECT_THAT(all, testing::Contains(testing::HasSubstr(" dual")).Times(3)) << testing::PrintToString(all);
+}
+
+// Three of them are, those of few pixels and those of two images two launches, and what is none stays apart
+TEST(NetworkSmall, AGatedConvolutionIsOneLaunch) {
+  const auto all = computing("gated convolutions");
+  EXPECT_THAT(all, testing::Contains(testing::HasSubstr(" dual")).Times(3)) << testing::PrintToString(all);
+  EXPECT_THAT(all, testing::Contains(testing::HasSubstr("one of two launches")).Times(1))
+      << testing::PrintToString(all);
 }
 
 TEST(NetworkSmall, ALossIsInItsProductsLaunch) {

@@ -113,6 +113,10 @@ Network products_of_tensors();
 /// 40), outputs "a" to "g".
 Network gated_units();
 
+/// Gated convolutions: halves of one, two of one image, rows of pixels, few pixels of many channels; and what is none.
+/// Inputs "x" (batch, 16, 13, 18), "row" (batch, 16, 40) and "deep" (batch, 2048, 4, 4), outputs "a" to "i".
+Network gated_convolutions();
+
 /// Linear layers with losses and other reductions over everything. Inputs "x" (batch, 40), "t" (batch, 24) and "s"
 /// (batch, 1), outputs "mean", "sum", "of odd columns", "values" and "largest".
 Network losses();

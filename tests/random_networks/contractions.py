@@ -85,6 +85,35 @@ def conv(d, x):
     return d.emit("Conv", inputs, shape, mag=1.2 * x.mag + 0.5, group=groups if groups > 1 or d.chance(0.3) else None, **attributes)
 
 
+def gated_conv(d, x):
+    """Two convolutions of one image, or one that is cut in two, each with its activation, multiplied."""
+    if x.rank not in (3, 4):
+        return None
+    kernel, attributes, extents = window(d, x.shape[2:])
+    channels, out, is_cut = x.shape[1], d.pick((1, 3, 8, 8, 16, 24)), d.chance(0.5)
+    half = (x.shape[0], out, *extents)
+    whole = (x.shape[0], 2 * out, *extents)
+    fan_in = channels * math.prod(kernel)
+    if not d.fits(whole) or math.prod(whole) * fan_in > MOST_PRODUCTS:
+        return None
+
+    def convolution(shape):
+        inputs = [x, weights(d, (shape[1], channels, *kernel), fan_in), bias(d, shape[1])]
+        return d.emit("Conv", inputs, shape, mag=1.2 * x.mag + 0.5, **attributes)
+
+    if is_cut:
+        both = convolution(whole)
+        if d.opset >= 13:
+            parts = d.emit("Split", [both, d.integers([out, out])], [half, half], "ff", axis=1)
+        else:
+            parts = d.emit("Split", [both], [half, half], "ff", split=[out, out], axis=1)
+    else:
+        parts = [convolution(half), convolution(half)]
+    a = d.emit(d.pick(("Tanh", "Relu", "Identity")), [parts[0]], half)
+    b = d.emit("Sigmoid", [parts[1]], half)
+    return d.emit("Mul", [a, b] if d.chance(0.5) else [b, a], half, mag=1.2 * x.mag + 0.5)
+
+
 def conv_transpose(d, x):
     if x.rank not in (3, 4, 5):
         return None

@@ -19,7 +19,7 @@ from draft import Draft, with_data
 
 # motif: how often for the CPU, and for the GPU
 MOTIFS = {
-    c.conv: (10, 14), c.conv_transpose: (3, 3), c.gemm: (4, 4), c.matmul: (7, 6), c.attention: (1, 0),
+    c.conv: (10, 14), c.gated_conv: (2, 3), c.conv_transpose: (3, 3), c.gemm: (4, 4), c.matmul: (7, 6), c.attention: (1, 0),
     e.unary: (14, 14), e.binary: (16, 16), e.gated: (1, 2), e.embedded: (1, 2),
     n.batch_norm: (2, 3), n.batch_statistics: (0.7, 0), n.group_norm: (4, 5), n.instance_norm: (1, 2), n.layer_norm: (3, 2), n.written_layer_norm: (1, 0),
     n.softmax: (2, 1), n.rms_norm: (1, 0),

@@ -47,7 +47,7 @@ def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
         check(node, x, w)
         n, k, *rows = shape_of(node)
         region = Region(node, "conv2d", x, w,
-                        Space(n, tuple(rows), k, True, _is_last_example(x, w) or is_one_channel_last(node)),
+                        Space(n, tuple(rows), k, True, is_last_example(x, w) or is_one_channel_last(node)),
                         (tuple(stride), tuple(padding), tuple(dilation), groups), without=without,
                         output_padding=tuple(more) if transposed else None)
     else:
@@ -83,7 +83,7 @@ def is_one_channel_last(node: Node) -> bool:
     )
 
 
-def _is_last_example(x: Node, w: Node) -> bool:
+def is_last_example(x: Node, w: Node) -> bool:
     """As the operator decides, on tensors as those of the example lie."""
     def example(node: Node) -> torch.Tensor:
         strides = [shapes.hint(s) for s in node.meta["val"].stride()]
@@ -93,20 +93,32 @@ def _is_last_example(x: Node, w: Node) -> bool:
     return _is_last(example(x), example(w))
 
 
-def contraction_of(region: Region, layout: Optional[Layout] = None) -> Any:
-    """As it is in the example. layout: of images, if not theirs."""
+def contraction_of(region: Region, layout: Optional[Layout] = None, products: Optional[int] = None,
+                   filters: int = 1) -> Any:
+    """As it is in the example. layout: of images, if not theirs; products: of a convolution, if not the region's;
+    filters: so many times its own."""
     kinds = torch_dtypes()
     first, second = region.first.meta["val"], region.second.meta["val"]
     if region.kind == "conv2d":
         (n, c, h, w), (*_, r, s) = hinted(region.first), hinted(region.second)
         stride, padding, dilation, groups = region.moves
         layout = layout or (Layout.nhwc if region.space.native_channels_last else Layout.nchw)
-        make, more = (Conv2d, {}) if region.output_padding is None else (ConvTranspose2d,
-                                                                         {"output_pad": region.output_padding})
-        return make(n=n, h=h, w=w, c=c, k=hinted(region.anchor)[1], r=r, s=s, stride=stride, pad=padding,
+        make, more = (Conv2d, {"products": products or len(region.factors) - 1}) if region.output_padding is None else \
+            (ConvTranspose2d, {"output_pad": region.output_padding})
+        return make(n=n, h=h, w=w, c=c, k=filters * shapes.hint(region.space.cols), r=r, s=s, stride=stride, pad=padding,
                     dilation=dilation, groups=groups,
                     layout=layout, dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype], **more)
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
     return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=is_transposed(region.first),
                 transpose_b=is_transposed(region.second),
                 dtype_a=kinds[first.dtype], dtype_b=kinds[second.dtype], products=len(region.factors) - 1)
+
+
+def contractions_of_pytorch(region: Region) -> list[Any]:
+    """What PyTorch's kernels compute for it, of images in channels last: of a pair of convolutions either, or the one
+    that is cut in two."""
+    if region.kind != "conv2d" or region.third is None:
+        return [contraction_of(region, Layout.nhwc)]
+    is_cut = region.anchor not in region.heads
+    one = contraction_of(region, Layout.nhwc, products=1, filters=2 if is_cut else 1)
+    return [one] if is_cut else [one, one]

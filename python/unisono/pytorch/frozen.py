@@ -18,7 +18,7 @@ from torch import Tensor
 from torch._guards import detect_fake_mode
 
 from .._native import UserError
-from .library import CONVOLUTIONS as CALLED, is_last
+from .library import CONVOLUTIONS as CALLED, DUAL_CONVOLUTION, is_last
 
 CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default,
                 torch.conv_transpose2d,
@@ -147,28 +147,38 @@ def _calls(module: torch.fx.GraphModule, devices: Sequence[str]) -> list[torch.f
     return [n for n in nodes if n.args[0].meta["val"].device.type in devices]
 
 
+def _places_of_filters(call: torch.fx.Node) -> tuple[int, ...]:
+    """Among its arguments."""
+    return (1, 2) if call.target is DUAL_CONVOLUTION else (1,)
+
+
+def _pack_filter(module: torch.fx.GraphModule, call: torch.fx.Node, place: int) -> None:
+    source, order = call.args[place], _order_of(call)
+    value = source.meta["val"]
+    if value.is_contiguous(memory_format=order):
+        return
+    with module.graph.inserting_before(call):
+        packed = module.graph.call_function(torch.ops.aten.clone.default, (source,), {"memory_format": order})
+    with value.fake_mode:
+        packed.meta["val"] = torch.ops.aten.clone.default(value, memory_format=order)
+    packed.meta["unisono_packs"] = True
+    call.update_arg(place, packed)
+    if "eager_input_vals" in call.meta:  # by which Inductor knows the order of memory that an operator asks for
+        given, more = call.meta["eager_input_vals"]
+        call.meta["eager_input_vals"] = (*given[:place], packed.meta["val"], *given[place + 1:]), more
+
+
 def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> None:
     """Has Inductor reorder the filters that the kernels would copy, so that a cast to a shorter dtype ahead is one
     kernel with it."""
     for call in _calls(module, devices):
-        source, order = call.args[1], _order_of(call)
-        value = source.meta["val"]
-        if value.is_contiguous(memory_format=order):
-            continue
-        with module.graph.inserting_before(call):
-            packed = module.graph.call_function(torch.ops.aten.clone.default, (source,), {"memory_format": order})
-        with value.fake_mode:
-            packed.meta["val"] = torch.ops.aten.clone.default(value, memory_format=order)
-        packed.meta["unisono_packs"] = True
-        call.update_arg(1, packed)
-        if "eager_input_vals" in call.meta:  # by which Inductor knows the order of memory that an operator asks for
-            (first, _, *others), more = call.meta["eager_input_vals"]
-            call.meta["eager_input_vals"] = (first, packed.meta["val"], *others), more
+        for place in _places_of_filters(call):
+            _pack_filter(module, call, place)
     module.recompile()
 
 
 def packed_filters(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:
-    """Calls of convolutions on these devices for which a filter is reordered each time, by the graph or by the call."""
-    return sum(bool(c.args[1].meta.get("unisono_packs"))
-               or not c.args[1].meta["val"].is_contiguous(memory_format=_order_of(c))
-               for c in _calls(module, devices))
+    """Filters of calls of convolutions on these devices that are reordered each time, by the graph or by the call."""
+    return sum(bool(c.args[i].meta.get("unisono_packs"))
+               or not c.args[i].meta["val"].is_contiguous(memory_format=_order_of(c))
+               for c in _calls(module, devices) for i in _places_of_filters(c))

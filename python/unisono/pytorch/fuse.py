@@ -211,9 +211,11 @@ def _finished(region: Region, search: Search, row: dict) -> Region:
 
 
 def _dual(node: Node, search: Search, row: dict) -> Optional[Region]:
-    """The region of two products that begins with this one, if a value reads both and one kernel serves them."""
+    """The region of two products, or convolutions, that begins with this one, if a value reads both and one kernel
+    serves them."""
     limits = search.limits
-    if node.target not in dual.PRODUCTS or limits.without & {"products", "pairs"} or limits.minimum_operators > 2:
+    kind = "convolutions" if node.target is aten.convolution.default else "products"
+    if not dual.may_pair(node) or limits.without & {kind, "pairs"} or limits.minimum_operators > 2:
         return None
     try:
         check(node, *(a for a in node.args if is_tensor(a)))
@@ -246,7 +248,7 @@ def _part_of(row: dict, node: Node) -> dict:
         **_row(node),
         "taken": True,
         "part_of": row["anchor"],
-        "ends": f"the second product of {row['anchor']}'s kernel",
+        "ends": f"the second of the pair in {row['anchor']}'s kernel",
     }
 
 

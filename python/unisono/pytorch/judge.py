@@ -10,9 +10,9 @@ from typing import Any, Optional
 import torch
 
 from .. import _native
-from .._native import Device, Layout, Unsupported, UserError
+from .._native import Device, Unsupported, UserError
 from ..tensors import torch_dtypes
-from .anchors import contraction_of
+from .anchors import contraction_of, contractions_of_pytorch
 from .predict import Prediction, bandwidth, passes, predict
 from .products import is_transposed
 from .regions import Region
@@ -102,7 +102,7 @@ def judged(region: Region, limits: Limits) -> tuple[Optional[str], Optional[Pred
         key = (*_key(region, limits), passes(region), not region.absorbed)
         if key not in limits.known:
             explanation = _native.explain(contraction, graph, **_given(region, limits))
-            limits.known[key] = predict(region, contraction_of(region, Layout.nhwc), explanation, bandwidth(device))
+            limits.known[key] = predict(region, contractions_of_pytorch(region), explanation, bandwidth(device))
         return None, limits.known[key]
     except (Unsupported, UserError) as error:
         return str(error), None

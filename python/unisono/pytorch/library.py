@@ -1,7 +1,7 @@
 """PyTorch's operators unisono::conv2d and unisono::gemm, and fused_conv2d and fused_gemm, which have no derivative.
 
 Compiled graphs and calls without gradients use the latter: nothing of Python is on their way. Regions alone call
-fused_conv_transpose2d and fused_dual_gemm. The kernels are in C++ on libtorch's stable ABI (`_operators.so`, one
+fused_conv_transpose2d, fused_dual_gemm and fused_dual_conv2d. The kernels are in C++ on libtorch's stable ABI (`_operators.so`, one
 library for PyTorch 2.11 and later); where it was not built or cannot be loaded, the same operators have kernels in
 Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
 """
@@ -37,6 +37,10 @@ CONV_TRANSPOSE2D = (
     "ScalarType? out_dtype) -> Tensor[]"
 )
 DUAL_GEMM = f"(Tensor a, Tensor b0, Tensor b1, {_MORE}, ScalarType? out_dtype) -> Tensor[]"
+DUAL_CONV2D = (
+    f"(Tensor x, Tensor w0, Tensor w1, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, "
+    "ScalarType? out_dtype) -> Tensor[]"
+)
 CONV2D_OUT = (
     f"(Tensor x, Tensor w, {_MORE}, int[] stride, int[] padding, int[] dilation, int groups, Tensor(a!)[] out) -> ()"
 )
@@ -133,6 +137,12 @@ def _fake_dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor
     return _fake(a, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(a, out_dtype), space), space)
 
 
+def _fake_dual_conv2d(x: Tensor, w0: Tensor, w1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float],
+                      epilogue: str, names: str, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+                      groups: int, out_dtype: Optional[torch.dtype]) -> list[Tensor]:
+    return _fake_conv2d(x, w0, operands, scalars, epilogue, names, stride, padding, dilation, groups, out_dtype)
+
+
 def _as_list(results: Any) -> list[Tensor]:
     return list(results.values()) if isinstance(results, dict) else [results]
 
@@ -205,6 +215,14 @@ def _dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], sc
                                          split(names, scalars, operands)))
 
 
+def _dual_conv2d(x: Tensor, w0: Tensor, w1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
+                 names: str, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], groups: int,
+                 out_dtype: Optional[torch.dtype]) -> list[Tensor]:
+    return _as_list(direct.dual_conv2d_now(x, w0, w1, registered(epilogue), _two(stride), _two(padding), _two(dilation),
+                                           groups, out_dtype_of(x, out_dtype), options_of(names),
+                                           split(names, scalars, operands)))
+
+
 def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
              moves: Sequence[int], out_dtype: Optional[torch.dtype], outputs: Sequence[Tensor],
              into: Sequence[int]) -> str:
@@ -223,6 +241,9 @@ def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Seq
         if len(pairs) == 4:
             call = direct.conv_transpose2d_call(first, second, form, pairs[0], pairs[1], pairs[2], pairs[3], moves[-1],
                                                 dtype, out, options, given)
+        elif pairs and others:
+            call = direct.dual_conv2d_call(first, second, others[0], form, pairs[0], pairs[1], pairs[2], moves[-1], dtype,
+                                           options, given)
         elif pairs:
             stride, padding, dilation = pairs
             call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], layout_of(names),
@@ -256,7 +277,10 @@ for _name, _schema, _kernel, _meta in (("conv2d", CONV2D, _conv2d, _fake_conv2d)
     define(f"fused_{_name}", _schema, _kernel, _meta)
 define("fused_conv_transpose2d", CONV_TRANSPOSE2D, _conv_transpose2d, _fake_conv_transpose2d)
 define("fused_dual_gemm", DUAL_GEMM, _dual_gemm, _fake_dual_gemm)
-CONVOLUTIONS = (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_conv_transpose2d.default)
+define("fused_dual_conv2d", DUAL_CONV2D, _dual_conv2d, _fake_dual_conv2d)
+DUAL_CONVOLUTION = torch.ops.unisono.fused_dual_conv2d.default
+CONVOLUTIONS = (torch.ops.unisono.fused_conv2d.default, torch.ops.unisono.fused_conv_transpose2d.default,
+                DUAL_CONVOLUTION)
 # what regions become
 FUSED = (*CONVOLUTIONS, torch.ops.unisono.fused_gemm.default, torch.ops.unisono.fused_dual_gemm.default)
 define("conv2d_out", CONV2D_OUT, _conv2d_out, lambda *_: None)

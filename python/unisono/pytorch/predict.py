@@ -102,30 +102,35 @@ def _joins_a_pass(node: Node) -> bool:
     return node.op == "call_function" and (bool(tags) or node.target in STATISTICS or node.target in REDUCTIONS)
 
 
-def predict(region: Region, contraction: Any, explanation: Any, bytes_a_second: float) -> Prediction:
-    """explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is
+def predict(region: Region, alones: list[Any], explanation: Any, bytes_a_second: float) -> Prediction:
+    """alones: what PyTorch multiplies by; explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is
     alone, of images in channels last: cuDNN's kernels are about as fast in either order."""
     if not (behind := passes(region)) and not region.absorbed:
         return Prediction(
             explanation.predicted_us, explanation.predicted_us, explanation.takes_slices
         )  # bare kernels are taken to be alike
-    alone = _native.explain(
-        contraction,
-        _native.parse(_bare(region)),
-        device=Device.cuda,
-        device_index=region.anchor.meta["val"].device.index or 0,
+    alone = sum(
+        _native.explain(
+            one, _native.parse(_bare(region)), device=Device.cuda, device_index=region.anchor.meta["val"].device.index or 0
+        ).predicted_us
+        for one in alones
     )
     moved = behind * sum(map(_bytes, region.heads))
     moved += sum(_bytes(node) for node, _ in region.operands)
     if behind:
         moved += sum(_bytes(node) for node in region.results() if not _is_head(node, region) or not region.absorbed)
     more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * behind
-    return Prediction(explanation.predicted_us, alone.predicted_us + more, explanation.takes_slices)
+    return Prediction(explanation.predicted_us, alone + more, explanation.takes_slices)
+
+
+def is_dual_product(region: Region) -> bool:
+    """Pairs of convolutions are compared with those that PyTorch has: with one kernel for each, or for both."""
+    return region.third is not None and region.kind == "gemm"
 
 
 def _bare(region: Region) -> str:
     """The epilogue that only stores what is multiplied."""
     dtype = torch_dtypes()[region.anchor.meta["val"].dtype].name
     return "".join(
-        f"store {acc} as {acc}_ : {dtype}\n" for acc in (("acc",) if region.third is None else ("acc0", "acc1"))
+        f"store {acc} as {acc}_ : {dtype}\n" for acc in (("acc0", "acc1") if is_dual_product(region) else ("acc",))
     )

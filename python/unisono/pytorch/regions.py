@@ -106,13 +106,13 @@ class Region:
     history: list[tuple[int, int]] = field(default_factory=list)  # lines and operands ahead of each absorbed node
     absorbed: list[Node] = field(default_factory=list)
     without: frozenset = frozenset()  # kinds of fusion that are switched off
-    third: Optional[Node] = None  # the second right matrix of a dual product
-    # values that the contraction itself gives: the anchor; of a dual product its two results
+    third: Optional[Node] = None  # the second right matrix, or filter, of a pair
+    # values that the contraction itself gives: the anchor; of a pair its two results
     heads: list[Node] = field(default_factory=list)
     output_padding: Optional[tuple] = None  # of a transposed convolution; None of others
     # {node: (form, the value that is stored so)}: pooled and upsampled values
     forms: dict[Node, tuple] = field(default_factory=dict)
-    hidden: list[Node] = field(default_factory=list)  # what a dual product replaces and nothing else reads
+    hidden: list[Node] = field(default_factory=list)  # what a pair replaces and nothing else reads
     left: dict[Node, str] = field(default_factory=dict)  # why a node that reads a value of the region is no part of it
     call: Optional[Node] = None  # what stands in its place
     takes_slices: bool = True  # whether its kernel reads an image that is channels of a wider one

@@ -87,7 +87,7 @@ def replace(
 def _written(writer: Writer, region: Region, results: list[Node], limits: Limits) -> dict[Node, Node]:
     """The call, and what stands for each of the results."""
     options = {"spare_sms": limits.spare_sms} if limits.spare_sms else {}
-    if region.kind == "conv2d" and is_one_channel_last(region.anchor):
+    if region.kind == "conv2d" and region.third is None and is_one_channel_last(region.anchor):
         options[ONE_CHANNEL_LAST] = 1
     names = joined(region.operands.values(), options)
     values = [_as_operand(writer, node, region, axes) for node, axes in region.operands]
@@ -96,7 +96,8 @@ def _written(writer: Writer, region: Region, results: list[Node], limits: Limits
     if region.kind == "conv2d":
         more = () if region.output_padding is None else (list(region.output_padding),)
         moves = (*(list(m) for m in region.moves[:3]), *more, region.moves[3])
-        target = ops.fused_conv_transpose2d if more else ops.fused_conv2d
+        single = ops.fused_conv_transpose2d if more else ops.fused_conv2d
+        target = single if region.third is None else ops.fused_dual_conv2d
     else:
         target = ops.fused_gemm if region.third is None else ops.fused_dual_gemm
     call = region.call = writer.call(

@@ -1,5 +1,10 @@
 #include "network/cuda/decide/contraction_kernels.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "network/cuda/decide/family_kernel.hpp"
 #include "network/cuda/decide/passes.hpp"
 #include "unisono/builder.hpp"
@@ -8,8 +13,9 @@ namespace unisono::network::gpu {
 
 namespace {
 
-// A kernel for the contraction's sums alone
-KernelChoice bare_kernel(const PlanningInput& in, const NetworkPlan& plan, const Region& r, Form form) {
+// A kernel for the contraction's sums alone; `only`: KernelQuestion::only
+KernelChoice bare_kernel(const PlanningInput& in, const NetworkPlan& plan, const Region& r, Form form,
+                         std::optional<std::size_t> only = {}) {
   GraphBuilder g;
   g.store(g.acc(), in.element, "sums");
   const Graph graph = g.build();
@@ -18,12 +24,12 @@ KernelChoice bare_kernel(const PlanningInput& in, const NetworkPlan& plan, const
                        {.region = r,
                         .graph = graph,
                         .outputs = {{"sums", {{Location::Space::scratch}, pitch, in.element}}},
-                        .form = form});
+                        .form = form,
+                        .only = only});
 }
 
-bool is_last_resort(const std::optional<FamilyKernel>& kernel) {
-  return kernel && kernel->lowered.plan().family->is_last_resort();
-}
+bool is_last_resort(const FamilyKernel& kernel) { return kernel.lowered.plan().family->is_last_resort(); }
+bool is_last_resort(const std::optional<FamilyKernel>& kernel) { return kernel && is_last_resort(*kernel); }
 
 // Family `plain` takes a whole region only if no other has a kernel for its sums
 ContractionPlan plan_contraction(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
@@ -59,20 +65,27 @@ WholeKernel asked_of(const PlanningInput& in, const NetworkPlan& plan, std::size
   return {.region = region, .beside = beside, .moments = wanted_output(plan, in.region(region))};
 }
 
-KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
-                          std::optional<Refusal>& no_moments) {
+namespace {
+
+KernelQuestion question_of(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked) {
   const Region& r = in.region(asked.region);
+  const ReducedStore* reduced = asked.beside == Beside::reduced ? &*r.reduced : nullptr;
   KernelQuestion q{.region = r,
-                   .graph = asked.beside == Beside::reduced ? r.reduced->graph : r.graph,
+                   .graph = reduced != nullptr ? reduced->graph : r.graph,
                    .operands = r.operands,
                    .gathered = plan.regions[asked.region].gathered,
                    .beside = asked.beside,
                    .form = asked.form};
-  const ReducedStore* reduced = asked.beside == Beside::reduced ? &*r.reduced : nullptr;
   for (const RegionOutput& o : r.outputs)
     if (reduced == nullptr || !reduced->only || o.tensor != reduced->from)
       q.outputs.push_back({o.name, stored_tensor(in, r, o.tensor, asked.beside), o.tensor});
   if (reduced != nullptr) q.outputs.push_back({reduced->name, in.tensor(reduced->to), reduced->to});
+  return q;
+}
+
+// With the moments that are asked for, if the kernel can store them
+KernelChoice with_moments(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked, KernelQuestion q,
+                          std::optional<Refusal>& no_moments) {
   if (asked.moments && asked.beside == Beside::head) {
     no_moments = because("statistics: a head is computed of it");
   } else if (asked.moments) {
@@ -83,6 +96,67 @@ KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, cons
     q.moments.reset();
   }
   return choose_kernel(in, plan, q);
+}
+
+// The epilogue of two contractions as one of the second alone, which reads the first's sums as an operand
+Graph of_second(Graph g, const std::string& sums) {
+  for (Node& x : g.nodes) {
+    if (x.op == Op::acc) x.op = Op::operand, x.attr.name = sums;
+    if (x.op == Op::acc1) x.op = Op::acc;
+  }
+  return g;
+}
+
+// Two contractions by a kernel each
+KernelChoice two_kernels(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
+                         std::optional<Refusal>& no_moments) {
+  const Region& r = in.region(asked.region);
+  KernelChoice first = bare_kernel(in, plan, r, asked.form, r.operators[0]);
+  if (!first.kernel) return first;
+  KernelQuestion q = question_of(in, plan, asked);
+  q.only = r.second, q.sums = "sums";
+  const auto is_taken = [&](const auto& list) {
+    return std::ranges::any_of(list, [&](const auto& x) { return x.name == q.sums; });
+  };
+  while (is_taken(q.operands) || is_taken(q.graph.stores)) q.sums += '_';
+  const Graph graph = of_second(q.graph, q.sums);
+  std::vector<RegionOperand> operands = r.operands;
+  operands.push_back({q.sums, in.first(r).output, axes::mn});
+  KernelQuestion own{.region = r,
+                     .graph = graph,
+                     .operands = operands,
+                     .gathered = q.gathered,
+                     .outputs = q.outputs,
+                     .beside = q.beside,
+                     .form = q.form,
+                     .only = q.only,
+                     .sums = q.sums};
+  KernelChoice second = with_moments(in, plan, asked, std::move(own), no_moments);
+  if (second.kernel) second.kernel->sums = q.sums, second.kernel->ahead.push_back(*std::move(first.kernel));
+  return second;
+}
+
+}  // namespace
+
+// Two convolutions of one image have a kernel each where that is predicted to be faster: of few pixels, whose sums
+// several CTAs share (split-K), which those of both do not, or if no kernel of the tensor cores has both.
+KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
+                          std::optional<Refusal>& no_moments) {
+  const Region& r = in.region(asked.region);
+  KernelChoice both = with_moments(in, plan, asked, question_of(in, plan, asked), no_moments);
+  if (!r.second || !is_conv2d(in.first(r).kind)) return both;
+  std::optional<Refusal> none;
+  KernelChoice two = two_kernels(in, plan, asked, none);
+  if (!two.kernel || is_last_resort(two.kernel) || is_last_resort(two.kernel->ahead[0])) return both;
+  const bool is_served = both.kernel && !is_last_resort(both.kernel);
+  if (is_served && predicted_us(*both.kernel) <= predicted_us(*two.kernel)) return both;
+  const std::string why = is_served ? fmt::format("{:.1f} us predicted, and {:.1f} by one", predicted_us(*two.kernel),
+                                                  predicted_us(*both.kernel))
+                          : both.kernel ? "only family plain serves both in one"
+                                        : both.refusal->first();
+  two.kernel->how += ", one of two launches: " + why;
+  no_moments = std::move(none);
+  return two;
 }
 
 // Nobody takes the moments of a head's result

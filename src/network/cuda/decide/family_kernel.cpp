@@ -53,7 +53,12 @@ void put_last(Graph& g, const std::string& name) {
 class Choice {
  public:
   Choice(const PlanningInput& in, const NetworkPlan& plan, const KernelQuestion& question)
-      : in_(in), plan_(plan), q_(question), r_(question.region), op_(in.first(r_)), given_(in.contraction(op_)) {}
+      : in_(in),
+        plan_(plan),
+        q_(question),
+        r_(question.region),
+        op_(question.only ? in.net().operators[*question.only] : in.first(r_)),
+        given_(in.contraction(op_)) {}
 
   KernelChoice run() {
     using Part = std::optional<Refusal> (Choice::*)();
@@ -84,6 +89,7 @@ class Choice {
   void describe();
   // The store of which the kernel makes something beside writing it
   std::string source() const { return store_of(r_, r_.head ? r_.head->from : r_.resampled[0].from); }
+  bool is_dual() const { return r_.second && !q_.only; }
   bool is_reduced(const std::string& store) const { return q_.beside == Beside::reduced && store == r_.reduced->name; }
   bool stores_again() const { return q_.beside == Beside::resampled || q_.beside == Beside::head; }
   std::string measured_store() const { return store_of(r_, *q_.moments); }
@@ -101,6 +107,9 @@ class Choice {
     return im2col() ? c * std::get<Conv2d>(given_).s : c;
   }
   std::int64_t filters() const { return extents(given_).cols; }
+  std::optional<PitchedTensor> sums_in_scratch() const {
+    return PitchedTensor{{Location::Space::scratch}, in_.fused.style.pitch(filters()), in_.element};
+  }
 
   const PlanningInput& in_;
   const NetworkPlan& plan_;
@@ -125,7 +134,10 @@ std::optional<Refusal> Choice::serve_contraction() {
   const ServedConvolution served =
       as_served(in_, plan_, op_, q_.beside == Beside::reduced ? r_.graph : q_.graph, q_.form);
   if (!served.conv) return served.refusal;
-  conv_ = *served.conv, contraction_ = conv_;
+  conv_ = *served.conv;
+  Conv2d asked = conv_;
+  asked.products = is_dual() ? 2 : 1;
+  contraction_ = asked;
   auto transposed = transposed_form(given_, q_.form);
   if (transposed) {
     transposed->c = conv_.c, transposed->k = conv_.k, transposed->dtype_x = transposed->dtype_w = in_.element;
@@ -143,7 +155,7 @@ std::optional<Refusal> Choice::serve_contraction() {
                         .transpose_b = true,
                         .dtype_a = in_.element,
                         .dtype_b = in_.element,
-                        .products = r_.second ? 2 : 1};
+                        .products = asked.products};
   graph_ = q_.graph;
   for (Store& s : graph_.stores) s.dtype = is_reduced(s.name) ? in_.tensor(r_.reduced->to).type : in_.element;
   options_.watchdog = in_.watchdog, options_.tuned = in_.tuned, k_.form = q_.form;
@@ -151,7 +163,7 @@ std::optional<Refusal> Choice::serve_contraction() {
   const PitchedTensor image = im2col() ? PitchedTensor{{}, conv_.c, in_.element} : image_of(in_, op_, q_.form);
   k_.image = {"", image.at, in_.element, shape_a(contraction_), pitched(shape_a(contraction_), image.pitch)};
   k_.filter = {"", filter_of(op_.inputs[1], transposed), in_.element, shape_b(contraction_)};
-  if (r_.second) {
+  if (is_dual()) {
     const TensorId other = in_.net().operators[*r_.second].inputs[1];
     k_.second = Argument{"", filter_of(other, transposed), in_.element, shape_b(contraction_)};
   }
@@ -173,7 +185,7 @@ std::optional<Refusal> Choice::take_operands() {
 }
 
 std::optional<Refusal> Choice::take_operand(const RegionOperand& o) {
-  auto tensor = operand_tensor(in_, o, op_, conv_.k);
+  auto tensor = o.name == q_.sums ? sums_in_scratch() : operand_tensor(in_, o, op_, conv_.k);
   for (const GatheredOperand& g : q_.gathered)
     if (r_.operands[g.operand].name == o.name) tensor = PitchedTensor{{}, g.packed.pitch, in_.element};
   if (!tensor) throw InternalError(fmt::format("'{}' was not gathered", in_.name(o.tensor)));

@@ -27,6 +27,8 @@ struct KernelQuestion {
   Beside beside = Beside::nothing;
   Form form = Form::given;
   std::optional<TensorId> moments = {};  ///< an output of which moments are to be stored, too
+  std::optional<std::size_t> only = {};  ///< one of a region of two contractions (its operator); none: both
+  std::string sums = {};                 ///< an operand [m,n] that the other's kernel leaves in scratch; empty: none
 };
 
 /// The kernel, but for locations in scratch and kept memory; or why there is none.

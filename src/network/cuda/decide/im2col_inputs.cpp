@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <vector>
 
 #include "network/cuda/decide/im2col_inputs.hpp"
 #include "network/cuda/decide/passes.hpp"
@@ -7,17 +8,19 @@ namespace unisono::network::gpu {
 
 namespace {
 
-// The only operator that reads the tensor, by one of its inputs; null if others do, or it is an output
-const Operator* only_reader(const Network& n, TensorId id) {
+// The only operator that reads the tensor, by one of its inputs, or the first of two convolutions of one region that
+// alone do; null if others do, or it is an output
+const Operator* only_reader(const PlanningInput& in, TensorId id) {
+  const Network& n = in.net();
   if (std::count(n.outputs.begin(), n.outputs.end(), id) != 0) return nullptr;
-  const Operator* only = nullptr;
-  std::ptrdiff_t uses = 0;
-  for (const Operator& op : n.operators) {
-    const auto here = std::count(op.inputs.begin(), op.inputs.end(), id);
-    if (here != 0) only = &op;
-    uses += here;
-  }
-  return uses == 1 ? only : nullptr;
+  std::vector<std::size_t> readers;
+  for (std::size_t i = 0; i < n.operators.size(); ++i)
+    readers.insert(readers.end(), static_cast<std::size_t>(std::ranges::count(n.operators[i].inputs, id)), i);
+  const auto is_pair = [&](const Region& r) {
+    return r.second && std::ranges::is_permutation(readers, std::vector{r.operators[0], *r.second});
+  };
+  const bool is_read_once = readers.size() == 1 || std::ranges::any_of(in.fused.regions, is_pair);
+  return is_read_once ? &n.operators[readers[0]] : nullptr;
 }
 
 bool takes_im2col(const PlanningInput& in, const Operator& op, TensorId image) {
@@ -45,7 +48,7 @@ void find_im2col_inputs(const PlanningInput& in, NetworkPlan& plan) {
   for (std::size_t i = 0; i < n.inputs.size(); ++i) {
     const TensorId id = n.inputs[i];
     if (n[id].dtype != DType::f32) continue;
-    const Operator* const reader = only_reader(n, id);
+    const Operator* const reader = only_reader(in, id);
     if (reader != nullptr && takes_im2col(in, *reader, id)) plan.im2col_inputs[id] = i;
   }
 }

@@ -28,17 +28,17 @@ constexpr double launch_us = 3;  // as the plans' cost model has what only moves
 // Why a launch that reads what the kernel stores is faster. Times of two families are no measure of each other's: where
 // another kernel than that of the bare region has reductions, it was made for other problems
 std::optional<Refusal> refuse_slower(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
-                                     const families::Plan& reducing) {
+                                     const FamilyKernel& reducing) {
   std::optional<Refusal> none;
   const KernelChoice alone = whole_kernel(in, plan, {.region = asked.region}, none);
   if (!alone.kernel) return std::nullopt;
   const families::Plan& own = alone.kernel->lowered.plan();
-  if (own.family != reducing.family)
+  if (own.family != reducing.lowered.plan().family)
     return because(fmt::format("the kernel that serves it without ({}) has no reductions", families::title(own)));
   const double bytes = 2 * static_cast<double>(element_count(in.sizes(in.region(asked.region).reduced->from)));
-  const double apart = own.predicted_us + launch_us + bytes / in.device.memory_tbps / 1e6;
-  if (reducing.predicted_us <= apart) return std::nullopt;
-  return because(fmt::format("{:.1f} us predicted, and {:.1f} by two launches", reducing.predicted_us, apart));
+  const double apart = predicted_us(*alone.kernel) + launch_us + bytes / in.device.memory_tbps / 1e6;
+  if (predicted_us(reducing) <= apart) return std::nullopt;
+  return because(fmt::format("{:.1f} us predicted, and {:.1f} by two launches", predicted_us(reducing), apart));
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ void store_reduced(const PlanningInput& in, const NetworkPlan& plan, std::size_t
     own.apart = std::move(choice.refusal);
   else if (choice.kernel->lowered.plan().family->is_last_resort())
     own.apart = because("only family plain serves it in one launch, more slowly");
-  else if (auto slower = refuse_slower(in, plan, asked, choice.kernel->lowered.plan()))
+  else if (auto slower = refuse_slower(in, plan, asked, *choice.kernel))
     own.apart = std::move(slower);
   else
     own.contraction.emplace().whole = std::move(choice.kernel), own.beside = Beside::reduced;

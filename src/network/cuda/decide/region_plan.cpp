@@ -13,6 +13,7 @@ using Lines = std::back_insert_iterator<std::string>;
 
 void print(Lines to, const ContractionPlan& c, const char* what) {
   if (c.whole) {
+    for (const FamilyKernel& ahead : c.whole->ahead) fmt::format_to(to, "  {}, the first: {}\n", what, ahead.how);
     fmt::format_to(to, "  {}: one kernel, {}\n", what, c.whole->how);
     return;
   }
@@ -70,6 +71,12 @@ void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& 
 }
 
 }  // namespace
+
+double predicted_us(const FamilyKernel& kernel) {
+  double us = kernel.lowered.plan().predicted_us;
+  for (const FamilyKernel& ahead : kernel.ahead) us += predicted_us(ahead);
+  return us;
+}
 
 const TensorMoments* moments_of(const NetworkPlan& plan, TensorId id) {
   for (const RegionPlan& p : plan.regions)

@@ -39,12 +39,18 @@ struct FamilyKernel {
   Form form = Form::given;
   std::optional<Conv2d> im2col = {};  ///< the convolution of the image whose filter taps are channels; see Im2colInputs
   Argument image = {}, filter = {};
-  std::optional<Argument> second = {};  ///< the other filter of Region::second
+  std::optional<Argument> second = {};  ///< the other filter of Region::second, if the kernel multiplies both
+  /// Else, at most one: the kernel of the first contraction, whose sums are in scratch; this one reads them as `sums`.
+  std::vector<FamilyKernel> ahead = {};
+  std::string sums = {};
   std::vector<Argument> operands = {}, outputs = {};
   std::optional<TensorMoments> moments = {};
   double flop = 0, bytes = 0;
   std::string how = {};  ///< Step::how
 };
+
+/// What the cost model predicts for the kernel, and the one ahead of it.
+double predicted_us(const FamilyKernel& kernel);
 
 /// How a contraction and its epilogue are computed: by one kernel; else the contraction by a kernel and the epilogue by
 /// itself; else, with neither, the contraction by a plain kernel, one sum a thread.

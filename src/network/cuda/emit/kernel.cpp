@@ -71,6 +71,20 @@ Location emit_image(RegionEmission& e, const FamilyKernel& kernel) {
   return kernel.image.at;
 }
 
+void emit_kernel_of(RegionEmission& e, const FamilyKernel& kernel, const Location& image,
+                    const std::map<std::string, Location>& placed);
+
+// Where the kernel ahead, if there is one, leaves its sums of the same image
+Location emit_ahead(RegionEmission& e, const FamilyKernel& kernel, const Location& image) {
+  Location sums;
+  for (const FamilyKernel& ahead : kernel.ahead) {
+    const Argument& to = ahead.outputs[0];
+    sums = e.launches.scratch(static_cast<std::size_t>(to.bytes()));
+    emit_kernel_of(e, ahead, image, {{to.name, sums}});
+  }
+  return sums;
+}
+
 std::vector<Argument> place_operands(const RegionEmission& e, std::vector<Argument> operands) {
   for (Argument& o : operands)
     if (const auto at = e.gathered.find(o.name); at != e.gathered.end()) o.at = at->second.tensor.at;
@@ -89,18 +103,27 @@ std::vector<Argument> place_outputs(RegionEmission& e, const FamilyKernel& kerne
   return outputs;
 }
 
-}  // namespace
-
-void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed) {
+void emit_kernel_of(RegionEmission& e, const FamilyKernel& kernel, const Location& image_at,
+                    const std::map<std::string, Location>& placed) {
+  const Location sums = emit_ahead(e, kernel, image_at);
   Argument image = kernel.image;
-  image.at = emit_image(e, kernel);
-  auto step = std::make_unique<FamilyStep>(kernel, std::move(image), place_operands(e, kernel.operands),
-                                           place_outputs(e, kernel, placed));
+  image.at = image_at;
+  std::vector<Argument> operands = place_operands(e, kernel.operands);
+  for (Argument& o : operands)
+    if (o.name == kernel.sums) o.at = sums;
+  auto step =
+      std::make_unique<FamilyStep>(kernel, std::move(image), std::move(operands), place_outputs(e, kernel, placed));
   step->what = describe(e.net(), *e.op);
   step->how = kernel.how;
   step->flop = kernel.flop, step->bytes = kernel.bytes;
   step->predicted_us = kernel.lowered.plan().predicted_us;
   e.add(std::move(step));
+}
+
+}  // namespace
+
+void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed) {
+  emit_kernel_of(e, kernel, emit_image(e, kernel), placed);
 }
 
 }  // namespace unisono::network::gpu
