@@ -6,8 +6,8 @@
 
 namespace unisono::network::gpu {
 
-jit::Request PlainStep::request() const {
-  return {.source = source_,
+std::optional<jit::Request> PlainStep::request() const {
+  return jit::Request{.source = source_,
           .headers = lower::device_headers(),
           .entry = entry_,
           .title = fmt::format("{}, {}", what, how),
