@@ -75,27 +75,31 @@ struct Tensor {
 struct Operation {
   DescriptorType type{};
   int mode = 0;
-  Tensor x, b, y;
+  Tensor x = {}, b = {}, y = {};
   bool has_b = false;
 };
 
 struct Described {
   DescriptorType type{};
-  std::map<Attribute, Value> values;
+  std::map<Attribute, Value> values = {};
   bool finished = false;
-  std::vector<Operation> operations;  // of a configuration and a plan, which outlive the graph's descriptors
+  std::vector<Operation> operations = {};  // of a configuration and a plan, which outlive the graph's descriptors
   bool has(Attribute a) const { return values.contains(a); }
   template <class T>
   T one(Attribute a) const {
-    return values.at(a).all<T>().at(0);
+    T x{};
+    std::memcpy(&x, values.at(a).bytes.data(), sizeof(T));
+    return x;
   }
   const Described& at(Attribute a) const { return *one<const Described*>(a); }
 };
 
 Tensor tensor_of(const Described& d) {
-  return {d.one<std::int64_t>(Attribute::tensor_unique_id), d.one<DataType>(Attribute::tensor_data_type),
+  return {d.one<std::int64_t>(Attribute::tensor_unique_id),
+          d.one<DataType>(Attribute::tensor_data_type),
           d.values.at(Attribute::tensor_dimensions).all<std::int64_t>(),
-          d.values.at(Attribute::tensor_strides).all<std::int64_t>(), d.one<bool>(Attribute::tensor_is_virtual),
+          d.values.at(Attribute::tensor_strides).all<std::int64_t>(),
+          d.one<bool>(Attribute::tensor_is_virtual),
           d.one<bool>(Attribute::tensor_is_by_value)};
 }
 
@@ -252,10 +256,10 @@ extern "C" {
 
 std::size_t cudnnGetVersion() { return goes_wrong("old") ? 90700 : 92000; }
 const char* cudnnGetErrorString(int status) {
-  return status == not_supported    ? "CUDNN_STATUS_NOT_SUPPORTED"
-         : status == bad_parameter  ? "CUDNN_STATUS_BAD_PARAM"
-         : status == success        ? "CUDNN_STATUS_SUCCESS"
-                                    : "CUDNN_STATUS_EXECUTION_FAILED";
+  return status == not_supported   ? "CUDNN_STATUS_NOT_SUPPORTED"
+         : status == bad_parameter ? "CUDNN_STATUS_BAD_PARAM"
+         : status == success       ? "CUDNN_STATUS_SUCCESS"
+                                   : "CUDNN_STATUS_EXECUTION_FAILED";
 }
 void cudnnGetLastErrorString(char* text, std::size_t bytes) {
   std::strncpy(text, last_error.c_str(), bytes);
@@ -326,7 +330,8 @@ int cudnnBackendExecute(Handle handle, BackendDescriptor plan, BackendDescriptor
   for (std::size_t i = 0; i < ids.size(); ++i) task.memory[ids[i]] = pointers.at(i);
   for (const Operation& o : task.operations)
     for (const Tensor* t : {&o.x, &o.b, &o.y}) {
-      if (t->is_by_value) task.by_value[t->id] = *static_cast<const float*>(task.memory.at(t->id));
+      if (t->is_by_value)
+        task.by_value[t->id] = *static_cast<const float*>(task.memory.at(t->id));
       else if (!t->extents.empty() && !t->is_intermediate &&
                reinterpret_cast<std::uintptr_t>(task.memory.at(t->id)) % 16 != 0)
         return refuse(bad_parameter, "an address that is no multiple of 16");
@@ -334,8 +339,8 @@ int cudnnBackendExecute(Handle handle, BackendDescriptor plan, BackendDescriptor
   task.workspace = pack.one<void*>(Attribute::pack_workspace), task.workspace_bytes = plan_workspace;
   if (task.workspace == nullptr) return refuse(bad_parameter, "no workspace");
 
-  static const auto launch = reinterpret_cast<decltype(&cuLaunchKernelEx)>(
-      ::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernelEx"));
+  static const auto launch =
+      reinterpret_cast<decltype(&cuLaunchKernelEx)>(::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernelEx"));
   CUlaunchConfig config{};
   config.gridDimX = config.gridDimY = config.gridDimZ = 1, config.blockDimX = config.blockDimY = config.blockDimZ = 1;
   config.hStream = static_cast<CUstream>(handle->stream);
@@ -343,7 +348,7 @@ int cudnnBackendExecute(Handle handle, BackendDescriptor plan, BackendDescriptor
   void* parameters[] = {&address};
   auto* const function = reinterpret_cast<CUfunction>(const_cast<const unisono_emulator::Entry**>(task_function));
   return launch(&config, function, parameters, nullptr) == CUDA_SUCCESS ? success
-                                                                       : refuse(execution_failed, "a launch");
+                                                                        : refuse(execution_failed, "a launch");
 }
 #endif
 }

@@ -55,7 +55,7 @@ struct Launch {
   const Entry* entry;
   std::vector<std::vector<std::byte>> parameters;
   bool cooperative = false;
-  bool dependent = false;  // programmatically, on the launch ahead in its stream
+  bool dependent = false;                   // programmatically, on the launch ahead in its stream
   std::shared_ptr<const Graph> graph = {};  // it is no launch, but these
 };
 struct Edge {

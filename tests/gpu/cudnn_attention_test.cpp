@@ -24,14 +24,12 @@ class AttentionByCudnn : public testing::Test {
   void SetUp() override {
     const auto found = cudnn::library();
     if (!found) GTEST_SKIP() << found.refusal().text();
+    ::setenv("UNISONO_ATTENTION", "cudnn", 1);
     std::printf("cuDNN %s in %s\n", (*found)->version_text().c_str(), (*found)->path.c_str());
   }
-  static NetworkOptions options(DType precision = DType::bf16) {
-    NetworkOptions o = on_gpu(precision);
-    o.attention = AttentionKernels::cudnn;
-    return o;
-  }
-  // Of the launches that are attention
+  void TearDown() override { ::unsetenv("UNISONO_ATTENTION"); }
+  static NetworkOptions options(DType precision = DType::bf16) { return on_gpu(precision); }
+  // How the launches that are attention work
   static std::vector<std::string> how(const Network& network, const NetworkOptions& options, const Shapes& shapes) {
     std::vector<std::string> all;
     for (const LaunchReport& l : explain_device(network, options, shapes).launches)
@@ -96,21 +94,25 @@ TEST_F(AttentionByCudnn, ProfilesTimeIt) {
   const HostTensors inputs = random_inputs(packed_shapes, 4);
   HostTensors outputs = outputs_for(executable, inputs), again = run(executable, inputs);
   std::vector<StepTime> steps;
-  executable.profile(views<ConstTensorView>(inputs), views<TensorView>(outputs), steps);
+  executable.run(views<ConstTensorView>(inputs), views<TensorView>(outputs), &steps);
   EXPECT_TRUE(std::ranges::any_of(steps, [](const StepTime& s) { return s.how.starts_with("attention by cuDNN"); }));
   for (const auto& [name, t] : outputs) EXPECT_EQ(t.data, again.at(name).data) << name;
 }
 
 TEST_F(AttentionByCudnn, IsNotTakenUnlessAskedFor) {
-  EXPECT_THAT(how(packed(), on_gpu(), packed_shapes), testing::Each(Not(HasSubstr("cuDNN"))));
+  for (const char* other : {"", "auto", "own"}) {
+    ::setenv("UNISONO_ATTENTION", other, 1);
+    EXPECT_THAT(how(packed(), options(), packed_shapes), testing::Each(Not(HasSubstr("cuDNN")))) << other;
+    NetworkOptions asked = options();
+    asked.attention = AttentionKernels::cudnn;
+    EXPECT_THAT(how(packed(), asked, packed_shapes), testing::Each(HasSubstr("attention by cuDNN"))) << other;
+  }
   ::setenv("UNISONO_ATTENTION", "cudnn", 1);
-  EXPECT_THAT(how(packed(), on_gpu(), packed_shapes), testing::Each(HasSubstr("attention by cuDNN")));
-  NetworkOptions own = on_gpu();
+  NetworkOptions own = options();
   own.attention = AttentionKernels::own;
   EXPECT_THAT(how(packed(), own, packed_shapes), testing::Each(Not(HasSubstr("cuDNN"))));
   ::setenv("UNISONO_ATTENTION", "flash", 1);
-  EXPECT_THROW(explain_device(packed(), on_gpu(), packed_shapes), UserError);
-  ::unsetenv("UNISONO_ATTENTION");
+  EXPECT_THROW(explain_device(packed(), options(), packed_shapes), UserError);
 }
 
 TEST_F(AttentionByCudnn, WhatItDoesNotServeIsSaid) {
@@ -118,7 +120,8 @@ TEST_F(AttentionByCudnn, WhatItDoesNotServeIsSaid) {
   const std::vector<std::string> own = how(masked_attention(), options(), masked);
   ASSERT_EQ(own.size(), 2u);
   EXPECT_THAT(own, testing::Each(HasSubstr("attention kernel, mma.sync")));
-  EXPECT_THAT(own, testing::Contains(HasSubstr(": not by cuDNN: heads of 20 and 20 columns; cuDNN takes multiples of 8")));
+  EXPECT_THAT(own,
+              testing::Contains(HasSubstr(": not by cuDNN: heads of 20 and 20 columns; cuDNN takes multiples of 8")));
   EXPECT_THAT(own, testing::Contains(HasSubstr(": not by cuDNN: rows without a key are 0 here, and not so by cuDNN")));
   const NetworkExecutable executable = compile(masked_attention(), options());
   const HostTensors inputs = random_inputs(masked, 5);
@@ -127,8 +130,9 @@ TEST_F(AttentionByCudnn, WhatItDoesNotServeIsSaid) {
 
 TEST_F(AttentionByCudnn, RefusedPlansAreSaid) {
   if (!is_fake()) GTEST_SKIP() << "only the fake cuDNN fails when it is told to";
-  for (const auto& [fault, text] : {std::pair{"refuses", "CUDNN_STATUS_NOT_SUPPORTED: the fake cuDNN refuses all plans"},
-                                    {"workspace", "bytes of workspace; expected at most 268435456"}}) {
+  for (const auto& [fault, text] :
+       {std::pair{"refuses", "CUDNN_STATUS_NOT_SUPPORTED: the fake cuDNN refuses all plans"},
+        {"workspace", "bytes of workspace; expected at most 268435456"}}) {
     const Fault f(fault);
     EXPECT_THAT(how(packed(), options(), packed_shapes), testing::Each(HasSubstr(text)));
     EXPECT_THAT(how(packed(), options(), packed_shapes), testing::Each(HasSubstr("attention kernel")));
@@ -138,8 +142,24 @@ TEST_F(AttentionByCudnn, RefusedPlansAreSaid) {
 TEST_F(AttentionByCudnn, FailedExecutionsAreErrors) {
   if (!is_fake()) GTEST_SKIP() << "only the fake cuDNN fails when it is told to";
   const Fault f("fails");
-  EXPECT_THAT([] { run(compile(packed(), options()), random_inputs(packed_shapes, 6)); },
-              testing::ThrowsMessage<DeviceError>(HasSubstr("running attention by cuDNN: CUDNN_STATUS_EXECUTION_FAILED")));
+  EXPECT_THAT(
+      [] { run(compile(packed(), options()), random_inputs(packed_shapes, 6)); },
+      testing::ThrowsMessage<DeviceError>(HasSubstr("running attention by cuDNN: CUDNN_STATUS_EXECUTION_FAILED")));
+}
+
+TEST(NetworkSmall, AttentionByACudnnThatIsNotThereIsRefused) {
+  const char* given = std::getenv("UNISONO_CUDNN");
+  const std::string before = given == nullptr ? "" : given;
+  ::setenv("UNISONO_CUDNN", "/nowhere/libcudnn.so.9", 1);
+  ::setenv("UNISONO_ATTENTION", "cudnn", 1);
+  if (!cudnn::library())  // another test has loaded it
+    EXPECT_THAT([] { explain_device(packed(), on_gpu(), packed_shapes); },
+                testing::ThrowsMessage<Unsupported>(testing::AllOf(HasSubstr("attention by cuDNN is asked for"),
+                                                                   HasSubstr("/nowhere/libcudnn.so.9"),
+                                                                   HasSubstr("install cuDNN 9.8 or later"))));
+  EXPECT_NO_THROW(explain_device(heatmap_unet(small_unet), on_gpu(), {{"image", {2, 3, 16, 24}}}));  // it has none
+  ::unsetenv("UNISONO_ATTENTION");
+  before.empty() ? ::unsetenv("UNISONO_CUDNN") : ::setenv("UNISONO_CUDNN", before.c_str(), 1);
 }
 
 }  // namespace

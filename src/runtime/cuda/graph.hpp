@@ -17,7 +17,8 @@ struct NodeForm {
   unsigned ctas = 1, threads = 1, shared_bytes = 0;
   const void* parameters = nullptr;
   std::vector<CUlaunchAttribute> attributes;  ///< also the programmatic dependence on the launch ahead
-  /// Of a launch that is no kernel of ours: enqueues it. It becomes a graph within the graph.
+  /// Enqueues a launch that is no kernel of ours; nothing of the above is set then. It becomes a graph within the
+  /// graph.
   std::function<void(CUstream)> captured = {};
 };
 

@@ -32,7 +32,7 @@ class AttentionGraph {
  public:
   AttentionGraph(Calls& calls, const AttentionProblem& problem, const Target& target);
   const Descriptor& graph() const { return *graph_; }
-  /// Of q, k, v, y and biases; that of the scale stands behind them.
+  /// Numbers of q, k, v, y and biases; that of the scale stands behind them.
   const std::vector<std::int64_t>& ids() const { return ids_; }
 
  private:
@@ -159,10 +159,13 @@ class FoundPlan final : public AttentionPlan {
   std::unique_ptr<Descriptor> config, plan;
   std::vector<std::int64_t> ids;
 
-  void read(Calls& calls);
+  /// The reason why this proposal is no plan; empty if it is one now. `device`: null if there is a handle.
+  std::string finish(std::unique_ptr<Descriptor> proposal, Handle handle, const Descriptor* device);
   float scale() const { return scale_; }
 
  private:
+  void read(Calls& calls);
+
   const Library& library_;
   float scale_;
   std::size_t workspace_ = 0;
@@ -179,6 +182,30 @@ void FoundPlan::read(Calls& calls) {
                                                 &count, &handle),
               "asking for cuDNN's engine");
   engine_ = engine.int64_of(calls, Attribute::engine_global_index);
+}
+
+std::string FoundPlan::finish(std::unique_ptr<Descriptor> proposal, Handle handle, const Descriptor* device) {
+  Calls calls(library_);
+  config = std::move(proposal);
+  plan = std::make_unique<Descriptor>(calls, DescriptorType::execution_plan);
+  if (device != nullptr)
+    plan->set(calls, Attribute::plan_device_properties, *device);
+  else
+    plan->set(calls, Attribute::plan_handle, AttributeType::handle, handle);
+  plan->set(calls, Attribute::plan_engine_config, *config).finish(calls, "making cuDNN's plan");
+  read(calls);
+  if (calls.failed() || workspace_ <= most_workspace) return calls.failure();
+  return fmt::format("cuDNN's plan takes {} bytes of workspace; expected at most {}", workspace_, most_workspace);
+}
+
+std::unique_ptr<Descriptor> described_device(Calls& calls, const plan::Device& device) {
+  const std::string json = properties_of(device);
+  auto described = std::make_unique<Descriptor>(calls, DescriptorType::device_properties);
+  described
+      ->set(calls, Attribute::device_properties_json, AttributeType::character, static_cast<std::int64_t>(json.size()),
+            json.data())
+      .finish(calls, "describing a device to cuDNN");
+  return described;
 }
 
 // The configurations that a heuristic proposes
@@ -229,41 +256,20 @@ plan::Expected<std::shared_ptr<const AttentionPlan>> plan_attention(const Librar
                                                                     const AttentionProblem& problem,
                                                                     const Target& target) {
   Calls calls(library);
-  std::unique_ptr<Descriptor> device;
-  if (target.handle == nullptr) {
-    const std::string json = properties_of(*target.described);
-    device = std::make_unique<Descriptor>(calls, DescriptorType::device_properties);
-    device->set(calls, Attribute::device_properties_json, AttributeType::character,
-                static_cast<std::int64_t>(json.size()), json.data())
-        .finish(calls, "describing a device to cuDNN");
-  }
+  const std::unique_ptr<Descriptor> device =
+      target.handle == nullptr ? described_device(calls, *target.described) : nullptr;
   const AttentionGraph graph(calls, problem, target);
   if (calls.failed()) return plan::because(calls.failure());
   std::string last;
   for (const HeuristicMode mode : {HeuristicMode::a, HeuristicMode::fallback}) {
     Calls asked(library);
     auto configs = proposals(asked, graph.graph(), mode, device.get());
-    if (asked.failed()) last = asked.failure();
-    else if (configs.empty()) last = none_proposed(library);
+    if (asked.failed() || configs.empty()) last = asked.failed() ? asked.failure() : none_proposed(library);
     for (std::unique_ptr<Descriptor>& config : configs) {
-      Calls tried(library);
       auto found = std::make_shared<FoundPlan>(library, problem.scale);
-      found->plan = std::make_unique<Descriptor>(tried, DescriptorType::execution_plan);
-      if (device)
-        found->plan->set(tried, Attribute::plan_device_properties, *device);
-      else
-        found->plan->set(tried, Attribute::plan_handle, AttributeType::handle, target.handle);
-      found->plan->set(tried, Attribute::plan_engine_config, *config).finish(tried, "making cuDNN's plan");
-      found->config = std::move(config);
       found->ids = graph.ids();
-      found->read(tried);
-      if (tried.failed()) {
-        last = tried.failure();
-        continue;
-      }
-      if (found->workspace_bytes() <= most_workspace) return std::shared_ptr<const AttentionPlan>(std::move(found));
-      last = fmt::format("cuDNN's plan takes {} bytes of workspace; expected at most {}", found->workspace_bytes(),
-                         most_workspace);
+      last = found->finish(std::move(config), target.handle, device.get());
+      if (last.empty()) return std::shared_ptr<const AttentionPlan>(std::move(found));
     }
   }
   return plan::because(last);
@@ -275,8 +281,7 @@ struct AttentionRun::Impl {
   std::unique_ptr<Descriptor> pack;
 };
 
-AttentionRun::AttentionRun(std::shared_ptr<const AttentionPlan> plan, std::span<void* const> addresses,
-                           void* workspace)
+AttentionRun::AttentionRun(std::shared_ptr<const AttentionPlan> plan, std::span<void* const> addresses, void* workspace)
     : impl_(std::make_unique<Impl>()) {
   impl_->plan = std::static_pointer_cast<const FoundPlan>(std::move(plan));
   impl_->scale = impl_->plan->scale();

@@ -21,7 +21,8 @@ Descriptor::~Descriptor() {
 
 Descriptor& Descriptor::set(Calls& calls, Attribute name, AttributeType type, std::int64_t count, const void* values) {
   if (!calls.failed())
-    calls.check(library_.call.BackendSetAttribute(descriptor_, name, type, count, values), "setting an attribute of cuDNN");
+    calls.check(library_.call.BackendSetAttribute(descriptor_, name, type, count, values),
+                "setting an attribute of cuDNN");
   return *this;
 }
 

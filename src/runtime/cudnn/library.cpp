@@ -62,11 +62,11 @@ plan::Expected<Library> bound(void* loaded) {
   b.bind("cudnnGetVersion", l.call.GetVersion);
   if (l.call.GetVersion != nullptr) l.version = l.call.GetVersion();
   if (l.call.GetVersion != nullptr && (l.version < oldest || l.version >= 100000))
-    return plan::because(
-        fmt::format("{} is cuDNN {}; expected 9.8 or later of version 9: {}", l.path.string(), l.version_text(), advice));
-  if (std::ranges::find(faulty, l.version) != faulty.end())
-    return plan::because(fmt::format("{} is cuDNN {}, whose attention has known faults: {}", l.path.string(),
+    return plan::because(fmt::format("{} is cuDNN {}; expected 9.8 or later of version 9: {}", l.path.string(),
                                      l.version_text(), advice));
+  if (std::ranges::find(faulty, l.version) != faulty.end())
+    return plan::because(
+        fmt::format("{} is cuDNN {}, whose attention has known faults: {}", l.path.string(), l.version_text(), advice));
   b.bind("cudnnGetErrorString", l.call.GetErrorString);
   b.bind("cudnnGetLastErrorString", l.call.GetLastErrorString);
   b.bind("cudnnCreate", l.call.Create);
@@ -91,7 +91,8 @@ plan::Expected<Library> find() {
   }
   std::vector<std::string> tried{name};
   for (const fs::path& toolkit : support::cuda_folders())
-    for (const char* part : {"lib64", "lib", "targets/x86_64-linux/lib"}) tried.push_back((toolkit / part / name).string());
+    for (const char* part : {"lib64", "lib", "targets/x86_64-linux/lib"})
+      tried.push_back((toolkit / part / name).string());
   for (const std::string& file : tried)
     if (void* loaded = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return bound(loaded);
   tried[0] += " in the folders of the dynamic linker";

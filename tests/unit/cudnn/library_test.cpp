@@ -75,7 +75,8 @@ TEST(CudnnAttention, IsPlannedForADeviceThatIsDescribed) {
 // Where there is a real one: UNISONO_REAL_CUDNN names it. It needs NVRTC, and libcuda.so.1 or its stub
 TEST(CudnnAttention, IsAcceptedByARealLibrary) {
   const char* given = std::getenv("UNISONO_REAL_CUDNN");
-  if (given == nullptr) GTEST_SKIP() << "UNISONO_REAL_CUDNN names no libcudnn.so.9 (tests/cudnn_plans.sh fetches one)";
+  if (given == nullptr)
+    GTEST_SKIP() << "UNISONO_REAL_CUDNN names no libcudnn.so.9 (scripts/check_cudnn_plans.sh installs one)";
   const auto library = load(given);
   ASSERT_TRUE(library) << library.refusal().first();
   const plan::Device device;

@@ -7,7 +7,9 @@
 #include "network/cuda/decide/attention_operands.hpp"
 #include "network/cuda/decide/passes.hpp"
 #include "network/dim.hpp"
+#include "network/names.hpp"
 #include "runtime/cuda/cudnn_attention.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
 
@@ -23,9 +25,12 @@ struct BatchAxis {
   std::vector<std::int64_t> strides;
 };
 
-// Whether a step along `outer` is as many along `inner` as that has
-bool continues(const BatchAxis& outer, const BatchAxis& inner, std::size_t operand) {
-  return outer.strides[operand] == inner.strides[operand] * inner.extent;
+// Whether a step along `outer` is as many along `inner` as that has, in these operands
+template <class Which>
+bool continues(const BatchAxis& outer, const BatchAxis& inner, const Which& which) {
+  for (std::size_t o = 0; o < inner.strides.size(); ++o)
+    if (which(o) && outer.strides[o] != inner.strides[o] * inner.extent) return false;
+  return true;
 }
 
 class CudnnProblem {
@@ -38,12 +43,14 @@ class CudnnProblem {
  private:
   std::optional<Refusal> refuse_operands() const;
   std::optional<Refusal> refuse_masks() const;
+  std::vector<BatchAxis> joined_axes() const;
   std::optional<Refusal> divide_batches();
   bool hides(std::size_t mask, bool whole_rows) const;
   const BatchedMatrix& matrix(std::size_t operand) const {
     const BatchedMatrix* const all[] = {&p_.q, &p_.k, &p_.v, &p_.y};
     return operand < first_mask ? *all[operand] : p_.masks[operand - first_mask].values;
   }
+  std::size_t operands() const { return first_mask + masks(); }
   std::size_t masks() const { return static_cast<std::size_t>(operands_.problem.masks); }
   cudnn::Matrices matrices(std::size_t operand, std::int64_t rows, std::int64_t columns) const;
 
@@ -51,14 +58,14 @@ class CudnnProblem {
   const Operator& op_;
   AttentionOperands operands_;
   const AttentionParams& p_;
-  BatchAxis images_, heads_;
-  std::int64_t key_heads_ = 1, key_head_stride_[2] = {0, 0};
+  BatchAxis images_, heads_, key_heads_;
 };
 
 std::optional<Refusal> CudnnProblem::refuse_operands() const {
   if (p_.guard != kUnguarded) return plan::because("rows without a key are 0 here, and not so by cuDNN");
   if (p_.width % 8 != 0 || p_.value_width % 8 != 0)
-    return plan::because(fmt::format("heads of {} and {} columns; cuDNN takes multiples of 8", p_.width, p_.value_width));
+    return plan::because(
+        fmt::format("heads of {} and {} columns; cuDNN takes multiples of 8", p_.width, p_.value_width));
   for (const std::size_t operand : {q, k, v, y}) {
     const BatchedMatrix& m = matrix(operand);
     const std::int64_t first = operands_.placed[operand == y ? operands_.placed.size() - 1 : operand].first;
@@ -107,46 +114,47 @@ std::optional<Refusal> CudnnProblem::refuse_masks() const {
   return std::nullopt;
 }
 
-// The batch as images and heads. Keys and values may be shared by heads in a row, and by nothing else
-std::optional<Refusal> CudnnProblem::divide_batches() {
-  const std::size_t all = first_mask + masks();
+// The axes of the batch, fewer where two are one in every operand
+std::vector<BatchAxis> CudnnProblem::joined_axes() const {
   std::vector<BatchAxis> axes;
   for (std::size_t i = 0; i < kBatchAxes; ++i) {
     if (p_.batches.extents[i] == 1) continue;
     BatchAxis axis{.extent = p_.batches.extents[i], .strides = {}};
-    for (std::size_t o = 0; o < all; ++o) axis.strides.push_back(matrix(o).batch[i]);
-    const auto joins = [&](const BatchAxis& outer) {
-      for (std::size_t o = 0; o < all; ++o)
-        if (!continues(outer, axis, o)) return false;
-      return true;
-    };
-    if (!axes.empty() && joins(axes.back())) {
+    for (std::size_t o = 0; o < operands(); ++o) axis.strides.push_back(matrix(o).batch[i]);
+    if (!axes.empty() && continues(axes.back(), axis, [](std::size_t) { return true; })) {
       axis.extent *= axes.back().extent;
       axes.pop_back();
     }
     axes.push_back(std::move(axis));
   }
-  if (axes.empty()) axes.push_back({.extent = 1, .strides = std::vector<std::int64_t>(all, 0)});
-  heads_ = axes.back();
-  axes.pop_back();
+  return axes;
+}
+
+// The batch as images and heads. Keys and values may be shared by heads in a row, and by nothing else
+std::optional<Refusal> CudnnProblem::divide_batches() {
+  const BatchAxis one{.extent = 1, .strides = std::vector<std::int64_t>(operands(), 0)};
+  const auto is_key = [](std::size_t o) { return o == k || o == v; };
+  std::vector<BatchAxis> axes = joined_axes();
+  const auto last = [&] {
+    BatchAxis axis = axes.empty() ? one : axes.back();
+    if (!axes.empty()) axes.pop_back();
+    return axis;
+  };
+  heads_ = key_heads_ = last();
   const bool shared = heads_.extent > 1 && heads_.strides[k] == 0 && heads_.strides[v] == 0;
-  key_heads_ = shared ? 1 : heads_.extent;
-  for (const std::size_t o : {k, v}) key_head_stride_[o - k] = heads_.strides[o];
-  if (shared && !axes.empty() && axes.back().strides[k] != 0) {
-    bool joins = true;
-    for (std::size_t o = 0; o < all; ++o) joins = joins && (o == k || o == v || continues(axes.back(), heads_, o));
-    if (joins) {
-      key_heads_ = axes.back().extent;
-      for (const std::size_t o : {k, v}) key_head_stride_[o - k] = axes.back().strides[o];
-      heads_.extent *= axes.back().extent;
-      axes.pop_back();
+  if (shared) {
+    key_heads_ = one;
+    if (!axes.empty() && axes.back().strides[k] != 0 &&
+        continues(axes.back(), heads_, [&](std::size_t o) { return !is_key(o); })) {
+      key_heads_ = last();
+      heads_.extent *= key_heads_.extent;
     }
   }
-  if (axes.size() > 1) return plan::because("a batch along more than two axes in memory, which cuDNN does not take");
-  images_ = axes.empty() ? BatchAxis{.extent = 1, .strides = std::vector<std::int64_t>(all, 0)} : axes.back();
+  images_ = last();
+  if (!axes.empty()) return plan::because("a batch along more than two axes in memory, which cuDNN does not take");
   for (const std::size_t o : {q, k, v, y})
     if ((images_.extent > 1 && images_.strides[o] == 0) ||
-        (heads_.extent > 1 && heads_.strides[o] == 0 && !(shared && (o == k || o == v))))
+        (heads_.extent > 1 && heads_.strides[o] == 0 && !(shared && is_key(o))))
       return plan::because("queries, keys or values that a batch repeats, which cuDNN does not take");
   return std::nullopt;
 }
@@ -155,8 +163,9 @@ cudnn::Matrices CudnnProblem::matrices(std::size_t operand, std::int64_t rows, s
   const BatchedMatrix& m = matrix(operand);
   const bool is_mask = operand >= first_mask, of_keys = operand == k || operand == v;
   cudnn::Matrices made;
-  made.extents = {images_.extent, of_keys ? key_heads_ : heads_.extent, rows, columns};
-  made.strides = {images_.strides[operand], of_keys ? key_head_stride_[operand - k] : heads_.strides[operand], m.row, 1};
+  const BatchAxis& heads = of_keys ? key_heads_ : heads_;
+  made.extents = {images_.extent, heads.extent, rows, columns};
+  made.strides = {images_.strides[operand], heads.strides[operand], m.row, 1};
   made.type = is_mask ? DType::f32 : in_.element;
   for (std::size_t i = 0; is_mask && i < 3; ++i)
     if (made.strides[i] == 0) made.extents[i] = 1;
@@ -197,7 +206,12 @@ void choose_attention(const PlanningInput& in, NetworkPlan& plan) {
     if (!has_kernels(in, plan, i)) continue;
     const Operator& op = in.first(in.region(i));
     if (!std::holds_alternative<operators::Attention>(op.kind)) continue;
-    plan.regions[i].attention = plan_of(in, *cudnn::library().value(), op);
+    const auto library = cudnn::library();
+    if (!library)
+      throw Unsupported(
+          fmt::format("{}: attention by cuDNN is asked for (NetworkOptions::attention, UNISONO_ATTENTION): {}",
+                      where(op), library.refusal().first()));
+    plan.regions[i].attention = plan_of(in, **library, op);
   }
 }
 

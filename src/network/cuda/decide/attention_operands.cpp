@@ -67,8 +67,7 @@ BatchedMatrix OperandLayout::place(TensorId id, const operators::MatrixLayout& l
   const PitchedTensor tensor = in_.fused.own_type[id] ? in_.tensor(id) : in_.element_tensor(id);
   const Sizes& sizes = in_.sizes(id);
   const LaidOut l = laid_out(layout, logical_strides(sizes, tensor.pitch));
-  made_.placed.push_back(
-      {tensor.at, l.first * static_cast<std::int64_t>(size_of(tensor.type)), all_of(tensor, sizes)});
+  made_.placed.push_back({tensor.at, l.first * static_cast<std::int64_t>(size_of(tensor.type)), all_of(tensor, sizes)});
   return l.matrix;
 }
 

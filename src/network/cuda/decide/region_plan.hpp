@@ -115,8 +115,8 @@ struct RegionPlan : RegionKernels {
   std::optional<std::size_t> reduced_by = {};  ///< the region whose kernel computes it: Region::reduced
   std::optional<Refusal> not_reduced = {};     ///< why it does not, if it could
   std::optional<SmallLayersPlan> layers = {};
-  std::optional<std::size_t> layers_by = {};  ///< the region whose launch computes it: Region::layers
-  std::optional<Refusal> not_layers = {};     ///< why the layers are launches of their own
+  std::optional<std::size_t> layers_by = {};    ///< the region whose launch computes it: Region::layers
+  std::optional<Refusal> not_layers = {};       ///< why the layers are launches of their own
   std::optional<AttentionPlan> attention = {};  ///< none: cuDNN was not asked for
   std::vector<GatheredOperand> gathered = {};
   std::optional<StatisticsPlan> statistics = {};
