@@ -11,6 +11,7 @@
 
 #include "bench/bench.hpp"
 #include "unisono/dtype.hpp"
+#include "unisono/network/executable.hpp"
 
 namespace unisono::command {
 
