@@ -189,11 +189,14 @@ def attention_table(results):
     """Lines of the table of attention: microseconds a call."""
     cases = ran(results)
     peers = [("sdpa", "PyTorch"), ("cudnn", "cuDNN")]
-    rows = [["batch, heads, queries, keys, width", "Unisono", "again", "launches", "TFLOP/s", *(name for _, name in peers),
+    within = any("us" in c.get("cudnn_within", {}) for c in cases)
+    rows = [["batch, heads, queries, keys, width", "Unisono", *(["by cuDNN within"] * within), "again", "launches", "TFLOP/s",
+             *(name for _, name in peers),
              *(f"{name} ÷ Unisono" for _, name in peers), "error", "PyTorch's"]]
     for c in cases:
         time = lambda p: c["peers"].get(p)
-        rows.append([c["name"], f"{c['unisono_us']:.1f}", f"{c['unisono_again_us']:.1f}", f"{c['launches']:.0f}", f"{c['tflops']:.0f}",
+        by_cudnn = c.get("cudnn_within", {}).get("us")
+        rows.append([c["name"], f"{c['unisono_us']:.1f}", *([f"{by_cudnn:.1f}" if by_cudnn else "–"] * within), f"{c['unisono_again_us']:.1f}", f"{c['launches']:.0f}", f"{c['tflops']:.0f}",
                      *(f"{time(p):.1f}" if time(p) else "–" for p, _ in peers),
                      *(f"{time(p) / c['unisono_us']:.2f}" if time(p) else "–" for p, _ in peers),
                      f"{c['max_error']:.1e}", f"{min(c['peers_max_error'].values(), default=0):.1e}"])

@@ -62,7 +62,7 @@ FORBIDDEN = {
 SUB_FOLDERS = {
     "families": ["interface", "sm90", "plain", "cutlass_evt", "sm90_depthwise", "sm90_conv", "."],
     "network": [".", "onnx", "cuda", "cuda/tensor", "cuda/decide", "cuda/emit", "cuda/run"],
-    "runtime": ["common", "cpu/vector", "cpu", "cpu/ops", "cuda"],
+    "runtime": ["common", "cpu/vector", "cpu", "cpu/ops", "cudnn", "cuda"],
 }
 
 # Folders of kernels/unisono: each may include those ahead of it.

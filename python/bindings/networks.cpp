@@ -14,6 +14,19 @@ struct PythonNetwork {
   Place place;
 };
 
+OptionField<NetworkOptions> attention_field() {
+  return {[](NetworkOptions& options, nb::handle value) {
+            const std::map<std::string, AttentionKernels> all{{"auto", AttentionKernels::automatic},
+                                                              {"own", AttentionKernels::own},
+                                                              {"cudnn", AttentionKernels::cudnn}};
+            std::string name;
+            const auto found = nb::try_cast(value, name, true) ? all.find(name) : all.end();
+            if (found != all.end()) options.attention = found->second;
+            return found != all.end();
+          },
+          "'auto', 'own' or 'cudnn'"};
+}
+
 NetworkOptions options_of(const nb::kwargs& keywords) {
   using O = NetworkOptions;
   static const OptionFields<O> fields{{"device", field(&O::device)},       {"device_index", field(&O::device_index)},
@@ -21,7 +34,7 @@ NetworkOptions options_of(const nb::kwargs& keywords) {
                                       {"fuse", field(&O::fuse)},           {"cached_plans", field(&O::cached_plans)},
                                       {"precision", field(&O::precision)}, {"tuned", field(&O::tuned)},
                                       {"spare_sms", field(&O::spare_sms)}, {"watchdog", field(&O::watchdog)},
-                                      {"strict", field(&O::strict)}};
+                                      {"strict", field(&O::strict)},       {"attention", attention_field()}};
   return read_options("compile_network", fields, keywords);
 }
 
@@ -134,7 +147,8 @@ void bind_networks(nb::module_& m) {
       "network"_a, "options"_a,
       nb::sig("def compile_network(network: Network, **options: object) -> NetworkExecutable"),
       "Fuses a network and makes it ready to run. Options as in NetworkOptions: device, device_index, threads, layout, "
-      "fuse, cached_plans, precision, tuned, spare_sms, watchdog, strict. Raises UserError and Unsupported.");
+      "fuse, cached_plans, precision, tuned, spare_sms, watchdog, strict, attention. Raises UserError and "
+      "Unsupported.");
 }
 
 }  // namespace unisono::python

@@ -10,7 +10,7 @@ from compiled import KINDS, fresh, last, run  # noqa: E402, F401
 from planned import planned  # noqa: E402
 
 from unisono._native import UserError  # noqa: E402
-from unisono.pytorch import backend, dual, library  # noqa: E402
+from unisono.pytorch import backend, dual, texts  # noqa: E402
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_pairs_are_switched_off(on_a_cpu):
 def test_filters_that_lie_otherwise_are_an_error():
     x, w = torch.randn(2, 8, 9, 7), torch.randn(8, 8, 3, 3)
     with pytest.raises((UserError, RuntimeError), match="lie alike"):
-        torch.ops.unisono.fused_dual_conv2d(x, w, w[:4], [], [], "acc0 * acc1", library.joined((), {}), [1, 1], [1, 1],
+        torch.ops.unisono.fused_dual_conv2d(x, w, w[:4], [], [], "acc0 * acc1", texts.joined((), {}), [1, 1], [1, 1],
                                             [1, 1], 1, None)
 
 

@@ -53,6 +53,13 @@ std::optional<std::filesystem::path> cutlass_folder() {
   return std::nullopt;
 }
 
+std::optional<std::filesystem::path> cudnn_library() {
+  if (const std::filesystem::path given = variable("UNISONO_CUDNN"); !given.empty()) return given;
+  return std::nullopt;
+}
+
+std::string attention_wanted() { return variable("UNISONO_ATTENTION"); }
+
 std::string graph_way() { return variable("UNISONO_GRAPH"); }
 std::vector<std::string> host_operators() { return items_of("UNISONO_HOST_STEPS", ','); }
 std::string heads_wanted() { return variable("UNISONO_HEADS"); }

@@ -63,6 +63,12 @@ std::vector<std::filesystem::path> cuda_folders();
 /// $UNISONO_CUTLASS: a folder of CUTLASS; nothing if it is unset.
 std::optional<std::filesystem::path> cutlass_folder();
 
+/// $UNISONO_CUDNN: cuDNN's library, or its folder; nothing if it is unset.
+std::optional<std::filesystem::path> cudnn_library();
+
+/// UNISONO_ATTENTION: which kernels compute the attention of networks on a GPU.
+std::string attention_wanted();
+
 /// The folders of LD_LIBRARY_PATH, in order.
 std::vector<std::filesystem::path> library_folders();
 

@@ -49,12 +49,14 @@ struct Module {
 // Launches are one after another, in whatever thread
 std::recursive_mutex mutex;
 
+struct Graph;
 struct Launch {
   unisono_emulator::LaunchShape shape;
   const Entry* entry;
   std::vector<std::vector<std::byte>> parameters;
   bool cooperative = false;
-  bool dependent = false;  // programmatically, on the launch ahead in its stream
+  bool dependent = false;                   // programmatically, on the launch ahead in its stream
+  std::shared_ptr<const Graph> graph = {};  // it is no launch, but these
 };
 struct Edge {
   const Launch *from, *to;
@@ -86,7 +88,10 @@ unsigned next_seed() {
   return seed++;
 }
 
+CUresult perform_all(const Graph& graph);
+
 CUresult perform(const Launch& launch, bool dependent) {
+  if (launch.graph) return perform_all(*launch.graph);
   if (launch.entry == nullptr) return CUDA_SUCCESS;
   std::vector<void*> addresses;
   std::vector<std::unique_ptr<void, decltype(&std::free)>> copies;  // aligned as parameters may have to be
@@ -102,6 +107,17 @@ CUresult perform(const Launch& launch, bool dependent) {
   if (error.empty()) return CUDA_SUCCESS;
   std::fprintf(stderr, "emulator: %s (UNISONO_EMULATOR_SEED=%u)\n", error.c_str(), shape.seed);
   return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+CUresult perform_all(const Graph& graph) {
+  const auto is_dependent = [&](const Launch* node) {
+    return std::any_of(graph.edges.begin(), graph.edges.end(), [&](const Edge& edge) {
+      return edge.to == node && edge.data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    });
+  };
+  for (const Launch* node : graph.order())
+    if (const CUresult result = perform(*node, is_dependent(node)); result != CUDA_SUCCESS) return result;
+  return CUDA_SUCCESS;
 }
 
 CUresult submit(CUstream stream, Launch launch) {
@@ -320,15 +336,7 @@ CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
 }
 CUresult cuGraphLaunch(CUgraphExec e, CUstream) {
   const std::lock_guard lock(mutex);
-  const auto& graph = *reinterpret_cast<const Graph*>(e);
-  const auto is_dependent = [&](const Launch* node) {
-    return std::any_of(graph.edges.begin(), graph.edges.end(), [&](const Edge& edge) {
-      return edge.to == node && edge.data.type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
-    });
-  };
-  for (const Launch* node : graph.order())
-    if (const CUresult result = perform(*node, is_dependent(node)); result != CUDA_SUCCESS) return result;
-  return CUDA_SUCCESS;
+  return perform_all(*reinterpret_cast<const Graph*>(e));
 }
 CUresult cuGraphGetNodes(CUgraph g, CUgraphNode* nodes, std::size_t* count) {
   const auto& all = reinterpret_cast<Graph*>(g)->nodes;
@@ -336,8 +344,9 @@ CUresult cuGraphGetNodes(CUgraph g, CUgraphNode* nodes, std::size_t* count) {
     nodes[i] = reinterpret_cast<CUgraphNode>(all[i].get());
   return *count = all.size(), CUDA_SUCCESS;
 }
-CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
-  return *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  const bool is_graph = reinterpret_cast<const Launch*>(node)->graph != nullptr;
+  return *type = is_graph ? CU_GRAPH_NODE_TYPE_GRAPH : CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
 }
 CUresult cuGraphCreate(CUgraph* g, unsigned) { return *g = reinterpret_cast<CUgraph>(new Graph), CUDA_SUCCESS; }
 CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
@@ -350,6 +359,15 @@ CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, 
   launch->shape.together = is_persistent(p->sharedMemBytes, p->blockDimX);
   *node = reinterpret_cast<CUgraphNode>(launch.get());
   reinterpret_cast<Graph*>(g)->nodes.push_back(std::move(launch));
+  return CUDA_SUCCESS;
+}
+CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
+                                  CUgraph child) {
+  if (dependencies != 0) return CUDA_ERROR_NOT_SUPPORTED;
+  auto nodes = std::make_shared<Launch>(Launch{.shape = {}, .entry = nullptr, .parameters = {}});
+  nodes->graph = std::make_shared<const Graph>(*reinterpret_cast<const Graph*>(child));
+  *node = reinterpret_cast<CUgraphNode>(nodes.get());
+  reinterpret_cast<Graph*>(g)->nodes.push_back(std::move(nodes));
   return CUDA_SUCCESS;
 }
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value) {

@@ -79,6 +79,30 @@ Network masked_attention() {
   return b.net.build();
 }
 
+Network biased_attention() {
+  Builder b;
+  const std::int64_t rows = 29, keys = 45, heads = 4, width = 24, all = heads * width;
+  const NetworkValue x = b.net.input("x", {"batch", rows, 24}), text = b.net.input("text", {"batch", keys, 24});
+  std::vector<float> later(static_cast<std::size_t>(rows * rows), 0);
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = i + 1; j < rows; ++j)
+      later[static_cast<std::size_t>(i * rows + j)] = -std::numeric_limits<float>::infinity();
+  const auto own = [&] { return b.heads(b.linear(x, 24, all), heads, width); };
+  const NetworkValue scores = b.multiply(own(), transpose(own(), {0, 1, 3, 2})) * 0.25;
+  const NetworkValue masked =
+      scores + b.weights({1, heads, rows, rows}, 2) + b.net.constant("later", {1, 1, rows, rows}, std::move(later));
+  b.net.output(b.merged(b.multiply(b.softmax_of_rows(masked), own()), all), "y");
+
+  const std::int64_t groups = 2;  // of two heads each, which share keys: (batch, group, head, rows, width)
+  const NetworkValue q = reshape(b.heads(b.linear(x, 24, all), heads, width), {0, groups, -1, rows, width});
+  const auto shared = [&] {
+    return reshape(b.heads(b.linear(text, 24, groups * width), groups, width), {0, groups, 1, keys, width});
+  };
+  const NetworkValue grouped = b.multiply(q, transpose(shared(), {0, 1, 2, 4, 3})) * 0.25;
+  b.net.output(b.multiply(b.softmax_of_rows(grouped), shared()), "z");
+  return b.net.build();
+}
+
 Network cross_attention() {
   Builder b;
   const std::int64_t heads = 4, width = 40, all = heads * width;

@@ -143,7 +143,7 @@ std::vector<jit::Request> requests_of_shard() {
   return own;
 }
 
-// Of two revisions to be compared: which kernels have another text
+// A hash of each kernel, by which two revisions are compared
 void list_texts(const std::vector<jit::Request>& requests) {
   for (const jit::Request& r : requests) std::printf("text %s: %s\n", support::hash(r.source).c_str(), r.title.c_str());
 }

@@ -105,6 +105,10 @@ Network shared_keys();
 /// "text" (batch, 1, 24), output "y".
 Network repeated_keys();
 
+/// Attention with a bias for each head and a constant mask that hides later keys, of odd lengths; heads that share keys
+/// by groups. Inputs "x" (batch, 29, 24) and "text" (batch, 45, 24), outputs "y" and "z".
+Network biased_attention();
+
 /// Products of computed tensors that are no attention. Inputs "x" (batch, 5, 13, 9), "z" (5, 9, 70), "rows" (batch,
 /// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
 Network products_of_tensors();

@@ -11,6 +11,7 @@
 
 #include "bench/bench.hpp"
 #include "unisono/dtype.hpp"
+#include "unisono/network/executable.hpp"
 
 namespace unisono::command {
 
@@ -38,7 +39,8 @@ struct RunOptions {
   bool cuda = false;
   DType precision = DType::bf16;  ///< with cuda
   bool precision_given = false;
-  bool strict = false;  ///< for a model with cuda: NetworkOptions::strict
+  bool strict = false;                                       ///< for a model with cuda: NetworkOptions::strict
+  AttentionKernels attention = AttentionKernels::automatic;  ///< for a model with cuda: NetworkOptions::attention
   int repeat = 5;
   std::optional<std::uint64_t> memory_limit;  ///< bytes of the model's constants
   bool batch = false;
@@ -58,11 +60,12 @@ struct ExplainOptions {
   bool cuda = false;              ///< show a text's plan and source for a GPU, or a model's kernels
   DType precision = DType::bf16;  ///< for a model with cuda
   bool strict = false;            ///< for a model with cuda: NetworkOptions::strict
-  std::string conv;               ///< with cuda: the convolution, see parse_convolution
-  std::string gemm;               ///< with cuda: the product, see parse_product
-  std::string plan;               ///< with cuda: CompileOptions::plan
-  bool accurate = false;          ///< with cuda: CompileOptions::accurate
-  std::string visitor;            ///< for a text: VisitorOptions::name; the header for a kernel of one's own is printed
+  AttentionKernels attention = AttentionKernels::automatic;  ///< for a model with cuda: NetworkOptions::attention
+  std::string conv;                                          ///< with cuda: the convolution, see parse_convolution
+  std::string gemm;                                          ///< with cuda: the product, see parse_product
+  std::string plan;                                          ///< with cuda: CompileOptions::plan
+  bool accurate = false;                                     ///< with cuda: CompileOptions::accurate
+  std::string visitor;  ///< for a text: VisitorOptions::name; the header for a kernel of one's own is printed
   std::vector<std::filesystem::path> functions;  ///< for a text, see read_function
   bool json = false;
 };

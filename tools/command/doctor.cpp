@@ -11,6 +11,7 @@
 #include "command/self_test.hpp"
 #include "families/cutlass_evt/family.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "runtime/cudnn/library.hpp"
 
 namespace unisono::command {
 namespace {
@@ -64,6 +65,12 @@ struct Diagnosis {
   std::optional<SelfTest> cuda_test =
       cuda::built_in() && is_served() ? std::optional(self_test(Device::cuda)) : std::nullopt;
 
+  static std::string cudnn() {
+    const auto found = cudnn::library();
+    if (!found) return "none: " + found.refusal().first();
+    return fmt::format("{} ({}), for attention where it is asked for", (*found)->version_text(),
+                       (*found)->path.string());
+  }
   std::string cpu_verdict() const {
     return cpu_test.passed ? "used: it runs everywhere, and the self-test passed"
                            : "does not work: the self-test failed";
@@ -128,6 +135,7 @@ std::string to_text(const Diagnosis& d) {
   out += gpus_text(d.cuda.gpus);
   out += line("toolkit", toolkit_text(d.cuda));
   out += line("compiler", d.cuda.nvrtc.empty() ? "none: " + d.cuda.nvrtc_problem : d.cuda.nvrtc);
+  out += line("cuDNN", d.cudnn());
   out += line("CUTLASS", "family cutlass_evt: " + families::cutlass_evt::tested_architectures());
   if (d.cuda_test)
     out += line("self-test", fmt::format("{}: {}", d.cuda_test->passed ? "passed" : "FAILED", d.cuda_test->text));
@@ -166,6 +174,7 @@ nlohmann::json cuda_json(const Diagnosis& d) {
           {"gpus", gpus},
           {"toolkit", d.cuda.toolkit.empty() ? json(nullptr) : json(d.cuda.toolkit.string())},
           {"toolkit_version", version_json(d.cuda.toolkit_version)},
+          {"cudnn", d.cudnn()},
           {"nvrtc", d.cuda.nvrtc.empty() ? json(nullptr) : json(d.cuda.nvrtc)},
           {"self_test",
            d.cuda_test ? json({{"passed", d.cuda_test->passed}, {"text", d.cuda_test->text}}) : json(nullptr)}};

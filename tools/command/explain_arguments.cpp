@@ -38,6 +38,7 @@ class ExplainSubcommand : public Subcommand {
         ->capture_default_str();
     precision_.add(*app_);
     add_strict(*app_, options_.strict);
+    add_attention(*app_, options_.attention);
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
     app_->add_option("--plan", options_.plan,
                      "With --device cuda: parts of the plan, such as 'tile=128x160 order=pingpong'");

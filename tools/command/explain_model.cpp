@@ -97,6 +97,7 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
   network.device = Device::cuda;
   network.precision = options.precision;
   network.strict = options.strict;
+  network.attention = options.attention;
   const DeviceReport report = explain_device(model.network, network, shapes);
   progress.finish();
   double predicted_us = 0;

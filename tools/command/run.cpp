@@ -117,7 +117,8 @@ NetworkOptions network_options(const RunOptions& options) {
   return {.device = options.cuda ? Device::cuda : Device::cpu,
           .threads = options.threads,
           .precision = options.precision,
-          .strict = options.strict};
+          .strict = options.strict,
+          .attention = options.attention};
 }
 
 bool profiles(const RunOptions& options) { return options.profile || !options.trace.empty() || !options.svg.empty(); }

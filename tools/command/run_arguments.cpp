@@ -63,6 +63,7 @@ class RunSubcommand : public Subcommand {
     app_->add_option("--device", device_, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
     precision_.add(*app_);
     add_strict(*app_, options_.strict);
+    add_attention(*app_, options_.attention);
     memory_limit_.add(*app_);
     add_measurements();
   }

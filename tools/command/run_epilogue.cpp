@@ -31,6 +31,7 @@ void refuse_options_of_models(const RunOptions& o) {
                                               {o.memory_limit.has_value(), "--memory-limit"},
                                               {o.precision_given, "--precision"},
                                               {o.strict, "--strict"},
+                                              {o.attention != AttentionKernels::automatic, "--attention"},
                                               {o.profile, "--profile"},
                                               {!o.trace.empty(), "--trace"},
                                               {!o.svg.empty(), "--svg"}};

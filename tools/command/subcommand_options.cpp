@@ -71,6 +71,16 @@ void add_strict(CLI::App& app, bool& strict) {
   app.add_flag("--strict", strict, "Refuse a model's operators that have no kernel on cuda, and would run on the host");
 }
 
+void add_attention(CLI::App& app, AttentionKernels& attention) {
+  static const std::map<std::string, AttentionKernels> all{
+      {"auto", AttentionKernels::automatic}, {"own", AttentionKernels::own}, {"cudnn", AttentionKernels::cudnn}};
+  app.add_option_function<std::string>(
+         "--attention", [&attention](const std::string& name) { attention = all.at(name); },
+         "Which kernels compute a model's attention on cuda: own, cudnn (fused kernels of cuDNN 9.8 or later), or auto "
+         "(as UNISONO_ATTENTION says, else own)")
+      ->check(CLI::IsMember({"auto", "own", "cudnn"}));
+}
+
 void SymbolOptions::add(CLI::App& app, const std::string& description) {
   app.add_option("--dim", dims_, description)->type_name("NAME=N");
   app.add_option("--shape", shapes_, "Shape of an input of the model, such as image=1x3x256x256")

@@ -41,6 +41,8 @@ class SymbolOptions {
 
 /// --strict.
 void add_strict(CLI::App& app, bool& strict);
+/// --attention.
+void add_attention(CLI::App& app, AttentionKernels& attention);
 
 /// --precision.
 class PrecisionOption {

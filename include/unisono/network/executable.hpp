@@ -44,6 +44,13 @@ std::string to_string(const FusionReport& report);
 
 // ---- Executable ----
 
+/// Which kernels compute a network's attention on a GPU.
+enum class AttentionKernels : std::uint8_t {
+  automatic,  ///< as UNISONO_ATTENTION says; else own: cuDNN's are taken by themselves once they are measured as faster
+  own,        ///< Unisono's
+  cudnn,      ///< cuDNN's fused attention, from version 9.8 on; Unisono's, and why, where it does not serve
+};
+
 struct NetworkOptions {
   Device device = Device::cpu;
   int threads = 0;               ///< CPU threads; 0: one a core. For a GPU: of the compiler
@@ -60,6 +67,8 @@ struct NetworkOptions {
   int spare_sms = 0;              ///< CompileOptions::spare_sms, for all kernels of the tensor cores
   bool watchdog = false;          ///< CompileOptions::watchdog, for the same
   bool strict = false;            ///< operators without a kernel are refused, and not computed on the host
+  /// cudnn: a network with attention is Unsupported where no cuDNN is found
+  AttentionKernels attention = AttentionKernels::automatic;
 };
 
 /// What the memory planner did for one set of input shapes. Bytes.

@@ -1,6 +1,7 @@
 #pragma once
 /// What is planned for a GPU: the regions of a network for one set of input shapes, and the tensors between them.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,8 @@ struct PlanningInput {
   bool tuned = true;                      ///< NetworkOptions::tuned
   bool watchdog = false;                  ///< NetworkOptions::watchdog
   bool filters_ahead = true;              ///< kernels load constant filters before the launches ahead have ended
+  bool attention_by_cudnn = false;        ///< where cuDNN serves it
+  std::optional<int> gpu = {};            ///< the driver's index of the device; none: it is only described
   std::vector<std::string> on_host = {};  ///< operators that are to run on the host, whatever serves them: "gather"
 
   const Network& net() const { return fused.network; }

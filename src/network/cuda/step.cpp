@@ -6,12 +6,12 @@
 
 namespace unisono::network::gpu {
 
-jit::Request PlainStep::request() const {
-  return {.source = source_,
-          .headers = lower::device_headers(),
-          .entry = entry_,
-          .title = fmt::format("{}, {}", what, how),
-          .arch = arch_};
+std::optional<jit::Request> PlainStep::request() const {
+  return jit::Request{.source = source_,
+                      .headers = lower::device_headers(),
+                      .entry = entry_,
+                      .title = fmt::format("{}, {}", what, how),
+                      .arch = arch_};
 }
 
 void PlainStep::load(int device_index, jit::Binary binary) {

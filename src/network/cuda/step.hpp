@@ -34,7 +34,9 @@ class Step : public StepText {
   Uses uses;  ///< what it asks of memory and of the GPU
   std::vector<std::shared_ptr<Constant>> constants;
 
-  virtual jit::Request request() const = 0;
+  /// None of a kernel that another library has.
+  virtual std::optional<jit::Request> request() const = 0;
+  /// `binary`: what the request became.
   virtual void load(int device_index, jit::Binary binary) = 0;
   virtual Launch bind(const Bases& bases) const = 0;
   /// In which the blocks of one launch meet; zero before the first.
@@ -68,7 +70,7 @@ class PlainStep final : public Step {
         parameter_bytes_(parameter_bytes),
         parameters_(std::move(parameters)) {}
 
-  jit::Request request() const override;
+  std::optional<jit::Request> request() const override;
   void load(int device_index, jit::Binary binary) override;
   Launch bind(const Bases& bases) const override;
   const cuda::PlainGrid& grid() const { return grid_; }

@@ -62,6 +62,7 @@ namespace unisono::cuda {
   F(cuGraphGetNodes)                             \
   F(cuGraphCreate)                               \
   F(cuGraphAddKernelNode)                        \
+  F(cuGraphAddChildGraphNode)                    \
   F(cuGraphKernelNodeSetAttribute)               \
   F(cuGraphKernelNodeGetAttribute)               \
   F(cuGraphKernelNodeGetParams)                  \

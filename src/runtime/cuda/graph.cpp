@@ -17,13 +17,13 @@ namespace {
 constexpr int most_tries = 16;  // how often a capture is tried
 
 // Nothing if another thread has broken it, unless that is the last try
-CUgraph try_to_capture(const Gpu& gpu, const std::vector<Launch>& launches, bool last) {
+CUgraph try_to_capture(const Gpu& gpu, const std::function<void(CUstream)>& enqueue, bool last) {
   const OwnStream stream(gpu.index);
   auto* const s = static_cast<CUstream>(stream.get());
   check(driver().cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning to capture a network");
   std::exception_ptr error;
   try {
-    for (const Launch& l : launches) l.enqueue(s);
+    enqueue(s);
   } catch (...) {
     error = std::current_exception();
   }
@@ -38,7 +38,18 @@ CUgraph try_to_capture(const Gpu& gpu, const std::vector<Launch>& launches, bool
 
 bool is_dependence(const CUlaunchAttribute& a) { return a.id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION; }
 
-CUgraphNode add_node(CUgraph graph, const NodeForm& form) {
+// What others enqueue, as one node
+CUgraphNode add_captured(const Gpu& gpu, CUgraph graph, const NodeForm& form) {
+  CUgraph child = captured_graph(gpu, form.captured);
+  CUgraphNode node = nullptr;
+  const CUresult added = driver().cuGraphAddChildGraphNode(&node, graph, nullptr, 0, child);  // a copy
+  driver().cuGraphDestroy(child);
+  check(added, "adding a graph to a graph");
+  return node;
+}
+
+CUgraphNode add_node(const Gpu& gpu, CUgraph graph, const NodeForm& form) {
+  if (form.captured) return add_captured(gpu, graph, form);
   CUDA_KERNEL_NODE_PARAMS p{};
   void* parameters[] = {const_cast<void*>(form.parameters)};  // copied by the call
   p.func = form.function;
@@ -82,15 +93,21 @@ thread_local Recording* Recording::current_ = nullptr;
 Recording::Recording() { current_ = this; }
 Recording::~Recording() { current_ = nullptr; }
 
-CUgraph captured_graph(const Gpu& gpu, const std::vector<Launch>& launches) {
+CUgraph captured_graph(const Gpu& gpu, const std::function<void(CUstream)>& enqueue) {
   for (int tries = 1;; ++tries)
-    if (CUgraph graph = try_to_capture(gpu, launches, tries == most_tries)) return graph;
+    if (CUgraph graph = try_to_capture(gpu, enqueue, tries == most_tries)) return graph;
+}
+
+CUgraph captured_graph(const Gpu& gpu, const std::vector<Launch>& launches) {
+  return captured_graph(gpu, [&](CUstream stream) {
+    for (const Launch& l : launches) l.enqueue(stream);
+  });
 }
 
 #if CUDA_VERSION >= 12030
 bool has_edges_with_data() { return driver().add_edges != nullptr; }
 
-CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>& launches, const LaunchOrder& after) {
+CUgraph graph_of_nodes(const Gpu& gpu, const std::vector<Launch>& launches, const LaunchOrder& after) {
   if (!has_edges_with_data())
     throw DeviceError("the CUDA driver makes no graphs with programmatic edges; CUDA 12.3 or later does: update it");
   Unfinished made;
@@ -100,8 +117,9 @@ CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>& launches, const La
   std::vector<CUgraphNode> nodes;
   for (const NodeForm& form : recording.forms()) {
     const std::vector<std::size_t>& ahead = after.at(nodes.size());
-    nodes.push_back(add_node(made.graph, form));
-    const bool programmatic = ahead.size() == 1 && std::ranges::any_of(form.attributes, is_dependence);
+    nodes.push_back(add_node(gpu, made.graph, form));
+    const bool programmatic = ahead.size() == 1 && !recording.forms()[ahead[0]].captured &&
+                              std::ranges::any_of(form.attributes, is_dependence);
     for (const std::size_t i : ahead) add_edge(made.graph, nodes.at(i), nodes.back(), programmatic);
   }
   return made.release();
@@ -110,6 +128,9 @@ CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>& launches, const La
 namespace {
 
 std::string node_text(CUgraphNode node) {
+  CUgraphNodeType type{};
+  check(driver().cuGraphNodeGetType(node, &type), "asking for a node's type");
+  if (type == CU_GRAPH_NODE_TYPE_GRAPH) return "a graph";
   CUDA_KERNEL_NODE_PARAMS p{};
   check(driver().cuGraphKernelNodeGetParams(node, &p), "reading a graph's node");
   CUkernelNodeAttrValue cluster{}, cooperative{};

@@ -1,6 +1,7 @@
 #pragma once
 /// Launches as a CUDA graph, made by capturing a stream or node by node.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct NodeForm {
   unsigned ctas = 1, threads = 1, shared_bytes = 0;
   const void* parameters = nullptr;
   std::vector<CUlaunchAttribute> attributes;  ///< also the programmatic dependence on the launch ahead
+  /// Enqueues a launch that is no kernel of ours; nothing of the above is set then. It becomes a graph within the
+  /// graph.
+  std::function<void(CUstream)> captured = {};
 };
 
 /// While one lives, what this thread enqueues is not launched: it is written down, whatever the stream.
@@ -43,6 +47,8 @@ class Recording {
 /// Throws DeviceError. Another thread that waits for the whole context breaks a capture; it is then begun again, some
 /// times.
 CUgraph captured_graph(const Gpu& gpu, const std::vector<Launch>& launches);
+/// The same of what is enqueued on the stream, which may be called several times.
+CUgraph captured_graph(const Gpu& gpu, const std::function<void(CUstream)>& enqueue);
 
 /// The same without a capture, so that nothing that other threads do disturbs it, and with branches: a node for each
 /// launch, behind those that `after` names. A launch that waits for one other does so programmatically, if it may; one

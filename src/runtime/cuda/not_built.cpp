@@ -1,6 +1,7 @@
 /// In place of the backend where the CUDA toolkit's headers were not found.
 
 #include "runtime/cuda/backend.hpp"
+#include "runtime/cuda/cudnn_attention.hpp"
 #include "runtime/cuda/plain.hpp"
 #include "runtime/cuda/replay.hpp"
 #include "runtime/cuda/stream.hpp"
@@ -39,6 +40,12 @@ Launch bind_plain(std::shared_ptr<const PlainKernel>, PlainGrid, std::span<const
                   std::span<const families::Parameter::Map>) {
   refuse();
 }
+
+plan::Expected<std::shared_ptr<const cudnn::AttentionPlan>> plan_attention(int, const cudnn::Library&,
+                                                                           const cudnn::AttentionProblem&) {
+  refuse();
+}
+Launch bind_attention(int, std::shared_ptr<const cudnn::AttentionPlan>, std::span<void* const>, void*) { refuse(); }
 
 struct Replay::Impl {};
 GraphBy graph_by() { refuse(); }

@@ -39,7 +39,7 @@ class Replay {
   /// So many launches of the graph behind one that does not count, all enqueued before the first is over, so that what
   /// holds the host up does not count: milliseconds of each, by events. Waits.
   std::vector<double> times(Stream stream, int count) const;
-  /// Nodes of the graph that are kernels; there are no others.
+  /// Nodes of the graph that are kernels; all others are graphs, of kernels that other libraries have.
   std::size_t kernel_nodes() const;
   /// A line a node, for tests (graph.hpp).
   std::string describe() const;

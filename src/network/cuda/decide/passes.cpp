@@ -5,13 +5,18 @@
 namespace unisono::network::gpu {
 
 std::span<const DecisionPass> decision_passes() {
-  static constexpr DecisionPass all[] = {
-      {"unserved regions", find_unserved},    {"exact integers", keep_integers_exact},
-      {"im2col inputs", find_im2col_inputs},  {"gathered operands", find_gathered_operands},
-      {"wanted statistics", want_statistics}, {"merged statistics", merge_statistics},
-      {"small layers", join_small_layers},    {"kernels", choose_kernels},
-      {"pools of small layers", join_pools},  {"unserved epilogues", find_unserved_epilogues},
-      {"host groups", group_host_regions}};
+  static constexpr DecisionPass all[] = {{"unserved regions", find_unserved},
+                                         {"exact integers", keep_integers_exact},
+                                         {"im2col inputs", find_im2col_inputs},
+                                         {"gathered operands", find_gathered_operands},
+                                         {"wanted statistics", want_statistics},
+                                         {"merged statistics", merge_statistics},
+                                         {"small layers", join_small_layers},
+                                         {"attention", choose_attention},
+                                         {"kernels", choose_kernels},
+                                         {"pools of small layers", join_pools},
+                                         {"unserved epilogues", find_unserved_epilogues},
+                                         {"host groups", group_host_regions}};
   return all;
 }
 

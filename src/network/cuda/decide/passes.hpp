@@ -41,6 +41,8 @@ void want_statistics(const PlanningInput& in, NetworkPlan& plan);
 void merge_statistics(const PlanningInput& in, NetworkPlan& plan);
 /// Pairs of layers of a pixel an image that are one launch: Region::layers.
 void join_small_layers(const PlanningInput& in, NetworkPlan& plan);
+/// Which attention cuDNN computes, if it is asked for. Throws Unsupported where there is none.
+void choose_attention(const PlanningInput& in, NetworkPlan& plan);
 /// The kernels of all other contractions.
 void choose_kernels(const PlanningInput& in, NetworkPlan& plan);
 /// Pools that no contraction's kernel computes, of which such a launch makes what it reads.

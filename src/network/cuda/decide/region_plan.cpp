@@ -57,6 +57,9 @@ void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& 
   if (p.beside == Beside::head) fmt::format_to(to, "  stores head '{}'\n", in.name(r.head->to));
   if (p.beside == Beside::reduced) fmt::format_to(to, "  reduces to '{}'\n", in.name(r.reduced->to));
   if (p.reduced_by) fmt::format_to(to, "  by the kernel of region {}\n", *p.reduced_by);
+  if (p.attention && p.attention->cudnn) fmt::format_to(to, "  {}\n", p.attention->cudnn->text());
+  if (p.attention && p.attention->not_cudnn)
+    fmt::format_to(to, "  attention not by cuDNN: {}\n", p.attention->not_cudnn->first());
   if (p.layers) fmt::format_to(to, "  two layers{} in one launch\n", p.layers->pools ? " and the pool ahead" : "");
   if (p.layers_by) fmt::format_to(to, "  by the launch of region {}\n", *p.layers_by);
   if (p.not_layers) fmt::format_to(to, "  two layers apart: {}\n", p.not_layers->first());

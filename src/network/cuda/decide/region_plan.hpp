@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +15,7 @@
 #include "network/cuda/input.hpp"
 #include "network/cuda/tensor/launches.hpp"
 #include "network/operand_view.hpp"
+#include "runtime/cudnn/attention.hpp"
 
 namespace unisono::network::gpu {
 
@@ -107,14 +109,21 @@ struct SmallLayersPlan {
   bool pools = false;  ///< it reads SmallLayers::from
 };
 
+/// Attention by cuDNN, or why it is not.
+struct AttentionPlan {
+  std::shared_ptr<const cudnn::AttentionPlan> cudnn = {};
+  std::optional<Refusal> not_cudnn = {};
+};
+
 struct RegionPlan : RegionKernels {
   std::optional<Unserved> host = {};           ///< why it runs on the host
   std::optional<TensorLaunches> tensors = {};  ///< where no plain kernel and no epilogue graph serves
   std::optional<std::size_t> reduced_by = {};  ///< the region whose kernel computes it: Region::reduced
   std::optional<Refusal> not_reduced = {};     ///< why it does not, if it could
   std::optional<SmallLayersPlan> layers = {};
-  std::optional<std::size_t> layers_by = {};  ///< the region whose launch computes it: Region::layers
-  std::optional<Refusal> not_layers = {};     ///< why the layers are launches of their own
+  std::optional<std::size_t> layers_by = {};    ///< the region whose launch computes it: Region::layers
+  std::optional<Refusal> not_layers = {};       ///< why the layers are launches of their own
+  std::optional<AttentionPlan> attention = {};  ///< none: cuDNN was not asked for
   std::vector<GatheredOperand> gathered = {};
   std::optional<StatisticsPlan> statistics = {};
 };

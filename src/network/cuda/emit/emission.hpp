@@ -50,7 +50,7 @@ void emit_joined_moments(RegionEmission& e, const Region& r, const Graph& graph,
 
 /// A product of two computed tensors, and attention.
 void emit_product(RegionEmission& e);
-void emit_attention(RegionEmission& e, const operators::Attention& attention);
+void emit_attention(RegionEmission& e);
 
 /// Region::layers as one launch.
 void emit_small_layers(RegionEmission& e, const SmallLayersPlan& plan);

@@ -24,7 +24,7 @@ class FamilyStep final : public Step {
     use_memory();
   }
 
-  jit::Request request() const override { return lowered_.request(); }
+  std::optional<jit::Request> request() const override { return lowered_.request(); }
   void load(int device_index, jit::Binary binary) override {
     lowered_.problem.options.device_index = device_index;
     executable_.emplace(cuda::build(lowered_, std::move(binary)));

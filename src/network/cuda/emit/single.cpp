@@ -45,7 +45,7 @@ class SingleOperator {
   void operator()(const operators::Expand&);
   void operator()(const operators::Slice& s);
   void operator()(const operators::MatMul&) { emit_product(e_); }
-  void operator()(const operators::Attention& a) { emit_attention(e_, a); }
+  void operator()(const operators::Attention&) { emit_attention(e_); }
   void operator()(const operators::Identity&) { emit_copy(e_, whole_copy()); }
   void operator()(const operators::Map&) { emit_copy(e_, whole_copy()); }  // a cast: kernels have both in 16 bits
   void operator()(const operators::Reshape&) { reshape(); }

@@ -330,7 +330,8 @@ std::vector<jit::Request> requests(const Network& network, const NetworkOptions&
                                    const plan::Device& device) {
   const Unloaded u(network, options, inputs, device);
   std::vector<jit::Request> all;
-  for (const auto& step : u.plan->launches.steps) all.push_back(step->request());
+  for (const auto& step : u.plan->launches.steps)
+    if (auto request = step->request()) all.push_back(*std::move(request));
   return all;
 }
 

@@ -72,6 +72,8 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
                          .tuned = options.tuned,
                          .watchdog = options.watchdog,
                          .filters_ahead = with_filters_ahead(),
+                         .attention_by_cudnn = attention_by_cudnn(options.attention),
+                         .gpu = device.driver.empty() ? std::nullopt : std::optional(options.device_index),
                          .on_host = support::host_operators()};
   const NetworkPlan decided = decide(in);
   plan->decisions = to_string(decided, in);
@@ -85,14 +87,16 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
 void load(Plan& plan, const NetworkOptions& options) {
   static jit::Jit shared;
   std::vector<jit::Request> requests;
-  for (const auto& step : plan.launches.steps) requests.push_back(step->request());
+  for (const auto& step : plan.launches.steps)
+    if (auto request = step->request()) requests.push_back(*std::move(request));
   jit::Settings settings;
   settings.jobs = options.threads;
   std::vector<jit::Binary> binaries =
       options.threads == 0 ? shared.compile(requests) : jit::Jit(settings).compile(requests);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    plan.launches.steps[i]->load(plan.device_index, std::move(binaries[i]));
-    for (const auto& constant : plan.launches.steps[i]->constants) constant->load(plan.device_index);
+  auto binary = binaries.begin();
+  for (const auto& step : plan.launches.steps) {
+    step->load(plan.device_index, step->request() ? std::move(*binary++) : jit::Binary{});
+    for (const auto& constant : step->constants) constant->load(plan.device_index);
   }
   for (HostStep& step : plan.launches.host)
     step.run = [network = build_cpu(step.network, {.fuse = options.fuse, .reuse_memory = options.reuse_memory})](

@@ -23,4 +23,12 @@ bool is_on(std::string_view variable, const std::string& given, bool otherwise) 
 bool with_heads() { return is_on("UNISONO_HEADS", support::heads_wanted(), false); }
 bool with_filters_ahead() { return is_on("UNISONO_FILTERS_AHEAD", support::filters_ahead_wanted(), true); }
 
+bool attention_by_cudnn(AttentionKernels asked) {
+  if (asked != AttentionKernels::automatic) return asked == AttentionKernels::cudnn;
+  const std::string given = support::attention_wanted();
+  if (given.empty() || given == "auto" || given == "own") return false;
+  if (given == "cudnn") return true;
+  throw UserError(fmt::format("UNISONO_ATTENTION is '{}'; expected own, cudnn or auto", given));
+}
+
 }  // namespace unisono::network::gpu

@@ -1,6 +1,8 @@
 #pragma once
 /// What the environment switches on or off for networks on a GPU, to compare.
 
+#include "unisono/network.hpp"
+
 namespace unisono::network::gpu {
 
 /// UNISONO_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels after it; off by default,
@@ -10,5 +12,9 @@ bool with_heads();
 /// UNISONO_FILTERS_AHEAD: whether kernels load constant filters before the launches ahead of theirs have ended; on by
 /// default. Throws UserError for a value other than on and off.
 bool with_filters_ahead();
+
+/// What NetworkOptions::attention asks for, or else UNISONO_ATTENTION (own, cudnn or auto): true for cuDNN's kernels.
+/// Throws UserError for another value of the variable.
+bool attention_by_cudnn(AttentionKernels asked);
 
 }  // namespace unisono::network::gpu

@@ -425,6 +425,9 @@ CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, 
   reinterpret_cast<Graph*>(g)->nodes.push_back(std::move(launch));
   return CUDA_SUCCESS;
 }
+CUresult cuGraphAddChildGraphNode(CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUgraph) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUkernelNodeAttrID id, const CUkernelNodeAttrValue* value) {
   auto& launch = *reinterpret_cast<fake::RecordedLaunch*>(node);
   if (id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return CUDA_ERROR_INVALID_VALUE;
