@@ -14,7 +14,7 @@ using testing::HasSubstr;
 TEST(DecisionPasses, EachHasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (const DecisionPass& pass : decision_passes()) EXPECT_TRUE(names.insert(pass.name).second) << pass.name;
-  EXPECT_EQ(names.size(), 11u);
+  EXPECT_EQ(names.size(), 12u);
 }
 
 TEST(UnservedRegions, AreNotThoseOfIntegers) {
