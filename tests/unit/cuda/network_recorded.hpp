@@ -15,7 +15,7 @@ class HandedStep final : public Step {
  public:
   static constexpr std::size_t bytes = 512;
   HandedStep() { name = "t", what = "a step"; }
-  jit::Request request() const override { return {}; }
+  std::optional<jit::Request> request() const override { return jit::Request{}; }
   void load(int, jit::Binary) override {}
   std::size_t workspace_bytes() const override { return bytes; }
   Launch bind(const Bases& bases) const override {
