@@ -144,7 +144,7 @@ class Emit(Case):
 
     def test_names(self):
         for name in ("2nd", "a-b", "", "int", "math", "cuda"):
-            self.refused("emit", *DENSE, "--name", name, says="(--name)")
+            self.refused("emit", *DENSE, "--name", name, says="--name: ")
 
     def test_members_are_names_of_c(self):
         text = (

@@ -32,13 +32,14 @@ constexpr const char* exit_codes =
     "  unisono tune models/heatmap_unet --dim batch=8\n";
 
 // Values that CLI11 takes for absent or as another number: an empty text, such as a variable of a shell that is not
-// set, and a number below 0 where only others are
+// set, and a number below 0 where only others are. A plan may be empty: it fixes nothing
 void check_values(CLI::App& app) {
   for (CLI::App* sub : app.get_subcommands({})) check_values(*sub);
   for (CLI::Option* option : app.get_options({})) {
     if (option->get_type_size() == 0 || !option->nonpositional()) continue;
-    const bool is_unsigned = option->get_type_name() == "UINT";
-    const auto fault = [is_unsigned](const std::string& value) {
+    const bool is_unsigned = option->get_type_name() == "UINT", may_be_empty = option->check_lname("plan");
+    const auto fault = [is_unsigned, may_be_empty](const std::string& value) {
+      if (value.empty() && may_be_empty) return std::string();
       if (value.empty()) return std::string("expected a value; found an empty text");
       return is_unsigned && value[0] == '-' ? fmt::format("expected 0 or more; found {}", value) : "";
     };
