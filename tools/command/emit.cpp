@@ -63,10 +63,9 @@ constexpr std::array headers{
 
 void check_name(const std::string& name) {
   ir::check_identifier(name, "--name: the kernel's");
-  if (codegen::is_word(name)) throw UserError("the name of a kernel (--name) is a word of C++: " + name);
+  if (codegen::is_word(name)) throw UserError(fmt::format("--name: '{}' is a word of C++", name));
   if (std::ranges::find(headers, name) != headers.end())
-    throw UserError(
-        fmt::format("the name of a kernel (--name): {0}.h would hide a header that compilers include, <{0}.h>", name));
+    throw UserError(fmt::format("--name: {0}.h would hide a header that compilers include, <{0}.h>", name));
 }
 
 }  // namespace
