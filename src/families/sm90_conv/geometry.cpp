@@ -11,6 +11,12 @@
 namespace unisono::families::sm90_conv {
 namespace {
 
+// None in clusters larger than any: what a caller fixes comes here ahead of the refusals
+int resident_ctas(const ConvConfig& config, const plan::Device& device) {
+  const auto size = static_cast<std::size_t>(config.schedule.cluster.ctas());
+  return size < device.resident_ctas.size() ? device.resident_ctas[size] : 0;
+}
+
 using support::Checked;
 using support::Narrowing;
 
@@ -220,7 +226,7 @@ void lay_out_conversion(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& pro
 void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem, const plan::Device& device) {
   const ConvConfig& config = p.config;
   if (exchanges(config.mode())) lay_out_statistics(p);
-  const int resident = device.resident_ctas[cluster_ctas(config)];
+  const int resident = resident_ctas(config, device);
   if (config.schedule.split)
     p.splits = static_cast<int>(std::max<std::int64_t>(
         1, std::min({std::int64_t{resident / p.tiles}, loads_per_tile(config, problem), std::int64_t{largest_split}})));
@@ -239,7 +245,7 @@ void lay_out_launch(Narrowing& to, ConvPlan& p, const sm90::ConvProblem& problem
 }  // namespace
 
 std::int64_t clusters_in_flight(const ConvConfig& config, std::int64_t tiles_n, const plan::Device& device) {
-  const std::int64_t all = device.resident_ctas[cluster_ctas(config)] / cluster_ctas(config);
+  const std::int64_t all = resident_ctas(config, device) / cluster_ctas(config);
   return config.schedule.stationary ? all / tiles_n * tiles_n : all;
 }
 
