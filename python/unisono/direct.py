@@ -1,5 +1,5 @@
-"""Transposed and dual convolutions, which only regions of compiled graphs call, and dual products, prepared as the calls
-of functional.py; swiglu, for users."""
+"""Transposed and dual convolutions, which only regions of compiled graphs call, and dual products, prepared as the
+calls of functional.py; swiglu, for users."""
 
 from __future__ import annotations
 
@@ -85,8 +85,12 @@ def dual_conv2d_call(x: Any, w0: Any, w1: Any, epilogue: Any, stride: tuple[int,
     """What dual_conv2d_now runs for tensors such as these: made once, kept in the cache."""
     key = ("dual_conv2d", key_of(epilogue), stride, padding, dilation, groups, out_dtype, tuple(options.items()),
            signature_of((x, w0, w1), operands, None))
-    return call_of(key, lambda: prepare_conv2d(x, w0, epilogue, stride, padding, dilation, groups, "nchw", out_dtype, None,
-                                               options, operands, w1))
+    return call_of(
+        key,
+        lambda: prepare_conv2d(
+            x, w0, epilogue, stride, padding, dilation, groups, "nchw", out_dtype, None, options, operands, w1
+        ),
+    )
 
 
 def dual_space(a: Sequence[int], b0: Sequence[int]) -> Space:

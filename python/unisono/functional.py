@@ -175,14 +175,18 @@ def prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], paddi
     if first:
         x, x_view, orders = read_in_place(x, x_view, orders, contraction, epilogue, operands, space, out_dtype, options)
     identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups, w1 is None)
-    return prepare(contraction, identity, x_view, filters, x, epilogue, operands, space, out_dtype, out, options, orders)
+    return prepare(
+        contraction, identity, x_view, filters, x, epilogue, operands, space, out_dtype, out, options, orders
+    )
 
 
 def _second_filter(w: View, w1: View, is_turned: bool) -> View:
     """As the kernel takes it. Raises UserError unless it lies as w does."""
     if (w1.shape, w1.strides, w1.dtype, w1.device, w1.index) != (w.shape, w.strides, w.dtype, w.device, w.index):
-        described = " and ".join(f"{name} is {one.shape} of {one.dtype.name} on {one.device.name} {one.index} with strides "
-                                 f"{one.strides}" for name, one in (("w", w), ("w1", w1)))
+        described = " and ".join(
+            f"{name} is {one.shape} of {one.dtype.name} on {one.device.name} {one.index} with strides {one.strides}"
+            for name, one in (("w", w), ("w1", w1))
+        )
         raise UserError(f"dual convolution: {described}; expected filters of one shape and dtype that lie alike")
     return w1.permuted((0, 2, 3, 1)) if is_turned else w1
 

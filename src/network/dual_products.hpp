@@ -16,8 +16,8 @@ namespace unisono::network {
 Network with_parts_of_products(Network network, std::int64_t multiple);
 
 /// Pairs of products, or of convolutions alike (indices of operators, the first first), that a gated unit joins and
-/// nothing else reads: of one matrix or image, with constant weights of one shape, whose rows and columns, or channels
-/// of either kind, are multiples of `multiple`.
+/// nothing else reads. Both multiply one matrix or image by constant weights of one shape. The weights' rows and
+/// columns, or a filter's input and output channels, are multiples of `multiple`.
 std::vector<std::pair<std::size_t, std::size_t>> dual_products(const Network& network, std::int64_t multiple);
 
 }  // namespace unisono::network

@@ -121,8 +121,9 @@ UNISONO_DEVICE float quotient(float n, float d) {
 
 namespace accurate {
 
-// A divisor whose reciprocal would overflow, or be flushed, is scaled ahead, and the quotient likewise. The correction
-// of an infinity is a NaN, of numbers near 0 inexact, and of -0 it is 0: there the quotient stays without.
+// A divisor whose reciprocal would overflow, or be flushed, is scaled ahead, and the quotient likewise. The quotient is
+// not corrected where its correction is a NaN (x or y infinite, y 0) or inexact (|x| near 0), and where x is -0, whose
+// sign the correction would lose.
 UNISONO_DEVICE float div(float x, float y) {
   const float size = fabsf(y), scale = size > 0x1p+96f ? 0x1p-96f : size < 0x1p-96f ? 0x1p+96f : 1.f;
   const float d = y * scale, r = reciprocal_approx(d), q = x * r;

@@ -105,8 +105,8 @@ def contraction_of(region: Region, layout: Optional[Layout] = None, products: Op
         layout = layout or (Layout.nhwc if region.space.native_channels_last else Layout.nchw)
         make, more = (Conv2d, {"products": products or len(region.factors) - 1}) if region.output_padding is None else \
             (ConvTranspose2d, {"output_pad": region.output_padding})
-        return make(n=n, h=h, w=w, c=c, k=filters * shapes.hint(region.space.cols), r=r, s=s, stride=stride, pad=padding,
-                    dilation=dilation, groups=groups,
+        return make(n=n, h=h, w=w, c=c, k=filters * shapes.hint(region.space.cols), r=r, s=s, stride=stride,
+                    pad=padding, dilation=dilation, groups=groups,
                     layout=layout, dtype_x=kinds[first.dtype], dtype_w=kinds[second.dtype], **more)
     (*batch, m, k), n = hinted(region.first), hinted(region.second)[-1]
     return Gemm(batch=batch[0] if batch else 1, m=m, n=n, k=k, transpose_a=is_transposed(region.first),

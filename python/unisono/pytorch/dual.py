@@ -1,9 +1,9 @@
 """Pairs of products that one kernel computes: SwiGLU, GEGLU and their kin in the forms in which programs write them;
 and pairs of convolutions, as PixelCNN and WaveNet have them.
 
-Two linear layers, or convolutions, of one input; or one of twice the width whose result is cut in two: by halves (chunk,
-split, slices) or, of a layer, by alternating columns (slices with a step of 2, or a view whose last extent is 2). A bias,
-added ahead of the cut, is cut as the weight is.
+Two linear layers, or convolutions, of one input; or one of twice the width whose result is cut in two: by halves
+(chunk, split, slices) or, of a layer, by alternating columns (slices with a step of 2, or a view whose last extent is
+2). A bias, added ahead of the cut, is cut as the weight is.
 """
 
 from __future__ import annotations
@@ -209,7 +209,9 @@ def _pieces_of(view: Node, width: int, is_image: bool) -> Any:
 
 def _added_bias(user: Node, node: Node, width: int, is_image: bool) -> Optional[Node]:
     """The vector that is added to all columns of a product, if that is what the reader does."""
-    if is_image or user.target is not aten.add.Tensor or user.kwargs or user.args[0] is not node or not is_tensor(user.args[1]):
+    if is_image or user.target is not aten.add.Tensor or user.kwargs:
+        return None
+    if user.args[0] is not node or not is_tensor(user.args[1]):
         return None
     return user.args[1] if shape_of(user.args[1]) == (2 * width,) else None
 

@@ -1,9 +1,9 @@
 """PyTorch's operators unisono::conv2d and unisono::gemm, and fused_conv2d and fused_gemm, which have no derivative.
 
 Compiled graphs and calls without gradients use the latter: nothing of Python is on their way. Regions alone call
-fused_conv_transpose2d, fused_dual_gemm and fused_dual_conv2d. The kernels are in C++ on libtorch's stable ABI (`_operators.so`, one
-library for PyTorch 2.11 and later); where it was not built or cannot be loaded, the same operators have kernels in
-Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
+fused_conv_transpose2d, fused_dual_gemm and fused_dual_conv2d. The kernels are in C++ on libtorch's stable ABI
+(`_operators.so`, one library for PyTorch 2.11 and later); where it was not built or cannot be loaded, the same
+operators have kernels in Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
 """
 
 from __future__ import annotations
@@ -242,8 +242,9 @@ def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Seq
             call = direct.conv_transpose2d_call(first, second, form, pairs[0], pairs[1], pairs[2], pairs[3], moves[-1],
                                                 dtype, out, options, given)
         elif pairs and others:
-            call = direct.dual_conv2d_call(first, second, others[0], form, pairs[0], pairs[1], pairs[2], moves[-1], dtype,
-                                           options, given)
+            call = direct.dual_conv2d_call(
+                first, second, others[0], form, pairs[0], pairs[1], pairs[2], moves[-1], dtype, options, given
+            )
         elif pairs:
             stride, padding, dilation = pairs
             call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], layout_of(names),

@@ -103,15 +103,19 @@ def _joins_a_pass(node: Node) -> bool:
 
 
 def predict(region: Region, alones: list[Any], explanation: Any, bytes_a_second: float) -> Prediction:
-    """alones: what PyTorch multiplies by; explanation: of the region's own kernel. The contraction alone is taken to be as fast in PyTorch as ours is
-    alone, of images in channels last: cuDNN's kernels are about as fast in either order."""
+    """alones: what PyTorch multiplies by; explanation: of the region's own kernel. The contraction alone is taken to be
+    as fast in PyTorch as ours is alone, of images in channels last: cuDNN's kernels are about as fast in either
+    order."""
     if not (behind := passes(region)) and not region.absorbed:
         return Prediction(
             explanation.predicted_us, explanation.predicted_us, explanation.takes_slices
         )  # bare kernels are taken to be alike
     alone = sum(
         _native.explain(
-            one, _native.parse(_bare(region)), device=Device.cuda, device_index=region.anchor.meta["val"].device.index or 0
+            one,
+            _native.parse(_bare(region)),
+            device=Device.cuda,
+            device_index=region.anchor.meta["val"].device.index or 0,
         ).predicted_us
         for one in alones
     )

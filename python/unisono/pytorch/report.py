@@ -31,7 +31,7 @@ class Report:
     ):
         self.rows, self.note, self.kind, self.counts = rows, note, kind, counts or {}
         self.before, self.after = before or [], after or []
-        # of compiling: to find the regions, PyTorch's for the rest of the graph, waiting for kernels after that
+        # Seconds that compiling took: "regions" to find them, "rest" in PyTorch, "kernels" to wait for them after that
         self.seconds = {} if seconds is None else seconds
 
     @property

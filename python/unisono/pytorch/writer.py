@@ -41,7 +41,7 @@ class Writer:
         return self.call(aten.reshape.default, (x, extents))
 
     def extent(self, extent: Any, tensors: list[Node]) -> Any:
-        """A number, a node that has it, or new ones that compute it; -1, for one that a view infers, where nobody can."""
+        """A number, a node that has it, or new ones that compute it; -1, which a view infers, where nobody can."""
         found = self._computed(shapes.expression_of(extent), tensors)
         return -1 if found is None else found
 
