@@ -47,6 +47,7 @@ PEER_NAMES = {
     "torch_eager": "eager",
     "torch_compile": "compile",
     "torch_max_autotune": "max-autotune",
+    "quack": "quack",
 }
 
 

@@ -66,7 +66,7 @@ def model_of(sizes, file):
 
 
 def run(command, more=None):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=os.environ | (more or {}))
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, env=os.environ | {"UNISONO_ATTENTION": "own"} | (more or {}))
     if done.returncode:
         raise RuntimeError(done.stderr.strip() or f"exit code {done.returncode}")
     return done.stdout

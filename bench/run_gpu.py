@@ -8,7 +8,7 @@ Writes bench/results/SUITE.json and docs/performance-SUITE.svg, fills the tables
 ratios. A case or a peer that fails is recorded with its error, and the rest goes on: after a crash or a hang a program
 is started again behind the case at fault. A peer that has compiled for --limit seconds takes no part in further cases.
 
-usage: bench/run_gpu.py [SUITE…] [--binary FILE] [--plans N] [--peers eager,compile,max_autotune] [--limit SECONDS]
+usage: bench/run_gpu.py [SUITE…] [--binary FILE] [--plans N] [--peers eager,compile,max_autotune,quack] [--limit SECONDS]
                         [--results FOLDER] [--docs FOLDER] [--commit TEXT] [-- options of unisono_gpu_bench]
 SUITE: one of bench/cases/SUITE.txt that bench/report.py shows; default conv and block.
 """
@@ -101,7 +101,7 @@ def note_missing(suite, peers):
         errors = case.setdefault("peer_errors", {})
         why = errors.pop("beside", "its program did not come so far")
         for peer in peers:
-            name = "torch_" + peer
+            name = peer if peer == "quack" else "torch_" + peer
             if name not in case.get("peers", {}) and name not in errors:
                 errors[name] = f"not measured: {why}"
 
@@ -120,7 +120,7 @@ def main():
     parser.add_argument("suites", nargs="*", default=["conv", "block"], metavar="SUITE")
     parser.add_argument("--binary", type=pathlib.Path, default=ROOT / "build/release/bench/unisono_gpu_bench")
     parser.add_argument("--plans", type=int, default=1)
-    parser.add_argument("--peers", default="eager,compile,max_autotune", help="of PyTorch; empty: none")
+    parser.add_argument("--peers", default="eager,compile,max_autotune", help="of PyTorch, and quack; empty: none")
     parser.add_argument("--limit", type=float, default=600, help="seconds of compiling of each peer")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench/results")
     parser.add_argument("--docs", type=pathlib.Path, default=ROOT / "docs")

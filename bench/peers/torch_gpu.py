@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""PyTorch on the cases of the GPU benchmark: eager, torch.compile, and torch.compile with max-autotune.
+"""PyTorch on the cases of the GPU benchmark: eager, torch.compile, torch.compile with max-autotune; and quack (quack_gpu.py).
 
 Serves unisono_gpu_bench (`--beside SOCKET`), whose contenders and these take turns in one duty cycle; tools/bench/peer_program.hpp
 describes what is said at the socket. A case is its convolution, text of the epilogue, operands, number of sets. The text is
 translated into PyTorch's functions, statement by statement. As in the benchmark itself, the operands rotate through more than L2,
 and a time is that of one execution within the replay of a CUDA graph.
 
-usage: torch_gpu.py SOCKET [--peers eager,compile,max_autotune] [--limit SECONDS]
+usage: torch_gpu.py SOCKET [--peers eager,compile,max_autotune,quack] [--limit SECONDS]
 
 It ends when the benchmark leaves. A peer that has taken SECONDS for compiling, over all cases, takes no part in further ones.
 """
@@ -21,8 +21,15 @@ import sys
 import threading
 import time
 
-PEERS = {"eager": None, "compile": {}, "max_autotune": {"mode": "max-autotune-no-cudagraphs"}}
+import quack_gpu
+
+PEERS = {"eager": None, "compile": {}, "max_autotune": {"mode": "max-autotune-no-cudagraphs"}, "quack": None}
 DTYPES = {"f32": "float32", "bf16": "bfloat16", "f16": "float16"}
+
+
+def named(peer):
+    """As results call it."""
+    return peer if peer == "quack" else f"torch_{peer}"
 
 
 def statements(text):
@@ -237,25 +244,30 @@ class Server:
         try:
             function, sets = make_function(self.torch, case), make_sets(self.torch, case)
         except Exception as error:  # noqa: BLE001: a peer that cannot run a case is a result
-            return {"contenders": [], "errors": {f"torch_{p}": described(error) for p in self.peers}}
+            return {"contenders": [], "errors": {named(p): described(error) for p in self.peers}}
         ready, errors = [], {}
         for peer in self.peers:
             if self.seconds[peer] > self.limit:
-                errors[f"torch_{peer}"] = f"not measured: compiling had taken {self.seconds[peer]:.0f} s, the limit is {self.limit:.0f}"
+                errors[named(peer)] = f"not measured: compiling had taken {self.seconds[peer]:.0f} s, the limit is {self.limit:.0f}"
                 continue
             start = time.time()
             try:
                 self.torch._dynamo.reset()
-                runs = function if PEERS[peer] is None else self.torch.compile(function, **PEERS[peer])
+                runs = self.function_of(peer, case, function)
                 runs(*sets[0])
                 self.torch.cuda.synchronize()
                 taken = time.time() - start
-                self.contenders[f"torch_{peer}"] = Replays(self.torch, runs, sets)
-                ready.append({"peer": f"torch_{peer}", "compile_seconds": round(taken, 2)})
+                self.contenders[named(peer)] = Replays(self.torch, runs, sets)
+                ready.append({"peer": named(peer), "compile_seconds": round(taken, 2)})
             except Exception as error:  # noqa: BLE001
-                errors[f"torch_{peer}"] = described(error)
+                errors[named(peer)] = described(error)
             self.seconds[peer] += time.time() - start
         return {"contenders": ready, "errors": errors}
+
+    def function_of(self, peer, case, function):
+        if peer == "quack":
+            return quack_gpu.make_function(self.torch, case)
+        return function if PEERS[peer] is None else self.torch.compile(function, **PEERS[peer])
 
     def release(self):
         self.contenders.clear()
@@ -294,7 +306,7 @@ def requests_of(connection):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("socket")
-    parser.add_argument("--peers", default=",".join(PEERS))
+    parser.add_argument("--peers", default="eager,compile,max_autotune")
     parser.add_argument("--limit", type=float, default=600, help="seconds of compiling of each peer")
     args = parser.parse_args()
     peers = [p for p in args.peers.split(",") if p]

@@ -96,7 +96,19 @@ TEST_F(AttentionByCudnn, ProfilesTimeIt) {
   for (const auto& [name, t] : outputs) EXPECT_EQ(t.data, again.at(name).data) << name;
 }
 
-TEST_F(AttentionByCudnn, IsNotTakenUnlessAskedFor) {
+TEST_F(AttentionByCudnn, IsTakenByItselfWhereItWasMeasuredAsFaster) {
+  ::unsetenv("UNISONO_ATTENTION");
+  const auto taken = [](std::int64_t rows, std::int64_t width) {
+    return how(packed_attention(rows, 2, width), options(), {{"x", {1, rows, 16}}}).at(0).starts_with(
+        "attention by cuDNN");
+  };
+  EXPECT_TRUE(taken(512, 64));
+  EXPECT_TRUE(taken(640, 128));
+  EXPECT_FALSE(taken(504, 64));
+  EXPECT_FALSE(taken(512, 80));
+}
+
+TEST_F(AttentionByCudnn, IsNotTakenElsewhereUnlessAskedFor) {
   for (const char* other : {"", "auto", "own"}) {
     ::setenv("UNISONO_ATTENTION", other, 1);
     EXPECT_THAT(how(packed(), options(), packed_shapes), testing::Each(Not(HasSubstr("cuDNN")))) << other;
@@ -154,6 +166,12 @@ TEST(NetworkSmall, AttentionByACudnnThatIsNotThereIsRefused) {
                 testing::ThrowsMessage<Unsupported>(testing::AllOf(HasSubstr("attention by cuDNN is asked for"),
                                                                    HasSubstr("/nowhere/libcudnn.so.9"),
                                                                    HasSubstr("install cuDNN 9.8 or later"))));
+    ::unsetenv("UNISONO_ATTENTION");  // ours, with the reason
+    const Network long_rows = packed_attention(512, 2, 64);
+    std::string said;
+    for (const LaunchReport& l : explain_device(long_rows, on_gpu(), {{"x", {1, 512, 16}}}).launches) said += l.how;
+    EXPECT_THAT(said, testing::AllOf(HasSubstr("attention kernel"), HasSubstr("measured as faster, but"),
+                                     HasSubstr("/nowhere/libcudnn.so.9")));
   }
   EXPECT_NO_THROW(explain_device(heatmap_unet(small_unet), on_gpu(), {{"image", {2, 3, 16, 24}}}));  // it has none
   ::unsetenv("UNISONO_ATTENTION");

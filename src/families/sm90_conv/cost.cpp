@@ -202,7 +202,8 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     } else {
       t.epilogue += k.publish_clk;
       const double planes = c.streamed()->planes();  // all that moves a waiting tile moves so many
-      element += (k.keep + k.reload * spilled_share(p)) * planes + k.second + (c.streamed()->wide ? k.wide : 0.0);
+      element += (k.keep + k.reload * spilled_share(p)) * planes + k.second;
+      if (c.streamed()->wide) element += c.schedule.order == sm90::Order::pingpong2 ? k.wide_pingpong2 : k.wide;
       t.drain = k.exchange_clk + k.drain * planes * elements * std::max(0.0, std::ceil(rows / groups) - 1);
     }
   }

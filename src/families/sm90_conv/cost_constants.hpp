@@ -46,7 +46,7 @@ struct CostConstants : sm90::LaunchConstants {
   double statistics = 5;                 ///< sums
   double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
   double reload = 12;                    ///< spilled, loaded back
-  double wide = 130;                     ///< streamed: an f32 result; fitted to a SiLU that branched
+  double wide = 60, wide_pingpong2 = 130;  ///< streamed: an f32 result
   double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
   double hinted = 0.27, ordered = 0.8;   ///< shares: L2 for tiles by hints, time of bytes by the order (the notes)
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it

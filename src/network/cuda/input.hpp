@@ -27,7 +27,7 @@ struct PlanningInput {
   bool tuned = true;                      ///< NetworkOptions::tuned
   bool watchdog = false;                  ///< NetworkOptions::watchdog
   bool filters_ahead = true;              ///< kernels load constant filters before the launches ahead have ended
-  bool attention_by_cudnn = false;        ///< where cuDNN serves it
+  AttentionKernels attention = AttentionKernels::own;
   std::optional<int> gpu = {};            ///< the driver's index of the device; none: it is only described
   std::vector<std::string> on_host = {};  ///< operators that are to run on the host, whatever serves them: "gather"
 

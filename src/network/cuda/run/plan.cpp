@@ -72,7 +72,7 @@ std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& cons
                          .tuned = options.tuned,
                          .watchdog = options.watchdog,
                          .filters_ahead = with_filters_ahead(),
-                         .attention_by_cudnn = attention_by_cudnn(options.attention),
+                         .attention = attention_kernels(options.attention),
                          .gpu = device.driver.empty() ? std::nullopt : std::optional(options.device_index),
                          .on_host = support::host_operators()};
   const NetworkPlan decided = decide(in);

@@ -23,11 +23,12 @@ bool is_on(std::string_view variable, const std::string& given, bool otherwise) 
 bool with_heads() { return is_on("UNISONO_HEADS", support::heads_wanted(), false); }
 bool with_filters_ahead() { return is_on("UNISONO_FILTERS_AHEAD", support::filters_ahead_wanted(), true); }
 
-bool attention_by_cudnn(AttentionKernels asked) {
-  if (asked != AttentionKernels::automatic) return asked == AttentionKernels::cudnn;
+AttentionKernels attention_kernels(AttentionKernels asked) {
+  if (asked != AttentionKernels::automatic) return asked;
   const std::string given = support::attention_wanted();
-  if (given.empty() || given == "auto" || given == "own") return false;
-  if (given == "cudnn") return true;
+  if (given.empty() || given == "auto") return AttentionKernels::automatic;
+  if (given == "own") return AttentionKernels::own;
+  if (given == "cudnn") return AttentionKernels::cudnn;
   throw UserError(fmt::format("UNISONO_ATTENTION is '{}'; expected own, cudnn or auto", given));
 }
 
