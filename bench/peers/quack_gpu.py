@@ -21,7 +21,7 @@ def plain(text):
     lines = [line.split("#")[0].strip() for line in re.split(r"[\n;]", text)]
     lines = [re.sub(r"\s*:\s*\w+$", "", line) for line in lines if line and not line.startswith("operand ")]
     named = [line if re.search(r" as \w+$", line) or not line.startswith("store ") else line + " as y" for line in lines]
-    return "; ".join(re.sub(r"\s*([*+(),])\s*", r"\1", line) for line in named)
+    return "; ".join(re.sub(r"\s*([*+(,])\s*|\s+(?=\))", r"\1", line) for line in named)
 
 
 def make_function(torch, case):
