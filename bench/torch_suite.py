@@ -2,23 +2,28 @@
 """Suite `torch`: torch.compile(backend="unisono") beside PyTorch's eager mode and Inductor, on one GPU in one call.
 
 usage: torch_suite.py [NAME…] [--train] [--no-forward] [--peers eager,compile,unisono] [--max-autotune] [--rounds N]
-                      [--minimum-operators N] [--minimum-gain G] [--json FILE] [--smoke]
+                      [--minimum-operators N] [--minimum-gain G] [--nodes] [--json FILE] [--smoke]
 
 Each network of peers/torch_models.py runs in bf16 and channels last. Every peer is captured into a CUDA graph; then the graphs
 are replayed in turn, from rest, and the medians are compared: ratios are within one call. Errors are relative L2 against
 float32 without TF32 (of PyTorch's bf16 eager mode too). A JSON line for each measurement:
 
     {"suite": "torch", "network": …, "what": "forward", "us": {peer: …}, "ratio": best peer / unisono, "bar": …, "error": {…},
-     "compile_s": {…}, "regions": …, "share_of_flop": …, "left": [reasons],
+     "compile_s": {…}, "regions": …, "share_of_flop": …, "plans_from": {"the cost model": N, "shipped": N, …}, "left": [reasons],
      "seconds": {"regions": finding them, "rest": Inductor, "kernels": waiting for those after that}}
 
 and ahead of them one of {"what": "first graph"}: compile_s of a small graph, with all that is done once a process.
+
+--nodes adds of this backend's graph: {"graph": {"nodes": {kind: N}, "edges": {"full": N, "programmatic": N}}, "kernels": [{"name",
+"us", "begins"}]}, each region's {"shape", "plan", "plan_from"}, and of each kernel the microseconds that the profiler sees.
 
 --train adds steps of the baseline U-Net at batch 8 (forward, backward, AdamW), and for 10,000 calls the time on the host of a
 fused call beside an ordinary custom operator. --smoke: small sizes on the CPU, without graphs: does it run?
 """
 import argparse
+import collections
 import copy
+import functools
 import json
 import pathlib
 import statistics
@@ -29,6 +34,7 @@ import torch
 import torch.nn.functional as F
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "peers"))
+import torch_nodes  # noqa: E402
 from torch_models import NETWORKS, HeatmapUNet  # noqa: E402
 
 
@@ -54,6 +60,14 @@ class Clock:
         if self.device != "cuda":
             function()
             return function
+        stream = self.warmed(function)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            function()
+        return graph.replay
+
+    def warmed(self, function):
+        """A stream on which it ran."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -61,10 +75,7 @@ class Clock:
                 function()
         torch.cuda.current_stream().wait_stream(stream)
         self.wait()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            function()
-        return graph.replay
+        return stream
 
     def once(self, run, inner):
         if self.device != "cuda":
@@ -107,12 +118,26 @@ def reported():
     from unisono.pytorch.backend import reports
     rows = [row for r in reports() for row in r.rows]
     return {"regions": sum(r.regions for r in reports()), "share_of_flop": round(share(rows), 4),
+            "plans_from": dict(collections.Counter(row["plan_from"].split(" with ")[0].split(" 20")[0] for row in rows if "plan_from" in row)),
             "left": sorted({f"{row['anchor']} {row['shape']}: {row['ends'].splitlines()[0][:200]}" for row in rows if not row["taken"]})[:40],
             "standalone": [n for r in reports() for n in r.counts.get("standalone behind a contraction", [])][:40],
             "conversions": sum(r.counts.get("conversions", 0) for r in reports()),
             "concatenations": [n for r in reports() for n in r.counts.get("concatenations without copies", [])],
             "seconds": {name: round(sum(r.seconds.get(name, 0) for r in reports()), 2) for name in ("regions", "rest", "kernels")},
             "graphs": [{"graph": r.kind, "regions": r.regions, "of": len(r.rows), "share_of_flop": round(r.share_of_flop, 4)} for r in reports()]}
+
+
+def nodes(function, clock):
+    """What the captured graph holds; a failure is a finding, too."""
+    from unisono.pytorch.backend import reports
+    found = {"plans": [{key: row[key] for key in ("shape", "plan", "plan_from")} for r in reports() for row in r.rows if "plan" in row]}
+    try:
+        graph = torch_nodes.captured(function, clock.warmed(function))
+        found["graph"] = torch_nodes.nodes_of(graph)
+        found["kernels"] = torch_nodes.kernels_of(graph)
+    except Exception as failure:
+        found["failure"] = f"{type(failure).__name__}: {str(failure)[:400]}"
+    return found
 
 
 def share(rows):
@@ -169,7 +194,10 @@ def forward(name, options, clock, device):
                 errors[peer] = distance(result, exact)
                 if peer == "unisono":
                     more = reported()
-                runs[peer] = clock.prepared(lambda function=function: function(*inputs))
+                call = functools.partial(function, *inputs)
+                runs[peer] = clock.prepared(call)
+                if peer == "unisono" and options.nodes:
+                    more.update(nodes(call, clock))
             except Exception as failure:  # a peer that cannot run it is a finding, too
                 errors[peer] = f"{type(failure).__name__}: {str(failure)[:400]}"
         us, spread = clock.compare(runs)
@@ -270,6 +298,7 @@ def main():
     parser.add_argument("--rounds", default=7, type=int)
     parser.add_argument("--minimum-operators", default=1, type=int, help="of the backend: 0 takes contractions without an epilogue, too")
     parser.add_argument("--minimum-gain", default=None, type=float, help="of the backend, instead of its own for inference and for training")
+    parser.add_argument("--nodes", action="store_true", help="what this backend's CUDA graphs hold, and the time of each kernel")
     parser.add_argument("--json")
     parser.add_argument("--smoke", action="store_true")
     options = parser.parse_args()
@@ -278,6 +307,8 @@ def main():
     device = "cuda" if torch.cuda.is_available() and not options.smoke else "cpu"
     if device == "cpu" and not options.smoke:
         parser.error("PyTorch finds no GPU here; --smoke runs small sizes on the CPU")
+    if options.nodes and device != "cuda":
+        parser.error("--nodes looks into CUDA graphs, which need a GPU")
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     clock = Clock(device, 2 if options.smoke else options.rounds)

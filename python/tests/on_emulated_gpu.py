@@ -102,15 +102,17 @@ def slices_of_a_concatenation():
 
     half = {"dtype_x": u.DType.f16, "dtype_w": u.DType.f16}
     calls = ((u.Conv2d(n=2, h=8, w=8, c=16, k=16, r=3, s=3, pad=1, **half), "h = relu(acc)\nstore h as y : f16\nstore max_pool_2x2(h) as p : f16", x, w),
-             (u.ConvTranspose2d(n=2, h=4, w=4, c=16, k=16, r=2, s=2, stride=2, **half), "store acc as y : f16", small, v))
+             (u.ConvTranspose2d(n=2, h=4, w=4, c=16, k=16, r=2, s=2, stride=2, **half), "store acc as y : f16", small, v),
+             (u.Conv2d(n=2, h=4, w=4, c=16, k=16, **half), "store upsample_2x2(acc) as y : f16", small, np.ascontiguousarray(w[:, :1, :1])))
     for i, (contraction, text, image, filters) in enumerate(calls):
-        outputs, on_cpu = {"y": part(16 * i)}, {"y": np.zeros((2, 8, 8, 16), np.float16)}
+        first = 16 * (i % 2)
+        outputs, on_cpu = {"y": part(first)}, {"y": np.zeros((2, 8, 8, 16), np.float16)}
         if "pool" in text:
             outputs["p"], on_cpu["p"] = pooled.tensor(), np.zeros((2, 4, 4, 16), np.float16)
         u.compile(contraction, u.parse(text), device=u.Device.cuda).run(Memory(image, u.DType.f16).tensor(), Memory(filters, u.DType.f16).tensor(),
                                                                         outputs=outputs)
         u.compile(contraction, u.parse(text)).run(image, filters, outputs=on_cpu)
-        for right, mine in ((on_cpu["y"], whole.get()[..., 16 * i:16 * i + 16]), *([(on_cpu["p"], pooled.get())] if "p" in on_cpu else [])):
+        for right, mine in ((on_cpu["y"], whole.get()[..., first:first + 16]), *([(on_cpu["p"], pooled.get())] if "p" in on_cpu else [])):
             assert np.abs(mine.astype(np.float64) - right).max() <= 2.0**-9 * np.abs(right).max()
 
 

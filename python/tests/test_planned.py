@@ -56,6 +56,18 @@ def test_networks_of_the_benchmark(name):
     graph.graph.lint()
 
 
+def test_the_baseline_network_is_planned_as_the_executor_plans_it():
+    """Measured plans ship for each of its kernels but the first, whose channels the executor lays out anew, and the
+    head, whose channels it pads. Convolutions of single pixels are computed ahead of upsamplings, and store these."""
+    report, _ = planned.planned(planned.benchmark("heatmap_unet"))
+    first, *between, head = report.rows
+    assert all(row["plan_from"].startswith("shipped with the library") for row in between), str(report)
+    assert all(row["plan_from"] == "the cost model" for row in (first, head)), str(report)
+    upsampled = [row["shape"] for row in between if "upsample_2x2" in row["epilogue"]]
+    assert upsampled == [[8, 512, 16, 16], [8, 256, 32, 32], [8, 128, 64, 64], [8, 64, 128, 128]], str(report)
+    assert all("upsampled only" in row["plan"] for row in between if row["shape"] in upsampled and "upsample" in row["epilogue"])
+
+
 def test_a_gain_that_is_asked_for():
     """Regions that gain less stay PyTorch's, and the report says by how much."""
     make = planned.benchmark("heatmap_unet")

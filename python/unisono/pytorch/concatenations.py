@@ -107,9 +107,9 @@ def _takes_slices(reader: Node, part: Node) -> bool:
 def _placed_store(node: Node, call: Node, cat: Node) -> Optional[int]:
     """The number of the store that may go into a slice, or None."""
     stores = parse(call.args[4]).stores
-    whole = [s for s in stores if s.axes == "mn" and not s.form]
     mine = stores[node.args[1]]
-    if len(whole) != 1 or whole[0].name != mine.name or any(s.form == "upsample_2x2" for s in stores):
+    images = [s for s in stores if s.axes == "mn" and (not s.form or s.form == "upsample_2x2")]
+    if len(images) != 1 or images[0].name != mine.name:  # an upsampled one beside it may not lie so
         return None
     if not all(u is cat or _takes_slices(u, node) for u in node.users):
         return None

@@ -63,12 +63,12 @@ def pooled(region: Region, node: Node) -> tuple:
 
 def upsampled(region: Region, node: Node) -> tuple:
     x = _source(region, node)
-    if "max_pool" in str(x.target) or not _is_doubled(node):
+    if "max_pool" in str(x.target) or not is_doubled(node):
         raise Refused(f"{node.name} resamples to something else than each pixel 2×2 times")
     return region.names[x], region.whole
 
 
-def _is_doubled(node: Node) -> bool:
+def is_doubled(node: Node) -> bool:
     height, width = shape_of(node.args[0])[2:]
     if shape_of(node)[2:] != (2 * height, 2 * width):
         return False

@@ -18,6 +18,7 @@ from .predict import Prediction, has_bias, has_last_pass
 from .products import fold_batches
 from .regions import Refused, Region, aten, hinted, is_copy, is_size, is_tensor, is_tuple, shape_of, source_of
 from .rewrite import is_placed, replace
+from .upsamplings import convolve_first
 from .writer import mode_of
 
 
@@ -199,7 +200,12 @@ def _finished(region: Region, search: Search, row: dict) -> Region:
     row["ends"], prediction = grow(region, search)
     if prediction is not None:
         region.takes_slices = prediction.takes_slices
-        row.update(predicted_us=round(prediction.ours, 2), predicted_us_of_pytorch=round(prediction.theirs, 2))
+        row.update(
+            predicted_us=round(prediction.ours, 2),
+            predicted_us_of_pytorch=round(prediction.theirs, 2),
+            plan=prediction.plan,
+            plan_from=prediction.plan_from,
+        )
     row.update(
         taken=True,
         fused=[f"{n.name} ({n.target})" for n in work_of(region)],
@@ -257,6 +263,8 @@ def fuse(module: GraphModule, limits: Limits, kernels: Optional[Kernels] = None)
     each as soon as it is known."""
     merge_duplicates(module.graph)
     fold_batches(module)
+    if not limits.without & {"convolutions", "resampling"}:
+        convolve_first(module)
     nodes = list(module.graph.nodes)
     search = Search(nodes[: _first_write(nodes)], {n: i for i, n in enumerate(nodes)}, limits)
     rows, regions = [], []

@@ -27,6 +27,8 @@ class Prediction:
     ours: float
     theirs: float
     takes_slices: bool = False  # whether the kernel reads an image that is channels of a wider one
+    plan: str = ""
+    plan_from: str = ""  # the cost model, or what was measured
 
     @property
     def gain(self) -> float:
@@ -107,9 +109,7 @@ def predict(region: Region, alones: list[Any], explanation: Any, bytes_a_second:
     as fast in PyTorch as ours is alone, of images in channels last: cuDNN's kernels are about as fast in either
     order."""
     if not (behind := passes(region)) and not region.absorbed:
-        return Prediction(
-            explanation.predicted_us, explanation.predicted_us, explanation.takes_slices
-        )  # bare kernels are taken to be alike
+        return _prediction(explanation, explanation.predicted_us)  # bare kernels are taken to be alike
     alone = sum(
         _native.explain(
             one,
@@ -124,7 +124,11 @@ def predict(region: Region, alones: list[Any], explanation: Any, bytes_a_second:
     if behind:
         moved += sum(_bytes(node) for node in region.results() if not _is_head(node, region) or not region.absorbed)
     more = 1e6 * moved / (BANDWIDTH_SHARE * bytes_a_second) + LAUNCH_US * behind
-    return Prediction(explanation.predicted_us, alone + more, explanation.takes_slices)
+    return _prediction(explanation, alone + more)
+
+
+def _prediction(explanation: Any, theirs: float) -> Prediction:
+    return Prediction(explanation.predicted_us, theirs, explanation.takes_slices, explanation.plan, explanation.origin)
 
 
 def is_dual_product(region: Region) -> bool:

@@ -87,6 +87,8 @@ class Report:
                 lines.append(
                     f"      predicted: {row['predicted_us']} µs, PyTorch's kernels {row['predicted_us_of_pytorch']} µs"
                 )
+            if "plan" in row:
+                lines.append(f"      plan: {row['plan']}, chosen by: {row['plan_from']}")
             lines.append("      ends: " + row["ends"].replace("\n", "\n      "))
         for name, value in self.counts.items():
             if value:

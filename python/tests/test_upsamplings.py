@@ -1,0 +1,82 @@
+"""Convolutions of single pixels behind an upsampling: they are computed ahead of it, where that is the same."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+from compiled import KINDS, LAST, fresh, run  # noqa: E402, F401
+
+JOINED = "concatenations without copies"
+
+
+def tensors(*shapes):
+    return [torch.randn(s).contiguous(memory_format=LAST) for s in shapes]
+
+
+def narrow(x, w, v, b):
+    return F.conv2d(F.interpolate(F.silu(F.conv2d(x, w, padding=1)), scale_factor=2), v, b)
+
+
+SHAPES = ((2, 8, 8, 6), (16, 8, 3, 3), (8, 16, 1, 1))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("rest", ["eager", "inductor"])
+def test_the_small_image_is_convolved(rest, dtype):
+    """The first kernel stores its image as it is, the second at twice the size, into the concatenation."""
+    def level(x, w, v, b, u, skip):
+        return F.conv2d(torch.cat([F.relu(F.conv2d(skip, u)), narrow(x, w, v, b)], 1), u.repeat(1, 2, 1, 1))
+
+    u, skip = tensors((8, 8, 1, 1), (2, 8, 16, 12))
+    report = run(level, *tensors(*SHAPES), torch.randn(8), u, skip, regions=4, dtype=dtype, rest=rest)
+    first, second = (next(r for r in report.rows if r["shape"] == [2, k, 8, 6]) for k in (16, 8))
+    assert "_2x2" not in first["epilogue"] and "store upsample_2x2" in second["epilogue"], str(report)
+    assert report.counts[JOINED] == ["cat: 2 of 2 parts"], str(report)
+
+
+def other(function):
+    return lambda x, w, v, b: function(F.interpolate(F.silu(F.conv2d(x, w, padding=1)), scale_factor=2), v, b)
+
+
+KEPT = {
+    "its result is activated": other(lambda h, v, b: F.relu(F.conv2d(h, v, b))),
+    "the upsampled image is read": other(lambda h, v, b: (F.conv2d(h, v, b), h)),
+    "padding": other(lambda h, v, b: F.conv2d(h, v, b, padding=1)),
+    "a stride": other(lambda h, v, b: F.conv2d(h, v, b, stride=2)),
+    "threefold": lambda x, w, v, b: F.conv2d(F.interpolate(F.conv2d(x, w, padding=1), scale_factor=3), v, b),
+    "linear": lambda x, w, v, b: F.conv2d(
+        F.interpolate(F.conv2d(x, w, padding=1), scale_factor=2, mode="bilinear"), v, b
+    ),
+    "several pixels": lambda x, w, v, b: F.conv2d(F.interpolate(F.conv2d(x, w, padding=1), scale_factor=2), w[:, :1].repeat(1, 16, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_stays_behind_the_upsampling(name):
+    report = run(KEPT[name], *tensors(*SHAPES), torch.randn(8), regions=2)
+    assert "_2x2" not in report.rows[1]["epilogue"], str(report)
+
+
+@pytest.mark.parametrize("kind", ["resampling", "convolutions"])
+def test_it_is_switched_off(kind):
+    regions = 0 if kind == "convolutions" else 2
+    report = run(narrow, *tensors(*SHAPES), torch.randn(8), regions=regions, without=(kind,))
+    assert report.rows[1]["shape"] == [2, 8, 16, 12], str(report)
+
+
+def test_contiguous_images():
+    x, w, v = (t.contiguous() for t in tensors(*SHAPES))
+    report = run(narrow, x, w, v, torch.randn(8), regions=2)
+    assert "store upsample_2x2" in report.rows[1]["epilogue"], str(report)
+
+
+@pytest.mark.parametrize("affine", [F.group_norm, lambda x, g, s, b: F.layer_norm(x.permute(0, 2, 3, 1), (8,), s, b)])
+def test_rstd_and_scale_are_one_factor_where_that_is_small(affine):
+    """Of groups of channels; a layer norm's rstd has one value a pixel, and its product with the scale one an element."""
+    x, w, _ = tensors(*SHAPES)
+    s, b = torch.randn(8), torch.randn(8)
+    report = run(lambda x, w, s, b: affine(F.conv2d(x, w), 2, s, b), x, w[:8, :, :1, :1].contiguous(), s, b, regions=1,
+                 rest="inductor")
+    lines = report.rows[0]["epilogue"].splitlines()
+    gathered = [line for line in lines if "* (v" in line and "[n])" in line]
+    assert len(gathered) == (1 if affine is F.group_norm else 0), str(report.rows[0]["epilogue"])

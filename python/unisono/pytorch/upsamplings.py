@@ -1,0 +1,92 @@
+"""Convolutions of single pixels behind an upsampling that repeats pixels: they are computed of the small image, and
+their result is upsampled. That is the same bit for bit, with a quarter of the arithmetic; the convolution's kernel
+stores it at twice the size. Networks of the C++ library are rewritten so, too (src/network/legalise.cpp).
+"""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from torch.fx import GraphModule, Node
+
+from . import forms
+from .expressions import CASTS
+from .layouts import format_of
+from .regions import Refused, aten, is_tensor, prims, shape_of
+from .writer import Writer, mode_of
+
+# What may read such a convolution: no operation that would be part of its kernel, since an upsampled store ends a region
+READERS = (aten.cat.default, aten.convolution.default)
+
+
+def convolve_first(module: GraphModule) -> int:
+    """Rewrites the graph in place; returns how many convolutions."""
+    count, mode = 0, None
+    for node in list(module.graph.find_nodes(op="call_function", target=aten.convolution.default)):
+        if (upsampling := _upsampling_ahead(node)) is None:
+            continue
+        mode = mode or mode_of(module)
+        with module.graph.inserting_before(node):
+            _rewrite(Writer(module.graph, mode), node, upsampling)
+        count += 1
+    if count:
+        module.graph.eliminate_dead_code()
+        module.recompile()
+    return count
+
+
+def _upsampling_ahead(node: Node) -> Optional[Node]:
+    """The upsampling whose image the convolution alone reads, through copies and casts to its dtype."""
+    image, filters, _, stride, padding, _, transposed, _, _ = node.args
+    if transposed or len(stride) != 2 or tuple(shape_of(filters)[2:]) != (1, 1):
+        return None
+    if tuple(stride) != (1, 1) or tuple(padding) != (0, 0):
+        return None
+    if any(user.op != "output" and (user.target not in READERS or user.args[1] is node) for user in node.users):
+        return None
+    dtype = image.meta["val"].dtype
+    while len(image.users) == 1 and (
+        image.target is aten.clone.default or image.target in CASTS and image.meta["val"].dtype == dtype
+    ):
+        image = image.args[0]
+    if len(image.users) != 1 or image.target not in (*forms.UPSAMPLES, *forms.INDEXED):
+        return None
+    if image.meta["val"].dtype not in (dtype, torch.float32):
+        return None
+    try:
+        static = all(isinstance(e, int) for e in (*shape_of(image), *shape_of(image.args[0])))
+        return image if static and forms.is_doubled(image) else None
+    except Refused:
+        return None
+
+
+def _rewrite(writer: Writer, node: Node, upsampling: Node) -> None:
+    large = node.args[0]
+    image = _in_order(writer, _as_read(writer, node, upsampling), format_of(large.meta["val"]))
+    small = writer.call(node.target, (image, *node.args[1:]), dict(node.kwargs))
+    result = writer.call(upsampling.target, (small, *upsampling.args[1:]), dict(upsampling.kwargs))
+    result = _in_order(writer, result, format_of(node.meta["val"]))
+    node.replace_all_uses_with(result)
+    writer.graph.erase_node(node)
+
+
+def _as_read(writer: Writer, node: Node, upsampling: Node) -> Node:
+    """What is upsampled, in the convolution's dtype: a cast behind the upsampling comes ahead of it."""
+    small, dtype, cast = upsampling.args[0], node.args[0].meta["val"].dtype, node.args[0]
+    if small.target in CASTS and small.meta["val"].dtype == torch.float32 and is_tensor(small.args[0]) \
+            and small.args[0].meta["val"].dtype == dtype:
+        return small.args[0]  # was widened for the upsampling
+    if small.meta["val"].dtype == dtype:
+        return small
+    while cast.target not in CASTS:
+        cast = cast.args[0]
+    made = writer.call(prims.convert_element_type.default, (small, dtype))
+    made.meta.update({name: value for name, value in cast.meta.items() if name not in ("val", "tensor_meta")})
+    return made
+
+
+def _in_order(writer: Writer, node: Node, order: Optional[torch.memory_format]) -> Node:
+    if order is None or node.meta["val"].is_contiguous(memory_format=order):
+        return node
+    return writer.call(aten.clone.default, (node,), {"memory_format": order})
