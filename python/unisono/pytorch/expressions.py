@@ -77,16 +77,16 @@ def _binary(region: Region, node: Node) -> tuple:
 
 
 def _gathered(region: Region, node: Node, left: str, right: str) -> str:
-    """(x·y)·z as x·(y·z) where y and z are [b], [n] or [b,n]: rstd and scale of a normalisation, which PyTorch
-    multiplies by one after the other. The library writes its own so, and knows measured plans by what is written.
-    Empty where it is no such product, or where x·y is read elsewhere."""
+    """(x·y)·z as x·(y·z) where y is a reciprocal square root and y and z are [b], [n] or [b,n]: rstd and scale of a
+    normalisation, which PyTorch multiplies by one after the other. The library writes its own so, and knows measured
+    plans by what is written. Empty where it is no such product, or where x·y is read elsewhere."""
     for x, last in ((node.args[0], right), (node.args[1], left)):
         other = node.args[1] if x is node.args[0] else node.args[0]
         first = _only_product_of(region, x)
         if first is None or not (is_tensor(other) and _is_small(region, other)):
             continue
         for inner, factor in (first.args, first.args[::-1]):
-            if inner in region.names and is_tensor(factor) and _is_small(region, factor):
+            if inner in region.names and _is_rstd(factor) and _is_small(region, factor):
                 return f"{region.names[inner]} * ({region.value(factor, region.dims[first])} * {last})"
     return ""
 
@@ -100,6 +100,14 @@ def _only_product_of(region: Region, node: Any) -> Any:
             return None
         node = node.args[0]
     return None
+
+
+def _is_rstd(node: Any) -> bool:
+    """Whether a value is a reciprocal square root, behind views and casts: at most 1/√eps, so that a product with a
+    scale overflows no sooner than the result."""
+    while is_tensor(node) and (node.target in RESHAPED or is_widening(node)):
+        node = node.args[0]
+    return is_tensor(node) and node.target is aten.rsqrt.default
 
 
 def _is_small(region: Region, node: Node) -> bool:
