@@ -99,8 +99,9 @@ TEST_F(AttentionByCudnn, ProfilesTimeIt) {
 TEST_F(AttentionByCudnn, IsTakenByItselfWhereItWasMeasuredAsFaster) {
   ::unsetenv("UNISONO_ATTENTION");
   const auto taken = [](std::int64_t rows, std::int64_t width) {
-    return how(packed_attention(rows, 2, width), options(), {{"x", {1, rows, 16}}}).at(0).starts_with(
-        "attention by cuDNN");
+    return how(packed_attention(rows, 2, width), options(), {{"x", {1, rows, 16}}})
+        .at(0)
+        .starts_with("attention by cuDNN");
   };
   EXPECT_TRUE(taken(512, 64));
   EXPECT_TRUE(taken(640, 128));

@@ -172,6 +172,15 @@ double spilled_share(const ConvPlan& p) {
   return std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p));
 }
 
+/// Of an element of a streamed plan: kept until the image is complete, then normalised. All that moves a waiting tile
+/// moves so many planes.
+double waiting_element_clk(const ConvPlan& p) {
+  const StreamedStatistics& streamed = *p.config.streamed();
+  double element = (k.keep + k.reload * spilled_share(p)) * streamed.planes() + k.second;
+  if (streamed.wide) element += p.config.schedule.order == sm90::Order::pingpong2 ? k.wide_pingpong2 : k.wide;
+  return element;
+}
+
 TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
@@ -201,10 +210,9 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
       t.wait = t.main * (k.first_row_wait * std::min(1.0, rows) + k.further_row_wait * std::max(0.0, rows - 1));
     } else {
       t.epilogue += k.publish_clk;
-      const double planes = c.streamed()->planes();  // all that moves a waiting tile moves so many
-      element += (k.keep + k.reload * spilled_share(p)) * planes + k.second;
-      if (c.streamed()->wide) element += c.schedule.order == sm90::Order::pingpong2 ? k.wide_pingpong2 : k.wide;
-      t.drain = k.exchange_clk + k.drain * planes * elements * std::max(0.0, std::ceil(rows / groups) - 1);
+      element += waiting_element_clk(p);
+      t.drain =
+          k.exchange_clk + k.drain * c.streamed()->planes() * elements * std::max(0.0, std::ceil(rows / groups) - 1);
     }
   }
   t.epilogue += element * elements;
