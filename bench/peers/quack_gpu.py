@@ -1,5 +1,5 @@
 """quack's products with an epilogue (quack-kernels of PyPI, written in CUTLASS's Python language), as a peer of
-torch_gpu.py. Needs pip install "quack-kernels[cu13]"; a case whose epilogue is none of quack's is an error with its text.
+torch_gpu.py. Needs pip install "quack-kernels[cu13]" cloudpickle; a case whose epilogue is none of quack's is an error with its text.
 """
 import re
 

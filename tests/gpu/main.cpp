@@ -182,8 +182,10 @@ int precompile() {
 // one process's threads no more than about seven are at work, as NVRTC locks its front end (docs/notes/jit.md).
 std::vector<std::jthread> compile_beside() {
   const std::string program = std::filesystem::canonical("/proc/self/exe");
-  const std::vector<std::string> arguments{
-      program, "--precompile", "--seed", std::to_string(parsed.seed), "--families", std::to_string(parsed.families)};
+  const std::vector<std::string> arguments{program,      "--precompile",
+                                           "--jobs",     "8",
+                                           "--seed",     std::to_string(parsed.seed),
+                                           "--families", std::to_string(parsed.families)};
   std::vector<std::jthread> processes;
   for (unsigned cores = 8; cores < std::thread::hardware_concurrency(); cores += 8)
     processes.emplace_back([arguments] { support::run({arguments, {}}); });  // what fails there fails here, too
@@ -242,7 +244,10 @@ int act(int argc, char** argv) {
          "--arch", parsed.arch,
          "Of --evt the graphs of one architecture; of sm100a and sm120 --precompile compiles 40, and nothing runs")
       ->check(CLI::IsMember({"sm90a", "sm80", "sm100a", "sm120"}));
-  app.add_option("--jobs", parsed.jobs, "Of --precompile: so many compilations at once; 0: one a core")
+  app.add_option(
+         "--jobs", parsed.jobs,
+         "Of --precompile: so many compilations at once, in this process; 0: one a core, in as many processes as "
+         "that takes")
       ->check(CLI::Range(0, 1024));
   app.add_option("--shard", parsed.shard, "I/N: of --precompile every N-th kernel, from the I-th on (0 to N - 1)")
       ->check(CLI::Validator([](const std::string& text) { return shard_of(text) ? "" : "expected I/N, such as 0/16"; },
@@ -262,7 +267,11 @@ int act(int argc, char** argv) {
     if (parsed.evt) return list_evt();
     return requests.size() > 100 ? 0 : 1;
   }
-  if (parsed.precompile) return precompile();
+  if (parsed.precompile) {
+    const bool by_all_cores = parsed.jobs == 0 && parsed.shard.empty() && parsed.only.empty() && !parsed.evt;
+    const std::vector<std::jthread> processes = by_all_cores ? compile_beside() : std::vector<std::jthread>{};
+    return precompile();
+  }
   choose_device(parsed.device);
   std::printf("%s\n", device().device.name.c_str());
   if (parsed.sanitizer) return sanitizer();
