@@ -46,7 +46,7 @@ std::string to_string(const FusionReport& report);
 
 /// Which kernels compute a network's attention on a GPU.
 enum class AttentionKernels : std::uint8_t {
-  automatic,  ///< as UNISONO_ATTENTION says; else cuDNN's where there is one and it was measured as faster, elsewhere own
+  automatic,  ///< as UNISONO_ATTENTION says; else cuDNN's where it was measured as faster and is found, elsewhere own
   own,        ///< Unisono's
   cudnn,      ///< cuDNN's fused attention, from version 9.8 on; Unisono's, and why, where it does not serve
 };

@@ -172,8 +172,8 @@ double spilled_share(const ConvPlan& p) {
   return std::max(0.0, 1 - p.config.schedule.consumer_groups() / rows_of_image(p));
 }
 
-/// Of an element of a streamed plan: kept until the image is complete, then normalised. All that moves a waiting tile
-/// moves so many planes.
+/// Clocks of an element of a streamed plan: kept until the image is complete, then normalised. What moves a waiting
+/// tile moves so many planes.
 double waiting_element_clk(const ConvPlan& p) {
   const StreamedStatistics& streamed = *p.config.streamed();
   double element = (k.keep + k.reload * spilled_share(p)) * streamed.planes() + k.second;

@@ -42,13 +42,13 @@ struct CostConstants : sm90::LaunchConstants {
   double head = 0.25;                ///< for each of the head's channels; not measured
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< the visitors': operations, values read
-  double fetched = 3, refill_clk = 600;  ///< fetched operands; a slice beyond the buffers waits; not measured
-  double statistics = 5;                 ///< sums
-  double keep = 6, second = 26;          ///< streamed: into shared memory; out of it, normalised
-  double reload = 12;                    ///< spilled, loaded back
+  double fetched = 3, refill_clk = 600;    ///< fetched operands; a slice beyond the buffers waits; not measured
+  double statistics = 5;                   ///< sums
+  double keep = 6, second = 26;            ///< streamed: into shared memory; out of it, normalised
+  double reload = 12;                      ///< spilled, loaded back
   double wide = 60, wide_pingpong2 = 130;  ///< streamed: an f32 result
-  double drain = 40;                     ///< streamed: a tile that is loaded back when all are multiplied
-  double hinted = 0.27, ordered = 0.8;   ///< shares: L2 for tiles by hints, time of bytes by the order (the notes)
+  double drain = 40;                       ///< streamed: a tile that is loaded back when all are multiplied
+  double hinted = 0.27, ordered = 0.8;     ///< shares: L2 for tiles by hints, time of bytes by the order (the notes)
   // Statistics of a tile: reduction over lanes and warps, publishing, merging; a tile, and a channel of it
   double exchange_clk = 6500, exchange_column_clk = 25, swapped_column_clk = 3;
   double publish_clk = 800;  ///< streamed: others wait

@@ -24,9 +24,9 @@ struct PlanningInput {
   DeviceConstants& constants;
   GraphKernelCache& graph_kernels;
   DType element = DType::bf16;
-  bool tuned = true;                      ///< NetworkOptions::tuned
-  bool watchdog = false;                  ///< NetworkOptions::watchdog
-  bool filters_ahead = true;              ///< kernels load constant filters before the launches ahead have ended
+  bool tuned = true;          ///< NetworkOptions::tuned
+  bool watchdog = false;      ///< NetworkOptions::watchdog
+  bool filters_ahead = true;  ///< kernels load constant filters before the launches ahead have ended
   AttentionKernels attention = AttentionKernels::own;
   std::optional<int> gpu = {};            ///< the driver's index of the device; none: it is only described
   std::vector<std::string> on_host = {};  ///< operators that are to run on the host, whatever serves them: "gather"

@@ -189,9 +189,9 @@ plan::Expected<cudnn::AttentionProblem> CudnnProblem::run() {
   return made;
 }
 
-// Whether cuDNN's kernels were measured as faster than ours, within a network on an H200 (bench/results/attention.json):
-// many keys, heads of 64 or 128 columns: ours take 1.09 to 1.14 of their time. Of others ours are mostly faster. Nothing
-// was measured with masks.
+// Whether cuDNN's kernels were measured as faster than ours, within a network on an H200
+// (bench/results/attention.json): many keys, heads of 64 or 128 columns: ours take 1.09 to 1.14 of their time. Of
+// others ours are mostly faster. Nothing was measured with masks.
 bool CudnnProblem::faster() const {
   constexpr std::int64_t many = 512;
   return in_.device.major == 9 && in_.device.minor == 0 && masks() == 0 && p_.queries >= many && p_.keys >= many &&
@@ -219,8 +219,8 @@ void choose_attention(const PlanningInput& in, NetworkPlan& plan) {
     if (in.attention == AttentionKernels::automatic && !CudnnProblem(in, op).faster()) continue;
     const auto library = cudnn::library();
     if (!library && in.attention == AttentionKernels::automatic) {
-      plan.regions[i].attention = AttentionPlan{
-          .not_cudnn = plan::because("measured as faster, but " + library.refusal().first())};
+      plan.regions[i].attention =
+          AttentionPlan{.not_cudnn = plan::because("measured as faster, but " + library.refusal().first())};
       continue;
     }
     if (!library)

@@ -13,8 +13,8 @@ bool with_heads();
 /// default. Throws UserError for a value other than on and off.
 bool with_filters_ahead();
 
-/// What NetworkOptions::attention asks for, or else UNISONO_ATTENTION (own, cudnn or auto). Throws UserError for another
-/// value of the variable.
+/// What NetworkOptions::attention asks for, or else UNISONO_ATTENTION (own, cudnn or auto). Throws UserError for
+/// another value of the variable.
 AttentionKernels attention_kernels(AttentionKernels asked);
 
 }  // namespace unisono::network::gpu
