@@ -68,15 +68,3 @@ def test_contiguous_images():
     x, w, v = (t.contiguous() for t in tensors(*SHAPES))
     report = run(narrow, x, w, v, torch.randn(8), regions=2)
     assert "store upsample_2x2" in report.rows[1]["epilogue"], str(report)
-
-
-@pytest.mark.parametrize("affine", [F.group_norm, lambda x, g, s, b: F.layer_norm(x.permute(0, 2, 3, 1), (8,), s, b)])
-def test_rstd_and_scale_are_one_factor_where_that_is_small(affine):
-    """Of groups of channels; a layer norm's rstd has one value a pixel, and its product with the scale one an element."""
-    x, w, _ = tensors(*SHAPES)
-    s, b = torch.randn(8), torch.randn(8)
-    report = run(lambda x, w, s, b: affine(F.conv2d(x, w), 2, s, b), x, w[:8, :, :1, :1].contiguous(), s, b, regions=1,
-                 rest="inductor")
-    lines = report.rows[0]["epilogue"].splitlines()
-    gathered = [line for line in lines if "* (v" in line and "[n])" in line]
-    assert len(gathered) == (1 if affine is F.group_norm else 0), str(report.rows[0]["epilogue"])

@@ -9,6 +9,7 @@
 #include <set>
 #include <system_error>
 
+#include "passes/gather_factors.hpp"
 #include "support/environment.hpp"
 #include "tuning/database.hpp"
 #include "unisono/error.hpp"
@@ -109,10 +110,26 @@ std::optional<Chosen> measured_plan(const Key& key, bool own, const families::Wo
   return std::nullopt;
 }
 
-/// What is measured of the block alone serves it with a head as well, which takes next to nothing.
-Key without_head(const plan::ConvTask& task, plan::Epilogue epilogue) {
-  epilogue.head = nullptr;
-  return key_of(task, epilogue);
+/// What is measured of the same arithmetic in another spelling, or of the block alone, serves a problem as well:
+/// another order of factors, and a head, take next to nothing.
+std::optional<Chosen> measured_alike(const plan::ConvTask& task, const plan::Epilogue& epilogue,
+                                     const families::Workload& workload) {
+  plan::Epilogue other = epilogue;
+  other.graph = passes::gather_factors(epilogue.graph);
+  const bool gathers = !structurally_equal(other.graph, epilogue.graph);
+  const auto chosen = [&](bool gathered, bool without_head) -> std::optional<Chosen> {
+    plan::Epilogue e = gathered ? other : epilogue;
+    if (without_head) e.head = nullptr;
+    auto found = measured_plan(key_of(task, e), false, workload);
+    if (found) found->gathered = gathered, found->without_head = without_head;
+    return found;
+  };
+  for (const bool without_head : {false, true})
+    for (const bool gathered : {false, true}) {
+      if ((!without_head && !gathered) || (without_head && !epilogue.head) || (gathered && !gathers)) continue;
+      if (auto found = chosen(gathered, without_head)) return found;
+    }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -121,13 +138,8 @@ plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& 
                               const plan::Override& fixed, bool measured) {
   const families::Workload workload{task, epilogue, device};
   if (fixed.fields.empty() && measured && !support::tuning_is_off()) {
-    const Key key = key_of(task, epilogue);
-    if (auto chosen = measured_plan(key, true, workload)) return *chosen;
-    if (epilogue.head)
-      if (auto chosen = measured_plan(without_head(task, epilogue), false, workload)) {
-        chosen->without_head = true;
-        return *chosen;
-      }
+    if (auto chosen = measured_plan(key_of(task, epilogue), true, workload)) return *std::move(chosen);
+    if (auto chosen = measured_alike(task, epilogue, workload)) return *std::move(chosen);
   }
   auto plan = families::choose(workload, fixed);
   if (!plan) return std::move(plan).refusal();
@@ -135,7 +147,8 @@ plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& 
 }
 
 std::string to_string(const Chosen& c) {
-  const char* of = c.without_head ? ", of the same without its head" : "";
+  const std::string of = fmt::format("{}{}", c.without_head ? ", of the same without its head" : "",
+                                     c.gathered ? ", of the same with its factors multiplied first" : "");
   switch (c.origin) {
     case Origin::cost_model: return "the cost model";
     case Origin::fixed: return "the caller's choice, the rest by the cost model";

@@ -9,6 +9,7 @@
 #include "passes/factor_cross_entropy.hpp"
 #include "passes/fuse_multiply_add.hpp"
 #include "passes/fuse_operators.hpp"
+#include "passes/gather_factors.hpp"
 #include "passes/split_normalisations.hpp"
 #include "property/check.hpp"
 #include "support/random.hpp"
@@ -30,8 +31,9 @@ struct Choice {
 const std::vector<Choice>& all_rows() {
   static const std::vector<Choice> choices = [] {
     std::vector<Choice> r;
-    for (const auto* table : {&passes::canonical_rows(), &passes::fusion_rows(), &passes::cross_entropy_rows(),
-                              &passes::softmax_rows(), &passes::reduction_rows(), &passes::multiply_add_rows()})
+    for (const auto* table :
+         {&passes::canonical_rows(), &passes::fusion_rows(), &passes::cross_entropy_rows(), &passes::softmax_rows(),
+          &passes::reduction_rows(), &passes::multiply_add_rows(), &passes::factor_rows()})
       for (const Row& row : table->rows()) r.push_back({&row, table == &passes::canonical_rows()});
     return r;
   }();

@@ -70,52 +70,8 @@ def _binary(region: Region, node: Node) -> tuple:
     x, y = (region.value(a, dims) for a in node.args[:2])
     alpha = node.kwargs.get("alpha", 1)
     y = y if alpha == 1 else f"{number(alpha)} * {y}"
-    if node.target is aten.mul.Tensor and (text := _gathered(region, node, x, y)):
-        return text, dims
     sign = BINARY.get(node.target) or COMPARISONS[node.target]
     return (f"{sign}({x}, {y})" if sign in ("max", "min") else f"{x} {sign} {y}"), dims
-
-
-def _gathered(region: Region, node: Node, left: str, right: str) -> str:
-    """(x·y)·z as x·(y·z) where y is a reciprocal square root and y and z are [b], [n] or [b,n]: rstd and scale of a
-    normalisation, which PyTorch multiplies by one after the other. The library writes its own so, and knows measured
-    plans by what is written. Empty where it is no such product, or where x·y is read elsewhere."""
-    for x, last in ((node.args[0], right), (node.args[1], left)):
-        other = node.args[1] if x is node.args[0] else node.args[0]
-        first = _only_product_of(region, x)
-        if first is None or not (is_tensor(other) and _is_small(region, other)):
-            continue
-        for inner, factor in (first.args, first.args[::-1]):
-            if inner in region.names and _is_rstd(factor) and _is_small(region, factor):
-                return f"{region.names[inner]} * ({region.value(factor, region.dims[first])} * {last})"
-    return ""
-
-
-def _only_product_of(region: Region, node: Any) -> Any:
-    """The product that a value is, behind views and casts that do not round, if nobody else reads it; or None."""
-    while node in region.names and len(node.users) == 1:
-        if node.target is aten.mul.Tensor:
-            return node if all(is_tensor(a) for a in node.args) else None
-        if node.target not in RESHAPED and not is_widening(node):
-            return None
-        node = node.args[0]
-    return None
-
-
-def _is_rstd(node: Any) -> bool:
-    """Whether a value is a reciprocal square root, behind views and casts: at most 1/√eps, so that a product with a
-    scale overflows no sooner than the result."""
-    while is_tensor(node) and (node.target in RESHAPED or is_widening(node)):
-        node = node.args[0]
-    return is_tensor(node) and node.target is aten.rsqrt.default
-
-
-def _is_small(region: Region, node: Node) -> bool:
-    """Whether a factor has far fewer elements than the result: it does not vary from pixel to pixel, or row to row."""
-    if node in region.dims:
-        axes = shapes.axes_of(region.dims[node], region.space)
-        return axes is not None and "m" not in axes
-    return any("m" not in axes for other, axes in region.operands if other is node)
 
 
 def _comparison(region: Region, node: Node) -> tuple:

@@ -7,6 +7,7 @@
 #include "passes/factor_cross_entropy.hpp"
 #include "passes/fuse_multiply_add.hpp"
 #include "passes/fuse_operators.hpp"
+#include "passes/gather_factors.hpp"
 #include "passes/passes.hpp"
 #include "passes/split_normalisations.hpp"
 #include "support/golden.hpp"
@@ -21,7 +22,7 @@ TEST(Documentation, NamesEveryPassAndEveryRow) {
   for (const Pass& pass : pipeline())
     EXPECT_NE(text.find("| `" + std::string(pass.name) + "` |"), text.npos) << pass.name;
   for (const RowTable* table : {&canonical_rows(), &fusion_rows(), &cross_entropy_rows(), &softmax_rows(),
-                                &reduction_rows(), &multiply_add_rows()})
+                                &reduction_rows(), &multiply_add_rows(), &factor_rows()})
     for (const Row& row : table->rows()) EXPECT_NE(text.find("`" + std::string(row.name) + "`"), text.npos) << row.name;
 }
 

@@ -2,6 +2,7 @@
 
 #include "tuning/choose.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -69,6 +70,27 @@ TEST_F(Choose, WhatWasMeasured) {
   EXPECT_EQ(chosen("", false).origin, Origin::cost_model);
   EXPECT_EQ(chosen("order=pingpong").origin, Origin::fixed);
   ::setenv("UNISONO_TUNING", "off", 1);
+  EXPECT_EQ(chosen().origin, Origin::cost_model);
+}
+
+// A measured plan is kept under the library's own spelling of a normalisation, rstd times scale first
+TEST_F(Choose, WhatWasMeasuredOfTheSameFactorsInAnotherOrder) {
+  const auto written = [&](const char* product) {
+    return plan::test::epilogue_of(fmt::format("h = acc - mean(acc, over=(m,n), per=b, groups=32)\n"
+                                               "r = rsqrt(variance(acc, over=(m,n), per=b, groups=32) + 1e-5)\n"
+                                               "store silu({} + shift[n]) as y : bf16\n",
+                                               product),
+                                   conv);
+  };
+  epilogue = written("h * (r * scale[n])");
+  const auto all = families::candidates({conv, epilogue, device}).value();
+  keep(plan::to_string(families::override_of(*all[7].plan)));
+  epilogue = written("h * r * scale[n]");
+  const Chosen c = chosen();
+  EXPECT_EQ(c.origin, Origin::tuned);
+  EXPECT_EQ(families::override_of(*c.plan), families::override_of(*all[7].plan));
+  EXPECT_THAT(to_string(c), HasSubstr("12.5 us measured, of the same with its factors multiplied first"));
+  epilogue = written("h * scale[n] * x[m,n]");
   EXPECT_EQ(chosen().origin, Origin::cost_model);
 }
 
