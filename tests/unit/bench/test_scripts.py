@@ -25,6 +25,7 @@ def load(path):
 report = load(ROOT / "bench/report.py")
 run_gpu = load(ROOT / "bench/run_gpu.py")
 torch_gpu = load(ROOT / "bench/peers/torch_gpu.py")
+quack_gpu = load(ROOT / "bench/peers/quack_gpu.py")
 
 CASE = {
     "name": "8,64,64,320,320,3", "dtype": "bf16", "bare": False, "unisono_us": 100.0, "unisono_again_us": 101.0, "spread": 0.01,
@@ -41,6 +42,25 @@ def suite(*changes):
     result = copy.deepcopy(SUITE)
     result["cases"] = [{**copy.deepcopy(CASE), **c} for c in changes] or result["cases"]
     return result
+
+
+class Quack(unittest.TestCase):
+    def test_epilogues_are_recognised_as_the_cases_write_them(self):
+        text = (ROOT / "bench/cases/swiglu.txt").read_text()
+        epilogues = [e.split("\ncase")[0].split("\n", 1)[1].format(dtype="bf16") for e in text.split("\nepilogue ")[1:]]
+        known = [quack_gpu.GATED.get(quack_gpu.plain(e)) for e in epilogues]
+        self.assertEqual(known, [("swiglu", False), ("geglu", False), None, ("swiglu", True)])
+        for function, name in (("silu", "silu"), ("relu", "relu"), ("gelu_tanh", "gelu_tanh_approx")):
+            single = quack_gpu.plain(f"operand bias[n] : bf16; store {function}( acc + bias[n] ) as y : bf16  # a comment")
+            self.assertEqual(quack_gpu.SINGLE[single], name)
+
+    def test_what_it_cannot_compute_is_said(self):
+        for product in ({"m": 1, "n": 1, "k": 1, "b": 2}, None):
+            with self.assertRaises(NotImplementedError):
+                quack_gpu.make_function(None, {"text": "store acc as y : bf16", **({"product": product} if product else {})})
+
+    def test_its_results_have_a_name_of_their_own(self):
+        self.assertEqual([torch_gpu.named(p) for p in torch_gpu.PEERS], ["torch_eager", "torch_compile", "torch_max_autotune", "quack"])
 
 
 class Report(unittest.TestCase):
