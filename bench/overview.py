@@ -13,7 +13,7 @@ ROWS = (
     ("conv", "Conv2d, bare", "cuDNN or PyTorch", True),
     ("epilogue", "Conv2d + bias, activation, residual", "PyTorch", True),
     ("gemm", "matrix product, bare and with epilogues", "cuBLASLt or PyTorch", True),
-    ("swiglu", "SwiGLU and its kin, one launch", "PyTorch, without max-autotune", True),
+    ("swiglu", "SwiGLU and its kin, one launch", "quack or PyTorch, without max-autotune", True),
     ("rows", "product + layer norm, softmax or RMS norm", "PyTorch, without max-autotune", True),
     ("breadth", "small, depthwise, tf32, other normalisations", "PyTorch", True),
     ("groups", "grouped convolutions", "cuDNN or PyTorch, without max-autotune", False),

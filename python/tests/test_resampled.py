@@ -40,6 +40,13 @@ def test_resampled_stores_beside_inductor():
             assert form in run(function, x, w, regions=1, rest="inductor", dtype=dtype).rows[0]["epilogue"]
 
 
+@pytest.mark.parametrize("up", [lambda h: F.interpolate(h, scale_factor=2), lambda h: F.max_pool2d(h, 2)])
+def test_a_second_cast_keeps_the_first_ones_rounding(up):
+    """A store rounds once: to f32 what was rounded to bf16 would be what was not."""
+    x, w = torch.randn(2, 4, 8, 6), torch.randn(8, 4, 3, 3)
+    run(lambda x, w: up(stage(x, w)).to(torch.bfloat16).float(), x, w, regions=1)
+
+
 NOT_RESAMPLED = {
     "other windows": lambda h: F.max_pool2d(h, 3, 2, 1),
     "overlapping": lambda h: F.max_pool2d(h, 2, 1),

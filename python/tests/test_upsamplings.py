@@ -5,6 +5,9 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 from compiled import KINDS, LAST, fresh, run  # noqa: E402, F401
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
+
+from unisono.pytorch.fuse import Limits, fuse  # noqa: E402
 
 JOINED = "concatenations without copies"
 
@@ -68,3 +71,31 @@ def test_contiguous_images():
     x, w, v = (t.contiguous() for t in tensors(*SHAPES))
     report = run(narrow, x, w, v, torch.randn(8), regions=2)
     assert "store upsample_2x2" in report.rows[1]["epilogue"], str(report)
+
+
+def zeros_like(x, shape):
+    return torch.zeros(shape, dtype=x.dtype)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_concatenations_along_any_axis(dim):
+    """aten.cat has no second argument for the first axis."""
+    def level(x, w, v, b):
+        return torch.cat([narrow(x, w, v, b), zeros_like(x, (2, 8, 16, 12))], dim)
+
+    report = run(level, *tensors(*SHAPES), torch.randn(8), regions=2)
+    assert "store upsample_2x2" in report.rows[1]["epilogue"], str(report)
+
+
+def test_a_write_between_stays_between():
+    """What is upsampled is not read later than a write into it."""
+    def written(x, other, v):
+        large = torch.ops.aten.upsample_nearest2d.vec(x, None, [2.0, 2.0])
+        torch.ops.aten.copy_(x, other)
+        return torch.ops.aten.convolution(large, v, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+
+    x, other, v = tensors((2, 8, 4, 4), (2, 8, 4, 4), (8, 8, 1, 1))
+    right = written(x.clone(), other, v)
+    module = make_fx(written, tracing_mode="fake")(x, other, v)
+    fuse(module, Limits(minimum_operators=0))
+    torch.testing.assert_close(module(x.clone(), other, v), right)

@@ -15,7 +15,7 @@ bool factors_are_coarser(const Match& m) {
   return m.node(0).axes == all && join(m.node(1).axes, m.node(2).axes) != all;
 }
 
-std::vector<Row> rows() {
+std::vector<Row> product_rows() {
   const Pattern x = any(0), y = any(1), z = any(2), w = any(3);
   return {
       {"x*y*z -> x*(y*z), y and z coarser", x * y * z, x * (y * z), Dtypes::wide, factors_are_coarser},
@@ -27,7 +27,7 @@ std::vector<Row> rows() {
 }  // namespace
 
 const RowTable& factor_rows() {
-  static const RowTable table({rows()});
+  static const RowTable table({product_rows()});
   return table;
 }
 

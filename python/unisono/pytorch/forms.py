@@ -113,5 +113,13 @@ def continued(region: Region, node: Node, casts: tuple) -> tuple:
         return region.names[source.args[0]], region.whole
     if node.target not in (*casts, aten.clone.default) or not node.meta["val"].dtype.is_floating_point:
         raise Refused(f"{node.name} reads a pooled or upsampled value, which ends a region")
+    if node.target in casts and _is_cast(source, casts):
+        raise Refused(f"{node.name} casts a second time what is stored once")
     return region.names[source], region.whole
 
+
+def _is_cast(node: Node, casts: tuple) -> bool:
+    """Whether a cast leads to the value, perhaps through copies."""
+    while node.target is aten.clone.default:
+        node = node.args[0]
+    return node.target in casts

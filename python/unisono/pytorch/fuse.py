@@ -264,7 +264,8 @@ def fuse(module: GraphModule, limits: Limits, kernels: Optional[Kernels] = None)
     merge_duplicates(module.graph)
     fold_batches(module)
     if not limits.without & {"convolutions", "resampling"}:
-        convolve_first(module)
+        nodes = list(module.graph.nodes)
+        convolve_first(module, nodes[: _first_write(nodes)])
     nodes = list(module.graph.nodes)
     search = Search(nodes[: _first_write(nodes)], {n: i for i, n in enumerate(nodes)}, limits)
     rows, regions = [], []

@@ -5,7 +5,7 @@ stores it at twice the size. Networks of the C++ library are rewritten so, too (
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Iterable, Optional
 
 import torch
 from torch.fx import GraphModule, Node
@@ -16,14 +16,14 @@ from .layouts import format_of
 from .regions import Refused, aten, is_tensor, prims, shape_of
 from .writer import Writer, mode_of
 
-# What may read such a convolution: no operation that would be part of its kernel, since an upsampled store ends a region
-READERS = (aten.cat.default, aten.convolution.default)
 
-
-def convolve_first(module: GraphModule) -> int:
-    """Rewrites the graph in place; returns how many convolutions."""
+def convolve_first(module: GraphModule, nodes: Iterable[Node]) -> int:
+    """Rewrites the convolutions among these nodes, in place; returns how many. Nothing may write into a tensor between
+    these nodes: what an upsampling reads is read later."""
     count, mode = 0, None
-    for node in list(module.graph.find_nodes(op="call_function", target=aten.convolution.default)):
+    for node in nodes:
+        if node.op != "call_function" or node.target is not aten.convolution.default:
+            continue
         if (upsampling := _upsampling_ahead(node)) is None:
             continue
         mode = mode or mode_of(module)
@@ -37,13 +37,14 @@ def convolve_first(module: GraphModule) -> int:
 
 
 def _upsampling_ahead(node: Node) -> Optional[Node]:
-    """The upsampling whose image the convolution alone reads, through copies and casts to its dtype."""
+    """The upsampling whose image the convolution alone reads, through copies and casts to its dtype. What reads the
+    convolution may be no operation that would be part of its kernel, since an upsampled store ends a region."""
     image, filters, _, stride, padding, _, transposed, _, _ = node.args
     if transposed or len(stride) != 2 or tuple(shape_of(filters)[2:]) != (1, 1):
         return None
     if tuple(stride) != (1, 1) or tuple(padding) != (0, 0):
         return None
-    if any(user.op != "output" and (user.target not in READERS or user.args[1] is node) for user in node.users):
+    if any(user.op != "output" and not _reads_an_image(user, node) for user in node.users):
         return None
     dtype = image.meta["val"].dtype
     while len(image.users) == 1 and (
@@ -59,6 +60,10 @@ def _upsampling_ahead(node: Node) -> Optional[Node]:
         return image if static and forms.is_doubled(image) else None
     except Refused:
         return None
+
+
+def _reads_an_image(user: Node, node: Node) -> bool:
+    return user.target is aten.cat.default or user.target is aten.convolution.default and node not in user.args[1:]
 
 
 def _rewrite(writer: Writer, node: Node, upsampling: Node) -> None:
