@@ -1,7 +1,7 @@
 // cuDNN for the emulated GPU: a libcudnn.so.9 that computes, in float64, whatever graph of products, elementwise
 // operations and reductions it is described, from the extents, strides and types that it was given. What
 // UNISONO_FAKE_CUDNN says goes wrong: "old", "refuses" (plans cannot be finished), "fails" (executions),
-// "workspace" (plans take more than there may be).
+// "workspace" (plans take more than there may be), "starts not" (there are no handles).
 
 #include <cuda.h>
 #include <dlfcn.h>
@@ -265,7 +265,10 @@ void cudnnGetLastErrorString(char* text, std::size_t bytes) {
   std::strncpy(text, last_error.c_str(), bytes);
   last_error.clear();
 }
-int cudnnCreate(Handle* handle) { return *handle = new Context, success; }
+int cudnnCreate(Handle* handle) {
+  if (goes_wrong("starts not")) return refuse(not_supported, "a part of it is missing");
+  return *handle = new Context, success;
+}
 int cudnnDestroy(Handle handle) { return delete handle, success; }
 int cudnnSetStream(Handle handle, CudaStream stream) { return handle->stream = stream, success; }
 int cudnnBackendCreateDescriptor(DescriptorType type, BackendDescriptor* descriptor) {

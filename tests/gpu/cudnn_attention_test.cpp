@@ -62,6 +62,22 @@ bool is_fake() { return std::getenv("UNISONO_FAKE_CUDNN") != nullptr; }
 const Shapes packed_shapes{{"x", {2, 37, 16}}};
 Network packed() { return packed_attention(37, 3, 24); }
 
+// Ahead of the others: of a GPU there is one handle in a process
+TEST_F(AttentionByCudnn, OneThatDoesNotStartIsTakenByNobodyUnlessAskedFor) {
+  if (!is_fake()) GTEST_SKIP() << "only the fake cuDNN fails when it is told to";
+  const Fault f("starts not");
+  const Shapes shapes{{"x", {1, 512, 16}}};
+  ::unsetenv("UNISONO_ATTENTION");
+  const std::vector<std::string> own = how(packed_attention(512, 2, 64), options(), shapes);
+  if (own.at(0).starts_with("attention by cuDNN")) GTEST_SKIP() << "another test has started it";
+  EXPECT_THAT(own, testing::Each(testing::AllOf(HasSubstr("attention kernel"), HasSubstr("measured as faster, but"),
+                                                HasSubstr("does not start"), HasSubstr("a part of it is missing"))));
+  NetworkOptions asked = options();
+  asked.attention = AttentionKernels::cudnn;
+  EXPECT_THAT([&] { how(packed_attention(512, 2, 64), asked, shapes); },
+              testing::ThrowsMessage<DeviceError>(HasSubstr("does not start")));
+}
+
 TEST_F(AttentionByCudnn, PackedColumnsAgree) { agrees(packed(), packed_shapes, 1); }
 TEST_F(AttentionByCudnn, PackedColumnsInF16Agree) {
   agrees(packed_attention(69, 2, 64), {{"x", {1, 69, 16}}}, 1, DType::f16);

@@ -68,8 +68,8 @@ struct Diagnosis {
   static std::string cudnn() {
     const auto found = cudnn::library();
     if (!found) return "none: " + found.refusal().first();
-    return fmt::format("{} ({}), for attention where it is asked for", (*found)->version_text(),
-                       (*found)->path.string());
+    return fmt::format("{} ({}), for attention where it is asked for, or was measured as faster",
+                       (*found)->version_text(), (*found)->path.string());
   }
   std::string cpu_verdict() const {
     return cpu_test.passed ? "used: it runs everywhere, and the self-test passed"

@@ -208,6 +208,15 @@ AttentionPlan plan_of(const PlanningInput& in, const cudnn::Library& library, co
   return {.cudnn = *std::move(made)};
 }
 
+// By itself: a cuDNN that does not start, as one that lacks a part of it, is no reason to fail
+AttentionPlan plan_unasked(const PlanningInput& in, const cudnn::Library& library, const Operator& op) {
+  try {
+    return plan_of(in, library, op);
+  } catch (const DeviceError& error) {
+    return {.not_cudnn = plan::because(fmt::format("measured as faster, but {}", error.what()))};
+  }
+}
+
 }  // namespace
 
 void choose_attention(const PlanningInput& in, NetworkPlan& plan) {
@@ -227,7 +236,8 @@ void choose_attention(const PlanningInput& in, NetworkPlan& plan) {
       throw Unsupported(
           fmt::format("{}: attention by cuDNN is asked for (NetworkOptions::attention, UNISONO_ATTENTION): {}",
                       where(op), library.refusal().first()));
-    plan.regions[i].attention = plan_of(in, **library, op);
+    plan.regions[i].attention =
+        in.attention == AttentionKernels::automatic ? plan_unasked(in, **library, op) : plan_of(in, **library, op);
   }
 }
 
