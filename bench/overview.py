@@ -21,7 +21,8 @@ ROWS = (
 )
 NETWORKS = (("unet", "heatmap U-Net, one CUDA Graph"), ("diffusion", "diffusion stack, one CUDA Graph"))
 NAMES = {
-    "heatmap_unet": "heatmap U-Net", "nnunet_2d": "nnU-Net 2D", "sd15_unet_2": "Stable Diffusion 1.5's U-Net", "ddpm_256": "DDPM 256²",
+    "heatmap_unet": "heatmap U-Net", "nnunet_2d": "nnU-Net 2D", "sd15_unet_2": "Stable Diffusion 1.5's U-Net for two images",
+    "sd15_unet_8": "Stable Diffusion 1.5's U-Net for eight", "ddpm_256": "DDPM 256²",
     "vae_decoder": "Stable Diffusion's VAE decoder", "convnext_tiny": "ConvNeXt-T", "resnet50_gn": "ResNet-50 with GroupNorm", "bert_mlp": "a BERT MLP",
     "llama_mlp": "a Llama MLP",
 }  # yapf: disable
