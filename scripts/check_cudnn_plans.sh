@@ -6,8 +6,8 @@
 #   VERSION   of the package nvidia-cudnn-cu13, 9.13.1.26 unless given
 #   PROGRAM   build/ci/tests/unit/cudnn/test_cudnn unless given
 #
-# cuDNN loads the kernels that it compiles even for a device that is only described, so that it needs a libcuda.so.1. In place
-# of a driver there is a library with the functions of the toolkit's stub; those that load succeed and do nothing.
+# cuDNN loads the kernels that it compiles even for a device that is only described, so that it needs a libcuda.so.1.
+# Where no driver is, there is a library with the functions of the toolkit's stub; those that load do nothing.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n '2,12p' "$0"; exit 2; }
 folder=$(mkdir -p "$1" && cd "$1" && pwd)

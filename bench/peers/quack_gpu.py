@@ -1,5 +1,6 @@
 """quack's products with an epilogue (quack-kernels of PyPI, written in CUTLASS's Python language), as a peer of
-torch_gpu.py. Needs pip install "quack-kernels[cu13]" cloudpickle; a case whose epilogue is none of quack's is an error with its text.
+torch_gpu.py. Needs pip install "quack-kernels[cu13]" cloudpickle; a case whose epilogue is none of quack's is an
+error with its text.
 """
 import re
 
@@ -20,13 +21,14 @@ def plain(text):
     """A text as the keys above have it: no declarations, comments, types or blanks around operators."""
     lines = [line.split("#")[0].strip() for line in re.split(r"[\n;]", text)]
     lines = [re.sub(r"\s*:\s*\w+$", "", line) for line in lines if line and not line.startswith("operand ")]
-    named = [line if re.search(r" as \w+$", line) or not line.startswith("store ") else line + " as y" for line in lines]
+    unnamed = re.compile(r"store (?!.* as \w+$)")
+    named = [line + " as y" if unnamed.match(line) else line for line in lines]
     return "; ".join(re.sub(r"\s*([*+(,])\s*|\s+(?=\))", r"\1", line) for line in named)
 
 
 def make_function(torch, case):
-    """f(x (m,k), w (n,k) or (2n,k), operands (n)…), checked once against PyTorch. quack takes gate and up as every other
-    column of the product; the columns here are random, so the operands' order is not changed, only what the check says."""
+    """f(x (m,k), w (n,k) or (2n,k), operands (n)…), checked once against PyTorch. quack takes gate and up as every
+    other column of the product; columns are random here, so only what the check expects is ordered so."""
     if "product" not in case:
         raise NotImplementedError("quack has products alone")
     from quack.gemm_interface import gated_to_pytorch_fn_map, gemm_act, gemm_gated
@@ -52,7 +54,8 @@ def make_function(torch, case):
 
         def expected(x, w, bias):
             h = x.float() @ w.float().mT + bias.float()
-            return {"silu": F.silu, "relu": F.relu, "gelu_tanh_approx": lambda t: F.gelu(t, approximate="tanh")}[activation](h)
+            gelu = lambda t: F.gelu(t, approximate="tanh")  # noqa: E731
+            return {"silu": F.silu, "relu": F.relu, "gelu_tanh_approx": gelu}[activation](h)
     else:
         raise NotImplementedError(f"quack has no epilogue {text}")
     return Checked(torch, run, expected)

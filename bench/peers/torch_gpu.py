@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch on the cases of the GPU benchmark: eager, torch.compile, torch.compile with max-autotune; and quack (quack_gpu.py).
+"""PyTorch on the cases of the GPU benchmark: eager, torch.compile, torch.compile with max-autotune; and quack.
 
 Serves unisono_gpu_bench (`--beside SOCKET`), whose contenders and these take turns in one duty cycle; tools/bench/peer_program.hpp
 describes what is said at the socket. A case is its convolution, text of the epilogue, operands, number of sets. The text is
