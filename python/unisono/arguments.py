@@ -26,10 +26,7 @@ def pair(what: str, value: Any) -> tuple[int, int]:
 def autocast(first: Any, second: Any) -> tuple[Any, Any]:
     """The tensors of a contraction as autocast would have them: it is of those operations that run in the short
     dtype."""
-    if not is_torch(first) or not is_torch(second):
-        return first, second
-    torch = sys.modules["torch"]
-    if not torch._C._is_any_autocast_enabled():
+    if not is_torch(first) or not (torch := sys.modules["torch"])._C._is_any_autocast_enabled() or not is_torch(second):
         return first, second
     kind = first.device.type
     if not torch.is_autocast_enabled(kind):
@@ -59,10 +56,11 @@ def needs_operator(first: Any, second: Any, operands: dict[str, Any]) -> bool:
             "an argument has a forward gradient (a tangent), and there is no forward-mode differentiation here; "
             "differentiate backward, or detach() it"
         )
+    native = torch._C
     if (
-        torch._C._len_torch_dispatch_stack()
-        or torch._C._functorch.peek_interpreter_stack() is not None
-        or torch.jit.is_tracing()
+        native._len_torch_dispatch_stack()
+        or native._functorch.peek_interpreter_stack() is not None
+        or native._is_tracing()
     ):
         return True  # make_fx, vmap and the like, torch.jit.trace
     if type(first) is not torch.Tensor and type(first) is not torch.nn.Parameter:
@@ -72,8 +70,10 @@ def needs_operator(first: Any, second: Any, operands: dict[str, Any]) -> bool:
 
 def needs_gradient(first: Any, second: Any, operands: dict[str, Any]) -> bool:
     """Whether autograd would record the call."""
-    tensors = [t for t in (first, second, *operands.values()) if is_torch(t)]
-    return len(tensors) > 0 and sys.modules["torch"].is_grad_enabled() and any(t.requires_grad for t in tensors)
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled():
+        return False
+    return any(is_torch(t) and t.requires_grad for t in (first, second, *operands.values()))
 
 
 _library: Any = None
@@ -124,6 +124,8 @@ def check_operator_call(what: str, out: Any, options: Any, layout: str = "nchw")
 
 def check_outputs(out: Any) -> None:
     """Raises UserError for tensors to write of which autograd asks for gradients: it would not know of the write."""
+    if out is None:
+        return
     for name, one in out.items() if isinstance(out, dict) else (("out", out),):
         if is_torch(one) and one.requires_grad and sys.modules["torch"].is_grad_enabled():
             raise UserError(
@@ -159,10 +161,11 @@ def dtype_of(dtype: Any) -> DType | None:
 
 
 def torch_dtype_of(dtype: Any) -> Any:
-    """out_dtype as PyTorch has it. Raises UserError where it has none."""
+    """out_dtype as PyTorch has it. Raises UserError for what is no dtype, and where PyTorch has none such."""
     if dtype is None or is_torch_dtype(dtype) and dtype in torch_dtypes():
         return dtype
-    found = next((t for t, d in torch_dtypes().items() if d == dtype), None)
+    known = dtype_of(dtype)
+    found = next((t for t, d in torch_dtypes().items() if d == known), None)
     if found is None:
         raise UserError(f"out_dtype={dtype!r}; expected a unisono.DType that PyTorch has, or a dtype of PyTorch")
     return found

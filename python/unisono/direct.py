@@ -151,6 +151,6 @@ def swiglu(a: Any, gate: Any, up: Any, epilogue: Any = "silu(acc0) * acc1", *, o
         from .pytorch.gated import call_swiglu
         return call_swiglu(a, gate, up, epilogue, torch_dtype_of(out_dtype), operands)
     if not options and is_torch(a) and is_torch(up) and (fused := by_operator(gate, epilogue, operands)):
-        return fused[0].dual_gemm(a, gate, up, *fused[1:], torch_dtype_of(dtype_of(out_dtype)))
+        return fused[0].dual_gemm(a, gate, up, *fused[1:], torch_dtype_of(out_dtype))
     given = {n: v for n, v in operands.items() if v is not None}
     return dual_gemm_now(a, gate, up, epilogue, dtype_of(out_dtype), checked(options), given)

@@ -68,7 +68,7 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
         and is_torch(x)
         and (fused := by_operator(w, epilogue, operands))
     ):
-        return fused[0].conv2d(x, w, *fused[1:], *moves, torch_dtype_of(dtype_of(out_dtype)))
+        return fused[0].conv2d(x, w, *fused[1:], *moves, torch_dtype_of(out_dtype))
     return conv2d_now(x, w, epilogue, *moves, layout, dtype_of(out_dtype), out, checked(options), operands)
 
 
@@ -115,6 +115,8 @@ def _moves(what: str, stride: Any, padding: Any, dilation: Any, groups: Any,
         raise UserError(f"{what}: layout={layout!r}; expected 'nchw' or 'nhwc', the order of the extents")
     if type(groups) is not int and not isinstance(groups, numbers.Integral):
         raise UserError(f"{what}: groups={groups!r}; expected an int")
+    if type(stride) is type(padding) is type(dilation) is type(groups) is int:
+        return (stride, stride), (padding, padding), (dilation, dilation), groups
     return pair("stride", stride), pair("padding", padding), pair("dilation", dilation), operator.index(groups)
 
 
@@ -266,7 +268,7 @@ def gemm(a: Any, b: Any, epilogue: Any = "acc", *, out_dtype: Any = None, out: A
         return call_gemm(a, b, epilogue, torch_dtype_of(out_dtype), operands)
     check_outputs(out)
     if out is None and not options and is_torch(a) and (fused := by_operator(b, epilogue, operands)):
-        return fused[0].gemm(a, b, *fused[1:], torch_dtype_of(dtype_of(out_dtype)))
+        return fused[0].gemm(a, b, *fused[1:], torch_dtype_of(out_dtype))
     return gemm_now(a, b, epilogue, dtype_of(out_dtype), out, checked(options), operands)
 
 

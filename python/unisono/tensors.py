@@ -33,8 +33,18 @@ def torch_dtype_of(dtype: DType) -> Any:
     return _of_torch[dtype]
 
 
+_tensor: Any = ()  # torch.Tensor, once PyTorch is loaded; nothing is an instance of ()
+
+
+def _find_tensor() -> Any:
+    global _tensor
+    if (torch := sys.modules.get("torch")) is not None:
+        _tensor = getattr(torch, "Tensor", ())  # absent while PyTorch is being imported
+    return _tensor
+
+
 def is_torch(x: Any) -> bool:
-    return "torch" in sys.modules and isinstance(x, sys.modules["torch"].Tensor)
+    return isinstance(x, _tensor or _find_tensor())
 
 
 def is_torch_dtype(x: Any) -> bool:

@@ -61,7 +61,7 @@ class HostLibraryCompiler final : public Compiler {
     const support::Outcome outcome = run_nvcc(command, folder.path());
     Compiled result{.cubin = {}, .log = outcome.output, .kernels = {}, .command = command_text(command)};
     if (outcome.signal != 0) result.log += fmt::format("nvcc was ended by signal {}\n", outcome.signal);
-    if (outcome.exit_code != 0) return result;
+    if (outcome.exit_code != 0) return result.log += lacking(result.log), result;
     result.cubin = bytes_of(folder.path() / "kernel.so");
     if (result.cubin.empty()) return result;
     result.kernels[request.entry] = kernel_of(folder.path(), result.log);
@@ -71,6 +71,14 @@ class HostLibraryCompiler final : public Compiler {
   }
 
  private:
+  // CUTLASS's convolutions include a header beside its include/, which is not there where that folder alone was copied
+  std::string lacking(const std::string& log) {
+    static constexpr const char* header = "cutlass/util/packed_stride.hpp";
+    if (log.find(fmt::format("{}: No such file", header)) == log.npos) return "";
+    return fmt::format("{} is not there; CUTLASS's convolutions need it beside {}: expected a whole CUTLASS\n",
+                       (cutlass().utilities() / header).string(), cutlass().include.string());
+  }
+
   // The resources of the one kernel, which has a long name; portable code has none yet
   static Resources kernel_of(const fs::path& folder, const std::string& log) {
     std::error_code error;

@@ -99,6 +99,22 @@ TEST_F(HostLibraryTest, AProgramThatIsWrongIsReportedWithItsLog) {
   }
 }
 
+TEST_F(HostLibraryTest, SaysWhichPartOfCutlassIsMissing) {
+  need_compiler();
+  if (IsSkipped()) return;
+  Settings s = settings();
+  s.cutlass = pretended("#define CUTLASS_MAJOR 4\n#define CUTLASS_MINOR 2\n#define CUTLASS_PATCH 0\n");
+  Request convolution = own();
+  convolution.source = "#include <cutlass/util/packed_stride.hpp>\n" + convolution.source;
+  try {
+    Jit(s).compile(convolution);
+    FAIL();
+  } catch (const CompileError& error) {
+    const auto missing = s.cutlass / "tools" / "util" / "include" / "cutlass" / "util" / "packed_stride.hpp";
+    EXPECT_THAT(error.what(), HasSubstr(missing.string() + " is not there"));
+  }
+}
+
 TEST(HostLibraryKey, DiffersFromAKernelsOfTheSameText) {
   Request kernel = own();
   kernel.host_library = false;
