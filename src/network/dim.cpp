@@ -31,34 +31,108 @@ std::string factor_text(const Dim& x) {
   return simple ? s : "(" + s + ")";
 }
 
-// "factor/7" as ("factor", 7); a number of 1 for any other text
-std::pair<std::string_view, std::int64_t> quotient(std::string_view text) {
+// Whether one pair of brackets is around all of a text
+bool in_brackets(std::string_view text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    if (depth == 0) return i > 0 && i + 1 == text.size();
+  }
+  return false;
+}
+
+// "factor/7" as ("factor", 7), of a factor in brackets or without an operator; a number of 1 for any other text
+std::pair<std::string_view, std::int64_t> divisor_of(std::string_view text) {
   const std::size_t slash = text.rfind('/');
   if (slash == std::string_view::npos || slash == 0 || text.size() - slash > 10) return {text, 1};
   const std::string_view factor = text.substr(0, slash);
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data() + slash + 1, text.data() + text.size(), number);
   if (error != std::errc{} || end != text.data() + text.size() || number < 1) return {text, 1};
-  int depth = 0;
-  for (std::size_t i = 0; i < factor.size(); ++i) {
-    depth += factor[i] == '(' ? 1 : factor[i] == ')' ? -1 : 0;
-    const bool outside = depth == 0 && i + 1 < factor.size();  // one pair of brackets around all, or no operator
-    if (outside && (factor[0] == '(' || std::string_view("+-*/ ").find(factor[i]) != std::string_view::npos))
-      return {text, 1};
-  }
+  if (!in_brackets(factor) && factor.find_first_of("+-*/ ()") != factor.npos) return {text, 1};
   return {factor, number};
+}
+
+// A product: what its text names, without brackets, and the number among them
+struct Factors {
+  std::vector<std::string> names;
+  std::int64_t number = 1;
+};
+
+// "a*(b+1)*12" as {"a", "(b+1)"} and 12; nothing if the text is no product of names, formulas in brackets and one
+// number at its end ("a*0.5", rounded down, is none)
+std::optional<Factors> factors_of(std::string_view text) {
+  Factors found;
+  while (!text.empty()) {
+    std::size_t end = 0;
+    for (int depth = 0; end < text.size() && (depth > 0 || text[end] != '*'); ++end)
+      depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (part.empty()) return std::nullopt;
+    const bool digits = part.find_first_not_of("0123456789") == std::string_view::npos;
+    if (digits && text.empty() && !found.names.empty()) {
+      if (std::from_chars(part.data(), part.data() + part.size(), found.number).ec != std::errc{}) return std::nullopt;
+      return found.number > 0 ? std::optional(found) : std::nullopt;
+    }
+    const bool named = part.find_first_of("+-/() .") == std::string_view::npos && (part[0] < '0' || part[0] > '9');
+    if (!in_brackets(part) && !named) return std::nullopt;
+    found.names.emplace_back(part);
+  }
+  return found.names.empty() ? std::nullopt : std::optional(found);
+}
+
+std::optional<Factors> factors_of_extent(const Dim& x) {
+  if (!x.known()) return factors_of(x.symbol());
+  return x.value() > 0 ? std::optional(Factors{{}, x.value()}) : std::nullopt;
+}
+
+Dim multiplied(std::vector<std::string> names, std::int64_t number) {
+  if (names.empty()) return Dim(number);
+  if (names.size() == 1 && number == 1 && in_brackets(names[0]))
+    return formula(names[0].substr(1, names[0].size() - 2));
+  std::sort(names.begin(), names.end());
+  return formula(fmt::format("{}{}", fmt::join(names, "*"), number == 1 ? "" : fmt::format("*{}", number)));
+}
+
+// x·factor where x is a product of names; nothing for any other formula, and above 2^63
+std::optional<Dim> gathered(const Dim& x, std::int64_t factor) {
+  auto found = factors_of(x.symbol());
+  if (!found || factor < 1 || __builtin_mul_overflow(found->number, factor, &found->number)) return std::nullopt;
+  return multiplied(std::move(found->names), found->number);
 }
 
 // "factor*12" by 4 as "factor*3", and by 12 as the factor alone; nothing for any other text
 std::optional<Dim> cancelled(const std::string& text, std::int64_t by) {
-  const std::size_t star = text.rfind('*');
-  if (star == std::string::npos || star == 0 || text.size() - star > 10) return std::nullopt;
-  const std::string factor = text.substr(0, star);
+  auto found = factors_of(text);
+  if (!found || found->number % by != 0) return std::nullopt;
+  return multiplied(std::move(found->names), found->number / by);
+}
+
+// "a+3" as ("a", 3), "a-3" as ("a", -3); a number of 0 for any other text
+std::pair<std::string_view, std::int64_t> offset_of(std::string_view text) {
+  const std::size_t sign = text.find_last_of("+-");
+  if (sign == text.npos || sign == 0 || text.size() - sign > 18) return {text, 0};
+  const char before = text[sign - 1];
+  if (before == 'e' || std::string_view("+-*/( ").find(before) != std::string_view::npos) return {text, 0};  // 1e-05
   std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data() + star + 1, text.data() + text.size(), number);
-  if (error != std::errc{} || end != text.data() + text.size() || number < 1 || number % by != 0) return std::nullopt;
-  if (factor.find_first_of("+-*/ ()") != std::string::npos) return std::nullopt;  // a symbol alone
-  return number == by ? Dim(factor) : formula(fmt::format("{}*{}", factor, number / by));
+  const auto [end, error] = std::from_chars(text.data() + sign + 1, text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return {text, 0};
+  return {text.substr(0, sign), text[sign] == '+' ? number : -number};
+}
+
+// text + offset, where the text ends with a number or is a quotient: (a+1)/2 + 3 is (a+7)/2, rounded down as well
+std::optional<Dim> with_offset(std::string_view text, std::int64_t offset) {
+  const auto [base, before] = offset_of(text);
+  if (__builtin_add_overflow(offset, before, &offset)) return std::nullopt;
+  const auto [inner, by] = divisor_of(base);
+  if (by > 1) {
+    if (__builtin_mul_overflow(offset, by, &offset)) return std::nullopt;
+    const std::string_view plain = in_brackets(inner) ? inner.substr(1, inner.size() - 2) : inner;
+    return divided(affine(Dim(std::string(plain)), 1, offset), by);
+  }
+  if (before == 0) return std::nullopt;
+  return offset == 0 ? formula(std::string(base)) : formula(fmt::format("{}{:+}", base, offset));
 }
 
 }  // namespace
@@ -92,6 +166,12 @@ Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset) {
       throw UserError("an extent is above 2^63; the network asks for too large a tensor");
     return Dim(r);
   }
+  if (offset == 0) {
+    if (factor == 1) return x;
+    if (auto whole = gathered(x, factor)) return *whole;
+  }
+  if (factor == 1)
+    if (auto moved = with_offset(x.symbol(), offset)) return *moved;
   std::string text = factor == 1 ? x.symbol() : fmt::format("{}*{}", factor_text(x), factor);
   if (offset != 0) text += fmt::format("{:+}", offset);
   return formula(std::move(text));
@@ -106,10 +186,26 @@ Dim divided(const Dim& x, std::int64_t by) {
   if (x.known()) return Dim(x.value() / by);
   if (by == 1) return x;
   if (auto whole = cancelled(x.symbol(), by)) return *whole;
-  const auto [inner, before] = quotient(x.symbol());
+  const auto [inner, before] = divisor_of(x.symbol());
   std::int64_t whole = by;
   if (before > 1 && !__builtin_mul_overflow(before, by, &whole)) return formula(fmt::format("{}/{}", inner, whole));
   return formula(fmt::format("{}/{}", factor_text(x), by));
+}
+
+Dim quotient(const Dim& x, const Dim& y) {
+  if (y.known() && y.value() > 0) return divided(x, y.value());
+  auto above = factors_of_extent(x), below = factors_of_extent(y);
+  if (above && below) {
+    std::erase_if(below->names, [&](const std::string& name) {
+      const auto same = std::find(above->names.begin(), above->names.end(), name);
+      const bool is_above = same != above->names.end();
+      if (is_above) above->names.erase(same);
+      return is_above;
+    });
+    if (below->names.empty()) return divided(multiplied(std::move(above->names), above->number), below->number);
+  }
+  const auto text = [](const Dim& d) { return d.known() ? to_string(d) : factor_text(d); };
+  return formula(fmt::format("{}/{}", text(x), text(y)));
 }
 
 Dim scaled(const Dim& x, double scale) {
@@ -121,19 +217,24 @@ Dim scaled(const Dim& x, double scale) {
 Dim product(std::span<const Dim> dims) {
   std::int64_t known = 1;
   std::vector<std::string> symbols;
+  const auto times = [&](std::int64_t number) {
+    if (__builtin_mul_overflow(known, number, &known))
+      throw UserError("a product of extents is above 2^63; the network asks for too large a tensor");
+  };
   for (const Dim& d : dims) {
     if (d.known()) {
-      if (__builtin_mul_overflow(known, d.value(), &known))
-        throw UserError("a product of extents is above 2^63; the network asks for too large a tensor");
+      times(d.value());
+    } else if (auto found = factors_of(d.symbol())) {
+      times(found->number);
+      symbols.insert(symbols.end(), found->names.begin(), found->names.end());
     } else {
       symbols.push_back(factor_text(d));
     }
   }
   if (symbols.empty()) return Dim(known);
-  if (symbols.size() == 1 && known == 1)
+  if (known == 1 && std::count_if(dims.begin(), dims.end(), [](const Dim& d) { return !d.known(); }) == 1)
     return *std::find_if(dims.begin(), dims.end(), [](const Dim& d) { return !d.known(); });
-  std::sort(symbols.begin(), symbols.end());
-  return formula(fmt::format("{}{}", fmt::join(symbols, "*"), known == 1 ? "" : fmt::format("*{}", known)));
+  return multiplied(std::move(symbols), known);
 }
 
 bool may_equal(const Dim& x, const Dim& y) { return !x.known() || !y.known() || x.value() == y.value(); }

@@ -59,21 +59,6 @@ std::vector<Dim> cancel_symbols(std::vector<Dim>& from, const Wanted& wanted) {
   return to;
 }
 
-// Symbols times numbers, divided by a number that divides them; otherwise written as a quotient
-Dim quotient_of(const std::vector<Dim>& from, const Dim& want) {
-  std::vector<Dim> numbers, symbols;
-  for (const Dim& d : from) (d.known() ? numbers : symbols).push_back(d);
-  const Dim n = product(numbers);
-  if (want.known() && want.value() > 0 && n == Dim(1) && symbols.size() == 1)
-    if (const Dim whole = divided(symbols[0], want.value()); whole.symbol().find('/') == std::string::npos)
-      return whole;
-  if (want.known() && want.value() != 0 && n.value() % want.value() == 0) {
-    symbols.push_back(Dim(n.value() / want.value()));
-    return product(symbols);
-  }
-  return Dim(fmt::format("({})/{}", to_string(product(from)), to_string(want)));
-}
-
 }  // namespace
 
 Shape reshaped(const Shape& x, const operators::Reshape& r, const std::string& where) {
@@ -95,7 +80,7 @@ Shape reshaped(const Shape& x, const operators::Reshape& r, const std::string& w
     if (have.value() % want.value() != 0) throw mismatch();
     free = Dim(have.value() / want.value());
   } else {
-    free = is_one(want) ? have : quotient_of(from, want);
+    free = is_one(want) ? have : quotient(have, want);
   }
   return wanted.shape;
 }
