@@ -53,33 +53,60 @@ std::pair<std::string_view, std::int64_t> divisor_of(std::string_view text) {
   return {factor, number};
 }
 
-// A product: what its text names, without brackets, and the number among them
+// A product: what its text names, and the number among them
 struct Factors {
   std::vector<std::string> names;
   std::int64_t number = 1;
 };
 
-// "a*(b+1)*12" as {"a", "(b+1)"} and 12; nothing if the text is no product of names, formulas in brackets and one
-// number at its end ("a*0.5", rounded down, is none)
-std::optional<Factors> factors_of(std::string_view text) {
-  Factors found;
+// The text ahead of the first '*' outside of brackets, which is taken from `text` with it
+std::string_view next_factor(std::string_view& text) {
+  std::size_t end = 0;
+  for (int depth = 0; end < text.size() && (depth > 0 || text[end] != '*'); ++end)
+    depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
+  const std::string_view part = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return part;
+}
+
+std::string_view without_brackets(std::string_view text) {
+  return in_brackets(text) ? text.substr(1, text.size() - 2) : text;
+}
+
+// Whether `text` is a product of names, numbers and formulas in brackets, all of which go to f ("a*0.5", rounded down,
+// is none)
+bool take_factors(std::string_view text, Factors& f) {
+  if (text.empty()) return false;
   while (!text.empty()) {
-    std::size_t end = 0;
-    for (int depth = 0; end < text.size() && (depth > 0 || text[end] != '*'); ++end)
-      depth += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (part.empty()) return std::nullopt;
-    const bool digits = part.find_first_not_of("0123456789") == std::string_view::npos;
-    if (digits && text.empty() && !found.names.empty()) {
-      if (std::from_chars(part.data(), part.data() + part.size(), found.number).ec != std::errc{}) return std::nullopt;
-      return found.number > 0 ? std::optional(found) : std::nullopt;
+    const std::string_view part = next_factor(text);
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error == std::errc{} && end == part.data() + part.size() && part[0] != '-') {
+      if (number < 1 || __builtin_mul_overflow(f.number, number, &f.number)) return false;
+    } else if (in_brackets(part)) {
+      Factors inner;
+      if (take_factors(without_brackets(part), inner)) {
+        f.names.insert(f.names.end(), inner.names.begin(), inner.names.end());
+        if (__builtin_mul_overflow(f.number, inner.number, &f.number)) return false;
+      } else {
+        f.names.emplace_back(part);
+      }
+    } else if (part.empty() || part.find_first_of("+-/() .") != part.npos || (part[0] >= '0' && part[0] <= '9')) {
+      return false;
+    } else {
+      f.names.emplace_back(part);
     }
-    const bool named = part.find_first_of("+-/() .") == std::string_view::npos && (part[0] < '0' || part[0] > '9');
-    if (!in_brackets(part) && !named) return std::nullopt;
-    found.names.emplace_back(part);
   }
-  return found.names.empty() ? std::nullopt : std::optional(found);
+  return true;
+}
+
+constexpr std::size_t longest_product = 256;  // names that a model gives to extents may be longer
+
+// "a*(b+1)*12" as {"a", "(b+1)"} and 12; nothing if the text is no product, or its number is above 2^63
+std::optional<Factors> factors_of(std::string_view text) {
+  if (text.size() > longest_product) return std::nullopt;
+  Factors found;
+  return take_factors(text, found) && !found.names.empty() ? std::optional(std::move(found)) : std::nullopt;
 }
 
 std::optional<Factors> factors_of_extent(const Dim& x) {
@@ -89,8 +116,7 @@ std::optional<Factors> factors_of_extent(const Dim& x) {
 
 Dim multiplied(std::vector<std::string> names, std::int64_t number) {
   if (names.empty()) return Dim(number);
-  if (names.size() == 1 && number == 1 && in_brackets(names[0]))
-    return formula(names[0].substr(1, names[0].size() - 2));
+  if (names.size() == 1 && number == 1) return formula(std::string(without_brackets(names[0])));
   std::sort(names.begin(), names.end());
   return formula(fmt::format("{}{}", fmt::join(names, "*"), number == 1 ? "" : fmt::format("*{}", number)));
 }
@@ -128,8 +154,7 @@ std::optional<Dim> with_offset(std::string_view text, std::int64_t offset) {
   const auto [inner, by] = divisor_of(base);
   if (by > 1) {
     if (__builtin_mul_overflow(offset, by, &offset)) return std::nullopt;
-    const std::string_view plain = in_brackets(inner) ? inner.substr(1, inner.size() - 2) : inner;
-    return divided(affine(Dim(std::string(plain)), 1, offset), by);
+    return divided(affine(Dim(std::string(without_brackets(inner))), 1, offset), by);
   }
   if (before == 0) return std::nullopt;
   return offset == 0 ? formula(std::string(base)) : formula(fmt::format("{}{:+}", base, offset));
@@ -192,18 +217,20 @@ Dim divided(const Dim& x, std::int64_t by) {
   return formula(fmt::format("{}/{}", factor_text(x), by));
 }
 
-Dim quotient(const Dim& x, const Dim& y) {
-  if (y.known() && y.value() > 0) return divided(x, y.value());
+std::optional<Dim> whole_quotient(const Dim& x, const Dim& y) {
   auto above = factors_of_extent(x), below = factors_of_extent(y);
-  if (above && below) {
-    std::erase_if(below->names, [&](const std::string& name) {
-      const auto same = std::find(above->names.begin(), above->names.end(), name);
-      const bool is_above = same != above->names.end();
-      if (is_above) above->names.erase(same);
-      return is_above;
-    });
-    if (below->names.empty()) return divided(multiplied(std::move(above->names), above->number), below->number);
+  if (!above || !below || above->number % below->number != 0) return std::nullopt;
+  for (const std::string& name : below->names) {
+    const auto same = std::find(above->names.begin(), above->names.end(), name);
+    if (same == above->names.end()) return std::nullopt;
+    above->names.erase(same);
   }
+  return multiplied(std::move(above->names), above->number / below->number);
+}
+
+Dim quotient(const Dim& x, const Dim& y) {
+  if (auto whole = whole_quotient(x, y)) return *whole;
+  if (y.known() && y.value() > 0) return divided(x, y.value());
   const auto text = [](const Dim& d) { return d.known() ? to_string(d) : factor_text(d); };
   return formula(fmt::format("{}/{}", text(x), text(y)));
 }

@@ -24,6 +24,9 @@ Dim sum(const Dim& x, const Dim& y);
 /// x/by, rounded down, for x that is not negative; divisions one after the other become one.
 Dim divided(const Dim& x, std::int64_t by);
 
+/// x/y if all factors of y are among those of x, products both; nothing otherwise.
+std::optional<Dim> whole_quotient(const Dim& x, const Dim& y);
+
 /// x/y, where y is known to divide x: what is left for one extent of a reshape.
 Dim quotient(const Dim& x, const Dim& y);
 

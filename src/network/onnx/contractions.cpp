@@ -134,10 +134,11 @@ NetworkValue matrix_product(const NodeReader& node, NetworkValue a, NetworkValue
   if (floats && some && b.shape().size() == 2 && a.shape().size() <= 3) {
     return node.apply(operators::Gemm{}, {a, b});
   }
-  if (floats && some && b.shape().size() == 2 && known && b.shape()[1].known()) {
+  Shape shape = a.shape();
+  shape.back() = b.shape().back();
+  const Shape of_rows{product(std::span(shape).first(shape.size() - 1)), shape.back()};
+  if (floats && some && b.shape().size() == 2 && known && shape.back().known() && can_reshape(node, of_rows, shape)) {
     const NetworkValue rows = node.apply(operators::Reshape{{-1, a.shape().back().value()}}, {a});
-    Shape shape = a.shape();
-    shape.back() = b.shape()[1];
     return reshape_to(node, node.apply(operators::Gemm{}, {rows, b}), shape);
   }
   return node.apply(operators::MatMul{}, {a, b});

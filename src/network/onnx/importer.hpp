@@ -207,6 +207,10 @@ bool import_integer_where(const NodeReader& node);
 /// Axes that are a list attribute in older opsets and an input since; each from 0 on, none twice.
 std::optional<std::vector<int>> read_axes(const NodeReader& node, int input, std::size_t rank);
 
+/// Whether reshape_to() takes an x of this shape to `shape`: at most one of its extents is neither a number nor one of
+/// x, or there is a tensor that has it.
+bool can_reshape(const NodeReader& node, const Shape& x, const Shape& shape);
+
 /// Reshape of x to a shape of numbers and symbols; back to the shape that it was reshaped from it is that tensor again.
 NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& shape);
 /// x with the shape of another tensor.

@@ -1,8 +1,6 @@
 /// Operators that move elements or do nothing at all.
 
 #include <algorithm>
-#include <charconv>
-#include <iterator>
 
 #include "network/dim.hpp"
 #include "network/onnx/importer.hpp"
@@ -39,59 +37,19 @@ void import_concat(const NodeReader& node) {
       node.apply(operators::Concat{.axis = node.axis(node.integer("axis", 0), inputs[0].shape().size())}, inputs));
 }
 
-// An extent as a number times symbols, which may be formulas
-struct Factors {
-  std::int64_t number = 1;
-  std::vector<std::string> symbols;  // sorted by the caller
-};
-
-void multiply(Factors& f, std::string_view text) {
-  constexpr std::size_t longest_formula = 256;  // names of extents may be longer
-  const auto outside = [&](std::string_view signs) {
-    int depth = 0;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
-      if (depth == 0 && signs.find(text[i]) != std::string_view::npos) return i;
-    }
-    return std::string_view::npos;
-  };
-  if (text.size() <= longest_formula && text.starts_with('(') && outside(")") == text.size() - 1)
-    return multiply(f, text.substr(1, text.size() - 2));
-  const std::size_t star = outside("*");
-  std::int64_t number = 0;
-  if (const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      error == std::errc{} && end == text.data() + text.size() && number > 0 && number < (1 << 30) &&
-      f.number < (std::int64_t{1} << 32)) {
-    f.number *= number;
-  } else if (text.size() > longest_formula || star == std::string_view::npos ||
-             outside("+-/") != std::string_view::npos) {
-    f.symbols.emplace_back(text);
-  } else {
-    multiply(f, text.substr(0, star));
-    multiply(f, text.substr(star + 1));
-  }
-}
-
-Factors factors_of(const Shape& shape) {
-  Factors f;
-  for (const Dim& d : shape)
-    if (d != Dim(-1)) multiply(f, to_string(d));
-  std::sort(f.symbols.begin(), f.symbols.end());
-  return f;
-}
-
 // What -1 in `shape` stands for where x is reshaped to it: what is left of the factors of x
 std::optional<Dim> what_is_left(const Shape& x, const Shape& shape) {
-  const Factors all = factors_of(x), taken = factors_of(shape);
-  if (std::count(shape.begin(), shape.end(), Dim(-1)) != 1) return std::nullopt;
-  if (all.number % taken.number != 0) return std::nullopt;
-  std::vector<std::string> left;
-  std::set_difference(all.symbols.begin(), all.symbols.end(), taken.symbols.begin(), taken.symbols.end(),
-                      std::back_inserter(left));
-  if (left.size() + taken.symbols.size() != all.symbols.size()) return std::nullopt;
-  Shape rest{Dim(all.number / taken.number)};
-  for (std::string& symbol : left) rest.emplace_back(std::move(symbol));
-  return product(rest);
+  Shape taken = shape;
+  if (std::erase(taken, Dim(-1)) != 1) return std::nullopt;
+  return whole_quotient(product(x), product(taken));
+}
+
+// A tensor that has this very shape, which says what it is when the network runs
+std::optional<NetworkValue> tensor_of_shape(const NodeReader& node, const Shape& shape) {
+  const auto& tensors = node.builder().so_far().tensors;
+  for (TensorId id = 0; id < tensors.size(); ++id)
+    if (tensors[id].shape == shape) return NetworkValue(node.builder(), id);
+  return std::nullopt;
 }
 
 // Numbers as they are; a symbol that stands at its place in x is kept, one other symbol is what is left
@@ -214,6 +172,11 @@ NetworkValue reshape_like(const NodeReader& node, NetworkValue x, NetworkValue l
   return node.apply(operators::ReshapeLike{}, {x, like});
 }
 
+bool can_reshape(const NodeReader& node, const Shape& x, const Shape& shape) {
+  const auto is_open = [&](const Dim& d) { return !d.known() && std::find(x.begin(), x.end(), d) == x.end(); };
+  return std::count_if(shape.begin(), shape.end(), is_open) <= 1 || tensor_of_shape(node, shape).has_value();
+}
+
 NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& shape) {
   const auto source = node.reshaped_from(x);
   if (x.shape() == shape) return x;
@@ -241,11 +204,7 @@ NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& sha
     }
   }
   if (open > 1 || (empty && kept)) {
-    // a tensor that has this very shape says what it is when the network runs
-    const auto& tensors = node.builder().so_far().tensors;
-    for (TensorId id = 0; id < tensors.size(); ++id)
-      if (tensors[id].shape == shape)
-        return finish(node.apply(operators::ReshapeLike{}, {x, NetworkValue(node.builder(), id)}));
+    if (const auto like = tensor_of_shape(node, shape)) return finish(node.apply(operators::ReshapeLike{}, {x, *like}));
     node.fail("the new shape {} has more than one unknown extent", to_string(shape));
   }
   r.literal = empty;

@@ -89,6 +89,16 @@ TEST(Dims, WhatIsLeftOfAReshape) {
   EXPECT_EQ(quotient(affine(a, 1, 1), b), Dim("(a+1)/b"));
 }
 
+TEST(Dims, FactorsThatModelsWrite) {
+  EXPECT_EQ(whole_quotient(Dim("2*a"), Dim(2)), a);
+  EXPECT_EQ(whole_quotient(Dim("(a*(2*b))*3"), product(std::array{b, Dim(6)})), a);
+  EXPECT_EQ(whole_quotient(affine(a, 6, 0), Dim(4)), std::nullopt);
+  EXPECT_EQ(whole_quotient(a, b), std::nullopt);
+  EXPECT_EQ(whole_quotient(Dim("a*0"), Dim(2)), std::nullopt);
+  const std::string deep = std::string(100'000, '(') + "a" + std::string(100'000, ')');
+  EXPECT_EQ(whole_quotient(Dim(deep), a), std::nullopt);
+}
+
 TEST(Dims, NumbersThatAreTooLargeAreRefusedOrKeptApart) {
   EXPECT_NE(affine(affine(a, std::int64_t{1} << 40, 0), std::int64_t{1} << 40, 0), a);
   EXPECT_EQ(product(std::array{Dim(6), Dim(7)}), Dim(42));

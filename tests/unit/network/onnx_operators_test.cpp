@@ -171,6 +171,30 @@ TEST(OnnxTile, AsOftenAsAnExtentSays) {
 }
 
 // x (2,n) → (n,2): the numbers of -1 and of n beside it follow from the factors of both shapes
+// A linear layer of an image with its channels last, whose other extents are all open
+TEST(OnnxMatMul, RowsOfThreeOpenExtents) {
+  Model m("MatMul", 21, {"image", "w"});
+  m.proto.mutable_graph()->clear_input();
+  m.add_input("image", {1, 1, 1, 2});
+  auto& shape = *m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (const int axis : {0, 1, 2}) shape.mutable_dim(axis)->set_dim_param(std::string(1, "nhw"[axis]));
+  m.add_constant("w", {2, 3}, {1, 2, 3, -1, 0, 1});
+  const Network n = test::parse(m.bytes());
+  for (const Shape& image : {Shape{1, 1, 1, 2}, Shape{2, 3, 5, 2}, Shape{3, 1, 4, 2}}) {
+    std::vector<std::int64_t> extents;
+    std::int64_t count = 1;
+    for (const Dim& d : image) extents.push_back(d.value()), count *= d.value();
+    Values x(static_cast<std::size_t>(count));
+    std::iota(x.begin(), x.end(), -3.0f);
+    const test::HostTensors given{{"image", {extents, x}}};
+    const auto outputs = test::run(compile(n), given);
+    test::expect_agreement(n, given, outputs);
+    extents.back() = 3;
+    EXPECT_EQ(outputs.at("y").shape, extents);
+    EXPECT_EQ(outputs.at("y").data[2], 3 * x[0] + x[1]);
+  }
+}
+
 TEST(OnnxReshape, WhatIsLeftOfFactors) {
   const auto reshaped = [](std::vector<std::int64_t> first, std::vector<std::int64_t> last) {
     Model m("Reshape", 18, {"pairs", "shape"});
