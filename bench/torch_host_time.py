@@ -70,7 +70,7 @@ def cases(device, dtype):
     wide = torch.empty(1, 64, 16, 16, device=device, dtype=dtype).contiguous(memory_format=torch.channels_last)
     piece, up = whole[:, 32:], torch.randn(32, 32, 2, 2, device=device, dtype=dtype).contiguous(memory_format=torch.channels_last)
     biased = f"store relu(acc + g[n]) as y : {'bf16' if dtype == torch.bfloat16 else 'f32'}"
-    relu, norm = "relu(acc + bias[n])", "silu(group_norm(acc, groups=8, scale=g[n], shift=h[n]))"
+    plain, relu, norm = "relu(acc + g[n])", "relu(acc + bias[n])", "silu(group_norm(acc, groups=8, scale=g[n], shift=h[n]))"
     fused, inner = torch.ops.unisono.fused_gemm.default, {"minimum_gain": -1.0}
     convolved, moves = torch.ops.unisono.fused_conv2d.default, ([1, 1], [1, 1], [1, 1], 1)
     kernels = {}
@@ -79,7 +79,7 @@ def cases(device, dtype):
         kernels = {"": alone(functional.gemm_call(a, b, "acc", None, None, {}, {}), [a, b]),
                    relu: alone(functional.gemm_call(a, b, relu, None, None, {}, {"bias": bias}), [a, b, bias]),
                    norm: alone(functional.conv2d_call(x, w, norm, one, one, one, 1, "nchw", None, None, {}, {"g": g, "h": h}), [x, w, g, h])}
-        kernels["relu(acc + g[n])"] = alone(functional.conv2d_call(x, w, "relu(acc + g[n])", one, one, one, 1, "nchw", None, None, {}, {"g": g}), [x, w, g])
+        kernels[plain] = alone(functional.conv2d_call(x, w, plain, one, one, one, 1, "nchw", None, None, {}, {"g": g}), [x, w, g])
         kernels["into"] = alone(functional.conv2d_call(x, w, biased, one, one, one, 1, "nchw", None, {"y": piece}, {}, {"g": g}), [x, w, g], [piece])
         kernels["up"] = alone(direct.conv_transpose2d_call(x, up, biased, (2, 2), pair, one, pair, 1, None, {"y": wide[:, 32:]}, {}, {"g": g}),
                               [x, up, g], [wide[:, 32:]])
@@ -90,7 +90,6 @@ def cases(device, dtype):
     yield "operator, bias and relu", lambda: fused(a, b, [bias], [], relu, "bias", dtype), kernels.get(relu), 1
     yield "unisono.gemm, bias and relu", lambda: unisono.gemm(a, b, relu, bias=bias), kernels.get(relu), 1
     yield "unisono.conv2d, group norm and silu", lambda: unisono.conv2d(x, w, norm, g=g, h=h, padding=1), kernels.get(norm), 1
-    plain = "relu(acc + g[n])"
     yield "operator, convolution, bias and relu", lambda: convolved(x, w, [g], [], plain, "g", *moves, dtype), kernels.get(plain), 1
     yield "operator, convolution, group norm and silu", lambda: convolved(x, w, [g, h], [], norm, "g,h", *moves, dtype), kernels.get(norm), 1
     into, up_into = INTO[library.CONVOLUTIONS[0]], INTO[library.CONVOLUTIONS[1]]

@@ -128,13 +128,6 @@ std::optional<Dim> gathered(const Dim& x, std::int64_t factor) {
   return multiplied(std::move(found->names), found->number);
 }
 
-// "factor*12" by 4 as "factor*3", and by 12 as the factor alone; nothing for any other text
-std::optional<Dim> cancelled(const std::string& text, std::int64_t by) {
-  auto found = factors_of(text);
-  if (!found || found->number % by != 0) return std::nullopt;
-  return multiplied(std::move(found->names), found->number / by);
-}
-
 // "a+3" as ("a", 3), "a-3" as ("a", -3); a number of 0 for any other text
 std::pair<std::string_view, std::int64_t> offset_of(std::string_view text) {
   const std::size_t sign = text.find_last_of("+-");
@@ -147,15 +140,18 @@ std::pair<std::string_view, std::int64_t> offset_of(std::string_view text) {
   return {text.substr(0, sign), text[sign] == '+' ? number : -number};
 }
 
-// text + offset, where the text ends with a number or is a quotient: (a+1)/2 + 3 is (a+7)/2, rounded down as well
+// text + offset, where the text ends with a number or is a quotient: (a+1)/2 + 3 is (a+7)/2. Quotients stay as they are
+// where what is divided could be negative for a positive a: ONNX rounds towards zero there.
 std::optional<Dim> with_offset(std::string_view text, std::int64_t offset) {
   const auto [base, before] = offset_of(text);
   if (__builtin_add_overflow(offset, before, &offset)) return std::nullopt;
-  const auto [inner, by] = divisor_of(base);
-  if (by > 1) {
-    if (__builtin_mul_overflow(offset, by, &offset)) return std::nullopt;
-    return divided(affine(Dim(std::string(without_brackets(inner))), 1, offset), by);
-  }
+  const auto [quotient, by] = divisor_of(base);
+  const std::string_view inner = without_brackets(quotient);
+  const auto [plain, inside] = offset_of(inner);
+  std::int64_t all = 0;
+  if (by > 1 && plain.find('-') == plain.npos && inside >= -1 && !__builtin_mul_overflow(offset, by, &all) &&
+      !__builtin_add_overflow(all, inside, &all) && all >= -1)
+    return divided(affine(Dim(std::string(plain)), 1, all), by);
   if (before == 0) return std::nullopt;
   return offset == 0 ? formula(std::string(base)) : formula(fmt::format("{}{:+}", base, offset));
 }
@@ -210,7 +206,7 @@ Dim sum(const Dim& x, const Dim& y) {
 Dim divided(const Dim& x, std::int64_t by) {
   if (x.known()) return Dim(x.value() / by);
   if (by == 1) return x;
-  if (auto whole = cancelled(x.symbol(), by)) return *whole;
+  if (auto whole = whole_quotient(x, Dim(by))) return *whole;
   const auto [inner, before] = divisor_of(x.symbol());
   std::int64_t whole = by;
   if (before > 1 && !__builtin_mul_overflow(before, by, &whole)) return formula(fmt::format("{}/{}", inner, whole));

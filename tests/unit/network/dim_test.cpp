@@ -38,6 +38,10 @@ TEST(Dims, QuotientsOfQuotientsAreOneQuotient) {
   EXPECT_EQ(affine(affine(a, 1, 3), 1, -3), a);
   EXPECT_EQ(affine(affine(a, 1, 3), 1, -5), affine(a, 1, -2));
   EXPECT_EQ(affine(divided(a, 4), 1, 2), divided(affine(a, 1, 8), 4));
+  // For a of 7 ONNX takes -2/4 for 0, so that these are 3 and 2
+  EXPECT_NE(affine(divided(affine(a, 1, -9), 4), 1, 3), divided(affine(a, 1, 3), 4));
+  EXPECT_NE(affine(divided(affine(a, -1, 0), 4), 1, 3), divided(affine(affine(a, -1, 0), 1, 12), 4));
+  EXPECT_NE(affine(divided(a, 4), 1, -1), divided(affine(a, 1, -4), 4));
 }
 
 // Formulas of one text, however they were made, have one value
