@@ -85,7 +85,10 @@ class Pruning {
     support::make_folders(cache_ / making_folder);
     const fs::path away = cache_ / making_folder / support::unique_name();
     fs::rename(entry.folder, away);  // readers see a whole entry or none
-    fs::remove_all(away);
+    std::error_code error;           // a sweep may be removing it, too
+    fs::remove_all(away, error);
+    if (error && fs::exists(fs::symlink_status(away)))
+      result.problems.push_back(fmt::format("{}: {}", away.string(), error.message()));
     result.removed.push_back(entry);
     result.bytes += entry.bytes;
   } catch (const std::system_error& error) {

@@ -1,11 +1,9 @@
 #include "support/files.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
@@ -66,26 +64,6 @@ void make_folders(const std::filesystem::path& folder) {
   }
   if (folder.has_parent_path() && folder.parent_path() != folder) make_folders(folder.parent_path());
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail(folder);
-}
-
-TemporaryFolder::TemporaryFolder(const std::filesystem::path& parent) {
-  make_folders(parent);
-  path_ = parent / unique_name();
-  if (::mkdir(path_.c_str(), 0700) != 0) fail(path_);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;  // the next sweep tries again
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
-
-bool TemporaryFolder::rename_to(const std::filesystem::path& target) {
-  if (::rename(path_.c_str(), target.c_str()) != 0) {
-    if (errno == EEXIST || errno == ENOTEMPTY) return false;
-    fail(target);
-  }
-  path_.clear();
-  return true;
 }
 
 }  // namespace unisono::support

@@ -23,21 +23,20 @@ void sync_folder(const std::filesystem::path& folder);
 /// Makes a folder and those above it, for this user alone where it does not exist yet. Throws std::system_error.
 void make_folders(const std::filesystem::path& folder);
 
-/// A name that no other process of any host uses now: host, process, its start, a counter. `owner_is_gone` reads it.
+/// A name that nothing else has on any host: 12 digits of the host, 16 drawn at random.
 std::string unique_name();
 
-/// Whether a name has the form of a unique_name().
+/// Whether a name has the form of a unique_name(), or of those of earlier versions (host-process-start-counter).
 bool is_unique_name(std::string_view name);
 
-/// Whether the process that made a unique_name() has ended. A name of another host (or boot, or process namespace)
-/// cannot be asked about: it counts as gone once `age_seconds` exceeds a day. Other names are never gone; nor is a
-/// name whose process cannot be asked about, because no descriptor is left to read /proc by.
-bool owner_is_gone(std::string_view name, double age_seconds);
-
-/// Removes what ended processes have left in a folder of unique names. Returns how many; errors are ignored.
+/// Removes the TemporaryFolders that ended processes left in a folder. A process lives as long as one of its threads
+/// holds the lock of its folder. What cannot be asked about (another host's, or made before a restart, where there are
+/// no locks, or by an earlier version) is removed a day after it was last changed. Other names stay. Returns how many;
+/// errors are ignored.
 std::size_t sweep(const std::filesystem::path& folder);
 
-/// A folder with a unique name, removed with all that it holds at the end of its life unless renamed.
+/// A folder with a unique name, locked by this process, removed with all that it holds at the end of its life unless
+/// renamed.
 class TemporaryFolder {
  public:
   /// Throws std::system_error with the path.
@@ -51,7 +50,12 @@ class TemporaryFolder {
   bool rename_to(const std::filesystem::path& target);
 
  private:
+  /// False: a sweep has taken it already.
+  bool make(const std::filesystem::path& path);
+  void unlock();
+
   std::filesystem::path path_;
+  int lock_ = -1;  ///< the open folder
 };
 
 /// This user's folder of this host for what need not survive a restart, made if absent: XDG_RUNTIME_DIR/unisono, else

@@ -1,7 +1,12 @@
 // What killed processes leave behind.
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
 
 #include "fixture.hpp"
 #include "support/files.hpp"
@@ -44,25 +49,73 @@ TEST_F(LeftoversTest, OfLiveProcessesStay) {
   EXPECT_TRUE(fs::exists(mine.path()));
 }
 
-TEST_F(LeftoversTest, OfOtherHostsStayForADay) {
-  const std::string name = "0123456789ab-1-1-1";
-  EXPECT_FALSE(support::owner_is_gone(name, 3600));
-  EXPECT_TRUE(support::owner_is_gone(name, 25 * 3600));
+/// A process that makes a folder in another thread than its first, which then ends. Returns once it has.
+pid_t process_without_its_first_thread(const fs::path& parent) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::thread([parent] {
+      const support::TemporaryFolder making(parent);
+      while (true) ::pause();
+    }).detach();
+    ::syscall(SYS_exit, 0);  // of this thread alone
+  }
+  std::string state;
+  while (count_in(parent) == 0 || state != "Z") {
+    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+    std::string number, name;
+    stat >> number >> name >> state;
+  }
+  return child;
 }
 
-TEST_F(LeftoversTest, StrangeNamesStay) {
-  for (const char* name :
-       {"", "x", "README", "0123456789ab", "0123456789ab-", "0123456789ab-1", "0123456789ab-x-1-1"}) {
-    EXPECT_FALSE(support::owner_is_gone(name, 1e9)) << name;
+// As a process that was killed while one of its threads is within a call of the kernel
+TEST_F(LeftoversTest, OfProcessesThatHaveOneThreadLeftStay) {
+  const pid_t child = process_without_its_first_thread(cache / making_folder);
+  EXPECT_EQ(support::sweep(cache / making_folder), 0u);
+  EXPECT_EQ(count_in(cache / making_folder), 1u);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(support::sweep(cache / making_folder), 1u);
+}
+
+/// Something in a folder that was last changed so long ago.
+fs::path aged(const fs::path& path, int hours) {
+  fs::create_directories(path);
+  fs::last_write_time(path, fs::file_time_type::clock::now() - std::chrono::hours(hours));
+  return path;
+}
+
+// Also those of an earlier version of this host, which has no locks
+TEST_F(LeftoversTest, OfOtherHostsStayForADay) {
+  for (const char* name : {"0123456789ab-0123456789abcdef", "0123456789ab-17-120-3"}) {
+    const fs::path path = aged(cache / making_folder / name, 23);
+    EXPECT_EQ(support::sweep(cache / making_folder), 0u) << name;
+    aged(path, 25);
+    EXPECT_EQ(support::sweep(cache / making_folder), 1u) << name;
   }
 }
 
-TEST_F(LeftoversTest, NumberOfADeadProcessMayBeReused) {
-  const std::string mine = support::unique_name();
-  EXPECT_FALSE(support::owner_is_gone(mine, 0));
-  // the same number, another start
-  const std::size_t dash = mine.find('-', 13);
-  EXPECT_TRUE(support::owner_is_gone(mine.substr(0, dash) + "-1-0", 0));
+TEST_F(LeftoversTest, StrangeNamesStay) {
+  for (const char* name : {"x", "README", "0123456789ab", "0123456789ab-", "0123456789ab-x-1-1", "0123456789aB-1-1-1"})
+    aged(cache / making_folder / name, 10000);
+  EXPECT_EQ(support::sweep(cache / making_folder), 0u);
+}
+
+// Sweeps that run all the time take no folder from those who make them
+TEST_F(LeftoversTest, NothingIsSweptWhileItIsMade) {
+  std::atomic<bool> ends = false;
+  std::thread sweeps([&] {
+    while (!ends) support::sweep(cache / making_folder);
+  });
+  int published = 0;
+  for (int i = 0; i < 100; ++i) {
+    support::TemporaryFolder making(cache / making_folder);
+    support::write_file(making.path() / "file", "x");
+    published += making.rename_to(cache / std::to_string(i)) && fs::exists(cache / std::to_string(i) / "file");
+  }
+  ends = true;
+  sweeps.join();
+  EXPECT_EQ(published, 100);
 }
 
 }  // namespace
