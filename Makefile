@@ -5,7 +5,7 @@
 #   make test-python  all tests of the Python package, long ones too (PyTorch and others' networks are downloaded once: 2 GB)
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… and HOST_STEP_TESTS=… run programs that were built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
-#   make networks  over 100 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
+#   make networks  over 400 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
 #                  and, with NETWORKS=--times on an idle machine, beside ONNX Runtime's time
 #   make networks-gpu  the same on a GPU (Hopper): right by PyTorch's own error in bf16 and f16, and timed beside it
 #   make long-networks  100,000 random networks: Unisono on the CPU beside its float64 reference and ONNX Runtime; goes on where it stopped

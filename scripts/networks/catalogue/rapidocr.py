@@ -2,8 +2,6 @@
 import importlib.util
 import pathlib
 
-import numpy as np
-
 from .entry import Entry
 
 MODELS = {  # (height, width, lines of text for each image of the batch)
@@ -14,6 +12,7 @@ MODELS = {  # (height, width, lines of text for each image of the batch)
 
 def text_image(height, width, lines):
     """Dark text on a light page as these models take it: (3, height, width), -1 to 1."""
+    import numpy as np
     import PIL.Image
     import PIL.ImageDraw
     import PIL.ImageFont
@@ -27,6 +26,7 @@ def text_image(height, width, lines):
 
 def shipped(name):
     """(the model's file, its inputs)"""
+    import numpy as np
     height, width, batch = MODELS[name]
     folder = pathlib.Path(importlib.util.find_spec("rapidocr_onnxruntime").origin).parent / "models"
     return folder / f"{name}.onnx", {"x": np.stack([text_image(height, width, lines) for lines in batch])}

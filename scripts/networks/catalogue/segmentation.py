@@ -38,7 +38,22 @@ ENTRIES = [
         ("Linknet", "resnet34", 256, (), ""),
         ("PSPNet", "resnet34", 192, (), ""),
         ("UPerNet", "resnet34", 128, (), ""),
-        ("Segformer", "resnet18", 128, (), ""))
+        ("Segformer", "resnet18", 128, (), ""),
+        ("Unet", "efficientnet-b0", 128, (), ""),
+        ("Unet", "mobilenet_v2", 128, (), ""),
+        ("Unet", "densenet121", 128, (), ""),
+        ("Unet", "mit_b0", 128, (), ""),
+        ("Unet", "tu-convnextv2_atto", 128, (), ""),
+        ("UnetPlusPlus", "mobileone_s0", 128, (), ""),
+        ("FPN", "mit_b0", 128, (), ""),
+        ("FPN", "vgg11_bn", 128, (), ""),
+        ("Linknet", "xception", 128, (), ""),
+        ("DeepLabV3Plus", "mobilenet_v2", 128, (), ""),
+        ("MAnet", "se_resnet50", 128, (), ""),
+        ("PSPNet", "dpn68", 128, (), ""),
+        ("Segformer", "mit_b0", 128, (), ""),
+        ("UPerNet", "tu-swin_tiny_patch4_window7_224", 224, (("img_size", 224),), ""),
+        ("DPT", "tu-vit_tiny_patch16_224", 224, (), ""))
 ] + [
     Entry("dynamic-network-architectures", "nnunet_2d", nnunet,
           ("PlainConvUNet", 2, (32, 64, 128, 256, 512, 512), (256, 256))),

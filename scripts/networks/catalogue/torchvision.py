@@ -44,7 +44,35 @@ def video(name, frames, size):
     import torch
     import torchvision
     from .wrap import Flat
-    return Flat(getattr(torchvision.models.video, name)(weights=None)), {"clip": torch.randn(1, 3, frames, size, size)}
+    return (Flat(getattr(torchvision.models.video, name)(weights=None)),
+            {"clip": torch.randn(1, 3, frames, size, size)})
+
+
+def regions(name, size):
+    """The first half of Faster R-CNN: backbone, pyramid, and the network that proposes regions."""
+    import torch
+    from torchvision.models.detection import backbone_utils, rpn
+    from .wrap import Flat, image
+    if name == "mobilenet":
+        pyramid = backbone_utils.mobilenet_backbone(backbone_name="mobilenet_v3_large", weights=None, fpn=True,
+                                                    norm_layer=torch.nn.BatchNorm2d, trainable_layers=6)
+    else:
+        pyramid = backbone_utils.resnet_fpn_backbone(backbone_name=name, weights=None, trainable_layers=5,
+                                                     norm_layer=torch.nn.BatchNorm2d)
+    parts = torch.nn.ModuleDict({"pyramid": pyramid, "head": rpn.RPNHead(256, 3)})
+    return Flat(parts, lambda net, x: net["head"](list(net["pyramid"](x).values()))), image(size)
+
+
+def single_shot(name, size):
+    """SSD: scores and boxes of every anchor, before they are selected."""
+    import torchvision
+    from .wrap import Flat, image
+    net = getattr(torchvision.models.detection, name)(weights=None, weights_backbone=None, num_classes=5)
+
+    def call(net, x):
+        found = net.head(list(net.backbone(x).values()))
+        return [found["bbox_regression"], found["cls_logits"]]
+    return Flat(net, call), image(size)
 
 
 OPEN = {"resnet50": "n", "mobilenet_v3_small": "nhw", "deeplabv3_mobilenet_v3_large": "nhw", "fcn_resnet50": "nhw"}
@@ -67,4 +95,14 @@ ENTRIES = (
        for name, size in SEGMENTATION.items()]
     + [Entry("torchvision", f"{name}_heads", detector, (name, 256)) for name in ("retinanet", "fcos")]
     + [Entry("torchvision", "raft_small", flow, ("raft_small", 128)),
-       Entry("torchvision", "r3d_18", video, ("r3d_18", 8, 64))])
+       Entry("torchvision", "r3d_18", video, ("r3d_18", 8, 64))]
+    + [Entry("torchvision", name, video, (name, 8, 64), gpu_batch=2) for name in ("mc3_18", "r2plus1d_18")]
+    + [Entry("torchvision", "s3d", video, ("s3d", 16, 224), gpu_batch=1),
+       Entry("torchvision", "swin3d_t", video, ("swin3d_t", 8, 64), convolutional=False, gpu_batch=1),
+       Entry("torchvision", "raft_large", flow, ("raft_large", 128), gpu_batch=1)]
+    + [Entry("torchvision", name, video, (name, 16, 224), convolutional=False, gpu_batch=1)
+       for name in ("mvit_v1_b", "mvit_v2_s")]
+    + [Entry("torchvision", f"faster_rcnn_{name}_regions", regions, (name, 256), gpu_batch=2)
+       for name in ("resnet50", "mobilenet")]
+    + [Entry("torchvision", name, single_shot, (name, size), gpu_batch=2)
+       for name, size in (("ssd300_vgg16", 300), ("ssdlite320_mobilenet_v3_large", 320))])

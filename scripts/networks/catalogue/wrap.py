@@ -19,8 +19,8 @@ class Flat(torch.nn.Module):
         self.net = net
         self.call = call or (lambda net, *inputs: net(*inputs))
 
-    def forward(self, a, b=None, c=None, d=None):
-        return tensors(self.call(self.net, *[x for x in (a, b, c, d) if x is not None]))
+    def forward(self, a, b=None, c=None, d=None, e=None, f=None):
+        return tensors(self.call(self.net, *[x for x in (a, b, c, d, e, f) if x is not None]))
 
 
 def image(size, channels=3, batch=1):
