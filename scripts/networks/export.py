@@ -17,6 +17,7 @@ import torch
 
 from . import onnx_reference
 from .catalogue import ENTRIES
+from .checked import check
 from .errors import relative_error
 from .randomise import randomise
 from .widened import evaluate
@@ -57,6 +58,7 @@ def export(net, inputs, outputs, exporter, free, folder):
                       opset_version=OPSETS[exporter], input_names=list(inputs), output_names=outputs,
                       **({"external_data": True, "verbose": False} if dynamo else {}),
                       **open_axes(next(iter(inputs)), exporter, free))
+    check(folder / "model.onnx")
 
 
 def largest_activation(net, inputs):

@@ -4,12 +4,15 @@ usage: python -m networks.gpu UNISONO FOLDER [--only REGEX] [--times BENCH] [--j
 
 Networks are made, exported and evaluated as those of the CPU's list are, some at a time, at a larger batch. A row, a network
 by one exporter in one precision, is right if the error of every output against PyTorch's float64 is at most 1.5 times the one
-that PyTorch's eager mode makes in the same precision. Rows are kept in FOLDER, and in the JSON, where those of other
-runs stay. The exit code is 1 if a row is wrong or broken. docs/notes/networks-gpu.md has the results.
+that PyTorch's eager mode makes in the same precision; where that is no number, nothing is claimed. Rows are kept in the
+JSON, where those of other runs stay. A network is judged again if the sources, or what it is made of, have changed: first
+those without a row, then those that are not right, then the others. The exit code is 1 if a row is wrong or broken.
+docs/notes/networks-gpu.md has the results.
 """
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import pathlib
 import re
@@ -23,30 +26,34 @@ import numpy as np
 from .catalogue import GPU_ENTRIES
 from .errors import relative_error
 from .gpu_table import write_page
-from .judge import output_names, read_row
+from .judge import output_names
+from .kept import exporters_of, in_turn, merge, read_row
 from .gpu_times import PROCESSES, add_times
 from .making import EXPORTERS
 from .runs import Broken, Refused
+from .sources import commit, state
 
 MARGIN = 1.5  # over PyTorch's own error in the precision
 UNITS = {"bf16": 2.0 ** -8, "f16": 2.0 ** -11}
 SHIPPED = 8  # units of rounding, for a model without a PyTorch to compare with
 
 
-def export_network(name, batch, folder, exporters):
+def export_network(name, batch, folder, exporters, gpu):
+    os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # PyTorch is not imported yet
     from .gpu_row import make
     make(name, batch, folder, exporters)
 
 
-def made(name, folder, options):
+def made(name, folder, gpu, options):
     """about.json of a network, which is made first if need be; a reason in "unmade" if that fails."""
-    batch = GPU_ENTRIES[name].gpu_batch or options.batch
+    entry, exporters = GPU_ENTRIES[name], exporters_of(name, options)
+    batch = entry.gpu_batch or options.batch
     about = read_row(folder / "about.json")
-    if about and about["batch"] == batch and about["exporters"] == options.exporters:
+    if about and about["batch"] == batch and about["asked"] == exporters and about["key"] == entry.key():
         return about
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    process = PROCESSES.Process(target=export_network, args=(name, batch, str(folder), options.exporters))
+    process = PROCESSES.Process(target=export_network, args=(name, batch, str(folder), exporters, gpu))
     process.start()
     process.join(options.export_limit)
     failure = f"exit code {process.exitcode}" if process.exitcode else ""
@@ -58,13 +65,14 @@ def made(name, folder, options):
         return read_row(folder / "about.json")
     log = folder / "export.log"
     tail = log.read_text().strip().splitlines()[-1:] if log.exists() else []
-    return {"unmade": " ".join([failure, *tail]), "batch": batch}
+    return {"unmade": " ".join([failure, *tail]), "batch": batch, "exporters": exporters}
 
 
-def run_unisono(command, limit_s):
+def run_unisono(command, limit_s, gpu=""):
     """What the command printed, as JSON."""
+    seen = os.environ | ({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, env=seen)
     except subprocess.TimeoutExpired:
         raise Broken(f"ran for more than {limit_s} s") from None
     if done.returncode != 0:
@@ -74,28 +82,31 @@ def run_unisono(command, limit_s):
     return json.loads(done.stdout)
 
 
-def outputs_of(model, folder, precision, options):
+def outputs_of(model, folder, precision, gpu, options):
     """{output: array} by unisono on the GPU"""
     out = folder / f"out.{precision}.npz"
     run_unisono([options.unisono, "run", str(model), "--device", "cuda", "--precision", precision, "--input",
-                 str(folder / "inputs.npz"), "--out", str(out), "--repeat", "0", "--json"], options.run_limit)
+                 str(folder / "inputs.npz"), "--out", str(out), "--repeat", "0", "--threads", str(options.threads),
+                 "--json"], options.run_limit, gpu)
     with np.load(out) as arrays:
-        return dict(arrays)
+        outputs = dict(arrays)
+    out.unlink()
+    return outputs
 
 
-def launches_of(model, precision, options):
+def launches_of(model, precision, gpu, options):
     """(launches, what the host computes)"""
     explained = run_unisono([options.unisono, "explain", str(model), "--device", "cuda", "--precision", precision,
-                             "--json"], options.run_limit)
+                             "--json"], options.run_limit, gpu)
     on_host = [f"{step['what']}: {step['how']}" for step in explained["cuda"]["launches"] if step["on_host"]]
     return len(explained["cuda"]["launches"]) - len(on_host), on_host
 
 
-def judged(model, folder, about, precision, options):
+def judged(model, folder, about, precision, gpu, options):
     """{status, reason, errors, tolerances, launches, on_host}"""
     try:
-        launches, on_host = launches_of(model, precision, options)
-        ours = outputs_of(model, folder, precision, options)
+        launches, on_host = launches_of(model, precision, gpu, options)
+        ours = outputs_of(model, folder, precision, gpu, options)
     except Refused as error:
         return {"status": "refused", "reason": str(error)}
     except Broken as error:
@@ -105,31 +116,33 @@ def judged(model, folder, about, precision, options):
     names = output_names(model)
     errors = [relative_error(ours.get(name), e) for name, e in zip(names, exact, strict=True)]
     theirs = about["errors"].get(precision)
+    launched = {"launches": launches, "on_host": on_host}
+    if theirs and not all(map(math.isfinite, theirs)):
+        return {"status": "no bound", "reason": f"PyTorch's own result in {precision} is not finite"} | launched
     tolerances = [MARGIN * e for e in theirs] if theirs else [SHIPPED * UNITS[precision]] * len(errors)
     right = all(e <= t for e, t in zip(errors, tolerances, strict=True))
-    return {"status": "right" if right else "wrong", "reason": "", "errors": errors, "tolerances": tolerances,
-            "launches": launches, "on_host": on_host}
+    return {"status": "right" if right else "wrong", "reason": "", "errors": errors, "tolerances": tolerances} | launched
 
 
-def rows_of(name, options):
-    """The rows of one network; what is there for this build is kept."""
+def rows_of(name, gpu, options):
+    """The rows of one network, judged on one GPU (its number; of one alone, nothing)."""
     entry, folder = GPU_ENTRIES[name], options.folder / name
-    about = made(name, folder, options)
+    about = made(name, folder, gpu, options)
     rows = []
-    for exporter in ("as shipped",) if entry.library == "rapidocr" else options.exporters:
+    for exporter in about["exporters"]:
         for precision in options.precisions:
             head = {"network": name, "library": entry.library, "exporter": exporter, "precision": precision,
-                    "batch": about["batch"], "convolutional": entry.convolutional}
+                    "batch": about["batch"], "convolutional": entry.convolutional, "key": entry.key(),
+                    "sources": state("cuda")}
             failure = about.get("unmade") or about["failures"].get(exporter)
             model = pathlib.Path(about.get("file") or folder / exporter / "model.onnx")
             row = {"status": "not exported", "reason": failure} if failure else \
-                judged(model, folder, about, precision, options)
+                judged(model, folder, about, precision, gpu, options)
             rows.append(head | row | {"gpu": options.gpu, "commit": options.commit, "model": str(model)})
+    # what is left to time, or to look at, keeps its files
+    if not options.times and all(r["status"] == "right" for r in rows):
+        shutil.rmtree(folder)
     return rows
-
-
-def key_of(row):
-    return row["network"], row["exporter"], row["precision"]
 
 
 def describe(row):
@@ -143,29 +156,21 @@ def describe(row):
     return text + (f": {row['reason'].strip().splitlines()[-1][:200]}" if row["reason"] else "")
 
 
-def merge(rows, file):
-    """Adds rows to those of earlier runs in the file. A row that was not timed again keeps no times of another build."""
-    old = read_row(file) if file and file.is_file() else None
-    known = {key_of(r): r for r in (old["rows"] if old else [])}
-    known |= {key_of(r): {k: v for k, v in r.items() if k != "model"} for r in rows}
-    order = {name: i for i, name in enumerate(GPU_ENTRIES)}
-    merged = sorted(known.values(), key=lambda r: (order.get(r["network"], len(order)), r["exporter"], r["precision"]))
-    if file:
-        file.write_text(json.dumps({"suite": "networks-gpu", "rows": merged}, indent=1) + "\n")
-    return merged
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("unisono", type=os.path.abspath)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--only", default="", help="a regular expression: networks that have it in their name")
     parser.add_argument("--library", default="", help="a regular expression for the library")
-    parser.add_argument("--exporters", default="torchscript", help=f"of {','.join(EXPORTERS)}")
+    parser.add_argument("--exporters", default="", help=f"of {','.join(EXPORTERS)} (default: torchscript, and dynamo for some)")
     parser.add_argument("--precisions", default="bf16,f16")
     parser.add_argument("--batch", type=int, default=8, help="times the batch of the CPU's list, where a network does not say")
     parser.add_argument("--large", action="store_true", help="networks with gigabytes of weights, too")
-    parser.add_argument("--processes", type=int, default=4, help="networks at a time")
+    parser.add_argument("--processes", type=int, default=max(2, (os.cpu_count() or 2) // 2), help="networks at a time")
+    parser.add_argument("--threads", type=int, default=4, help="kernels of one network that are compiled at a time")
+    parser.add_argument("--again", action="store_true", help="judge what is of these sources, too")
+    parser.add_argument("--stale", action=argparse.BooleanOptionalAction, default=True,
+                        help="judge again what was right at other sources, after the others")
     parser.add_argument("--export-limit", type=int, default=600, help="seconds for one network")
     parser.add_argument("--run-limit", type=int, default=600, help="seconds for one run")
     parser.add_argument("--seconds", type=float, default=0, help="begin no network after so long; 0: no limit")
@@ -175,28 +180,29 @@ def arguments():
     parser.add_argument("--judge", action=argparse.BooleanOptionalAction, default=True,
                         help="judge anew, or time what was judged")
     parser.add_argument("--json", type=pathlib.Path, help="a file for the results, to which rows are added")
-    parser.add_argument("--commit", default="", help="of the sources, for the rows")
+    parser.add_argument("--commit", default=commit(), help="of the sources, for the rows")
     parser.add_argument("--docs", type=pathlib.Path, help="a page whose tables are replaced")
     options = parser.parse_args()
-    options.exporters = options.exporters.split(",")
     options.precisions = options.precisions.split(",")
     return options
 
 
-def gpu_name():
+def gpus():
+    """(what they are called, their numbers; of one alone nothing, as it is the one that is taken)"""
     import torch
-    return torch.cuda.get_device_name()
+    count = torch.cuda.device_count()
+    return torch.cuda.get_device_name(), [str(i) for i in range(count)] if count > 1 else [""]
 
 
 def judge_all(chosen, options):
     """Rows of all networks, some networks at a time."""
     rows, start = [], time.monotonic()
 
-    def one(name):
+    def one(name, gpu):
         late = options.seconds and time.monotonic() - start > options.seconds
-        return [] if late else rows_of(name, options)
+        return [] if late else rows_of(name, gpu, options)
     with concurrent.futures.ThreadPoolExecutor(options.processes) as pool:
-        work = {pool.submit(one, name): name for name in chosen}
+        work = {pool.submit(one, name, options.gpus[i % len(options.gpus)]): name for i, name in enumerate(chosen)}
         for number, done in enumerate(concurrent.futures.as_completed(work), 1):
             mine = done.result()
             (options.folder / f"{work[done]}.rows.json").write_text(json.dumps(mine))
@@ -212,9 +218,9 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     chosen = [n for n, e in GPU_ENTRIES.items() if re.search(options.only, n) and re.search(options.library, e.library)
               and (options.large or not e.large)]
-    options.gpu = gpu_name()
+    options.gpu, options.gpus = gpus()
     if options.judge:
-        rows = judge_all(chosen, options)
+        rows = judge_all(in_turn(chosen, options), options)
     else:
         rows = [r for n in chosen for r in read_row(options.folder / f"{n}.rows.json") or []]
     if options.times:
@@ -228,7 +234,7 @@ def main():
         counts[row["status"]] = counts.get(row["status"], 0) + 1
     print(f"{len(rows)} rows: " + ", ".join(f"{n} {s}" for s, n in counts.items())
           + f"; {sum(bool(r.get('on_host')) for r in rows)} with host steps")
-    return 0 if rows and not (counts.get("wrong") or counts.get("broken")) else 1
+    return 0 if not (counts.get("wrong") or counts.get("broken")) else 1
 
 
 if __name__ == "__main__":

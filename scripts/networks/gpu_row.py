@@ -18,8 +18,10 @@ import torch
 
 from . import onnx_reference
 from .catalogue import GPU_ENTRIES
+from .checked import check
 from .errors import relative_error
 from .export import OPSETS
+from .making import EXPORTERS
 from .randomise import randomise
 from .widened import evaluate
 
@@ -109,18 +111,23 @@ def export(net, inputs, exporter, folder):
     torch.onnx.export(net, tuple(inputs.values()), str(folder / exporter / "model.onnx"), dynamo=dynamo,
                       opset_version=OPSETS[exporter], input_names=list(inputs), output_names=outputs,
                       **({"external_data": True, "verbose": False} if dynamo else {}))
+    check(folder / exporter / "model.onnx")
 
 
 def make_exported(entry, batch, folder, exporters):
+    """by the exporters that are asked for, and by the other one if they fail"""
     net, inputs = make_network(entry, batch)
-    failures = {}
-    for exporter in exporters:
+    tried, failures = [], {}
+    for exporter in dict.fromkeys((*exporters, *EXPORTERS)):
+        if exporter not in exporters and len(failures) < len(tried):
+            break
+        tried.append(exporter)
         try:
             export(net, inputs, exporter, folder)
         except Exception as error:  # exporters raise anything
             failures[exporter] = f"{type(error).__name__}: {error}"
             shutil.rmtree(folder / exporter, ignore_errors=True)
-    return {"failures": failures, "errors": references(net, inputs, folder)}
+    return {"exporters": tried, "failures": failures, "errors": references(net, inputs, folder)}
 
 
 def make_shipped(entry, folder):
@@ -146,7 +153,7 @@ def make(name, batch, folder, exporters):
             entry = GPU_ENTRIES[name]
             shipped = entry.library == "rapidocr"
             made = make_shipped(entry, folder) if shipped else make_exported(entry, batch, folder, exporters)
-            (folder / "about.json").write_text(json.dumps({"exporters": exporters, "batch": batch} | made) + "\n")
+            (folder / "about.json").write_text(json.dumps({"asked": exporters, "exporters": exporters, "batch": batch, "key": entry.key()} | made) + "\n")
         except Exception:
             traceback.print_exc()
             sys.exit(1)

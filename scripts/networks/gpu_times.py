@@ -125,7 +125,8 @@ def time_some(rows, peers, bench):
 
 def add_times(rows, options):
     """unisono_us, eager_us, compile_us (or …_error) in those rows that are right and run wholly on the GPU."""
-    from .gpu import describe, merge
+    from .gpu import describe
+    from .kept import merge
     timed = [r for r in rows if r["status"] == "right" and not r["on_host"]]
     peers = [p for p in options.peers.split(",") if p]
     # PyTorch compiles with a pool of processes for each network, which on few cores is slower than one

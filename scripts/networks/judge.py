@@ -77,7 +77,3 @@ class Judge:
             unisono.append(run_unisono(self.unisono, model, inputs, repeat, self.threads)[1])
             theirs.append(time_onnxruntime(model, inputs, repeat, self.threads))
         return {"unisono_ms": float(min(unisono)), "onnxruntime_ms": float(min(theirs))}
-
-
-def read_row(file):
-    return json.loads(file.read_text()) if file.is_file() else None

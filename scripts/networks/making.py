@@ -2,13 +2,13 @@
 import multiprocessing
 import shutil
 
-from .judge import read_row
+from .kept import read_row
 
 EXPORTERS = ("dynamo", "torchscript")
 # libraries are imported once; each network has a process of its own
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["networks.export", "timm", "transformers", "diffusers",
-                                  "segmentation_models_pytorch"])
+PROCESSES.set_forkserver_preload(["networks.export", "timm", "transformers", "diffusers", "monai.networks.nets",
+                                  "segmentation_models_pytorch", "spandrel", "torchaudio"])
 
 
 def export_network(name, folder, exporters):

@@ -24,8 +24,8 @@ def describe(row):
         if output["onnxruntime_error"] is not None:
             text += f" (ONNX Runtime {output['onnxruntime_error']:.1e})"
     if "faults" in row:
-        count = len(row["faults"]["drawn"])
-        text += f", {count - len(row['faults']['blind'])} of {count} faults found"
+        count = row["faults"]["drawn"]
+        text += f", {count - len(row['faults']['missed'])} of {count} faults found"
     if "unisono_ms" in row:
         text += f", {row['unisono_ms']:.1f} ms (ONNX Runtime {row['onnxruntime_ms']:.1f})"
     return text + (f": {first_line(row['reason'])}" if row["reason"] else "")
@@ -45,9 +45,9 @@ def geomean(rows):
 def summary(rows):
     """{good, networks, right, …, text}"""
     counts = {status: sum(r["status"] == status for r in rows) for status in ORDER}
-    drawn = sum(len(r["faults"]["drawn"]) for r in rows if "faults" in r)
-    blind = sum(len(r["faults"]["blind"]) for r in rows if "faults" in r)
-    silent = sum(len(r["faults"].get("silent", [])) for r in rows if "faults" in r)
+    drawn = sum(r["faults"]["drawn"] for r in rows if "faults" in r)
+    blind = sum(len(r["faults"]["missed"]) for r in rows if "faults" in r)
+    silent = sum(r["faults"].get("silent", 0) for r in rows if "faults" in r)
     networks = len({r["network"] for r in rows})
     whole = {"networks": networks, "rows_by_status": counts, "faults_drawn": drawn, "faults_missed": blind,
              "silent_nodes": silent,
@@ -67,7 +67,7 @@ def cells(row):
     output, faults = worst(row), row.get("faults")
     numbers = [f"{output[k]:.1e}" if output and output[k] is not None else ""
                for k in ("error", "tolerance", "onnxruntime_error")]
-    found = f"{len(faults['drawn']) - len(faults['blind'])}/{len(faults['drawn'])}" if faults else ""
+    found = f"{faults['drawn'] - len(faults['missed'])}/{faults['drawn']}" if faults else ""
     times = [f"{row[k]:.1f}" if k in row else "" for k in ("unisono_ms", "onnxruntime_ms")]
     exporter = row["exporter"] + {"": "", "n": ", open batch", "nhw": ", open size"}[row["open"]]
     return [row["network"], exporter, row["status"], *numbers, found, *times]

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""The list of others' networks, and which rows of it are judged again. Needs no package.
+
+usage: network_rows.py ROOT
+"""
+import argparse
+import dataclasses
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv.pop()).resolve()
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from networks import kept, sources  # noqa: E402
+from networks.catalogue import BY_DYNAMO, ENTRIES, GPU_ENTRIES  # noqa: E402
+
+
+class Catalogue(unittest.TestCase):
+    def test_holds_enough(self):
+        self.assertGreaterEqual(len(ENTRIES), 240)
+        self.assertGreaterEqual(len(BY_DYNAMO), 60)
+
+    def test_keys_are_of_the_network_alone(self):
+        keys = {entry.key() for entry in GPU_ENTRIES.values()}
+        self.assertEqual(len(keys), len(GPU_ENTRIES))
+        entry = ENTRIES["resnet50"]
+        self.assertNotEqual(entry.key(), dataclasses.replace(entry, arguments=("resnet50", 256)).key())
+        self.assertEqual(entry.key(), dataclasses.replace(entry, convolutional=False).key())
+
+
+class Rows(unittest.TestCase):
+    def options(self, file, **fields):
+        return argparse.Namespace(**{"json": file, "exporters": "torchscript", "precisions": ["bf16"], "again": False,
+                                     "stale": True} | fields)
+
+    def test_what_is_left_is_judged_in_turn(self):
+        names = ["resnet18", "resnet50", "alexnet", "bert"]
+
+        def row(name, **fields):
+            return {"network": name, "exporter": "torchscript", "precision": "bf16", "status": "right",
+                    "sources": sources.state("cuda"), "key": GPU_ENTRIES[name].key()} | fields
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "rows.json")
+            rows = [row("resnet18", sources="others"), row("resnet50"), row("alexnet", sources="others", status="wrong")]
+            file.write_text(json.dumps({"rows": rows}))
+            self.assertEqual(kept.in_turn(names, self.options(file)), ["bert", "alexnet", "resnet18"])
+            self.assertEqual(kept.in_turn(names, self.options(file, stale=False)), ["bert", "alexnet"])
+            self.assertEqual(kept.in_turn(names, self.options(file, again=True)), ["bert", "alexnet", "resnet18", "resnet50"])
+            merged = kept.merge([row("bert"), row("alexnet")], file)
+            self.assertEqual([r["network"] for r in merged], ["resnet18", "resnet50", "alexnet", "bert"])
+            self.assertEqual(kept.in_turn(names, self.options(file)), ["resnet18"])
+
+    def test_kernels_are_sources_of_a_gpus_rows_alone(self):
+        before, root = {d: sources.state(d) for d in sources.FOLDERS}, sources.ROOT
+        with tempfile.TemporaryDirectory() as folder:
+            for name in set(sum(sources.FOLDERS.values(), ())):
+                pathlib.Path(folder, name).mkdir(parents=True)
+            pathlib.Path(folder, "kernels", "a.cuh").write_text("1")
+            try:
+                sources.ROOT = pathlib.Path(folder)
+                sources.state.cache_clear()
+                first = {d: sources.state(d) for d in sources.FOLDERS}
+                pathlib.Path(folder, "kernels", "a.cuh").write_text("2")
+                sources.state.cache_clear()
+                second = {d: sources.state(d) for d in sources.FOLDERS}
+            finally:
+                sources.ROOT = root
+                sources.state.cache_clear()
+        self.assertNotEqual(first["cuda"], second["cuda"])
+        self.assertEqual(first["cpu"], second["cpu"])
+        self.assertEqual(before, {d: sources.state(d) for d in sources.FOLDERS})
+        for folder in set(sum(sources.FOLDERS.values(), ())):
+            self.assertTrue(any((ROOT / folder).rglob("*.?pp")) or any((ROOT / folder).rglob("*.cuh")), folder)
+
+
+if __name__ == "__main__":
+    unittest.main()
