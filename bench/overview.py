@@ -5,19 +5,20 @@ import textwrap
 
 from ratios import geomean, hot_speedup, network_speedup, ran, speedup
 
-# suite, heading, the peers that do the same work; and whether README.md shows it
+# suite, heading, the peers that do the same work; and whether README.md shows it. "PyTorch" is the faster of eager mode and
+# torch.compile; max-autotune is among them where a suite's cases have its times (peers_of)
 ROWS = (
     ("block", "Conv2d + bias + GroupNorm(32) + SiLU, one launch", "PyTorch", True),
-    ("untuned", "the same, shapes that nobody tuned for", "PyTorch, without max-autotune", True),
-    ("wide", "the same on large images, results in f32 and bf16", "PyTorch, without max-autotune", False),
-    ("conv", "Conv2d, bare", "cuDNN or PyTorch", True),
+    ("untuned", "the same, shapes not used for tuning; best of eight plans", "PyTorch", True),
+    ("wide", "the same on large images, results in f32 and bf16", "PyTorch", False),
+    ("conv", "Conv2d without an epilogue", "cuDNN, PyTorch", True),
     ("epilogue", "Conv2d + bias, activation, residual", "PyTorch", True),
-    ("gemm", "matrix product, bare and with epilogues", "cuBLASLt or PyTorch", True),
-    ("swiglu", "SwiGLU and its kin, one launch", "quack or PyTorch, without max-autotune", True),
-    ("rows", "product + layer norm, softmax or RMS norm", "PyTorch, without max-autotune", True),
+    ("gemm", "matrix product, with and without epilogues", "cuBLASLt, PyTorch", True),
+    ("swiglu", "SwiGLU and similar gated units, one launch", "quack, PyTorch", True),
+    ("rows", "product + LayerNorm, softmax or RMSNorm", "PyTorch", True),
     ("breadth", "small, depthwise, tf32, other normalisations", "PyTorch", True),
-    ("groups", "grouped convolutions", "cuDNN or PyTorch, without max-autotune", False),
-    ("depthwise", "depthwise convolutions", "cuDNN or PyTorch, without max-autotune", False),
+    ("groups", "grouped convolutions", "cuDNN, PyTorch", False),
+    ("depthwise", "depthwise convolutions", "cuDNN, PyTorch", False),
 )
 NETWORKS = (("unet", "heatmap U-Net, one CUDA Graph"), ("diffusion", "diffusion stack, one CUDA Graph"))
 NAMES = {
@@ -35,10 +36,15 @@ def span(values):
     return f"{min(values):.2f} to {max(values):.2f}"
 
 
-def of_all_peers(cases):
-    """A remark where max-autotune, which compiles for a limited time, came to some of a suite's cases only."""
+def peers_of(peers, cases):
+    """The peers, and whether max-autotune is among them: it compiles for a limited time, and may have been timed for some of a
+    suite's cases only, or for none."""
     gains = [speedup(c) for c in cases if "torch_max_autotune" in c["peers"]]
-    return f"; {geomean(gains):.2f} over the {len(gains)} that max-autotune came to" if 0 < len(gains) < len(cases) else ""
+    if not gains:
+        return f"{peers} (no max-autotune)"
+    if len(gains) < len(cases):
+        return f"{peers} with max-autotune on {len(gains)} of {len(cases)} ({geomean(gains):.2f} over those)"
+    return f"{peers} with max-autotune"
 
 
 def gpu_rows(suites, short):
@@ -47,16 +53,16 @@ def gpu_rows(suites, short):
             continue
         cases = [c for c in ran(suites[name]) if speedup(c)]
         gains, hot = [speedup(c) for c in cases], [h for c in cases if (h := hot_speedup(c))]
-        yield name, title, len(cases), peers + of_all_peers(cases), gains, hot
+        yield name, title, len(cases), peers_of(peers, cases), gains, hot
     for prefix, title in NETWORKS:
         cases = [c for c in ran(suites.get("network", {"cases": []})) if c["name"].startswith(prefix) and "max_autotune" in c["peers"]]
         if cases:
-            yield "network", title, len(cases), "PyTorch, max-autotune", [network_speedup(c) for c in cases], []
+            yield "network", title, len(cases), "PyTorch with max-autotune", [network_speedup(c) for c in cases], []
 
 
 def table(suites, short):
     """Lines of the table; `short`: for README.md, without links and without loads that do not pause."""
-    heads = ["suite", "cases", "fastest peer that does the same work", "speed-up", "range"]
+    heads = ["suite", "cases", "compared with the fastest of", "speed-up", "range"]
     lines = []
     for name, title, count, peers, gains, hot in gpu_rows(suites, short):
         cells = [title, str(count), peers, f"{geomean(gains):.2f}", span(gains)]
@@ -67,13 +73,13 @@ def table(suites, short):
     return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *lines)]
 
 
-def torch_sentence(rows):
-    """What torch.compile(backend="unisono") gains over Inductor, of the forward passes."""
+def torch_sentence(rows, short):
+    """What torch.compile(backend="unisono") gains over Inductor, of the forward passes; `short`: without each model's."""
     forward = {r["network"]: r["ratio"] for r in rows if r["what"] == "forward"}
     steps = [f"{r['ratio']:.2f} ({NAMES.get(r['network'], r['network'])}, {r['what'].partition(', ')[2]})" for r in rows if r["what"] != "forward"]
     each = ", ".join(f"{NAMES.get(n, n)} {ratio:.2f}" for n, ratio in forward.items())
     text = (f"`torch.compile(backend=\"unisono\")` runs {len(forward)} models at {span(forward.values())} times the speed of the better of "
-            f"eager mode and Inductor, {geomean(list(forward.values())):.2f} in the geometric mean, all in CUDA graphs: {each}.")
+            f"eager mode and Inductor, {geomean(list(forward.values())):.2f} in the geometric mean, all in CUDA graphs{'' if short else ': ' + each}.")
     return text + (f" A training step: {', '.join(steps)}." if steps else "")
 
 
@@ -82,5 +88,5 @@ def fill(page, suites, short):
     place = re.compile(r"(<!-- overview -->\n).*?(<!-- end -->)", re.S)
     lines = table(suites, short)
     if "torch" in suites:
-        lines += ["", textwrap.fill(torch_sentence(suites["torch"]["rows"]), 100)]
+        lines += ["", textwrap.fill(torch_sentence(suites["torch"]["rows"], short), 100)]
     return place.sub(lambda m: m[1] + "\n".join(lines) + "\n" + m[2], page)

@@ -135,9 +135,9 @@ class Report(unittest.TestCase):
         more = {"peers": {"torch_eager": 300.0}, "name": "other"}
         torch = {"rows": [{"network": "ddpm_256", "what": "forward", "ratio": 1.5}, {"network": "new", "what": "step, batch 8", "ratio": 1.25}]}
         lines = report.overview.table({"block": suite({}, more)}, short=True)
-        self.assertIn("| 2 | PyTorch; 1.50 over the 1 that max-autotune came to | 2.12 | 1.50 to 3.00 |", lines[2])
+        self.assertIn("| 2 | PyTorch with max-autotune on 1 of 2 (1.50 over those) | 2.12 | 1.50 to 3.00 |", lines[2])
         page = report.overview.fill("a\n<!-- overview -->\nold\n<!-- end -->\nb\n", {"block": SUITE, "torch": torch}, short=False)
-        self.assertIn("| 1 | PyTorch | 1.50 | 1.50 |  | 01234567 |", page)
+        self.assertIn("| 1 | PyTorch with max-autotune | 1.50 | 1.50 |  | 01234567 |", page)
         self.assertIn("runs 1 models at 1.50 times", page.replace("\n", " "))
         self.assertIn("A training step: 1.25 (new, batch 8)", page.replace("\n", " "))
         self.assertNotIn("old", page)
