@@ -53,6 +53,16 @@ class Rows(unittest.TestCase):
             self.assertEqual([r["network"] for r in merged], ["resnet18", "resnet50", "alexnet", "bert"])
             self.assertEqual(kept.in_turn(names, self.options(file)), ["resnet18"])
 
+    def test_one_gpu_is_not_hidden(self):
+        self.assertEqual(kept.seen_gpu(""), {})
+        self.assertEqual(kept.seen_gpu("1"), {"CUDA_VISIBLE_DEVICES": "1"})
+
+    def test_a_machine_that_makes_nothing_is_found(self):
+        rows = [{"network": str(i), "status": "not exported"} for i in range(4)]
+        self.assertTrue(kept.all_unmade(rows, 4))
+        self.assertFalse(kept.all_unmade(rows, 5))
+        self.assertFalse(kept.all_unmade([*rows, {"network": "4", "status": "refused"}], 4))
+
     def test_kernels_are_sources_of_a_gpus_rows_alone(self):
         before, root = {d: sources.state(d) for d in sources.FOLDERS}, sources.ROOT
         with tempfile.TemporaryDirectory() as folder:

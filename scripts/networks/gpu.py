@@ -27,7 +27,7 @@ from .catalogue import GPU_ENTRIES
 from .errors import relative_error
 from .gpu_table import write_page
 from .judge import output_names
-from .kept import exporters_of, in_turn, merge, read_row
+from .kept import all_unmade, exporters_of, in_turn, merge, read_row, seen_gpu
 from .gpu_times import PROCESSES, add_times
 from .making import EXPORTERS
 from .runs import Broken, Refused
@@ -39,7 +39,7 @@ SHIPPED = 8  # units of rounding, for a model without a PyTorch to compare with
 
 
 def export_network(name, batch, folder, exporters, gpu):
-    os.environ["CUDA_VISIBLE_DEVICES"] = gpu  # PyTorch is not imported yet
+    os.environ.update(seen_gpu(gpu))  # PyTorch is not imported yet
     from .gpu_row import make
     make(name, batch, folder, exporters)
 
@@ -70,9 +70,8 @@ def made(name, folder, gpu, options):
 
 def run_unisono(command, limit_s, gpu=""):
     """What the command printed, as JSON."""
-    seen = os.environ | ({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, env=seen)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, env=os.environ | seen_gpu(gpu))
     except subprocess.TimeoutExpired:
         raise Broken(f"ran for more than {limit_s} s") from None
     if done.returncode != 0:
@@ -210,6 +209,9 @@ def judge_all(chosen, options):
                 print(f"[{number}/{len(chosen)}, {time.monotonic() - start:.0f} s] {describe(row)}", flush=True)
             rows += mine
             merge(mine, options.json)  # a run that is cut short keeps what it has
+            if all_unmade(rows, 12):
+                pool.shutdown(cancel_futures=True)
+                raise SystemExit(f"none of the first networks could be made; the last one: {rows[-1]['reason']}")
     return rows
 
 

@@ -19,6 +19,16 @@ def exporters_of(name, options):
     return ["torchscript", "dynamo"] if name in BY_DYNAMO else ["torchscript"]
 
 
+def seen_gpu(gpu):
+    """What makes a process see one GPU; of one alone, whose number is empty, nothing: an empty list would hide it."""
+    return {"CUDA_VISIBLE_DEVICES": gpu} if gpu else {}
+
+
+def all_unmade(rows, count):
+    """Whether `count` networks or more were begun and none could be made: the machine is at fault, not a network."""
+    return len({r["network"] for r in rows}) >= count and all(r["status"] == "not exported" for r in rows)
+
+
 def key_of(row):
     return row["network"], row["exporter"], row["precision"]
 
