@@ -31,12 +31,23 @@ void import_selu(const NodeReader& node) {
   node.result(scaled(node, with_alpha(node, Op::elu, node.value(0), alpha), gamma));
 }
 
-// max(x, 0) + min(α·(exp(x/α) − 1), 0) = α·elu(x/α)
+// min(α·(exp(z) − 1), 0) of z = min(x, 0)/α where α < 0, so that z ≥ 0: there exp(z) − 1 = −exp(z)·elu(−z), which keeps
+// its digits near 0
+NetworkValue below_zero(const NodeReader& node, NetworkValue x, double alpha) {
+  const NetworkValue z = scaled(node, node.elementwise(Op::min, {x, node.number_like(x, 0)}), 1 / alpha);
+  const NetworkValue grown = scaled(node, node.elementwise(Op::exp, {z}), -alpha);
+  return node.elementwise(Op::mul, {grown, with_alpha(node, Op::elu, node.elementwise(Op::neg, {z}), 1)});
+}
+
+// max(x, 0) + min(α·(exp(x/α) − 1), 0); where α > 0, the second is α·elu(x/α)
 void import_celu(const NodeReader& node) {
   const double alpha = node.real("alpha", 1);
   if (alpha == 0) node.fail("alpha is 0");
   const NetworkValue x = node.value(0);
   if (alpha == 1) return node.result(with_alpha(node, Op::elu, x, 1));
+  if (alpha < 0)
+    return node.result(
+        node.elementwise(Op::add, {node.elementwise(Op::relu, {x}), below_zero(node, x, alpha)}));
   const NetworkValue zero = node.number_like(x, 0);
   const NetworkValue low = scaled(node, with_alpha(node, Op::elu, scaled(node, x, 1 / alpha), 1), alpha);
   node.result(node.elementwise(Op::add, {node.elementwise(Op::relu, {x}), node.elementwise(Op::min, {low, zero})}));

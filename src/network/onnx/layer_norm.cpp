@@ -79,12 +79,14 @@ void import_softmax(const NodeReader& node) {
   import_softmax_like(node, [&](NetworkValue x) { return node.apply(operators::Softmax{}, {x}); });
 }
 
-// x − log Σ exp(x)
+// d − log Σ exp(d), where d = x − max x: neither difference cancels, whatever the size of x
 void import_log_softmax(const NodeReader& node) {
   import_softmax_like(node, [&](NetworkValue x) {
     const int axis = x.shape().size() == 4 ? 1 : static_cast<int>(x.shape().size()) - 1;
-    const NetworkValue sum = node.apply(operators::Reduce{ReduceOp::log_sum_exp, {axis}, true}, {x});
-    return node.elementwise(Op::sub, {x, sum});
+    const NetworkValue largest = node.apply(operators::Reduce{ReduceOp::max, {axis}, true}, {x});
+    const NetworkValue d = node.elementwise(Op::sub, {x, largest});
+    const NetworkValue sum = node.apply(operators::Reduce{ReduceOp::log_sum_exp, {axis}, true}, {d});
+    return node.elementwise(Op::sub, {d, sum});
   });
 }
 
