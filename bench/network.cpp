@@ -91,7 +91,7 @@ json agreement_json(const std::vector<command::NetworkAgreement>& agreements) {
         a.output, a.largest_error, a.tolerance, a.largest_value, a.outside, a.elements);
     list.push_back({{"output", a.output},
                     {"elements", a.elements},
-                    {"outside", a.outside},
+                    {"outside", a.compared() ? a.outside : a.elements},
                     {"largest_error", a.largest_error},
                     {"tolerance", a.tolerance},
                     {"largest_value", a.largest_value}});

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "command/network_reference.hpp"
+#include "command/network_answer.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::bench {

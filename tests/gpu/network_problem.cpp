@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "command/network_reference.hpp"
+#include "command/network_answer.hpp"
 #include "gpu/device.hpp"
 #include "network/cuda/run/plan.hpp"
 #include "support/random.hpp"

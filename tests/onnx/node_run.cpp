@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "command/network_reference.hpp"
+#include "command/network_answer.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"

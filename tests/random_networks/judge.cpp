@@ -7,7 +7,7 @@
 #include <cmath>
 #include <functional>
 
-#include "command/network_reference.hpp"
+#include "command/network_answer.hpp"
 #include "random_networks/runs.hpp"
 #include "unisono/error.hpp"
 #include "unisono/onnx.hpp"
@@ -29,29 +29,26 @@ Tensors64 in_float64(const std::map<std::string, CaseTensor>& tensors) {
   return all;
 }
 
-std::string first_difference(const NetworkAgreement& a, const Tensors64& expected, const Tensors64& actual) {
-  const auto &e = expected.at(a.output).value, &x = actual.at(a.output).value;
+std::string first_difference(const NetworkAgreement& a, const NetworkAnswer& answer, const Tensors64& actual) {
+  const auto &e = answer.expected().at(a.output).value, &x = actual.at(a.output).value;
   for (std::size_t i = 0; i < e.size(); ++i)
-    if (!(std::abs(e[i] - x[i]) <= a.tolerance) && !(std::isnan(e[i]) && std::isnan(x[i])) && e[i] != x[i])
+    if (!(answer.error_of(a.output, i, x[i]) <= a.tolerance))
       return fmt::format("element {} is {:.9g}, expected {:.9g}", i, x[i], e[i]);
   return "";
 }
 
 // Comparisons and roundings upstream that fall either way move single elements by far more than others. Each may then
 // be off by what it moves by in further evaluations.
-bool close_to_call(const Network& network, const Tensors64& inputs, const command::Rounding& rounding,
-                   NetworkAnswer answer, const Tensors64& actual, const std::vector<NetworkAgreement>& agreements) {
+bool close_to_call(NetworkAnswer answer, const Tensors64& actual, const std::vector<NetworkAgreement>& agreements) {
   constexpr double safety = 4;
   for (std::uint64_t seed = 11; seed < 15; ++seed)
-    for (const double factor : {safety, -safety})
-      answer.evaluate_disturbed(network, inputs, {}, rounding, factor, seed);
+    for (const double factor : {safety, -safety}) answer.evaluate_disturbed(factor, seed);
   for (const NetworkAgreement& a : agreements) {
     const auto &e = answer.expected().at(a.output).value, &x = actual.at(a.output).value;
     for (std::size_t i = 0; i < e.size(); ++i) {
       double moved = 0;
       for (const Tensors64& d : answer.disturbed()) moved = std::max(moved, std::abs(d.at(a.output).value[i] - e[i]));
-      const double error = e[i] == x[i] || (std::isnan(e[i]) && std::isnan(x[i])) ? 0 : std::abs(e[i] - x[i]);
-      if (!(error <= a.tolerance + 2 * moved)) return false;
+      if (!(answer.error_of(a.output, i, x[i]) <= a.tolerance + 2 * moved)) return false;
     }
   }
   return true;
@@ -161,16 +158,17 @@ class Judge {
     std::string text;
     for (const NetworkAgreement& a : agreements) {
       if (a.tolerance > 0) verdict_.worst = std::max(verdict_.worst, a.largest_error / a.tolerance);
-      verdict_.weak = verdict_.weak || (is_float(network_dtype(a.output)) && a.largest_value > 0 &&
-                                        a.tolerance >= 0.5 * a.largest_value);
+      verdict_.weak =
+          verdict_.weak || !a.compared() ||
+          (is_float(network_dtype(a.output)) && a.largest_value > 0 && a.tolerance >= 0.5 * a.largest_value);
       if (!a.ok() && text.empty())
         text = fmt::format(
             "output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g}, largest value {:.3g}): {}",
             a.output, a.outside, a.elements, a.largest_error, a.tolerance, a.largest_value,
-            first_difference(a, answer_->expected(), actual));
+            first_difference(a, *answer_, actual));
     }
     if (text.empty()) return false;
-    if (!close_to_call(network_, inputs_, rounding_, *answer_, actual, agreements)) return wrong(text);
+    if (!close_to_call(*answer_, actual, agreements)) return wrong(text);
     verdict_.close = true;
     return false;
   }
@@ -205,12 +203,12 @@ class Judge {
     const auto agreements = answer_->compare(expected_);
     const auto bad = std::find_if(agreements.begin(), agreements.end(), [](const auto& a) { return !a.ok(); });
     if (bad == agreements.end()) return;
-    if (close_to_call(network_, inputs_, rounding_, *answer_, expected_, agreements)) return;
+    if (close_to_call(*answer_, expected_, agreements)) return;
     end(Verdict::Kind::disputed,
         fmt::format(
             "output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g}, largest value {:.3g}): {}",
             bad->output, bad->outside, bad->elements, bad->largest_error, bad->tolerance, bad->largest_value,
-            first_difference(*bad, answer_->expected(), expected_)));
+            first_difference(*bad, *answer_, expected_)));
   }
 
   DType network_dtype(const std::string& output) const { return answer_->expected().at(output).dtype; }

@@ -264,7 +264,7 @@ int demo(const DemoOptions& options) {
   progress.finish();
   print(options.json ? dump(demo_json(model, demo, network.report(), memory, threads, chosen.where, picture.string()))
                      : demo_text(model, demo, network.report(), memory, chosen.where, picture.string()));
-  return demo.agreement.ok() ? 0 : 1;
+  return is_right({demo.agreement}) ? 0 : 1;
 }
 
 }  // namespace unisono::command

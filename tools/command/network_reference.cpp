@@ -39,68 +39,6 @@ std::vector<int> count_uses(const Network& network) {
   return uses;
 }
 
-constexpr double safety = 4;  // times what rounding does to an output, see check_network
-
-/// Values move by `factor` times their bound; where there is none (infinity), they stay.
-void disturb(Tensor64& x, double factor, std::mt19937_64& random) {
-  for (std::size_t i = 0; i < x.value.size(); ++i) {
-    if (std::isfinite(x.bound[i]) && std::isfinite(x.value[i]))
-      x.value[i] += random() % 2 == 0 ? factor * x.bound[i] : -factor * x.bound[i];
-  }
-}
-
-double difference(double a, double b) {
-  if (a == b || (std::isnan(a) && std::isnan(b))) return 0;
-  const double d = std::abs(a - b);
-  return std::isnan(d) ? std::numeric_limits<double>::infinity() : d;
-}
-
-double largest_shift(const Tensor64& expected, const Tensor64& disturbed) {
-  double moved = 0;
-  for (std::size_t i = 0; i < expected.value.size(); ++i) {
-    const double shift = difference(disturbed.value[i], expected.value[i]);
-    if (std::isfinite(shift)) moved = std::max(moved, shift);
-  }
-  return moved;
-}
-
-/// Integers and bool: equal, where rounding upstream leaves only one answer.
-void compare_exact(NetworkAgreement& a, const Tensor64& expected, const std::vector<Tensor64>& disturbed,
-                   const Tensor64& actual) {
-  for (std::size_t i = 0; i < actual.value.size(); ++i) {
-    const double error = difference(actual.value[i], expected.value[i]);
-    const bool open = std::any_of(disturbed.begin(), disturbed.end(),
-                                  [&](const Tensor64& d) { return d.value[i] != expected.value[i]; });
-    a.undecided += open ? 1 : 0;
-    if (open) continue;
-    a.largest_error = std::max(a.largest_error, error);
-    a.outside += error > 0 ? 1 : 0;
-  }
-}
-
-/// `moved`: what rounding does to any element of the output.
-NetworkAgreement compare(const std::string& name, const Tensor64& expected, const std::vector<Tensor64>& disturbed,
-                         double moved, const Tensor64& actual) {
-  NetworkAgreement a{.output = name, .elements = static_cast<std::int64_t>(actual.value.size())};
-  if (actual.value.size() != expected.value.size()) {
-    throw InternalError(
-        fmt::format("output '{}' has {} elements, its reference {}", name, actual.value.size(), expected.value.size()));
-  }
-  for (const double x : expected.value)
-    if (std::isfinite(x)) a.largest_value = std::max(a.largest_value, std::abs(x));
-  if (!is_float(expected.dtype)) {
-    compare_exact(a, expected, disturbed, actual);
-    return a;
-  }
-  a.tolerance = safety * moved + 0x1p-24 * a.largest_value;
-  for (std::size_t i = 0; i < actual.value.size(); ++i) {
-    const double error = difference(actual.value[i], expected.value[i]);
-    a.largest_error = std::max(a.largest_error, error);
-    a.outside += error > a.tolerance ? 1 : 0;
-  }
-  return a;
-}
-
 /// Whether results are some of the inputs' elements, which were rounded when they were stored.
 bool only_moves(const OperatorKind& kind) {
   if (const auto* pool = std::get_if<operators::Pool2d>(&kind)) return !pool->average;
@@ -122,12 +60,23 @@ bool is_rounded(const Network& network, const Operator& op, const Rounding& roun
   });
 }
 
+/// What a result may be off where its type's normal range ends: it may be flushed to 0. f16 is rounded from f32, which
+/// has its subnormals.
+double underflow(DType t) {
+  return t == DType::f64 ? 0 : t == DType::f16 ? 0x1p-24 : static_cast<double>(std::numeric_limits<float>::min());
+}
+
 /// Adds what storing the result in fewer bits, and coarser functions, may do.
 void add_rounding(Tensor64& result, bool stored, const Operator& op, const std::vector<const Tensor64*>& inputs,
                   const Rounding& rounding) {
   if (!is_float(result.dtype)) return;
   const double u = stored && rounding.tensors != DType::f32 ? unit_roundoff(rounding.tensors) : 0;
-  for (std::size_t i = 0; i < result.value.size(); ++i) result.bound[i] += u * std::abs(result.value[i]);
+  const double tiny = underflow(result.dtype);
+  for (std::size_t i = 0; i < result.value.size(); ++i) {
+    if (!std::isfinite(result.value[i])) continue;
+    if (result.bound[i] > 0) result.bound[i] += tiny;
+    result.bound[i] += u * std::abs(result.value[i]);
+  }
   const auto* e = std::get_if<operators::Elementwise>(&op.kind);
   if (!rounding.fast || e == nullptr) return;
   Node node;
@@ -247,47 +196,6 @@ std::vector<double> as_float64(const ConstTensorView& tensor, const std::string&
         values[i] = support::load(tensor.data, static_cast<std::int64_t>(i), tensor.dtype);
   }
   return values;
-}
-
-NetworkAnswer::NetworkAnswer(const Network& network, const Tensors64& inputs, const TensorObserver& progress,
-                             const Rounding& rounding, int evaluations)
-    : expected_(evaluate_network(network, inputs, progress)) {
-  for (int i = 0; i < evaluations; ++i)
-    evaluate_disturbed(network, inputs, progress, rounding, 1, i == 0 ? 1 : 100 + static_cast<std::uint64_t>(i));
-  const bool exact = std::any_of(network.outputs.begin(), network.outputs.end(),
-                                 [&](TensorId id) { return !is_float(network[id].dtype); });
-  for (std::uint64_t seed = 2; exact && seed < 4; ++seed)  // each both ways, so that a tie falls to either side
-    for (const double factor : {safety, -safety}) evaluate_disturbed(network, inputs, progress, rounding, factor, seed);
-}
-
-void NetworkAnswer::evaluate_disturbed(const Network& network, const Tensors64& inputs, const TensorObserver& progress,
-                                       const Rounding& rounding, double factor, std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const auto disturbing = [&](const Operator& op, Tensor64& result) {
-    if (progress) progress(op, result);
-    disturb(result, factor, random);
-  };
-  disturbed_.push_back(evaluate_network(network, inputs, disturbing, rounding));
-  if (factor != 1) return;
-  for (const auto& [name, t] : disturbed_.back())
-    moved_[name] = std::max(moved_[name], largest_shift(expected_.at(name), t));
-}
-
-std::vector<NetworkAgreement> NetworkAnswer::compare(const Tensors64& outputs) const {
-  std::vector<NetworkAgreement> agreements;
-  agreements.reserve(outputs.size());
-  for (const auto& [name, actual] : outputs) {
-    std::vector<Tensor64> variants;
-    variants.reserve(disturbed_.size());
-    for (const Tensors64& d : disturbed_) variants.push_back(d.at(name));
-    agreements.push_back(command::compare(name, expected_.at(name), variants, moved_.at(name), actual));
-  }
-  return agreements;
-}
-
-std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
-                                            const TensorObserver& progress, const Rounding& rounding) {
-  return NetworkAnswer(network, inputs, progress, rounding).compare(outputs);
 }
 
 }  // namespace unisono::command

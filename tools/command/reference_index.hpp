@@ -1,7 +1,9 @@
 #pragma once
 /// Index spaces of the float64 reference: plain loops over dense row-major tensors.
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "command/network_reference.hpp"
@@ -13,6 +15,17 @@ using Extents64 = std::vector<std::int64_t>;
 using ReferenceInputs = std::vector<const Tensor64*>;
 
 inline constexpr double f32_roundoff = 0x1p-24;
+inline constexpr double no_claim = std::numeric_limits<double>::infinity();  // a bound
+/// What a result of f32 may be off where its normal range ends.
+inline constexpr double f32_underflow = std::numeric_limits<float>::min();
+
+/// The bound of a result whose terms, or part of them, may add up to `sizes`: none where f32 overflows on the way
+/// to a result that it has.
+inline double bound_within(double bound, double value, double sizes, DType t) {
+  constexpr double largest = std::numeric_limits<float>::max();
+  if (!std::isfinite(value)) return 0;  // which infinities and NaN among the inputs make
+  return t != DType::f64 && !(sizes <= largest) && std::abs(value) <= largest * (1 + 1e-5) ? no_claim : bound;
+}
 
 /// Zeros, without error.
 Tensor64 empty_tensor(Extents64 shape);

@@ -190,37 +190,98 @@ Groups group(const Extents64& shape, const std::vector<bool>& reduced, bool keep
 
 }  // namespace
 
+namespace {
+
+/// How far f(sum) moves where the sum does by its bound; f rises.
+template <class F>
+double moved_by(double sum, double bound, F f) {
+  if (bound == 0) return 0;
+  const double value = f(sum), low = f(sum - bound), high = f(sum + bound);
+  const double moved = std::max(value - low, high - value);
+  return std::isnan(moved) ? no_claim : moved;
+}
+
+/// A product, whose factors are multiplied in any order: none of its bounds holds if an order leaves f32's range.
+double product_bound(double u, const std::vector<double>& factors, double value, DType t) {
+  double large = 1, small = 1;
+  for (const double x : factors) (std::abs(x) > 1 ? large : small) *= std::abs(x);
+  const bool flushes = t != DType::f64 && small < f32_underflow && value != 0;
+  const double bound = u * static_cast<double>(factors.size()) * std::abs(value);
+  return flushes && large > 1 ? no_claim : bound_within(bound, value, large, t);
+}
+
+struct Sum {
+  double value, bound;
+};
+
+/// The terms folded: a sum of n terms is off by √n roundings of the sum of their sizes, as those of contractions are.
+Sum folded(ReduceOp op, const std::vector<double>& terms, DType t) {
+  Sum s{start_of(op, t), 0};
+  double sizes = 0;
+  for (const double x : terms) {
+    s.value = step(op, s.value, x);
+    sizes += std::abs(step(op, 0, x));
+    if (!is_float(t)) s.value = wrapped(s.value, t);
+  }
+  const double u = unit_roundoff(t), count = static_cast<double>(terms.size());
+  if (op == ReduceOp::prod) return {s.value, product_bound(u, terms, s.value, t)};
+  const bool small_terms = op == ReduceOp::l2 || op == ReduceOp::sum_square || op == ReduceOp::log_sum_exp;
+  const double flushed = small_terms && sizes > 0 && t != DType::f64 ? count * f32_underflow : 0;
+  return {s.value, bound_within(u * std::sqrt(count) * sizes + flushed, s.value, sizes, t)};
+}
+
+Sum reduced(ReduceOp op, std::vector<double> terms, DType t) {
+  const auto count = static_cast<double>(terms.size());
+  double top = -infinity;
+  for (const double x : terms) top = greater(top, x);
+  const double shift = op == ReduceOp::log_sum_exp && std::isfinite(top) ? top : 0;
+  if (op == ReduceOp::log_sum_exp)
+    for (double& x : terms) x = std::exp(x - shift);
+  Sum s = folded(op, terms, t);
+  if (op == ReduceOp::max || op == ReduceOp::min || !is_float(t)) {
+    s.bound = 0;
+    if (op == ReduceOp::mean) s.value /= count;
+    if (op == ReduceOp::l2) s.value = std::sqrt(s.value);
+    return s;
+  }
+  if (op == ReduceOp::mean) s = {s.value / count, bound_within(s.bound / count, s.value / count, std::abs(s.value), t)};
+  if (op == ReduceOp::l2) {
+    const auto root = [](double x) { return std::sqrt(std::max(x, 0.0)); };
+    s.bound = bound_within(moved_by(s.value, s.bound, root), std::sqrt(s.value), s.value, t);
+    s.value = std::sqrt(s.value);
+  }
+  if (op == ReduceOp::log_sum || op == ReduceOp::log_sum_exp) {
+    const auto log = [](double x) { return std::log(std::max(x, 0.0)); };
+    s.bound = bound_within(moved_by(s.value, s.bound, log), 0, std::abs(s.value), t);
+    s.value = std::log(s.value) + shift;
+  }
+  return {s.value, s.bound + 2 * unit_roundoff(t) * std::abs(s.value)};
+}
+
+}  // namespace
+
 Tensor64 evaluate_tensors(const operators::Reduce& o, const ReferenceInputs& in) {
   const Tensor64& x = *in[0];
   const Groups g = group(x.shape, reduced_axes(o.axes, x.shape.size()), o.keep);
   Tensor64 y = empty_tensor(g.shape);
-  const bool exact = o.op == ReduceOp::max || o.op == ReduceOp::min || !is_float(x.dtype);
-  const double u = unit_roundoff(x.dtype);
   for (std::size_t i = 0; i < y.value.size(); ++i) {
-    double sum = start_of(o.op, x.dtype), sizes = 0, top = -infinity;
-    const auto count = static_cast<double>(g.of[i].size());
-    for (const std::size_t at : g.of[i]) top = greater(top, x.value[at]);
-    const bool shifted = o.op == ReduceOp::log_sum_exp && std::isfinite(top);
-    for (const std::size_t at : g.of[i]) {
-      const double term = o.op == ReduceOp::log_sum_exp ? std::exp(x.value[at] - (shifted ? top : 0)) : x.value[at];
-      sum = step(o.op, sum, term);
-      sizes += std::abs(step(o.op, 0, term));
-      if (!is_float(x.dtype)) sum = wrapped(sum, x.dtype);
-    }
-    // a sum of n terms: √n roundings of the sum of their sizes, as of contractions
-    double bound = u * std::sqrt(count) * sizes;
-    double& value = y.value[i] = sum;
-    if (o.op == ReduceOp::prod) bound = u * count * std::abs(sum);
-    if (o.op == ReduceOp::mean) value = sum / count, bound /= count;
-    if (o.op == ReduceOp::l2) value = std::sqrt(sum), bound = sum > 0 ? bound / (2 * value) : 0;
-    if (o.op == ReduceOp::log_sum || o.op == ReduceOp::log_sum_exp) {
-      value = std::log(sum) + (shifted ? top : 0);
-      bound = sum > 0 ? bound / sum : 0;
-    }
-    y.bound[i] = exact ? 0 : bound + 2 * u * std::abs(value);
+    std::vector<double> terms;
+    for (const std::size_t at : g.of[i]) terms.push_back(x.value[at]);
+    const Sum s = reduced(o.op, std::move(terms), x.dtype);
+    y.value[i] = s.value, y.bound[i] = s.bound;
   }
   return y;
 }
+
+namespace {
+
+/// Whether an element is more extreme than the best of those ahead of it. A NaN is beyond every number, as in NumPy.
+bool is_better(double x, double best, const operators::ArgReduce& o) {
+  if (std::isnan(x) || std::isnan(best)) return std::isnan(x) && (o.last || !std::isnan(best));
+  return (o.smallest ? x < best : x > best) || (o.last && x == best);
+}
+
+}  // namespace
 
 Tensor64 evaluate_tensors(const operators::ArgReduce& o, const ReferenceInputs& in) {
   const Tensor64& x = *in[0];
@@ -229,10 +290,8 @@ Tensor64 evaluate_tensors(const operators::ArgReduce& o, const ReferenceInputs& 
   for (std::size_t i = 0; i < y.value.size(); ++i) {
     const auto& all = g.of[i];
     std::size_t best = 0;
-    for (std::size_t k = 1; k < all.size(); ++k) {
-      const double a = x.value[all[k]], b = x.value[all[best]];
-      if ((o.smallest ? a < b : a > b) || (o.last && a == b)) best = k;
-    }
+    for (std::size_t k = 1; k < all.size(); ++k)
+      if (is_better(x.value[all[k]], x.value[all[best]], o)) best = k;
     y.value[i] = static_cast<double>(best);
   }
   return y;

@@ -48,6 +48,16 @@ Tensor64 from_values(reference::Values values, Extents64 shape) {
   return {std::move(shape), std::move(values.value), std::move(values.bound)};
 }
 
+/// A contraction's values. The bounds are the sums of the sizes of all terms times √depth·u: where f32 cannot hold such
+/// a sum, there is no claim.
+Tensor64 contracted(reference::Values values, Extents64 shape, std::int64_t depth, DType t) {
+  Tensor64 y = from_values(std::move(values), std::move(shape));
+  const double factor = std::sqrt(static_cast<double>(depth)) * u;
+  for (std::size_t i = 0; i < y.value.size(); ++i)
+    y.bound[i] = bound_within(y.bound[i], y.value[i], y.bound[i] / factor, t);
+  return y;
+}
+
 /// (N,P,Q,K) → (N,K,P,Q)
 Tensor64 channels_first(const Tensor64& x) { return permuted(x, {0, 3, 1, 2}); }
 Tensor64 channels_last(const Tensor64& x) { return permuted(x, {0, 2, 3, 1}); }
@@ -142,9 +152,9 @@ Tensor64 batch_norm(const operators::BatchNorm& b, const ReferenceInputs& inputs
     const double factor = inputs[1]->value[c] / std::sqrt(inputs[4]->value[c] + b.eps);
     y.value[i] = (x.value[i] - inputs[3]->value[c]) * factor + inputs[2]->value[c];
     // six roundings, of terms of these sizes, in whatever way the formula is arranged
-    y.bound[i] =
-        6 * u *
-        (std::abs(x.value[i] * factor) + std::abs(inputs[3]->value[c] * factor) + std::abs(inputs[2]->value[c]));
+    const double sizes =
+        std::abs(x.value[i] * factor) + std::abs(inputs[3]->value[c] * factor) + std::abs(inputs[2]->value[c]);
+    y.bound[i] = bound_within(6 * u * sizes, y.value[i], sizes, x.dtype);
   }
   return y;
 }
@@ -154,7 +164,7 @@ void add_bias(Tensor64& y, const ReferenceInputs& inputs, std::int64_t inner) {
   const Tensor64& bias = *inputs[2];
   for (std::size_t i = 0; i < y.value.size(); ++i) {
     y.value[i] += bias.value[static_cast<std::size_t>(static_cast<std::int64_t>(i) / inner) % bias.value.size()];
-    y.bound[i] += u * std::abs(y.value[i]);
+    if (std::isfinite(y.value[i])) y.bound[i] += u * std::abs(y.value[i]);
   }
 }
 
@@ -173,8 +183,8 @@ Tensor64 convolution(const ConvAttributes& from, To to, const ReferenceInputs& i
   to.dtype_x = to.dtype_w = DType::f64;
   const Extents e = extents(Contraction(to));
   Tensor64 y = channels_first(
-      from_values(reference::contract(to, view(*inputs[0]), view(*inputs[1]), contraction_model(depth(to))),
-                  {e.images, e.height, e.width, e.cols}));
+      contracted(reference::contract(to, view(*inputs[0]), view(*inputs[1]), contraction_model(depth(to))),
+                 {e.images, e.height, e.width, e.cols}, depth(to), inputs[0]->dtype));
   add_bias(y, inputs, e.height * e.width);
   return y;
 }
@@ -191,7 +201,8 @@ Tensor64 gemm(const operators::Gemm& g, const ReferenceInputs& inputs) {
   Tensor64 left = *inputs[0], right = *inputs[1];
   left.shape = shape_a(problem);
   right.shape = shape_b(problem);
-  Tensor64 y = from_values(reference::contract(problem, view(left), view(right), contraction_model(problem.k)), shape);
+  Tensor64 y = contracted(reference::contract(problem, view(left), view(right), contraction_model(problem.k)), shape,
+                          problem.k, inputs[0]->dtype);
   add_bias(y, inputs, 1);
   return y;
 }
@@ -349,7 +360,12 @@ struct Evaluate {
   Tensor64 operator()(const operators::UpsampledConv2d&) const { throw prepared("conv2d of an upsampled image"); }
   Tensor64 operator()(const operators::Attention&) const { throw prepared("attention"); }
   Tensor64 operator()(const operators::PixelReshape&) const { throw prepared("reshape of rows of pixels"); }
-  Tensor64 operator()(const auto& o) const { return evaluate_tensors(o, in); }
+  Tensor64 operator()(const auto& o) const {
+    Tensor64 y = evaluate_tensors(o, in);
+    for (std::size_t i = 0; i < y.value.size(); ++i)
+      if (!std::isfinite(y.value[i])) y.bound[i] = 0;  // what infinities and NaN among the inputs make is certain
+    return y;
+  }
 
   static InternalError prepared(const char* what) {
     return InternalError(fmt::format("{}: the reference computes networks as they are given", what));

@@ -182,7 +182,7 @@ Tensor64 evaluate_tensors(const operators::MatMul& o, const ReferenceInputs& in)
         sizes += std::abs(term);
       }
       y.value[static_cast<std::size_t>(i * n + j)] = sum;
-      y.bound[static_cast<std::size_t>(i * n + j)] = u * sizes;
+      y.bound[static_cast<std::size_t>(i * n + j)] = bound_within(u * sizes, sum, sizes, a.dtype);
     }
   }
   return y;
@@ -230,7 +230,8 @@ Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in)
     });
     if (in.size() > 2) sum += in[2]->value[static_cast<std::size_t>(index[1])];
     y.value[to] = sum;
-    y.bound[to++] = f32_roundoff * (std::sqrt(static_cast<double>(terms)) * sizes + std::abs(sum));
+    const double bound = f32_roundoff * (std::sqrt(static_cast<double>(terms)) * sizes + std::abs(sum));
+    y.bound[to++] = bound_within(bound, sum, sizes, x.dtype);
   });
   return y;
 }
@@ -265,7 +266,10 @@ Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in)
     });
     const auto count = static_cast<double>(o.count_pad ? padded : inside);
     y.value[to] = o.indices ? static_cast<double>(picked) : o.average ? sum / count : best;
-    if (o.average) y.bound[to] = f32_roundoff * (std::sqrt(count) * sizes / count + std::abs(sum / count));
+    if (o.average) {
+      const double bound = f32_roundoff * (std::sqrt(count) * sizes / count + std::abs(sum / count));
+      y.bound[to] = bound_within(bound, sum / count, sizes, x.dtype);
+    }
     ++to;
   });
   return y;

@@ -24,19 +24,41 @@ std::string grouped(std::int64_t n) {
   return digits;
 }
 
+namespace {
+
+/// Which elements were not compared, and why.
+std::string left_out(const NetworkAgreement& a) {
+  std::string text;
+  if (a.undecided > 0) text += fmt::format("; {} values depend on rounding and were left out", grouped(a.undecided));
+  if (a.unclaimed > 0)
+    text += fmt::format("; {} values depend on an overflow of float32 and were left out", grouped(a.unclaimed));
+  if (a.not_numbers > 0) text += fmt::format("; {} values are NaN in both", grouped(a.not_numbers));
+  return text;
+}
+
+/// Why no number was compared.
+std::string nothing_compared(const NetworkAgreement& a) {
+  const std::string all = grouped(a.elements);
+  if (a.not_numbers == a.elements) return fmt::format("all {} values are NaN in the float64 reference", all);
+  if (a.undecided == a.elements) return fmt::format("all {} values depend on rounding in the float64 reference", all);
+  if (a.unclaimed == a.elements) return fmt::format("all {} values depend on an overflow of float32", all);
+  return fmt::format("of {} values none is a number that can be compared{}", all, left_out(a));
+}
+
+}  // namespace
+
 std::string to_text(const NetworkAgreement& a) {
-  std::string figures = fmt::format("largest error {:.1e}, tolerance {:.1e}", a.largest_error, a.tolerance);
-  if (a.undecided > 0) figures += fmt::format("; {} values depend on rounding and were left out", grouped(a.undecided));
-  if (!a.compared())
-    return fmt::format(
-        "NOTHING WAS COMPARED: all {} values depend on rounding in the float64 reference; try other inputs",
-        grouped(a.elements));
-  if (a.ok() && a.undecided > 0)
-    return fmt::format("{} of {} values agree with the float64 reference: {}", grouped(a.elements - a.undecided),
+  if (a.elements == 0) return "NOTHING WAS COMPARED: the output has no elements";
+  if (!a.compared()) return fmt::format("NOTHING WAS COMPARED: {}; try other inputs", nothing_compared(a));
+  const std::string figures =
+      fmt::format("largest error {:.1e}, tolerance {:.1e}{}", a.largest_error, a.tolerance, left_out(a));
+  if (!a.ok())
+    return fmt::format("{} of {} values DISAGREE with the float64 reference: {}", grouped(a.outside),
                        grouped(a.elements), figures);
-  if (a.ok()) return fmt::format("all {} values agree with the float64 reference: {}", grouped(a.elements), figures);
-  return fmt::format("{} of {} values DISAGREE with the float64 reference: {}", grouped(a.outside), grouped(a.elements),
-                     figures);
+  if (a.judged() < a.elements)
+    return fmt::format("{} of {} values agree with the float64 reference: {}", grouped(a.judged()), grouped(a.elements),
+                       figures);
+  return fmt::format("all {} values agree with the float64 reference: {}", grouped(a.elements), figures);
 }
 
 nlohmann::json to_json(const NetworkAgreement& a) {
@@ -45,6 +67,8 @@ nlohmann::json to_json(const NetworkAgreement& a) {
           {"elements", a.elements},
           {"outside", a.outside},
           {"undecided", a.undecided},
+          {"unclaimed", a.unclaimed},
+          {"not_numbers", a.not_numbers},
           {"largest_error", number(a.largest_error)},
           {"tolerance", number(a.tolerance)},
           {"largest_value", number(a.largest_value)}};

@@ -7,7 +7,7 @@
 
 #include "command/detection.hpp"
 #include "command/execution.hpp"
-#include "command/network_reference.hpp"
+#include "command/network_answer.hpp"
 
 namespace unisono::command {
 

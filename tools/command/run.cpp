@@ -45,11 +45,6 @@ struct Result {
   std::vector<NetworkAgreement> agreements;  ///< by output, over all batches
   std::vector<Detections> detections;        ///< by image
   std::vector<std::string> files;
-
-  bool ok() const {
-    return std::all_of(agreements.begin(), agreements.end(),
-                       [](const NetworkAgreement& a) { return a.ok() && a.compared(); });
-  }
 };
 
 /// --mean and --std
@@ -104,6 +99,8 @@ void merge(std::vector<NetworkAgreement>& all, const std::vector<NetworkAgreemen
     all[i].elements += more[i].elements;
     all[i].outside += more[i].outside;
     all[i].undecided += more[i].undecided;
+    all[i].unclaimed += more[i].unclaimed;
+    all[i].not_numbers += more[i].not_numbers;
     all[i].largest_value = std::max(all[i].largest_value, more[i].largest_value);
     // keep error and tolerance of the batch that is closest to its tolerance
     if (more[i].largest_error * all[i].tolerance > all[i].largest_error * more[i].tolerance) {
@@ -375,7 +372,7 @@ int run(const RunOptions& given) {
   progress.finish();
   print_notes(work, summary.host_steps);
   print(options.json ? dump(summary.json()) : summary.text());
-  return result.ok() ? 0 : 1;
+  return result.agreements.empty() || is_right(result.agreements) ? 0 : 1;
 }
 
 }  // namespace unisono::command

@@ -46,8 +46,7 @@ void import_celu(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   if (alpha == 1) return node.result(with_alpha(node, Op::elu, x, 1));
   if (alpha < 0)
-    return node.result(
-        node.elementwise(Op::add, {node.elementwise(Op::relu, {x}), below_zero(node, x, alpha)}));
+    return node.result(node.elementwise(Op::add, {node.elementwise(Op::relu, {x}), below_zero(node, x, alpha)}));
   const NetworkValue zero = node.number_like(x, 0);
   const NetworkValue low = scaled(node, with_alpha(node, Op::elu, scaled(node, x, 1 / alpha), 1), alpha);
   node.result(node.elementwise(Op::add, {node.elementwise(Op::relu, {x}), node.elementwise(Op::min, {low, zero})}));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "command/network_reference.hpp"
+#include "command/network_answer.hpp"
 #include "support/random.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"

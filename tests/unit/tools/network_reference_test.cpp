@@ -1,4 +1,4 @@
-#include "command/network_reference.hpp"
+#include "command/network_answer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

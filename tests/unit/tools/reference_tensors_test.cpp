@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "command/execution.hpp"
+#include "command/network_answer.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
