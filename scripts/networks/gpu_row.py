@@ -102,16 +102,26 @@ def references(net, inputs, folder):
 
 
 def export(net, inputs, exporter, folder):
-    """From the GPU, where the exporters' own evaluations are quick."""
-    net, inputs = copy.deepcopy(net).cuda(), {k: v.cuda() for k, v in inputs.items()}
+    """From the GPU, where the exporters' own evaluations are quick; from the CPU a network that the exporter's tracing
+    leaves with constants there."""
+    (folder / exporter).mkdir()
+    try:
+        export_from(DEVICE, net, inputs, exporter, folder)
+    except RuntimeError as error:
+        if "device" not in str(error):
+            raise
+        export_from("cpu", net, inputs, exporter, folder)
+    check(folder / exporter / "model.onnx")
+
+
+def export_from(device, net, inputs, exporter, folder):
+    net, inputs = copy.deepcopy(net).to(device), {k: v.to(device) for k, v in inputs.items()}
     with torch.no_grad():
         outputs = [f"out{i}" for i in range(len(net(*inputs.values())))]
-    (folder / exporter).mkdir()
     dynamo = exporter == "dynamo"
     torch.onnx.export(net, tuple(inputs.values()), str(folder / exporter / "model.onnx"), dynamo=dynamo,
                       opset_version=OPSETS[exporter], input_names=list(inputs), output_names=outputs,
                       **({"external_data": True, "verbose": False} if dynamo else {}))
-    check(folder / exporter / "model.onnx")
 
 
 def make_exported(entry, batch, folder, exporters):
