@@ -155,7 +155,9 @@ const std::vector<NetworkCase>& network_cases() {
       {"volumes in f16", volumes, {{"x", {1, 16, 5, 9, 7}}, {"odd", {1, 3, 6, 7, 11}}}, DType::f16},
       {"a block of volumes", [] { return volume_block(64, 1, 6); }, {{"x", {2, 64, 6, 12, 20}}}},
       {"a strided block of volumes", [] { return volume_block(128, 2, 10); }, {{"x", {2, 128, 10, 12, 20}}}},
-      {"a streamed block of volumes", [] { return volume_block(8, 1, 300); }, {{"x", {2, 8, 300, 12, 20}}}}};
+      {"a streamed block of volumes", [] { return volume_block(8, 1, 300); }, {{"x", {2, 8, 300, 12, 20}}}},
+      {"attention of 24 narrow heads", [] { return packed_attention(130, 8, 20); }, {{"x", {3, 130, 16}}}},
+      {"attention of 136 narrow heads", [] { return packed_attention(130, 8, 20); }, {{"x", {17, 130, 16}}}}};
   return cases;
 }
 

@@ -89,6 +89,9 @@ TEST(NetworkSmall, SqueezeExcitationsAgree) { agrees(place_of("squeeze and excit
 TEST(Network, SqueezeExcitationsInF16Agree) { agrees(place_of("squeeze and excitation in f16")); }
 TEST(NetworkSmall, VolumesAgree) { agrees(place_of("volumes")); }
 TEST(NetworkSmall, VolumesInF16Agree) { agrees(place_of("volumes in f16")); }
+// As many as take tiles of 128 queries, on the emulated GPU and on a real one
+TEST(NetworkSmall, AttentionOf24NarrowHeadsAgrees) { agrees(place_of("attention of 24 narrow heads")); }
+TEST(Network, AttentionOf136NarrowHeadsAgrees) { agrees(place_of("attention of 136 narrow heads")); }
 TEST(Network, BlockOfVolumesAgrees) { agrees(place_of("a block of volumes")); }
 TEST(Network, StreamedBlockOfVolumesAgrees) { agrees(place_of("a streamed block of volumes")); }
 TEST(Network, StridedBlockOfVolumesAgrees) { agrees(place_of("a strided block of volumes")); }

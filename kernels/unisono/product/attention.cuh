@@ -161,7 +161,7 @@ template <class Element, class Shape, class Queries>
 UNISONO_DEVICE void attend(AttentionState<Shape>& state, const Queries& q, const AttentionParams& p,
                            const u16* const* masks, u32 row, u32 block, u32 keys) {
   Scores<Shape> scores;
-  score<Element, Shape>(scores, q, keys);
+  q.template score<Element>(scores, keys);
   const u32 first = block * Shape::kKeys;
   if constexpr (Shape::kMasks > 0) mask<Element, Shape>(scores, p, masks, row, first);
   if (first + Shape::kKeys > p.keys) end_keys<Shape>(scores, p.keys - first);

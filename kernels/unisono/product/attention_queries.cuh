@@ -46,6 +46,31 @@ struct QueryFragments {
         }
       }
   }
+
+  // Scores against the kKeys keys at address `keys` of shared memory.
+  template <class Element>
+  UNISONO_DEVICE void score(Scores<Shape>& scores, u32 keys) const {
+    const u32 lane = threadIdx.x % 32;
+    const u32 lane_row = keys + 2 * ((lane / 16 * 8 + lane % 8) * tile_pitch(Shape::kWidth) + lane / 8 % 2 * 8);
+#pragma unroll
+    for (int n = 0; n < Shape::kKeys / 8; n += 2) {
+#pragma unroll
+      for (int atom = 0; atom < Shape::kAtoms; ++atom)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) scores[atom][n][e] = scores[atom][n + 1][e] = 0;
+#pragma unroll
+      for (int k = 0; k < Shape::kWidth / 16; ++k) {
+        u32 b[4];  // keys 0 to 7 by columns 0 to 7, by 8 to 15, and keys 8 to 15
+        load_matrices(lane_row + 2 * (8 * n * tile_pitch(Shape::kWidth) + 16 * k), b);
+        const u32 low[2] = {b[0], b[1]}, high[2] = {b[2], b[3]};
+#pragma unroll
+        for (int atom = 0; atom < Shape::kAtoms; ++atom) {
+          multiply_fragments<Element>(scores[atom][n], of[atom][k], low);
+          multiply_fragments<Element>(scores[atom][n + 1], of[atom][k], high);
+        }
+      }
+    }
+  }
 };
 
 // The same of wider heads: they stay in shared memory, and are operands when their columns' turn comes.
@@ -61,6 +86,29 @@ struct SharedQueries {
     row = shared_address(to) +
           2 * ((threadIdx.x / 32 * 16 + lane / 8 % 2 * 8 + lane % 8) * tile_pitch(Shape::kWidth) + lane / 16 * 8);
   }
+
+  template <class Element>
+  UNISONO_DEVICE void score(Scores<Shape>& scores, u32 keys) const {
+    const u32 lane = threadIdx.x % 32;
+    const u32 lane_row = keys + 2 * ((lane / 16 * 8 + lane % 8) * tile_pitch(Shape::kWidth) + lane / 8 % 2 * 8);
+#pragma unroll
+    for (int n = 0; n < Shape::kKeys / 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) scores[0][n][e] = 0;
+#pragma unroll 4
+    for (int k = 0; k < Shape::kWidth / 16; ++k) {
+      u32 a[4];
+      load_matrices(row + 2 * 16 * k, a);
+#pragma unroll
+      for (int n = 0; n < Shape::kKeys / 8; n += 2) {
+        u32 b[4];
+        load_matrices(lane_row + 2 * (8 * n * tile_pitch(Shape::kWidth) + 16 * k), b);
+        const u32 low[2] = {b[0], b[1]}, high[2] = {b[2], b[3]};
+        multiply_fragments<Element>(scores[0][n], a, low);
+        multiply_fragments<Element>(scores[0][n + 1], a, high);
+      }
+    }
+  }
 };
 
 template <class Shape, bool kShared>
@@ -71,52 +119,5 @@ template <class Shape>
 struct QueriesOf<Shape, true> {
   using type = SharedQueries<Shape>;
 };
-
-template <class Element, class Shape>
-UNISONO_DEVICE void score(Scores<Shape>& scores, const SharedQueries<Shape>& q, u32 keys) {
-  const u32 lane = threadIdx.x % 32;
-  const u32 lane_row = keys + 2 * ((lane / 16 * 8 + lane % 8) * tile_pitch(Shape::kWidth) + lane / 8 % 2 * 8);
-#pragma unroll
-  for (int n = 0; n < Shape::kKeys / 8; ++n)
-#pragma unroll
-    for (int e = 0; e < 4; ++e) scores[0][n][e] = 0;
-#pragma unroll 4
-  for (int k = 0; k < Shape::kWidth / 16; ++k) {
-    u32 a[4];
-    load_matrices(q.row + 2 * 16 * k, a);
-#pragma unroll
-    for (int n = 0; n < Shape::kKeys / 8; n += 2) {
-      u32 b[4];
-      load_matrices(lane_row + 2 * (8 * n * tile_pitch(Shape::kWidth) + 16 * k), b);
-      const u32 low[2] = {b[0], b[1]}, high[2] = {b[2], b[3]};
-      multiply_fragments<Element>(scores[0][n], a, low);
-      multiply_fragments<Element>(scores[0][n + 1], a, high);
-    }
-  }
-}
-
-template <class Element, class Shape>
-UNISONO_DEVICE void score(Scores<Shape>& scores, const QueryFragments<Shape>& q, u32 keys) {
-  const u32 lane = threadIdx.x % 32;
-  const u32 lane_row = keys + 2 * ((lane / 16 * 8 + lane % 8) * tile_pitch(Shape::kWidth) + lane / 8 % 2 * 8);
-#pragma unroll
-  for (int n = 0; n < Shape::kKeys / 8; n += 2) {
-#pragma unroll
-    for (int atom = 0; atom < Shape::kAtoms; ++atom)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) scores[atom][n][e] = scores[atom][n + 1][e] = 0;
-#pragma unroll
-    for (int k = 0; k < Shape::kWidth / 16; ++k) {
-      u32 b[4];  // keys 0 to 7 by columns 0 to 7, by 8 to 15, and keys 8 to 15
-      load_matrices(lane_row + 2 * (8 * n * tile_pitch(Shape::kWidth) + 16 * k), b);
-      const u32 low[2] = {b[0], b[1]}, high[2] = {b[2], b[3]};
-#pragma unroll
-      for (int atom = 0; atom < Shape::kAtoms; ++atom) {
-        multiply_fragments<Element>(scores[atom][n], q.of[atom][k], low);
-        multiply_fragments<Element>(scores[atom][n + 1], q.of[atom][k], high);
-      }
-    }
-  }
-}
 
 }  // namespace unisono::product
