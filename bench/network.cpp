@@ -83,7 +83,7 @@ double flop_of(const Network& network, const Shapes& shapes) {
 }
 
 // What the check of outputs against float64 found
-json agreement_json(const std::vector<command::NetworkAgreement>& agreements) {
+json agreement_json(const std::vector<float64::NetworkAgreement>& agreements) {
   json list = json::array();
   for (const auto& a : agreements) {
     fmt::print(

@@ -9,12 +9,12 @@
 
 namespace unisono::bench {
 
-command::Tensor64 download(const void* memory, DType type, const std::vector<std::int64_t>& shape) {
+float64::Tensor64 download(const void* memory, DType type, const std::vector<std::int64_t>& shape) {
   std::vector<std::uint16_t> bits(static_cast<std::size_t>(element_count(shape)));
   cuda::check(cuda::driver().cuMemcpy(reinterpret_cast<CUdeviceptr>(bits.data()), reinterpret_cast<CUdeviceptr>(memory),
                                       2 * bits.size()),
               "downloading a tensor");
-  command::Tensor64 x;
+  float64::Tensor64 x;
   x.dtype = type;
   x.shape = shape.size() == 4 ? std::vector<std::int64_t>{shape[0], shape[3], shape[1], shape[2]} : shape;
   x.value.resize(bits.size());
@@ -29,20 +29,20 @@ command::Tensor64 download(const void* memory, DType type, const std::vector<std
   return x;
 }
 
-std::vector<command::NetworkAgreement> verify(const NetworkExecutable& executable, const NetworkOptions& options,
+std::vector<float64::NetworkAgreement> verify(const NetworkExecutable& executable, const NetworkOptions& options,
                                               const std::map<std::string, ConstTensorView>& inputs,
                                               const std::map<std::string, TensorView>& outputs) {
-  command::Tensors64 from, to;
+  float64::Tensors64 from, to;
   for (const auto& [name, t] : inputs) from[name] = download(t.data, t.dtype, t.shape);
   for (const auto& [name, t] : outputs) to[name] = download(t.data, t.dtype, t.shape);
   const Network& network = executable.network();
   std::size_t done = 0;
-  const auto progress = [&](const Operator&, command::Tensor64&) {
+  const auto progress = [&](const Operator&, float64::Tensor64&) {
     if (++done % 20 == 0)
       fmt::print(stderr, "verifying {}: {} operators of {}, several times\n", network.name, done,
                  network.operators.size());
   };
-  return command::check_network(network, from, to, progress, command::rounding_of(executable, options));
+  return float64::check_network(network, from, to, progress, float64::rounding_of(executable, options));
 }
 
 }  // namespace unisono::bench

@@ -42,14 +42,18 @@ function(unisono_compiled_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endfunction()
 
-# unisono_folder(<name> SOURCES … DEPENDS … [PRIVATE_DEPENDS …]): the library unisono_<name> of the folder at hand. DEPENDS are
-# the only folders that it may include (tests/layering.py checks the #include lines against this).
+# unisono_folder(<name> [APART] SOURCES … DEPENDS … [PRIVATE_DEPENDS …]): the library unisono_<name> of the folder at hand. DEPENDS
+# are the only folders that it may include (tests/layering.py checks the #include lines against this). APART: it is no part of the
+# library that is installed.
 function(unisono_folder name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(unisono_${name} STATIC ${ARG_SOURCES})
   target_include_directories(unisono_${name} PUBLIC
     $<BUILD_INTERFACE:${unisono_SOURCE_DIR}/include> $<BUILD_INTERFACE:${unisono_SOURCE_DIR}/src>)
   target_link_libraries(unisono_${name} PUBLIC ${ARG_DEPENDS} PRIVATE unisono_options ${ARG_PRIVATE_DEPENDS})
+  if(ARG_APART)
+    return()
+  endif()
   set_property(GLOBAL APPEND PROPERTY UNISONO_FOLDERS unisono_${name})
   list(FILTER ARG_PRIVATE_DEPENDS EXCLUDE REGEX "^unisono_(support|ir|passes|plan|codegen|jit|reference|runtime|cpu|cuda|network)")
   set_property(GLOBAL APPEND PROPERTY UNISONO_LIBRARIES ${ARG_PRIVATE_DEPENDS})

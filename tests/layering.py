@@ -53,6 +53,8 @@ FORBIDDEN = {
     "lower": ["tuner", "reference", "network"],
     "jit": ["lower", "ir", "passes", "plan", "codegen", "runtime", "reference", "network"],
     "reference": ["passes", "plan", "codegen", "jit", "runtime", "network"],
+    "reference/network": ["passes", "jit", "runtime"],  # evaluates networks, and is apart from the library
+    "reference/onnx": ["passes", "jit", "runtime"],
     "runtime": ["reference", "network"],
 }
 
@@ -61,6 +63,7 @@ FORBIDDEN = {
 # family includes another: their DEPENDS say that.
 SUB_FOLDERS = {
     "families": ["interface", "sm90", "plain", "cutlass_evt", "sm90_depthwise", "sm90_conv", "."],
+    "reference": [".", "network"],
     "network": [".", "onnx", "cuda", "cuda/tensor", "cuda/decide", "cuda/emit", "cuda/run"],
     "runtime": ["common", "cpu/vector", "cpu", "cpu/ops", "cudnn", "cuda"],
 }
@@ -200,8 +203,9 @@ def main():
             top = relative.parts[0]
             if header.startswith("families/") and top != "families" and not OF_ALL_FAMILIES.fullmatch(header):
                 problems.append(f"{source}:{number}: {header} is a family's own; others know families by their interface")
-            if home is not None and home.parts[0] in FORBIDDEN.get(top, []):
-                problems.append(f"{source}:{number}: src/{top} stands before src/{home.parts[0]}")
+            stands = str(relative.parent) if str(relative.parent) in FORBIDDEN else top
+            if home is not None and home.parts[0] in FORBIDDEN.get(stands, []):
+                problems.append(f"{source}:{number}: src/{stands} stands before src/{home.parts[0]}")
     problems += one_way(root)
     problems += in_public(root)
     problems += in_kernels(root)

@@ -3,16 +3,16 @@
 #include <cstdlib>
 #include <limits>
 
-#include "command/network_answer.hpp"
 #include "gpu/device.hpp"
 #include "network/cuda/run/plan.hpp"
+#include "reference/network/answer.hpp"
 #include "support/random.hpp"
 
 namespace unisono::gpu {
 namespace {
 
-command::Tensors64 in_float64(const HostTensors& tensors) {
-  command::Tensors64 all;
+float64::Tensors64 in_float64(const HostTensors& tensors) {
+  float64::Tensors64 all;
   for (const auto& [name, t] : tensors)
     all[name] = {t.shape, {t.data.begin(), t.data.end()}, std::vector<double>(t.data.size(), 0.0)};
   return all;
@@ -60,8 +60,8 @@ HostTensors run(const NetworkExecutable& network, const HostTensors& inputs) {
 void expect_agreement(const NetworkExecutable& executable, const NetworkOptions& options, const HostTensors& inputs,
                       const HostTensors& outputs) {
   const Network& network = executable.network();
-  const auto agreements = command::check_network(network, in_float64(inputs), in_float64(outputs), {},
-                                                 command::rounding_of(executable, options));
+  const auto agreements = float64::check_network(network, in_float64(inputs), in_float64(outputs), {},
+                                                 float64::rounding_of(executable, options));
   EXPECT_EQ(agreements.size(), network.outputs.size());
   for (const auto& a : agreements) {
     std::printf("%s '%s': largest error %.2e, tolerance %.2e, largest value %.2e\n", network.name.c_str(),

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "command/network_answer.hpp"
+#include "reference/network/answer.hpp"
 #include "runtime/cpu/ops/tensor.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"
@@ -66,10 +66,10 @@ std::string difference(const CaseTensor& expected, const CaseTensor& actual) {
   return "";
 }
 
-command::Tensors64 in_float64(const Tensors& tensors) {
-  command::Tensors64 all;
+float64::Tensors64 in_float64(const Tensors& tensors) {
+  float64::Tensors64 all;
   for (const auto& [name, t] : tensors) {
-    auto values = command::as_float64({t.bytes.data(), t.dtype, t.shape, {}}, name);
+    auto values = float64::as_float64({t.bytes.data(), t.dtype, t.shape, {}}, name);
     std::vector<double> bounds(values.size(), 0.0);
     all[name] = {t.shape, std::move(values), std::move(bounds), t.dtype};
   }
@@ -79,7 +79,7 @@ command::Tensors64 in_float64(const Tensors& tensors) {
 // How the results of a GPU, with 16 bits between kernels, differ from the reference
 Outcome judged(const NetworkExecutable& run, const NetworkOptions& options, const Tensors& inputs,
                const Tensors& actual) {
-  const command::NetworkAnswer answer(run.network(), in_float64(inputs), {}, command::rounding_of(run, options), 4);
+  const float64::NetworkAnswer answer(run.network(), in_float64(inputs), {}, float64::rounding_of(run, options), 4);
   Outcome outcome;
   for (const auto& a : answer.compare(in_float64(actual))) {
     if (!a.ok())

@@ -7,22 +7,22 @@
 #include <cmath>
 #include <functional>
 
-#include "command/network_answer.hpp"
 #include "random_networks/runs.hpp"
+#include "reference/network/answer.hpp"
 #include "unisono/error.hpp"
 #include "unisono/onnx.hpp"
 
 namespace unisono::test {
 namespace {
 
-using command::NetworkAgreement;
-using command::NetworkAnswer;
-using command::Tensors64;
+using float64::NetworkAgreement;
+using float64::NetworkAnswer;
+using float64::Tensors64;
 
 Tensors64 in_float64(const std::map<std::string, CaseTensor>& tensors) {
   Tensors64 all;
   for (const auto& [name, t] : tensors) {
-    auto values = command::as_float64({t.bytes.data(), t.dtype, t.shape, {}}, name);
+    auto values = float64::as_float64({t.bytes.data(), t.dtype, t.shape, {}}, name);
     std::vector<double> bounds(values.size(), 0.0);
     all[name] = {t.shape, std::move(values), std::move(bounds), t.dtype};
   }
@@ -143,9 +143,9 @@ class Judge {
 
   // The reference, unless it lacks an operator
   bool answer(const NetworkExecutable& executable) {
-    rounding_ = command::rounding_of(executable, options_);
+    rounding_ = float64::rounding_of(executable, options_);
     try {
-      answer_.emplace(network_, inputs_, command::TensorObserver{}, rounding_, 2);
+      answer_.emplace(network_, inputs_, float64::TensorObserver{}, rounding_, 2);
     } catch (const Unsupported&) {
       verdict_.reference = false;
     }
@@ -217,7 +217,7 @@ class Judge {
   const NetworkOptions& options_;
   Tensors64 inputs_, expected_;
   Network network_;
-  command::Rounding rounding_;
+  float64::Rounding rounding_;
   std::optional<NetworkAnswer> answer_;
   std::string stage_;
   Verdict verdict_;

@@ -63,7 +63,7 @@ struct Demo {
   std::vector<Detections> detections;
   Timing timing;  ///< first: of the first scene's first run; median: over the scenes
   Score score;
-  NetworkAgreement agreement;  ///< agreement of the first scene
+  float64::NetworkAgreement agreement;  ///< agreement of the first scene
   std::optional<Comparison> cpu;
 };
 
@@ -150,8 +150,8 @@ Demo run_scenes(const Model& model, const Chosen& chosen, const Truth& truth, Pr
 
   progress.step("computing the float64 reference of the first scene");
   const Tensors first{{d.input, to_array(to_tensor({demo.images[0]}, input))}};
-  demo.agreement = check_network(model.network, to_float64(first), to_float64(demo.first), {},
-                                 rounding_of(chosen.network, chosen.options))
+  demo.agreement = float64::check_network(model.network, to_float64(first), to_float64(demo.first), {},
+                                          float64::rounding_of(chosen.network, chosen.options))
                        .at(0);
   return demo;
 }
@@ -264,7 +264,7 @@ int demo(const DemoOptions& options) {
   progress.finish();
   print(options.json ? dump(demo_json(model, demo, network.report(), memory, threads, chosen.where, picture.string()))
                      : demo_text(model, demo, network.report(), memory, chosen.where, picture.string()));
-  return is_right({demo.agreement}) ? 0 : 1;
+  return float64::is_right({demo.agreement}) ? 0 : 1;
 }
 
 }  // namespace unisono::command

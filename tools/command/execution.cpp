@@ -142,12 +142,12 @@ Tensor32 to_tensor32(const media::Array& array, const std::string& name) {
   return tensor;
 }
 
-Tensors64 to_float64(const Tensors& tensors) {
-  Tensors64 out;
+float64::Tensors64 to_float64(const Tensors& tensors) {
+  float64::Tensors64 out;
   for (const auto& [name, array] : tensors) {
-    Tensor64& t = out[name];
+    float64::Tensor64& t = out[name];
     t.shape = array.shape;
-    t.value = as_float64({array.bytes.data(), array.type, array.shape, {}}, name);
+    t.value = float64::as_float64({array.bytes.data(), array.type, array.shape, {}}, name);
     t.bound.assign(t.value.size(), 0.0);
   }
   return out;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "command/network_reference.hpp"
 #include "media/npy.hpp"
+#include "reference/network/evaluate.hpp"
 #include "unisono/network.hpp"
 
 namespace unisono::command {
@@ -50,7 +50,7 @@ double median(std::vector<double> values);
 void poison(media::Array& array);
 
 /// For the reference. Throws Unsupported for an integer that no f64 is.
-Tensors64 to_float64(const Tensors& tensors);
+float64::Tensors64 to_float64(const Tensors& tensors);
 
 /// Uniform random numbers of 0 to 1: the same for a seed on every machine.
 Tensor32 random_tensor(std::vector<std::int64_t> shape, std::uint64_t seed);

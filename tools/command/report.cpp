@@ -27,7 +27,7 @@ std::string grouped(std::int64_t n) {
 namespace {
 
 /// Which elements were not compared, and why.
-std::string left_out(const NetworkAgreement& a) {
+std::string left_out(const float64::NetworkAgreement& a) {
   std::string text;
   if (a.undecided > 0) text += fmt::format("; {} values depend on rounding and were left out", grouped(a.undecided));
   if (a.unclaimed > 0)
@@ -37,7 +37,7 @@ std::string left_out(const NetworkAgreement& a) {
 }
 
 /// Why no number was compared.
-std::string nothing_compared(const NetworkAgreement& a) {
+std::string nothing_compared(const float64::NetworkAgreement& a) {
   const std::string all = grouped(a.elements);
   if (a.not_numbers == a.elements) return fmt::format("all {} values are NaN in the float64 reference", all);
   if (a.undecided == a.elements) return fmt::format("all {} values depend on rounding in the float64 reference", all);
@@ -47,7 +47,7 @@ std::string nothing_compared(const NetworkAgreement& a) {
 
 }  // namespace
 
-std::string to_text(const NetworkAgreement& a) {
+std::string to_text(const float64::NetworkAgreement& a) {
   if (a.elements == 0) return "NOTHING WAS COMPARED: the output has no elements";
   if (!a.compared()) return fmt::format("NOTHING WAS COMPARED: {}; try other inputs", nothing_compared(a));
   const std::string figures =
@@ -61,7 +61,7 @@ std::string to_text(const NetworkAgreement& a) {
   return fmt::format("all {} values agree with the float64 reference: {}", grouped(a.elements), figures);
 }
 
-nlohmann::json to_json(const NetworkAgreement& a) {
+nlohmann::json to_json(const float64::NetworkAgreement& a) {
   return {{"output", a.output},
           {"ok", a.ok() && a.compared()},
           {"elements", a.elements},

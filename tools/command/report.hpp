@@ -7,13 +7,13 @@
 
 #include "command/detection.hpp"
 #include "command/execution.hpp"
-#include "command/network_answer.hpp"
+#include "reference/network/answer.hpp"
 
 namespace unisono::command {
 
 /// "all 368,640 values agree with the float64 reference: largest error 3.1e-07, tolerance 2.0e-05".
-std::string to_text(const NetworkAgreement& agreement);
-nlohmann::json to_json(const NetworkAgreement& agreement);
+std::string to_text(const float64::NetworkAgreement& agreement);
+nlohmann::json to_json(const float64::NetworkAgreement& agreement);
 
 /// "7.61 ms a run (median of 5), the first 35.2 ms".
 std::string to_text(const Timing& timing);

@@ -42,8 +42,8 @@ struct Result {
   Tensors outputs;  ///< outputs of all batches, joined along the first axis
   Timing timing;    ///< timing of the first batch
   std::vector<StepTime> profile;
-  std::vector<NetworkAgreement> agreements;  ///< by output, over all batches
-  std::vector<Detections> detections;        ///< by image
+  std::vector<float64::NetworkAgreement> agreements;  ///< by output, over all batches
+  std::vector<Detections> detections;                 ///< by image
   std::vector<std::string> files;
 };
 
@@ -90,7 +90,7 @@ Work prepare(const RunOptions& options, const Model& model) {
 }
 
 /// The worst of several batches.
-void merge(std::vector<NetworkAgreement>& all, const std::vector<NetworkAgreement>& more) {
+void merge(std::vector<float64::NetworkAgreement>& all, const std::vector<float64::NetworkAgreement>& more) {
   if (all.empty()) {
     all = more;
     return;
@@ -147,8 +147,8 @@ Result execute_all(const RunOptions& options, const Model& model, const NetworkE
                           options.cuda ? Device::cuda : Device::cpu);
     if (options.check) {
       progress.step(fmt::format("computing the float64 reference {} of {}", i + 1, work.batches.size()));
-      merge(result.agreements, check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs), {},
-                                             rounding_of(network, network_options(options))));
+      merge(result.agreements, float64::check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs),
+                                                      {}, float64::rounding_of(network, network_options(options))));
     }
     if (i == 0) {
       result.timing = e.timing;
@@ -264,7 +264,7 @@ nlohmann::json Summary::json() const {
   };
   for (const auto& [name, array] : work.batches[0]) inputs[name] = describe(array);
   for (const auto& [name, array] : result.outputs) outputs[name] = describe(array);
-  for (const NetworkAgreement& a : result.agreements) check.push_back(to_json(a));
+  for (const float64::NetworkAgreement& a : result.agreements) check.push_back(to_json(a));
   nlohmann::json object = {{"model", model.name},
                            {"file", model.file.string()},
                            {"device", options.cuda ? "cuda" : "cpu"},
@@ -311,7 +311,7 @@ std::string Summary::text() const {
   out += fmt::format("memory\n{}  process        {} at its peak\n", memory_text(memory), bytes_text(peak_memory()));
   if (options.check) {
     out += "check\n";
-    for (const NetworkAgreement& a : result.agreements) out += fmt::format("  {}: {}\n", a.output, to_text(a));
+    for (const float64::NetworkAgreement& a : result.agreements) out += fmt::format("  {}: {}\n", a.output, to_text(a));
   }
   if (!result.detections.empty()) out += detections_text();
   out += "outputs\n";
@@ -372,7 +372,7 @@ int run(const RunOptions& given) {
   progress.finish();
   print_notes(work, summary.host_steps);
   print(options.json ? dump(summary.json()) : summary.text());
-  return result.agreements.empty() || is_right(result.agreements) ? 0 : 1;
+  return result.agreements.empty() || float64::is_right(result.agreements) ? 0 : 1;
 }
 
 }  // namespace unisono::command

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "command/network_answer.hpp"
+#include "reference/network/answer.hpp"
 #include "support/random.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
@@ -54,12 +54,12 @@ inline HostTensors run(const NetworkExecutable& network, const HostTensors& inpu
 
 /// Every element of every output against the float64 reference of the network as it was given, before any fusing.
 inline void expect_agreement(const Network& network, const HostTensors& inputs, const HostTensors& outputs) {
-  command::Tensors64 in;
+  float64::Tensors64 in;
   for (const auto& [name, t] : inputs)
     in[name] = {t.shape, {t.data.begin(), t.data.end()}, std::vector<double>(t.data.size(), 0.0)};
-  command::Tensors64 out;
+  float64::Tensors64 out;
   for (const auto& [name, t] : outputs) out[name] = {t.shape, {t.data.begin(), t.data.end()}, {}};
-  const auto agreements = command::check_network(network, in, out);
+  const auto agreements = float64::check_network(network, in, out);
   EXPECT_EQ(agreements.size(), network.outputs.size());
   for (const auto& a : agreements) {
     EXPECT_TRUE(a.ok()) << a.output << ": " << a.outside << " of " << a.elements << " elements are off, by up to "

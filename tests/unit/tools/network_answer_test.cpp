@@ -1,5 +1,5 @@
 /// What the check of a network claims: where f32 ends, and of NaN.
-#include "command/network_answer.hpp"
+#include "reference/network/answer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,9 @@
 #include "command/report.hpp"
 
 namespace unisono::command {
+
+using namespace float64;
+
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();

@@ -1,4 +1,4 @@
-#include "command/network_answer.hpp"
+#include "reference/network/answer.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +9,9 @@
 #include "unisono/error.hpp"
 
 namespace unisono::command {
+
+using namespace float64;
+
 namespace {
 
 using testing::DoubleNear;

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "command/execution.hpp"
-#include "command/reference_tensors.hpp"
+#include "reference/network/tensors.hpp"
 #include "unisono/dtype.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
+
+using namespace float64;
+
 namespace {
 
 struct Row {

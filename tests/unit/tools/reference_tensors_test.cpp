@@ -1,4 +1,4 @@
-#include "command/reference_tensors.hpp"
+#include "reference/network/tensors.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,10 +8,13 @@
 #include <numeric>
 
 #include "command/execution.hpp"
-#include "command/network_answer.hpp"
+#include "reference/network/answer.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
+
+using namespace float64;
+
 namespace {
 
 using testing::DoubleNear;

@@ -1,11 +1,11 @@
-/// GridSample, see reference_tensors.hpp.
+/// GridSample, see tensors.hpp.
 
 #include <algorithm>
 #include <cmath>
 
-#include "command/reference_tensors.hpp"
+#include "reference/network/tensors.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 namespace {
 
 /// The coordinate in pixels that a number of the grid names.
@@ -95,4 +95,4 @@ Tensor64 evaluate_tensors(const operators::GridSample& o, const ReferenceInputs&
   return y;
 }
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "command/network_reference.hpp"
+#include "reference/network/evaluate.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 
 /// How well outputs agree with the reference.
 struct NetworkAgreement {
@@ -88,4 +88,4 @@ class NetworkAnswer {
 std::vector<NetworkAgreement> check_network(const Network& network, const Tensors64& inputs, const Tensors64& outputs,
                                             const TensorObserver& progress = {}, const Rounding& rounding = {});
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -2,10 +2,10 @@
 /// The operators of unisono/network/tensor_operators.hpp in float64. Integers are exact: they wrap as their type does;
 /// one that no f64 is makes the reference refuse (Unsupported).
 
-#include "command/reference_index.hpp"
+#include "reference/network/index.hpp"
 #include "unisono/network.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 
 Tensor64 evaluate_tensors(const operators::Map& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::Reduce& o, const ReferenceInputs& in);
@@ -19,9 +19,9 @@ Tensor64 evaluate_tensors(const operators::ShapeOf& o, const ReferenceInputs& in
 Tensor64 evaluate_tensors(const operators::MatMul& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in);
-// reference_resample.cpp
+// resample.cpp
 Tensor64 evaluate_tensors(const operators::Resample& o, const ReferenceInputs& in);
-// reference_indices.cpp
+// indices.cpp
 Tensor64 evaluate_tensors(const operators::GatherElements& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::GatherND& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::ScatterElements& o, const ReferenceInputs& in);
@@ -41,4 +41,4 @@ double as_integer(double x, DType t);
 /// Pad with edge, reflect and wrap.
 Tensor64 pad_repeating(const operators::Pad& o, const Tensor64& x);
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -1,4 +1,4 @@
-#include "command/reference_operators.hpp"
+#include "reference/network/operators.hpp"
 
 #include <fmt/format.h>
 
@@ -6,15 +6,15 @@
 #include <cmath>
 #include <numeric>
 
-#include "command/reference_index.hpp"
-#include "command/reference_tensors.hpp"
+#include "reference/network/index.hpp"
+#include "reference/network/tensors.hpp"
 #include "reference/pooling.hpp"
 #include "reference/reference.hpp"
 #include "reference/resize.hpp"
 #include "unisono/builder.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 namespace {
 
 constexpr double u = f32_roundoff;
@@ -378,4 +378,4 @@ Tensor64 evaluate_operator(const OperatorKind& kind, const std::vector<const Ten
   return std::visit(Evaluate{inputs}, kind);
 }
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -1,4 +1,4 @@
-#include "command/reference_tensors.hpp"
+#include "reference/network/tensors.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "unisono/error.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 namespace {
 
 using Indices = std::vector<Extents64>;  // by axis of the result: places along that axis of the input
@@ -275,4 +275,4 @@ Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in)
   return y;
 }
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -1,4 +1,4 @@
-#include "command/network_answer.hpp"
+#include "reference/network/answer.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "unisono/error.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 namespace {
 
 constexpr double safety = 4;  // times what rounding does to an output, see check_network
@@ -178,4 +178,4 @@ std::vector<NetworkAgreement> check_network(const Network& network, const Tensor
   return NetworkAnswer(network, inputs, progress, rounding).compare(outputs);
 }
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -1,4 +1,4 @@
-/// Elementwise operators and reductions on tensors of any type, see reference_tensors.hpp.
+/// Elementwise operators and reductions on tensors of any type, see tensors.hpp.
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <functional>
 #include <limits>
 
-#include "command/reference_tensors.hpp"
+#include "reference/network/tensors.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -297,4 +297,4 @@ Tensor64 evaluate_tensors(const operators::ArgReduce& o, const ReferenceInputs& 
   return y;
 }
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

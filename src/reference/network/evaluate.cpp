@@ -1,4 +1,4 @@
-#include "command/network_reference.hpp"
+#include "reference/network/evaluate.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,14 +9,14 @@
 #include <random>
 
 #include "codegen/bounds.hpp"
-#include "command/reference_index.hpp"
-#include "command/reference_operators.hpp"
 #include "network/cuda/run/plan.hpp"
 #include "network/regions.hpp"
+#include "reference/network/index.hpp"
+#include "reference/network/operators.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 namespace {
 
 Tensor64 constant(const NetworkTensor& tensor) {
@@ -171,31 +171,4 @@ Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, cons
   return outputs;
 }
 
-std::vector<double> as_float64(const ConstTensorView& tensor, const std::string& name) {
-  std::vector<double> values(static_cast<std::size_t>(element_count(tensor.shape)));
-  const auto integers = [&]<class T>(T) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const T x = static_cast<const T*>(tensor.data)[i];
-      values[i] = static_cast<double>(x);
-      if (std::abs(values[i]) > 0x1p53)
-        throw Unsupported(
-            fmt::format("the float64 reference cannot hold {}, an element of '{}' ({}); run without --check", x, name,
-                        to_string(tensor.dtype)));
-    }
-  };
-  switch (tensor.dtype) {
-    case DType::i8: integers(std::int8_t{}); break;
-    case DType::i16: integers(std::int16_t{}); break;
-    case DType::i64: integers(std::int64_t{}); break;
-    case DType::u8: integers(std::uint8_t{}); break;
-    case DType::u16: integers(std::uint16_t{}); break;
-    case DType::u32: integers(std::uint32_t{}); break;
-    case DType::u64: integers(std::uint64_t{}); break;
-    default:
-      for (std::size_t i = 0; i < values.size(); ++i)
-        values[i] = support::load(tensor.data, static_cast<std::int64_t>(i), tensor.dtype);
-  }
-  return values;
-}
-
-}  // namespace unisono::command
+}  // namespace unisono::float64

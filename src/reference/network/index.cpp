@@ -1,6 +1,6 @@
-#include "command/reference_index.hpp"
+#include "reference/network/index.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 
 Tensor64 empty_tensor(Extents64 shape) {
   const auto count = static_cast<std::size_t>(element_count(shape));
@@ -33,4 +33,4 @@ Tensor64 reshaped(const Tensor64& x, Extents64 shape) {
   return {std::move(shape), x.value, std::vector<double>(x.value.size(), 0.0)};
 }
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -1,4 +1,4 @@
-/// Operators that pick, place, count and order elements, see reference_tensors.hpp.
+/// Operators that pick, place, count and order elements, see tensors.hpp.
 
 #include <fmt/format.h>
 
@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "command/reference_tensors.hpp"
+#include "reference/network/tensors.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 namespace {
 
 /// The place that element `at` of the indices names on an axis of this extent.
@@ -172,4 +172,4 @@ Tensor64 evaluate_tensors(const operators::TopK& o, const ReferenceInputs& in) {
   return y;
 }
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -6,10 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "command/network_reference.hpp"
-#include "unisono/tensor.hpp"
+#include "reference/network/tensor64.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 
 using Extents64 = std::vector<std::int64_t>;
 using ReferenceInputs = std::vector<const Tensor64*>;
@@ -78,4 +77,4 @@ std::vector<double> expanded(const Tensor64& x, const Extents64& shape);
 /// The same elements in another shape.
 Tensor64 reshaped(const Tensor64& x, Extents64 shape);
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

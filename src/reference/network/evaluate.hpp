@@ -7,24 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "reference/network/tensor64.hpp"
 #include "unisono/network.hpp"
-#include "unisono/tensor.hpp"
 
-namespace unisono::command {
-
-/// A tensor in float64, row-major in the order of its logical shape (images: (N,C,H,W)).
-struct Tensor64 {
-  std::vector<std::int64_t> shape;
-  std::vector<double> value;
-  std::vector<double> bound;  ///< how far an implementation in f32 may be off, for inputs that are exact
-  DType dtype = DType::f32;   ///< dtype of the network's tensor
-};
-
-using Tensors64 = std::map<std::string, Tensor64>;
-
-/// The elements of a dense tensor of any dtype in float64. Throws Unsupported, which names the tensor, for an integer
-/// beyond 2^53, which no f64 is.
-std::vector<double> as_float64(const ConstTensorView& tensor, const std::string& name);
+namespace unisono::float64 {
 
 /// Called after each operator with its result, which it may change before others read it.
 using TensorObserver = std::function<void(const Operator& op, Tensor64& result)>;
@@ -47,4 +33,4 @@ Rounding rounding_of(const NetworkExecutable& network, const NetworkOptions& opt
 Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, const TensorObserver& observer = {},
                            const Rounding& rounding = {});
 
-}  // namespace unisono::command
+}  // namespace unisono::float64

@@ -1,12 +1,12 @@
-/// Resample, see reference_tensors.hpp: ONNX's Resize, axis by axis, with a weight for every element of the input.
+/// Resample, see tensors.hpp: ONNX's Resize, axis by axis, with a weight for every element of the input.
 
 #include <algorithm>
 #include <cmath>
 
-#include "command/reference_tensors.hpp"
+#include "reference/network/tensors.hpp"
 #include "unisono/error.hpp"
 
-namespace unisono::command {
+namespace unisono::float64 {
 namespace {
 
 /// One axis that becomes `out` elements long.
@@ -136,4 +136,4 @@ Tensor64 evaluate_tensors(const operators::Resample& o, const ReferenceInputs& i
   return y;
 }
 
-}  // namespace unisono::command
+}  // namespace unisono::float64
