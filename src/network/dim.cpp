@@ -158,13 +158,24 @@ std::optional<Dim> with_offset(std::string_view text, std::int64_t offset) {
 
 }  // namespace
 
+constexpr std::string_view hashed = "extent_";
+
 // A formula as a symbol. Long ones (deep networks over a symbolic image size) are replaced by a hash of their text,
 // which keeps "same text, same extent" and bounds memory.
 Dim formula(std::string text) {
   if (text.size() <= 48) return Dim(std::move(text));
   std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return Dim(fmt::format("extent_{:016x}", hash));
+  return Dim(fmt::format("{}{:016x}", hashed, hash));
+}
+
+std::int64_t least(const Dim& x) {
+  if (x.known()) return x.value();
+  const auto [base, offset] = offset_of(x.symbol());
+  // quotients may be 0, hashes and ranges of an axis anything, and what is subtracted is no bound
+  if (base.find_first_of("-[.") != base.npos || base.starts_with(hashed)) return 0;
+  const std::int64_t of_base = base.find('/') == base.npos ? 1 : 0;
+  return std::max<std::int64_t>(of_base + offset, 0);
 }
 
 std::optional<Dim> window_count(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil) {

@@ -15,6 +15,9 @@ namespace unisono::network {
 /// pixels; rounded up if `ceil`. Nothing if a known result would be below 1.
 std::optional<Dim> window_count(const Dim& x, std::int64_t pad, std::int64_t span, std::int64_t stride, bool ceil);
 
+/// What x is at least, where a symbol is 1 or more: 6 of "n+5". 0 of a formula that does not say.
+std::int64_t least(const Dim& x);
+
 /// x·factor + offset.
 Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset);
 

@@ -340,7 +340,10 @@ Shape Inference::operator()(const operators::Pad& p) const {
     const bool crops_all =
         r[i].known() &&
         (r[i].value() + std::min<std::int64_t>(p.before[i], 0) + std::min<std::int64_t>(p.after[i], 0) < 1);
-    if (crops_all || (d.known() && d.value() < 1))
+    // a constant may stand around nothing
+    const bool around_nothing =
+        r[i].known() && r[i].value() == 0 && p.mode == PadMode::constant && std::min(p.before[i], p.after[i]) >= 0;
+    if (!around_nothing && (crops_all || (d.known() && d.value() < 1)))
       fail("margins {} and {} leave nothing of extent {}", p.before[i], p.after[i], to_string(r[i]));
     if (p.mode == PadMode::reflect && r[i].known() && std::max(p.before[i], p.after[i]) >= r[i].value())
       fail("reflected margins {} and {} must be below the extent {}", p.before[i], p.after[i], r[i].value());

@@ -162,16 +162,17 @@ Shape infer_tensor_shape(const operators::Slice& s, const OperatorInputs& in) {
       d = Dim(slice_range(d.value(), start, end, step).count);
       continue;
     }
-    // where an extent is a symbol, that it is long enough is left to the run
+    // one element is taken for one that is there, as it broadcasts; more are cut off where the axis may be shorter
     const bool to_the_end = end >= largest_extent - 1,  // exporters write the largest integer of 32 or 64 bits
         near = start >= 0 && start < largest_extent;
+    const auto fits = [&](std::int64_t elements, std::int64_t taken) { return taken == 1 || elements <= least(d); };
     if (step == 1 && near && to_the_end) {
       d = affine(d, 1, -start);
     } else if (step == 1 && near && end < 0 && end > -largest_extent) {
       d = affine(d, 1, end - start);
-    } else if (step == 1 && start < 0 && start > -largest_extent && to_the_end) {
+    } else if (step == 1 && start < 0 && start > -largest_extent && to_the_end && fits(-start, -start)) {
       d = Dim(-start);
-    } else if (step == 1 && near && end > start) {
+    } else if (step == 1 && near && end > start && fits(end, end - start)) {
       d = Dim(end - start);
     } else if (step > 1 && step < largest_extent && near && start < step && to_the_end) {
       d = divided(affine(d, 1, step - 1 - start), step);

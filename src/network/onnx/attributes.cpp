@@ -254,6 +254,18 @@ std::optional<NetworkValue> NodeReader::reshaped_from(NetworkValue shaped) const
   return it->second;
 }
 
+void NodeReader::remember_cast(NetworkValue cast, const Integers& integers) const {
+  importer_.cast_.insert_or_assign(cast.id(), integers);
+}
+
+std::optional<Integers> NodeReader::cast_from(int i) const {
+  if (!has(i)) return std::nullopt;
+  const auto* v = std::get_if<NetworkValue>(&importer_.find(node_.input(i), name_));
+  const auto it = v == nullptr ? importer_.cast_.end() : importer_.cast_.find(v->id());
+  if (it == importer_.cast_.end()) return std::nullopt;
+  return it->second;
+}
+
 std::optional<NodeReader::Computed> NodeReader::arithmetic_of(const Dim& symbol) const {
   const auto it = symbol.known() ? importer_.arithmetic_.end() : importer_.arithmetic_.find(symbol.symbol());
   if (it == importer_.arithmetic_.end()) return std::nullopt;

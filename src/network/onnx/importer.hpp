@@ -128,6 +128,10 @@ class NodeReader {
   /// gets too long for that.
   bool remember_arithmetic(const Dim& result, MapOp op, const Dim& x, const Dim& y) const;
 
+  /// Remembers that the elements of `cast` are these integers, cast to another type, and finds them again.
+  void remember_cast(NetworkValue cast, const Integers& integers) const;
+  std::optional<Integers> cast_from(int i) const;
+
   /// If a symbol was computed as a sum, what was added to `part`.
   std::optional<Dim> other_summand(const Dim& sum, const Dim& part) const;
   /// How a symbol was computed; nothing of one that was not.
@@ -314,7 +318,8 @@ class Importer {
   std::map<std::string, Arithmetic> arithmetic_;     // by the symbol that it made
   std::map<std::string, NetworkValue> at_run_time_;  // symbols as tensors of one i64
   std::map<TensorId, NetworkValue> reshaped_;
-  std::set<TensorId> tensor_names_;  // inputs, constants and what has the name of a node's output
+  std::map<TensorId, Integers> cast_;  // tensors whose elements follow from extents
+  std::set<TensorId> tensor_names_;    // inputs, constants and what has the name of a node's output
   std::set<const schema::TensorProto*> tensors_read_;
   std::set<TensorId> stored_;  // constants of the file that nothing has been computed from
 };

@@ -50,7 +50,13 @@ void cast_to(const NodeReader& node, int type) {
     if (node.type(0) != type) x = node.cast(node.cast(x, *to), DType::f32);
     return node.result_of_type(x, type);
   }
-  node.result_of_type(node.cast(x, *to), type);
+  x = node.cast(x, *to);
+  // a Range may count to it; f32 has every extent below 2^24, and i16 those below 2^15
+  if (*to == DType::f32 || *to == DType::f64 || *to == DType::i16) {
+    if (node.is_integers(0)) node.remember_cast(x, node.integers(0));
+    if (const auto before = node.cast_from(0)) node.remember_cast(x, *before);
+  }
+  node.result_of_type(x, type);
 }
 
 void import_cast(const NodeReader& node) { cast_to(node, node.type_attribute("to", 0)); }

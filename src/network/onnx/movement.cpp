@@ -21,6 +21,7 @@ void import_gather(const NodeReader& node) {
 }
 
 constexpr std::int64_t to_the_end = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t most_cropped = std::int64_t{1} << 31;
 
 // The end of a slice as a number, counted from the end of the axis: all but the last few elements; nothing where it is
 // neither that nor a number
@@ -192,8 +193,25 @@ void import_depth_to_space(const NodeReader& node) {
       {node.value(0)}));
 }
 
+// Negative margins crop ahead of the others, which repeat what is left
+NetworkValue cropped(const NodeReader& node, NetworkValue x, operators::Pad& p) {
+  operators::Slice crop;
+  for (std::size_t i = 0; i < p.before.size(); ++i) {
+    if (p.before[i] >= 0 && p.after[i] >= 0) continue;
+    if (p.before[i] < -most_cropped || p.after[i] < -most_cropped)
+      node.fail("margins {} and {} of axis {} are out of range", p.before[i], p.after[i], i);
+    crop.axes.push_back(static_cast<int>(i));
+    crop.starts.push_back(-std::min<std::int64_t>(p.before[i], 0));
+    crop.ends.push_back(p.after[i] < 0 ? p.after[i] : to_the_end);
+    crop.steps.push_back(1);
+    p.before[i] = std::max<std::int64_t>(p.before[i], 0);
+    p.after[i] = std::max<std::int64_t>(p.after[i], 0);
+  }
+  return crop.axes.empty() ? x : node.apply(std::move(crop), {x});
+}
+
 void import_pad(const NodeReader& node) {
-  const NetworkValue x = node.value(0);
+  NetworkValue x = node.value(0);
   const std::string mode = node.text("mode", "constant");
   operators::Pad p;
   if (mode == "edge") {
@@ -220,9 +238,8 @@ void import_pad(const NodeReader& node) {
     const auto axis = static_cast<std::size_t>(node.axis(axes[i], rank));
     p.before[axis] = pads[i];
     p.after[axis] = pads[axes.size() + i];
-    if (p.mode != PadMode::constant && (pads[i] < 0 || pads[axes.size() + i] < 0))
-      node.fail("mode {} takes no negative pads", mode);
   }
+  if (p.mode != PadMode::constant) x = cropped(node, x, p);
   if (node.has(2) && !node.is_empty(2)) p.value = node.needed_scalar(2, "constant_value");
   node.result(node.apply(std::move(p), {x}));
 }

@@ -80,12 +80,37 @@ std::int64_t power_of(const NodeReader& node) {
   return p;
 }
 
+// The padding with which whole windows cover what ceil_mode adds: zeros, of which no sum changes. The last window
+// starts inside the image or its left padding.
+void pad_to_ceil(const NodeReader& node, const Shape& x, Window& f) {
+  for (std::size_t i = 0; i < f.kernel.size(); ++i) {
+    const std::int64_t span = f.dilation[i] * (f.kernel[i] - 1) + 1, stride = f.stride[i],
+                       most = f.after[i] + stride - 1;
+    const Dim extent = x[i + 2];
+    if (span < 1 || stride < 1) node.fail("window {} and stride {} must be at least 1", span, stride);
+    if (most < span) {  // no window starts behind the image, whatever its extent
+      f.after[i] = most;
+      continue;
+    }
+    if (!extent.known())
+      node.fail(
+          "ceil_mode with a stride of {} and {} pixels of padding after, a window of {} and an open extent {} may "
+          "add a window in the padding alone; give the image fixed extents",
+          stride, f.after[i], span, to_string(extent));
+    const std::int64_t room = extent.value() + f.before[i] + f.after[i] - span;
+    if (room < 0) continue;  // too small for one window, which inference says
+    std::int64_t windows = (room + stride - 1) / stride + 1;
+    if ((windows - 1) * stride >= extent.value() + f.before[i]) --windows;
+    f.after[i] = std::max(f.after[i], (windows - 1) * stride + span - extent.value() - f.before[i]);
+  }
+}
+
 // (Σ |x|^p)^(1/p) of each window, whose sum is its mean times its taps
 void import_lp_pool(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const auto p = static_cast<double>(power_of(node));
-  const Window f = read_window(node, x.shape(), std::nullopt);
-  if (node.integer("ceil_mode", 0) != 0) node.fail("ceil_mode is not supported");
+  Window f = read_window(node, x.shape(), std::nullopt);
+  if (node.integer("ceil_mode", 0) != 0) pad_to_ceil(node, x.shape(), f);
   double taps = 1;
   for (const auto k : f.kernel) taps *= static_cast<double>(k);
   NetworkValue y = powered(node, node.elementwise(Op::abs, {x}), p);

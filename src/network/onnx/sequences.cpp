@@ -1,6 +1,7 @@
 /// Operators that count and order: Range, CumSum, TopK, Trilu, EyeLike, Hardmax.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -55,37 +56,63 @@ std::optional<Dim> difference(const NodeReader& node, const Dim& limit, const Di
   return node.other_summand(limit, start);
 }
 
-// A range of integers that follow from extents: its length is an extent of some tensor
-void import_symbolic_range(const NodeReader& node, const Dim& start, const Dim& limit, const Dim& delta) {
-  const bool down = delta == Dim(-1);
-  if (!down && delta != Dim(1))
-    node.fail("delta is {}; with an extent as its limit, expected 1 or −1", to_string(delta));
-  const auto count = down ? difference(node, start, limit) : difference(node, limit, start);
+// How many numbers lie from `start` to before `limit`, `step` apart: nothing if that is no formula of extents
+std::optional<Dim> steps_between(const NodeReader& node, const Dim& limit, const Dim& start, std::int64_t step) {
+  const auto span = difference(node, limit, start);
+  if (!span || step == 1) return span;
+  const Dim more = affine(*span, 1, step - 1), count = divided(more, step);
+  if (more.known()) return Dim(std::max<std::int64_t>(count.value(), 0));
+  if (more != *span && !node.remember_arithmetic(more, MapOp::add, *span, Dim(step - 1))) return std::nullopt;
+  if (!node.remember_arithmetic(count, MapOp::div, more, Dim(step))) return std::nullopt;
+  return count;
+}
+
+// A range between integers that follow from extents: its length is an extent of some tensor. `start` is a tensor.
+void import_symbolic_range(const NodeReader& node, const std::array<Dim, 3>& of) {
+  const auto& [start, limit, delta] = of;
+  if (!delta.known() || delta == Dim(0) || delta.value() <= -most_counted || delta.value() >= most_counted)
+    node.fail("delta is {}; with an extent as its start or limit, expected a whole number that is not 0, up to 2^22",
+              to_string(delta));
+  const std::int64_t step = delta.value();
+  const auto count = step < 0 ? steps_between(node, start, limit, -step) : steps_between(node, limit, start, step);
   if (!count) node.fail("how many numbers {} to {} are is no formula of extents", to_string(start), to_string(limit));
   NetworkValue y = counted(node, *count, {*count});
-  if (down) y = node.map(MapOp::neg, {y});
+  if (step == -1) y = node.map(MapOp::neg, {y});
+  if (step != 1 && step != -1) y = node.map(MapOp::mul, {y, node.number_like(y, static_cast<double>(step))});
   if (start != Dim(0)) y = node.map(MapOp::add, {y, node.cast(node.value(0), DType::i64)});
-  node.result(node.cast(y, node.integers(0).dtype));
+  const int type = node.type(0);
+  node.result_of_type(node.cast(y, is_short_float(type) ? DType::f32 : *dtype_of(type)), type);
+}
+
+// An input as a whole number or an extent, also one that was cast to a float; nothing if it is neither
+std::optional<Dim> whole_number(const NodeReader& node, int i) {
+  const auto scalar = [&](const Integers& v) {
+    if (v.elements.size() != 1) node.fail("input {} has {} elements; expected a scalar", i, v.elements.size());
+    return v.elements[0];
+  };
+  if (node.is_integers(i)) return scalar(node.integers(i));
+  if (const auto v = node.cast_from(i)) return scalar(*v);
+  if (!node.known_constant(i)) return std::nullopt;
+  const double x = node.needed_scalar(i, "an input");
+  if (std::floor(x) != x || std::fabs(x) > static_cast<double>(most_counted)) return std::nullopt;
+  return Dim(static_cast<std::int64_t>(x));
 }
 
 void import_range(const NodeReader& node) {
   const int type = node.type(0);
   bool numbers = true, symbols = false;
-  for (int i = 0; i < 3; ++i) {
-    numbers = numbers && node.is_integers(i);
-    symbols = symbols || (numbers && node.integers(i).elements.size() == 1 && !node.integers(i).elements[0].known());
+  std::array<Dim, 3> of;
+  for (int i = 0; i < 3 && numbers; ++i) {
+    const auto d = whole_number(node, i);
+    numbers = d.has_value();
+    if (d) of[static_cast<std::size_t>(i)] = *d;
+    symbols = symbols || (d && !d->known());
   }
-  if (numbers && symbols) {
-    const auto dim = [&](int i) {
-      const Integers v = node.integers(i);
-      if (v.elements.size() != 1) node.fail("input {} has {} elements; expected a scalar", i, v.elements.size());
-      return v.elements[0];
-    };
-    return import_symbolic_range(node, dim(0), dim(1), dim(2));
-  }
+  if (numbers && symbols) return import_symbolic_range(node, of);
   for (int i = 0; i < 3; ++i)
     if (!node.value(i).tensor().is_constant())
-      node.fail("input {} is computed by the run; expected a constant, or an integer that follows from extents", i);
+      node.fail("input {} is {}; expected a constant, or, if all three are whole numbers, what follows from extents", i,
+                node.cast_from(i) ? "an extent that stands with a fraction" : "computed by the run");
   node.result_of_type(constant_range(node, node.value(0).dtype()), type);
 }
 
@@ -180,6 +207,8 @@ std::optional<NetworkValue> vector_along(const NodeReader& node, const Dim& exte
     if (op == MapOp::mul && n > 0) return node.apply(operators::Tile{{n}}, {*first});
     if (op == MapOp::div && y.known() && n > 0)  // the last of each n elements
       return node.apply(operators::Slice{{n - 1}, {std::numeric_limits<std::int64_t>::max()}, {n}, {0}}, {*first});
+    if (op == MapOp::sub && y.known() && n >= 0)  // nothing where there are fewer
+      return node.apply(operators::Slice{{n}, {std::numeric_limits<std::int64_t>::max()}, {1}, {0}}, {*first});
     const bool takes = op == MapOp::sub && y.known();
     if (op == MapOp::add || takes)
       return node.apply(operators::Pad{.before = {0}, .after = {takes ? -n : n}}, {*first});
