@@ -216,6 +216,7 @@ void CpuNetwork::run(const std::map<std::string, ConstTensorView>& inputs,
   bind_outputs(outputs, bindings, key);
   const auto p = plan(std::move(key));
   auto workspace = p->borrow(std::move(bindings.inputs), std::move(bindings.outputs));
+  cpu::WorkerPool::shared().start(network::thread_count(options_.threads));  // last: threads take what memory is left
   const network::Tensors tensors(*p, workspace->bindings);
   if (profile) profile->clear();
   const cpu::WorkerPool::Series series(cpu::WorkerPool::shared());

@@ -10,6 +10,7 @@
 #include "network/names.hpp"
 #include "network/steps.hpp"
 #include "runtime/cpu/ops/copy.hpp"
+#include "runtime/cpu/room.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/cancellation.hpp"
 #include "support/machine_memory.hpp"
@@ -162,6 +163,7 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
   plan->storage = plan_storage(fused, plan->key, options.reuse_memory);
   plan->constants = constants;
   const cpu::Parallel parallel = make_parallel(options.threads);
+  const cpu::CallsOfThreads calls(thread_count(options.threads));
   const auto used = [&](TensorId id) { return !plan->storage.memory[id].unused; };
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
     if (!plan->key.direct_inputs[i] && !plan->storage.memory[n.inputs[i]].planar && used(n.inputs[i]))

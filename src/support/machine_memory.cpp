@@ -99,7 +99,8 @@ void require_memory(std::span<const MemoryUse> parts) {
 
 void refuse_memory(std::span<const MemoryUse> parts) {
   throw UserError(
-      fmt::format("a run takes {} bytes for these inputs, which cannot be allocated ({}); give smaller inputs",
+      fmt::format("out of memory: a run takes {} bytes for these inputs, which cannot be allocated ({}); give smaller "
+                  "inputs, or a machine or a limit (ulimit -v, control group) with more memory",
                   sum(parts), listed(parts)));
 }
 

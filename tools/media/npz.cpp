@@ -4,8 +4,10 @@
 #include <zip.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <set>
 
 #include "support/printable.hpp"
@@ -37,7 +39,13 @@ class ZipError {
   ZipError(const ZipError&) = delete;
   ZipError& operator=(const ZipError&) = delete;
   zip_error_t* get() { return &error_; }
-  std::string text() { return zip_error_strerror(&error_); }
+  std::string text() { return text_of(&error_); }
+  /// Throws std::bad_alloc where libzip had no memory.
+  static std::string text_of(zip_error_t* error) {
+    const bool no_memory = zip_error_code_zip(error) == ZIP_ER_MEMORY || zip_error_code_system(error) == ENOMEM;
+    if (no_memory) throw std::bad_alloc();
+    return zip_error_strerror(error);
+  }
 
  private:
   zip_error_t error_;
@@ -123,13 +131,13 @@ std::vector<std::uint8_t> decode_member(zip_t* archive, std::uint64_t index, con
                                         const std::string& what) {
   const auto damaged = [&](const std::string& why) { throw UserError(fmt::format("{} is damaged: {}", what, why)); };
   Member member(zip_fopen_index(archive, index, 0));
-  if (!member) damaged(zip_strerror(archive));
+  if (!member) damaged(ZipError::text_of(zip_get_error(archive)));
   std::vector<std::uint8_t> bytes;
   while (true) {
     const std::size_t used = bytes.size();
     bytes.resize(used + std::min(piece, stat.size - used + 1));  // one more: what is too long must show
     const zip_int64_t got = zip_fread(member.get(), bytes.data() + used, bytes.size() - used);
-    if (got < 0) damaged(zip_file_strerror(member.get()));
+    if (got < 0) damaged(ZipError::text_of(zip_file_get_error(member.get())));
     bytes.resize(used + static_cast<std::size_t>(got));
     if (got == 0) break;
     if (bytes.size() > stat.size) damaged(fmt::format("it holds more than the {} bytes that it claims", stat.size));
@@ -174,19 +182,20 @@ void add_member(zip_t* archive, const std::string& name, const std::vector<std::
   Source data(zip_source_buffer(archive, bytes.data(), bytes.size(), 0));
   const zip_int64_t index =
       data ? zip_file_add(archive, (name + std::string(suffix)).c_str(), data.get(), ZIP_FL_ENC_UTF_8) : -1;
-  if (index < 0) throw UserError(fmt::format("cannot name a member '{}.npy': {}", name, zip_strerror(archive)));
+  if (index < 0)
+    throw UserError(fmt::format("cannot name a member '{}.npy': {}", name, ZipError::text_of(zip_get_error(archive))));
   data.release();
   const auto at = static_cast<zip_uint64_t>(index);
   constexpr zip_uint16_t first_day = 0x21;  // 1980-01-01: no clock in the file
   if (zip_set_file_compression(archive, at, ZIP_CM_STORE, 0) != 0 ||
       zip_file_set_dostime(archive, at, 0, first_day, 0) != 0)
-    throw InternalError(fmt::format("libzip: {}", zip_strerror(archive)));
+    throw InternalError("libzip: " + ZipError::text_of(zip_get_error(archive)));
 }
 
 std::vector<std::uint8_t> contents(zip_source_t* source) {
   zip_stat_t stat;
   if (zip_source_stat(source, &stat) != 0 || zip_source_open(source) != 0)
-    throw InternalError("libzip cannot read what it wrote");
+    throw InternalError("libzip cannot read what it wrote: " + ZipError::text_of(zip_source_error(source)));
   std::vector<std::uint8_t> file(stat.size);
   const zip_int64_t got = zip_source_read(source, file.data(), file.size());
   zip_source_close(source);
@@ -214,7 +223,7 @@ std::vector<std::uint8_t> encode_npz(const NamedArrays& arrays) {
     throw InternalError("libzip: " + error.text());
   }
   for (std::size_t i = 0; i < arrays.size(); ++i) add_member(archive.get(), arrays[i].first, members[i]);
-  if (zip_close(archive.get()) != 0) throw InternalError(fmt::format("libzip: {}", zip_strerror(archive.get())));
+  if (zip_close(archive.get()) != 0) throw InternalError("libzip: " + ZipError::text_of(zip_get_error(archive.get())));
   archive.release();
   return contents(target.get());
 }

@@ -10,6 +10,7 @@
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/epilogue.hpp"
 #include "runtime/cpu/lower.hpp"
+#include "runtime/cpu/room.hpp"
 #include "runtime/cpu/tiled_executable.hpp"
 #include "runtime/cpu/worker_pool.hpp"
 #include "support/fork.hpp"
@@ -119,6 +120,7 @@ std::shared_ptr<const TiledExecutable> assemble(const Contraction& contraction, 
   const double row_work = flop(contraction) / 2 / static_cast<double>(std::max<std::int64_t>(e.images * e.height, 1));
   auto parts = common_parts(e, source, graph, sum ? passes::partition(graph) : stages, options, row_work);
   const bool uses_acc = parts.plan.accumulator_stage >= 0;
+  const CallsOfThreads calls(parts.threads);
   if (uses_acc)
     parts.source = contraction_source(single(contraction), sum.has_value(), parts.tiling, options, *parts.unit);
   if (uses_acc && product_count(contraction) == 2)

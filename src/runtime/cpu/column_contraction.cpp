@@ -115,6 +115,7 @@ ColumnContraction::Part ColumnContraction::make_part(std::int64_t first, std::in
 ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::int64_t columns, std::int64_t from,
                                                        std::int64_t count, const float* b) {
   const SingleThreaded single;
+  const Making making;
   const auto type = memory::data_type::f32;
   const dnnl::primitive_attr attr = with_own_scratchpad();
   const memory::desc bias =

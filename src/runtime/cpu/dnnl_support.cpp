@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <utility>
 
+#include "runtime/cpu/room.hpp"
 #include "runtime/cpu/views.hpp"
 #include "unisono/error.hpp"
 
@@ -23,8 +26,10 @@ const dnnl::engine& dnnl_engine() {
 }
 
 // oneDNN asks OpenMP for the number of threads, which is a setting of each thread
-SingleThreaded::SingleThreaded() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+SingleThreaded::SingleThreaded() : before_(openmp_threads()) { omp_set_num_threads(1); }
 SingleThreaded::~SingleThreaded() { omp_set_num_threads(before_); }
+
+Making::Making() { require_room(room_of_a_primitive); }
 
 dnnl::primitive_attr with_own_scratchpad(bool adds) {
   dnnl::primitive_attr attr;
@@ -40,6 +45,7 @@ dnnl::primitive_attr with_own_scratchpad(bool adds) {
 void execute(const dnnl::primitive& primitive, const std::vector<Binding>& bindings) {
   const SingleThreaded single;
   with_own_errors([&] {
+    require_room(room_of_objects);
     const dnnl::engine& engine = dnnl_engine();
     dnnl::stream stream(engine);
     std::unordered_map<int, dnnl::memory> arguments;
@@ -57,24 +63,42 @@ struct Callable::State {
     std::vector<dnnl::memory> memories;
     std::vector<dnnl_exec_arg_t> arguments;
   };
+  // A call that no other thread has, given back at the end
+  class Taken {
+   public:
+    explicit Taken(State& state) : state_(state), call_(state.take()) {}
+    ~Taken() {
+      const std::lock_guard lock(state_.mutex);
+      state_.idle.push_back(std::move(call_));
+    }
+    Taken(const Taken&) = delete;
+    Taken& operator=(const Taken&) = delete;
+    Call& operator*() { return call_; }
+
+   private:
+    State& state_;
+    Call call_;
+  };
+
+  void make_calls(int count);
+  Call make_call() const;
   Call take();
   void execute(std::initializer_list<const void*> data);
 
   dnnl::primitive primitive;
   std::vector<Argument> arguments;
   std::mutex mutex;
-  std::vector<Call> idle;
+  std::size_t made = 0;
+  std::vector<Call> idle;  // has room for all that were made: giving back never allocates
 };
 
-Callable::State::Call Callable::State::take() {
-  {
-    const std::lock_guard lock(mutex);
-    if (!idle.empty()) {
-      Call call = std::move(idle.back());
-      idle.pop_back();
-      return call;
-    }
-  }
+void Callable::State::make_calls(int count) {
+  require_room(room_of_objects);
+  idle.reserve(static_cast<std::size_t>(count));
+  for (; std::ssize(idle) < count; ++made) idle.push_back(make_call());
+}
+
+Callable::State::Call Callable::State::make_call() const {
   Call call{dnnl::stream(dnnl_engine()), {}, {}};
   for (const auto& [argument, desc] : arguments) {
     call.memories.emplace_back(desc, dnnl_engine(), static_cast<void*>(DNNL_MEMORY_NONE));
@@ -83,9 +107,24 @@ Callable::State::Call Callable::State::take() {
   return call;
 }
 
+// One more only where several runs are under way, which are in it with more threads than one run has
+Callable::State::Call Callable::State::take() {
+  const std::lock_guard lock(mutex);
+  if (idle.empty()) {
+    require_room(room_of_objects);
+    idle.reserve(made + 1);
+    idle.push_back(make_call());
+    ++made;
+  }
+  Call call = std::move(idle.back());
+  idle.pop_back();
+  return call;
+}
+
 Callable::Callable(dnnl::primitive primitive, std::vector<Argument> arguments) : state_(std::make_shared<State>()) {
   state_->primitive = std::move(primitive);
   state_->arguments = std::move(arguments);
+  state_->make_calls(CallsOfThreads::threads());
 }
 
 void Callable::operator()(std::initializer_list<const void*> data) const {
@@ -94,7 +133,8 @@ void Callable::operator()(std::initializer_list<const void*> data) const {
 }
 
 void Callable::State::execute(std::initializer_list<const void*> data) {
-  Call call = take();
+  Taken taken(*this);
+  Call& call = *taken;
   auto memory = call.memories.begin();
   for (const void* p : data) {
     if (p && memory->get_data_handle() != p) memory->set_data_handle(const_cast<void*>(p));
@@ -103,8 +143,6 @@ void Callable::State::execute(std::initializer_list<const void*> data) {
   dnnl::error::wrap_c_api(dnnl_primitive_execute(primitive.get(), call.stream.get(),
                                                  static_cast<int>(call.arguments.size()), call.arguments.data()),
                           "could not execute a primitive");
-  const std::lock_guard lock(mutex);
-  idle.push_back(std::move(call));
 }
 
 dnnl::memory::data_type dnnl_type(DType t) {
@@ -158,6 +196,7 @@ PackedWeights::PackedWeights(std::vector<std::int64_t> shape, DType compute, dnn
       offset_(offset),
       is_part_(element_count(plain_.get_dims()) != element_count(shape_)) {
   const SingleThreaded single;
+  const Making making;
   if (needs_reorder())
     reorder_ = dnnl::reorder(dnnl::reorder::primitive_desc(dnnl_engine(), plain_, dnnl_engine(), wanted_));
 }

@@ -45,6 +45,12 @@ class SingleThreaded {
   int before_;
 };
 
+/// Stands ahead of primitives, their descriptions and what describes memory: there is room for them.
+class Making {
+ public:
+  Making();
+};
+
 /// What oneDNN computes with lies in memory that the caller gives. With `adds`, results are added to what the target
 /// holds.
 dnnl::primitive_attr with_own_scratchpad(bool adds = false);
@@ -59,8 +65,8 @@ struct Binding {
 /// Runs a primitive on this thread.
 void execute(const dnnl::primitive& primitive, const std::vector<Binding>& bindings);
 
-/// A primitive that is executed often: oneDNN's objects for its arguments are made once for each thread that is in it
-/// at a time. Copies share them.
+/// A primitive that is executed often. oneDNN's objects for its arguments are made with it, for the threads of one run
+/// (CallsOfThreads); more where more threads are in it at a time. Copies share them.
 class Callable {
  public:
   /// An argument, and what it is.

@@ -84,6 +84,7 @@ template <class C>
 ImagePrimitive make_primitive(const C& c, const Window& w, std::int64_t width, DType compute, bool with_bias,
                               const memory::desc& weights, Destination into) {
   const SingleThreaded single;
+  const Making making;
   const auto type = dnnl_type(compute);
   const memory::desc source({1, c.c, w.height, c.w}, type, memory::format_tag::nhwc);
   const memory::desc destination({1, c.k, w.output, width}, memory::data_type::f32, memory::format_tag::nhwc);

@@ -135,6 +135,7 @@ void MatrixContraction::add_chain(std::int64_t from, std::int64_t count) {
 
 Primitive MatrixContraction::make_primitive(std::int64_t rows, const Chain& chain, const memory::desc& weights) const {
   const SingleThreaded single;
+  const Making making;
   const dnnl::primitive_attr attr = with_own_scratchpad(chain.from > 0);
   const memory::desc bias = with_bias_ && chain.from == 0
                                 ? memory::desc({1, g_.n}, memory::data_type::f32, memory::format_tag::ab)
@@ -242,7 +243,10 @@ std::unique_ptr<AccumulatorSource> chosen_source(const Contraction& contraction,
 std::unique_ptr<AccumulatorSource> contraction_source(const Contraction& contraction, bool with_bias,
                                                       const Tiling& tiling, const CompileOptions& options,
                                                       const VectorUnit& unit) {
-  return with_own_errors([&] { return chosen_source(contraction, with_bias, tiling, options, unit); });
+  return with_own_errors([&] {
+    const Making making;
+    return chosen_source(contraction, with_bias, tiling, options, unit);
+  });
 }
 
 }  // namespace unisono::cpu

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <new>
+#include <string>
 #include <system_error>
 
+#include "runtime/cpu/room.hpp"
 #include "support/cancellation.hpp"
 #include "support/fork.hpp"
 
@@ -169,18 +172,22 @@ bool WorkerPool::busy() {
 void WorkerPool::start_helpers(int count) {
   const std::lock_guard lock(mutex_);
   if (std::ssize(helpers_) >= count || std::chrono::steady_clock::now() < next_start_) return;
+  const int have = static_cast<int>(helpers_.size()), more = threads_with_room(count - have);
+  std::string why = "no memory";
   try {
     helpers_.reserve(static_cast<std::size_t>(count));
-    while (std::ssize(helpers_) < count) helpers_.emplace_back([this] { help(); });
+    while (std::ssize(helpers_) < have + more) helpers_.emplace_back([this] { help(); });
   } catch (const std::system_error& error) {
-    next_start_ = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    if (!said_fewer_)
-      fmt::print(stderr,
-                 "unisono: {} of {} threads could be started ({}); runs go on with those. `ulimit -u` and the "
-                 "control group's pids.max limit them\n",
-                 helpers_.size() + 1, count + 1, error.code().message());
-    said_fewer_ = true;
+    why = error.code().message();
   }
+  if (std::ssize(helpers_) == count) return;
+  next_start_ = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  if (!said_fewer_)
+    fmt::print(stderr,
+               "unisono: {} of {} threads could be started ({}); runs go on with those. `ulimit -u`, `ulimit -v` and "
+               "the control group's pids.max limit them\n",
+               helpers_.size() + 1, count + 1, why);
+  said_fewer_ = true;
 }
 
 // The first loop that still wants a helper; the caller holds the mutex
@@ -193,7 +200,16 @@ WorkerPool::Loop* WorkerPool::join_loop() {
   return nullptr;
 }
 
+void WorkerPool::start(int threads) {
+  if (threads > 1) start_helpers(std::min(threads, most_threads) - 1);
+}
+
 void WorkerPool::help() {
+  try {
+    openmp_threads();
+  } catch (const std::bad_alloc&) {
+    return;  // it has no memory for oneDNN: a loop needs no helper to end
+  }
   const bool may_spin = available_cores() > 1;
   std::unique_lock lock(mutex_);
   while (!stop_) {

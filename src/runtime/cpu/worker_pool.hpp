@@ -29,6 +29,8 @@ class WorkerPool {
   /// so many, loops have fewer, and a line on stderr says so. After fork() the child has a pool of its own.
   static WorkerPool& shared();
 
+  /// Starts the helpers of loops with so many threads, so that no loop has to.
+  void start(int threads);
   /// Whether some loop is under way.
   bool busy();
   /// Ends the helpers. Loops go on without.

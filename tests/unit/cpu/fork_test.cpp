@@ -158,7 +158,7 @@ TEST(Threads, FewerWhereTheSystemHasNoMore) {
   EXPECT_EQ(
       testing::internal::GetCapturedStderr(),
       "unisono: 1 of 4 threads could be started (Resource temporarily unavailable); runs go on with those. `ulimit "
-      "-u` and the control group's pids.max limit them\n");
+      "-u`, `ulimit -v` and the control group's pids.max limit them\n");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct Calls {
   std::atomic<const char*> failed{nullptr};
 };
 struct Counts {
-  std::array<Calls, 6> kinds;
+  std::array<Calls, 7> kinds;
   std::atomic<pid_t> process{0};  // that of the last Counting
 };
 

@@ -106,6 +106,12 @@ UNISONO_WRAP_AS(Kind::primitive, int, dnnl_primitive_execute,
                 (const void* primitive, void* stream, int n, const void* arguments), (primitive, stream, n, arguments),
                 dnnl_out_of_memory)
 
+UNISONO_WRAP_AS(Kind::object, int, dnnl_memory_create_v2,
+                (void** to, const void* description, void* engine, int n, void** handles),
+                (to, description, engine, n, handles), dnnl_out_of_memory)
+UNISONO_WRAP_AS(Kind::object, int, dnnl_stream_create, (void** to, void* engine, unsigned flags), (to, engine, flags),
+                dnnl_out_of_memory)
+
 #define UNISONO_WRAP_SQLITE(name, parameters, arguments) \
   UNISONO_WRAP_AS(Kind::database, int, name, parameters, arguments, SQLITE_IOERR)
 int __real_sqlite3_open_v2(const char* file, sqlite3** db, int flags, const char* vfs);

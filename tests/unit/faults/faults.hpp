@@ -9,8 +9,9 @@
 
 namespace unisono::faults {
 
-/// child: calls for files of a process that was forked; removal: of what a failure has left.
-enum class Kind { allocation, file, child, removal, database, primitive };
+/// child: calls for files of a process that was forked; removal: of what a failure has left; object: what oneDNN has
+/// for memory and streams.
+enum class Kind { allocation, file, child, removal, database, primitive, object };
 
 /// Calls of a kind so far; since the last Counting began.
 long seen(Kind kind);

@@ -131,7 +131,30 @@ TEST_F(Faults, AllocationsOfOperators) { each_fails_once(Kind::allocation, opera
 
 // Memory that oneDNN does not get is no missing kernel
 TEST_F(Faults, MemoryOfPrimitives) {
-  each_fails_once(Kind::primitive, [] { return graph_on_the_cpu() && network_on_the_cpu() && operators_on_the_cpu(); });
+  const auto all = [] { return graph_on_the_cpu() && network_on_the_cpu() && operators_on_the_cpu(); };
+  each_fails_once(Kind::primitive, all);
+  each_fails_once(Kind::object, all);
+}
+
+// oneDNN reads what it had no memory for, so a run must not need any, the first one with several threads included
+TEST_F(Faults, ARunMakesNoObjectsOfOneDNN) {
+  NetworkBuilder net;
+  const auto w = net.constant("w", {16, 16, 3, 3}, std::vector<float>(16 * 16 * 9, 0.25f));
+  const auto h = relu(conv2d(net.input("x", {1, 16, 64, 64}), w, {.pad = {1, 1, 1, 1}}));
+  net.output(net.apply(operators::MatMul{}, {h, net.input("b", {64, 64})}), "y");
+  const NetworkExecutable run = compile(net.build(), {.threads = 4});
+  const std::vector<float> x(std::size_t{16} * 64 * 64, 1.0f), b(std::size_t{64} * 64, 1.0f);
+  std::vector<float> y(x.size());
+  {
+    const Counting planning(Kind::object, -1);
+    run.memory({{"x", {1, 16, 64, 64}}, {"b", {64, 64}}});
+    EXPECT_GE(seen(Kind::object), 4 * 2);  // for each thread
+  }
+  const Counting running(Kind::object, 0);
+  for (int i = 0; i < 3; ++i)
+    run.run({{"x", {x.data(), DType::f32, {1, 16, 64, 64}, {}}}, {"b", {b.data(), DType::f32, {64, 64}, {}}}},
+            {{"y", {y.data(), DType::f32, {1, 16, 64, 64}, {}}}});
+  EXPECT_EQ(seen(Kind::object), 0);
 }
 
 TEST_F(Faults, AllocationsOfTheDatabase) {

@@ -213,6 +213,7 @@ Conv3d::Conv3d(const Volumes& v, const Strided& x, const Strided& w, bool has_bi
                bool constant_filter) {
   if (count_of(y.shape) == 0) return;
   const SingleThreaded single;
+  const Making making;
   state_ = with_own_errors([&] { return std::make_shared<State>(v, x, w, has_bias, y, constant_filter); });
 }
 

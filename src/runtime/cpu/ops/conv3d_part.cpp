@@ -48,6 +48,7 @@ Extents64 strides_of(const Strided& x) {
 }
 
 Reordering reordering(const memory::desc& from, const memory::desc& to) {
+  const Making making;
   const dnnl::reorder::primitive_desc d(dnnl_engine(), from, dnnl_engine(), to, with_own_scratchpad());
   const memory::desc pad = d.scratchpad_desc();
   return {Callable(dnnl::reorder(d), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {DNNL_ARG_SCRATCHPAD, pad}}),
@@ -79,6 +80,7 @@ Callable make_call(dnnl::algorithm algorithm, const Volumes& v, Descs& t, bool a
     --dilation[i];
     if (v.transposed) after[i] -= v.output_pad[i];
   }
+  const Making making;
   const typename Primitive::primitive_desc d(dnnl_engine(), dnnl::prop_kind::forward_inference, algorithm, t.source,
                                              t.filter, t.bias, t.target, v.stride, dilation, v.before, after,
                                              with_own_scratchpad(adds));

@@ -123,6 +123,7 @@ void divide_sums(dnnl::matmul::primitive_desc& d) {
 
 Product make_product(const Side& a, const Side& b, const Side& y, std::int64_t rows) {
   const SingleThreaded single;
+  const Making making;
   const dnnl::primitive_attr attr = with_own_scratchpad();
   const memory::desc da = a.desc(rows), db = b.desc(b.rows()), dy = y.desc(rows);
   dnnl::matmul::primitive_desc d(dnnl_engine(), da, db, dy, attr);
