@@ -3,8 +3,8 @@
 
 usage: named_tests.py ROOT, or named_tests.py --self-test
 
-In docs/notes/defects.md, `Suite.Name` is a GoogleTest test, `test_file.test_method` a method of tests/cli/test_file.py,
-`a/path` a file, and `name` a CTest test. Every row names at least one test, or says "none".
+In docs/notes/defects.md, `Suite.Name` is a GoogleTest test, `test_file.test_name` a method of tests/cli/test_file.py or a
+function of python/tests/test_file.py, `a/path` a file, and `name` a CTest test. Every row names at least one test, or says "none".
 """
 import pathlib
 import re
@@ -16,12 +16,12 @@ PAGE = "docs/notes/defects.md"
 def tests_of(root):
     """Names of all tests, by their sources' texts."""
     names = set()
-    for path in (root / "tests").rglob("*"):
+    for path in (*(root / "tests").rglob("*"), *(root / "python/tests").glob("*.py")):
         if path.suffix == ".cpp":
             found = re.findall(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", path.read_text(), re.M)
             names |= {".".join(test) for test in found}
         elif path.suffix == ".py":
-            names |= {f"{path.stem}.{method}" for method in re.findall(r"^    def (test_\w+)", path.read_text(), re.M)}
+            names |= {f"{path.stem}.{method}" for method in re.findall(r"^(?:    )?def (test_\w+)", path.read_text(), re.M)}
         elif path.name == "CMakeLists.txt":
             text = path.read_text()
             added = re.findall(r"add_test\(NAME (\S+)", text)

@@ -257,7 +257,7 @@ def test_errors_of_arguments(call, message):
 
 
 @pytest.mark.parametrize("call, message", [
-    (lambda x, w: u.conv2d(x, w, "slu(acc)"), r"line 1, column 7: there is no operation 'slu'[\s\S]*\^\^\^"),
+    (lambda x, w: u.conv2d(x, w, "slu(acc)"), r"line 1, column 1: there is no operation 'slu'[\s\S]*\^\^\^"),
     (lambda x, w: u.conv2d(x, w, "acc + bias[n]"), r"reads operand bias\[n\], for which nothing is given; pass bias=…"),
     (lambda x, w: u.conv2d(x, w, "acc", bias=w), "no operand 'bias'; it has none"),
     (lambda x, w: u.conv2d(x, w, "acc + c[m,n]", c=x), r"operand c\[m,n\] has shape \(1, 4, 5, 5\); expected \(1, 8, 3, 3\)"),
@@ -282,3 +282,45 @@ def test_errors_of_arguments(call, message):
 def test_errors(call, message):
     with pytest.raises(u.UserError, match=message):
         call(torch.zeros(1, 4, 5, 5), torch.zeros(8, 4, 3, 3))
+
+
+@pytest.mark.parametrize("size", [(3, 3), (2, 3), (4, 5)])
+@pytest.mark.parametrize("dilation", [1, 2, 3])
+def test_padding_in_words(size, dilation):
+    x, w = torch.randn(2, 8, 14, 13), torch.randn(4, 8, *size)
+    for word in ("same", "valid"):
+        want = F.conv2d(x, w, padding=word, dilation=dilation)
+        torch.testing.assert_close(u.conv2d(x, w, padding=word, dilation=dilation), want, atol=1e-4, rtol=1e-4)
+        last = u.conv2d(x.permute(0, 2, 3, 1).contiguous().numpy(), w.permute(0, 2, 3, 1).contiguous().numpy(), "acc",
+                        padding=word, dilation=dilation, layout="nhwc")
+        np.testing.assert_allclose(last.transpose(0, 3, 1, 2), want.numpy(), atol=1e-4, rtol=1e-4)
+    for bad, text in (({"padding": "sane"}, "'same' or 'valid'"), ({"padding": "same", "stride": 2}, "a stride of 1")):
+        with pytest.raises(u.UserError, match=text):
+            u.conv2d(x, w, **bad)
+
+
+def test_functions_of_pytorch_in_an_epilogue():
+    @u.epilogue
+    def mixed(acc, bias):
+        return F.silu(acc + bias) * torch.tanh(acc) + F.gelu(acc, approximate="tanh") + F.relu(acc)
+
+    x, w, bias = torch.randn(4, 8), torch.randn(8, 6), torch.randn(6)
+    a = x @ w
+    want = F.silu(a + bias) * torch.tanh(a) + F.gelu(a, approximate="tanh") + F.relu(a)
+    torch.testing.assert_close(u.gemm(x, w, mixed, bias=bias), want, atol=1e-5, rtol=1e-5)
+    for other, text in ((lambda acc: F.softmax(acc, -1), "softmax.Value"), (lambda acc: F.leaky_relu(acc, 0.2), "negative_slope=0.2")):
+        with pytest.raises(u.UserError, match=text):
+            u.gemm(x, w, other)
+
+
+@pytest.mark.parametrize("text, message", [
+    ("silu(acc + bias[n", "line 1, column 18: expected ']' to close the '[' of line 1, column 16; found the end of the text\n"
+                          "  1 | silu(acc + bias[n\n    |                  ^"),
+    ("h = acc\n  silou(h)", "line 2, column 3: there is no operation 'silou'; did you mean 'silu'?\n  2 |   silou(h)\n    |   ^^^^^"),
+    ("h = acc; h +", "line 1, column 13: expected a value, found the end of the text\n  1 | h = acc; h +\n    |             ^"),
+    ("h = ack; h", "line 1, column 5:"),
+])  # yapf: disable
+def test_errors_show_what_was_written(text, message):
+    with pytest.raises(u.UserError) as caught:
+        u.gemm(np.ones((2, 2), np.float32), np.ones((2, 2), np.float32), text)
+    assert str(caught.value).startswith(message) and "store" not in str(caught.value)

@@ -40,12 +40,78 @@ def graph_of_text(text: str, dtype: DType) -> Graph:
         return _native.parse(text)
     start = _last_statement(without)
     last = without[start:].strip(" \t\n;")
-    return _native.parse(f"{without[:start]}store {last} as y : {dtype.name}\n")
+    first = without.index(last, start)
+    try:
+        return _native.parse(f"{without[:first]}{_BEFORE}{last} as y : {dtype.name}\n")
+    except UserError as error:
+        raise UserError(_as_written(str(error), without[:first], last)) from None
+
+
+_BEFORE = "store "  # what makes an expression a statement
+
+
+def _as_written(message: str, before: str, last: str) -> str:
+    """An error's text about statements and an expression that was made a statement, in lines and columns of what was
+    written."""
+    made, written = f"{before}{_BEFORE}{last}", before + last
+    end = False
+
+    def place(line: str, column: str) -> tuple[int, int]:
+        nonlocal end
+        at = sum(len(one) + 1 for one in made.split("\n")[:int(line) - 1]) + int(column) - 1
+        end = end or at >= len(made)
+        at = min(at if at < len(before) else max(at - len(_BEFORE), len(before)), len(written))
+        return written.count("\n", 0, at) + 1, at - written.rfind("\n", 0, at)
+
+    head, *shown = message.split("\n")
+    found = re.match(r"line (\d+), column (\d+): ", head)
+    if found is None:
+        return message
+    line, column = place(found[1], found[2])
+    rest = head[found.end():]
+    if end:
+        rest = re.sub(r"found .*$", "found the end of the text", rest)
+        rest = re.sub(r"^'as' is a word .*$", "expected a value, found the end of the text", rest)
+    rest = re.sub(r"line (\d+), column (\d+)", lambda m: "line {}, column {}".format(*place(m[1], m[2])), rest)
+    text = written.split("\n")[line - 1]
+    caret = "^" * max(1, min(shown[-1].count("^"), len(text) - column + 1)) if shown else "^"
+    margin = f"  {line} | "
+    below = f"{' ' * (len(margin) - 2)}| {' ' * (column - 1)}{caret}"
+    return f"line {line}, column {column}: {rest}\n{margin}{text}\n{below}"
 
 
 # What `epilogue` has made, for PyTorch's operators, which take a reference in place of a function
 REGISTERED: list[Epilogue] = []
 AXES = ("", "b", "m", "n", "bn", "mn")
+
+
+# PyTorch's functions that have the names, arguments and meanings of operations of an epilogue
+_LIKE_TORCH = frozenset(
+    "abs cos erf exp hardsigmoid hardswish log log1p logsigmoid mish reciprocal relu relu6 rsqrt sigmoid silu sin "
+    "softplus sqrt square tanh".split()
+)
+
+
+def _called_by_torch(function: Any, types: Any, args: tuple[Any, ...] = (),
+                     kwargs: dict[str, Any] | None = None) -> Any:
+    """What a function of PyTorch is of an epilogue's values."""
+    name = getattr(function, "__name__", str(function))
+    more = {k: v for k, v in (kwargs or {}).items() if (k, v) != ("inplace", False)}
+    if name == "gelu" and len(args) == 1:
+        form = more.pop("approximate", "none")
+        if not more and form in ("none", "tanh"):
+            return _native.gelu(args[0]) if form == "none" else _native.gelu_tanh(args[0])
+    if name in _LIKE_TORCH and len(args) == 1 and not more:
+        return getattr(_native, name)(args[0])
+    named = "".join(f", {k}={v!r}" for k, v in more.items())
+    raise UserError(
+        f"{name}({', '.join(type(a).__name__ for a in args)}{named}) is a function of PyTorch's for tensors, and an "
+        "epilogue's values have no elements yet; expected an operation of unisono.ops, such as unisono.silu(acc), or "
+        f"one of PyTorch's by the same name: {', '.join(sorted({*_LIKE_TORCH, 'gelu'}))}"
+    )
+
+
+setattr(Value, "__torch_function__", classmethod(lambda cls, *call: _called_by_torch(*call)))
 
 
 class Epilogue:

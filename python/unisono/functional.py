@@ -42,7 +42,8 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
     """A 2-D convolution and everything after it, in one kernel.
 
     x: (N,C,H,W), w: (K,C/groups,R,S), as in PyTorch; contiguous or channels last in memory. layout="nhwc": (N,H,W,C)
-    and (K,R,S,C/groups). f32, f16 or bf16. stride, padding, dilation in pixels: an int, or (rows, columns).
+    and (K,R,S,C/groups). f32, f16 or bf16. stride, padding, dilation in pixels: an int, or (rows, columns);
+    padding also 'same' (at stride 1) or 'valid'.
 
     epilogue: an expression over `acc`, or statements with stores (docs/text-form.md); a function made by
     `@unisono.epilogue`; a `Graph`. Its operands are passed by keyword: [n] as (K,), [b,n] as (N,K), [m,n] of the
@@ -54,6 +55,7 @@ def conv2d(x: Any, w: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: A
 
     Raises UserError for wrong input (a text's with a caret), Unsupported with reasons where no kernel serves.
     """
+    x, padding = _padded("conv2d", x, w, stride, padding, dilation, layout)
     moves = _moves("conv2d", stride, padding, dilation, groups, layout)
     x, w = autocast(x, w)
     if needs_operator(x, w, operands):
@@ -87,6 +89,7 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
     Functions that `torch.compile` compiles may call it: it is the operator unisono::conv2d_out, which writes `out`.
     Nothing is differentiated: a tensor that requires a gradient is a UserError unless torch.no_grad() holds.
     """
+    x, padding = _padded("conv2d_into", x, w, stride, padding, dilation, layout)
     moves = _moves("conv2d_into", stride, padding, dilation, groups, layout)
     if needs_gradient(x, w, operands):
         raise UserError(
@@ -106,6 +109,32 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
     else:
         dtype = None if isinstance(out, dict) else view("out", out).dtype
         conv2d_now(x, w, epilogue, *moves, layout, dtype, out, checked(options), operands)
+
+
+def _padded(what: str, x: Any, w: Any, stride: Any, padding: Any, dilation: Any, layout: str) -> tuple[Any, Any]:
+    """The image and the padding in pixels, where it is said in a word as in PyTorch. 'same' of an even extent of the
+    filter asks for one pixel more at the end, which a copy of the image has."""
+    if not isinstance(padding, str):
+        return x, padding
+    if padding not in ("same", "valid"):
+        raise UserError(f"{what}: padding={padding!r}; expected an int, two, 'same' or 'valid'")
+    if padding == "valid":
+        return x, 0
+    if pair("stride", stride) != (1, 1):
+        raise UserError(f"{what}: padding='same' with stride={stride!r}; expected a stride of 1, or the padding in "
+                        "pixels")
+    rows = (2, 3) if layout == "nchw" else (1, 2)
+    if len(getattr(x, "shape", ())) != 4 or len(getattr(w, "shape", ())) != 4:
+        return x, 0  # what follows says what is wrong
+    whole = [d * (w.shape[i] - 1) for i, d in zip(rows, pair("dilation", dilation))]
+    if any(p % 2 for p in whole):
+        ends = {i: p % 2 for i, p in zip(rows, whole)}
+        if is_torch(x):
+            import torch
+            x = torch.nn.functional.pad(x, [e for i in (3, 2, 1, 0) for e in (0, ends.get(i, 0))])
+        else:
+            x = np.pad(x, [(0, ends.get(i, 0)) for i in range(4)])
+    return x, (whole[0] // 2, whole[1] // 2)
 
 
 def _moves(what: str, stride: Any, padding: Any, dilation: Any, groups: Any,
