@@ -131,6 +131,18 @@ class Report(unittest.TestCase):
         with self.assertRaises(SystemExit):
             report.update_page("no place", {})
 
+    def test_rows_of_pytorch_take_the_place_of_earlier_ones(self):
+        torch_rows = load(ROOT / "bench/torch_rows.py")
+        old = {"torch": "2.10", "cudnn": "9", "rows": [{"network": "a", "what": "forward", "us": 1, "commit": "0"},
+                                                       {"network": "b", "what": "forward", "us": 2, "commit": "0"}]}
+        lines = [{"suite": "torch", "what": "machine", "torch": "2.11", "gpu": "a GPU"},
+                 {"suite": "torch", "network": "a", "what": "forward", "us": 3},
+                 {"suite": "torch", "network": "a", "what": "training step", "us": 4}]
+        merged = torch_rows.merged(old, lines, "1234567")
+        self.assertEqual((merged["torch"], merged["cudnn"]), ("2.11", "9"))
+        self.assertEqual([(r["network"], r["what"], r["us"], r["commit"]) for r in merged["rows"]],
+                         [("a", "forward", 3, "1234567"), ("b", "forward", 2, "0"), ("a", "training step", 4, "1234567")])
+
     def test_overview(self):
         more = {"peers": {"torch_eager": 300.0}, "name": "other"}
         torch = {"rows": [{"network": "ddpm_256", "what": "forward", "ratio": 1.5}, {"network": "new", "what": "step, batch 8", "ratio": 1.25}]}
