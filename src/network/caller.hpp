@@ -5,12 +5,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ir/suggest.hpp"
 #include "network/storage.hpp"
+#include "runtime/common/views.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
 
@@ -28,30 +30,27 @@ T from_logical(const T& x, Layout layout) {
   return x.size() == 4 && layout == Layout::nhwc ? T{x[0], x[2], x[3], x[1]} : x;
 }
 
-inline std::string dtype_list(const std::vector<DType>& dtypes) {
-  std::string text;
-  for (const DType t : dtypes) text += fmt::format("{}{}", text.empty() ? "" : " or ", to_string(t));
-  return text;
-}
-
 /// `v` with its strides, after checking it: one of these dtypes, this shape (in the caller's order), some memory.
 template <class View>
 View checked_view(View v, const Sizes& expected, std::string_view what, const NetworkTensor& tensor,
                   const std::vector<DType>& dtypes) {
-  const std::string& name = tensor.name;
-  if (std::find(dtypes.begin(), dtypes.end(), v.dtype) == dtypes.end())
-    throw UserError(
-        fmt::format("{} '{}' was given dtype {}; expected {}", what, name, to_string(v.dtype), dtype_list(dtypes)));
-  if (v.shape != expected)
-    throw UserError(fmt::format("{} '{}' was given shape ({}); expected ({})", what, name, fmt::join(v.shape, ","),
-                                fmt::join(expected, ",")));
-  if (v.data == nullptr && element_count(v.shape) != 0)
-    throw UserError(fmt::format("{} '{}' was given a null pointer", what, name));
-  if (v.strides.empty()) v.strides = row_major_strides(v.shape);
-  if (v.strides.size() != v.shape.size())
-    throw UserError(fmt::format("{} '{}' was given {} strides for shape ({})", what, name, v.strides.size(),
-                                fmt::join(v.shape, ",")));
+  v.strides = runtime::checked_strides(v, expected, dtypes, fmt::format("{} '{}'", what, tensor.name));
   return v;
+}
+
+/// The same of all outputs, of these shapes, which share no memory with one another.
+template <class TypesOf>
+std::vector<TensorView> checked_outputs(const Network& n, const std::map<std::string, TensorView>& given,
+                                        const std::vector<Sizes>& expected, TypesOf dtypes) {
+  std::vector<TensorView> views;
+  std::vector<runtime::Written> written;
+  for (std::size_t i = 0; i < n.outputs.size(); ++i) {
+    const NetworkTensor& t = n[n.outputs[i]];
+    views.push_back(checked_view(given.at(t.name), expected[i], "output", t, dtypes(n.outputs[i])));
+    written.push_back({views.back(), views.back().strides, fmt::format("output '{}'", t.name)});
+  }
+  runtime::check_apart(written);
+  return views;
 }
 
 /// Throws UserError unless `given` has just the names of these tensors.

@@ -190,10 +190,11 @@ void CpuNetwork::bind_outputs(const std::map<std::string, TensorView>& given, Bi
   const auto known = cached_for(key.inputs);
   const auto shapes = known ? std::vector<Sizes>() : network::concrete_shapes(net(), key.inputs);
   const auto shape_of = [&](TensorId id) -> const Sizes& { return known ? known->storage.shapes[id] : shapes[id]; };
-  for (const TensorId id : net().outputs) {
-    const Sizes expected = from_logical(shape_of(id), options_.layout);
-    TensorView v = checked_view(given.at(net()[id].name), expected, "output", net()[id], {net()[id].dtype});
-    v.shape = shape_of(id);
+  std::vector<Sizes> expected;
+  for (const TensorId id : net().outputs) expected.push_back(from_logical(shape_of(id), options_.layout));
+  const auto own_type = [&](TensorId id) { return std::vector{net()[id].dtype}; };
+  for (TensorView& v : network::checked_outputs(net(), given, expected, own_type)) {
+    v.shape = to_logical(v.shape, options_.layout);
     v.strides = to_logical(v.strides, options_.layout);
     bindings.outputs.push_back(std::move(v));
   }

@@ -12,8 +12,8 @@
 namespace unisono::runtime {
 
 /// Strides of `view`, in elements, after checking it. Throws UserError, with `what` in the message ("operand bias[n]"),
-/// if nothing is bound, the shape differs from `shape`, the number of strides differs, a stride is negative, the
-/// pointer is null, or the dtype is none of `dtypes`.
+/// if nothing is bound, the shape differs from `shape`, the number of strides differs, a stride is negative or beyond
+/// any memory, the pointer is null (but for no element), or the dtype is none of `dtypes`.
 std::vector<std::int64_t> checked_strides(const ConstTensorView& view, const std::vector<std::int64_t>& shape,
                                           std::span<const DType> dtypes, const std::string& what);
 
@@ -30,9 +30,19 @@ struct ByteRange {
 };
 ByteRange byte_range(const ConstTensorView& view, const std::vector<std::int64_t>& strides);
 
-/// True if the two views may share an element. Exact for views whose ranges do not meet and for channel slices of the
-/// same pixels (equal strides, both with neighbouring columns); else errs on the side of true.
+/// True if the two views share memory. Exact where the strides of each are those of a dense tensor, of a part of one,
+/// or of its axes in another order; else it may be true of views that lie between one another.
 bool may_overlap(const ConstTensorView& x, const std::vector<std::int64_t>& x_strides, const ConstTensorView& y,
                  const std::vector<std::int64_t>& y_strides);
+
+/// A tensor that a run writes, with its strides.
+struct Written {
+  ConstTensorView view;
+  std::vector<std::int64_t> strides;
+  std::string what;  ///< "output y"
+};
+
+/// Throws UserError if two elements of an output are the same memory, or two outputs share some.
+void check_apart(std::span<const Written> outputs);
 
 }  // namespace unisono::runtime

@@ -148,7 +148,7 @@ TEST_F(CpuMemory, OutputsThatOverlapAreRefused) {
   std::vector<float> wide(pixels * 24);
   arguments.outputs["y"] = slice(wide, 24, 0);
   arguments.outputs["z"] = slice(wide, 24, 11);
-  refuse("store relu(acc) as y\nstore -acc as z", "outputs y and z share memory");
+  refuse("store relu(acc) as y\nstore -acc as z", "output y and output z share memory");
 }
 
 // The residual is overwritten by the sum, in the first stage and in the last

@@ -358,6 +358,50 @@ TEST_F(SmallNetwork, WrongArguments) {
   EXPECT_EQ(user_error([&] { compile(network, {.cached_plans = 0}); }), "cached_plans is 0; expected at least 1");
 }
 
+TEST_F(SmallNetwork, ViewsThatCannotBeReadOrWritten) {
+  const NetworkExecutable run = compile(network);
+  std::vector<float> x(3 * 16), y(2 * 8 * 16, -5);
+  const ConstTensorView in{x.data(), DType::f32, {1, 3, 4, 4}, {}};
+  const auto refusal = [&](const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to) {
+    return user_error([&] {
+      run.run({{"x", {x.data(), DType::f32, {1, 3, 4, 4}, from}}},
+              {{"y", {y.data() + 128, DType::f32, {1, 8, 4, 4}, to}}});
+    });
+  };
+  EXPECT_EQ(refusal({48, -16, 4, 1}, {}), "input 'x' was given strides (48,-16,4,1); expected none below 0");
+  EXPECT_EQ(refusal({}, {128, -16, 4, 1}), "output 'y' was given strides (128,-16,4,1); expected none below 0");
+  EXPECT_EQ(refusal({}, {128, 0, 4, 1}),
+            "output 'y' was given strides (128,0,4,1) for shape (1,8,4,4): its elements overlap, so it cannot be "
+            "written");
+  EXPECT_EQ(y, std::vector<float>(y.size(), -5));
+}
+
+TEST(Executor, OutputsShareNoMemory) {
+  NetworkBuilder net;
+  const auto x = net.input("x", {2, 3, 4});
+  net.output(relu(x), "p");
+  net.output(x + x, "q");
+  const NetworkExecutable run = compile(net.build());
+  const std::vector<float> in(24, 1.5f);
+  std::vector<float> both(48);
+  const auto outputs = [&](std::int64_t offset, const std::vector<std::int64_t>& strides) {
+    return std::map<std::string, TensorView>{{"p", {both.data(), DType::f32, {2, 3, 4}, strides}},
+                                             {"q", {both.data() + offset, DType::f32, {2, 3, 4}, strides}}};
+  };
+  const auto run_to = [&](std::int64_t offset, const std::vector<std::int64_t>& strides) {
+    run.run({{"x", {in.data(), DType::f32, {2, 3, 4}, {}}}}, outputs(offset, strides));
+  };
+  for (const std::int64_t offset : {0, 8, 23})
+    EXPECT_EQ(user_error([&] { run_to(offset, {}); }), "output 'p' and output 'q' share memory; give each its own");
+  run_to(24, {});
+  const std::vector<float> dense = both;
+  run_to(12, {24, 4, 1});  // the halves of the images of one tensor
+  for (std::size_t i = 0; i < both.size(); ++i) EXPECT_EQ(both[i], i / 12 % 2 == 0 ? 1.5f : 3.0f) << i;
+  run_to(1, {24, 8, 2});  // in turns
+  for (std::size_t i = 0; i < both.size(); ++i) EXPECT_EQ(both[i], i % 2 == 0 ? 1.5f : 3.0f) << i;
+  EXPECT_EQ(dense[0] + dense[24], 4.5f);
+}
+
 TEST_F(SmallNetwork, ProfileAndMemory) {
   const NetworkExecutable run = compile(network);
   std::vector<float> x(2 * 3 * 16), y(2 * 8 * 16);

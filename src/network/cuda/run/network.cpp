@@ -186,10 +186,11 @@ std::shared_ptr<WorkspacePool> CudaNetwork::checked(const std::map<std::string, 
     sizes.push_back(views.back().shape);
   }
   auto p = plan(sizes);
-  for (const TensorId id : net().outputs) {
-    const Sizes expected = network::from_logical(p->plan()->storage.shapes[id], options_.layout);
-    add(network::checked_view(outputs.at(net()[id].name), expected, "output", net()[id], dtypes(id)));
-  }
+  std::vector<Sizes> expected;
+  for (const TensorId id : net().outputs)
+    expected.push_back(network::from_logical(p->plan()->storage.shapes[id], options_.layout));
+  const auto types = [&](TensorId id) { return dtypes(id); };
+  for (const TensorView& v : network::checked_outputs(net(), outputs, expected, types)) add(v);
   return p;
 }
 
