@@ -63,7 +63,7 @@ FORBIDDEN = {
 # family includes another: their DEPENDS say that.
 SUB_FOLDERS = {
     "families": ["interface", "sm90", "plain", "cutlass_evt", "sm90_depthwise", "sm90_conv", "."],
-    "reference": [".", "network"],
+    "reference": [".", "network", "onnx"],
     "network": [".", "onnx", "cuda", "cuda/tensor", "cuda/decide", "cuda/emit", "cuda/run"],
     "runtime": ["common", "cpu/vector", "cpu", "cpu/ops", "cudnn", "cuda"],
 }

@@ -3,6 +3,7 @@
 /// usage: onnx_node_tests --data FOLDER[:FOLDER] --refusals FILE [--docs networks.md] [--only PATTERN]
 ///        onnx_node_tests --data FOLDER[:FOLDER] --gpu bf16|f16 --refusals FILE --at-least N [--on-host N]
 ///        [--every N] [--only PATTERN]
+///        onnx_node_tests --data FOLDER[:FOLDER] --definitions FILE [--only PATTERN]
 ///
 /// A FOLDER is that of the package, onnx/backend/test/data, whose models that came from PyTorch are run too, or what
 /// make_node_cases.py wrote. Every test all of whose operators the importer knows is run twice: with the extents that
@@ -13,6 +14,9 @@
 /// With --gpu: what passes on the CPU runs on the GPU and agrees with the float64 reference, or is refused with a
 /// message that FILE has a pattern for; at least so many tests (of every Nth) agree, and at most so many
 /// have host steps.
+///
+/// With --definitions: the float64 definitions of the operators are compared with the same outputs
+/// (definition_run.hpp).
 
 #include <fmt/format.h>
 #include <fnmatch.h>
@@ -23,6 +27,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "definition_run.hpp"
 #include "gpu_run.hpp"
 #include "network/onnx/importer.hpp"
 #include "node_run.hpp"
@@ -195,8 +200,9 @@ class Runner {
 using Options = std::map<std::string, std::string>;
 
 Options read_options(int argc, char** argv) {
-  Options options{{"--data", ""}, {"--refusals", ""},  {"--docs", ""},   {"--only", ""},
-                  {"--gpu", ""},  {"--at-least", "0"}, {"--every", "1"}, {"--on-host", "1000000"}};
+  Options options{{"--data", ""},       {"--refusals", ""},  {"--docs", ""},   {"--only", ""},
+                  {"--gpu", ""},        {"--at-least", "0"}, {"--every", "1"}, {"--on-host", "1000000"},
+                  {"--definitions", ""}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!options.contains(argv[i])) throw UserError(fmt::format("unknown option {}", argv[i]));
     options[argv[i]] = argv[i + 1];
@@ -231,6 +237,8 @@ std::vector<std::filesystem::path> all_case_folders(const std::string& data) {
 int run(int argc, char** argv) {
   Options options = read_options(argc, argv);
   const auto folders = all_case_folders(options["--data"]);
+  if (!options["--definitions"].empty())
+    return test::check_definitions(folders, options["--definitions"], options["--only"]) ? 0 : 1;
   if (!options["--gpu"].empty()) {
     const test::GpuRun what{options["--refusals"],
                             options["--only"],

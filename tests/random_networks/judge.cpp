@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "random_networks/runs.hpp"
-#include "reference/network/answer.hpp"
+#include "reference/onnx/check.hpp"
 #include "unisono/error.hpp"
 #include "unisono/onnx.hpp"
 
@@ -35,6 +35,12 @@ std::string first_difference(const NetworkAgreement& a, const NetworkAnswer& ans
     if (!(answer.error_of(a.output, i, x[i]) <= a.tolerance))
       return fmt::format("element {} is {:.9g}, expected {:.9g}", i, x[i], e[i]);
   return "";
+}
+
+std::string described(const NetworkAgreement& a, const NetworkAnswer& answer, const Tensors64& actual) {
+  return fmt::format(
+      "output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g}, largest value {:.3g}): {}", a.output,
+      a.outside, a.elements, a.largest_error, a.tolerance, a.largest_value, first_difference(a, answer, actual));
 }
 
 // Comparisons and roundings upstream that fall either way move single elements by far more than others. Each may then
@@ -131,8 +137,11 @@ class Judge {
     stage_ = "shapes";
     if (wrong(shapes_differ(model_.expected, first.tensors))) return;
     const Tensors64 actual = in_float64(first.tensors);
+    stage_ = "definitions";
+    const bool has_answer = answer(executable);
+    if (has_answer && misread()) return;
     stage_ = "values";
-    if (!answer(executable)) {
+    if (!has_answer) {
       if (!wrong(differs_much(expected_, actual))) repeat(executable, first);
       return;
     }
@@ -141,15 +150,30 @@ class Judge {
     dispute();
   }
 
-  // The reference, unless it lacks an operator
+  // ONNX's definitions, or for the 16 bits of a GPU the network as imported. Integers that no f64 is have no reference.
   bool answer(const NetworkExecutable& executable) {
     rounding_ = float64::rounding_of(executable, options_);
     try {
-      answer_.emplace(network_, inputs_, float64::TensorObserver{}, rounding_, 2);
+      const auto model = float64::OnnxModel::parse(std::as_bytes(std::span(model_.model)));
+      defined_.emplace(float64::defined_answer(model, inputs_, 2));
+      if (rounding_.tensors == DType::f32) {
+        answer_ = defined_;
+      } else {
+        answer_.emplace(network_, inputs_, float64::TensorObserver{}, rounding_, 2);
+      }
     } catch (const Unsupported&) {
       verdict_.reference = false;
     }
     return verdict_.reference;
+  }
+
+  // Whether the network as imported is another than ONNX defines
+  bool misread() {
+    const Tensors64 imported = float64::as_held(float64::evaluate_network(network_, inputs_));
+    const auto agreements = defined_->compare(imported);
+    const auto bad = std::find_if(agreements.begin(), agreements.end(), [](const auto& a) { return !a.ok(); });
+    if (bad == agreements.end() || close_to_call(*defined_, imported, agreements)) return false;
+    return wrong("as imported, " + described(*bad, *defined_, imported));
   }
 
   // True if it is wrong
@@ -161,11 +185,7 @@ class Judge {
       verdict_.weak =
           verdict_.weak || !a.compared() ||
           (is_float(network_dtype(a.output)) && a.largest_value > 0 && a.tolerance >= 0.5 * a.largest_value);
-      if (!a.ok() && text.empty())
-        text = fmt::format(
-            "output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g}, largest value {:.3g}): {}",
-            a.output, a.outside, a.elements, a.largest_error, a.tolerance, a.largest_value,
-            first_difference(a, *answer_, actual));
+      if (!a.ok() && text.empty()) text = described(a, *answer_, actual);
     }
     if (text.empty()) return false;
     if (!close_to_call(*answer_, actual, agreements)) return wrong(text);
@@ -204,11 +224,7 @@ class Judge {
     const auto bad = std::find_if(agreements.begin(), agreements.end(), [](const auto& a) { return !a.ok(); });
     if (bad == agreements.end()) return;
     if (close_to_call(*answer_, expected_, agreements)) return;
-    end(Verdict::Kind::disputed,
-        fmt::format(
-            "output '{}': {} of {} elements are off by up to {:.3g} (tolerance {:.3g}, largest value {:.3g}): {}",
-            bad->output, bad->outside, bad->elements, bad->largest_error, bad->tolerance, bad->largest_value,
-            first_difference(*bad, *answer_, expected_)));
+    end(Verdict::Kind::disputed, described(*bad, *answer_, expected_));
   }
 
   DType network_dtype(const std::string& output) const { return answer_->expected().at(output).dtype; }
@@ -218,7 +234,7 @@ class Judge {
   Tensors64 inputs_, expected_;
   Network network_;
   float64::Rounding rounding_;
-  std::optional<NetworkAnswer> answer_;
+  std::optional<NetworkAnswer> defined_, answer_;
   std::string stage_;
   Verdict verdict_;
 };

@@ -15,6 +15,7 @@
 #include "command/pictures.hpp"
 #include "command/progress.hpp"
 #include "command/report.hpp"
+#include "reference/onnx/check.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "support/json_depth.hpp"
 #include "unisono/error.hpp"
@@ -150,8 +151,8 @@ Demo run_scenes(const Model& model, const Chosen& chosen, const Truth& truth, Pr
 
   progress.step("computing the float64 reference of the first scene");
   const Tensors first{{d.input, to_array(to_tensor({demo.images[0]}, input))}};
-  demo.agreement = float64::check_network(model.network, to_float64(first), to_float64(demo.first), {},
-                                          float64::rounding_of(chosen.network, chosen.options))
+  demo.agreement = float64::check_model(float64::OnnxModel::load(model.file.string()), model.network, to_float64(first),
+                                        to_float64(demo.first), float64::rounding_of(chosen.network, chosen.options))
                        .at(0);
   return demo;
 }

@@ -50,6 +50,12 @@ std::string nothing_compared(const float64::NetworkAgreement& a) {
 std::string to_text(const float64::NetworkAgreement& a) {
   if (a.elements == 0) return "NOTHING WAS COMPARED: the output has no elements";
   if (!a.compared()) return fmt::format("NOTHING WAS COMPARED: {}; try other inputs", nothing_compared(a));
+  if (a.misread > 0)
+    return fmt::format(
+        "{} of {} values of the network as imported DIFFER from ONNX's definitions, by up to {:.1e} (tolerance "
+        "{:.1e}): "
+        "the importer is wrong, please report it; {} values of the result are wrong",
+        grouped(a.misread), grouped(a.elements), a.misread_error, a.tolerance, grouped(a.outside));
   const std::string figures =
       fmt::format("largest error {:.1e}, tolerance {:.1e}{}", a.largest_error, a.tolerance, left_out(a));
   if (!a.ok())
@@ -69,6 +75,7 @@ nlohmann::json to_json(const float64::NetworkAgreement& a) {
           {"undecided", a.undecided},
           {"unclaimed", a.unclaimed},
           {"not_numbers", a.not_numbers},
+          {"misread", a.misread},
           {"largest_error", number(a.largest_error)},
           {"tolerance", number(a.tolerance)},
           {"largest_value", number(a.largest_value)}};

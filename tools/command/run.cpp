@@ -23,6 +23,7 @@
 #include "command/trace.hpp"
 #include "media/convert.hpp"
 #include "media/file.hpp"
+#include "reference/onnx/check.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -101,6 +102,8 @@ void merge(std::vector<float64::NetworkAgreement>& all, const std::vector<float6
     all[i].undecided += more[i].undecided;
     all[i].unclaimed += more[i].unclaimed;
     all[i].not_numbers += more[i].not_numbers;
+    all[i].misread += more[i].misread;
+    all[i].misread_error = std::max(all[i].misread_error, more[i].misread_error);
     all[i].largest_value = std::max(all[i].largest_value, more[i].largest_value);
     // keep error and tolerance of the batch that is closest to its tolerance
     if (more[i].largest_error * all[i].tolerance > all[i].largest_error * more[i].tolerance) {
@@ -141,14 +144,17 @@ void write_profile(const RunOptions& options, const Model& model, Result& result
 Result execute_all(const RunOptions& options, const Model& model, const NetworkExecutable& network, const Work& work,
                    Progress& progress) {
   Result result;
+  std::optional<float64::OnnxModel> definitions;
   for (std::size_t i = 0; i < work.batches.size(); ++i) {
     progress.step(fmt::format("running {} of {}", i + 1, work.batches.size()));
     Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && profiles(options),
                           options.cuda ? Device::cuda : Device::cpu);
     if (options.check) {
       progress.step(fmt::format("computing the float64 reference {} of {}", i + 1, work.batches.size()));
-      merge(result.agreements, float64::check_network(model.network, to_float64(work.batches[i]), to_float64(e.outputs),
-                                                      {}, float64::rounding_of(network, network_options(options))));
+      if (!definitions) definitions = float64::OnnxModel::load(model.file.string());
+      merge(result.agreements,
+            float64::check_model(*definitions, model.network, to_float64(work.batches[i]), to_float64(e.outputs),
+                                 float64::rounding_of(network, network_options(options))));
     }
     if (i == 0) {
       result.timing = e.timing;

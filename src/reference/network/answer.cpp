@@ -50,6 +50,12 @@ void limit(Tensor64& x) {
 
 }  // namespace
 
+Tensors64 as_held(Tensors64 outputs) {
+  for (auto& [name, t] : outputs)
+    for (double& x : t.value) x = held(x, t.dtype);
+  return outputs;
+}
+
 bool is_right(const std::vector<NetworkAgreement>& agreements) {
   const auto right = [](const NetworkAgreement& a) { return a.ok() && a.compared(); };
   const auto judged = [](const NetworkAgreement& a) { return a.judged() > 0; };

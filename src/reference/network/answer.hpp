@@ -21,12 +21,17 @@ struct NetworkAgreement {
   std::int64_t undecided = 0;    ///< integers and bool: elements that rounding alone may change; they are not compared
   std::int64_t unclaimed = 0;    ///< floats: elements that depend on an overflow of f32; they are not compared
   std::int64_t not_numbers = 0;  ///< elements that are NaN in both
-  bool ok() const { return outside == 0; }
+  std::int64_t misread = 0;      ///< elements in which the network as imported differs from ONNX's definitions
+  double misread_error = 0;      ///< absolute, the largest of that difference
+  bool ok() const { return outside == 0 && misread == 0; }
   /// Elements of which a number was compared.
   std::int64_t judged() const { return elements - undecided - unclaimed - not_numbers; }
   /// False if no number of an output that has elements was compared: then nothing is known of it.
   bool compared() const { return elements == 0 || outside > 0 || judged() > 0; }
 };
+
+/// Outputs that were evaluated in float64 as their types hold them: f32 has infinities for what is beyond it.
+Tensors64 as_held(Tensors64 outputs);
 
 /// Whether every output agrees, and at least one number was compared.
 bool is_right(const std::vector<NetworkAgreement>& agreements);
