@@ -10,6 +10,7 @@
 #   make networks-gpu  the same on a GPU (Hopper): right by PyTorch's own error in bf16 and f16, and timed beside it
 #   make long-networks  100,000 random networks: Unisono on the CPU beside its float64 reference and ONNX Runtime; goes on where it stopped
 #   make long-networks-gpu  3,000 of them, with at least 3,000 kernels, on a GPU (Hopper)
+#   make long-modules  3,000 random PyTorch modules compiled by the backend, beside eager mode and float64; goes on where it stopped
 #   make bench     Unisono beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Unisono beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make pack      kernels of the demo's model and of the standard blocks, compiled ahead into build/pack (needs NVRTC, no GPU)
@@ -21,7 +22,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 30
 
-.PHONY: pack demo test test-python test-gpu long-gpu long-networks long-networks-gpu networks networks-gpu bench bench-gpu lint long build clean
+.PHONY: pack demo test test-python test-gpu long-gpu long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -98,6 +99,13 @@ long-networks-gpu:
 	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make long-networks-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
 	@scripts/setup.sh build test
 	@scripts/random_networks.sh $(BUILD) --gpu bf16 --count $(RANDOM_NETWORKS_GPU) --kernels $(RANDOM_NETWORKS_GPU) --first $(SEED) --jobs $(JOBS)
+
+RANDOM_MODULES ?= 3000
+
+# MODULES: options of scripts/random_modules.py, such as --rest inductor or --device cuda
+long-modules:
+	@scripts/setup.sh build test python
+	@mkdir -p $(BUILD)/ci && cmake --preset ci >/dev/null && scripts/random_modules.sh $(BUILD)/ci $(JOBS) --count $(RANDOM_MODULES) --seed $(SEED) $(MODULES)
 
 bench:
 	@scripts/setup.sh build bench

@@ -1,0 +1,86 @@
+"""Random modules compiled by the backend beside eager mode and float64; and faults of backends, which must be found."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from random_modules import drawing, judge, shrink  # noqa: E402
+from torch._dynamo.backends.common import aot_autograd  # noqa: E402
+from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
+
+
+def valid(program):
+    return judge.is_valid(judge.namespace_of(program.script()))
+
+
+def failure_of(program, backend="unisono"):
+    return judge.judged(judge.namespace_of(program.script()), backend=backend)
+
+
+@pytest.mark.parametrize("seed", [*range(9_000, 9_008), *(pytest.param(s, marks=pytest.mark.long) for s in range(9_008, 9_150))])
+def test_random_modules(seed):
+    program = drawing.drawn(seed, valid)
+    failure = failure_of(program)
+    if failure is not None and judge.shared_with(program.script(), "cpu", failure[0]) is None:
+        pytest.fail(program.script(f"seed {seed}: {failure[0]}: {failure[1]}"))
+
+
+def program_of(*lines, outputs=("v1",), sizes=None, **options):
+    body = [drawing.Statement(text, [argument], f"v{i}", members) for i, (text, argument, members) in enumerate(lines)]
+    size = {"N": 2, "H": 5, "W": 6, "T": 3, "D": 2}
+    return drawing.Program({"x0": "randn(N, 8, H, W)"}, body, list(outputs), sizes or [size], {**drawing.OPTIONS, **options})
+
+
+def spoilt(how):
+    """A backend of PyTorch that does this to what comes out of each convolution."""
+    def compiler(graph, inputs):
+        for node in list(graph.graph.nodes):
+            if node.target is torch.ops.aten.convolution.default:
+                with graph.graph.inserting_after(node):
+                    made = graph.graph.call_function(how, (node,))
+                node.replace_all_uses_with(made, delete_user_cb=lambda user, made=made: user is not made)
+        graph.recompile()
+        return make_boxed_func(graph.forward)
+    return aot_autograd(fw_compiler=compiler)
+
+
+def a_little_more(x):
+    return x * (1 + 2.0**-18)
+
+
+def refused(x):
+    raise RuntimeError("strides (0, 1)")
+
+
+FAULTS = {"wrong": spoilt(a_little_more), "raises": spoilt(refused)}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_a_fault_is_found_and_shrunk(kind):
+    convolution = ("$o = $ma($x)", "v1", {"a": "nn.Conv2d(8, 8, 3, padding=1)"})
+    program = program_of(("$o = F.silu($x)", "x0", {}), ("$o = $x.transpose(2, 3)", "v0", {}), convolution, ("$o = F.gelu($x)", "v2", {}),
+                         outputs=("v3", "v0"), last=True)
+    assert valid(program) and failure_of(program, "aot_eager") is None
+    assert failure_of(program, FAULTS[kind])[0] == kind
+    small = shrink.shrunk(program, lambda p: valid(p) and (failure_of(p, FAULTS[kind]) or ("",))[0] == kind, seconds=600)
+    assert [s.text for s in small.body] == [convolution[0]] and not small.options["last"] and small.sizes[0]["H"] == 1, small.script()
+
+
+def test_strides_and_memory_are_eager_modes():
+    def graph_of(graph, inputs):
+        return lambda x: (x.clone(memory_format=torch.contiguous_format),)
+    turned = program_of(("$o = $x.transpose(1, 2)", "x0", {}), outputs=("v0",))
+    assert failure_of(turned, graph_of)[0] in ("wrong", "strides")
+    space = judge.namespace_of(turned.script())
+    theirs = judge.Outcome([x := torch.randn(2, 3).t(), x[0]], {}, {}, [x])
+    copied = judge.Outcome([x.clone(), x[0]], {}, {}, [x])
+    dense = judge.Outcome([x.contiguous(), x[0]], {}, {}, [x])
+    for other, kind in ((copied, "aliasing"), (dense, "strides")):
+        with pytest.raises(judge.Failure) as failure:
+            judge._same_form(other, theirs)
+        assert failure.value.kind == kind
+    assert space["SIZES"] == turned.sizes
+
+
+def test_a_seed_gives_the_same_script_each_time():
+    assert drawing.drawn(4, valid).script() == drawing.drawn(4, valid).script() != drawing.drawn(5, valid).script()
