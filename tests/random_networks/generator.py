@@ -6,6 +6,7 @@ usage: generator.py FOLDER FIRST COUNT [--gpu]      writes FOLDER/<seed>.onnx, e
 import pathlib
 import sys
 
+import casts
 import contractions as c
 import elementwise as e
 import functions
@@ -82,7 +83,8 @@ def generate(seed, gpu=False):
     if not gpu and d.chance(0.6):
         seldom_drawn(d, motifs)
     extra = [w for w in d.values if w.name in d.used and d.chance(0.04)]
-    return d.model(extra[:2])
+    model, inputs = d.model(extra[:2])
+    return model if gpu else casts.with_casts(model, seed), inputs
 
 
 def main():

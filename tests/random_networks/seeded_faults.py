@@ -63,7 +63,7 @@ def missed(build, judge, root, fault, compilations):
         return f"{what}: {file} does not have '{good}' once any more; put the fault elsewhere"
     with tempfile.TemporaryDirectory() as folder:
         program = with_fault(build, judge, "main.cpp.o", source, text.replace(good, bad), pathlib.Path(folder), compilations)
-        done = subprocess.run([sys.executable, str(HERE / "run.py"), "--judge", str(program), "--count", "400", "--jobs", "1", "--work",
+        done = subprocess.run([sys.executable, str(HERE / "run.py"), "--judge", str(program), "--count", "800", "--jobs", "1", "--work",
                                folder + "/work", "--no-shrinking", "--until-bad"], capture_output=True, text=True)
     if done.returncode == 1 and ("wrong" in done.stdout or "disputed" in done.stdout):
         print(f"{what}: found; {done.stdout.strip().splitlines()[-1].strip()[:160]}", flush=True)
