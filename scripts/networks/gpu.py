@@ -4,9 +4,10 @@ usage: python -m networks.gpu UNISONO FOLDER [--only REGEX] [--times BENCH] [--j
 
 Networks are made, exported and evaluated as those of the CPU's list are, some at a time, at a larger batch. A row, a network
 by one exporter in one precision, is right if the error of every output against PyTorch's float64 is at most 1.5 times the one
-that PyTorch's eager mode makes in the same precision; where that is no number, nothing is claimed. Rows are kept in the
-JSON, where those of other runs stay. A network is judged again if the sources, or what it is made of, have changed: first
-those without a row, then those that are not right, then the others. The exit code is 1 if a row is wrong or broken.
+that PyTorch's eager mode makes in the same precision; where that is no number, nothing is claimed. A network that itself computes parts in float32 says so in an export in the
+precision alone: where the one in float32 is off, that is judged, and the row is "typed". Rows are kept in the JSON, where
+those of other runs stay. A network is judged again if the sources, or what it is made of, have changed: first those without
+a row, then those that are not right, then the others. The exit code is 1 if a row is wrong or broken.
 docs/notes/networks-gpu.md has the results.
 """
 import argparse
@@ -137,6 +138,9 @@ def rows_of(name, gpu, options):
             model = pathlib.Path(about.get("file") or folder / exporter / "model.onnx")
             row = {"status": "not exported", "reason": failure} if failure else \
                 judged(model, folder, about, precision, gpu, options)
+            if row["status"] == "wrong" and exporter in about.get("typed", {}).get(precision, ()):
+                model = folder / f"{exporter}.{precision}" / "model.onnx"
+                row = judged(model, folder, about, precision, gpu, options) | {"typed": True}
             rows.append(head | row | {"gpu": options.gpu, "commit": options.commit, "model": str(model)})
     # what is left to time, or to look at, keeps its files
     if not options.times and all(r["status"] == "right" for r in rows):

@@ -15,6 +15,7 @@ import zlib
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import onnx_reference
 from .catalogue import GPU_ENTRIES
@@ -27,6 +28,32 @@ from .widened import evaluate
 
 DEVICE = "cuda"
 PRECISIONS = {"bf16": torch.bfloat16, "f16": torch.float16}
+
+
+class WidenedThere(TorchDispatchMode):
+    """Sees whether a network itself makes float32 of tensors of 16 bits. An export of the network in float32 does not say
+    where: the cast changes nothing there."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if func is torch.ops.aten._to_copy.default and result.dtype is torch.float32 and result.numel() > 1:
+            self.found = self.found or args[0].dtype in PRECISIONS.values()
+        return result
+
+
+class InPrecision(torch.nn.Module):
+    """A network of 16 bits between float32 tensors."""
+
+    def __init__(self, net, dtype):
+        super().__init__()
+        self.net, self.dtype = net.to(dtype), dtype
+
+    def forward(self, *inputs):
+        return [y.float() for y in self.net(*[x.to(self.dtype) if x.is_floating_point() else x for x in inputs])]
 
 
 def enlarged(inputs, batch):
@@ -101,6 +128,31 @@ def references(net, inputs, folder):
     return {name: [relative_error(y, e) for y, e in zip(all_of, exact)] for name, all_of in singles.items()}
 
 
+def widens(net, inputs, dtype):
+    """Whether eager mode in `dtype` computes parts of the network in float32 because the network says so."""
+    try:
+        with torch.no_grad(), WidenedThere() as seen:
+            copy.deepcopy(net).to(DEVICE, dtype)(*moved(inputs, dtype))
+    except Exception:  # it does not run in this precision, as nearest_in has printed
+        return False
+    return seen.found
+
+
+def export_in_precisions(net, inputs, exporters, folder):
+    """{precision: exporters} of a network that widens tensors itself: EXPORTER.PRECISION has its casts."""
+    made = {}
+    for precision, dtype in PRECISIONS.items():
+        for exporter in exporters if widens(net, inputs, dtype) else ():
+            what = f"{exporter}.{precision}"
+            try:
+                export(InPrecision(copy.deepcopy(net), dtype), inputs, what, folder)
+                made.setdefault(precision, []).append(exporter)
+            except Exception as error:  # exporters raise anything
+                print(f"{what}: {type(error).__name__}: {error}", flush=True)
+                shutil.rmtree(folder / what, ignore_errors=True)
+    return made
+
+
 def export(net, inputs, exporter, folder):
     """From the GPU, where the exporters' own evaluations are quick; from the CPU a network that the exporter's tracing
     leaves with constants there."""
@@ -118,9 +170,10 @@ def export_from(device, net, inputs, exporter, folder):
     net, inputs = copy.deepcopy(net).to(device), {k: v.to(device) for k, v in inputs.items()}
     with torch.no_grad():
         outputs = [f"out{i}" for i in range(len(net(*inputs.values())))]
-    dynamo = exporter == "dynamo"
+    name = exporter.split(".")[0]
+    dynamo = name == "dynamo"
     torch.onnx.export(net, tuple(inputs.values()), str(folder / exporter / "model.onnx"), dynamo=dynamo,
-                      opset_version=OPSETS[exporter], input_names=list(inputs), output_names=outputs,
+                      opset_version=OPSETS[name], input_names=list(inputs), output_names=outputs,
                       **({"external_data": True, "verbose": False} if dynamo else {}))
 
 
@@ -137,7 +190,8 @@ def make_exported(entry, batch, folder, exporters):
         except Exception as error:  # exporters raise anything
             failures[exporter] = f"{type(error).__name__}: {error}"
             shutil.rmtree(folder / exporter, ignore_errors=True)
-    return {"exporters": tried, "failures": failures, "errors": references(net, inputs, folder)}
+    typed = export_in_precisions(net, inputs, [e for e in tried if e not in failures], folder)
+    return {"exporters": tried, "failures": failures, "typed": typed, "errors": references(net, inputs, folder)}
 
 
 def make_shipped(entry, folder):
