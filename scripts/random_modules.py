@@ -29,7 +29,16 @@ GOOD = ("right", "pytorch's")
 
 # ---- a process that judges seeds --------------------------------------------------------------------------------------
 
-def judge_seed(seed, device, rest):
+def is_alive(device):
+    """Whether the device still computes: an illegal access ends what a process can do on a GPU."""
+    import torch
+    try:
+        return torch.ones(2, device=device).sum().item() == 2
+    except RuntimeError:
+        return False
+
+
+def judge_seed(seed, device, rest, seconds):
     """{"verdict", "text", "script"}"""
     from random_modules import drawing, judge, shrink
 
@@ -44,7 +53,10 @@ def judge_seed(seed, device, rest):
     failure = failure_of(program)
     if failure is None:
         return {"verdict": "right", "regions": judge.regions()}
-    small = shrink.shrunk(program, lambda p: valid(p) and (failure_of(p) or ("", ""))[0] == failure[0])
+    if not is_alive(device):
+        about = f"seed {seed}, {device}, rest={rest}: the device is lost: {failure[1]}"
+        return {"verdict": "crashed", "text": about, "script": program.script(about.replace("\\", "/").replace('"""', "'''"))}
+    small = shrink.shrunk(program, lambda p: valid(p) and (failure_of(p) or ("", ""))[0] == failure[0], seconds)
     whole, script = program.script(), small.script()
     shared = judge.shared_with(script, device, failure[0]) or judge.shared_with(whole, device, failure[0])
     text = (failure_of(small) or failure)[1]
@@ -53,7 +65,7 @@ def judge_seed(seed, device, rest):
             "script": small.script(about.replace("\\", "/").replace('"""', "'''"))}
 
 
-def work(device, rest):
+def work(device, rest, seconds):
     """Seeds come in line by line, verdicts go out."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # whatever else prints
@@ -62,7 +74,7 @@ def work(device, rest):
     for line in sys.stdin:
         seed = int(line)
         try:
-            row = judge_seed(seed, device, rest)
+            row = judge_seed(seed, device, rest, seconds)
         except Exception as error:  # of the machine itself: it is to be mended
             import traceback
             row = {"verdict": "invalid", "text": f"seed {seed}: {type(error).__name__}: {error}", "script": traceback.format_exc()}
@@ -75,9 +87,9 @@ class Worker:
         self.options, self.process, self.seeds = options, None, 0
 
     def start(self):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(TESTS)))), "OMP_NUM_THREADS": "1"}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(TESTS)))), "OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
         self.log = open(self.options.work / f"worker-{threading.get_ident()}.log", "w", encoding="utf-8")
-        self.process = subprocess.Popen([sys.executable, __file__, "--worker", "--device", self.options.device, "--rest", self.options.rest],
+        self.process = subprocess.Popen([sys.executable, __file__, "--worker", "--device", self.options.device, "--rest", self.options.rest, "--shrink", str(self.options.shrink)],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=environment)
         self.seeds = 0
 
@@ -101,7 +113,10 @@ class Worker:
         ready, _, _ = select.select([self.process.stdout], [], [], self.options.limit)
         line = self.process.stdout.readline() if ready else ""
         if line:
-            return json.loads(line)
+            row = json.loads(line)
+            if row["verdict"] in ("crashed", "invalid"):
+                self.stop()
+            return row
         code = self.process.poll()
         self.stop()
         last = pathlib.Path(self.log.name).read_text(encoding="utf-8", errors="replace")[-800:]
@@ -201,9 +216,10 @@ def run(options):
                     return
                 rows = []
                 for seed in chunk[0]:
-                    rows.append(worker.ask(seed))
-                    state.say(seed, rows[-1])
-                state.add(chunk[0], rows, chunk[1])
+                    if time.monotonic() < until:
+                        rows.append(worker.ask(seed))
+                        state.say(seed, rows[-1])
+                state.add(chunk[0], rows, chunk[1] and len(rows) == len(chunk[0]))
         finally:
             worker.stop()
 
@@ -223,8 +239,9 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rest", default="eager", choices=("eager", "inductor"), help="who runs what this backend does not take")
     parser.add_argument("--jobs", default=1, type=int)
-    parser.add_argument("--minutes", default=1e6, type=float, help="after which no range begins")
+    parser.add_argument("--minutes", default=1e6, type=float, help="after which no seed begins; a range that is cut off is judged again")
     parser.add_argument("--limit", default=600, type=int, help="seconds of one seed, with its shrinking")
+    parser.add_argument("--shrink", default=120, type=int, help="seconds of shrinking")
     parser.add_argument("--work", default=ROOT / "build" / "random_modules", type=pathlib.Path)
     parser.add_argument("--commit", help="what is judged, if this is no clone")
     parser.add_argument("--again", action="store_true", help="judge seeds that have been judged, too")
@@ -233,7 +250,7 @@ def main():
     options = parser.parse_args()
     sys.path.insert(0, str(TESTS))
     if options.worker:
-        return work(options.device, options.rest)
+        return work(options.device, options.rest, options.shrink)
     if options.show is not None:
         from random_modules import drawing, judge
         print(drawing.drawn(options.show, lambda p: judge.is_valid(judge.namespace_of(p.script()), options.device)).script(f"seed {options.show}"))

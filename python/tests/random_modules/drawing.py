@@ -132,7 +132,7 @@ class Drawer:
             for values in self.values:
                 with torch.no_grad():
                     exec(statement.line(), scope, values)  # noqa: S102
-        except (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError, AssertionError):
+        except (RuntimeError, ValueError, IndexError, TypeError, NameError, NotImplementedError, AssertionError):
             return self._undone(before)
         if not all(self._fine(values, statement) for values in self.values):
             return self._undone(before)
