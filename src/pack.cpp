@@ -1,6 +1,10 @@
 #include "pack.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdio>
 
 #include "jit/maintenance.hpp"
 #include "lower/lower.hpp"
@@ -16,6 +20,8 @@ PackReport pack_requests(const std::vector<jit::Request>& requests, const std::f
   settings.cache = std::filesystem::absolute(folder);
   settings.jobs = how.jobs;
   settings.installed_packs = false;
+  std::vector<std::string> warnings;
+  settings.warn = [&](const std::string& text) { warnings.push_back(text); };
   PackReport report{.folder = settings.cache, .requested = requests.size()};
   jit::Jit compiler(settings);
   const auto binaries = compiler.compile(requests, [&](std::size_t done, std::size_t total, const std::string&) {
@@ -23,6 +29,11 @@ PackReport pack_requests(const std::vector<jit::Request>& requests, const std::f
   });
   for (const jit::Binary& b : binaries) report.compiled += b.cached ? 0 : 1;
   jit::remove_workshops(settings.cache);
+  const auto missing = std::count_if(binaries.begin(), binaries.end(), [](const auto& b) { return b.entry.empty(); });
+  if (missing > 0)
+    throw UserError(fmt::format("{} of {} kernels could not be kept in {}: {}", missing, binaries.size(),
+                                settings.cache.string(), fmt::join(warnings, "; ")));
+  for (const std::string& text : warnings) fmt::print(stderr, "unisono: {}\n", text);
   for (const jit::Listed& e : jit::verify_entries(settings.cache)) {
     if (!e.problem.empty())
       throw UserError(fmt::format("{} is broken: {}; `unisono cache prune --folder {}` removes it, then pack again",

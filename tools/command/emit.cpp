@@ -16,8 +16,8 @@
 #include "families/override.hpp"
 #include "ir/names.hpp"
 #include "lower/lower.hpp"
+#include "media/file.hpp"
 #include "support/files.hpp"
-#include "support/replace_file.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -87,10 +87,10 @@ int emit(const EmitOptions& options) {
           }};
   visit_subject(options.subject, {{}, {}, DType::bf16, options.conv, options.gemm, options.plan, options.functions},
                 visitor);
-  support::make_folders(options.out);
+  media::make_folder(options.out);
   const auto source = options.out / (options.name + ".cu"), header = options.out / (options.name + ".h");
   check_absent(source), check_absent(header);
-  support::FileReplacements files;
+  media::WrittenFiles files;
   files.write(source, kernels.front().source), files.write(header, kernels.front().header);
   files.commit();
   print(fmt::format("{}\n{}\n", source.string(), header.string()));

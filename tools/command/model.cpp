@@ -145,12 +145,13 @@ OnnxLimits limits_of(std::optional<std::uint64_t> memory) {
 }
 
 Model load_model(const std::filesystem::path& path, const OnnxLimits& limits) {
-  const bool folder = std::filesystem::is_directory(path);
+  std::error_code ignored;  // what cannot be looked at cannot be read, which the reader reports
+  const bool folder = std::filesystem::is_directory(path, ignored);
   const std::filesystem::path sidecar = (folder ? path : path.parent_path()) / "model.json";
   Model model;
   model.file = path;
   json description;
-  if (folder && !std::filesystem::exists(sidecar)) {
+  if (folder && !std::filesystem::exists(sidecar, ignored)) {
     throw UserError(fmt::format("the folder '{}' has no model.json; give an ONNX file, or a folder with a model.json",
                                 path.string()));
   }

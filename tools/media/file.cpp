@@ -54,8 +54,12 @@ void write_file(const std::filesystem::path& path, std::string_view text) try {
   refuse(path, "write", error.code().value());
 }
 
-void WrittenFiles::write(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) try {
-  files_.write(path, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+void WrittenFiles::write(const std::filesystem::path& path, std::span<const std::uint8_t> bytes) {
+  write(path, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+void WrittenFiles::write(const std::filesystem::path& path, std::string_view text) try {
+  files_.write(path, text);
 } catch (const std::system_error& error) {
   refuse(path, "write", error.code().value());
 }

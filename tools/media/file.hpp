@@ -35,6 +35,7 @@ void write_file(const std::filesystem::path& path, std::string_view text);
 class WrittenFiles {
  public:
   void write(const std::filesystem::path& path, std::span<const std::uint8_t> bytes);
+  void write(const std::filesystem::path& path, std::string_view text);
   void commit();
 
  private:

@@ -1,7 +1,13 @@
 /// The `unisono` command: parses the command line, runs a subcommand, and turns errors into a message and an exit code.
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
 #include <exception>
+#include <filesystem>
 #include <new>
+#include <string>
 #include <system_error>
 
 #include "command/arguments.hpp"
@@ -34,6 +40,32 @@ int report(const char* kind, const char* message, int code) {
   return code;
 }
 
+/// Errors of the system that a file is the cause of, as against threads or processes.
+bool is_of_a_file(const std::error_code& code) {
+  using enum std::errc;
+  constexpr std::array all{no_space_on_device,
+                           file_too_large,
+                           read_only_file_system,
+                           permission_denied,
+                           operation_not_permitted,
+                           no_such_file_or_directory,
+                           not_a_directory,
+                           is_a_directory,
+                           filename_too_long,
+                           too_many_symbolic_link_levels,
+                           file_exists,
+                           directory_not_empty,
+                           io_error,
+                           too_many_files_open,
+                           too_many_files_open_in_system,
+                           cross_device_link,
+                           device_or_resource_busy,
+                           no_such_device_or_address,
+                           no_lock_available};
+  return code == std::error_condition(EDQUOT, std::generic_category()) ||
+         std::ranges::any_of(all, [&](std::errc one) { return code == one; });
+}
+
 int act(int argc, const char* const* argv) {
   const auto parsed = command::parse_arguments(argc, argv);
   int code = 0;
@@ -50,6 +82,7 @@ int act(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond a limit of files (ulimit -f) a write fails, and what is half written goes
   try {
     return act(argc, argv);
   } catch (const UserError& error) {
@@ -66,7 +99,11 @@ int main(int argc, char** argv) {
     return report("internal error, please report it: ", error.what(), failed);
   } catch (const std::bad_alloc&) {
     return report("", "out of memory", failed);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report("", (error.path1().string() + ": " + error.code().message()).c_str(), wrong_input);
   } catch (const std::system_error& error) {
+    if (error.code() == std::errc::not_enough_memory) return report("", "out of memory", failed);
+    if (is_of_a_file(error.code())) return report("", error.what(), wrong_input);
     if (error.code() == std::errc::resource_unavailable_try_again)
       return report("", "a limit of threads or processes is reached; give fewer --threads, or raise `ulimit -u`",
                     failed);
