@@ -1,5 +1,8 @@
 """The C++ interface in Python: graphs, errors, tensors, networks."""
 
+import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -194,6 +197,15 @@ def test_networks(tmp_path):
 
 def test_doctor():
     assert "self-test of the extension: passed" in u.doctor()
+
+
+def test_doctor_whose_reader_goes_away():
+    """It ends by SIGPIPE, as the command does, without a traceback."""
+    run = subprocess.Popen([sys.executable, "-m", "unisono", "doctor"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run.stdout.close()
+    assert b"Traceback" not in run.stderr.read()
+    run.stderr.close()
+    assert run.wait() == -signal.SIGPIPE
 
 
 def test_what_type_checkers_take_for_exported():

@@ -1,12 +1,15 @@
 """python -m unisono COMMAND …: `doctor` is the package's own; all others are those of the command `unisono`."""
 
 import os
+import signal
 import sys
 
 from .doctor import command, doctor
 
 
 def main() -> int:
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that goes away (`| head`) ends it, as it ends the command
     arguments = sys.argv[1:]
     if arguments == ["doctor"]:
         report = doctor()

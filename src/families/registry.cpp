@@ -35,13 +35,31 @@ std::string lines(const std::vector<std::string>& reasons) {
   return reasons.empty() ? "" : fmt::format("  {}\n", fmt::join(reasons, "\n  "));
 }
 
+/// Why no family has plans with these fields, where none refuses the problem.
+std::vector<std::string> unknown_fields(const Override& given) {
+  Override fixed = given;
+  std::vector<std::string> reasons;
+  for (const Family* family : asked(fixed)) {
+    std::vector<std::string_view> own, lacking;
+    for (const plan::PlanField& f : family->fields()) own.push_back(f.name);
+    for (const auto& [name, value] : fixed.fields)
+      if (std::ranges::find(own, name) == own.end()) lacking.push_back(name);
+    if (lacking.empty() && family->has_to_be_named() && !given.fields.contains("family"))
+      reasons.push_back(fmt::format("{0}: is taken only where it is asked for; add family={0}", family->name()));
+    if (!lacking.empty() && !has_to_be_named(*family, given))
+      reasons.push_back(fmt::format("{}: its plans have no {}, but {}", family->name(), fmt::join(lacking, ", "),
+                                    own.empty() ? "no field" : fmt::format("{}", fmt::join(own, ", "))));
+  }
+  if (reasons.empty()) reasons.emplace_back("no family has such a plan for it");
+  return reasons;
+}
+
 std::string no_candidate(const Workload& w, const std::vector<std::string>& reasons, const Override& fixed) {
   std::vector<std::string> fields;
   for (const auto& [name, value] : fixed.fields) fields.push_back(fmt::format("{}={}", name, value));
   return fmt::format(
       "no kernel serves {}{}; each candidate and why it was refused:\n{}{}", to_string(w.task.contraction()),
-      fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")),
-      lines(reasons.empty() ? std::vector<std::string>{"no family has such a plan for it"} : reasons),
+      fields.empty() ? "" : fmt::format(" with {}", fmt::join(fields, " ")), lines(reasons),
       fields.empty() ? "Use the cpu device, or change what the reasons name." : "Leave out a field of the override.");
 }
 
@@ -95,8 +113,8 @@ plan::Expected<PlanPointer> choose(const Workload& workload, const Override& fix
   if (!all) return all.refusal();
   if (!all->empty() && all->front().is_legal()) return all->front().plan;
   Refusal refusal{Refusal::Scope::problem, refusals_by_reason(*all)};
+  if (refusal.reasons.empty()) refusal.reasons = unknown_fields(fixed);
   refusal.message = no_candidate(workload, refusal.reasons, fixed);
-  if (refusal.reasons.empty()) refusal.reasons.emplace_back("no family has such a plan");
   return refusal;
 }
 

@@ -137,6 +137,13 @@ double number_value(const Source& source, const Token& token) {
   const auto [stop, error] = std::from_chars(digits.data(), end, value, format);
   if (error == std::errc::result_out_of_range)
     source.fail(token.span, "the number is out of the range of f64, 5e-324 to 1.8e308; write 0 or inf");
+  const std::string_view rest(stop, end);  // 2n; no exponent or suffix that lacks something
+  const bool names = !rest.empty() && std::isalpha(static_cast<unsigned char>(rest[0])) &&
+                     std::string_view("eExXfF").find(rest[0]) == std::string_view::npos;
+  if (error == std::errc() && starts_well && names)
+    source.fail(token.span, fmt::format("'{}' is a number with letters after it; write {} * {} for a product, or a "
+                                        "name that begins with a letter",
+                                        source.text(token.span), std::string_view(digits.data(), stop), rest));
   if (!starts_well || error != std::errc() || stop != end)
     source.fail(token.span, "malformed number; expected one such as 2, 0.5, 1e-5 or 0x1.8p-3");
   return value;

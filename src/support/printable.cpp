@@ -13,7 +13,9 @@ bool is_active(char32_t c) {
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
-std::string escaped(std::string_view bytes, bool lines, std::size_t most) {
+enum class As { text, json };
+
+std::string escaped(std::string_view bytes, bool lines, std::size_t most, As as = As::text) {
   std::string text;
   while (!bytes.empty()) {
     if (text.size() >= most) return text + "…";
@@ -21,7 +23,7 @@ std::string escaped(std::string_view bytes, bool lines, std::size_t most) {
     const std::string_view here = bytes.substr(0, c.bytes);
     if (c.code && (!is_active(*c.code) || (lines && (*c.code == '\n' || *c.code == '\t')))) {
       text += here;
-    } else if (c.code && *c.code > 0xff) {
+    } else if (c.code && (*c.code > 0xff || as == As::json)) {
       text += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(*c.code));
     } else if (c.code) {
       text += fmt::format("\\x{:02x}", static_cast<std::uint32_t>(*c.code));
@@ -36,6 +38,8 @@ std::string escaped(std::string_view bytes, bool lines, std::size_t most) {
 }  // namespace
 
 std::string printable(std::string_view text) { return escaped(text, true, std::string::npos); }
+
+std::string printable_json(std::string_view json) { return escaped(json, true, std::string::npos, As::json); }
 
 std::string printable_name(std::string_view name, std::size_t most) { return escaped(name, false, most); }
 

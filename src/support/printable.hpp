@@ -11,6 +11,9 @@ namespace unisono::support {
 /// \u202e; line feeds and tabs stay.
 std::string printable(std::string_view text);
 
+/// The same of JSON, whose strings it leaves valid: \u0085 for what printable() writes as \x85.
+std::string printable_json(std::string_view json);
+
 /// The same of a name: line feeds and tabs are escaped too, and what is beyond `most` bytes becomes "…".
 std::string printable_name(std::string_view name, std::size_t most = 80);
 

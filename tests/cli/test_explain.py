@@ -36,6 +36,23 @@ class ExplainText(Case):
         self.assertIn("one element at a time", self.unisono("explain", BLOCK, "--gemm", "64,16->32", "--visitor", "own", code=UNSUPPORTED)[1])
         self.assertIn("for one epilogue's text", self.unisono("explain", MODEL, "--visitor", "own", code=WRONG)[1])
 
+    def test_json_with_names_of_control_characters(self):
+        for name in ("x\x85y", "x\u202e", "x\x9b31m", "xö"):
+            tensor = onnx_file.value_info(name, onnx_file.FLOAT, [1, 4])
+            (self.folder / "m.onnx").write_bytes(onnx_file.model([onnx_file.node("Relu", [name], ["y"])], [tensor],
+                                                                 [onnx_file.value_info("y", onnx_file.FLOAT, [1, 4])]))
+            out, _ = self.unisono("run", "m.onnx", "--random", "--repeat", 0, "--json", "--profile")
+            self.assertIn(name, json.dumps(json.loads(out), ensure_ascii=False))
+            self.assertTrue(name == "xö" or name not in out)
+
+    def test_a_plan_that_no_family_has(self):
+        plan = lambda text: ("explain", "store acc as y : bf16", "--device", "cuda", "--conv", "1,8,8,16->16,1x1", "--plan", text)
+        self.refused(*plan("family=plain arch=sm80"), code=UNSUPPORTED, says="plain: its plans have no arch, but ")
+        self.refused(*plan("arch=sm80"), code=UNSUPPORTED, says="cutlass_evt: is taken only where it is asked for; add family=cutlass_evt")
+
+    def test_a_lone_call_is_a_text(self):
+        self.refused("explain", "keep(acc)", says="line 1, column 1")
+
     def test_json(self):
         shown = self.json("explain", BLOCK)
         self.assertEqual(shown["kind"], "epilogue")

@@ -5,11 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "support/printable.hpp"
+
 namespace unisono::command {
 
-/// Indented, with a newline at the end. File names need not be UTF-8: what is not gets the replacement character.
+/// Indented, with a newline at the end; fit for a terminal. File names need not be UTF-8: what is not gets the
+/// replacement character.
 inline std::string dump(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return support::printable_json(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace)) + "\n";
 }
 
 /// What went wrong, without the library's "[json.exception.…]" before it.

@@ -121,6 +121,18 @@ NetworkOptions network_options(const RunOptions& options) {
           .attention = options.attention};
 }
 
+/// What the steps' times leave of a run's; empty where that is no more than they vary.
+std::string outside_steps(const Result& result) {
+  double steps = 0;
+  for (const StepTime& s : result.profile) steps += s.milliseconds;
+  const double run = result.timing.median_ms;
+  if (result.timing.runs == 0 || steps >= 0.8 * run) return {};
+  return fmt::format(
+      "  {:.3f} ms in steps; {:.3f} ms of the median run in none: other work on these cores, threads that wake up, and "
+      "what comes between steps\n",
+      steps, run - steps);
+}
+
 bool profiles(const RunOptions& options) { return options.profile || !options.trace.empty() || !options.svg.empty(); }
 
 /// --trace and --svg
@@ -313,7 +325,7 @@ std::string Summary::text() const {
   std::string out = fmt::format("{}: {} operators in {} kernels, {}\n{}", model.name, fusion.operators, fusion.kernels,
                                 where, region_table(fusion));
   out += fmt::format("time\n  {}\n", to_text(result.timing));
-  if (options.profile) out += profile_table(result.profile);
+  if (options.profile) out += profile_table(result.profile) + outside_steps(result);
   out += fmt::format("memory\n{}  process        {} at its peak\n", memory_text(memory), bytes_text(peak_memory()));
   if (options.check) {
     out += "check\n";

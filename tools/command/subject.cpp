@@ -20,8 +20,12 @@ constexpr std::int64_t text_bytes = 1 << 20;  // as parse() takes
 
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// No name of a file has an equals sign or a blank in it, one hopes; an epilogue always has.
-bool looks_like_text(const std::string& subject) { return subject.find_first_of("= \n;") != std::string::npos; }
+/// No name of a file has an equals sign or a blank in it, one hopes, or ends as a call does; an epilogue has one of
+/// these.
+bool looks_like_text(const std::string& subject) {
+  const bool call = subject.find('(') != std::string::npos && subject.ends_with(')');
+  return call || subject.find_first_of("= \n;") != std::string::npos;
+}
 
 /// Comments become a blank each.
 std::string without_comments(const std::string& text) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "command/json.hpp"
 #include "media/file.hpp"
 
@@ -29,7 +31,8 @@ std::string trace_of(const std::string& model, const std::string& device, const 
   json events = json::array();
   events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", model + " on " + device}}}});
   events.push_back(lane_name(steps_lane, "steps"));
-  events.push_back(lane_name(floor_lane, "by the device's peaks"));
+  const bool has_floors = std::ranges::any_of(profile, [](const StepTime& s) { return s.floor_ms > 0; });
+  if (has_floors) events.push_back(lane_name(floor_lane, "by the device's peaks"));
   double at_us = 0;
   for (const StepTime& s : profile) {
     const double us = 1000 * s.milliseconds;

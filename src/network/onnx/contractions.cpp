@@ -83,6 +83,16 @@ void import_conv_transpose(const NodeReader& node) {
   node.result(convolution(node, f, output_pad, true));
 }
 
+// What a Gemm adds broadcasts to the product, even where beta is 0
+void check_added(const NodeReader& node, const Shape& c, const Shape& product) {
+  bool fits = c.size() <= product.size();
+  for (std::size_t i = 0; fits && i < c.size(); ++i) {
+    const Dim &have = c[c.size() - 1 - i], &wanted = product[product.size() - 1 - i];
+    fits = !have.known() || have.value() == 1 || !wanted.known() || have.value() == wanted.value();
+  }
+  if (!fits) node.fail("C {} does not broadcast to the product {}", to_string(c), to_string(product));
+}
+
 // alpha·A·B + beta·C
 void import_gemm(const NodeReader& node) {
   const double alpha = node.real("alpha", 1), beta = node.real("beta", 1);
@@ -94,6 +104,7 @@ void import_gemm(const NodeReader& node) {
       node.value(2).shape()[0].value() != 1)
     return node.result(node.apply(gemm, {a, b, node.value(2)}));
   NetworkValue y = node.apply(gemm, {a, b});
+  if (node.has(2)) check_added(node, node.value(2).shape(), y.shape());
   const auto scaled = [&](NetworkValue v, double factor) {
     if (factor == 1) return v;
     return node.apply(operators::Elementwise{.op = Op::mul},

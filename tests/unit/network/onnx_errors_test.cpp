@@ -32,6 +32,24 @@ TEST(OnnxErrors, UnknownOperatorNamesNodeAndOpset) {
       "convert it with onnx.version_converter");
 }
 
+TEST(OnnxErrors, WhatAGemmAddsBroadcastsToTheProduct) {
+  const auto with = [](std::vector<std::int64_t> shape, float beta) {
+    Model m("Gemm", 21, {"x", "b", "c"});
+    m.add_constant("b", {3, 4}, std::vector<float>(12, 1));
+    m.add_input("c", std::move(shape));
+    m.set("beta", beta);
+    return refusal(m);
+  };
+  EXPECT_NE(with({3}, 1), "(no UserError)");
+  for (const float beta : {0.0f, 0.5f}) {
+    for (const std::vector<std::int64_t>& fits : {std::vector<std::int64_t>{}, {1}, {4}, {1, 4}, {2, 1}, {2, 4}})
+      EXPECT_EQ(with(fits, beta), "(no UserError)");
+    EXPECT_EQ(with({3}, beta), "m.onnx: Gemm 'n' (opset 21): C (3) does not broadcast to the product (2,4)");
+    EXPECT_EQ(with({2, 3}, beta), "m.onnx: Gemm 'n' (opset 21): C (2,3) does not broadcast to the product (2,4)");
+    EXPECT_EQ(with({1, 2, 4}, beta), "m.onnx: Gemm 'n' (opset 21): C (1,2,4) does not broadcast to the product (2,4)");
+  }
+}
+
 TEST(OnnxErrors, AllRefusedOperatorsAreNamedAtOnce) {
   Model m("Relu", 17);
   const auto add = [&](const std::string& op, const std::string& domain = "") {

@@ -23,6 +23,11 @@ TEST(Printable, WhatATerminalObeysIsWrittenOut) {
   EXPECT_EQ(printable("\xff\xc3 ok"), "\\xff\\xc3 ok");  // malformed
 }
 
+TEST(Printable, JsonStaysJson) {
+  EXPECT_EQ(printable_json("{\"a\": [\n\t1]}"), "{\"a\": [\n\t1]}");
+  EXPECT_EQ(printable_json("\"\xc2\x85\x7f\xe2\x80\xae\xc3\xb6\""), "\"\\u0085\\u007f\\u202e\xc3\xb6\"");
+}
+
 TEST(Printable, NamesAreOnOneLineAndNotEndless) {
   EXPECT_EQ(printable_name("a\nb\tc"), "a\\x0ab\\x09c");
   EXPECT_EQ(printable_name(std::string(100, 'x'), 10), "xxxxxxxxxx…");
