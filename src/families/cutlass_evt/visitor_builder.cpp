@@ -36,7 +36,10 @@ std::optional<plan::Refusal> VisitorBuilder::refuse_whole() const {
   if (e_.moments.channels > 0) return plan::because("node: CUTLASS has no visitor for stored statistics");
   if (!g_.effects.empty()) return refused(g_, g_.effects.front(), "node", "a functor cannot be called for its effect");
   if (std::ranges::none_of(g_.stores, [&](const Store& s) { return g_[s.value].axes == axes::mn; }))
-    return plan::because("node: the graph stores no value [m,n]; the collective stores one, as D");
+    return plan::because(
+        "node: the graph stores no value [m,n], and CUTLASS's collective has to store one, as D. Store one as well, "
+        "such as 'store acc as y : bf16', or leave out family=cutlass_evt: families sm90_conv and plain store "
+        "reductions alone");
   return {};
 }
 

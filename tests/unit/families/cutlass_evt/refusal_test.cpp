@@ -194,6 +194,26 @@ TEST(EvtRefusal, Nodes) {
               HasSubstr("CUTLASS stores f32, bf16 and f16"));
 }
 
+// The reason says what to do, and that helps: for every architecture
+TEST(EvtRefusal, ALossAlone) {
+  const std::string loss = "store mean(acc * acc, over=(m,n)) as loss : f32";
+  for (const char* arch : {"sm90a", "sm80", "sm100a", "sm120"}) {
+    plan::Device device;
+    device.major = arch == std::string("sm100a") ? 10 : arch == std::string("sm120") ? 12 : device.major;
+    const plan::ConvTask task = plan::as_convolution(test::product());
+    const auto planned = [&](const std::string& text, const std::string& fields) {
+      const auto chosen =
+          choose({task, test::epilogue_of(text, test::product()), device}, plan::parse_override(fields));
+      return chosen ? std::string((*chosen)->family->name()) : chosen.refusal().told();
+    };
+    const std::string fields = std::string("family=cutlass_evt reductions=atomic arch=") + arch;
+    EXPECT_THAT(planned(loss, fields), AllOf(HasSubstr("stores no value [m,n]"), HasSubstr("store acc as y : bf16"),
+                                             HasSubstr("leave out family=cutlass_evt")));
+    EXPECT_EQ(planned(loss + "\nstore acc as y : bf16", fields), "cutlass_evt");
+    EXPECT_THAT(planned(loss, ""), testing::AnyOf("sm90_conv", "plain"));
+  }
+}
+
 TEST(EvtRefusal, ReductionsThatAreRead) {
   EXPECT_THAT(refused("store softmax(acc) as y : bf16"),
               AllOf(HasSubstr("reduction: "), HasSubstr("complete only when the launch ends")));
