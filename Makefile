@@ -5,6 +5,8 @@
 #   make test-python  all tests of the Python package, long ones too (PyTorch and others' networks are downloaded once: 2 GB)
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… and HOST_STEP_TESTS=… run programs that were built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
+#   make long-plans  all kernels that the planners of products, attention and tensors may choose, and the pairs of parameters of
+#                  convolutions, by NVRTC (no GPU); goes on where it stopped; GPU_TESTS as above
 #   make networks  over 400 networks of others, exported to ONNX: right, refused or wrong beside PyTorch in float64 (8 GB of packages)
 #                  and, with NETWORKS=--times on an idle machine, beside ONNX Runtime's time
 #   make networks-gpu  the same on a GPU (Hopper): right by PyTorch's own error in bf16 and f16, and timed beside it
@@ -22,7 +24,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 30
 
-.PHONY: pack demo test test-python test-gpu long-gpu long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
+.PHONY: pack demo test test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
 
 build:
 	@scripts/setup.sh build
@@ -86,6 +88,13 @@ networks-gpu:
 	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
 	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_EXAMPLES=OFF -B $(BUILD)/release >/dev/null && cmake --build $(BUILD)/release -j $(JOBS) --target tools/unisono/unisono unisono_bench_onnx
 	@NETWORKS_MODULE=networks.gpu scripts/networks.sh $(BUILD)/release/tools/unisono/unisono $(BUILD)/networks-gpu --times $(BUILD)/release/bench/unisono_bench_onnx --commit "$$(git rev-parse --short=8 HEAD)" $(NETWORKS)
+
+# SECONDS_OF_PLANS: ends after so many; a later call goes on
+SECONDS_OF_PLANS ?= 0
+
+long-plans:
+	@if [ "$(GPU_TESTS)" = "$(BUILD)/cuda/tests/gpu/unisono_gpu_tests" ]; then $(MAKE) -B $(GPU_TESTS); fi
+	@$(GPU_TESTS) --walk $(BUILD)/plans --jobs $(JOBS) --seconds $(SECONDS_OF_PLANS)
 
 RANDOM_NETWORKS ?= 100000
 RANDOM_NETWORKS_GPU ?= 3000

@@ -88,4 +88,32 @@ Kernel attention(AttentionProblem& problem, const plan::Device& device) {
   return k;
 }
 
+// Tiles differ by the widths in steps of 16, by the number of keys up to the two bounds, and by whether two runs of
+// queries a warp leave CTAs enough
+std::vector<AttentionProblem> attention_space(const plan::Device& device) {
+  std::vector<AttentionProblem> all;
+  const auto widest = static_cast<std::uint32_t>(widest_head(device));
+  const auto add = [&](AttentionProblem problem) {
+    AttentionParams& p = problem.extents;
+    for (const DType element : {DType::bf16, DType::f16})
+      for (problem.masks = 0; problem.masks <= kAttentionMasks; ++problem.masks)
+        for (const std::int64_t step : {1, 2}) {  // lines that lie together, and anyhow
+          problem.element = element;
+          for (BatchedMatrix* m : {&p.q, &p.k, &p.v}) m->row = 2 * widest, m->column = step;
+          all.push_back(problem);
+        }
+  };
+  const auto sms = static_cast<std::uint32_t>(device.sms);
+  for (std::uint32_t width = 16; width <= widest; width += 16)
+    for (std::uint32_t value_width = 16; value_width <= widest; value_width += 16)
+      for (const std::uint32_t keys : {few_keys, many_keys - 1, many_keys})
+        for (const std::uint32_t batches : {1U, 2 * sms}) {
+          AttentionParams p{};
+          p.batches = {{batches, 1, 1, 1}};
+          p.queries = 128, p.keys = keys, p.width = width, p.value_width = value_width;
+          add({.extents = p});
+        }
+  return all;
+}
+
 }  // namespace unisono::products

@@ -2,6 +2,7 @@
 /// Attention in one kernel: softmax(scale q kᵀ + masks) v.
 
 #include <array>
+#include <vector>
 
 #include "products/kernel.hpp"
 
@@ -35,5 +36,8 @@ AttentionTiles attention_tiles(const AttentionProblem& problem, const plan::Devi
 
 /// The kernel; sets `extents.query_tiles`, which it is launched with.
 Kernel attention(AttentionProblem& problem, const plan::Device& device);
+
+/// Problems of which attention() makes every kernel that it has for the device; some of them twice.
+std::vector<AttentionProblem> attention_space(const plan::Device& device);
 
 }  // namespace unisono::products

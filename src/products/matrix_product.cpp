@@ -48,4 +48,21 @@ Kernel matrix_product(MatrixProduct& product) {
   return k;
 }
 
+// Kernels differ by how each operand lies: its rows together, its columns, or neither
+std::vector<MatrixProduct> matrix_product_space() {
+  std::vector<MatrixProduct> all;
+  static constexpr std::int64_t strides[][2] = {{tile, 1}, {1, tile}, {tile, 2}};
+  for (const DType element : {DType::bf16, DType::f16})
+    for (const auto& a : strides)
+      for (const auto& b : strides) {
+        MatrixProduct product{.element = element};
+        MatrixProductParams& p = product.extents;
+        p.batches = {{1, 1, 1, 1}};
+        p.rows = p.columns = p.depth = tile;
+        p.a.row = a[0], p.a.column = a[1], p.b.row = b[0], p.b.column = b[1];
+        all.push_back(product);
+      }
+  return all;
+}
+
 }  // namespace unisono::products

@@ -1,6 +1,8 @@
 #pragma once
 /// Products of two batches of matrices: c = a b.
 
+#include <vector>
+
 #include "products/kernel.hpp"
 
 namespace unisono::products {
@@ -15,5 +17,8 @@ struct MatrixProduct {
 
 /// The kernel; sets the numbers of tiles in `extents`, which it is launched with.
 Kernel matrix_product(MatrixProduct& product);
+
+/// Products of which matrix_product() makes every kernel that it has.
+std::vector<MatrixProduct> matrix_product_space();
 
 }  // namespace unisono::products

@@ -131,4 +131,21 @@ Sm90AttentionKernel sm90_attention(const AttentionProblem& problem, const Sm90At
   return k;
 }
 
+// Tiles differ by the widths, in steps of 16 and of 8, and by the number of keys up to the bound
+std::vector<AttentionProblem> sm90_attention_space() {
+  std::vector<AttentionProblem> all;
+  for (std::uint32_t width = 16; width <= widest; width += 16)
+    for (std::uint32_t value_width = 8; value_width <= widest; value_width += 8)
+      for (const std::uint32_t keys : {fewest_keys, many_keys})
+        for (const DType element : {DType::bf16, DType::f16}) {
+          AttentionProblem problem{.element = element};
+          AttentionParams& p = problem.extents;
+          p.batches = {{1, 1, 1, 1}};
+          p.queries = 128, p.keys = keys, p.width = width, p.value_width = value_width;
+          for (BatchedMatrix* m : {&p.q, &p.k, &p.v}) m->row = widest, m->column = 1;
+          all.push_back(problem);
+        }
+  return all;
+}
+
 }  // namespace unisono::products

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <vector>
 
 #include "products/attention.hpp"
 
@@ -39,5 +40,8 @@ struct Sm90AttentionKernel {
   std::array<MatrixMap, 3> maps{};
 };
 Sm90AttentionKernel sm90_attention(const AttentionProblem& problem, const Sm90AttentionTiles& tiles);
+
+/// Problems of which sm90_attention() makes every kernel that it has; some of them twice.
+std::vector<AttentionProblem> sm90_attention_space();
 
 }  // namespace unisono::products

@@ -23,6 +23,7 @@
 #include "gpu/moments.hpp"
 #include "gpu/networks.hpp"
 #include "gpu/options.hpp"
+#include "gpu/plans.hpp"
 #include "gpu/testbed.hpp"
 #include "lower/lower.hpp"
 #include "passes/passes.hpp"
@@ -260,7 +261,19 @@ int act(int argc, char** argv) {
                "Of --broad: print each problem before it runs; of --precompile: each kernel's place in the cache; of "
                "--plan: each "
                "kernel's text as a hash, by which revisions can be compared");
+  CLI::Option* const syntax =
+      app.add_option("--syntax", parsed.syntax, "Of --plans: the host's compiler, and its options");
+  app.add_option("--plans", parsed.plans,
+                 "Draw so many kernels that planners may choose, and compile them; needs no GPU")
+      ->check(CLI::Range(1, 100'000))
+      ->needs(syntax);
+  app.add_option(
+      "--walk", parsed.walk,
+      "Compile all kernels that planners may choose by NVRTC, in --jobs processes; the folder keeps what was "
+      "done. Of convolutions the pairs of parameters, of --broad problems. Needs no GPU");
   CLI11_PARSE(app, argc, argv);
+  if (parsed.plans > 0) return draw_plans();
+  if (!parsed.walk.empty()) return walk_plans();
   if (parsed.plan) {
     const auto requests = all_requests();
     if (parsed.verbose) list_texts(requests);

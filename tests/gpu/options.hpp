@@ -27,6 +27,9 @@ struct Options {
   int seconds = 0;             ///< --seconds N: --broad and --endurance end after that; 0: when they are done
   bool small = false;          ///< --small: of the random problems none that is too large for the emulated GPU
   bool verbose = false;        ///< --verbose: prints each problem before it runs
+  int plans = 0;               ///< --plans N: compiles so many kernels that planners may choose
+  std::string syntax = {};     ///< --syntax COMMAND: by the host's compiler
+  std::string walk = {};       ///< --walk FOLDER: all kernels that planners may choose
   std::string only;  ///< --only TEXT: of these, those whose plan has the text; of --precompile, whose title has it
 };
 

@@ -1,0 +1,26 @@
+#include "products/space.hpp"
+
+#include <set>
+#include <utility>
+
+#include "products/attention.hpp"
+#include "products/matrix_product.hpp"
+#include "products/sm90_attention.hpp"
+
+namespace unisono::products {
+
+std::vector<Kernel> every_kernel(const plan::Device& device) {
+  std::vector<Kernel> all;
+  std::set<std::string> seen;
+  const auto add = [&](Kernel kernel) {
+    if (seen.insert(kernel.source).second) all.push_back(std::move(kernel));
+  };
+  if (refuse_device(device)) return all;
+  for (AttentionProblem& problem : attention_space(device)) add(attention(problem, device));
+  for (const AttentionProblem& problem : sm90_attention_space())
+    if (const auto tiles = sm90_attention_tiles(problem, device)) add(sm90_attention(problem, *tiles).kernel);
+  for (MatrixProduct& product : matrix_product_space()) add(matrix_product(product));
+  return all;
+}
+
+}  // namespace unisono::products
