@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 
@@ -26,6 +27,9 @@ struct OnnxOptions {
   OnnxLimits limits = {};
   /// Inputs that become constants of the network, by name: dense row-major elements of the input's type.
   std::map<std::string, ConstTensorView> constants = {};
+  /// Inputs with a default value (an initializer of their name) that the caller gives at each run. All others of them
+  /// are constants, as `constants` or the file has them. Other names mean nothing.
+  std::set<std::string> given = {};
 };
 
 /// Reads an ONNX model of opset 11 to 28, or of an older one where its operators mean the same. float16 and bfloat16

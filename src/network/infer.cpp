@@ -375,8 +375,10 @@ Shape Inference::operator()(const operators::Transpose& t) const {
   return r;
 }
 
-void check_extents(const OperatorKind& kind, std::span<const NetworkTensor* const> inputs, const std::string& where) {
-  if (takes_empty(kind)) return;
+// A result without elements needs none of an input: batches of 0
+void check_extents(const OperatorKind& kind, std::span<const NetworkTensor* const> inputs, const Shape& result,
+                   const std::string& where) {
+  if (takes_empty(kind) || std::find(result.begin(), result.end(), Dim(0)) != result.end()) return;
   for (const NetworkTensor* x : inputs)
     for (const Dim& d : x->shape)
       if (d.known() && d.value() == 0)
@@ -389,8 +391,8 @@ void check_extents(const OperatorKind& kind, std::span<const NetworkTensor* cons
 
 Shape infer_shape(const OperatorKind& kind, std::span<const NetworkTensor* const> inputs, const std::string& where) {
   for (const NetworkTensor* x : inputs) network::check_size(x->shape, where + ", input '" + x->name + "'");
-  network::check_extents(kind, inputs, where);
   Shape shape = std::visit(network::Inference(inputs, where), kind);
+  network::check_extents(kind, inputs, shape, where);
   network::check_size(shape, where);
   return shape;
 }

@@ -35,7 +35,7 @@ namespace {
 void bind_input(const NetworkTensor& t, const Sizes& sizes, std::map<std::string, std::int64_t>& symbols) {
   bool fits = sizes.size() == t.shape.size();
   for (std::size_t i = 0; fits && i < sizes.size(); ++i) {
-    if (sizes[i] < (t.shape[i].known() ? 0 : 1)) fits = false;
+    if (sizes[i] < 0) fits = false;
     if (t.shape[i].known()) {
       fits = fits && t.shape[i].value() == sizes[i];
     } else if (fits) {

@@ -144,7 +144,7 @@ OnnxLimits limits_of(std::optional<std::uint64_t> memory) {
   return limits;
 }
 
-Model load_model(const std::filesystem::path& path, const OnnxLimits& limits) {
+Model load_model(const std::filesystem::path& path, const OnnxLimits& limits, const std::set<std::string>& given) {
   std::error_code ignored;  // what cannot be looked at cannot be read, which the reader reports
   const bool folder = std::filesystem::is_directory(path, ignored);
   const std::filesystem::path sidecar = (folder ? path : path.parent_path()) / "model.json";
@@ -162,7 +162,7 @@ Model load_model(const std::filesystem::path& path, const OnnxLimits& limits) {
     } else if (std::filesystem::exists(sidecar)) {
       description = description_beside(sidecar, model.file);
     }
-    model.network = load_onnx(model.file.string(), limits);
+    model.network = load_onnx(model.file.string(), OnnxOptions{.limits = limits, .constants = {}, .given = given});
     if (!description.is_null()) {
       model.description = parse_description(description, sidecar.parent_path());
       check_description(*model.description, model.network, sidecar);

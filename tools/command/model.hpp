@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ struct Model {
 OnnxLimits limits_of(std::optional<std::uint64_t> memory);
 
 /// Loads an ONNX file, or the one that a folder's model.json names. A model.json beside the ONNX file is read if it
-/// names that file. Throws UserError.
-Model load_model(const std::filesystem::path& path, const OnnxLimits& limits = {});
+/// names that file. Inputs that have a default are those of the network that are among `given`. Throws UserError.
+Model load_model(const std::filesystem::path& path, const OnnxLimits& limits = {},
+                 const std::set<std::string>& given = {});
 
 /// True if `path` stands for a model: a folder, or a file that ends in .onnx.
 bool is_model(const std::filesystem::path& path);

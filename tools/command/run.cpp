@@ -363,7 +363,9 @@ int run(const RunOptions& given) {
   if (is_epilogue(given)) return run_epilogue(given);
   Progress progress;
   progress.step("reading the model");
-  const Model model = load_model(given.model, limits_of(given.memory_limit));
+  std::set<std::string> names;
+  for (const InputFile& input : given.inputs) names.insert(input.name);
+  const Model model = load_model(given.model, limits_of(given.memory_limit), names);
   RunOptions options = given;
   options.dims = dims_of(model.network, options.dims, options.shapes);
   const Work work = prepare(options, model);

@@ -55,7 +55,19 @@ NetworkValue NodeReader::value(int i) const {
   if (!has(i)) fail("input {} is missing", i);
   const Imported& found = importer_.find(node_.input(i), name_);
   if (const auto* v = std::get_if<NetworkValue>(&found)) return *v;
+  if (const auto* s = std::get_if<Sequence>(&found))
+    fail("input '{}' is a sequence of {} tensors; expected a tensor", node_.input(i), s->elements.size());
   return importer_.materialised(std::get<Integers>(found), node_.input(i), name_);
+}
+
+const Sequence* NodeReader::sequence(int i) const {
+  if (!has(i)) fail("input {} is missing", i);
+  return std::get_if<Sequence>(&importer_.find(node_.input(i), name_));
+}
+
+NetworkValue NodeReader::value(const Sequence::Element& element) const {
+  if (const auto* v = std::get_if<NetworkValue>(&element.value)) return *v;
+  return importer_.materialised(std::get<Integers>(element.value), "element", name_);
 }
 
 int NodeReader::type(int i) const {
@@ -68,7 +80,7 @@ bool NodeReader::is_empty(int i) const {
   if (!has(i)) return true;
   const Imported& found = importer_.find(node_.input(i), name_);
   if (const auto* v = std::get_if<Integers>(&found)) return v->elements.empty() && !v->scalar;
-  const Shape& shape = std::get<NetworkValue>(found).shape();
+  const Shape shape = value(i).shape();
   return std::find(shape.begin(), shape.end(), Dim(0)) != shape.end();
 }
 

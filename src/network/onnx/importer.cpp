@@ -78,6 +78,7 @@ Importer::Importer(const schema::ModelProto& model, const std::string& file, con
       node_limit_(options.limits.nodes),
       budget_(options.limits),
       given_constants_(options.constants),
+      given_inputs_(options.given),
       builder_(model.graph().name().empty() ? file : model.graph().name()) {
   check_names(model, file_);
   check_opsets(model);
@@ -145,7 +146,8 @@ int Importer::type_of(const std::string& name) const {
     return unread == scope_.initializers.end() ? 0 : unread->second->data_type();
   }
   if (const auto* v = std::get_if<NetworkValue>(&it->second)) return data_type_of(v->dtype());
-  return data_type_of(std::get<Integers>(it->second).dtype);
+  const auto* integers = std::get_if<Integers>(&it->second);
+  return integers == nullptr ? 0 : data_type_of(integers->dtype);
 }
 
 void Importer::read_initializers(const schema::GraphProto& graph) {
@@ -187,38 +189,42 @@ const Imported& Importer::find(const std::string& name, const std::string& reade
   return scope_.values.at(name);
 }
 
+bool Importer::is_default(const std::string& name) const {
+  return scope_.initializers.contains(name) && !given_constants_.contains(name) && !given_inputs_.contains(name);
+}
+
 void Importer::read_inputs() {
   std::set<std::string> symbols;
   for (const auto& input : graph_.input())
     for (const auto& d : input.type().tensor_type().shape().dim()) symbols.insert(d.dim_param());
-  for (const auto& input : graph_.input()) {
-    if (scope_.initializers.contains(input.name())) continue;  // a default value of older files
-    if (!input.has_type() || !input.type().has_tensor_type())
-      fail(fmt::format("input '{}' is no tensor", input.name()));
-    const int type = input.type().tensor_type().elem_type();
-    const auto dtype = dtype_of(type);
-    if (!dtype)
-      fail(fmt::format("input '{}' has elements of {}; expected a float, integer or bool type", input.name(),
-                       data_type_name(type)));
-    if (!input.type().tensor_type().has_shape())
-      fail(
-          fmt::format("input '{}' has no shape, so nobody knows how many axes it has; expected a number or a name for "
-                      "each extent (a scalar has a shape without extents)",
-                      input.name()));
-    Shape shape = input_shape(input, symbols);
-    check_size(shape, fmt::format("{}: input '{}'", file_, input.name()));
-    if (const auto given = given_constants_.find(input.name()); given != given_constants_.end()) {
-      bind_constant(input.name(), shape, type, given->second);
-      continue;
-    }
-    NetworkValue v = builder_.input(input.name(), std::move(shape), *dtype);
-    tensor_names_.insert(v.id());
-    const bool is_short = is_short_float(type);
-    if (is_short) v = builder_.apply(operators::Map{MapOp::cast, DType::f32}, {v}, input.name() + "_f32");
-    define(input.name(), v, is_short ? type : 0);
-  }
+  for (const auto& input : graph_.input())
+    if (!is_default(input.name())) read_input(input, symbols);
   for (const auto& [name, view] : given_constants_)
     if (!scope_.values.contains(name)) fail(fmt::format("has no input '{}' that could become a constant", name));
+}
+
+void Importer::read_input(const schema::ValueInfoProto& input, const std::set<std::string>& symbols) {
+  if (!input.has_type() || !input.type().has_tensor_type()) fail(fmt::format("input '{}' is no tensor", input.name()));
+  const int type = input.type().tensor_type().elem_type();
+  const auto dtype = dtype_of(type);
+  if (!dtype)
+    fail(fmt::format("input '{}' has elements of {}; expected a float, integer or bool type", input.name(),
+                     data_type_name(type)));
+  if (!input.type().tensor_type().has_shape())
+    fail(
+        fmt::format("input '{}' has no shape, so nobody knows how many axes it has; expected a number or a name for "
+                    "each extent (a scalar has a shape without extents)",
+                    input.name()));
+  Shape shape = input_shape(input, symbols);
+  check_size(shape, fmt::format("{}: input '{}'", file_, input.name()));
+  scope_.initializers.erase(input.name());  // its default
+  if (const auto given = given_constants_.find(input.name()); given != given_constants_.end())
+    return bind_constant(input.name(), shape, type, given->second);
+  NetworkValue v = builder_.input(input.name(), std::move(shape), *dtype);
+  tensor_names_.insert(v.id());
+  const bool is_short = is_short_float(type);
+  if (is_short) v = builder_.apply(operators::Map{MapOp::cast, DType::f32}, {v}, input.name() + "_f32");
+  define(input.name(), v, is_short ? type : 0);
 }
 
 void Importer::bind_constant(const std::string& name, const Shape& shape, int type, const ConstTensorView& view) {
@@ -241,6 +247,11 @@ void Importer::read_outputs() {
   if (graph_.output_size() == 0) fail("the graph has no output");
   for (const auto& output : graph_.output()) {
     const Imported& found = find(output.name(), "(graph output)");
+    if (const auto* sequence = std::get_if<Sequence>(&found))
+      fail(
+          fmt::format("output '{}' is a sequence of {} tensors; make each of them an output, or join them by "
+                      "ConcatFromSequence",
+                      output.name(), sequence->elements.size()));
     const int type = type_of(output.name()), declared = output.type().tensor_type().elem_type();
     if (declared != 0 && declared != type)
       fail(fmt::format("output '{}' is declared {}, and computed as {}", output.name(), data_type_name(declared),

@@ -37,8 +37,17 @@ struct Integers {
   DType dtype = DType::i64;  ///< or i32
 };
 
+/// A sequence whose length is known while importing. Its tensors need not have one shape.
+struct Sequence {
+  struct Element {
+    std::variant<NetworkValue, Integers> value;
+    int type = 0;  ///< TensorProto's
+  };
+  std::vector<Element> elements;
+};
+
 /// What a name of the file stands for.
-using Imported = std::variant<NetworkValue, Integers>;
+using Imported = std::variant<NetworkValue, Integers, Sequence>;
 
 class Importer;
 
@@ -60,6 +69,10 @@ class NodeReader {
   /// True if input i is given: trailing inputs may be absent, others empty.
   bool has(int i) const;
   bool is_integers(int i) const;
+  /// Null if the input is no sequence.
+  const Sequence* sequence(int i) const;
+  /// An element of a sequence as a tensor.
+  NetworkValue value(const Sequence::Element& element) const;
   /// A tensor of any type; float16 and bfloat16 are f32 here. Integers become a constant, or read extents at run time.
   NetworkValue value(int i) const;
   /// The first `count` of them.
@@ -185,6 +198,7 @@ std::span<const OperatorRow> local_norm_rows();
 std::span<const OperatorRow> crop_rows();
 std::span<const OperatorRow> attention_rows();
 std::span<const OperatorRow> affine_grid_rows();
+std::span<const OperatorRow> tensor_sequence_rows();
 
 /// The row for an operator, or null.
 const OperatorRow* find_row(std::string_view op_type);
@@ -291,6 +305,8 @@ class Importer {
   const schema::AttributeProto* resolved(const schema::AttributeProto& attribute, const NodeReader& node) const;
   void read_outputs();
   void define(const std::string& name, Imported value, int type = 0);
+  void read_input(const schema::ValueInfoProto& input, const std::set<std::string>& symbols);
+  bool is_default(const std::string& name) const;
   void bind_constant(const std::string& name, const Shape& shape, int type, const ConstTensorView& view);
   int type_of(const std::string& name) const;
   NetworkValue materialised(const Integers& integers, const std::string& name, const std::string& reader);
@@ -306,6 +322,7 @@ class Importer {
   int node_limit_;
   ConstantBudget budget_;
   std::map<std::string, ConstTensorView> given_constants_;
+  std::set<std::string> given_inputs_;
   std::map<std::string, const schema::FunctionProto*> functions_;  // by domain, name and overload
   NetworkBuilder builder_;
   Scope scope_;

@@ -40,6 +40,7 @@ std::string type_list(std::uint64_t types) {
   std::vector<std::string> names;
   for (int t = 1; t < 64; ++t)
     if ((types >> t & 1) != 0) names.push_back(data_type_name(t));
+  if (names.empty()) return "a sequence";
   return fmt::format("{}{}", names.size() > 1 ? "one of " : "", fmt::join(names, ", "));
 }
 

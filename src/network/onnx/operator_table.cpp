@@ -8,11 +8,12 @@ namespace unisono::network::onnx_import {
 
 namespace {
 const auto& families() {
-  static const std::array all{contraction_rows(), elementwise_rows(), normalisation_rows(), image_rows(),
-                              shape_rows(),       integer_rows(),     map_rows(),           activation_rows(),
-                              reduction_rows(),   pool_rows(),        movement_rows(),      layer_norm_rows(),
-                              index_rows(),       sequence_rows(),    einsum_rows(),        function_rows(),
-                              local_norm_rows(),  crop_rows(),        attention_rows(),     affine_grid_rows()};
+  static const std::array all{contraction_rows(),     elementwise_rows(), normalisation_rows(), image_rows(),
+                              shape_rows(),           integer_rows(),     map_rows(),           activation_rows(),
+                              reduction_rows(),       pool_rows(),        movement_rows(),      layer_norm_rows(),
+                              index_rows(),           sequence_rows(),    einsum_rows(),        function_rows(),
+                              local_norm_rows(),      crop_rows(),        attention_rows(),     affine_grid_rows(),
+                              tensor_sequence_rows()};
   return all;
 }
 }  // namespace

@@ -14,9 +14,9 @@ constexpr std::string_view counts =
     "the shape of its result depends on the values of its input; leave it out of the model and do it afterwards";
 constexpr std::string_view quantised =
     "quantised operators are not imported; export the model with float32 or float16 weights";
-constexpr std::string_view sequences = "sequences and optional values are no tensors";
-constexpr std::string_view split_sequences =
-    "sequences are no tensors; PyTorch writes Split here if torch.onnx.export has optimize=True";
+constexpr std::string_view sequences =
+    "optional values are no tensors, nor is what a function makes of each tensor of a sequence; export the model "
+    "without";
 constexpr std::string_view losses = "losses are for training, and networks for inference; leave it out of the model";
 constexpr std::string_view varying =
     "ONNX defines it as a function that differs from node to node, and only functions that are the same for all nodes "
@@ -32,7 +32,6 @@ struct RefusedOperator {
 constexpr std::array refusals{RefusedOperator{"Bernoulli", chance},
                               RefusedOperator{"CausalConvWithState", varying},
                               RefusedOperator{"Compress", counts},
-                              RefusedOperator{"ConcatFromSequence", sequences},
                               RefusedOperator{"ConvInteger", quantised},
                               RefusedOperator{"DequantizeLinear", quantised},
                               RefusedOperator{"DynamicQuantizeLinear", quantised},
@@ -57,12 +56,8 @@ constexpr std::array refusals{RefusedOperator{"Bernoulli", chance},
                               RefusedOperator{"RandomUniform", chance},
                               RefusedOperator{"RandomUniformLike", chance},
                               RefusedOperator{"Scan", loops},
-                              RefusedOperator{"SequenceAt", split_sequences},
-                              RefusedOperator{"SequenceConstruct", sequences},
-                              RefusedOperator{"SequenceEmpty", sequences},
                               RefusedOperator{"SequenceMap", sequences},
                               RefusedOperator{"SoftmaxCrossEntropyLoss", losses},
-                              RefusedOperator{"SplitToSequence", split_sequences},
                               RefusedOperator{"Unique", counts}};
 
 }  // namespace

@@ -11,6 +11,7 @@ namespace {
 
 void pass_on(const NodeReader& node) {
   if (node.is_integers(0)) return node.result(node.integers(0));
+  if (const Sequence* s = node.sequence(0)) return node.result(*s);
   node.result(node.value(0));
 }
 
