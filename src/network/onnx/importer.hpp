@@ -199,6 +199,7 @@ std::span<const OperatorRow> crop_rows();
 std::span<const OperatorRow> attention_rows();
 std::span<const OperatorRow> affine_grid_rows();
 std::span<const OperatorRow> tensor_sequence_rows();
+std::span<const OperatorRow> recurrence_rows();
 
 /// The row for an operator, or null.
 const OperatorRow* find_row(std::string_view op_type);

@@ -13,7 +13,7 @@ const auto& families() {
                               reduction_rows(),       pool_rows(),        movement_rows(),      layer_norm_rows(),
                               index_rows(),           sequence_rows(),    einsum_rows(),        function_rows(),
                               local_norm_rows(),      crop_rows(),        attention_rows(),     affine_grid_rows(),
-                              tensor_sequence_rows()};
+                              tensor_sequence_rows(), recurrence_rows()};
   return all;
 }
 }  // namespace
