@@ -30,11 +30,13 @@ T from_logical(const T& x, Layout layout) {
   return x.size() == 4 && layout == Layout::nhwc ? T{x[0], x[2], x[3], x[1]} : x;
 }
 
-/// `v` with its strides, after checking it: one of these dtypes, this shape (in the caller's order), some memory.
+/// `v` with its strides, after checking it: one of these dtypes, this shape (in the caller's order), some memory. What
+/// is read may lie backwards.
 template <class View>
 View checked_view(View v, const Sizes& expected, std::string_view what, const NetworkTensor& tensor,
                   const std::vector<DType>& dtypes) {
-  v.strides = runtime::checked_strides(v, expected, dtypes, fmt::format("{} '{}'", what, tensor.name));
+  const auto allowed = what == "input" ? runtime::Strides::either : runtime::Strides::forward;
+  v.strides = runtime::checked_strides(v, expected, dtypes, fmt::format("{} '{}'", what, tensor.name), allowed);
   return v;
 }
 

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
+#include <limits>
 
 #include "unisono/error.hpp"
 
@@ -13,7 +15,7 @@ namespace unisono::runtime {
 std::string shape_string(const std::vector<std::int64_t>& shape) { return fmt::format("({})", fmt::join(shape, ",")); }
 
 std::vector<std::int64_t> checked_strides(const ConstTensorView& view, const std::vector<std::int64_t>& shape,
-                                          std::span<const DType> dtypes, const std::string& what) {
+                                          std::span<const DType> dtypes, const std::string& what, Strides allowed) {
   if (view.data == nullptr && view.shape.empty() && !shape.empty())
     throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {}", what, shape_string(shape),
                                 to_string(dtypes.front())));
@@ -34,14 +36,14 @@ std::vector<std::int64_t> checked_strides(const ConstTensorView& view, const std
                     "tensor",
                     what, view.strides.size(), shape_string(shape)));
   for (const auto s : view.strides)
-    if (s < 0)
+    if (s < 0 && allowed == Strides::forward)
       throw UserError(fmt::format("{} was given strides {}; expected none below 0", what, shape_string(view.strides)));
   std::int64_t reach = 1, bytes = 0;
   bool fits = true;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     std::int64_t step = 0;
     fits = fits && !__builtin_mul_overflow(std::max<std::int64_t>(shape[i] - 1, 0), view.strides[i], &step) &&
-           !__builtin_add_overflow(reach, step, &reach);
+           step != std::numeric_limits<std::int64_t>::min() && !__builtin_add_overflow(reach, std::abs(step), &reach);
   }
   // four times: sums of what two views reach must fit, too
   if (!fits || __builtin_mul_overflow(reach, static_cast<std::int64_t>(4 * size_of(view.dtype)), &bytes))

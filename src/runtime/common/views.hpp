@@ -11,11 +11,15 @@
 
 namespace unisono::runtime {
 
+/// Which signs of strides a view may have: what is read may also lie backwards, from its first element on.
+enum class Strides : std::uint8_t { forward, either };
+
 /// Strides of `view`, in elements, after checking it. Throws UserError, with `what` in the message ("operand bias[n]"),
-/// if nothing is bound, the shape differs from `shape`, the number of strides differs, a stride is negative or beyond
-/// any memory, the pointer is null (but for no element), or the dtype is none of `dtypes`.
+/// if nothing is bound, the shape differs from `shape`, the number of strides differs, a stride is not `allowed` or
+/// reaches beyond any memory, the pointer is null (but for no element), or the dtype is none of `dtypes`.
 std::vector<std::int64_t> checked_strides(const ConstTensorView& view, const std::vector<std::int64_t>& shape,
-                                          std::span<const DType> dtypes, const std::string& what);
+                                          std::span<const DType> dtypes, const std::string& what,
+                                          Strides allowed = Strides::forward);
 
 /// Throws UserError if two elements of the view are the same memory (as far as strides alone can tell).
 void check_distinct(const ConstTensorView& view, const std::vector<std::int64_t>& strides, const std::string& what);

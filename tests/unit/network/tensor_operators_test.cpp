@@ -232,7 +232,7 @@ TEST(TensorOperators, EmptyTensors) {
   EXPECT_EQ(to_string(none.shape()), "(2,0)");
   net.output(net.apply(operators::Reduce{ReduceOp::sum, {1}, false}, {relu(none)}), "y");
   EXPECT_EQ(run_ramp<float>(net, {2, 3}), (std::vector<float>{0, 0}));
-  EXPECT_EQ(user_error([&] { softmax(none); }).substr(0, 7), "softmax");
+  EXPECT_EQ(to_string(softmax(none).shape()), "(2,0)");
 }
 
 }  // namespace
