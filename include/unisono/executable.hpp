@@ -163,6 +163,9 @@ class Executable {
   /// On a GPU: checks the arguments once, for any number of launches. Throws as run does; on the CPU UserError.
   /// `workspace`: the caller's; if its memory is null the launch allocates one.
   Launch bind(const Arguments& arguments, const WorkspaceMemory& workspace = {}) const;
+  /// On a GPU: throws what run() would throw for these shapes, strides, dtypes and alignments. Reads the addresses'
+  /// numbers alone: neither memory nor the device is touched. On the CPU, which takes all strides, does nothing.
+  void check_arguments(const Arguments& arguments) const;
   /// Bytes of device memory that one execution in flight needs; 0 on the CPU. Throws nothing.
   std::size_t workspace_bytes() const;
   /// Which path was taken and why, in a few lines; on a GPU the plan, registers, spills and whether the kernel came

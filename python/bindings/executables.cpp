@@ -166,6 +166,7 @@ PythonCall prepared(const PythonExecutable& self, nb::object a, nb::object b, Na
     (form.arguments.operands.contains(name) ? form.tensors : form.numbers).push_back(std::move(name));
   }
   for (const auto& [key, value] : outputs) form.outputs.push_back(nb::cast<std::string>(key));
+  self.executable.check_arguments(form.arguments);
   PythonCall made{prepare_call(self.executable, std::move(form))};
   for (const std::string& order : orders) made.call->orders.push_back(order_of(order));
   for (const auto& [shape, strides, dtype] : results) made.call->results.push_back({shape, strides, dtype});

@@ -284,3 +284,34 @@ def test_operators_are_those_in_cpp_and_keep_the_class_of_errors():
     given = tensors()
     with pytest.raises(u.UserError, match="operand 'bias' lies on cpu"), torch.no_grad():
         u.conv2d(*given[:2], "acc + bias[n]", bias=given[2].cpu(), padding=1)
+
+
+def halves(width):
+    return torch.randn(1, 300, 2 * width, device="cuda", dtype=torch.bfloat16).chunk(2, -1)
+
+
+@pytest.mark.parametrize("operands", [
+    lambda: {"o": halves(192)[1]},
+    lambda: {"o": halves(192)[0].as_strided((1, 300, 192), (0, 384, 1)), "p": halves(192)[1]},
+    lambda: {"o": torch.randn(192, 300, device="cuda", dtype=torch.bfloat16).T[None]},
+    lambda: {"o": torch.randn(300 * 192 + 1, device="cuda", dtype=torch.bfloat16)[1:].view(1, 300, 192)},
+    lambda: {"o": torch.randn(1, 1, 192, device="cuda", dtype=torch.bfloat16).expand(1, 300, 192)},
+])  # yapf: disable
+def test_operands_that_lie_apart(operands):
+    """Strides and alignments that no kernel reads: copied before each launch, captured or not."""
+    given = operands()
+    x, w = halves(64)[1], torch.randn(192, 64, device="cuda", dtype=torch.bfloat16)
+    text = " + ".join(["silu(acc)", *(f"{name}[m,n]" for name in given)])
+    exact = F.silu(x.double() @ w.double().T) + sum(o.double() for o in given.values())
+    for a in (x, x.contiguous(), x[:, ::2].repeat_interleave(2, 1)):
+        best = F.silu(a.double() @ w.double().T) + sum(o.double() for o in given.values())
+        no_worse(u.gemm(a, w.T[None], text, **given), best.bfloat16(), best)
+    static = torch.empty_like(exact, dtype=torch.bfloat16)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        static.copy_(u.gemm(x, w.T[None], text, **given))
+    for one in given.values():
+        one.copy_(torch.randn_like(one)) if one.stride()[1] else None
+    graph.replay()
+    exact = F.silu(x.double() @ w.double().T) + sum(o.double() for o in given.values())
+    no_worse(static, exact.bfloat16(), exact)

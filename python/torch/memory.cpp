@@ -80,6 +80,10 @@ Tensor ordered(const Tensor& tensor, Order order) {
                                                          : aoti_torch_memory_format_channels_last();
   std::array<StableIValue, 2> stack{tensor.shared(), torch::stable::detail::from(format)};
   check(torch_call_dispatcher("aten::contiguous", "", stack.data(), TORCH_ABI_VERSION), "copying a tensor");
+  Tensor made(handle_of<AtenTensorHandle>(stack[0]));
+  if (reinterpret_cast<std::uintptr_t>(made.address()) % alignment == 0) return made;
+  stack = {made.shared(), torch::stable::detail::from(new StableIValue(torch::stable::detail::from(format)))};
+  check(torch_call_dispatcher("aten::clone", "", stack.data(), TORCH_ABI_VERSION), "copying a tensor");
   return Tensor(handle_of<AtenTensorHandle>(stack[0]));
 }
 

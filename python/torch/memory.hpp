@@ -9,6 +9,9 @@
 
 namespace unisono::python {
 
+/// Bytes: where tensors of a GPU's kernels begin.
+inline constexpr std::uintptr_t alignment = 16;
+
 /// A device of PyTorch's.
 struct Place {
   std::int32_t device = 0, index = 0;
@@ -31,7 +34,7 @@ Stream current_stream(int index);
 /// outlive the run. Pools belong to threads.
 Tensor workspace(std::size_t bytes, const Place& place, Stream stream);
 
-/// A copy in another order of memory, or the tensor itself where it lies so.
+/// A copy in another order of memory that begins at a multiple of 16 bytes, or the tensor itself where it does.
 Tensor ordered(const Tensor& tensor, Order order);
 
 }  // namespace unisono::python

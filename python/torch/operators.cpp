@@ -22,7 +22,6 @@ namespace unisono::python {
 namespace {
 
 constexpr std::size_t most_calls = 8192;
-constexpr std::uintptr_t alignment = 16;
 
 /// What one call is told apart by, as bytes.
 class Key {

@@ -48,10 +48,8 @@ class Call:
         `out`."""
         like = tensors[0]
         if self.orders:
-            import torch
             for place, order in self.orders:
-                tensors[place] = tensors[place].contiguous(
-                    memory_format=torch.channels_last if order == "channels_last" else torch.contiguous_format)
+                tensors[place] = ordered(tensors[place], order)
         if out is None:
             out = {name: empty_like_layout(like, shape, strides, dtype) for name, shape, strides, dtype in self.results}
         given = itertools.chain(tensors, (out[r[0]] for r in self.results))
@@ -64,6 +62,15 @@ class Call:
             self.native.run(addresses, numbers_given, stream.cuda_stream,
                             lambda size: workspace(size, like.device, stream))
         return out
+
+
+def ordered(tensor: Any, order: str) -> Any:
+    """A copy of a tensor of PyTorch in this order of memory that begins at a multiple of ALIGNMENT bytes, or the tensor
+    itself where it does."""
+    import torch
+    form = torch.channels_last if order == "channels_last" else torch.contiguous_format
+    made = tensor.contiguous(memory_format=form)
+    return made if made.data_ptr() % ALIGNMENT == 0 else made.clone(memory_format=form)
 
 
 def workspace(size: int, device: Any, stream: Any) -> Any:
@@ -84,15 +91,18 @@ _plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
 _calls: OrderedDict[tuple[Any, ...], Call] = OrderedDict()
 _captured: list[Call] = []  # those that a CUDA graph may replay outlive the cache
 _lock = threading.Lock()
-_counts = {"misses": 0, "runs": 0}  # compilations, and runs of calls that were forgotten
+# compilations, runs of calls that were forgotten, and tensors that prepared calls copy before each launch
+_counts = {"misses": 0, "runs": 0, "copies": 0}
 
 
 def cache_info() -> dict[str, int]:
-    """{'plans': kept now, 'hits': calls served by one, 'misses': compilations} of conv2d() and gemm() in this process.
-    """
+    """{'plans': kept now, 'hits': calls served by one, 'misses': compilations, 'copies': tensors that calls copy before
+    each launch, as a kernel of a GPU could not read them as they lie} of conv2d(), gemm() and regions of compiled graphs in
+    this process."""
     with _lock:
         runs = _counts["runs"] + sum(c.native.runs for c in _calls.values())
-        return {"plans": len(_plans), "hits": max(0, runs - _counts["misses"]), "misses": _counts["misses"]}
+        return {"plans": len(_plans), "hits": max(0, runs - _counts["misses"]), "misses": _counts["misses"],
+                "copies": _counts["copies"]}
 
 
 def cache_clear() -> None:
@@ -102,7 +112,12 @@ def cache_clear() -> None:
             _retire(call)
         _calls.clear()
         _plans.clear()
-        _counts.update(misses=0, runs=0)
+        _counts.update(misses=0, runs=0, copies=0)
+
+
+def count_copies(tensors: int) -> None:
+    with _lock:
+        _counts["copies"] += tensors
 
 
 def _retire(call: Call) -> None:

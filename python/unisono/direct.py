@@ -5,9 +5,12 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
+import numpy as np
+
 from ._native import ConvTranspose2d, DType, Gemm, Layout, UserError
 from .arguments import (autocast, by_operator, check_operator_call, checked, dtype_of, needs_operator,
                         torch_dtype_of)
+from .arrange import arranged
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
 from .functional import dense_in_one_order, image_views, oriented, prepare_conv2d, read_in_place
@@ -107,15 +110,21 @@ def dual_gemm_now(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | No
 def dual_gemm_call(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | None, options: dict[str, Any],
                    operands: dict[str, Any]) -> Call:
     """What dual_gemm_now runs for tensors such as these: made once, kept in the cache."""
-    def make() -> Call:
+    named = {n: v for n, v in operands.items() if is_torch(v) or isinstance(v, np.ndarray)}
+
+    def bound(tensors: list[Any], orders: list[str]) -> Call:
+        a, b0, b1 = tensors[:3]
         _check_dual(a, b0, b1)
         (left, turned_a), (right, turned_b), (right1, _) = map(oriented, (view("a", a), view("b0", b0), view("b1", b1)))
         (m, k), n = a.shape, b0.shape[1]
         contraction = Gemm(m=m, n=n, k=k, transpose_a=turned_a, transpose_b=turned_b, dtype_a=left.dtype,
                            dtype_b=right.dtype, products=2)
         return prepare(contraction, ("dual_gemm", m, n, k, turned_a, turned_b), left, (right, right1), a, epilogue,
-                       operands,
-                       dual_space(a.shape, b0.shape), out_dtype, None, options, [""] * (3 + len(operands)))
+                       {**operands, **dict(zip(named, tensors[3:]))}, dual_space(a.shape, b0.shape), out_dtype, None,
+                       options, orders)
+
+    def make() -> Call:
+        return arranged(bound, [a, b0, b1, *named.values()], 3, "swiglu")
 
     key = ("dual_gemm", key_of(epilogue), out_dtype, tuple(options.items()), signature_of((a, b0, b1), operands, None))
     return call_of(key, make)

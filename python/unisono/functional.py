@@ -12,8 +12,9 @@ from ._native import Conv2d, DType, Gemm, Layout, UserError
 from .arguments import (autocast, by_operator, check_operator_call, check_outputs, checked, dtype_of, needs_gradient,
                         needs_operator, pair,
                         torch_dtype_of)
+from .arrange import arranged
 from .binding import key_of, prepare, run, signature_of, takes_slices
-from .calls import ALIGNMENT, Call, call_of
+from .calls import ALIGNMENT, Call, call_of, ordered
 from .operands import Space
 from .tensors import View, is_torch, view
 
@@ -255,8 +256,9 @@ def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any],
     def arranged(tensor: Any) -> Any:
         name = "channels_last" if last and tensor.dim() == 4 else "contiguous"
         order = torch.channels_last if name == "channels_last" else torch.contiguous_format
-        orders.append("" if tensor.is_contiguous(memory_format=order) else name)
-        return tensor.contiguous(memory_format=order)
+        made = ordered(tensor, name)
+        orders.append("" if made is tensor else name)
+        return made
 
     if layout != "nhwc" and is_slice(x):
         orders.append("")
@@ -317,6 +319,17 @@ def gemm_call(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, 
 
 def _prepare_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
                   operands: dict[str, Any]) -> Call:
+    named = {n: v for n, v in operands.items() if is_torch(v) or isinstance(v, np.ndarray)}
+
+    def bound(tensors: list[Any], orders: list[str]) -> Call:
+        given = {**operands, **dict(zip(named, tensors[2:]))}
+        return _bound_gemm(tensors[0], tensors[1], epilogue, out_dtype, out, options, given, orders)
+
+    return arranged(bound, [a, b, *named.values()], 2, "gemm")
+
+
+def _bound_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
+                operands: dict[str, Any], orders: list[str]) -> Call:
     first, second = _matrix("a", a), _matrix("b", b)
     if len(first.shape) != len(second.shape):
         raise UserError(f"gemm: a has shape {first.shape}, b {second.shape}; expected both with a batch, or neither")
@@ -331,5 +344,4 @@ def _prepare_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: A
                        dtype_b=second.dtype)
     space = Space(batch, (m,), n, False, False, is_batched=len(first.shape) == 3)
     identity = ("gemm", space.is_batched, batch, m, n, k, turned_a, turned_b)
-    orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in operands.values()))
     return prepare(contraction, identity, first, second, a, epilogue, operands, space, out_dtype, out, options, orders)

@@ -84,6 +84,19 @@ TEST_F(Refusal, ShapesAndDtypes) {
   expect_refusal([](Arguments& a) { a.outputs["y"].strides = {2880, 32, 288, 1}; }, "make a dense copy");
 }
 
+// Whose memory it is is another question, for the driver
+TEST_F(Refusal, CheckedWithoutMemory) {
+  EXPECT_NO_THROW(executable.check_arguments(testbed.arguments()));
+  Arguments apart = testbed.arguments(), misaligned = apart, elsewhere = apart;
+  apart.operands["r"].strides = {2880, 320, 64, 1};
+  EXPECT_THROW(executable.check_arguments(apart), UserError);
+  misaligned.image.data = moved(misaligned.image.data, 2);
+  EXPECT_THROW(executable.check_arguments(misaligned), UserError);
+  alignas(16) static float host[4096];
+  elsewhere.operands["bias"].data = host;
+  EXPECT_NO_THROW(executable.check_arguments(elsewhere));
+}
+
 TEST_F(Refusal, Pointers) {
   expect_refusal([](Arguments& a) { a.image.data = nullptr; }, "null pointer");
   expect_refusal([](Arguments& a) { a.image.data = moved(a.image.data, 2); }, "expected a multiple of 16 bytes");

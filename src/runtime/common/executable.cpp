@@ -22,6 +22,7 @@ void Executable::enqueue(const Arguments& arguments, Stream stream) const { impl
 Launch Executable::bind(const Arguments& arguments, const WorkspaceMemory& workspace) const {
   return Launch(impl_->bind(arguments, workspace));
 }
+void Executable::check_arguments(const Arguments& arguments) const { impl_->check_arguments(arguments); }
 std::size_t Executable::workspace_bytes() const { return impl_->workspace_bytes(); }
 std::string Executable::describe() const { return impl_->describe(); }
 

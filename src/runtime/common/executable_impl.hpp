@@ -30,6 +30,7 @@ class ExecutableImpl {
   /// Implemented by backends with streams; the others throw.
   virtual void enqueue(const Arguments& arguments, Stream stream) const;
   virtual std::shared_ptr<LaunchImpl> bind(const Arguments& arguments, const WorkspaceMemory& workspace) const;
+  virtual void check_arguments(const Arguments&) const {}
   virtual std::size_t workspace_bytes() const { return 0; }
 };
 

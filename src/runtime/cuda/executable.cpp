@@ -49,17 +49,27 @@ Memory CudaExecutable::uploaded(const ConstTensorView& filter, const std::string
   return memory;
 }
 
+void CudaExecutable::check_arguments(const Arguments& arguments) const {
+  BoundArguments bound = bind_arguments(signature_, arguments);
+  parameter_of(bound);
+}
+
 Prepared CudaExecutable::prepare(const Arguments& arguments) const {
   BoundArguments bound = bind_arguments(signature_, arguments);
   check_memory(gpu_, bound.pointers);
+  families::Parameter parameter = parameter_of(bound);
+  encode_maps(parameter.maps, std::span(parameter.bytes.bytes));
+  return {.parameters = parameter.bytes, .slots = std::move(bound.slots), .sites = std::move(parameter.sites)};
+}
+
+families::Parameter CudaExecutable::parameter_of(BoundArguments& bound) const {
   const auto given_or = [](const Address& given, const Memory& constant) {
     return given.data != nullptr ? given : Address{reinterpret_cast<const void*>(constant.address())};
   };
   families::Parameter parameter{.bytes = constants_, .maps = {}, .sites = {}};
   const Address filter = given_or(bound.b, filter_), filter1 = given_or(bound.b1, filter1_);
   family().fill(parameter, lowered_.plan(), launched(), tensors(bound, filter, filter1));
-  encode_maps(parameter.maps, std::span(parameter.bytes.bytes));
-  return {.parameters = parameter.bytes, .slots = std::move(bound.slots), .sites = std::move(parameter.sites)};
+  return parameter;
 }
 
 Memory CudaExecutable::make_workspace() const {

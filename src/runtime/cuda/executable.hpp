@@ -30,6 +30,7 @@ class CudaExecutable final : public ExecutableImpl,
   void run(const Arguments& arguments) const override;
   void enqueue(const Arguments& arguments, Stream stream) const override;
   std::shared_ptr<LaunchImpl> bind(const Arguments& arguments, const WorkspaceMemory& workspace) const override;
+  void check_arguments(const Arguments& arguments) const override;
   std::size_t workspace_bytes() const override { return lowered_.plan().workspace_bytes; }
   std::string describe() const override;
 
@@ -44,6 +45,8 @@ class CudaExecutable final : public ExecutableImpl,
   void load_binary();
   void launch_library(const families::ParameterBytes& parameters, CUstream stream) const;
   Prepared prepare(const Arguments& arguments) const;
+  /// Takes the fields out of `bound`.
+  families::Parameter parameter_of(BoundArguments& bound) const;
   /// The stream's workspace, for enqueue(); the caller holds the pool's lock.
   const Memory& workspace_of(CUstream stream) const;
   Memory uploaded(const ConstTensorView& filter, const std::string& what) const;

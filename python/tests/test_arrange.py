@@ -1,0 +1,91 @@
+"""Which tensors of a call are copied for a kernel of a GPU, decided from metadata; the kernels' part is a stand-in."""
+
+import logging
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import unisono as u  # noqa: E402
+from unisono import arrange  # noqa: E402
+
+
+def places(tensors, factors=2):
+    return list(arrange.arrangements(tensors, factors, True))
+
+
+def test_dense_tensors_are_copied_last():
+    a, b = torch.randn(4, 8), torch.randn(16, 8).T
+    assert places([a, b]) == [(), (1,)]
+    assert places([a, b, 1.0]) == [(), (1,)]
+    assert list(arrange.arrangements([a, b[:, ::2]], 2, False)) == [()]
+
+
+def test_each_alone_then_operands_then_all():
+    a, b = torch.randn(4, 16)[:, :8], torch.randn(8, 16)[:, ::2]
+    x, y, z = torch.randn(4, 16)[:, 8:], torch.randn(4, 8), torch.randn(8, 4).T[:, ::2]
+    assert places([a, b, x, y, z]) == [(), (2,), (4,), (0,), (1,), (2, 4), (0, 1, 2, 4)]
+
+
+def test_extents_of_one_have_no_stride():
+    x = torch.randn(1, 6, 5).as_strided((1, 6, 5), (0, 5, 1))
+    assert arrange.is_dense(x)
+    assert places([x, x]) == [()]
+
+
+def test_misaligned_tensors_are_copied():
+    whole = torch.randn(33)
+    x = whole[1:].view(4, 8)
+    assert not arrange.is_dense(x)
+    assert places([x, whole[:32].view(8, 4)]) == [(), (0,)]
+    made = arrange.ordered(x, "contiguous")
+    assert made.data_ptr() % 16 == 0 and torch.equal(made, x)
+    assert arrange.ordered(made, "contiguous") is made
+
+
+class OnGpu(torch.Tensor):
+    """A tensor that says that it lies on a GPU."""
+
+    @property
+    def is_cuda(self):
+        return True
+
+
+def on_gpu(x):
+    return x.as_subclass(OnGpu)
+
+
+def taken(want):
+    """Stands for the kernel: takes tensors that `want` says yes to, and refuses others as the library does."""
+    tried = []
+
+    def prepare(tensors, orders):
+        tried.append(orders)
+        if not want(tensors):
+            raise u.UserError("make a dense copy")
+        return tensors, orders
+
+    return prepare, tried
+
+
+def test_the_first_that_is_taken(caplog):
+    a, b, x, y = (on_gpu(t) for t in (torch.randn(4, 8), torch.randn(8, 6), torch.randn(4, 12)[:, 6:], torch.randn(4, 6)))
+    before = u.cache_info()["copies"]
+    prepare, tried = taken(lambda tensors: tensors[2].is_contiguous())
+    with caplog.at_level(logging.WARNING, "unisono"):
+        tensors, orders = arrange.arranged(prepare, [a, b, x, y], 2, "gemm")
+    assert orders == ["", "", "contiguous", ""] and len(tried) == 2
+    assert torch.equal(tensors[2], x) and tensors[3] is y
+    assert "gemm copies (4, 6) with strides (12, 1) before each launch" in caplog.text
+    assert u.cache_info()["copies"] == before + 1
+
+
+def test_what_no_copy_helps_keeps_its_error():
+    prepare, tried = taken(lambda tensors: False)
+    with pytest.raises(u.UserError, match="make a dense copy"):
+        arrange.arranged(prepare, [on_gpu(torch.randn(4, 8)), on_gpu(torch.randn(8, 12)[:, ::2])], 2, "gemm")
+    assert len(tried) == 2
+    prepare, tried = taken(lambda tensors: False)
+    with pytest.raises(u.UserError):
+        arrange.arranged(prepare, [torch.randn(4, 8), torch.randn(8, 12)[:, ::2]], 2, "gemm")
+    assert len(tried) == 1  # on a CPU kernels take all strides
