@@ -53,6 +53,10 @@ class Rows(unittest.TestCase):
             self.assertEqual([r["network"] for r in merged], ["resnet18", "resnet50", "alexnet", "bert"])
             self.assertEqual(kept.in_turn(names, self.options(file)), ["resnet18"])
 
+    def test_reasons_name_no_folders(self):
+        self.assertEqual(kept.without_folders("at /opt/torch/.venv/lib/functional.py:5430:0, '/net/conv/Pad', 3 / 4"),
+                         "at functional.py:5430:0, '/net/conv/Pad', 3 / 4")
+
     def test_one_gpu_is_not_hidden(self):
         self.assertEqual(kept.seen_gpu(""), {})
         self.assertEqual(kept.seen_gpu("1"), {"CUDA_VISIBLE_DEVICES": "1"})

@@ -1,5 +1,6 @@
 """Rows of the networks on a GPU that earlier runs left, and what they leave to be judged."""
 import json
+import re
 import zlib
 
 from .catalogue import BY_DYNAMO, GPU_ENTRIES
@@ -50,11 +51,17 @@ def in_turn(chosen, options):
     return sorted(order["missing"], key=lambda name: zlib.crc32(name.encode())) + order["failed"] + (order["stale"] if options.stale else [])
 
 
+def without_folders(text):
+    """A reason without the folders of the machine on which it was given."""
+    return re.sub(r"(?<![\w.])/(?:tmp|opt|root|home|usr|work)/(?:[\w.+-]+/)*", "", text)
+
+
 def merge(rows, file):
     """Adds rows to those of earlier runs in the file. A row that was not timed again keeps no times of another build."""
     old = read_row(file) if file and file.is_file() else None
     known = {key_of(r): r for r in (old["rows"] if old else [])}
     known |= {key_of(r): {k: v for k, v in r.items() if k != "model"} for r in rows}
+    known = {key: {**r, "reason": without_folders(r.get("reason", ""))} for key, r in known.items()}
     order = {name: i for i, name in enumerate(GPU_ENTRIES)}
     merged = sorted(known.values(), key=lambda r: (order.get(r["network"], len(order)), r["exporter"], r["precision"]))
     if file:
