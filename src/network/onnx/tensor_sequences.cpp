@@ -189,7 +189,7 @@ void import_concat(const NodeReader& node) {
   node.result_of_type(y, s.elements[0].type);
 }
 
-constexpr OperatorRow sequence_table[] = {
+constexpr OperatorRow tensor_sequence_table[] = {
     {"ConcatFromSequence", 11, import_concat},   {"SequenceAt", 11, import_at},
     {"SequenceConstruct", 11, import_construct}, {"SequenceEmpty", 11, import_empty},
     {"SequenceErase", 11, import_erase},         {"SequenceInsert", 11, import_insert},
@@ -197,6 +197,6 @@ constexpr OperatorRow sequence_table[] = {
 
 }  // namespace
 
-std::span<const OperatorRow> tensor_sequence_rows() { return sequence_table; }
+std::span<const OperatorRow> tensor_sequence_rows() { return tensor_sequence_table; }
 
 }  // namespace unisono::network::onnx_import
