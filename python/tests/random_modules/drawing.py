@@ -42,6 +42,7 @@ class Program:
         """A module, its inputs and how it is compiled, to be run or to be read."""
         made = [line for s in self.body for line in s.made()]
         body = [s.line() for s in self.body]
+        about = about.replace("\\", "/").replace('"', "'")  # an error's text may end with a quotation mark
         lines = [f'"""{about}"""', "import torch", "import torch.nn as nn", "import torch.nn.functional as F", "", f"OPTIONS = {self.options!r}",
                  f"SIZES = {self.sizes!r}", "", "", "def inputs(randn, N, H, W, T, D):",
                  "    return (" + "".join(text + ", " for text in self.inputs.values()).strip() + ")", "", "", "class Model(nn.Module):",
