@@ -12,7 +12,7 @@
 #   make networks-gpu  the same on a GPU (Hopper): right by PyTorch's own error in bf16 and f16, and timed beside it
 #   make long-networks  100,000 random networks: Unisono on the CPU beside its float64 reference and ONNX Runtime; goes on where it stopped
 #   make long-networks-gpu  3,000 of them, with at least 3,000 kernels, on a GPU (Hopper)
-#   make long-modules  3,000 random PyTorch modules compiled by the backend, beside eager mode and float64; goes on where it stopped
+#   make long-modules  3,000 random PyTorch modules, compared with eager mode and float64; goes on where it stopped
 #   make bench     Unisono beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Unisono beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make pack      kernels of the demo's model and of the standard blocks, compiled ahead into build/pack (needs NVRTC, no GPU)
@@ -89,7 +89,7 @@ networks-gpu:
 	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_EXAMPLES=OFF -B $(BUILD)/release >/dev/null && cmake --build $(BUILD)/release -j $(JOBS) --target tools/unisono/unisono unisono_bench_onnx
 	@NETWORKS_MODULE=networks.gpu scripts/networks.sh $(BUILD)/release/tools/unisono/unisono $(BUILD)/networks-gpu --times $(BUILD)/release/bench/unisono_bench_onnx --commit "$$(git rev-parse --short=8 HEAD)" $(NETWORKS)
 
-# SECONDS_OF_PLANS: ends after so many; a later call goes on
+# SECONDS_OF_PLANS: seconds after which it ends; a later call goes on
 SECONDS_OF_PLANS ?= 0
 
 long-plans:

@@ -1,1 +1,1 @@
-"""Random modules for torch.compile(backend="unisono"): drawn by a seed, judged beside float64, shrunk where they fail."""
+"""Random modules for torch.compile(backend="unisono"): drawn by a seed, compared with float64, shrunk where they fail."""
