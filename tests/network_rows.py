@@ -7,6 +7,7 @@ import argparse
 import dataclasses
 import json
 import pathlib
+import random
 import sys
 import tempfile
 import unittest
@@ -14,7 +15,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop()).resolve()
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from networks import kept, sources  # noqa: E402
+from networks import kept, sources, verdict  # noqa: E402
 from networks.catalogue import BY_DYNAMO, ENTRIES, GPU_ENTRIES  # noqa: E402
 
 
@@ -88,6 +89,50 @@ class Rows(unittest.TestCase):
         self.assertEqual(before, {d: sources.state(d) for d in sources.FOLDERS})
         for folder in set(sum(sources.FOLDERS.values(), ())):
             self.assertTrue(any((ROOT / folder).rglob("*.?pp")) or any((ROOT / folder).rglob("*.cuh")), folder)
+
+
+class Verdicts(unittest.TestCase):
+    """Of a network that amplifies roundings: eager mode is off by 0.09, one draw of a wide distribution."""
+
+    def verdict(self, generator, ours, spread=0.35):
+        """Right, as gpu.judged() decides it of errors that are `ours` times PyTorch's in the mean; and by the first inputs alone."""
+        def drawn(scale):
+            return [0.09 * scale * generator.lognormvariate(0, spread)]
+        mine, theirs = [[drawn(scale) for _ in range(verdict.DRAWS)] for scale in (ours, 1)]
+        self.assertTrue(verdict.is_far(theirs[0], "f16"))
+        first = verdict.is_right(mine[0], theirs[0])
+        if first or not verdict.asks_for_more(mine[0], theirs[0]):
+            return first, first
+        return verdict.is_right(verdict.over_all(mine), verdict.over_all(theirs)), first
+
+    def shares(self, ours):
+        generator = random.Random(7)
+        both = [self.verdict(generator, ours) for _ in range(2000)]
+        return [sum(b[i] for b in both) / len(both) for i in (0, 1)]
+
+    def test_chance_is_not_called_wrong(self):
+        right, by_one = self.shares(1.0)
+        self.assertLess(by_one, 0.85)  # the rule before: one row in five was called wrong by chance
+        self.assertGreater(right, 0.97)
+
+    def test_what_is_worse_is_wrong(self):
+        right, by_one = self.shares(3.0)
+        self.assertLess(right, by_one + 0.005)  # more inputs let hardly any wrong row pass that one would have stopped
+        self.assertLess(right, 0.1)
+        self.assertFalse(verdict.asks_for_more([0.3], [0.09]))  # far beyond chance: wrong by the first inputs
+
+    def test_every_output_counts(self):
+        self.assertTrue(verdict.asks_for_more([0.1, 0.16], [0.1, 0.1]))
+        self.assertFalse(verdict.asks_for_more([0.1, 0.1], [0.1, 0.1]))
+        self.assertFalse(verdict.asks_for_more([0.16, 0.5], [0.1, 0.1]))
+        self.assertEqual(verdict.over_all([[3.0, 1.0], [4.0, 1.0]]), [12.5 ** 0.5, 1.0])
+        self.assertFalse(verdict.is_right([0.1, 0.16], [0.1, 0.1]))
+        self.assertFalse(verdict.is_right([float("inf")], [0.1]))
+
+    def test_eager_mode_that_is_near_asks_for_nothing(self):
+        self.assertFalse(verdict.is_far([0.01], "f16"))
+        self.assertFalse(verdict.is_far([0.09], "bf16"))
+        self.assertTrue(verdict.is_far([0.01, 0.63], "bf16"))
 
 
 if __name__ == "__main__":
