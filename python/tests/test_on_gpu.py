@@ -315,3 +315,21 @@ def test_operands_that_lie_apart(operands):
     graph.replay()
     exact = F.silu(x.double() @ w.double().T) + sum(o.double() for o in given.values())
     no_worse(static, exact.bfloat16(), exact)
+
+
+@pytest.mark.parametrize("kind", ["convolutions", "products"])
+@pytest.mark.parametrize("allow", [False, True])
+def test_float32_is_multiplied_as_pytorch_is_asked_to(kind, allow, monkeypatch):
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    monkeypatch.setattr(cudnn, "allow_tf32", allow), monkeypatch.setattr(matmul, "allow_tf32", allow)
+    shapes, function = {"convolutions": (((2, 64, 32, 32), (64, 64, 3, 3)), lambda x, w: F.silu(F.conv2d(x, w, padding=1))),
+                        "products": (((256, 512), (512, 384)), lambda x, w: F.silu(x @ w))}[kind]
+    x, w = (torch.randn(s, device="cuda") for s in shapes)
+    if kind == "convolutions":
+        x, w = (t.contiguous(memory_format=torch.channels_last) for t in (x, w))
+    call = torch.compile(function, backend=backend.unisono, options={"rest": "eager", "minimum_gain": -1e9})
+    with torch.no_grad():
+        mine, best = call(x, w), function(x.double(), w.double())
+    assert backend.reports()[-1].regions == allow, str(backend.reports()[-1])
+    error = float((mine.double() - best).norm() / best.norm())
+    assert error < (2e-3 if allow else 1e-5), error

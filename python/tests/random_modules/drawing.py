@@ -10,7 +10,8 @@ import torch
 
 from . import motifs
 
-OPTIONS = {"dtype": "float32", "autocast": False, "training": False, "dynamic": False, "last": False, "backend": {}}
+OPTIONS = {"dtype": "float32", "autocast": False, "training": False, "dynamic": False, "last": False, "tf32": [], "backend": {}}
+TF32 = [[], ["convolutions"], ["convolutions", "products"]]  # settings of PyTorch, of which the second is the default; for a GPU
 
 
 @dataclasses.dataclass
@@ -192,6 +193,9 @@ def drawn(seed: int, valid=None) -> Program:
     torch.manual_seed(seed)
     for attempt in range(100):
         program = _draft(random.Random(1000 * seed + attempt))
-        if program is not None and (valid is None or valid(program)):
+        if program is None:
+            continue
+        program.options["tf32"] = TF32[seed % len(TF32)]
+        if valid is None or valid(program):
             return program
     raise RuntimeError(f"seed {seed} gives no valid program in 100 drafts")

@@ -17,6 +17,7 @@ from typing import Any, Callable
 import torch
 
 UNITS = {torch.float32: 2.0**-24, torch.bfloat16: 2.0**-9, torch.float16: 2.0**-12, torch.float64: 2.0**-53}
+TF32 = 2.0**-10  # of a factor, as tensor cores truncate it
 ALL_DATA, NOISY = (11, 12, 13), 4
 
 
@@ -56,7 +57,26 @@ class Case:
         return [x.requires_grad_() for x in made] if self.options["training"] else made
 
     def unit(self) -> float:
-        return UNITS[torch.bfloat16 if self.options["autocast"] else self.dtype]
+        return UNITS[torch.bfloat16] if self.options["autocast"] else self.unit_of(self.dtype)
+
+    def unit_of(self, dtype: torch.dtype) -> float:
+        return max(UNITS.get(dtype, 0.0), self.least() if dtype == torch.float32 else 0.0)
+
+    def least(self) -> float:
+        """The unit of products where float32 may be multiplied as tf32: not each kernel of PyTorch's makes use of that."""
+        return TF32 if self.device == "cuda" and self.options["tf32"] else 0.0
+
+    @contextlib.contextmanager
+    def settings(self):
+        """PyTorch's settings of tf32 as the options have them; they matter on a GPU alone."""
+        cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+        before = cudnn.allow_tf32, matmul.allow_tf32
+        if self.device == "cuda":
+            cudnn.allow_tf32, matmul.allow_tf32 = (kind in self.options["tf32"] for kind in ("convolutions", "products"))
+        try:
+            yield
+        finally:
+            cudnn.allow_tf32, matmul.allow_tf32 = before
 
     def run(self, call: Callable, inputs: list, wide: bool = False) -> "Outcome":
         """Results, gradients of a weighted sum of them, and what inputs and buffers are afterwards."""
@@ -140,15 +160,15 @@ def _same_form(mine: Outcome, theirs: Outcome) -> None:
         raise Failure("aliasing", f"results lie in {mine.aliases}; eager mode's in {theirs.aliases}")
 
 
-def _floors(theirs: Outcome, right: Outcome, unit: float) -> dict:
+def _floors(theirs: Outcome, right: Outcome, case: Case) -> dict:
     """Errors that are no fault: units of the number, and of a gradient units of the largest of them, as a sum that cancels
     has the error of its terms."""
     gradients = [_size(g) for g in right.gradients.values() if g is not None]
     most = max(gradients, default=0.0)
     def floor(name: str, t: torch.Tensor) -> float:
-        own = max(UNITS[t.dtype], 0) if t.dtype in UNITS else 0.0
+        own = case.unit_of(t.dtype)
         if name in right.gradients:
-            return 8 * max(own, unit) * max(_size(right.tensors[name]), 0.1 * most)
+            return 8 * max(own, case.unit()) * max(_size(right.tensors[name]), 0.1 * most)
         return 2 * own * _size(right.tensors[name]) + 1e-30
     return {name: floor(name, t) for name, t in theirs.tensors.items()}
 
@@ -157,9 +177,9 @@ def _off(outcome: Outcome, right: Outcome) -> dict:
     return {name: _size(t.double() - right.tensors[name].double()) for name, t in outcome.tensors.items()}
 
 
-def _wrong(mine: Outcome, eager: list[Outcome], right: Outcome, unit: float, times: float = 2.0) -> str | None:
+def _wrong(mine: Outcome, eager: list[Outcome], right: Outcome, case: Case, times: float = 2.0) -> str | None:
     """What is too far from float64, or None."""
-    ours, theirs, floors = _off(mine, right), [_off(e, right) for e in eager], _floors(eager[0], right, unit)
+    ours, theirs, floors = _off(mine, right), [_off(e, right) for e in eager], _floors(eager[0], right, case)
     for name, off in ours.items():
         noise = max(t[name] for t in theirs)
         if noise != noise or noise == float("inf"):
@@ -183,8 +203,9 @@ def is_valid(namespace: dict, device: str = "cpu") -> bool:
         with quiet():
             case = Case(namespace, device)
             for size in namespace["SIZES"]:
-                right = case.run(case.wide, case.inputs(size, ALL_DATA[0], exact=True), wide=True)
-                theirs = case.run(case.model, case.inputs(size, ALL_DATA[0]))
+                with case.settings():
+                    right = case.run(case.wide, case.inputs(size, ALL_DATA[0], exact=True), wide=True)
+                    theirs = case.run(case.model, case.inputs(size, ALL_DATA[0]))
                 if set(right.tensors) != set(theirs.tensors) or not all(torch.isfinite(t).all() for o in (right, theirs) for t in o.tensors.values()):
                     return False
         return True
@@ -220,9 +241,9 @@ def _judge_once(case: Case, call: Callable, data: int, varies: bool) -> str | No
             for name, t in mine.tensors.items():
                 if not torch.equal(t.nan_to_num(), again.tensors[name].nan_to_num()):
                     raise Failure("varies", f"{name} is not the same from call to call")
-        if found is None and (found := _wrong(mine, [theirs], right, case.unit())) is not None:
+        if found is None and (found := _wrong(mine, [theirs], right, case)) is not None:
             noisy = [theirs] + [case.run(case.model, case.inputs(size, data, noise=i + 1)) for i in range(NOISY)]
-            found = _wrong(mine, noisy, right, case.unit())
+            found = _wrong(mine, noisy, right, case)
             if found is not None and len(case.space["SIZES"]) > 1:
                 found += f" at {size}"
     return found
@@ -239,16 +260,20 @@ def judged(namespace: dict, device: str = "cpu", rest: str = "eager", backend: s
     with quiet():
         case = Case(namespace, device)
         try:
-            call = compiled(case, backend, rest)
-            found = _judge_once(case, call, ALL_DATA[0], backend == "unisono" and rest == "eager" and device == "cpu")
-            if found is None:
-                return None
-            also = [_judge_once(case, call, data, False) for data in ALL_DATA[1:]]
-            return ("wrong", found) if any(also) else None
+            with case.settings():
+                return _failure_of(case, compiled(case, backend, rest), backend == "unisono" and rest == "eager" and device == "cpu")
         except Failure as failure:
             return failure.kind, failure.what
         finally:
             torch._dynamo.reset()
+
+
+def _failure_of(case: Case, call: Callable, varies: bool) -> tuple[str, str] | None:
+    found = _judge_once(case, call, ALL_DATA[0], varies)
+    if found is None:
+        return None
+    also = [_judge_once(case, call, data, False) for data in ALL_DATA[1:]]
+    return ("wrong", found) if any(also) else None
 
 
 def regions() -> int:
@@ -269,7 +294,7 @@ def eager_varies(script: str, device: str, runs: int = 12) -> bool:
     """Whether eager mode itself does not give the same from run to run: some of oneDNN's gradients read memory that nobody
     wrote. On a GPU, where sums have no order, by over a hundredth."""
     case = Case(namespace_of(script), device)
-    with quiet():
+    with quiet(), case.settings():
         first = None
         for number in range(runs):
             outcome = case.run(case.model, case.inputs(case.space["SIZES"][0], ALL_DATA[0]))

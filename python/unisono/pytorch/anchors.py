@@ -33,10 +33,15 @@ def check(node: Node, *nodes: Any) -> None:
             raise Refused(f"{one.name} is empty or lies on {value.device}")
 
 
+def kind_of(node: Node) -> str:
+    """The contraction's name among the kinds of fusion that can be switched off."""
+    return "convolutions" if node.target is aten.convolution.default else "products"
+
+
 def anchor_of(node: Node, without: frozenset = frozenset()) -> Region:
     """The region of a contraction alone, with its bias. Raises Refused."""
     is_convolution = node.target is aten.convolution.default
-    if (kind := "convolutions" if is_convolution else "products") in without:
+    if (kind := kind_of(node)) in without:
         raise Refused(f"switched off by without=('{kind}',)")
     if is_convolution:
         x, w, bias, stride, padding, dilation, transposed, more, groups = node.args

@@ -26,6 +26,7 @@ from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
 from .judge import Kernels
 from .layouts import dense_for_norms, relax, simplify
+from .precision import guard_settings, kinds_of_tf32
 from .report import Report, count, nodes_of
 from .texts import VERSION
 
@@ -108,7 +109,8 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
     """Finds and replaces the regions of a graph, and publishes the report. kernels: begins to compile theirs."""
     without = frozenset(options["without"])
     gain = GAINS[kind] if options["minimum_gain"] is None else float(options["minimum_gain"])
-    limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"])
+    limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"],
+                    options["tf32"])
     if kind == "backward" and "backward" in without:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
@@ -127,7 +129,8 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
 
 
 def _tag(options: dict) -> str:
-    """What compiled graphs depend on besides their text: the package, and options but those that only tell."""
+    """What compiled graphs depend on besides their text: the package, PyTorch's settings of tf32, and options but those
+    that only tell."""
     return VERSION + "".join(f"|{name}={value}" for name, value in sorted(options.items())
                              if name not in ("report", "strict"))
 
@@ -177,7 +180,8 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     or the path of a file to which its JSON is appended), frozen (weights do not change: filters that kernels would
     reorder at each call are reordered once), spare_sms (SMs of a GPU that kernels leave to communication and
     others)."""
-    chosen = _checked(options or {}, more)
+    chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32()}  # for the backward graph as well
+    guard_settings()
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
     return with_frozen_filters(module, inputs, compiler,
                                chosen["rest"] == "inductor") if chosen["frozen"] else compiler(module, inputs)

@@ -10,10 +10,11 @@ from typing import Optional
 from torch.fx import GraphModule, Node
 
 from . import dual, shapes
-from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS, anchor_of, check
+from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS, anchor_of, check, kind_of
 from .decompositions import merge_duplicates
 from .expressions import NORMALISATIONS, expression, is_widening
 from .judge import Kernels, Limits, judged
+from .precision import check_precision
 from .predict import Prediction, has_bias, has_last_pass
 from .products import fold_batches
 from .regions import Refused, Region, aten, hinted, is_copy, is_size, is_tensor, is_tuple, shape_of, source_of
@@ -220,8 +221,7 @@ def _dual(node: Node, search: Search, row: dict) -> Optional[Region]:
     """The region of two products, or convolutions, that begins with this one, if a value reads both and one kernel
     serves them."""
     limits = search.limits
-    kind = "convolutions" if node.target is aten.convolution.default else "products"
-    if not dual.may_pair(node) or limits.without & {kind, "pairs"} or limits.minimum_operators > 2:
+    if not dual.may_pair(node) or limits.without & {kind_of(node), "pairs"} or limits.minimum_operators > 2:
         return None
     try:
         check(node, *(a for a in node.args if is_tensor(a)))
@@ -245,6 +245,7 @@ def _found(node: Node, search: Search, row: dict) -> Region:
     """The region of an anchor. Raises Refused."""
     if node.target in BACKWARD_CONTRACTIONS:
         raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
+    check_precision(node, kind_of(node), search.limits.tf32)
     return _dual(node, search, row) or _finished(anchor_of(node, search.limits.without), search, row)
 
 

@@ -13,6 +13,7 @@ from .. import _native
 from .._native import Device, Unsupported, UserError
 from ..tensors import torch_dtypes
 from .anchors import contraction_of, contractions_of_pytorch
+from .precision import KINDS
 from .predict import Prediction, bandwidth, passes, predict
 from .products import is_transposed
 from .regions import Region
@@ -27,6 +28,7 @@ class Limits:
     minimum_gain: float = 0.0  # on a GPU, by prediction
     without: frozenset = frozenset()
     spare_sms: int = 0  # left to others, such as communication
+    tf32: tuple[str, ...] = KINDS  # contractions of float32 that a GPU may compute as tf32
     # what was predicted for equal regions of a graph
     known: dict[tuple, Prediction] = field(default_factory=dict, compare=False)
 
