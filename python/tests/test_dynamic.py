@@ -38,6 +38,17 @@ def test_one_graph_for_all_batches_and_sizes(rest, last):
     assert report.regions == 2 and any(isinstance(e, str) for e in report.rows[0]["shape"]), str(report)
 
 
+@pytest.mark.parametrize("affine", [True, False])
+@pytest.mark.parametrize("wide", [1, 5])
+def test_an_instance_norm_of_changing_batches(affine, wide):
+    """Its scale is repeated for each image, so many times as a node says."""
+    net = randomise(nn.Sequential(nn.Conv2d(3, 8, 1), nn.InstanceNorm2d(8, affine=affine)))
+    call = torch.compile(net, backend=backend.unisono, options={"rest": "eager", "minimum_operators": 0}, dynamic=True, fullgraph=True)
+    for n, h in ((2, 6), (3, 4), (4, 7)):
+        check(net, call, torch.randn(n, 3, h, wide))
+    assert len(backend.reports()) == 1
+
+
 def test_a_kernel_for_each_shape():
     block = randomise(Block())
     call = torch.compile(block, backend=backend.unisono, options={"rest": "eager"}, dynamic=True)

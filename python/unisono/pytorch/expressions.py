@@ -10,7 +10,8 @@ from torch.fx import Node
 
 from ..tensors import torch_dtypes
 from . import forms, shapes
-from .regions import FLOATS, RESHAPED, TURNED, Refused, Region, aten, is_tensor, is_tuple, number, prims, shape_of
+from .regions import (FLOATS, RESHAPED, TURNED, Refused, Region, aten, extent_of, is_tensor, is_tuple, number, prims,
+                      shape_of)
 
 SAME = (aten.alias.default, aten.detach.default, aten.clone.default)
 CASTS = (aten._to_copy.default, prims.convert_element_type.default)
@@ -160,11 +161,9 @@ def _norm(region: Region, name: str, x: str, scale: Any, shift: Any, rest: str) 
 def _group_norm(region: Region, node: Node) -> tuple:
     x, scale, shift, images, channels, _, groups, eps = node.args
     space = region.space
-    # Extents that vary are nodes.
-    images, channels = (n.meta["val"] if isinstance(n, Node) else n for n in (images, channels))
     shape = tuple(map(shapes.expression_of, shape_of(x)[:2]))  # the pixels may be one extent, as attention has them
     is_image = region.kind == "conv2d" and shape == tuple(map(shapes.expression_of, (space.images, space.cols))) and \
-        tuple(map(shapes.expression_of, (images, channels))) == shape
+        (extent_of(images), extent_of(channels)) == shape
     if not is_image or region.dims.get(x) != shapes.viewed(region.whole, shape_of(x)):
         raise Refused("a group_norm of something else than the convolution's channels")
     return _norm(

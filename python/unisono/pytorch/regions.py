@@ -63,13 +63,18 @@ def is_tuple(node: Node) -> bool:
     return isinstance(node.meta.get("val"), (tuple, list))
 
 
+def extent_of(argument: Any) -> Any:
+    """An extent as an operator is given it: one that varies is a node."""
+    return shapes.expression_of(argument.meta["val"] if isinstance(argument, Node) else argument)
+
+
 def repeated(node: Node, space: Space) -> Optional[Node]:
     """The vector [n] that a value [b,n] repeats for each image: an instance norm's scale is written out so."""
     while node.target in RESHAPED:
         node = node.args[0]
     if node.target is not aten.repeat.default or len(node.args[1]) != 1 or shape_of(node.args[0]) != (space.cols,):
         return None
-    return node.args[0] if shapes.expression_of(node.args[1][0]) == shapes.expression_of(space.images) else None
+    return node.args[0] if extent_of(node.args[1][0]) == shapes.expression_of(space.images) else None
 
 
 def is_copy(node: Node) -> bool:
