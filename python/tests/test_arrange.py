@@ -80,6 +80,41 @@ def test_the_first_that_is_taken(caplog):
     assert u.cache_info()["copies"] == before + 1
 
 
+def test_strict_calls_copy_nothing(caplog):
+    a, b, x = (on_gpu(t) for t in (torch.randn(4, 8), torch.randn(8, 6), torch.randn(4, 12)[:, 6:]))
+    before = u.cache_info()["copies"]
+    prepare, tried = taken(lambda tensors: tensors[2].is_contiguous())
+    with pytest.raises(u.Unsupported, match=r"strict=True, and gemm copies \(4, 6\) with strides \(12, 1\).*make a dense copy"):
+        arrange.arranged(prepare, [a, b, x], 2, "gemm", strict=True)
+    assert u.cache_info()["copies"] == before and not caplog.text
+    assert arrange.arranged(prepare, [a, b, x.contiguous()], 2, "gemm", strict=True)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("pair", [False, True])
+def test_products_of_a_strict_graph_are_strict(strict, pair, monkeypatch):
+    from unisono import direct, functional
+    from unisono.pytorch import backend
+    torch._dynamo.reset()
+    u.cache_clear()
+    found = []
+
+    def spied(prepare, tensors, factors, what, strict=False):
+        found.append((what, strict))
+        return arrange.arranged(prepare, tensors, factors, what, strict)
+
+    for module in (functional, direct):
+        monkeypatch.setattr(module, "arranged", spied)
+    x, w, v = torch.randn(8, 16), torch.randn(16, 24), torch.randn(16, 24)
+
+    def function(x, w, v):
+        return torch.nn.functional.silu(x @ w) * (x @ v) if pair else torch.nn.functional.silu(x @ w)
+
+    call = torch.compile(function, backend=backend.unisono, options={"rest": "eager", "strict": strict})
+    torch.testing.assert_close(call(x, w, v), function(x, w, v))
+    assert found == [("swiglu" if pair else "gemm", strict)]
+
+
 def test_what_no_copy_helps_keeps_its_error():
     prepare, tried = taken(lambda tensors: False)
     with pytest.raises(u.UserError, match="make a dense copy"):

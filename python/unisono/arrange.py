@@ -42,9 +42,19 @@ def arrangements(tensors: Sequence[Any], factors: int, on_gpu: bool) -> Iterator
             yield places
 
 
-def arranged(prepare: Callable[[list[Any], list[str]], Call], tensors: Sequence[Any], factors: int, what: str) -> Call:
+STRICT = "strict"  # an option of calls of compiled graphs: what would be copied before each launch is an error
+
+
+def without_strict(options: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The options of the kernel, and whether STRICT is among those of the call."""
+    return {name: value for name, value in options.items() if name != STRICT}, bool(options.get(STRICT))
+
+
+def arranged(prepare: Callable[[list[Any], list[str]], Call], tensors: Sequence[Any], factors: int, what: str,
+             strict: bool = False) -> Call:
     """The call that `prepare` makes of the tensors and the orders of their copies, for the first of the arrangements()
-    that its kernel takes. Raises what the first one raised where there is none."""
+    that its kernel takes. Raises what the first one raised where there is none, and Unsupported if it is strict and
+    something would be copied."""
     failure: Exception | None = None
     on_gpu = is_torch(tensors[0]) and tensors[0].is_cuda  # kernels of a CPU take all strides
     for places in arrangements(tensors, factors, on_gpu):
@@ -55,13 +65,16 @@ def arranged(prepare: Callable[[list[Any], list[str]], Call], tensors: Sequence[
             failure = failure or error
             continue
         if failure is not None:
-            _note(what, tensors, places, failure)
+            _note(what, tensors, places, failure, strict)
         return call
     assert failure is not None
     raise failure
 
 
-def _note(what: str, tensors: Sequence[Any], places: Sequence[int], failure: Exception) -> None:
-    count_copies(len(places))
+def _note(what: str, tensors: Sequence[Any], places: Sequence[int], failure: Exception, strict: bool) -> None:
     copied = ", ".join(f"{tuple(tensors[i].shape)} with strides {tensors[i].stride()}" for i in places)
-    _log.warning("%s copies %s before each launch, as its kernel does not read it as it lies: %s", what, copied, failure)
+    about = f"copies {copied} before each launch, as its kernel does not read it as it lies: {failure}"
+    if strict:
+        raise Unsupported(f"with strict=True, and {what} {about}")
+    count_copies(len(places))
+    _log.warning("%s %s", what, about)

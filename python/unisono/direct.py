@@ -10,7 +10,7 @@ import numpy as np
 from ._native import ConvTranspose2d, DType, Gemm, Layout, UserError
 from .arguments import (autocast, by_operator, check_operator_call, checked, dtype_of, needs_operator,
                         torch_dtype_of)
-from .arrange import arranged
+from .arrange import arranged, without_strict
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
 from .functional import dense_in_one_order, image_views, oriented, prepare_conv2d, read_in_place
@@ -111,6 +111,7 @@ def dual_gemm_call(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | N
                    operands: dict[str, Any]) -> Call:
     """What dual_gemm_now runs for tensors such as these: made once, kept in the cache."""
     named = {n: v for n, v in operands.items() if is_torch(v) or isinstance(v, np.ndarray)}
+    kernels, strict = without_strict(options)
 
     def bound(tensors: list[Any], orders: list[str]) -> Call:
         a, b0, b1 = tensors[:3]
@@ -121,10 +122,10 @@ def dual_gemm_call(a: Any, b0: Any, b1: Any, epilogue: Any, out_dtype: DType | N
                            dtype_b=right.dtype, products=2)
         return prepare(contraction, ("dual_gemm", m, n, k, turned_a, turned_b), left, (right, right1), a, epilogue,
                        {**operands, **dict(zip(named, tensors[3:]))}, dual_space(a.shape, b0.shape), out_dtype, None,
-                       options, orders)
+                       kernels, orders)
 
     def make() -> Call:
-        return arranged(bound, [a, b0, b1, *named.values()], 3, "swiglu")
+        return arranged(bound, [a, b0, b1, *named.values()], 3, "swiglu", strict)
 
     key = ("dual_gemm", key_of(epilogue), out_dtype, tuple(options.items()), signature_of((a, b0, b1), operands, None))
     return call_of(key, make)

@@ -12,7 +12,7 @@ from ._native import Conv2d, DType, Gemm, Layout, UserError
 from .arguments import (autocast, by_operator, check_operator_call, check_outputs, checked, dtype_of, needs_gradient,
                         needs_operator, pair,
                         torch_dtype_of)
-from .arrange import arranged
+from .arrange import arranged, without_strict
 from .binding import key_of, prepare, run, signature_of, takes_slices
 from .calls import ALIGNMENT, Call, call_of, ordered
 from .operands import Space
@@ -320,12 +320,13 @@ def gemm_call(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, 
 def _prepare_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],
                   operands: dict[str, Any]) -> Call:
     named = {n: v for n, v in operands.items() if is_torch(v) or isinstance(v, np.ndarray)}
+    options, strict = without_strict(options)
 
     def bound(tensors: list[Any], orders: list[str]) -> Call:
         given = {**operands, **dict(zip(named, tensors[2:]))}
         return _bound_gemm(tensors[0], tensors[1], epilogue, out_dtype, out, options, given, orders)
 
-    return arranged(bound, [a, b, *named.values()], 2, "gemm")
+    return arranged(bound, [a, b, *named.values()], 2, "gemm", strict)
 
 
 def _bound_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any, options: dict[str, Any],

@@ -110,7 +110,7 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
     without = frozenset(options["without"])
     gain = GAINS[kind] if options["minimum_gain"] is None else float(options["minimum_gain"])
     limits = Limits(options["minimum_operators"], options["most_stores"], gain, without, options["spare_sms"],
-                    options["tf32"])
+                    options["strict"], options["tf32"])
     if kind == "backward" and "backward" in without:
         _publish(Report([], "switched off by without=('backward',)", kind, count(graph)), options)
         return
@@ -129,10 +129,10 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
 
 
 def _tag(options: dict) -> str:
-    """What compiled graphs depend on besides their text: the package, PyTorch's settings of tf32, and options but those
-    that only tell."""
+    """What compiled graphs depend on besides their text: the package, PyTorch's settings of tf32, and options but the one
+    that only tells."""
     return VERSION + "".join(f"|{name}={value}" for name, value in sorted(options.items())
-                             if name not in ("report", "strict"))
+                             if name != "report")
 
 
 def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
@@ -176,10 +176,10 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
     PyTorch's kernels, by prediction; None: 0 for inference, 0.1 for training), without (kinds of fusion that are
-    switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported), report (called with each Report,
-    or the path of a file to which its JSON is appended), frozen (weights do not change: filters that kernels would
-    reorder at each call are reordered once), spare_sms (SMs of a GPU that kernels leave to communication and
-    others)."""
+    switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported, and so is a product whose tensors
+    would be copied), report (called with each Report, or the path of a file to which its JSON is appended), frozen
+    (weights do not change: filters that kernels would reorder at each call are reordered once), spare_sms (SMs of a GPU
+    that kernels leave to communication and others)."""
     chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32()}  # for the backward graph as well
     guard_settings()
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)

@@ -9,6 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule, Node
 
+from ..arrange import STRICT
 from ..operands import pattern
 from . import shapes
 from .anchors import is_one_channel_last
@@ -87,6 +88,8 @@ def replace(
 def _written(writer: Writer, region: Region, results: list[Node], limits: Limits) -> dict[Node, Node]:
     """The call, and what stands for each of the results."""
     options = {"spare_sms": limits.spare_sms} if limits.spare_sms else {}
+    if region.kind == "gemm" and limits.strict:
+        options[STRICT] = 1
     if region.kind == "conv2d" and region.third is None and is_one_channel_last(region.anchor):
         options[ONE_CHANNEL_LAST] = 1
     names = joined(region.operands.values(), options)
