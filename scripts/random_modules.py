@@ -23,7 +23,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TESTS = ROOT / "python" / "tests"
-CHUNK, LIFE = 20, 60  # seeds of a range, and of a process
+LIFE = 60  # seeds of a process
 GOOD = ("right", "pytorch's")
 
 
@@ -137,26 +137,23 @@ class State:
     def mine(self):
         return [r for r in self.whole["ranges"] if (r["device"], r["rest"]) == (self.options.device, self.options.rest)]
 
-    def is_done(self, first):
-        return any(r["first"] <= first and first + CHUNK <= r["end"] for r in self.mine())
+    def is_done(self, seed):
+        return any(r["first"] <= seed < r["end"] for r in self.mine())
 
     def failed(self):
         return sorted(int(s) for s, f in self.whole["failures"].items()
                       if (f["device"], f["rest"]) == (self.options.device, self.options.rest) and f["verdict"] not in GOOD)
 
-    def add(self, seeds, rows, is_range):
+    def add(self, seed, row, is_new):
+        """is_new: whether the seed was not judged before."""
         with self.lock:
-            counts = collections.Counter(row["verdict"] for row in rows)
-            counts["regions"] = sum(row.get("regions", 0) for row in rows)
-            if is_range:
-                self.whole["ranges"].append({"first": seeds[0], "end": seeds[-1] + 1, "commit": self.commit, "device": self.options.device,
-                                             "rest": self.options.rest, "counts": dict(counts)})
-                self.whole["ranges"] = merged(self.whole["ranges"])
-            for seed, row in zip(seeds, rows):
-                self.whole["failures"].pop(str(seed), None)
-                if row["verdict"] != "right":
-                    self.whole["failures"][str(seed)] = {"verdict": row["verdict"], "device": self.options.device, "rest": self.options.rest,
-                                                         "commit": self.commit, "text": row["text"]}
+            how = {"commit": self.commit, "device": self.options.device, "rest": self.options.rest}
+            if is_new:
+                counts = {row["verdict"]: 1, "regions": row.get("regions", 0)}
+                self.whole["ranges"] = merged([*self.whole["ranges"], {"first": seed, "end": seed + 1, **how, "counts": counts}])
+            self.whole["failures"].pop(str(seed), None)
+            if row["verdict"] != "right":
+                self.whole["failures"][str(seed)] = {"verdict": row["verdict"], **how, "text": row["text"]}
             temporary = self.path.with_suffix(".partial")
             temporary.write_text(json.dumps(self.whole, indent=1) + "\n")
             os.replace(temporary, self.path)
@@ -199,27 +196,22 @@ def commit_here():
 def run(options):
     options.work.mkdir(parents=True, exist_ok=True)
     state = State(options, options.commit or commit_here())
-    end = options.seed + options.count
-    starts = range(options.seed - options.seed % CHUNK if options.count > CHUNK else options.seed, end, CHUNK)
-    chunks = [(list(range(s, min(s + CHUNK, end))), True) for s in starts if options.again or not state.is_done(s)]
-    failed = [s for s in state.failed() if options.again is False]
-    chunks = [([s], False) for s in failed] + chunks
-    waiting, lock, until = iter(chunks), threading.Lock(), time.monotonic() + options.minutes * 60
+    seeds = [s for s in range(options.seed, options.seed + options.count) if options.again or not state.is_done(s)]
+    failed = [] if options.again else state.failed()
+    waiting = iter([*((s, False) for s in failed), *((s, True) for s in seeds)])
+    lock, until = threading.Lock(), time.monotonic() + options.minutes * 60
 
     def serve():
         worker = Worker(options)
         try:
             while time.monotonic() < until:
                 with lock:
-                    chunk = next(waiting, None)
-                if chunk is None:
+                    seed, is_new = next(waiting, (None, False))
+                if seed is None:
                     return
-                rows = []
-                for seed in chunk[0]:
-                    if time.monotonic() < until:
-                        rows.append(worker.ask(seed))
-                        state.say(seed, rows[-1])
-                state.add(chunk[0], rows, chunk[1] and len(rows) == len(chunk[0]))
+                row = worker.ask(seed)
+                state.say(seed, row)
+                state.add(seed, row, is_new)
         finally:
             worker.stop()
 
@@ -239,7 +231,7 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rest", default="eager", choices=("eager", "inductor"), help="who runs what this backend does not take")
     parser.add_argument("--jobs", default=1, type=int)
-    parser.add_argument("--minutes", default=1e6, type=float, help="after which no seed begins; a range that is cut off is judged again")
+    parser.add_argument("--minutes", default=1e6, type=float, help="after which no seed begins")
     parser.add_argument("--limit", default=600, type=int, help="seconds of one seed, with its shrinking")
     parser.add_argument("--shrink", default=120, type=int, help="seconds of shrinking")
     parser.add_argument("--work", default=ROOT / "build" / "random_modules", type=pathlib.Path)

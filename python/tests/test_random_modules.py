@@ -1,5 +1,10 @@
 """Random modules compiled by the backend beside eager mode and float64; and faults of backends, which must be found."""
 
+import importlib.util
+import json
+import pathlib
+import types
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -84,3 +89,34 @@ def test_strides_and_memory_are_eager_modes():
 
 def test_a_seed_gives_the_same_script_each_time():
     assert drawing.drawn(4, valid).script() == drawing.drawn(4, valid).script() != drawing.drawn(5, valid).script()
+
+
+def test_a_run_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    path = pathlib.Path(__file__).parents[2] / "scripts" / "random_modules.py"
+    script = importlib.util.module_from_spec(spec := importlib.util.spec_from_file_location("random_modules_script", path))
+    spec.loader.exec_module(script)
+    asked, verdicts = [], {1: "wrong"}
+
+    class Worker:
+        def __init__(self, options):
+            pass
+
+        def ask(self, seed):
+            if seed == 4:
+                raise KeyboardInterrupt
+            asked.append(seed)
+            return {"verdict": verdicts.get(seed, "right"), "text": "", "regions": 2}
+
+        def stop(self):
+            pass
+
+    monkeypatch.setattr(script, "Worker", Worker)
+    monkeypatch.setattr(script.threading, "excepthook", lambda _: None)
+    options = types.SimpleNamespace(work=tmp_path, device="cuda", rest="eager", commit="one", seed=0, count=6, again=False, minutes=1, jobs=1)
+    script.run(options)
+    assert asked == [0, 1, 2, 3]  # each was kept as soon as it was judged
+    verdicts.clear()
+    script.run(types.SimpleNamespace(**{**vars(options), "seed": 5, "count": 2}))
+    assert asked[4:] == [1, 5, 6]  # what failed comes first
+    state = json.loads((tmp_path / "state.json").read_text())
+    assert not state["failures"] and [(r["first"], r["end"]) for r in state["ranges"]] == [(0, 4), (5, 7)]
