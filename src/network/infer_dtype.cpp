@@ -59,6 +59,11 @@ struct TypeOf {
     if (t != DType::f32 && t != DType::f64 && size_of(t) < 4) refuse(0, "f32, f64 or integers of 32 or 64 bits");
     return t;
   }
+  DType operator()(const operators::GridSample&) const {
+    for (const std::size_t i : {0, 1})
+      if (type(i) != DType::f32 && type(i) != DType::f64) refuse(i, "f32 or f64");
+    return type(0);
+  }
   DType operator()(const operators::ShapeOf&) const { return DType::i64; }
   DType operator()(const operators::PoolNd& p) const { return (floats(), p.indices ? DType::i64 : DType::f32); }
   // movement

@@ -182,6 +182,10 @@ void Space::windows() {
   const operators::Conv3d conv{{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 1, false};
   for (const ElementType& a : numbers()) {
     if (size_of(a.value) < 4) continue;
+    for (const ElementType& grid : numbers())
+      for (const ElementType& to : alike(a))
+        if (is_float(a.value) && is_float(grid.value))
+          add(grid_sample({}, dense(a, image), dense(grid, {1, 4, 4, 2}), dense(to, image)));
     for (const ElementType& b : alike(a))
       for (const ElementType& to : alike(a)) add(matmul(dense(a, {4, 4}), dense(b, {4, 4}), dense(to, {4, 4})));
   }
@@ -191,7 +195,6 @@ void Space::windows() {
       for (const operators::PoolNd& op : {pooled, averaged}) add(pool(op, dense(x, image), dense(to, image)));
       add(resample({{}, {}, {{0, 1, 2, 3, 4}, {0, 1, 2, 3}, {1, 1, 1, 1}}, {}}, 0, dense(x, image), dense(to, image)));
       for (const ElementType& other : floats()) {
-        add(grid_sample({}, dense(x, image), dense(other, {1, 4, 4, 2}), dense(to, image)));
         const StridedTensor filter = dense(other, {2, 2, 1, 1, 1});
         add(convolve(conv, dense(x, volume), filter, nullptr, dense(to, volume)));
         for (const ElementType& added : floats()) {

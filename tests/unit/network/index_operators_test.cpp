@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <span>
 
@@ -246,6 +247,31 @@ TEST(GridSample, PlacesThatAreNoNumbers) {
     EXPECT_EQ(sampled({mode, GridPadding::zeros, false}, at, {1, 1, 1, 4}), (Floats{0, 0, 0, 0}));
     EXPECT_EQ(sampled({mode, GridPadding::border, false}, at, {1, 1, 1, 4}), (Floats{3, 3, 0, 3}));
   }
+}
+
+// Halfway between the pixels of a row 0 1 0 1 … at 150000.25: a place of f32 would be off by up to 0.003
+TEST(GridSample, Float64) {
+  constexpr std::int64_t width = 3 << 16;
+  test::HostTensor x{{1, 1, 1, width}, {}};
+  for (std::int64_t i = 0; i < width; ++i) x.data.push_back(static_cast<float>(i % 2));
+  for (const DType of : {DType::f32, DType::f64}) {
+    const auto y = result_for(x, [&](NetworkBuilder& net, NetworkValue image) {
+      const std::array<double, 2> at{300001.5 / width - 1, 0};
+      const auto bytes = std::as_bytes(std::span(at));
+      const NetworkValue grid = net.constant("g", {1, 1, 1, 2}, DType::f64, {bytes.begin(), bytes.end()});
+      const NetworkValue in = of == DType::f32 ? image : net.apply(operators::Map{MapOp::cast, of}, {image});
+      const NetworkValue sampled = net.apply(operators::GridSample{}, {in, grid}, "g");
+      EXPECT_EQ(sampled.dtype(), of);
+      return sampled;
+    });
+    EXPECT_EQ(y, Floats{0.25});
+  }
+  NetworkBuilder net;
+  const NetworkValue image = net.input("x", {1, 1, 2, 2}, DType::i32), grid = net.input("g", {1, 1, 1, 2});
+  EXPECT_EQ(user_error([&] {
+              net.apply(operators::GridSample{}, {image, grid}, "o");
+            }),
+            "grid_sample 'o': input 'x' has elements of i32; expected f32 or f64");
 }
 
 TEST(IndexOperators, OfNoElements) {

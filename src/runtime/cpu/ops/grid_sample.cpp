@@ -104,10 +104,9 @@ struct Neighbours {
   }
 };
 
-}  // namespace
-
-void grid_sample(const operators::GridSample& how, const Strided& x, const Strided& grid, const Strided& to,
-                 const Parallel& parallel) {
+template <class Element, class Place>
+void sample(const operators::GridSample& how, const Strided& x, const Strided& grid, const Strided& to,
+            const Parallel& parallel) {
   const std::size_t axes = x.shape.size() - 2;
   std::vector<AxisSampler> samplers;
   for (std::size_t i = 0; i < axes; ++i) samplers.emplace_back(how, x.shape[2 + i]);
@@ -124,19 +123,30 @@ void grid_sample(const operators::GridSample& how, const Strided& x, const Strid
       Neighbours near;
       for (std::size_t i = 0; i < axes; ++i) {  // the grid names the innermost axis first
         const auto place = static_cast<std::int64_t>(axes - 1 - i);
-        const float g = static_cast<const float*>(grid.data)[at.offset() + place * grid.strides.back()];
+        const Place g = static_cast<const Place*>(grid.data)[at.offset() + place * grid.strides.back()];
         near.cross(samplers[i](g), x.strides[2 + i]);
       }
-      const float* in = static_cast<const float*>(x.data) + from.offset();
-      float* result = static_cast<float*>(to.data) + out.offset();
+      const Element* in = static_cast<const Element*>(x.data) + from.offset();
+      Element* result = static_cast<Element*>(to.data) + out.offset();
       for (std::int64_t c = 0; c < channels; ++c) {
         double sum = 0;
         for (std::size_t k = 0; k < near.count; ++k)
           sum += near.weights[k] * static_cast<double>(in[near.offsets[k] + c * from_step]);
-        result[c * to_step] = static_cast<float>(sum);
+        result[c * to_step] = static_cast<Element>(sum);
       }
     }
   });
+}
+
+}  // namespace
+
+void grid_sample(const operators::GridSample& how, const Strided& x, const Strided& grid, const Strided& to,
+                 const Parallel& parallel) {
+  const auto with_places = [&]<class Element>(Element) {
+    grid.dtype == DType::f64 ? sample<Element, double>(how, x, grid, to, parallel)
+                             : sample<Element, float>(how, x, grid, to, parallel);
+  };
+  x.dtype == DType::f64 ? with_places(double()) : with_places(float());
 }
 
 }  // namespace unisono::cpu

@@ -6,7 +6,7 @@
 
 namespace unisono::cpu {
 
-/// See operators::GridSample; f32, sums in float64.
+/// See operators::GridSample: elements and places of f32 or f64 each, sums in float64.
 void grid_sample(const operators::GridSample& how, const Strided& x, const Strided& grid, const Strided& to,
                  const Parallel& parallel);
 
