@@ -67,13 +67,27 @@ void import_slice(const NodeReader& node) {
   node.result(node.apply(std::move(s), {x}));
 }
 
-// Lengths of the parts: given, or as equal as they can be with the last one shorter
-std::vector<std::int64_t> parts_of(const NodeReader& node, const Dim& extent) {
-  const std::int64_t n = node.integer("num_outputs", node.outputs());
-  if (node.has(1)) return node.numbers(1);
-  if (const auto list = node.list("split")) return *list;
-  if (!extent.known()) node.fail("an axis of {} elements has no equal parts yet; give split", to_string(extent));
-  if (n < 1 || n != node.outputs()) node.fail("num_outputs is {}, and there are {} outputs", n, node.outputs());
+// Parts of one length, the last of which reaches beyond the axis, end with it: PyTorch's exporter writes so what it
+// splits into pieces of a length without knowing the extent
+void end_with_axis(std::vector<std::int64_t>& parts, std::int64_t extent) {
+  const std::int64_t all = std::accumulate(parts.begin(), parts.end(), std::int64_t{0}), more = all - extent;
+  const bool alike = std::all_of(parts.begin(), parts.end(), [&](std::int64_t p) { return p == parts[0]; });
+  if (alike && more > 0 && more < parts[0]) parts.back() -= more;
+}
+
+// Lengths of the parts that are given; nothing if they are to be equal
+std::optional<std::vector<std::int64_t>> given_parts(const NodeReader& node, const Dim& extent) {
+  auto parts = node.has(1) ? std::optional(node.numbers(1)) : node.list("split");
+  if (!parts) return std::nullopt;
+  if (std::ssize(*parts) != node.outputs()) node.fail("has {} outputs and {} parts", node.outputs(), parts->size());
+  for (const std::int64_t length : *parts)
+    if (length < 0 || length > std::numeric_limits<std::int32_t>::max()) node.fail("a part has {} elements", length);
+  if (extent.known()) end_with_axis(*parts, extent.value());
+  return parts;
+}
+
+// As equal as they can be with the last one shorter
+std::vector<std::int64_t> equal_parts(const NodeReader& node, const Dim& extent, std::int64_t n) {
   const bool uneven = node.opset() >= 18;
   if (!uneven && extent.value() % n != 0) node.fail("{} elements do not fall into {} equal parts", extent.value(), n);
   const std::int64_t part = (extent.value() + n - 1) / n;
@@ -82,17 +96,52 @@ std::vector<std::int64_t> parts_of(const NodeReader& node, const Dim& extent) {
   return parts;
 }
 
+// Two parts of an open axis, of which the first may have one element more: ⌈e/2⌉ and ⌊e/2⌋ are also the numbers of its
+// elements at even and at odd places
+void halve_open_axis(const NodeReader& node, NetworkValue x, int axis) {
+  const auto every_other = [&](std::int64_t first) {
+    return node.apply(operators::Slice{{first}, {to_the_end}, {2}, {axis}}, {x});
+  };
+  const auto places = [&](NetworkValue like) { return node.apply(operators::Range{.axis = axis}, {like}); };
+  const NetworkValue even = every_other(0), odd = every_other(1);
+  const NetworkValue length = node.apply(operators::ShapeOf{axis, axis + 1}, {even});
+  node.result(node.apply(operators::Gather{.axis = axis}, {x, places(even)}));
+  node.result(node.apply(operators::Gather{.axis = axis}, {x, node.map(MapOp::add, {places(odd), length})}), 1);
+}
+
+// Equal parts of an open axis: it becomes one of n parts and one of their elements. A run whose extent is no multiple
+// of n ends with an error, as the parts' extents could not be planned for; two parts may differ.
+void split_open_axis(const NodeReader& node, NetworkValue x, int axis) {
+  const auto a = static_cast<std::ptrdiff_t>(axis);
+  const std::int64_t n = node.outputs();
+  const Dim extent = x.shape()[static_cast<std::size_t>(axis)];
+  const auto whole = whole_quotient(extent, Dim(n));
+  if (n == 2 && !whole && node.opset() >= 18) return halve_open_axis(node, x, axis);
+  Shape one = x.shape();
+  one[static_cast<std::size_t>(axis)] = whole.value_or(divided(extent, n));
+  Shape apart = one;
+  apart.insert(apart.begin() + a, Dim(n));
+  const NetworkValue parts = reshape_to(node, x, apart);
+  for (std::int64_t i = 0; i < n; ++i)
+    node.result(reshape_to(node, node.apply(operators::Slice{{i}, {i + 1}, {1}, {axis}}, {parts}), one),
+                static_cast<int>(i));
+}
+
 void import_split(const NodeReader& node) {
   const NetworkValue x = node.value(0);
   const int axis = node.axis(node.integer("axis", 0), x.shape().size());
   const Dim extent = x.shape()[static_cast<std::size_t>(axis)];
   if (node.outputs() > 4096) node.fail("has {} outputs; the limit is 4096", node.outputs());
-  const auto parts = parts_of(node, extent);
-  if (std::ssize(parts) != node.outputs()) node.fail("has {} outputs and {} parts", node.outputs(), parts.size());
+  auto parts = given_parts(node, extent);
+  if (!parts) {
+    const std::int64_t n = node.integer("num_outputs", node.outputs());
+    if (n < 1 || n != node.outputs()) node.fail("num_outputs is {}, and there are {} outputs", n, node.outputs());
+    if (!extent.known()) return split_open_axis(node, x, axis);
+    parts = equal_parts(node, extent, n);
+  }
   std::int64_t begin = 0;
   for (int i = 0; i < node.outputs(); ++i) {
-    const std::int64_t length = parts[static_cast<std::size_t>(i)];
-    if (length < 0 || length > std::numeric_limits<std::int32_t>::max()) node.fail("a part has {} elements", length);
+    const std::int64_t length = (*parts)[static_cast<std::size_t>(i)];
     node.result(node.apply(operators::Slice{{begin}, {begin + length}, {1}, {axis}}, {x}), i);
     begin += length;
   }

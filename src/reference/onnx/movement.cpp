@@ -40,6 +40,7 @@ void define_split(Call& call) {
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < lengths->size(); ++i) {
     Extents64 shape = x.shape;
+    (*lengths)[i] = std::min((*lengths)[i], x.shape[axis] - begin);  // as the importer: docs/networks.md
     shape[axis] = (*lengths)[i];
     call.result(picked(x, shape,
                        [&](Extents64 at) {

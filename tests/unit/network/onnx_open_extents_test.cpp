@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <numeric>
+#include <span>
 
 #include "onnx_model.hpp"
+#include "reference/onnx/evaluate.hpp"
 
 namespace unisono {
 namespace {
@@ -72,6 +74,67 @@ TEST(OnnxOpenSlice, HasANumberWhereTheAxisIsLongEnough) {
   axis->set_type(2);
   EXPECT_EQ(rows(m), "4");
   EXPECT_EQ(of_rows(m, 1).data, (Values{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 2}));
+}
+
+// The parts of n rows of three elements, as the run and the definition in float64 have them
+std::vector<Values> split_rows(std::int64_t opset, int count, std::int64_t n, std::vector<std::int64_t> lengths = {},
+                               bool open = true) {
+  Model m("Split", opset);
+  if (open) open_rows(m);
+  if (!open)
+    m.proto.mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_value(n);
+  if (!lengths.empty()) m.add_integers("lengths", lengths), m.node->add_input("lengths");
+  if (lengths.empty() && opset >= 18) m.set("num_outputs", std::int64_t{count});
+  for (int i = 1; i < count; ++i) {
+    m.node->add_output("y" + std::to_string(i));
+    m.proto.mutable_graph()->add_output()->set_name("y" + std::to_string(i));
+  }
+  test::HostTensors x{{"x", {{n, 3}, Values(static_cast<std::size_t>(3 * n))}}};
+  std::iota(x.at("x").data.begin(), x.at("x").data.end(), 0.0f);
+  const std::string bytes = m.bytes();
+  const Network network = test::parse(bytes);
+  const auto y = test::run(compile(network), x);
+  const Values& data = x.at("x").data;
+  const float64::Tensor64 x64{{n, 3}, {data.begin(), data.end()}, std::vector<double>(data.size(), 0.0)};
+  const auto defined = float64::OnnxModel::parse(std::as_bytes(std::span(bytes))).evaluate({{"x", x64}});
+  std::vector<Values> parts;
+  for (const auto& output : m.proto.graph().output()) {
+    parts.push_back(y.at(output.name()).data);
+    EXPECT_EQ(parts.back(), Values(defined.at(output.name()).value.begin(), defined.at(output.name()).value.end()));
+  }
+  return parts;
+}
+
+TEST(OnnxOpenSplit, IntoEqualParts) {
+  EXPECT_EQ(split_rows(17, 2, 2), (std::vector<Values>{{0, 1, 2}, {3, 4, 5}}));
+  EXPECT_EQ(split_rows(18, 3, 3), (std::vector<Values>{{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}));
+  EXPECT_EQ(split_rows(18, 2, 2), (std::vector<Values>{{0, 1, 2}, {3, 4, 5}}));
+  EXPECT_EQ(split_rows(18, 2, 3), (std::vector<Values>{{0, 1, 2, 3, 4, 5}, {6, 7, 8}}));
+  EXPECT_EQ(split_rows(18, 2, 1), (std::vector<Values>{{0, 1, 2}, {}}));
+  EXPECT_NE(test::user_error([] { split_rows(17, 2, 3); }), test::accepted);  // ONNX forbids it
+  EXPECT_NE(test::user_error([] { split_rows(18, 3, 4); }), test::accepted);
+}
+
+// PyTorch writes pieces of 8 where it does not know that there are 2 elements: as in diffusers' AutoencoderKLMochi
+TEST(OnnxSplit, TheLastOfPartsOfOneLengthEndsWithTheAxis) {
+  for (const bool open : {true, false}) {
+    EXPECT_EQ(split_rows(17, 1, 2, {8}, open), (std::vector<Values>{{0, 1, 2, 3, 4, 5}}));
+    EXPECT_EQ(split_rows(17, 2, 3, {2, 2}, open), (std::vector<Values>{{0, 1, 2, 3, 4, 5}, {6, 7, 8}}));
+  }
+  EXPECT_THAT(test::user_error([] {
+                split_rows(17, 2, 2, {2, 2}, false);
+              }),
+              HasSubstr("the parts have 4 elements together, and the axis 2"));
+  EXPECT_THAT(test::user_error([] {
+                split_rows(17, 2, 2, {1, 2}, false);
+              }),
+              HasSubstr("the parts have 3 elements together, and the axis 2"));
 }
 
 // Range(start, rows of x as `type`, delta), or from there down
