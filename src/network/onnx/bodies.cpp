@@ -1,5 +1,5 @@
-/// Nodes in their order; the branches of an If and the bodies of functions stand in the place of the node that has
-/// them.
+/// Nodes in their order; the branches of an If, the bodies of loops and those of functions stand in the place of the
+/// node that has them.
 
 #include <algorithm>
 
@@ -61,6 +61,7 @@ void Importer::read_node(const schema::NodeProto& proto) {
   const OperatorSchema& schema = *find_schema(proto.op_type(), scope_.opset);
   node.expect(check_node(node, schema));
   if (proto.op_type() == "If") return inline_branch(node);
+  if (proto.op_type() == "Loop") return unroll_loop(node);
   if (const OperatorRow* row = find_row(proto.op_type())) return row->import(node);
   inline_function(node, *find_body(schema, scope_.opset));
 }
@@ -74,7 +75,7 @@ std::string Importer::operator_refusal(const schema::NodeProto& proto) const {
                        proto.domain());
   }
   const OperatorSchema* schema = find_schema(proto.op_type(), scope_.opset);
-  if (proto.op_type() == "If" && schema != nullptr) return "";
+  if ((proto.op_type() == "If" || proto.op_type() == "Loop") && schema != nullptr) return "";
   const OperatorRow* row = find_row(proto.op_type());
   if (row == nullptr) {
     if (const auto reason = known_reason(); !reason.empty()) return reason;
@@ -113,7 +114,6 @@ void Importer::forget(const std::vector<std::string>& names) {
   }
 }
 
-// The branch sees the names around it; its own are forgotten at its end, but for its outputs
 void Importer::inline_branch(const NodeReader& node) {
   if (!node.known_constant(0))
     node.fail(
@@ -126,30 +126,50 @@ void Importer::inline_branch(const NodeReader& node) {
   if (branch.input_size() != 0) node.fail("its {} has {} inputs; expected none", which, branch.input_size());
   if (branch.output_size() != node.outputs())
     node.fail("its {} has {} outputs, and the node {}", which, branch.output_size(), node.outputs());
-  if (depth_ == deepest_body) node.fail("branches and functions are nested more than {} deep", deepest_body);
+  read_initializers(branch);
+  const auto results = read_body(node, branch, "", {});
+  forget_initializers(branch);
+  for (int i = 0; i < node.outputs(); ++i) define_result(node, i, results[static_cast<std::size_t>(i)]);
+}
+
+Importer::Result Importer::result_of(const std::string& name, const NodeReader& reader) {
+  const Imported& value = find(name, reader.name());
+  return {value, type_of(name)};
+}
+
+void Importer::define_result(const NodeReader& node, int output, const Result& result) {
+  if (node.wants(output))
+    define(node.proto().output(output), result.value, is_short_float(result.type) ? result.type : 0);
+}
+
+// The nodes of a branch, or of one step of a loop: they see the names around them, and theirs are forgotten
+std::vector<Importer::Result> Importer::read_body(const NodeReader& node, const schema::GraphProto& body,
+                                                  const std::string& step, const std::vector<Result>& inputs) {
+  if (depth_ == deepest_body) node.fail("branches, loops and functions are nested more than {} deep", deepest_body);
   std::vector<std::string> names;
   std::vector<std::string>* const around = std::exchange(scope_.branch, &names);
-  const std::string prefix = std::exchange(scope_.prefix, prefix_of(node));
+  const std::string prefix = std::exchange(scope_.prefix, prefix_of(node) + (step.empty() ? "" : step + "/"));
   ++depth_;
-  read_initializers(branch);
-  read_nodes(branch.node());
-  std::vector<std::pair<Imported, int>> results;
-  for (const auto& output : branch.output()) {
-    results.emplace_back(find(output.name(), node.name()), 0);
-    results.back().second = type_of(output.name());
-  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    define(body.input(static_cast<int>(i)).name(), inputs[i].value,
+           is_short_float(inputs[i].type) ? inputs[i].type : 0);
+  read_nodes(body.node());
+  std::vector<Result> results;
+  for (const auto& output : body.output()) results.push_back(result_of(output.name(), node));
   --depth_;
   scope_.prefix = prefix;
   scope_.branch = around;
-  for (const auto& t : branch.initializer()) {
+  forget(names);
+  return results;
+}
+
+void Importer::forget_initializers(const schema::GraphProto& body) {
+  std::vector<std::string> names;
+  for (const auto& t : body.initializer()) {
     names.push_back(t.name());
     scope_.initializers.erase(t.name());
   }
   forget(names);
-  for (int i = 0; i < node.outputs(); ++i) {
-    auto& [value, type] = results[static_cast<std::size_t>(i)];
-    if (node.wants(i)) define(node.proto().output(i), std::move(value), is_short_float(type) ? type : 0);
-  }
 }
 
 const schema::AttributeProto* Importer::resolved(const schema::AttributeProto& a, const NodeReader& node) const {
@@ -207,17 +227,11 @@ void Importer::inline_function(const NodeReader& node, const schema::FunctionPro
   std::swap(scope_, around);
   ++depth_;
   read_nodes(f.node());
-  std::vector<std::pair<Imported, int>> results;
-  for (int i = 0; i < node.outputs(); ++i) {
-    results.emplace_back(find(f.output(i), node.name()), 0);
-    results.back().second = type_of(f.output(i));
-  }
+  std::vector<Result> results;
+  for (int i = 0; i < node.outputs(); ++i) results.push_back(result_of(f.output(i), node));
   --depth_;
   std::swap(scope_, around);
-  for (int i = 0; i < node.outputs(); ++i) {
-    auto& [value, type] = results[static_cast<std::size_t>(i)];
-    if (node.wants(i)) define(node.proto().output(i), std::move(value), is_short_float(type) ? type : 0);
-  }
+  for (int i = 0; i < node.outputs(); ++i) define_result(node, i, results[static_cast<std::size_t>(i)]);
 }
 
 }  // namespace unisono::network::onnx_import

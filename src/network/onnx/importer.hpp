@@ -236,6 +236,8 @@ NetworkValue reshape_to(const NodeReader& node, NetworkValue x, const Shape& sha
 NetworkValue reshape_like(const NodeReader& node, NetworkValue x, NetworkValue like);
 /// 0, 1, 2, … (i64) in a shape of this many elements: a constant, or as long as a tensor is that has the extent.
 NetworkValue counted(const NodeReader& node, const Dim& extent, const Shape& shape);
+/// The tensors of a sequence side by side along an axis, or along a new one. Known integers stay known.
+Sequence::Element joined(const NodeReader& node, const Sequence& s, std::int64_t axis, bool stacked);
 /// a (…,M,K) times b (…,K,N): a region of its own if b is one matrix, else batches.
 NetworkValue matrix_product(const NodeReader& node, NetworkValue a, NetworkValue b);
 /// The permutation of x.
@@ -286,7 +288,7 @@ class Importer {
     std::map<std::string, const schema::AttributeProto*> attributes;  // that the function's call gives
     std::int64_t opset = 0;
     std::string prefix;                          // ahead of the names of nodes and tensors
-    std::vector<std::string>* branch = nullptr;  // names that a branch of an If has defined
+    std::vector<std::string>* branch = nullptr;  // names that a branch of an If or a step of a Loop has defined
   };
 
   void check_opsets(const schema::ModelProto& model);
@@ -299,7 +301,21 @@ class Importer {
   std::string operator_refusal(const schema::NodeProto& proto) const;
   /// The other operators of the model that are refused, to be said after the first; empty if there are none.
   std::string others_refused(const schema::NodeProto& first) const;
+  /// What a name stands for, and TensorProto's type.
+  struct Result {
+    Imported value;
+    int type = 0;
+  };
+  Result result_of(const std::string& name, const NodeReader& reader);
+  void define_result(const NodeReader& node, int output, const Result& result);
+  std::vector<Result> read_body(const NodeReader& node, const schema::GraphProto& body, const std::string& step,
+                                const std::vector<Result>& inputs);
+  void forget_initializers(const schema::GraphProto& body);
   void inline_branch(const NodeReader& node);
+  void unroll_loop(const NodeReader& node);
+  std::vector<Sequence> unroll_steps(const NodeReader& node, const schema::GraphProto& body, std::vector<Result>& state,
+                                     std::size_t stacked);
+  static Sequence::Element row_of(const NodeReader& node, const Result& result);
   void inline_function(const NodeReader& node, const schema::FunctionProto& function);
   Scope called_scope(const NodeReader& node, const schema::FunctionProto& function);
   void forget(const std::vector<std::string>& names);

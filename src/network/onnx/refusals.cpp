@@ -9,7 +9,7 @@ namespace unisono::network::onnx_import {
 
 namespace {
 
-constexpr std::string_view loops = "loops are not imported; export the model with its loops unrolled";
+constexpr std::string_view scans = "this kind of loop is not imported; export the model with its loops unrolled";
 constexpr std::string_view counts =
     "the shape of its result depends on the values of its input; leave it out of the model and do it afterwards";
 constexpr std::string_view quantised =
@@ -21,8 +21,8 @@ constexpr std::string_view losses = "losses are for training, and networks for i
 constexpr std::string_view varying =
     "ONNX defines it as a function that differs from node to node, and only functions that are the same for all nodes "
     "are imported; export it as the operators that it is made of";
-constexpr std::string_view scans =
-    "ONNX defines it as a loop (Scan), and loops are not imported; export it as the operators that it is made of, with "
+constexpr std::string_view defined_by_scan =
+    "ONNX defines it as a loop (Scan), and these are not imported; export it as the operators that it is made of, with "
     "the loop unrolled";
 constexpr std::string_view chance = "random numbers are not imported; make them an input of the model";
 
@@ -36,8 +36,7 @@ constexpr std::array refusals{RefusedOperator{"Bernoulli", chance},
                               RefusedOperator{"DequantizeLinear", quantised},
                               RefusedOperator{"DynamicQuantizeLinear", quantised},
                               RefusedOperator{"DynamicQuantizeMatMul", quantised},
-                              RefusedOperator{"LinearAttention", scans},
-                              RefusedOperator{"Loop", loops},
+                              RefusedOperator{"LinearAttention", defined_by_scan},
                               RefusedOperator{"MatMulInteger", quantised},
                               RefusedOperator{"MatMulIntegerToFloat", quantised},
                               RefusedOperator{"MatMulNBits", quantised},
@@ -55,7 +54,7 @@ constexpr std::array refusals{RefusedOperator{"Bernoulli", chance},
                               RefusedOperator{"RandomNormalLike", chance},
                               RefusedOperator{"RandomUniform", chance},
                               RefusedOperator{"RandomUniformLike", chance},
-                              RefusedOperator{"Scan", loops},
+                              RefusedOperator{"Scan", scans},
                               RefusedOperator{"SequenceMap", sequences},
                               RefusedOperator{"SoftmaxCrossEntropyLoss", losses},
                               RefusedOperator{"Unique", counts}};

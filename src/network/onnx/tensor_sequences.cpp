@@ -155,7 +155,7 @@ void import_split(const NodeReader& node) {
 }
 
 // Known integers side by side stay known: the parts of a shape
-std::optional<Integers> joined_integers(const NodeReader& node, const Sequence& s, bool stacked) {
+std::optional<Integers> joined_integers(const NodeReader& node, const Sequence& s, std::int64_t axis, bool stacked) {
   Integers all;
   for (const auto& e : s.elements) {
     const auto* v = std::get_if<Integers>(&e.value);
@@ -164,29 +164,14 @@ std::optional<Integers> joined_integers(const NodeReader& node, const Sequence& 
     all.elements.insert(all.elements.end(), v->elements.begin(), v->elements.end());
   }
   if (std::ssize(all.elements) > most_elements) return std::nullopt;
-  (void)node.axis(node.integer("axis", 0), 1);
+  (void)node.axis(axis, 1);
   return all;
 }
 
 void import_concat(const NodeReader& node) {
   const Sequence& s = sequence_of(node);
   if (s.elements.empty()) node.fail("the sequence is empty; expected one tensor or more");
-  const bool stacked = node.integer("new_axis", 0) != 0;
-  if (auto known = joined_integers(node, s, stacked)) return node.result(std::move(*known));
-  std::vector<NetworkValue> parts;
-  for (const auto& e : s.elements) parts.push_back(node.value(e));
-  const std::size_t rank = parts[0].shape().size() + (stacked ? 1 : 0);
-  const int axis = node.axis(node.integer("axis", 0), rank);
-  for (NetworkValue& part : parts) {
-    if (!stacked) continue;
-    Shape with = part.shape();
-    if (with.size() + 1 != rank)
-      node.fail("the tensors have shapes {} and {}; expected one rank", to_string(parts[0].shape()), to_string(with));
-    with.insert(with.begin() + axis, Dim(1));
-    part = reshape_to(node, part, with);
-  }
-  const NetworkValue y = parts.size() == 1 ? parts[0] : node.apply(operators::Concat{.axis = axis}, parts);
-  node.result_of_type(y, s.elements[0].type);
+  give(node, joined(node, s, node.integer("axis", 0), node.integer("new_axis", 0) != 0));
 }
 
 constexpr OperatorRow tensor_sequence_table[] = {
@@ -196,6 +181,24 @@ constexpr OperatorRow tensor_sequence_table[] = {
     {"SequenceLength", 11, import_length},       {"SplitToSequence", 11, import_split}};
 
 }  // namespace
+
+Sequence::Element joined(const NodeReader& node, const Sequence& s, std::int64_t axis, bool stacked) {
+  const int type = s.elements.at(0).type;
+  if (auto known = joined_integers(node, s, axis, stacked)) return {std::move(*known), type};
+  std::vector<NetworkValue> parts;
+  for (const auto& e : s.elements) parts.push_back(node.value(e));
+  const std::size_t rank = parts[0].shape().size() + (stacked ? 1 : 0);
+  const int along = node.axis(axis, rank);
+  for (NetworkValue& part : parts) {
+    if (!stacked) continue;
+    Shape with = part.shape();
+    if (with.size() + 1 != rank)
+      node.fail("the tensors have shapes {} and {}; expected one rank", to_string(parts[0].shape()), to_string(with));
+    with.insert(with.begin() + along, Dim(1));
+    part = reshape_to(node, part, with);
+  }
+  return {parts.size() == 1 ? parts[0] : node.apply(operators::Concat{.axis = along}, parts), type};
+}
 
 std::span<const OperatorRow> tensor_sequence_rows() { return tensor_sequence_table; }
 

@@ -37,14 +37,30 @@ void count_reads(const Nodes& nodes, std::map<std::string, int>& reads) {
   }
 }
 
-// What names mean: in the graph, in a branch or in a function
+// What names mean: in the graph, in a branch, in a step of a loop or in a function
 struct Scope {
-  Scope* outer = nullptr;  // of a branch
+  Scope* outer = nullptr;  // of a branch or a step
   std::map<std::string, OnnxValue> values;
   std::map<std::string, const schema::TensorProto*> initializers;
   OnnxAttributes attributes;  // of a function's call
   std::int64_t opset = 0;
 };
+
+const schema::GraphProto& graph_of(const schema::NodeProto& node, const char* name) {
+  const auto& all = node.attribute();
+  const auto a = std::find_if(all.begin(), all.end(), [&](const auto& x) { return x.name() == name; });
+  if (a == all.end()) throw UserError(fmt::format("{} has no {}", node.op_type(), name));
+  return a->g();
+}
+
+Scope inner_scope(const schema::GraphProto& graph, Scope& scope) {
+  Scope inner;
+  inner.outer = &scope;
+  inner.opset = scope.opset;
+  inner.attributes = scope.attributes;
+  for (const auto& t : graph.initializer()) inner.initializers[t.name()] = &t;
+  return inner;
+}
 
 class Evaluator {
  public:
@@ -56,6 +72,7 @@ class Evaluator {
   void run_nodes(const Nodes& nodes, Scope& scope, bool forgets);
   void run_node(const schema::NodeProto& node, Scope& scope);
   void run_branch(const schema::NodeProto& node, Scope& scope, bool condition);
+  void run_loop(const schema::NodeProto& node, Scope& scope);
   bool run_function(const schema::NodeProto& node, Scope& scope);
   std::vector<OnnxValue> run_definition(const schema::NodeProto& node, Scope& scope);
   const OnnxValue& find(const std::string& name, Scope& scope);
@@ -135,6 +152,7 @@ void Evaluator::run_nodes(const Nodes& nodes, Scope& scope, bool forgets) {
 void Evaluator::run_node(const schema::NodeProto& node, Scope& scope) {
   if (node.op_type() == "If" && network::onnx_import::is_standard_domain(node.domain()))
     return run_branch(node, scope, find(node.input(0), scope).tensor.value.at(0) != 0);
+  if (node.op_type() == "Loop" && network::onnx_import::is_standard_domain(node.domain())) return run_loop(node, scope);
   if (run_function(node, scope)) return;
   std::vector<OnnxValue> results = run_definition(node, scope);
   for (int i = 0; i < node.output_size(); ++i) {
@@ -181,18 +199,60 @@ OnnxAttributes Evaluator::attributes_of(const schema::NodeProto& node, const Sco
 }
 
 void Evaluator::run_branch(const schema::NodeProto& node, Scope& scope, bool condition) {
-  const char* name = condition ? "then_branch" : "else_branch";
-  const auto a =
-      std::find_if(node.attribute().begin(), node.attribute().end(), [&](const auto& x) { return x.name() == name; });
-  if (a == node.attribute().end()) throw UserError(fmt::format("an If has no {}", name));
-  Scope branch;
-  branch.outer = &scope;
-  branch.opset = scope.opset;
-  branch.attributes = scope.attributes;
-  for (const auto& t : a->g().initializer()) branch.initializers[t.name()] = &t;
-  run_nodes(a->g().node(), branch, false);
+  const auto& graph = graph_of(node, condition ? "then_branch" : "else_branch");
+  Scope branch = inner_scope(graph, scope);
+  run_nodes(graph.node(), branch, false);
   for (int i = 0; i < node.output_size(); ++i)
-    if (!node.output(i).empty()) scope.values[node.output(i)] = find(a->g().output(i).name(), branch);
+    if (!node.output(i).empty()) scope.values[node.output(i)] = find(graph.output(i).name(), branch);
+}
+
+// Tensors of one shape along a new first axis
+OnnxValue stacked(const std::vector<OnnxValue>& all) {
+  if (all.empty()) throw Unsupported("a loop without a step stacks nothing, so the result has no shape");
+  Extents64 shape = all[0].tensor.shape;
+  shape.insert(shape.begin(), std::ssize(all));
+  OnnxValue y{.tensor = empty_tensor(shape), .declared = all[0].declared};
+  y.tensor.dtype = all[0].tensor.dtype;
+  auto to = y.tensor.value.begin();
+  for (const OnnxValue& x : all) {
+    if (x.sequence || x.tensor.shape != all[0].tensor.shape) throw UserError("a loop stacks tensors of several shapes");
+    to = std::copy(x.tensor.value.begin(), x.tensor.value.end(), to);
+  }
+  return y;
+}
+
+// The body's inputs: the step, the condition, what steps hand on. Its outputs: the condition, what they hand on, and
+// what is stacked. A condition that the node does not have is not asked.
+void Evaluator::run_loop(const schema::NodeProto& node, Scope& scope) {
+  const auto& body = graph_of(node, "body");
+  const auto given = [&](int i) { return i < node.input_size() && !node.input(i).empty(); };
+  const int carried = std::max(node.input_size() - 2, 0), stacks = node.output_size() - carried;
+  if (body.input_size() != carried + 2 || stacks < 0 || body.output_size() != node.output_size() + 1)
+    throw UserError("the body of a Loop does not fit its node");
+  const bool counts = given(0), asks = given(1);
+  if (!counts && !asks) throw UserError("a Loop has neither a number of steps nor a condition");
+  const double steps = counts ? find(node.input(0), scope).tensor.value.at(0) : 0;
+  Tensor64 truth = integers_tensor({}, {1});
+  truth.dtype = DType::boolean;
+  std::vector<OnnxValue> state{asks ? find(node.input(1), scope)
+                                    : OnnxValue{.tensor = std::move(truth), .declared = DType::boolean}};
+  for (int i = 0; i < carried; ++i) state.push_back(find(node.input(2 + i), scope));
+  std::vector<std::vector<OnnxValue>> rows(static_cast<std::size_t>(stacks));
+  for (std::int64_t step = 0; !counts || static_cast<double>(step) < steps; ++step) {
+    if (asks && state[0].tensor.value.at(0) == 0) break;
+    Scope inner = inner_scope(body, scope);
+    inner.values[body.input(0).name()] = {.tensor = integers_tensor({}, {step}), .declared = DType::i64};
+    for (int i = 0; i <= carried; ++i) inner.values[body.input(1 + i).name()] = state[static_cast<std::size_t>(i)];
+    run_nodes(body.node(), inner, false);
+    for (int i = 0; i <= carried; ++i) state[static_cast<std::size_t>(i)] = find(body.output(i).name(), inner);
+    for (int i = 0; i < stacks; ++i)
+      rows[static_cast<std::size_t>(i)].push_back(find(body.output(1 + carried + i).name(), inner));
+  }
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    const auto place = static_cast<std::size_t>(i < carried ? i + 1 : i - carried);
+    scope.values[node.output(i)] = i < carried ? state[place] : stacked(rows[place]);
+  }
 }
 
 // A function of the model, whose body is evaluated in the place of the call

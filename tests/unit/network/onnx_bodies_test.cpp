@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <span>
+
 #include "network/onnx/importer.hpp"
 #include "onnx_model.hpp"
+#include "reference/onnx/evaluate.hpp"
 
 namespace unisono {
 namespace {
@@ -222,6 +225,128 @@ TEST(OnnxIf, WhatIsRefused) {
   Model name = branches(true);
   name.node->mutable_attribute(0)->mutable_g()->mutable_node(0)->set_name("\x1b[31m");
   EXPECT_THAT(refusal(name), HasSubstr("is no text"));
+}
+
+// y = Loop(steps, more, x): a step adds 10 to the power of its number, and `steps` rows of its number are stacked in z.
+// The body reads w of the graph and ten of its own, and goes on while its next number is below `below`.
+Model loop(std::int64_t steps, std::int64_t below, bool asks = true) {
+  Model m("Loop", 17, {"steps", asks ? "more" : "", "x"});
+  m.proto.mutable_graph()->add_output()->set_name("z");
+  m.node->add_output("z");
+  const auto whole = [](onnx::TensorProto* t, const std::string& name, std::int64_t number, int type) {
+    t->set_name(name);
+    t->set_data_type(type);
+    if (type == 7) t->add_int64_data(number);
+    if (type == 9) t->add_int32_data(static_cast<std::int32_t>(number));
+    if (type == 1) t->add_float_data(static_cast<float>(number));
+  };
+  whole(m.proto.mutable_graph()->add_initializer(), "steps", steps, 7);
+  whole(m.proto.mutable_graph()->add_initializer(), "more", 1, 9);
+  whole(m.proto.mutable_graph()->add_initializer(), "w", 1, 1);
+  auto* body = m.attribute("body", 5)->mutable_g();
+  for (const char* name : {"step", "before", "sum"}) body->add_input()->set_name(name);
+  whole(body->add_initializer(), "ten", 10, 1);
+  whole(body->add_initializer(), "one", 1, 7);
+  whole(body->add_initializer(), "below", below, 7);
+  auto* nodes = body->mutable_node();
+  auto* number = add_node(nodes, "Cast", {"step"}, "number")->add_attribute();
+  number->set_name("to"), number->set_type(2), number->set_i(1);
+  add_node(nodes, "Pow", {"ten", "number"}, "power");
+  add_node(nodes, "Mul", {"power", "w"}, "more_of_it");
+  add_node(nodes, "Add", {"sum", "more_of_it"}, "next_sum");
+  add_node(nodes, "Add", {"step", "one"}, "next");
+  add_node(nodes, "Less", {"next", "below"}, "goes_on");
+  for (const char* name : {"goes_on", "next_sum", "number"}) body->add_output()->set_name(name);
+  return m;
+}
+
+// What the executor gives; the definition in float64 must agree
+std::pair<std::vector<float>, std::vector<float>> run_loop(const Model& m) {
+  const test::HostTensor x{{2, 3}, {-4, -2, 0, 2, 4, 6}};
+  const std::string bytes = m.bytes();
+  const auto y = test::run(compile(test::parse(bytes)), {{"x", x}});
+  const float64::Tensor64 x64{x.shape, {x.data.begin(), x.data.end()}, std::vector<double>(x.data.size(), 0.0)};
+  const auto defined = float64::OnnxModel::parse(std::as_bytes(std::span(bytes))).evaluate({{"x", x64}});
+  for (const auto& [name, tensor] : y) {
+    EXPECT_EQ(tensor.shape, defined.at(name).shape);
+    EXPECT_EQ(std::vector<double>(tensor.data.begin(), tensor.data.end()), defined.at(name).value);
+  }
+  return {y.at("y").data, y.at("z").data};
+}
+
+using Floats = std::vector<float>;
+
+TEST(OnnxLoop, IsUnrolledWhereItsStepsAreKnown) {
+  EXPECT_EQ(run_loop(loop(3, 100)), (std::pair{Floats{107, 109, 111, 113, 115, 117}, Floats{0, 1, 2}}));
+  EXPECT_EQ(run_loop(loop(3, 2)), (std::pair{Floats{7, 9, 11, 13, 15, 17}, Floats{0, 1}}));
+  EXPECT_EQ(run_loop(loop(3, 2, false)).second, (Floats{0, 1, 2}));
+  Model m = loop(3, 2);
+  m.node->set_input(0, "");
+  EXPECT_EQ(run_loop(m).second, (Floats{0, 1}));
+}
+
+TEST(OnnxLoop, WithoutAStep) {
+  Model m = loop(0, 100);
+  EXPECT_THAT(refusal(m), HasSubstr("Loop 'n' (opset 17): has no step, so output 'z' has no shape"));
+  m.node->set_output(1, "");
+  m.proto.mutable_graph()->mutable_output()->RemoveLast();
+  EXPECT_EQ(run(m), (Floats{-4, -2, 0, 2, 4, 6}));
+}
+
+// As PyTorch's exporter writes tensor_split by indices (torchvision's MViT): slices that are inserted in a sequence
+TEST(OnnxLoop, HandsSequencesOn) {
+  Model m("Loop", 17, {"steps", "more", "none"});
+  auto& graph = *m.proto.mutable_graph();
+  const auto constant = [&](const char* name, int type, std::vector<std::int64_t> elements, bool scalar) {
+    m.add_integers(name, std::move(elements));
+    auto* t = graph.mutable_initializer(graph.initializer_size() - 1);
+    t->set_data_type(type);
+    if (scalar) t->clear_dims();
+    if (type == 9) t->clear_int64_data(), t->add_int32_data(1);
+  };
+  constant("steps", 7, {2}, true);
+  constant("more", 9, {1}, true);
+  constant("places", 7, {0, 1, 3}, false);
+  constant("one", 7, {1}, false);
+  m.node->set_output(0, "all");
+  auto* body = m.attribute("body", 5)->mutable_g();
+  for (const char* name : {"step", "before", "parts"}) body->add_input()->set_name(name);
+  auto* nodes = body->mutable_node();
+  add_node(nodes, "Unsqueeze", {"step", "axis"}, "at");
+  add_node(nodes, "Gather", {"places", "at"}, "begin");
+  add_node(nodes, "Add", {"at", "one"}, "next");
+  add_node(nodes, "Gather", {"places", "next"}, "end");
+  add_node(nodes, "Slice", {"x", "begin", "end", "one"}, "part");
+  add_node(nodes, "SequenceInsert", {"parts", "part"}, "more_parts");
+  constant("axis", 7, {0}, false);
+  for (const char* name : {"before", "more_parts"}) body->add_output()->set_name(name);
+  onnx::NodeProto loop_node = *m.node;
+  graph.clear_node();
+  add_node(graph.mutable_node(), "SequenceEmpty", {}, "none");
+  *graph.add_node() = loop_node;
+  constant("last", 7, {-1}, true);
+  add_node(graph.mutable_node(), "SequenceAt", {"all", "last"}, "y");
+  EXPECT_EQ(run(m), (Floats{-2, 0, 4, 6}));
+}
+
+TEST(OnnxLoop, WhatIsRefused) {
+  Model open = loop(3, 100);
+  open.node->set_input(0, "count");
+  open.add_input("count", {}, 7);
+  EXPECT_THAT(refusal(open),
+              HasSubstr("its number of steps 'count' is what the run computes; only a Loop whose number of steps"));
+  Model asks = loop(3, 100);
+  asks.node->set_input(1, "maybe");
+  asks.add_input("maybe", {}, 9);
+  EXPECT_THAT(refusal(asks), HasSubstr("whether it goes on at all depends on what the network is run with"));
+  Model endless = loop(3, 100, false);
+  endless.node->set_input(0, "");
+  EXPECT_THAT(refusal(endless), HasSubstr("has neither a number of steps nor a condition, so it never ends"));
+  Model fewer = loop(3, 100);
+  fewer.node->add_input("x");
+  EXPECT_THAT(refusal(fewer), HasSubstr("its body has 3 inputs; expected 4"));
+  EXPECT_THAT(refusal(loop(std::int64_t{1} << 40, std::int64_t{1} << 40)), HasSubstr("has more than 4096 steps"));
+  EXPECT_THAT(refusal(loop(1000, 1000), {.nodes = 1000}), HasSubstr("has more than 1000 nodes, the limit"));
 }
 
 }  // namespace

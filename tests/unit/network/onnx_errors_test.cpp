@@ -59,14 +59,14 @@ TEST(OnnxErrors, AllRefusedOperatorsAreNamedAtOnce) {
     node->add_input("y");
     node->add_output(op + std::to_string(m.proto.graph().node_size()));
   };
-  for (const char* op : {"Loop", "Loop", "Tanh", "NonZero", "NonZero", "Mish"}) add(op);
+  for (const char* op : {"Scan", "Scan", "Tanh", "NonZero", "NonZero", "Mish"}) add(op);
   add("Rotate", "com.example");
   const std::string text = refusal(m);
   const std::string end =
       "; the model has more operators that are refused: Mish (1 node), NonZero (2 nodes), com.example.Rotate (1 node)";
   ASSERT_GT(text.size(), end.size());
   EXPECT_EQ(text.substr(text.size() - end.size()), end);
-  EXPECT_EQ(text.rfind("m.onnx: Loop ", 0), 0u) << text;
+  EXPECT_EQ(text.rfind("m.onnx: Scan ", 0), 0u) << text;
 }
 
 TEST(OnnxErrors, InputsWithoutAShape) {
