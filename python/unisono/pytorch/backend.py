@@ -20,7 +20,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 
 from .._native import Unsupported, UserError
 from .concatenations import place
-from .decompositions import kept_whole, written_out
+from .decompositions import keep_statistics, kept_whole, written_out
 from .expressions import FUSIONS
 from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
@@ -161,9 +161,13 @@ def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Call
         return make_boxed_func(graph.forward)
 
     forward, backward, inference = (functools.partial(compiler, kind) for kind in ("forward", "backward", "inference"))
+    def partitioned(joint: torch.fx.GraphModule, *values: Any, **more: Any) -> Any:
+        keep_statistics(joint.graph)
+        return min_cut_rematerialization_partition(joint, *values, **more)
+
     table = written_out() if _needs_gradients(module, inputs) else kept_whole()
     return aot_autograd(fw_compiler=forward, bw_compiler=backward, inference_compiler=inference, decompositions=table,
-                        partition_fn=min_cut_rematerialization_partition)(module, inputs)
+                        partition_fn=partitioned)(module, inputs)
 
 
 def _needs_gradients(module: Any, inputs: list) -> bool:

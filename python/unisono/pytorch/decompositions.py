@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.fx import Graph, Node
 
 from .expressions import HANDLERS
-from .regions import ALIASES, aten
+from .regions import ALIASES, CASTS, aten, is_tensor
 
 # Kept whole where PyTorch's eager mode runs the rest of an inference graph: it has kernels for each of them
 WHOLE = (aten.native_group_norm, aten.native_layer_norm, aten.silu, aten.gelu, aten.mish, aten.hardswish,
@@ -48,6 +48,26 @@ def written_out() -> dict:
 def kept_whole() -> dict:
     kept = {overload for packet in WHOLE for overload in (getattr(packet, name) for name in packet.overloads())}
     return {op: how for op, how in written_out().items() if op not in kept}
+
+
+def keep_statistics(graph: Graph) -> int:
+    """Has a batch norm's backward pass read the mean and rstd as they were computed; returns how many. On a CPU,
+    PyTorch's decomposition rounds what is saved of them to the image's dtype, which its own kernel does not beside
+    weights of float32; Inductor drops such casts, too. By a rounded mean, gradients that cancel do not."""
+    count = 0
+    for node in list(graph.nodes):
+        if node.target not in CASTS or node.args[0].target not in CASTS or not is_tensor(narrow := node.args[0]):
+            continue
+        exact = narrow.args[0]
+        if (
+            "batch_norm" in str(narrow.meta.get("original_aten"))
+            and narrow.meta["val"].dim() == 1
+            and exact.meta["val"].dtype == node.meta["val"].dtype == torch.float32
+        ):
+            node.replace_all_uses_with(exact)
+            graph.erase_node(node)
+            count += 1
+    return count
 
 
 def merge_duplicates(graph: Graph) -> int:

@@ -10,11 +10,10 @@ from torch.fx import Node
 
 from ..tensors import torch_dtypes
 from . import forms, shapes
-from .regions import (FLOATS, RESHAPED, TURNED, Refused, Region, aten, extent_of, is_tensor, is_tuple, number, prims,
+from .regions import (CASTS, FLOATS, RESHAPED, TURNED, Refused, Region, aten, extent_of, is_tensor, is_tuple, number,
                       shape_of)
 
 SAME = (aten.alias.default, aten.detach.default, aten.clone.default)
-CASTS = (aten._to_copy.default, prims.convert_element_type.default)
 UNARY = {
     aten.relu.default: "relu", aten.sigmoid.default: "sigmoid", aten.tanh.default: "tanh", aten.silu.default: "silu",
     aten.mish.default: "mish", aten.hardswish.default: "hardswish", aten.hardsigmoid.default: "hardsigmoid",

@@ -12,8 +12,8 @@ from torch.fx import Node
 from .. import _native
 from .._native import Device
 from ..tensors import torch_dtypes
-from .expressions import CASTS, REDUCTIONS, STATISTICS
-from .regions import ALIASES, Region, aten, hinted, is_copy, is_size
+from .expressions import REDUCTIONS, STATISTICS
+from .regions import ALIASES, CASTS, Region, aten, hinted, is_copy, is_size
 
 BANDWIDTH_SHARE = 0.85  # of what memory can do, in a pointwise kernel that streams
 LAUNCH_US = 1.5  # between two kernels of one CUDA graph

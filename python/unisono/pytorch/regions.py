@@ -7,6 +7,7 @@ operand is known, and is cut back until every reader of its results stands behin
 from __future__ import annotations
 
 import operator
+import re
 from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
@@ -24,6 +25,8 @@ RESHAPED = (aten.view.default, aten._unsafe_view.default, aten.reshape.default, 
 TURNED = (aten.permute.default, aten.transpose.int, aten.t.default)
 # their results share memory with what they read
 ALIASES = (aten.alias.default, aten.detach.default, *RESHAPED, *TURNED)
+CASTS = (aten._to_copy.default, prims.convert_element_type.default)
+WITHOUT_ARITHMETIC = (*CASTS, aten.clone.default)
 CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
 OPERANDS = ("", "n", "bn", "mn", "b", "m")
 
@@ -280,10 +283,46 @@ class Region:
                 return order
         return None
 
+    def rounded(self) -> list[Node]:
+        """Values that are stored in 16 bits and have statistics that are stored as well. A backward pass normalises the
+        stored value: by a mean of anything else, gradients that cancel do not, as that of a bias ahead of the norm."""
+        results = self.results()
+        stored = {source_of(n) for n in results if n.meta["val"].dtype.itemsize == 2}
+        if all(self.is_full(n) or n in self.forms for n in results):
+            return []
+        found = dict[Node, None]()
+        for node in self.absorbed:
+            if node.target is aten.var_mean.correction:
+                value = source_of(node.args[0])
+                while value not in stored and value.target in WITHOUT_ARITHMETIC:
+                    value = source_of(value.args[0])
+                if value in stored and value in self.names:
+                    found[value] = None
+        return list(found)
+
+    def _rounded_lines(self) -> tuple[list[str], dict[str, str]]:
+        """The lines, where values of rounded() are rounded once they are computed; and their other names."""
+        kinds, rounded = torch_dtypes(), self.rounded()
+        computed = {node for node, _ in self.lines}
+        first, other, lines = [], dict[str, str](), []
+        for i, node in enumerate(n for n in rounded if n not in computed):  # what the contraction itself gives
+            other[self.names[node]] = f"stored{i}"
+            first.append(f"stored{i} = cast(cast({self.names[node]}, {kinds[node.meta['val'].dtype].name}), f32)")
+        for node, line in self.lines:
+            name, _, expression = line.partition(" = ")
+            for old, new in other.items():
+                expression = re.sub(rf"\b{old}\b", new, expression)
+            if node in rounded:
+                expression = f"cast(cast({expression}, {kinds[node.meta['val'].dtype].name}), f32)"
+            if line:
+                lines.append(f"{name} = {expression}")
+        return first + lines, other
+
     def text(self) -> str:
         kinds = torch_dtypes()
-        lines = [line for _, line in self.lines if line]
+        lines, other = self._rounded_lines()
         for i, node in enumerate(self.results()):
-            value = f"{self.forms[node][0]}({self.names[node]})" if node in self.forms else self.names[node]
+            name = other.get(self.names[node], self.names[node])
+            value = f"{self.forms[node][0]}({name})" if node in self.forms else name
             lines.append(f"store {value} as y{i} : {kinds[node.meta['val'].dtype].name}")
         return "\n".join(lines) + "\n"

@@ -11,9 +11,8 @@ import torch
 from torch.fx import GraphModule, Node
 
 from . import forms
-from .expressions import CASTS
 from .layouts import format_of
-from .regions import Refused, aten, is_tensor, prims, shape_of
+from .regions import CASTS, Refused, aten, is_tensor, prims, shape_of
 from .writer import Writer, mode_of
 
 
