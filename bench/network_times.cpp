@@ -114,8 +114,8 @@ ReplayTimes time_replays(const NetworkExecutable& network, const NetworkTensors&
     launch.rebind(input, data);
     launch.enqueue(stream);
   });
-  driver().cuEventDestroy(first);
-  driver().cuEventDestroy(last);
+  driver().cuEventDestroy_v2(first);
+  driver().cuEventDestroy_v2(last);
   times.us = median(us);
   times.spread = (*std::max_element(us.begin(), us.end()) - *std::min_element(us.begin(), us.end())) / times.us;
   return times;

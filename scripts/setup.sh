@@ -8,8 +8,8 @@
 # Python package and its tests need (PyTorch again, with libraries of networks, 5 GB: PyPI has no wheel without CUDA) into UNISONO_DEPS_DIR-python. So does the
 # package onnx that the table of operators is made of: it is newer than the last one that ships the node tests.
 # For test, CUTLASS's headers (6 MB), without the packages for Python that it names, go into UNISONO_DEPS_DIR-cutlass.
-# For test, where no nvcc is found: NVIDIA's compiler and runtime from PyPI (100 MB to download), so that the CUDA backend is
-# built, the device headers and the CUDA examples are compiled, and the emulated GPU runs.
+# For test, where no nvcc is found: NVIDIA's compiler and runtime from PyPI (100 MB to download), so that the device headers and
+# the CUDA examples are compiled. The CUDA backend and the tests on the emulated GPU need neither.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 deps=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}

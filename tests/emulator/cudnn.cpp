@@ -3,7 +3,6 @@
 // UNISONO_FAKE_CUDNN says goes wrong: "old", "refuses" (plans cannot be finished), "fails" (executions),
 // "workspace" (plans take more than there may be), "starts not" (there are no handles).
 
-#include <cuda.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "emulator/machine.hpp"
+#include "runtime/cuda/driver_api.hpp"
 #include "runtime/cudnn/api.hpp"
 
 using namespace unisono::cudnn;
@@ -342,8 +342,8 @@ int cudnnBackendExecute(Handle handle, BackendDescriptor plan, BackendDescriptor
   task.workspace = pack.one<void*>(Attribute::pack_workspace), task.workspace_bytes = plan_workspace;
   if (task.workspace == nullptr) return refuse(bad_parameter, "no workspace");
 
-  static const auto launch =
-      reinterpret_cast<decltype(&cuLaunchKernelEx)>(::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernelEx"));
+  static const auto launch = reinterpret_cast<CUresult (*)(const CUlaunchConfig*, CUfunction, void**, void**)>(
+      ::dlsym(::dlopen("libcuda.so.1", RTLD_NOW), "cuLaunchKernelEx"));
   CUlaunchConfig config{};
   config.gridDimX = config.gridDimY = config.gridDimZ = 1, config.blockDimX = config.blockDimY = config.blockDimZ = 1;
   config.hStream = static_cast<CUstream>(handle->stream);

@@ -178,10 +178,7 @@ unisono_emulator::TensorMap base_map(CUtensorMapDataType type, cuuint32_t rank, 
   unisono_emulator::TensorMap map{};
   map.base = reinterpret_cast<std::uint64_t>(address);
   map.rank = static_cast<std::uint8_t>(rank);
-  map.element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 || type == CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 ||
-                              type == CU_TENSOR_MAP_DATA_TYPE_INT32
-                          ? 4
-                          : 2;
+  map.element_bytes = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 ? 4 : 2;
   map.swizzle_bytes = swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? 128
                       : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 64
                       : swizzle == CU_TENSOR_MAP_SWIZZLE_32B ? 32
@@ -314,7 +311,7 @@ CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsign
   return submit(stream, std::move(launch));
 }
 
-CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode) {
   const std::lock_guard lock(mutex);
   fake::begin_capture(*fake_state(), s, mode);
   fake_state()->streams.at(s).graph = &(captures[s] = {});
@@ -329,7 +326,7 @@ CUresult cuStreamEndCapture(CUstream s, CUgraph* graph) {
   captures.erase(s);
   return CUDA_SUCCESS;
 }
-CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, unsigned long long) {
   *e = reinterpret_cast<CUgraphExec>(new Graph(*reinterpret_cast<Graph*>(g)));
   fake::copy_references(*fake_state(), g, *e);
   return CUDA_SUCCESS;
@@ -349,8 +346,8 @@ CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   return *type = is_graph ? CU_GRAPH_NODE_TYPE_GRAPH : CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
 }
 CUresult cuGraphCreate(CUgraph* g, unsigned) { return *g = reinterpret_cast<CUgraph>(new Graph), CUDA_SUCCESS; }
-CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
-                              const CUDA_KERNEL_NODE_PARAMS* p) {
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
+                                 const CUDA_KERNEL_NODE_PARAMS* p) {
   if (dependencies != 0) return CUDA_ERROR_NOT_SUPPORTED;
   auto launch = std::make_shared<Launch>(make_launch(p->func, p->kernelParams));
   launch->shape.grid = {p->gridDimX, p->gridDimY, p->gridDimZ};
@@ -383,19 +380,19 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, 
   if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) value->cooperative = launch.cooperative;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
   const auto& shape = reinterpret_cast<const Launch*>(node)->shape;
   p->gridDimX = shape.grid.x, p->blockDimX = shape.cta.x, p->sharedMemBytes = static_cast<unsigned>(shape.shared_bytes);
   return CUDA_SUCCESS;
 }
-CUresult cuGraphAddDependencies(CUgraph g, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
-                                std::size_t count) {
+CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode* from, const CUgraphNode* to,
+                                   const CUgraphEdgeData* data, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     reinterpret_cast<Graph*>(g)->edges.push_back(
         {reinterpret_cast<const Launch*>(from[i]), reinterpret_cast<const Launch*>(to[i]), data[i]});
   return CUDA_SUCCESS;
 }
-CUresult cuGraphGetEdges(CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* count) {
+CUresult cuGraphGetEdges_v2(CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, std::size_t* count) {
   const auto& all = reinterpret_cast<Graph*>(g)->edges;
   for (std::size_t i = 0; from != nullptr && i < std::min(*count, all.size()); ++i) {
     from[i] = reinterpret_cast<CUgraphNode>(const_cast<Launch*>(all[i].from));

@@ -299,7 +299,7 @@ TEST(Network, ManyReplays) {
   const TestStream stream;
   const auto free_memory = [] {
     std::size_t free = 0, total = 0;
-    cuda::check(cuda::driver().cuMemGetInfo(&free, &total), "asking for free memory");
+    cuda::check(cuda::driver().cuMemGetInfo_v2(&free, &total), "asking for free memory");
     return free;
   };
   std::size_t before = 0, pages = 0;

@@ -151,7 +151,7 @@ TEST_F(Refusal, MemoryOfOtherKindsIsNot) {
   beyond.outputs["y"].data = reinterpret_cast<void*>(both + (whole - bytes) / 16 * 16 + 16);
   EXPECT_THROW(executable.bind(beyond), UserError);
   for (CUdeviceptr p : pooled) free_async(p, nullptr);
-  cuda::check(cuda::driver().cuMemFree(both), "freeing managed memory");
+  cuda::check(cuda::driver().cuMemFree_v2(both), "freeing managed memory");
 }
 
 TEST_F(Refusal, Options) {

@@ -40,7 +40,7 @@ Replays::Replays(const std::vector<Enqueue>& sets, int rounds, std::string what)
   for (const Enqueue& enqueue : sets) enqueue(stream_.get());
   gpu::wait(stream_.get(), what_);
   // relaxed: what a peer does beside its launches is its own affair
-  check(driver().cuStreamBeginCapture(stream_.get(), CU_STREAM_CAPTURE_MODE_RELAXED), "beginning a capture");
+  check(driver().cuStreamBeginCapture_v2(stream_.get(), CU_STREAM_CAPTURE_MODE_RELAXED), "beginning a capture");
   try {
     for (int i = 0; i < executions_; ++i) sets[static_cast<std::size_t>(i) % sets.size()](stream_.get());
   } catch (...) {
@@ -49,14 +49,14 @@ Replays::Replays(const std::vector<Enqueue>& sets, int rounds, std::string what)
     throw;
   }
   check(driver().cuStreamEndCapture(stream_.get(), &graph_), "capturing " + what_);
-  check(driver().cuGraphInstantiate(&executable_, graph_, 0), "making a graph of " + what_);
+  check(driver().cuGraphInstantiateWithFlags(&executable_, graph_, 0), "making a graph of " + what_);
   kernels_each_ = static_cast<double>(kernel_nodes(graph_)) / executions_;
   start_ = make_event(), stop_ = make_event();
 }
 
 Replays::~Replays() {
-  if (start_ != nullptr) driver().cuEventDestroy(start_);
-  if (stop_ != nullptr) driver().cuEventDestroy(stop_);
+  if (start_ != nullptr) driver().cuEventDestroy_v2(start_);
+  if (stop_ != nullptr) driver().cuEventDestroy_v2(stop_);
   if (executable_ != nullptr) driver().cuGraphExecDestroy(executable_);
   if (graph_ != nullptr) driver().cuGraphDestroy(graph_);
 }
@@ -66,7 +66,6 @@ double Replays::time() {
   check(driver().cuGraphLaunch(executable_, stream_.get()), "replaying " + what_);
   check(driver().cuEventRecord(stop_, stream_.get()), "recording an event");
   gpu::wait(stream_.get(), what_);
-  if (driver().cuEventElapsedTime == nullptr) throw DeviceError("the driver has no cuEventElapsedTime; update it");
   float ms = 0;
   check(driver().cuEventElapsedTime(&ms, start_, stop_), "reading the time of " + what_);
   return static_cast<double>(ms) * 1000 / executions_;

@@ -62,8 +62,7 @@ struct Diagnosis {
   FolderInfo cache = cache_info();
   std::vector<KernelFolder> kernels = kernel_folders();
   SelfTest cpu_test = self_test(Device::cpu);
-  std::optional<SelfTest> cuda_test =
-      cuda::built_in() && is_served() ? std::optional(self_test(Device::cuda)) : std::nullopt;
+  std::optional<SelfTest> cuda_test = is_served() ? std::optional(self_test(Device::cuda)) : std::nullopt;
 
   static std::string cudnn() {
     const auto found = cudnn::library();
@@ -79,9 +78,6 @@ struct Diagnosis {
   bool is_served() const { return capability() >= 75; }
   bool cuda_works() const { return cuda_test && cuda_test->passed; }
   std::string cuda_verdict() const {
-    const std::string problem = cuda.gpus.empty() ? "; " + cuda.problem : "";
-    if (!cuda::built_in())
-      return "not used: this build has no CUDA backend (no CUDA toolkit was found when it was configured)" + problem;
     if (cuda.gpus.empty()) return fmt::format("not used: {}", cuda.problem);
     const std::string has = fmt::format("GPU 0 has {}", capability_text(cuda.gpus[0]));
     if (!is_served()) return "not used: the kernels are for compute capability 7.5 and later, " + has;

@@ -76,12 +76,12 @@ TestStream::TestStream() {
   device();
   check(driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), "making a stream");
 }
-TestStream::~TestStream() { driver().cuStreamDestroy(stream_); }
+TestStream::~TestStream() { driver().cuStreamDestroy_v2(stream_); }
 
 TestGraph::TestGraph(CUstream stream, const std::function<void()>& enqueue, CUstreamCaptureMode mode,
                      std::size_t instances)
     : instances_(instances) {
-  check(driver().cuStreamBeginCapture(stream, mode), "beginning a capture");
+  check(driver().cuStreamBeginCapture_v2(stream, mode), "beginning a capture");
   try {
     enqueue();
   } catch (...) {
@@ -89,7 +89,7 @@ TestGraph::TestGraph(CUstream stream, const std::function<void()>& enqueue, CUst
     throw;
   }
   check(driver().cuStreamEndCapture(stream, &graph_), "ending a capture");
-  for (CUgraphExec& x : instances_) check(driver().cuGraphInstantiate(&x, graph_, 0), "making a graph");
+  for (CUgraphExec& x : instances_) check(driver().cuGraphInstantiateWithFlags(&x, graph_, 0), "making a graph");
 }
 
 TestGraph::~TestGraph() {

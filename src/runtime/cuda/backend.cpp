@@ -8,8 +8,6 @@
 
 namespace unisono::cuda {
 
-bool built_in() { return true; }
-
 plan::Device open_device(int index) {
   const Gpu& g = gpu(index);
   check_alive(g);

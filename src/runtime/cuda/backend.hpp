@@ -12,10 +12,6 @@
 
 namespace unisono::cuda {
 
-/// Whether this library was built with the CUDA toolkit's headers; if not, open_device and build throw Unsupported that
-/// says how to build it.
-bool built_in();
-
 /// What a planner needs to know of a GPU. Throws UserError for an index that does not exist, Unsupported (with the
 /// GPU's name) for one that the kernels are not made for, DeviceError without a driver or if it fails.
 plan::Device open_device(int index);

@@ -13,9 +13,6 @@ namespace unisono::cuda {
 
 namespace {
 
-#define UNISONO_NAME_OF(name) #name
-#define UNISONO_EXPANDED_NAME_OF(name) UNISONO_NAME_OF(name)
-
 std::string missing_function(const char* name) {
   return fmt::format(
       "the CUDA driver (libcuda.so.1) has no function {}; Unisono needs the driver of CUDA 12.0 or later: update it",
@@ -39,23 +36,15 @@ Driver load() {
                                   reason ? reason : "libcuda.so.1 was not found"));
   }
   Driver d;
-#define UNISONO_LOAD(function)                                                                               \
-  d.function = reinterpret_cast<decltype(d.function)>(::dlsym(library, UNISONO_EXPANDED_NAME_OF(function))); \
-  if (d.function == nullptr) throw DeviceError(missing_function(UNISONO_EXPANDED_NAME_OF(function)));
-  UNISONO_DRIVER_FUNCTIONS(UNISONO_LOAD)
+#define UNISONO_LOAD(function, parameters) \
+  d.function = reinterpret_cast<decltype(d.function)>(::dlsym(library, #function));
+#define UNISONO_NEED(function, parameters) \
+  UNISONO_LOAD(function, parameters)       \
+  if (d.function == nullptr) throw DeviceError(missing_function(#function));
+  UNISONO_DRIVER_FUNCTIONS(UNISONO_NEED)
+  UNISONO_NEWER_DRIVER_FUNCTIONS(UNISONO_LOAD)
+#undef UNISONO_NEED
 #undef UNISONO_LOAD
-  d.cuStreamGetCaptureInfo_v2 =
-      reinterpret_cast<decltype(d.cuStreamGetCaptureInfo_v2)>(::dlsym(library, "cuStreamGetCaptureInfo_v2"));
-  if (d.cuStreamGetCaptureInfo_v2 == nullptr) throw DeviceError(missing_function("cuStreamGetCaptureInfo_v2"));
-  d.cuFuncGetParamInfo = reinterpret_cast<decltype(d.cuFuncGetParamInfo)>(::dlsym(library, "cuFuncGetParamInfo"));
-#if CUDA_VERSION >= 12030
-  d.add_edges = reinterpret_cast<decltype(d.add_edges)>(::dlsym(library, "cuGraphAddDependencies_v2"));
-  d.get_edges = reinterpret_cast<decltype(d.get_edges)>(::dlsym(library, "cuGraphGetEdges_v2"));
-#endif
-  // cuda.h of CUDA 13 names a version that older drivers lack; the first one does the same
-  for (const char* name : {"cuEventElapsedTime", "cuEventElapsedTime_v2"})
-    if (d.cuEventElapsedTime == nullptr)
-      d.cuEventElapsedTime = reinterpret_cast<decltype(d.cuEventElapsedTime)>(::dlsym(library, name));
   if (const CUresult result = d.cuInit(0); result != CUDA_SUCCESS) {
     const char* name = nullptr;
     d.cuGetErrorName(result, &name);

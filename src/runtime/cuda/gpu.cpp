@@ -140,12 +140,12 @@ void check_alive(const Gpu& gpu) {
 
 Leaving::Leaving(const Gpu& gpu) {
   // A driver that has been shut down refuses the context, too
-  pushed_ = !is_forked() && !is_reset(gpu) && driver().cuCtxPushCurrent(gpu.context) == CUDA_SUCCESS;
+  pushed_ = !is_forked() && !is_reset(gpu) && driver().cuCtxPushCurrent_v2(gpu.context) == CUDA_SUCCESS;
 }
 
 Leaving::~Leaving() {
   CUcontext popped = nullptr;
-  if (pushed_) driver().cuCtxPopCurrent(&popped);
+  if (pushed_) driver().cuCtxPopCurrent_v2(&popped);
 }
 
 const Gpu& gpu(int index) {
@@ -163,7 +163,7 @@ Memory::Memory(const Gpu& gpu, std::size_t bytes, const std::string& what) : gpu
   check_alive(gpu);
   const Current current(gpu);
   const BesideCapture beside;
-  if (const CUresult result = driver().cuMemAlloc(&address_, bytes); result != CUDA_SUCCESS)
+  if (const CUresult result = driver().cuMemAlloc_v2(&address_, bytes); result != CUDA_SUCCESS)
     check(result, fmt::format("allocating {} bytes of GPU memory for {}", bytes, what));
   gpu.held.add(bytes);
 }
@@ -184,7 +184,7 @@ void Memory::release() {
   const Leaving leaving(*gpu_);
   if (!leaving) return;
   const BesideCapture beside;
-  driver().cuMemFree(address);
+  driver().cuMemFree_v2(address);
 }
 
 void Memory::zero() {

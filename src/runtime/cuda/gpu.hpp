@@ -51,12 +51,12 @@ class Current {
     check_not_forked();
     CUcontext current = nullptr;
     if (driver().cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == gpu.context) return;
-    check(driver().cuCtxPushCurrent(gpu.context), "making the GPU's context current");
+    check(driver().cuCtxPushCurrent_v2(gpu.context), "making the GPU's context current");
     pushed_ = true;
   }
   ~Current() {
     CUcontext popped = nullptr;
-    if (pushed_) driver().cuCtxPopCurrent(&popped);
+    if (pushed_) driver().cuCtxPopCurrent_v2(&popped);
   }
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;

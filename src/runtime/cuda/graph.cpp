@@ -20,7 +20,7 @@ constexpr int most_tries = 16;  // how often a capture is tried
 CUgraph try_to_capture(const Gpu& gpu, const std::function<void(CUstream)>& enqueue, bool last) {
   const OwnStream stream(gpu.index);
   auto* const s = static_cast<CUstream>(stream.get());
-  check(driver().cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning to capture a network");
+  check(driver().cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED), "beginning to capture a network");
   std::exception_ptr error;
   try {
     enqueue(s);
@@ -58,14 +58,13 @@ CUgraphNode add_node(const Gpu& gpu, CUgraph graph, const NodeForm& form) {
   p.sharedMemBytes = form.shared_bytes;
   p.kernelParams = parameters;
   CUgraphNode node = nullptr;
-  check(driver().cuGraphAddKernelNode(&node, graph, nullptr, 0, &p), "adding a node to a graph");
+  check(driver().cuGraphAddKernelNode_v2(&node, graph, nullptr, 0, &p), "adding a node to a graph");
   for (const CUlaunchAttribute& a : form.attributes)
     if (!is_dependence(a))
       check(driver().cuGraphKernelNodeSetAttribute(node, a.id, &a.value), "setting an attribute of a graph's node");
   return node;
 }
 
-#if CUDA_VERSION >= 12030
 // After the whole node ahead, or from when its CTAs have let the next one in
 void add_edge(CUgraph graph, CUgraphNode from, CUgraphNode to, bool programmatic) {
   CUgraphEdgeData edge{};
@@ -73,9 +72,8 @@ void add_edge(CUgraph graph, CUgraphNode from, CUgraphNode to, bool programmatic
     edge.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
     edge.type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
   }
-  check(driver().add_edges(graph, &from, &to, &edge, 1), "joining two nodes of a graph");
+  check(driver().cuGraphAddDependencies_v2(graph, &from, &to, &edge, 1), "joining two nodes of a graph");
 }
-#endif
 
 // Destroys a graph that is not finished
 struct Unfinished {
@@ -104,8 +102,7 @@ CUgraph captured_graph(const Gpu& gpu, const std::vector<Launch>& launches) {
   });
 }
 
-#if CUDA_VERSION >= 12030
-bool has_edges_with_data() { return driver().add_edges != nullptr; }
+bool has_edges_with_data() { return driver().cuGraphAddDependencies_v2 != nullptr; }
 
 CUgraph graph_of_nodes(const Gpu& gpu, const std::vector<Launch>& launches, const LaunchOrder& after) {
   if (!has_edges_with_data())
@@ -132,7 +129,7 @@ std::string node_text(CUgraphNode node) {
   check(driver().cuGraphNodeGetType(node, &type), "asking for a node's type");
   if (type == CU_GRAPH_NODE_TYPE_GRAPH) return "a graph";
   CUDA_KERNEL_NODE_PARAMS p{};
-  check(driver().cuGraphKernelNodeGetParams(node, &p), "reading a graph's node");
+  check(driver().cuGraphKernelNodeGetParams_v2(node, &p), "reading a graph's node");
   CUkernelNodeAttrValue cluster{}, cooperative{};
   check(driver().cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &cluster),
         "reading a node");
@@ -146,11 +143,11 @@ std::string node_text(CUgraphNode node) {
 std::string describe(CUgraph graph) {
   std::size_t count = 0, edges = 0;
   check(driver().cuGraphGetNodes(graph, nullptr, &count), "counting a graph's nodes");
-  check(driver().get_edges(graph, nullptr, nullptr, nullptr, &edges), "counting a graph's edges");
+  check(driver().cuGraphGetEdges_v2(graph, nullptr, nullptr, nullptr, &edges), "counting a graph's edges");
   std::vector<CUgraphNode> nodes(count), from(edges), to(edges);
   std::vector<CUgraphEdgeData> data(edges);
   check(driver().cuGraphGetNodes(graph, nodes.data(), &count), "reading a graph's nodes");
-  check(driver().get_edges(graph, from.data(), to.data(), data.data(), &edges), "reading a graph's edges");
+  check(driver().cuGraphGetEdges_v2(graph, from.data(), to.data(), data.data(), &edges), "reading a graph's edges");
   std::map<CUgraphNode, std::size_t> line;  // where a node stands in the text
   std::string text;
   while (line.size() < count) {
@@ -174,15 +171,5 @@ std::string describe(CUgraph graph) {
   }
   return text;
 }
-#else
-bool has_edges_with_data() { return false; }
-CUgraph graph_of_nodes(const Gpu&, const std::vector<Launch>&, const LaunchOrder&) {
-  throw DeviceError(
-      "this build of Unisono captures its graphs: the CUDA toolkit that it was built with is older than 12.3");
-}
-std::string describe(CUgraph) {
-  throw DeviceError("this build of Unisono cannot read a graph's edges: its CUDA toolkit is older than 12.3");
-}
-#endif
 
 }  // namespace unisono::cuda

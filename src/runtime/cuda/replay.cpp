@@ -69,7 +69,7 @@ Replay::Replay(int device_index, std::vector<Launch> launches, std::vector<std::
   check_order(after, count);
   impl_->graph = by == GraphBy::capture ? captured_graph(impl_->gpu, impl_->launches)
                                         : graph_of_nodes(impl_->gpu, impl_->launches, after);
-  check(driver().cuGraphInstantiate(&impl_->executable, impl_->graph, 0), "making a graph of a network");
+  check(driver().cuGraphInstantiateWithFlags(&impl_->executable, impl_->graph, 0), "making a graph of a network");
 }
 
 Replay::~Replay() = default;
@@ -112,10 +112,6 @@ std::size_t Replay::kernel_nodes() const {
 
 namespace {
 
-void need_elapsed_time() {
-  if (driver().cuEventElapsedTime == nullptr) throw DeviceError("the CUDA driver has no cuEventElapsedTime: update it");
-}
-
 class Events {
  public:
   explicit Events(std::size_t count) : Events() {  // constructed from here on: if one cannot be made, the others go
@@ -124,7 +120,7 @@ class Events {
   }
   ~Events() {
     for (CUevent e : events_)
-      if (e != nullptr) driver().cuEventDestroy(e);
+      if (e != nullptr) driver().cuEventDestroy_v2(e);
   }
   Events(const Events&) = delete;
   Events& operator=(const Events&) = delete;
@@ -146,7 +142,6 @@ class Events {
 }  // namespace
 
 std::vector<double> Replay::times(Stream stream, int count) const {
-  need_elapsed_time();
   const Current current(impl_->gpu);
   auto* const s = static_cast<CUstream>(stream);
   const auto launches = static_cast<std::size_t>(count);
@@ -164,7 +159,6 @@ std::vector<double> Replay::times(Stream stream, int count) const {
 }
 
 std::vector<double> Replay::time_each(Stream stream) const {
-  need_elapsed_time();
   const Current current(impl_->gpu);
   auto* const s = static_cast<CUstream>(stream);
   Events events(impl_->launches.size() + 1);

@@ -19,7 +19,7 @@ OwnStream::OwnStream(int device_index) : gpu_(gpu(device_index)) {
 }
 
 OwnStream::~OwnStream() {
-  if (const Leaving leaving(gpu_); leaving) driver().cuStreamDestroy(static_cast<CUstream>(stream_));
+  if (const Leaving leaving(gpu_); leaving) driver().cuStreamDestroy_v2(static_cast<CUstream>(stream_));
 }
 
 void copy(int device_index, void* to, const void* from, std::size_t bytes, Stream stream) {

@@ -37,7 +37,7 @@ TEST_F(Captures, AWorkspaceLivesAsLongAsItsGraph) {
   const CUgraph first = capture(), second = capture();
   EXPECT_NE(slots(0), slots(1)) << "two graphs may be replayed at once";
   CUgraphExec instance = nullptr;
-  driver().cuGraphInstantiate(&instance, first, 0);
+  driver().cuGraphInstantiateWithFlags(&instance, first, 0);
   driver().cuGraphDestroy(first);
   const CUgraph third = capture();
   EXPECT_NE(slots(2), slots(0)) << "the instance still runs";
@@ -54,7 +54,7 @@ TEST_F(Captures, TenThousandKeepMemoryBounded) {
   for (int i = 0; i < 10000; ++i) {
     const CUgraph graph = captured(s, [&] { built().enqueue(a, s), built().enqueue(a, s); });
     CUgraphExec instance = nullptr;
-    driver().cuGraphInstantiate(&instance, graph, 0);
+    driver().cuGraphInstantiateWithFlags(&instance, graph, 0);
     driver().cuGraphDestroy(graph);
     driver().cuGraphExecDestroy(instance);
     state.launches.clear(), state.calls.clear();

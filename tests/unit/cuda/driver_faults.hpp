@@ -53,14 +53,14 @@ const char* Counted<Member>::name = "";
 // What names an error, and what gives back: a memory that cannot be freed is lost whatever one does
 inline const std::set<std::string>& left_alone() {
   static const std::set<std::string> names{
-      "cuGetErrorName", "cuGetErrorString", "cuMemFree",           "cuModuleUnload",     "cuStreamDestroy",
-      "cuEventDestroy", "cuGraphDestroy",   "cuUserObjectRelease", "cuGraphExecDestroy", "cuCtxPopCurrent"};
+      "cuGetErrorName",    "cuGetErrorString", "cuMemFree_v2",        "cuModuleUnload",     "cuStreamDestroy_v2",
+      "cuEventDestroy_v2", "cuGraphDestroy",   "cuUserObjectRelease", "cuGraphExecDestroy", "cuCtxPopCurrent_v2"};
   return names;
 }
 
 // What comes before that, too: without a context, or an end of what still runs, memory and modules stay where they are
 inline const std::set<std::string>& ways_back() {
-  static const std::set<std::string> names{"cuDevicePrimaryCtxGetState", "cuCtxGetId", "cuCtxPushCurrent",
+  static const std::set<std::string> names{"cuDevicePrimaryCtxGetState", "cuCtxGetId", "cuCtxPushCurrent_v2",
                                            "cuCtxSynchronize", "cuThreadExchangeStreamCaptureMode"};
   return names;
 }
@@ -78,7 +78,7 @@ class CountedCalls {
   explicit CountedCalls(int fails) {
     real = driver();
     Driver& d = const_cast<Driver&>(driver());  // the table of the process, which the tests' driver has filled
-#define UNISONO_COUNT(function)                     \
+#define UNISONO_COUNT(function, parameters)         \
   if (!left_alone().contains(#function)) {          \
     d.function = &Counted<&Driver::function>::call; \
     Counted<& Driver::function>::name = #function;  \
@@ -117,7 +117,7 @@ class EachCallFails : public Fixture {
     const Current current(gpu(0));
     const auto now = state.memory;
     for (const auto& [address, bytes] : now)
-      if (!memory.contains(address)) driver().cuMemFree(address);
+      if (!memory.contains(address)) driver().cuMemFree_v2(address);
     const auto loaded = state.modules;
     for (const auto& [module, number] : loaded)
       if (!modules.contains(module)) driver().cuModuleUnload(module);

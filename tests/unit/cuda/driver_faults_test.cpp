@@ -35,7 +35,7 @@ class NetworkDriverFaults : public cuda::EachCallFails<NetworkLaunches> {
   struct OwnStream {
     CUstream get = nullptr;
     OwnStream() { cuda::check(cuda::driver().cuStreamCreate(&get, CU_STREAM_DEFAULT), "making a stream"); }
-    ~OwnStream() { cuda::driver().cuStreamDestroy(get); }
+    ~OwnStream() { cuda::driver().cuStreamDestroy_v2(get); }
   };
   struct OwnGraph {
     CUgraph get = nullptr;
@@ -45,7 +45,7 @@ class NetworkDriverFaults : public cuda::EachCallFails<NetworkLaunches> {
   };
   // Captures what `enqueue` puts on the stream; the capture ends whatever happens within
   static void capture(CUstream s, const std::function<void()>& enqueue) {
-    cuda::check(cuda::driver().cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_GLOBAL), "beginning a capture");
+    cuda::check(cuda::driver().cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL), "beginning a capture");
     OwnGraph graph;
     try {
       enqueue();

@@ -49,7 +49,7 @@ TEST_F(NetworkLaunches, ACaptureKeepsItsTensors) {
   EXPECT_EQ(handed(0).arena, handed(3).arena) << "the launch's workspace";
   // A table is the next capture's once the graph and its instances are gone
   CUgraphExec instance = nullptr;
-  cuda::driver().cuGraphInstantiate(&instance, one, 0);
+  cuda::driver().cuGraphInstantiateWithFlags(&instance, one, 0);
   cuda::driver().cuGraphDestroy(one);
   const CUgraph three = captured(s, [&] { launch->enqueue(s); });
   EXPECT_NE(handed(6).callers, handed(0).callers) << "the instance still runs";

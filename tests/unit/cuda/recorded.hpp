@@ -104,7 +104,7 @@ class CudaLaunch : public ::testing::Test {
   /// What `enqueue` puts on the stream, captured.
   static CUgraph captured(CUstream s, const std::function<void()>& enqueue,
                           CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
-    driver().cuStreamBeginCapture(s, mode);
+    driver().cuStreamBeginCapture_v2(s, mode);
     enqueue();
     CUgraph graph = nullptr;
     driver().cuStreamEndCapture(s, &graph);

@@ -76,7 +76,7 @@ class Networks : public OverTheDriver<network::gpu::NetworkLaunches> {
   struct OwnStream {
     CUstream get = nullptr;
     OwnStream() { cuda::check(cuda::driver().cuStreamCreate(&get, CU_STREAM_DEFAULT), "making a stream"); }
-    ~OwnStream() { cuda::driver().cuStreamDestroy(get); }
+    ~OwnStream() { cuda::driver().cuStreamDestroy_v2(get); }
   };
 };
 
@@ -113,7 +113,8 @@ TEST_F(Networks, Captured) {
       [&] {
         const OwnStream s;
         const auto launch = bound();
-        cuda::check(cuda::driver().cuStreamBeginCapture(s.get, CU_STREAM_CAPTURE_MODE_GLOBAL), "beginning a capture");
+        cuda::check(cuda::driver().cuStreamBeginCapture_v2(s.get, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                    "beginning a capture");
         CUgraph graph = nullptr;
         try {
           launch->enqueue(s.get);

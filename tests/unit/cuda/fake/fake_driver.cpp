@@ -78,9 +78,7 @@ bool is_memory(CUdeviceptr p) {
 #ifndef UNISONO_EMULATOR
 struct Edge {
   CUgraphNode from, to;
-#if CUDA_VERSION >= 12030
   CUgraphEdgeData data;
-#endif
 };
 struct Graph {
   std::vector<std::unique_ptr<fake::RecordedLaunch>> nodes;
@@ -92,6 +90,8 @@ struct Instance {};
 }  // namespace
 
 extern "C" {
+
+CUresult cuGraphDestroy(CUgraph g);
 
 __attribute__((visibility("default"))) fake::State* fake_state() { return &state(); }
 
@@ -117,7 +117,7 @@ CUresult cuDeviceGetName(char* name, int size, CUdevice) {
   std::strncpy(name, state().name.c_str(), static_cast<std::size_t>(size));
   return CUDA_SUCCESS;
 }
-CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) { return *bytes = std::size_t{141} << 30, CUDA_SUCCESS; }
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) { return *bytes = std::size_t{141} << 30, CUDA_SUCCESS; }
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute which, CUdevice) {
   const fake::State& s = state();
   switch (which) {
@@ -147,8 +147,8 @@ CUresult cuCtxGetCurrent(CUcontext* c) {
   *c = contexts.empty() ? nullptr : contexts.back();
   return CUDA_SUCCESS;
 }
-CUresult cuCtxPushCurrent(CUcontext c) { return Call("push"), contexts.push_back(c), CUDA_SUCCESS; }
-CUresult cuCtxPopCurrent(CUcontext* c) {
+CUresult cuCtxPushCurrent_v2(CUcontext c) { return Call("push"), contexts.push_back(c), CUDA_SUCCESS; }
+CUresult cuCtxPopCurrent_v2(CUcontext* c) {
   const Call call("pop");
   if (contexts.empty()) return CUDA_ERROR_INVALID_CONTEXT;
   *c = contexts.back();
@@ -246,7 +246,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction, void** param
 }
 #endif
 
-CUresult cuMemAlloc(CUdeviceptr* p, std::size_t bytes) {
+CUresult cuMemAlloc_v2(CUdeviceptr* p, std::size_t bytes) {
   const Call call("alloc");
   if (!has_context()) return CUDA_ERROR_INVALID_CONTEXT;
   if (forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -258,7 +258,7 @@ CUresult cuMemAlloc(CUdeviceptr* p, std::size_t bytes) {
   state().memory[*p] = bytes;
   return CUDA_SUCCESS;
 }
-CUresult cuMemFree(CUdeviceptr p) {
+CUresult cuMemFree_v2(CUdeviceptr p) {
   const Call call("free");
   if (forbidden()) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   const auto found = state().memory.find(p);
@@ -267,7 +267,7 @@ CUresult cuMemFree(CUdeviceptr p) {
   state().memory.erase(found);
   return CUDA_SUCCESS;
 }
-CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
   const Call call("ask for free memory");
   *free = *total = std::size_t{1} << 37;
   for (const auto& [address, bytes] : state().memory) *free -= bytes;
@@ -308,7 +308,7 @@ CUresult cuStreamCreate(CUstream* s, unsigned flags) {
   state().streams[*s] = {.id = state().next_stream_id++, .blocking = (flags & CU_STREAM_NON_BLOCKING) == 0};
   return CUDA_SUCCESS;
 }
-CUresult cuStreamDestroy(CUstream s) {
+CUresult cuStreamDestroy_v2(CUstream s) {
   const Call call("destroy a stream");
 #ifndef UNISONO_EMULATOR
   // a capture that never ended goes with its stream
@@ -374,7 +374,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode* mode) {
   return std::swap(*mode, capture_mode), CUDA_SUCCESS;
 }
 #ifndef UNISONO_EMULATOR
-CUresult cuStreamBeginCapture(CUstream s, CUstreamCaptureMode mode) {
+CUresult cuStreamBeginCapture_v2(CUstream s, CUstreamCaptureMode mode) {
   const Call call("begin a capture");
   fake::begin_capture(state(), s, mode);
   state().streams.at(s).graph = new Graph;
@@ -396,7 +396,7 @@ CUresult cuEventCreate(CUevent* e, unsigned) {
 CUresult cuEventRecord(CUevent e, CUstream) {
   return *reinterpret_cast<Clock::time_point*>(e) = Clock::now(), CUDA_SUCCESS;
 }
-CUresult cuEventDestroy(CUevent e) { return delete reinterpret_cast<Clock::time_point*>(e), CUDA_SUCCESS; }
+CUresult cuEventDestroy_v2(CUevent e) { return delete reinterpret_cast<Clock::time_point*>(e), CUDA_SUCCESS; }
 CUresult cuEventElapsedTime(float* milliseconds, CUevent first, CUevent last) {
   const auto time = *reinterpret_cast<Clock::time_point*>(last) - *reinterpret_cast<Clock::time_point*>(first);
   return *milliseconds = std::chrono::duration<float, std::milli>(time).count(), CUDA_SUCCESS;
@@ -416,8 +416,8 @@ CUresult cuGraphDestroy(CUgraph g) {
   fake::drop_references(state(), g);
   return delete reinterpret_cast<Graph*>(g), CUDA_SUCCESS;
 }
-CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
-                              const CUDA_KERNEL_NODE_PARAMS* p) {
+CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph g, const CUgraphNode*, std::size_t dependencies,
+                                 const CUDA_KERNEL_NODE_PARAMS* p) {
   if (dependencies != 0) return CUDA_ERROR_NOT_SUPPORTED;
   auto launch = std::make_unique<fake::RecordedLaunch>();
   launch->grid = p->gridDimX, launch->block = p->blockDimX, launch->shared = p->sharedMemBytes;
@@ -441,7 +441,7 @@ CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUkernelNodeAttrID id, 
   if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) value->cooperative = launch.cooperative ? 1 : 0;
   return CUDA_SUCCESS;
 }
-CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
+CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
   const auto& launch = *reinterpret_cast<const fake::RecordedLaunch*>(node);
   p->gridDimX = launch.grid, p->blockDimX = launch.block, p->sharedMemBytes = launch.shared;
   return CUDA_SUCCESS;
@@ -455,7 +455,7 @@ CUresult cuGraphGetNodes(CUgraph g, CUgraphNode* nodes, std::size_t* count) {
 CUresult cuGraphNodeGetType(CUgraphNode, CUgraphNodeType* type) {
   return *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
 }
-#if CUDA_VERSION >= 12030 && !defined(UNISONO_FAKE_OLD)
+#ifndef UNISONO_FAKE_OLD
 CUresult cuGraphAddDependencies_v2(CUgraph g, const CUgraphNode* from, const CUgraphNode* to,
                                    const CUgraphEdgeData* data, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) reinterpret_cast<Graph*>(g)->edges.push_back({from[i], to[i], data[i]});
@@ -468,7 +468,7 @@ CUresult cuGraphGetEdges_v2(CUgraph g, CUgraphNode* from, CUgraphNode* to, CUgra
   return *count = all.size(), CUDA_SUCCESS;
 }
 #endif
-CUresult cuGraphInstantiate(CUgraphExec* e, CUgraph g, unsigned long long) {
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* e, CUgraph g, unsigned long long) {
   const Call call("instantiate a graph");
   *e = reinterpret_cast<CUgraphExec>(new Instance);
   return fake::copy_references(state(), g, *e), CUDA_SUCCESS;

@@ -2,13 +2,13 @@
 /// A CUDA driver for tests: a libcuda.so.1 of our own, which keeps device memory on the host, runs nothing, records
 /// every launch, and refuses what the real one refuses.
 
-#include <cuda.h>
-
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
+
+#include "runtime/cuda/driver_api.hpp"
 
 namespace fake {
 

@@ -1,0 +1,194 @@
+// The declarations of driver_api.hpp against the driver's own header, where it was found.
+
+#include "runtime/cuda/driver_api.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <type_traits>
+
+#ifdef UNISONO_CUDA_HEADER
+namespace {
+constexpr int programmatic_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;  // a macro in cuda.h
+}
+
+namespace nvidia {
+#include <cuda.h>
+#if CUDA_VERSION >= 13000  // whose header declares the third version alone
+extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus*, cuuint64_t*, CUgraph*,
+                                              const CUgraphNode**, std::size_t*);
+#endif
+}  // namespace nvidia
+
+namespace {
+
+template <class T>
+using Pointee = std::remove_cv_t<std::remove_pointer_t<T>>;
+
+/// Whether arguments of the two types are passed alike, and pointers are to values of one size. Structures are compared
+/// below; handles are pointers to structures that nobody knows.
+template <class Ours, class Theirs>
+constexpr bool is_alike() {
+  if constexpr (std::is_pointer_v<Ours> && std::is_pointer_v<Theirs>) {
+    if constexpr (std::is_scalar_v<Pointee<Ours>> || std::is_scalar_v<Pointee<Theirs>>)
+      return is_alike<Pointee<Ours>, Pointee<Theirs>>();
+    else
+      return std::is_class_v<Pointee<Ours>> == std::is_class_v<Pointee<Theirs>> &&
+             std::is_union_v<Pointee<Ours>> == std::is_union_v<Pointee<Theirs>> &&
+             std::is_void_v<Pointee<Ours>> == std::is_void_v<Pointee<Theirs>>;
+  } else if constexpr (std::is_integral_v<Ours> && std::is_integral_v<Theirs>) {
+    return sizeof(Ours) == sizeof(Theirs) && std::is_signed_v<Ours> == std::is_signed_v<Theirs>;
+  } else if constexpr (std::is_enum_v<Ours> && std::is_enum_v<Theirs>) {
+    return sizeof(Ours) == sizeof(Theirs);
+  } else {
+    return std::is_same_v<Ours, Theirs>;
+  }
+}
+
+template <class Ours, class Theirs>
+constexpr bool same_call = false;
+template <class... A, class... B>
+constexpr bool same_call<CUresult (*)(A...), nvidia::CUresult (*)(B...)> = [] {
+  if constexpr (sizeof...(A) == sizeof...(B))
+    return (is_alike<A, B>() && ...);
+  else
+    return false;
+}();
+
+#define UNISONO_SAME_CALL(name, parameters) \
+  static_assert(same_call<CUresult(*) parameters, decltype(&nvidia::name)>, #name);
+UNISONO_DRIVER_FUNCTIONS(UNISONO_SAME_CALL)
+#if CUDA_VERSION >= 12040
+UNISONO_NEWER_DRIVER_FUNCTIONS(UNISONO_SAME_CALL)
+#endif
+
+#define UNISONO_SAME_NUMBER(name) static_assert(static_cast<int>(::name) == static_cast<int>(nvidia::name))
+UNISONO_SAME_NUMBER(CUDA_SUCCESS);
+UNISONO_SAME_NUMBER(CUDA_ERROR_INVALID_VALUE);
+UNISONO_SAME_NUMBER(CUDA_ERROR_OUT_OF_MEMORY);
+UNISONO_SAME_NUMBER(CUDA_ERROR_NOT_INITIALIZED);
+UNISONO_SAME_NUMBER(CUDA_ERROR_NO_DEVICE);
+UNISONO_SAME_NUMBER(CUDA_ERROR_INVALID_IMAGE);
+UNISONO_SAME_NUMBER(CUDA_ERROR_INVALID_CONTEXT);
+UNISONO_SAME_NUMBER(CUDA_ERROR_ECC_UNCORRECTABLE);
+UNISONO_SAME_NUMBER(CUDA_ERROR_NVLINK_UNCORRECTABLE);
+UNISONO_SAME_NUMBER(CUDA_ERROR_NOT_FOUND);
+UNISONO_SAME_NUMBER(CUDA_ERROR_NOT_READY);
+UNISONO_SAME_NUMBER(CUDA_ERROR_ILLEGAL_ADDRESS);
+UNISONO_SAME_NUMBER(CUDA_ERROR_LAUNCH_TIMEOUT);
+UNISONO_SAME_NUMBER(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+UNISONO_SAME_NUMBER(CUDA_ERROR_ASSERT);
+UNISONO_SAME_NUMBER(CUDA_ERROR_HARDWARE_STACK_ERROR);
+UNISONO_SAME_NUMBER(CUDA_ERROR_ILLEGAL_INSTRUCTION);
+UNISONO_SAME_NUMBER(CUDA_ERROR_MISALIGNED_ADDRESS);
+UNISONO_SAME_NUMBER(CUDA_ERROR_INVALID_ADDRESS_SPACE);
+UNISONO_SAME_NUMBER(CUDA_ERROR_INVALID_PC);
+UNISONO_SAME_NUMBER(CUDA_ERROR_LAUNCH_FAILED);
+UNISONO_SAME_NUMBER(CUDA_ERROR_NOT_SUPPORTED);
+UNISONO_SAME_NUMBER(CUDA_ERROR_MPS_CLIENT_TERMINATED);
+UNISONO_SAME_NUMBER(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+UNISONO_SAME_NUMBER(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+UNISONO_SAME_NUMBER(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+UNISONO_SAME_NUMBER(CUDA_ERROR_UNKNOWN);
+UNISONO_SAME_NUMBER(CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+UNISONO_SAME_NUMBER(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+UNISONO_SAME_NUMBER(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+UNISONO_SAME_NUMBER(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+UNISONO_SAME_NUMBER(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+UNISONO_SAME_NUMBER(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+UNISONO_SAME_NUMBER(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+UNISONO_SAME_NUMBER(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+UNISONO_SAME_NUMBER(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+UNISONO_SAME_NUMBER(CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED);
+UNISONO_SAME_NUMBER(CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+UNISONO_SAME_NUMBER(CU_POINTER_ATTRIBUTE_IS_MANAGED);
+UNISONO_SAME_NUMBER(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+UNISONO_SAME_NUMBER(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
+UNISONO_SAME_NUMBER(CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+UNISONO_SAME_NUMBER(CU_MEMORYTYPE_DEVICE);
+UNISONO_SAME_NUMBER(CU_MEM_ATTACH_GLOBAL);
+UNISONO_SAME_NUMBER(CU_STREAM_DEFAULT);
+UNISONO_SAME_NUMBER(CU_STREAM_NON_BLOCKING);
+UNISONO_SAME_NUMBER(CU_EVENT_DEFAULT);
+UNISONO_SAME_NUMBER(CU_STREAM_CAPTURE_MODE_GLOBAL);
+UNISONO_SAME_NUMBER(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+UNISONO_SAME_NUMBER(CU_STREAM_CAPTURE_MODE_RELAXED);
+UNISONO_SAME_NUMBER(CU_STREAM_CAPTURE_STATUS_NONE);
+UNISONO_SAME_NUMBER(CU_STREAM_CAPTURE_STATUS_ACTIVE);
+UNISONO_SAME_NUMBER(CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+UNISONO_SAME_NUMBER(CU_GRAPH_NODE_TYPE_KERNEL);
+UNISONO_SAME_NUMBER(CU_GRAPH_NODE_TYPE_GRAPH);
+UNISONO_SAME_NUMBER(CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+UNISONO_SAME_NUMBER(CU_USER_OBJECT_NO_DESTRUCTOR_SYNC);
+UNISONO_SAME_NUMBER(CU_GRAPH_USER_OBJECT_MOVE);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_DATA_TYPE_FLOAT16);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_DATA_TYPE_FLOAT32);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_INTERLEAVE_NONE);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_SWIZZLE_NONE);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_SWIZZLE_32B);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_SWIZZLE_64B);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_SWIZZLE_128B);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+UNISONO_SAME_NUMBER(CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+UNISONO_SAME_NUMBER(CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+UNISONO_SAME_NUMBER(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+UNISONO_SAME_NUMBER(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+static_assert(programmatic_port == CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC);
+
+#define UNISONO_SAME_SIZE(type) \
+  static_assert(sizeof(::type) == sizeof(nvidia::type) && alignof(::type) <= alignof(nvidia::type))
+UNISONO_SAME_SIZE(CUtensorMap);
+UNISONO_SAME_SIZE(CUlaunchAttributeValue);
+UNISONO_SAME_SIZE(CUlaunchAttribute);
+UNISONO_SAME_SIZE(CUlaunchConfig);
+UNISONO_SAME_SIZE(CUDA_KERNEL_NODE_PARAMS);
+#if CUDA_VERSION >= 12030
+UNISONO_SAME_SIZE(CUgraphEdgeData);
+#endif
+
+#define UNISONO_SAME_PLACE(type, member) static_assert(offsetof(::type, member) == offsetof(nvidia::type, member))
+UNISONO_SAME_PLACE(CUlaunchAttributeValue, cooperative);
+UNISONO_SAME_PLACE(CUlaunchAttributeValue, clusterDim.x);
+UNISONO_SAME_PLACE(CUlaunchAttributeValue, clusterDim.y);
+UNISONO_SAME_PLACE(CUlaunchAttributeValue, clusterDim.z);
+UNISONO_SAME_PLACE(CUlaunchAttributeValue, programmaticStreamSerializationAllowed);
+UNISONO_SAME_PLACE(CUlaunchAttribute, id);
+UNISONO_SAME_PLACE(CUlaunchAttribute, value);
+UNISONO_SAME_PLACE(CUlaunchConfig, gridDimX);
+UNISONO_SAME_PLACE(CUlaunchConfig, gridDimY);
+UNISONO_SAME_PLACE(CUlaunchConfig, gridDimZ);
+UNISONO_SAME_PLACE(CUlaunchConfig, blockDimX);
+UNISONO_SAME_PLACE(CUlaunchConfig, blockDimY);
+UNISONO_SAME_PLACE(CUlaunchConfig, blockDimZ);
+UNISONO_SAME_PLACE(CUlaunchConfig, sharedMemBytes);
+UNISONO_SAME_PLACE(CUlaunchConfig, hStream);
+UNISONO_SAME_PLACE(CUlaunchConfig, attrs);
+UNISONO_SAME_PLACE(CUlaunchConfig, numAttrs);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, func);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, gridDimX);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, gridDimY);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, gridDimZ);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, blockDimX);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, blockDimY);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, blockDimZ);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, kernelParams);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, extra);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, kern);
+UNISONO_SAME_PLACE(CUDA_KERNEL_NODE_PARAMS, ctx);
+#if CUDA_VERSION >= 12030
+UNISONO_SAME_PLACE(CUgraphEdgeData, from_port);
+UNISONO_SAME_PLACE(CUgraphEdgeData, to_port);
+UNISONO_SAME_PLACE(CUgraphEdgeData, type);
+#endif
+
+}  // namespace
+#endif
+
+// What is compared is compared when this file is compiled
+TEST(DriverApi, HasTheHeadersNumbersAndStructures) {
+#ifndef UNISONO_CUDA_HEADER
+  GTEST_SKIP() << "cuda.h was not found when this build was configured";
+#endif
+}
