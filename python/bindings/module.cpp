@@ -62,4 +62,5 @@ NB_MODULE(_native, m) {
   bind_builder(m);
   bind_executables(m);
   bind_networks(m);
+  bind_compiler(m);
 }

@@ -80,5 +80,6 @@ void bind_graphs(nb::module_& module);
 void bind_builder(nb::module_& module);
 void bind_executables(nb::module_& module);
 void bind_networks(nb::module_& module);
+void bind_compiler(nb::module_& module);
 
 }  // namespace unisono::python

@@ -1,9 +1,11 @@
 """The C++ interface in Python: graphs, errors, tensors, networks."""
 
+import os
 import signal
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -197,6 +199,33 @@ def test_networks(tmp_path):
 
 def test_doctor():
     assert "self-test of the extension: passed" in u.doctor()
+
+
+def test_a_gpu_without_a_compiler_is_one_line_of_warning(monkeypatch):
+    from unisono import compiler
+    for gpu, nvrtc in ((False, False), (True, True)):
+        monkeypatch.setattr(compiler, "has_gpu", lambda: gpu)
+        monkeypatch.setattr(u._native, "_has_nvrtc", lambda: nvrtc)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compiler.warn_if_missing()
+    monkeypatch.setattr(u._native, "_has_nvrtc", lambda: False)
+    with pytest.warns(RuntimeWarning) as raised:
+        compiler.warn_if_missing()
+    assert "pip install nvidia-cuda-nvrtc" in str(raised[0].message) and "\n" not in str(raised[0].message)
+
+
+def test_nvrtc_is_found_among_python_packages(tmp_path):
+    # a library that is not NVRTC: loading it fails and says which it was
+    folder = tmp_path / "nvidia" / "cu13" / "lib"
+    folder.mkdir(parents=True)
+    (folder / "libnvrtc.so.13").symlink_to(u._native.__file__)
+    script = ("import sys\nsys.path.insert(1, sys.argv[1])\nimport unisono\nassert unisono._native._has_nvrtc()\n"
+              "try: unisono._native._nvrtc()\nexcept unisono.CompileError as e: print(e)\nassert 'torch' not in sys.modules")
+    bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")}
+    run = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env=bare, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert f"{folder}/libnvrtc.so.13 has no function nvrtcGetErrorString" in run.stdout
 
 
 def test_doctor_whose_reader_goes_away():

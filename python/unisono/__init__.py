@@ -15,6 +15,7 @@ from ._native import (  # noqa: F401
     GraphBuilder, InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo,
     Tensor, Unsupported, UserError, Value, compile, compile_network, explain, load_onnx,
     pack_network, parse)
+from . import compiler as _compiler
 from .epilogues import Epilogue, epilogue  # noqa: F401
 from .calls import cache_clear, cache_info  # noqa: F401
 from .functional import conv2d, conv2d_into, gemm  # noqa: F401
@@ -35,6 +36,9 @@ __all__ = [
 __all__ += ops.__all__
 
 __version__: str = getattr(_native, "__version__")
+
+_compiler.announce_packages()
+_compiler.warn_if_missing()
 
 
 def export(model: _Any, example: _Any, path: _Any, *, dynamic_shapes: _Any = None, pack: _Any = False,

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from . import _native
+from . import _native, compiler
 
 
 def command() -> str | None:
@@ -50,6 +50,7 @@ def doctor() -> str:
         if name == "torch":
             from .pytorch.library import layer
             lines.append(f"PyTorch's operators: {layer()[1]}")
+    lines.append(f"compiler of a GPU's kernels: {compiler.describe()}")
     lines.append(f"self-test of the extension: {_cpu_works()}")
     tool = command()
     if tool is None:

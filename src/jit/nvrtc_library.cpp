@@ -8,6 +8,7 @@
 
 #include "jit/build_id.hpp"
 #include "jit/compile_error.hpp"
+#include "support/cuda_places.hpp"
 #include "support/environment.hpp"
 #include "unisono/error.hpp"
 
@@ -19,20 +20,20 @@ namespace fs = std::filesystem;
 constexpr std::array<const char*, 3> names{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
 constexpr const char* nvrtc_advice =
-    "Install the CUDA toolkit 12.3 or later (package cuda-nvrtc), or set CUDA_HOME to its folder, or choose nvcc as "
-    "the "
-    "compiler; kernels that are in a pack or in the cache need none.";
+    "Install it: `pip install nvidia-cuda-nvrtc` (for a driver of CUDA 12: nvidia-cuda-nvrtc-cu12), or the CUDA "
+    "toolkit "
+    "12.3 or later (package cuda-nvrtc). Or set CUDA_HOME to the toolkit's folder, or choose nvcc as the compiler; "
+    "kernels that are in a pack or in the cache need none.";
 
-/// In the order in which they are tried.
+/// In the order in which they are tried: what the environment names, Python's packages, the system.
 std::vector<fs::path> folders() {
   std::vector<fs::path> result;
-  const std::vector<fs::path> toolkits = support::cuda_folders(), libraries = support::library_folders();
-  const auto add = [&](const fs::path& toolkit) {
-    for (const char* part : {"lib64", "lib", "targets/x86_64-linux/lib"}) result.push_back(toolkit / part);
-  };
-  for (std::size_t i = 0; i + 1 < toolkits.size(); ++i) add(toolkits[i]);  // what the environment says
-  result.insert(result.end(), libraries.begin(), libraries.end());
-  add(toolkits.back());
+  const auto add = [&](const std::vector<fs::path>& more) { result.insert(result.end(), more.begin(), more.end()); };
+  const std::vector<fs::path> toolkits = support::cuda_folders();
+  for (std::size_t i = 0; i + 1 < toolkits.size(); ++i) add(support::toolkit_folders(toolkits[i], "lib"));
+  add(support::library_folders());
+  add(support::python_library_folders());
+  add(support::toolkit_folders(toolkits.back(), "lib"));
   return result;
 }
 

@@ -29,7 +29,8 @@ struct NvrtcFile {
 };
 
 /// Where NVRTC is: the library given, else libnvrtc.so.13, .so.12 and .so in the toolkits that the environment names,
-/// in LD_LIBRARY_PATH, in /usr/local/cuda, and wherever the dynamic linker finds them. Only the last loads anything.
+/// in LD_LIBRARY_PATH, in NVIDIA's packages for Python (support/cuda_places.hpp), in /usr/local/cuda, and wherever the
+/// dynamic linker finds them. Only the last loads anything.
 /// Throws CompileError with all places.
 NvrtcFile find_nvrtc(const std::filesystem::path& given);
 

@@ -12,9 +12,8 @@ enum class CompilerKind { nvrtc, nvcc };
 
 struct Settings {
   CompilerKind compiler = CompilerKind::nvrtc;
-  std::filesystem::path nvcc;  ///< empty: found by PATH, CUDA_HOME, /usr/local/cuda
-  std::filesystem::path
-      nvrtc;  ///< the shared library; empty: found by CUDA_HOME, LD_LIBRARY_PATH, /usr/local/cuda, the linker
+  std::filesystem::path nvcc;   ///< empty: found by PATH, CUDA_HOME, /usr/local/cuda
+  std::filesystem::path nvrtc;  ///< the shared library; empty: found as find_nvrtc() says
   /// CUTLASS's folder, for host libraries; empty: UNISONO_CUTLASS, else the package nvidia-cutlass of Unisono's tools.
   std::filesystem::path cutlass = {};
   std::filesystem::path

@@ -8,6 +8,7 @@
 
 #include "command/machine.hpp"
 #include "jit/jit.hpp"
+#include "support/cuda_places.hpp"
 #include "support/environment.hpp"
 #include "unisono/error.hpp"
 
@@ -105,8 +106,8 @@ void ask_driver(CudaInfo& info) {
 
 /// "#define CUDA_VERSION 13000" in the toolkit's cuda.h.
 int toolkit_version(const std::filesystem::path& toolkit) {
-  for (const char* header : {"include/cuda.h", "targets/x86_64-linux/include/cuda.h"}) {
-    std::ifstream file(toolkit / header);
+  for (const std::filesystem::path& folder : support::toolkit_folders(toolkit, "include")) {
+    std::ifstream file(folder / "cuda.h");
     for (std::string line; std::getline(file, line);) {
       std::istringstream words(line);
       std::string define, name;

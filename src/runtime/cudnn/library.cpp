@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "support/cuda_places.hpp"
 #include "support/environment.hpp"
 
 namespace unisono::cudnn {
@@ -91,8 +92,7 @@ plan::Expected<Library> find() {
   }
   std::vector<std::string> tried{name};
   for (const fs::path& toolkit : support::cuda_folders())
-    for (const char* part : {"lib64", "lib", "targets/x86_64-linux/lib"})
-      tried.push_back((toolkit / part / name).string());
+    for (const fs::path& folder : support::toolkit_folders(toolkit, "lib")) tried.push_back((folder / name).string());
   for (const std::string& file : tried)
     if (void* loaded = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return bound(loaded);
   tried[0] += " in the folders of the dynamic linker";

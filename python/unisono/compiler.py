@@ -1,0 +1,39 @@
+"""The compiler of a GPU's kernels, NVRTC: where Python's packages have it, and what is said where there is none."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+from . import _native
+
+INSTALL = "pip install nvidia-cuda-nvrtc (for a driver of CUDA 12: nvidia-cuda-nvrtc-cu12)"
+
+
+def announce_packages() -> None:
+    """Names the folders of sys.path that have packages of NVIDIA's, which PyTorch's wheels bring along. PyTorch is not
+    imported."""
+    for folder in sys.path:
+        if os.path.isdir(os.path.join(folder, "nvidia")):
+            _native._add_python_packages(os.path.abspath(folder))
+
+
+def has_gpu() -> bool:
+    """Whether NVIDIA's driver is there, as a device file (WSL has another). The driver is not loaded."""
+    return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/dxg")
+
+
+def describe() -> str:
+    """For doctor."""
+    try:
+        return _native._nvrtc()
+    except _native.CompileError:
+        return f"none, so that kernels of a GPU cannot be compiled: {INSTALL}"
+
+
+def warn_if_missing() -> None:
+    """One line on a machine with a GPU that cannot compile for it."""
+    if has_gpu() and not _native._has_nvrtc():
+        warnings.warn(f"unisono: this machine has a GPU, but no compiler for its kernels: {INSTALL}. "
+                      "`python -m unisono doctor` says more.", RuntimeWarning, stacklevel=3)
