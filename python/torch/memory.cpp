@@ -1,7 +1,5 @@
 #include "memory.hpp"
 
-#include <dlfcn.h>
-
 #include <array>
 #include <cstddef>
 #include <future>
@@ -15,8 +13,7 @@ namespace {
 /// A function of libtorch_cuda, which is in the process wherever there is a CUDA tensor; it is not linked.
 template <class Function>
 Function of_cuda(const char* name) {
-  void* const library = dlopen("libtorch_cuda.so", RTLD_NOLOAD | RTLD_LAZY);
-  void* const found = dlsym(library != nullptr ? library : RTLD_DEFAULT, name);
+  void* const found = loaded_symbol("libtorch_cuda.so", name);
   if (found == nullptr) throw std::runtime_error(std::string("unisono: this PyTorch has no ") + name);
   return reinterpret_cast<Function>(found);
 }
@@ -78,13 +75,13 @@ Tensor workspace(std::size_t bytes, const Place& place, Stream stream) {
 Tensor ordered(const Tensor& tensor, Order order) {
   const std::int32_t format = order == Order::contiguous ? aoti_torch_memory_format_contiguous_format()
                                                          : aoti_torch_memory_format_channels_last();
-  std::array<StableIValue, 2> stack{tensor.shared(), torch::stable::detail::from(format)};
-  check(torch_call_dispatcher("aten::contiguous", "", stack.data(), TORCH_ABI_VERSION), "copying a tensor");
-  Tensor made(handle_of<AtenTensorHandle>(stack[0]));
+  std::array<StableIValue, 2> stack{tensor.shared(), from(format)};
+  check(torch_call_dispatcher("aten::contiguous", "", stack.data(), stable_version), "copying a tensor");
+  Tensor made(to<AtenTensorHandle>(stack[0]));
   if (reinterpret_cast<std::uintptr_t>(made.address()) % alignment == 0) return made;
-  stack = {made.shared(), torch::stable::detail::from(new StableIValue(torch::stable::detail::from(format)))};
-  check(torch_call_dispatcher("aten::clone", "", stack.data(), TORCH_ABI_VERSION), "copying a tensor");
-  return Tensor(handle_of<AtenTensorHandle>(stack[0]));
+  stack = {made.shared(), from(new StableIValue(from(format)))};
+  check(torch_call_dispatcher("aten::clone", "", stack.data(), stable_version), "copying a tensor");
+  return Tensor(to<AtenTensorHandle>(stack[0]));
 }
 
 }  // namespace unisono::python

@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "memory.hpp"
 #include "prepared.hpp"
@@ -110,7 +111,7 @@ struct Names {
 
 /// Calls unisono::prepare, which gives an address in decimal digits, or an error's text: what it throws would lose it.
 std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
-  const auto same = [](auto x) { return torch::stable::detail::from(x); };
+  const auto same = [](auto x) { return from(x); };
   const auto shared = [](const Tensor& t) { return t.shared(); };
   const std::array<std::int64_t, 2> place{static_cast<std::int64_t>(call.placed.value_or(Placement{}).store),
                                           call.placed.value_or(Placement{}).first};
@@ -120,10 +121,10 @@ std::shared_ptr<PreparedCall> prepared(const Call& call, const Names& names) {
                                     string_value(names.epilogue),
                                     string_value(names.names),
                                     list_value(std::span(call.moves).first(call.move_count), same),
-                                    torch::stable::detail::from(call.dtype ? new StableIValue(*call.dtype) : nullptr),
+                                    from(call.dtype ? new StableIValue(*call.dtype) : nullptr),
                                     list_value(call.outputs, shared),
                                     list_value(std::span(place).first(call.placed ? 2 : 0), same)};
-  check(torch_call_dispatcher("unisono::prepare", "", stack.data(), TORCH_ABI_VERSION), "calling unisono::prepare");
+  check(torch_call_dispatcher("unisono::prepare", "", stack.data(), stable_version), "calling unisono::prepare");
   const Text result(stack[0]);
   std::uintptr_t address = 0;
   if (std::from_chars(result.view().data(), result.view().data() + result.view().size(), address).ec != std::errc())
@@ -164,7 +165,7 @@ std::vector<Tensor> run(Call& call, PreparedCall& prepared) {
 
 std::vector<Tensor> tensors_of(const List& list) {
   std::vector<Tensor> found;
-  for (std::size_t i = 0; i < list.size(); ++i) found.emplace_back(handle_of<AtenTensorHandle>(list[i]));
+  for (std::size_t i = 0; i < list.size(); ++i) found.emplace_back(to<AtenTensorHandle>(list[i]));
   return found;
 }
 
@@ -180,13 +181,11 @@ void take_outputs(Call& call, StableIValue* next, Form form) {
       throw std::runtime_error("unisono.UserError: out= has no tensors; expected one for each store");
   }
   if (form != Form::placed) return;
-  Tensor whole(handle_of<AtenTensorHandle>(next[0]));
-  call.placed = Placement{static_cast<std::size_t>(torch::stable::detail::to<std::int64_t>(next[2])),
-                          torch::stable::detail::to<std::int64_t>(next[1])};
+  Tensor whole(to<AtenTensorHandle>(next[0]));
+  call.placed = Placement{static_cast<std::size_t>(to<std::int64_t>(next[2])), to<std::int64_t>(next[1])};
   call.outputs = tensors_of(List(next[3]));
   if (call.placed->store > call.outputs.size())
-    throw std::runtime_error("unisono.UserError: there is no store " +
-                             std::to_string(torch::stable::detail::to<std::int64_t>(next[2])) +
+    throw std::runtime_error("unisono.UserError: there is no store " + std::to_string(to<std::int64_t>(next[2])) +
                              " for a slice of `whole`; expected 0 to " + std::to_string(call.outputs.size()));
   call.outputs.insert(call.outputs.begin() + static_cast<std::ptrdiff_t>(call.placed->store), std::move(whole));
 }
@@ -196,22 +195,21 @@ void operate(StableIValue* stack, std::size_t factors, std::size_t moves, Form f
   Call call;
   call.factors = factors;
   std::size_t next = 0;
-  while (next < factors) call.tensors.emplace_back(handle_of<AtenTensorHandle>(stack[next++]));
+  while (next < factors) call.tensors.emplace_back(to<AtenTensorHandle>(stack[next++]));
   const List operands(stack[next]), numbers(stack[next + 1]);
   const Text epilogue(stack[next + 2]), names(stack[next + 3]);
   next += 4;
   for (std::size_t i = 0; i < moves; ++i) {
     const List pair(stack[next++]);
     if (pair.size() != 2) throw std::runtime_error("unisono: stride, padding, dilation and output_padding are pairs");
-    for (std::size_t j : {0, 1}) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(pair[j]);
+    for (std::size_t j : {0, 1}) call.moves[call.move_count++] = to<std::int64_t>(pair[j]);
   }
-  if (moves > 0) call.moves[call.move_count++] = torch::stable::detail::to<std::int64_t>(stack[next++]);
+  if (moves > 0) call.moves[call.move_count++] = to<std::int64_t>(stack[next++]);
   if (form != Form::written)
-    if (const std::unique_ptr<StableIValue> dtype(handle_of<StableIValue*>(stack[next++])); dtype) call.dtype = *dtype;
+    if (const std::unique_ptr<StableIValue> dtype(to<StableIValue*>(stack[next++])); dtype) call.dtype = *dtype;
   take_outputs(call, stack + next, form);
-  for (std::size_t i = 0; i < operands.size(); ++i) call.tensors.emplace_back(handle_of<AtenTensorHandle>(operands[i]));
-  for (std::size_t i = 0; i < numbers.size(); ++i)
-    call.numbers.push_back(torch::stable::detail::to<double>(numbers[i]));
+  for (std::size_t i = 0; i < operands.size(); ++i) call.tensors.emplace_back(to<AtenTensorHandle>(operands[i]));
+  for (std::size_t i = 0; i < numbers.size(); ++i) call.numbers.push_back(to<double>(numbers[i]));
 
   Key key;
   key.add(epilogue.view()), key.add(names.view());
@@ -230,8 +228,7 @@ void operate(StableIValue* stack, std::size_t factors, std::size_t moves, Form f
     cache().put(kept, found);
   }
   std::vector<Tensor> results = run(call, *found);
-  if (form == Form::returned)
-    stack[0] = list_value(results, [](Tensor& t) { return torch::stable::detail::from(t.release()); });
+  if (form == Form::returned) stack[0] = list_value(results, [](Tensor& t) { return from(t.release()); });
 }
 
 /// PyTorch knows no classes of Unisono's errors: their names go ahead of the text.
@@ -251,19 +248,44 @@ void operate_or_explain(StableIValue* stack, std::uint64_t, std::uint64_t) {
   }
 }
 
-void register_kernels(torch::stable::detail::StableLibrary& library) {
-  for (const char* name : {"conv2d", "fused_conv2d"}) library.impl(name, &operate_or_explain<2, 3>);
-  for (const char* name : {"gemm", "fused_gemm"}) library.impl(name, &operate_or_explain<2, 0>);
-  library.impl("fused_conv_transpose2d", &operate_or_explain<2, 4>);
-  library.impl("fused_dual_conv2d", &operate_or_explain<3, 3>);
-  for (const char* name : {"dual_gemm", "fused_dual_gemm"}) library.impl(name, &operate_or_explain<3, 0>);
-  library.impl("conv2d_out", &operate_or_explain<2, 3, Form::written>);
-  library.impl("conv2d_into", &operate_or_explain<2, 3, Form::placed>);
-  library.impl("conv_transpose2d_into", &operate_or_explain<2, 4, Form::placed>);
+constexpr std::pair<const char*, StableKernel> kernels[] = {
+    {"conv2d", &operate_or_explain<2, 3>},
+    {"fused_conv2d", &operate_or_explain<2, 3>},
+    {"gemm", &operate_or_explain<2, 0>},
+    {"fused_gemm", &operate_or_explain<2, 0>},
+    {"fused_conv_transpose2d", &operate_or_explain<2, 4>},
+    {"fused_dual_conv2d", &operate_or_explain<3, 3>},
+    {"dual_gemm", &operate_or_explain<3, 0>},
+    {"fused_dual_gemm", &operate_or_explain<3, 0>},
+    {"conv2d_out", &operate_or_explain<2, 3, Form::written>},
+    {"conv2d_into", &operate_or_explain<2, 3, Form::placed>},
+    {"conv_transpose2d_into", &operate_or_explain<2, 4, Form::placed>},
+};
+
+/// What is registered stays so until the process ends.
+void register_kernels() {
+  for (const char* key : {"CPU", "CUDA"}) {
+    TorchLibraryHandle library = nullptr;
+    check(aoti_torch_library_init_impl("unisono", key, "unisono", 0, &library), "opening the library of operators");
+    for (const auto& [name, kernel] : kernels)
+      check(torch_library_impl(library, name, kernel, stable_version), "registering an operator");
+  }
 }
 
 }  // namespace
 }  // namespace unisono::python
 
-STABLE_TORCH_LIBRARY_IMPL(unisono, CPU, library) { unisono::python::register_kernels(library); }
-STABLE_TORCH_LIBRARY_IMPL(unisono, CUDA, library) { unisono::python::register_kernels(library); }
+/// Registers the kernels with the PyTorch that the process has loaded. Returns why it could not, or null. Once in a
+/// process; the package's Python has defined the operators before.
+extern "C" __attribute__((visibility("default"))) const char* unisono_register_operators() {
+  static std::string why;
+  try {
+    if (const std::string missing = unisono::python::load_libtorch(); !missing.empty())
+      why = "it has no function " + missing;
+    else
+      unisono::python::register_kernels();
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  return why.empty() ? nullptr : why.c_str();
+}

@@ -1,20 +1,18 @@
 #pragma once
 /// What libtorch's stable ABI hands over, with owners: tensors, lists and texts, and new ones of these.
 
-#include <torch/csrc/inductor/aoti_torch/c/shim.h>
-#include <torch/csrc/stable/c/shim.h>
-#include <torch/csrc/stable/library.h>
-
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "libtorch_api.hpp"
+
 namespace unisono::python {
 
 inline void check(AOTITorchError code, const char* what) {
-  if (code != AOTI_TORCH_SUCCESS) throw std::runtime_error(std::string("unisono: PyTorch failed at ") + what);
+  if (code != 0) throw std::runtime_error(std::string("unisono: PyTorch failed at ") + what);
 }
 
 /// A tensor that is owned here.
@@ -37,7 +35,7 @@ class Tensor {
   StableIValue shared() const {
     AtenTensorHandle copy = nullptr;
     check(aoti_torch_new_tensor_handle(handle_, &copy), "sharing a tensor");
-    return torch::stable::detail::from(copy);
+    return from(copy);
   }
   void* address() const {
     void* data = nullptr;
@@ -49,15 +47,10 @@ class Tensor {
   AtenTensorHandle handle_;
 };
 
-template <class Handle>
-Handle handle_of(StableIValue value) {
-  return torch::stable::detail::to<Handle>(value);
-}
-
 /// Lists and texts of the stack, which are the kernel's to delete.
 class List {
  public:
-  explicit List(StableIValue value) : handle_(handle_of<StableListHandle>(value)) {}
+  explicit List(StableIValue value) : handle_(to<StableListHandle>(value)) {}
   List(const List&) = delete;
   List& operator=(const List&) = delete;
   ~List() { torch_delete_list(handle_); }
@@ -78,7 +71,7 @@ class List {
 
 class Text {
  public:
-  explicit Text(StableIValue value) : handle_(handle_of<StringHandle>(value)) {}
+  explicit Text(StableIValue value) : handle_(to<StringHandle>(value)) {}
   Text(const Text&) = delete;
   Text& operator=(const Text&) = delete;
   ~Text() { torch_delete_string(handle_); }
@@ -97,7 +90,7 @@ class Text {
 inline StableIValue string_value(std::string_view text) {
   StringHandle made = nullptr;
   check(torch_new_string_handle(text.data(), text.size(), &made), "making a text");
-  return torch::stable::detail::from(made);
+  return from(made);
 }
 
 template <class Range, class F>
@@ -105,7 +98,7 @@ StableIValue list_value(Range&& range, F value) {
   StableListHandle made = nullptr;
   check(torch_new_list_reserve_size(range.size(), &made), "making a list");
   for (auto&& one : range) check(torch_list_push_back(made, value(one)), "making a list");
-  return torch::stable::detail::from(made);
+  return from(made);
 }
 
 }  // namespace unisono::python

@@ -2,12 +2,13 @@
 
 Compiled graphs and calls without gradients use the latter: nothing of Python is on their way. Regions alone call
 fused_conv_transpose2d, fused_dual_gemm and fused_dual_conv2d. The kernels are in C++ on libtorch's stable ABI
-(`_operators.so`, one library for PyTorch 2.11 and later); where it was not built or cannot be loaded, the same
-operators have kernels in Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
+(`_operators.so`, one library for PyTorch 2.11 and later); where PyTorch lacks a function of it, the same operators have
+kernels in Python, which cost more on the host. `layer()` and `python -m unisono doctor` say which it is.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 import pathlib
@@ -296,21 +297,18 @@ def layer() -> tuple[bool, str]:
     version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
     if os.environ.get("UNISONO_TORCH_OPERATORS") == "python":
         return False, "kernels in Python, as UNISONO_TORCH_OPERATORS=python asks"
-    if not path.is_file():
-        return (
-            False,
-            "kernels in Python: the library on libtorch's stable ABI was not built, as PyTorch's headers were not "
-            "there",
-        )
     if version < FIRST_VERSION:
         return (
             False,
             f"kernels in Python: PyTorch {torch.__version__} is older than {'.'.join(map(str, FIRST_VERSION))}",
         )
     try:
-        torch.ops.load_library(str(path))
+        register = ctypes.CDLL(str(path)).unisono_register_operators
     except OSError as failure:
         return False, f"kernels in Python: {path} cannot be loaded: {failure}"
+    register.restype = ctypes.c_char_p
+    if (why := register()) is not None:
+        return False, f"kernels in Python: those in C++ do not fit PyTorch {torch.__version__}: {why.decode()}"
     return True, f"kernels in C++ on libtorch's stable ABI (built for {'.'.join(map(str, FIRST_VERSION))} and later)"
 
 
