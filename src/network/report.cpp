@@ -7,6 +7,7 @@
 
 #include "network/dim.hpp"
 #include "network/joined_convolutions.hpp"
+#include "network/kernel_numbers.hpp"
 #include "network/regions.hpp"
 #include "unisono/text.hpp"
 
@@ -84,14 +85,25 @@ FusionReport report(const FusedNetwork& fused, std::size_t network_operators) {
   return result;
 }
 
+KernelNumbers::KernelNumbers(const FusionReport& report) {
+  int number = 0;
+  for (const RegionReport& r : report.regions)
+    if (r.kind != RegionReport::Kind::free) numbers_.emplace(r.name, ++number);
+}
+
+int KernelNumbers::of(const std::string& name) const {
+  const auto it = numbers_.find(name);
+  return it == numbers_.end() ? 0 : it->second;
+}
+
 }  // namespace network
 
 std::string to_string(const FusionReport& report) {
   using Kind = RegionReport::Kind;
   std::string text = fmt::format("{} operators in {} kernels\n", report.operators, report.kernels);
-  int number = 0;
+  const network::KernelNumbers numbers(report);
   for (const RegionReport& r : report.regions) {
-    const std::string label = r.kind == Kind::free ? " free" : fmt::format("{:5}", ++number);
+    const std::string label = r.kind == Kind::free ? " free" : fmt::format("{:5}", numbers.of(r.name));
     text += fmt::format("{}  {}", label,
                         r.kind == Kind::epilogue ? fmt::format("epilogue over {}", r.name) : r.contraction);
     if (r.operators.size() > 1 || r.kind == Kind::epilogue)
@@ -114,11 +126,13 @@ std::string to_string(const DeviceReport& report) {
       "{} launches{} for {}{}\n", report.launches.size() - host,
       host == 0 ? "" : fmt::format(" and {} host step{}", host, host == 1 ? "" : "s"), report.device,
       report.device_note.empty() ? "" : fmt::format(", which this machine does not have ({})", report.device_note));
-  int number = 0;
-  for (const LaunchReport& l : report.launches)
-    text += fmt::format("{}  {}\n         {}{}\n       -> {}\n", l.on_host ? " host" : fmt::format("{:5}", ++number),
-                        l.what, l.how, l.predicted_us > 0 ? fmt::format(", {:.1f} us predicted", l.predicted_us) : "",
-                        l.name);
+  const network::KernelNumbers numbers(report.fusion);
+  for (const LaunchReport& l : report.launches) {
+    const int number = numbers.of(l.name);
+    const std::string label = l.on_host ? " host" : number == 0 ? "    -" : fmt::format("{:5}", number);
+    text += fmt::format("{}  {}\n         {}{}\n       -> {}\n", label, l.what, l.how,
+                        l.predicted_us > 0 ? fmt::format(", {:.1f} us predicted", l.predicted_us) : "", l.name);
+  }
   return text;
 }
 

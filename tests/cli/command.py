@@ -52,8 +52,12 @@ class Case(unittest.TestCase):
         return json.loads(self.unisono(*arguments, "--json", **options)[0])
 
     def assert_svg(self, path):
+        """The text of a drawing, whose legend has the colours of its boxes."""
         root = xml.etree.ElementTree.parse(path).getroot()
         self.assertTrue(root.tag.endswith("svg"))
+        rects = [r for r in root.iter() if r.tag.endswith("rect") and r.get("width") != "100%"]
+        legend = {r.get("fill") for r in rects if r.get("width") == r.get("height") == "12.0"}
+        self.assertLessEqual(legend, {r.get("fill") for r in rects if r.get("height") != "12.0"})
         return "".join(root.itertext())
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import xml.etree.ElementTree
 
 import onnx_file
 from command import MODEL, SOURCES, UNSUPPORTED, WRONG, Case, main
@@ -274,8 +275,39 @@ class ExplainModel(Case):
             self.assertIn(words, out)
         decided = shown["cuda"]["decisions"]
         self.assertEqual(decided.count("  contraction: one kernel, "), 19)
-        self.assertRegex(out, r"what was decided for each region\n(input .*\n)?region 0 '")
+        self.assertRegex(out, r"what was decided for each region\n(input .*\n)?kernel 1 '")
         self.refused("explain", MODEL, "--device", "cuda", "--gemm", "8,8->8", says="epilogue")
+
+    def numbers_of_a_picture(self, path):
+        """{number: what the box of this kernel computes}"""
+        texts = [t.text for t in xml.etree.ElementTree.parse(path).getroot().iter() if t.text and re.match(r"\d+\. ", t.text)]
+        return {int(number): what for number, what in (t.split(". ", 1) for t in texts)}
+
+    def test_one_numbering(self):
+        for gpu in (False, True):
+            arguments = ("explain", MODEL, *(("--device", "cuda") if gpu else ()))
+            shown = self.json(*arguments, "--svg", "net.svg")
+            kernels = {r["kernel"]: r for r in shown["regions"] if r["kind"] != "free"}
+            self.assertEqual(list(kernels), list(range(1, shown["kernels"] + 1)))
+            heads = {k: r["contraction"] or "epilogue over " + r["name"] for k, r in kernels.items()}
+            self.assertEqual(self.numbers_of_a_picture(self.folder / "net.svg"), heads)
+            if not gpu:
+                continue
+            numbers = {r["name"]: k for k, r in kernels.items()}
+            for launch in shown["cuda"]["launches"]:
+                self.assertEqual(launch["kernel"], numbers.get(launch["name"]), launch)
+            out = self.unisono(*arguments)[0]
+            launches, decided = out.split("\nwhat was decided")[0], out.split("\nwhat was decided")[1].split("\nwhat was fused")[0]
+            for number, name in re.findall(r"^ *(\d+)  .*\n.*\n       -> (.*)$", launches, re.M) + re.findall(r"^kernel (\d+) '(.*)'$", decided, re.M):
+                self.assertEqual(numbers[name], int(number), name)
+            self.assertIn("constants      ", out)
+            self.assertNotIn("constants      0 B", out)
+            self.assertGreater(shown["memory"]["constant_bytes"], 400_000)
+
+    def test_a_region_of_a_gpu(self):
+        region = next(r for r in self.json("explain", MODEL, "--device", "cuda")["regions"] if r["kernel"] == 2)
+        out = self.unisono("explain", MODEL, "--device", "cuda", "--region", 2)[0]
+        self.assertIn(region["contraction"] + "\n", out)
 
     def test_one_region(self):
         out, _ = self.unisono("explain", MODEL, "--region", "1")

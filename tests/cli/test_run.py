@@ -73,6 +73,10 @@ class Run(Case):
         for before, after in zip(steps, steps[1:]):
             self.assertAlmostEqual(before["ts"] + before["dur"], after["ts"], places=3)
         self.assertTrue(all(e["dur"] >= 0 and e["args"]["what"] for e in steps))
+        kernels = {r["name"]: r["kernel"] for r in self.json("explain", MODEL)["regions"]}
+        profile = self.json("run", MODEL, "--repeat", "1", "--image", SCENE, "--profile")["profile"]
+        self.assertEqual([s["kernel"] for s in profile], [kernels.get(s["name"]) for s in profile])
+        self.assertEqual([e["name"] for e in steps], [(f"{s['kernel']}. " if s["kernel"] else "") + s["name"] for s in profile])
         text = self.assert_svg(self.folder / "times.svg")
         self.assertIn("% of all", text)
         self.assertIn("us one by one", text)

@@ -14,6 +14,8 @@
 #include "command/plan_legend.hpp"
 #include "command/progress.hpp"
 #include "media/file.hpp"
+#include "network/cuda/run/plan.hpp"
+#include "network/kernel_numbers.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -24,13 +26,10 @@ namespace {
 const RegionReport& find_region(const FusionReport& report, const std::string& wanted) {
   int number = 0;
   const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
-  const bool numeric = error == std::errc{} && end == wanted.data() + wanted.size();
-  int kernel = 0;
-  for (const RegionReport& region : report.regions) {
-    if (region.kind != RegionReport::Kind::free) ++kernel;
-    if (region.name == wanted || (numeric && region.kind != RegionReport::Kind::free && kernel == number))
-      return region;
-  }
+  const bool numeric = error == std::errc{} && end == wanted.data() + wanted.size() && number > 0;
+  const network::KernelNumbers numbers(report);
+  for (const RegionReport& region : report.regions)
+    if (region.name == wanted || (numeric && numbers.of(region.name) == number)) return region;
   throw UserError(fmt::format("--region {}: expected a number of 1 to {}, or the name of a tensor that a region makes",
                               wanted, report.kernels));
 }
@@ -62,8 +61,10 @@ std::string shapes_text(const Shapes& shapes) {
 
 nlohmann::json launches_json(const DeviceReport& report) {
   nlohmann::json launches = nlohmann::json::array();
+  const network::KernelNumbers numbers(report.fusion);
   for (const LaunchReport& l : report.launches)
-    launches.push_back({{"name", l.name},
+    launches.push_back({{"kernel", number_or_null(numbers.of(l.name))},
+                        {"name", l.name},
                         {"what", l.what},
                         {"how", l.how},
                         {"flop", l.flop},
@@ -93,19 +94,21 @@ std::vector<std::string> plans_of(const DeviceReport& report) {
 /// The launches of a GPU, and what the fuser did on the way to them.
 int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shapes& shapes, Progress& progress) {
   progress.step("planning for the GPU");
-  NetworkOptions network;
-  network.device = Device::cuda;
-  network.precision = options.precision;
-  network.strict = options.strict;
-  network.attention = options.attention;
-  const DeviceReport report = explain_device(model.network, network, shapes);
+  NetworkOptions on_gpu;
+  on_gpu.device = Device::cuda;
+  on_gpu.precision = options.precision;
+  on_gpu.strict = options.strict;
+  on_gpu.attention = options.attention;
+  auto [report, constants] = network::gpu::planned_report(model.network, on_gpu, shapes);
+  report.memory.constants = constants;
   progress.finish();
+  if (!options.region.empty()) return explain_region(options, report.fusion);
   double predicted_us = 0;
   for (const LaunchReport& l : report.launches) predicted_us += l.predicted_us;
   draw(options, diagram_of(model.network,
                            fmt::format("{} on {}: {} launches, {:.0f} us predicted for its convolutions and products",
                                        model.name, report.device, report.launches.size(), predicted_us),
-                           notes_of(report), true));
+                           on_gpu, notes_of(report)));
   if (options.json) {
     nlohmann::json object = to_json(report.fusion);
     object["kind"] = "network";
@@ -133,8 +136,8 @@ int explain_model(const ExplainOptions& options) {
   progress.step("reading the model");
   const Model model = load_model(options.subject, limits_of(options.memory_limit));
   const Shapes shapes = input_shapes(model.network, dims_of(model.network, options.dims, options.shapes), 64);
+  if (options.cuda) return explain_on_gpu(options, model, shapes, progress);
   const FusionReport report = explain(model.network);
-  if (options.cuda && options.region.empty()) return explain_on_gpu(options, model, shapes, progress);
   if (!options.region.empty()) {
     progress.finish();
     return explain_region(options, report);
@@ -144,7 +147,7 @@ int explain_model(const ExplainOptions& options) {
   const MemoryReport memory = compile(model.network).memory(shapes);
   progress.finish();
   const std::string title = fmt::format("{}: {} operators in {} kernels", model.name, report.operators, report.kernels);
-  if (!options.svg.empty() || !options.dot.empty()) draw(options, diagram_of(model.network, title));
+  if (!options.svg.empty() || !options.dot.empty()) draw(options, diagram_of(model.network, title, {}));
   if (options.json) {
     nlohmann::json object = to_json(report);
     object["kind"] = "network";

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "command/output.hpp"
+#include "network/kernel_numbers.hpp"
 
 namespace unisono::command {
 namespace {
@@ -35,9 +36,9 @@ std::string fused_text(const RegionReport& region) {
 
 std::string region_table(const FusionReport& report) {
   Table table({"kernel", "contraction or operator", "fused behind it"}, {true});
-  int number = 0;
+  const network::KernelNumbers numbers(report);
   for (const RegionReport& region : report.regions) {
-    table.row({region.kind == Kind::free ? "-" : std::to_string(++number),
+    table.row({region.kind == Kind::free ? "-" : std::to_string(numbers.of(region.name)),
                region.kind == Kind::epilogue ? "epilogue over " + region.name : region.contraction,
                fused_text(region)});
   }
@@ -60,10 +61,14 @@ std::string memory_text(const MemoryReport& m) {
          (m.device_peak == 0 ? "" : fmt::format("  on the GPU     {} at the peak\n", bytes_text(m.device_peak)));
 }
 
+nlohmann::json number_or_null(int kernel) { return kernel == 0 ? nlohmann::json(nullptr) : nlohmann::json(kernel); }
+
 nlohmann::json to_json(const FusionReport& report) {
   nlohmann::json regions = nlohmann::json::array();
+  const network::KernelNumbers numbers(report);
   for (const RegionReport& r : report.regions) {
-    regions.push_back({{"kind", to_string(r.kind)},
+    regions.push_back({{"kernel", number_or_null(numbers.of(r.name))},
+                       {"kind", to_string(r.kind)},
                        {"name", r.name},
                        {"contraction", r.contraction},
                        {"operators", r.operators},

@@ -15,6 +15,8 @@ std::string region_table(const FusionReport& report);
 std::string memory_text(const MemoryReport& memory);
 
 nlohmann::json to_json(const FusionReport& report);
+/// A kernel's number (network::KernelNumbers); null for what belongs to none.
+nlohmann::json number_or_null(int kernel);
 nlohmann::json to_json(const MemoryReport& memory);
 
 /// "3.4 MiB", "17 KiB".

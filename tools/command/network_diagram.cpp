@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
 #include "network/cuda/run/plan.hpp"
+#include "network/joined_convolutions.hpp"
+#include "network/kernel_numbers.hpp"
 #include "network/regions.hpp"
 
 namespace unisono::command {
@@ -21,6 +22,22 @@ using Kind = RegionReport::Kind;
 constexpr Color input_fill{253, 230, 138}, output_fill{220, 252, 231}, contraction_fill{219, 234, 254},
     epilogue_fill{237, 233, 254}, single_fill{255, 237, 213}, free_fill{250, 250, 250};
 constexpr std::size_t longest_line = 46;
+
+/// White to red.
+constexpr Color heated(double heat) {
+  const auto part = [&](double hottest) {
+    return static_cast<std::uint8_t>(255.5 - (255 - hottest) * std::clamp(heat, 0.0, 1.0));
+  };
+  return {255, part(140), part(110)};
+}
+
+const figure::LegendEntry fills[] = {{"input", input_fill},
+                                     {"output", output_fill},
+                                     {"contraction + epilogue: one kernel", contraction_fill},
+                                     {"epilogue alone: one kernel", epilogue_fill},
+                                     {"one operator", single_fill},
+                                     {"free", free_fill},
+                                     {"the longer it takes", heated(1)}};
 
 Color fill_of(Kind kind) {
   switch (kind) {
@@ -41,14 +58,6 @@ std::vector<std::string> wrapped(const std::vector<std::string>& operators) {
     lines.back() += (lines.back().empty() ? "" : " ") + piece;
   }
   return lines;
-}
-
-/// White to red.
-Color heated(double heat) {
-  const auto part = [&](double hottest) {
-    return static_cast<std::uint8_t>(std::lround(255 - (255 - hottest) * std::clamp(heat, 0.0, 1.0)));
-  };
-  return {255, part(140), part(110)};
 }
 
 struct Share {
@@ -81,8 +90,9 @@ Box box_of(const RegionReport& report, int number) {
 // The boxes of a network in its order, and from which box to which its tensors go
 class DiagramBuilder {
  public:
-  DiagramBuilder(const network::FusedNetwork& fused, const RegionNotes& notes, BoxDiagram& diagram)
-      : fused_(fused), notes_(notes), diagram_(diagram) {}
+  DiagramBuilder(const network::FusedNetwork& fused, const FusionReport& report, const RegionNotes& notes,
+                 BoxDiagram& diagram)
+      : fused_(fused), numbers_(report), notes_(notes), diagram_(diagram) {}
 
   void add_input(TensorId id) {
     writer_[id] = diagram_.boxes.size();
@@ -99,7 +109,7 @@ class DiagramBuilder {
     }
     for (const std::size_t op : region.operators) writer_[fused_.network.operators[op].output] = box;
     for (const std::size_t source : sources) diagram_.edges.push_back({source, box});
-    add(box_of(report, region.kind == Kind::free ? 0 : ++kernels_), report.name);
+    add(box_of(report, numbers_.of(report.name)), report.name);
   }
 
   void add_output(TensorId id) {
@@ -122,11 +132,17 @@ class DiagramBuilder {
   }
 
   const network::FusedNetwork& fused_;
+  network::KernelNumbers numbers_;
   const RegionNotes& notes_;
   BoxDiagram& diagram_;
   std::map<TensorId, std::size_t> writer_;  // box that makes a tensor
-  int kernels_ = 0;
 };
+
+// As the executable has it
+network::FusedNetwork fused_for(const Network& network, const NetworkOptions& options) {
+  if (options.device == Device::cuda) return network::gpu::fuse_for_gpu(network, options);
+  return network::fuse(options.fuse ? network::join_convolutions(network) : network, options.fuse);
+}
 
 }  // namespace
 
@@ -145,17 +161,12 @@ RegionNotes notes_of(const DeviceReport& report) {
   return notes_of(times);
 }
 
-figure::BoxDiagram diagram_of(const Network& network, const std::string& title, const RegionNotes& notes, bool gpu) {
-  network::FusedNetwork fused = gpu ? network::gpu::fuse_for_gpu(network) : network::fuse(network);
-  network::place(fused);
+figure::BoxDiagram diagram_of(const Network& network, const std::string& title, const NetworkOptions& options,
+                              const RegionNotes& notes) {
+  const network::FusedNetwork fused = fused_for(network, options);
   const FusionReport report = network::report(fused, network.operators.size());
-  BoxDiagram diagram{.title = title};
-  diagram.legend = {{"contraction + epilogue: one kernel", contraction_fill},
-                    {"epilogue alone: one kernel", epilogue_fill},
-                    {"one operator", single_fill},
-                    {"free", free_fill}};
-  if (!notes.empty()) diagram.legend.push_back({"the longer it takes", heated(1)});
-  DiagramBuilder builder(fused, notes, diagram);
+  BoxDiagram diagram{.title = title, .legend = {std::begin(fills), std::end(fills)}};
+  DiagramBuilder builder(fused, report, notes, diagram);
   for (const TensorId id : fused.network.inputs) builder.add_input(id);
   for (std::size_t r = 0; r < fused.regions.size(); ++r) builder.add_region(fused.regions[r], report.regions[r]);
   for (const TensorId id : fused.network.outputs) builder.add_output(id);

@@ -23,9 +23,9 @@ RegionNotes notes_of(const std::vector<StepTime>& profile);
 /// The times that the cost model predicts for a GPU.
 RegionNotes notes_of(const DeviceReport& report);
 
-/// The network as the fuser cuts it, for a GPU or not: every region a box, with what it fused; an arrow is a tensor
-/// that one region writes and another reads.
-figure::BoxDiagram diagram_of(const Network& network, const std::string& title, const RegionNotes& notes = {},
-                              bool gpu = false);
+/// The network as the fuser cuts it for the device of the options: every region a box, with what it fused; an arrow is
+/// a tensor that one region writes and another reads.
+figure::BoxDiagram diagram_of(const Network& network, const std::string& title, const NetworkOptions& options,
+                              const RegionNotes& notes = {});
 
 }  // namespace unisono::command

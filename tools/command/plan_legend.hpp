@@ -12,7 +12,4 @@ std::string legend_of(const std::string& plan);
 /// The same of the plans of a network's kernels: each word once.
 std::string legend_of(const std::vector<std::string>& plans);
 
-/// The same of the plans of a network's kernels: each word once.
-std::string legend_of(const std::vector<std::string>& plans);
-
 }  // namespace unisono::command

@@ -136,10 +136,10 @@ std::string outside_steps(const Result& result) {
 bool profiles(const RunOptions& options) { return options.profile || !options.trace.empty() || !options.svg.empty(); }
 
 /// --trace and --svg
-void write_profile(const RunOptions& options, const Model& model, Result& result) {
+void write_profile(const RunOptions& options, const Model& model, const FusionReport& fusion, Result& result) {
   const std::string device = options.cuda ? "a GPU" : "the CPU";
   if (!options.trace.empty()) {
-    write_trace(options.trace, model.name, device, result.profile);
+    write_trace(options.trace, model.name, device, result.profile, fusion);
     result.files.push_back(options.trace.string());
   }
   if (options.svg.empty()) return;
@@ -148,7 +148,7 @@ void write_profile(const RunOptions& options, const Model& model, Result& result
   const auto diagram =
       diagram_of(model.network,
                  fmt::format("{} on {}: {} steps, {:.0f} us one by one", model.name, device, result.profile.size(), us),
-                 notes_of(result.profile), options.cuda);
+                 network_options(options), notes_of(result.profile));
   media::write_file(options.svg, figure::to_svg(diagram));
   result.files.push_back(options.svg.string());
 }
@@ -299,7 +299,7 @@ nlohmann::json Summary::json() const {
   object["memory"]["peak_process_bytes"] = peak_memory();
   if (options.cuda) object["precision"] = to_string(options.precision), object["host_steps"] = host_steps;
   if (options.check) object["check"] = check;
-  if (options.profile) object["profile"] = to_json(result.profile);
+  if (options.profile) object["profile"] = to_json(result.profile, fusion);
   if (!result.detections.empty()) object["detections"] = detections_json(model, work, result);
   return object;
 }
@@ -325,7 +325,7 @@ std::string Summary::text() const {
   std::string out = fmt::format("{}: {} operators in {} kernels, {}\n{}", model.name, fusion.operators, fusion.kernels,
                                 where, region_table(fusion));
   out += fmt::format("time\n  {}\n", to_text(result.timing));
-  if (options.profile) out += profile_table(result.profile) + outside_steps(result);
+  if (options.profile) out += profile_table(result.profile, fusion) + outside_steps(result);
   out += fmt::format("memory\n{}  process        {} at its peak\n", memory_text(memory), bytes_text(peak_memory()));
   if (options.check) {
     out += "check\n";
@@ -382,7 +382,7 @@ int run(const RunOptions& given) {
   }
   progress.step("writing the results");
   write_results(options, model, work, result);
-  write_profile(options, model, result);
+  write_profile(options, model, network.report(), result);
 
   Shapes shapes;
   for (const auto& [name, tensor] : work.batches[0]) shapes[name] = tensor.shape;

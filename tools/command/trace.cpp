@@ -6,6 +6,7 @@
 
 #include "command/json.hpp"
 #include "media/file.hpp"
+#include "network/kernel_numbers.hpp"
 
 namespace unisono::command {
 namespace {
@@ -27,7 +28,9 @@ json span(const std::string& name, Lane lane, double start_us, double us, json a
 
 }  // namespace
 
-std::string trace_of(const std::string& model, const std::string& device, const std::vector<StepTime>& profile) {
+std::string trace_of(const std::string& model, const std::string& device, const std::vector<StepTime>& profile,
+                     const FusionReport& fusion) {
+  const network::KernelNumbers numbers(fusion);
   json events = json::array();
   events.push_back({{"name", "process_name"}, {"ph", "M"}, {"pid", 1}, {"args", {{"name", model + " on " + device}}}});
   events.push_back(lane_name(steps_lane, "steps"));
@@ -40,16 +43,18 @@ std::string trace_of(const std::string& model, const std::string& device, const 
     if (!s.how.empty()) args["how"] = s.how;
     if (s.flop > 0) args["TFLOP/s"] = s.flop / us / 1e6;
     if (s.bytes > 0) args["GB/s"] = s.bytes / us / 1e3;
-    events.push_back(span(s.name, steps_lane, at_us, us, std::move(args)));
-    if (s.floor_ms > 0) events.push_back(span(s.name, floor_lane, at_us, 1000 * s.floor_ms, json::object()));
+    const int kernel = numbers.of(s.name);
+    const std::string name = kernel == 0 ? s.name : fmt::format("{}. {}", kernel, s.name);
+    events.push_back(span(name, steps_lane, at_us, us, std::move(args)));
+    if (s.floor_ms > 0) events.push_back(span(name, floor_lane, at_us, 1000 * s.floor_ms, json::object()));
     at_us += us;
   }
   return dump(json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}) + "\n";
 }
 
 void write_trace(const std::filesystem::path& file, const std::string& model, const std::string& device,
-                 const std::vector<StepTime>& profile) {
-  media::write_file(file, trace_of(model, device, profile));
+                 const std::vector<StepTime>& profile, const FusionReport& fusion) {
+  media::write_file(file, trace_of(model, device, profile, fusion));
 }
 
 }  // namespace unisono::command

@@ -28,6 +28,15 @@ void draw(Svg& svg, const Box& box, Rect rect) {
   }
 }
 
+/// The entries whose colour a box has.
+std::vector<LegendEntry> legend_of(const BoxDiagram& diagram) {
+  std::vector<LegendEntry> legend;
+  for (const LegendEntry& entry : diagram.legend)
+    if (std::ranges::any_of(diagram.boxes, [&](const Box& box) { return box.fill == entry.fill; }))
+      legend.push_back(entry);
+  return legend;
+}
+
 /// Returns the width of the legend.
 double draw_legend(Svg& svg, const std::vector<LegendEntry>& legend, double y) {
   double x = margin;
@@ -55,8 +64,9 @@ std::string to_svg(const BoxDiagram& diagram) {
   Svg svg;
   svg.text({margin, margin + 12}, diagram.title, title_size, ink, true);
   const double legend_y = margin + 28;
-  const double legend_width = diagram.legend.empty() ? 0 : draw_legend(svg, diagram.legend, legend_y);
-  const double top = legend_y + (diagram.legend.empty() ? 0 : 34);
+  const std::vector<LegendEntry> legend = legend_of(diagram);
+  const double legend_width = legend.empty() ? 0 : draw_legend(svg, legend, legend_y);
+  const double top = legend_y + (legend.empty() ? 0 : 34);
   const double width =
       std::max({layout.width + 2 * margin, legend_width, svg_text_width(diagram.title, title_size) + 2 * margin});
   const double left = (width - layout.width) / 2;

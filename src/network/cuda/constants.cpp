@@ -22,6 +22,8 @@ std::vector<std::byte> bytes_of(const std::vector<T>& numbers) {
   return {first, first + numbers.size() * sizeof(T)};
 }
 
+constexpr std::size_t element_bytes = sizeof(std::uint16_t);  // of what a contraction reads
+
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // What the direct kernel computes, whichever contraction it is
@@ -52,9 +54,10 @@ const float* DeviceConstants::floats(TensorId id) const {
   return static_cast<const float*>(data_[id].data.get());
 }
 
-Location DeviceConstants::made(const std::string& form, std::function<std::vector<std::byte>()> make) {
+Location DeviceConstants::made(const std::string& form, std::size_t bytes,
+                               std::function<std::vector<std::byte>()> make) {
   auto& constant = made_[form];
-  if (!constant) constant = std::make_shared<Constant>(std::move(make));
+  if (!constant) constant = std::make_shared<Constant>(bytes, std::move(make));
   return {Location::Space::constant, 0, constant};
 }
 
@@ -62,21 +65,24 @@ Location DeviceConstants::operand(TensorId id, const OperandView& view, const Ax
   const float* x = floats(id);
   const std::string form = fmt::format("operand {} {} {} {}x{}x{} {} {} {}", id, to_string(axes), padded, view.images,
                                        view.rows, view.columns, view.image, view.row, view.column);
-  return made(form, [=] { return bytes_of(packed_elements(x, view, axes, padded)); });
+  const PitchedRows packed = packed_rows(view, axes, padded);
+  return made(form, index(packed.rows * packed.pitch) * sizeof(float),
+              [=] { return bytes_of(packed_elements(x, view, axes, padded)); });
 }
 
 Location DeviceConstants::rows(TensorId id, std::int64_t columns, std::int64_t padded) {
   const float* x = floats(id);
   const auto count = static_cast<std::int64_t>(data_[id].bytes / sizeof(float));
-  return made(fmt::format("rows {} {} {}", id, columns, padded), [=, element = element_] {
-    std::vector<std::uint16_t> y(index(count / columns * padded));
+  const std::size_t padded_count = index(count / columns * padded);
+  return made(fmt::format("rows {} {} {}", id, columns, padded), padded_count * element_bytes, [=, element = element_] {
+    std::vector<std::uint16_t> y(padded_count);
     for (std::int64_t i = 0; i < count; ++i) y[index(i / columns * padded + i % columns)] = rounded(x[i], element);
     return bytes_of(y);
   });
 }
 
 Location DeviceConstants::typed(TensorId id) {
-  return made(fmt::format("typed {}", id), [data = data_[id]] {
+  return made(fmt::format("typed {}", id), data_[id].bytes, [data = data_[id]] {
     const auto* first = static_cast<const std::byte*>(data.data.get());
     return std::vector<std::byte>(first, first + data.bytes);
   });
@@ -84,14 +90,15 @@ Location DeviceConstants::typed(TensorId id) {
 
 Location DeviceConstants::in_order(TensorId id) {
   const std::shared_ptr<const std::vector<float>> x = network_[id].constant;
-  return made(fmt::format("in order {}", id), [x] { return bytes_of(*x); });
+  return made(fmt::format("in order {}", id), x->size() * sizeof(float), [x] { return bytes_of(*x); });
 }
 
 Location DeviceConstants::packed_filter(TensorId id, const Conv2d& padded, std::int64_t filters, std::int64_t channels,
                                         bool product, bool transposed) {
   const float* x = floats(id);
   const std::int64_t taps = padded.r * padded.s, c = padded.c, k = padded.k;
-  return made(fmt::format("filter {} {} {} {} {} {}", id, k, taps, c, product, transposed), [=, element = element_] {
+  const std::string form = fmt::format("filter {} {} {} {} {} {}", id, k, taps, c, product, transposed);
+  return made(form, index(k * taps * c) * element_bytes, [=, element = element_] {
     std::vector<std::uint16_t> y(index(k * taps * c));
     for (std::int64_t f = 0; f < filters; ++f)
       for (std::int64_t t = 0; t < taps; ++t)
@@ -118,7 +125,7 @@ Location DeviceConstants::transposed_filter(TensorId id, const ConvTranspose2d& 
     return sum;
   };
   const std::string form = fmt::format("transposed {} {}x{} {} {} {}", id, taps_h, taps_w, c, k, sums);
-  return made(form, [=, element = element_] {
+  return made(form, index(c * taps_h * taps_w * k) * element_bytes, [=, element = element_] {
     std::vector<std::uint16_t> y(index(c * taps_h * taps_w * k));
     for (std::int64_t i = 0; i < channels; ++i)
       for (std::int64_t r = 0; r < taps_h; ++r)
@@ -134,7 +141,8 @@ Location DeviceConstants::direct_filter(const Operator& op, const Contraction& c
   const TensorId id = op.inputs[1];
   const float* x = floats(id);
   const DirectShape s = direct_shape(contraction);
-  return made(fmt::format("direct {} {} {} {}", id, s.taps, s.channels, s.outputs), [=, element = element_] {
+  const std::string form = fmt::format("direct {} {} {} {}", id, s.taps, s.channels, s.outputs);
+  return made(form, index(s.taps * s.channels * s.outputs) * element_bytes, [=, element = element_] {
     std::vector<std::uint16_t> y(index(s.taps * s.channels * s.outputs));
     for (std::int64_t t = 0; t < s.taps; ++t)
       for (std::int64_t c = 0; c < s.channels; ++c)
@@ -151,18 +159,27 @@ Location DeviceConstants::direct_filter(const Operator& op, const Contraction& c
 }
 
 Location DeviceConstants::table(const std::vector<int>& numbers) {
-  return made(fmt::format("i32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
+  return made(fmt::format("i32 {}", fmt::join(numbers, ",")), numbers.size() * sizeof(numbers[0]),
+              [numbers] { return bytes_of(numbers); });
 }
 Location DeviceConstants::table(const std::vector<std::int64_t>& numbers) {
-  return made(fmt::format("i64 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
+  return made(fmt::format("i64 {}", fmt::join(numbers, ",")), numbers.size() * sizeof(numbers[0]),
+              [numbers] { return bytes_of(numbers); });
 }
 Location DeviceConstants::table(const std::vector<float>& numbers) {
-  return made(fmt::format("f32 {}", fmt::join(numbers, ",")), [numbers] { return bytes_of(numbers); });
+  return made(fmt::format("f32 {}", fmt::join(numbers, ",")), numbers.size() * sizeof(numbers[0]),
+              [numbers] { return bytes_of(numbers); });
 }
 
 std::size_t DeviceConstants::bytes() const {
   std::size_t sum = 0;
   for (const auto& [form, constant] : made_) sum += constant->bytes();
+  return sum;
+}
+
+std::size_t DeviceConstants::planned_bytes() const {
+  std::size_t sum = 0;
+  for (const auto& [form, constant] : made_) sum += constant->planned_bytes();
   return sum;
 }
 

@@ -48,9 +48,11 @@ class DeviceConstants {
 
   /// Device memory of those that are loaded.
   std::size_t bytes() const;
+  /// The same of all that were asked for, once they are loaded.
+  std::size_t planned_bytes() const;
 
  private:
-  Location made(const std::string& form, std::function<std::vector<std::byte>()> make);
+  Location made(const std::string& form, std::size_t bytes, std::function<std::vector<std::byte>()> make);
   const float* floats(TensorId id) const;
 
   const Network& network_;

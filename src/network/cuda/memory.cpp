@@ -1,5 +1,7 @@
 #include "network/cuda/memory.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "unisono/error.hpp"
@@ -15,6 +17,8 @@ constexpr std::uint8_t space_of_callers = 1 + static_cast<std::uint8_t>(Location
 void Constant::load(int device_index) {
   std::call_once(once_, [&] {
     const std::vector<std::byte> bytes = make_();
+    if (bytes.size() != planned_bytes_)
+      throw InternalError(fmt::format("a constant of {} bytes was planned with {}", bytes.size(), planned_bytes_));
     memory_ = std::make_unique<cuda::DeviceBuffer>(device_index, bytes.data(), bytes.size());
     make_ = {};
   });

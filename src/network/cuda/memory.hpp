@@ -20,16 +20,20 @@ namespace unisono::network::gpu {
 /// Elements in device memory that never change. Packed and copied when they are first needed, shared by all plans.
 class Constant {
  public:
-  explicit Constant(std::function<std::vector<std::byte>()> make) : make_(std::move(make)) {}
+  /// `make` gives so many bytes.
+  Constant(std::size_t bytes, std::function<std::vector<std::byte>()> make)
+      : make_(std::move(make)), planned_bytes_(bytes) {}
   void load(int device_index);
   void* data() const { return memory_->data(); }
   /// Bytes of device memory; 0 before load().
   std::size_t bytes() const { return memory_ ? memory_->bytes() : 0; }
+  std::size_t planned_bytes() const { return planned_bytes_; }
 
  private:
   std::function<std::vector<std::byte>()> make_;
   std::once_flag once_;
   std::unique_ptr<cuda::DeviceBuffer> memory_;
+  std::size_t planned_bytes_;
 };
 
 /// Where an argument lies, before there is memory.

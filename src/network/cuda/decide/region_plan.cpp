@@ -92,10 +92,14 @@ std::string to_string(const NetworkPlan& plan, const PlanningInput& in) {
   const auto to = std::back_inserter(text);
   for (const auto& [id, position] : plan.im2col_inputs)
     fmt::format_to(to, "input '{}': filter taps of an image row as channels\n", in.name(id));
+  int kernel = 0;  // as KernelNumbers
   for (std::size_t i = 0; i < plan.regions.size(); ++i) {
     const Region& r = in.region(i);
+    const bool is_free = r.kind == RegionReport::Kind::free;
+    kernel += is_free ? 0 : 1;
     if (!in.is_launched(r)) continue;
-    fmt::format_to(to, "region {} '{}'\n", i, r.outputs.empty() ? "" : in.name(r.outputs[0].tensor));
+    fmt::format_to(to, "{} '{}'\n", is_free ? "copies" : fmt::format("kernel {}", kernel),
+                   r.outputs.empty() ? "" : in.name(r.outputs[0].tensor));
     print(to, plan.regions[i], r, in);
   }
   for (const HostGroup& g : plan.host_groups) print(to, g, in);

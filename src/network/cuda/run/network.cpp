@@ -280,6 +280,21 @@ MemoryReport CudaNetwork::memory(const NamedSizes& inputs) {
 
 std::string first_sentence(std::string_view text) { return std::string(text.substr(0, text.find_first_of(":;\n"))); }
 
+// The GPU of the options, or an H200 where there is none, and why
+struct PlanningDevice {
+  plan::Device device;
+  std::string note;
+};
+PlanningDevice planning_device(const NetworkOptions& options) {
+  try {
+    return {cuda::open_device(options.device_index), ""};
+  } catch (const DeviceError& error) {
+    return {{}, first_sentence(error.what())};
+  } catch (const Unsupported& error) {
+    return {{}, first_sentence(error.what())};
+  }
+}
+
 }  // namespace
 
 namespace network {
@@ -291,9 +306,8 @@ std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& o
 
 namespace network::gpu {
 
-FusedNetwork fuse_for_gpu(const Network& given) {
-  FusedNetwork fused = fuse(given, true, memory_style({}));
-  return fused;
+FusedNetwork fuse_for_gpu(const Network& given, const NetworkOptions& options) {
+  return fuse(given, options.fuse, memory_style(usable_device(options, planning_device(options).device)));
 }
 
 std::set<std::string> tensors_in_f32(const Network& network, const NetworkOptions& options) {
@@ -345,30 +359,27 @@ std::vector<lower::Problem> tuning_problems(const Network& network, const Networ
   return all;
 }
 
-}  // namespace network::gpu
-
-DeviceReport explain_device(const Network& given, const NetworkOptions& options, const NamedSizes& inputs) {
+PlannedReport planned_report(const Network& given, const NetworkOptions& options, const NamedSizes& inputs) {
   verify(given);
   check_precision(options);
   DeviceReport report;
-  plan::Device device;
-  try {
-    device = cuda::open_device(options.device_index);
-  } catch (const DeviceError& error) {
-    report.device_note = first_sentence(error.what());
-  } catch (const Unsupported& error) {
-    report.device_note = first_sentence(error.what());
-  }
-  report.device = device.name;
-  device = usable_device(options, device);
-  const network::gpu::Unloaded u(given, options, inputs, device);
+  PlanningDevice planning = planning_device(options);
+  report.device = planning.device.name, report.device_note = std::move(planning.note);
+  const plan::Device device = usable_device(options, planning.device);
+  const Unloaded u(given, options, inputs, device);
   report.fusion = network::report(u.fused, given.operators.size());
-  for (const network::gpu::StepText* s : u.plan->launches.in_order())
+  for (const StepText* s : u.plan->launches.in_order())
     report.launches.push_back(
         {s->name, s->what, s->how, s->flop, s->bytes, floor_us(*s, device), s->predicted_us, s->on_host});
   report.memory = memory_of(*u.plan);
   report.decisions = u.plan->decisions;
-  return report;
+  return {std::move(report), u.constants.planned_bytes()};
+}
+
+}  // namespace network::gpu
+
+DeviceReport explain_device(const Network& given, const NetworkOptions& options, const NamedSizes& inputs) {
+  return network::gpu::planned_report(given, options, inputs).report;
 }
 
 }  // namespace unisono

@@ -34,12 +34,20 @@ struct Plan {
 std::shared_ptr<Plan> make_plan(const FusedNetwork& fused, DeviceConstants& constants, const plan::Device& device,
                                 std::vector<Sizes> inputs, const NetworkOptions& options);
 
+/// explain_device(), and the bytes that its constants take on the GPU.
+struct PlannedReport {
+  DeviceReport report;
+  std::size_t constants = 0;
+};
+PlannedReport planned_report(const Network& network, const NetworkOptions& options,
+                             const std::map<std::string, Sizes>& inputs);
+
 /// What compiling a network for these inputs asks of the compiler, for any device; needs no GPU.
 std::vector<jit::Request> requests(const Network& network, const NetworkOptions& options,
                                    const std::map<std::string, Sizes>& inputs, const plan::Device& device);
 
-/// The regions of a network on a GPU.
-FusedNetwork fuse_for_gpu(const Network& network);
+/// The regions of a network on the GPU of the options, or on an H200 where there is none.
+FusedNetwork fuse_for_gpu(const Network& network, const NetworkOptions& options = {});
 /// Names of the tensors of f32, inputs among them, that lie in the GPU's memory in 32 bits and not in 16, and of which
 /// no reader has a copy in 16.
 std::set<std::string> tensors_in_f32(const Network& network, const NetworkOptions& options);
