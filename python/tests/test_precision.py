@@ -35,6 +35,13 @@ def test_settings_of_pytorch():
     assert precision.kinds_of_tf32() == ("convolutions", "products")
 
 
+def test_settings_of_an_older_pytorch(monkeypatch):
+    monkeypatch.delattr(torch._C, "_get_fp32_precision_getter")
+    assert precision.kinds_of_tf32() == ("convolutions",)
+    cudnn.allow_tf32, matmul.allow_tf32 = False, True
+    assert precision.kinds_of_tf32() == ("products",)
+
+
 class Gated(nn.Module):
     def __init__(self):
         super().__init__()

@@ -17,8 +17,10 @@ SETTINGS = {
 
 def kinds_of_tf32() -> tuple[str, ...]:
     """Those of KINDS that PyTorch's settings leave to tf32, now. Without cuDNN a convolution is one of its products."""
-    products = torch._C._get_fp32_precision_getter("cuda", "matmul") == "tf32"
-    convolutions = torch._C._get_fp32_precision_getter("cuda", "conv") == "tf32"
+    if hasattr(torch._C, "_get_fp32_precision_getter"):
+        products, convolutions = (torch._C._get_fp32_precision_getter("cuda", op) == "tf32" for op in ("matmul", "conv"))
+    else:  # PyTorch before 2.9
+        products, convolutions = torch._C._get_cublas_allow_tf32(), torch._C._get_cudnn_allow_tf32()
     found = {"convolutions": convolutions if torch._C._get_cudnn_enabled() else products, "products": products}
     return tuple(kind for kind in KINDS if found[kind])
 
