@@ -48,6 +48,8 @@ FAULTS = [
      "tile=64x40 load=im2col", 24, "e: element"),
     ("a head leaves out half of a slice's channels", "epilogue/sm90_head.cuh", "part < kParts", "part < 1", "tile=256x64 swap=on load=halo mode=streamed", 24,
      "heat:"),
+    ("moments are left where another warp still reads its operands", "epilogue/sm90_epilogue_statistics.cuh", "if constexpr (kShared || kSwap) sync();",
+     "if constexpr (kShared) sync();", "fetch=1 mode=resident tile=128x128 buffers=1", 24, "outside"),
     ("moments are of something else than what is stored", "epilogue/sm90_epilogue_stores.cuh", "own_x = as_float(stored.x)", "own_x = as_float(x)",
      "tile=128x120", 24, "moments: "),
     ("planes are loaded before they are converted", "load/sm90_from_planes.cuh", "if (lane == 0) return;", "return;",

@@ -73,6 +73,11 @@ Conv2d conv_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c, s
   return x;
 }
 
+Conv2d in_planes(Conv2d conv) {
+  conv.layout = Layout::nchw;
+  return conv;
+}
+
 Case case_of(const Conv2d& conv, std::string text, std::string plan) {
   Case c{.name = "fetched", .conv = conv, .text = std::move(text), .options = {}};
   c.options.device = Device::cuda;
@@ -96,7 +101,9 @@ std::vector<Case> small_fetched_cases() {
                           case_of(edges, ahead_by_group, "fetch=2 mode=resident tile=128x64 buffers=2 swap=on"),
                           case_of(edges, ahead_by_pixel, "fetch=1 tile=64x160 split=on buffers=1"),
                           case_of(edges, loss, "fetch=1 tile=128x160 buffers=2 mode=general"),
-                          case_of(odd, general, "fetch=2 tile=64x64 mode=general order=pingpong")};
+                          case_of(odd, general, "fetch=2 tile=64x64 mode=general order=pingpong"),
+                          case_of(in_planes(conv_of(2, 16, 24, 64, 128, 1, DType::bf16)), ahead_by_group,
+                                  "fetch=1 mode=resident tile=128x128 buffers=1 swap=on load=im2col")};
   for (std::size_t i = 0; i < cases.size(); ++i) cases[i].seed = 1700 + i;
   return cases;
 }
@@ -131,8 +138,10 @@ std::vector<Case> fetched_cases(std::uint64_t seed) {
         const DType type = random.chance(0.3) ? DType::f16 : DType::bf16;
         const std::int64_t taps = random.chance(0.5) ? 1 : 3,
                            channels = random.chance(0.5) ? 8 * random.between(8, 40) : 64 * random.between(1, 4);
-        const Conv2d shape = conv_of(random.between(1, 6), random.between(15, 70), random.between(15, 70),
-                                     8 * random.between(2, 10), channels, taps, type);
+        const bool planes = random.chance(0.3);
+        Conv2d shape = conv_of(random.between(1, 6), random.between(15, 70), random.between(15, 70),
+                               8 * random.between(2, 10), channels, taps, type);
+        if (planes) shape.w = 8 * random.between(2, 8), shape = in_planes(shape);
         const int most = text == three ? 3 : text == mixed || text == ahead_by_group || text == general ? 2 : 1;
         add(case_of(shape, text, fmt::format("{} {}", order, plan)), random.between(1, most));
       }

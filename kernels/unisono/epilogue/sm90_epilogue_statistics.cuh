@@ -63,7 +63,8 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::reduce_and_publish(const At& at) {
   if (!kApart) {
     if ((thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
-    if constexpr (kShared) sync();
+    // by warps that they are not of: all four write to each (kShared), or leave their channels' moments in the first's
+    if constexpr (kShared || kSwap) sync();
   }
   __syncwarp();
   const bool full = at.rows.all_valid(kPixels);
