@@ -26,8 +26,9 @@ void named(const std::string& name, F&& f) {
 
 class IndexStep {
  public:
-  IndexStep(const Network& n, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel)
-      : n_(n), op_(op), storage_(storage), parallel_(parallel) {}
+  IndexStep(const Network& n, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel,
+            int threads)
+      : n_(n), op_(op), storage_(storage), parallel_(parallel), threads_(threads) {}
 
   StepRun operator()(const operators::GatherElements& g) const {
     return
@@ -71,10 +72,10 @@ class IndexStep {
   }
   StepRun operator()(const operators::TopK& k) const {
     StepRun step = [x = in(0), y = out(), k, parallel = parallel_](const Tensors& t) {
-      cpu::top_k(k.axis, k.smallest, x.at(t), y.at(t), parallel);
+      cpu::top_k(k.axis, k.smallest, x.at(t), y.at(t), parallel, t.scratch());
     };
-    const auto along = static_cast<std::size_t>(out().strided.shape[static_cast<std::size_t>(k.axis)]);
-    step.thread_bytes = along * sizeof(std::int64_t);
+    const std::int64_t along = out().strided.shape[static_cast<std::size_t>(k.axis)];
+    step.scratch_bytes = static_cast<std::size_t>(threads_) * cpu::top_k_bytes(along);
     return step;
   }
   StepRun operator()(const operators::GridSample& g) const {
@@ -97,13 +98,14 @@ class IndexStep {
   const Operator& op_;
   const StoragePlan& storage_;
   const cpu::Parallel& parallel_;
+  int threads_;
 };
 
 }  // namespace
 
 OperatorStep index_step(const Network& network, const Operator& op, const StoragePlan& storage,
-                        const cpu::Parallel& parallel) {
-  return std::visit(IndexStep(network, op, storage, parallel), op.kind);
+                        const cpu::Parallel& parallel, int threads) {
+  return std::visit(IndexStep(network, op, storage, parallel, threads), op.kind);
 }
 
 }  // namespace unisono::network

@@ -49,6 +49,7 @@ std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
     support::refuse_memory(parts);
   }
   w->bindings.arena = w->arena.data();
+  w->bindings.scratch = {w->scratch.data(), plan.threads};
   w->regions.resize(plan.steps.size());
   return w;
 }
@@ -56,7 +57,7 @@ std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
 }  // namespace
 
 std::array<support::MemoryUse, 2> Plan::memory() const {
-  return {{{"intermediates", storage.arena_bytes}, {"steps at work", scratch_bytes + operator_bytes}}};
+  return {{{"intermediates", storage.arena_bytes}, {"steps at work", scratch_bytes}}};
 }
 
 std::unique_ptr<Workspace> Plan::borrow(std::vector<ConstTensorView> inputs, std::vector<TensorView> outputs) const {
@@ -163,7 +164,8 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
   plan->storage = plan_storage(fused, plan->key, options.reuse_memory);
   plan->constants = constants;
   const cpu::Parallel parallel = make_parallel(options.threads);
-  const cpu::CallsOfThreads calls(thread_count(options.threads));
+  plan->threads = thread_count(options.threads);
+  const cpu::CallsOfThreads calls(plan->threads);
   const auto used = [&](TensorId id) { return !plan->storage.memory[id].unused; };
   for (std::size_t i = 0; i < n.inputs.size(); ++i)
     if (!plan->key.direct_inputs[i] && !plan->storage.memory[n.inputs[i]].planar && used(n.inputs[i]))
@@ -173,10 +175,8 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
     if (r.kind == RegionReport::Kind::free || is_empty(plan->storage.shapes[first.output])) continue;
     Step step{n[r.outputs[0].tensor].name, describe(n, first), {}, {}};
     if (r.kind == RegionReport::Kind::single) {
-      OperatorStep alone = single_step(fused, first, plan->storage, parallel);
-      const std::size_t bytes =
-          alone.bytes + static_cast<std::size_t>(thread_count(options.threads)) * alone.thread_bytes;
-      plan->operator_bytes = std::max(plan->operator_bytes, bytes);
+      OperatorStep alone = single_step(fused, first, plan->storage, parallel, plan->threads);
+      plan->scratch_bytes = std::max(plan->scratch_bytes, alone.scratch_bytes);
       step.run = std::move(alone.run);
     } else {
       step.region = region_step(fused, r, *plan, options);

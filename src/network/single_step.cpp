@@ -24,8 +24,9 @@ using Run = OperatorStep;
 
 class SingleStep {
  public:
-  SingleStep(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel)
-      : f_(fused), op_(op), storage_(storage), parallel_(parallel) {}
+  SingleStep(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel,
+             int threads)
+      : f_(fused), op_(op), storage_(storage), parallel_(parallel), threads_(threads) {}
 
   Run operator()(const operators::Pool2d& p) const;
   Run operator()(const operators::GlobalAveragePool&) const;
@@ -41,7 +42,7 @@ class SingleStep {
   Run operator()(const operators::Identity&) const {
     return copy(sizes(out()), in(0), strides(in(0)), 0, strides(out()), 0);
   }
-  Run operator()(const auto&) const { return tensor_step(f_.network, op_, storage_, parallel_); }
+  Run operator()(const auto&) const { return tensor_step(f_.network, op_, storage_, parallel_, threads_); }
 
  private:
   TensorId in(std::size_t i) const { return op_.inputs[i]; }
@@ -71,6 +72,7 @@ class SingleStep {
   const Operator& op_;
   const StoragePlan& storage_;
   const cpu::Parallel& parallel_;
+  int threads_;
 };
 
 Run SingleStep::operator()(const operators::Pool2d& p) const {
@@ -222,8 +224,8 @@ Run SingleStep::reshape() const {
 }  // namespace
 
 OperatorStep single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage,
-                         const cpu::Parallel& parallel) {
-  return std::visit(SingleStep(fused, op, storage, parallel), op.kind);
+                         const cpu::Parallel& parallel, int threads) {
+  return std::visit(SingleStep(fused, op, storage, parallel, threads), op.kind);
 }
 
 }  // namespace unisono::network

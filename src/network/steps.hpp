@@ -34,6 +34,7 @@ ConstantData in_memory_order(const NetworkTensor& tensor);
 /// What the memory of one run is.
 struct Bindings {
   std::byte* arena = nullptr;
+  cpu::OperatorScratch scratch;         ///< for the operator that runs by itself
   std::vector<ConstTensorView> inputs;  ///< by position; shapes in logical order
   std::vector<TensorView> outputs;
 };
@@ -48,6 +49,7 @@ class Tensors {
   const float* read(TensorId id) const { return static_cast<const float*>(data(id)); }
   const void* data(TensorId id) const;  ///< whatever the dtype
   const Bindings& bindings() const { return bindings_; }
+  const cpu::OperatorScratch& scratch() const { return bindings_.scratch; }
 
  private:
   const Plan& plan_;
@@ -67,8 +69,7 @@ struct OperatorStep {
   OperatorStep(F body) : run(std::move(body)) {}
 
   std::function<void(const Tensors&)> run;
-  std::size_t bytes = 0;         ///< taken while it runs, beside its tensors
-  std::size_t thread_bytes = 0;  ///< the same for each thread
+  std::size_t scratch_bytes = 0;  ///< that Tensors::scratch() must have
 };
 
 struct Step {
@@ -91,8 +92,8 @@ struct Plan {
   StoragePlan storage;
   Constants constants;
   std::vector<Step> steps;
-  std::size_t scratch_bytes = 0;   ///< the most that a region needs
-  std::size_t operator_bytes = 0;  ///< the most that an operator which runs by itself takes and gives back
+  std::size_t scratch_bytes = 0;  ///< the most that a region or an operator which runs by itself needs
+  int threads = 1;                ///< that work at a step at a time
 
   /// A workspace for one run, with its regions bound; goes back when the run is over.
   std::unique_ptr<Workspace> borrow(std::vector<ConstTensorView> inputs, std::vector<TensorView> outputs) const;
@@ -112,15 +113,15 @@ std::shared_ptr<const Plan> make_plan(const FusedNetwork& fused, const Constants
 
 /// One step for a region of kind single.
 OperatorStep single_step(const FusedNetwork& fused, const Operator& op, const StoragePlan& storage,
-                         const cpu::Parallel& parallel);
+                         const cpu::Parallel& parallel, int threads);
 
 /// The same for the operators of unisono/network/tensor_operators.hpp.
 OperatorStep tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
-                         const cpu::Parallel& parallel);
+                         const cpu::Parallel& parallel, int threads);
 
 /// The same for those of unisono/network/index_operators.hpp.
 OperatorStep index_step(const Network& network, const Operator& op, const StoragePlan& storage,
-                        const cpu::Parallel& parallel);
+                        const cpu::Parallel& parallel, int threads);
 
 /// One step for a region of kind contraction or epilogue.
 RegionStep region_step(const FusedNetwork& fused, const Region& region, const Plan& plan,

@@ -30,8 +30,9 @@ using View = ViewOfTensor;
 
 class TensorStep {
  public:
-  TensorStep(const Network& n, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel)
-      : n_(n), op_(op), storage_(storage), parallel_(parallel) {}
+  TensorStep(const Network& n, const Operator& op, const StoragePlan& storage, const cpu::Parallel& parallel,
+             int threads)
+      : n_(n), op_(op), storage_(storage), parallel_(parallel), threads_(threads) {}
 
   Run operator()(const operators::Map& m) const;
   Run operator()(const operators::Reduce& r) const;
@@ -45,7 +46,7 @@ class TensorStep {
   Run operator()(const operators::Conv3d& c) const;
   Run operator()(const operators::PoolNd& p) const;
   Run operator()(const operators::Resample& r) const;
-  Run operator()(const auto&) const { return index_step(n_, op_, storage_, parallel_); }
+  Run operator()(const auto&) const { return index_step(n_, op_, storage_, parallel_, threads_); }
 
  private:
   View in(std::size_t i) const { return view_of_tensor(n_, storage_, op_.inputs[i]); }
@@ -59,6 +60,7 @@ class TensorStep {
   const Operator& op_;
   const StoragePlan& storage_;
   const cpu::Parallel& parallel_;
+  int threads_;
 };
 
 // Strides of an operand as the result's indices walk over it
@@ -200,9 +202,9 @@ Run TensorStep::operator()(const operators::MatMul&) const {
   };
   const cpu::BatchedMatmul product(aligned(in(0)).strided, aligned(in(1)).strided, y.strided);
   Run step = [product, a = op_.inputs[0], b = op_.inputs[1], y = op_.output, parallel = parallel_](const Tensors& t) {
-    product.run(t.data(a), t.data(b), const_cast<void*>(t.data(y)), parallel);
+    product.run(t.data(a), t.data(b), const_cast<void*>(t.data(y)), parallel, t.scratch());
   };
-  step.thread_bytes = product.thread_bytes();
+  step.scratch_bytes = static_cast<std::size_t>(threads_) * product.thread_bytes();
   return step;
 }
 
@@ -213,11 +215,9 @@ Run TensorStep::operator()(const operators::Conv3d& c) const {
                          n_[from[1]].is_constant());
   Run step = [conv, from, y = op_.output, parallel = parallel_](const Tensors& t) {
     conv.run(t.data(from[0]), t.data(from[1]), from.size() == 3 ? t.data(from[2]) : nullptr,
-             const_cast<void*>(t.data(y)), parallel);
+             const_cast<void*>(t.data(y)), parallel, t.scratch());
   };
-  // the images and the filter in oneDNN's order
-  for (std::size_t i = 0; i < 2; ++i)
-    step.bytes += static_cast<std::size_t>(element_count(in(i).strided.shape)) * sizeof(float);
+  step.scratch_bytes = conv.scratch_bytes(threads_);
   return step;
 }
 
@@ -244,18 +244,18 @@ Run TensorStep::operator()(const operators::Resample& r) const {
   Run step = [axes, taps, x, y, outside, value = static_cast<float>(r.extrapolation),
               parallel = parallel_](const Tensors& t) {
     const Strided to = y.at(t);
-    cpu::resample(axes, taps, x.at(t), to, parallel);
+    cpu::resample(axes, taps, x.at(t), to, parallel, t.scratch().data);
     fill_outside(outside, value, to);
   };
-  step.bytes = bytes;
+  step.scratch_bytes = bytes;
   return step;
 }
 
 }  // namespace
 
 OperatorStep tensor_step(const Network& network, const Operator& op, const StoragePlan& storage,
-                         const cpu::Parallel& parallel) {
-  return std::visit(TensorStep(network, op, storage, parallel), op.kind);
+                         const cpu::Parallel& parallel, int threads) {
+  return std::visit(TensorStep(network, op, storage, parallel, threads), op.kind);
 }
 
 }  // namespace unisono::network

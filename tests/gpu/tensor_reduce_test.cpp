@@ -194,7 +194,8 @@ TEST(TensorSmall, PlacesOfTheMostExtremeInOrder) {
         shape[static_cast<std::size_t>(axis)] = 5;
         LaidTensor to = random_layout(stored(DType::i64), shape, random), expected = dense_tensor(to.at.type, shape);
         run(tensors::top_k({axis, 5, smallest}, x.at, to.at), {&x, &to});
-        cpu::top_k(axis, smallest, x.view(), expected.view(), cpu::serial);
+        const cpu::AlignedBuffer scratch(cpu::top_k_bytes(5));
+        cpu::top_k(axis, smallest, x.view(), expected.view(), cpu::serial, {scratch.data(), 1});
         EXPECT_EQ(difference(to, expected), "") << to_string(t) << " " << smallest << " " << axis;
       }
 }

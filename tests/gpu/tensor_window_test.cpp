@@ -8,6 +8,7 @@
 #include "runtime/cpu/ops/grid_sample.hpp"
 #include "runtime/cpu/ops/pool_nd.hpp"
 #include "runtime/cpu/ops/resample.hpp"
+#include "runtime/cpu/scratch.hpp"
 #include "tensors/windows.hpp"
 
 namespace unisono::gpu {
@@ -93,7 +94,9 @@ TEST(TensorSmall, ResamplesByWeights) {
     const auto taps = [](const tensors::WeightedTaps& t) {
       return cpu::AxisTaps{{t.first.begin(), t.first.end()}, {t.places.begin(), t.places.end()}, t.weights};
     };
-    cpu::resample({1, 3}, {taps(linear), taps(nearest)}, values.view(), expected.view(), cpu::serial);
+    const std::vector<cpu::AxisTaps> both{taps(linear), taps(nearest)};
+    const cpu::AlignedBuffer scratch(cpu::resample_bytes({1, 3}, both, values.view()));
+    cpu::resample({1, 3}, both, values.view(), expected.view(), cpu::serial, scratch.data());
     EXPECT_EQ(difference(to, expected, 1), "");
   }
 }

@@ -1,10 +1,12 @@
 #include "runtime/cpu/scratch.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <new>
 #include <utility>
 
 #include "support/machine_memory.hpp"
+#include "unisono/error.hpp"
 
 namespace unisono::cpu {
 
@@ -25,6 +27,29 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes)
       size_(bytes) {}
 
 void AlignedBuffer::Free::operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{alignment}); }
+
+ScratchPieces::ScratchPieces(const OperatorScratch& scratch, std::size_t bytes)
+    : memory_(scratch.data), bytes_(aligned_size(bytes)), count_(scratch.threads) {
+  if (count_ > per_word * static_cast<int>(taken_.size())) throw InternalError("an operator has too many threads");
+}
+
+ScratchPieces::Lease ScratchPieces::take() {
+  for (int word = 0; word * per_word < count_; ++word) {
+    auto& bits = taken_[static_cast<std::size_t>(word)];
+    std::uint64_t taken = bits.load(std::memory_order_relaxed);
+    for (int free = std::countr_one(taken); free < per_word && word * per_word + free < count_;
+         free = std::countr_one(taken))
+      if (bits.compare_exchange_weak(taken, taken | std::uint64_t{1} << free, std::memory_order_acquire,
+                                     std::memory_order_relaxed))
+        return {*this, word * per_word + free};
+  }
+  throw InternalError("more threads work at an operator than its memory is for");
+}
+
+void ScratchPieces::give_back(int number) {
+  taken_[static_cast<std::size_t>(number / per_word)].fetch_and(~(std::uint64_t{1} << number % per_word),
+                                                                std::memory_order_release);
+}
 
 ScratchPool& ScratchPool::shared() {
   static ScratchPool pool;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "network/steps.hpp"
+#include "runtime/cpu/ops/order.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
 
@@ -59,7 +60,7 @@ TEST(Budget, TopKTakesAsMuchAsItFinds) {
     list->push_back(true);
   const network::Constants none(fused.network.tensors.size());
   const auto plan = network::make_plan(fused, none, key, {.threads = 2});
-  EXPECT_EQ(plan->operator_bytes, 2u * 3 * sizeof(std::int64_t));
+  EXPECT_EQ(plan->scratch_bytes, 2 * cpu::top_k_bytes(3));
 }
 
 }  // namespace

@@ -115,7 +115,9 @@ TEST(CpuLongSums, BatchedProducts) {
   const cpu::Strided of_a{.shape = {batch, m, k}, .strides = {m * k, k, 1}};
   const cpu::Strided of_b{.shape = {batch, k, n}, .strides = {k * n, n, 1}};
   const cpu::Strided of_y{.shape = {batch, m, n}, .strides = {m * n, n, 1}};
-  cpu::BatchedMatmul(of_a, of_b, of_y).run(a.data(), b.data(), y.data(), cpu::serial);
+  const cpu::BatchedMatmul product(of_a, of_b, of_y);
+  const cpu::AlignedBuffer scratch(product.thread_bytes());
+  product.run(a.data(), b.data(), y.data(), cpu::serial, {scratch.data(), 1});
   double squares = 0, worst = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const std::size_t row = i / static_cast<std::size_t>(n), image = row / static_cast<std::size_t>(m);

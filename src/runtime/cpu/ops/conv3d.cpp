@@ -109,10 +109,12 @@ Depth cut_depth(std::vector<DepthRange> ranges, const DepthRange& whole, const A
 struct Conv3d::State {
   State(const Volumes& v, const Strided& from, const Strided& filter, bool bias, const Strided& to, bool constant);
 
-  void read_filters(const float* from, std::byte* filters, const Parallel& parallel) const;
-  void read_images(const float* from, float* images, const Parallel& parallel) const;
-  void multiply(const float* images, const std::byte* filters, const float* bias, float* to, const Parallel&) const;
-  void run_part(std::int64_t task, const float* images, const std::byte* filters, const float* bias, float* to) const;
+  void read_filters(const float* from, std::byte* filters, const Parallel& parallel, ScratchPieces& pieces) const;
+  void read_images(const float* from, float* images, const Parallel& parallel, ScratchPieces& pieces) const;
+  void multiply(const float* images, const std::byte* filters, const float* bias, float* to, const Parallel& parallel,
+                ScratchPieces& pieces) const;
+  void run_part(std::int64_t task, const float* images, const std::byte* filters, const float* bias, float* to,
+                std::byte* scratch) const;
 
   std::int64_t ranges() const { return std::ssize(cut.ranges); }
   const Conv3dPart& part(std::int64_t number, std::int64_t range = 0) const {
@@ -121,6 +123,12 @@ struct Conv3d::State {
   // What the filter of one part takes for one summand
   std::size_t filter_bytes() const { return aligned_size(cut.firsts.front().filter.get_size()); }
   std::int64_t source_elements() const { return in_channels * x.shape[2] * x.shape[3] * x.shape[4]; }
+  // Scratch: the images, and filters that are not constant, in oneDNN's order | what each thread has
+  std::size_t image_bytes() const { return aligned_size(static_cast<std::size_t>(count_of(x.shape)) * sizeof(float)); }
+  std::size_t all_filter_bytes() const { return filter_bytes() * static_cast<std::size_t>(parts * summands); }
+  std::size_t shared_bytes() const { return image_bytes() + (is_constant ? 0 : all_filter_bytes()); }
+  std::size_t thread_bytes() const;
+  static std::size_t pad_bytes(const Conv3dPart& p) { return aligned_size(std::max(p.scratchpad, p.write.scratchpad)); }
 
   Strided x, w, y;
   bool is_constant;
@@ -154,12 +162,21 @@ Conv3d::State::State(const Volumes& v, const Strided& from, const Strided& filte
       cut(cut_depth(depth_ranges(v, from, filter, to, wanted_ranges(to, channels, parts)), whole_depth(v, from, to), v,
                     from, filter, bias, to, Conv3dPart::Extent{groups, in_channels / groups, channels / groups},
                     Conv3dPart::Extent{groups, in_channels / groups, (to.shape[1] - (parts - 1) * channels) / groups})),
-      read_slice(slice_reordering(from, in_channels)) {}
+      read_slice(slice_reordering(from, in_channels)),
+      constant_filters(constant ? all_filter_bytes() : 0) {}
 
-void Conv3d::State::read_filters(const float* from, std::byte* filters, const Parallel& parallel) const {
+std::size_t Conv3d::State::thread_bytes() const {
+  std::size_t most =
+      std::max({read_slice.scratchpad, part(0).read_filter.scratchpad, part(parts - 1).read_filter.scratchpad});
+  for (const auto* list : {&cut.firsts, &cut.lasts})
+    for (const Conv3dPart& p : *list) most = std::max(most, pad_bytes(p) + p.target.get_size());
+  return aligned_size(most);
+}
+
+void Conv3d::State::read_filters(const float* from, std::byte* filters, const Parallel& parallel,
+                                 ScratchPieces& pieces) const {
   parallel(parts * summands, [&](std::int64_t begin, std::int64_t end) {
-    const auto pad =
-        ScratchPool::shared().borrow(std::max(part(0).read_filter.scratchpad, part(parts - 1).read_filter.scratchpad));
+    const auto pad = pieces.take();
     for (std::int64_t i = begin; i < end; ++i)
       part(i / summands)
           .read_filter.call({from + i / summands * filter_step + i % summands * summand_step,
@@ -167,10 +184,11 @@ void Conv3d::State::read_filters(const float* from, std::byte* filters, const Pa
   });
 }
 
-void Conv3d::State::read_images(const float* from, float* images, const Parallel& parallel) const {
+void Conv3d::State::read_images(const float* from, float* images, const Parallel& parallel,
+                                ScratchPieces& pieces) const {
   const std::int64_t depth = x.shape[2], slice = in_channels * x.shape[3] * x.shape[4];
   parallel(x.shape[0] * sources * depth, [&](std::int64_t begin, std::int64_t end) {
-    const auto pad = ScratchPool::shared().borrow(read_slice.scratchpad);
+    const auto pad = pieces.take();
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t source = i / depth % sources, image = i / depth / sources;
       const std::int64_t offset = image * x.strides[0] + source * in_channels * x.strides[1] + i % depth * x.strides[2];
@@ -181,31 +199,30 @@ void Conv3d::State::read_images(const float* from, float* images, const Parallel
 
 // Scratch: oneDNN's | the result, channels innermost
 void Conv3d::State::run_part(std::int64_t task, const float* images, const std::byte* filters, const float* bias,
-                             float* to) const {
+                             float* to, std::byte* scratch) const {
   const std::int64_t number = task % parts, range = task / parts % ranges(), image = task / parts / ranges();
   const Conv3dPart& p = part(number, range);
   const DepthRange& slices = cut.ranges[static_cast<std::size_t>(range)];
-  const std::size_t pad = aligned_size(std::max(p.scratchpad, p.write.scratchpad));
-  const auto lease = ScratchPool::shared().borrow(pad + p.target.get_size());
-  std::byte* const result = lease.data() + pad;
+  std::byte* const result = scratch + pad_bytes(p);
   for (std::int64_t i = 0; i < summands; ++i) {
     const std::int64_t source = image * sources + (sources == summands ? i : number);
     const float* const from =
         images + source * source_elements() + slices.in_first * in_channels * x.shape[3] * x.shape[4];
     const std::byte* const filter = filters + static_cast<std::size_t>(number * summands + i) * filter_bytes();
     if (i == 0)
-      p.begin({from, filter, bias ? bias + number * channels : nullptr, result, lease.data()});
+      p.begin({from, filter, bias ? bias + number * channels : nullptr, result, scratch});
     else
-      p.add({from, filter, nullptr, result, lease.data()});
+      p.add({from, filter, nullptr, result, scratch});
   }
   const std::int64_t offset = image * y.strides[0] + number * channels * y.strides[1] + slices.first * y.strides[2];
-  p.write.call({result, to + offset, lease.data()});
+  p.write.call({result, to + offset, scratch});
 }
 
 void Conv3d::State::multiply(const float* images, const std::byte* filters, const float* bias, float* to,
-                             const Parallel& parallel) const {
+                             const Parallel& parallel, ScratchPieces& pieces) const {
   parallel(y.shape[0] * ranges() * parts, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) run_part(i, images, filters, bias, to);
+    const auto own = pieces.take();
+    for (std::int64_t i = begin; i < end; ++i) run_part(i, images, filters, bias, to, own.data());
   });
 }
 
@@ -217,22 +234,25 @@ Conv3d::Conv3d(const Volumes& v, const Strided& x, const Strided& w, bool has_bi
   state_ = with_own_errors([&] { return std::make_shared<State>(v, x, w, has_bias, y, constant_filter); });
 }
 
-void Conv3d::run(const void* x, const void* w, const void* bias, void* y, const Parallel& parallel) const {
+std::size_t Conv3d::scratch_bytes(int threads) const {
+  if (!state_) return 0;
+  return state_->shared_bytes() + static_cast<std::size_t>(threads) * state_->thread_bytes();
+}
+
+void Conv3d::run(const void* x, const void* w, const void* bias, void* y, const Parallel& parallel,
+                 const OperatorScratch& scratch) const {
   if (!state_) return;  // no element
   State& s = *state_;
-  const std::size_t images = aligned_size(static_cast<std::size_t>(count_of(s.x.shape)) * sizeof(float));
-  const std::size_t filters = s.filter_bytes() * static_cast<std::size_t>(s.parts * s.summands);
+  ScratchPieces pieces({scratch.data + s.shared_bytes(), scratch.threads}, s.thread_bytes());
+  auto* const source = reinterpret_cast<float*>(scratch.data);
+  std::byte* const filters = s.is_constant ? s.constant_filters.data() : scratch.data + s.image_bytes();
+  const auto read_filters = [&] { s.read_filters(static_cast<const float*>(w), filters, parallel, pieces); };
   if (s.is_constant)
-    std::call_once(s.once, [&] {
-      s.constant_filters = AlignedBuffer(filters);
-      s.read_filters(static_cast<const float*>(w), s.constant_filters.data(), parallel);
-    });
-  const auto lease = ScratchPool::shared().borrow(images + (s.is_constant ? 0 : filters));
-  if (!s.is_constant) s.read_filters(static_cast<const float*>(w), lease.data() + images, parallel);
-  auto* const source = reinterpret_cast<float*>(lease.data());
-  s.read_images(static_cast<const float*>(x), source, parallel);
-  s.multiply(source, s.is_constant ? s.constant_filters.data() : lease.data() + images, static_cast<const float*>(bias),
-             static_cast<float*>(y), parallel);
+    std::call_once(s.once, read_filters);
+  else
+    read_filters();
+  s.read_images(static_cast<const float*>(x), source, parallel, pieces);
+  s.multiply(source, filters, static_cast<const float*>(bias), static_cast<float*>(y), parallel, pieces);
 }
 
 }  // namespace unisono::cpu

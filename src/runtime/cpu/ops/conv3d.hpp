@@ -5,6 +5,7 @@
 
 #include "runtime/cpu/ops/tensor.hpp"
 #include "runtime/cpu/ops/volumes.hpp"
+#include "runtime/cpu/scratch.hpp"
 
 namespace unisono::cpu {
 
@@ -17,8 +18,10 @@ class Conv3d {
   /// `data` of the tensors is not looked at. The filter is brought into oneDNN's order once if it is constant, which
   /// is to say that run() is given the same values each time.
   Conv3d(const Volumes& v, const Strided& x, const Strided& w, bool has_bias, const Strided& y, bool constant_filter);
-  /// `bias`: dense, null if there is none.
-  void run(const void* x, const void* w, const void* bias, void* y, const Parallel& parallel) const;
+  /// `bias`: dense, null if there is none. `scratch`: of scratch_bytes().
+  void run(const void* x, const void* w, const void* bias, void* y, const Parallel& parallel,
+           const OperatorScratch& scratch) const;
+  std::size_t scratch_bytes(int threads) const;
 
  private:
   struct State;

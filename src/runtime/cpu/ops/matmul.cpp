@@ -137,7 +137,7 @@ Product make_product(const Side& a, const Side& b, const Side& y, std::int64_t r
 class FloatProduct {
  public:
   FloatProduct(const Strided& a, const Strided& b, const Strided& y, const Extents64& batch);
-  void run(void* a, void* b, void* y, const Parallel& parallel) const;
+  void run(void* a, void* b, void* y, const Parallel& parallel, const OperatorScratch& scratch) const;
   std::size_t thread_bytes() const { return pad_ + a_.copy_bytes() + b_.copy_bytes() + y_.copy_bytes(); }
 
  private:
@@ -185,9 +185,10 @@ void FloatProduct::run_task(std::int64_t task, void* a, void* b, void* y, std::b
   if (!y_.in_place()) y_.copy_rows(to, rows, result, true);
 }
 
-void FloatProduct::run(void* a, void* b, void* y, const Parallel& parallel) const {
+void FloatProduct::run(void* a, void* b, void* y, const Parallel& parallel, const OperatorScratch& scratch) const {
+  ScratchPieces pieces(scratch, thread_bytes());
   parallel(count_of(batch_) * chunks(), [&](std::int64_t begin, std::int64_t end) {
-    const auto lease = ScratchPool::shared().borrow(thread_bytes());
+    const auto lease = pieces.take();
     for (std::int64_t task = begin; task < end; ++task) run_task(task, a, b, y, lease.data());
   });
 }
@@ -206,8 +207,9 @@ BatchedMatmul::BatchedMatmul(const Strided& a, const Strided& b, const Strided& 
   state_ = std::move(state);
 }
 
-void BatchedMatmul::run(const void* a, const void* b, void* y, const Parallel& parallel) const {
-  if (state_->floats) return state_->floats->run(const_cast<void*>(a), const_cast<void*>(b), y, parallel);
+void BatchedMatmul::run(const void* a, const void* b, void* y, const Parallel& parallel,
+                        const OperatorScratch& scratch) const {
+  if (state_->floats) return state_->floats->run(const_cast<void*>(a), const_cast<void*>(b), y, parallel, scratch);
   Strided from_a = state_->a, from_b = state_->b, to = state_->y;
   from_a.data = const_cast<void*>(a);
   from_b.data = const_cast<void*>(b);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "runtime/cpu/ops/tensor.hpp"
+#include "runtime/cpu/scratch.hpp"
 
 namespace unisono::cpu {
 
@@ -16,8 +17,9 @@ class BatchedMatmul {
  public:
   /// `data` of the three is not looked at.
   BatchedMatmul(const Strided& a, const Strided& b, const Strided& y);
-  void run(const void* a, const void* b, void* y, const Parallel& parallel) const;
-  /// Bytes that each thread takes while it runs.
+  /// `scratch`: of thread_bytes() for each thread.
+  void run(const void* a, const void* b, void* y, const Parallel& parallel, const OperatorScratch& scratch) const;
+  /// A multiple of AlignedBuffer::alignment.
   std::size_t thread_bytes() const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <type_traits>
 
 #include "runtime/cpu/ops/word.hpp"
@@ -31,13 +32,16 @@ bool above(T x, T y) {  // a NaN is above every number
 
 }  // namespace
 
-void top_k(int axis, bool smallest, const Strided& x, const Strided& to, const Parallel& parallel) {
+void top_k(int axis, bool smallest, const Strided& x, const Strided& to, const Parallel& parallel,
+           const OperatorScratch& scratch) {
   if (count_of(to.shape) == 0) return;
   const auto a = static_cast<std::size_t>(axis);
   const std::int64_t step = x.strides[a], k = to.shape[a];
+  ScratchPieces pieces(scratch, top_k_bytes(k));
   with_type(x.dtype, [&]<class T>() {
     for_lines<T, std::int64_t>(axis, x, to, parallel, [&](const T* in, std::int64_t* out) {
-      std::vector<std::int64_t> order(static_cast<std::size_t>(k));
+      const auto lease = pieces.take();
+      const std::span order(reinterpret_cast<std::int64_t*>(lease.data()), static_cast<std::size_t>(k));
       std::iota(order.begin(), order.end(), 0);
       const auto before = [&](std::int64_t i, std::int64_t j) {
         const T p = in[i * step], q = in[j * step];

@@ -49,14 +49,17 @@ std::size_t resample_bytes(const std::vector<std::size_t>& axes, const std::vect
 }
 
 void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x,
-              const Strided& to, const Parallel& parallel) {
+              const Strided& to, const Parallel& parallel, std::byte* scratch) {
   if (count_of(to.shape) == 0) return;
   Extents64 shape = x.shape;
-  std::vector<double> now(static_cast<std::size_t>(count_of(shape)));
+  // from the start and up to the end of the memory in turn: what is read and what is written lie apart
+  auto* const begin = reinterpret_cast<double*>(scratch);
+  double* const end = begin + resample_bytes(axes, taps, x) / sizeof(double);
+  double* now = begin;
   {
     Odometer at(x.shape, x.strides);
-    for (double& v : now) {
-      v = static_cast<const float*>(x.data)[at.offset()];
+    for (double* v = now; v != now + count_of(shape); ++v) {
+      *v = static_cast<double>(static_cast<const float*>(x.data)[at.offset()]);
       at.next();
     }
   }
@@ -67,13 +70,13 @@ void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>&
     for (std::size_t i = axis + 1; i < shape.size(); ++i) inner *= shape[i];
     const std::int64_t extent = shape[axis];
     shape[axis] = std::ssize(taps[n].first) - 1;
-    std::vector<double> next(static_cast<std::size_t>(count_of(shape)));
-    resample_axis(taps[n], outer, extent, inner, now.data(), next.data(), parallel);
-    now = std::move(next);
+    double* const next = now == begin ? end - count_of(shape) : begin;
+    resample_axis(taps[n], outer, extent, inner, now, next, parallel);
+    now = next;
   }
   Odometer at(to.shape, to.strides);
-  for (const double v : now) {
-    static_cast<float*>(to.data)[at.offset()] = static_cast<float>(v);
+  for (const double* v = now; v != now + count_of(shape); ++v) {
+    static_cast<float*>(to.data)[at.offset()] = static_cast<float>(*v);
     at.next();
   }
 }

@@ -12,11 +12,11 @@ struct AxisTaps {
 };
 
 /// to = x with these taps along the axes in `axes`, in order; the extents of the others are equal. f32, sums in
-/// float64.
+/// float64. `scratch`: of resample_bytes(), aligned for float64.
 void resample(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x,
-              const Strided& to, const Parallel& parallel);
+              const Strided& to, const Parallel& parallel, std::byte* scratch);
 
-/// Bytes that resample takes for what stands between two axes.
+/// Bytes for what stands between two axes.
 std::size_t resample_bytes(const std::vector<std::size_t>& axes, const std::vector<AxisTaps>& taps, const Strided& x);
 
 }  // namespace unisono::cpu
