@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct GraphStorage {
   DType element = DType::bf16;                 ///< the stores', all of which are written with axes [m,n]
   DType accumulator = DType::bf16;             ///< acc's in memory
   std::map<std::string, DType> operands = {};  ///< absent: f32
+  std::set<std::string> stores_in_f32 = {};    ///< in rows of octets, which lie together
 };
 
 }  // namespace unisono::codegen

@@ -62,7 +62,7 @@ GraphTensor KernelWriter::tensor_of(ValueId id) const {
 std::string KernelWriter::element_of(const GraphTensor& t, ValueId id) {
   DType type = DType::f32;
   if (t.kind == Kind::accumulator) type = s_.accumulator;
-  if (t.kind == Kind::store) type = s_.element;
+  if (t.kind == Kind::store && !s_.stores_in_f32.contains(t.name)) type = s_.element;
   if (t.kind == Kind::operand) {
     const auto found = s_.operands.find(t.name);
     type = g_[id].attr.storage.value_or(found == s_.operands.end() ? DType::f32 : found->second);
@@ -215,9 +215,11 @@ std::string KernelWriter::elements() {
     scope.line(fmt::format("tensor[{}] = {};", i, scope.text(g_.stores[i].value, DType::f32)));
   const std::string load = octet_loads();
   std::string store;
-  for (std::size_t i = 0; i < g_.stores.size(); ++i)
+  for (std::size_t i = 0; i < g_.stores.size(); ++i) {
+    const GraphTensor to{Kind::store, g_.stores[i].name, 0};
     store += fmt::format("        plain::store_octet<{}>(p.tensors[{}], row, channel, tensor[{}]);\n",
-                         element_name(s_.element), place({Kind::store, g_.stores[i].name, 0}), i);
+                         element_of(to, g_.stores[i].value), place(to), i);
+  }
   const std::string reduced = in_registers_ ? "const float* reduced, " : "";
   return fmt::format("    static constexpr int kInputs = {}, kFixed = {}, kOutputs = {};\n", octets_.size(),
                      fixed.size(), g_.stores.size()) +

@@ -26,8 +26,8 @@ struct Source {
 
 class Rewriter {
  public:
-  Rewriter(const Network& network, std::int64_t widest_head)
-      : in_(network), widest_head_(widest_head), uses_(network), out_(network) {}
+  Rewriter(const Network& network, std::int64_t widest_head, const std::vector<bool>& kept)
+      : in_(network), widest_head_(widest_head), kept_(kept), uses_(network), out_(network) {}
 
   Network run();
 
@@ -43,6 +43,7 @@ class Rewriter {
   std::optional<double> factor_of(const Operator& op, std::size_t* operand) const;
   std::optional<ElementView> mask_view(const ScoreMask& mask, const Shape& scores);
   TensorId chosen_mask(const ScoreMask& mask);
+  bool keeps_f32(const Plan& p) const;
   void add_choices(std::optional<TensorId> condition);
   std::optional<ElementView> result_view(const AttentionMatch& m, TensorId* output) const;
   TensorId add_tensor(const NetworkTensor& t) {
@@ -52,6 +53,7 @@ class Rewriter {
 
   const Network& in_;
   std::int64_t widest_head_;
+  const std::vector<bool>& kept_;
   TensorUses uses_;
   Network out_;
   std::vector<Operator> choices_;  // what makes masks of conditions
@@ -266,6 +268,11 @@ bool is_served(const Network& n, const operators::Attention& a, const std::vecto
          a.replaces.size() <= kAttentionMasks;
 }
 
+bool Rewriter::keeps_f32(const Plan& p) const {
+  const auto is_kept = [&](TensorId id) { return id < kept_.size() && kept_[id]; };
+  return is_kept(p.output) || std::any_of(p.inputs.begin(), p.inputs.begin() + 3, is_kept);
+}
+
 Network Rewriter::run() {
   std::map<TensorId, Plan> plans;  // by what they make
   for (const Operator& op : in_.operators) {
@@ -273,7 +280,8 @@ Network Rewriter::run() {
     const auto match = match_attention(in_, uses_, op);
     if (!match) continue;
     auto p = plan(*match);
-    if (p && is_served(out_, p->kind, p->inputs, widest_head_)) plans.emplace(p->output, std::move(*p));
+    if (p && !keeps_f32(*p) && is_served(out_, p->kind, p->inputs, widest_head_))
+      plans.emplace(p->output, std::move(*p));
   }
   if (plans.empty()) return in_;
   out_.operators.clear();
@@ -297,8 +305,8 @@ Network Rewriter::run() {
 
 }  // namespace
 
-Network with_attention(const Network& network, std::int64_t widest_head) {
-  return Rewriter(network, widest_head).run();
+Network with_attention(const Network& network, std::int64_t widest_head, const std::vector<bool>& kept) {
+  return Rewriter(network, widest_head, kept).run();
 }
 
 }  // namespace unisono::network

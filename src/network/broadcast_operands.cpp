@@ -103,7 +103,8 @@ bool Broadcasts::slice(const Operator& op) {
   Shape range = from;
   range[axis] = Dim(1);
   const auto id = static_cast<TensorId>(out_.tensors.size());
-  out_.tensors.push_back({in_[op.output].name + "_range", in_[op.output].dtype, range, nullptr, nullptr});
+  out_.tensors.push_back(
+      {in_[op.output].name + "_range", in_[op.output].dtype, range, nullptr, nullptr, in_[op.output].keeps_f32});
   operators::Slice one{.starts = {at}, .ends = {at + 1}, .steps = {1}, .axes = {g->axis}};
   out_.operators.push_back({std::move(one), op.name, {op.inputs[0]}, id});
   out_.operators.push_back({operators::Reshape{.shape = values(to), .literal = true}, op.name, {id}, op.output});

@@ -13,6 +13,7 @@
 
 #include "network/dim.hpp"
 #include "network/dual_products.hpp"
+#include "network/islands.hpp"
 #include "network/names.hpp"
 #include "network/positions.hpp"
 #include "network/space.hpp"
@@ -94,6 +95,7 @@ std::optional<Refusal> Fuser::refusal(std::size_t candidate, std::size_t seed) {
     return because(fmt::format("the region has {} operators already", largest_region));
   if (auto why = refused_beside(c, seed)) return why;
   if (auto why = refused_position(c, seed)) return why;
+  if (auto why = refused_island(c, seed)) return why;
   for (std::size_t i = 0; i < c.inputs.size(); ++i)
     if (auto why = refused_operand(candidate, i, seed)) return why;
   return std::nullopt;
@@ -126,6 +128,25 @@ std::optional<Refusal> Fuser::refused_position(const Operator& c, std::size_t se
     return because("computes with positions, of which 16 bits hold too few digits");
   if (!is_map(c.kind) && !std::holds_alternative<operators::Elementwise>(c.kind))
     return because("normalises, and the region computes positions element by element");
+  if (members_[seed].size() < largest_map_region) return std::nullopt;
+  return because(fmt::format("the region has {} operators already", members_[seed].size()));
+}
+
+bool Fuser::touches_island(const Operator& o) const {
+  return network_[o.output].keeps_f32 ||
+         std::ranges::any_of(o.inputs, [&](TensorId id) { return network_[id].keeps_f32; });
+}
+
+// Kernels over epilogue graphs store an island's f32 in rows of octets, and kernels that compute element by element in
+// any; those of contractions know the element alone
+std::optional<Refusal> Fuser::refused_island(const Operator& c, std::size_t seed) const {
+  const bool is_beside = std::ranges::any_of(members_[seed], [&](std::size_t m) { return touches_island(op(m)); });
+  if (!touches_island(c) && !is_beside) return std::nullopt;
+  if (is_contraction(op(seed).kind)) return because("computes with values that the model keeps in f32");
+  if (has_octets(shape(seed))) return std::nullopt;
+  const bool computes = is_map(c.kind) || std::holds_alternative<operators::Elementwise>(c.kind);
+  if (!computes || !computes_elements(seed))
+    return because("normalises, and the region has values that the model keeps in f32, in rows of no octets");
   if (members_[seed].size() < largest_map_region) return std::nullopt;
   return because(fmt::format("the region has {} operators already", members_[seed].size()));
 }
@@ -220,7 +241,7 @@ std::vector<std::size_t> Fuser::with_conditions(std::size_t candidate, std::size
   for (const std::size_t i : all) {
     if (unit_[i] != i || members_[i].size() != 1 || !graph_operation(op(i).kind) || !(shape(i) == shape(seed)))
       return {};
-    if (touches_position(op(i))) return {};
+    if (touches_position(op(i)) || touches_island(op(i))) return {};
     if (i != candidate && (is_output_[op(i).output] || !std::ranges::all_of(users_[op(i).output], is_here))) return {};
     for (std::size_t k = 0; k < op(i).inputs.size(); ++k) {
       const TensorId id = op(i).inputs[k];
@@ -247,7 +268,7 @@ std::vector<std::size_t> Fuser::made_for(std::size_t reader, std::size_t seed) c
         members_[all[k]].size() != 1 || is_output_[o.output] || !std::ranges::all_of(users_[o.output], takes) ||
         !(shape(all[k]) == shape(seed)))
       return {};
-    if (touches_position(o)) return {};
+    if (touches_position(o) || touches_island(o)) return {};
     for (const TensorId id : o.inputs) {
       const std::size_t p = producer_[id];
       if (p == none && !axes_of(network_[id].shape, shape(seed), shape(seed).size() == 4)) return {};
@@ -267,19 +288,26 @@ void Fuser::absorb(std::size_t seed) {
 }
 
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
-  const Network& plain = fuse && style.widest_head > 0 ? with_attention(network, style.widest_head) : network;
+  const bool has_element = style.element_bytes != 0;
+  const Network& typed = has_element ? with_roundings(network, style.element) : network;
+  const Network& plain = fuse && style.widest_head > 0
+                             ? with_attention(typed, style.widest_head,
+                                              has_element ? kept_in_f32(typed, style.element) : std::vector<bool>{})
+                             : typed;
   const Network& given = style.volumes ? stacked_volumes(plain) : plain;
   Network legal = legalise(given, fuse && style.upsamples);
-  if (style.element_bytes != 0) legal = with_exact_products(std::move(legal));
+  if (has_element) legal = with_exact_products(std::move(legal));
   if (fuse && style.dual_products) legal = with_parts_of_products(std::move(legal), style.column_multiple);
-  FusedNetwork f = Fuser(std::move(legal), fuse, style).run();
+  const auto fused = [&](const Network& n) { return Fuser(n, fuse, style).run(); };
+  if (has_element) legal = with_islands(std::move(legal), style.element, fused);
+  FusedNetwork f = fused(legal);
   Stacked stacked;
   if (fuse && style.column_ranges) stacked = stack_products(f.network, f.regions, style);
-  if (stacked.network) f = Fuser(std::move(*stacked.network), fuse, style).run();
-  while (style.element_bytes != 0) {  // each copy has a reader that reads a position no more
+  if (stacked.network) f = fused(*stacked.network);
+  while (has_element) {  // each copy has a reader that reads a position no more
     auto copied = with_rounded_copies(f);
     if (!copied) break;
-    f = Fuser(*std::move(copied), fuse, style).run();
+    f = fused(*copied);
   }
   note_stacked(stacked, f.network, f.regions);
   f.style = style;

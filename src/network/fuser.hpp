@@ -35,7 +35,9 @@ class Fuser {
   std::optional<Refusal> refused_beside(const Operator& c, std::size_t seed) const;
   std::optional<Refusal> refused_position(const Operator& c, std::size_t seed) const;
   bool computes_elements(std::size_t unit) const;
+  std::optional<Refusal> refused_island(const Operator& c, std::size_t seed) const;
   bool touches_position(const Operator& o) const;
+  bool touches_island(const Operator& o) const;
   bool depends_on(std::size_t unit, std::size_t target) const;
   bool is_mapped(std::size_t unit) const;
   bool may_map(std::size_t unit) const;

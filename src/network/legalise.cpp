@@ -37,6 +37,8 @@ class Legaliser {
  private:
   void find_live();
   void rewrite(Operator op);
+  // Whether f32 of the model's own becomes 16 bits: with_roundings()
+  bool rounds(const Operator& op) const { return out_[op.inputs[0]].keeps_f32 && !out_[op.output].keeps_f32; }
   bool compute(const Operator& op);
   bool is_small_product(const Operator& op) const;
   std::vector<Operator>::iterator upsampling_of(const Operator& op);
@@ -90,7 +92,7 @@ bool moves_nothing(const Operator& op) {
 
 void Legaliser::rewrite(Operator op) {
   for (TensorId& id : op.inputs) id = alias_[id];
-  if (moves_nothing(op) && !is_output(op.output)) {
+  if (moves_nothing(op) && !is_output(op.output) && !rounds(op)) {
     alias_[op.output] = op.inputs[0];
     if (const auto at = left_.find(op.inputs[0]); at != left_.end()) at->second += readers_[op.output] - 1;
     return;
@@ -184,6 +186,7 @@ bool Legaliser::convolve_before_resize(const Operator& op) {
   out_.operators.erase(resize);
   convolution.inputs[0] = upsampling.inputs[0];
   convolution.output = add_tensor(in_[op.output].name + "_small", std::move(small));
+  out_.tensors[convolution.output].keeps_f32 = in_[op.output].keeps_f32;
   upsampling.inputs[0] = convolution.output;
   upsampling.output = op.output;
   out_.operators.push_back(std::move(convolution));
@@ -215,6 +218,7 @@ bool doubles(const operators::Resize& r, const Shape& small, const Shape& large)
 bool Legaliser::upsample_in_convolution(const Operator& op) {
   const auto* c = std::get_if<operators::Conv2d>(&op.kind);
   if (c == nullptr || !(c->stride == Pair(1)) || !(c->dilation == Pair(1)) || c->groups != 1) return false;
+  if (in_[op.output].keeps_f32) return false;
   const NetworkTensor& filter = out_[op.inputs[1]];
   if (!filter.constant) return false;
   const Sizes w = values(filter.shape);
@@ -284,6 +288,7 @@ void Legaliser::split_batch_norm(const Operator& op) {
       std::all_of(op.inputs.begin() + 1, op.inputs.end(), [&](TensorId id) { return out_[id].constant != nullptr; });
   const Affine affine = constant ? folded_batch_norm(op, vector) : computed_batch_norm(op, vector);
   const TensorId product = add_tensor(op.name + "_product", shape);
+  out_.tensors[product].keeps_f32 = in_[op.output].keeps_f32;
   add_elementwise(op, Op::mul, {op.inputs[0], affine.scale}, product, "");
   add_elementwise(op, Op::add, {product, affine.shift}, op.output, "_shift");
 }

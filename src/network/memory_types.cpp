@@ -2,7 +2,8 @@
 ///
 /// Integers, bool and floats of other widths lie there as they are, f32 as the element. But 16 bits hold too few digits
 /// of an integer: step 999 of a diffusion process is 1000 in bf16, and its sine another. What is made of integers alone
-/// is therefore f32 in memory too, as long as all that read it can read that. So are positions, and attention's masks.
+/// is therefore f32 in memory too, as long as all that read it can read that. So are positions, and attention's masks;
+/// and what a model keeps in f32 between its casts (islands.hpp).
 
 #include <algorithm>
 
@@ -41,7 +42,7 @@ class MemoryTypes {
     find_descendants();
     find_exact();
     for (TensorId id = 0; id < n_.tensors.size(); ++id)
-      f_.own_type[id] = is_f32(id) ? wished_[id] && all_know_f32(id) : !is_float_at_border(id);
+      f_.own_type[id] = is_f32(id) ? n_[id].keeps_f32 || (wished_[id] && all_know_f32(id)) : !is_float_at_border(id);
   }
 
  private:

@@ -41,7 +41,8 @@ Shape PixelRows::row_shape(TensorId id, Order order) const {
 }
 
 TensorId PixelRows::add(const NetworkTensor& like, Shape shape, std::string_view suffix) {
-  out_.tensors.push_back({like.name + std::string(suffix), like.dtype, std::move(shape), like.constant, like.bytes});
+  out_.tensors.push_back(
+      {like.name + std::string(suffix), like.dtype, std::move(shape), like.constant, like.bytes, like.keeps_f32});
   return static_cast<TensorId>(out_.tensors.size() - 1);
 }
 

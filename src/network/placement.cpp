@@ -76,6 +76,10 @@ class Placer {
   void place_range(Region& r, const operators::Slice& s);
   void place_view(Region& r);
   bool is_slice(TensorId id) const { return f_.placement[id] && f_.placement[id]->slice; }
+  // Where parts of the columns begin and end: kernels read octets of an island's f32, too
+  std::int64_t multiple_of_parts(TensorId id) const {
+    return n_[id].keeps_f32 ? f_.style.column_multiple : f_.column_multiple(id);
+  }
 
   FusedNetwork& f_;
   const Network& n_;
@@ -167,7 +171,7 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
     const bool once = times[id] == 1;
     const Dim width = columns(n_[id].shape);
     if (!width.known()) break;
-    const std::int64_t unit = f_.column_multiple(op.output);
+    const std::int64_t unit = multiple_of_parts(op.output);
     const bool aligned = (f_.style.slices_beside || !beside_[id]) && column % unit == 0 && width.value() % unit == 0;
     const bool one_type = f_.own_type[id] == f_.own_type[op.output];
     if (aligned && one_type && made_[id] && !pinned_[id] && !reshaped_[id] && once && !f_.placement[id] &&
@@ -198,7 +202,7 @@ void Placer::place_range(Region& r, const operators::Slice& s) {
       s.steps != std::vector<std::int64_t>{1} || !whole.known())
     return refuse("no range of columns");
   const SliceRange range = slice_range(whole.value(), s.starts[0], s.ends[0], 1);
-  const std::int64_t unit = f_.column_multiple(from);
+  const std::int64_t unit = multiple_of_parts(from);
   if (f_.own_type[from] != f_.own_type[to]) return refuse("another type in memory");
   if (range.begin % unit != 0 || range.count % unit != 0 || range.count == 0)
     return refuse(fmt::format("its columns begin or end at no multiple of {}", unit));

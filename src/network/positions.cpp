@@ -7,6 +7,7 @@
 #include <span>
 #include <type_traits>
 
+#include "network/islands.hpp"
 #include "network/space.hpp"
 
 namespace unisono::network {
@@ -64,9 +65,11 @@ bool is_made_in_f32(const Network& n, const Operator& op, const std::vector<bool
 // Whether the operator's kernel reads the tensor as f32
 bool takes_f32(const Network& n, const Region& r, const Operator& op, TensorId id, const std::vector<bool>& positions) {
   if (is_mask_of(op, id)) return true;
-  if (!knows_f32(n, r)) return false;
-  const bool computes = std::holds_alternative<operators::Elementwise>(op.kind);
-  return computes || converts(op.kind) || positions[op.output] || n[op.output].dtype != DType::f32;
+  const NetworkTensor& to = n[op.output];
+  if (!(n[id].keeps_f32 ? stores_islands(n, r) : knows_f32(n, r))) return false;
+  const bool computes =
+      std::holds_alternative<operators::Elementwise>(op.kind) || (n[id].keeps_f32 && is_pointwise(op.kind));
+  return computes || converts(op.kind) || positions[op.output] || to.keeps_f32 || to.dtype != DType::f32;
 }
 
 }  // namespace
@@ -102,11 +105,12 @@ std::optional<Network> with_rounded_copies(const FusedNetwork& fused) {
     const Operator& op = n.operators[i];
     for (std::size_t k = 0; k < data_inputs(op).size(); ++k) {
       const TensorId id = op.inputs[k];
-      if (!all[id] || takes_f32(n, *region[i], op, id, all)) continue;
+      if (!(all[id] || n[id].keeps_f32) || takes_f32(n, *region[i], op, id, all)) continue;
       const auto [copy, is_new] = copies.emplace(id, static_cast<TensorId>(out.tensors.size()));
       if (is_new) {
         out.tensors.push_back(n[id]);
         out.tensors.back().name = rounded_copy_of(n[id].name);
+        out.tensors.back().keeps_f32 = false;
       }
       out.operators[i].inputs[k] = copy->second;
     }

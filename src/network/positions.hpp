@@ -19,8 +19,8 @@ std::vector<bool> positions(const Network& network);
 /// whose kernels compute in f32.
 Network with_exact_products(Network network);
 
-/// Positions that a region reads whose kernels know the element alone, of which it then reads a copy; nothing if there
-/// are none.
+/// Positions, and f32 of islands, that a region reads whose kernels know the element alone, of which it then reads a
+/// copy; nothing if there are none.
 std::optional<Network> with_rounded_copies(const FusedNetwork& fused);
 /// The name of the copy.
 std::string rounded_copy_of(const std::string& name);

@@ -91,7 +91,7 @@ void ReductionFolder::fold(std::size_t index, TensorId from) {
     const Region& r = f_.regions[reader];
     if (r.kind != RegionReport::Kind::single || r.operators.size() != 1) continue;
     const auto domain = domain_of(first(reader).kind, n_[from].shape);
-    if (!domain || n_[from].dtype != DType::f32 || f_.own_type[from]) continue;
+    if (!domain || n_[from].dtype != DType::f32 || f_.own_type[from] || f_.own_type[first(reader).output]) continue;
     ReducedStore store{.domain = *domain,
                        .operators = {r.operators[0]},
                        .regions = {reader},

@@ -102,6 +102,7 @@ struct MemoryStyle {
   /// Bytes of an f32 tensor's elements where kernels have these in a type of their own, its *element*; 0: they lie in
   /// memory as f32. See FusedNetwork::own_type.
   std::size_t element_bytes = 0;
+  DType element = DType::bf16;       ///< that type, if there is one
   std::int64_t column_multiple = 1;  ///< pixels of such tensors lie a multiple of so many elements apart
   /// Whether contractions with several outputs may write one into a slice of a concatenation, and read slices as
   /// operands of their epilogues. The image and the only output may be slices in any case.
@@ -166,8 +167,9 @@ Network legalise(const Network& network, bool upsamples = false);
 Network broadcast_operands(const Network& network);
 
 /// Two MatMuls with a softmax between become operators::Attention, which reads and writes through the reshapes,
-/// permutes and ranges around, where heads are at most so wide.
-Network with_attention(const Network& network, std::int64_t widest_head);
+/// permutes and ranges around, where heads are at most so wide. Not where q, k, v or the result is `kept`, by tensor,
+/// in f32: the kernel has them in 16 bits.
+Network with_attention(const Network& network, std::int64_t widest_head, const std::vector<bool>& kept = {});
 
 /// Convolutions of volumes with constant filters become operators::StackedConv3d, and what follows them element by
 /// element, normalisations and concatenations of channels among it, work on the same images.

@@ -88,7 +88,8 @@ class VolumeStacker {
 };
 
 TensorId VolumeStacker::add(const NetworkTensor& like, Shape shape, std::string_view suffix) {
-  out_.tensors.push_back({like.name + std::string(suffix), like.dtype, std::move(shape), like.constant, like.bytes});
+  out_.tensors.push_back(
+      {like.name + std::string(suffix), like.dtype, std::move(shape), like.constant, like.bytes, like.keeps_f32});
   return static_cast<TensorId>(out_.tensors.size() - 1);
 }
 
@@ -283,6 +284,7 @@ bool VolumeStacker::slice(const Operator& op, const operators::Slice& s) {
 std::optional<Refusal> refuse_stacking(const Network& n, const Operator& op) {
   const auto& c = std::get<operators::Conv3d>(op.kind);
   if (c.transposed) return because("it is transposed");
+  if (n[op.output].keeps_f32) return because("the model computes it in f32");
   if (!n[op.inputs[1]].constant) return because("its filter is no constant");
   if (!is_volume(n[op.inputs[0]].shape) || !is_volume(n[op.output].shape))
     return because(fmt::format("its volumes {} have no known extents", to_string(n[op.inputs[0]].shape)));

@@ -89,7 +89,7 @@ def generate(seed, gpu=False):
         seldom_drawn(d, steps.MOTIFS)
     extra = [w for w in d.values if w.name in d.used and d.chance(0.04)]
     model, inputs = d.model(extra[:2])
-    return model if gpu else casts.with_casts(model, seed), inputs
+    return casts.with_casts(model, seed), inputs
 
 
 def main():

@@ -24,6 +24,9 @@ struct NetworkTensor {
   std::shared_ptr<const std::vector<float>> constant = nullptr;
   /// The same for a constant of another dtype, as they lie in memory.
   std::shared_ptr<const std::vector<std::byte>> bytes = nullptr;
+  /// The model computes it in f32 from tensors of 16 bits, between its casts: it is stored in f32 wherever a reader
+  /// needs all digits. Every other tensor of f32 is stored as NetworkOptions::precision says.
+  bool keeps_f32 = false;
 
   bool is_constant() const { return constant != nullptr || bytes != nullptr; }
   /// Elements of a constant as they lie in memory, whichever of the two holds them; none if it is no constant.

@@ -28,6 +28,13 @@ UNISONO_DEVICE void store_octet(const PlainTensor& tensor, u64 row, u32 channel,
                                    Element::pack(x.of[4], x.of[5]), Element::pack(x.of[6], x.of[7])};
 }
 
+template <>
+UNISONO_DEVICE void store_octet<float>(const PlainTensor& tensor, u64 row, u32 channel, const Octet& x) {
+  float* at = static_cast<float*>(const_cast<void*>(tensor.memory)) + row * tensor.pitch + channel;
+  reinterpret_cast<float4*>(at)[0] = {x.of[0], x.of[1], x.of[2], x.of[3]};
+  reinterpret_cast<float4*>(at)[1] = {x.of[4], x.of[5], x.of[6], x.of[7]};
+}
+
 // The octet, column and line, and image of thread i's output; octets first.
 struct Pixel {
   u32 octet, w, h, n;

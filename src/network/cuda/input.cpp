@@ -46,16 +46,17 @@ OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Opera
 }
 
 OperandView view_of(const PlanningInput& in, const RegionOperand& o, const Operator& first) {
-  return view_of(in, o, first, logical_strides(in.sizes(o.tensor), in.element_tensor(o.tensor).pitch));
+  return view_of(in, o, first, logical_strides(in.sizes(o.tensor), in.tensor(o.tensor).pitch));
 }
 
 DType operand_type(const PlanningInput& in, const RegionOperand& o) {
-  return in.is_constant(o.tensor) && !(o.axes == axes::mn) ? DType::f32 : in.element;
+  const bool is_vector = in.is_constant(o.tensor) && !(o.axes == axes::mn);
+  return is_vector || in.fused.own_type[o.tensor] ? DType::f32 : in.element;
 }
 
 std::optional<PitchedTensor> operand_tensor(const PlanningInput& in, const RegionOperand& o, const Operator& first,
                                             std::int64_t padded_columns) {
-  if (operand_type(in, o) == DType::f32) {
+  if (in.is_constant(o.tensor) && !(o.axes == axes::mn)) {
     const Sizes& s = in.sizes(o.tensor);
     const OperandView v = view_of(in, o, first, logical_strides(s, column_count(s)));
     return PitchedTensor{in.constants.operand(o.tensor, v, o.axes, padded_columns),
@@ -63,7 +64,7 @@ std::optional<PitchedTensor> operand_tensor(const PlanningInput& in, const Regio
   }
   const auto rows = pitched_rows(view_of(in, o, first), o.axes);
   if (!rows) return std::nullopt;
-  PitchedTensor at = in.element_tensor(o.tensor);
+  PitchedTensor at = in.tensor(o.tensor);
   at.pitch = rows->pitch;
   return at;
 }

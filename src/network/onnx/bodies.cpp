@@ -62,8 +62,24 @@ void Importer::read_node(const schema::NodeProto& proto) {
   node.expect(check_node(node, schema));
   if (proto.op_type() == "If") return inline_branch(node);
   if (proto.op_type() == "Loop") return unroll_loop(node);
-  if (const OperatorRow* row = find_row(proto.op_type())) return row->import(node);
+  if (const OperatorRow* row = find_row(proto.op_type())) return read_row(node, *row);
   inline_function(node, *find_body(schema, scope_.opset));
+}
+
+void Importer::read_row(const NodeReader& node, const OperatorRow& row) {
+  const auto first = static_cast<TensorId>(builder_.so_far().tensors.size());
+  row.import(node);
+  const auto is_f32 = [&](const std::string& output) {
+    const auto found = scope_.values.find(output);
+    const auto* v = found == scope_.values.end() ? nullptr : std::get_if<NetworkValue>(&found->second);
+    return v != nullptr && v->dtype() == DType::f32 && !is_short_float(type_of(output));
+  };
+  if (std::ranges::none_of(node.proto().output(), is_f32)) return;
+  std::vector<TensorId> inputs;
+  for (const std::string& input : node.proto().input())
+    if (const auto found = scope_.values.find(input); found != scope_.values.end())
+      if (const auto* v = std::get_if<NetworkValue>(&found->second)) inputs.push_back(v->id());
+  islands_.add_node(builder_.so_far(), inputs, first);
 }
 
 std::string Importer::operator_refusal(const schema::NodeProto& proto) const {

@@ -109,7 +109,9 @@ Network Importer::run() {
   read_nodes(graph_.node());
   read_outputs();
   try {
-    return without_unused(builder_.build());
+    Network network = builder_.build();
+    islands_.mark(network);
+    return without_unused(std::move(network));
   } catch (const UserError& error) {
     fail(error.what());
   }
@@ -117,6 +119,8 @@ Network Importer::run() {
 
 void Importer::define(const std::string& name, Imported value, int type) {
   if (type != 0) scope_.types[name] = type;
+  if (const auto* v = std::get_if<NetworkValue>(&value); v != nullptr && is_short_float(type))
+    islands_.add_short(builder_.so_far(), v->id());
   // constant shapes and the like are kept as numbers
   if (const auto* v = std::get_if<NetworkValue>(&value); v != nullptr && v->tensor().bytes) {
     const NetworkTensor& t = v->tensor();

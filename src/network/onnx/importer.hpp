@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "network/onnx/islands.hpp"
 #include "onnx.pb.h"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
@@ -297,6 +298,7 @@ class Importer {
   void read_inputs();
   void read_nodes(const google::protobuf::RepeatedPtrField<schema::NodeProto>& nodes);
   void read_node(const schema::NodeProto& proto);
+  void read_row(const NodeReader& node, const OperatorRow& row);
   /// Why no node of this operator is imported, whatever its inputs; empty: some are.
   std::string operator_refusal(const schema::NodeProto& proto) const;
   /// The other operators of the model that are refused, to be said after the first; empty if there are none.
@@ -356,6 +358,7 @@ class Importer {
   std::set<TensorId> tensor_names_;    // inputs, constants and what has the name of a node's output
   std::set<const schema::TensorProto*> tensors_read_;
   std::set<TensorId> stored_;  // constants of the file that nothing has been computed from
+  Islands islands_;
 };
 
 // tensor_data.cpp

@@ -99,6 +99,13 @@ TEST(GraphKernels, StorageDecidesWhatIsLoaded) {
 }
 
 // Values may be called what the generated functions call theirs
+TEST(GraphKernels, StoresAreOfTheElementOrF32) {
+  const auto kernels =
+      kernels_of("y = acc * 2; z = acc + 1; store y; store z", {.element = DType::f16, .stores_in_f32 = {"z"}});
+  EXPECT_THAT(kernels[0].source, HasSubstr("store_octet<F16>(p.tensors[1], row, channel, tensor[0])"));
+  EXPECT_THAT(kernels[0].source, HasSubstr("store_octet<float>(p.tensors[2], row, channel, tensor[1])"));
+}
+
 TEST(GraphKernels, NamesOfValues) {
   const auto kernels = kernels_of("image = acc * row[n] + channel[n]; store image : bf16");
   EXPECT_THAT(kernels[0].source, HasSubstr("const float row_2 = fixed["));

@@ -5,6 +5,8 @@ namespace unisono::network::gpu {
 codegen::GraphStorage storage_of(const PlanningInput& in, const Region& r, DType accumulator) {
   codegen::GraphStorage storage{.element = in.element, .accumulator = accumulator};
   for (const RegionOperand& o : r.operands) storage.operands[o.name] = operand_type(in, o);
+  for (const RegionOutput& o : r.outputs)
+    if (in.fused.own_type[o.tensor]) storage.stores_in_f32.insert(o.name);
   return storage;
 }
 

@@ -9,6 +9,7 @@
 #include "network/cuda/decide/served_graph.hpp"
 #include "network/cuda/decide/served_single.hpp"
 #include "network/cuda/tensor/operators.hpp"
+#include "network/space.hpp"
 
 namespace unisono::network::gpu {
 
@@ -57,12 +58,42 @@ std::optional<Refusal> refuse_two_types(const PlanningInput& in, const Operator&
   return std::nullopt;
 }
 
-// Only tensor kernels know other types than the element
+// Graphs over tensors of which some are f32: octets of them must lie together
+std::optional<Refusal> refuse_octets(const PlanningInput& in, const Region& r) {
+  const auto refuse = [&](TensorId id) {
+    return because(fmt::format("'{}' is stored in f32, and not in rows of octets", in.name(id)));
+  };
+  const auto lies_apart = [&](TensorId id) {
+    if (!in.fused.own_type[id]) return false;
+    const PitchedTensor t = in.tensor(id);
+    return t.type != DType::f32 || t.pitch % 8 != 0 || t.at.offset % 32 != 0;
+  };
+  if (column_count(in.sizes(in.first(r).output)) % 8 != 0) return refuse(r.outputs[0].tensor);
+  if (r.source && lies_apart(*r.source)) return refuse(*r.source);
+  for (const RegionOutput& o : r.outputs)
+    if (lies_apart(o.tensor)) return refuse(o.tensor);
+  for (const RegionOperand& o : r.operands) {
+    if (!in.fused.own_type[o.tensor]) continue;
+    const bool is_gathered = !pitched_rows(view_of(in, o, in.first(r)), o.axes);
+    if (is_gathered || (o.axes == axes::mn && lies_apart(o.tensor))) return refuse(o.tensor);
+  }
+  return std::nullopt;
+}
+
+// By a tensor kernel, which computes element by element, or else by those of its graph
+std::optional<Refusal> plan_epilogue(const PlanningInput& in, const Region& r, RegionPlan& plan) {
+  auto why = plan_tensors(tensor_launches(in, r), plan);
+  if (!why) return std::nullopt;
+  if (auto apart = refuse_octets(in, r)) return apart;
+  return refuse_graph(in, r, r.source && in.fused.own_type[*r.source] ? DType::f32 : in.element);
+}
+
+// Only tensor kernels know other types than the element, and those over graphs f32
 std::optional<Refusal> refuse_typed(const PlanningInput& in, const Region& r, TensorId typed, RegionPlan& plan) {
   switch (r.kind) {
     case RegionReport::Kind::contraction:
       return because(fmt::format("tensor '{}' is of {}", in.name(typed), to_string(in.net()[typed].dtype)));
-    case RegionReport::Kind::epilogue: return plan_tensors(tensor_launches(in, r), plan);
+    case RegionReport::Kind::epilogue: return plan_epilogue(in, r, plan);
     default:
       if (auto why = r.operators.size() == 1 ? refuse_two_types(in, in.first(r)) : std::nullopt) return why;
       return plan_tensors(launches_alone(in, r), plan);

@@ -32,7 +32,7 @@ void emit_by_kind(RegionEmission& e, const Region& r, const RegionPlan& plan) {
     case RegionReport::Kind::contraction: return emit_contraction(e, plan);
     case RegionReport::Kind::epilogue: {
       std::optional<PitchedTensor> acc;
-      if (r.source) acc = e.tensor(*r.source);
+      if (r.source) acc = e.in.tensor(*r.source);
       return emit_graph(e, r, extents_of(e.sizes(e.output())), acc, std::nullopt);
     }
     default: return emit_single(e);

@@ -70,6 +70,8 @@ class GraphEmission {
     Touched touched;
   };
 
+  // In f32 where it is stored so
+  PitchedTensor tensor_of(TensorId id) const { return e_.in.fused.own_type[id] ? e_.in.tensor(id) : e_.tensor(id); }
   void place_operands();
   const GraphKernelCache::Entry& kernels();
   bool is_merged(const Graph& g, const codegen::GraphKernel& k) const;
@@ -95,7 +97,8 @@ void GraphEmission::place_operands() {
     if (gathered != e_.gathered.end())
       operands_[o.name] = gathered->second;
     else
-      operands_[o.name] = {*operand_tensor(e_.in, o, *e_.op, space_.cols), e_.all_of(o.tensor)};
+      operands_[o.name] = {*operand_tensor(e_.in, o, *e_.op, space_.cols),
+                           all_of(tensor_of(o.tensor), e_.sizes(o.tensor))};
   }
 }
 
@@ -147,7 +150,7 @@ PlacedTensor GraphEmission::place(const codegen::GraphTensor& t, const codegen::
     case Kind::store: {
       const auto named = [&](const RegionOutput& o) { return o.name == t.name; };
       const TensorId id = std::find_if(r_.outputs.begin(), r_.outputs.end(), named)->tensor;
-      return {e_.tensor(id), e_.all_of(id)};
+      return {tensor_of(id), all_of(tensor_of(id), e_.sizes(id))};
     }
     case Kind::reduction: return in_scratch(reduced_, t.value, results.rows * results.columns * 4, results.columns);
     case Kind::partials: break;

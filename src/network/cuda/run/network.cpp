@@ -34,8 +34,9 @@ using network::gpu::WorkspacePool;
 
 // Elements of 16 bits, pixels 16 bytes apart: what TMA takes. A pixel of one to sixteen channels is a poor box for it,
 // which takes about as long as one of 64
-network::MemoryStyle memory_style(const plan::Device& device) {
+network::MemoryStyle memory_style(const plan::Device& device, DType element) {
   return {.element_bytes = 2,
+          .element = element,
           .column_multiple = 8,
           .slices_beside = false,
           .in_place = false,
@@ -78,7 +79,7 @@ class CudaNetwork final : public NetworkImpl, public std::enable_shared_from_thi
       : given_(std::move(given)),
         options_(options),
         device_(usable_device(options)),
-        fused_(network::fuse(given_, options.fuse, memory_style(device_))),
+        fused_(network::fuse(given_, options.fuse, memory_style(device_, options.precision))),
         report_(network::report(fused_, given_.operators.size())),
         data_(constants_of(fused_.network)),
         constants_(fused_.network, data_, options.precision) {}
@@ -307,11 +308,12 @@ std::shared_ptr<NetworkImpl> build_cuda(Network network, const NetworkOptions& o
 namespace network::gpu {
 
 FusedNetwork fuse_for_gpu(const Network& given, const NetworkOptions& options) {
-  return fuse(given, options.fuse, memory_style(usable_device(options, planning_device(options).device)));
+  const plan::Device device = usable_device(options, planning_device(options).device);
+  return fuse(given, options.fuse, memory_style(device, options.precision));
 }
 
 std::set<std::string> tensors_in_f32(const Network& network, const NetworkOptions& options) {
-  const FusedNetwork fused = fuse(network, options.fuse, memory_style(usable_device(options)));
+  const FusedNetwork fused = fuse(network, options.fuse, memory_style(usable_device(options), options.precision));
   std::set<std::string> names, all;
   for (TensorId id = 0; id < fused.network.tensors.size(); ++id) {
     const NetworkTensor& t = fused.network[id];
@@ -330,7 +332,7 @@ struct Unloaded {
   std::shared_ptr<Plan> plan;
 
   Unloaded(const Network& given, const NetworkOptions& options, const NamedSizes& inputs, const plan::Device& device)
-      : fused(fuse(given, options.fuse, memory_style(device))),
+      : fused(fuse(given, options.fuse, memory_style(device, options.precision))),
         data(constants_of(fused.network)),
         constants(fused.network, data, options.precision) {
     const Network& n = fused.network;
