@@ -81,7 +81,8 @@ class Pruning {
  public:
   explicit Pruning(const fs::path& cache) : cache_(cache) {}
 
-  void remove(const Listed& entry) try {
+  /// False if the entry stays, which is a problem.
+  bool remove(const Listed& entry) try {
     support::make_folders(cache_ / making_folder);
     const fs::path away = cache_ / making_folder / support::unique_name();
     fs::rename(entry.folder, away);  // readers see a whole entry or none
@@ -91,8 +92,11 @@ class Pruning {
       result.problems.push_back(fmt::format("{}: {}", away.string(), error.message()));
     result.removed.push_back(entry);
     result.bytes += entry.bytes;
+    return true;
   } catch (const std::system_error& error) {
-    if (error.code() != std::errc::no_such_file_or_directory) result.problems.emplace_back(error.what());
+    if (error.code() == std::errc::no_such_file_or_directory) return true;  // somebody else removed it
+    result.problems.emplace_back(fmt::format("{}: {}", entry.folder.string(), error.what()));
+    return false;
   }
 
   void remove_leftovers() {
@@ -156,12 +160,10 @@ Pruned prune_entries(const fs::path& cache, const PruneRule& rule) {
   for (const Listed& e : entries) {  // the last used first
     const bool old = rule.older_than && now - static_cast<double>(e.used) > *rule.older_than;
     full = full || (rule.max_bytes && kept + e.bytes > *rule.max_bytes);
-    if (rule.all || old || full || !e.problem.empty()) {
-      pruning.remove(e);
-    } else {
-      kept += e.bytes;
-      ++pruning.result.kept;
-    }
+    const bool wanted = rule.all || old || full || !e.problem.empty();
+    if (wanted && pruning.remove(e)) continue;
+    kept += e.bytes;
+    ++pruning.result.kept;
   }
   pruning.result.kept_bytes = kept;
   pruning.remove_leftovers();

@@ -7,8 +7,9 @@ import sys
 
 import command
 import onnx_file
-from command import MODEL, WRONG, Case
+from command import FAILED, MODEL, WRONG, Case
 
+FILL = sys.argv[3]  # makes entries of a cache: FILL FOLDER TITLE…
 EMULATOR = pathlib.Path(sys.argv[4]) if len(sys.argv) > 4 else None  # a toolkit: lib/libcuda.so.1 and lib/libnvrtc.so.13
 TEXT = "store relu(acc + bias[n]) as y : f32"
 CONV = ("--conv", "1,8,8,16->16,1x1")
@@ -24,7 +25,13 @@ FILES = {
     "explain, a picture": (["explain", TEXT, "--svg"], "g.svg"),
     "explain, a model's graph": (["explain", "m.onnx", "--dot"], "g.dot"),
     "explain, a model's picture": (["explain", "m.onnx", "--svg"], "g.svg"),
+    "tune, exported plans": (["tune", "--database", "t.db", "--export"], "plans.txt"),
+    "tune, imported plans": (["tune", "--import", "plans.txt", "--database"], "new.db"),
+    "tune, what it finds": (["tune", TEXT.replace("f32", "bf16"), *CONV, "--candidates", 1, "--rotate", 0, "--database"], "new.db"),
+    "bench, results": (["bench", "suite.txt", "--no-cudnn", "--matmul-tflops", 100, "--copy-tbps", 1, "--json"], "results.json"),
 }
+COMPILING = ("pack", "tune, what it finds", "bench, results")
+OWN_FILES = ("tune, exported plans", "tune, imported plans")  # SQLite's, beside the database: no file may be written at all
 FOLDERS = {
     "run, results in a folder": ["run", "m.onnx", "--random", "--repeat", 0, "--out"],
     "demo": ["demo", "--model", MODEL, "--out"],
@@ -48,25 +55,31 @@ class Outputs(Case):
         (self.folder / "m.onnx").write_bytes(f.model([f.node("Relu", ["x"], ["y"])], [tensor("x")], [tensor("y")]))
         (self.folder / "file").write_text("no folder")
         (self.folder / "cache").mkdir(mode=0o700)
+        (self.folder / "plans.txt").write_text("")
+        (self.folder / "suite.txt").write_text("suite s\nepilogue e\n  store acc as y : bf16\ncase 1,8,8,64,64,1\n")
         self.env = dict(os.environ, UNISONO_CACHE_DIR=str(self.folder / "cache"), XDG_RUNTIME_DIR=str(self.folder / "cache"))
-        self.compiling = dict(self.env, CUDA_HOME=str(EMULATOR), LD_LIBRARY_PATH=f"{EMULATOR}/lib")
+        self.compiling = dict(self.env, CUDA_HOME=str(EMULATOR), LD_LIBRARY_PATH=f"{EMULATOR}/lib", UNISONO_EMULATOR_SMS="8")
+        self.unisono("tune", "--import", "plans.txt", "--database", "t.db", env=self.env)
 
     def commands(self, place, within, compiles):
         """Each command, with its output in `place`, or `place` itself."""
         for name, (arguments, file) in FILES.items():
-            yield name, [*arguments, place / file if within else place]
+            if compiles or name not in COMPILING:
+                yield name, [*arguments, place / file if within else place]
         for name, arguments in FOLDERS.items():
-            if within and (name != "pack" or compiles):
+            if within and (compiles or name not in COMPILING):
                 yield name, [*arguments, place]
 
     def files(self):
         return {p.relative_to(self.folder) for p in self.folder.rglob("*") if p.is_file() and "cache" not in p.parts and "results" not in p.parts}
 
-    def cannot_write(self, place, within, reasons, compiles=EMULATOR is not None, **options):
+    def cannot_write(self, place, within, reasons, compiles=EMULATOR is not None, but=(), **options):
         before = self.files()
         for name, arguments in self.commands(place, within, compiles):
+            if name in but:
+                continue
             with self.subTest(name, place=str(place)):
-                _, error = self.unisono(*arguments, code=WRONG, env=self.compiling if name == "pack" else self.env, **options)
+                _, error = self.unisono(*arguments, code=WRONG, env=self.compiling if name in COMPILING else self.env, **options)
                 last = error.rstrip().splitlines()[-1]
                 self.assertRegex(last, f"^unisono: .*({place}|results/y.npy)")  # what cannot be written first
                 self.assertTrue(any(r in last for r in reasons), last)
@@ -79,14 +92,38 @@ class Outputs(Case):
     def test_a_folder_that_takes_no_files(self):
         if not os.path.isdir("/sys/kernel"):
             self.skipTest("no /sys")
-        self.cannot_write(pathlib.Path("/sys/kernel/unisono"), True, ["No such file", "Permission denied", "Operation not permitted", "Read-only"])
+        self.cannot_write(pathlib.Path("/sys/kernel/unisono"), True, ["No such file", "Permission denied", "Operation not permitted", "Read-only", "unable to open database file"])
 
     def test_a_full_disk(self):
-        self.cannot_write(pathlib.Path("/dev/full"), False, ["No space left on device", "cannot make the folder '/dev/full': Not a directory"])
+        self.cannot_write(pathlib.Path("/dev/full"), False, ["No space left on device", "cannot make the folder '/dev/full': Not a directory",
+                                                            "'/dev/full' is a character device; expected a regular file"])
 
     def test_a_limit_of_files(self):
         (self.folder / "out").mkdir(mode=0o700)
-        self.cannot_write(self.folder / "out", True, ["File too large"], compiles=False, preexec_fn=no_bytes)
+        self.cannot_write(self.folder / "out", True, ["File too large"], compiles=False, but=OWN_FILES, preexec_fn=no_bytes)
+
+    def test_kernels_that_cannot_be_kept(self):
+        if EMULATOR is None:
+            self.skipTest("no compiler")
+        cache = self.folder / "file" / "cache"
+        error = self.unisono("bench", "suite.txt", "--precompile", code=WRONG, env=dict(self.compiling, UNISONO_CACHE_DIR=str(cache)))[1]
+        self.assertRegex(error.splitlines()[-1], f"^unisono: 2 of 3 kernels could not be kept: .*{cache.parent}: Not a directory")
+        # with a cache, what does not compile (the emulated GPU has no streaming loads) is not said to be in it
+        out, error = self.unisono("bench", "suite.txt", "--precompile", code=FAILED, env=dict(self.compiling, UNISONO_CACHE_DIR=str(self.folder / "kept")))
+        self.assertIn("2 kernels of 1 suites are in the cache, the bench's own among them; 1 do not compile, 0 cases refused", out)
+        self.assertIn("does not compile: a copy", error)
+
+    def test_entries_that_cannot_be_removed(self):
+        cache = self.folder / "entries"
+        env = dict(self.env, UNISONO_CACHE_DIR=str(cache))
+        command.subprocess.run([FILL, cache, "one", "two"], check=True, env=env)
+        (cache / "tmp").rmdir()
+        (cache / "tmp").write_text("what is removed would be moved here first")
+        out, error = self.unisono("cache", "prune", "--all", code=WRONG, env=env)
+        self.assertIn("removed 0 entries and 0 leftovers, 0 B; kept 2 entries", out)
+        for line in error.splitlines():
+            self.assertRegex(line, f"^unisono: cannot remove {cache}/[0-9a-f]{{32}}: .*Not a directory")
+        self.assertEqual(len(error.splitlines()), 2)
 
     def test_standard_output_that_is_full(self):
         for arguments in PRINTED:

@@ -1,6 +1,7 @@
 #include "bench/bench.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <ctime>
 #include <deque>
@@ -185,8 +186,12 @@ std::filesystem::path file_of(const Options& options, const Suite& suite, bool s
   return several || std::filesystem::is_directory(options.out) ? options.out / (suite.name + ".json") : options.out;
 }
 
-std::vector<std::vector<Prepared>> prepare_all(const std::vector<Suite>& suites, const plan::Device& device,
-                                               const Options& options) {
+struct PreparedSuites {
+  std::vector<std::vector<Prepared>> suites;
+  Compilation compiled;
+};
+
+PreparedSuites prepare_all(const std::vector<Suite>& suites, const plan::Device& device, const Options& options) {
   std::vector<std::vector<Prepared>> all;
   std::vector<const Variants*> to_compile;
   for (const Suite& s : suites) {
@@ -202,27 +207,32 @@ std::vector<std::vector<Prepared>> prepare_all(const std::vector<Suite>& suites,
       }
     }
   }
-  for (const std::string& failure : compile_all(to_compile, device, options.jobs))
-    fmt::print(stderr, "does not compile: {}\n", failure);
-  return all;
+  Compilation compiled = compile_all(to_compile, device, options.jobs);
+  for (const std::string& failure : compiled.failures) fmt::print(stderr, "does not compile: {}\n", failure);
+  return {std::move(all), std::move(compiled)};
 }
 
-struct Counts {
-  std::size_t kernels = 0, refused = 0;
-};
-
-Counts count(const std::vector<std::vector<Prepared>>& prepared) {
-  Counts all;
-  const auto add = [&](const std::optional<Variants>& variants) {
-    all.kernels += variants ? variants->list.size() : 0;
-  };
+std::size_t count_refused(const std::vector<std::vector<Prepared>>& prepared) {
+  std::size_t refused = 0;
   for (const auto& suite : prepared)
     for (const Prepared& p : suite) {
-      add(p.variants), add(p.bare);
-      all.refused += !p.error.empty();
-      for (const Prepared::Rival& r : p.rivals) add(r.variants), all.refused += !r.error.empty();
+      refused += !p.error.empty();
+      for (const Prepared::Rival& r : p.rivals) refused += !r.error.empty();
     }
-  return all;
+  return refused;
+}
+
+int precompile(const std::vector<Suite>& suites, const Options& options) {
+  const auto [prepared, compiled] = prepare_all(suites, plan::Device{}, options);
+  if (compiled.unkept > 0)
+    throw UserError(fmt::format("{} of {} kernels could not be kept: {}", compiled.unkept, compiled.kernels,
+                                fmt::join(compiled.warnings, "; ")));
+  const std::size_t refused = count_refused(prepared), failed = compiled.failures.size();
+  print(
+      fmt::format("{} kernels of {} suites are in the cache, the bench's own among them; {} do not compile, {} cases "
+                  "refused\n",
+                  compiled.kernels - failed, suites.size(), failed, refused));
+  return refused + failed == 0 ? 0 : 1;
 }
 
 /// Returns false if the GPU's context broke.
@@ -254,14 +264,9 @@ bool run_suite(const Suite& suite, const std::vector<Prepared>& prepared, const 
 int run(const Options& options) {
   const std::vector<Suite> suites = read_suites(options);
   if (options.list) return list(suites);
-  if (options.precompile) {
-    const auto prepared = prepare_all(suites, plan::Device{}, options);
-    const auto [kernels, refused] = count(prepared);
-    print(fmt::format("{} kernels of {} suites are in the cache; {} cases refused\n", kernels, suites.size(), refused));
-    return refused == 0 ? 0 : 1;
-  }
+  if (options.precompile) return precompile(suites, options);
   gpu::choose_device(options.gpu);
-  const auto prepared = prepare_all(suites, gpu::device().device, options);
+  const auto prepared = prepare_all(suites, gpu::device().device, options).suites;
   Peers peers = open_peers(options);
   if (options.once) {
     bool ran = true;

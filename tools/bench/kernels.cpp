@@ -44,32 +44,37 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
   return all;
 }
 
-std::vector<std::string> compile_all(const std::vector<const Variants*>& all, const plan::Device& device, int jobs) {
+Compilation compile_all(const std::vector<const Variants*>& all, const plan::Device& device, int jobs) {
   std::vector<jit::Request> requests{gpu::kernels_request(device), copy_request(device)};
   std::set<std::string> seen;
   for (const Variants* v : all)
     for (const Variant& x : v->list)
       if (seen.insert(x.request.source).second) requests.push_back(x.request);
-  std::vector<std::string> failures;
+  Compilation result{.kernels = requests.size(), .unkept = 0, .failures = {}, .warnings = {}};
   const auto progress = [](std::size_t done, std::size_t total, const std::string& title) {
     if (done % 10 == 0 || done == total) fmt::print(stderr, "compiled {} of {}: {}\n", done, total, title);
   };
+  const auto look_at = [&](const jit::Binary& binary) { result.unkept += binary.entry.empty() ? 1 : 0; };
   jit::Settings settings;
   settings.jobs = jobs;
+  settings.warn = [&](const std::string& text) {
+    fmt::print(stderr, "unisono: {}\n", text);
+    result.warnings.push_back(text);
+  };
   jit::Jit compiler(settings);
   try {
-    compiler.compile(requests, progress);
-    return failures;
+    for (const jit::Binary& binary : compiler.compile(requests, progress)) look_at(binary);
+    return result;
   } catch (const CompileError&) {  // the first of them; who else failed is found one by one, the rest is in the cache
   }
   for (const jit::Request& r : requests) {
     try {
-      compiler.compile(r);
+      look_at(compiler.compile(r));
     } catch (const CompileError& error) {
-      failures.push_back(r.title + ": " + error.what());
+      result.failures.push_back(r.title + ": " + error.what());
     }
   }
-  return failures;
+  return result;
 }
 
 Built build(const Variant& variant) {

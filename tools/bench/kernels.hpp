@@ -30,9 +30,14 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
 Variants variants_of(const Contraction& contraction, const Graph& graph, const std::vector<std::string>& plans,
                      const plan::Device& device);
 
-/// Compiles all into the cache, `jobs` at once (0: one a core), with lines of progress on standard error. Returns what
-/// failed.
-std::vector<std::string> compile_all(const std::vector<const Variants*>& all, const plan::Device& device, int jobs);
+/// What became of kernels that were to be in the cache.
+struct Compilation {
+  std::size_t kernels = 0, unkept = 0;  ///< different ones, and how many of them compiled and could not be kept
+  std::vector<std::string> failures;    ///< what the compiler says of each that does not compile
+  std::vector<std::string> warnings;    ///< why kernels could not be kept
+};
+/// Compiles all into the cache, `jobs` at once (0: one a core), with lines of progress on standard error.
+Compilation compile_all(const std::vector<const Variants*>& all, const plan::Device& device, int jobs);
 
 /// A kernel ready to be bound, with what the assembler said of it.
 struct Built {

@@ -141,7 +141,7 @@ int prune(const CacheOptions& options, const std::filesystem::path& folder) {
                       pruned.leftovers, size_text(pruned.bytes), count_text(pruned.kept), size_text(pruned.kept_bytes),
                       folder.string()));
   }
-  return pruned.problems.empty() ? 0 : 1;
+  return pruned.problems.empty() ? 0 : 2;
 }
 
 }  // namespace
