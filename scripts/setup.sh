@@ -2,11 +2,12 @@
 # Installs what Unisono needs on Debian or Ubuntu: distribution packages by apt-get, and oneDNN 3 and the Python peers by
 # pip into a virtual environment outside the tree. Runs again in well under a second when all is there.
 #
-# usage: scripts/setup.sh [build] [test] [bench] [networks] [python]     (default: build)
+# usage: scripts/setup.sh [build] [test] [bench] [networks] [python] [wheel]     (default: build)
 # UNISONO_DEPS_DIR: where the virtual environment goes (default: ~/.cache/unisono/deps/venv). What networks needs (PyTorch with
-# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks, and what the
-# Python package and its tests need (PyTorch again, with libraries of networks, 5 GB: PyPI has no wheel without CUDA) into UNISONO_DEPS_DIR-python. So does the
-# package onnx that the table of operators is made of: it is newer than the last one that ships the node tests.
+# all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks. What the Python
+# package and its tests need (PyTorch again, with libraries of networks, 5 GB: PyPI has no wheel without CUDA) goes into
+# UNISONO_DEPS_DIR-python, the tools of scripts/wheel.sh into UNISONO_DEPS_DIR-wheel, and the package onnx that the table of operators
+# is made of, which is newer than the last one that ships the node tests, into UNISONO_DEPS_DIR-schemas.
 # For test, CUTLASS's headers (6 MB), without the packages for Python that it names, go into UNISONO_DEPS_DIR-cutlass.
 # For test, where no nvcc is found: NVIDIA's compiler and runtime from PyPI (100 MB to download), so that the device headers and
 # the CUDA examples are compiled. The CUDA backend and the tests on the emulated GPU need neither.
@@ -18,7 +19,7 @@ has_nvcc() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-}/bin/nvcc" ] || [
 
 packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
           libxxhash-dev libpng-dev libjpeg-dev libzip-dev libsqlite3-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
-requirements=("$here/scripts/requirements-build.txt") schemas=() networks=() python=() cutlass=()
+requirements=("$here/scripts/requirements-build.txt") schemas=() networks=() python=() cutlass=() wheel=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
@@ -30,7 +31,8 @@ for part in "${want[@]}"; do
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
     networks) networks=("$here/scripts/requirements-networks.txt") ;;
     python) packages+=(python3-dev); python=("$here/scripts/requirements-python.txt") ;;
-    *) echo "setup.sh: unknown part '$part'; expected build, test, bench, networks or python" >&2; exit 2 ;;
+    wheel) wheel=("$here/scripts/requirements-wheel.txt") ;;
+    *) echo "setup.sh: unknown part '$part'; expected build, test, bench, networks, python or wheel" >&2; exit 2 ;;
   esac
 done
 
@@ -79,3 +81,4 @@ environment "$deps" "${requirements[@]}"
 [ ${#cutlass[@]} = 0 ] || environment "$deps-cutlass" --no-deps "${cutlass[@]}"
 [ ${#networks[@]} = 0 ] || environment "$deps-networks" "${networks[@]}"
 [ ${#python[@]} = 0 ] || environment "$deps-python" "${python[@]}"
+[ ${#wheel[@]} = 0 ] || environment "$deps-wheel" "${wheel[@]}"
