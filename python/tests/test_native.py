@@ -228,6 +228,17 @@ def test_nvrtc_is_found_among_python_packages(tmp_path):
     assert f"{folder}/libnvrtc.so.13 has no function nvrtcGetErrorString" in run.stdout
 
 
+def test_the_command_is_told_where_python_has_nvrtc(tmp_path):
+    folder = tmp_path / "nvidia" / "cu13" / "lib"
+    folder.mkdir(parents=True)
+    (folder / "libnvrtc.so.13").symlink_to(u._native.__file__)
+    script = ("import sys\nsys.path.insert(1, sys.argv[1])\nimport unisono.compiler\n"
+              "print(unisono.compiler.environment()['LD_LIBRARY_PATH'].split(':')[:2])")
+    run = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env={**os.environ, "LD_LIBRARY_PATH": "/first"},
+                         capture_output=True, text=True)
+    assert run.stdout == f"['/first', '{folder}']\n", run.stderr
+
+
 def test_doctor_whose_reader_goes_away():
     """It ends by SIGPIPE, as the command does, without a traceback."""
     run = subprocess.Popen([sys.executable, "-m", "unisono", "doctor"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 
+from .compiler import environment
 from .doctor import command, doctor
 
 
@@ -20,7 +21,7 @@ def main() -> int:
         print("python -m unisono: this package has no `unisono` command, and PATH has none; only `doctor` is there",
               file=sys.stderr)
         return 2
-    os.execv(tool, [tool, *arguments])
+    os.execve(tool, [tool, *arguments], environment())
 
 
 if __name__ == "__main__":

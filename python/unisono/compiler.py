@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import sys
 import warnings
@@ -17,6 +18,15 @@ def announce_packages() -> None:
     for folder in sys.path:
         if os.path.isdir(os.path.join(folder, "nvidia")):
             _native._add_python_packages(os.path.abspath(folder))
+
+
+def environment() -> dict[str, str]:
+    """For the command, which is a process without sys.path: the environment with the folders of sys.path's packages that
+    have NVRTC at the end of LD_LIBRARY_PATH."""
+    found = [os.path.dirname(path) for folder in sys.path
+             for path in sorted(glob.glob(os.path.join(glob.escape(folder), "nvidia", "*", "lib", "libnvrtc.so.*")))]
+    paths = [*filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)), *dict.fromkeys(found)]
+    return {**os.environ, "LD_LIBRARY_PATH": os.pathsep.join(paths)} if paths else dict(os.environ)
 
 
 def has_gpu() -> bool:

@@ -56,6 +56,6 @@ def doctor() -> str:
     if tool is None:
         lines.append("command: none in this package or in PATH, so there is no report on GPU, compiler and cache")
     else:
-        found = subprocess.run([tool, "doctor"], capture_output=True, text=True)
+        found = subprocess.run([tool, "doctor"], env=compiler.environment(), capture_output=True, text=True)
         lines += ["", found.stdout.rstrip() or found.stderr.rstrip()]
     return "\n".join(lines)
