@@ -130,7 +130,7 @@ Sequence split_integers(const NodeReader& node, const Integers& x) {
   return s;
 }
 
-void import_split(const NodeReader& node) {
+void split_to_sequence(const NodeReader& node) {
   if (node.is_integers(0) && !node.integers(0).scalar) return node.result(split_integers(node, node.integers(0)));
   const NetworkValue x = node.value(0);
   const int axis = node.axis(node.integer("axis", 0), x.shape().size());
@@ -168,17 +168,20 @@ std::optional<Integers> joined_integers(const NodeReader& node, const Sequence& 
   return all;
 }
 
-void import_concat(const NodeReader& node) {
+void concat_from_sequence(const NodeReader& node) {
   const Sequence& s = sequence_of(node);
   if (s.elements.empty()) node.fail("the sequence is empty; expected one tensor or more");
   give(node, joined(node, s, node.integer("axis", 0), node.integer("new_axis", 0) != 0));
 }
 
-constexpr OperatorRow tensor_sequence_table[] = {
-    {"ConcatFromSequence", 11, import_concat},   {"SequenceAt", 11, import_at},
-    {"SequenceConstruct", 11, import_construct}, {"SequenceEmpty", 11, import_empty},
-    {"SequenceErase", 11, import_erase},         {"SequenceInsert", 11, import_insert},
-    {"SequenceLength", 11, import_length},       {"SplitToSequence", 11, import_split}};
+constexpr OperatorRow tensor_sequence_table[] = {{"ConcatFromSequence", 11, concat_from_sequence},
+                                                 {"SequenceAt", 11, import_at},
+                                                 {"SequenceConstruct", 11, import_construct},
+                                                 {"SequenceEmpty", 11, import_empty},
+                                                 {"SequenceErase", 11, import_erase},
+                                                 {"SequenceInsert", 11, import_insert},
+                                                 {"SequenceLength", 11, import_length},
+                                                 {"SplitToSequence", 11, split_to_sequence}};
 
 }  // namespace
 
