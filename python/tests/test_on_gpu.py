@@ -317,11 +317,20 @@ def test_operands_that_lie_apart(operands):
     no_worse(static, exact.bfloat16(), exact)
 
 
+@pytest.fixture
+def settings():
+    """PyTorch's settings of tf32, which are as they were afterwards."""
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    before = cudnn.allow_tf32, matmul.allow_tf32
+    yield cudnn, matmul
+    cudnn.allow_tf32, matmul.allow_tf32 = before
+
+
 @pytest.mark.parametrize("kind", ["convolutions", "products"])
 @pytest.mark.parametrize("allow", [False, True])
-def test_float32_is_multiplied_as_pytorch_is_asked_to(kind, allow, monkeypatch):
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    monkeypatch.setattr(cudnn, "allow_tf32", allow), monkeypatch.setattr(matmul, "allow_tf32", allow)
+def test_float32_is_multiplied_as_pytorch_is_asked_to(kind, allow, settings):
+    for library in settings:
+        library.allow_tf32 = allow
     shapes, function = {"convolutions": (((2, 64, 32, 32), (64, 64, 3, 3)), lambda x, w: F.silu(F.conv2d(x, w, padding=1))),
                         "products": (((256, 512), (512, 384)), lambda x, w: F.silu(x @ w))}[kind]
     x, w = (torch.randn(s, device="cuda") for s in shapes)
