@@ -98,13 +98,14 @@ void expect_right(const Case& c, bool has_bias, bool constant_filter, int runs =
     for (std::int64_t i = count; i-- > 0;) body(i, i + 1);
   };
   const std::vector<float> fixed = random_floats(count_of(p.w.shape), random);
+  const AlignedBuffer scratch(conv.scratch_bytes(1));
   std::vector<float> first;
   for (int run = 0; run < runs; ++run) {
     const std::vector<float> x = random_floats(count_of(p.x.shape), random);
     const std::vector<float> w = constant_filter ? fixed : random_floats(count_of(p.w.shape), random);
     std::vector<float> y(static_cast<std::size_t>(count_of(p.y.shape)), NAN), again = y;
-    conv.run(x.data(), w.data(), has_bias ? bias.data() : nullptr, y.data(), serial);
-    conv.run(x.data(), w.data(), has_bias ? bias.data() : nullptr, again.data(), backwards);
+    conv.run(x.data(), w.data(), has_bias ? bias.data() : nullptr, y.data(), serial, {scratch.data(), 1});
+    conv.run(x.data(), w.data(), has_bias ? bias.data() : nullptr, again.data(), backwards, {scratch.data(), 1});
     EXPECT_EQ(y, again) << "bits do not depend on who computes what";
     const std::vector<double> expected = p.expected(x, w, bias);
     for (std::size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], expected[i], 2e-5) << "element " << i;
@@ -150,7 +151,8 @@ std::int64_t tasks_of(const Case& c) {
     last = count;
     body(0, count);
   };
-  conv.run(x.data(), w.data(), nullptr, y.data(), counted);
+  const AlignedBuffer scratch(conv.scratch_bytes(1));
+  conv.run(x.data(), w.data(), nullptr, y.data(), counted, {scratch.data(), 1});
   return last;
 }
 
