@@ -48,10 +48,16 @@ void Importer::read_nodes(const google::protobuf::RepeatedPtrField<schema::NodeP
   for (const auto& node : nodes) read_node(node);
 }
 
+// A node that is read, or a step of a loop
+void Importer::count_node() {
+  if (++nodes_ > node_limit_)
+    fail(fmt::format("has more than {} nodes, the limit, with those of its functions and the steps of its loops",
+                     node_limit_));
+}
+
 void Importer::read_node(const schema::NodeProto& proto) {
   NodeReader node(*this, proto);
-  if (++nodes_ > node_limit_)
-    fail(fmt::format("has more than {} nodes, the limit, with those of its functions", node_limit_));
+  count_node();
   for (const std::string& output : proto.output())
     if (scope_.initializers.contains(output)) node.fail("output '{}' is defined twice", output);
   if (const std::string reason = operator_refusal(proto); !reason.empty())

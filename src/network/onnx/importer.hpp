@@ -315,9 +315,10 @@ class Importer {
   void forget_initializers(const schema::GraphProto& body);
   void inline_branch(const NodeReader& node);
   void unroll_loop(const NodeReader& node);
+  void count_node();
   std::vector<Sequence> unroll_steps(const NodeReader& node, const schema::GraphProto& body, std::vector<Result>& state,
                                      std::size_t stacked);
-  static Sequence::Element row_of(const NodeReader& node, const Result& result);
+  Sequence::Element row_of(const NodeReader& node, const Result& result);
   void inline_function(const NodeReader& node, const schema::FunctionProto& function);
   Scope called_scope(const NodeReader& node, const schema::FunctionProto& function);
   void forget(const std::vector<std::string>& names);

@@ -79,6 +79,7 @@ std::vector<Sequence> Importer::unroll_steps(const NodeReader& node, const schem
     if (!*goes_on) break;
     if (step == most_loop_steps)
       node.fail("has more than {} steps, which are unrolled; that is the limit", most_loop_steps);
+    count_node();  // a body may have none
     std::vector<Result> inputs{{Integers{.elements = {Dim(step)}, .scalar = true}}};
     inputs.insert(inputs.end(), state.begin(), state.end());
     const auto results = read_body(node, body, fmt::format("{}", step), inputs);
@@ -93,7 +94,11 @@ std::vector<Sequence> Importer::unroll_steps(const NodeReader& node, const schem
 // What a step makes of an output that is stacked
 Sequence::Element Importer::row_of(const NodeReader& node, const Result& result) {
   if (const auto* v = std::get_if<NetworkValue>(&result.value)) return {*v, result.type};
-  if (const auto* v = std::get_if<Integers>(&result.value)) return {*v, result.type};
+  if (const auto* v = std::get_if<Integers>(&result.value)) {
+    budget_.take_computed(v->elements.size(), v->elements.size() * sizeof(Dim),
+                          fmt::format("Loop '{}'", node.proto().name()));
+    return {*v, result.type};
+  }
   node.fail("a step makes a sequence of an output that is stacked; expected a tensor");
 }
 

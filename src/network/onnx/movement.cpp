@@ -93,6 +93,9 @@ std::vector<std::int64_t> equal_parts(const NodeReader& node, const Dim& extent,
   const std::int64_t part = (extent.value() + n - 1) / n;
   std::vector<std::int64_t> parts(static_cast<std::size_t>(n), part);
   parts.back() = extent.value() - part * (n - 1);
+  if (parts.back() < 0)
+    node.fail("{} elements do not fall into {} parts of {}, of which the last alone may be shorter", extent.value(), n,
+              part);
   return parts;
 }
 
