@@ -48,7 +48,7 @@ done
 ls -l "$out"
 torch=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}-python
 for python in "${pythons[@]}"; do
-  tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])') beside=()
+  tag=$("$python" -c 'import sys; print("cp%d%d" % min(sys.version_info[:2], (3, 12)))') beside=()  # later ones have the ABI of 3.12
   for site in "$torch"/lib/python*/site-packages; do
     [ "cp$(basename "$(dirname "$site")" | tr -dc 0-9)" != "$tag" ] || [ ! -d "$site/torch" ] || beside=(--torch "$site")
   done
