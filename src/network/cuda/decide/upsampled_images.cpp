@@ -8,11 +8,13 @@ namespace unisono::network::gpu {
 
 namespace {
 
-constexpr double upsampling_launch_us = 3;  ///< what a kernel costs that only moves memory: as the plans' cost model has it
+constexpr double upsampling_launch_us =
+    3;  ///< what a kernel costs that only moves memory: as the plans' cost model has it
 
 // A launch that upsamples the image: it reads a pixel and writes four
 double upsampling_us(const PlanningInput& in, const Operator& op) {
-  return upsampling_launch_us + 2e-6 * 5 * static_cast<double>(element_count(in.sizes(op.inputs[0]))) / in.device.memory_tbps;
+  return upsampling_launch_us +
+         2e-6 * 5 * static_cast<double>(element_count(in.sizes(op.inputs[0]))) / in.device.memory_tbps;
 }
 
 }  // namespace
