@@ -78,7 +78,7 @@ struct TopK {
 /// x (N,C,H,W), grid (N,P,Q,2) → (N,C,P,Q): x at the places (column, row) that the grid names, from −1 to 1 across the
 /// image; the centres of the outermost pixels lie there with align_corners, else their outer edges. Of volumes
 /// x (N,C,D,H,W), grid (N,O,P,Q,3), linear and nearest. Borders as PyTorch's grid_sample; a place that is NaN is
-/// outside (zeros) or at the last pixel. f32.
+/// outside (zeros) or at the last pixel. x and the grid are f32 or f64, each by itself; the result is of x's type.
 struct GridSample {
   GridMode mode = GridMode::linear;
   GridPadding padding = GridPadding::zeros;
