@@ -13,9 +13,12 @@ import torch.nn as nn  # noqa: E402
 import unisono as u  # noqa: E402
 from unisono.pytorch import backend, judge  # noqa: E402
 from unisono.pytorch.fuse import Limits, fuse  # noqa: E402
+from unisono.pytorch.precision import KINDS  # noqa: E402
 
 if torch.cuda.is_available():
     pytest.skip("plans of fake tensors are made for an H200, where there is no GPU", allow_module_level=True)
+
+OPTIONS = {**backend.OPTIONS, "tf32": KINDS}  # as the backend completes them
 
 
 class Layers(nn.Module):
@@ -60,7 +63,7 @@ def test_the_rest_does_not_wait_for_kernels():
         assert rest.wait(60), "the rest of the graph waits for kernels"
 
     with compiled_by(build):
-        found = backend._fused(graph(), dict(backend.OPTIONS), "inference", lambda: rest.set() or "the rest")
+        found = backend._fused(graph(), OPTIONS, "inference", lambda: rest.set() or "the rest")
     assert found == "the rest" and threads and threading.main_thread() not in threads
     assert list(backend.reports()[-1].seconds) == ["regions", "rest", "kernels"]
 
@@ -70,7 +73,7 @@ def test_errors_of_kernels_are_raised():
         raise u.CompileError("no such instruction")
 
     with compiled_by(build), pytest.raises(u.CompileError, match="no such instruction"):
-        backend._fused(graph(), dict(backend.OPTIONS), "inference", lambda: None)
+        backend._fused(graph(), OPTIONS, "inference", lambda: None)
 
 
 def test_kernels_of_a_graph_that_fails_are_given_up():
@@ -87,5 +90,5 @@ def test_kernels_of_a_graph_that_fails_are_given_up():
         raise ZeroDivisionError
 
     with compiled_by(build), mock.patch.object(judge.os, "cpu_count", lambda: 2), pytest.raises(ZeroDivisionError):
-        backend._fused(graph(), dict(backend.OPTIONS), "inference", fail)
+        backend._fused(graph(), OPTIONS, "inference", fail)
     assert len(begun) == 1 and begun == ended
