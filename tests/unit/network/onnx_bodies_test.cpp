@@ -348,7 +348,7 @@ TEST(OnnxLoop, WhatIsRefused) {
   EXPECT_THAT(refusal(loop(std::int64_t{1} << 40, std::int64_t{1} << 40)), HasSubstr("has more than 4096 steps"));
   EXPECT_THAT(refusal(loop(1000, 1000), {.nodes = 1000}), HasSubstr("has more than 1000 nodes, the limit"));
   Model idle = loop(1000, 1000);
-  auto* body = idle.attribute("body", 5)->mutable_g();
+  auto* body = idle.node->mutable_attribute(0)->mutable_g();
   body->clear_node(), body->clear_output();
   for (const char* name : {"before", "sum", "step"}) body->add_output()->set_name(name);
   EXPECT_THAT(refusal(idle, {.nodes = 100}), HasSubstr("has more than 100 nodes, the limit"));
