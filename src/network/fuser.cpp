@@ -287,9 +287,19 @@ void Fuser::absorb(std::size_t seed) {
         for (const std::size_t i : made_for(p, seed)) join(i, seed, readers);
 }
 
+namespace {
+
+// Where all is stored in f32, an island is nothing special
+Network without_islands(Network n) {
+  for (NetworkTensor& t : n.tensors) t.keeps_f32 = false;
+  return n;
+}
+
+}  // namespace
+
 FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   const bool has_element = style.element_bytes != 0;
-  const Network& typed = has_element ? with_roundings(network, style.element) : network;
+  const Network& typed = has_element ? with_roundings(network, style.element) : without_islands(network);
   const Network& plain = fuse && style.widest_head > 0
                              ? with_attention(typed, style.widest_head,
                                               has_element ? kept_in_f32(typed, style.element) : std::vector<bool>{})
