@@ -27,12 +27,15 @@ FUZZ_SECONDS ?= 30
 .PHONY: pack demo test test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
 
 build:
+	@echo "== what the build needs (a minute where it is not installed)"
 	@scripts/setup.sh build
+	@echo "== the library and the command (four minutes of two cores, seconds where a compiler cache has them)"
 	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_EXAMPLES=OFF -DUNISONO_JOIN=ON -B $(BUILD)/demo >$(BUILD)-configure.log 2>&1 || (cat $(BUILD)-configure.log; false)
 	@rm -f $(BUILD)-configure.log
 	@cmake --build $(BUILD)/demo -j $(JOBS)
 
 demo: build
+	@echo "== the demo"
 	@$(BUILD)/demo/tools/unisono/unisono demo --model models/heatmap_unet --out out
 
 # cmake -DUNISONO_PACK=build/pack installs it with the library

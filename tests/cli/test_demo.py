@@ -9,7 +9,8 @@ from command import MODEL, Case, main
 class Demo(Case):
     def test_finds_what_the_model_card_says(self):
         out, error = self.unisono("demo", "--model", MODEL, "--out", "there")
-        for words in ("group_norm + mish", "8 held-out scenes", "agree with the float64 reference", "precision", "there/demo.png"):
+        for words in ("group_norm + mish", "8 held-out scenes", "agree with the float64 reference", "precision", "there/demo.png",
+                      f"explain {MODEL} --device cuda", "--random --check"):
             self.assertIn(words, out)
         self.assertEqual((self.folder / "there" / "demo.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
 

@@ -207,6 +207,25 @@ std::string demo_text(const Model& model, const Demo& demo, const FusionReport& 
   return out;
 }
 
+// How the caller can start this program again
+std::string own_name() {
+  std::error_code failed;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) return "unisono";
+  const std::filesystem::path here = std::filesystem::proximate(self, failed);
+  return failed || *here.begin() == ".." ? self.string() : here.string();
+}
+
+std::string next_text(const std::filesystem::path& model) {
+  const std::string unisono = own_name();
+  return fmt::format(
+      "\nnext, what its kernels are on a GPU, and a kernel of your own:\n"
+      "  {0} explain {1} --device cuda --dim batch=8\n"
+      "  {0} run 'y = silu(group_norm(acc + bias[n], groups=8)); store y' --conv '2,32,32,16->64,3x3' --random "
+      "--check\n",
+      unisono, model.string());
+}
+
 nlohmann::json score_json(const Score& s) {
   return {{"hits", s.hits},
           {"peaks", s.peaks},
@@ -264,7 +283,8 @@ int demo(const DemoOptions& options) {
                        {1, demo.images[0].image.channels, demo.images[0].image.height, demo.images[0].image.width}}});
   progress.finish();
   print(options.json ? dump(demo_json(model, demo, network.report(), memory, threads, chosen.where, picture.string()))
-                     : demo_text(model, demo, network.report(), memory, chosen.where, picture.string()));
+                     : demo_text(model, demo, network.report(), memory, chosen.where, picture.string()) +
+                           next_text(options.model));
   return float64::is_right({demo.agreement}) ? 0 : 1;
 }
 
