@@ -135,8 +135,16 @@ void define_gemm(Call& call) {
   call.result(std::move(y));
 }
 
+// As numpy.matmul: a vector is a row on the left and a column on the right, and the result lacks that axis
 void define_mat_mul(Call& call) {
-  call.result(evaluated(operators::MatMul{}, {&call.in(0), &call.in(1)}, call.in(0).dtype));
+  Tensor64 a = call.in(0), b = call.in(1);
+  const bool row = a.shape.size() == 1, column = b.shape.size() == 1;
+  if (row) a.shape = {1, a.shape[0]};
+  if (column) b.shape.push_back(1);
+  Tensor64 y = evaluated(operators::MatMul{}, {&a, &b}, a.dtype);
+  if (row) y.shape.erase(y.shape.end() - 2);
+  if (column) y.shape.pop_back();
+  call.result(std::move(y));
 }
 
 // Columns of blocks, added up where they lie in the image

@@ -56,6 +56,29 @@ TEST(OnnxDefinitions, CeluOfANegativeAlpha) {
   EXPECT_EQ(y[4], 2);
 }
 
+// A vector is a row on the left and a column on the right; x (2,3)
+TEST(OnnxDefinitions, ProductsWithVectors) {
+  const Tensor64 x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto product = [&](std::vector<std::string> inputs) {
+    Model m("MatMul", 13, std::move(inputs));
+    m.add_constant("left", {2}, {1, -1});
+    m.add_constant("right", {3}, {1, 0, 2});
+    m.add_constant("twice", {3}, {2, 2, 2});
+    m.add_constant("batch", {2, 3, 1}, {1, 0, 0, 0, 0, 1});
+    return defined(m).evaluate({{"x", x}}).at("y");
+  };
+  const auto expect = [&](std::vector<std::string> inputs, std::vector<std::int64_t> shape, Values values) {
+    const Tensor64 y = product(std::move(inputs));
+    EXPECT_EQ(y.shape, shape);
+    EXPECT_EQ(y.value, values);
+    EXPECT_EQ(y.bound.size(), values.size());
+  };
+  expect({"x", "right"}, {2}, {7, 16});
+  expect({"left", "x"}, {3}, {-3, -3, -3});
+  expect({"right", "twice"}, {}, {6});
+  expect({"right", "batch"}, {2, 1}, {1, 2});
+}
+
 TEST(OnnxDefinitions, NaNIsTheExtreme) {
   Model m("ArgMax", 13);
   m.set("axis", std::int64_t{1});
