@@ -227,3 +227,26 @@ def test_a_shared_matrix_and_batches_of_dynamic_size():
             x, w = torch.randn(batch, rows, 24), torch.randn(24, 16)
             torch.testing.assert_close(compiled(x, w), F.relu(x @ w), rtol=1e-4, atol=1e-4)
     assert backend.reports()[-1].rows[0]["operator"] == "aten.mm.default", str(backend.reports()[-1])
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("heads", [(0,), (1,), (0, 1)])
+def test_statistics_of_the_products_of_a_pair(bias, heads):
+    """A product that is stored rounded has its mean and variance taken of just what is stored."""
+
+    def function(x, v, w, b, c):
+        both = (torch.addmm(b, x, v), torch.addmm(c, x, w)) if bias else (x @ v, x @ w)
+        results = [F.silu(both[0].float()) * both[1].float()]
+        for i in heads:
+            results += [both[i], *torch.var_mean(both[i].float(), 1, correction=0)]
+        return tuple(results)
+
+    x, v, w, b, c = (t.bfloat16() for t in (torch.randn(33, 24), torch.randn(24, 16), torch.randn(24, 16),
+                                            torch.randn(16) + 4, torch.randn(16) + 4))
+    with torch.no_grad():
+        results = torch.compile(function, backend=backend.unisono, options={"rest": "eager"})(x, v, w, b, c)
+    report = backend.reports()[-1]
+    assert report.regions == 1 and "acc1" in report.rows[0]["epilogue"], str(report)
+    for stored, variance, mean in zip(results[1::3], results[2::3], results[3::3]):
+        right = torch.var_mean(stored.double(), 1, correction=0)
+        torch.testing.assert_close((variance.double(), mean.double()), right, rtol=1e-5, atol=1e-5)

@@ -302,20 +302,20 @@ class Region:
 
     def _rounded_lines(self) -> tuple[list[str], dict[str, str]]:
         """The lines, where values of rounded() are rounded once they are computed; and their other names."""
-        kinds, rounded = torch_dtypes(), self.rounded()
-        computed = {node for node, _ in self.lines}
+        kinds = torch_dtypes()
+        dtypes = {self.names[node]: kinds[node.meta["val"].dtype].name for node in self.rounded()}
+        made = [line.partition(" = ")[::2] for _, line in self.lines if line]
+        computed = {name for name, _ in made}
         first, other, lines = [], dict[str, str](), []
-        for i, node in enumerate(n for n in rounded if n not in computed):  # what the contraction itself gives
-            other[self.names[node]] = f"stored{i}"
-            first.append(f"stored{i} = cast(cast({self.names[node]}, {kinds[node.meta['val'].dtype].name}), f32)")
-        for node, line in self.lines:
-            name, _, expression = line.partition(" = ")
+        for i, name in enumerate(n for n in dtypes if n not in computed):  # what the contraction itself gives
+            other[name] = f"stored{i}"
+            first.append(f"stored{i} = cast(cast({name}, {dtypes[name]}), f32)")
+        for name, expression in made:
             for old, new in other.items():
                 expression = re.sub(rf"\b{old}\b", new, expression)
-            if node in rounded:
-                expression = f"cast(cast({expression}, {kinds[node.meta['val'].dtype].name}), f32)"
-            if line:
-                lines.append(f"{name} = {expression}")
+            if name in dtypes:
+                expression = f"cast(cast({expression}, {dtypes[name]}), f32)"
+            lines.append(f"{name} = {expression}")
         return first + lines, other
 
     def text(self) -> str:
