@@ -275,3 +275,23 @@ def test_a_bias_ahead_of_a_norm_has_no_gradient(norm):
 
     mine = noise(torch.compile(net, backend=backend.unisono, options={"rest": "eager"}))
     assert mine < 2 * noise(net)
+
+
+def test_what_a_softmax_does_not_see_has_no_gradient():
+    """A factor that all columns of a row share: its gradient is rounding alone. The backward pass takes exponentials of the
+    products as they were stored, less the largest, which must be of these. On a GPU, autocast writes such casts."""
+    x, w, v = (torch.randn(s).bfloat16() for s in ((64, 16), (16, 24), (24, 8)))
+    w[0], weights = 8, torch.randn(64, 8)
+
+    def function(x):
+        return torch.softmax((x @ w).float(), -1).bfloat16() @ v
+
+    def noise(call):
+        one = x.clone().requires_grad_()
+        (call(one) * weights).sum().backward()
+        return float(one.grad[:, 0].float().norm())
+
+    mine = noise(compiled(function))
+    text = next(r["epilogue"] for r in of("forward").rows if "max(" in r["epilogue"])
+    assert text.count("store") > 1, text
+    assert mine < 2 * noise(function)

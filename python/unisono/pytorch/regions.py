@@ -284,15 +284,16 @@ class Region:
         return None
 
     def rounded(self) -> list[Node]:
-        """Values that are stored in 16 bits and have statistics that are stored as well. A backward pass normalises the
-        stored value: by a mean of anything else, gradients that cancel do not, as that of a bias ahead of the norm."""
+        """Values that are stored in 16 bits and have statistics that are stored as well: a mean and a variance, or the
+        largest element, as a softmax takes it. A backward pass normalises the stored value: by a statistic of anything
+        else, gradients that cancel do not, as that of a bias ahead of a norm."""
         results = self.results()
         stored = {source_of(n) for n in results if n.meta["val"].dtype.itemsize == 2}
         if all(self.is_full(n) or n in self.forms for n in results):
             return []
         found = dict[Node, None]()
         for node in self.absorbed:
-            if node.target is aten.var_mean.correction:
+            if node.target in (aten.var_mean.correction, aten.amax.default):
                 value = source_of(node.args[0])
                 while value not in stored and value.target in WITHOUT_ARITHMETIC:
                     value = source_of(value.args[0])
