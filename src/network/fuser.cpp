@@ -53,12 +53,27 @@ void Fuser::index() {
     for (const TensorId id : std::set<TensorId>(inputs.begin(), inputs.end())) users_[id].push_back(i);
     unit_.push_back(i);
     members_.push_back({i});
+    last_.push_back(i);
   }
+}
+
+// The unit has a new member
+void Fuser::note_extent(std::size_t unit) {
+  const auto [first, last] = std::ranges::minmax(members_[unit]);
+  for (std::size_t i = first; last_[i] < last; ++i) last_[i] = last;  // they never fall from one operator to the next
+}
+
+// Whether the unit and all that it needs, also through other units, stand before this operator. A unit that begins
+// before the given one may end behind it: all is before a place that no unit crosses.
+bool Fuser::stands_before(std::size_t unit, std::size_t position) const {
+  std::size_t i = std::ranges::max(members_[unit]);
+  while (i < position && last_[i] > i) i = last_[i];
+  return i < position;
 }
 
 // Whether `unit` needs a result of `target`, directly or through other units. Gives up with "yes" on a long search.
 bool Fuser::depends_on(std::size_t unit, std::size_t target) const {
-  const std::size_t earliest = members_[target].front();
+  const std::size_t earliest = std::ranges::min(members_[target]);
   std::vector<std::size_t> stack{unit};
   std::set<std::size_t> seen{unit};
   std::size_t visited = 0;
@@ -66,7 +81,7 @@ bool Fuser::depends_on(std::size_t unit, std::size_t target) const {
     const std::size_t u = stack.back();
     stack.pop_back();
     if (u == target) return true;
-    if (members_[u].back() < earliest) continue;  // all of it stands before the target
+    if (stands_before(u, earliest)) continue;
     for (const std::size_t m : members_[u]) {
       if (++visited > search_budget) return true;
       for (const TensorId id : data_inputs(op(m)))
@@ -197,6 +212,7 @@ void Fuser::pair_products() {
   for (const auto& [first, second] : dual_products(network_, dual_multiple_)) {
     unit_[second] = first, second_[first] = second;
     members_[first].push_back(second), members_[second].clear();
+    note_extent(first);
   }
 }
 
@@ -223,6 +239,7 @@ void Fuser::join(std::size_t candidate, std::size_t seed, std::set<std::size_t>&
   unit_[candidate] = seed;
   members_[seed].push_back(candidate);
   members_[candidate].clear();
+  note_extent(seed);
   candidates.insert(users_[op(candidate).output].begin(), users_[op(candidate).output].end());
 }
 

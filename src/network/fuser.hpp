@@ -38,6 +38,8 @@ class Fuser {
   std::optional<Refusal> refused_island(const Operator& c, std::size_t seed) const;
   bool touches_position(const Operator& o) const;
   bool touches_island(const Operator& o) const;
+  void note_extent(std::size_t unit);
+  bool stands_before(std::size_t unit, std::size_t position) const;
   bool depends_on(std::size_t unit, std::size_t target) const;
   bool is_mapped(std::size_t unit) const;
   bool may_map(std::size_t unit) const;
@@ -59,6 +61,7 @@ class Fuser {
   std::vector<bool> positions_;                    // by tensor; none where memory has all of f32
   std::vector<std::size_t> unit_;                  // by operator: first operator of its unit
   std::vector<std::vector<std::size_t>> members_;  // by unit, in order
+  std::vector<std::size_t> last_;                  // by operator: the last one of all units that begin no later
   std::map<std::size_t, std::size_t> second_;      // by unit: the other product of its matrix
 };
 

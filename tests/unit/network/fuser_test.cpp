@@ -118,6 +118,16 @@ TEST_F(Fuser, NoCycleOfRegions) {
   EXPECT_EQ(operators, 6u);  // every operator stands in one region
 }
 
+// A region that begins before another operand and ends behind it: the operand's mean needs a, whose region needs p
+TEST_F(Fuser, NoCycleThroughARegionThatEndsLater) {
+  const NetworkValue other = net.input("z", {"n", 8, 6, 6});
+  const NetworkValue a = relu(x), mean = global_average_pool(a), p = tanh(other);
+  net.output(a * p, "product");
+  const auto r = fused(p + mean);
+  ASSERT_EQ(r.regions.size(), 4u);
+  EXPECT_EQ(r.regions[0].operators.size() + r.regions[1].operators.size(), 3u);
+}
+
 TEST_F(Fuser, RawValueThatASkipNeedsIsASecondOutput) {
   auto h = conv(x);
   auto y = relu(h);
