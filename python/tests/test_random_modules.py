@@ -1,5 +1,6 @@
 """Random modules compiled by the backend beside eager mode and float64; and faults of backends, which must be found."""
 
+import contextlib
 import importlib.util
 import json
 import pathlib
@@ -9,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from random_modules import drawing, judge, shrink  # noqa: E402
+from random_modules import drawing, judge, shrink, truncated  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
 
@@ -85,6 +86,44 @@ def test_strides_and_memory_are_eager_modes():
             judge._same_form(other, theirs)
         assert failure.value.kind == kind
     assert space["SIZES"] == turned.sizes
+
+
+def test_factors_of_tf32():
+    """They lose the bits that tensor cores do not read, in the contractions whose kind may be of tf32 alone, backward as well."""
+    x, w = torch.randn(2, 8, 5, 4, requires_grad=True), torch.randn(8, 8, 1, 1)
+    exact = torch.conv2d(x, w)
+    with truncated.Truncated(["convolutions"]):
+        y = torch.conv2d(x, w)
+        y.backward(torch.full_like(y, 1 + 2.0**-20))
+    with truncated.Truncated(["products"]):
+        assert torch.equal(torch.conv2d(x, w), exact)
+    short, filters = truncated.truncated(x.detach()), truncated.truncated(w)
+    assert torch.equal(y, torch.conv2d(short, filters)) and not torch.equal(y, exact)
+    assert torch.equal(x.grad, torch.conv_transpose2d(torch.ones_like(y), filters))
+    error = ((short - x.detach()) / x.detach()).abs().max()
+    assert 2.0**-11 < error < 2.0**-10 and short.stride() == x.stride()
+
+
+def test_a_chain_of_truncated_products_is_right_where_tf32_is(monkeypatch):
+    """Its error is that of tf32, which inputs that are off by a unit do not show."""
+    layer = {"a": "nn.Linear(6, 6)"}
+    program = program_of(*(("$o = $ma($x)", f"v{i - 1}" if i else "x0", layer) for i in range(6)), outputs=("v5",), tf32=["products"])
+    space = judge.namespace_of(program.script())
+
+    def error():
+        case = judge.Case(space)
+
+        def cut(x):
+            with truncated.Truncated(["products"]):
+                return case.model(x)
+
+        return judge._judge_once(case, cut, judge.ALL_DATA[0], False)
+
+    assert "result 0 is off by" in error()
+    monkeypatch.setattr(judge.Case, "least", lambda self: judge.TF32)
+    assert error() is None
+    monkeypatch.setattr(judge, "Truncated", lambda kinds: contextlib.nullcontext())
+    assert "result 0 is off by" in error()
 
 
 def test_a_seed_gives_the_same_script_each_time():
