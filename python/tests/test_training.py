@@ -295,3 +295,18 @@ def test_what_a_softmax_does_not_see_has_no_gradient():
     text = next(r["epilogue"] for r in of("forward").rows if "max(" in r["epilogue"])
     assert text.count("store") > 1, text
     assert mine < 2 * noise(function)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_running_averages_of_16_bits_are_rounded_once(dtype):
+    """As by PyTorch's kernels: its decomposition rounds what is left of an average before it adds what is new."""
+    net, x = nn.BatchNorm1d(256).to(dtype), torch.randn(40, 256, dtype=dtype)
+    for buffer in (net.running_mean, net.running_var):
+        buffer.copy_(1 + torch.rand(256))
+    exact = copy.deepcopy(net).double()
+    other = copy.deepcopy(net)
+    compiled(net)(x), other(x), exact(x.double())
+    for name in ("running_mean", "running_var"):
+        right = getattr(exact, name)
+        mine, theirs = ((getattr(n, name).double() - right).abs().max() for n in (net, other))
+        assert mine <= 1.02 * theirs, (name, mine, theirs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
@@ -32,6 +32,17 @@ def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], imag
     return y.to(x.dtype), mean.reshape(images, groups).to(x.dtype), rstd.reshape(images, groups).to(x.dtype)
 
 
+def _with_wide_averages(decomposition: Callable) -> Callable:
+    """Of a batch norm in training. PyTorch's own rounds what is left of running averages of 16 bits before it adds what is
+    new; its kernels round the sum alone."""
+    def batch_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], mean: Tensor, variance: Tensor,
+                   *more: Any) -> tuple[Tensor, ...]:
+        wide = (t if t.dtype == torch.float64 else t.to(torch.float32) for t in (mean, variance))
+        *results, new_mean, new_variance = decomposition(x, scale, shift, *wide, *more)
+        return *results, new_mean.to(mean.dtype), new_variance.to(variance.dtype)
+    return batch_norm
+
+
 def glu(x: Tensor, dim: int = -1) -> Tensor:
     """By its definition; Inductor would keep it whole until after regions are found."""
     value, gate = x.chunk(2, dim)
@@ -42,7 +53,10 @@ def written_out() -> dict:
     """All that Inductor writes out; normalisations as reductions and elementwise operations."""
     import torch._inductor.lowering  # noqa: F401  (some decompositions ask it, and do not load it)
     from torch._inductor.decomposition import select_decomp_table
-    return {**select_decomp_table(), aten.native_group_norm.default: group_norm, aten.glu.default: glu}
+    table = dict(select_decomp_table())
+    for op in (aten._native_batch_norm_legit_functional.default, aten._batch_norm_with_update_functional.default):
+        table[op] = _with_wide_averages(table[op])
+    return {**table, aten.native_group_norm.default: group_norm, aten.glu.default: glu}
 
 
 def kept_whole() -> dict:
