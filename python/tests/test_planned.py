@@ -220,7 +220,7 @@ def test_a_stem_of_one_channel_has_the_kernel_for_few_channels():
     for channels in (1, 2):
         report, graph = planned.planned(stem(channels))
         call = next(n for n in graph.graph.nodes if n.target is torch.ops.unisono.fused_conv2d.default)
-        assert ("one_channel_last=1" in call.args[5]) == (channels == 1) and report.counts["conversions"] == 0, str(
+        assert "|last=1" in call.args[5] and report.counts["conversions"] == 0, str(
             report
         )
         times.append(report.rows[0]["predicted_us"])

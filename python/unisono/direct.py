@@ -35,11 +35,11 @@ def conv_transpose2d_now(x: Any, w: Any, epilogue: Any, stride: tuple[int, int],
                          dilation: tuple[int, int],
                          output_padding: tuple[int, int], groups: int, out_dtype: DType | None, out: Any,
                          options: dict[str, Any],
-                         operands: dict[str, Any]) -> Any:
-    """x: (N,C,H,W), w: (C,K/groups,R,S), as in PyTorch; contiguous or channels last, as x lies. All else as
-    functional.conv2d_now."""
+                         operands: dict[str, Any], layout: str = "nchw") -> Any:
+    """x: (N,C,H,W), w: (C,K/groups,R,S), as in PyTorch; contiguous or channels last, as x lies, unless layout says it.
+    All else as functional.conv2d_now."""
     call = conv_transpose2d_call(x, w, epilogue, stride, padding, dilation, output_padding, groups, out_dtype, out,
-                                 options, operands)
+                                 options, operands, layout)
     return run(call, [x, w], operands, out)
 
 
@@ -47,14 +47,14 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
                           dilation: tuple[int, int],
                           output_padding: tuple[int, int], groups: int, out_dtype: DType | None, out: Any,
                           options: dict[str, Any],
-                          operands: dict[str, Any]) -> Call:
+                          operands: dict[str, Any], layout: str = "nchw") -> Call:
     """What conv_transpose2d_now runs for tensors such as these: made once, kept in the cache."""
     moves = stride, padding, dilation, output_padding
 
     def make() -> Call:
         space = transposed_space(x.shape, w.shape, *moves, groups, False)
-        image, filters, given, orders = dense_in_one_order(x, w, operands)
-        x_view, w_view, last = image_views(view("x", image), view("w", filters))
+        image, filters, given, orders = dense_in_one_order(x, w, operands, layout)
+        x_view, w_view, last = image_views(view("x", image), view("w", filters), layout)
         space = Space(space.images, space.rows, space.cols, True, last)
         n, c, h, wide = image.shape
         contraction = ConvTranspose2d(n=n, h=h, w=wide, c=c, k=space.cols, r=w.shape[2], s=w.shape[3], stride=stride,
@@ -68,30 +68,32 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
         return prepare(contraction, identity, x_view, w_view, x, epilogue, given, space, out_dtype, out, options,
                        orders)
 
-    key = ("conv_transpose2d", key_of(epilogue), moves, groups, out_dtype, tuple(options.items()),
+    key = ("conv_transpose2d", key_of(epilogue), moves, groups, layout, out_dtype, tuple(options.items()),
            signature_of((x, w), operands, out))
     return call_of(key, make)
 
 
 def dual_conv2d_now(x: Any, w0: Any, w1: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
                     dilation: tuple[int, int], groups: int, out_dtype: DType | None, options: dict[str, Any],
-                    operands: dict[str, Any]) -> Any:
+                    operands: dict[str, Any], layout: str = "nchw") -> Any:
     """w0 and w1: (K,C/groups,R,S) that lie alike; the epilogue reads acc0 and acc1. All else as
     functional.conv2d_now."""
-    call = dual_conv2d_call(x, w0, w1, epilogue, stride, padding, dilation, groups, out_dtype, options, operands)
+    call = dual_conv2d_call(
+        x, w0, w1, epilogue, stride, padding, dilation, groups, out_dtype, options, operands, layout
+    )
     return run(call, [x, w0, w1], operands, None)
 
 
 def dual_conv2d_call(x: Any, w0: Any, w1: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],
                      dilation: tuple[int, int], groups: int, out_dtype: DType | None, options: dict[str, Any],
-                     operands: dict[str, Any]) -> Call:
+                     operands: dict[str, Any], layout: str = "nchw") -> Call:
     """What dual_conv2d_now runs for tensors such as these: made once, kept in the cache."""
-    key = ("dual_conv2d", key_of(epilogue), stride, padding, dilation, groups, out_dtype, tuple(options.items()),
+    key = ("dual_conv2d", key_of(epilogue), stride, padding, dilation, groups, layout, out_dtype, tuple(options.items()),
            signature_of((x, w0, w1), operands, None))
     return call_of(
         key,
         lambda: prepare_conv2d(
-            x, w0, epilogue, stride, padding, dilation, groups, "nchw", out_dtype, None, options, operands, w1
+            x, w0, epilogue, stride, padding, dilation, groups, layout, out_dtype, None, options, operands, w1
         ),
     )
 

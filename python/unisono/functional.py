@@ -19,7 +19,8 @@ from .operands import Space
 from .tensors import View, is_torch, view
 
 
-ONE_CHANNEL_LAST = "one channel last"  # layout="nchw", where results for an image of one channel lie channels last
+# layout="nchw", where the graph of a call says whether images lie channels last, whatever strides its tensors have
+CONTIGUOUS, CHANNELS_LAST = "nchw, contiguous", "nchw, channels last"
 
 
 def _is_channels_last(x: View) -> bool:
@@ -28,11 +29,11 @@ def _is_channels_last(x: View) -> bool:
 
 
 def image_views(x: View, w: View, layout: str = "nchw") -> tuple[View, View, bool]:
-    """Image and filter in one order, and whether that is channels last. The image decides, if it can; one of one
-    channel lies in either order, and is taken for contiguous unless layout is ONE_CHANNEL_LAST."""
+    """Image and filter in one order, and whether that is channels last. Layout may say it. Else the image decides, if
+    it can; one of one channel lies in either order, and is taken for contiguous."""
     flat = x.shape[1] == 1 or x.shape[2] * x.shape[3] == 1
     last = _is_channels_last(w) if flat else _is_channels_last(x)
-    last = last or layout == ONE_CHANNEL_LAST and x.shape[1] == 1
+    last = layout == CHANNELS_LAST if layout in (CONTIGUOUS, CHANNELS_LAST) else last
     return (x.permuted((0, 2, 3, 1)), w.permuted((0, 2, 3, 1)), True) if last else (x, w, False)
 
 
@@ -260,7 +261,7 @@ def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any],
         orders.append("" if made is tensor else name)
         return made
 
-    if layout != "nhwc" and is_slice(x):
+    if layout not in ("nhwc", CONTIGUOUS) and is_slice(x):
         orders.append("")
     else:
         x = arranged(x)

@@ -11,9 +11,9 @@ from .._native import Conv2d, ConvTranspose2d, Gemm, Layout
 from ..operands import Space
 from ..tensors import torch_dtypes
 from . import shapes
-from .library import is_last as _is_last
 from .products import check_matrices, is_transposed
 from .regions import FLOATS, Refused, Region, aten, hinted, is_tensor, shape_of
+from .texts import is_last
 
 
 CONTRACTIONS = (aten.convolution.default, aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default)
@@ -95,7 +95,7 @@ def is_last_example(x: Node, w: Node) -> bool:
         if None in strides:
             raise Refused(f"{node.name} has strides of which no example is known")
         return torch.empty_strided(hinted(node), strides, device="meta")
-    return _is_last(example(x), example(w))
+    return is_last(example(x), example(w), "")
 
 
 def contraction_of(region: Region, layout: Optional[Layout] = None, products: Optional[int] = None,

@@ -54,7 +54,8 @@ def _conv_transpose2d_into(x, w, operands, scalars, epilogue, names, stride, pad
     out = _outputs(epilogue, whole, first, w.shape[1] * groups, placed, others)
     direct.conv_transpose2d_now(x, w, epilogue, tuple(stride), tuple(padding), tuple(dilation), tuple(output_padding),
                                 groups,
-                                out_dtype_of(x, out_dtype), out, options_of(names), split(names, scalars, operands))
+                                out_dtype_of(x, out_dtype), out, options_of(names), split(names, scalars, operands),
+                                layout_of(names))
 
 
 def _copy_into(x, whole, first):

@@ -18,7 +18,8 @@ from torch import Tensor
 from torch._guards import detect_fake_mode
 
 from .._native import UserError
-from .library import CONVOLUTIONS as CALLED, DUAL_CONVOLUTION, is_last
+from .library import CONVOLUTIONS as CALLED, DUAL_CONVOLUTION
+from .texts import VERSION, is_last
 
 CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default,
                 torch.conv_transpose2d,
@@ -139,7 +140,8 @@ def with_frozen_filters(module: torch.fx.GraphModule, inputs: Sequence[Any], com
 def _order_of(call: torch.fx.Node) -> torch.memory_format:
     """Of the filter that a call's kernel reads."""
     image, filters = (call.args[i].meta["val"] for i in (0, 1))
-    return torch.channels_last if is_last(image, filters) else torch.contiguous_format
+    names = next(a for a in call.args if isinstance(a, str) and VERSION in a)
+    return torch.channels_last if is_last(image, filters, names) else torch.contiguous_format
 
 
 def _calls(module: torch.fx.GraphModule, devices: Sequence[str]) -> list[torch.fx.Node]:

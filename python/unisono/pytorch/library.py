@@ -24,7 +24,7 @@ from .._native import DType, Graph, UserError
 from ..epilogues import Epilogue
 from ..operands import Space, store_shape
 from ..tensors import torch_dtype_of, torch_dtypes
-from .texts import graph_of, layout_of, options_of, registered, split, store_names
+from .texts import graph_of, is_last, layout_of, options_of, registered, split, store_names
 
 FIRST_VERSION = (2, 11)  # of libtorch's stable ABI that the library is built for
 _MORE = "Tensor[] operands, float[] scalars, str epilogue, str names"
@@ -61,14 +61,6 @@ def text_of_known(epilogue: Any) -> Optional[str]:
     return epilogue.reference if isinstance(epilogue, Epilogue) and epilogue.number >= 0 else None
 
 
-def is_last(x: Tensor, w: Tensor) -> bool:
-    """Whether a convolution's images are channels last, as functional decides."""
-    _, c, h, wide = x.shape
-    flat = c == 1 or h * wide == 1
-    one, (_, c, h, wide) = (w, w.shape) if flat else (x, x.shape)
-    return c > 1 and h * wide > 1 and one.stride(1) == 1 and one.stride(3) >= c
-
-
 def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
                names: str = "") -> Space:
     if x.dim() != 4 or w.dim() != 4:
@@ -77,7 +69,7 @@ def conv_space(x: Tensor, w: Tensor, stride: Sequence[int], padding: Sequence[in
         )
     rows = tuple((x.shape[2 + i] + 2 * padding[i] - dilation[i] * (w.shape[2 + i] - 1) - 1) // stride[i] + 1
                  for i in (0, 1))
-    return Space(x.shape[0], rows, w.shape[0], True, is_last(x, w) or layout_of(names) != "nchw")
+    return Space(x.shape[0], rows, w.shape[0], True, is_last(x, w, names))
 
 
 def gemm_space(a: Tensor, b: Tensor) -> Space:
@@ -127,7 +119,8 @@ def _fake_conv_transpose2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], sca
                            stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
                            output_padding: Sequence[int], groups: int,
                            out_dtype: Optional[torch.dtype]) -> list[Tensor]:
-    space = direct.transposed_space(x.shape, w.shape, stride, padding, dilation, output_padding, groups, is_last(x, w))
+    last = is_last(x, w, names)
+    space = direct.transposed_space(x.shape, w.shape, stride, padding, dilation, output_padding, groups, last)
     return _fake(x, graph_of(epilogue, split(names, scalars, operands), out_dtype_of(x, out_dtype), space), space)
 
 
@@ -206,7 +199,7 @@ def _conv_transpose2d(x: Tensor, w: Tensor, operands: Sequence[Tensor], scalars:
     return _as_list(direct.conv_transpose2d_now(x, w, registered(epilogue), _two(stride), _two(padding), _two(dilation),
                                                 _two(output_padding),
                                                 groups, out_dtype_of(x, out_dtype), None, options_of(names),
-                                                split(names, scalars, operands)))
+                                                split(names, scalars, operands), layout_of(names)))
 
 
 def _dual_gemm(a: Tensor, b0: Tensor, b1: Tensor, operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str,
@@ -221,7 +214,7 @@ def _dual_conv2d(x: Tensor, w0: Tensor, w1: Tensor, operands: Sequence[Tensor], 
                  out_dtype: Optional[torch.dtype]) -> list[Tensor]:
     return _as_list(direct.dual_conv2d_now(x, w0, w1, registered(epilogue), _two(stride), _two(padding), _two(dilation),
                                            groups, out_dtype_of(x, out_dtype), options_of(names),
-                                           split(names, scalars, operands)))
+                                           split(names, scalars, operands), layout_of(names)))
 
 
 def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Sequence[float], epilogue: str, names: str,
@@ -241,11 +234,10 @@ def _prepare(factors: Sequence[Tensor], operands: Sequence[Tensor], scalars: Seq
             out, dtype = given_outputs(epilogue, outputs), dtype if into else _dtype_of_outputs(outputs)
         if len(pairs) == 4:
             call = direct.conv_transpose2d_call(first, second, form, pairs[0], pairs[1], pairs[2], pairs[3], moves[-1],
-                                                dtype, out, options, given)
+                                                dtype, out, options, given, layout_of(names))
         elif pairs and others:
-            call = direct.dual_conv2d_call(
-                first, second, others[0], form, pairs[0], pairs[1], pairs[2], moves[-1], dtype, options, given
-            )
+            call = direct.dual_conv2d_call(first, second, others[0], form, pairs[0], pairs[1], pairs[2], moves[-1],
+                                           dtype, options, given, layout_of(names))
         elif pairs:
             stride, padding, dilation = pairs
             call = functional.conv2d_call(first, second, form, stride, padding, dilation, moves[-1], layout_of(names),

@@ -12,10 +12,9 @@ from torch.fx import GraphModule, Node
 from ..arrange import STRICT
 from ..operands import pattern
 from . import shapes
-from .anchors import is_one_channel_last
 from .judge import Limits
 from .regions import TAKES_SLICES, Region, aten, hinted, is_size, shape_of
-from .texts import ONE_CHANNEL_LAST, joined, one_line
+from .texts import LAST, joined, one_line
 from .writer import Writer
 
 
@@ -90,8 +89,8 @@ def _written(writer: Writer, region: Region, results: list[Node], limits: Limits
     options = {"spare_sms": limits.spare_sms} if limits.spare_sms else {}
     if region.kind == "gemm" and limits.strict:
         options[STRICT] = 1
-    if region.kind == "conv2d" and region.third is None and is_one_channel_last(region.anchor):
-        options[ONE_CHANNEL_LAST] = 1
+    if region.kind == "conv2d":
+        options[LAST] = int(region.space.native_channels_last)
     names = joined(region.operands.values(), options)
     values = [_as_operand(writer, node, region, axes) for node, axes in region.operands]
     dtype = region.anchor.meta["val"].dtype

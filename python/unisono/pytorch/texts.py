@@ -49,8 +49,9 @@ def _version() -> str:
     return f"{getattr(_native, '__version__')}+{content.hexdigest()[:12]}"
 
 
-# an option of calls: images of one channel, which lie in either order, are channels last
-ONE_CHANNEL_LAST = "one_channel_last"
+# an option of calls of convolutions: whether images lie channels last in the graph. Its results must, though a tensor may
+# have other strides than the graph says, or some that fit both orders
+LAST = "last"
 
 # Stands in every call of a graph. PyTorch keeps compiled graphs on disk by their text: another version's are not taken
 # for ours
@@ -65,7 +66,7 @@ def joined(names: Iterable[str], options: dict[str, int]) -> str:
 def options_of(names: str) -> dict[str, int]:
     """Those options."""
     given = (one.partition("=") for one in names.split("|")[1:])
-    return {name: int(value) for name, _, value in given if name not in ("version", ONE_CHANNEL_LAST)}
+    return {name: int(value) for name, _, value in given if name not in ("version", LAST)}
 
 
 def split(names: str, scalars: Sequence[float], operands: Sequence[Any]) -> dict[str, Any]:
@@ -95,7 +96,18 @@ def graph_of(text: str, operands: dict[str, Any], dtype: DType, space: Space) ->
 
 def layout_of(names: str) -> str:
     """How functional takes the images of a call that has these names."""
-    return functional.ONE_CHANNEL_LAST if f"|{ONE_CHANNEL_LAST}=1" in names else "nchw"
+    given = dict(one.split("=") for one in names.split("|")[1:]).get(LAST)
+    return "nchw" if given is None else functional.CHANNELS_LAST if given == "1" else functional.CONTIGUOUS
+
+
+def is_last(x: Tensor, w: Tensor, names: str) -> bool:
+    """Whether a convolution's images are channels last, as functional decides."""
+    if (layout := layout_of(names)) != "nchw":
+        return layout == functional.CHANNELS_LAST
+    _, c, h, wide = x.shape
+    flat = c == 1 or h * wide == 1
+    one, (_, c, h, wide) = (w, w.shape) if flat else (x, x.shape)
+    return c > 1 and h * wide > 1 and one.stride(1) == 1 and one.stride(3) >= c
 
 
 @functools.lru_cache(1024)
