@@ -6,7 +6,8 @@ Networks are made, exported and evaluated as those of the CPU's list are, some a
 by one exporter in one precision, is right if the error of every output against PyTorch's float64 is at most 1.5 times the one
 that PyTorch's eager mode makes in the same precision; where that is no number, nothing is claimed. Where eager mode is far
 off and the row is over the bound, both compute more inputs (verdict.py). A network that itself computes parts in float32 says so in an export in the
-precision alone: where the one in float32 is off, that is judged, and the row is "typed". Rows are kept in the JSON, where
+precision alone: where the one in float32 is off, that is judged, and the row is "typed". Where ONNX's
+interpreter says that the exporter wrote another network (other_network.py), the row is "not exported". Rows are kept in the JSON, where
 those of other runs stay. A network is judged again if the sources, or what it is made of, have changed: first those without
 a row, then those that are not right, then the others. The exit code is 1 if a row is wrong or broken.
 docs/notes/networks-gpu.md has the results.
@@ -32,11 +33,13 @@ from .judge import output_names
 from .kept import all_unmade, exporters_of, in_turn, merge, read_row, seen_gpu
 from .gpu_times import PROCESSES, add_times
 from .making import EXPORTERS
+from .other_network import why_other
 from .runs import Broken, Refused
 from .sources import commit, state
 from .verdict import MARGIN, UNITS, asks_for_more, draw_name, is_right, over_all
 
 SHIPPED = 8  # units of rounding, for a model without a PyTorch to compare with
+ANOTHER = 0.05  # what another network than the module is off by, at least: rounding is off by less
 
 
 def export_network(name, batch, folder, exporters, gpu):
@@ -102,11 +105,15 @@ def launches_of(model, precision, gpu, options):
     return len(explained["cuda"]["launches"]) - len(on_host), on_host
 
 
+def exact_of(folder, draw=0):
+    """The network's outputs, by PyTorch in float64."""
+    with np.load(folder / draw_name("exact", draw)) as arrays:
+        return [arrays[f"out{i}"] for i in range(len(arrays))]
+
+
 def errors_of(model, folder, precision, gpu, options, draw=0):
     """What unisono is off by, output by output."""
-    ours = outputs_of(model, folder, precision, gpu, options, draw)
-    with np.load(folder / draw_name("exact", draw)) as arrays:
-        exact = [arrays[f"out{i}"] for i in range(len(arrays))]
+    ours, exact = outputs_of(model, folder, precision, gpu, options, draw), exact_of(folder, draw)
     return [relative_error(ours.get(name), e) for name, e in zip(output_names(model), exact, strict=True)]
 
 
@@ -130,6 +137,11 @@ def judged(model, folder, about, precision, gpu, options):
         return {"status": "no bound", "reason": f"PyTorch's own result in {precision} is not finite"} | launched
     tolerances = [MARGIN * e for e in theirs] if theirs else [SHIPPED * UNITS[precision]] * len(errors)
     right = is_right(errors, theirs) if theirs else all(e <= t for e, t in zip(errors, tolerances, strict=True))
+    if not right and max(errors) > ANOTHER:
+        ours = outputs_of(model, folder, precision, gpu, options)
+        names = output_names(model)
+        if reason := why_other(model, folder / draw_name("inputs", 0), exact_of(folder), [ours.get(n) for n in names], tolerances):
+            return {"status": "not exported", "reason": reason}
     return {"status": "right" if right else "wrong", "reason": "", "errors": errors, "tolerances": tolerances,
             **({"draws": draws} if draws > 1 else {})} | launched
 

@@ -6,6 +6,7 @@ import onnx
 
 from .errors import relative_error, tolerance
 from .faults import draw_faults
+from .other_network import why_other
 from .runs import Broken, Refused, run_unisono, run_onnxruntime, time_onnxruntime
 
 ROUNDS = 5  # of unisono and ONNX Runtime in turn
@@ -23,10 +24,13 @@ class Judge:
         with np.load(self.folder / f"exact.{run}.npz") as arrays:
             return [arrays[f"out{i}"] for i in range(len(arrays))]
 
+    def _results(self, model, run):
+        """{output: array} by unisono"""
+        return run_unisono(self.unisono, model, self.folder / f"inputs.{run}.npz", threads=self.threads)[0]
+
     def _outputs(self, model, run):
         """What unisono is off by, output by output."""
-        ours, _ = run_unisono(self.unisono, model, self.folder / f"inputs.{run}.npz", threads=self.threads)
-        names = output_names(model)
+        ours, names = self._results(model, run), output_names(model)
         theirs = self._onnxruntime(model, run, len(names))
         return [{"error": relative_error(ours.get(name), exact), "tolerance": tolerance(float32),
                  "pytorch_error": float32,
@@ -51,8 +55,15 @@ class Judge:
             return {"status": "refused", "reason": str(error), "runs": runs}
         except Broken as error:
             return {"status": "broken", "reason": str(error), "runs": runs}
-        right = all(o["error"] <= o["tolerance"] for r in runs for o in r["outputs"])
-        return {"status": "right" if right else "wrong", "reason": "", "runs": runs}
+        wrong = [run for run, r in enumerate(runs) if any(o["error"] > o["tolerance"] for o in r["outputs"])]
+        if wrong and not free and (reason := self._why_other(model, wrong[0])):
+            return {"status": "not exported", "reason": reason, "runs": []}
+        return {"status": "wrong" if wrong else "right", "reason": "", "runs": runs}
+
+    def _why_other(self, model, run):
+        ours = self._results(model, run)
+        return why_other(model, self.folder / f"inputs.{run}.npz", self._exact(run), [ours.get(n) for n in output_names(model)],
+                         [tolerance(e) for e in self.about["runs"][run]["float32_error"]])
 
     def _share(self, names, outputs):
         """The error of a first run over its tolerance, in the worst output; outputs are {name: array}."""

@@ -135,7 +135,8 @@ def evaluate(path, inputs, dtype):
     nodes = evaluator.rt_nodes_
     last = {name: i for i, node in enumerate(nodes) for name in node.input}
     outputs = [o.name for o in model.graph.output]
-    known = {"": None, **evaluator.rt_inits_, **{k: v.astype(dtype) for k, v in inputs.items()}}
+    given = {k: v.astype(dtype) if np.issubdtype(v.dtype, np.floating) else v for k, v in inputs.items()}
+    known = {"": None, **evaluator.rt_inits_, **given}
     for i, node in enumerate(nodes):
         for name, y in zip(node.output, node.run(*[known[name] for name in node.input])):
             if getattr(y, "dtype", None) in (np.float16, np.float32, np.float64) and y.dtype != dtype:
