@@ -115,6 +115,48 @@ def test_products_of_a_strict_graph_are_strict(strict, pair, monkeypatch):
     assert found == [("swiglu" if pair else "gemm", strict)]
 
 
+LAST = torch.channels_last
+
+
+def convolution(x, w, residual, options):
+    from unisono import functional
+    return functional.prepare_conv2d(x, w, "relu(acc + r[m,n])", (1, 1), (0, 0), (1, 1), 1, "nchw", None, None, options, {"r": residual})
+
+
+def test_copies_of_a_convolution_are_counted_and_refused(caplog):
+    x, w, r = torch.randn(2, 8, 5, 6), torch.randn(8, 8, 1, 1), torch.randn(2, 8, 5, 6)
+    last, filters, residual = (on_gpu(t.contiguous(memory_format=LAST)) for t in (x, w, r))
+    before = u.cache_info()["copies"]
+    with pytest.raises(u.Unsupported, match=r"strict=True, and conv2d copies \(2, 8, 5, 6\) with strides \(240, 30, 6, 1\).*channels last"):
+        convolution(last, filters, on_gpu(r), {"strict": 1})
+    assert u.cache_info()["copies"] == before and not caplog.text
+    assert convolution(last, filters, residual, {"strict": 1}).orders == []
+    with caplog.at_level(logging.WARNING, "unisono"):
+        assert convolution(last, filters, on_gpu(r), {}).orders == [(2, "channels_last")]
+    assert "conv2d copies (2, 8, 5, 6)" in caplog.text and u.cache_info()["copies"] == before + 1
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_of_a_strict_graph_are_strict(strict, transposed, monkeypatch):
+    from unisono import direct, functional
+    from unisono.pytorch import backend
+    torch._dynamo.reset()
+    u.cache_clear()
+    found = []
+
+    def spied(what, tensors, orders, last, strict):
+        found.append((what, strict))
+
+    for module in (functional, direct):
+        monkeypatch.setattr(module, "note_orders", spied)
+    net = torch.nn.Sequential((torch.nn.ConvTranspose2d if transposed else torch.nn.Conv2d)(8, 4, 2), torch.nn.SiLU())
+    with torch.no_grad():
+        call = torch.compile(net, backend=backend.unisono, options={"rest": "eager", "strict": strict})
+        torch.testing.assert_close(call(x := torch.randn(2, 8, 5, 6)), net(x))
+    assert found == [("conv_transpose2d" if transposed else "conv2d", strict)]
+
+
 def test_what_no_copy_helps_keeps_its_error():
     prepare, tried = taken(lambda tensors: False)
     with pytest.raises(u.UserError, match="make a dense copy"):

@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from unisono.operands import Space  # noqa: E402
-from unisono.pytorch import backend, layouts, shapes  # noqa: E402
+from unisono.pytorch import backend, frozen, layouts, report, shapes  # noqa: E402
 from unisono.pytorch.fuse import Limits, fuse  # noqa: E402
 from unisono.pytorch.regions import aten  # noqa: E402
 
@@ -216,3 +216,16 @@ def test_results_lie_as_the_graph_says_whatever_the_strides_of_an_image():
         theirs = module(x)
     assert backend.reports()[-1].regions == 1 and mine.stride()[1:3] == theirs.stride()[1:3] == (1, 12), mine.stride()
     torch.testing.assert_close(mine, theirs, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("turned", [(), ("filters",), ("filters", "residual")])
+def test_tensors_that_calls_copy_are_counted(turned):
+    """Those of a convolution that lie in another order than its image."""
+    x, filters, residual = torch.randn(2, 8, 6, 5), torch.randn(8, 8, 3, 3), torch.randn(2, 8, 6, 5)
+    tensors = {"x": x, "filters": filters, "residual": residual}
+    tensors = {n: t if n in turned else t.contiguous(memory_format=LAST) for n, t in tensors.items()}
+    module, _, _ = traced(lambda x, w, r: F.relu(F.conv2d(x, w, padding=1) + r), *tensors.values())
+    rows = fuse(module, Limits(minimum_operators=0))
+    assert [len(row["fused"]) for row in rows] == [2], rows
+    assert frozen.copied_tensors(module, ("cpu",)) == len(turned)
+    assert report.count(module)["tensors copied before each launch"] == 0  # kernels of a CPU take all strides

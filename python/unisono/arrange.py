@@ -65,15 +65,18 @@ def arranged(prepare: Callable[[list[Any], list[str]], Call], tensors: Sequence[
             failure = failure or error
             continue
         if failure is not None:
-            _note(what, tensors, places, failure, strict)
+            note_copies(what, tensors, places, f"its kernel does not read it as it lies: {failure}", strict)
         return call
     assert failure is not None
     raise failure
 
 
-def _note(what: str, tensors: Sequence[Any], places: Sequence[int], failure: Exception, strict: bool) -> None:
+def note_copies(what: str, tensors: Sequence[Any], places: Sequence[int], why: str, strict: bool) -> None:
+    """Counts the tensors at these places and warns of them, or raises Unsupported if it is strict."""
+    if not places:
+        return
     copied = ", ".join(f"{tuple(tensors[i].shape)} with strides {tensors[i].stride()}" for i in places)
-    about = f"copies {copied} before each launch, as its kernel does not read it as it lies: {failure}"
+    about = f"copies {copied} before each launch, as {why}"
     if strict:
         raise Unsupported(f"with strict=True, and {what} {about}")
     count_copies(len(places))

@@ -13,7 +13,7 @@ from .arguments import (autocast, by_operator, check_operator_call, checked, dty
 from .arrange import arranged, without_strict
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
-from .functional import dense_in_one_order, image_views, oriented, prepare_conv2d, read_in_place
+from .functional import dense_in_one_order, image_views, note_orders, oriented, prepare_conv2d, read_in_place
 from .operands import Space
 from .tensors import is_torch, view
 
@@ -50,6 +50,7 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
                           operands: dict[str, Any], layout: str = "nchw") -> Call:
     """What conv_transpose2d_now runs for tensors such as these: made once, kept in the cache."""
     moves = stride, padding, dilation, output_padding
+    kernels, strict = without_strict(options)
 
     def make() -> Call:
         space = transposed_space(x.shape, w.shape, *moves, groups, False)
@@ -63,9 +64,10 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
                                       layout=Layout.nhwc if last else Layout.nchw,
                                       dtype_x=x_view.dtype, dtype_w=w_view.dtype)
         image, x_view, orders = read_in_place(image, x_view, orders, contraction, epilogue, given, space, out_dtype,
-                                              options)
+                                              kernels)
+        note_orders("conv_transpose2d", [x, w, *filter(is_torch, operands.values())], orders, last, strict)
         identity = ("conv_transpose2d", last, x_view.shape, w_view.shape, moves, groups)
-        return prepare(contraction, identity, x_view, w_view, x, epilogue, given, space, out_dtype, out, options,
+        return prepare(contraction, identity, x_view, w_view, x, epilogue, given, space, out_dtype, out, kernels,
                        orders)
 
     key = ("conv_transpose2d", key_of(epilogue), moves, groups, layout, out_dtype, tuple(options.items()),
@@ -88,7 +90,8 @@ def dual_conv2d_call(x: Any, w0: Any, w1: Any, epilogue: Any, stride: tuple[int,
                      dilation: tuple[int, int], groups: int, out_dtype: DType | None, options: dict[str, Any],
                      operands: dict[str, Any], layout: str = "nchw") -> Call:
     """What dual_conv2d_now runs for tensors such as these: made once, kept in the cache."""
-    key = ("dual_conv2d", key_of(epilogue), stride, padding, dilation, groups, layout, out_dtype, tuple(options.items()),
+    moves = stride, padding, dilation, groups
+    key = ("dual_conv2d", key_of(epilogue), moves, layout, out_dtype, tuple(options.items()),
            signature_of((x, w0, w1), operands, None))
     return call_of(
         key,

@@ -12,7 +12,7 @@ from ._native import Conv2d, DType, Gemm, Layout, UserError
 from .arguments import (autocast, by_operator, check_operator_call, check_outputs, checked, dtype_of, needs_gradient,
                         needs_operator, pair,
                         torch_dtype_of)
-from .arrange import arranged, without_strict
+from .arrange import arranged, note_copies, without_strict
 from .binding import key_of, prepare, run, signature_of, takes_slices
 from .calls import ALIGNMENT, Call, call_of, ordered
 from .operands import Space
@@ -181,7 +181,9 @@ def prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], paddi
                    operands: dict[str, Any], w1: Any = None) -> Call:
     """w1: the second filter of a dual convolution, which lies as w does."""
     moves = stride, padding, dilation
+    options, strict = without_strict(options)
     tensors = operands if w1 is None else {_SECOND: w1, **operands}  # in the order in which they are passed
+    given = [x, w, *filter(is_torch, tensors.values())]
     orders = [""] * (2 + sum(is_torch(v) or isinstance(v, np.ndarray) for v in tensors.values()))
     if is_torch(x) and x.is_cuda and x.dim() == 4:
         x, w, tensors, orders = dense_in_one_order(x, w, tensors, layout)
@@ -207,6 +209,7 @@ def prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], paddi
     space = Space(n, rows, cols, first, last)
     if first:
         x, x_view, orders = read_in_place(x, x_view, orders, contraction, epilogue, operands, space, out_dtype, options)
+    note_orders("conv2d", given, orders, last, strict)
     identity = ("conv2d", first, last, x_view.shape, w_view.shape, moves, groups, w1 is None)
     return prepare(
         contraction, identity, x_view, filters, x, epilogue, operands, space, out_dtype, out, options, orders
@@ -242,6 +245,12 @@ def read_in_place(x: Any, x_view: View, orders: list[str], contraction: Any, epi
     import torch
     x = x.contiguous(memory_format=torch.channels_last)
     return x, view("x", x).permuted((0, 2, 3, 1)), ["channels_last", *orders[1:]]
+
+
+def note_orders(what: str, tensors: list[Any], orders: list[str], last: bool, strict: bool) -> None:
+    """Counts those of a convolution's tensors that its calls copy into these orders, as note_copies."""
+    why = f"its kernel reads images, filters and operands channels {'last' if last else 'first'}"
+    note_copies(what, tensors, [i for i, order in enumerate(orders) if order], why, strict)
 
 
 def dense_in_one_order(x: Any, w: Any, operands: dict[str, Any],

@@ -180,7 +180,7 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
     PyTorch's kernels, by prediction; None: 0 for inference, 0.1 for training), without (kinds of fusion that are
-    switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported, and so is a product whose tensors
+    switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported, and so is a call whose tensors
     would be copied), report (called with each Report, or the path of a file to which its JSON is appended), frozen
     (weights do not change: filters that kernels would reorder at each call are reordered once), spare_sms (SMs of a GPU
     that kernels leave to communication and others)."""

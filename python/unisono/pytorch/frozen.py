@@ -19,6 +19,7 @@ from torch._guards import detect_fake_mode
 
 from .._native import UserError
 from .library import CONVOLUTIONS as CALLED, DUAL_CONVOLUTION
+from .regions import TAKES_SLICES
 from .texts import VERSION, is_last
 
 CONVOLUTIONS = (torch.conv2d, F.conv2d, torch.ops.aten.conv2d.default, torch.ops.aten.convolution.default,
@@ -177,6 +178,24 @@ def pack_in_graph(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda"
         for place in _places_of_filters(call):
             _pack_filter(module, call, place)
     module.recompile()
+
+
+def copied_tensors(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:
+    """Tensors that calls of convolutions on these devices copy before each launch, by the strides that they have in the
+    graph: images, filters and operands that do not lie in the order of the call."""
+    return sum(_is_copied(call, value, place) for call in _calls(module, devices)
+               for place, value in enumerate([*call.args[:len(_places_of_filters(call)) + 1], *_operands(call)]))
+
+
+def _operands(call: torch.fx.Node) -> list[torch.fx.Node]:
+    return next(a for a in call.args if isinstance(a, (list, tuple)))
+
+
+def _is_copied(call: torch.fx.Node, node: torch.fx.Node, place: int) -> bool:
+    value, order = node.meta["val"], _order_of(call)
+    if place == 0 and call.meta.get(TAKES_SLICES) and order is torch.channels_last and value.stride(1) == 1:
+        return False  # the kernel reads channels of a wider image as they lie
+    return not value.is_contiguous(memory_format=order if value.dim() == 4 else torch.contiguous_format)
 
 
 def packed_filters(module: torch.fx.GraphModule, devices: Sequence[str] = ("cuda",)) -> int:

@@ -28,7 +28,7 @@ class Limits:
     minimum_gain: float = 0.0  # on a GPU, by prediction
     without: frozenset = frozenset()
     spare_sms: int = 0  # left to others, such as communication
-    strict: bool = False  # what a product would copy before each launch is an error
+    strict: bool = False  # what a call would copy before each launch is an error
     tf32: tuple[str, ...] = KINDS  # contractions of float32 that a GPU may compute as tf32
     # what was predicted for equal regions of a graph
     known: dict[tuple, Prediction] = field(default_factory=dict, compare=False)

@@ -9,7 +9,7 @@ from typing import Any, Sequence
 import torch
 
 from .expressions import HANDLERS, is_widening
-from .frozen import packed_filters
+from .frozen import copied_tensors, packed_filters
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS
 from .library import FUSED
 from .regions import aten, is_copy
@@ -195,5 +195,6 @@ def count(module: torch.fx.GraphModule, rows: Sequence[dict] = ()) -> dict:
         "backward contractions": sum(n.target in BACKWARD_CONTRACTIONS for n in nodes),
         "conversions": sum(n.target is aten.clone.default and _produced_by(n.args[0]).target in FUSED for n in nodes),
         "filters packed at each call": packed_filters(module),
+        "tensors copied before each launch": copied_tensors(module),
         "standalone behind a contraction": _standalone(module, rows),
     }

@@ -87,7 +87,7 @@ def replace(
 def _written(writer: Writer, region: Region, results: list[Node], limits: Limits) -> dict[Node, Node]:
     """The call, and what stands for each of the results."""
     options = {"spare_sms": limits.spare_sms} if limits.spare_sms else {}
-    if region.kind == "gemm" and limits.strict:
+    if limits.strict:
         options[STRICT] = 1
     if region.kind == "conv2d":
         options[LAST] = int(region.space.native_channels_last)
