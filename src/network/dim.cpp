@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -269,6 +270,32 @@ Dim product(std::span<const Dim> dims) {
   if (known == 1 && std::count_if(dims.begin(), dims.end(), [](const Dim& d) { return !d.known(); }) == 1)
     return *std::find_if(dims.begin(), dims.end(), [](const Dim& d) { return !d.known(); });
   return multiplied(std::move(symbols), known);
+}
+
+namespace {
+
+// The names of "a|b"; none of a formula
+std::set<std::string_view> alternatives(std::string_view text) {
+  if (text.find_first_of("+-*/ ()[].") != text.npos || text.starts_with(hashed)) return {};
+  std::set<std::string_view> names;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find('|', begin), text.size());
+    names.insert(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return names;
+}
+
+}  // namespace
+
+Dim broadcast(const Dim& x, const Dim& y) {
+  if (is_one(x) || (!x.known() && y.known() && !is_one(y))) return y;
+  if (x.known() || y.known()) return x;
+  auto names = alternatives(x.symbol());
+  const auto others = alternatives(y.symbol());
+  if (names.empty() || others.empty()) return x;
+  names.insert(others.begin(), others.end());
+  return formula(fmt::format("{}", fmt::join(names, "|")));
 }
 
 bool may_equal(const Dim& x, const Dim& y) { return !x.known() || !y.known() || x.value() == y.value(); }

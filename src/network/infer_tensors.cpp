@@ -99,8 +99,7 @@ Shape broadcast_shapes(const Shape& x, const Shape& y, const std::string& where)
     if (!may_equal(a, b) && !is_one(a) && !is_one(b))
       throw UserError(fmt::format("{}: shapes {} and {} do not broadcast: extents {} and {} differ and neither is 1",
                                   where, to_string(x), to_string(y), to_string(a), to_string(b)));
-    // a symbol and a number above 1 make the number: the symbol has to equal it
-    r[r.size() - 1 - i] = is_one(a) || (!a.known() && b.known() && !is_one(b)) ? b : a;
+    r[r.size() - 1 - i] = broadcast(a, b);
   }
   return r;
 }
