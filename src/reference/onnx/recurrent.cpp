@@ -4,6 +4,8 @@
 #include <cctype>
 #include <cmath>
 #include <functional>
+#include <limits>
+#include <optional>
 
 #include "reference/onnx/definitions.hpp"
 
@@ -15,26 +17,29 @@ using Vector = std::vector<Number64>;
 
 double sigma(double x) { return 1 / (1 + std::exp(-x)); }
 
-// An activation by its name; alpha and beta are those given for it, or its defaults
+// An activation by its name, with the defaults of the numbers that it has
 struct ActivationName {
   const char* name;
-  double alpha, beta;
+  std::optional<double> alpha, beta;
   Function (*make)(double alpha, double beta);
 };
 
 constexpr ActivationName activation_names[] = {
     {"affine", 1, 0, [](double a, double b) -> Function { return [=](double x) { return a * x + b; }; }},
-    {"elu", 1, 0, [](double a, double) -> Function { return [=](double x) { return x < 0 ? a * std::expm1(x) : x; }; }},
+    {"elu",
+     1,
+     {},
+     [](double a, double) -> Function { return [=](double x) { return x < 0 ? a * std::expm1(x) : x; }; }},
     {"hardsigmoid", 0.2F, 0.5F,
      [](double a, double b) -> Function { return [=](double x) { return std::clamp(a * x + b, 0.0, 1.0); }; }},
-    {"leakyrelu", 0.01F, 0, [](double a, double) -> Function { return [=](double x) { return x < 0 ? a * x : x; }; }},
-    {"relu", 0, 0, [](double, double) -> Function { return [](double x) { return std::max(0.0, x); }; }},
+    {"leakyrelu", 0.01F, {}, [](double a, double) -> Function { return [=](double x) { return x < 0 ? a * x : x; }; }},
+    {"relu", {}, {}, [](double, double) -> Function { return [](double x) { return std::max(0.0, x); }; }},
     {"scaledtanh", 1, 1, [](double a, double b) -> Function { return [=](double x) { return a * std::tanh(b * x); }; }},
-    {"sigmoid", 0, 0, [](double, double) -> Function { return sigma; }},
-    {"softplus", 0, 0, [](double, double) -> Function { return [](double x) { return std::log1p(std::exp(x)); }; }},
-    {"softsign", 0, 0, [](double, double) -> Function { return [](double x) { return x / (1 + std::abs(x)); }; }},
-    {"tanh", 0, 0, [](double, double) -> Function { return [](double x) { return std::tanh(x); }; }},
-    {"thresholdedrelu", 1, 0, [](double a, double) -> Function { return [=](double x) { return x >= a ? x : 0; }; }}};
+    {"sigmoid", {}, {}, [](double, double) -> Function { return sigma; }},
+    {"softplus", {}, {}, [](double, double) -> Function { return [](double x) { return std::log1p(std::exp(x)); }; }},
+    {"softsign", {}, {}, [](double, double) -> Function { return [](double x) { return x / (1 + std::abs(x)); }; }},
+    {"tanh", {}, {}, [](double, double) -> Function { return [](double x) { return std::tanh(x); }; }},
+    {"thresholdedrelu", 1, {}, [](double a, double) -> Function { return [=](double x) { return x >= a ? x : 0; }; }}};
 
 // Those of all directions; numbers are taken in turn by those that have any
 std::vector<Function> activations_of(const Call& call, std::vector<std::string> names) {
@@ -44,15 +49,18 @@ std::vector<Function> activations_of(const Call& call, std::vector<std::string> 
     return a == nullptr ? std::vector<float>() : std::vector<float>(a->floats().begin(), a->floats().end());
   };
   const std::vector<float> alphas = numbers("activation_alpha"), betas = numbers("activation_beta");
+  std::size_t alpha = 0, beta = 0;
+  const auto next = [](const std::optional<double>& own, const std::vector<float>& given, std::size_t& i) {
+    return !own ? 0.0 : i < given.size() ? static_cast<double>(given[i++]) : *own;
+  };
   std::vector<Function> functions;
   for (std::string name : names) {
     std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
     const auto* row = std::find_if(std::begin(activation_names), std::end(activation_names),
                                    [&](const ActivationName& r) { return name == r.name; });
     if (row == std::end(activation_names)) call.fail("activation '" + name + "' is not known");
-    const std::size_t i = functions.size();
-    functions.push_back(row->make(i < alphas.size() ? static_cast<double>(alphas[i]) : row->alpha,
-                                  i < betas.size() ? static_cast<double>(betas[i]) : row->beta));
+    const double a = next(row->alpha, alphas, alpha);
+    functions.push_back(row->make(a, next(row->beta, betas, beta)));
   }
   return functions;
 }
@@ -75,6 +83,8 @@ class Recurrence {
   virtual void step(const std::vector<double>& x, Vector& h, Vector& c) const = 0;
 
  protected:
+  static constexpr double unlimited = std::numeric_limits<double>::infinity();
+
   double w(std::int64_t row, std::int64_t column) const {
     return call_.in(1).value[place(call_.in(1).shape, {direction_, row, column})];
   }
@@ -113,12 +123,13 @@ class Recurrence {
     return {x.value * y.value,
             std::abs(x.value) * y.bound + std::abs(y.value) * x.bound + u_ * std::abs(x.value * y.value)};
   }
-  Number64 apply(std::size_t which, Number64 x) const {
-    const double y = f_.at(which)(clipped(x.value));
-    const double up = f_[which](clipped(x.value + x.bound)), down = f_[which](clipped(x.value - x.bound));
+  /// A gate: its input is clipped. A cell on its way out is not: ONNX leaves that open, and ONNX Runtime does so.
+  Number64 apply(std::size_t which, Number64 x) const { return apply(which, x, clip_ > 0 ? clip_ : unlimited); }
+  Number64 apply(std::size_t which, Number64 x, double clip) const {
+    const auto f = [&](double v) { return f_.at(which)(std::clamp(v, -clip, clip)); };
+    const double y = f(x.value), up = f(x.value + x.bound), down = f(x.value - x.bound);
     return {y, std::max(std::abs(up - y), std::abs(down - y)) + 4 * u_ * (std::abs(y) + 0.5)};
   }
-  double clipped(double x) const { return clip_ > 0 ? std::clamp(x, -clip_, clip_) : x; }
 
   const Call& call_;
   std::vector<Function> f_;
@@ -181,7 +192,7 @@ class LongRecurrence : public Recurrence {
       const Number64 candidate = apply(1, gate(3, cell, -1));
       cell = sum(product(forget, cell), product(in, candidate));
       const Number64 out = apply(0, gate(1, cell, 1));
-      next.push_back(product(out, apply(2, cell)));
+      next.push_back(product(out, apply(2, cell, unlimited)));
     }
     h = std::move(next);
   }
@@ -246,6 +257,8 @@ void recurrent(Call& call, std::int64_t gates, const std::vector<std::string>& n
   std::vector<std::string> defaults;
   for (std::int64_t d = 0; d < directions; ++d) defaults.insert(defaults.end(), names.begin(), names.end());
   const std::vector<Function> functions = activations_of(call, defaults);
+  if (functions.size() != defaults.size())
+    call.fail(std::to_string(functions.size()) + " activations; expected " + std::to_string(defaults.size()));
   Results y;
   y.all = empty_tensor(batch_first ? Extents64{batch, steps, directions, hidden}
                                    : Extents64{steps, directions, batch, hidden});

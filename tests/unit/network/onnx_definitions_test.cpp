@@ -56,6 +56,25 @@ TEST(OnnxDefinitions, CeluOfANegativeAlpha) {
   EXPECT_EQ(y[4], 2);
 }
 
+// Affine and LeakyRelu have numbers, and Sigmoid none. Inputs of gates are clipped to 1, the cell on its way out is
+// not.
+TEST(OnnxDefinitions, ActivationsTakeTheirNumbersInTurn) {
+  Model m("LSTM", 22, {"x", "w", "r"});
+  m.proto.mutable_graph()->clear_input();
+  m.add_input("x", {1, 1, 1}), m.add_input("w", {1, 4, 1}), m.add_input("r", {1, 4, 1});
+  m.set("hidden_size", std::int64_t{1});
+  m.set("clip", 1.F);
+  auto* const functions = m.attribute("activations", 8);
+  for (const char* name : {"Sigmoid", "Affine", "LeakyRelu"}) functions->add_strings(name);
+  auto* const alphas = m.attribute("activation_alpha", 6);
+  for (const float alpha : {20.F, 0.5F}) alphas->add_floats(alpha);
+  m.attribute("activation_beta", 6)->add_floats(1);
+  const auto y = defined(m).evaluate(
+      {{"x", tensor({1, 1, 1}, {-3})}, {"w", tensor({1, 4, 1}, {1, 1, 1, 1})}, {"r", tensor({1, 4, 1}, {0, 0, 0, 0})}});
+  const double gate = 1 / (1 + std::exp(1.0)), cell = gate * (20 * -1 + 1);
+  EXPECT_NEAR(y.at("y").value.at(0), gate * 0.5 * cell, 1e-12);
+}
+
 // A vector is a row on the left and a column on the right; x (2,3)
 TEST(OnnxDefinitions, ProductsWithVectors) {
   const Tensor64 x = tensor({2, 3}, {1, 2, 3, 4, 5, 6});
