@@ -73,6 +73,18 @@ class MeanVarianceNormalization(OpRun):
         return (d / (np.sqrt((d * d).mean(axis=tuple(axes), keepdims=True)) + 1e-9),)
 
 
+class GroupNormalization(OpRun):
+    """By deviations, and in the type of its input: the body of the function computes E[x²] - E[x]² in float32. Opset 18 has a
+    scale and a bias for each group, 21 for each channel."""
+
+    def _run(self, x, scale, bias, epsilon=1e-5, num_groups=None, stash_type=1):
+        g = x.reshape(x.shape[0], num_groups, -1)
+        d = g - g.mean(axis=2, keepdims=True)
+        y = (d / np.sqrt((d * d).mean(axis=2, keepdims=True) + epsilon)).reshape(x.shape)
+        scale, bias = (np.repeat(v, x.shape[1] // len(v)).reshape((1, -1) + (1,) * (x.ndim - 2)) for v in (scale, bias))
+        return ((y * scale + bias).astype(x.dtype),)
+
+
 class GridSample(GridSampleOfOpset20):
     """With the names of modes that opset 16 has."""
 
@@ -81,4 +93,4 @@ class GridSample(GridSampleOfOpset20):
         return super()._run(x, grid, mode=mode, padding_mode=padding_mode or "zeros", align_corners=align_corners or 0)
 
 
-CORRECTED = [Softmax, LogSoftmax, BatchNormalization, MeanVarianceNormalization, GridSample]
+CORRECTED = [Softmax, LogSoftmax, BatchNormalization, MeanVarianceNormalization, GroupNormalization, GridSample]

@@ -55,18 +55,25 @@ def onnxruntime(model, inputs):
 
 
 def third_opinion(model, inputs):
-    """(whose, outputs by name) in float64: PyTorch's convolutions where it is installed, else ONNX's interpreter on NumPy."""
+    """(whose, outputs by name) in float64: PyTorch's convolutions where it is installed and has what the model asks for, else
+    ONNX's interpreter on NumPy."""
     names = [o.name for o in model.graph.output]
     with numpy.errstate(all="ignore"):
-        if importlib.util.find_spec("torch"):
-            from networks.onnx_reference import evaluate
-            with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
-                file.write(model.SerializeToString())
-                file.flush()
-                whose, values = "PyTorch", evaluate(file.name, inputs, numpy.float64)
-        else:
-            whose, values = "ONNX's interpreter", interpreted(model, inputs)
+        whose, values = by_pytorch(model, inputs) or ("ONNX's interpreter", interpreted(model, inputs))
     return whose, {n: v.astype(numpy.float32) if v.dtype == numpy.float64 else v for n, v in zip(names, values)}
+
+
+def by_pytorch(model, inputs):
+    if not importlib.util.find_spec("torch"):
+        return None
+    from networks.onnx_reference import evaluate
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        file.write(model.SerializeToString())
+        file.flush()
+        try:
+            return "PyTorch", evaluate(file.name, inputs, numpy.float64)
+        except NotImplementedError:  # ConvTranspose with auto_pad
+            return None
 
 
 def interpreted(model, inputs):
@@ -74,6 +81,7 @@ def interpreted(model, inputs):
     from networks.onnx_float64 import CORRECTED, widened
     from onnx.reference import ReferenceEvaluator
     wide = {k: v.astype(numpy.float64) if v.dtype == numpy.float32 else v for k, v in inputs.items()}
+    model = written_out(model)
     copy = type(model)()
     copy.CopyFrom(model)
     try:
