@@ -43,7 +43,7 @@ Dim formula(std::string text);
 Dim product(std::span<const Dim> dims);
 
 /// What two extents broadcast to. Two names may stand for different numbers, one of them 1: "a|b" is whichever is larger.
-/// Of a name and a number above 1 it is the number; a formula is taken to equal what it meets.
+/// A name and a number above 1 make the number; a formula is taken to equal what it meets.
 Dim broadcast(const Dim& x, const Dim& y);
 
 /// Whether two extents may be equal: always, unless both are known and differ.
