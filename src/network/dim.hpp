@@ -42,8 +42,8 @@ Dim formula(std::string text);
 /// Product; 1 for none.
 Dim product(std::span<const Dim> dims);
 
-/// What two extents broadcast to. Two names may stand for different numbers, one of them 1: "a|b" is whichever is larger.
-/// A name and a number above 1 make the number; a formula is taken to equal what it meets.
+/// What two extents broadcast to. Two names may stand for different numbers, one of them 1: "a|b" is whichever is
+/// larger. A name and a number above 1 make the number; a formula is taken to equal what it meets.
 Dim broadcast(const Dim& x, const Dim& y);
 
 /// Whether two extents may be equal: always, unless both are known and differ.
