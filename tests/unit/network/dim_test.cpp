@@ -103,6 +103,19 @@ TEST(Dims, FactorsThatModelsWrite) {
   EXPECT_EQ(whole_quotient(Dim(deep), a), std::nullopt);
 }
 
+// Two names may stand for different numbers, of which one is 1; a formula is taken for what it meets
+TEST(Dims, TwoNamesBroadcastToEither) {
+  EXPECT_EQ(broadcast(a, b), broadcast(b, a));
+  EXPECT_NE(broadcast(a, b), a);
+  EXPECT_NE(broadcast(a, b), b);
+  EXPECT_EQ(broadcast(broadcast(a, b), b), broadcast(a, b));
+  EXPECT_EQ(broadcast(a, a), a);
+  EXPECT_EQ(broadcast(a, Dim(1)), a);
+  EXPECT_EQ(broadcast(Dim(7), a), Dim(7));
+  EXPECT_EQ(broadcast(affine(a, 1, 1), b), affine(a, 1, 1));
+  EXPECT_EQ(least(broadcast(a, b)), 1);
+}
+
 TEST(Dims, NumbersThatAreTooLargeAreRefusedOrKeptApart) {
   EXPECT_NE(affine(affine(a, std::int64_t{1} << 40, 0), std::int64_t{1} << 40, 0), a);
   EXPECT_EQ(product(std::array{Dim(6), Dim(7)}), Dim(42));
