@@ -20,7 +20,7 @@ from torch._functorch.aot_autograd import make_boxed_func
 
 from .._native import Unsupported, UserError
 from .concatenations import place
-from .decompositions import keep_statistics, kept_whole, written_out
+from .decompositions import keep_statistics, kept_whole, save_normalised, written_out
 from .expressions import FUSIONS
 from .frozen import pack_in_graph, with_frozen_filters
 from .fuse import Limits, fuse
@@ -163,6 +163,7 @@ def _by_eager(module: torch.fx.GraphModule, inputs: list, options: dict) -> Call
     forward, backward, inference = (functools.partial(compiler, kind) for kind in ("forward", "backward", "inference"))
     def partitioned(joint: torch.fx.GraphModule, *values: Any, **more: Any) -> Any:
         keep_statistics(joint.graph)
+        save_normalised(joint.graph)
         return min_cut_rematerialization_partition(joint, *values, **more)
 
     table = written_out() if _needs_gradients(module, inputs) else kept_whole()

@@ -8,9 +8,10 @@ from typing import Any, Callable, Optional
 import torch
 from torch import Tensor
 from torch.fx import Graph, Node
+from torch.utils.checkpoint import CheckpointPolicy
 
 from .expressions import HANDLERS
-from .regions import ALIASES, CASTS, aten, is_tensor
+from .regions import ALIASES, CASTS, SAVED_STATISTICS, aten, is_tensor, source_of
 
 # Kept whole where PyTorch's eager mode runs the rest of an inference graph: it has kernels for each of them
 WHOLE = (aten.native_group_norm, aten.native_layer_norm, aten.silu, aten.gelu, aten.mish, aten.hardswish,
@@ -81,6 +82,23 @@ def keep_statistics(graph: Graph) -> int:
             node.replace_all_uses_with(exact)
             graph.erase_node(node)
             count += 1
+    return count
+
+
+def save_normalised(graph: Graph) -> int:
+    """Has the backward pass read the 16-bit values that are normalised, and not compute them again; returns how many.
+    Regions take statistics of what is stored; computed again by PyTorch's kernels, one operation at a time, such a value
+    would be rounded otherwise."""
+    count = 0
+    for node in graph.nodes:
+        if node.op != "call_function" or node.target not in SAVED_STATISTICS:
+            continue
+        value = source_of(node.args[0])
+        while value.target in CASTS and is_tensor(value.args[0]):
+            value = source_of(value.args[0])
+        if value.op == "call_function" and is_tensor(value) and value.meta["val"].dtype.itemsize == 2:
+            count += "recompute" not in value.meta  # which checkpointing may have set
+            value.meta.setdefault("recompute", CheckpointPolicy.MUST_SAVE)
     return count
 
 

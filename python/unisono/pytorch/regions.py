@@ -26,7 +26,8 @@ TURNED = (aten.permute.default, aten.transpose.int, aten.t.default)
 # their results share memory with what they read
 ALIASES = (aten.alias.default, aten.detach.default, *RESHAPED, *TURNED)
 CASTS = (aten._to_copy.default, prims.convert_element_type.default)
-WITHOUT_ARITHMETIC = (*CASTS, aten.clone.default)
+# A backward pass reads the results of these, which are stored, and what they are of, stored or computed again
+SAVED_STATISTICS = (aten.var_mean.correction, aten.amax.default)
 CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
 OPERANDS = ("", "n", "bn", "mn", "b", "m")
 
@@ -284,22 +285,22 @@ class Region:
         return None
 
     def rounded(self) -> list[Node]:
-        """Values that are stored in 16 bits and have statistics that are stored as well: a mean and a variance, or the
-        largest element, as a softmax takes it. A backward pass normalises the stored value: by a statistic of anything
-        else, gradients that cancel do not, as that of a bias ahead of a norm."""
+        """Values that are stored in 16 bits, of which statistics are computed that are stored as well: a mean and a
+        variance, or the largest element, as a softmax takes it. A backward pass normalises what it computes of the
+        stored value: by a statistic of anything else, gradients that cancel do not, as that of a bias ahead of a norm.
+        """
         results = self.results()
         stored = {source_of(n) for n in results if n.meta["val"].dtype.itemsize == 2}
         if all(self.is_full(n) or n in self.forms for n in results):
             return []
-        found = dict[Node, None]()
-        for node in self.absorbed:
-            if node.target in (aten.var_mean.correction, aten.amax.default):
-                value = source_of(node.args[0])
-                while value not in stored and value.target in WITHOUT_ARITHMETIC:
-                    value = source_of(value.args[0])
-                if value in stored and value in self.names:
-                    found[value] = None
-        return list(found)
+        waiting = [node.args[0] for node in self.absorbed if node.target in SAVED_STATISTICS]
+        behind = set[Node]()  # what statistics are computed of
+        while waiting:
+            node = waiting.pop()
+            if node in self.names and node not in behind:
+                behind.add(node)
+                waiting += [] if node in self.heads else node.all_input_nodes
+        return [node for node in self.values if node in behind and node in stored]
 
     def _rounded_lines(self) -> tuple[list[str], dict[str, str]]:
         """The lines, where values of rounded() are rounded once they are computed; and their other names."""
