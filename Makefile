@@ -1,7 +1,8 @@
 # A thin front for the CMake presets. Every target sets up what it needs (scripts/setup.sh).
 #
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
-#   make test      all tests that need no GPU: unit, CLI, package, sanitizers, each fuzzer for half a minute
+#   make test      whether this build works, without a GPU: unit, CLI and package tests, kernels on an emulated GPU, seeded faults, Python
+#   make check     what CI runs besides: sanitizers, each fuzzer for half a minute, more kernels on the emulated GPU, more of Python
 #   make test-python  all tests of the Python package, long ones too (PyTorch and others' networks are downloaded once: 2 GB)
 #   make test-gpu  the tests that need a GPU (Hopper); GPU_TESTS=… and HOST_STEP_TESTS=… run programs that were built elsewhere
 #   make long-gpu  2,000 random problems over all that the GPU takes, then a million launches of their kernels; GPU_TESTS as above
@@ -24,7 +25,7 @@ BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 30
 
-.PHONY: pack demo test test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
+.PHONY: pack demo test check test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
 
 build:
 	@echo "== what the build needs (a minute where it is not installed)"
@@ -45,7 +46,11 @@ pack: build
 
 test:
 	@scripts/setup.sh build test python
-	@scripts/test.sh $(JOBS) $(FUZZ_SECONDS)
+	@scripts/test.sh test $(JOBS)
+
+check:
+	@scripts/setup.sh build test python
+	@scripts/test.sh check $(JOBS) $(FUZZ_SECONDS)
 
 # PYTEST: arguments of pytest, such as PYTEST="-k conv2d"
 test-python:

@@ -1,46 +1,62 @@
 #!/usr/bin/env bash
-# All tests that need no GPU. usage: scripts/test.sh JOBS FUZZ_SECONDS   (make test sets everything up first)
+# Tests that need no GPU. usage: scripts/test.sh test|check JOBS [FUZZ_SECONDS]   (make test and make check set everything up first)
+# test:  what shows that a build works: unit tests, command, package, emulated kernels, seeded faults, the Python package.
+# check: what finds more, on the same build: the other kernels on the emulated GPU and kernels of CUTLASS's, more of the Python
+#        package, the unit tests under the sanitizers, the fuzzers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-jobs=${1:-$(nproc)} fuzz_seconds=${2:-30}
+part=$1 jobs=${2:-$(nproc)} fuzz_seconds=${3:-30}
 started=$SECONDS
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # objects of one clone serve another
+# Objects of one clone serve another, and those of tests are kept although they include a precompiled header
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 step() { printf '\n== %s (%d s so far)\n' "$*" $((SECONDS - started)); }
 configure() { cmake --preset "$1" > "build/$1-configure.log" 2>&1 || { cat "build/$1-configure.log"; exit 1; }; }
+run_tests() { ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$jobs" "${@:2}"; }
 mkdir -p build
 
-step "format"
-scripts/lint.sh --format-only
-
-# Nothing is compiled or run twice without a reason. The library and the command are built as users build them (ci). The
-# unit tests run once, under the sanitizers, on sources that are compiled many at a time (UNISONO_JOIN); those whose subject
-# depends on the optimiser or that the sanitizers shorten (OPTIMISED in unisono_test()) run in both builds. The fuzzers are
-# built with the unit tests, on the same libraries.
+# The library, the command and all tests are built once as users build them (preset ci); the sources of the libraries are
+# compiled many at a time (UNISONO_JOIN).
 step "release: build"
 configure ci
 cmake --build build/ci -j "$jobs"
 
-step "release: property, CLI and package tests, unit tests that depend on the optimiser"
-ctest --test-dir build/ci --output-on-failure --no-tests=error -j "$jobs" -LE "^sanitized_only$"
-ctest --test-dir build/ci -R "^onnx_node_tests$" -V | sed -n 's/^[0-9]*: \(node tests\|the same with symbols\)/\1/p'  # how many
+case $part in
+  test)
+    step "format"
+    scripts/lint.sh --format-only
 
-step "Python package: bindings, calls, PyTorch on the CPU"
-scripts/python_tests.sh build/ci "$jobs" -m "not long"  # make test-python runs all
+    step "unit, CLI and package tests, kernels on the emulated GPU"
+    run_tests ci -LE "^check$"
+    ctest --test-dir build/ci -R "^onnx_node_tests$" -V | sed -n 's/^[0-9]*: \(node tests\|the same with symbols\)/\1/p'  # how many
 
-step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests, fuzzers' build"
-configure asan
-cmake --build build/asan -j "$jobs" --target unit_tests fuzzers
-ctest --test-dir build/asan --output-on-failure --no-tests=error -j "$jobs" -L "^unit$"
+    step "Python package: bindings, calls, PyTorch on the CPU"
+    scripts/python_tests.sh build/ci "$jobs" -m "not long and not check"
+    ;;
+  check)
+    step "the other kernels on the emulated GPU, kernels of CUTLASS's, random networks"
+    run_tests ci -L "^check$"
 
-step "ThreadSanitizer: CPU and CUDA backends, JIT"
-configure tsan
-cmake --build build/tsan -j "$jobs" --target thread_tests
-ctest --test-dir build/tsan --output-on-failure --no-tests=error -j "$jobs" -L "^threads$"
+    step "Python package: the other tests"
+    scripts/python_tests.sh build/ci "$jobs" -m "check and not long"  # make test-python runs all
 
-step "fuzzers, of what reads input and of what that makes run: $fuzz_seconds s each"
-rm -rf build/asan/corpus  # the seeds alone: the same run as on any clean clone
-scripts/fuzz.sh build/asan "$fuzz_seconds" "$jobs" 1
+    # The fuzzers are built with the unit tests, on the same libraries
+    step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests, fuzzers' build"
+    configure asan
+    cmake --build build/asan -j "$jobs" --target unit_tests fuzzers
+    run_tests asan -L "^unit$"
+
+    step "ThreadSanitizer: CPU and CUDA backends, JIT"
+    configure tsan
+    cmake --build build/tsan -j "$jobs" --target thread_tests
+    run_tests tsan -L "^threads$"
+
+    step "fuzzers, of what reads input and of what that makes run: $fuzz_seconds s each"
+    rm -rf build/asan/corpus  # the seeds alone: the same run as on any clean clone
+    scripts/fuzz.sh build/asan "$fuzz_seconds" "$jobs" 1
+    ;;
+  *) echo "test.sh: unknown part '$part'; expected test or check" >&2; exit 2 ;;
+esac
 
 printf '\n'
 sed -n 's/^-- \(not compiled: .*\)/\1/p' build/ci-configure.log
-printf 'all tests passed in %d s\n' $((SECONDS - started))
+printf 'make %s: all passed in %d s\n' "$part" $((SECONDS - started))

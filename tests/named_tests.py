@@ -26,6 +26,7 @@ def tests_of(root):
             text = path.read_text()
             added = re.findall(r"add_test\(NAME (\S+)", text)
             items = re.findall(r'"(\w+)\|', text)  # foreach(test IN ITEMS "name|arguments" …)
+            added = [name.removesuffix("_${part}") for name in added]
             names |= {full for name in added for full in [name] + [name.replace("${name}", item) for item in items]}
     return names
 

@@ -1,5 +1,5 @@
-"""Marks: `long` for what `make test` leaves to `make test-python`. A run that is stopped tells where it was, and no test runs on
-without an end."""
+"""Marks: `check` for what `make test` leaves to `make check`, `long` for what both leave to `make test-python`. A run that is
+stopped tells where it was, and no test runs on without an end."""
 
 import faulthandler
 import os
@@ -13,6 +13,7 @@ ERRORS = pytest.StashKey()
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long: takes a minute or more; `make test` leaves it out")
+    config.addinivalue_line("markers", "check: takes some seconds; `make check` runs it, `make test` does not")
     errors = os.fdopen(os.dup(2), "w")  # those of the run, which are not captured
     config.add_cleanup(faulthandler.cancel_dump_traceback_later)
     config.stash[ERRORS] = errors

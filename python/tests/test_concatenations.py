@@ -10,6 +10,8 @@ from models import Strided, randomise  # noqa: E402
 
 from unisono.pytorch import backend  # noqa: E402
 
+pytestmark = pytest.mark.check
+
 class Skip(nn.Module):
     """A level of a U-Net: the skip and what comes from below are joined."""
 

@@ -13,6 +13,8 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.distributed as dist  # noqa: E402
 
+pytestmark = pytest.mark.check
+
 HERE = pathlib.Path(__file__).parent
 needs_gloo = pytest.mark.skipif(not (dist.is_available() and dist.is_gloo_available()), reason="this PyTorch has no gloo")
 

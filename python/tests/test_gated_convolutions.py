@@ -12,6 +12,8 @@ from planned import planned  # noqa: E402
 from unisono._native import UserError  # noqa: E402
 from unisono.pytorch import backend, dual, texts  # noqa: E402
 
+pytestmark = pytest.mark.check
+
 
 @pytest.fixture
 def on_a_cpu(monkeypatch):

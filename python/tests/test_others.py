@@ -12,6 +12,8 @@ import others  # noqa: E402
 
 from unisono.pytorch import backend  # noqa: E402
 
+pytestmark = pytest.mark.check
+
 # {network: (contractions, calls)}; pairs of products are one call
 EXPECTED = {
     "deeplabv3_resnet50": (61, 61), "fcn_resnet50": (55, 55), "lraspp_mobilenet_v3_large": (66, 66), "retinanet_head": (30, 30),

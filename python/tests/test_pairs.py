@@ -11,6 +11,8 @@ from models import randomise  # noqa: E402
 from unisono._native import UserError  # noqa: E402
 from unisono.pytorch import backend  # noqa: E402
 
+pytestmark = pytest.mark.check
+
 GATES = {
     "SwiGLU": lambda a, b: F.silu(a) * b,
     "GEGLU": lambda a, b: b * F.gelu(a),

@@ -14,6 +14,8 @@ from random_modules import drawing, judge, shrink, truncated  # noqa: E402
 from torch._dynamo.backends.common import aot_autograd  # noqa: E402
 from torch._functorch.aot_autograd import make_boxed_func  # noqa: E402
 
+pytestmark = pytest.mark.check
+
 
 def valid(program):
     return judge.is_valid(judge.namespace_of(program.script()))

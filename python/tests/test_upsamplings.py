@@ -9,6 +9,8 @@ from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 from unisono.pytorch.fuse import Limits, fuse  # noqa: E402
 
+pytestmark = pytest.mark.check
+
 JOINED = "concatenations without copies"
 
 

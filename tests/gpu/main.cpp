@@ -135,11 +135,11 @@ std::optional<std::pair<std::size_t, std::size_t>> shard_of(const std::string& t
   return std::pair{first, of};
 }
 
-std::vector<jit::Request> requests_of_shard() {
-  std::vector<jit::Request> all = all_requests();
+template <typename T>
+std::vector<T> in_shard(std::vector<T> all) {
   if (options().shard.empty()) return all;
   const auto [first, of] = *shard_of(options().shard);
-  std::vector<jit::Request> own;
+  std::vector<T> own;
   for (std::size_t i = first; i < all.size(); i += of) own.push_back(std::move(all[i]));
   return own;
 }
@@ -150,7 +150,7 @@ void list_texts(const std::vector<jit::Request>& requests) {
 }
 
 int precompile() {
-  const auto requests = requests_of_shard();
+  const auto requests = in_shard(all_requests());
   std::vector<jit::Binary> binaries;
   try {
     binaries = precompiler().compile(requests, show_progress);
@@ -205,7 +205,7 @@ int run_all_tests() {
 
 int sanitizer() {
   int wrong = 0, checked = 0;
-  for (const Case& c : sanitizer_cases()) {
+  for (const Case& c : in_shard(sanitizer_cases())) {
     if (c.options.plan.find(options().only) == std::string::npos) continue;
     ++checked;
     const std::string problems = Testbed(c).check();
@@ -250,7 +250,9 @@ int act(int argc, char** argv) {
          "Of --precompile: so many compilations at once, in this process; 0: one a core, in as many processes as "
          "that takes")
       ->check(CLI::Range(0, 1024));
-  app.add_option("--shard", parsed.shard, "I/N: of --precompile every N-th kernel, from the I-th on (0 to N - 1)")
+  app.add_option(
+         "--shard", parsed.shard,
+         "I/N: of --precompile every N-th kernel, of --sanitizer every N-th problem, from the I-th on (0 to N - 1)")
       ->check(CLI::Validator([](const std::string& text) { return shard_of(text) ? "" : "expected I/N, such as 0/16"; },
                              "I/N"));
   app.add_option("--broad-case", parsed.broad_case, "One of these, by its number");

@@ -3,7 +3,8 @@
 usage: seeded_faults.py BUILD JUDGE SOURCES
 
 BUILD is a build folder of Ninja, JUDGE the program in it, SOURCES the root of the tree. The source with the fault is compiled
-by its own command, without optimisation, and linked ahead of the library that has the right one.
+by its own command, or that of the file it is joined in, without optimisation. It is linked ahead of the library that has the
+right one: calls of functions that others see go to the first of their name.
 """
 
 import json
@@ -31,25 +32,33 @@ def ninja(build, *arguments):
     return subprocess.run(["ninja", "-C", str(build), *arguments], check=True, capture_output=True, text=True).stdout
 
 
+def compiles(command, source):
+    """Whether the entry of a compilation database compiles this source, by itself or joined with others (UNISONO_JOIN)."""
+    if " -c " not in command["command"]:
+        return False
+    file = pathlib.Path(command["directory"], command["file"])
+    return file == source or (file.name.startswith("unity_") and f'"{source}"' in file.read_text())
+
+
 def with_fault(build, program, first, source, text, folder, compilations):
     """The program with this text in place of the source. `first`: how the name of one of its own objects ends."""
-    command = next(c["command"] for c in compilations if pathlib.Path(c["file"]) == source and " -c " in c["command"])
+    compilation = next(c for c in compilations if compiles(c, source))
     changed, built = folder / source.name, folder / "faulty.o"
     changed.write_text('#include <algorithm>\n' + text)
     words, skip = [], False
-    for word in command.split():
+    for word in compilation["command"].split():
         if skip:
             skip = False
         elif word in ("-o", "-MF", "-MT"):
             skip = True
-        elif word not in ("-MD", "-c", str(source)):
+        elif word not in ("-MD", "-c", compilation["file"]):
             words.append(word)
     subprocess.run(" ".join(words) + f" -O0 -w -I{source.parent} -o {built} -c {changed}", shell=True, check=True, cwd=build)
     target = program.relative_to(build)
     link = ninja(build, "-t", "commands", "-s", str(target)).strip().splitlines()[-1]
     faulty = folder / program.name
     own = next(w for w in link.split() if w.endswith(first))
-    link = link.replace(own, f"{built} {own}", 1).replace(f"-o {target}", f"-o {faulty}", 1)
+    link = link.replace(own, f"-Wl,-z,muldefs {built} {own}", 1).replace(f"-o {target}", f"-o {faulty}", 1)
     subprocess.run(link, shell=True, check=True, cwd=build)
     return faulty
 
