@@ -24,6 +24,8 @@ JOBS ?= $(shell nproc)
 BUILD := build
 CTEST := ctest --output-on-failure --no-tests=error
 FUZZ_SECONDS ?= 30
+# CMake and Ninja, where scripts/setup.sh has them from PyPI
+export PATH := $(or $(UNISONO_DEPS_DIR),$(HOME)/.cache/unisono/deps/venv)-tools/bin:$(PATH)
 
 .PHONY: pack demo test check test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
 

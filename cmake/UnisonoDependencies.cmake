@@ -4,6 +4,7 @@ set(UNISONO_DEPS_DIR "$ENV{UNISONO_DEPS_DIR}" CACHE PATH "Prefix with oneDNN, as
 if(NOT UNISONO_DEPS_DIR AND EXISTS "$ENV{HOME}/.cache/unisono/deps/venv")
   set(UNISONO_DEPS_DIR "$ENV{HOME}/.cache/unisono/deps/venv" CACHE PATH "" FORCE)
 endif()
+list(APPEND CMAKE_PREFIX_PATH ${UNISONO_DEPS_DIR}-tools)  # headers that it fetched without root
 
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)  # oneDNN takes its number of threads from OpenMP

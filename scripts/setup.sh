@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Installs what Unisono needs on Debian or Ubuntu: distribution packages by apt-get, and oneDNN 3 and the Python peers by
-# pip into a virtual environment outside the tree. Runs again in well under a second when all is there.
+# Installs what Unisono needs: packages of Debian or Ubuntu by apt-get, and oneDNN 3 and the Python peers by pip into a virtual
+# environment outside the tree. Runs again in well under a second when all is there.
+# Without root, CMake, Ninja and libraries that are headers alone go into UNISONO_DEPS_DIR-tools, and packages that are still missing
+# are named, as Debian, Fedora and conda-forge have them (scripts/packages.txt). On other distributions, too.
 #
 # usage: scripts/setup.sh [build] [test] [bench] [networks] [python] [wheel]     (default: build)
 # UNISONO_DEPS_DIR: where the virtual environment goes (default: ~/.cache/unisono/deps/venv). What networks needs (PyTorch with
@@ -17,47 +19,100 @@ deps=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}
 want=("${@:-build}")
 has_nvcc() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-}/bin/nvcc" ] || [ -x /usr/local/cuda/bin/nvcc ]; }
 
-packages=(g++ cmake ninja-build ccache python3 python3-venv libfmt-dev nlohmann-json3-dev libcli11-dev
-          libxxhash-dev libpng-dev libjpeg-dev libzip-dev libsqlite3-dev libfreetype-dev libsleef-dev libprotobuf-dev protobuf-compiler pkg-config)
 requirements=("$here/scripts/requirements-build.txt") schemas=() networks=() python=() cutlass=() wheel=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
     test)
       has_nvcc || requirements+=("$here/scripts/requirements-cuda.txt")
-      packages+=(libgtest-dev libboost-context-dev clang libomp-dev libclang-rt-14-dev clang-format clang-tidy)
       requirements+=("$here/scripts/requirements-test.txt"); schemas=("$here/scripts/requirements-schemas.txt")
       cutlass=("$here/scripts/requirements-cutlass.txt") ;;
     bench) requirements+=("$here/scripts/requirements-bench.txt") ;;
     networks) networks=("$here/scripts/requirements-networks.txt") ;;
-    python) packages+=(python3-dev); python=("$here/scripts/requirements-python.txt") ;;
+    python) python=("$here/scripts/requirements-python.txt") ;;
     wheel) wheel=("$here/scripts/requirements-wheel.txt") ;;
     *) echo "setup.sh: unknown part '$part'; expected build, test, bench, networks, python or wheel" >&2; exit 2 ;;
   esac
 done
 
-missing=()
-for p in "${packages[@]}"; do
-  # libclang-rt is named after its clang: take the one that this distribution's clang has
-  if [ "$p" = libclang-rt-14-dev ] && ! apt-cache show "$p" >/dev/null 2>&1; then
-    p=$(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/libclang-rt-\1-dev/p')
-    [ -n "$p" ] || continue
+export PATH=$deps-tools/bin:$PATH CPATH=$deps-tools/include:${CONDA_PREFIX:+$CONDA_PREFIX/include:}${CPATH:-}
+new_enough() { [ "$(printf '3.22\n%s\n' "$(cmake --version | sed -n 's/^cmake version //p')" | sort -V | head -1)" = 3.22 ]; }
+installed() { [[ " $of_dpkg " == *" $1 "* ]]; }
+look() { of_dpkg=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' 2>/dev/null | sed -n 's/ installed$//p' | xargs || true); }
+look
+# there HOW PACKAGE: whether it is there, from whatever package
+there() {
+  case $1 in
+    cmake) command -v cmake >/dev/null && new_enough ;;
+    *) installed "$2" || case $1 in
+         import\ *) python3 -c "$1" 2>/dev/null ;;
+         *.h | *.hpp) c++ -x c++ -E - <<< "#include <$1>" >/dev/null 2>&1 ;;
+         *) command -v "$1" >/dev/null ;;
+       esac ;;
+  esac
+}
+# missing COLUMN: what is not there, as this column of scripts/packages.txt names it (3: Debian and Ubuntu, 4: Fedora, 5: conda-forge)
+missing() {
+  local row
+  while IFS='|' read -ra row; do
+    row=("${row[@]# }") row=("${row[@]% }")
+    [[ " build ${want[*]} " != *" ${row[0]} "* ]] || there "${row[1]}" "${row[2]}" || echo "${row[$(($1 - 1))]}"
+  done < <(grep -v '^#' "$here/scripts/packages.txt") | sort -u
+}
+# What only Debian's packages have apart from others
+of_debian() {
+  local packages=(ccache) p
+  if [[ " ${want[*]} " = *" test "* ]]; then
+    # libclang-rt is named after its clang
+    packages+=(libomp-dev $(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/libclang-rt-\1-dev/p'))
   fi
-  dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  if ! command -v apt-get >/dev/null; then
-    echo "setup.sh: this is no Debian or Ubuntu machine. Install the equivalents of: ${missing[*]}" >&2; exit 1
-  fi
-  sudo=
-  if [ "$(id -u)" != 0 ]; then
-    if command -v sudo >/dev/null && sudo -n true 2>/dev/null; then sudo=sudo; else
-      echo "setup.sh: please install as root, then run again:  apt-get install ${missing[*]}" >&2; exit 1
+  for p in "${packages[@]}"; do installed "$p" || echo "$p"; done
+}
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+# Without root: CMake and Ninja from PyPI, and the libraries that are headers alone from Debian's packages
+without_root() {
+  local p unpacked
+  mkdir -p "$deps-tools/bin"
+  for p in cmake ninja; do
+    if ! there $p none; then
+      echo "setup: $p from PyPI into $deps-tools"
+      [ -x "$deps-tools/venv/bin/pip" ] || python3 -m venv "$deps-tools/venv"
+      "$deps-tools/venv/bin/pip" install -q --disable-pip-version-check $p
+      ln -sf ../venv/bin/$p "$deps-tools/bin/$p"
+      [ $p = ninja ] || ln -sf ../venv/bin/ctest "$deps-tools/bin/ctest"
     fi
+  done
+  command -v apt-get >/dev/null || return 0
+  for p in $(missing 3 | grep -xE 'nlohmann-json3-dev|libcli11-dev|libxxhash-dev' || true); do
+    echo "setup: headers of $p into $deps-tools"
+    unpacked=$(mktemp -d)
+    (cd "$unpacked" && apt-get download -qq "$p" && dpkg-deb -x ./*.deb . && cp -r usr/include usr/share "$deps-tools/")
+    rm -rf "$unpacked"
+  done
+}
+
+mapfile -t lacking < <(missing 3)
+if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then
+  mapfile -t packages < <(printf '%s\n' "${lacking[@]}"; of_debian)
+  if [ -n "${packages[*]}" ]; then
+    echo "setup: installing" ${packages[*]}
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ${packages[*]} >/dev/null
+    look
+    mapfile -t lacking < <(missing 3)
   fi
-  echo "setup: installing ${missing[*]}"
-  $sudo apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+if [ ${#lacking[@]} -gt 0 ]; then
+  without_root
+  if [ -n "$(missing 3)" ]; then
+    { echo "setup.sh: please install what is missing, then run again"
+      echo "  Debian, Ubuntu (as root):  apt-get install $(missing 3 | xargs)"
+      echo "  Fedora (as root):          dnf install $(missing 4 | xargs)"
+      echo "  conda-forge:               conda install -c conda-forge $(missing 5 | xargs)"; } >&2
+    exit 1
+  fi
 fi
 
 # environment FOLDER [--no-deps] REQUIREMENTS…: a virtual environment that has at least these

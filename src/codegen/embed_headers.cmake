@@ -1,6 +1,6 @@
 # cmake -D FOLDER=… -D PATTERN=… -D FUNCTION=… -D OUTPUT=… -P embed_headers.cmake: headers as text in a C++ file, which defines
 # std::span<const Header> codegen::FUNCTION().
-cmake_policy(VERSION 3.25)
+cmake_policy(VERSION 3.22)
 file(GLOB_RECURSE headers RELATIVE ${FOLDER} ${FOLDER}/${PATTERN})
 set(text "// Written by src/codegen/embed_headers.cmake from kernels/unisono.\n#include <array>\n\n#include \"codegen/inlined.hpp\"\n\n")
 string(APPEND text "namespace unisono::codegen {\n\nstd::span<const Header> ${FUNCTION}() {\n")

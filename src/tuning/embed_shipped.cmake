@@ -1,5 +1,5 @@
 # cmake -D FOLDER=… -D OUTPUT=… -P embed_shipped.cmake: the rows of all files as text in a C++ file.
-cmake_policy(VERSION 3.25)
+cmake_policy(VERSION 3.22)
 file(GLOB files ${FOLDER}/*.txt)
 set(text "// Written by src/tuning/embed_shipped.cmake from src/tuning/shipped.\n#include \"tuning/row.hpp\"\n\nnamespace unisono::tuning {\n\n")
 string(APPEND text "std::string_view shipped_text() {\n  return\n")

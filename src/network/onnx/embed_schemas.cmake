@@ -1,6 +1,6 @@
 # cmake -D INPUT=… -D FUNCTION=… -D OUTPUT=… -P embed_schemas.cmake: a C++ file with a function that returns a table of
 # ONNX's operators as text.
-cmake_policy(VERSION 3.25)
+cmake_policy(VERSION 3.22)
 set(text "// Written by src/network/onnx/embed_schemas.cmake from a table of text.\n#include \"network/onnx/schema_text.hpp\"\n\nnamespace unisono::network::onnx_import {\n\n")
 string(APPEND text "std::string_view ${FUNCTION}() {\n  return\n")
 file(READ ${INPUT} content)
