@@ -24,7 +24,6 @@ SUFFIXES = {".cpp", ".hpp", ".cuh", ".cu", ".h"}
 LONG_FILES = {}
 # {file: {function: why it is one piece}}
 EXCEPTIONS = {
-    "src/families/sm90/fields.cpp": {"make_rows": "a table: a line or two a field"},
     "tools/bench/command_line.cpp": {"add_options": "a table: a line or two an option"},
     "src/reference/unary.cpp": {"evaluate_unary": "a case for each row of the table of operations, by macros"},
     "src/runtime/cpu/vector/kernels.cpp": {"make_unit": "a table: a line an instruction"},

@@ -73,10 +73,7 @@ struct PlanOverride {
   std::optional<Raster> raster = {};
   std::optional<bool> hints = {};  ///< streamed: L2 keeps tiles that wait rather than operands and results
   std::optional<Elements> epilogue = {};
-  std::optional<int> fetch = {};         ///< operands [m,n] that TMA loads
-  std::optional<int> swizzle = {};       ///< bytes: the pattern in which operands lie in shared memory
-  std::optional<int> accumulators = {};  ///< tiles of accumulators in flight, one a consumer group
-  std::optional<int> k_groups = {};      ///< swizzled spans of k that share a stage and its barriers
+  std::optional<int> fetch = {};  ///< operands [m,n] that TMA loads
   std::optional<Ahead> ahead = {};
   std::optional<Strip> strip = {};
   /// Fields that have no type here, as text, by the key that they have there: those of families that are not built in.

@@ -65,7 +65,6 @@ Override typed_as_text(const PlanOverride& fixed) {
   put("stationary", fixed.stationary), put("mode", fixed.mode), put("unit", fixed.unit), put("group", fixed.group);
   put("spill", fixed.spill), put("raster", fixed.raster), put("hints", fixed.hints);
   put("epilogue", fixed.epilogue);
-  put("swizzle", fixed.swizzle), put("accumulators", fixed.accumulators), put("k_groups", fixed.k_groups);
   put("ahead", fixed.ahead), put("fetch", fixed.fetch), put("thread", fixed.strip);
   return all;
 }
@@ -100,7 +99,6 @@ PlanOverride to_typed_fields(const Override& fixed) {
   typed.hints = f.hints;
   if (f.ahead) typed.ahead = static_cast<P::Ahead>(*f.ahead);
   if (f.elements) typed.epilogue = static_cast<P::Elements>(*f.elements);
-  typed.swizzle = f.swizzle, typed.accumulators = f.accumulators, typed.k_groups = f.k_groups;
   typed.unit = f.unit, typed.group = f.group, typed.fetch = f.fetch;
   if (f.thread) typed.strip = P::Strip{(*f.thread)[0], (*f.thread)[1], (*f.thread)[2]};
   const Override has_types = typed_as_text(typed);

@@ -86,9 +86,6 @@ std::vector<Row> make_rows() {
       {{"hints", "on or off", on_off}, set_switch<&F::hints>},
       {{"epilogue", "registers or shared", {"registers", "shared"}}, set_word<&F::elements>},
       {{"fetch", "0 to 8 operands", {"0", "1", "2", "3", "4", "5", "6", "7", "8"}}, set_known_number<&F::fetch>},
-      {{"swizzle", "128, 64 or 32 bytes", {"128", "64", "32"}}, set_known_number<&F::swizzle>},
-      {{"accumulators", "1 or 2 tiles in flight", {"1", "2"}}, set_known_number<&F::accumulators>},
-      {{"k_groups", "1 or 2 swizzled spans of k in a stage", {"1", "2"}}, set_known_number<&F::k_groups>},
       {{"ahead", "balanced, first or all", {"balanced", "first", "all"}}, set_word<&F::ahead>},
       {{"thread", "ROWSxPIXELSxCHANNELS of a depthwise convolution, such as 8x4x4", {}, {1024, 3, 3}}, set_thread},
   };
@@ -132,13 +129,6 @@ FixedFields resolve(const plan::Override& fixed) {
                     : f.load == Load::gather ? "gathered images have"
                                              : "depthwise convolutions have not even"));
   if (f.stages_a && !f.load && f.stationary != true) f.load = Load::halo;
-  return f;
-}
-
-FixedFields with_implied(FixedFields f) {
-  if (f.accumulators == 1 && !f.order) f.order = Order::cooperative;
-  if (f.k_groups == 2 && !f.tile_k) f.tile_k = 128;
-  if (f.swizzle == 64 && !f.tile_k) f.tile_k = 32;
   return f;
 }
 

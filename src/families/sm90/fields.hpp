@@ -60,7 +60,6 @@ struct FixedFields {
   std::optional<Raster> raster;
   std::optional<bool> hints;  ///< L2 eviction priorities
   std::optional<Elements> elements;
-  std::optional<int> swizzle, accumulators, k_groups;
   std::optional<Ahead> ahead;
 };
 
@@ -70,10 +69,6 @@ std::span<const plan::PlanField> plan_fields();
 /// Those of them that are fixed, with their types; other fields and values are no concern of these plans. Throws
 /// UserError for stages of what is not loaded.
 FixedFields resolve(const plan::Override& fixed);
-
-/// With the fields that others ask for, where these are free: one tile of accumulators is cooperative, two spans of k
-/// in a stage are 128 elements, a swizzle of 64 bytes is 32.
-FixedFields with_implied(FixedFields fixed);
 
 std::string_view to_string(Order order);
 std::string_view to_string(NormMode mode);

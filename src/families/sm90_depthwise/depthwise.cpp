@@ -62,8 +62,7 @@ std::vector<T> either(const std::optional<T>& fixed, std::vector<T> choices) {
 /// Fields of an override that belong to kernels with matrix instructions.
 bool names_others(const sm90::FixedFields& f) {
   return f.tile_k || f.cluster_m || f.stages || f.store_buffers || f.unit || f.group || f.fetch || f.order || f.split ||
-         f.swap || f.elements == sm90::Elements::shared || f.swizzle || f.accumulators || f.k_groups ||
-         (f.load && *f.load != sm90::Load::depthwise);
+         f.swap || f.elements == sm90::Elements::shared || (f.load && *f.load != sm90::Load::depthwise);
 }
 
 }  // namespace

@@ -14,14 +14,35 @@ namespace {
 using testing::HasSubstr;
 
 TEST(TypedOverride, EveryFieldOfTheTextHasAType) {
-  for (const char* text : {"family=sm90_conv", "tile=128x160",     "depth=32",       "order=cooperative",
-                           "order=pingpong",   "order=pingpong2",  "load=halo",      "load=im2col",
-                           "load=gather",      "load=im2col_smem", "load=depthwise", "stages=6",
-                           "buffers=2",        "cluster=1x2",      "split=on",       "split=off",
-                           "swap=on",          "stationary=off",   "mode=none",      "mode=resident",
-                           "mode=streamed",    "mode=rows",        "mode=general",   "unit=8",
-                           "group=4",          "fetch=0",          "fetch=3",        "swizzle=64",
-                           "accumulators=2",   "k_groups=1",       "thread=8x4x2",   "load=halo stages=5+3"}) {
+  for (const char* text : {"family=sm90_conv",
+                           "tile=128x160",
+                           "depth=32",
+                           "order=cooperative",
+                           "order=pingpong",
+                           "order=pingpong2",
+                           "load=halo",
+                           "load=im2col",
+                           "load=gather",
+                           "load=im2col_smem",
+                           "load=depthwise",
+                           "stages=6",
+                           "buffers=2",
+                           "cluster=1x2",
+                           "split=on",
+                           "split=off",
+                           "swap=on",
+                           "stationary=off",
+                           "mode=none",
+                           "mode=resident",
+                           "mode=streamed",
+                           "mode=rows",
+                           "mode=general",
+                           "unit=8",
+                           "group=4",
+                           "fetch=0",
+                           "fetch=3",
+                           "thread=8x4x2",
+                           "load=halo stages=5+3"}) {
     const PlanOverride typed = parse_plan(text);
     EXPECT_TRUE(typed.any()) << text;
     EXPECT_TRUE(typed.others.empty()) << text;
@@ -59,9 +80,6 @@ TEST(TypedOverride, NoKeyIsLeftOut) {
       .hints = true,
       .epilogue = PlanOverride::Elements::shared,
       .fetch = 1,
-      .swizzle = 128,
-      .accumulators = 1,
-      .k_groups = 2,
       .ahead = PlanOverride::Ahead::all,
       .strip = {{8, 4, 4}},
       .others = {{"arch", "sm90a"}, {"swizzle_size", "2"}, {"subtile", "64x32"}, {"reductions", "atomic"}}});

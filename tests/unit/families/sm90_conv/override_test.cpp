@@ -43,8 +43,8 @@ TEST(Override, WordsOfEarlierPlansAreRead) {
 TEST(Override, UnknownFieldsAndValues) {
   EXPECT_EQ(error_of("tiel=128x128"),
             "plan override: unknown field 'tiel'; known are family, tile, depth, order, load, stages, buffers, "
-            "cluster, split, swap, stationary, mode, unit, group, spill, raster, hints, epilogue, fetch, swizzle, "
-            "accumulators, k_groups, ahead, thread, arch, swizzle_size, subtile, reductions; did you mean 'tile'?");
+            "cluster, split, swap, stationary, mode, unit, group, spill, raster, hints, epilogue, fetch, ahead, "
+            "thread, arch, swizzle_size, subtile, reductions; did you mean 'tile'?");
   EXPECT_EQ(
       error_of("mode=resdent"),
       "plan override: mode=resdent: expected none, resident, streamed, rows or general; did you mean 'resident'?");
@@ -56,34 +56,6 @@ TEST(Override, UnknownFieldsAndValues) {
   EXPECT_THAT(error_of("pingpong"), HasSubstr("'pingpong': expected FIELD=VALUE"));
   EXPECT_THAT(error_of("split=on split=off"), HasSubstr("'split' stands twice"));
   EXPECT_THAT(error_of("order="), HasSubstr("expected cooperative, pingpong or pingpong2"));
-}
-
-// Knobs of other systems: what the kernels have follows from depth and order, and everything else is refused with that
-TEST(Override, SwizzlesAccumulatorsAndGroupsOfKAreServedOrRefused) {
-  const Conv2d conv = test::conv_of(8, 64, 64, 320, 320, 3);
-  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
-  const auto first = [&](std::map<std::string, std::string> fields) {
-    Override fixed;
-    fixed.fields = {fields.begin(), fields.end()};
-    const auto all = conv_candidates(plan::as_convolution(conv), epilogue, Device{}, fixed);
-    return all.empty() ? ConvCandidate{} : all.front();
-  };
-  const auto refusal = [&](std::map<std::string, std::string> fields) {
-    const ConvCandidate c = first(std::move(fields));
-    return c.refusal ? c.refusal->first() : "served";
-  };
-  EXPECT_EQ(refusal({{"swizzle", "128"}}), "served");
-  EXPECT_EQ(first({{"swizzle", "64"}, {"load", "im2col"}}).plan.config.tile.k, 32);
-  EXPECT_THAT(refusal({{"swizzle", "32"}}), HasSubstr("32 have no depth"));
-  EXPECT_THAT(refusal({{"swizzle", "64"}, {"depth", "64"}}),
-              HasSubstr("swizzle: 64 bytes; rows of 64 elements of k are"));
-  EXPECT_EQ(first({{"accumulators", "1"}}).plan.config.schedule.order, sm90::Order::cooperative);
-  EXPECT_EQ(refusal({{"accumulators", "2"}}), "served");
-  EXPECT_NE(first({{"accumulators", "2"}}).plan.config.schedule.order, sm90::Order::cooperative);
-  EXPECT_THAT(refusal({{"accumulators", "2"}, {"order", "cooperative"}}), HasSubstr("cooperative has 1"));
-  EXPECT_EQ(first({{"k_groups", "2"}}).plan.config.tile.k, 128);
-  EXPECT_EQ(refusal({{"k_groups", "1"}}), "served");
-  EXPECT_THAT(refusal({{"k_groups", "2"}, {"depth", "64"}}), HasSubstr("depth=128 has two in a stage"));
 }
 
 // Products of what an override names are computed as ints: the two clusters ended the process once
