@@ -108,7 +108,6 @@ Functor functor_of(const Graph& g, ValueId id, bool takes_arguments) {
   return of_our_kernels(g, id);
 }
 
-Functor square_functor(ValueId of) { return {.name = "cutlass::multiplies", .inputs = {of, of}}; }
 Functor identity_functor(ValueId of) { return {.name = "thread::Identity", .inputs = {of}}; }
 Functor product_functor(ValueId x) { return {.name = "cutlass::multiplies", .inputs = {x}}; }
 

@@ -21,8 +21,6 @@ struct Functor {
 /// stand in their text.
 Functor functor_of(const Graph& graph, ValueId id, bool takes_arguments);
 
-/// x · x, for sums of squares.
-Functor square_functor(ValueId of);
 /// The value itself, rounded to the visitor's element.
 Functor identity_functor(ValueId of);
 Functor product_functor(ValueId x);

@@ -16,18 +16,8 @@ bool fills(const Uses& u, const Capacity& c) {
   return 2 * u.blocks * u.threads > c.sms * c.threads;
 }
 
-}  // namespace
-
-bool worthwhile(const Uses& a, const Uses& b, const Capacity& c) {
-  if (a.exclusive && b.exclusive) return a.blocks + b.blocks <= c.sms;
-  if (a.exclusive || b.exclusive) return !fills(a.exclusive ? a : b, c);
-  return !(fills(a, c) && fills(b, c));
-}
-
-namespace {
-
-// The pairs of launches that are not worthwhile(): of each launch the earlier ones that it has to wait for, without
-// those that one of them waits for in any case. Launches of a kind that are never beside one another follow one
+// The pairs of launches that do not fit on the GPU together: of each launch the earlier ones that it has to wait for,
+// without those that one of them waits for in any case. Launches of a kind that are never beside one another follow one
 // another.
 class Sharing {
  public:

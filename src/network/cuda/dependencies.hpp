@@ -22,9 +22,6 @@ struct Capacity {
   std::int64_t sms, threads;  ///< threads of an SM
 };
 
-/// Whether two launches, of which neither needs the other, should run beside each other: they fit on the GPU together.
-bool worthwhile(const Uses& a, const Uses& b, const Capacity& capacity);
-
 /// By launch: those ahead of it that it waits for, ascending, without those that others of them wait for.
 using Order = cuda::LaunchOrder;
 

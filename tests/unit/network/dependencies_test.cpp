@@ -14,6 +14,19 @@ namespace {
 
 constexpr Capacity of_an_h200{.sms = 132, .threads = 2048};
 
+// More than half of the threads that the GPU holds, or nearly all of its SMs
+bool fills(const Uses& u, const Capacity& c) {
+  if (u.exclusive) return 8 * u.blocks > 7 * c.sms;
+  return 2 * u.blocks * u.threads > c.sms * c.threads;
+}
+
+// Whether two launches, of which neither needs the other, should run beside each other: they fit on the GPU together
+bool worthwhile(const Uses& a, const Uses& b, const Capacity& c) {
+  if (a.exclusive && b.exclusive) return a.blocks + b.blocks <= c.sms;
+  if (a.exclusive || b.exclusive) return !fills(a.exclusive ? a : b, c);
+  return !(fills(a, c) && fills(b, c));
+}
+
 constexpr std::size_t memory_bytes = 256;
 using Bytes = std::bitset<2 * memory_bytes>;  // of two spaces
 

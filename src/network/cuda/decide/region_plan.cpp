@@ -81,12 +81,6 @@ double predicted_us(const FamilyKernel& kernel) {
   return us;
 }
 
-const TensorMoments* moments_of(const NetworkPlan& plan, TensorId id) {
-  for (const RegionPlan& p : plan.regions)
-    if (const TensorMoments* moments = p.moments(); moments != nullptr && moments->tensor == id) return moments;
-  return nullptr;
-}
-
 std::string to_string(const NetworkPlan& plan, const PlanningInput& in) {
   std::string text;
   const auto to = std::back_inserter(text);

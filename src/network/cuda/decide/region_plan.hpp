@@ -151,9 +151,6 @@ struct NetworkPlan {
   std::map<TensorId, std::int64_t> wanted_moments;
 };
 
-/// The moments of a tensor that its kernel stores; null: none.
-const TensorMoments* moments_of(const NetworkPlan& plan, TensorId id);
-
 /// One line for each thing that is decided, region by region.
 std::string to_string(const NetworkPlan& plan, const PlanningInput& in);
 

@@ -190,6 +190,13 @@ TEST(WantMoments, OfThePartsThatConvolutionsMakeInUnitsThatFitTheirGroups) {
   for (const auto& [name, channels] : wanted) EXPECT_EQ(channels, 4) << name << ": divides 12, 64 and 32";
 }
 
+// The moments of a tensor that its kernel stores; null: none
+const TensorMoments* moments_of(const NetworkPlan& plan, TensorId id) {
+  for (const RegionPlan& p : plan.regions)
+    if (const TensorMoments* moments = p.moments(); moments != nullptr && moments->tensor == id) return moments;
+  return nullptr;
+}
+
 TEST(MergeStatistics, TakesTheMomentsThatAllProducersStore) {
   Concatenations c;
   c.normalise({c.skip, c.up}, 8, "y");
