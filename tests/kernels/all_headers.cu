@@ -1,5 +1,5 @@
-// Compiles the device headers: one bare convolution and one with GroupNorm in the same launch.
-#include "../../bench/probes/launcher.cuh"
+// Compiles the device headers, and a generated convolution with GroupNorm in the same launch.
+#include "../golden/codegen/group_norm_mish.cu"
 #include "params_layout.hpp"
 #include "unisono/tensor/grid_sample.cuh"
 #include "unisono/tensor/indexed.cuh"
@@ -12,7 +12,3 @@
 #include "unisono/tensor/resample.cuh"
 #include "unisono/tensor/scatter_lines.cuh"
 #include "unisono/tensor/volumes.cuh"
-
-using namespace probe;
-static Register<Shape<Bf16, 128, 128, 6, Order::kPingPong>, Bare> bare;
-static Register<Shape<Bf16, 128, 128, 6, Order::kPingPong, Norm::kResident, 2, 3, 4>, Block> fused;

@@ -9,7 +9,7 @@
 namespace unisono {
 
 // K-major, rows of kRowBytes: groups of 8 rows follow one another at kGroupBytes. A group may start at any row, with
-// the base-offset field zero (measured; bench/probes/descriptor.cu).
+// the base-offset field zero (measured).
 template <int kRowBytes, int kGroupBytes = 8 * kRowBytes>
 UNISONO_DEVICE u64 operand_descriptor(u32 address) {
   constexpr u64 kSwizzle = kRowBytes == 128 ? 1 : 2;
@@ -17,7 +17,7 @@ UNISONO_DEVICE u64 operand_descriptor(u32 address) {
 }
 
 // MN-major: 8 k (1024 bytes) after 8 k, the stride; 64 rows after 64 rows at kBoxBytes, the leading dimension. An
-// instruction is two groups of k deep, 2048 bytes on from the one before (bench/probes/columns.cu).
+// instruction is two groups of k deep, 2048 bytes on from the one before (measured).
 template <int kBoxBytes>
 UNISONO_DEVICE u64 columns_descriptor(u32 address) {
   return u64(1) << 62 | u64(1024 >> 4) << 32 | u64(kBoxBytes >> 4) << 16 | u64((address & 0x3ffff) >> 4);
