@@ -13,7 +13,6 @@
 #include "plan/spare_sms.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
-#include "runtime/cpu/head_store.hpp"
 #include "runtime/cpu/resampled_stores.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/contraction.hpp"
@@ -28,14 +27,11 @@ namespace {
 Executable compile_cpu(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
   // passes: normalisations become reductions, operations are fused, what nothing needs is dropped; then stages, so that
   // a reduction over rows is complete before it is used
-  const Graph others = ir::without_head(graph), whole = ir::split_stores(others).graph;
-  const CompileOptions own = runtime::restricted(options, runtime::operand_names(whole));
-  const Graph optimised = lower::optimised(whole, own);
+  const Graph whole = ir::split_stores(graph).graph, optimised = lower::optimised(whole, options);
   const passes::Partition stages = passes::partition(optimised);
-  // runtime: tiles, programs, the contraction's primitives; other forms of stores, and a head, behind them
-  auto made = cpu::build(contraction, whole, optimised, stages, own);
-  made = cpu::with_resampled_stores(std::move(made), contraction, others, options);
-  return Executable(cpu::with_head_store(std::move(made), contraction, graph, options));
+  // runtime: tiles, programs, the contraction's primitives; other forms of stores behind them
+  auto made = cpu::build(contraction, whole, optimised, stages, options);
+  return Executable(cpu::with_resampled_stores(std::move(made), contraction, graph, options));
 }
 
 Executable compile_cuda(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {

@@ -64,30 +64,16 @@ class NumberOrValue {
   std::variant<double, Value> held_;
 };
 
-/// A second, small contraction of a stored value (unisono::Head).
-struct HeadOptions {
-  std::int64_t channels = 0;
-  std::string filter = "filter";  ///< name of the operand that the value is multiplied by
-  /// What is stored, from the head's own builder: its acc() is the sums, its operands [n] have the head's channels.
-  /// Empty: the sums.
-  std::function<Value(GraphBuilder&)> epilogue = {};
-};
-
 /// A value in the form in which a store writes it. Nothing but a store takes it.
 struct FormedValue {
   Value value;
   StoreForm form = StoreForm::whole;
-  HeadOptions head = {};
 };
 /// The largest of each 2x2 pixels of an image.
 inline FormedValue max_pool_2x2(Value image) { return {image, StoreForm::max_pool_2x2}; }
 /// An image of twice the height and width: each pixel four times.
 inline FormedValue upsample_2x2(Value image) { return {image, StoreForm::upsample_2x2}; }
 [[deprecated("upsample_2x2")]] inline FormedValue enlarge_2x2(Value image) { return upsample_2x2(image); }
-/// Memory for a value that only a head reads: bound, and its contents unspecified afterwards.
-inline FormedValue scratch(Value value) { return {value, StoreForm::scratch}; }
-/// A head of a value that another store writes whole or has as scratch.
-inline FormedValue head(Value value, HeadOptions options) { return {value, StoreForm::head, std::move(options)}; }
 
 struct OperandOptions {
   std::optional<DType> storage = {};         ///< dtype in memory; if absent, as bound
@@ -135,8 +121,6 @@ class GraphBuilder {
   void store(Value value, DType dtype, std::string name, const StoreOptions& options);
   /// The same of a value in another form; an empty name becomes one by position.
   void store(FormedValue formed, DType dtype, std::string name = {});
-  /// A head whose graph is there already, and says the store's name and dtype.
-  void store_head(Value value, Head head);
 
   /// Appends a node after inferring its dtype and axes (`requested` is read by Op::cast only); the way in for
   /// generic code such as the parser. A call of a function that returns nothing becomes an effect. Throws UserError for
@@ -151,7 +135,7 @@ class GraphBuilder {
 
  private:
   friend class Value;
-  void add_store(Value value, DType dtype, std::string name, StoreForm form, std::shared_ptr<const Head> head = {});
+  void add_store(Value value, DType dtype, std::string name, StoreForm form);
   Value rounded(Value value, DType dtype, const StoreOptions& options);
   Value append(Node node);
   Value unique(Node node, std::uint64_t key);

@@ -141,27 +141,20 @@ enum class StoreForm : std::uint8_t {
   max_pool_2x2,  ///< the largest of each 2x2 pixels, (N, P/2, Q/2, K); NaN propagates
   upsample_2x2,  ///< each pixel four times, (N, 2P, 2Q, K)
   enlarge_2x2 [[deprecated("upsample_2x2")]] = upsample_2x2,
-  scratch,  ///< with a head: the whole value's memory must be bound, and its contents are unspecified afterwards
-  head,     ///< a second, small contraction of the value: Store::head
 };
 
 /// Name in the text form ("max_pool_2x2"); empty for whole.
 std::string_view to_string(StoreForm form);
 
-struct Head;
-
 /// An output: what its form makes of the value, rounded to `dtype`. A whole value has its own axes ([m,n], [b,n], …).
 /// A graph may have one pooled and one upsampled store, of one value and one dtype. That value is stored whole too, in
-/// that dtype; an upsampled store may do without if there is neither a pooled one nor a whole one of another dtype. A
-/// graph may have one head, of a value that exactly one store writes whole or has as scratch: that store's dtype, one
-/// of f32, tf32, f16 and bf16, is what the head multiplies, and `dtype` here is what its result is rounded to.
+/// that dtype; an upsampled store may do without if there is neither a pooled one nor a whole one of another dtype.
 struct Store {
   ValueId value{};
   DType dtype = DType::f32;
   std::string name;
   StoreForm form = StoreForm::whole;
-  std::shared_ptr<const Head> head = {};  ///< with StoreForm::head
-  bool strided = false;                   ///< [m,n]: it lies as its strides say, which a kernel reads
+  bool strided = false;  ///< [m,n]: it lies as its strides say, which a kernel reads
 };
 
 /// How a store rounds a value to a type of fewer bits.
@@ -218,22 +211,6 @@ struct Graph {
   std::map<std::string, std::shared_ptr<const UserFunction>> functions;
 
   const Node& operator[](ValueId id) const { return nodes[id]; }
-};
-
-/// Most channels of a head; more are a contraction of their own.
-inline constexpr std::int64_t most_head_channels = 32;
-
-/// A 1x1 convolution of an [m,n] value (of a product: a product with its rows), in the dtype in which the value is
-/// stored. Sums are f32.
-struct Head {
-  std::int64_t channels = 0;  ///< its result's, 1 to most_head_channels
-  /// Operand (channels, 1, 1, K), with channels first (channels, K, 1, 1), of a product (channels, N): of the dtype of
-  /// the store that it multiplies.
-  std::string filter = {};
-  /// What follows the sums, which are its `acc`: elementwise operations, and operands [], [b], [n] or [b,n], n being
-  /// the head's channels. It has one whole store, [m,n], of the name and dtype of the head's own. All other names are
-  /// none of the main graph's.
-  Graph graph = {};
 };
 
 /// How many accumulators the graph is made for: 2 if it reads that of a second product, `acc1`, else 1.

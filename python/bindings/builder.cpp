@@ -259,7 +259,7 @@ void store(GraphBuilder& builder, const Value& value, std::optional<DType> dtype
   } else if (form == "upsample_2x2") {
     builder.store(upsample_2x2(value), rounded, name);
   } else {
-    throw UserError("form '" + form + "': expected '', 'max_pool_2x2' or 'upsample_2x2'; heads are written as text");
+    throw UserError("form '" + form + "': expected '', 'max_pool_2x2' or 'upsample_2x2'");
   }
 }
 

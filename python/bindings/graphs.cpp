@@ -7,41 +7,32 @@ namespace {
 
 using namespace nb::literals;
 
-/// What the caller binds: an operand of the graph, or of its head.
+/// What the caller binds: an operand of the graph.
 struct OperandInfo {
   std::string name, axes;
   std::optional<DType> storage;
   std::optional<double> default_value;
-  bool is_label = false;        // read by one_hot: i32 unless declared
-  std::int64_t channels = 0;    // of a head: n counts these; 0: the contraction's columns
-  bool is_head_filter = false;  // (channels, N)
+  bool is_label = false;  // read by one_hot: i32 unless declared
 };
 
 struct StoreInfo {
   std::string name, axes, form;
   DType dtype = DType::f32;
-  std::int64_t channels = 0;  // a head's; else 0
   ValueId value = 0;
 };
 
-std::vector<OperandInfo> operands_of(const Graph& graph, std::int64_t channels) {
+std::vector<OperandInfo> operands_of(const Graph& graph) {
   std::vector<OperandInfo> found;
   std::map<ValueId, std::size_t> places;
   for (ValueId id = 0; id < graph.nodes.size(); ++id) {
     const Node& node = graph[id];
     if (node.op == Op::operand) {
       places[id] = found.size();
-      found.push_back(
-          {node.attr.name, text_of(node.axes), node.attr.storage, node.attr.default_value, false, channels});
+      found.push_back({node.attr.name, text_of(node.axes), node.attr.storage, node.attr.default_value});
     }
     if (node.op == Op::one_hot)
       if (const auto at = places.find(node.inputs[0]); at != places.end()) found[at->second].is_label = true;
   }
-  for (const Store& store : graph.stores)
-    if (store.form == StoreForm::head) {
-      found.push_back({store.head->filter, "", {}, {}, false, store.head->channels, true});
-      for (OperandInfo& inner : operands_of(store.head->graph, store.head->channels)) found.push_back(std::move(inner));
-    }
   return found;
 }
 
@@ -89,8 +80,8 @@ void bind_node(nb::module_& m) {
 std::vector<StoreInfo> stores_of(const Graph& graph) {
   std::vector<StoreInfo> found;
   for (const Store& store : graph.stores)
-    found.push_back({store.name, text_of(graph[store.value].axes), std::string(to_string(store.form)), store.dtype,
-                     store.form == StoreForm::head ? store.head->channels : 0, store.value});
+    found.push_back(
+        {store.name, text_of(graph[store.value].axes), std::string(to_string(store.form)), store.dtype, store.value});
   return found;
 }
 
@@ -122,15 +113,12 @@ void bind_graphs(nb::module_& m) {
       .def_ro("axes", &OperandInfo::axes, "'', 'b', 'm', 'n', 'bn' or 'mn'.")
       .def_ro("storage", &OperandInfo::storage, "Its dtype in memory, if the graph declares it; else None.")
       .def_ro("default_value", &OperandInfo::default_value, "A scalar's value when nothing is bound, or None.")
-      .def_ro("is_label", &OperandInfo::is_label, "Read by one_hot: i32 where no storage is declared.")
-      .def_ro("channels", &OperandInfo::channels, "For an operand of a head, the extent of its n; else 0.")
-      .def_ro("is_head_filter", &OperandInfo::is_head_filter, "The filter of a head, (channels, columns).");
+      .def_ro("is_label", &OperandInfo::is_label, "Read by one_hot: i32 where no storage is declared.");
   nb::class_<StoreInfo>(m, "StoreInfo", "An output of a graph.")
       .def_ro("name", &StoreInfo::name)
       .def_ro("axes", &StoreInfo::axes, "Axes of the stored value: 'mn', 'n', 'mg32', …")
-      .def_ro("form", &StoreInfo::form, "'', 'max_pool_2x2', 'upsample_2x2', 'scratch' or 'head'.")
+      .def_ro("form", &StoreInfo::form, "'', 'max_pool_2x2', or 'upsample_2x2'.")
       .def_ro("dtype", &StoreInfo::dtype)
-      .def_ro("channels", &StoreInfo::channels, "Channels of a head; else 0.")
       .def_ro("value", &StoreInfo::value, "The index of the node that is stored.");
   bind_node(m);
   nb::class_<Graph>(m, "Graph", "An epilogue graph: what happens to the accumulator of a contraction.")
@@ -155,7 +143,7 @@ void bind_graphs(nb::module_& m) {
           },
           "names"_a, "The text form, in which these nodes have names, so that more stores may be written behind it.")
       .def_prop_ro(
-          "operands", [](const Graph& g) { return operands_of(g, 0); }, "What the caller binds.")
+          "operands", [](const Graph& g) { return operands_of(g); }, "What the caller binds.")
       .def_prop_ro("stores", &stores_of, "The outputs, in order.")
       .def_prop_ro("nodes", &nodes_of, "All nodes, in topological order.")
       .def(

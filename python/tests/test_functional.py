@@ -142,12 +142,6 @@ def test_several_stores():
     np.testing.assert_allclose(out["best"], h.amax(1).flatten(), atol=1e-5)
 
 
-def test_head():
-    x, w, head = draw(1, 4, 6, 6), draw(8, 4, 3, 3, seed=1), draw(3, 8, 1, 1, seed=2)
-    y = u.conv2d(x, w, "y = relu(acc)\nstore y : f32\nstore head(y, f, channels=3) as z : f32", f=head, padding=1)
-    np.testing.assert_allclose(y["z"], F.conv2d(F.relu(conv64(x, w, padding=1)), head.double()), atol=1e-4)
-
-
 def test_residuals_in_either_layout():
     x, w, r = draw(2, 8, 5, 7), draw(8, 8, 3, 3, seed=1), draw(2, 8, 5, 7, seed=2)
     expected = f64(F.relu(conv64(x, w, padding=1) + r.double()))

@@ -63,9 +63,9 @@ def _options(graph: Graph, operands: dict[str, Any], place: View, options: dict[
             raise UserError(f"the epilogue reads operand {name}[{','.join(info.axes)}], for which nothing is given; "
                             f"pass {name}=… to the call")
         if isinstance(given, View):
-            if info.storage is None and not info.is_head_filter:
+            if info.storage is None:
                 storage[name] = given.dtype
-            if info.axes == "" and not info.is_head_filter:
+            if info.axes == "":
                 on_device.append(name)
     if place.device == Device.cuda:
         options = {**options, "device_scalars": on_device}
@@ -76,10 +76,10 @@ def _compile(contraction: Any, graph: Graph, operands: dict[str, Any], space: Sp
              options: dict[str, Any]) -> Plan:
     executable = _native.compile(contraction, graph, **_options(graph, operands, place, options))
     infos = {o.name: o for o in graph.operands}
-    stores = [(s.name, store_shape(s.name, s.axes, s.form, s.channels, space), s.dtype, s.axes == "mn")
+    stores = [(s.name, store_shape(s.name, s.axes, s.form, space), s.dtype, s.axes == "mn")
               for s in graph.stores]
     return Plan(executable, graph, stores,
-                {n: None if i.is_head_filter or i.channels else i.axes for n, i in infos.items()}, space)
+                {n: i.axes for n, i in infos.items()}, space)
 
 
 def takes_slices(contraction: Any, image: View, epilogue: Any, given: dict[str, Any], space: Space,

@@ -105,7 +105,7 @@ def operand_view(name: str, view: View, axes: str, space: Space) -> View:
     raise UserError(f"operand {name}[{text}] has shape {view.shape}; expected {wanted}")
 
 
-def store_shape(name: str, axes: str, form: str, channels: int, space: Space) -> tuple[int, ...]:
+def store_shape(name: str, axes: str, form: str, space: Space) -> tuple[int, ...]:
     """The caller's shape of an output. Axes with groups, such as 'bg32', end in their number of groups."""
     if axes == "mn":
         rows = space.rows
@@ -113,8 +113,7 @@ def store_shape(name: str, axes: str, form: str, channels: int, space: Space) ->
             rows = tuple(extent // 2 for extent in rows)
         elif form == "upsample_2x2":
             rows = tuple(extent * 2 for extent in rows)
-        sized = Space(space.images, rows, channels or space.cols, space.channels_first, space.native_channels_last,
-                      space.is_batched)
+        sized = Space(space.images, rows, space.cols, space.channels_first, space.native_channels_last, space.is_batched)
         return sized.shape_mn
     row, _, groups = axes.partition("g")
     shape = {"b": (space.images,), "m": (space.row_count,), "": ()}[row.replace("n", "")]

@@ -50,7 +50,6 @@ struct Kernel {
   std::string source;  ///< a whole translation unit; includes <unisono/…> headers only, a library CUTLASS's too
   std::string entry;   ///< name of the kernel, extern "C"
   std::vector<Field> fields;
-  std::vector<Field> head_fields = {};  ///< the head's visitor's; columns are the head's channels
   std::optional<Library> library = {};  ///< absent: the text is a kernel's, which the driver launches
 };
 
@@ -72,7 +71,7 @@ struct VisitorHeader {
   std::vector<std::size_t> named;  ///< stores of 16 bits that the kernel addresses itself: main, then side
 };
 
-/// Why no visitor reads the epilogue's operands, its head's included, as they lie in memory.
+/// Why no visitor reads the epilogue's operands as they lie in memory.
 std::optional<plan::Refusal> refuse_operands(const plan::Epilogue& epilogue, const Options& options);
 
 /// Within `namespace unisono::name`. Refuses a normalisation, reductions and what refuse_operands() does.

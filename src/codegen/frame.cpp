@@ -7,7 +7,6 @@
 
 #include "codegen/visitor.hpp"
 #include "ir/function_forms.hpp"
-#include "plan/head.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -20,21 +19,19 @@ std::string commented(const std::string& text) {
   return result;
 }
 
-// Several functions, of several graphs, may come from one text
+// Several functions may come from one text
 std::string functions_text(const plan::Epilogue& e) {
   std::set<std::string> pasted;
   std::string text;
   ir::VectorForms forms = 0;
-  for (const Graph* g : {&e.graph, e.head ? &e.head->epilogue.graph : nullptr}) {
-    if (g == nullptr) continue;
-    std::set<std::string> called;
-    for (const Node& x : g->nodes)
-      if (x.op == Op::call) called.insert(x.attr.name);
-    for (const std::string& name : called) {
-      forms |= ir::vector_forms(*g->functions.at(name));
-      for (const std::string& source : {g->functions.at(name)->shared_source, g->functions.at(name)->cuda_source})
-        if (!source.empty() && pasted.insert(source).second) text += source + "\n\n";
-    }
+  std::set<std::string> called;
+  for (const Node& x : e.graph.nodes)
+    if (x.op == Op::call) called.insert(x.attr.name);
+  for (const std::string& name : called) {
+    const UserFunction& function = *e.graph.functions.at(name);
+    forms |= ir::vector_forms(function);
+    for (const std::string& source : {function.shared_source, function.cuda_source})
+      if (!source.empty() && pasted.insert(source).second) text += source + "\n\n";
   }
   return (forms == 0 ? "" : "#include <unisono/epilogue/vectors.cuh>\n\n") + text;
 }
@@ -52,21 +49,13 @@ Kernel framed(const plan::Epilogue& epilogue, const Options& options, const Fram
   Kernel kernel;
   kernel.entry = "unisono_kernel";
   kernel.fields = visitor.fields();
-  std::string head, about_head;
-  if (epilogue.head) {
-    VisitorWriter writer(epilogue.head->epilogue, options);
-    head = writer.text("HeadVisitor") + "\n";
-    kernel.head_fields = writer.fields();
-    about_head = "// and of the store that is written last a product with few columns:\n" +
-                 commented(print(epilogue.head->epilogue.graph));
-  }
   kernel.source =
-      "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) + about_head +
+      "// A convolution and its epilogue in one kernel:\n" + commented(print(epilogue.graph)) +
       (options.watchdog ? "#define UNISONO_WATCHDOG\n" : "") + (options.delays ? "#define UNISONO_DELAYS\n" : "") +
       "#include <" + frame.header +
       ">\n#include <unisono/epilogue/math.cuh>\n#include <unisono/epilogue/operands.cuh>\n" +
       (plan::places(epilogue.graph) ? "#include <unisono/epilogue/placed.cuh>\n\n" : "\n") + functions_text(epilogue) +
-      "namespace unisono {\n\n" + head + frame.config + "\n" + body + "\nusing Conv = " + frame.kernel +
+      "namespace unisono {\n\n" + frame.config + "\n" + body + "\nusing Conv = " + frame.kernel +
       "<Config, Visitor>;\n\n}  // namespace unisono\n\n" +
       "extern \"C\" __global__ void __launch_bounds__(unisono::Conv::kThreads, " + frame.minimum +
       ")\n"

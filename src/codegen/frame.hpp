@@ -22,7 +22,7 @@ Kernel framed(const plan::Epilogue& epilogue, const Options& options, const Fram
 /// Each line as a comment.
 std::string commented(const std::string& text);
 
-/// The sources of the user functions that the epilogue, and its head, call: each text once.
+/// The sources of the user functions that the epilogue calls: each text once.
 std::string functions_text(const plan::Epilogue& epilogue);
 
 /// The tag of an operand type of a contraction, "Bf16"; throws InternalError for one that no matrix instruction takes.

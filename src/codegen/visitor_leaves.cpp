@@ -8,7 +8,6 @@
 #include "codegen/visitor.hpp"
 #include "ir/row_coordinates.hpp"
 #include "ir/spelling.hpp"
-#include "plan/head.hpp"
 #include "plan/refusal.hpp"
 #include "unisono/error.hpp"
 
@@ -44,7 +43,7 @@ std::optional<plan::Refusal> refuse_operands(const plan::Epilogue& e, const Opti
     if (x.op == Op::operand && !is_passed_by_value(x, options) && storage_of(x, options) == DType::f64)
       return plan::refusal_at(e.graph, id, "its storage is f64");
   }
-  return e.head ? refuse_operands(e.head->epilogue, options) : std::nullopt;
+  return std::nullopt;
 }
 
 std::string VisitorWriter::element_of(ValueId operand) const {

@@ -348,7 +348,7 @@ std::optional<std::string> why_unchecked(const lower::Lowered& lowered) {
   const Graph& graph = lowered.problem.graph;
   for (const Node& x : graph.nodes)
     if (x.op == Op::call) return fmt::format("the epilogue calls {}, which has no float64 form", x.attr.name);
-  if (ir::split_stores(graph).any()) return "the epilogue has heads, pooled or upsampled stores";
+  if (ir::split_stores(graph).any()) return "the epilogue has pooled or upsampled stores";
   return std::nullopt;
 }
 

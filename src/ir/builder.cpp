@@ -15,7 +15,6 @@
 #include "ir/op_table.hpp"
 #include "ir/rounding.hpp"
 #include "ir/row_coordinates.hpp"
-#include "ir/store_forms.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -229,23 +228,10 @@ Value GraphBuilder::rounded(Value value, DType dtype, const StoreOptions& option
 }
 
 void GraphBuilder::store(FormedValue formed, DType dtype, std::string name) {
-  if (formed.form != StoreForm::head) return add_store(formed.value, dtype, std::move(name), formed.form);
-  if (name.empty()) name = fmt::format("out{}", graph_.stores.size());
-  GraphBuilder own;
-  own.graph_.functions = graph_.functions;
-  own.store(formed.head.epilogue ? formed.head.epilogue(own) : own.acc(), dtype, std::move(name));
-  store_head(formed.value, {formed.head.channels, std::move(formed.head.filter), own.build()});
+  add_store(formed.value, dtype, std::move(name), formed.form);
 }
 
-void GraphBuilder::store_head(Value value, Head head) {
-  if (head.graph.stores.size() != 1)
-    throw UserError(fmt::format("a head was given a graph with {} stores; expected one", head.graph.stores.size()));
-  const Store result = head.graph.stores[0];
-  add_store(value, result.dtype, result.name, StoreForm::head, std::make_shared<const Head>(std::move(head)));
-}
-
-void GraphBuilder::add_store(Value value, DType dtype, std::string name, StoreForm form,
-                             std::shared_ptr<const Head> head) {
+void GraphBuilder::add_store(Value value, DType dtype, std::string name, StoreForm form) {
   if (&value.builder() != this) throw UserError("store was given a value of another GraphBuilder");
   const Node& node = value.node();
   if (node.op == Op::call && !graph_.functions.at(node.attr.name)->returns_value)
@@ -257,7 +243,7 @@ void GraphBuilder::add_store(Value value, DType dtype, std::string name, StoreFo
   ir::check_identifier(name, "store");
   if (store_names_.contains(name))
     throw UserError(fmt::format("store {} is written twice; give one of them another name", name));
-  graph_.stores.push_back({value.id(), dtype, name, form, std::move(head)});
+  graph_.stores.push_back({value.id(), dtype, name, form});
   try {
     store_names_.insert(std::move(name));
   } catch (...) {

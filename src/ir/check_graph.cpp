@@ -11,9 +11,6 @@ void check_graph(const Graph& graph, const Contraction& contraction) {
   check_products(graph, contraction);
   check_forms(graph, contraction);
   check_extent_arithmetic(graph, extents(contraction));
-  for (const Store& s : graph.stores)
-    if (s.head)
-      check_extent_arithmetic(s.head->graph, extents(head_contraction(contraction, s.head->channels, DType::f32)));
 }
 
 }  // namespace unisono::ir

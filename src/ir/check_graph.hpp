@@ -6,8 +6,7 @@
 
 namespace unisono::ir {
 
-/// verify(), check_products(), check_forms() and check_extent_arithmetic(), the last of its head, too. Throws as they
-/// do.
+/// verify(), check_products(), check_forms() and check_extent_arithmetic(). Throws as they do.
 void check_graph(const Graph& graph, const Contraction& contraction);
 
 }  // namespace unisono::ir

@@ -78,7 +78,7 @@ std::optional<Value> Parser::call() {
 
 void Parser::unknown_operation(const Token& name) const {
   const auto word = text(name);
-  if (scope_->values.contains(word) || scope_->operands.contains(word) || word.starts_with("acc"))
+  if (scope_.values.contains(word) || scope_.operands.contains(word) || word.starts_with("acc"))
     fail(name, fmt::format("'{}' is a value and cannot be called; is an operator missing?", word));
   if (is_store_form(word)) fail(name, stands_alone(word));
   std::vector<std::string_view> candidates{"index", "extent"};
@@ -104,7 +104,7 @@ Value Parser::coordinate_call(const Token& name) {
   const Token open = take();
   const Coordinate c = coordinate();
   close(open, ")");
-  return text(name) == "index" ? scope_->builder.index(c) : scope_->builder.extent(c);
+  return text(name) == "index" ? scope_.builder.index(c) : scope_.builder.extent(c);
 }
 
 std::optional<Value> Parser::user_call(const Token& name) {
@@ -115,7 +115,7 @@ std::optional<Value> Parser::user_call(const Token& name) {
     if (!accept(",")) break;
   }
   close(open, ")");
-  const auto value = located(name, [&] { return scope_->builder.call(std::string(text(name)), inputs); });
+  const auto value = located(name, [&] { return scope_.builder.call(std::string(text(name)), inputs); });
   check_size(name);
   return value;
 }

@@ -98,8 +98,8 @@ Value Parser::name() {
   if (word == "acc" || word == "acc0" || word == "acc1") return accumulator();
   if (at_symbol("[", 1)) return operand_use();
   take();
-  if (const auto it = scope_->values.find(word); it != scope_->values.end()) return it->second.value;
-  if (const auto it = scope_->operands.find(word); it != scope_->operands.end()) return it->second.value;
+  if (const auto it = scope_.values.find(word); it != scope_.values.end()) return it->second.value;
+  if (const auto it = scope_.operands.find(word); it != scope_.operands.end()) return it->second.value;
   unknown_name(token);
 }
 
@@ -107,25 +107,24 @@ Value Parser::accumulator() {
   const Token token = take();
   const auto word = text(token);
   if (at_symbol("[")) fail(peek(), fmt::format("{} takes no axes: it is always [m,n]", word));
-  if (word == "acc") return located(token, [&] { return scope_->builder.acc(); });
-  if (scope_ != &main_) fail(token, "a head has one accumulator, the sums of its own: acc");
-  return located(token, [&] { return scope_->builder.acc(word == "acc1"); });
+  if (word == "acc") return located(token, [&] { return scope_.builder.acc(); });
+  return located(token, [&] { return scope_.builder.acc(word == "acc1"); });
 }
 
 Value Parser::operand_use() {
   const Token token = take();
   std::string name(text(token));
   located(token, [&] { check_identifier(name, "operand"); });
-  if (scope_->values.contains(name))
+  if (scope_.values.contains(name))
     fail(token, fmt::format("'{0}' is a value, and only operands take axes; write {0}", name));
   if (functions_.contains(name)) fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", name));
   const auto [axes, rows] = subscript();
-  const auto declared = scope_->operands.find(name);
-  const bool strided = declared != scope_->operands.end() && declared->second.value.node().attr.strided;
+  const auto declared = scope_.operands.find(name);
+  const bool strided = declared != scope_.operands.end() && declared->second.value.node().attr.strided;
   const Value value = counted(token, located(token, [&, axes = axes, rows = rows] {
-                                return scope_->builder.operand(name, axes, {.rows = rows, .strided = strided});
+                                return scope_.builder.operand(name, axes, {.rows = rows, .strided = strided});
                               }));
-  scope_->operands.emplace(std::move(name), Named{value, token.span});
+  scope_.operands.emplace(std::move(name), Named{value, token.span});
   return value;
 }
 
@@ -165,7 +164,7 @@ Parser::Subscript Parser::subscript() {
 
 Value Parser::constant() {
   const Token token = peek();
-  return counted(token, scope_->builder.constant(signed_number("a constant")));
+  return counted(token, scope_.builder.constant(signed_number("a constant")));
 }
 
 double Parser::signed_number(std::string_view what) {
@@ -217,11 +216,9 @@ void Parser::unknown_name(const Token& token) const {
     fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", word));
   if (word == "index" || word == "extent") fail(token, fmt::format("{0} needs a coordinate: {0}(m)", word));
   if (is_reserved(word)) fail(token, fmt::format("'{}' is a word of the text form and no value", word));
-  if (scope_ != &main_ && (main_.values.contains(word) || main_.operands.contains(word)))
-    fail(token, fmt::format("'{}' is of the main graph; a head reads its own acc and operands of its own", word));
   std::vector<std::string_view> candidates{"acc", "acc0", "acc1", "inf", "nan"};
-  for (const auto& [name, named] : scope_->values) candidates.push_back(name);
-  for (const auto& [name, named] : scope_->operands) candidates.push_back(name);
+  for (const auto& [name, named] : scope_.values) candidates.push_back(name);
+  for (const auto& [name, named] : scope_.operands) candidates.push_back(name);
   for (int i = 0; i < op_count; ++i)
     if (const auto called = info(static_cast<Op>(i)).name; op_from_name(called)) candidates.push_back(called);
   const auto meant = nearest(word, candidates);

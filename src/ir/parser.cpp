@@ -28,14 +28,13 @@ std::string_view checked_size(std::string_view text) {
 }  // namespace
 
 std::string stands_alone(std::string_view form) {
-  return fmt::format("{0} is a form of a store, no operation: store {0}(y{1}) as p", form,
-                     form == "head" ? ", filter, channels=8" : "");
+  return fmt::format("{0} is a form of a store, no operation: store {0}(y) as p", form);
 }
 
 Parser::Parser(std::string_view text, const std::vector<UserFunction>& functions)
     : source_(checked_size(text)), tokens_(tokenize(source_)), defined_(functions) {
   for (const UserFunction& f : functions) {
-    scope_->builder.define(f);
+    scope_.builder.define(f);
     if (f.results == 1)
       functions_.insert(f.name);
     else
@@ -52,7 +51,7 @@ Graph Parser::run() {
     statement();
     end_of_statement();
   }
-  return located(peek(), [&] { return scope_->builder.build(); });
+  return located(peek(), [&] { return scope_.builder.build(); });
 }
 
 void Parser::statement() {
@@ -86,7 +85,7 @@ void Parser::end_of_statement() {
 std::string Parser::new_name(const Token& token, std::string_view what) const {
   std::string name(text(token));
   located(token, [&] { check_identifier(name, what); });
-  if (const auto it = scope_->values.find(name); it != scope_->values.end())
+  if (const auto it = scope_.values.find(name); it != scope_.values.end())
     fail(token, fmt::format("'{}' was assigned in line {}; a name is assigned once, so choose another", name,
                             source_.place(it->second.place.offset).line));
   if (functions_.contains(name)) fail(token, fmt::format("'{}' is a function; choose another name", name));
@@ -100,12 +99,12 @@ void Parser::assignment() {
   std::string name = new_name(token, "value");
   take();  // =
   const Value value = expression();
-  if (const auto it = scope_->operands.find(name); it != scope_->operands.end())
+  if (const auto it = scope_.operands.find(name); it != scope_.operands.end())
     fail(token, fmt::format("'{}' is an operand (line {}); choose another name for the value", name,
                             source_.place(it->second.place.offset).line));
   const Node& node = value.node();
   if (info(node.op).op_class != OpClass::leaf && node.name.empty()) value.named(name);
-  scope_->values.emplace(std::move(name), Named{value, token.span});
+  scope_.values.emplace(std::move(name), Named{value, token.span});
 }
 
 // operand NAME[axes] : dtype = default
@@ -113,7 +112,7 @@ void Parser::operand_declaration() {
   take();  // operand
   const Token token = identifier("the operand's name");
   std::string name = new_name(token, "operand");
-  if (const auto it = scope_->operands.find(name); it != scope_->operands.end())
+  if (const auto it = scope_.operands.find(name); it != scope_.operands.end())
     fail(token, fmt::format("operand '{}' stands already in line {}; declare it once, before its first use", name,
                             source_.place(it->second.place.offset).line));
   const auto [axes, rows] = at_symbol("[") ? subscript() : Subscript{};
@@ -122,8 +121,8 @@ void Parser::operand_declaration() {
   if (accept("=")) options.default_value = signed_number("the default");
   if (at_word("strided")) take(), options.strided = true;
   const Value value =
-      counted(token, located(token, [&, axes = axes] { return scope_->builder.operand(name, axes, options); }));
-  scope_->operands.emplace(std::move(name), Named{value, token.span});
+      counted(token, located(token, [&, axes = axes] { return scope_.builder.operand(name, axes, options); }));
+  scope_.operands.emplace(std::move(name), Named{value, token.span});
 }
 
 // The name that an output gets from its expression, if that is a name alone or an operand with its axes: tokens
@@ -142,7 +141,7 @@ std::string_view Parser::name_of_expression(std::size_t begin) const {
 
 // FORM(expression), if that is what stands here
 std::optional<FormedValue> Parser::formed_value() {
-  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::upsample_2x2, StoreForm::scratch}) {
+  for (const StoreForm form : {StoreForm::max_pool_2x2, StoreForm::upsample_2x2}) {
     const bool former = form == StoreForm::upsample_2x2 && at_word("enlarge_2x2");  // its name at first
     if ((!former && !at_word(to_string(form))) || !at_symbol("(", 1)) continue;
     const Token word = take(), open = take();
@@ -160,9 +159,7 @@ void Parser::stands_alone_after(const Token& form) const {
   fail(form, stands_alone(text(form)));
 }
 
-bool Parser::ends_statement() const {
-  return peek().kind == TokenKind::newline || peek().kind == TokenKind::end || (scope_ != &main_ && at_symbol("}"));
-}
+bool Parser::ends_statement() const { return peek().kind == TokenKind::newline || peek().kind == TokenKind::end; }
 
 // (as NAME)? (: dtype)?, with the name and dtype that it has otherwise
 Parser::StoredAs Parser::stored_as(const Token& start, std::string_view name, DType type) {
@@ -179,16 +176,15 @@ Parser::StoredAs Parser::stored_as(const Token& start, std::string_view name, DT
 // store (expression | FORM(expression)) (as NAME)? (: dtype)?
 void Parser::store_statement() {
   const Token start = take();
-  if (at_word("head") && at_symbol("(", 1)) return head_statement(start);
   const std::size_t begin = at_;
   if (const auto formed = formed_value()) {
     const StoredAs as = stored_as(start, "", formed->value.dtype());
-    return located(as.place, [&] { scope_->builder.store(*formed, as.type, as.name); });
+    return located(as.place, [&] { scope_.builder.store(*formed, as.type, as.name); });
   }
   const Value value = expression();
   const StoredAs as = stored_as(start, name_of_expression(begin), value.dtype());
   const StoreOptions options = store_options();
-  located(as.place, [&] { scope_->builder.store(value, as.type, as.name, options); });
+  located(as.place, [&] { scope_.builder.store(value, as.type, as.name, options); });
   check_size(start);
 }
 
@@ -218,11 +214,11 @@ Value Parser::seed() {
     const Subscript s = subscript();
     if (!(s.axes == axes::scalar)) fail(token, "the seed is a scalar: stochastic(seed)");
   }
-  if (const auto it = scope_->values.find(name); it != scope_->values.end()) return it->second.value;
-  if (const auto it = scope_->operands.find(name); it != scope_->operands.end()) return it->second.value;
+  if (const auto it = scope_.values.find(name); it != scope_.values.end()) return it->second.value;
+  if (const auto it = scope_.operands.find(name); it != scope_.operands.end()) return it->second.value;
   const Value value =
-      located(token, [&] { return scope_->builder.operand(name, axes::scalar, {.storage = DType::i32}); });
-  scope_->operands.emplace(name, Named{value, token.span});
+      located(token, [&] { return scope_.builder.operand(name, axes::scalar, {.storage = DType::i32}); });
+  scope_.operands.emplace(name, Named{value, token.span});
   return value;
 }
 

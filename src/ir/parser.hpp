@@ -1,6 +1,6 @@
 #pragma once
 /// Recursive descent over the text form, which drives a GraphBuilder. Statements are in parser.cpp, expressions in
-/// parse_expression.cpp, calls in parse_call.cpp, heads in parse_head.cpp.
+/// parse_expression.cpp, calls in parse_call.cpp.
 
 #include <algorithm>
 #include <concepts>
@@ -49,9 +49,6 @@ class Parser {
   Value seed();
   void stands_alone_after(const Token& form) const;
   bool ends_statement() const;
-  void head_statement(const Token& start);
-  std::int64_t head_channels();
-  Graph head_graph(const Token& open);
   void assignment();
   void bare_call();
   void end_of_statement();
@@ -152,8 +149,7 @@ class Parser {
     std::map<std::string, Named, std::less<>> values;
     std::map<std::string, Named, std::less<>> operands;
   };
-  Scope main_;
-  Scope* scope_ = &main_;  // main_, or within the braces of a head, that of its graph
+  Scope scope_;
 };
 
 }  // namespace unisono::ir

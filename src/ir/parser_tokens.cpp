@@ -52,7 +52,7 @@ Parser::Nesting::Nesting(Parser& parser, const Token& token) : depth_(parser.dep
 }
 
 void Parser::check_size(const Token& token) const {
-  if (scope_->builder.size() > most_nodes) fail(token, fmt::format("the text has more than {} nodes", most_nodes));
+  if (scope_.builder.size() > most_nodes) fail(token, fmt::format("the text has more than {} nodes", most_nodes));
 }
 
 Value Parser::counted(const Token& token, Value value) const {
@@ -62,7 +62,7 @@ Value Parser::counted(const Token& token, Value value) const {
 
 Value Parser::node(const Token& token, Op op, const std::vector<Value>& inputs, Attributes attr,
                    std::optional<DType> requested) {
-  return counted(token, located(token, [&] { return scope_->builder.node(op, inputs, std::move(attr), requested); }));
+  return counted(token, located(token, [&] { return scope_.builder.node(op, inputs, std::move(attr), requested); }));
 }
 
 }  // namespace unisono::ir

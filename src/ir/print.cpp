@@ -91,33 +91,11 @@ class Printer {
   void store(std::size_t i) {
     const Store& s = g_.stores[i];
     const Text& text = texts_[s.value];
-    if (s.form == StoreForm::head) return head(i, text.text);
     const bool whole = s.form == StoreForm::whole;
     const bool names_itself = s.name == (text.name.empty() || !whole ? fmt::format("out{}", i) : text.name);
     const std::string stored = whole ? text.text : fmt::format("{}({})", to_string(s.form), text.text);
     out_ += fmt::format("store {}{}{} : {}{}\n", stored, names_itself ? "" : " as ", names_itself ? "" : s.name,
                         to_string(s.dtype), s.strided ? " strided" : "");
-  }
-
-  // What follows the sums stands within braces, unless it is nothing
-  void head(std::size_t i, const std::string& value) {
-    const Head& h = *g_.stores[i].head;
-    const Store& result = h.graph.stores[0];
-    out_ += fmt::format("store head({}, {}, channels={})", value, h.filter, h.channels);
-    if (h.graph.nodes.size() == 1 && h.graph[result.value].op == Op::acc) {
-      const bool names_itself = result.name == fmt::format("out{}", i);
-      out_ += fmt::format("{}{} : {}\n", names_itself ? "" : " as ", names_itself ? "" : result.name,
-                          to_string(result.dtype));
-      return;
-    }
-    out_ += " {\n";
-    const std::string text = print(h.graph);
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = text.find('\n', at) + 1;
-      out_ += "  " + text.substr(at, end - at);
-      at = end;
-    }
-    out_ += "}\n";
   }
 
   Text expression(const Node& x) const {

@@ -85,22 +85,13 @@ bool same_operands(const Graph& x, const Graph& y) {
 
 }  // namespace
 
-namespace {
-
-bool same_heads(const Head* a, const Head* b) {
-  if (a == nullptr || b == nullptr) return a == b;
-  return a->channels == b->channels && a->filter == b->filter && structurally_equal(a->graph, b->graph);
-}
-
-}  // namespace
-
 bool structurally_equal(const Graph& x, const Graph& y) {
   if (x.stores.size() != y.stores.size() || x.effects.size() != y.effects.size()) return false;
   Matcher matcher(x, y);
   for (std::size_t i = 0; i < x.stores.size(); ++i) {
     const Store &a = x.stores[i], &b = y.stores[i];
     if (a.dtype != b.dtype || a.name != b.name || a.form != b.form || a.strided != b.strided ||
-        !same_heads(a.head.get(), b.head.get()) || !matcher.match(a.value, b.value))
+        !matcher.match(a.value, b.value))
       return false;
   }
   for (std::size_t i = 0; i < x.effects.size(); ++i)

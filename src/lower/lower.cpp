@@ -35,20 +35,13 @@ codegen::Options options_of(const Problem& p) {
 
 // What the epilogue itself has, for another of its forms; a form that cannot have it is none
 std::optional<plan::Refusal> finish_form(std::shared_ptr<const plan::Epilogue>& form, const CompileOptions& options,
-                                         const plan::Resampled& resampled, const plan::WantedHead& head,
-                                         const Contraction& contraction) {
+                                         const plan::Resampled& resampled, const Contraction& contraction) {
   if (!form) return {};
   plan::Epilogue own = *form;
   own.storage = options.storage;
-  auto refusal = plan::resample(own, resampled, contraction);
-  if (!refusal) refusal = plan::add_head(own, head, contraction);
+  const auto refusal = plan::resample(own, resampled, contraction);
   form = refusal ? nullptr : std::make_shared<const plan::Epilogue>(std::move(own));
   return refusal;
-}
-
-plan::WantedHead wanted_head(const ir::SplitStores& stores) {
-  if (!stores.head) return {};
-  return {.head = *stores.head, .only = stores.only_head, .source = stores.head_source};
 }
 
 }  // namespace
@@ -72,15 +65,12 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
   const plan::Resampled resampled{stores.pooled, stores.upsampled, stores.only_upsampled, stores.source};
   if (auto refusal = plan::resample(epilogue, resampled, contraction)) return *std::move(refusal);
   epilogue.storage = options.storage;
-  const plan::WantedHead head = wanted_head(stores);
-  if (auto refusal = plan::add_head(epilogue, head, contraction)) return *std::move(refusal);
-  if (auto refusal = finish_form(epilogue.streamed, options, resampled, head, contraction))
+  if (auto refusal = finish_form(epilogue.streamed, options, resampled, contraction))
     epilogue.not_streamed = refusal->first();
-  finish_form(epilogue.rows, options, resampled, head, contraction);
+  finish_form(epilogue.rows, options, resampled, contraction);
   if (auto refusal = plan::store_moments(epilogue, further.moments, e.cols)) return *std::move(refusal);
-  return Problem{contraction,          graph, options,       plan::as_convolution(contraction),
-                 std::move(epilogue),  head,  further.apart, further.delays,
-                 further.filters_ahead};
+  return Problem{contraction,         graph,         options,        plan::as_convolution(contraction),
+                 std::move(epilogue), further.apart, further.delays, further.filters_ahead};
 }
 
 plan::Expected<tuning::Chosen> choose(const Problem& p, const plan::Device& device) {

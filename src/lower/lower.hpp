@@ -11,7 +11,6 @@
 #include "jit/jit.hpp"
 #include "plan/epilogue.hpp"
 #include "plan/expected.hpp"
-#include "plan/head.hpp"
 #include "tuning/choose.hpp"
 #include "unisono/executable.hpp"
 
@@ -35,7 +34,6 @@ struct Problem {
   plan::ConvTask task = Conv2d{};  ///< the contraction as the kernels see it
   plan::Epilogue
       epilogue;  ///< the graph after the passes, analysed, with its forms of stores and what Further asks of it
-  plan::WantedHead head = {};  ///< the graph's
   std::set<std::string> apart = {};
   bool delays = false, filters_ahead = false;  ///< Further's
 };

@@ -339,7 +339,6 @@ FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   note_stacked(stacked, f.network, f.regions);
   f.style = style;
   if (fuse && style.resampled_stores) fold_resampling(f);
-  if (fuse && style.heads) fold_heads(f);
   choose_memory_types(f);
   if (fuse && style.reductions) fold_reductions(f);
   place(f);

@@ -41,7 +41,7 @@ class ReductionFolder {
   void run() {
     for (std::size_t i = 0; i < f_.regions.size(); ++i) {
       Region& r = f_.regions[i];
-      if (r.kind != RegionReport::Kind::contraction || !r.resampled.empty() || r.head) continue;
+      if (r.kind != RegionReport::Kind::contraction || !r.resampled.empty()) continue;
       for (std::size_t k = 0; k < r.outputs.size() && !r.reduced; ++k) fold(i, r.outputs[k].tensor);
     }
   }

@@ -41,14 +41,6 @@ struct ResampledStore {
   bool pooled = false;  ///< else upsampled
 };
 
-/// A 1x1 convolution of few channels of an output of a contraction, whose own region is then free but keeps its graph;
-/// the contraction's kernel may compute it as it stores that. If it cannot, it follows by itself.
-struct HeadStore {
-  std::size_t region{};  ///< its own
-  TensorId from{}, to{};
-  bool only = false;  ///< nothing else reads `from`
-};
-
 /// A sum, mean or extremum of an output of a contraction, over everything or over each image's pixels, and what is
 /// computed of it, which the contraction's kernel may compute beside that. If it cannot, their own regions are
 /// launched.
@@ -82,10 +74,9 @@ struct Region {
   std::vector<ResampledStore> resampled;  ///< contraction: of one of the outputs; their own regions are then free
   /// The output of which only an upsampling in `resampled` is read: it needs no memory.
   std::optional<TensorId> only_upsampled;
-  std::optional<HeadStore> head;        ///< contraction: of one of the outputs
   std::optional<ReducedStore> reduced;  ///< contraction without such stores: of one of the outputs
   std::optional<SmallLayers> layers;    ///< contraction: it is the second of them
-  /// Why another region's kernel does not compute it; single: a pool or an upsampling; contraction: a head
+  /// Why another region's kernel does not compute it; single: a pool or an upsampling
   std::optional<plan::Refusal> unfused;
   std::string note;
 };
@@ -110,7 +101,6 @@ struct MemoryStyle {
   bool in_place = true;           ///< an elementwise region may write over what it reads
   bool repeats = true;            ///< operands may have strides of 0, for symbols that turn out to be 1
   bool resampled_stores = false;  ///< contractions may store what is pooled or upsampled by 2 (Region::resampled)
-  bool heads = false;             ///< and compute a 1x1 convolution of it (Region::head)
   bool reductions = false;        ///< and sums of it (Region::reduced)
   bool small_layers = false;      ///< two layers of a pooled image may be one step (Region::layers)
   /// Operators on elements of any type (operators::Map) may be one region, with elementwise ones beside them;
@@ -210,9 +200,6 @@ void place(FusedNetwork& fused);
 
 /// Gives pools and upsamplings by 2 to the contractions that make what they read: Region::resampled.
 void fold_resampling(FusedNetwork& fused);
-
-/// Gives 1x1 convolutions of few channels to the contractions that make what they read: Region::head.
-void fold_heads(FusedNetwork& fused);
 
 /// Gives reductions of what contractions make to these: Region::reduced. Types in memory are known.
 void fold_reductions(FusedNetwork& fused);

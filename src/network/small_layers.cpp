@@ -66,7 +66,7 @@ class LayerFinder {
 // A product with constant weights of one row an image, and what follows it with constants alone
 bool LayerFinder::is_layer(const Region& r) const {
   if (r.kind != RegionReport::Kind::contraction || r.second || r.outputs.size() != 1 || !r.resampled.empty() ||
-      r.head || r.reduced)
+      r.reduced)
     return false;
   const Operator& op = n_.operators[r.operators[0]];
   if (!n_[op.inputs[1]].is_constant() || n_[op.inputs[0]].is_constant()) return false;

@@ -226,7 +226,6 @@ void StoragePlanner::find_uses() {
     for (const RegionOutput& o : r.outputs)
       if (r.only_upsampled != o.tensor) uses_[o.tensor].at(step);
     for (const ResampledStore& s : r.resampled) uses_[s.to].at(step);
-    if (r.head) uses_[r.head->to].at(step);
     if (r.reduced) uses_[r.reduced->to].at(step);
     if (r.layers) uses_[r.layers->pooled].at(step);
     if (r.layers && r.layers->pool) uses_[r.layers->from].at(step);

@@ -92,8 +92,6 @@ struct StoredMoments {
   std::int64_t channels = 0;  ///< those of an entry are a divisor of this, and begin at its multiples; 0: none
 };
 
-struct PlannedHead;
-
 /// The result of analysing an optimised graph.
 struct Epilogue {
   Graph graph;  ///< after passes::run_pipeline
@@ -120,8 +118,7 @@ struct Epilogue {
   std::string not_streamed = {};
   /// General: the same graph as one normalisation over the channels of each row, whose statistics tiles exchange once.
   std::shared_ptr<const Epilogue> rows = {};
-  std::shared_ptr<const PlannedHead> head = {};  ///< a second product of it (head.hpp); set by add_head()
-  StoredMoments moments = {};                    ///< the main store's; set by store_moments() (moment_store.hpp)
+  StoredMoments moments = {};  ///< the main store's; set by store_moments() (moment_store.hpp)
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;

@@ -8,8 +8,6 @@
 #include <variant>
 
 #include "ir/op_table.hpp"
-#include "ir/store_forms.hpp"
-#include "reference/head.hpp"
 #include "reference/nodes.hpp"
 #include "reference/operands.hpp"
 #include "reference/reference.hpp"
@@ -83,17 +81,14 @@ std::map<std::string, Values> Evaluation::run() {
     call(graph_[id], nullptr);
   }
   std::map<std::string, Values> results;
-  for (const Store& s : graph_.stores)
-    if (s.form != StoreForm::scratch) results[s.name] = stored_value(s);
+  for (const Store& s : graph_.stores) results[s.name] = stored_value(s);
   return results;
 }
 
 Values Evaluation::stored_value(const Store& s) const {
   const Term& t = terms_[s.value];
   Values r{.axes = t.axes, .value = {t.v, t.v + t.size()}, .bound = {t.e, t.e + t.size()}};
-  if (s.form == StoreForm::whole) return r;
-  if (s.form != StoreForm::head) return resampled(r, s.form, extents(contraction_));
-  return head_result(*s.head, contraction_, r, ir::head_source(graph_, s).dtype, arguments_, model_);
+  return s.form == StoreForm::whole ? r : resampled(r, s.form, extents(contraction_));
 }
 
 void Evaluation::compute(ValueId id) {

@@ -62,7 +62,6 @@ std::string attention_wanted() { return variable("UNISONO_ATTENTION"); }
 
 std::string graph_way() { return variable("UNISONO_GRAPH"); }
 std::vector<std::string> host_operators() { return items_of("UNISONO_HOST_STEPS", ','); }
-std::string heads_wanted() { return variable("UNISONO_HEADS"); }
 
 std::string filters_ahead_wanted() { return variable("UNISONO_FILTERS_AHEAD"); }
 

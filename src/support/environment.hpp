@@ -42,9 +42,6 @@ bool tuning_is_off();
 /// UNISONO_GRAPH: how a network's launches become a CUDA graph.
 std::string graph_way();
 
-/// UNISONO_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels after it.
-std::string heads_wanted();
-
 /// UNISONO_FILTERS_AHEAD: whether kernels of networks load constant filters before the launches ahead have ended.
 std::string filters_ahead_wanted();
 

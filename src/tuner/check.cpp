@@ -7,9 +7,7 @@
 #include <memory>
 
 #include "ir/store_forms.hpp"
-#include "plan/head.hpp"
 #include "plan/resampling.hpp"
-#include "reference/head.hpp"
 #include "reference/reference.hpp"
 #include "reference/resampled.hpp"
 #include "runtime/cuda/stream.hpp"
@@ -28,7 +26,6 @@ bool are_apart(const Graph& graph, bool rows) {
     return !x.attr.domain.rows || x.attr.domain.per_image || within_image;
   });
   return nodes && std::ranges::all_of(graph.stores, [&](const Store& s) {
-           if (s.head && !are_apart(s.head->graph, rows)) return false;
            const RowAxis row = graph[s.value].axes.row;
            return rows ? row == RowAxis::m : row != RowAxis::none;
          });
@@ -93,9 +90,8 @@ struct Sample {
 struct Evidence {
   Graph graph;  ///< with whole stores only
   plan::Resampled resampled;
-  plan::WantedHead head;
   std::string main;  ///< the store of which others are made
-  reference::ErrorModel model, head_model;
+  reference::ErrorModel model;
   std::vector<Sample> samples;
   bool repeats = true;
 };
@@ -131,22 +127,16 @@ class Bench {
       ConstTensorView view = found->second;
       s.memory[name] = elements(view, pieces.elements_each(axes), r);
       view.data = s.memory[name].data();
-      if (name != p_.head.head.filter) view.shape = reference::shape_of(axes, pieces.some(r.count));
+      view.shape = reference::shape_of(axes, pieces.some(r.count));
       s.arguments.operands[name] = view;
     };
     for (const Node* x : operands_of(p_.graph)) take(x->attr.name, x->axes, pieces_);
-    if (p_.epilogue.head) {
-      const Pieces of_head{p_.epilogue.head->contraction, pieces_.rows, pieces_.count};
-      take(p_.head.head.filter, axes::scalar, of_head);
-      for (const Node* x : operands_of(p_.head.head.graph)) take(x->attr.name, x->axes, of_head);
-    }
     return s;
   }
 
   std::map<std::string, Bytes> outputs(const Range& r) {
     std::map<std::string, Bytes> all;
     for (const Store& s : p_.graph.stores) {
-      if (s.form == StoreForm::scratch) continue;  // nothing is said about what its tensor holds
       const TensorView& view = arguments_.outputs.at(s.name);
       all[s.name] = s.form == StoreForm::whole ? part(view, p_.graph[s.value].axes, r) : images(view, r);
     }
@@ -221,24 +211,6 @@ void judge_resampled(const Evidence& e, const Sample& sample, const ConstTensorV
   judge_one(e.resampled.upsampled, reference::upsampled_shape(store.shape));
 }
 
-/// The head's result: of the store as it is, or where that is not to be had, as it should be.
-void judge_head(const Evidence& e, const Sample& sample, const reference::Values& expected, Verdict& verdict) {
-  const Store& store = *std::ranges::find(e.graph.stores, e.main, &Store::name);
-  const reference::Values values =
-      e.head.only ? reference::stored(expected, store.dtype)
-                  : reference::exact({sample.outputs.at(e.main).data(), store.dtype, shape_mn(sample.contraction), {}});
-  const Head& head = e.head.head;
-  const Contraction product = ir::head_contraction(sample.contraction, head.channels, store.dtype);
-  const reference::Values sums = reference::head_sums(values, sample.arguments.operands.at(head.filter), head.channels,
-                                                      accumulator_error(product));
-  const Store& result = head.graph.stores[0];
-  const auto all = reference::evaluate(head.graph, product, sums, sample.arguments, e.head_model);
-  const reference::Agreement found = reference::compare(
-      all.at(result.name), product, {sample.outputs.at(result.name).data(), result.dtype, shape_mn(product), {}});
-  verdict.elements += found.elements, verdict.outside += found.outside, verdict.unclaimed += found.unclaimed;
-  verdict.worst = std::max(verdict.worst, found.worst);
-}
-
 /// The main store where it is written upsampled only.
 Bytes shrunk_store(const Evidence& e, const Sample& sample, DType type, const std::vector<std::int64_t>& shape) {
   return reference::shrunk(
@@ -250,9 +222,7 @@ Verdict judge(const Evidence& e) {
   verdict.repeats = e.repeats;
   for (const Sample& sample : e.samples) {
     const auto expected = reference::evaluate(e.graph, sample.contraction, sample.acc, sample.arguments, e.model);
-    if (e.head.any()) judge_head(e, sample, expected.at(e.main), verdict);
     for (const Store& s : e.graph.stores) {
-      if (e.head.only && s.name == e.main) continue;
       const auto shape = reference::shape_of(e.graph[s.value].axes, sample.contraction);
       const auto found_store = sample.outputs.find(s.name);
       Bytes alone;
@@ -287,13 +257,8 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
   auto e = std::make_shared<Evidence>();
   e->graph = ir::split_stores(problem.graph).graph;
   e->resampled = problem.epilogue.resampled;
-  e->head = problem.head;
-  if (e->resampled.any() || e->head.any())
-    e->main = problem.epilogue.graph.stores[*plan::main_store(problem.epilogue)].name;
+  if (e->resampled.any()) e->main = problem.epilogue.graph.stores[*plan::main_store(problem.epilogue)].name;
   e->model = error_model(problem.contraction, e->graph, problem.options.accurate, numerics);
-  if (e->head.any())
-    e->head_model =
-        error_model(problem.epilogue.head->contraction, e->head.head.graph, problem.options.accurate, numerics);
   const std::vector<Range> ranges = ranges_of(bench.pieces(), most_elements);
   e->samples.reserve(ranges.size());  // a sample's arguments point into it
   bench.run(executable);

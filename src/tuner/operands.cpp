@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "plan/head.hpp"
 #include "reference/reference.hpp"
 #include "unisono/tensor.hpp"
 
@@ -28,21 +27,6 @@ bool by_value(const Node& operand, const CompileOptions& options) {
   return operand.axes == axes::scalar && !options.device_scalars.contains(operand.attr.name);
 }
 
-/// A head's filter and operands.
-void describe_head(const Problem& p, Arguments& all) {
-  if (!p.epilogue.head) return;
-  const plan::PlannedHead& head = *p.epilogue.head;
-  all.operands[head.filter] = {nullptr, type_a(head.contraction), shape_b(head.contraction), {}};
-  for (const Node* x : operands_of(p.head.head.graph)) {
-    if (by_value(*x, p.options)) {
-      if (!x->attr.default_value) all.scalars[x->attr.name] = 0.5;
-      continue;
-    }
-    all.operands[x->attr.name] = {
-        nullptr, storage_of(*x, p.options), reference::shape_of(x->axes, head.contraction), {}};
-  }
-}
-
 /// Shapes and types, without memory.
 Arguments described(const Problem& p) {
   Arguments all;
@@ -58,7 +42,6 @@ Arguments described(const Problem& p) {
   }
   for (const Store& s : p.graph.stores)
     all.outputs[s.name] = {nullptr, s.dtype, reference::shape_of(p.graph, s, p.contraction), {}};
-  describe_head(p, all);
   return all;
 }
 

@@ -110,26 +110,15 @@ std::optional<Chosen> measured_plan(const Key& key, bool own, const families::Wo
   return std::nullopt;
 }
 
-/// What is measured of the same arithmetic in another spelling, or of the block alone, serves a problem as well:
-/// another order of factors, and a head, take next to nothing.
+/// What is measured of the same arithmetic in another order of factors serves a problem as well.
 std::optional<Chosen> measured_alike(const plan::ConvTask& task, const plan::Epilogue& epilogue,
                                      const families::Workload& workload) {
   plan::Epilogue other = epilogue;
   other.graph = passes::gather_factors(epilogue.graph);
-  const bool gathers = !structurally_equal(other.graph, epilogue.graph);
-  const auto chosen = [&](bool gathered, bool without_head) -> std::optional<Chosen> {
-    plan::Epilogue e = gathered ? other : epilogue;
-    if (without_head) e.head = nullptr;
-    auto found = measured_plan(key_of(task, e), false, workload);
-    if (found) found->gathered = gathered, found->without_head = without_head;
-    return found;
-  };
-  for (const bool without_head : {false, true})
-    for (const bool gathered : {false, true}) {
-      if ((!without_head && !gathered) || (without_head && !epilogue.head) || (gathered && !gathers)) continue;
-      if (auto found = chosen(gathered, without_head)) return found;
-    }
-  return std::nullopt;
+  if (structurally_equal(other.graph, epilogue.graph)) return std::nullopt;
+  auto found = measured_plan(key_of(task, other), false, workload);
+  if (found) found->gathered = true;
+  return found;
 }
 
 }  // namespace
@@ -147,8 +136,7 @@ plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& 
 }
 
 std::string to_string(const Chosen& c) {
-  const std::string of = fmt::format("{}{}", c.without_head ? ", of the same without its head" : "",
-                                     c.gathered ? ", of the same with its factors multiplied first" : "");
+  const char* const of = c.gathered ? ", of the same with its factors multiplied first" : "";
   switch (c.origin) {
     case Origin::cost_model: return "the cost model";
     case Origin::fixed: return "the caller's choice, the rest by the cost model";

@@ -20,7 +20,6 @@ struct Chosen {
   families::PlanPointer plan;
   Origin origin = Origin::cost_model;
   std::optional<Row> row = {};  ///< tuned, shipped
-  bool without_head = false;    ///< the row is that of the same problem without its head
   bool gathered = false;        ///< the row is that of the same problem with passes::gather_factors
 };
 
@@ -28,8 +27,8 @@ struct Chosen {
 /// (UNISONO_TUNING, see support/environment.hpp), then one that is shipped for the device. `measured` = false: the cost
 /// model's. A row that cannot be read or is not legal for the problem, and a database that cannot be read, is a warning
 /// on standard error, each once, and the next in line is taken. A problem for which there is no row takes that of
-/// the same with its factors multiplied with one another (passes::gather_factors), or, with a head (plan/head.hpp),
-/// that of the same without it, if the plan serves it. Refuses and throws as families::choose does.
+/// the same with its factors multiplied with one another (passes::gather_factors), if the plan serves it. Refuses and
+/// throws as families::choose does.
 plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
                               const plan::Override& fixed = {}, bool measured = true);
 

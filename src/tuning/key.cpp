@@ -11,7 +11,6 @@
 #include "codegen/codegen.hpp"
 #include "ir/op_table.hpp"
 #include "ir/products.hpp"
-#include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "support/hash.hpp"
 
@@ -95,7 +94,6 @@ std::string words_of(const plan::Epilogue& e) {
   if (e.graph.stores.size() > 1) words.push_back(fmt::format("{} stores", e.graph.stores.size()));
   if (words.empty()) words.emplace_back(e.graph.nodes.size() == 1 ? "bare" : "linear");
   if (e.resampled.any()) words.push_back(plan::to_string(plan::resampling_of(e.resampled)));
-  if (e.head) words.push_back(plan::to_string(plan::head_of(e)));
   return fmt::format("{}", fmt::join(words, " "));
 }
 

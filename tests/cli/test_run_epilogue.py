@@ -90,21 +90,6 @@ class RunEpilogue(Case):
         self.assertEqual(read_npy(self.folder / "out" / "e.npy")[0], (1, 12, 10, 8))
         self.refused("run", text, "--gemm", "5,6->8", "--random", says=("max_pool_2x2", "has no image; expected a convolution"))
 
-    def test_a_head(self):
-        text = ("y = relu(acc); store scratch(y) as y : bf16; store head(y, to_heat, channels=3) "
-                "{ store sigmoid(acc + hbias[n]) as heat : f32 }")
-        out, _ = self.run_text(text, "--conv", "1,6,5,4->8,3x3", "--random", "--check", "--out", "heat.npy")
-        self.assertIn("heat: all 90 values agree with the float64 reference", out)
-        self.assertEqual(read_npy(self.folder / "heat.npy")[0], (1, 6, 5, 3))
-        write_npy(self.folder / "left.npy", (2, 3), [1, 2, 3, 4, 5, 6])
-        write_npy(self.folder / "right.npy", (3, 2), [1, 0, 0, 1, 1, 1])
-        write_npy(self.folder / "w.npy", (1, 2), [1, 10])
-        product = ("--gemm", "2,3->2,nn,dtype=f32", "--input", "left=left.npy", "--input", "right=right.npy")
-        self.run_text("store acc as y; store head(acc, w, channels=1) as h", *product, "--input", "w=w.npy",
-                      "--check", "--out", "out")
-        self.assertEqual(read_npy(self.folder / "out" / "h.npy"), ((2, 1), (54, 120)))
-        self.refused("run", "store acc as y; store head(acc, w, channels=1) as h", *product, says=("w: float32 (1,2)",))
-
     def test_json(self):
         shown = self.json("run", BLOCK, "--gemm", "5,6->8,dtype=f32", "--random", "--check", "--repeat", "3")
         self.assertEqual(shown["kind"], "epilogue")

@@ -109,12 +109,6 @@ TEST(Agreement, PlacedOperandsAndStores) {
   expect_agreement(cases);
 }
 
-TEST(Agreement, Heads) {
-  const auto cases = head_cases(options().seed);
-  EXPECT_EQ(cases.size(), 96u);
-  expect_agreement(cases);
-}
-
 // The matrices of a, or b, with gaps of NaN between them
 std::vector<std::byte> with_gaps(const Tensor& t, std::int64_t step) {
   const auto count = static_cast<std::size_t>(t.shape[0]), each = t.host.size() / count;

@@ -105,27 +105,17 @@ bool is_judged(const Family& f, const families::Plan& plan) {
   return !(f.spelled_out && plan.numerics.kept_columns > 0);
 }
 
-constexpr const char* texts_of_heads[] = {"store acc as heat : bf16", "store acc + hbias[n] as heat : f16",
-                                          "store tanh(0.5 * acc + htime[b,n]) as heat : bf16"};
-
 // Other forms of the store that TMA writes, if a kernel makes them. Draws nothing from the other cases' numbers
 void draw_forms(Case& c, families::PlanPointer& plan, Random random, Refusals& refusals) {
-  if (!random.chance(0.2) || !c.witnessed.empty()) return;
+  if (!random.chance(0.12) || !c.witnessed.empty() || c.product) return;
   const plan::Epilogue e = lower::analyse(c.contraction(), graph_of(c), c.options).value().epilogue;
   const auto main = plan::main_store(e);
   if (!main) return;
   const auto of_its_value = [&](const Store& s) { return s.value == e.graph.stores[*main].value; };
   if (std::ranges::count_if(e.graph.stores, of_its_value) != 1) return;
   Case formed = c;
-  if (!c.product && random.chance(0.6)) {
-    if (random.chance(0.6)) formed.resampled.pooled = "pooled";
-    if (formed.resampled.pooled.empty() || random.chance(0.3)) formed.resampled.upsampled = "upsampled";
-  } else {
-    formed.head = {.head = {.channels = random.between(1, 32),
-                            .filter = "hfilter",
-                            .graph = parse(texts_of_heads[random.between(0, std::size(texts_of_heads) - 1)])},
-                   .only = random.chance(0.4)};
-  }
+  if (random.chance(0.6)) formed.resampled.pooled = "pooled";
+  if (formed.resampled.pooled.empty() || random.chance(0.3)) formed.resampled.upsampled = "upsampled";
   families::PlanPointer of_forms;
   if (is_served_there(formed, of_forms, random, refusals)) c = std::move(formed), plan = of_forms;
 }

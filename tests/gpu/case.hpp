@@ -10,7 +10,6 @@
 #include "families/sm90_conv/conv.hpp"
 #include "families/sm90_depthwise/depthwise.hpp"
 #include "plan/epilogue.hpp"
-#include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/graph.hpp"
@@ -42,8 +41,6 @@ struct Case {
   std::int64_t moments = 0;
   /// What is stored of the main store beside it, which graph_of() adds.
   plan::Resampled resampled = {};
-  /// A head of that store, which graph_of() adds.
-  plan::WantedHead head = {};
   /// Random delays at every point of the statistics exchange.
   bool delays = false;
   /// No launch writes the filter, which may be loaded before the launches ahead have ended.
@@ -101,12 +98,6 @@ Case resampled_case(const Conv2d& conv, std::string text, std::string plan, plan
 /// Operands [m,n] that TMA brings, beside others, by every kind of plan.
 std::vector<Case> fetched_cases(std::uint64_t seed);
 std::vector<Case> small_fetched_cases();
-/// What is multiplied by a head as it is stored, in every mode, with the store itself and without; `head_case`: one of
-/// them, with a head of so many channels. Of a product: its rows are the image.
-std::vector<Case> head_cases(std::uint64_t seed);
-std::vector<Case> small_head_cases();
-Case head_case(const Conv2d& conv, std::string text, std::string plan, std::int64_t channels, const char* head,
-               bool only);
 /// Steps of 128 elements of k, by every way of loading that has them; a few small ones.
 std::vector<Case> deep_cases(std::uint64_t seed);
 std::vector<Case> filters_ahead_cases();

@@ -32,7 +32,6 @@ std::string Case::describe() const {
   if (resampled.any())
     more += fmt::format(", resampled '{}' '{}'{}", resampled.pooled, resampled.upsampled,
                         resampled.only_upsampled ? " only" : "");
-  if (head.any()) more += fmt::format(", head of {} channels{}", head.head.channels, head.only ? " alone" : "");
   if (gaps.matrices != 0) more += fmt::format(", matrices {} elements apart", gaps.matrices);
   if (gaps.image != 0) more += fmt::format(", pixels {} elements apart", gaps.image);
   if (gaps.output != 0) more += fmt::format(", rows of the result {} elements apart", gaps.output);
@@ -92,11 +91,10 @@ namespace {
 
 // With what else is stored of the store that TMA writes
 Graph with_forms(Graph g, const Case& c) {
-  if (!c.resampled.any() && !c.head.any()) return g;
+  if (!c.resampled.any()) return g;
   const plan::Epilogue e =
       plan::analyse(passes::run_pipeline(g), extents(c.contraction()), families::tile_limits()).value();
   const auto main = std::ranges::find(g.stores, e.graph.stores[plan::main_store(e).value()].name, &Store::name);
-  if (c.head.only) main->form = StoreForm::scratch;
   const Store of = *main;
   if (c.resampled.only_upsampled) g.stores.erase(main);
   const auto add = [&](const std::string& name, StoreForm form) {
@@ -104,11 +102,6 @@ Graph with_forms(Graph g, const Case& c) {
   };
   add(c.resampled.pooled, StoreForm::max_pool_2x2);
   add(c.resampled.upsampled, StoreForm::upsample_2x2);
-  if (c.head.any()) {
-    const Store result = c.head.head.graph.stores.at(0);
-    g.stores.push_back(
-        {of.value, result.dtype, result.name, StoreForm::head, std::make_shared<const Head>(c.head.head)});
-  }
   verify(g);
   return g;
 }
@@ -384,7 +377,6 @@ std::vector<Case> all_cases(std::uint64_t seed) {
   add(plain_cases(seed));
   add(resampled_cases(seed));
   add(fetched_cases(seed));
-  add(head_cases(seed));
   add(moment_cases(seed));
   add(stationary_cases(seed));
   add(second_pass_cases(seed));

@@ -143,8 +143,6 @@ void add_small_convolutions(std::vector<Case>& cases) {
   add(texts[1], "load=halo tile=128x64", image(2, 9, 11, 16, 72, 3));
   cases.back().resampled = {.pooled = "p", .upsampled = "e"};
   add(block, "load=im2col tile=64x64 mode=resident", image(2, 9, 11, 16, 64, 3));
-  cases.back().head = {
-      .head = {.channels = 5, .filter = "hfilter", .graph = parse("store acc + hbias[n] as heat : bf16")}};
   Conv2d grouped = image(1, 6, 7, 16, 24, 3), planes = image(2, 5, 8, 16, 24, 3);
   grouped.groups = 2, planes.layout = Layout::nchw;
   add(texts[1], "", grouped), add(texts[0], "", planes);

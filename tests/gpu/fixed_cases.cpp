@@ -367,7 +367,6 @@ std::vector<Case> sanitizer_cases() {
   for (Case& c : small_resampled_cases()) cases.push_back(std::move(c));
   for (Case& c : small_fetched_cases()) cases.push_back(std::move(c));
   for (Case& c : small_returned_cases()) cases.push_back(std::move(c));
-  for (Case& c : small_head_cases()) cases.push_back(std::move(c));
   for (Case& c : small_stationary_cases()) cases.push_back(std::move(c));
   for (Case& c : small_second_pass_cases()) cases.push_back(std::move(c));
   for (Case& c : small_row_cases()) cases.push_back(std::move(c));

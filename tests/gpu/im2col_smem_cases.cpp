@@ -128,8 +128,6 @@ std::vector<Case> im2col_smem_cases(std::uint64_t seed) {
     apart.gaps.image = 8;
     add(std::move(apart));
   }
-  add(head_case(case_of(shape_of(2, 33, 40, 3, 64, 3, 3, 1), 1, "").conv, filled(texts[1], DType::bf16, 1),
-                "load=im2col_smem", 12, "store acc + hbias[n] as heat : bf16", false));
   return cases;
 }
 

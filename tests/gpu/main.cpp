@@ -71,7 +71,6 @@ std::vector<jit::Request> all_requests() {
     if (f.features.stores == families::sm90::Stores::plain) ++kinds["by plain stores"];
     if (f.features.stores == families::sm90::Stores::planes) ++kinds["stored as planes"];
     if (f.schedule.split) ++kinds["split-K"];
-    if (f.features.head.any()) ++kinds[f.features.head.only ? "head alone" : "head"];
     if (f.features.resampling.pooled) ++kinds["pooled"];
     if (f.features.resampling.upsampled) ++kinds[f.features.resampling.only ? "upsampled only" : "upsampled"];
     if (f.features.fetch.value_or(0) > 0) ++kinds[fmt::format("fetching {}", *f.features.fetch)];

@@ -99,8 +99,6 @@ const std::vector<NetworkCase>& network_cases() {
       {"two upsampled pixels of 1280 channels", [] { return upsampled_image(1280); }, {{"x", {1, 1280, 1, 2}}}},
       {"embeddings", embeddings, {{"x", {3, 16, 6, 10}}, {"time", {3, 24}}}},
       {"embeddings in f16", embeddings, {{"x", {1, 16, 9, 5}}, {"time", {1, 24}}}, DType::f16},
-      {"heads", heads, {{"x", {2, 16, 19, 13}}}, DType::bf16, true},
-      {"heads in f16", heads, {{"x", {1, 16, 48, 56}}}, DType::f16, true},
       {"normalisations of concatenations", joined_normalisations, {{"x", {2, 16, 14, 22}}}},
       {"normalisations of concatenations in f16", joined_normalisations, {{"x", {3, 16, 34, 18}}}, DType::f16},
       {"inverted bottlenecks", inverted_bottlenecks, {{"x", {2, 16, 14, 22}}}},
@@ -161,18 +159,12 @@ const std::vector<NetworkCase>& network_cases() {
   return cases;
 }
 
-Heads::Heads(bool on) {
-  if (on) ::setenv("UNISONO_HEADS", "on", 1);
-}
-Heads::~Heads() { ::unsetenv("UNISONO_HEADS"); }
-
 std::vector<jit::Request> network_requests() {
   std::vector<jit::Request> all;
   for (const NetworkCase& c : network_cases()) {
     NetworkOptions options;
     options.device = Device::cuda;
     options.precision = c.precision;
-    const Heads heads(c.heads);
     for (jit::Request& r : network::gpu::requests(c.make(), options, c.shapes, {})) all.push_back(std::move(r));
   }
   return all;

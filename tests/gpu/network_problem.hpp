@@ -49,16 +49,7 @@ struct NetworkCase {
   std::function<Network()> make;
   Shapes shapes;
   DType precision = DType::bf16;
-  bool heads = false;
 };
 const std::vector<NetworkCase>& network_cases();
-
-/// As UNISONO_HEADS says while this lives.
-struct Heads {
-  explicit Heads(bool on);
-  ~Heads();
-  Heads(const Heads&) = delete;
-  Heads& operator=(const Heads&) = delete;
-};
 
 }  // namespace unisono::gpu

@@ -134,26 +134,6 @@ Network resampling() {
   return net.build();
 }
 
-Network heads() {
-  NetworkBuilder net("heads");
-  Weights weights(net);
-  const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
-  const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size) {
-    return conv2d(v, weights.filter(to, channels_of(v), size), weights({to}, 0.2), {.pad = size / 2});
-  };
-  const NetworkValue block =
-      mish(group_norm(conv(x, 64, 3), {.groups = 4, .scale = weights({64}, 0.3, 1), .shift = weights({64}, 0.2)}));
-  net.output(conv(block, 17, 1), "alone");
-  const NetworkValue other = silu(conv(x, 32, 3));
-  const NetworkValue scores = sigmoid(conv(other, 8, 1) * weights({1, 8, 1, 1}, 0.3, 1));
-  net.output(scores, "scores");
-  const NetworkValue joined = concat({other, relu(conv(x, 24, 1)), scores});
-  net.output(softmax(conv(joined, 5, 1)), "y");
-  const NetworkValue last = relu(conv(joined, 40, 3));
-  net.output(softmax(conv(last, 3, 1)), "z");
-  return net.build();
-}
-
 Network classifier(std::int64_t channels, std::int64_t classes) {
   NetworkBuilder net("classifier");
   Weights weights(net);

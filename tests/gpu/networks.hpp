@@ -39,9 +39,6 @@ Network grouped_bottlenecks();
 /// Pools and upsamplings by 2 that kernels store, also into slices and beside other results, and those that they
 /// cannot. Input "x" (batch, 16, height, width), outputs "y", "z" and "small".
 Network resampling();
-/// 1x1 convolutions of few channels after blocks: alone, beside the block's own result, of a slice, and one that stays
-/// a kernel of its own.
-Network heads();
 
 /// Pixels to classes: global pooling, linear layers, layer_norm, softmax. Input "x" (batch, c, height, width), output
 /// "p".

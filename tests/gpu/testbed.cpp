@@ -10,9 +10,7 @@
 #include "gpu/trend.hpp"
 #include "ir/store_forms.hpp"
 #include "lower/lower.hpp"
-#include "plan/head.hpp"
 #include "plan/resampling.hpp"
-#include "reference/head.hpp"
 #include "reference/resampled.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/driver.hpp"
@@ -92,13 +90,11 @@ Testbed::Testbed(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
     const auto shape = reference::shape_of(graph_[s.value].axes, contraction);
     if (!made.only_upsampled || s.name != main) add_output(s.name, s.dtype, shape);
     if (s.strided) lay_out(s.name, false);
-    if (c_.head.only && s.name == main) room_ = outputs_.back(), outputs_.pop_back();
     for (const std::string& name : {made.pooled, made.upsampled})
       if (s.name == main && !name.empty())
         add_output(name, s.dtype,
                    name == made.pooled ? reference::pooled_shape(shape) : reference::upsampled_shape(shape));
   }
-  if (c_.head.any()) add_head();
   if (c_.moments != 0)
     add_output(moments_name, DType::f32,
                families::moments_shape(kernel_of(c_, planning_device()).plan(), extents(contraction).cols));
@@ -108,23 +104,6 @@ Testbed::Testbed(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).gr
   if (c_.gaps.image != 0) add_gaps("(a)", rank - 2, c_.gaps.image, true);
   if (c_.gaps.output != 0) add_gaps(main_output(graph_, contraction), rank - 2, c_.gaps.output, false);
   if (!c_.witnessed.empty()) add_witness();
-}
-
-// Its filter, operands and result; the result's pixels lie apart where the main store's do
-void Testbed::add_head() {
-  const Head& head = c_.head.head;
-  const DType type = tensors_.at(main_store()).dtype;
-  const Contraction product = ir::head_contraction(c_.contraction(), head.channels, type);
-  add(head.filter, type, shape_b(product), 0, 1 / std::sqrt(static_cast<double>(depth(product))));
-  operands_.push_back(head.filter);
-  for (const Node& x : head.graph.nodes) {
-    if (x.op != Op::operand || tensors_.contains(x.attr.name) || x.axes == axes::scalar) continue;
-    add(x.attr.name, storage_of(x, c_.options), reference::shape_of(x.axes, product), 0, 0.6);
-    operands_.push_back(x.attr.name);
-  }
-  const Store& s = head.graph.stores[0];
-  add_output(s.name, s.dtype, shape_mn(product));
-  if (c_.gaps.output != 0) add_gaps(s.name, shape_mn(product).size() - 2, c_.gaps.output, false);
 }
 
 // Columns by columns, with gaps, and images one behind the other; a tensor called shared… has one image for all
@@ -196,7 +175,7 @@ void Testbed::add_output(const std::string& name, DType dtype, const std::vector
 }
 
 std::string Testbed::main_store() const {
-  if (!c_.resampled.any() && !c_.head.any()) return "";
+  if (!c_.resampled.any()) return "";
   const plan::Epilogue e = lower::analyse(c_.contraction(), graph_of(c_), c_.options).value().epilogue;
   return e.graph.stores[*plan::main_store(e)].name;
 }
@@ -227,7 +206,6 @@ Arguments Testbed::arguments() const {
   if (is_dual()) a.right1 = tensors_.at("(b1)").on_device();
   for (const std::string& name : operands_) a.operands[name] = tensors_.at(name).on_device();
   for (const std::string& name : outputs_) a.outputs[name] = tensors_.at(name).on_device();
-  if (!room_.empty()) a.outputs[room_] = tensors_.at(room_).on_device();
   a.scalars = c_.scalars;
   return a;
 }
@@ -236,9 +214,7 @@ Arguments Outcome::arguments() const {
   Arguments a;
   a.a(c.contraction()) = tensors.at("(a)").on_host();
   a.b(c.contraction()) = tensors.at("(b)").on_host();
-  auto names = runtime::operand_names(graph);
-  for (const std::string& name : runtime::operand_names(c.head.head.graph)) names.push_back(name);
-  for (const std::string& name : names)
+  for (const std::string& name : runtime::operand_names(graph))
     if (const auto t = tensors.find(name); t != tensors.end()) a.operands[name] = t->second.on_host();
   a.scalars = c.scalars;
   return a;
@@ -251,7 +227,6 @@ Executable Testbed::compile() const {
 
 void Testbed::poison(CUstream stream) {
   for (const std::string& name : outputs_) tensors_.at(name).device->poison(stream);
-  if (!room_.empty()) tensors_.at(room_).device->poison(stream);
   if (witness_) witness_->poison(stream);
 }
 
@@ -351,11 +326,6 @@ Outcome Testbed::run(const Executable& executable, std::string& problems) {
     problems += "something was written between the rows of " + names[i] + "\n";
   }
   if (witness_) problems += take_witness(first.back(), o);
-  if (!room_.empty() && o.config.mode() != families::sm90::NormMode::streamed) {
-    const auto left = tensors_.at(room_).device->contents();
-    if (std::any_of(left.begin(), left.end(), [](std::byte b) { return b != std::byte{0xff}; }))
-      problems += "something was written to " + room_ + ", where no tile waits\n";
-  }
   return o;
 }
 
@@ -395,19 +365,6 @@ std::string judge_resampled(const Outcome& o, const ConstTensorView& y) {
   return text;
 }
 
-// The head's reference and contraction, from the main store as it is or, where it is not written, as it should be
-std::pair<reference::Values, Contraction> expected_head(const Outcome& o, const reference::Values& main) {
-  const Head& head = o.c.head.head;
-  const Tensor& store = o.tensors.at(o.main);
-  const reference::Values values =
-      o.c.head.only ? reference::stored(main, store.dtype) : reference::exact(store.on_host());
-  const Contraction product = ir::head_contraction(o.c.contraction(), head.channels, store.dtype);
-  const auto sums = reference::head_sums(values, o.tensors.at(head.filter).on_host(), head.channels,
-                                         tuner::accumulator_error(product));
-  const auto model = tuner::error_model(product, head.graph, o.c.options.accurate, o.numerics);
-  return {reference::evaluate(head.graph, product, sums, o.arguments(), model).at(head.graph.stores[0].name), product};
-}
-
 }  // namespace
 
 std::string judge(const Outcome& o, Tally* tally) {
@@ -433,15 +390,8 @@ std::string judge(const Outcome& o, Tally* tally) {
     else if (found.unclaimed != 0)
       text += fmt::format("{}: no claim on {} elements\n", name, found.unclaimed);
   };
-  const plan::WantedHead& head = o.c.head;
   for (const auto& [name, values] : expected)
-    if (!head.only || name != o.main)
-      report(name, reference::compare(values, o.c.contraction(), tensor(name, shape_mn(o.c.contraction()))));
-  if (head.any()) {
-    const auto [values, product] = expected_head(o, expected.at(o.main));
-    const std::string& name = head.head.graph.stores[0].name;
-    report(name, reference::compare(values, product, o.tensors.at(name).on_host()));
-  }
+    report(name, reference::compare(values, o.c.contraction(), tensor(name, shape_mn(o.c.contraction()))));
   return text;
 }
 

@@ -80,7 +80,6 @@ class Testbed {
  private:
   void add(const std::string& name, DType dtype, std::vector<std::int64_t> shape, double mean, double deviation,
            const std::function<double(std::int64_t)>& trend = {});
-  void add_head();
   void add_output(const std::string& name, DType dtype, const std::vector<std::int64_t>& shape);
   std::string main_store() const;  ///< of which others are made
   void add_gaps(const std::string& name, std::size_t axis, std::int64_t gap, bool input);
@@ -96,7 +95,6 @@ class Testbed {
   Graph graph_;
   std::map<std::string, Tensor> tensors_;
   std::vector<std::string> operands_, outputs_;
-  std::string room_;  ///< the main store, where only the head's result is wanted: bound, and not looked at
   std::unique_ptr<Buffer> witness_;  ///< of each element or row: how often it was seen, and with what value
 };
 

@@ -7,7 +7,6 @@
 #include "../../kernels/unisono/params/tensor_params.cuh"
 
 static_assert(sizeof(unisono::TensorMap) == 128 && alignof(unisono::TensorMap) == 64);
-static_assert(sizeof(unisono::HeadOutput) == 32);
 static_assert(sizeof(unisono::ConvGeometry) == 176 && alignof(unisono::ConvGeometry) == 4);
 static_assert(sizeof(unisono::Entry) == 16 && alignof(unisono::Entry) == 16);
 static_assert(sizeof(unisono::ExchangeParams) == 40 && alignof(unisono::ExchangeParams) == 8);

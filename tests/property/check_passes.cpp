@@ -157,7 +157,7 @@ std::optional<Failure> check_passes(RandomCase& c, Counts& counts) {
   }
 }
 
-// A head or a pooled store needs the store of its value
+// A pooled store needs the store of its value
 static bool is_legal(const Graph& graph) {
   try {
     verify(graph);

@@ -79,20 +79,10 @@ void bind_operand(RandomCase& c, Random& r, const Graph& graph, ValueId id, cons
   c.arguments.operands[name] = fill(c, r, shape, dtype, options, padded);
 }
 
-// Those of a head too, after its filter
 void bind_operands(RandomCase& c, Random& r, const Graph& graph, const Contraction& contraction,
                    const RandomOptions& options) {
   for (ValueId id = 0; id < graph.nodes.size(); ++id)
     if (graph[id].op == Op::operand) bind_operand(c, r, graph, id, contraction, options);
-  for (const Store& s : graph.stores) {
-    if (!s.head) continue;
-    const DType dtype = ir::head_source(graph, s).dtype;
-    const Contraction product = ir::head_contraction(contraction, s.head->channels, dtype);
-    RandomOptions ordinary = options;
-    ordinary.special = 0;
-    c.arguments.operands[s.head->filter] = fill(c, r, shape_b(product), dtype, ordinary, r.chance(options.strided));
-    bind_operands(c, r, s.head->graph, product, options);
-  }
 }
 
 struct InputDTypes {
@@ -129,7 +119,7 @@ void random_arguments(RandomCase& c, std::uint64_t seed, const RandomOptions& op
   bind_operands(c, r, c.graph, c.contraction, options);
   for (const Store& s : c.graph.stores) {
     const auto shape = s.form == StoreForm::whole ? shape_in_memory(c.graph[s.value].axes, c.contraction)
-                                                  : ir::shape_of(s, c.contraction);
+                                                  : ir::shape_of(s.form, c.contraction);
     const ConstTensorView view = fill(c, r, shape, s.dtype, ordinary, false);
     c.arguments.outputs[s.name] = {c.buffers.back().bytes.data(), view.dtype, view.shape, view.strides};
   }

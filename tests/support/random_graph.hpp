@@ -25,7 +25,7 @@ struct RandomOptions {
   double special = 0.0;     ///< an element of an operand is ±0, ±infinity, NaN, huge or subnormal
   double idiom = 0.35;      ///< a composite that a pass may recognise is drawn instead of one operation
   double short_cast = 0.1;  ///< a value is cast to bf16, f16 or tf32 and so computed on in that dtype
-  double forms = 0;         ///< a store has others of the same value beside it: pooled, upsampled, a head
+  double forms = 0;         ///< a store has others of the same value beside it: pooled, upsampled
   double strided = 0.1;     ///< an [m,n] operand has padding between its rows
 
   // What may occur

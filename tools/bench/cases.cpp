@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "ir/check_graph.hpp"
-#include "ir/store_forms.hpp"
 #include "plan/as_convolution.hpp"
 #include "reference/reference.hpp"
 #include "support/files.hpp"
@@ -304,12 +303,7 @@ Contraction Case::bare_contraction() const {
   return wide;
 }
 
-double Case::flop() const {
-  double sum = unisono::flop(contraction());
-  for (const Store& s : graph.stores)
-    if (s.head) sum += unisono::flop(ir::head_contraction(contraction(), s.head->channels, conv.dtype_x));
-  return sum;
-}
+double Case::flop() const { return unisono::flop(contraction()); }
 
 double Case::bytes() const {
   const Contraction c = contraction();
@@ -318,8 +312,7 @@ double Case::bytes() const {
   };
   double sum = in(shape_a(c), conv.dtype_x) + product_count(c) * in(shape_b(c), conv.dtype_w);
   for (const OperandTensor& x : operand_tensors(graph, c)) sum += in(x.shape, x.dtype);
-  for (const Store& s : graph.stores)
-    if (s.form != StoreForm::scratch) sum += in(reference::shape_of(graph, s, c), s.dtype);
+  for (const Store& s : graph.stores) sum += in(reference::shape_of(graph, s, c), s.dtype);
   return sum;
 }
 
@@ -337,13 +330,6 @@ std::vector<OperandTensor> operand_tensors(const Graph& graph, const Contraction
   for (const Node& x : graph.nodes)
     if (x.op == Op::operand && !(x.axes == axes::scalar) && seen.insert(x.attr.name).second)
       found.push_back({x.attr.name, x.axes, storage_of(x), reference::shape_of(x.axes, contraction)});
-  for (const Store& s : graph.stores) {
-    if (!s.head) continue;
-    const DType dtype = ir::head_source(graph, s).dtype;
-    const Contraction product = ir::head_contraction(contraction, s.head->channels, dtype);
-    found.push_back({s.head->filter, axes::scalar, dtype, shape_b(product)});
-    std::ranges::copy(operand_tensors(s.head->graph, product), std::back_inserter(found));
-  }
   return found;
 }
 

@@ -68,12 +68,12 @@ DType storage_of(const Node& operand);
 /// A tensor that a kernel reads beside what its contraction multiplies.
 struct OperandTensor {
   std::string name;
-  Axes axes;  ///< none for a head's filter
+  Axes axes;
   DType dtype{};
   std::vector<std::int64_t> shape;
 };
 
-/// Each once, in the order of their nodes; a head's filter and operands stand last.
+/// Each once, in the order of their nodes.
 std::vector<OperandTensor> operand_tensors(const Graph& graph, const Contraction& contraction);
 
 }  // namespace unisono::bench

@@ -88,8 +88,6 @@ std::map<std::string, double> scalars_of(const Graph& graph) {
   std::map<std::string, double> values;
   for (const Node& x : graph.nodes)
     if (x.op == Op::operand && x.axes == axes::scalar && !x.attr.default_value) values[x.attr.name] = 0.5;
-  for (const Store& s : graph.stores)
-    if (s.head) values.merge(scalars_of(s.head->graph));
   return values;
 }
 

@@ -46,8 +46,7 @@ Bytes run(const Executable& executable, const Data& data, const Case& c) {
   executable.enqueue(data.arguments(), nullptr);
   gpu::wait(nullptr, c.name);
   Bytes outputs;
-  for (const Store& s : c.graph.stores)
-    if (s.form != StoreForm::scratch) outputs[s.name] = data.output(s.name);
+  for (const Store& s : c.graph.stores) outputs[s.name] = data.output(s.name);
   return outputs;
 }
 
@@ -114,7 +113,6 @@ Verdict judge_pieces(const Evidence& e, std::int64_t first, std::int64_t count) 
   Verdict verdict;
   const auto expected = reference::evaluate(e.graph, some, acc, acc1, arguments, e.model);
   for (const Store& s : e.graph.stores) {
-    if (s.form == StoreForm::scratch) continue;
     const auto shape = reference::shape_of(e.graph, s, some);
     const ConstTensorView actual = part(e, e.outputs.at(s.name).data(), s.dtype, e.graph[s.value].axes, shape,
                                         reference::shape_of(e.graph, s, one), first);
@@ -167,7 +165,6 @@ bool are_apart(const Graph& graph, bool rows) {
     return !x.attr.domain.rows || x.attr.domain.per_image || within_image;
   });
   return nodes && std::all_of(graph.stores.begin(), graph.stores.end(), [&](const Store& s) {
-           if (s.head && !are_apart(s.head->graph, rows)) return false;
            const RowAxis row = graph[s.value].axes.row;
            return rows ? row == RowAxis::m : row != RowAxis::none;
          });

@@ -51,8 +51,7 @@ Prediction prediction_of(const Contraction& contraction, const Graph& graph, con
   const auto [a, b] = factor_dtypes(contraction);
   double bytes = bytes_of(shape_a(contraction), a) + bytes_of(shape_b(contraction), b);
   for (const Store& s : graph.stores)
-    if (graph[s.value].axes == axes::mn && s.form != StoreForm::scratch)
-      bytes += bytes_of(reference::shape_of(graph, s, contraction), s.dtype);
+    if (graph[s.value].axes == axes::mn) bytes += bytes_of(reference::shape_of(graph, s, contraction), s.dtype);
   Prediction p;
   p.peak_tflops = device.tensor_tflops / (size_of(a) == 4 ? 2 : 1);  // tf32 has half the rate
   p.peak_tbps = device.memory_tbps;

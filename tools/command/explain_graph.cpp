@@ -79,9 +79,9 @@ class Statements {
 std::vector<std::string> store_texts(const Graph& written, const ir::SplitStores& split, const std::string& name) {
   std::vector<std::string> texts;
   for (const Store& s : written.stores) {
-    const bool is_itself = s.name == name, is_head = s.form == StoreForm::head && split.head_source == name;
+    const bool is_itself = s.name == name;
     const bool is_resampled = (s.name == split.pooled || s.name == split.upsampled) && split.source == name;
-    if (!is_itself && !is_head && !is_resampled) continue;
+    if (!is_itself && !is_resampled) continue;
     const std::string form(to_string(s.form));
     texts.push_back(fmt::format("{}{}{} : {}", s.name, form.empty() ? "" : " = ", form, to_string(s.dtype)));
   }

@@ -13,7 +13,6 @@
 #include "command/quantities.hpp"
 #include "command/subject.hpp"
 #include "ir/check_graph.hpp"
-#include "ir/store_forms.hpp"
 #include "media/convert.hpp"
 #include "reference/reference.hpp"
 #include "unisono/error.hpp"
@@ -49,20 +48,10 @@ std::vector<KernelInput> inputs_of(const Contraction& contraction, const Graph& 
   add(is_product ? "left" : "image", a, shape_a(contraction), 1, false);
   add(is_product ? "right" : "filter", b, shape_b(contraction), small, false);
   if (product_count(contraction) == 2) add("right1", b, shape_b(contraction), small, false);
-  const auto add_operands = [&](const Graph& g, const Contraction& c) {
-    for (ValueId id = 0; id < g.nodes.size(); ++id)
-      if (const Node& x = g[id]; x.op == Op::operand)
-        add(x.attr.name, operand_dtype(g, id), reference::shape_of(x, c), 1, x.attr.default_value.has_value(),
-            x.attr.rows == RowCoordinates::all);
-  };
-  add_operands(graph, contraction);
-  for (const Store& s : graph.stores) {
-    if (!s.head) continue;
-    const DType dtype = ir::head_source(graph, s).dtype;
-    const Contraction product = ir::head_contraction(contraction, s.head->channels, dtype);
-    add(s.head->filter, dtype, shape_b(product), std::sqrt(3 / static_cast<double>(depth(product))), false);
-    add_operands(s.head->graph, product);
-  }
+  for (ValueId id = 0; id < graph.nodes.size(); ++id)
+    if (const Node& x = graph[id]; x.op == Op::operand)
+      add(x.attr.name, operand_dtype(graph, id), reference::shape_of(x, contraction), 1,
+          x.attr.default_value.has_value(), x.attr.rows == RowCoordinates::all);
   const auto factors = inputs.begin() + factor_count(contraction);
   for (auto i = factors; i != inputs.end(); ++i)
     if (std::any_of(inputs.begin(), factors, [&](const KernelInput& factor) { return factor.name == i->name; }))

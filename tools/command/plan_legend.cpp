@@ -43,7 +43,6 @@ constexpr PlanWord plan_words[] = {
     {"memory", "in shared memory: lanes take eight channels of a row from there, not two from registers"},
     {"pooled", "the maxima of 2x2 pixels of the result are stored, too"},
     {"upsampled", "each pixel of the result is stored as 2x2 pixels, too (only: and not as it is)"},
-    {"head", "a head's product of the result in the same kernel, by its channels (alone: the result is not stored)"},
     {"statistics", "mean and M2 of the stored tensor are stored, too, by so many channels"}};
 
 std::string legend_line(std::string_view part, std::string_view meaning) {

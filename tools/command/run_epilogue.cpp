@@ -84,8 +84,7 @@ int run_epilogue(const RunOptions& options) {
   progress.step("compiling the kernel");
   const CompileOptions how = compile_options(options, problem);
   const Executable kernel = compile(problem.contraction, problem.graph, how);
-  const auto scratch = std::ranges::count(problem.graph.stores, StoreForm::scratch, &Store::form);
-  const Targets targets = targets_of(options, problem.outputs.size() - static_cast<std::size_t>(scratch));
+  const Targets targets = targets_of(options, problem.outputs.size());
   progress.step("running the kernel");
   KernelReport report{options, problem, kernel.describe(), {}, {}, {}};
   report.timing = run_kernel(kernel, problem, options.cuda, options.repeat);
@@ -93,8 +92,6 @@ int run_epilogue(const RunOptions& options) {
     progress.step("computing the float64 reference");
     report.agreements = check_kernel(problem, how);
   }
-  for (const Store& s : problem.graph.stores)  // nothing is said of these
-    if (s.form == StoreForm::scratch) problem.outputs.erase(s.name);
   report.files = write_arrays(problem.outputs, targets);
   progress.finish();
   for (const std::string& note : problem.notes) warn("unisono: " + note);

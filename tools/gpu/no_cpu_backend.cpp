@@ -3,7 +3,6 @@
 
 #include "network/executable_impl.hpp"
 #include "runtime/cpu/backend.hpp"
-#include "runtime/cpu/head_store.hpp"
 #include "runtime/cpu/resampled_stores.hpp"
 #include "unisono/error.hpp"
 
@@ -17,11 +16,6 @@ std::shared_ptr<const ExecutableImpl> build(const Contraction&, const Graph&, co
 std::shared_ptr<const ExecutableImpl> with_resampled_stores(std::shared_ptr<const ExecutableImpl> whole,
                                                             const Contraction&, const Graph&, const CompileOptions&) {
   return whole;
-}
-
-std::shared_ptr<const ExecutableImpl> with_head_store(std::shared_ptr<const ExecutableImpl> others, const Contraction&,
-                                                      const Graph&, const CompileOptions&) {
-  return others;
 }
 
 }  // namespace unisono::cpu

@@ -199,7 +199,7 @@ struct DeviceReport {
   std::vector<LaunchReport> launches;  ///< in order: the nodes of the graph, and host steps between graphs
   MemoryReport memory;                 ///< without constants
   /// For people to read: what was decided for each region ahead of its launches, and why not otherwise. Kernels,
-  /// statistics from the producers of a tensor, heads, pooled and upsampled stores, gathered operands, plain kernels.
+  /// statistics from the producers of a tensor, pooled and upsampled stores, gathered operands, plain kernels.
   std::string decisions;
 };
 std::string to_string(const DeviceReport& report);

@@ -8,7 +8,6 @@
 #include "unisono/epilogue/row_statistics.cuh"
 #include "unisono/epilogue/sm90_fetch.cuh"
 #include "unisono/epilogue/sm90_fragment.cuh"
-#include "unisono/epilogue/sm90_head.cuh"
 #include "unisono/epilogue/sm90_plane_slices.cuh"
 #include "unisono/epilogue/tensors.cuh"
 #include "unisono/epilogue/visitor.cuh"
@@ -61,10 +60,6 @@ struct Epilogue {
   static_assert(Resample::kMaps == 0 || !kByPhases, "what is resampled is no phase");
   static_assert(Resample::kMaps == 0 || kStores == Stores::kTma, "what is resampled goes through TMA");
   static_assert(!Resample::kPooled || Config::kTwoDimensional, "the 2x2 pixels of a window are in one slice");
-  using Head = typename Config::Head;
-  static_assert(Head::kEights == 0 ||
-                    (kStores == Stores::kTma && !kByPhases && Config::kClusterN == 1 && kNorm != Norm::kGeneral),
-                "a head multiplies rows that are staged whole");
   static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
   using Statistic = Moments;  // what is exchanged
   using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
@@ -161,8 +156,6 @@ struct Epilogue {
   const u32 epoch;
   Accumulators& acc;
   const Trace& trace;
-  using HeadTile = HeadProduct<Head, Visitor, kSlice, kN>;
-  const typename HeadTile::Params* const head_params;  // null without a head
   const MapOr<PooledOutput, PlanesToConvert>* const
       further;               // Resample::kMaps, or phase_maps(); then those of fetched operands
   const u32 fetch_barriers;  // Fetch::kBarriers
@@ -259,11 +252,6 @@ struct Epilogue {
   // has 16 bytes of one of the four windows in 2 lines of 8 pixels. Windows that hang over the image's edge have no
   // place in the result.
   UNISONO_DEVICE void store_pooled(const u8* buffer, const At& at, int m, int slice) const;
-
-  // The head's sums over a slice that this warp, or its warpgroup, has written and synchronised; with a row's last
-  // slice its values are stored.
-  UNISONO_DEVICE void begin_head(HeadTile& head, const At& at) const;
-  UNISONO_DEVICE void multiply_by_head(HeadTile& head, const u8* buffer, const At& at, int m, int slice) const;
 
   using Planes = PlaneSlice<kSlice, Config::kTwoDimensional>;
 

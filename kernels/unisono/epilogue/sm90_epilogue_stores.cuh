@@ -147,6 +147,13 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_plain(const TensorMap& map,
 }
 
 template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::store_main(const u8* buffer, const At& at, int m, int slice) const {
+  store_slice(output_map(at), buffer, at, m, slice);
+#pragma unroll
+  for (int i = 0; i < Resample::kCopies; ++i) store_slice(further[i], buffer, at, m, slice);
+}
+
+template <class Config, class Visitor>
 template <int kTogether>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::await_buffers(int i) const {
   if (i % kTogether != 0 || (kStoreBuffers == kStoresPerTile && i > 0)) return;
@@ -168,8 +175,6 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
   Ring<kFirst, kEnd, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
   const Fetch<Epilogue> fetch{*this};
   ring.open(0, kPairs, at);
-  HeadTile head;
-  begin_head(head, at);
   if constexpr (kShared && !kFetches) open_staging();
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b)
@@ -212,7 +217,6 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
         }
         if constexpr (stores_octets<Config>()) OctetStores<Config, Visitor>{*this}.store(buffer, at, m, slice);
         store_pooled(buffer, at, m, slice);
-        multiply_by_head(head, buffer, at, m, slice);
       }
       if constexpr (kFetches) fetch.refill(at, b * kSlices + s);
     }

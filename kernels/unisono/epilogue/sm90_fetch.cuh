@@ -147,10 +147,9 @@ struct Fetch {
     tma_prefetch_4d(tail.fetch_map(operand), from.x, from.y, from.z, at.image);
   }
 
-  // Lanes have read what is about to be loaded over: results that are pooled, or multiplied by a head, after they were
-  // stored.
+  // Lanes have read what is about to be loaded over: results that are pooled after they were stored.
   UNISONO_DEVICE void close_reads() const {
-    if constexpr (Tail::Resample::kPooled || Tail::Head::kEights > 0) {
+    if constexpr (Tail::Resample::kPooled) {
       fence_async_shared();
       __syncwarp();
     }

@@ -46,9 +46,9 @@ struct SecondPass {
       int(shared_layout::second_pass_group(Visitor::kColumnsAfter, kN, int(sizeof(Statistic))));
   // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
   static constexpr int kOwnBytes = int(shared_layout::second_pass_own(kN, kBuffers));
-  // Lanes read subtiles by ordinary loads after their fence and store, if there are any: to pool them, for the head, or
-  // since results leave from registers.
-  static constexpr bool kReadsStored = First::Resample::kPooled || First::Head::kEights > 0 || kFromRegisters;
+  // Lanes read subtiles by ordinary loads after their fence and store, if there are any: to pool them, or since results
+  // leave from registers.
+  static constexpr bool kReadsStored = First::Resample::kPooled || kFromRegisters;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
   using Folds = BehindFolds<Config, Visitor, kLanesPerRow>;
   static_assert(!First::kInPlanes || (Results::kResults == 0 && PassFolds<Visitor>::kValues == 0),
@@ -233,19 +233,8 @@ struct SecondPass {
     }
     tma_store_commit();
   }
-  // The 16 rows of this step, whose last slice it is, by the head; they are normalised, and this warp synchronised.
-  UNISONO_DEVICE void multiply_by_head(typename First::HeadTile& head, const At& at, int step) const {
-    if constexpr (First::Head::kEights > 0) {
-      if (step < kSteps - First::kBlocks) return;
-#pragma unroll
-      for (int s = 0; s < kSlices; ++s)
-        first.multiply_by_head(head, subtile_of(s * First::kBlocks + step % First::kBlocks), at,
-                               row_of(step, first.thread / 32), s * kSlice);
-    }
-  }
-
   // Normalised, it goes to every place.
-  UNISONO_DEVICE void store(typename First::HeadTile& head, const At& at) const {
+  UNISONO_DEVICE void store(const At& at) const {
     if (!kFromRegisters && (first.thread & 31) == 0) {
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step) store_subtile(at, step);
@@ -255,10 +244,6 @@ struct SecondPass {
 #pragma unroll 1
       for (int step = 0; step < kSteps; ++step)
         first.store_pooled(subtile_of(step), at, row_of(step, first.thread / 32), slice_of(step));
-    }
-    if constexpr (First::Head::kEights > 0) {
-#pragma unroll 1
-      for (int step = kSteps - First::kBlocks; step < kSteps; ++step) multiply_by_head(head, at, step);
     }
   }
 

@@ -25,8 +25,6 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   load_offsets(at, spilled, lane);
   __syncwarp();
   const Chunk chunk(*this, lane);
-  typename First::HeadTile head;
-  first.begin_head(head, at);
   Folds folds(first, at);
 #pragma unroll kStepsUnrolled
   for (int step = 0; step < kSteps; ++step) {
@@ -42,7 +40,6 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
       __syncwarp();
       if (lane == 0) store_subtile(at, step), tma_store_commit();
       first.store_pooled(subtile_of(step), at, row_of(step, warp), slice_of(step));
-      multiply_by_head(head, at, step);
     }
   }
   if (spilled) ++rounds;
@@ -50,7 +47,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   if constexpr (kBeside && !kFromRegisters) {
     fence_async_shared();
     __syncwarp();
-    store(head, at);
+    store(at);
   }
 }
 

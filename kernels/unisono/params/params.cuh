@@ -77,14 +77,6 @@ struct PooledOutput {
   void* memory;
   u64 pitch;
 };
-// The result of a head (epilogue/sm90_head.cuh), whose pixels lie `pitch` elements apart, and its filters (channels,
-// the output's channels). What its visitor reads follows.
-struct HeadOutput {
-  void* memory;
-  u64 pitch;
-  const void* filter;
-  u64 channels;
-};
 
 // An image NCHW and filters KCRS, and where in its workspace a launch converts them to: load/sm90_from_planes.cuh. And
 // where results in planes go that TMA does not store.
@@ -153,8 +145,8 @@ struct EpochParams {
   u32 unused;
 };
 
-// The one parameter of sm90/conv_fprop.cuh is this, followed by further maps and a head's parameters, if it has any,
-// and by the visitor's Params.
+// The one parameter of sm90/conv_fprop.cuh is this, followed by further maps, if it has any, and by the visitor's
+// Params.
 struct alignas(64) ConvParams {
   MapOr<GatheredImage> activation;
   MapOr<GatheredFilter, Im2colFilter, GroupFilters> filter;

@@ -19,24 +19,16 @@ constexpr u64 bytes_of_fields(u64 fields) { return fields == 0 ? 1 : 8 * fields;
 constexpr u64 fields_of_bytes(u64 bytes) { return bytes / 8; }
 constexpr u64 up_to_64(u64 bytes) { return (bytes + 63) / 64 * 64; }
 
-struct Shape {
-  u64 maps;  // behind ConvParams: of the stores above, then of operands that TMA loads
-  bool head;
-  u64 head_fields, fields;
-};
 // From the beginning of the parameter.
 struct Layout {
-  u64 maps, head, head_fields, fields, bytes;  // head: the HeadOutput, if there is a head
+  u64 maps, fields, bytes;
 };
-// alignas(64) struct { ConvParams; maps; alignas(64) struct { HeadOutput; fields of the head }; fields }, of which what
-// there is none of takes no room.
-constexpr Layout layout(const Shape& s) {
+// alignas(64) struct { ConvParams; maps; fields }. Maps are those of the stores above, then of operands that TMA loads.
+constexpr Layout layout(u64 maps, u64 fields) {
   Layout l{};
   l.maps = sizeof(ConvParams);
-  l.head = l.maps + s.maps * sizeof(TensorMap);
-  l.head_fields = l.head + sizeof(HeadOutput);
-  l.fields = s.head ? l.head + up_to_64(sizeof(HeadOutput) + bytes_of_fields(s.head_fields)) : l.head;
-  l.bytes = up_to_64(l.fields + bytes_of_fields(s.fields));
+  l.fields = l.maps + maps * sizeof(TensorMap);
+  l.bytes = up_to_64(l.fields + bytes_of_fields(fields));
   return l;
 }
 constexpr u64 map_offset(u64 i) { return sizeof(ConvParams) + i * sizeof(TensorMap); }

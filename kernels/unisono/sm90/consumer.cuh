@@ -94,7 +94,6 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
             epoch,
             acc,
             trace,
-            params.head_params(),
             params.further(),
             barriers.fetched(consumer)};
   Again again{tail, consumer_group_memory(memory, group), own_memory(memory, consumer), barriers.columns(group)};

@@ -24,7 +24,6 @@
 //                                     a struct derived from Gathered<...> or Im2colSmem: tile/layout.cuh
 //   Stores kStores                    tile/tile_scheduler.cuh
 //   using Resample                    AsItIs or Resampled<...>: tile/resample.cuh
-//   using Head                        NoHead or FusedHead<...>: epilogue/sm90_head.cuh
 //   int kMoments                      channels of an entry of exchange/moment_store.cuh; 0: none are stored
 //   int kFetch                        operands [m,n] that TMA brings: epilogue/sm90_fetch.cuh
 //   bool kStationary                  filters stay in shared memory for the whole launch

@@ -29,7 +29,6 @@
 #include "unisono/epilogue/general_elements.cuh"
 #include "unisono/epilogue/general_rows.cuh"
 #include "unisono/epilogue/general_shared.cuh"
-#include "unisono/epilogue/sm90_epilogue_head.cuh"
 #include "unisono/epilogue/sm90_epilogue_statistics.cuh"
 #include "unisono/epilogue/sm90_epilogue_stores.cuh"
 #include "unisono/epilogue/sm90_second_pass_normalise.cuh"

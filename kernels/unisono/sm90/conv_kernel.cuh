@@ -163,14 +163,10 @@ struct ConvFprop {
   using Resample = typename Tail::Resample;
   static constexpr int kFurtherMaps =
       Resample::kMaps + phase_maps<Config>() + Tail::kFetch + kProducts - 1 + kFromPlanes;
-  using HeadParams = typename Tail::HeadTile::Params;
-  using Params = KernelParams<kFurtherMaps, HeadParams, typename Visitor::Params>;
+  using Params = KernelParams<kFurtherMaps, typename Visitor::Params>;
   static constexpr params_layout::Layout kParams =
-      params_layout::layout({kFurtherMaps, HeadParams::kAny, HeadParams::kFields,
-                             params_layout::fields_of_bytes(sizeof(typename Visitor::Params))});
-  static_assert(sizeof(Params) == kParams.bytes &&
-                    (!HeadParams::kAny || sizeof(HeadParams) == kParams.fields - kParams.head),
-                "the host fills it by this layout");
+      params_layout::layout(kFurtherMaps, params_layout::fields_of_bytes(sizeof(typename Visitor::Params)));
+  static_assert(sizeof(Params) == kParams.bytes, "the host fills it by this layout");
   static_assert(!Visitor::kRaw || Config::kNorm == Norm::kResident, "only a resident normalisation keeps its input");
 
   // Full and empty barriers of the filters' ring (for im2col tiles, of both operands'), then of the activations' own;

@@ -30,45 +30,20 @@ constexpr int phase_maps() {
   return Config::Operands::kPhases ? params_layout::kPhaseMaps : 0;
 }
 
-// What a kernel without a head has for one.
-struct NoHeadParams {
-  static constexpr bool kAny = false;
-  static constexpr u64 kFields = 0;
-};
-
-// The parameter of a convolution's kernel: ConvParams, further maps and a head's parameters if there are any, the
-// visitor's fields of 8 bytes. What there is none of takes no room. The host fills it by params_layout::layout.
-template <int kMaps, class Head, class Visitor>
+// The parameter of a convolution's kernel: ConvParams, further maps if there are any, the visitor's fields of 8 bytes.
+// The host fills it by params_layout::layout.
+template <int kMaps, class Visitor>
 struct KernelParams {
   ConvParams fixed;
   MapOr<PooledOutput, PlanesToConvert> maps[kMaps];
-  Head head;
   Visitor visitor;
   UNISONO_DEVICE const MapOr<PooledOutput, PlanesToConvert>* further() const { return maps; }
-  UNISONO_DEVICE const Head* head_params() const { return &head; }
-};
-template <int kMaps, class Visitor>
-struct KernelParams<kMaps, NoHeadParams, Visitor> {
-  ConvParams fixed;
-  MapOr<PooledOutput, PlanesToConvert> maps[kMaps];
-  Visitor visitor;
-  UNISONO_DEVICE const MapOr<PooledOutput, PlanesToConvert>* further() const { return maps; }
-  UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
-};
-template <class Head, class Visitor>
-struct KernelParams<0, Head, Visitor> {
-  ConvParams fixed;
-  Head head;
-  Visitor visitor;
-  UNISONO_DEVICE const MapOr<PooledOutput, PlanesToConvert>* further() const { return nullptr; }
-  UNISONO_DEVICE const Head* head_params() const { return &head; }
 };
 template <class Visitor>
-struct KernelParams<0, NoHeadParams, Visitor> {
+struct KernelParams<0, Visitor> {
   ConvParams fixed;
   Visitor visitor;
   UNISONO_DEVICE const MapOr<PooledOutput, PlanesToConvert>* further() const { return nullptr; }
-  UNISONO_DEVICE const NoHeadParams* head_params() const { return nullptr; }
 };
 
 // The largest of each of eight elements, in their own type: NaN propagates.

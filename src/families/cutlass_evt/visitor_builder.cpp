@@ -30,7 +30,6 @@ plan::Expected<Visitors> VisitorBuilder::run() {
 }
 
 std::optional<plan::Refusal> VisitorBuilder::refuse_whole() const {
-  if (e_.head) return plan::because("node: a head is a second product; compute it as a contraction of its own");
   if (e_.resampled.any())
     return plan::because("node: CUTLASS has no visitor for pooled or upsampled stores; store the whole result");
   if (e_.moments.channels > 0) return plan::because("node: CUTLASS has no visitor for stored statistics");

@@ -51,10 +51,8 @@ struct Tensors {
   std::int64_t output_pitch = 0;
   Address upsampled = {}, pooled = {};  ///< what is made of the main store
   std::int64_t upsampled_pitch = 0, pooled_pitch = 0;
-  Address head = {}, head_filter = {};  ///< a head's result and filter
-  std::int64_t head_pitch = 0;          ///< never 0 with a head
   Address moments = {};
-  Fields fields = {}, head_fields = {};
+  Fields fields = {};
 };
 
 /// A tensor map before it is encoded. Extents are listed innermost first.

@@ -14,7 +14,7 @@ void check(const plan::Epilogue& e, const Config& c) {
              normalises = c.mode == Config::Mode::normalises || c.mode == Config::Mode::normalises_rows;
   if (e.general.has_value() != general || e.norm.has_value() != normalises)
     throw InternalError(fmt::format("an epilogue that is not of mode {}", to_string(c.mode)));
-  if (e.head || e.resampled.any() || e.moments.channels > 0)
+  if (e.resampled.any() || e.moments.channels > 0)
     throw InternalError("a plain kernel for an epilogue that makes more of its main store");
 }
 

@@ -60,7 +60,6 @@ void check_epilogue(const plan::Epilogue& e, Reasons& reasons) {
     refuse("reductions whose results are stored, or read other than through one normalisation",
            "store what is reduced, and reduce it in a launch of its own");
   if (e.resampled.any()) refuse("pooled or upsampled stores", "store the whole result, and resample it afterwards");
-  if (e.head) refuse("a head", "compute it as a contraction of its own");
   if (e.moments.channels > 0) refuse("stored statistics", "reduce the stored result");
 }
 

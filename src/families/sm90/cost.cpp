@@ -21,9 +21,7 @@ double memory_us(const ConvProblem& problem, const plan::Device& device, double 
   const double tensors = static_cast<double>(problem.before.tensor_bytes + problem.after.tensor_bytes);
   const plan::Resampling& r = problem.resampling;
   const double resampled = (r.upsampled ? 8.0 : 0.0) + (r.pooled ? 0.5 : 0.0) - (r.only ? 2.0 : 0.0);
-  const double head =
-      2.0 * static_cast<double>(problem.head_channels) / static_cast<double>(v.k) - (problem.head.only ? 2.0 : 0.0);
-  return (in + filter + out * (static_cast<double>(problem.store_bytes) + resampled + head + spilled + tensors)) /
+  return (in + filter + out * (static_cast<double>(problem.store_bytes) + resampled + spilled + tensors)) /
          device.memory_tbps * 1e-6;
 }
 

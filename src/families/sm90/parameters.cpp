@@ -18,13 +18,11 @@ int as_far_as_it_matters(std::int64_t x) {
 
 }  // namespace
 
-plan::Expected<std::size_t> checked_parameter_bytes(std::size_t fields, const Between& between) {
-  const std::size_t taken = between.bytes() / 8, room = most_fields - std::min(taken, most_fields);
+plan::Expected<std::size_t> checked_parameter_bytes(std::size_t fields, std::size_t maps) {
+  const std::size_t taken = maps * sizeof(TensorMap) / 8, room = most_fields - std::min(taken, most_fields);
   if (fields > room || taken > most_fields)
-    return plan::because(fmt::format(
-        "the epilogue reads {} operands{}; a kernel's parameters hold {}", fields,
-        between.head_fields.value_or(0) > 0 ? fmt::format(", and its head {}", *between.head_fields) : "", room));
-  return parameter_bytes(fields, between);
+    return plan::because(fmt::format("the epilogue reads {} operands; a kernel's parameters hold {}", fields, room));
+  return parameter_bytes(fields, maps);
 }
 
 ConvGeometry common_geometry(const plan::ConvTask& task) {
@@ -47,9 +45,9 @@ ConvGeometry common_geometry(const plan::ConvTask& task) {
   return g;
 }
 
-void put_common(Parameter& to, const Tensors& tensors, const Between& between) {
+void put_common(Parameter& to, const Tensors& tensors, std::size_t maps) {
   to.put_address(offsetof(ConvParams, side_memory), tensors.side);
-  to.put_fields(between.layout().fields, tensors.fields);
+  to.put_fields(params_layout::layout(maps, tensors.fields.bits.size()).fields, tensors.fields);
 }
 
 }  // namespace unisono::families::sm90

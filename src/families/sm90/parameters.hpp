@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 
 #include "families/interface/parameters.hpp"
 #include "plan/as_convolution.hpp"
@@ -31,30 +30,19 @@ static_assert(offsetof(Parameters, fields) == sizeof(ConvParams), "what is behin
 static_assert(sizeof(ConvParams) % alignof(TensorMap) == 0);
 static_assert(sizeof(Parameters) <= sizeof(ParameterBytes), "what every driver takes as a kernel's parameters");
 
-/// What stands between ConvParams and the visitor's fields, see kernels/unisono/params/sm90_kernel_params.cuh.
-struct Between {
-  std::size_t maps = 0;                         ///< further maps
-  std::optional<std::size_t> head_fields = {};  ///< those of a head's visitor; absent: there is no head
-
-  /// The parameter of a kernel whose visitor has so many fields.
-  constexpr params_layout::Layout layout(std::size_t fields = 0) const {
-    return params_layout::layout({maps, head_fields.has_value(), head_fields.value_or(0), fields});
-  }
-  constexpr std::size_t bytes() const { return layout().fields - sizeof(ConvParams); }
-};
-
-/// Bytes that a kernel with so many fields declares.
-constexpr std::size_t parameter_bytes(std::size_t fields, const Between& between = {}) {
-  return between.layout(fields).bytes;
+/// Bytes that a kernel with so many fields declares, behind so many further maps
+/// (kernels/unisono/params/sm90_kernel_params.cuh).
+constexpr std::size_t parameter_bytes(std::size_t fields, std::size_t maps = 0) {
+  return params_layout::layout(maps, fields).bytes;
 }
 
 /// The same, checked: refuses more than there is room for.
-plan::Expected<std::size_t> checked_parameter_bytes(std::size_t fields, const Between& between = {});
+plan::Expected<std::size_t> checked_parameter_bytes(std::size_t fields, std::size_t maps = 0);
 
 /// What does not depend on how a tile is loaded.
 ConvGeometry common_geometry(const plan::ConvTask& task);
 
 /// What every launch reads and writes: the second store's memory and the visitor's fields.
-void put_common(Parameter& to, const Tensors& tensors, const Between& between = {});
+void put_common(Parameter& to, const Tensors& tensors, std::size_t maps = 0);
 
 }  // namespace unisono::families::sm90

@@ -219,12 +219,9 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   p.gathered = why_gathered(task);
   p.group_tiles = !beyond_group_tiles(task);
   p.moments = epilogue.moments.channels;
-  p.per_image = epilogue.per_image() || (epilogue.head && epilogue.head->epilogue.per_image()) || task.batched ||
-                stores_of(task) == Stores::planes || p.moments > 0;
+  p.per_image = epilogue.per_image() || task.batched || stores_of(task) == Stores::planes || p.moments > 0;
   p.resampling = plan::resampling_of(epilogue.resampled);
   p.fetchable = static_cast<int>(fetchable_operands(epilogue).size());
-  p.head = head_of(epilogue);
-  if (epilogue.head) p.head_channels = epilogue.head->channels;
   p.stores = 0, p.store_bytes = 0;
   for (const plan::Output& o : epilogue.outputs)
     if (is_element(o))

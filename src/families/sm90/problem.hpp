@@ -13,7 +13,6 @@
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
 #include "plan/expected.hpp"
-#include "plan/head.hpp"
 #include "plan/refusal.hpp"
 #include "plan/resampling.hpp"
 #include "plan/tile_limits.hpp"
@@ -57,9 +56,7 @@ struct ConvProblem {
   std::int64_t store_bytes = 2;                ///< their bytes, an element of the output
   plan::Resampling resampling;                 ///< the main one's
   int fetchable = 0;                           ///< operands that TMA could bring: fetchable.hpp
-  plan::HeadConfig head;                       ///< a second product of it
-  std::int64_t head_channels = 0;
-  std::int64_t moments = 0;  ///< StoredMoments::channels
+  std::int64_t moments = 0;                    ///< StoredMoments::channels
 
   /// 4 by phases, else 1; and the pixels of one, of which tiles are made.
   int phases() const { return task.phases ? 4 : 1; }

@@ -9,7 +9,6 @@
 #include "families/sm90/gathering.hpp"
 #include "families/sm90_conv/loader.hpp"
 #include "families/sm90_conv/statistics.hpp"
-#include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/dtype.hpp"
 
@@ -62,7 +61,6 @@ struct EpilogueFeatures {
   int store_buffers = 1;
   sm90::Stores stores = sm90::Stores::tma;
   plan::Resampling resampling = {};
-  plan::HeadConfig head = {};
   std::optional<int> fetch = {};  ///< operands [m,n] that TMA loads; absent: there are none that it could
   bool in_shared = false;         ///< general: lanes take their elements from shared memory, eight channels each
   int moments = 0;                ///< channels of an entry of the stored mean and M2; 0: none are stored

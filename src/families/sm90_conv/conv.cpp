@@ -31,7 +31,7 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
 /// Another form of the epilogue has all that is wanted beside it, in a mode that is not ruled out.
 bool is_wanted(const plan::Epilogue& form, const plan::Epilogue& epilogue, const sm90::FixedFields& fixed) {
   const auto general = sm90::NormMode::general;
-  return form.resampled == epilogue.resampled && !form.head == !epilogue.head && epilogue.moments.channels == 0 &&
+  return form.resampled == epilogue.resampled && epilogue.moments.channels == 0 &&
          (!form.general || fixed.mode.value_or(general) == general);
 }
 

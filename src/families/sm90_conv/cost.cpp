@@ -188,7 +188,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   t.main = c.gathered() && c.gathered()->direct ? static_cast<double>(problem.depth()) * elements * k.direct
                                                 : steps_of(p, problem) * step_clk(p, problem);
   double element = k.store * narrow(c.tile.n) + visit(problem.after) + (problem.stores > 1 ? k.side : 0.0) +
-                   planes_clk(c, problem, spilled_share(p)) + resampled_clk(c) + k.head * 8 * c.features.head.eights;
+                   planes_clk(c, problem, spilled_share(p)) + resampled_clk(c);
   if (const int fetched = c.features.fetch.value_or(0); fetched > 0) {
     element -= (k.tensor - k.fetched) * fetched;
     t.epilogue += k.refill_clk * (stores_per_tile(c) - c.features.store_buffers);

@@ -39,7 +39,6 @@ struct CostConstants : sm90::LaunchConstants {
   // Epilogue: clk for each element that a thread holds, with one warp a scheduler
   double store = 17, side = 17;
   double upsampled = 3, pooled = 3;  ///< three bulk stores more of a slice; 2x2 windows of it; not measured
-  double head = 0.25;                ///< for each of the head's channels; not measured
   double slice_32 = 1.05, slice_16 = 1.2, slice_8 = 1.7;     ///< times `store`: slices of fewer than 64 channels
   double simple = 4, special = 15, column = 3, tensor = 12;  ///< the visitors': operations, values read
   double fetched = 3, refill_clk = 600;    ///< fetched operands; a slice beyond the buffers waits; not measured

@@ -55,7 +55,7 @@ class Sm90Conv final : public Family {
   }
 
   plan::Expected<std::size_t> parameter_bytes(const Plan& plan, const codegen::Kernel& kernel) const override {
-    return sm90::checked_parameter_bytes(kernel.fields.size(), between(own(plan).config, kernel.head_fields.size()));
+    return sm90::checked_parameter_bytes(kernel.fields.size(), maps_between(own(plan).config));
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {
     ParameterBytes bytes;

@@ -16,23 +16,6 @@ sm90::Stores stores_for(const ConvConfig& c, const sm90::ConvProblem& p) {
   return (c.two_dimensional() ? p.extents.width : p.pixels()) % 8 == 0 ? sm90::Stores::planes_tma : stores;
 }
 
-std::optional<plan::Refusal> refuse_head(const ConvConfig& c, const sm90::ConvProblem& p) {
-  if (c.features.head != p.head) return sm90::unfit("head: not as the epilogue says");
-  if (!c.features.head.any()) return {};
-  if (c.mode() == sm90::NormMode::general)
-    return sm90::unfit("head: mode general, whose elements do not all go through TMA");
-  if (c.by_parity()) return sm90::unfit("head: pixels of a phase; only tiles of whole pixels are multiplied again");
-  if (c.features.stores != sm90::Stores::tma)
-    return sm90::unfit("head: {} output channels in {}; only rows of a multiple of 8 go through TMA", p.extents.cols,
-                       c.features.stores == sm90::Stores::plain ? "rows" : "planes");
-  if (c.tile.n < p.extents.cols || c.schedule.cluster.n != 1)
-    return sm90::unfit("head: {} channels a tile, {} tiles across a cluster; one tile has all {} channels of its rows",
-                       c.tile.n, c.schedule.cluster.n, p.extents.cols);
-  if (slice_channels(c.tile.n) < 16)
-    return sm90::unfit("head: tiles of {} channels are staged by eights; a matrix instruction takes 16", c.tile.n);
-  return {};
-}
-
 std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::ConvProblem& p) {
   const plan::Resampling& r = c.features.resampling;
   if (r != p.resampling) return sm90::unfit("pooled or upsampled stores: not as the epilogue says");

@@ -1,6 +1,5 @@
 #pragma once
-/// What a configuration can do for an epilogue beside its elements: a head, pooled and upsampled stores, stored
-/// moments.
+/// What a configuration can do for an epilogue beside its elements: pooled and upsampled stores, stored moments.
 
 #include <optional>
 
@@ -8,9 +7,6 @@
 #include "families/sm90_conv/config.hpp"
 
 namespace unisono::families::sm90_conv {
-
-/// Why a kernel of this configuration cannot compute the head; nothing: it can.
-std::optional<plan::Refusal> refuse_head(const ConvConfig& config, const sm90::ConvProblem& problem);
 
 /// Whether 16 consecutive pixels are always a part of one image row, or whole image rows.
 constexpr bool pixels_divide_image_rows(std::int64_t width) { return width % 16 == 0 || 16 % width == 0; }

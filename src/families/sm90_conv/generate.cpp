@@ -51,9 +51,6 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
   if (plan::resampling_of(e.resampled) != c.features.resampling)
     throw InternalError(fmt::format("an epilogue that is resampled as '{}', and a configuration as '{}'",
                                     to_string(plan::resampling_of(e.resampled)), to_string(c.features.resampling)));
-  if (plan::head_of(e) != c.features.head)
-    throw InternalError(fmt::format("an epilogue with the head '{}', and a configuration with '{}'",
-                                    to_string(plan::head_of(e)), to_string(c.features.head)));
   if ((e.moments.channels > 0) != (c.features.moments > 0) ||
       (c.features.moments > 0 && c.mode() != sm90::NormMode::none))
     throw InternalError(
@@ -97,12 +94,6 @@ std::string resample_text(const plan::Resampling& r) {
   if (!r.any()) return "    using Resample = AsItIs;\n";
   return fmt::format("    using Resample = Resampled<{}, {}, {}>;  // only these, pooled, upsampled\n", r.only,
                      r.pooled, r.upsampled);
-}
-
-std::string head_text(const plan::HeadConfig& h) {
-  if (!h.any()) return "    using Head = NoHead;\n";
-  return fmt::format("    using Head = FusedHead<{}, {}, HeadVisitor>;  // eights of channels, alone\n", h.eights,
-                     h.only);
 }
 
 // How the operands lie in memory, and when filters may be loaded
@@ -170,7 +161,7 @@ std::string config_text(const ConvConfig& c, bool filters_ahead) {
       streamed_text(c) + (c.spills() ? "    static constexpr bool kSpills = true;\n" : "") +
           (c.spills_rows() ? "    static constexpr bool kSpillsRows = true;\n" : "") +
           (c.features.in_shared ? "    static constexpr bool kElementsInShared = true;\n" : "") +
-          operands_text(c, filters_ahead) + resample_text(c.features.resampling) + head_text(c.features.head));
+          operands_text(c, filters_ahead) + resample_text(c.features.resampling));
 }
 
 }  // namespace

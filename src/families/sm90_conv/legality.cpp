@@ -291,7 +291,7 @@ std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::Conv
   for (const std::optional<plan::Refusal>& refusal :
        {check_tile(c), check_cluster(c, d), check_loads(c, p), refuse_products(c, p), check_conversion(c),
         check_split(c), check_stationary(c, p), check_mode(c, p), refuse_resampling(c, p), refuse_fetch(c, p),
-        refuse_in_shared(c, p), refuse_head(c, p)})
+        refuse_in_shared(c, p)})
     if (refusal) return refusal;
   if (auto refusal = check_registers(c, p)) return refusal;
   return check_memory(c, p, d);

@@ -61,7 +61,6 @@ class Filling {
   void phase(std::size_t to, int which, const MapShape& whole, const Address& base, const char* what);
   void resampled(const MapShape& output);
   void fetched(const MapShape& output);
-  void head();
 
   Parameter& to_;
   const plan::ConvTask& task_;
@@ -109,19 +108,6 @@ void Filling::fetched(const MapShape& output) {
     const Address operand{reinterpret_cast<const void*>(at_.fields.bits.at(place)), at_.fields.slots.at(place)};
     map(further(first + i), output, operand, "an operand [m,n]");
   }
-}
-
-// Behind all further maps: where the result lies, the filter, the fields of the head's visitor
-void Filling::head() {
-  const ConvConfig& c = plan_.config;
-  if (!c.features.head.any()) return;
-  const params_layout::Layout place = between(c, at_.head_fields.bits.size()).layout();
-  to_.put_struct(place.head,
-                 HeadOutput{const_cast<void*>(at_.head.data), static_cast<std::uint64_t>(at_.head_pitch),
-                            at_.head_filter.data, static_cast<std::uint64_t>(epilogue_.head->channels)},
-                 at_.head);
-  to_.put_address(place.head + offsetof(HeadOutput, filter), at_.head_filter);
-  to_.put_fields(place.head_fields, at_.head_fields);
 }
 
 void Filling::check_pitches() const {
@@ -184,7 +170,6 @@ void Filling::outputs() {
   if (at_.side.data != nullptr) map(at_side, dense, at_.side, "the second output");
   resampled(dense);
   fetched(dense);
-  head();
 }
 
 void Filling::run() {
@@ -198,7 +183,7 @@ void Filling::run() {
   }
   Tensors at = at_;
   if (epilogue_.wide_main()) at.side = at_.output;  // the second store goes by its map alone
-  sm90::put_common(to_, at, between(plan_.config, at_.head_fields.bits.size()));
+  sm90::put_common(to_, at, maps_between(plan_.config));
 }
 
 }  // namespace
@@ -238,10 +223,7 @@ GatheredFilter gathered_filter(const plan::ConvTask& t, const void* memory, std:
   return g;
 }
 
-sm90::Between between(const ConvConfig& c, std::size_t head_fields) {
-  return {.maps = static_cast<std::size_t>(c.further_maps()),
-          .head_fields = c.features.head.any() ? std::optional(head_fields) : std::nullopt};
-}
+std::size_t maps_between(const ConvConfig& c) { return static_cast<std::size_t>(c.further_maps()); }
 
 ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& p) {
   const Conv2d& c = task.conv;

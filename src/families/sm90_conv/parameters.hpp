@@ -12,8 +12,8 @@
 
 namespace unisono::families::sm90_conv {
 
-/// What its kernels read between ConvParams and the visitor's fields.
-sm90::Between between(const ConvConfig& config, std::size_t head_fields);
+/// Maps that its kernels read between ConvParams and the visitor's fields.
+std::size_t maps_between(const ConvConfig& config);
 
 /// All that does not depend on memory.
 ConvGeometry geometry(const plan::ConvTask& task, const ConvPlan& plan);

@@ -152,7 +152,6 @@ std::string text_of(const EpilogueFeatures& f) {
   if (f.resampling.any()) text += " " + to_string(f.resampling);
   if (f.fetch.value_or(0) > 0) text += fmt::format(" fetch {}x{}", *f.fetch, f.store_buffers);
   if (f.in_shared) text += " in shared memory";
-  if (f.head.any()) text += " " + to_string(f.head);
   if (f.moments > 0) text += fmt::format(" statistics/{}", f.moments);
   return text;
 }

@@ -20,9 +20,8 @@ std::optional<plan::Refusal> refuse_rows(const ConvConfig& c, const sm90::ConvPr
         "rows: results of f32, values of rows or a third store, in {}; they leave from registers in pairs of channels, "
         "which rows of a multiple of 8 channels have",
         c.features.stores == sm90::Stores::plain ? "rows of another number of channels" : "planes");
-  if (c.features.resampling.any() || c.features.head.any())
-    return sm90::unfit(
-        "rows: pooled or upsampled stores, or a head, beside results of f32, values of rows or a third store");
+  if (c.features.resampling.any())
+    return sm90::unfit("rows: pooled or upsampled stores beside results of f32, values of rows or a third store");
   return {};
 }
 

@@ -222,7 +222,7 @@ void finish(ConvConfig& c, const sm90::ConvProblem& p, const plan::Device& d, co
   c.operands.converted =
       p.conv.layout == Layout::nchw && (c.halo() || (c.im2col() && !c.loads(Im2colTile::Box::columns)));
   c.statistics = finished_statistics(c, p, d, fixed);
-  c.features.stores = stores_for(c, p), c.features.resampling = p.resampling, c.features.head = p.head;
+  c.features.stores = stores_for(c, p), c.features.resampling = p.resampling;
   c.features.moments = moments_unit(p, c.tile.n);
   c.features.in_shared = chooses_shared(c, p, fixed);
   c.features.store_buffers = fixed.store_buffers.value_or(buffers(c));

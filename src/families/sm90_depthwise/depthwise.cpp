@@ -84,7 +84,6 @@ std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {
   if (p.visitor.normalises) return no("the epilogue has a normalisation, for which tiles meet");
   if (reduces(p.visitor)) return no("the epilogue has reductions, which are of tiles");
   if (p.resampling.any()) return no("results pooled or upsampled, which are made of tiles in shared memory");
-  if (p.head.any()) return no("a head, which multiplies tiles in shared memory");
   if (p.placed) return no("an operand that is repeated or strided, whose neighbours need not be side by side");
   if (p.moments > 0) return no("statistics of the result, which are of tiles");
   if (const std::size_t bytes = filter_bytes(p, 4); bytes > most_filter_bytes)

@@ -63,10 +63,6 @@ std::vector<std::string> pointer_names(const Graph& graph) {
     if (x.op == Op::call)
       for (const CapturedPointer& p : graph.functions.at(x.attr.name)->pointers)
         if (!contains(names, p.name)) names.push_back(p.name);
-  for (const Store& s : graph.stores)
-    if (s.head)
-      for (const std::string& name : pointer_names(s.head->graph))
-        if (!contains(names, name)) names.push_back(name);
   return names;
 }
 
@@ -106,22 +102,10 @@ void check_storage(const CompileOptions& options, std::span<const std::string> o
     check_operand(name, operands, "CompileOptions::device_scalars");
 }
 
-CompileOptions restricted(const CompileOptions& options, std::span<const std::string> operands) {
-  CompileOptions own = options;
-  std::erase_if(own.storage, [&](const auto& entry) { return !contains(operands, entry.first); });
-  std::erase_if(own.device_scalars, [&](const std::string& name) { return !contains(operands, name); });
-  return own;
-}
-
 std::vector<std::string> operand_names(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node& x : graph.nodes)
     if (x.op == Op::operand && !contains(names, x.attr.name)) names.push_back(x.attr.name);
-  for (const Store& s : graph.stores) {
-    if (!s.head) continue;
-    names.push_back(s.head->filter);
-    std::ranges::copy(operand_names(s.head->graph), std::back_inserter(names));
-  }
   return names;
 }
 

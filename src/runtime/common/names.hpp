@@ -31,10 +31,7 @@ std::string bound_near(const std::string& operand, const Arguments& arguments);
 /// reserved dtype.
 void check_storage(const CompileOptions& options, std::span<const std::string> operands);
 
-/// The options for a part of the graph that reads these operands: storage and device_scalars name no others.
-CompileOptions restricted(const CompileOptions& options, std::span<const std::string> operands);
-
-/// Names of the operands of a graph, each once, in the order of their nodes; a head's filter and operands stand last.
+/// Names of the operands of a graph, each once, in the order of their nodes.
 std::vector<std::string> operand_names(const Graph& graph);
 
 }  // namespace unisono::runtime

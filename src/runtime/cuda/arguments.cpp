@@ -12,7 +12,6 @@
 #include "ir/batch_view.hpp"
 #include "ir/row_coordinates.hpp"
 #include "plan/as_convolution.hpp"
-#include "plan/head.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/common/views.hpp"
 #include "runtime/cuda/placed_arguments.hpp"
@@ -42,7 +41,6 @@ class Binder {
   Address output(std::size_t store);
   Address moments();
   Address resampled(const std::string& name, std::int64_t num, std::int64_t den, std::int64_t& pitch);
-  void head(const HeadSignature& head);
   /// What a kernel reads, and the slot that it comes from
   struct Word {
     std::uint64_t bits = 0;
@@ -179,8 +177,7 @@ Address Binder::operand(const Field& f, const Contraction& contraction) {
 // A step, or whether neighbours are loaded together: of what is not bound, and has its default, 0
 std::uint64_t Binder::operand_place(const Field& f, const Contraction& contraction) const {
   const auto of_name = [&](const Field& x) { return x.kind == Field::Kind::operand_pointer && x.name == f.name; };
-  const auto& fields = std::ranges::any_of(s_.fields, of_name) ? s_.fields : s_.head->fields;
-  const Field& operand = *std::ranges::find_if(fields, of_name);
+  const Field& operand = *std::ranges::find_if(s_.fields, of_name);
   const auto given = arguments_.operands.find(f.name);
   if (given == arguments_.operands.end()) return 0;
   const Placed placed{in_memory(given->second, operand, contraction), operand.axes, operand.rows};
@@ -257,31 +254,6 @@ Binder::Word Binder::field(const Field& f, const Contraction& contraction) {
   throw InternalError("a field of an unknown kind");
 }
 
-// A second product's filter, operands and result
-void Binder::head(const HeadSignature& h) {
-  const std::string what = fmt::format("output {} (head)", h.store.name), filter = fmt::format("filter {}", h.filter);
-  const auto shape = shape_mn(h.contraction), filter_shape = shape_b(h.contraction);
-  const auto given = arguments_.operands.find(h.filter);
-  if (given == arguments_.operands.end())
-    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::operands",
-                                filter, shape_string(filter_shape), to_string(h.filter_type)));
-  const ConstTensorView from = ir::in_batch(given->second, filter_shape);
-  check_tensor(from, filter_shape, h.filter_type, tma_alignment, filter);
-  bound_.head_filter = bound(h.filter, filter, from, tma_alignment, Slot::Kind::operand);
-  const auto to = arguments_.outputs.find(h.store.name);
-  if (to == arguments_.outputs.end())
-    throw UserError(fmt::format("{} is not bound; give a tensor of shape {} and dtype {} in Arguments::outputs", what,
-                                shape_string(shape), to_string(h.store.dtype)));
-  const ConstTensorView result = ir::in_batch(to->second, shape);
-  bound_.head_pitch = check_rows(result, shape, h.store.dtype, tma_alignment, what);
-  if (bound_.head_pitch == 0) bound_.head_pitch = shape.back();
-  bound_.head = bound(h.store.name, what, result, tma_alignment, Slot::Kind::output);
-  for (const Field& f : h.fields) {
-    const Word w = field(f, h.contraction);
-    bound_.head_fields.add(w.bits, w.slot);
-  }
-}
-
 // What is multiplied, in the words of its contraction
 struct Factors {
   DType dtype_a, dtype_b;
@@ -343,7 +315,6 @@ std::vector<Store> bound_stores(const Signature& s) {
   if (s.resampled.only_upsampled) all.erase(all.begin() + static_cast<std::ptrdiff_t>(*s.main_store));
   for (const std::string& name : {s.resampled.upsampled, s.resampled.pooled, s.moments})
     if (!name.empty()) all.push_back({.value = {}, .dtype = {}, .name = name});
-  if (s.head) all.push_back(s.head->store);
   return all;
 }
 
@@ -378,7 +349,6 @@ BoundArguments Binder::run() {
     const Word w = field(f, s_.contraction);
     bound_.fields.add(w.bits, w.slot);
   }
-  if (s_.head) head(*s_.head);
   check_sharing(bound_.slots);
   return std::move(bound_);
 }

@@ -17,15 +17,6 @@
 
 namespace unisono::cuda {
 
-/// What a head's filter, operands and result are checked against.
-struct HeadSignature {
-  Contraction contraction;  ///< the main store's tensor times the filter
-  std::string filter;       ///< its name
-  DType filter_type{};
-  Store store;
-  std::vector<codegen::Field> fields;
-};
-
 /// What the arguments are checked against.
 struct Signature {
   Contraction contraction;
@@ -37,9 +28,8 @@ struct Signature {
   std::vector<Axes> store_axes;
   std::optional<std::size_t> main_store, side_store;  ///< that go to ConvParams::output and side
   plan::Resampled resampled;                          ///< what is made of the main store
-  std::optional<HeadSignature> head;
-  std::string moments;                      ///< its moments' name; empty: none are stored
-  std::vector<std::int64_t> moments_shape;  ///< as the plan has them
+  std::string moments;                                ///< its moments' name; empty: none are stored
+  std::vector<std::int64_t> moments_shape;            ///< as the plan has them
   std::vector<codegen::Field> fields;
   bool reads_b = true;  ///< false: constant_filter was given
 };
@@ -67,9 +57,6 @@ struct BoundArguments {
   Address upsampled, pooled;
   std::int64_t upsampled_pitch = 0, pooled_pitch = 0;  ///< as output_pitch
   families::Fields fields;                             ///< by Signature::fields, as the kernel reads them
-  Address head_filter, head;
-  std::int64_t head_pitch = 0;  ///< never 0 with a head
-  families::Fields head_fields;
   Address moments;
   std::vector<Slot> slots;
   std::vector<NamedPointer> pointers;

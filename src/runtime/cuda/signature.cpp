@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "ir/function_forms.hpp"
-#include "plan/head.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/arguments.hpp"
 
@@ -31,13 +30,6 @@ Signature signature(const Contraction& contraction, const Graph& source, const p
   for (const plan::Output& o : epilogue.outputs)
     if (o.path == plan::Output::StorePath::before || o.path == plan::Output::StorePath::after)
       (s.main_store ? s.side_store : s.main_store) = o.store;
-  if (epilogue.head) {
-    const plan::PlannedHead& head = *epilogue.head;
-    s.head = HeadSignature{head.contraction, head.filter, s.stores[*s.main_store].dtype, head.epilogue.graph.stores[0],
-                           kernel.head_fields};
-    for (const Node& x : head.epilogue.graph.nodes)
-      if (x.op == Op::operand && x.attr.default_value) s.defaults[x.attr.name] = *x.attr.default_value;
-  }
   return s;
 }
 
@@ -65,12 +57,8 @@ families::Tensors tensors(BoundArguments& bound, const Address& filter, const Ad
           .pooled = bound.pooled,
           .upsampled_pitch = bound.upsampled_pitch,
           .pooled_pitch = bound.pooled_pitch,
-          .head = bound.head,
-          .head_filter = bound.head_filter,
-          .head_pitch = bound.head_pitch,
           .moments = bound.moments,
-          .fields = std::move(bound.fields),
-          .head_fields = std::move(bound.head_fields)};
+          .fields = std::move(bound.fields)};
 }
 
 }  // namespace unisono::cuda

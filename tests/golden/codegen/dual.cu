@@ -22,7 +22,6 @@ struct Config {
     static constexpr Stores kStores = Stores::kTma;
     using Operands = DualMatrices<false, false, false>;  // A is (k, m), both B are (k, n), two B for each A
     using Resample = AsItIs;
-    using Head = NoHead;
 };
 
 struct Visitor {

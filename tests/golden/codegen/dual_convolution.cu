@@ -23,7 +23,6 @@ struct Config {
     static constexpr Stores kStores = Stores::kTma;
     using Operands = DualImages;  // two filters of the same image
     using Resample = AsItIs;
-    using Head = NoHead;
 };
 
 struct Visitor {

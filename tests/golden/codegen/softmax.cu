@@ -22,7 +22,6 @@ struct Config {
     static constexpr Stores kStores = Stores::kTma;
     using Operands = Images;
     using Resample = AsItIs;
-    using Head = NoHead;
 };
 
 struct Visitor {

@@ -26,7 +26,6 @@ struct Config {
     using Held = float;
     using Operands = Images;
     using Resample = AsItIs;
-    using Head = NoHead;
 };
 
 struct Visitor {

@@ -38,7 +38,6 @@ struct Config {
     static constexpr Stores kStores = Stores::kTma;
     using Operands = Matrices<false, false, false>;  // A is (k, m), B is (k, n), one B for each A
     using Resample = AsItIs;
-    using Head = NoHead;
 };
 
 struct Visitor {

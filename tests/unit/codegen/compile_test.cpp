@@ -8,7 +8,6 @@
 #include "fixture.hpp"
 #include "ir/op_table.hpp"
 #include "jit/jit.hpp"
-#include "plan/head.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -213,24 +212,6 @@ TEST_F(Compiles, ExplicitIm2col) {
   Options options;
   options.watchdog = options.delays = true;
   compile("store relu(acc + bias[n]) as y : bf16", config, options);
-}
-
-// Its parameters are a struct of their own, as large as the host takes it to be
-TEST_F(Compiles, AHeadOfManyOperands) {
-  const Conv2d conv{.n = 2, .h = 16, .w = 16, .c = 64, .k = 64, .dtype_x = DType::bf16, .dtype_w = DType::bf16};
-  families::sm90_conv::ConvConfig config{.tile = {.n = 64}};
-  for (const std::size_t operands : {1, 4, 5, 14}) {
-    plan::Epilogue epilogue = epilogue_of("store silu(acc + bias[n]) as y : bf16");
-    std::string head = "store acc";
-    for (std::size_t i = 0; i < operands; ++i) head += fmt::format(" + c{}[n] * acc", i);
-    ASSERT_FALSE(plan::add_head(epilogue, {.head = {.channels = 17, .graph = parse(head + " as heat : bf16")}}, conv));
-    config.features.head = plan::head_of(epilogue);
-    Kernel kernel = generate(epilogue, config);
-    ASSERT_EQ(kernel.head_fields.size(), operands);
-    kernel.source += fmt::format("static_assert(sizeof(unisono::Conv::Params) == {});\n",
-                                 families::sm90::parameter_bytes(kernel.fields.size(), {.head_fields = operands}));
-    compile(kernel, fmt::format("a head of {} operands", operands));
-  }
 }
 
 TEST_F(Compiles, StreamedAndSwapped) {

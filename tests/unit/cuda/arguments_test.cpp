@@ -95,43 +95,6 @@ TEST_F(CudaArguments, WhatIsMadeOfTheMainStore) {
   EXPECT_EQ(bind_arguments(s, a).output, nullptr);
 }
 
-TEST_F(CudaArguments, AHead) {
-  Conv2d product{.n = 2, .h = 4, .w = 5, .c = 16, .k = 3, .dtype_x = DType::bf16, .dtype_w = DType::bf16};
-  s.head = HeadSignature{product,
-                         "hfilter",
-                         DType::bf16,
-                         {0, DType::bf16, "heat"},
-                         {{Field::Kind::operand_pointer, "hbias", DType::f32, axes::n},
-                          {Field::Kind::operand_pointer, "time", DType::f32, axes::bn},
-                          {Field::Kind::extent, "", DType::i32, axes::scalar, Coordinate::n},
-                          {Field::Kind::operand_value, "hgain", DType::f32, axes::scalar}}};
-  for (const char* name : {"hfilter", "hbias", "time", "hgain"}) s.operands.emplace_back(name);
-  expect_refusal([](Arguments&) {}, "filter hfilter is not bound; give a tensor of shape (3,1,1,16) and dtype bf16");
-  a.operands["hfilter"] = {at(20), DType::bf16, {3, 1, 1, 16}, {}};
-  expect_refusal([](Arguments&) {}, "output heat (head) is not bound; give a tensor of shape (2,4,5,3)");
-  a.outputs["heat"] = {at(21), DType::bf16, {2, 4, 5, 3}, {}};
-  expect_refusal([](Arguments&) {}, "operand hbias[n] is not bound; give a tensor of shape (3)");
-  a.operands["hbias"] = {at(22), DType::f32, {3}, {}};
-  a.operands["time"] = {at(23), DType::f32, {2, 3}, {}};
-  expect_refusal([](Arguments&) {}, "operand hgain[] is not bound");
-  a.scalars["hgain"] = 1;
-  BoundArguments b = bind_arguments(s, a);
-  EXPECT_EQ(b.head_filter, at(20));
-  EXPECT_EQ(b.head, at(21));
-  EXPECT_EQ(b.head_pitch, 3);
-  const auto address = [](void* p) { return reinterpret_cast<std::uint64_t>(p); };
-  EXPECT_EQ(b.head_fields.bits,
-            (std::vector<std::uint64_t>{address(at(22)), address(at(23)), 3, std::bit_cast<std::uint32_t>(1.f)}));
-  EXPECT_EQ(b.output, at(6)) << "bound in any case: tiles may wait there";
-  a.outputs["heat"].strides = {20 * 8, 5 * 8, 8, 1};
-  EXPECT_EQ(bind_arguments(s, a).head_pitch, 8);
-  expect_refusal([](Arguments& x) { x.operands["hfilter"].shape[0] = 4; }, "filter hfilter");
-  expect_refusal([](Arguments& x) { x.operands["hbias"].shape[0] = 16; }, "operand hbias[n]");
-  expect_refusal([](Arguments& x) { x.outputs["heat"].data = x.outputs["y"].data; }, "share memory");
-  expect_refusal([](Arguments& x) { x.outputs["heat"].data = const_cast<void*>(x.operands["hfilter"].data); },
-                 "shares memory with filter hfilter");
-}
-
 TEST_F(CudaArguments, MomentsOfTheMainStore) {
   s.moments = "moments", s.moments_shape = {2, 3, 8, 4};
   expect_refusal([](Arguments&) {},

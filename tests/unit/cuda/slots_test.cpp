@@ -75,11 +75,6 @@ std::vector<Kind> kinds() {
       {"pooled", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore max_pool_2x2(y) as p : bf16\n"},
       {"upsampled", image(64, 64), "y = relu(acc + bias[n])\nstore y : bf16\nstore upsample_2x2(y) as e : bf16\n"},
       {"only upsampled", image(64, 64), "store upsample_2x2(relu(acc + bias[n])) as e : bf16\n"},
-      {"head", image(64, 64),
-       "y = relu(acc + bias[n])\nstore y : bf16\n"
-       "store head(y, hfilter, channels=3) {\n  store acc + hbias[n] as heat : bf16\n}\n"},
-      {"head alone", image(64, 64),
-       "y = relu(acc + bias[n])\nstore scratch(y) as y : bf16\nstore head(y, hfilter, channels=3) as heat : bf16\n"},
       {"fetched", image(64, 64), "operand r[m,n] : bf16\nstore acc + r as y : bf16\n", with({.plan = "fetch=1"}),
        "sm90_conv", [](const auto& c) { return c.features.fetch == 1; }},
       {"product", Gemm{.m = 256, .n = 128, .k = 64, .dtype_a = DType::bf16, .dtype_b = DType::bf16}, bias},
@@ -107,11 +102,6 @@ class Slots : public CudaLaunch {
     all.a(kind.contraction) = tensor(shape_a(kind.contraction), DType::bf16);
     all.b(kind.contraction) = tensor(shape_b(kind.contraction), DType::bf16);
     add(all, graph, kind.contraction);
-    if (const auto head = ir::split_stores(graph).head) {
-      const Contraction product = ir::head_contraction(kind.contraction, head->channels, DType::bf16);
-      all.operands[head->filter] = tensor(shape_b(product), DType::bf16);
-      add(all, head->graph, product);
-    }
     return all;
   }
 
@@ -125,8 +115,7 @@ class Slots : public CudaLaunch {
     EXPECT_TRUE(conv == nullptr || kind.is_meant(conv->config)) << kind.name << ": " << families::describe(k.plan());
     state.parameter_bytes =
         conv == nullptr ? families::sm90_depthwise::parameter_bytes(k.kernel.fields.size()).value()
-                        : parameter_bytes(k.kernel.fields.size(),
-                                          families::sm90_conv::between(conv->config, k.kernel.head_fields.size()));
+                        : parameter_bytes(k.kernel.fields.size(), families::sm90_conv::maps_between(conv->config));
     const Executable made(build(k, {.cubin = {}, .resources = {.registers = 168}, .key = kind.name, .entry = {}}));
     const Arguments from = arguments_for(kind, graph);
     Arguments to = arguments_for(kind, graph);
@@ -158,7 +147,7 @@ class Slots : public CudaLaunch {
     for (const Store& s : graph.stores) {
       const bool whole = s.form == StoreForm::whole;
       all.outputs[s.name] =
-          tensor(whole ? shape_of(graph[s.value].axes, contraction) : ir::shape_of(s, contraction), s.dtype);
+          tensor(whole ? shape_of(graph[s.value].axes, contraction) : ir::shape_of(s.form, contraction), s.dtype);
     }
   }
 };

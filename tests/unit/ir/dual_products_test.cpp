@@ -49,14 +49,6 @@ TEST(DualProducts, AGraphReadsEitherOneOrBoth) {
   EXPECT_THAT(refusal([] { GraphBuilder().acc(2); }), HasSubstr("acc(2): a dual product has the accumulators 0 and 1"));
 }
 
-TEST(DualProducts, AHeadHasOneAccumulator) {
-  EXPECT_THAT(refusal("y = acc0 * acc1\nstore y : bf16\nstore head(y, w, channels=2) {\n  store acc1 as h : bf16\n}"),
-              HasSubstr("a head has one accumulator, the sums of its own: acc"));
-  const Graph g =
-      parse("y = acc0 * acc1\nstore y : bf16\nstore head(y, w, channels=2) {\n  store acc * 2 as h : bf16\n}");
-  EXPECT_TRUE(structurally_equal(g, parse(print(g))));
-}
-
 TEST(DualProducts, TheContractionHasAsManyAsTheGraphReads) {
   const Gemm one{.m = 3, .n = 4, .k = 5}, two{.m = 3, .n = 4, .k = 5, .products = 2};
   EXPECT_NO_THROW(ir::check_graph(parse(swiglu), two));

@@ -94,42 +94,6 @@ TEST_F(Lower, PooledAndUpsampledStoresAreTheGraphs) {
   EXPECT_THAT(alone.kernel.source, HasSubstr("using Resample = Resampled<true, false, true>;"));
 }
 
-TEST_F(Lower, HeadsAreTheGraphs) {
-  const std::string y = "y = relu(acc + bias[n])\n",
-                    head = "store head(y, hw, channels=17) {\n  store sigmoid(acc + hb[n]) as heat : bf16\n}\n";
-  const Problem problem = analyse(conv(), parse(y + "store y : bf16\n" + head), {}).value();
-  ASSERT_TRUE(problem.epilogue.head);
-  EXPECT_EQ(problem.epilogue.head->channels, 17);
-  EXPECT_FALSE(problem.epilogue.head->only);
-  EXPECT_EQ(problem.epilogue.graph.stores.size(), 1u);
-  EXPECT_THAT(lower(problem, device).value().kernel.source,
-              HasSubstr("using Head = FusedHead<3, false, HeadVisitor>;"));
-  const Lowered alone = lower(conv(), parse(y + "store scratch(y) as y : bf16\n" + head), {}, device).value();
-  EXPECT_THAT(alone.kernel.source, HasSubstr("using Head = FusedHead<3, true, HeadVisitor>;"));
-  EXPECT_THAT(families::describe(alone.plan()), HasSubstr("head 24 alone"));
-}
-
-TEST_F(Lower, OnlyTheMainStoreHasAHead) {
-  const auto refusal = [&](const std::string& text) -> std::string {
-    try {
-      lower(conv(), parse(text), {}, device).value();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "none";
-  };
-  EXPECT_THAT(
-      refusal("store acc as h : bf16\nstore relu(acc) as y : bf16\nstore head(acc, w, channels=3) as heat : bf16"),
-      HasSubstr("head: the kernel writes 'y' last, and 'heat' is a head of another store"));
-  EXPECT_THAT(refusal("store acc as y : f32\nstore head(acc, w, channels=3) as heat : bf16"),
-              HasSubstr("head: no result [m,n] of 16 bits"));
-  EXPECT_THAT(refusal("store acc as y : bf16\nstore head(acc, w, channels=3) as heat : f32"),
-              HasSubstr("head: its graph reduces, has values of rows, or stores something else than 16 bits"));
-  EXPECT_THAT(refusal("store acc as y : bf16\nstore upsample_2x2(acc) as e : bf16\n"
-                      "store head(acc, w, channels=3) as heat : bf16"),
-              HasSubstr("head: the store is pooled or upsampled too"));
-}
-
 TEST_F(Lower, OnlyTheMainStoreIsPooledOrUpsampled) {
   const auto refusal = [&](const std::string& text, const Contraction& contraction) -> std::string {
     try {

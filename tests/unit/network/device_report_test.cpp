@@ -100,13 +100,6 @@ TEST(DeviceReport, TheBaselineUNetIsItsConvolutionsAndItsBorder) {
     EXPECT_LE(report.launches.size(), convolutions + 2) << to_string(report);
     EXPECT_EQ(count(report, "pooled"), 4) << to_string(report);
     EXPECT_EQ(count(report, "upsampled only"), 4) << to_string(report);
-    EXPECT_EQ(count(report, "stores head"), 0) << to_string(report);
-    ::setenv("UNISONO_HEADS", "on", 1);
-    const DeviceReport headed = report_of(network, shapes);
-    ::unsetenv("UNISONO_HEADS");
-    EXPECT_EQ(headed.launches.size(), report.launches.size() - 1) << to_string(headed);
-    EXPECT_EQ(count(headed, "stores head 'heatmaps' (1x1, 64 -> 17) alone"), 1) << to_string(headed);
-    EXPECT_EQ(count(headed, "of the same without its head"), 1) << "a plan that is shipped: " << to_string(headed);
   }
 }
 
@@ -246,41 +239,14 @@ TEST(DeviceReport, GrowingConcatenationsAreNotCopied) {
   EXPECT_EQ(copies, 2) << text;  // the two parts of the residual, which a contraction's epilogue reads
 }
 
-// A head in its block's kernel, with the store where something else reads it; else why not
-TEST(DeviceReport, Heads) {
-  NetworkBuilder net("heads");
+TEST(DeviceReport, RefusesAnUnknownSwitch) {
+  NetworkBuilder net("block");
   Weights weights(net);
   const NetworkValue x = net.input("x", {"batch", 16, "height", "width"});
-  const auto conv = [&](NetworkValue v, std::int64_t to, std::int64_t size) {
-    return conv2d(v, weights.filter(v, to, size), weights({to}), {.pad = size / 2});
-  };
-  const NetworkValue block = relu(conv(x, 48, 3));
-  net.output(sigmoid(conv(block, 5, 1)), "a");
-  net.output(conv(block, 7, 1), "second");
-  const NetworkValue wide = relu(conv(block, 192, 3));
-  net.output(conv(wide, 9, 1), "of_wide");
-  const NetworkValue pooled = relu(conv(block, 32, 3));
-  net.output(max_pool(pooled), "small");
-  net.output(conv(pooled, 9, 1), "of_pooled");
-  net.output(softmax(conv(relu(conv(block, 32, 3)), 9, 1)), "p");
-  net.output(conv(relu(conv(block, 40, 3)), 24, 1) * 2.0, "b");
-  net.output(conv(relu(conv(block, 40, 3)), 33, 1), "many");
-  ::setenv("UNISONO_HEADS", "perhaps", 1);
-  EXPECT_THROW(report_of(net.build(), {{"x", {2, 16, 24, 20}}}), UserError);
-  ::setenv("UNISONO_HEADS", "on", 1);
+  net.output(relu(conv2d(x, weights.filter(x, 16, 3), {.pad = 1})), "y");
   ::setenv("UNISONO_FILTERS_AHEAD", "perhaps", 1);
   EXPECT_THROW(report_of(net.build(), {{"x", {2, 16, 24, 20}}}), UserError);
   ::unsetenv("UNISONO_FILTERS_AHEAD");
-  const DeviceReport report = report_of(net.build(), {{"x", {2, 16, 24, 20}}});
-  ::unsetenv("UNISONO_HEADS");
-  const auto why = [&](const char* text) { EXPECT_EQ(count(report, text), 1) << text << '\n' << to_string(report); };
-  why("stores head 'a' (1x1, 48 -> 5) too");
-  why("stores head 'b' (1x1, 40 -> 24) alone");
-  why(": it has another head");
-  why(": it has more than 128 channels");
-  why(": it stores its result pooled or upsampled");
-  why(": its epilogue has softmax");
-  EXPECT_EQ(count(report, "not in the kernel that makes"), 4) << to_string(report);
 }
 
 TEST(DeviceReport, WithoutFusionEverythingRunsByItself) {

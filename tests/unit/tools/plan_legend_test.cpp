@@ -24,7 +24,6 @@ TEST(PlanLegendTest, FormsOfStoresAreExplained) {
   for (const char* part : {"pooled", "upsampled", "statistics"})
     EXPECT_THAT(legend, HasSubstr(std::string("\n  ") + part + " ")) << part;
   EXPECT_THAT(legend_of("128x64/9 pingpong general in shared memory, 4 tiles"), HasSubstr("\n  memory "));
-  EXPECT_THAT(legend_of("128x24/9 cooperative head 24 alone, 4 tiles"), HasSubstr("\n  head "));
 }
 
 TEST(PlanLegendTest, OneLegendOfSeveralPlans) {

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "plan/analyse.hpp"
-#include "plan/head.hpp"
 #include "plan/resampling.hpp"
 #include "tuning/key.hpp"
 #include "unit/plan/problems.hpp"
@@ -46,18 +45,6 @@ TEST(Key, WhatIsStoredPooledOrUpsampledCounts) {
     EXPECT_THAT(key_of(conv, e).epilogue, testing::MatchesRegex("bare [a-z, ]+ #[0-9a-f]{12}"));
   }
   EXPECT_EQ(keys.size(), 5u);
-}
-
-TEST(Key, AHeadCounts) {
-  std::set<std::string> keys{key(plan::test::bare, conv).epilogue};
-  for (const auto& [channels, only] : {std::pair(17, true), std::pair(17, false), std::pair(8, false)}) {
-    plan::Epilogue e = epilogue_of(plan::test::bare, conv);
-    plan::test::require(plan::add_head(
-        e, {.head = {.channels = channels, .graph = parse("store acc as heat : bf16")}, .only = only}, conv));
-    keys.insert(key_of(conv, e).epilogue);
-    EXPECT_THAT(key_of(conv, e).epilogue, testing::MatchesRegex("bare head [0-9]+( alone)? #[0-9a-f]{12}"));
-  }
-  EXPECT_EQ(keys.size(), 4u);
 }
 
 TEST(Key, EverythingElseDoes) {

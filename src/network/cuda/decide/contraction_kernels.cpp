@@ -86,9 +86,7 @@ KernelQuestion question_of(const PlanningInput& in, const NetworkPlan& plan, con
 // With the moments that are asked for, if the kernel can store them
 KernelChoice with_moments(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked, KernelQuestion q,
                           std::optional<Refusal>& no_moments) {
-  if (asked.moments && asked.beside == Beside::head) {
-    no_moments = because("statistics: a head is computed of it");
-  } else if (asked.moments) {
+  if (asked.moments) {
     q.moments = asked.moments;
     KernelChoice choice = choose_kernel(in, plan, q);
     if (choice.kernel) return choice;
@@ -159,21 +157,9 @@ KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, cons
   return two;
 }
 
-// Nobody takes the moments of a head's result
 void choose_kernel_alone(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own) {
   if (own.contraction) return;
   own.contraction = plan_contraction(in, plan, asked_of(in, plan, region, Beside::nothing), own.no_moments);
-  std::optional<Refusal> none;
-  if (const auto& head = in.region(region).head) own.head = plan_contraction(in, plan, {.region = head->region}, none);
-}
-
-void compute_head(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own) {
-  if (!in.region(region).head) return;
-  KernelChoice choice = whole_kernel(in, plan, asked_of(in, plan, region, Beside::head), own.no_moments);
-  if (choice.kernel)
-    own.contraction.emplace().whole = std::move(choice.kernel), own.beside = Beside::head;
-  else
-    own.apart = std::move(choice.refusal);
 }
 
 }  // namespace unisono::network::gpu

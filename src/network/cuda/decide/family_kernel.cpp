@@ -9,7 +9,6 @@
 
 #include "families/registry.hpp"
 #include "ir/store_forms.hpp"
-#include "network/cuda/decide/heads.hpp"
 #include "network/cuda/decide/im2col_inputs.hpp"
 #include "network/cuda/decide/served_convolution.hpp"
 #include "plan/resampling.hpp"
@@ -62,9 +61,9 @@ class Choice {
 
   KernelChoice run() {
     using Part = std::optional<Refusal> (Choice::*)();
-    for (const Part part : {&Choice::serve_contraction, &Choice::take_operands, &Choice::take_outputs,
-                            &Choice::take_head, &Choice::take_moments, &Choice::lower, &Choice::refuse_groups_unserved,
-                            &Choice::refuse_slices, &Choice::refuse_order})
+    for (const Part part :
+         {&Choice::serve_contraction, &Choice::take_operands, &Choice::take_outputs, &Choice::take_moments,
+          &Choice::lower, &Choice::refuse_groups_unserved, &Choice::refuse_slices, &Choice::refuse_order})
       if (auto refusal = (this->*part)()) return {std::nullopt, std::move(refusal)};
     store_moments();
     describe();
@@ -77,7 +76,6 @@ class Choice {
   std::optional<Refusal> take_operand(const RegionOperand& o);
   std::optional<Refusal> take_outputs();
   std::optional<Refusal> take_reduced(const Destination& d, const Axes& axes);
-  std::optional<Refusal> take_head();
   std::optional<Refusal> take_moments();
   std::optional<Refusal> lower();
   std::optional<Refusal> refuse_groups_unserved();
@@ -88,10 +86,9 @@ class Choice {
   void store_moments();
   void describe();
   // The store of which the kernel makes something beside writing it
-  std::string source() const { return store_of(r_, r_.head ? r_.head->from : r_.resampled[0].from); }
+  std::string source() const { return store_of(r_, r_.resampled[0].from); }
   bool is_dual() const { return r_.second && !q_.only; }
   bool is_reduced(const std::string& store) const { return q_.beside == Beside::reduced && store == r_.reduced->name; }
-  bool stores_again() const { return q_.beside == Beside::resampled || q_.beside == Beside::head; }
   std::string measured_store() const { return store_of(r_, *q_.moments); }
   // The store of plan::main_store(), by its name in the network
   std::string main_store() const {
@@ -125,7 +122,6 @@ class Choice {
   bool filters_wait_ = false;   // constant, and not loaded ahead: may_load_ahead()
   bool upsamples_ = false;      // the kernel stores the measured tensor upsampled as well
   std::set<std::string> made_;  // stores that are pooled or upsampled
-  HeadArguments head_;
   FamilyKernel k_;
 };
 
@@ -218,8 +214,10 @@ std::optional<Refusal> Choice::take_outputs() {
     const Sizes shape = shape_mn(contraction_);
     k_.outputs.push_back({d.name, d.to.at, in_.element, shape, pitched(shape, d.to.pitch)});
   }
-  if (stores_again()) put_last(graph_, source());
-  if (q_.beside == Beside::resampled) take_resampled();
+  if (q_.beside == Beside::resampled) {
+    put_last(graph_, source());
+    take_resampled();
+  }
   return std::nullopt;
 }
 
@@ -228,20 +226,6 @@ std::optional<Refusal> Choice::take_reduced(const Destination& d, const Axes& ax
   if (axes.col == ColAxis::n && d.to.pitch != conv_.k)
     return because(fmt::format("what it reduces to, '{}', is a slice of a wider tensor", in_.name(*d.tensor)));
   k_.outputs.push_back({d.name, d.to.at, d.to.type, shape});
-  return std::nullopt;
-}
-
-std::optional<Refusal> Choice::take_head() {
-  if (q_.beside != Beside::head) return std::nullopt;
-  if (auto refusal = refuse_head_names(in_, r_)) return refusal;
-  head_ = head_of(in_, r_, contraction_);
-  Store& of = graph_.stores.back();  // take_outputs() put it there
-  if (std::ranges::count(graph_.stores, of.value, &Store::value) > 1)
-    return because("what its head reads is stored twice");
-  if (head_.only) of.form = StoreForm::scratch;
-  graph_.stores.push_back(Store{of.value, of.dtype, head_.result.name, StoreForm::head, head_.head});
-  for (const Argument& o : head_.operands) options_.storage[o.name] = o.type, k_.operands.push_back(o);
-  k_.outputs.push_back(head_.result);
   return std::nullopt;
 }
 
@@ -309,8 +293,8 @@ std::optional<Refusal> Choice::refuse_slices() {
   if ((!plan.pitched_image && k_.image.is_apart()) ||
       (!plan.pitched_output && std::any_of(k_.outputs.begin(), k_.outputs.end(), is_apart)))
     return because(fmt::format("the kernel ({}) takes no slices of concatenations", families::title(plan)));
-  std::set<std::string> may{main_store(), head_.result.name};
-  may.insert(made_.begin(), made_.end());
+  std::set<std::string> may = made_;
+  may.insert(main_store());
   for (const Argument& o : k_.outputs)
     if (o.is_apart() && !may.contains(o.name))
       return because(fmt::format("its kernel does not write '{}' into a slice of a concatenation", o.name));
@@ -318,7 +302,7 @@ std::optional<Refusal> Choice::refuse_slices() {
 }
 
 std::optional<Refusal> Choice::refuse_order() {
-  if (!stores_again() || main_store() == source()) return std::nullopt;
+  if (q_.beside != Beside::resampled || main_store() == source()) return std::nullopt;
   return because(fmt::format("its kernel writes '{}' second, and makes something of the first only", source()));
 }
 
@@ -336,12 +320,11 @@ void Choice::store_moments() {
 }
 
 void Choice::describe() {
-  k_.flop = flop(given_) * (k_.second ? 2 : 1) + head_.flop;
+  k_.flop = flop(given_) * (k_.second ? 2 : 1);
   for (const Argument* x : {&k_.image, &k_.filter}) k_.bytes += x->bytes();
   if (k_.second) k_.bytes += k_.second->bytes();
   for (const auto* list : {&k_.operands, &k_.outputs})
-    for (const Argument& x : *list)
-      if (!head_.only || x.name != main_store()) k_.bytes += x.bytes();
+    for (const Argument& x : *list) k_.bytes += x.bytes();
   k_.how = families::describe(k_.lowered.plan());
   if (const tuning::Chosen& chosen = k_.lowered.chosen; chosen.origin != tuning::Origin::cost_model)
     k_.how += fmt::format(" ({})", tuning::to_string(chosen));
@@ -353,7 +336,6 @@ void Choice::describe() {
       k_.how += fmt::format(", stores '{}' {}", in_.name(s.to), !s.pooled && r_.only_upsampled ? "alone" : "too");
   if (q_.beside == Beside::reduced)
     k_.how += fmt::format(", reduces '{}' to '{}'", in_.name(r_.reduced->from), in_.name(r_.reduced->to));
-  k_.how += head_.about;
   if (q_.moments) k_.how += fmt::format(", statistics of '{}'", in_.name(*q_.moments));
 }
 

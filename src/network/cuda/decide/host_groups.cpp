@@ -20,10 +20,8 @@ void add_once(std::vector<TensorId>& list, TensorId id) {
 // Operators whose regions are free because a contraction's region computes them
 Operators made_beside(const PlanningInput& in) {
   Operators operators;
-  for (const Region& r : in.fused.regions) {
+  for (const Region& r : in.fused.regions)
     for (const ResampledStore& s : r.resampled) operators.insert(s.op);
-    if (r.head) operators.insert(in.region(r.head->region).operators[0]);
-  }
   return operators;
 }
 
@@ -93,7 +91,6 @@ Members HostGroups::members_of(const HostGroup& group) const {
     if (plan_.regions[i].host) {
       take(r.operators);
       for (const ResampledStore& s : r.resampled) m.computed.insert(s.op);
-      if (r.head) take(in_.region(r.head->region).operators);
     } else if (r.kind == RegionReport::Kind::free && !beside_.contains(first) &&
                std::ranges::any_of(data_inputs(op(first)), is_made_here)) {
       m.free.insert(first);

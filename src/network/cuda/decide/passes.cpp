@@ -39,8 +39,7 @@ bool needs_kernels(const PlanningInput& in, const NetworkPlan& plan, std::size_t
 
 RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::size_t region) {
   RegionKernels own;
-  for (const auto part : {store_resampled, compute_head, store_reduced, choose_kernel_alone})
-    part(in, plan, region, own);
+  for (const auto part : {store_resampled, store_reduced, choose_kernel_alone}) part(in, plan, region, own);
   return own;
 }
 

@@ -63,11 +63,9 @@ RegionKernels kernels_of(const PlanningInput& in, const NetworkPlan& plan, std::
 
 /// Pools and upsamplings that its kernel stores.
 void store_resampled(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);
-/// The 1x1 head that its kernel computes.
-void compute_head(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);
 /// The reduction that its kernel computes. Whose own regions are then launched no more: choose_kernels().
 void store_reduced(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);
-/// Its kernel, if no part before has found one, and that of a head that stays apart.
+/// Its kernel, if no part before has found one.
 void choose_kernel_alone(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own);
 
 /// The output of a region of which moments are wanted, if there is one.

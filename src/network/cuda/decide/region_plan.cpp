@@ -54,7 +54,6 @@ void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& 
   if (p.beside == Beside::resampled)
     for (const ResampledStore& s : r.resampled)
       fmt::format_to(to, "  stores '{}' {}\n", in.name(s.to), s.pooled ? "pooled" : "upsampled");
-  if (p.beside == Beside::head) fmt::format_to(to, "  stores head '{}'\n", in.name(r.head->to));
   if (p.beside == Beside::reduced) fmt::format_to(to, "  reduces to '{}'\n", in.name(r.reduced->to));
   if (p.reduced_by) fmt::format_to(to, "  by the kernel of region {}\n", *p.reduced_by);
   if (p.attention && p.attention->cudnn) fmt::format_to(to, "  {}\n", p.attention->cudnn->text());
@@ -63,13 +62,7 @@ void print(Lines to, const RegionPlan& p, const Region& r, const PlanningInput& 
   if (p.layers) fmt::format_to(to, "  two layers{} in one launch\n", p.layers->pools ? " and the pool ahead" : "");
   if (p.layers_by) fmt::format_to(to, "  by the launch of region {}\n", *p.layers_by);
   if (p.not_layers) fmt::format_to(to, "  two layers apart: {}\n", p.not_layers->first());
-  if (p.apart)
-    fmt::format_to(to, "  {} apart: {}\n",
-                   r.head      ? "head"
-                   : r.reduced ? "reduction"
-                               : "resampled stores",
-                   p.apart->first());
-  if (p.head) print(to, *p.head, "head");
+  if (p.apart) fmt::format_to(to, "  {} apart: {}\n", r.reduced ? "reduction" : "resampled stores", p.apart->first());
   if (p.statistics) print(to, *p.statistics, in);
 }
 

@@ -23,9 +23,8 @@ namespace unisono::network::gpu {
 /// or of the large image, which a launch of its own makes. All others are computed as given.
 enum class Form : std::uint8_t { given, phases, upsampled };
 
-/// What a contraction's kernel makes of an output beside storing it: nothing, Region::resampled, Region::head,
-/// Region::reduced.
-enum class Beside : std::uint8_t { nothing, resampled, head, reduced };
+/// What a contraction's kernel makes of an output beside storing it: nothing, Region::resampled, Region::reduced.
+enum class Beside : std::uint8_t { nothing, resampled, reduced };
 
 /// Mean and M2 of a tensor that its kernel stores beside it: plan::moments_shape.
 struct TensorMoments {
@@ -86,10 +85,9 @@ struct StatisticsPlan {
 struct RegionKernels {
   std::optional<ContractionPlan> contraction = {};
   Beside beside = Beside::nothing;  ///< what contraction->whole makes beside its stores
-  /// Why pooled or upsampled stores, the head, or the reduction, are launches of their own.
+  /// Why pooled or upsampled stores, or the reduction, are launches of their own.
   std::optional<Refusal> apart = {};
-  std::optional<ContractionPlan> head = {};  ///< the head's own, if it is apart
-  std::optional<Refusal> no_moments = {};    ///< why none of them stores the moments that were wanted
+  std::optional<Refusal> no_moments = {};  ///< why none of them stores the moments that were wanted
 
   /// The moments that they store; null: none.
   const TensorMoments* moments() const {

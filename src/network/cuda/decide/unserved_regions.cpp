@@ -153,7 +153,6 @@ void find_unserved_epilogues(const PlanningInput& in, NetworkPlan& plan) {
     const Region& r = in.region(i);
     RegionPlan& own = plan.regions[i];
     auto found = unserved_apart(in, r, own.contraction);
-    if (!found && own.head) found = unserved_apart(in, in.region(r.head->region), own.head);
     if (!found) continue;
     own = RegionPlan{};
     own.host = std::move(found);

@@ -51,16 +51,6 @@ void emit_resampled(RegionEmission& e, const Region& r, const Refusal& why) {
   }
 }
 
-void emit_head(RegionEmission& e, const Region& r, const RegionPlan& plan) {
-  RegionEmission own(e.in, e.plan, e.launches, r.head->region);
-  const Region& head = e.in.region(r.head->region);
-  own.op = &e.in.first(head);
-  own.name = e.in.name(r.head->to);
-  emit_parts(own, head, *plan.head);
-  e.launches.last().how +=
-      fmt::format(": not in the kernel that makes '{}': {}", e.in.name(r.head->from), plan.apart->first());
-}
-
 }  // namespace
 
 void emit_contraction(RegionEmission& e, const RegionPlan& plan) {
@@ -69,7 +59,6 @@ void emit_contraction(RegionEmission& e, const RegionPlan& plan) {
   if (resampled_apart && r.only_upsampled) place_only_upsampled(e, r);
   emit_parts(e, r, *plan.contraction);
   if (resampled_apart) emit_resampled(e, r, *plan.apart);
-  if (plan.head) emit_head(e, r, plan);
 }
 
 }  // namespace unisono::network::gpu

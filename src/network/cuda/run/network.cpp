@@ -42,7 +42,6 @@ network::MemoryStyle memory_style(const plan::Device& device, DType element) {
           .in_place = false,
           .repeats = false,
           .resampled_stores = true,
-          .heads = network::gpu::with_heads(),
           .reductions = true,
           .small_layers = device.major >= 9,
           .maps = true,

@@ -20,7 +20,6 @@ bool is_on(std::string_view variable, const std::string& given, bool otherwise) 
 
 }  // namespace
 
-bool with_heads() { return is_on("UNISONO_HEADS", support::heads_wanted(), false); }
 bool with_filters_ahead() { return is_on("UNISONO_FILTERS_AHEAD", support::filters_ahead_wanted(), true); }
 
 AttentionKernels attention_kernels(AttentionKernels asked) {

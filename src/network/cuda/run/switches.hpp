@@ -5,10 +5,6 @@
 
 namespace unisono::network::gpu {
 
-/// UNISONO_HEADS: whether the kernel of a block computes the 1x1 convolution of few channels after it; off by default,
-/// as it was slower wherever it was measured. Throws UserError for a value other than on and off.
-bool with_heads();
-
 /// UNISONO_FILTERS_AHEAD: whether kernels load constant filters before the launches ahead of theirs have ended; on by
 /// default. Throws UserError for a value other than on and off.
 bool with_filters_ahead();

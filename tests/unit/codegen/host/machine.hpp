@@ -80,7 +80,6 @@ enum class Norm { kNone, kResident, kStreamed, kRows };
 enum class Stores { kTma, kPlain, kPlanes };
 struct Images {};
 struct AsItIs {};
-struct NoHead {};
 
 // Functions in f64, rounded once
 namespace math {

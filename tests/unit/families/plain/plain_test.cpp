@@ -9,7 +9,6 @@
 #include "families/plain/problem.hpp"
 #include "families/registry.hpp"
 #include "plan/analyse.hpp"
-#include "plan/head.hpp"
 #include "plan/moment_store.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/error.hpp"
@@ -150,10 +149,6 @@ TEST_F(PlainFamily, RefusesWithReasons) {
   plan::Epilogue made = epilogue(plan::test::bare);
   plan::test::require(plan::resample(made, {.pooled = "small"}, contraction));
   EXPECT_THAT(refused(made), HasSubstr("epilogue: pooled or upsampled stores"));
-  made = epilogue(plan::test::bare);
-  plan::test::require(
-      plan::add_head(made, {.head = {.channels = 8, .graph = parse("store acc as heat : bf16")}}, contraction));
-  EXPECT_THAT(refused(made), HasSubstr("epilogue: a head"));
   made = epilogue(plan::test::bare);
   plan::test::require(plan::store_moments(made, {"moments", 8}, 96));
   EXPECT_THAT(refused(made), HasSubstr("epilogue: stored statistics"));

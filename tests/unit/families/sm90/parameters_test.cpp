@@ -220,14 +220,11 @@ TEST(Parameters, Bytes) {
   EXPECT_EQ(parameter_bytes(8), sizeof(ConvParams) + 64);
   EXPECT_EQ(parameter_bytes(9), sizeof(ConvParams) + 128);
   EXPECT_LE(parameter_bytes(most_fields), sizeof(Parameters));
-  EXPECT_EQ(parameter_bytes(0, {.maps = 5}), sizeof(ConvParams) + 5 * 128 + 64);
-  EXPECT_EQ(parameter_bytes(3, {.maps = 4}), sizeof(ConvParams) + 4 * 128 + 64);
-  EXPECT_EQ(parameter_bytes(3, {.head_fields = 0}), sizeof(ConvParams) + 64 + 64);
-  EXPECT_EQ(parameter_bytes(3, {.head_fields = 4}), sizeof(ConvParams) + 64 + 64);
-  EXPECT_EQ(parameter_bytes(3, {.maps = 1, .head_fields = 5}), sizeof(ConvParams) + 128 + 128 + 64);
-  EXPECT_EQ(checked_parameter_bytes(3, {.head_fields = 40}).value(), sizeof(ConvParams) + 384 + 64);
-  EXPECT_FALSE(checked_parameter_bytes(380, {.head_fields = 4}));
-  EXPECT_FALSE(checked_parameter_bytes(1, {.head_fields = 400}));
+  EXPECT_EQ(parameter_bytes(0, 5), sizeof(ConvParams) + 5 * 128 + 64);
+  EXPECT_EQ(parameter_bytes(3, 4), sizeof(ConvParams) + 4 * 128 + 64);
+  EXPECT_EQ(checked_parameter_bytes(3, 2).value(), sizeof(ConvParams) + 2 * 128 + 64);
+  EXPECT_FALSE(checked_parameter_bytes(380, 1));
+  EXPECT_FALSE(checked_parameter_bytes(1, 24));
 }
 
 }  // namespace

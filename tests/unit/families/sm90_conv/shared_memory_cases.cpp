@@ -81,7 +81,6 @@ std::string config_text(const ConvConfig& c, int number) {
       "    static constexpr bool kStationary = {}, kWide = false, kMeets = false;\n"
       "    static constexpr Stores kStores = Stores::kTma;\n"
       "    using Resample = AsItIs;\n"
-      "    using Head = NoHead;\n"
       "}};\n",
       number,
       c.element == DType::f16    ? "F16"

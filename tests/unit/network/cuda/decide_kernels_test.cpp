@@ -140,33 +140,6 @@ TEST(StoreResampled, InTheKernelOrApartWithTheReason) {
   EXPECT_THAT(apart, testing::ElementsAre(HasSubstr("pooled: ")));
 }
 
-class HeadsOn {
- public:
-  HeadsOn() { ::setenv("UNISONO_HEADS", "on", 1); }
-  ~HeadsOn() { ::unsetenv("UNISONO_HEADS"); }
-};
-
-TEST(ComputeHead, InTheKernelOrApartWithTheReason) {
-  const HeadsOn on;
-  NetworkBuilder net("heads");
-  Weights weights(net);
-  const NetworkValue x = net.input("x", {2, 64, 16, 16});
-  net.output(weights.conv(relu(weights.conv(x, 64)), 8, 1), "within");
-  net.output(weights.conv(group_norm(weights.conv(x, 12), {.groups = 3}), 8, 1), "apart");
-  const Decided d(net.build(), {{2, 64, 16, 16}}, "kernels");
-  int within = 0, apart = 0;
-  for (const RegionPlan& r : d.plan.regions) {
-    within += r.beside == Beside::head ? 1 : 0;
-    if (!r.head) continue;
-    ++apart;
-    ASSERT_TRUE(r.apart);
-    EXPECT_THAT(r.apart->text(), HasSubstr("12 output channels"));
-    EXPECT_TRUE(r.head->whole || r.head->bare || r.head->not_bare);
-  }
-  EXPECT_EQ(within, 1) << to_string(d.plan, d.input);
-  EXPECT_EQ(apart, 1) << to_string(d.plan, d.input);
-}
-
 // Sums of taps are 16/9 of the filter's bytes, which two pixels of many channels do not make up for
 TEST(UpsampledImages, ByPhasesUnlessItIsFasterToUpsampleFirst) {
   const auto form = [](std::int64_t channels, const Sizes& image) {
