@@ -5,6 +5,7 @@
 #include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/general_needs.cuh"
 #include "unisono/epilogue/held_tiles.cuh"
+#include "unisono/epilogue/norm.cuh"
 #include "unisono/epilogue/row_statistics.cuh"
 #include "unisono/epilogue/sm90_fetch.cuh"
 #include "unisono/epilogue/sm90_fragment.cuh"
@@ -20,22 +21,6 @@
 #include "unisono/tile/tile_scheduler.cuh"
 
 namespace unisono {
-
-enum class Norm {
-  kNone,
-  kResident,  // accumulators wait in registers for the image's statistics
-  kStreamed,  // centred values wait in shared memory while the next tile is multiplied; if the image is not complete by
-              // then, in the output's place in memory
-  kRows,      // over the channels of one pixel, all of which are in the tile: nothing is exchanged
-  kGeneral,   // none of these; rows have values of their own, reductions are read or stored: epilogue/general.cuh
-};
-
-// The rows and channels of a tile that one warpgroup holds.
-template <class Rows>
-struct WarpgroupTile {
-  int image, slot, first_channel;
-  Rows rows;
-};
 
 template <class Config, class Visitor>
 struct Epilogue {
