@@ -92,5 +92,5 @@ def write_npy(path, shape, values, kind="<f4"):
     path.write_bytes(npy(shape, values, kind))
 
 
-def main():
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+def main(*names):
+    unittest.main(argv=[*sys.argv[:1], *names], verbosity=2)
