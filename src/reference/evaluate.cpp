@@ -42,6 +42,7 @@ class Evaluation {
   Term accumulator(const Values& acc) const;
   void compute_node(const Node& node, Term& out);
   void widen(const Node& node, Term& out) const;
+  const Node* mean_of_difference(const Node& node) const;
   const UserFunction& function_of(const Node& node) const;
   void call(const Node& node, Term* out);
   Inputs convert_inputs(const Node& node);
@@ -211,6 +212,13 @@ Inputs Evaluation::convert_inputs(const Node& node) {
   return {inputs_.data(), count};
 }
 
+// The mean of x − mean(x), with which a normalisation begins; null of any other node
+const Node* Evaluation::mean_of_difference(const Node& node) const {
+  if (node.op != Op::sub) return nullptr;
+  const Node& mean = graph_[node.inputs[1]];
+  return mean.op == Op::mean && mean.inputs[0] == node.inputs[0] ? &mean : nullptr;
+}
+
 void Evaluation::compute_node(const Node& node, Term& out) {
   const Inputs in = convert_inputs(node);
   const bool integral = node.dtype == DType::i32 && node.op != Op::cast && node.op != Op::select;
@@ -222,7 +230,9 @@ void Evaluation::compute_node(const Node& node, Term& out) {
     case ir::OpClass::binary:
     case ir::OpClass::ternary:
       if (integral) return evaluate_integer(node.op, in, out, space_);
-      return evaluate_elementwise(node.op, in, out, space_, model_);
+      evaluate_elementwise(node.op, in, out, space_, model_);
+      if (const Node* mean = mean_of_difference(node)) add_kept_errors(*in[0], mean->attr.domain, out, space_, model_);
+      return;
     case ir::OpClass::comparison:
     case ir::OpClass::logical: {
       if (node.op == Op::logical_not) return evaluate_unary(node, *in[0], out, model_);

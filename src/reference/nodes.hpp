@@ -22,6 +22,9 @@ void evaluate_integer(Op op, Inputs inputs, Term& out, const Space& space);
 
 void evaluate_reduction(const Node& node, const Term& x, Term& out, const Space& space, const ErrorModel& model);
 void evaluate_normalisation(const Node& node, Inputs inputs, Term& out, const Space& space, const ErrorModel& model);
+/// Adds to the bounds of x − mean(x) what x may be off because it waited for the mean over `domain`.
+void add_kept_errors(const Term& x, const ReduceDomain& domain, Term& difference, const Space& space,
+                     const ErrorModel& model);
 void evaluate_softmax(const Node& node, const Term& x, Term& out, const Space& space, const ErrorModel& model);
 
 /// Rounds values to the node's dtype if that is bf16, f16 or tf32, and bounds with them: rounding is monotone, so an

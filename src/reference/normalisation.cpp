@@ -45,6 +45,8 @@ Term kept_errors(const Term& x, const Space& space, double roundoff, std::int64_
   return error;
 }
 
+bool waits(const ReduceDomain& domain, const ErrorModel& model) { return domain.rows && model.kept_roundoff != 0; }
+
 Term number(double value, const Space& space) {
   Term t(space, axes::scalar, DType::f32);
   t.values()[0] = value;
@@ -53,6 +55,16 @@ Term number(double value, const Space& space) {
 }
 
 }  // namespace
+
+void add_kept_errors(const Term& x, const ReduceDomain& domain, Term& difference, const Space& space,
+                     const ErrorModel& model) {
+  if (!waits(domain, model)) return;
+  const Term kept = kept_errors(x, space, model.kept_roundoff, model.kept_columns, domain.per_image);
+  for_each_stretch<1>(difference, {&kept}, space,
+                      [&](std::int64_t first, std::int64_t count, const std::array<Lane, 1>& error) {
+                        for (std::int64_t i = 0; i < count; ++i) difference.bounds()[first + i] += error[0][i].v;
+                      });
+}
 
 void evaluate_normalisation(const Node& node, Inputs in, Term& out, const Space& space, const ErrorModel& model) {
   const Arithmetic a(node.dtype, model);
@@ -72,7 +84,7 @@ void evaluate_normalisation(const Node& node, Inputs in, Term& out, const Space&
   const Term* shift = has_shift ? in[has_scale ? 2 : 1] : &zero;
   const ReduceDomain& domain = node.attr.domain;
   const Term kept =
-      kept_errors(*in[0], space, domain.rows ? model.kept_roundoff : 0, model.kept_columns, domain.per_image);
+      kept_errors(*in[0], space, waits(domain, model) ? model.kept_roundoff : 0, model.kept_columns, domain.per_image);
   for_each_stretch<6>(out, {in[0], &s.mean, &rstd, scale, shift, &kept}, space,
                       [&](std::int64_t first, std::int64_t count, const std::array<Lane, 6>& x) {
                         for (std::int64_t i = 0; i < count; ++i) {

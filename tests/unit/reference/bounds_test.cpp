@@ -211,6 +211,15 @@ TEST(Bounds, ValuesThatWaitInAShorterType) {
     EXPECT_NEAR(own[i] - exact[i], 0x1p-8 * 6 * rstd, 1e-6) << "the range of a column is 6";
     EXPECT_NEAR(units[i] - exact[i], 0x1p-8 * 16 * rstd, 1e-6) << "the range of a unit of two columns is 16";
   }
+  const Graph written = parse(
+      "m = mean(acc, over=(m,n), per=b, groups=2); v = variance(acc, over=(m,n), per=b, groups=2)\n"
+      "store (acc - m) * rsqrt(v) as y\n");
+  const auto written_bounds = [&](double roundoff) {
+    return evaluate(written, pixels, column_values(), {}, {.kept_roundoff = roundoff, .kept_columns = 2}).at("y").bound;
+  };
+  const auto as_computed = written_bounds(0), waiting = written_bounds(0x1p-8);
+  for (std::size_t i = 0; i < 16; ++i)
+    EXPECT_NEAR(waiting[i] - as_computed[i], 0x1p-8 * 16 * rstd, 1e-6) << "the same by mean and variance";
   const Graph rows = parse("store layer_norm(acc, eps=0) as y\n");
   const auto unchanged = [&](double roundoff) {
     return evaluate(rows, pixels, column_values(), {}, {.kept_roundoff = roundoff}).at("y").bound;
