@@ -33,7 +33,6 @@ struct DrawnGraph {
   std::map<std::string, double> scalars;
   std::set<std::string> device_scalars;
   std::string witnessed, witness_axes;  ///< as in Case
-  bool spelled_out = false;             ///< the text spells a normalisation out, statistics by statistics
 };
 
 /// An epilogue of any kind for these columns. `type`: of the contraction's operands.

@@ -97,13 +97,8 @@ std::string draw_plan(const Case& c, Random& random) {
 
 struct Family {
   Case first;
-  bool spelled_out = false, own_plans = false;
+  bool own_plans = false;
 };
-
-// Values that wait in 16 bits are known to the reference of normalisations that have a name only
-bool is_judged(const Family& f, const families::Plan& plan) {
-  return !(f.spelled_out && plan.numerics.kept_columns > 0);
-}
 
 // Other forms of the store that TMA writes, if a kernel makes them. Draws nothing from the other cases' numbers
 void draw_forms(Case& c, families::PlanPointer& plan, Random random, Refusals& refusals) {
@@ -130,7 +125,6 @@ Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusal
     const DrawnGraph drawn = draw_graph(random, c.conv.k, c.conv.dtype_x);
     c.text = drawn.text, c.scalars = drawn.scalars, c.options.device_scalars = drawn.device_scalars;
     c.witnessed = drawn.witnessed, c.witness_axes = drawn.witness_axes;
-    f.spelled_out = drawn.spelled_out;
     c.options.accurate = random.chance(0.15);
     families::PlanPointer plan;
     if (!is_served_there(c, plan, random, refusals) || (depthwise && plan->family->name() != "sm90_depthwise"))
@@ -142,7 +136,7 @@ Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusal
       c.options.plan = override_of(*plan, false);
     else if (!f.own_plans)
       c.options.plan = draw_plan(c, random);
-    if (!is_served_there(c, plan, random, refusals) || !is_judged(f, *plan)) continue;
+    if (!is_served_there(c, plan, random, refusals)) continue;
     if (f.own_plans) c.options.plan.clear();
     return f;
   }
@@ -166,7 +160,7 @@ std::vector<Case> broad_family(std::uint64_t seed, int family, Refusals& refusal
     for (int tries = 0; shape > 0 && tries < 80; ++tries) {
       redraw_extents(random, c, large);
       if (tries == 40) c.options.plan.clear();  // no other size takes this plan
-      if (is_served_there(c, plan, random, of_shapes) && is_judged(f, *plan)) break;
+      if (is_served_there(c, plan, random, of_shapes)) break;
       c = f.first;  // the same size with other numbers, if nothing else is found
     }
     c.seed = random.next();

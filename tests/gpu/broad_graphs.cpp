@@ -238,7 +238,7 @@ class Drawer {
       const DType t = x.attr.storage.value_or(DType::f32);
       drawn_.scalars[x.attr.name] = is_float(t) ? r_.uniform(-1, 1) : t == DType::i32 ? r_.between(-3, 3) : r_.below(2);
     }
-    drawn_.text = print(graph), drawn_.spelled_out = true;
+    drawn_.text = print(graph);
     return std::move(drawn_);
   }
 
@@ -277,7 +277,6 @@ class Drawer {
       o.groups = domain.groups;
       return group_norm(h, o);
     }
-    drawn_.spelled_out = true;
     Value y = h - mean(h, domain);
     const Value v = variance(h, domain) + eps;
     if (r_.chance(0.8)) y = r_.chance(0.6) ? y * rsqrt(v) : y / sqrt(v);
