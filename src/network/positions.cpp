@@ -43,7 +43,10 @@ std::optional<TensorId> position_read_by(const Network& n, const Operator& op) {
 
 std::vector<bool> wanted_positions(const Network& n) {
   std::vector<bool> wanted(n.tensors.size(), false);
-  const auto want = [&](TensorId id) { wanted[id] = wanted[id] || n[id].dtype == DType::f32; };
+  // f64 has all digits, and passes on those that it is made of
+  const auto want = [&](TensorId id) {
+    wanted[id] = wanted[id] || n[id].dtype == DType::f32 || n[id].dtype == DType::f64;
+  };
   for (std::size_t i = n.operators.size(); i-- > 0;) {
     const Operator& op = n.operators[i];
     if (const auto id = position_read_by(n, op)) want(*id);
@@ -56,7 +59,9 @@ std::vector<bool> wanted_positions(const Network& n) {
 // Whether the operator can write f32, and has more to write than 16 bits that it reads
 bool is_made_in_f32(const Network& n, const Operator& op, const std::vector<bool>& positions) {
   const auto places = places_of(n, op);
-  const auto has_digits = [&](TensorId id) { return n[id].is_constant() || positions[id]; };
+  const auto has_digits = [&](TensorId id) {
+    return n[id].is_constant() || positions[id] || n[id].dtype == DType::f64;
+  };
   if (std::holds_alternative<operators::Concat>(op.kind)) return std::ranges::any_of(places, has_digits);
   if (is_move(op.kind)) return std::ranges::all_of(places, has_digits);
   return !places.empty();
@@ -75,7 +80,8 @@ bool takes_f32(const Network& n, const Region& r, const Operator& op, TensorId i
 }  // namespace
 
 std::vector<bool> positions(const Network& network) {
-  const std::vector<bool> wanted = wanted_positions(network);
+  std::vector<bool> wanted = wanted_positions(network);
+  for (TensorId id = 0; id < wanted.size(); ++id) wanted[id] = wanted[id] && network[id].dtype == DType::f32;
   std::vector<bool> all(wanted.size(), false);
   for (const TensorId id : network.inputs) all[id] = wanted[id];
   for (const Operator& op : network.operators) all[op.output] = wanted[op.output] && is_made_in_f32(network, op, all);

@@ -97,6 +97,21 @@ NetworkValue sampled(NetworkValue x, NetworkValue grid) {
   return x.builder().apply(operators::GridSample{}, {x, grid});
 }
 
+// A grid in float64, of numbers that are float32 ahead of a cast
+TEST(MemoryTypes, PositionsInFloat64AreMadeOfFloat32) {
+  NetworkBuilder net("wide grid");
+  Weights weights(net);
+  const NetworkValue x = net.input("x", {1, 16, 8, 8}), offsets = net.input("offsets", {1, 8, 8, 2});
+  const NetworkValue places = (offsets * 0.25 - 1.0).named("places");
+  const NetworkValue wide = cast(places, DType::f64).named("wide");
+  const NetworkValue grid = net.apply(operators::Map{.op = MapOp::add}, {wide, wide}).named("grid");
+  net.output(sampled(x, grid), "y");
+  const Decided d(net.build(), {{1, 16, 8, 8}, {1, 8, 8, 2}}, "host groups");
+  EXPECT_TRUE(d.plan.host_groups.empty()) << to_string(d.plan, d.input);
+  for (const char* name : {"offsets", "places"}) EXPECT_EQ(type_of(d, name), DType::f32) << name;
+  for (const char* name : {"wide", "grid"}) EXPECT_EQ(type_of(d, name), DType::f64) << name;
+}
+
 // As an optical flow has them: what a convolution adds to the places at which features are sampled
 TEST(MemoryTypes, PositionsAreF32WhereverTheyAreMade) {
   NetworkBuilder net("flow");
