@@ -108,7 +108,7 @@ std::optional<Columns> columns_of(const Network& n, const Operator& op) {
   const Shape& from = n[op.inputs[0]].shape;
   const std::size_t axis = column_axis(from.size());
   if (s->axes != std::vector{static_cast<int>(axis)} || !from[axis].known() || s->steps[0] < 1) return std::nullopt;
-  const SliceRange range = slice_range(from[axis].value(), s->starts[0], s->ends[0], s->steps[0]);
+  const SliceRange range = slice_range(*s, 0, from[axis].value());
   return Columns{range.begin, range.count, s->steps[0]};
 }
 

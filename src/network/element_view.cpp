@@ -49,7 +49,7 @@ std::optional<ElementView> ranged(const ElementView& view, const operators::Slic
   for (std::size_t i = 0; i < s.axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(s.axes[i]);
     if (!from[axis].known() || s.steps[i] != 1) return std::nullopt;
-    const SliceRange range = slice_range(from[axis].value(), s.starts[i], s.ends[i], 1);
+    const SliceRange range = slice_range(s, i, from[axis].value());
     if (range.count == from[axis].value()) continue;
     Pieces& pieces = result.axes[axis];
     if (pieces.size() != 1 || range.count < 1) return std::nullopt;

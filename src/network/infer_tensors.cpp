@@ -125,63 +125,6 @@ Shape infer_tensor_shape(const operators::ArgReduce& a, const OperatorInputs& in
   return reduced(in, {a.axis}, a.keep);
 }
 
-SliceRange slice_range(std::int64_t extent, std::int64_t start, std::int64_t end, std::int64_t step) {
-  const auto place = [&](std::int64_t i, std::int64_t low, std::int64_t high) {
-    return std::clamp(i < 0 ? (i < -extent ? low : i + extent) : i, low, high);
-  };
-  SliceRange r;
-  if (step > 0) {
-    r.begin = place(start, 0, extent);
-    const std::int64_t last = place(end, 0, extent);
-    r.count = last > r.begin ? (last - r.begin - 1) / step + 1 : 0;
-  } else {
-    r.begin = place(start, -1, extent - 1);
-    const std::int64_t last = place(end, -1, extent - 1);
-    // the lowest integer has no opposite, but no extent is that wide either
-    const std::int64_t stride = step < -largest_extent ? largest_extent : -step;
-    r.count = r.begin > last ? (r.begin - last - 1) / stride + 1 : 0;
-  }
-  return r;
-}
-
-Shape infer_tensor_shape(const operators::Slice& s, const OperatorInputs& in) {
-  count(in, 1, 1);
-  Shape r = in.shape(0);
-  const std::size_t n = s.axes.size();
-  if (s.starts.size() != n || s.ends.size() != n || s.steps.size() != n)
-    fail(in, "was given {} starts, {} ends and {} steps for {} axes", s.starts.size(), s.ends.size(), s.steps.size(),
-         n);
-  for (std::size_t i = 0; i < n; ++i) {
-    check_axis(in, s.axes[i], r.size());
-    if (std::count(s.axes.begin(), s.axes.end(), s.axes[i]) > 1) fail(in, "axis {} is named twice", s.axes[i]);
-    if (s.steps[i] == 0) fail(in, "the step of axis {} is 0", s.axes[i]);
-    Dim& d = r[static_cast<std::size_t>(s.axes[i])];
-    const std::int64_t start = s.starts[i], end = s.ends[i], step = s.steps[i];
-    if (d.known()) {
-      d = Dim(slice_range(d.value(), start, end, step).count);
-      continue;
-    }
-    // one element is taken for one that is there, as it broadcasts; more are cut off where the axis may be shorter
-    const bool to_the_end = end >= largest_extent - 1,  // exporters write the largest integer of 32 or 64 bits
-        near = start >= 0 && start < largest_extent;
-    const auto fits = [&](std::int64_t elements, std::int64_t taken) { return taken == 1 || elements <= least(d); };
-    if (step == 1 && near && to_the_end) {
-      d = affine(d, 1, -start);
-    } else if (step == 1 && near && end < 0 && end > -largest_extent) {
-      d = affine(d, 1, end - start);
-    } else if (step == 1 && start < 0 && start > -largest_extent && to_the_end && fits(-start, -start)) {
-      d = Dim(-start);
-    } else if (step == 1 && near && end > start && fits(end, end - start)) {
-      d = Dim(end - start);
-    } else if (step > 1 && step < largest_extent && near && start < step && to_the_end) {
-      d = divided(affine(d, 1, step - 1 - start), step);
-    } else {
-      d = formula(fmt::format("{}[{}:{}:{}]", to_string(d), start, end, step));
-    }
-  }
-  return r;
-}
-
 Shape infer_tensor_shape(const operators::Gather& g, const OperatorInputs& in) {
   count(in, 2, 2);
   const Shape &x = in.shape(0), &at = in.shape(1);

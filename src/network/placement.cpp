@@ -201,7 +201,7 @@ void Placer::place_range(Region& r, const operators::Slice& s) {
   if (s.axes != std::vector<int>{static_cast<int>(column_axis(n_[from].shape.size()))} ||
       s.steps != std::vector<std::int64_t>{1} || !whole.known())
     return refuse("no range of columns");
-  const SliceRange range = slice_range(whole.value(), s.starts[0], s.ends[0], 1);
+  const SliceRange range = slice_range(s, 0, whole.value());
   const std::int64_t unit = multiple_of_parts(from);
   if (f_.own_type[from] != f_.own_type[to]) return refuse("another type in memory");
   if (range.begin % unit != 0 || range.count % unit != 0 || range.count == 0)

@@ -138,7 +138,7 @@ Run TensorStep::operator()(const operators::Slice& s) const {
   std::int64_t offset = 0;
   for (std::size_t i = 0; i < s.axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(s.axes[i]);
-    const SliceRange r = slice_range(x.strided.shape[axis], s.starts[i], s.ends[i], s.steps[i]);
+    const SliceRange r = slice_range(s, i, x.strided.shape[axis]);
     if (r.count > 0) offset += r.begin * strides[axis];
     strides[axis] *= r.count > 1 ? s.steps[i] : 1;
   }

@@ -67,12 +67,25 @@ void import_slice(const NodeReader& node) {
   node.result(node.apply(std::move(s), {x}));
 }
 
+std::int64_t sum_of(const std::vector<std::int64_t>& parts) {
+  return std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+}
+bool are_alike(const std::vector<std::int64_t>& parts) {
+  return std::all_of(parts.begin(), parts.end(), [&](std::int64_t p) { return p == parts[0]; });
+}
+
+// x, whose open axis has this extent: a run in which it has another ends with an error
+NetworkValue with_extent(const NodeReader& node, NetworkValue x, int axis, std::int64_t extent) {
+  operators::Reshape r{std::vector<std::int64_t>(x.shape().size(), 0)};
+  r.shape[static_cast<std::size_t>(axis)] = extent;
+  return node.apply(std::move(r), {x});
+}
+
 // Parts of one length, the last of which reaches beyond the axis, end with it: PyTorch's exporter writes so what it
 // splits into pieces of a length without knowing the extent
 void end_with_axis(std::vector<std::int64_t>& parts, std::int64_t extent) {
-  const std::int64_t all = std::accumulate(parts.begin(), parts.end(), std::int64_t{0}), more = all - extent;
-  const bool alike = std::all_of(parts.begin(), parts.end(), [&](std::int64_t p) { return p == parts[0]; });
-  if (alike && more > 0 && more < parts[0]) parts.back() -= more;
+  const std::int64_t more = sum_of(parts) - extent;
+  if (are_alike(parts) && more > 0 && more < parts[0]) parts.back() -= more;
 }
 
 // Lengths of the parts that are given; nothing if they are to be equal
@@ -99,27 +112,21 @@ std::vector<std::int64_t> equal_parts(const NodeReader& node, const Dim& extent,
   return parts;
 }
 
-// Two parts of an open axis, of which the first may have one element more: ⌈e/2⌉ and ⌊e/2⌋ are also the numbers of its
-// elements at even and at odd places
-void halve_open_axis(const NodeReader& node, NetworkValue x, int axis) {
-  const auto every_other = [&](std::int64_t first) {
-    return node.apply(operators::Slice{{first}, {to_the_end}, {2}, {axis}}, {x});
-  };
-  const auto places = [&](NetworkValue like) { return node.apply(operators::Range{.axis = axis}, {like}); };
-  const NetworkValue even = every_other(0), odd = every_other(1);
-  const NetworkValue length = node.apply(operators::ShapeOf{axis, axis + 1}, {even});
-  node.result(node.apply(operators::Gather{.axis = axis}, {x, places(even)}));
-  node.result(node.apply(operators::Gather{.axis = axis}, {x, node.map(MapOp::add, {places(odd), length})}), 1);
+// Parts of an open axis of which all but the last have one length
+void split_unevenly(const NodeReader& node, NetworkValue x, int axis) {
+  const std::int64_t n = node.outputs();
+  for (std::int64_t i = 0; i < n; ++i)
+    node.result(node.apply(operators::Slice{{i}, {i + 1}, {1}, {axis}, n}, {x}), static_cast<int>(i));
 }
 
 // Equal parts of an open axis: it becomes one of n parts and one of their elements. A run whose extent is no multiple
-// of n ends with an error, as the parts' extents could not be planned for; two parts may differ.
+// of n ends with an error.
 void split_open_axis(const NodeReader& node, NetworkValue x, int axis) {
   const auto a = static_cast<std::ptrdiff_t>(axis);
   const std::int64_t n = node.outputs();
   const Dim extent = x.shape()[static_cast<std::size_t>(axis)];
   const auto whole = whole_quotient(extent, Dim(n));
-  if (n == 2 && !whole && node.opset() >= 18) return halve_open_axis(node, x, axis);
+  if (!whole && node.opset() >= 18) return split_unevenly(node, x, axis);
   Shape one = x.shape();
   one[static_cast<std::size_t>(axis)] = whole.value_or(divided(extent, n));
   Shape apart = one;
@@ -131,11 +138,15 @@ void split_open_axis(const NodeReader& node, NetworkValue x, int axis) {
 }
 
 void import_split(const NodeReader& node) {
-  const NetworkValue x = node.value(0);
+  NetworkValue x = node.value(0);
   const int axis = node.axis(node.integer("axis", 0), x.shape().size());
-  const Dim extent = x.shape()[static_cast<std::size_t>(axis)];
+  Dim extent = x.shape()[static_cast<std::size_t>(axis)];
   if (node.outputs() > 4096) node.fail("has {} outputs; the limit is 4096", node.outputs());
   auto parts = given_parts(node, extent);
+  if (parts && !extent.known() && !are_alike(*parts)) {
+    extent = sum_of(*parts);
+    x = with_extent(node, x, axis, extent.value());
+  }
   if (!parts) {
     const std::int64_t n = node.integer("num_outputs", node.outputs());
     if (n < 1 || n != node.outputs()) node.fail("num_outputs is {}, and there are {} outputs", n, node.outputs());

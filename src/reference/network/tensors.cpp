@@ -70,7 +70,9 @@ Tensor64 evaluate_tensors(const operators::Slice& o, const ReferenceInputs& in) 
   const auto rank = static_cast<int>(indices.size());
   for (std::size_t i = 0; i < o.axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(o.axes[i] < 0 ? o.axes[i] + rank : o.axes[i]);
-    indices[axis] = slice(o.starts[i], o.ends[i], o.steps[i], in[0]->shape[axis]);
+    const std::int64_t extent = in[0]->shape[axis];
+    const std::int64_t length = o.parts == 0 ? 1 : (extent + o.parts - 1) / o.parts;
+    indices[axis] = slice(o.starts[i] * length, o.ends[i] * length, o.steps[i], extent);
   }
   return take(*in[0], indices);
 }

@@ -118,7 +118,23 @@ TEST(OnnxOpenSplit, IntoEqualParts) {
   EXPECT_EQ(split_rows(18, 2, 3), (std::vector<Values>{{0, 1, 2, 3, 4, 5}, {6, 7, 8}}));
   EXPECT_EQ(split_rows(18, 2, 1), (std::vector<Values>{{0, 1, 2}, {}}));
   EXPECT_NE(test::user_error([] { split_rows(17, 2, 3); }), test::accepted);  // ONNX forbids it
-  EXPECT_NE(test::user_error([] { split_rows(18, 3, 4); }), test::accepted);
+}
+
+// From opset 18 on the last part may be shorter
+TEST(OnnxOpenSplit, IntoUnequalParts) {
+  EXPECT_EQ(split_rows(18, 3, 5), (std::vector<Values>{{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}, {12, 13, 14}}));
+  EXPECT_EQ(split_rows(18, 3, 4), (std::vector<Values>{{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}, {}}));
+  EXPECT_EQ(split_rows(18, 3, 0), (std::vector<Values>{{}, {}, {}}));
+  EXPECT_THAT(test::user_error([] { split_rows(18, 4, 5); }),
+              HasSubstr("5 elements do not fall into 4 parts of 2, of which the last alone may be shorter"));
+}
+
+// Lengths that are given and differ say how long the axis is
+TEST(OnnxOpenSplit, IntoPartsOfGivenLengths) {
+  for (const bool open : {true, false})
+    EXPECT_EQ(split_rows(17, 3, 3, {1, 0, 2}, open), (std::vector<Values>{{0, 1, 2}, {}, {3, 4, 5, 6, 7, 8}}));
+  EXPECT_NE(test::user_error([] { split_rows(17, 2, 4, {1, 2}); }), test::accepted);
+  EXPECT_NE(test::user_error([] { split_rows(17, 2, 2, {1, 2}); }), test::accepted);
 }
 
 // PyTorch writes pieces of 8 where it does not know that there are 2 elements: as in diffusers' AutoencoderKLMochi

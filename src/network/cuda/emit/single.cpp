@@ -176,7 +176,7 @@ void SingleOperator::operator()(const operators::Slice& s) {
   Copy c = whole_copy();
   for (std::size_t i = 0; i < s.axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(s.axes[i]);
-    const SliceRange r = slice_range(x()[axis], s.starts[i], s.ends[i], s.steps[i]);
+    const SliceRange r = slice_range(s, i, x()[axis]);
     c.from_offset += r.begin * c.from_strides[axis];
     c.from_strides[axis] *= r.count > 1 ? s.steps[i] : 1;
   }

@@ -117,7 +117,7 @@ TensorAnswer Movement::operator()(const operators::Slice& s) const {
   const WholeTensor to = o_.result();
   for (std::size_t i = 0; i < s.axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(s.axes[i]);
-    const SliceRange r = slice_range(x.strided.shape[axis], s.starts[i], s.ends[i], s.steps[i]);
+    const SliceRange r = slice_range(s, i, x.strided.shape[axis]);
     x.strided.offset += r.count > 0 ? r.begin * x.strided.strides[axis] : 0;
     x.strided.strides[axis] *= r.count > 1 ? s.steps[i] : 1;
   }
