@@ -31,6 +31,7 @@ struct TakesEmpty {
   bool operator()(const operators::Triangle&) const { return true; }
   bool operator()(const operators::CumulativeSum&) const { return true; }
   bool operator()(const operators::TopK&) const { return true; }
+  bool operator()(const operators::Recurrence&) const { return true; }
   bool operator()(const auto&) const { return false; }
 };
 

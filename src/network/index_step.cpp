@@ -1,11 +1,15 @@
 /// Steps of the operators that pick, place, count and order elements.
 
+#include <array>
+#include <optional>
+
 #include "network/names.hpp"
 #include "network/tensor_view.hpp"
 #include "runtime/cpu/ops/copy.hpp"
 #include "runtime/cpu/ops/grid_sample.hpp"
 #include "runtime/cpu/ops/indices.hpp"
 #include "runtime/cpu/ops/order.hpp"
+#include "runtime/cpu/ops/recurrence.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::network {
@@ -83,6 +87,7 @@ class IndexStep {
       cpu::grid_sample(g, x.at(t), grid.at(t), y.at(t), parallel);
     };
   }
+  StepRun operator()(const operators::Recurrence& r) const;
   StepRun operator()(const auto&) const { throw InternalError(where(op_) + " does not run by itself"); }
 
  private:
@@ -100,6 +105,27 @@ class IndexStep {
   const cpu::Parallel& parallel_;
   int threads_;
 };
+
+StepRun IndexStep::operator()(const operators::Recurrence& r) const {
+  std::size_t next = 2;
+  const auto optional = [&](bool given) { return given ? std::optional(in(next++)) : std::nullopt; };
+  std::array<std::optional<ViewOfTensor>, 6> views{in(0), in(1)};
+  for (std::size_t i = 2; const bool given : {r.has_extra, r.has_lengths, r.has_h, r.has_c})
+    views[i++] = optional(given);
+  const auto strided = [&](std::size_t i) { return views[i] ? views[i]->strided : cpu::Strided{}; };
+  const cpu::Recurrence recurrence(
+      r, {strided(0), strided(1), strided(2), strided(3), strided(4), strided(5), out().strided}, threads_);
+  std::array<std::optional<TensorId>, 6> ids;
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    if (views[i]) ids[i] = views[i]->id;
+  StepRun step = [recurrence, ids, to = op_.output, parallel = parallel_](const Tensors& t) {
+    const auto data = [&](std::size_t i) { return ids[i] ? t.data(*ids[i]) : nullptr; };
+    recurrence.run({data(0), data(1), data(2), data(3), data(4), data(5), const_cast<void*>(t.data(to))}, parallel,
+                   t.scratch());
+  };
+  step.scratch_bytes = recurrence.scratch_bytes();
+  return step;
+}
 
 }  // namespace
 

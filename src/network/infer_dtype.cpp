@@ -64,6 +64,15 @@ struct TypeOf {
       if (type(i) != DType::f32 && type(i) != DType::f64) refuse(i, "f32 or f64");
     return type(0);
   }
+  DType operator()(const operators::Recurrence& r) const {
+    if (type(0) != DType::f32 && type(0) != DType::f64) refuse(0, "f32 or f64");
+    const std::size_t lengths = r.has_lengths ? (r.has_extra ? 3 : 2) : inputs.size();
+    for (std::size_t i = 1; i < inputs.size(); ++i) {
+      if (i == lengths ? type(i) == DType::i32 : type(i) == type(0)) continue;
+      refuse(i, i == lengths ? "i32" : fmt::format("{} as of '{}'", to_string(type(0)), inputs[0]->name));
+    }
+    return type(0);
+  }
   DType operator()(const operators::ShapeOf&) const { return DType::i64; }
   DType operator()(const operators::PoolNd& p) const { return (floats(), p.indices ? DType::i64 : DType::f32); }
   // movement

@@ -22,7 +22,6 @@ struct OperatorInputs {
 Shape infer_tensor_shape(const operators::Map& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::Reduce& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::ArgReduce& k, const OperatorInputs& in);
-Shape infer_tensor_shape(const operators::Slice& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::Gather& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::Tile& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::DepthToSpace& k, const OperatorInputs& in);
@@ -34,6 +33,7 @@ Shape infer_tensor_shape(const operators::StackedConv3d& c, const OperatorInputs
 Shape infer_tensor_shape(const operators::PoolNd& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::Resample& k, const OperatorInputs& in);
 // infer_indices.cpp
+Shape infer_tensor_shape(const operators::Slice& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::GatherElements& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::GatherND& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::ScatterElements& k, const OperatorInputs& in);
@@ -43,6 +43,7 @@ Shape infer_tensor_shape(const operators::Triangle& k, const OperatorInputs& in)
 Shape infer_tensor_shape(const operators::CumulativeSum& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::TopK& k, const OperatorInputs& in);
 Shape infer_tensor_shape(const operators::GridSample& k, const OperatorInputs& in);
+Shape infer_tensor_shape(const operators::Recurrence& k, const OperatorInputs& in);
 
 /// Common shape of two operands by NumPy's rules.
 Shape broadcast_shapes(const Shape& x, const Shape& y, const std::string& where);
@@ -52,5 +53,7 @@ struct SliceRange {
   std::int64_t begin = 0, count = 0;
 };
 SliceRange slice_range(std::int64_t extent, std::int64_t start, std::int64_t end, std::int64_t step);
+/// Along axes[i].
+SliceRange slice_range(const operators::Slice& s, std::size_t i, std::int64_t extent);
 
 }  // namespace unisono::network

@@ -76,6 +76,9 @@ struct NameOf {
   std::string operator()(const operators::CumulativeSum&) const { return "cumulative_sum"; }
   std::string operator()(const operators::TopK&) const { return "top_k"; }
   std::string operator()(const operators::GridSample&) const { return "grid_sample"; }
+  std::string operator()(const operators::Recurrence& r) const {
+    return r.cell == RecurrentCell::rnn ? "rnn" : r.cell == RecurrentCell::gru ? "gru" : "lstm";
+  }
 };
 
 void verify_constant(const NetworkTensor& t) {

@@ -11,6 +11,7 @@
 #include "tensors/lines.hpp"
 #include "tensors/map.hpp"
 #include "tensors/moves.hpp"
+#include "tensors/recurrence.hpp"
 #include "tensors/reduce.hpp"
 #include "tensors/windows.hpp"
 #include "unisono/error.hpp"
@@ -48,7 +49,7 @@ StridedTensor dense(const ElementType& type, const Extents& shape) {
 class Space {
  public:
   std::vector<KernelText> all() && {
-    fixed(), maps(), folds(), lines(), scatters(), windows();
+    fixed(), maps(), folds(), lines(), scatters(), windows(), recurrences();
     return std::move(all_);
   }
 
@@ -67,6 +68,7 @@ class Space {
   void lines();
   void scatters();
   void windows();
+  void recurrences();
 
   std::vector<KernelText> all_;
   std::set<std::string> seen_;
@@ -203,6 +205,23 @@ void Space::windows() {
         }
       }
     }
+  }
+}
+
+void Space::recurrences() {
+  operators::Recurrence op;
+  for (const ElementType& x : numbers()) {
+    if (!is_float(x.value)) continue;
+    for (const ElementType& w : alike(x))
+      for (const ElementType& to : alike(x))
+        for (const auto& [cell, linear] : {std::pair{RecurrentCell::rnn, false},
+                                           {RecurrentCell::gru, false},
+                                           {RecurrentCell::gru, true},
+                                           {RecurrentCell::lstm, false}}) {
+          op.cell = cell, op.linear_before_reset = linear;
+          const std::int64_t columns = 2 * gates_of(cell);
+          add(recurrence(op, {dense(x, {1, 1, columns}), dense(w, {1, 2, columns}), dense(to, {3, 1, 2})}));
+        }
   }
 }
 

@@ -171,6 +171,44 @@ void make_epilogues(NetworkBuilder& net, const Inputs& in) {
   net.output(t * log(p) + (1.0 - t) * log(1.0 - p), "loss");
 }
 
+// Layers of 37 units and 6 rows: more than a CTA's, in both directions
+void make_recurrences(NetworkBuilder& net, const Inputs& in) {
+  constexpr std::int64_t hidden = 37, rows = 6;
+  const std::vector<std::int32_t> lengths{3, 5, 0, 1, 4, 5};
+  std::vector<std::byte> bytes(lengths.size() * sizeof(std::int32_t));
+  std::memcpy(bytes.data(), lengths.data(), bytes.size());
+  const NetworkValue of_rows = net.constant("lengths", {rows}, DType::i32, std::move(bytes));
+  const auto layer = [&](const std::string& name, operators::Recurrence op, std::int64_t directions, NetworkValue h) {
+    const std::int64_t columns = gates_of(op.cell) * hidden;
+    using Kind = GateFunction::Kind;
+    for (std::int64_t i = 0; i < directions * functions_of(op.cell); ++i)
+      op.functions.push_back({i % functions_of(op.cell) == 0 ? Kind::sigmoid : Kind::tanh});
+    const bool is_long = op.cell == RecurrentCell::lstm;
+    std::vector<NetworkValue> x{
+        applied(operators::MatMul{}, {in.at("x"), numbers(net, name + " w", {8, directions * columns})}),
+        numbers(net, name + " r", {directions, hidden, columns}) * 0.125};
+    if (op.has_extra) x.push_back(numbers(net, name + " extra", {directions, (is_long ? 3 : 1) * hidden}));
+    if (op.has_lengths) x.push_back(of_rows);
+    if (op.has_h) x.push_back(h);
+    if (op.has_c) x.push_back(h * 0.5);
+    net.output(applied(op, x, name), name + " y");
+  };
+  const NetworkValue one = tanh(in.at("h")), two = concat({one, one * -1.0}, 1);
+  layer("rnn", {.cell = RecurrentCell::rnn, .reverse = true, .has_h = true, .clip = 0.75, .functions = {}}, 1, one);
+  layer("gru", {.cell = RecurrentCell::gru, .has_lengths = true, .has_h = true, .functions = {}}, 2, two);
+  layer("linear gru", {.cell = RecurrentCell::gru, .linear_before_reset = true, .has_extra = true, .functions = {}}, 1,
+        one);
+  layer("lstm",
+        {.cell = RecurrentCell::lstm,
+         .has_extra = true,
+         .has_lengths = true,
+         .has_h = true,
+         .has_c = true,
+         .functions = {}},
+        2, two);
+  layer("coupled lstm", {.cell = RecurrentCell::lstm, .input_forget = true, .functions = {}}, 1, one);
+}
+
 const std::vector<TensorCase>& tensor_cases() {
   static const std::vector<TensorCase> cases{
       {"maps", {{"x", {2, 3, 5, 7}}, {"y", {1, 3, 1, 7}}}, make_maps},
@@ -180,6 +218,7 @@ const std::vector<TensorCase>& tensor_cases() {
       {"many axes", {{"x", {6, 80}}}, make_many_axes},
       {"windows", {{"v", {2, 4, 3, 7, 6}}, {"x", {2, 3, 5, 6}}, {"grid", {2, 4, 3, 2}}}, make_windows},
       {"indices", {{"x", {3, 5}}, {"u", {3, 5}}}, make_indexed},
+      {"recurrences", {{"x", {5, 6, 8}}, {"h", {6, 37}}}, make_recurrences},
       {"map regions", {{"x", {2, 16, 5, 6}}, {"s", {16, 1, 1}}}, make_map_regions},
       {"epilogues", {{"x", {2, 16, 5, 6}}, {"s", {16, 1, 1}}, {"t", {8, 16}}, {"a", {8, 32}}}, make_epilogues},
       {"a computed filter", {{"x", {2, 8, 5, 5}}, {"f", {8, 6, 3, 2}}}, make_filters}};

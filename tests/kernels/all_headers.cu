@@ -8,6 +8,7 @@
 #include "unisono/tensor/moves.cuh"
 #include "unisono/tensor/pools.cuh"
 #include "unisono/tensor/products.cuh"
+#include "unisono/tensor/recurrence.cuh"
 #include "unisono/tensor/reduce.cuh"
 #include "unisono/tensor/resample.cuh"
 #include "unisono/tensor/scatter_lines.cuh"

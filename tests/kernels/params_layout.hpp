@@ -66,6 +66,8 @@ static_assert(sizeof(unisono::ScatterLinesParams) == 784 && offsetof(unisono::Sc
 static_assert(sizeof(unisono::ReduceParams) == 440 && offsetof(unisono::ReduceParams, partials) == 424);
 static_assert(sizeof(unisono::ScanParams) == 280 && offsetof(unisono::ScanParams, length) == 264);
 static_assert(sizeof(unisono::TopParams) == 280 && offsetof(unisono::TopParams, kept) == 268);
+static_assert(sizeof(unisono::RecurrenceParams) == 720 && offsetof(unisono::RecurrenceParams, functions) == 536 &&
+              offsetof(unisono::RecurrenceParams, last) == 708);
 static_assert(sizeof(unisono::ProductParams) == 344 && offsetof(unisono::ProductParams, depth) == 336);
 static_assert(sizeof(unisono::WindowParams) == 680 && offsetof(unisono::WindowParams, axes) == 672);
 static_assert(sizeof(unisono::ResampleParams) == 544 && offsetof(unisono::ResampleParams, axes) == 536);

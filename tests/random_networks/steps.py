@@ -3,7 +3,7 @@
 import numpy
 
 FUNCTIONS = {"Affine": (1, 1), "Elu": (1, 0), "HardSigmoid": (1, 1), "LeakyRelu": (1, 0), "Relu": (0, 0), "ScaledTanh": (1, 1),
-             "Sigmoid": (0, 0), "Softplus": (0, 0), "Softsign": (0, 0), "Tanh": (0, 0)}
+             "Sigmoid": (0, 0), "Softplus": (0, 0), "Softsign": (0, 0), "Tanh": (0, 0), "ThresholdedRelu": (1, 0)}
 CELLS = {"RNN": (1, 1), "GRU": (3, 2), "LSTM": (4, 3)}  # gates, functions
 
 
@@ -15,7 +15,7 @@ def functions(d, count):
 
 
 def layer(d, x):
-    if d.symbols or x.rank != 3 or x.shape[0] > 9:
+    if x.rank != 3 or x.shape[0] > 9:
         return None
     x = d.tame(x)
     op = d.pick(tuple(CELLS))

@@ -9,6 +9,7 @@
 #include "unisono/conv_attributes.hpp"
 #include "unisono/graph.hpp"
 #include "unisono/network/index_operators.hpp"
+#include "unisono/network/recurrence.hpp"
 #include "unisono/network/shape.hpp"
 #include "unisono/network/tensor_operators.hpp"
 
@@ -190,17 +191,16 @@ struct Attention {
 
 }  // namespace operators
 
-using OperatorKind =
-    std::variant<operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise,
-                 operators::Normalisation, operators::BatchNorm, operators::Softmax, operators::Pool2d,
-                 operators::GlobalAveragePool, operators::Resize, operators::Concat, operators::Pad, operators::Reshape,
-                 operators::Flatten, operators::Transpose, operators::Expand, operators::Identity, operators::Map,
-                 operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather, operators::Tile,
-                 operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
-                 operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements,
-                 operators::GatherND, operators::ScatterElements, operators::ScatterND, operators::Range,
-                 operators::Triangle, operators::CumulativeSum, operators::TopK, operators::GridSample,
-                 operators::UpsampledConv2d, operators::StackedConv3d, operators::PixelReshape, operators::Attention>;
+using OperatorKind = std::variant<
+    operators::Conv2d, operators::ConvTranspose2d, operators::Gemm, operators::Elementwise, operators::Normalisation,
+    operators::BatchNorm, operators::Softmax, operators::Pool2d, operators::GlobalAveragePool, operators::Resize,
+    operators::Concat, operators::Pad, operators::Reshape, operators::Flatten, operators::Transpose, operators::Expand,
+    operators::Identity, operators::Map, operators::Reduce, operators::ArgReduce, operators::Slice, operators::Gather,
+    operators::Tile, operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
+    operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements, operators::GatherND,
+    operators::ScatterElements, operators::ScatterND, operators::Range, operators::Triangle, operators::CumulativeSum,
+    operators::TopK, operators::GridSample, operators::Recurrence, operators::UpsampledConv2d, operators::StackedConv3d,
+    operators::PixelReshape, operators::Attention>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

@@ -165,6 +165,21 @@ struct ProductParams {
   u32 depth, unused;
 };
 
+// A step of a recurrent layer. States lie in scratch memory, (directions, rows, hidden), as numbers.
+struct GateParams {
+  int kind, unused;
+  double alpha, beta;
+};
+struct RecurrenceParams {
+  StridedView x, weights, extra, lengths, h, c, to;  // of null memory: not given
+  void *before, *after;                              // the state
+  void *second, *masked;                             // an LSTM's cell, or a GRU's z; what its second product reads
+  GateParams functions[6];
+  double clip;
+  u32 directions, rows, hidden, steps, step;
+  int last, reverse, input_forget;
+};
+
 // Pooling over windows. Some axes of the space are those of a window, along which `from` and `places` do not move.
 struct WindowAxis {
   int taps, stride, dilation, before, after, extent;  // extent: of `from`

@@ -94,7 +94,7 @@ void add_rounding(Tensor64& result, bool stored, const Operator& op, const std::
 bool is_stored(const Network& network, const Operator& op, std::size_t input) {
   const NetworkTensor& t = network[op.inputs[input]];
   if (!t.is_constant() || !is_float(t.dtype)) return false;
-  if (network::is_contraction(op.kind)) return input == 1;
+  if (network::is_contraction(op.kind) || std::holds_alternative<operators::Recurrence>(op.kind)) return input == 1;
   if (std::holds_alternative<operators::Normalisation>(op.kind) ||
       std::holds_alternative<operators::BatchNorm>(op.kind))
     return false;

@@ -198,6 +198,7 @@ Tensor64 gemm(const operators::Gemm& g, const ReferenceInputs& inputs) {
   problem.m = element_count(a) / problem.k;
   Extents64 shape = g.transpose_a ? Extents64{a[1], problem.n} : a;
   shape.back() = problem.n;
+  if (problem.m == 0) return empty_tensor(shape);
   Tensor64 left = *inputs[0], right = *inputs[1];
   left.shape = shape_a(problem);
   right.shape = shape_b(problem);

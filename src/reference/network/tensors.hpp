@@ -31,6 +31,8 @@ Tensor64 evaluate_tensors(const operators::Triangle& o, const ReferenceInputs& i
 Tensor64 evaluate_tensors(const operators::CumulativeSum& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::TopK& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::GridSample& o, const ReferenceInputs& in);
+// recurrence.cpp
+Tensor64 evaluate_tensors(const operators::Recurrence& o, const ReferenceInputs& in);
 
 /// The shape that the network infers for these inputs.
 Extents64 inferred_shape(const OperatorKind& kind, const ReferenceInputs& in);

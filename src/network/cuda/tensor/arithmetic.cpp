@@ -6,6 +6,7 @@
 #include "network/resample_taps.hpp"
 #include "tensors/lines.hpp"
 #include "tensors/map.hpp"
+#include "tensors/recurrence.hpp"
 #include "tensors/reduce.hpp"
 #include "tensors/windows.hpp"
 
@@ -78,6 +79,16 @@ class Arithmetic {
   TensorAnswer operator()(const operators::GridSample& g) const {
     const WholeTensor x = o_.input(0), grid = o_.exact(1), to = o_.result();
     return o_.over(tensors::grid_sample(g, x.strided, grid.strided, to.strided), {x, grid, to});
+  }
+  TensorAnswer operator()(const operators::Recurrence& r) const {
+    std::vector<WholeTensor> all{o_.exact(0), o_.input(1), o_.result()};
+    for (std::size_t i = 2; i < o_.op.inputs.size(); ++i) all.push_back(o_.exact(i));
+    std::size_t next = 3;
+    const auto optional = [&](bool given) { return given ? &all[next++].strided : nullptr; };
+    tensors::RecurrenceTensors t{all[0].strided, all[1].strided, all[2].strided};
+    t.extra = optional(r.has_extra), t.lengths = optional(r.has_lengths);
+    t.h = optional(r.has_h), t.c = optional(r.has_c);
+    return o_.over(tensors::recurrence(r, t), all);
   }
   TensorAnswer operator()(const operators::Conv3d& c) const {
     std::vector<WholeTensor> all{o_.input(0), o_.exact(1), o_.result()};
