@@ -31,13 +31,6 @@ const void* Tensors::data(TensorId id) const {
 
 namespace {
 
-std::vector<const void*> addresses(const Bindings& b) {
-  std::vector<const void*> all;
-  for (const ConstTensorView& v : b.inputs) all.push_back(v.data);
-  for (const TensorView& v : b.outputs) all.push_back(v.data);
-  return all;
-}
-
 std::unique_ptr<Workspace> new_workspace(const Plan& plan) {
   auto w = std::make_unique<Workspace>();
   const auto parts = plan.memory();
@@ -60,7 +53,7 @@ std::array<support::MemoryUse, 2> Plan::memory() const {
   return {{{"intermediates", storage.arena_bytes}, {"steps at work", scratch_bytes}}};
 }
 
-std::unique_ptr<Workspace> Plan::borrow(std::vector<ConstTensorView> inputs, std::vector<TensorView> outputs) const {
+std::unique_ptr<Workspace> Plan::borrow(Bindings bindings, std::vector<ConstTensorView> given) const {
   std::unique_ptr<Workspace> w;
   {
     const std::lock_guard lock(mutex);
@@ -70,11 +63,11 @@ std::unique_ptr<Workspace> Plan::borrow(std::vector<ConstTensorView> inputs, std
     }
   }
   if (!w) w = new_workspace(*this);
-  w->bindings.inputs = std::move(inputs);
-  w->bindings.outputs = std::move(outputs);
-  std::vector<const void*> caller = addresses(w->bindings);
-  const bool moved = caller != w->caller;
-  w->caller = std::move(caller);
+  const auto lies_there = [](const ConstTensorView& x, const ConstTensorView& y) { return x.data == y.data; };
+  const bool moved = !std::ranges::equal(given, w->given, lies_there);
+  w->bindings.inputs = std::move(bindings.inputs);
+  w->bindings.outputs = std::move(bindings.outputs);
+  w->given = std::move(given);
   const Tensors tensors(*this, w->bindings);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const RegionStep& r = steps[i].region;
@@ -98,7 +91,7 @@ int thread_count(int threads) {
 namespace {
 
 // In one piece, or, where somebody may end the run, in pieces of some 5 ms, by the time of the piece before
-void in_pieces(std::int64_t begin, std::int64_t end, const std::function<void(std::int64_t, std::int64_t)>& body) {
+void in_pieces(std::int64_t begin, std::int64_t end, cpu::RangeBody body) {
   if (support::current_cancellation() == nullptr) return body(begin, end);
   constexpr std::chrono::duration<double> wanted = std::chrono::milliseconds(5);
   double length = static_cast<double>(end - begin) / 64;
@@ -119,7 +112,7 @@ void in_pieces(std::int64_t begin, std::int64_t end, const std::function<void(st
 
 cpu::Parallel make_parallel(int threads) {
   const int n = thread_count(threads);
-  return [n](std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
+  return [n](std::int64_t count, cpu::RangeBody body) {
     if (count <= 0) return;
     const std::int64_t tasks = std::min<std::int64_t>(count, n == 1 ? 1 : 4 * n);
     if (tasks == 1) return in_pieces(0, count, body);

@@ -26,7 +26,10 @@ ArgumentView rows_and_columns(std::vector<std::int64_t> rows, std::int64_t colum
     v.strides = {columns * plane, v.shape[2], 1, plane};
     return v;
   }
-  if (m.dense) return v;
+  if (m.dense) {
+    v.strides = row_major_strides(v.shape);
+    return v;
+  }
   v.strides.assign(v.shape.size(), 1);
   std::int64_t step = m.row_stride;
   for (std::size_t i = v.shape.size() - 1; i-- > 0;) {

@@ -143,7 +143,7 @@ std::int64_t repeated(PadMode mode, std::int64_t i, std::int64_t extent) {
 
 Run SingleStep::pad_by_table(const operators::Pad& p) const {
   const Sizes &x = sizes(in(0)), &y = sizes(out());
-  std::vector<cpu::Extents64> tables(x.size());
+  std::vector<std::vector<std::int64_t>> tables(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
     for (std::int64_t k = 0; k < y[i]; ++k) tables[i].push_back(repeated(p.mode, k - p.before[i], x[i]));
   const DType dtype = f_.network[out()].dtype;
@@ -179,11 +179,10 @@ Run SingleStep::operator()(const operators::Pad& p) const {
     from_offset -= std::min<std::int64_t>(p.before[i], 0) * from[i];
     to_offset += std::max<std::int64_t>(p.before[i], 0) * to[i];
   }
-  return [shape = sizes(out()), to, target = out(), value = element_of(p.value, f_.network[out()].dtype),
-          size = element_size(), parallel = parallel_,
+  return [shape = sizes(out()), to, repeated = Sizes(to.size(), 0), target = out(),
+          value = element_of(p.value, f_.network[out()].dtype), size = element_size(), parallel = parallel_,
           body = copy(inner, in(0), from, from_offset, to, to_offset)](const Tensors& t) {
-    cpu::copy_elements(size, shape, value.bytes.data(), Sizes(shape.size(), 0), const_cast<void*>(t.data(target)), to,
-                       parallel);
+    cpu::copy_elements(size, shape, value.bytes.data(), repeated, const_cast<void*>(t.data(target)), to, parallel);
     body.run(t);
   };
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// The steps of a network for one set of input shapes, and how they find their tensors.
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -82,7 +83,7 @@ struct Step {
 struct Workspace {
   cpu::AlignedBuffer arena, scratch;
   Bindings bindings;
-  std::vector<const void*> caller;                         ///< where the inputs and outputs were when it was bound
+  std::vector<ConstTensorView> given;                      ///< the caller's inputs and outputs when it was bound
   std::vector<std::unique_ptr<cpu::BoundRegion>> regions;  ///< by step; null for other steps
 };
 
@@ -95,8 +96,20 @@ struct Plan {
   std::size_t scratch_bytes = 0;  ///< the most that a region or an operator which runs by itself needs
   int threads = 1;                ///< that work at a step at a time
 
-  /// A workspace for one run, with its regions bound; goes back when the run is over.
-  std::unique_ptr<Workspace> borrow(std::vector<ConstTensorView> inputs, std::vector<TensorView> outputs) const;
+  /// A workspace for one run, with its regions bound; goes back when the run is over. `given`: what the caller gave,
+  /// inputs ahead of outputs.
+  std::unique_ptr<Workspace> borrow(Bindings bindings, std::vector<ConstTensorView> given) const;
+  /// One whose last run was given the very same, which needs nothing else; or null.
+  template <class IsSame>
+  std::unique_ptr<Workspace> borrow_again(const IsSame& is_same) const {
+    const std::lock_guard lock(mutex);
+    const auto found = std::find_if(idle.begin(), idle.end(), [&](const auto& w) { return is_same(w->given); });
+    if (found == idle.end()) return nullptr;
+    std::swap(*found, idle.back());
+    std::unique_ptr<Workspace> w = std::move(idle.back());
+    idle.pop_back();
+    return w;
+  }
   void give_back(std::unique_ptr<Workspace> workspace) const;
 
   /// What one run takes beside constants, inputs and outputs.

@@ -144,7 +144,8 @@ ColumnContraction::Terms ColumnContraction::make_terms(std::int64_t first, std::
 
 // The left operand as a dense matrix: in place if it stands so in memory
 const float* ColumnContraction::source_of(const ConstTensorView& a, std::byte* packed) const {
-  const auto strides = a.strides.empty() ? row_major_strides(a.shape) : a.strides;
+  const std::vector<std::int64_t> own = a.strides.empty() ? row_major_strides(a.shape) : std::vector<std::int64_t>();
+  const std::vector<std::int64_t>& strides = a.strides.empty() ? own : a.strides;
   const auto* source = static_cast<const float*>(a.data);
   if ((g_.k == 1 || strides[2] == 1) && (g_.m == 1 || strides[1] == g_.k)) return source;
   auto* target = reinterpret_cast<float*>(packed);

@@ -214,7 +214,8 @@ void ImageContraction<C>::pack_groups(const BoundTensor& from, std::int64_t rows
 template <class C>
 const void* ImageContraction<C>::source_rows(const ConstTensorView& x, const Strip& strip, const Window& w,
                                              std::int64_t part, std::byte* packed) const {
-  const PixelStrides s = pixel_strides(x.strides.empty() ? row_major_strides(x.shape) : x.strides, c_.layout);
+  const PixelStrides s =
+      x.strides.empty() ? pixel_strides(row_major_strides(x.shape), c_.layout) : pixel_strides(x.strides, c_.layout);
   const auto* image = element(x.data, part * (part_.c / c_.groups) * s.col, x.dtype);
   const auto* base = element(image, strip.image * s.image + w.first * s.row, x.dtype);
   const bool same_type = size_of(x.dtype) == size_of(compute_) && (x.dtype == DType::bf16) == (compute_ == DType::bf16);

@@ -175,7 +175,8 @@ void MatrixContraction::pack_all(const ConstTensorView& b, std::byte* dense, std
 // them
 const void* MatrixContraction::source_rows(const ConstTensorView& a, const Strip& strip, const Chain& chain,
                                            std::byte* packed) const {
-  const auto strides = a.strides.empty() ? row_major_strides(a.shape) : a.strides;
+  const std::vector<std::int64_t> own = a.strides.empty() ? row_major_strides(a.shape) : std::vector<std::int64_t>();
+  const std::vector<std::int64_t>& strides = a.strides.empty() ? own : a.strides;
   const std::int64_t row = strides[g_.transpose_a ? 2 : 1], depth = strides[g_.transpose_a ? 1 : 2];
   const auto* base = element(a.data, strip.image * strides[0] + strip.first * row + chain.from * depth, a.dtype);
   const bool same_type = size_of(a.dtype) == size_of(compute_) && (a.dtype == DType::bf16) == (compute_ == DType::bf16);

@@ -98,7 +98,8 @@ RowContraction::RowContraction(const Contraction& contraction, bool with_bias, c
 
 // The row of an image, dense: in place if it stands so in memory
 const float* RowContraction::row_of(const ConstTensorView& a, std::int64_t image, std::byte* packed) const {
-  const auto strides = a.strides.empty() ? row_major_strides(a.shape) : a.strides;
+  const std::vector<std::int64_t> own = a.strides.empty() ? row_major_strides(a.shape) : std::vector<std::int64_t>();
+  const std::vector<std::int64_t>& strides = a.strides.empty() ? own : a.strides;
   std::int64_t from = 0, step = 0;
   if (const auto* g = std::get_if<Gemm>(&contraction_)) {
     step = strides[g->transpose_a ? 1 : 2];

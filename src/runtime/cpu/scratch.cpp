@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/cpu/worker_pool.hpp"
 #include "support/machine_memory.hpp"
 #include "unisono/error.hpp"
 
@@ -30,7 +31,7 @@ void AlignedBuffer::Free::operator()(std::byte* p) const { ::operator delete (p,
 
 ScratchPieces::ScratchPieces(const OperatorScratch& scratch, std::size_t bytes)
     : memory_(scratch.data), bytes_(aligned_size(bytes)), count_(scratch.threads) {
-  if (count_ > per_word * static_cast<int>(taken_.size())) throw InternalError("an operator has too many threads");
+  static_assert(per_word * std::tuple_size_v<decltype(taken_)> >= WorkerPool::most_threads, "a bit a thread");
 }
 
 ScratchPieces::Lease ScratchPieces::take() {

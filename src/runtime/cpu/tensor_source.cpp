@@ -36,7 +36,8 @@ class TensorSource final : public AccumulatorSource {
  private:
   PixelStrides strides(const Arguments& arguments) const {
     const auto& a = arguments.image;
-    return pixel_strides(a.strides.empty() ? row_major_strides(a.shape) : a.strides, Layout::nhwc);
+    return a.strides.empty() ? pixel_strides(row_major_strides(a.shape), Layout::nhwc)
+                             : pixel_strides(a.strides, Layout::nhwc);
   }
 
   Extents e_;

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <new>
+#include <span>
 #include <string>
 #include <system_error>
 
@@ -65,19 +66,20 @@ struct WorkerPool::Loop {
     std::int64_t end = 0;
   };
 
-  Loop(const std::function<void(std::int64_t, int)>& t, std::int64_t count, int most)
-      : task(t), threads(most), parts(static_cast<std::size_t>(most)) {
+  Loop(support::FunctionRef<void(std::int64_t, int)> t, std::int64_t count, int most)
+      : task(t), threads(most), parts(reinterpret_cast<Part*>(memory), static_cast<std::size_t>(most)) {
     for (int p = 0; p < most; ++p) {
-      Part& part = parts[static_cast<std::size_t>(p)];
+      Part& part = *new (&parts[static_cast<std::size_t>(p)]) Part;
       part.next.store(p * count / most, std::memory_order_relaxed);
       part.end = (p + 1) * count / most;
     }
   }
 
-  const std::function<void(std::int64_t, int)>& task;
+  const support::FunctionRef<void(std::int64_t, int)> task;
   const int threads;
   const Cancellation* const cancellation = support::current_cancellation();  // the caller's
-  std::vector<Part> parts;                                                   // by worker
+  alignas(Part) std::byte memory[most_threads * sizeof(Part)];               // of which the parts take some
+  const std::span<Part> parts;                                               // by worker
   int joined = 1;              // workers so far, the caller included; guarded by the pool's mutex
   std::atomic<int> inside{0};  // helpers that work on the loop
   std::mutex mutex;            // guards what follows
@@ -239,7 +241,7 @@ void WorkerPool::help() {
   }
 }
 
-void WorkerPool::for_each(int threads, std::int64_t tasks, const std::function<void(std::int64_t, int)>& task) {
+void WorkerPool::for_each(int threads, std::int64_t tasks, support::FunctionRef<void(std::int64_t, int)> task) {
   threads = static_cast<int>(std::clamp<std::int64_t>(std::min<std::int64_t>(threads, tasks), 1, most_threads));
   if (threads == 1) {
     for (std::int64_t i = 0; i < tasks; ++i) {
@@ -250,17 +252,16 @@ void WorkerPool::for_each(int threads, std::int64_t tasks, const std::function<v
   }
   start_helpers(threads - 1);
   Loop loop(task, tasks, threads);
-  std::list<Loop*> entry{&loop};
   {
     const std::lock_guard lock(mutex_);
-    open_.splice(open_.end(), entry);
+    open_.push_back(&loop);
     posted_.fetch_add(1, std::memory_order_relaxed);
   }
   wake_.notify_all();
   loop.work(0);
   {
     const std::lock_guard lock(mutex_);
-    entry.splice(entry.end(), open_, std::find(open_.begin(), open_.end(), &loop));
+    open_.erase(std::find(open_.begin(), open_.end(), &loop));
   }
   const auto alone = [&] { return loop.inside.load(std::memory_order_acquire) == 0; };
   spin(alone, series_.load(std::memory_order_relaxed) > 0 ? patience_in_series : patience);

@@ -6,11 +6,11 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <functional>
-#include <list>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "support/function_ref.hpp"
 
 namespace unisono::cpu {
 
@@ -43,7 +43,7 @@ class WorkerPool {
   /// loop at a time. Worker w begins with the w-th part of the indices, so that consecutive loops
   /// find in its caches what it wrote; who is done helps others. Returns when all are done; an exception of a task, or
   /// Cancelled ahead of one (unisono/cancel.hpp), ends the loop early and comes out here: the first, if several do.
-  void for_each(int threads, std::int64_t tasks, const std::function<void(std::int64_t, int)>& task);
+  void for_each(int threads, std::int64_t tasks, support::FunctionRef<void(std::int64_t, int)> task);
 
   /// While one lives, loops follow one another, with work in between that one thread does alone: helpers stay awake for
   /// longer.
@@ -66,7 +66,7 @@ class WorkerPool {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::list<Loop*> open_;                 // loops that helpers may join
+  std::vector<Loop*> open_;               // loops that helpers may join
   std::atomic<std::uint64_t> posted_{0};  // loops so far; changes under the mutex, looked at without it
   std::atomic<int> series_{0};
   bool stop_ = false;

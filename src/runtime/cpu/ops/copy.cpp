@@ -1,9 +1,7 @@
 #include "runtime/cpu/ops/copy.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
-#include <set>
 #include <span>
 #include <type_traits>
 
@@ -16,14 +14,17 @@ namespace {
 struct Axis {
   std::int64_t extent, from, to;
 };
+using Axes = support::SmallVector<Axis, 16>;
 
 // The axes in order of falling stride in `to`, extents of 1 dropped and neighbours that run on merged
-std::vector<Axis> merged_axes(const Extents64& shape, const Extents64& from, const Extents64& to) {
-  std::vector<Axis> axes;
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    if (shape[i] != 1) axes.push_back({shape[i], from[i], to[i]});
-  std::stable_sort(axes.begin(), axes.end(), [](const Axis& x, const Axis& y) { return x.to > y.to; });
-  std::vector<Axis> merged;
+Axes merged_axes(const Extents64& shape, const Extents64& from, const Extents64& to) {
+  Axes axes;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    const auto place = std::find_if(axes.begin(), axes.end(), [&](const Axis& a) { return a.to < to[i]; });
+    axes.insert(place, {shape[i], from[i], to[i]});
+  }
+  Axes merged;
   for (const Axis& a : axes) {
     if (!merged.empty() && merged.back().to == a.to * a.extent && merged.back().from == a.from * a.extent) {
       merged.back() = {merged.back().extent * a.extent, a.from, a.to};
@@ -68,10 +69,10 @@ void copy_axes(std::span<const Axis> axes, const T* from, T* to) {
   std::size_t dense = 0;
   for (std::size_t i = 1; i + 1 < axes.size(); ++i)
     if (axes[i].from != 0 && (axes[dense].from == 0 || axes[i].from <= axes[dense].from)) dense = i;
-  std::vector<Axis> outer;
+  Axes outer;
   for (std::size_t i = 0; i + 1 < axes.size(); ++i)
     if (i != dense) outer.push_back(axes[i]);
-  std::vector<std::int64_t> index(outer.size(), 0);
+  Extents64 index(outer.size(), 0);
   while (true) {
     copy_plane(axes[dense], cols, from, to);
     std::size_t i = outer.size();
@@ -92,7 +93,7 @@ template <class T>
 void copy_of(const Extents64& shape, const T* from, const Extents64& from_strides, T* to, const Extents64& to_strides,
              const Parallel& parallel) {
   if (count_of(shape) == 0) return;
-  std::vector<Axis> axes = merged_axes(shape, from_strides, to_strides);
+  const Axes axes = merged_axes(shape, from_strides, to_strides);
   if (axes.empty()) {
     *to = *from;
     return;
@@ -106,7 +107,7 @@ void copy_of(const Extents64& shape, const T* from, const Extents64& from_stride
       std::max_element(axes.begin(), last, [](const Axis& x, const Axis& y) { return x.extent < y.extent; });
   const auto at = static_cast<std::size_t>(longest - axes.begin());
   parallel(axes[at].extent, [&](std::int64_t begin, std::int64_t end) {
-    std::vector<Axis> mine = axes;
+    Axes mine = axes;
     mine[at].extent = end - begin;
     copy_axes(mine, from + begin * axes[at].from, to + begin * axes[at].to);
   });
@@ -115,16 +116,18 @@ void copy_of(const Extents64& shape, const T* from, const Extents64& from_stride
 // Axes that both shapes are made of: (2,58,4) and (116,4) share 2, 58, 4. Nothing if an axis of one begins within an
 // axis of the other, as in (2,3) and (3,2).
 std::optional<Extents64> common_axes(const Extents64& a, const Extents64& b) {
-  std::set<std::int64_t> steps;  // elements from one index of an axis to the next
+  support::SmallVector<std::int64_t, 18> steps;  // elements from one index of an axis to the next
   for (const Extents64* shape : {&a, &b}) {
     std::int64_t step = 1;
-    for (std::size_t i = shape->size(); i-- > 0;) steps.insert(step), step *= (*shape)[i];
-    steps.insert(step);
+    for (std::size_t i = shape->size(); i-- > 0;) steps.push_back(step), step *= (*shape)[i];
+    steps.push_back(step);
   }
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   Extents64 axes;
-  for (auto step = steps.begin(); std::next(step) != steps.end(); ++step) {
-    if (*step == 0 || *std::next(step) % *step != 0) return std::nullopt;
-    axes.insert(axes.begin(), *std::next(step) / *step);
+  for (std::size_t i = 0; i + 1 < steps.size(); ++i) {
+    if (steps[i] == 0 || steps[i + 1] % steps[i] != 0) return std::nullopt;
+    axes.insert(axes.begin(), steps[i + 1] / steps[i]);
   }
   return axes;
 }

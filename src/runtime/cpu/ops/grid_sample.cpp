@@ -108,8 +108,9 @@ template <class Element, class Place>
 void sample(const operators::GridSample& how, const Strided& x, const Strided& grid, const Strided& to,
             const Parallel& parallel) {
   const std::size_t axes = x.shape.size() - 2;
-  std::vector<AxisSampler> samplers;
-  for (std::size_t i = 0; i < axes; ++i) samplers.emplace_back(how, x.shape[2 + i]);
+  // of an image the last one is there twice
+  const std::array samplers{AxisSampler(how, x.shape[2]), AxisSampler(how, x.shape[3]),
+                            AxisSampler(how, x.shape[1 + axes])};
   // the places of all images: what the grid and the result have in common
   const Extents64 places(grid.shape.begin(), grid.shape.end() - 1);
   Extents64 target = to.strides, image(places.size(), 0);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "support/function_ref.hpp"
+
 namespace unisono::cpu {
 
 /// Element (n,h,w,c) is data[((n·height + h)·width + w)·pixel_stride + c]; pixel_stride > channels for a channel slice
@@ -19,13 +21,15 @@ struct Image {
   }
 };
 
+/// A range of a loop.
+using RangeBody = support::FunctionRef<void(std::int64_t begin, std::int64_t end)>;
+
 /// Runs body(begin, end) over ranges that together are [0, count), on as many threads as its maker chose. Exceptions of
 /// the body reach the caller.
-using Parallel =
-    std::function<void(std::int64_t count, const std::function<void(std::int64_t begin, std::int64_t end)>& body)>;
+using Parallel = std::function<void(std::int64_t count, RangeBody body)>;
 
 /// On the calling thread.
-inline void serial(std::int64_t count, const std::function<void(std::int64_t, std::int64_t)>& body) {
+inline void serial(std::int64_t count, RangeBody body) {
   if (count > 0) body(0, count);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "runtime/cpu/ops/map_rows.hpp"
 
@@ -12,20 +13,21 @@ namespace {
 // An index space of few axes: neighbours that run on in all tensors are merged. The last axis is the row.
 struct Space {
   Extents64 shape;
-  std::vector<Extents64> strides;  // bytes, by tensor
+  support::SmallVector<Extents64, 4> strides;  // bytes, by tensor
 };
 
 Space merged(std::span<const Strided> inputs, const Strided& to) {
-  std::vector<const Strided*> tensors;
+  support::SmallVector<const Strided*, 4> tensors;
   for (const Strided& x : inputs) tensors.push_back(&x);
   tensors.push_back(&to);
-  std::vector<std::size_t> order;  // by falling stride of the result
-  for (std::size_t i = 0; i < to.shape.size(); ++i)
-    if (to.shape[i] != 1) order.push_back(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t x, std::size_t y) { return to.strides[x] > to.strides[y]; });
+  support::SmallVector<std::size_t, 16> order;  // by falling stride of the result
+  for (std::size_t i = 0; i < to.shape.size(); ++i) {
+    if (to.shape[i] == 1) continue;
+    const auto falls = [&](std::size_t axis) { return to.strides[axis] < to.strides[i]; };
+    order.insert(std::find_if(order.begin(), order.end(), falls), i);
+  }
   Space s;
-  s.strides.resize(tensors.size());
+  s.strides.assign(tensors.size(), {});
   for (const std::size_t axis : order) {
     const std::int64_t extent = to.shape[axis];
     bool runs_on = !s.shape.empty();
@@ -45,7 +47,7 @@ Space merged(std::span<const Strided> inputs, const Strided& to) {
   }
   if (s.shape.empty()) {
     s.shape = {1};
-    for (auto& t : s.strides) t = {0};
+    for (Extents64& t : s.strides) t = {0};
   }
   return s;
 }
@@ -56,12 +58,17 @@ void walk(const Space& s, std::span<const Strided> inputs, const Strided& to, Ro
   std::array<std::int64_t, 4> steps{};
   for (std::size_t t = 0; t < n; ++t) steps[t] = s.strides[t][last];
   const Extents64 outer(s.shape.begin(), s.shape.end() - 1);
-  std::vector<Extents64> outer_strides;
-  for (const auto& t : s.strides) outer_strides.emplace_back(t.begin(), t.end() - 1);
-  std::vector<Odometer> places;
-  for (std::size_t t = 0; t < n; ++t) places.emplace_back(outer, outer_strides[t]);
+  // the rows that are left out repeat the last tensor's
+  std::array<Extents64, 4> outer_strides;
+  for (std::size_t t = 0; t < outer_strides.size(); ++t) {
+    const Extents64& all = s.strides[std::min(t, n - 1)];
+    outer_strides[t] = {all.begin(), all.end() - 1};
+  }
+  std::array places{Odometer(outer, outer_strides[0]), Odometer(outer, outer_strides[1]),
+                    Odometer(outer, outer_strides[2]), Odometer(outer, outer_strides[3])};
+  const auto own = std::span(places).first(n);
   if (!split_row)
-    for (Odometer& p : places) p.seek(begin);
+    for (Odometer& p : own) p.seek(begin);
   const auto at = [&](std::size_t t) {
     auto* data = static_cast<char*>(t + 1 < n ? inputs[t].data : to.data);
     return data + places[t].offset() + (split_row ? begin * steps[t] : 0);
@@ -71,7 +78,7 @@ void walk(const Space& s, std::span<const Strided> inputs, const Strided& to, Ro
     std::array<char*, 4> pointers{};
     for (std::size_t t = 0; t < n; ++t) pointers[t] = at(t);
     row(length, pointers.data(), steps.data());
-    for (Odometer& p : places) p.next();
+    for (Odometer& p : own) p.next();
   }
 }
 

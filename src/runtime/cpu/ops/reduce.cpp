@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 namespace unisono::cpu {
@@ -15,7 +16,7 @@ struct Split {
   Extents64 outer, outer_from, outer_to, inner, inner_from;
 };
 
-Split split(const Strided& x, const std::vector<int>& axes, const Strided& to) {
+Split split(const Strided& x, std::span<const int> axes, const Strided& to) {
   Split s;
   for (std::size_t i = 0; i < x.shape.size(); ++i) {
     if (std::find(axes.begin(), axes.end(), static_cast<int>(i)) != axes.end()) {
@@ -223,7 +224,7 @@ void reduce(ReduceOp op, const Strided& x, const std::vector<int>& axes, const S
 
 void arg_reduce(bool smallest, bool last, int axis, const Strided& x, const Strided& to, const Parallel& parallel) {
   if (count_of(to.shape) == 0) return;
-  const Split s = split(x, {axis}, to);
+  const Split s = split(x, std::array{axis}, to);
   auto* out = static_cast<std::int64_t*>(to.data);
   with_type(x.dtype, [&]<class T>() {
     const auto* in = static_cast<const T*>(x.data);

@@ -7,7 +7,7 @@ namespace unisono::cpu {
 
 /// One axis: output element i is the sum of weights[k]·x[places[k]] for k in [first[i], first[i + 1]).
 struct AxisTaps {
-  Extents64 first{0}, places;
+  std::vector<std::int64_t> first{0}, places;
   std::vector<double> weights;
 };
 

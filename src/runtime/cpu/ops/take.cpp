@@ -8,7 +8,8 @@ namespace unisono::cpu {
 namespace {
 
 template <class T>
-void take_of(const std::vector<Extents64>& tables, const Strided& x, const Strided& to, const Parallel& parallel) {
+void take_of(const std::vector<std::vector<std::int64_t>>& tables, const Strided& x, const Strided& to,
+             const Parallel& parallel) {
   if (count_of(to.shape) == 0) return;
   const auto* in = static_cast<const T*>(x.data);
   auto* out = static_cast<T*>(to.data);
@@ -41,7 +42,8 @@ void take_of(const std::vector<Extents64>& tables, const Strided& x, const Strid
 
 }  // namespace
 
-void take(const std::vector<Extents64>& tables, const Strided& x, const Strided& to, const Parallel& parallel) {
+void take(const std::vector<std::vector<std::int64_t>>& tables, const Strided& x, const Strided& to,
+          const Parallel& parallel) {
   switch (size_of(x.dtype)) {
     case 1: return take_of<std::uint8_t>(tables, x, to, parallel);
     case 2: return take_of<std::uint16_t>(tables, x, to, parallel);

@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "runtime/cpu/ops/image.hpp"
+#include "support/small_vector.hpp"
 #include "unisono/dtype.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cpu {
 
-using Extents64 = std::vector<std::int64_t>;
+/// The axes of a tensor, or of two in one: a reshape walks over those of both.
+using Extents64 = support::SmallVector<std::int64_t, 16>;
 
 /// Strides count elements; 0 repeats.
 struct Strided {
