@@ -42,7 +42,12 @@ std::optional<Axes> axes_of(const Shape& operand, const Shape& space, bool image
   if (operand == space && space.size() > 1) return axes::mn;
   for (const Axes& a : {axes::scalar, axes::n, axes::b, axes::bn, axes::m, axes::mn}) {
     if (a.row == RowAxis::b && !images) continue;
-    if (has_axes(operand, space, a)) return a;
+    if (!has_axes(operand, space, a)) continue;
+    // Two names may be 1 and more: an image whose rows repeat is read by the strides of its axes, also of one column
+    const bool same_names = operand.size() == space.size() && std::ranges::equal(operand, space, [](auto& x, auto& y) {
+                              return x == y || is_one(x) || x.known() || y.known();
+                            });
+    return a == axes::m && space.size() == 4 && operand.size() == 4 && !same_names ? axes::mn : a;
   }
   return std::nullopt;
 }

@@ -14,7 +14,7 @@
 
 namespace unisono::support {
 
-/// Of at most N elements; more are an InternalError. Otherwise a std::vector.
+/// At most N elements; more are an InternalError. Otherwise a std::vector.
 template <class T, std::size_t N>
 requires std::is_trivially_copyable_v<T>
 class SmallVector {

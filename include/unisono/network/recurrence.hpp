@@ -47,7 +47,7 @@ struct Recurrence {
   bool input_forget = false, linear_before_reset = false;
   bool has_extra = false, has_lengths = false, has_h = false, has_c = false;
   double clip = 0;                      ///< gates are kept within ±clip ahead of their functions; 0: not
-  std::vector<GateFunction> functions;  ///< of all directions
+  std::vector<GateFunction> functions;  ///< those of all directions
   bool operator==(const Recurrence&) const = default;
 };
 

@@ -40,7 +40,8 @@ UNISONO_DEVICE T gate_function(const GateParams& f, T x) {
 }
 
 enum class Cell { kRnn, kGru, kLstm };
-// Of a step. A GRU whose reset comes ahead of the product takes two: `kReset` makes z and what the product reads.
+// A step or a part of one. A GRU whose reset comes ahead of the product takes two: `kReset` makes z and what the
+// product reads.
 enum class Part { kWhole, kReset, kCandidate };
 
 // A state of a direction's row, in scratch memory.
@@ -122,7 +123,7 @@ struct Unit {
       return next(apply(0, sums[1] + input(1)) * (sums[2] + extra(0)), before, second);
     }
   }
-  // Of a GRU
+  // The next state of a GRU
   UNISONO_DEVICE Number next(Number own, Number before, Number z) const {
     return (1 - z) * apply(1, own + input(2)) + z * before;
   }

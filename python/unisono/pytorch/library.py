@@ -90,7 +90,7 @@ def out_dtype_of(like: Tensor, out: Optional[torch.dtype]) -> DType:
 def _fake(like: Tensor, graph: Graph, space: Space) -> list[Tensor]:
     results = []
     for store in graph.stores:
-        shape = store_shape(store.name, store.axes, store.form, store.channels, space)
+        shape = store_shape(store.name, store.axes, store.form, space)
         last = store.axes == "mn" and space.channels_first and space.native_channels_last
         results.append(torch.empty(shape, dtype=torch_dtype_of(store.dtype), device=like.device,
                                    memory_format=torch.channels_last if last else torch.contiguous_format))
