@@ -46,7 +46,7 @@ struct Recurrence {
   bool reverse = false;  ///< the first direction; the second one always is
   bool input_forget = false, linear_before_reset = false;
   bool has_extra = false, has_lengths = false, has_h = false, has_c = false;
-  double clip = 0;                      ///< gates are kept within ±clip ahead of their functions; 0: not
+  double clip = 0;                      ///< limits the input of each gate function to ±clip; 0: no limit
   std::vector<GateFunction> functions;  ///< those of all directions
   bool operator==(const Recurrence&) const = default;
 };
