@@ -18,7 +18,7 @@
 #   make bench-gpu  Unisono beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make pack      kernels of the demo's model and of the standard blocks, compiled ahead into build/pack (needs NVRTC, no GPU)
 #   make lint      clang-format and clang-tidy
-#   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, ten minutes of fuzzing
+#   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, tests 100 times under load, ten minutes of fuzzing
 
 JOBS ?= $(shell nproc)
 BUILD := build
