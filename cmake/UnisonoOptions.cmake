@@ -17,6 +17,8 @@ target_compile_options(unisono_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
   # GCC 12 warns of overlap inside std::string operator+ (GCC bug 105651)
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  # and GCC 13 of overruns in copies of std::vector that are not there
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>
   # IEEE semantics everywhere: results are bitwise repeatable; a·b + c is fused only where the graph says fma
   -ffp-contract=off
   $<$<BOOL:${UNISONO_WERROR}>:-Werror>)

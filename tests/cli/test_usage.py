@@ -42,7 +42,7 @@ class Usage(Case):
                                    (("explain", "store acc as y", "--svg", ""), "--svg: expected a value; found an empty text"),
                                    ((*model, "--seed", "-1"), "--seed: expected 0 or more; found -1"),
                                    ((*model, "--std", "0"), "--std: expected numbers above 0; found '0'"),
-                                   (("bench", "cases.txt", "--copy-tbps", "-1"), "--copy-tbps: Value -1 not in range 0.000001 to 1000000.000000")):
+                                   (("bench", "cases.txt", "--copy-tbps", "-1"), "--copy-tbps: expected 1e-06 to 1000000; found -1")):
             self.refused(*arguments, says=message)
 
     def test_full_disk_is_reported(self):

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "bench/between.hpp"
+
 namespace unisono::bench {
 
 void add_options(CLI::App& app, Options& o) {
@@ -9,37 +11,37 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--json", o.out, "Write the results here; for several suites a folder")->type_name("OUT");
   app.add_option("--only", o.only, "Only cases whose name contains this")->type_name("TEXT");
   app.add_option("--plans", o.plans, "Try so many of the best-predicted plans and report the fastest")
-      ->check(CLI::Range(1, 100000))
+      ->check(between(1, 100000))
       ->capture_default_str();
   app.add_flag("--sweep", o.sweep, "Try all legal plans, and report each");
   app.add_option("--device", o.device, "What to measure")->check(CLI::IsMember({"cuda"}))->capture_default_str();
-  app.add_option("--gpu", o.gpu, "Which GPU")->check(CLI::Range(0, 1023))->capture_default_str();
+  app.add_option("--gpu", o.gpu, "Which GPU")->check(between(0, 1023))->capture_default_str();
   app.add_option("--seed", o.seed, "The seed of the operands")->capture_default_str();
   app.add_option("--rounds", o.rounds, "In which the contenders take turns")
-      ->check(CLI::Range(1, 1000))
+      ->check(between(1, 1000))
       ->capture_default_str();
   app.add_option("--replays", o.replays, "Timed replays of a contender in a round")
-      ->check(CLI::Range(1, 1000))
+      ->check(between(1, 1000))
       ->capture_default_str();
   app.add_option("--rest", o.rest,
                  "Seconds without work before a case's first round: the clock recovers from the search for a plan")
-      ->check(CLI::Range(0.0, 60.0))
+      ->check(between(0.0, 60.0))
       ->capture_default_str();
   app.add_option("--pause", o.pause, "Seconds without work before each turn: the clock recovers from what ran before")
-      ->check(CLI::Range(0.0, 60.0))
+      ->check(between(0.0, 60.0))
       ->capture_default_str();
   app.add_option("--hot-rounds", o.hot_rounds,
                  "More rounds without pauses, of which the first does not count: times under load")
-      ->check(CLI::Range(0, 1000))
+      ->check(between(0, 1000))
       ->capture_default_str();
   app.add_flag("--precompile", o.precompile, "Compile all kernels into the cache (UNISONO_CACHE_DIR); needs no GPU");
   app.add_option("--jobs", o.jobs, "Compilations at once; 0: one a core")
-      ->check(CLI::Range(0, 1024))
+      ->check(between(0, 1024))
       ->capture_default_str();
   auto* once =
       app.add_flag("--once", o.once, "Launch each contender of a case once, outside of a graph, for a profiler (ncu)");
   app.add_option("--engine", o.engine, "Which of cuDNN's or cuBLASLt's proposals --once launches")
-      ->check(CLI::Range(1, 1000))
+      ->check(between(1, 1000))
       ->capture_default_str()
       ->needs(once);
   app.add_flag("--list", o.list, "Print the cases as JSON; needs no GPU");
@@ -48,16 +50,16 @@ void add_options(CLI::App& app, Options& o) {
   app.add_flag("!--no-cudnn", o.cudnn, "Do not time cuDNN");
   app.add_flag("!--no-bare", o.bare, "Do not time our own bare convolution");
   app.add_option("--matmul-tflops", o.matmul_tflops, "The ceiling of operations, instead of measuring it")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(between(1e-6, 1e6));
   app.add_option("--copy-tbps", o.copy_tbps, "The ceiling of bytes, instead of measuring it")
-      ->check(CLI::Range(1e-6, 1e6));
+      ->check(between(1e-6, 1e6));
   app.add_option("--libraries", o.libraries, "The folder of libcudnn and libcublas, if they are not found")
       ->type_name("FOLDER");
   app.add_option("--beside", o.beside,
                  "The Unix socket of a program whose contenders take turns with ours, such as bench/peers/torch_gpu.py")
       ->type_name("SOCKET");
   app.add_option("--beside-limit", o.beside_limit, "Seconds that this program may take for an answer")
-      ->check(CLI::Range(1e-6, 1e6))
+      ->check(between(1e-6, 1e6))
       ->capture_default_str();
   app.add_option("--commit", o.commit, "The commit of the sources, for the JSON; default: what git says");
 }

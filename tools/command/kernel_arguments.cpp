@@ -1,5 +1,6 @@
 /// pack and tune: the kernels of models, of cases and of epilogues.
 
+#include "bench/between.hpp"
 #include "command/quantities.hpp"
 #include "command/subcommand_options.hpp"
 #include "command/subcommands.hpp"
@@ -101,7 +102,7 @@ class TuneSubcommand : public Subcommand {
     app_->add_option("--database", options_.database, "Another file than UNISONO_TUNING or ~/.cache/unisono/tuning.db")
         ->type_name("FILE");
     app_->add_option("--device-index", options_.device_index, "Which GPU")
-        ->check(CLI::Range(0, 1023))
+        ->check(bench::between(0, 1023))
         ->capture_default_str();
     add_jobs(*app_, options_.jobs);
   }
@@ -139,10 +140,10 @@ class TuneSubcommand : public Subcommand {
 
   void add_effort() {
     app_->add_option("--candidates", options_.candidates, "Plans that are tried for each problem")
-        ->check(CLI::Range(1, 4096))
+        ->check(bench::between(1, 4096))
         ->capture_default_str();
     app_->add_option("--seconds", options_.seconds, "Compile nothing new after about so long; 0: no limit")
-        ->check(CLI::Range(0.0, 1e9))
+        ->check(bench::between(0.0, 1e9))
         ->capture_default_str();
     app_->add_flag("--again", options_.again, "Also what was tuned before");
     app_->add_option("--rotate", rotate_,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/between.hpp"
 #include "command/inputs.hpp"
 #include "command/subcommand_options.hpp"
 #include "command/subcommands.hpp"
@@ -126,7 +127,7 @@ class RunSubcommand : public Subcommand {
 
   void add_measurements() {
     app_->add_option("--repeat", options_.repeat, "Timed runs after the first")
-        ->check(CLI::Range(0, 1000000))
+        ->check(bench::between(0, 1000000))
         ->capture_default_str();
     app_->add_flag(
         "--check", options_.check,

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "bench/between.hpp"
 #include "command/convolution.hpp"
 #include "command/quantities.hpp"
 #include "runtime/cpu/worker_pool.hpp"
@@ -57,13 +58,13 @@ void add_epilogue_shape(CLI::App& app, std::string& conv, std::string& gemm,
 
 void add_threads(CLI::App& app, int& threads) {
   app.add_option("--threads", threads, "CPU threads; 0: one a core")
-      ->check(CLI::Range(0, cpu::WorkerPool::most_threads))
+      ->check(bench::between(0, cpu::WorkerPool::most_threads))
       ->capture_default_str();
 }
 
 void add_jobs(CLI::App& app, int& jobs) {
   app.add_option("--jobs", jobs, "Compilations at once; 0: one a core")
-      ->check(CLI::Range(0, 1024))
+      ->check(bench::between(0, 1024))
       ->capture_default_str();
 }
 
