@@ -99,7 +99,7 @@ class Verdicts(unittest.TestCase):
         def drawn(scale):
             return [0.09 * scale * generator.lognormvariate(0, spread)]
         mine, theirs = [[drawn(scale) for _ in range(verdict.DRAWS)] for scale in (ours, 1)]
-        self.assertTrue(verdict.is_far(theirs[0], "f16"))
+        self.assertTrue(verdict.one_input_says_little(theirs[0], [1000], "f16"))
         first = verdict.is_right(mine[0], theirs[0])
         if first or not verdict.asks_for_more(mine[0], theirs[0]):
             return first, first
@@ -130,9 +130,11 @@ class Verdicts(unittest.TestCase):
         self.assertFalse(verdict.is_right([float("inf")], [0.1]))
 
     def test_eager_mode_that_is_near_asks_for_nothing(self):
-        self.assertFalse(verdict.is_far([0.01], "f16"))
-        self.assertFalse(verdict.is_far([0.09], "bf16"))
-        self.assertTrue(verdict.is_far([0.01, 0.63], "bf16"))
+        self.assertFalse(verdict.one_input_says_little([0.01], [1000], "f16"))
+        self.assertFalse(verdict.one_input_says_little([0.09], [1000], "bf16"))
+        self.assertTrue(verdict.one_input_says_little([0.01, 0.63], [1000, 1000], "bf16"))
+        self.assertTrue(verdict.one_input_says_little([0.001, 0.001], [1000, 4], "f16"))
+        self.assertFalse(verdict.one_input_says_little([], [4], "f16"))  # eager mode does not run in it
 
 
 if __name__ == "__main__":

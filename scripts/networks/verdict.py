@@ -1,9 +1,9 @@
 """When a result of 16 bits is wrong: its error beside the one that PyTorch's eager mode makes in the same precision.
 
-Both errors are one draw each of what roundings happen to add up to. Where a network amplifies them, they vary from input to
-input by more than the margin. So a network in which eager mode itself is far off is not called wrong by one input: both
-sides compute more of them, and their errors over all inputs are compared. Both sides have the same inputs: taking the largest
-of several errors of eager mode for the bound of one of ours would let kernels pass that are worse.
+Both errors are one draw each of what roundings happen to add up to. Where a network amplifies them, or an output is a few
+numbers, they vary from input to input by more than the margin. Such a network is not called wrong by one input: both sides
+compute more of them, and their errors over all inputs are compared. Both sides have the same inputs: taking the largest of
+several errors of eager mode for the bound of one of ours would let kernels pass that are worse.
 """
 import math
 
@@ -11,6 +11,7 @@ MARGIN = 1.5  # over PyTorch's own error in the precision
 CHANCE = 3.0  # what is off by more than so many times PyTorch's error is wrong by one input
 UNITS = {"bf16": 2.0 ** -8, "f16": 2.0 ** -11}
 FAR = 32  # units of rounding: an error above that is amplified
+FEW = 64  # numbers of an output: the errors of fewer do not average out
 DRAWS = 8  # inputs, with the first one
 
 
@@ -19,9 +20,9 @@ def draw_name(name, draw):
     return f"{name}.{draw}.npz" if draw else f"{name}.npz"
 
 
-def is_far(errors, precision):
-    """Whether eager mode is so far off in some output that one input says little."""
-    return any(math.isfinite(e) and e > FAR * UNITS[precision] for e in errors)
+def one_input_says_little(errors, sizes, precision):
+    """Whether eager mode is far off in some output, or one has few numbers. Lists by output."""
+    return any(math.isfinite(e) and (e > FAR * UNITS[precision] or size < FEW) for e, size in zip(errors, sizes))
 
 
 def asks_for_more(ours, theirs):
