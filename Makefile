@@ -97,7 +97,7 @@ networks-gpu:
 	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make networks-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
 	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
 	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_EXAMPLES=OFF -B $(BUILD)/release >/dev/null && cmake --build $(BUILD)/release -j $(JOBS) --target tools/unisono/unisono unisono_bench_onnx
-	@NETWORKS_MODULE=networks.gpu scripts/networks.sh $(BUILD)/release/tools/unisono/unisono $(BUILD)/networks-gpu --times $(BUILD)/release/bench/unisono_bench_onnx --commit "$$(git rev-parse --short=8 HEAD)" $(NETWORKS)
+	@NETWORKS_MODULE=networks.gpu scripts/networks.sh $(BUILD)/release/tools/unisono/unisono $(BUILD)/networks-gpu --times $(BUILD)/release/bench/unisono_bench_onnx --losses docs/notes/losses.md --commit "$$(git rev-parse --short=8 HEAD)" $(NETWORKS)
 
 # SECONDS_OF_PLANS: seconds after which it ends; a later call goes on
 SECONDS_OF_PLANS ?= 0

@@ -139,7 +139,8 @@ json kernels_json(const std::vector<StepTime>& steps, const DeviceReport& report
     list.push_back({{"us", std::round(steps[i].milliseconds * 1e6) / 1000},
                     {"name", steps[i].name},
                     {"what", steps[i].what},
-                    {"how", report.launches.at(i).how}});
+                    {"how", report.launches.at(i).how},
+                    {"floor_us", std::round(report.launches.at(i).floor_us * 1000) / 1000}});
   return list;
 }
 

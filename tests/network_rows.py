@@ -15,7 +15,7 @@ import unittest
 ROOT = pathlib.Path(sys.argv.pop()).resolve()
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from networks import kept, sources, verdict  # noqa: E402
+from networks import gpu_times, kept, losses, sources, verdict  # noqa: E402
 from networks.catalogue import BY_DYNAMO, ENTRIES, GPU_ENTRIES  # noqa: E402
 
 
@@ -135,6 +135,61 @@ class Verdicts(unittest.TestCase):
         self.assertTrue(verdict.one_input_says_little([0.01, 0.63], [1000, 1000], "bf16"))
         self.assertTrue(verdict.one_input_says_little([0.001, 0.001], [1000, 4], "f16"))
         self.assertFalse(verdict.one_input_says_little([], [4], "f16"))  # eager mode does not run in it
+
+
+class Losses(unittest.TestCase):
+    def kernel(self, what, us, floor_us=1.0, how="plain kernel"):
+        return {"what": what, "us": us, "floor_us": floor_us, "how": how, "name": "n"}
+
+    def row(self, **fields):
+        return {"network": "bert", "exporter": "torchscript", "precision": "bf16", "batch": 8, "gpu": "H200", "key": "k",
+                "status": "right", "on_host": [], "unisono_us": 100.0, "eager_us": 90.0, "compile_us": 80.0} | fields
+
+    def test_launches_have_a_kind(self):
+        for what, kind in (("conv2d (1,3,8,8) -> 4, 3x3", "contraction"), ("gemm 8x8x8", "contraction"), ("lstm of 'x'", "contraction"),
+                           ("attention, 8 heads", "attention"), ("rows of softmax (8,8)", "normalisation"),
+                           ("joined statistics of group_norm", "normalisation"), ("reduce_mean (8,8)", "normalisation"),
+                           ("change of layout and type", "movement"), ("transpose (8,8)", "movement"), ("gathers 'x'", "movement"),
+                           ("average_pool (1,3,8,8)", "movement"), ("elements of conv2d", "elementwise"), ("cast (8)", "elementwise"),
+                           ("mul (8)", "elementwise"), ("reduce_sum (8)", "normalisation")):
+            self.assertEqual(losses.kind_of(what), kind, what)
+
+    def test_a_cause_names_the_kind_that_loses_most(self):
+        kernels = [self.kernel("gemm 8x8x8", 50, 45), self.kernel("transpose (8,8)", 10), self.kernel("concat (8,8)", 12, how="moved"),
+                   self.kernel("attention", 4)]
+        row = self.row(losses=losses.summary(kernels))
+        self.assertEqual([k["what"] for k in row["losses"]["worst"]], ["concat (8,8)", "transpose (8,8)"])
+        self.assertEqual(losses.cause(row)[:66], "movement: 22 µs in 2 launches, floor 2. 12.0 µs (floor 1.0) concat"[:66])
+        self.assertEqual(losses.ratio(row), 0.8)
+        fast = self.row(network="gpt2", unisono_us=70.0)
+        untimed = self.row(network="vit")
+        del untimed["unisono_us"]
+        page = "\n".join(losses.markdown([fast, row, untimed]))
+        self.assertIn("1 of 2 timed rows are below 1.1", page)
+        self.assertIn("| bert | torchscript | bf16 | 100 | 80 (compile) | 0.80 | 20 | 50 / 45 | 4 / 1 |  | 22 / 2 |  |", page)
+        self.assertNotIn("gpt2", page)
+
+    def test_times_of_peers_are_kept_for_the_same_alone(self):
+        old, new = self.row(peers="H200, PyTorch 2.11"), self.row()
+        for field in ("eager_us", "compile_us", "unisono_us"):
+            del new[field]
+        self.assertEqual(gpu_times.kept_times(new, old, "H200, PyTorch 2.11"), {"eager_us": 90.0, "compile_us": 80.0, "peers": "H200, PyTorch 2.11"})
+        self.assertEqual(gpu_times.kept_times(new, old, "H200, PyTorch 2.15"), {})
+        self.assertEqual(gpu_times.kept_times(new | {"batch": 1}, old, "H200, PyTorch 2.11"), {})
+        self.assertEqual(gpu_times.kept_times(new, None, "H200, PyTorch 2.11"), {})
+        one = {k: v for k, v in old.items() if k != "compile_us"}
+        self.assertEqual(gpu_times.kept_times(new, one, "H200, PyTorch 2.11"), {})
+        failed = one | {"compile_error": "does not compile"}
+        self.assertEqual(gpu_times.kept_times(new, failed, "H200, PyTorch 2.11"), {"eager_us": 90.0, "compile_error": "does not compile", "peers": "H200, PyTorch 2.11"})
+
+    def test_what_is_slow_is_timed_beside_its_peers(self):
+        rows = [self.row(network=str(i), unisono_us=100.0 if i < 3 else 10.0) for i in range(100)]
+        again = gpu_times.timed_again(rows, "dcafc334")
+        self.assertTrue(all(r in again for r in rows[:3]))
+        self.assertGreaterEqual(len(again), gpu_times.DRAWN)
+        self.assertLessEqual(len(again), gpu_times.DRAWN + 3)
+        self.assertEqual(again, gpu_times.timed_again(rows, "dcafc334"))
+        self.assertNotEqual(again, gpu_times.timed_again(rows, "338170d5"))
 
 
 if __name__ == "__main__":

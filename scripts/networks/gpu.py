@@ -29,6 +29,7 @@ import numpy as np
 from .catalogue import GPU_ENTRIES
 from .errors import relative_error
 from .gpu_table import write_page
+from . import losses
 from .judge import output_names
 from .kept import all_unmade, exporters_of, in_turn, merge, read_row, seen_gpu
 from .gpu_times import PROCESSES, add_times
@@ -207,6 +208,7 @@ def arguments():
     parser.add_argument("--json", type=pathlib.Path, help="a file for the results, to which rows are added")
     parser.add_argument("--commit", default=commit(), help="of the sources, for the rows")
     parser.add_argument("--docs", type=pathlib.Path, help="a page whose tables are replaced")
+    parser.add_argument("--losses", type=pathlib.Path, help="a page whose tables of what is slow are replaced")
     options = parser.parse_args()
     options.precisions = options.precisions.split(",")
     return options
@@ -247,16 +249,19 @@ def main():
     chosen = [n for n, e in GPU_ENTRIES.items() if re.search(options.only, n) and re.search(options.library, e.library)
               and (options.large or not e.large)]
     options.gpu, options.gpus = gpus()
+    earlier = (read_row(options.json) or {"rows": []})["rows"] if options.json else []
     if options.judge:
         rows = judge_all(in_turn(chosen, options), options)
     else:
         rows = [r for n in chosen for r in read_row(options.folder / f"{n}.rows.json") or []]
     if options.times:
         merge(rows, options.json)
-        add_times(rows, options)
+        add_times(rows, earlier, options)
     merged = merge(rows, options.json)
     if options.docs:
         write_page(merged, options.docs)
+    if options.losses:
+        losses.write_page(merged, options.losses)
     counts = {}
     for row in rows:
         counts[row["status"]] = counts.get(row["status"], 0) + 1
