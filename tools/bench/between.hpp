@@ -9,8 +9,8 @@
 
 namespace unisono::bench {
 
-/// For CLI::Option::check: a number from `least` to `most`. An error names both and what was given, as CLI::Range's does in words
-/// that change with its version.
+/// For CLI::Option::check: a number from `least` to `most`. An error names both and what was given, as CLI::Range's
+/// does in words that change with its version.
 template <class T>
 CLI::Validator between(T least, T most) {
   const auto fault = [least, most](const std::string& text) {
