@@ -39,8 +39,8 @@ KERNELS = {
     "kernels/unisono/load/sm90_producer.cuh": {"load_im2col_tiles": ROLE},
     "kernels/unisono/load/sm90_producer_warps.cuh": {"Producer<Kernel>::explicit_im2col": ROLE},
     "kernels/unisono/load/direct.cuh": {"multiply": UNROLLED},
-    "kernels/unisono/exchange/sm90_fragment_moments.cuh": {"warp_moments": UNROLLED},
-    "kernels/unisono/exchange/sm90_publish_moments.cuh": {"publish_rows": UNROLLED},
+    "kernels/unisono/exchange/warp_moments.cuh": {"warp_moments": UNROLLED},
+    "kernels/unisono/exchange/publish_moments.cuh": {"publish_rows": UNROLLED},
     "kernels/unisono/epilogue/sm90_epilogue_stores.cuh": {"Epilogue<Config, Visitor>::store": UNROLLED},
     "kernels/unisono/epilogue/sm90_second_pass.cuh": {"prepare": UNROLLED},
     "kernels/unisono/epilogue/sm90_second_pass_normalise.cuh": {
@@ -48,12 +48,12 @@ KERNELS = {
         "SecondPass<Config, Visitor>::finish": UNROLLED,
     },
     "kernels/unisono/epilogue/general_rows.cuh": {
-        "General<Config, Visitor>::pass": UNROLLED,
+        "General<Tail>::pass": UNROLLED,
     },
-    "kernels/unisono/epilogue/general_elements.cuh": {"General<Config, Visitor>::elements_of": UNROLLED},
+    "kernels/unisono/epilogue/general_elements.cuh": {"General<Tail>::elements_of": UNROLLED},
     "kernels/unisono/epilogue/fold_results.cuh": {
-        "FoldColumns<Config, Visitor, List>::finish_column": UNROLLED,
-        "FoldColumns<Config, Visitor, List>::finish_group": UNROLLED,
+        "FoldColumns<Tail, List>::finish_column": UNROLLED,
+        "FoldColumns<Tail, List>::finish_group": UNROLLED,
     },
     "kernels/unisono/plain/border_tile.cuh": {"transpose_border": "a tile read, turned in shared memory and written"},
     "kernels/unisono/plain/plain_graph.cuh": {"partials": "a CTA's rows folded, its warps joined, the state written"},

@@ -66,7 +66,7 @@ FAULTS = [
      "load=halo tile=64x32", 2, "outside"),
     ("of a tile's blocks of rows a reduction has the last alone", "epilogue/fold_columns.cuh", "to = b == 0 ? value : join(List::channel_fold(i), to, value);", "to = value;",
      "load=im2col tile=128x24 order=pingpong", 2, "outside"),
-    ("behind a normalisation lanes of the same channels are left out", "epilogue/sm90_pass_folds.cuh", "value = join(List::channel_fold(i), value, __shfl_xor_sync(~0u, value, distance));", ";",
+    ("behind a normalisation lanes of the same channels are left out", "epilogue/pass_folds.cuh", "value = join(List::channel_fold(i), value, __shfl_xor_sync(~0u, value, distance));", ";",
      "load=halo tile=64x64 order=pingpong", 2, "outside"),
     ("the second pass writes over what the first has reduced", "epilogue/fold_columns.cuh", "if (!Chosen::has(i)) continue; const Fold kind = List::channel_fold(i);",
      "const Fold kind = List::channel_fold(i);", "load=halo tile=128x32", 2, "outside"),
@@ -124,9 +124,9 @@ FAULTS = [
      "m.m2 = fmaf(delta * delta, 0.97f * rows, m.m2);", "mode=streamed load=halo", 24, "outside"),
     ("between units squares count for too few rows", "exchange/moments.cuh", "fmaf(delta * delta, into.count * share", "fmaf(delta * delta, 0.97f * into.count * share",
      "swap=on tile=128x64 mode=resident", 24, "outside"),
-    ("between warps squares count for too few rows", "exchange/sm90_publish_moments.cuh", "m2 += fmaf(delta * delta, weight[w] * kWidth, moment.y);",
+    ("between warps squares count for too few rows", "exchange/publish_moments.cuh", "m2 += fmaf(delta * delta, weight[w] * kWidth, moment.y);",
      "m2 += fmaf(delta * delta, 0.97f * weight[w] * kWidth, moment.y);", "mode=resident load=halo", 24, "outside"),
-    ("squares of a lane's rows count too little", "exchange/sm90_fragment_moments.cuh", "const float deviation = value(i) - mean;\n                if constexpr (kCentre)",
+    ("squares of a lane's rows count too little", "exchange/warp_moments.cuh", "const float deviation = value(i) - mean;\n                if constexpr (kCentre)",
      "const float deviation = 0.985f * (value(i) - mean);\n                if constexpr (kCentre)", "swap=on tile=128x64 mode=resident", 24, "outside"),
     ("what was centred is not moved all the way", "epilogue/sm90_second_pass_normalise.cuh", "fmaf(centre[i] - column(0)[n]", "fmaf(0.97f * (centre[i] - column(0)[n])",
      "swap=on tile=256x64 mode=streamed load=halo", 24, "outside"),
@@ -197,4 +197,5 @@ def main():
     sys.exit(bool(missed))
 
 
-main()
+if __name__ == "__main__":
+    main()

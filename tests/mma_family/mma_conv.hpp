@@ -7,7 +7,7 @@
 
 namespace unisono::mma {
 
-/// Convolutions of dense 16-bit images NHWC, and epilogues of elements or of one normalisation over an image's pixels.
+/// Convolutions of dense 16-bit images NHWC, and every epilogue but what needs tiles that wait in memory.
 const families::Family& mma_conv();
 
 }  // namespace unisono::mma

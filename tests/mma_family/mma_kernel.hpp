@@ -104,9 +104,8 @@ template <class Config, class Visitor> struct MmaConv {
         const TileParams& t = f.tile;
         const ConvGeometry& g = t.geometry;
         const auto uniform = Visitor::uniform(params.visitor);
-        constexpr bool kExchanges = Config::kNorm == Norm::kResident;
-        if (kExchanges && threadIdx.x == 0) enter_launch(t.launch);
-        const u32 epoch = kExchanges ? epoch_of(t.launch) : 0;
+        if (Tail::kWaits && threadIdx.x == 0) enter_launch(t.launch);
+        const u32 epoch = Tail::kWaits ? epoch_of(t.launch) : 0;
         typename Fragment::Accumulators acc;
         Tail tail{t, g, t.norm, params.visitor, uniform, shared + 2 * 2 * kStage, int(threadIdx.x), 1, epoch, acc};
         for (int i = blockIdx.x; i < g.tiles; i += gridDim.x) {
@@ -118,7 +117,7 @@ template <class Config, class Visitor> struct MmaConv {
             tail.finish(at, columns);
         }
         __syncthreads();
-        if (kExchanges && threadIdx.x == 0) leave_launch(t.launch);
+        if (Tail::kWaits && threadIdx.x == 0) leave_launch(t.launch);
     }
 };
 )";

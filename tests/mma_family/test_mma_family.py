@@ -1,46 +1,76 @@
-"""Kernels by mma.sync, whose epilogue is the library's through their fragment alone, on the emulated GPU with four CTAs."""
+"""Kernels by mma.sync, whose epilogue is the library's through their fragment alone, on the emulated GPU with four CTAs.
+
+usage: test_mma_family.py COMMAND SOURCES - EMULATOR Elements|Reductions|Faults
+
+Faults puts faults into the kernels' headers, one at a time, and expects the check to find each.
+"""
 
 import os
 import pathlib
 import sys
+import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-from command import UNSUPPORTED, Case, main
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "cli"), str(TESTS / "emulator")]
+from command import FAILED, SOURCES, UNSUPPORTED, Case, main
+from seeded_faults import with_fault
 
 EMULATOR = pathlib.Path(sys.argv[4])  # a toolkit: lib/libcuda.so.1 and lib/libnvrtc.so.13
 # Two images of 99 pixels: tiles of 64 and 35 rows; 48 channels: tiles of 32 and 16. All four tiles of an image are in flight
 BLOCK = ("--conv", "2,9,11,24->48,3x3")
+ODD = ("--conv", "2,7,9,16->35,3x3")  # one tile of 63 rows an image; 35 channels: tiles of 32 and 3
+LARGE = ("--conv", "3,12,13,8->96,1x1")  # three images of 156 pixels: tiles of 64, 64, 28 rows; three across
+PRODUCT = ("--gemm", "150,40->34,nt")
 BIAS = "store silu(acc + bias[n]) as y : bf16"
 NORM = "store silu(group_norm(acc + bias[n], groups={}, scale=gamma[n], shift=beta[n])) as y : bf16"
+SOFTMAX = "store softmax(acc + bias[n], over=n) as y : bf16"
+LAYER_NORM = "store silu(layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n])) as y : bf16"
+RESIDUAL = "operand r[m,n] : bf16\nh = acc + bias[n] + t[b,n]\nstore h as h : bf16\nstore silu(h) + r as y : bf16"
+LOSS = ("operand c[m,n] : bf16\np = sigmoid(0.5 * (acc + bias[n]))\nloss = -(c * log(p) + (1 - c) * log(1 - p))\n"
+        "store sum(loss) as loss : f32")
+SUMS = ("store relu(acc) as y : bf16\nstore sum(relu(acc), over=m) as s : f32\nstore sum(acc, over=m, per=b) as of_image : f32\n"
+        "store variance(acc, over=(m,n), groups=2) as v : f32\nstore max(acc, over=all, per=b) as top : f32")
+CENTRED = "store acc - mean(acc, over=m, per=b) as y : bf16\nstore acc * max(acc, over=m) as z : bf16"
 
 
-class MmaFamily(Case):
+class OnFourCtas(Case):
     def setUp(self):
         super().setUp()
         bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "UNISONO_PACKS", "XDG_CACHE_HOME", "UNISONO_TUNING")}
         self.env = dict(bare, CUDA_HOME=str(EMULATOR), LD_LIBRARY_PATH=str(EMULATOR / "lib"), HOME=str(self.folder),
                         UNISONO_CACHE_DIR=str(EMULATOR / "cache"), XDG_RUNTIME_DIR=str(self.folder), UNISONO_EMULATOR_SMS="4")
 
+    def outputs(self, text, *shape, seed, check=(), **options):
+        """What a run says, and the bytes of its results, with warps in an order of the seed's."""
+        out = self.folder / f"out{seed}"
+        shown = self.json("run", text, *shape, "--device", "cuda", "--repeat", 1, "--random", "--out", out, *check,
+                          env=dict(self.env, UNISONO_EMULATOR_SEED=str(seed)), **options)
+        return shown, {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
     def agrees(self, text, *shape, kind="mma.sync", elements=2 * 99 * 48):
-        shown = self.json("run", text, *shape, "--device", "cuda", "--repeat", 1, "--random", "--check", env=self.env)
+        """Every value is the reference's, none is missing, and other orders of warps give the same bits."""
+        shown, first = self.outputs(text, *shape, seed=1, check=("--check",))
         self.assertIn(kind, shown["kernel"])
         for check in shown["check"]:
             self.assertEqual((check["ok"], check["outside"], check["unclaimed"]), (True, 0, 0), check)
         self.assertIn(elements, [check["elements"] for check in shown["check"]])
+        self.assertEqual(first, self.outputs(text, *shape, seed=2)[1])
 
+
+class Elements(OnFourCtas):
     def test_bias_and_silu(self):
         self.agrees(BIAS, *BLOCK)
+        self.agrees(BIAS, *PRODUCT, elements=150 * 34)
         self.agrees(BIAS.replace("bf16", "f16"), "--conv", "2,9,11,24->48,3x3,stride=2,dtype=f16", elements=2 * 30 * 48)
 
-    def test_a_product(self):
-        self.agrees(BIAS, "--gemm", "70,40->50,nt", elements=70 * 50)
-
     def test_a_residual_and_two_stores(self):
-        self.agrees("operand r[m,n] : bf16\nh = acc + bias[n] + t[b,n]\nstore h as h : bf16\nstore silu(h) + r as y : bf16", *BLOCK)
+        self.agrees(RESIDUAL, *BLOCK)
+        self.agrees(RESIDUAL, *ODD, elements=2 * 63 * 35)
 
     def test_group_norm_in_one_launch(self):
         for groups in (1, 2, 6, 24):  # one group over both tiles, one that ends within a tile, several in each
             self.agrees(NORM.format(groups), *BLOCK, kind="mma.sync resident, 4 CTAs")
+        self.agrees(NORM.format(5), *ODD, kind="mma.sync resident", elements=2 * 63 * 35)
 
     def test_two_stores_around_a_group_norm(self):
         self.agrees("operand r[m,n] : bf16\nh = acc + bias[n] + t[b,n]\nstore h as h : bf16\n"
@@ -52,10 +82,67 @@ class MmaFamily(Case):
 
     def test_refuses_with_reasons(self):
         plan = ("--device", "cuda", "--plan", "family=mma_conv")
-        self.refused("explain", "store softmax(acc) as y : bf16", *BLOCK, *plan, env=self.env, code=UNSUPPORTED, says="epilogue: ")
         self.refused("explain", NORM.format(2), "--conv", "1,40,40,24->48,3x3", *plan, env=self.env, code=UNSUPPORTED,
-                     says="resident: 50 tiles of an image, and 4 CTAs in flight")
+                     says="resident: 50 tiles wait for one another, and 4 CTAs in flight")
+
+
+class Reductions(OnFourCtas):
+    def test_a_softmax_of_rows(self):
+        self.agrees(SOFTMAX, *BLOCK, kind="mma.sync general")
+        self.agrees(SOFTMAX, *LARGE, kind="mma.sync general", elements=3 * 156 * 96)
+        self.agrees(SOFTMAX, *PRODUCT, kind="mma.sync general", elements=150 * 34)
+        self.agrees(SOFTMAX, *ODD, kind="mma.sync general", elements=2 * 63 * 35)
+        self.agrees(SOFTMAX, "--gemm", "70,40->30,nt", kind="mma.sync general", elements=70 * 30)  # one tile across
+
+    def test_a_layer_norm_of_rows(self):
+        self.agrees(LAYER_NORM, *BLOCK, kind="mma.sync rows")
+        self.agrees(LAYER_NORM, *ODD, kind="mma.sync rows", elements=2 * 63 * 35)
+
+    def test_a_summed_loss(self):
+        self.agrees(LOSS, *BLOCK, kind="mma.sync general", elements=1)
+        self.agrees(LOSS, *LARGE, kind="mma.sync general", elements=1)
+        self.agrees(LOSS, *ODD, kind="mma.sync general", elements=1)
+
+    def test_reductions_over_columns_groups_and_all(self):
+        self.agrees(SUMS, *BLOCK, kind="mma.sync general")
+        self.agrees(SUMS, *LARGE, kind="mma.sync general", elements=3 * 156 * 96)
+
+    def test_reductions_over_rows_that_elements_read(self):
+        self.agrees(CENTRED, "--conv", "1,9,11,24->48,3x3", kind="mma.sync general", elements=99 * 48)
+
+    def test_reductions_over_a_row(self):
+        self.agrees("store acc - mean(acc, over=n, groups=6) as y : bf16\nstore sum(acc, over=n) as s : f32\n"
+                    "store sqrt(sum_squares(acc, over=n)) * w[m] as length : f32", *BLOCK, kind="mma.sync general")
+
+
+# What is wrong; the header; what is replaced by what; the epilogue; its shape
+FAULTS = [
+    ("columns are read before they are there", "epilogue/fragment_epilogue.cuh", "of_tile.put(*this, at); sync();", "of_tile.put(*this, at);", BIAS, BLOCK),
+    ("a group has the first image's statistics", "epilogue/normalise.cuh", "tile.epoch, at.image,", "tile.epoch, 0,", NORM.format(2), BLOCK),
+    ("rows beyond the image count", "epilogue/general_elements.cuh", "const bool exists = at.rows.valid(row_of(r)) &&", "const bool exists =", LOSS, BLOCK),
+    ("channels beyond the last count", "epilogue/row_statistics.cuh", "Tile::kTogether == 8 ||", "true ||", LAYER_NORM, ODD),
+    ("a row has the statistics of another", "epilogue/fragment.cuh", "return 2 * (pair / kPairsOfBlock) + (pair & 1);", "return 2 * (pair / kPairsOfBlock);", LAYER_NORM, BLOCK),
+    ("warps' sums are added before they are there", "epilogue/fold_columns.cuh", "tail.sync(); const size_t plane", "const size_t plane", SUMS, BLOCK),
+    ("a warp reads columns before results reach them", "epilogue/general_rows.cuh", "tail.columns()[c * Tail::kN + n] = column[c]; } tail.sync();",
+     "tail.columns()[c * Tail::kN + n] = column[c]; }", CENTRED, ("--conv", "1,9,11,24->48,3x3")),
+    ("the odd channel of a row is not stored", "epilogue/fragment_epilogue.cuh", "if (channel + 1 < geometry.channels) first[1]", "if (false) first[1]", RESIDUAL, ODD),
+]
+
+
+class Faults(OnFourCtas):
+    def test_seeded_faults_are_found(self):
+        for what, header, good, bad, text, shape in FAULTS:
+            with self.subTest(what), tempfile.TemporaryDirectory() as folder:
+                original = (SOURCES / "kernels" / "unisono" / header).read_text()
+                faulty = with_fault(original, good, bad)
+                self.assertNotEqual(faulty, original, f"{header} has no '{good}' any more; put the fault elsewhere")
+                path = pathlib.Path(folder, header)
+                path.parent.mkdir()
+                path.write_text(faulty)
+                self.env.update(UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache")
+                shown = self.outputs(text, *shape, seed=1, check=("--check",), code=FAILED)[0]
+                self.assertIn(False, [check["ok"] for check in shown["check"]])
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[5])

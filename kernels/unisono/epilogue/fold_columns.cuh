@@ -5,7 +5,6 @@
 #pragma once
 #include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/folds.cuh"
-#include "unisono/epilogue/sm90_epilogue.cuh"
 
 namespace unisono {
 
@@ -14,9 +13,10 @@ struct StoredFolds : Visitor {
   static constexpr bool kReturned = false;
 };
 
-template <class Config, class Visitor, class List = StoredFolds<Visitor>>
+template <class Tail, class List = StoredFolds<typename Tail::EpilogueVisitor>>
 struct FoldColumns {
-  using Tail = Epilogue<Config, Visitor>;
+  using Visitor = typename Tail::EpilogueVisitor;
+  using Fragment = typename Tail::Fragment;
   using At = typename Tail::At;
   static constexpr int kN = Tail::kN, kEach = Tail::kSlice / 4;
   static constexpr int kChannelFolds = List::kChannelFolds, kMoments = List::kMoments, kTileFolds = List::kTileFolds;
@@ -65,14 +65,15 @@ struct FoldColumns {
       return folds().counters + 1 + images() * (across() + slots()) + List::kLevel * (1 + images() * (across() + 1));
   }
 
+  // The channel of value k that this lane keeps of a slice.
+  UNISONO_DEVICE int channel_of(int s, int k) const {
+    return s * Tail::kSlice + Fragment::channel_of(tail.thread, Lanes::first_kept(lane()) + k);
+  }
   // A slice's channels, over this warp's rows; `count` of them exist in this lane.
   UNISONO_DEVICE void add_slice(int s, float (&folded)[larger(1, kChannelFolds)][kEach],
                                 float (&mean)[larger(1, kMoments)][kEach], float (&m2)[larger(1, kMoments)][kEach],
                                 float count) const {
-    auto channel = [&](int k) {
-      const int at = Lanes::first_kept(lane()) + k;
-      return s * Tail::kSlice + 8 * (at / 2) + 2 * (lane() & 3) + (at & 1);
-    };
+    auto channel = [&](int k) { return channel_of(s, k); };
 #pragma unroll
     for (int i = 0; i < kChannelFolds; ++i) {
       Lanes::run(List::channel_fold(i), folded[i], lane());
@@ -94,10 +95,7 @@ struct FoldColumns {
   // The same where each block of rows comes by itself: what `Chosen` has of the slice joins that of the blocks before.
   template <class Chosen>
   UNISONO_DEVICE void join_slice(const At& at, int b, int s, FoldSlice<List, kEach>& slice, float count) const {
-    auto channel = [&](int k) {
-      const int place = Lanes::first_kept(lane()) + k;
-      return s * Tail::kSlice + 8 * (place / 2) + 2 * (lane() & 3) + (place & 1);
-    };
+    auto channel = [&](int k) { return channel_of(s, k); };
 #pragma unroll
     for (int i = 0; i < kChannelFolds; ++i) {
       if (!Chosen::has(i)) continue;

@@ -4,8 +4,8 @@
 
 namespace unisono {
 
-template <class Config, class Visitor, class List>
-UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_column(const At& at) const {
+template <class Tail, class List>
+UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at) const {
   const size_t plane = size_t(images()) * slots() * wide(),
                first = size_t(at.image) * slots() * wide() + at.first_channel;
   const size_t to = size_t(at.image) * wide() + at.first_channel, result_plane = size_t(images()) * wide();
@@ -49,10 +49,10 @@ UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_column(const At& 
   }
 }
 
-template <class Config, class Visitor, class List>
+template <class Tail, class List>
 template <int d>
-UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_channels(int image, int channel, const float* folded,
-                                                                        const Moments* moments) const {
+UNISONO_DEVICE void FoldColumns<Tail, List>::finish_channels(int image, int channel, const float* folded,
+                                                             const Moments* moments) const {
   if constexpr (d < List::kDomains) {
     constexpr FoldDomain domain = List::domain(d);
     if constexpr (domain.groups == 0) {
@@ -63,9 +63,9 @@ UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_channels(int imag
   }
 }
 
-template <class Config, class Visitor, class List>
+template <class Tail, class List>
 template <int d>
-UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_all() const {
+UNISONO_DEVICE void FoldColumns<Tail, List>::finish_all() const {
   if constexpr (d < List::kDomains) {
     constexpr FoldDomain domain = List::domain(d);
     if constexpr (domain.groups == 0) {
@@ -78,9 +78,9 @@ UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_all() const {
   }
 }
 
-template <class Config, class Visitor, class List>
+template <class Tail, class List>
 template <int d>
-UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_image(int image) const {
+UNISONO_DEVICE void FoldColumns<Tail, List>::finish_image(int image) const {
   if constexpr (d < List::kDomains) {
     constexpr FoldDomain domain = List::domain(d);
     if constexpr (domain.groups != 0) {
@@ -91,9 +91,9 @@ UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_image(int image) 
   }
 }
 
-template <class Config, class Visitor, class List>
+template <class Tail, class List>
 template <int d>
-UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_over_images() const {
+UNISONO_DEVICE void FoldColumns<Tail, List>::finish_over_images() const {
   constexpr FoldDomain domain = List::domain(d);
   const size_t plane = size_t(images()) * wide();
   for (int c = tail.thread; c < tail.geometry.channels; c += 128) {
@@ -111,9 +111,9 @@ UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_over_images() con
   }
 }
 
-template <class Config, class Visitor, class List>
+template <class Tail, class List>
 template <int d>
-UNISONO_DEVICE void FoldColumns<Config, Visitor, List>::finish_group(int image, int group) const {
+UNISONO_DEVICE void FoldColumns<Tail, List>::finish_group(int image, int group) const {
   constexpr FoldDomain domain = List::domain(d);
   constexpr bool kByTile = !List::kReturned && domain.by_tile();
   const int width = tail.geometry.channels / domain.groups, count = domain.per_image ? 1 : images();

@@ -1,50 +1,83 @@
-// An epilogue that knows of a kernel's instructions its fragment alone (epilogue/fragment.cuh): visitor, statistics and
-// their exchange, and ordinary stores of pairs from registers. No TMA, no wgmma. A configuration has
+// An epilogue that knows of a kernel's instructions its fragment alone (epilogue/fragment.cuh), and stores pairs from
+// registers. A configuration has
 //
 //   using Fragment        epilogue/fragment.cuh, of a tile of one warpgroup
-//   Norm kNorm            kNone or kResident
+//   Norm kNorm            all but kStreamed
 //   int kUnit             exchange/statistics_exchange.cuh
+//   int kTogether         2: the number of channels is even; 1: it is any
+//   bool kWide, kMeets    epilogue/general.cuh; of kRows kMeets: a row has several tiles
 //
-// A kernel calls, of each tile: Columns::load ahead of its main loop, then finish(). Tiles of an image wait for one
-// another if it is normalised: all of them are in flight at once.
+// A kernel calls, of each tile: Columns::load ahead of its main loop, then finish(). Tiles wait for one another where
+// the visitor says so: those of an image that is normalised or whose reductions elements read, those of a row if
+// kMeets. All of them are in flight at once.
 #pragma once
 #include "unisono/epilogue/columns.cuh"
-#include "unisono/epilogue/fragment.cuh"
-#include "unisono/epilogue/norm.cuh"
-#include "unisono/epilogue/placed.cuh"
-#include "unisono/epilogue/visitor.cuh"
-#include "unisono/exchange/sm90_publish_moments.cuh"
+#include "unisono/epilogue/fold_results.cuh"
+#include "unisono/epilogue/general_elements.cuh"
+#include "unisono/epilogue/general_rows.cuh"
+#include "unisono/epilogue/normalise.cuh"
+#include "unisono/epilogue/tensors.cuh"
+#include "unisono/exchange/publish_moments.cuh"
+#include "unisono/params/fragment_layout.cuh"
 #include "unisono/params/tile_params.cuh"
-#include "unisono/tile/tile_scheduler.cuh"
 
 namespace unisono {
+
+// What epilogue/general_needs.cuh asks of a configuration.
+template <class Config>
+struct FragmentConfig : Config {
+  static constexpr int kTileN = Config::Fragment::kChannels, kWarpgroupRows = Config::Fragment::kRows;
+};
+
+template <bool kPairs, class Visitor, int kFirst, int kEnd, int kSlice, int kSlices>
+struct FragmentTensors {
+  using Type = TensorRing<Visitor, kFirst, kEnd, false, kSlice, kSlices>;
+};
+template <class Visitor, int kFirst, int kEnd, int kSlice, int kSlices>
+struct FragmentTensors<false, Visitor, kFirst, kEnd, kSlice, kSlices> {
+  using Type = PlainTensors<Stores::kPlain, Visitor, kFirst, kEnd, false, kSlice, kSlices>;
+};
 
 template <class Config, class Visitor>
 struct FragmentEpilogue {
   using EpilogueVisitor = Visitor;
+  using Configuration = FragmentConfig<Config>;
   using Fragment = typename Config::Fragment;
   using Accumulators = typename Fragment::Accumulators;
   using At = WarpgroupTile<LinearRows>;
+  using Statistic = Moments;  // what is exchanged of an image
   static constexpr Norm kNorm = Config::kNorm;
-  static_assert(kNorm == Norm::kNone || kNorm == Norm::kResident, "tiles wait in registers, if they do");
-  static constexpr bool kNormalises = kNorm == Norm::kResident, kSwap = false, kCentred = false;
-  static constexpr int kN = Fragment::kChannels, kPixels = Fragment::kRows, kBlocks = kPixels / 64,
-                       kAccBlocks = kBlocks, kAccCount = kN / 2, kUnit = Config::kUnit, kMoments = 0;
+  static_assert(kNorm != Norm::kStreamed, "tiles wait in registers, if they do");
+  using Needs = GeneralNeeds<Configuration, Visitor, kNorm == Norm::kGeneral>;
+  static constexpr bool kExchange = kNorm == Norm::kResident, kNormalises = kExchange || kNorm == Norm::kRows;
+  static constexpr bool kRowsMeet = kNorm == Norm::kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet;
+  static constexpr bool kWaits = kExchange || kMeets;  // tiles do for one another: launches are counted
+  static constexpr bool kSwap = false, kCentred = false, kFetchBefore = false;
+  static constexpr int kN = Fragment::kChannels, kPixels = Fragment::kRows, kBlocks = Fragment::kBlocks,
+                       kAccBlocks = kBlocks, kAccCount = kN / 2, kProducts = 1, kUnit = Config::kUnit, kMoments = 0,
+                       kTogether = Config::kTogether, kFetch = 0;
   static_assert(kN % kUnit == 0, "a unit of channels does not cross tiles");
+  static constexpr int kSlice = shared_layout::slice_channels(kN), kSlices = kN / kSlice, kPairs = Fragment::kPairs;
 
   // Column values in shared memory: the visitor's for `before`, those for `after`, then mean, factor, shift.
-  static constexpr int kLateWords = divide_up(int(sizeof(typename Visitor::Late)), 4);
-  static constexpr int kBefore = kNormalises ? Visitor::kColumnsBefore : 0, kAfter = Visitor::kColumnsAfter,
-                       kLateColumns = kNormalises && sizeof(typename Visitor::Late) >= 4 ? kLateWords : 0;
-  static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2,
-                       kColumns = kMean + (kNormalises ? 1 + larger(2, kLateColumns) : 0);
+  static constexpr int kLate = divide_up(int(sizeof(typename Visitor::Late)), 4);
+  static constexpr int kLateColumns = kExchange && sizeof(typename Visitor::Late) >= 4 ? kLate : 0;
+  static constexpr shared_layout::FragmentLayout kLayout =
+      shared_layout::fragment_layout({kN, kExchange, kNorm == Norm::kRows, Visitor::kColumnsBefore,
+                                      Visitor::kColumnsAfter, kLateColumns, Needs::kFoldBytes},
+                                     sizeof(Statistic));
+  static constexpr int kBefore = kLayout.before, kAfter = kLayout.after, kMean = kBefore + kAfter, kFactor = kMean + 1,
+                       kShift = kMean + 2, kColumns = kLayout.columns, kScratch = kLayout.scratch;
   static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0;
   static constexpr SideStore kSide = Visitor::kSide;
-  static constexpr int kScratch = kN + 126;                      // statistics of a group's units
-  static constexpr int kMomentBytes = kNormalises ? kN * 8 : 0;  // a warp
-  static constexpr int kBytes =
-      kColumns * kN * 4 + (kNormalises ? larger(4 * kMomentBytes, kScratch* int(sizeof(Moments))) : 0);
+  static constexpr int kMomentBytes = int(kLayout.moments), kFoldOffset = int(kLayout.at_folds),
+                       kBytes = int(kLayout.bytes);
   using Columns = TileColumns<FragmentEpilogue>;
+  template <int kFirst, int kEnd, int = 0>
+  using Ring = typename FragmentTensors<(kTogether > 1), Visitor, kFirst, kEnd, kSlice, kSlices>::Type;
+  struct Fetching {
+    const FragmentEpilogue& tile;
+  };
 
   const TileParams& fixed;
   const ConvGeometry& geometry;
@@ -59,104 +92,90 @@ struct FragmentEpilogue {
   UNISONO_DEVICE float* columns() const { return reinterpret_cast<float*>(memory); }
   UNISONO_DEVICE u8* moments(int warp) const { return memory + kColumns * kN * 4 + warp * kMomentBytes; }
   UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
+  UNISONO_DEVICE int slots() const { return geometry.tiles_m; }
+  UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n; }
+  UNISONO_DEVICE u64 offset_of(const At& at, int m, int channel) const {
+    return output_offset<Stores::kPlain>(geometry, at, m, channel);
+  }
 
   UNISONO_DEVICE void finish(const At& at, const Columns& of_tile) {
     of_tile.put(*this, at);
     sync();
-    if constexpr (kNormalises) {
-      apply_before(at);
-      MomentPublisher<FragmentEpilogue>{*this}.publish(at, at.rows.all_valid(kPixels));
-      sync();
-      load_statistics(at);
+    if constexpr (kNorm == Norm::kGeneral) {
+      General<FragmentEpilogue>{*this}.run(at);
+    } else {
+      if constexpr (kNormalises) apply_before(*this, at);
+      if constexpr (kExchange) {
+        MomentPublisher<FragmentEpilogue>{*this}.publish(at, at.rows.all_valid(kPixels));
+        sync();
+        put_normalisation<4>(*this, at, [] {});
+      }
+      store_normalised(*this, at);
     }
-    store_result(at);
     sync();  // the columns are about to be overwritten
   }
 
+  template <int kFirst, int kEnd, class Tensors, class F>
+  UNISONO_DEVICE void for_pairs(const At& at, int b, int s, Tensors& ring, int end, F&& f) const {
+    for_pairs_of_slice<kEnd - kFirst>(*this, at, b, s, ring, end, f);
+  }
+  template <int kAt, int kSize>
+  UNISONO_DEVICE void put_second(float (&)[kSize], float (&)[kSize], int) const {}
+
+  // epilogue/normalise.cuh
+  template <int kFirst, int kEnd, bool kBoth, class F, class G>
+  UNISONO_DEVICE void store(const At& at, F&& f, G&& g) const {
+    Ring<kFirst, kEnd> ring{visitor, geometry, thread / 32, thread & 31};
+    ring.open(0, kPairs, at);
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b)
+#pragma unroll
+      for (int s = 0; s < kSlices; ++s) {
+        u32 packed[kSlice / 4], beside[kSlice / 4];
+        int pair = 0;
+        for_pairs<kFirst, kEnd>(
+            at, b, s, ring, kPairs,
+            [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
+              const int row = Fragment::thread_row((b * kSlices + s) * (kSlice / 4) + pair);
+              packed[pair] = Visitor::Output::pack(f(x, one, t1, row), f(y, two, t2, row));
+              if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
+              ++pair;
+            });
+        store_pairs<true, false, kBoth>(at, b, s, packed, beside);
+      }
+  }
+
+  // epilogue/tile.cuh
+  template <bool kInOrder, bool kFetches, bool kBoth>
+  UNISONO_DEVICE void store_pairs(const At& at, int b, int s, const u32 (&packed)[kSlice / 4],
+                                  const u32 (&beside)[kSlice / 4]) const {
+    store_main_pairs(at, b * kSlices + s, packed);
+    if constexpr (kBoth) store_before(at, b, s, beside);
+  }
+  UNISONO_DEVICE void store_main_pairs(const At& at, int i, const u32 (&packed)[kSlice / 4]) const {
+    put_slice(fixed.output, at, i, packed);
+  }
+  UNISONO_DEVICE void open_before() const {}
+  UNISONO_DEVICE void store_before(const At& at, int b, int s, const u32 (&packed)[kSlice / 4]) const {
+    put_slice(fixed.side, at, b * kSlices + s, packed);
+  }
+
  private:
-  // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y, offset) for each pair that exists, with the
-  // tensor operands [kFirst, kEnd).
-  template <int kFirst, int kEnd, class F>
-  UNISONO_DEVICE void for_pairs(const At& at, F&& f) const {
-    constexpr int kTensors = larger(1, kEnd - kFirst);
-#pragma unroll
-    for (int pair = 0; pair < Fragment::kPairs; ++pair) {
-      const int m = Fragment::row(thread, pair), n = Fragment::channel(thread, pair), channel = at.first_channel + n;
-      if (!at.rows.valid(m) || channel >= geometry.channels) continue;
-      const u64 row = u64(at.image) * geometry.rows + at.rows.pixel(m), offset = row * geometry.channels + channel;
-      float one[larger(1, kColumns)], two[larger(1, kColumns)], t1[kTensors] = {}, t2[kTensors] = {};
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) one[c] = columns()[c * kN + n], two[c] = columns()[c * kN + n + 1];
-      load_tensors<kFirst, kEnd>(t1, row, offset, channel);
-      load_tensors<kFirst, kEnd>(t2, row, offset + 1, channel + 1);
-      f(Fragment::value(acc, pair, 0), Fragment::value(acc, pair, 1), one, two, t1, t2, offset);
-    }
-  }
-  template <int i, int kEnd>
-  UNISONO_DEVICE void load_tensors(float* to, u64 row, u64 offset, int channel) const {
-    if constexpr (i < kEnd) {
-      const auto source = Visitor::template tensor<i>(visitor);
-      *to = source.element(tensor_offset(source, offset, row, channel));
-      load_tensors<i + 1, kEnd>(to + 1, row, offset, channel);
-    }
-  }
-  static UNISONO_DEVICE void put(void* memory, u64 offset, u32 packed) {
+  UNISONO_DEVICE void put_slice(void* to, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
     delay_point();
-    *reinterpret_cast<u32*>(static_cast<u16*>(memory) + offset) = packed;
-  }
-
-  UNISONO_DEVICE void apply_before(const At& at) {
-    for_pairs<0, kTensorsBefore>(
-        at, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2, u64 offset) {
-          if constexpr (kSide == SideStore::kBefore)
-            put(fixed.side, offset,
-                Visitor::Side::pack(Visitor::side(x, one, t1, uniform), Visitor::side(y, two, t2, uniform)));
-          x = Visitor::before(x, one, t1, uniform), y = Visitor::before(y, two, t2, uniform);
-        });
-  }
-
-  // Waits for the image; then columns kMean, kFactor and kShift hold the normalisation.
-  UNISONO_DEVICE void load_statistics(const At& at) const {
-    float* const column = columns() + kMean * kN;
-    const GroupStatistics<Moments, WarpgroupCrew<4>, kN, kScratch, kUnit> statistics(
-        norm, {thread, barrier}, reinterpret_cast<Moments*>(moments(0)), epoch, at.image, at.first_channel,
-        geometry.channels);
-    statistics.gather();
-    statistics.emit(
-        at.slot == 0,
-        [&](int, int n, const MeanAndVariance& of) {
-          typename Visitor::Late late;
-          if constexpr (sizeof(late) >= 4) {
 #pragma unroll
-            for (int i = 0; i < kLateWords; ++i) reinterpret_cast<float*>(&late)[i] = column[(1 + i) * kN + n];
-          }
-          const float2 affine = Visitor::affine(late, uniform, of.mean, of.variance);
-          column[n] = of.mean, column[kN + n] = affine.x, column[2 * kN + n] = affine.y;
-        },
-        [&](int group, const MeanAndVariance& of) {
-          if constexpr (Visitor::kStatistics)
-            Visitor::statistics(visitor, uniform, at.image, group, of.mean, of.variance);
-        });
-  }
-
-  UNISONO_DEVICE void store_result(const At& at) {
-    auto normalised = [](float x, const float* column) {
-      if constexpr (kNormalises)
-        return fmaf(x - column[kMean], column[kFactor], column[kShift]);
-      else
-        return x;
-    };
-    for_pairs<kTensorsBefore, Visitor::kTensors>(
-        at, [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2, u64 offset) {
-          const float u = normalised(x, one), v = normalised(y, two);
-          put(fixed.output, offset,
-              Visitor::Output::pack(Visitor::after(u, x, one + kBefore, t1, uniform),
-                                    Visitor::after(v, y, two + kBefore, t2, uniform)));
-          if constexpr (kSide == SideStore::kAfter)
-            put(fixed.side, offset,
-                Visitor::Side::pack(Visitor::side(u, one + kBefore, t1, uniform),
-                                    Visitor::side(v, two + kBefore, t2, uniform)));
-        });
+    for (int i = 0; i < kSlice / 4; ++i) {
+      const int pair = slice * (kSlice / 4) + i, m = Fragment::row(thread, pair),
+                channel = at.first_channel + Fragment::channel(thread, pair);
+      if (!at.rows.valid(m) || channel >= geometry.channels) continue;
+      u16* const first = static_cast<u16*>(to) + offset_of(at, m, channel);
+      if constexpr (kTogether > 1) {
+        *reinterpret_cast<u32*>(first) = packed[i];
+      } else {
+        first[0] = u16(packed[i]);
+        if (channel + 1 < geometry.channels) first[1] = u16(packed[i] >> 16);
+      }
+    }
   }
 };
 

@@ -47,33 +47,34 @@
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/epilogue/fold_slice.cuh"
+#include "unisono/epilogue/general_needs.cuh"
 #include "unisono/epilogue/returned.cuh"
 #include "unisono/epilogue/row_groups.cuh"
-#include "unisono/epilogue/sm90_epilogue.cuh"
-#include "unisono/epilogue/sm90_octet_stores.cuh"
 #include "unisono/exchange/row_exchange.cuh"
 
 namespace unisono {
 
-template <class Config, class Visitor>
+template <class Tail>
 struct General {
-  using Tail = Epilogue<Config, Visitor>;
   using EpilogueTail = Tail;
+  using Config = typename Tail::Configuration;
+  using Visitor = typename Tail::EpilogueVisitor;
+  using Fragment = typename Tail::Fragment;
   using At = typename Tail::At;
   using Row = typename Visitor::Row;
-  using Columns = FoldColumns<Config, Visitor>;
+  using Columns = FoldColumns<Tail>;
   using Groups = RowGroups<Config, Visitor>;
   using Ring = typename Tail::template Ring<0, Visitor::kTensors>;
   using ElementRing = typename Tail::template Ring<0, Visitor::kTensors, Tail::kFetch>;  // of the last pass
   using Returning = Returns<Visitor>;
-  static constexpr int kSlice = Tail::kSlice, kSlices = Tail::kSlices, kBlocks = Tail::kBlocks, kRows = 2 * kBlocks,
-                       kEach = kSlice / 4;
-  static constexpr int kTiled = Visitor::kTiled, kTensors = Visitor::kTensors, kBuffers = Tail::kStoreBuffers;
+  static constexpr int kSlice = Tail::kSlice, kSlices = Tail::kSlices, kBlocks = Tail::kBlocks,
+                       kRows = Fragment::kThreadRows, kEach = kSlice / 4;
+  static constexpr int kTiled = Visitor::kTiled, kTensors = Visitor::kTensors;
   static constexpr int kChannelFolds = Visitor::kChannelFolds, kMoments = Visitor::kMoments,
                        kTileFolds = Visitor::kTileFolds;
   static constexpr int kValues = kChannelFolds + kMoments + kTileFolds;
   static constexpr bool kChannels = kChannelFolds + kMoments > 0, kInOrder = !kChannels || kBlocks == 1;
-  static constexpr bool kPairs = Tail::kStores == Stores::kTma;  // of neighbouring channels both exist or none
+  static constexpr bool kPairs = Tail::kTogether > 1;  // of neighbouring channels both exist or none
   static constexpr bool kFetches = Tail::kFetch > 0;
   static_assert(!kFetches || (Visitor::kLevels == 0 && kInOrder),
                 "what is fetched is read once, in the order of slices");
@@ -87,7 +88,7 @@ struct General {
     return false;
   }
   UNISONO_DEVICE int lane() const { return tail.thread & 31; }
-  UNISONO_DEVICE int row_of(int r) const { return row_of_thread(r, tail.thread); }
+  UNISONO_DEVICE int row_of(int r) const { return Fragment::row_of(tail.thread, r); }
   // Rows that do not exist read the image's first.
   UNISONO_DEVICE Where where(const At& at, int m) const {
     return {at.image, at.image * tail.geometry.rows + (at.rows.valid(m) ? at.rows.pixel(m) : 0)};
@@ -228,10 +229,6 @@ struct General {
   // The same where lanes have eight channels each: epilogue/general_shared.cuh.
   UNISONO_DEVICE void elements_in_shared(const At& at);
   UNISONO_DEVICE void write_sums(float* sums, int b, int s) const;
-
-  // A slice on its way; write(place): to this warp's staging buffers of that number.
-  template <class F>
-  UNISONO_DEVICE void store_slices(const At& at, int b, int s, int warp, const F& write);
 };
 
 }  // namespace unisono

@@ -5,11 +5,11 @@
 
 namespace unisono {
 
-template <class Config, class Visitor>
-UNISONO_DEVICE void General<Config, Visitor>::elements(const At& at, const Row (&rows)[kRows], float* whole) {
+template <class Tail>
+UNISONO_DEVICE void General<Tail>::elements(const At& at, const Row (&rows)[kRows], float* whole) {
   const Shares shares(*this, at);
   ElementRing ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
-  const Fetch<Tail> fetch{tail};
+  const typename Tail::Fetching fetch{tail};
   if constexpr (kInOrder) {
     ring.open(0, Tail::kPairs, at);
 #pragma unroll
@@ -17,7 +17,7 @@ UNISONO_DEVICE void General<Config, Visitor>::elements(const At& at, const Row (
 #pragma unroll
       for (int s = 0; s < kSlices; ++s) {
         Slice<Visitor> slice;
-        if constexpr (kFetches) fetch.await((b * kSlices + s) % kBuffers, ring);
+        if constexpr (kFetches) fetch.await((b * kSlices + s) % Tail::kStoreBuffers, ring);
         elements_of(at, rows, b, s, ring, Tail::kPairs, shares, slice, whole);
         if constexpr (kFetches && kTiled > 0)
           fetch.refill(at, b * kSlices + s);
@@ -40,16 +40,15 @@ UNISONO_DEVICE void General<Config, Visitor>::elements(const At& at, const Row (
   }
 }
 
-template <class Config, class Visitor>
-UNISONO_DEVICE void General<Config, Visitor>::elements_of(const At& at, const Row (&rows)[kRows], int b, int s,
-                                                          ElementRing& ring, int end, const Shares& shares,
-                                                          Slice<Visitor>& slice, float* whole) {
+template <class Tail>
+UNISONO_DEVICE void General<Tail>::elements_of(const At& at, const Row (&rows)[kRows], int b, int s, ElementRing& ring,
+                                               int end, const Shares& shares, Slice<Visitor>& slice, float* whole) {
   u32 packed[kEach], beside[kEach];
   int pair = 0;
   tail.template for_pairs<0, kTensors>(
       at, b, s, ring, end, [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-        const int r = 2 * b + (pair & 1), first = 2 * (pair / 2), n = s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3),
-                  channel = at.first_channel + n;
+        const int p = (b * kSlices + s) * kEach + pair, r = Fragment::thread_row(p), first = 2 * (pair / 2),
+                  n = Fragment::channel(tail.thread, p), channel = at.first_channel + n;
         const bool exists = at.rows.valid(row_of(r)) && channel < tail.geometry.channels,
                    next = kPairs ? exists : exists && channel + 1 < tail.geometry.channels;
         const Where place = where(at, row_of(r));
@@ -91,44 +90,7 @@ UNISONO_DEVICE void General<Config, Visitor>::elements_of(const At& at, const Ro
         }
         ++pair;
       });
-  if constexpr (kTiled > 0)
-    store_slices(at, b, s, tail.thread / 32, [&](int place) {
-      tail.write_slice(tail.staging(0) + place * Tail::kSliceBytes, Tail::kStaging, packed);
-      if constexpr (kTiled > 1) tail.write_slice(tail.side_staging(0, place), Tail::kSideStaging, beside);
-    });
-}
-
-template <class Config, class Visitor>
-template <class F>
-UNISONO_DEVICE void General<Config, Visitor>::store_slices(const At& at, int b, int s, int warp, const F& write) {
-  const int place = (kInOrder ? b * kSlices + s : s * kBlocks + b) % kBuffers;
-  if constexpr (Tail::kShared) {
-    if (!kFetches && b + s == 0) tail.open_staging();
-  } else if (!kFetches && lane() == 0) {
-    if (Tail::kStoresPerTile % kBuffers != 0 && b + s == 0)
-      tma_store_wait_read<0>();
-    else
-      tma_store_wait_read<kBuffers - 1>();
-  }
-  __syncwarp();
-  write(place);
-  tail.template close_slice<kBuffers, kFetches>();
-  if constexpr (!Tail::kByTma) {
-    tail.store_plain(tail.fixed.output, tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp,
-                     s * kSlice);
-    if constexpr (kTiled > 1)
-      tail.store_plain(tail.fixed.side, tail.side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
-  } else if (lane() == 0) {
-    if constexpr (!stores_octets<Config>())
-      tail.store_main(tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
-    if constexpr (kTiled > 1)
-      Tail::store_slice(tail.side_map(at), tail.side_staging(warp, place), at, 64 * b + 16 * warp, s * kSlice);
-    tma_store_commit();
-  }
-  if constexpr (stores_octets<Config>())
-    OctetStores<Config, Visitor>{tail}.store(tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp,
-                                             s * kSlice);
-  tail.store_pooled(tail.staging(warp) + place * Tail::kSliceBytes, at, 64 * b + 16 * warp, s * kSlice);
+  if constexpr (kTiled > 0) tail.template store_pairs<kInOrder, kFetches, (kTiled > 1)>(at, b, s, packed, beside);
 }
 
 }  // namespace unisono

@@ -5,9 +5,9 @@
 
 namespace unisono {
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int store>
-UNISONO_DEVICE void General<Config, Visitor>::close_groups(const At& at, const Row (&rows)[kRows]) const {
+UNISONO_DEVICE void General<Tail>::close_groups(const At& at, const Row (&rows)[kRows]) const {
   if constexpr (store < Groups::kStores) {
     constexpr int kWidth = Visitor::group_store_width(store);
     const int first = at.first_channel / kWidth,
@@ -24,9 +24,9 @@ UNISONO_DEVICE void General<Config, Visitor>::close_groups(const At& at, const R
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level>
-UNISONO_DEVICE void General<Config, Visitor>::fold_rows(const At& at, Row (&rows)[kRows]) {
+UNISONO_DEVICE void General<Tail>::fold_rows(const At& at, Row (&rows)[kRows]) {
   if constexpr (level < Visitor::kLevels) {
     constexpr int kFolds = Visitor::row_folds(level);
     float folded[kRows][larger(1, kFolds)];
@@ -48,10 +48,9 @@ UNISONO_DEVICE void General<Config, Visitor>::fold_rows(const At& at, Row (&rows
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int kCount>
-UNISONO_DEVICE void General<Config, Visitor>::reduce_tile(const At& at, const Row (&rows)[kRows],
-                                                          float (&folded)[kRows][kCount]) {
+UNISONO_DEVICE void General<Tail>::reduce_tile(const At& at, const Row (&rows)[kRows], float (&folded)[kRows][kCount]) {
   constexpr int kFolds = Visitor::row_folds(level);
 #pragma unroll
   for (int r = 0; r < kRows; ++r)
@@ -61,9 +60,9 @@ UNISONO_DEVICE void General<Config, Visitor>::reduce_tile(const At& at, const Ro
   if constexpr (kFolds > 0) join_lanes<level>(folded);
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int kCount>
-UNISONO_DEVICE void General<Config, Visitor>::conclude(const float (&folded)[kCount], Row& row) const {
+UNISONO_DEVICE void General<Tail>::conclude(const float (&folded)[kCount], Row& row) const {
   if constexpr (Returning::kAny) {
     float column[larger(1, Tail::kColumns)];
 #pragma unroll
@@ -74,10 +73,9 @@ UNISONO_DEVICE void General<Config, Visitor>::conclude(const float (&folded)[kCo
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int kCount>
-UNISONO_DEVICE void General<Config, Visitor>::pass(const At& at, const Row (&rows)[kRows],
-                                                   float (&folded)[kRows][kCount]) {
+UNISONO_DEVICE void General<Tail>::pass(const At& at, const Row (&rows)[kRows], float (&folded)[kRows][kCount]) {
   constexpr int kFolds = Visitor::row_folds(level), kGroupFolds = Groups::folds(level);
   if constexpr (kGroupFolds > 0) {
 #pragma unroll
@@ -94,7 +92,8 @@ UNISONO_DEVICE void General<Config, Visitor>::pass(const At& at, const Row (&row
       tail.template for_pairs<0, kTensors>(
           at, b, s, ring, Tail::kPairs,
           [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-            const int r = 2 * b + (pair & 1), chunk = s * kSlice + 8 * (pair / 2), n = chunk + 2 * (lane() & 3),
+            const int p = (b * kSlices + s) * kEach + pair, r = Fragment::thread_row(p),
+                      chunk = s * kSlice + 8 * (pair / 2), n = Fragment::channel(tail.thread, p),
                       channel = at.first_channel + n;
             ++pair;
             const bool exists = channel < tail.geometry.channels, both = kPairs || channel + 1 < tail.geometry.channels;
@@ -122,12 +121,12 @@ UNISONO_DEVICE void General<Config, Visitor>::pass(const At& at, const Row (&row
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level>
-UNISONO_DEVICE void General<Config, Visitor>::share_level(const At& at, const Row (&rows)[kRows]) {
-  using Folds = ReturnedFolds<Config, Visitor, level>;
+UNISONO_DEVICE void General<Tail>::share_level(const At& at, const Row (&rows)[kRows]) {
+  using Folds = ReturnedFolds<Tail, level>;
   if constexpr (Folds::kDomains > 0) {
-    const FoldColumns<Config, Visitor, Folds> own{tail};
+    const FoldColumns<Tail, Folds> own{tail};
     const Shares shares(*this, at);
     Ring ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
 #pragma unroll
@@ -141,8 +140,8 @@ UNISONO_DEVICE void General<Config, Visitor>::share_level(const At& at, const Ro
         tail.template for_pairs<0, kTensors>(
             at, b, s, ring, begin + kEach,
             [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-              const int r = 2 * b + (pair & 1), first = 2 * (pair / 2),
-                        n = s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3), channel = at.first_channel + n;
+              const int p = (b * kSlices + s) * kEach + pair, r = Fragment::thread_row(p), first = 2 * (pair / 2),
+                        n = Fragment::channel(tail.thread, p), channel = at.first_channel + n;
               ++pair;
               float v[Folds::kChannelFolds + Folds::kMoments], w[Folds::kChannelFolds + Folds::kMoments];
               Folds::share(as_float(x), one, t1, tail.uniform, row_at(rows[r], r, n), channel, v);
@@ -158,12 +157,12 @@ UNISONO_DEVICE void General<Config, Visitor>::share_level(const At& at, const Ro
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level>
-UNISONO_DEVICE void General<Config, Visitor>::take_level(const At& at) {
-  using Folds = ReturnedFolds<Config, Visitor, level>;
+UNISONO_DEVICE void General<Tail>::take_level(const At& at) {
+  using Folds = ReturnedFolds<Tail, level>;
   if constexpr (Folds::kDomains > 0) {
-    const FoldColumns<Config, Visitor, Folds> own{tail};
+    const FoldColumns<Tail, Folds> own{tail};
     for (int n = tail.thread; n < Tail::kN && at.first_channel + n < tail.geometry.channels; n += 128) {
       float value[Folds::all_values()], column[larger(1, Tail::kColumns)];
       Folds::template await<0>(own, at.image, at.first_channel + n, value);
@@ -177,9 +176,9 @@ UNISONO_DEVICE void General<Config, Visitor>::take_level(const At& at) {
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int kFolds>
-UNISONO_DEVICE void General<Config, Visitor>::join_lanes(float (&folded)[kRows][kFolds]) const {
+UNISONO_DEVICE void General<Tail>::join_lanes(float (&folded)[kRows][kFolds]) const {
 #pragma unroll
   for (int r = 0; r < kRows; ++r)
 #pragma unroll
@@ -219,15 +218,15 @@ struct FoldsOfRow {
   }
 };
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int first>
-UNISONO_DEVICE auto General<Config, Visitor>::exchange_of(const At& at) const {
+UNISONO_DEVICE auto General<Tail>::exchange_of(const At& at) const {
   return RowExchange<FoldsOfRow<Visitor, level, first>, Tail>::of(tail, at, entries(level) + first / 3);
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int first, int kFolds>
-UNISONO_DEVICE void General<Config, Visitor>::publish(const At& at, const float (&folded)[kRows][kFolds]) const {
+UNISONO_DEVICE void General<Tail>::publish(const At& at, const float (&folded)[kRows][kFolds]) const {
   if constexpr (first < kFolds) {
     RowTriple own[kRows];
     auto value = [&](int r, int i) { return i < kFolds ? folded[r][smaller(i, kFolds - 1)] : 0.f; };
@@ -238,9 +237,9 @@ UNISONO_DEVICE void General<Config, Visitor>::publish(const At& at, const float 
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int first, int kFolds>
-UNISONO_DEVICE void General<Config, Visitor>::collect(const At& at, float (&folded)[kRows][kFolds]) const {
+UNISONO_DEVICE void General<Tail>::collect(const At& at, float (&folded)[kRows][kFolds]) const {
   if constexpr (first < kFolds) {
     RowTriple all[kRows];
     exchange_of<level, first>(at).collect(all);
@@ -254,18 +253,18 @@ UNISONO_DEVICE void General<Config, Visitor>::collect(const At& at, float (&fold
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int first, int kFolds>
-UNISONO_DEVICE void General<Config, Visitor>::share(const At& at) const {
+UNISONO_DEVICE void General<Tail>::share(const At& at) const {
   if constexpr (first < kFolds) {
     exchange_of<level, first>(at).share();
     share<level, first + 3, kFolds>(at);
   }
 }
 
-template <class Config, class Visitor>
+template <class Tail>
 template <int kFolds>
-UNISONO_DEVICE void General<Config, Visitor>::meet(const At& at, const float (&folded)[kRows][kFolds]) {
+UNISONO_DEVICE void General<Tail>::meet(const At& at, const float (&folded)[kRows][kFolds]) {
   const Columns columns{tail};
   const size_t slot = size_t(at.image) * columns.slots() + at.slot,
                plane = size_t(tail.geometry.images) * columns.slots() * columns.across() * Tail::kPixels;

@@ -7,6 +7,7 @@
 #pragma once
 #include "unisono/epilogue/general.cuh"
 #include "unisono/epilogue/octets.cuh"
+#include "unisono/epilogue/sm90_fragment.cuh"
 #include "unisono/epilogue/vectors.cuh"
 
 namespace unisono {
@@ -110,8 +111,8 @@ struct SliceOctets {
 };
 
 // This warp's sums of block b and slice s, row by row.
-template <class Config, class Visitor>
-UNISONO_DEVICE void General<Config, Visitor>::write_sums(float* sums, int b, int s) const {
+template <class Tail>
+UNISONO_DEVICE void General<Tail>::write_sums(float* sums, int b, int s) const {
   constexpr int kLine = shared_layout::element_line(kSlice);
   __syncwarp();  // the slice ahead has been read
 #pragma unroll
@@ -123,8 +124,8 @@ UNISONO_DEVICE void General<Config, Visitor>::write_sums(float* sums, int b, int
   __syncwarp();
 }
 
-template <class Config, class Visitor>
-UNISONO_DEVICE void General<Config, Visitor>::elements_in_shared(const At& at) {
+template <class Tail>
+UNISONO_DEVICE void General<Tail>::elements_in_shared(const At& at) {
   static_assert(!reduces_rows() && kValues == 0 && !Groups::kAny && !kFetches && !Tail::kShared && Tail::kProducts == 1,
                 "a value of its own for each element, and rows that are staged by their own warp");
   constexpr int kLine = shared_layout::element_line(kSlice);
@@ -145,7 +146,7 @@ UNISONO_DEVICE void General<Config, Visitor>::elements_in_shared(const At& at) {
         if constexpr (kTiled > 1) octets.side[i] = own.template packed<typename Visitor::Side>(1);
       });
       if constexpr (kTiled > 0)
-        store_slices(at, b, s, warp, [&](int place) {
+        tail.template store_slices<kInOrder, kFetches, (kTiled > 1)>(at, b, s, warp, [&](int place) {
           octets.for_each(lane(), [&](int i, int row, int chunk) {
             const u32 to = place * Tail::kSliceBytes + SliceSwizzle<kSlice>::offset(row, chunk);
             *reinterpret_cast<uint4*>(tail.staging(warp) + to) = octets.main[i];

@@ -99,9 +99,9 @@ struct SpilledPasses {
 // The reductions of this and later levels up to `stop`, to which the tile only adds. Those ahead of the level that
 // ended the pass before have been added to, and exchanged, in a pass ahead of this one. `kept`: (reductions, rows),
 // what these reductions came to, of a tile that has all of its rows' channels.
-template <class Config, class Visitor>
+template <class Tail>
 template <int level, int stop>
-UNISONO_DEVICE void General<Config, Visitor>::fold_rows_until(const At& at, Row (&rows)[kRows], float* kept) {
+UNISONO_DEVICE void General<Tail>::fold_rows_until(const At& at, Row (&rows)[kRows], float* kept) {
   if constexpr (level < Visitor::kLevels && level <= stop) {
     using Passes = SpilledPasses<Config, Visitor>;
     constexpr int kFolds = Visitor::row_folds(level), kLastReturned = Passes::template before<Visitor::kLevels>();
@@ -140,10 +140,11 @@ UNISONO_DEVICE void General<Config, Visitor>::fold_rows_until(const At& at, Row 
 }
 
 // What a warpgroup does with its tiles of a row, of an image, or of all images.
-template <class Config, class Visitor, bool = Spills<Config>::kValue>
+template <class Tail, bool = Spills<typename Tail::Configuration>::kValue>
 struct SpilledTiles {
   static constexpr bool kAny = true;
-  using Tail = Epilogue<Config, Visitor>;
+  using Config = typename Tail::Configuration;
+  using Visitor = typename Tail::EpilogueVisitor;
   using At = typename Tail::At;
   using Row = typename Visitor::Row;
   using Passes = SpilledPasses<Config, Visitor>;
@@ -196,8 +197,8 @@ struct SpilledTiles {
 
   template <int stop>
   UNISONO_DEVICE void pass(const At& at, int tile) {
-    General<Config, Visitor> general{tail};
-    Row rows[General<Config, Visitor>::kRows];
+    General<Tail> general{tail};
+    Row rows[General<Tail>::kRows];
     general.open_rows(at, rows);
     general.template fold_rows_until<0, stop>(at, rows, kept(tile));
     if constexpr (stop == Visitor::kLevels) general.finish(at, rows);
@@ -225,7 +226,7 @@ struct SpilledTiles {
     if constexpr (Passes::template reduces_rows<kBefore>()) {
 #pragma unroll 1
       for (int i = 0; i < count; ++i)
-        General<Config, Visitor>{tail}.template share<kBefore, 0, Visitor::row_folds(kBefore)>(
+        General<Tail>{tail}.template share<kBefore, 0, Visitor::row_folds(kBefore)>(
             tile(first + i * Config::kConsumerGroups));
     }
 #pragma unroll 1
@@ -243,10 +244,10 @@ struct SpilledTiles {
       count = 0;
   }
 };
-template <class Config, class Visitor>
-struct SpilledTiles<Config, Visitor, false> {
+template <class Tail>
+struct SpilledTiles<Tail, false> {
   static constexpr bool kAny = false;
-  Epilogue<Config, Visitor>& tail;
+  Tail& tail;
   const int consumer;
 };
 

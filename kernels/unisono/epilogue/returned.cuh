@@ -26,10 +26,11 @@
 
 namespace unisono {
 
-template <class Config, class Visitor, int level>
-struct ReturnedFolds : Returns<Visitor>::template List<level> {
+template <class Tail, int level>
+struct ReturnedFolds : Returns<typename Tail::EpilogueVisitor>::template List<level> {
+  using Visitor = typename Tail::EpilogueVisitor;
   using Own = typename Returns<Visitor>::template List<level>;
-  using Columns = FoldColumns<Config, Visitor, ReturnedFolds>;
+  using Columns = FoldColumns<Tail, ReturnedFolds>;
   static constexpr bool kReturned = true;
   static constexpr int kTileFolds = 0, kLevel = level, kPlanesBefore = Returns<Visitor>::template planes<level>();
   static UNISONO_DEVICE constexpr Fold tile_fold(int) { return Fold::kSum; }
@@ -43,10 +44,9 @@ struct ReturnedFolds : Returns<Visitor>::template List<level> {
   template <int d>
   static UNISONO_DEVICE Entry* entry(const Columns& columns, int part, int image, int group) {
     size_t rows = 0;
-    if constexpr (Config::kWide) {
+    if constexpr (Tail::Configuration::kWide) {
       for (int l = 0; l < Visitor::kLevels; ++l) rows += divide_up(Visitor::row_folds(l), 3);
-      rows *=
-          entries_of_exchange(size_t(columns.images()) * columns.slots() * Columns::Tail::kPixels, columns.across());
+      rows *= entries_of_exchange(size_t(columns.images()) * columns.slots() * Tail::kPixels, columns.across());
     }
     const int first = Returns<Visitor>::template entries<level>() + Returns<Visitor>::template entries_to<level>(d);
     return reinterpret_cast<Entry*>(columns.folds().rows) + rows +

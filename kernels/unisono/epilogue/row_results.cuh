@@ -3,7 +3,6 @@
 // 16 bits, the others leave from registers: four lanes have eight neighbouring channels of a row, a sector of f32.
 #pragma once
 #include "unisono/epilogue/results.cuh"
-#include "unisono/epilogue/sm90_epilogue.cuh"
 
 namespace unisono {
 
@@ -12,12 +11,13 @@ template <class Tile, bool kAny>
 struct TileRows {
   using Visitor = typename Tile::EpilogueVisitor;
   using Values = RowValues<Visitor, kAny>;
-  typename Values::Type value[2 * Tile::kBlocks];
+  using Fragment = typename Tile::Fragment;
+  typename Values::Type value[Fragment::kThreadRows];
 
   UNISONO_DEVICE TileRows(const Tile& tile, const typename Tile::At& at) {
 #pragma unroll
-    for (int r = 0; r < 2 * Tile::kBlocks; ++r) {
-      const int m = row_of_thread(r, tile.thread);  // rows that do not exist read the image's first
+    for (int r = 0; r < Fragment::kThreadRows; ++r) {
+      const int m = Fragment::row_of(tile.thread, r);  // rows that do not exist read the image's first
       value[r] = Values::of(tile.visitor, tile.uniform,
                             {at.image, at.image * tile.geometry.rows + (at.rows.valid(m) ? at.rows.pixel(m) : 0)});
     }
@@ -29,9 +29,10 @@ struct RowResults {
   using Visitor = typename Tile::EpilogueVisitor;
   using At = typename Tile::At;
   using Results = ResultsOf<Visitor>;
+  using Fragment = typename Tile::Fragment;
   static constexpr int kBlocks = Tile::kBlocks, kSlices = Tile::kSlices, kSlice = Tile::kSlice;
   static constexpr bool kDirectMain = Results::kDirect == Results::kResults;
-  static_assert(!Tile::kSwap && Tile::kStores == Stores::kTma && Visitor::kSide != SideStore::kAfter,
+  static_assert(!Tile::kSwap && Tile::kTogether > 1 && Visitor::kSide != SideStore::kAfter,
                 "neighbouring channels exist together, and a thread has them");
 
   const Tile& tile;
@@ -55,9 +56,9 @@ struct RowResults {
         tile.template for_pairs<Visitor::kTensorsBefore, Visitor::kTensors>(
             at, b, s, ring, Tile::kPairs,
             [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
-              const int r = 2 * b + (pair & 1),
-                        channel = at.first_channel + s * kSlice + 8 * (pair / 2) + 2 * (lane() & 3),
-                        m = row_of_thread(r, tile.thread);
+              const int p = (b * kSlices + s) * (kSlice / 4) + pair, r = Fragment::thread_row(p),
+                        channel = at.first_channel + Fragment::channel(tile.thread, p),
+                        m = Fragment::row_of(tile.thread, r);
               const bool exists = at.rows.valid(m) && channel < tile.geometry.channels;
               float of_x[Results::kResults], of_y[Results::kResults];
               Visitor::results(normalised(as_float(x), r), one + Tile::kBefore, t1, rows.value[r], tile.uniform, exists,
@@ -68,19 +69,8 @@ struct RowResults {
               if (exists) put<0>(tile.offset_of(at, m, channel), of_x + !kDirectMain, of_y + !kDirectMain);
               ++pair;
             });
-        if constexpr (!kDirectMain) store_slice(b * kSlices + s, packed);
+        if constexpr (!kDirectMain) tile.store_main_pairs(at, b * kSlices + s, packed);
       }
-  }
-
-  UNISONO_DEVICE void store_slice(int i, const u32 (&packed)[kSlice / 4]) const {
-    const int place = i % Tile::kStoreBuffers;
-    tile.template await_buffers<1>(i);
-    tile.write_slice(tile.staging(0) + place * Tile::kSliceBytes, Tile::kStaging, packed);
-    tile.template close_slice<Tile::kStoreBuffers>();
-    if (lane() != 0) return;
-    tile.store_main(tile.staging(tile.thread / 32) + place * Tile::kSliceBytes, at,
-                    64 * (i / kSlices) + 16 * (tile.thread / 32), i % kSlices * kSlice);
-    tma_store_commit();
   }
 
   template <int i>

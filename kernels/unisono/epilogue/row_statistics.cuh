@@ -2,7 +2,6 @@
 // several tiles (Config::kMeets) merged from what each of them has of the row (exchange/row_exchange.cuh).
 #pragma once
 #include "unisono/epilogue/row_parts.cuh"
-#include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/ptx/arithmetic.cuh"
 #include "unisono/tile/tile_scheduler.cuh"
 
@@ -12,8 +11,8 @@ template <class Tile>
 struct RowStatistics {
   using Visitor = typename Tile::EpilogueVisitor;
   using At = typename Tile::At;
-  static constexpr int kBlocks = Tile::kBlocks, kRows = 2 * kBlocks, kN = Tile::kN;
-  static constexpr Stores kStores = Tile::kStores;
+  using Fragment = typename Tile::Fragment;
+  static constexpr int kRows = Fragment::kThreadRows, kN = Tile::kN;
   static constexpr RowStatistic kKind = RowStatisticOf<Visitor>::kValue;
   static constexpr bool kMeets = Tile::kRowsMeet;
 
@@ -24,17 +23,16 @@ struct RowStatistics {
   // Channels of the tile that exist.
   UNISONO_DEVICE int channels() const { return tile.geometry.channels - (kMeets ? at.first_channel : 0); }
 
-  // f(element of row r, whether it exists) of this lane's. Eight channels exist together or not at all, unless the
-  // number of channels is arbitrary.
+  // f(element of row r, whether it exists) of this lane's.
   template <class F>
   UNISONO_DEVICE void for_each(int r, F&& f) const {
-    const int b = r / 2, half = r & 1;
 #pragma unroll
     for (int j = 0; j < kN / 8; ++j)
       if (8 * j < channels()) {
 #pragma unroll
         for (int e = 0; e < 2; ++e)
-          f(tile.acc[b][4 * j + 2 * half + e], kStores == Stores::kTma || 8 * j + 2 * (lane() & 3) + e < channels());
+          f(Fragment::value(tile.acc, Fragment::pair_of(r, j), e),
+            Tile::kTogether == 8 || 8 * j + 2 * (lane() & 3) + e < channels());
       }
   }
 
@@ -67,7 +65,7 @@ struct RowStatistics {
     if (kMeets && channels() <= 0) return {0.f, 0.f, 0.f};  // a cluster's last tile may have none
     const int here = smaller(kN, channels());
     const float inverse = 1.f / float(here),
-                pivot = __shfl_sync(~0u, as_float(tile.acc[r / 2][2 * (r & 1)]), lane() & ~3);
+                pivot = __shfl_sync(~0u, as_float(Fragment::value(tile.acc, Fragment::pair_of(r, 0), 0)), lane() & ~3);
     float sum = 0.f, m2 = 0.f;
     float pair[2];
     int e = 0;
@@ -100,7 +98,7 @@ struct RowStatistics {
     }
   }
 
-  // What normalises each row of the tile: row 64 b + 16 warp + lane / 4 + 8 half is number 2 b + half.
+  // What normalises each of this thread's rows.
   UNISONO_DEVICE void of(RowAffine (&rows)[kRows]) const {
     RowTriple own[kRows];
 #pragma unroll

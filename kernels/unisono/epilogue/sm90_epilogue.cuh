@@ -5,14 +5,13 @@
 #include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/general_needs.cuh"
 #include "unisono/epilogue/held_tiles.cuh"
-#include "unisono/epilogue/norm.cuh"
 #include "unisono/epilogue/row_statistics.cuh"
 #include "unisono/epilogue/sm90_fetch.cuh"
 #include "unisono/epilogue/sm90_fragment.cuh"
 #include "unisono/epilogue/sm90_plane_slices.cuh"
 #include "unisono/epilogue/tensors.cuh"
-#include "unisono/epilogue/visitor.cuh"
-#include "unisono/exchange/sm90_publish_moments.cuh"
+#include "unisono/epilogue/tile.cuh"
+#include "unisono/exchange/publish_moments.cuh"
 #include "unisono/exchange/statistics_exchange.cuh"
 #include "unisono/mma/sm90_wgmma.cuh"
 #include "unisono/params/sm90_shared_layout.cuh"
@@ -25,6 +24,7 @@ namespace unisono {
 template <class Config, class Visitor>
 struct Epilogue {
   using Element = typename Config::Element;
+  using Configuration = Config;
   using EpilogueVisitor = Visitor;
   static constexpr bool kByPhases = Config::Operands::kPhases;
   static constexpr int kPhases = kByPhases ? 4 : 1;
@@ -36,8 +36,10 @@ struct Epilogue {
   static constexpr int kAccBlocks = kSwap ? kN / 64 : kBlocks, kProducts = Config::Operands::kProducts,
                        kAccCount = kSwap ? kPixels / 2 : kProducts * kN / 2;
   using Accumulators = float[kAccBlocks][kAccCount];  // epilogue/sm90_fragment.cuh
+  using Fragment = RowFragment<kPixels, kN>;          // pixels first
   static constexpr Norm kNorm = Config::kNorm;
   static constexpr Stores kStores = Config::kStores;
+  static constexpr int kTogether = kStores == Stores::kTma ? 8 : 1;
   static constexpr bool kInPlanes = kStores == Stores::kPlanesTma, kByTma = kStores == Stores::kTma || kInPlanes;
   static_assert(kByTma || kNorm != Norm::kStreamed, "the second pass loads and stores by TMA");
   static constexpr bool kShared = kSwap != kInPlanes;  // all four warps write to each slice, which a barrier completes
@@ -120,8 +122,7 @@ struct Epilogue {
   // are known.
   static constexpr int kBefore = kLayout.before, kAfter = kLayout.after;
   static constexpr int kMean = kBefore + kAfter, kFactor = kMean + 1, kShift = kMean + 2, kColumns = kLayout.columns;
-  static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0,
-                       kTensorsAfter = Visitor::kTensors - Visitor::kTensorsBefore;
+  static constexpr int kTensorsBefore = kNormalises ? Visitor::kTensorsBefore : 0;
 
   static constexpr int kSideBuffers = kLayout.side_buffers, kSideStaging = kSideBuffers * kSliceBytes;  // a warp
   static constexpr int kSideOffset = int(kLayout.at_side), kFoldOffset = int(kLayout.at_folds),
@@ -171,6 +172,7 @@ struct Epilogue {
   using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched,
                                   Config::kTwoDimensional>::Type;
   static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
+  using Fetching = Fetch<Epilogue>;
 
   // The offset of an element of the output.
   UNISONO_DEVICE u64 offset_of(const At& at, int m, int channel) const {
@@ -185,9 +187,15 @@ struct Epilogue {
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, F&& f) const;
   template <int kFirst, int kEnd, class Tensors, class F>
   UNISONO_DEVICE void for_pairs(const At& at, int b, int s, Tensors& ring, int end, F&& f) const;
-  // The second accumulators, of a dual product, of the pair i of block b, behind kAt tensors.
+  // The second accumulators, of a dual product, of a pair, behind kAt tensors.
   template <int kAt, int kSize>
-  UNISONO_DEVICE void put_second(float (&x)[kSize], float (&y)[kSize], int b, int i) const;
+  UNISONO_DEVICE void put_second(float (&x)[kSize], float (&y)[kSize], int pair) const {
+    if constexpr (kProducts > 1) {
+      constexpr int kOfBlock = kN / 4;
+      const float* const second = acc[pair / kOfBlock] + kN / 2 + 2 * (pair % kOfBlock);
+      x[kAt] = as_float(second[0]), y[kAt] = as_float(second[1]);
+    }
+  }
 
   // Before the first of several slices is written: the staging buffers are free, of every warp whose buffers this one
   // writes.
@@ -205,9 +213,11 @@ struct Epilogue {
   template <int kBuffers, bool kFetches = false>
   UNISONO_DEVICE void close_slice() const;
 
-  // The accumulators become the input of the normalisation; the second store, if it comes from here, is on its way.
-  UNISONO_DEVICE void apply_before(const At& at);
-  // Its slice s of block b.
+  // epilogue/normalise.cuh: before the second store's slices, if it comes ahead of the normalisation; slice s of block
+  // b.
+  UNISONO_DEVICE void open_before() const {
+    if constexpr (kShared) open_staging();
+  }
   UNISONO_DEVICE void store_before(const At& at, int b, int s, const u32 (&packed)[kSlice / 4]) const;
 
   // Tensor maps of the pixels of the tile's parity phase.
@@ -247,13 +257,8 @@ struct Epilogue {
   // their channels', which the accumulators have been centred by.
   UNISONO_DEVICE void reduce_and_publish(const At& at);
 
-  // Waits for the image's statistics; then columns kMean, kFactor and kShift hold the normalisation: of x, or if
-  // kCentred of x - column kMean.
-  UNISONO_DEVICE void load_statistics(const At& at) const;
-
-  UNISONO_DEVICE void record(int image, int group, float mean, float variance) const {
-    if constexpr (Visitor::kStatistics) Visitor::statistics(visitor, uniform, image, group, mean, variance);
-  }
+  static constexpr int kStatisticsAtOnce =
+      kAccBlocks * kAccCount <= 96 && Config::kTileWarpgroups * Config::kConsumerGroups == 2 ? 8 : 4;
 
   // Pixels first: before slice `i` of a tile is written by this warp, which stores kTogether slices at a time.
   template <int kTogether>
@@ -264,7 +269,21 @@ struct Epilogue {
   template <int kFirst, int kEnd, bool kBoth, class F, class G>
   UNISONO_DEVICE void store(const At& at, F&& f, G&& g);
 
-  UNISONO_DEVICE void store_result(const At& at);
+  // A slice of results on its way; write(place): to this warp's staging buffers of that number. kInOrder: slices come
+  // in the order of blocks; else all blocks of one come before the next.
+  template <bool kInOrder, bool kFetches, bool kBoth, class F>
+  UNISONO_DEVICE void store_slices(const At& at, int b, int s, int warp, const F& write) const;
+  // The same of pairs as for_pairs has them, and of the second store if kBoth.
+  template <bool kInOrder, bool kFetches, bool kBoth>
+  UNISONO_DEVICE void store_pairs(const At& at, int b, int s, const u32 (&packed)[kSlice / 4],
+                                  const u32 (&beside)[kSlice / 4]) const {
+    store_slices<kInOrder, kFetches, kBoth>(at, b, s, thread / 32, [&](int place) {
+      write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
+      if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
+    });
+  }
+  // Pairs of slice number i, in order, of the main store alone.
+  UNISONO_DEVICE void store_main_pairs(const At& at, int i, const u32 (&packed)[kSlice / 4]) const;
 
   // Leaves the centred values in the staging buffers, which a barrier completes.
   UNISONO_DEVICE void keep_centred(const At& at) const;

@@ -1,6 +1,5 @@
 // How an epilogue walks over a tile and stores it: slice by slice, through the staging buffers.
 #pragma once
-#include "unisono/epilogue/row_results.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
 #include "unisono/epilogue/sm90_octet_stores.cuh"
 
@@ -19,9 +18,9 @@ template <class Config, class Visitor>
 template <int kFirst, int kEnd, class Tensors, class F>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::for_pairs(const At& at, int b, int s, Tensors& ring, int end,
                                                          F&& f) const {
-  const int warp = thread / 32, lane = thread & 31;
-  int p = (b * kSlices + s) * (kSlice / 4);
   if constexpr (kSwap) {
+    const int warp = thread / 32, lane = thread & 31;
+    int p = (b * kSlices + s) * (kSlice / 4);
     float column[2][larger(1, kColumns)];
 #pragma unroll
     for (int half = 0; half < 2; ++half)
@@ -37,29 +36,8 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::for_pairs(const At& at, int b, in
         f(pair[0], pair[1], column[half], column[half], t1, t2);
       }
   } else {
-#pragma unroll
-    for (int i = 0; i < kSlice / 8; ++i) {
-      const int j = s * (kSlice / 8) + i, n = 8 * j + 2 * (lane & 3);
-      float one[larger(1, kColumns)], two[larger(1, kColumns)];
-#pragma unroll
-      for (int c = 0; c < kColumns; ++c) {
-        const float2 pair = *reinterpret_cast<const float2*>(columns() + c * kN + n);
-        one[c] = pair.x, two[c] = pair.y;
-      }
-#pragma unroll
-      for (int half = 0; half < 2; ++half, ++p) {
-        float t1[larger(1, kEnd - kFirst + kProducts - 1)] = {}, t2[larger(1, kEnd - kFirst + kProducts - 1)] = {};
-        ring.take(p, end, t1, t2, at), put_second<kEnd - kFirst>(t1, t2, b, 4 * j + 2 * half);
-        f(acc[b][4 * j + 2 * half], acc[b][4 * j + 2 * half + 1], one, two, t1, t2);
-      }
-    }
+    for_pairs_of_slice<kEnd - kFirst>(*this, at, b, s, ring, end, f);
   }
-}
-
-template <class Config, class Visitor>
-template <int kAt, int kSize>
-UNISONO_DEVICE void Epilogue<Config, Visitor>::put_second(float (&x)[kSize], float (&y)[kSize], int b, int i) const {
-  if constexpr (kProducts > 1) x[kAt] = as_float(acc[b][kN / 2 + i]), y[kAt] = as_float(acc[b][kN / 2 + i + 1]);
 }
 
 template <class Config, class Visitor>
@@ -223,34 +201,45 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void Epilogue<Config, Visitor>::store_result(const At& at) {
-  RowAffine rows[2 * kBlocks];
-  if constexpr (kRows) RowStatistics<Epilogue>{*this, at}.of(rows);
-  // The difference first: exact where x is near the mean, so a large common offset costs no bits.
-  auto normalised = [&](float x, const float* column, int row) {
-    if constexpr (kRows)
-      return fmaf(x - rows[row].mean, rows[row].factor, rows[row].shift);
-    else if constexpr (kCentred)
-      return fmaf(x, column[kFactor], column[kShift]);
-    else if constexpr (kNormalises)
-      return fmaf(x - column[kMean], column[kFactor], column[kShift]);
+template <bool kInOrder, bool kFetches, bool kBoth, class F>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::store_slices(const At& at, int b, int s, int warp,
+                                                            const F& write) const {
+  const int lane = thread & 31, place = (kInOrder ? b * kSlices + s : s * kBlocks + b) % kStoreBuffers;
+  if constexpr (kShared) {
+    if (!kFetches && b + s == 0) open_staging();
+  } else if (!kFetches && lane == 0) {
+    if (kStoresPerTile % kStoreBuffers != 0 && b + s == 0)
+      tma_store_wait_read<0>();
     else
-      return x;
-  };
-  if constexpr (kRows && ResultsOf<Visitor>::kResults > 0)
-    RowResults<Epilogue>{*this, at}.store([&](float x, int row) { return normalised(x, nullptr, row); });
-  else
-    store<Visitor::kTensors - kTensorsAfter, Visitor::kTensors, kSide == SideStore::kAfter>(
-        at,
-        [&](float x, const float* column, const float* tensor, int row) {
-          return Visitor::after(normalised(x, column, row), x, column + kBefore, tensor, uniform);
-        },
-        [&](float x, const float* column, const float* tensor, int row) {
-          if constexpr (kSide == SideStore::kAfter)
-            return Visitor::side(normalised(x, column, row), column + kBefore, tensor, uniform);
-          else
-            return 0.f;
-        });
+      tma_store_wait_read<kStoreBuffers - 1>();
+  }
+  __syncwarp();
+  write(place);
+  close_slice<kStoreBuffers, kFetches>();
+  u8* const buffer = staging(warp) + place * kSliceBytes;
+  const int m = 64 * b + 16 * warp, slice = s * kSlice;
+  if constexpr (!kByTma) {
+    store_plain(fixed.output, buffer, at, m, slice);
+    if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, place), at, m, slice);
+  } else if (lane == 0) {
+    if constexpr (!stores_octets<Config>()) store_main(buffer, at, m, slice);
+    if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, place), at, m, slice);
+    tma_store_commit();
+  }
+  if constexpr (stores_octets<Config>()) OctetStores<Config, Visitor>{*this}.store(buffer, at, m, slice);
+  store_pooled(buffer, at, m, slice);
+}
+
+template <class Config, class Visitor>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::store_main_pairs(const At& at, int i,
+                                                                const u32 (&packed)[kSlice / 4]) const {
+  const int place = i % kStoreBuffers, warp = thread / 32;
+  await_buffers<1>(i);
+  write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
+  close_slice<kStoreBuffers>();
+  if ((thread & 31) != 0) return;
+  store_main(staging(warp) + place * kSliceBytes, at, 64 * (i / kSlices) + 16 * warp, i % kSlices * kSlice);
+  tma_store_commit();
 }
 
 }  // namespace unisono

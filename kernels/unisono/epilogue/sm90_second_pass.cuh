@@ -7,10 +7,10 @@
 // statistics and computes the columns from them.
 #pragma once
 #include "unisono/epilogue/octets.cuh"
+#include "unisono/epilogue/pass_folds.cuh"
 #include "unisono/epilogue/results.cuh"
 #include "unisono/epilogue/sm90_epilogue.cuh"
 #include "unisono/epilogue/sm90_octet_stores.cuh"
-#include "unisono/epilogue/sm90_pass_folds.cuh"
 
 namespace unisono {
 
@@ -50,7 +50,7 @@ struct SecondPass {
   // leave from registers.
   static constexpr bool kReadsStored = First::Resample::kPooled || kFromRegisters;
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
-  using Folds = BehindFolds<Config, Visitor, kLanesPerRow>;
+  using Folds = BehindFolds<First, kLanesPerRow>;
   static_assert(!First::kInPlanes || (Results::kResults == 0 && PassFolds<Visitor>::kValues == 0),
                 "in planes, one or two results of 16 bits");
   static_assert(!kOctets || kPlanes == 1, "tiles that wait in the workspace have 16 bits");

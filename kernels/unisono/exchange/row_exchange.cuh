@@ -20,15 +20,11 @@ struct RowTriple {
 // Entries of an exchange: of each tile across, and merged.
 UNISONO_DEVICE size_t entries_of_exchange(size_t rows, int across) { return rows * (across + 1); }
 
-// Row r of a thread, counted from its warpgroup's first: in fragments of accumulators, four lanes have the same rows.
-UNISONO_DEVICE int row_of_thread(int r, int thread) {
-  return 64 * (r / 2) + thread / 32 * 16 + (thread & 31) / 4 + 8 * (r & 1);
-}
-
-// An exchange of one entry a row and tile. Tile: epilogue/sm90_epilogue.cuh.
+// An exchange of one entry a row and tile. Tile: epilogue/tile.cuh.
 template <class Part, class Tile>
 struct RowExchange {
-  static constexpr int kRows = 2 * Tile::kBlocks, kPixels = Tile::kPixels;
+  using Fragment = typename Tile::Fragment;
+  static constexpr int kRows = Fragment::kThreadRows, kPixels = Tile::kPixels;
   static constexpr int kDirectly = 8;  // by counts: two trips to L2 in turn, or a quarter of `across`
   static constexpr int kInShare = 4;   // entries that a lane has in flight
 
@@ -59,7 +55,7 @@ struct RowExchange {
 #pragma unroll
     for (int r = 0; r < kRows; ++r)
       if ((r & 3) == (lane() & 3))
-        write_entry(line(row_of_thread(r, thread)) + tile, own[r].x, own[r].y, own[r].z, epoch);
+        write_entry(line(Fragment::row_of(thread, r)) + tile, own[r].x, own[r].y, own[r].z, epoch);
   }
   // Row t, t + across, … of tile t, a warp for each: every 32nd tile a lane, in order, then the lanes.
   UNISONO_DEVICE void share() const {
@@ -94,8 +90,9 @@ struct RowExchange {
     Part part[kRows];
     for (int t = lane() & 3; t < across; t += 4 * kBatch) {
       uint4 entry[kRows * kBatch];
-      await(entry,
-            [&](int i) { return line(row_of_thread(i % kRows, thread)) + smaller(t + 4 * (i / kRows), across - 1); });
+      await(entry, [&](int i) {
+        return line(Fragment::row_of(thread, i % kRows)) + smaller(t + 4 * (i / kRows), across - 1);
+      });
 #pragma unroll
       for (int i = 0; i < kRows * kBatch; ++i)
         if (kBatch == 1 || t + 4 * (i / kRows) < across) add(part[i % kRows], entry[i]);
@@ -106,7 +103,7 @@ struct RowExchange {
   }
   UNISONO_DEVICE void read(RowTriple (&all)[kRows]) const {
     uint4 entry[kRows];
-    await(entry, [&](int r) { return merged(row_of_thread(r, thread)); });
+    await(entry, [&](int r) { return merged(Fragment::row_of(thread, r)); });
     __syncwarp();
 #pragma unroll
     for (int r = 0; r < kRows; ++r)

@@ -20,15 +20,6 @@ UNISONO_DEVICE void wgmma_hold(float (&d)[kCount]) {
   _Pragma("unroll") for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// A value as an epilogue reads an accumulator and as it writes one back. Whatever takes its bits as an integer (a
-// shuffle, a sign bit) takes this copy's. Without it the compiler may keep the accumulator itself in an integer
-// register, from tile to tile; it then copies it to and fro around matrix instructions that are under way, and loses
-// their sums.
-UNISONO_DEVICE float as_float(float value) {
-  asm("" : "+f"(value));
-  return value;
-}
-
 // UNISONO_TEXT_i and UNISONO_REGISTERS_i name the first 4*(i+1) accumulators, for N = 8*(i+1).
 #define UNISONO_TEXT_0 "%0, %1, %2, %3"
 #define UNISONO_REGISTERS_0 "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])

@@ -9,6 +9,7 @@ struct TileParams {
   void *output, *side;  // dense; side: the second store, null without one
   ConvGeometry geometry;
   ExchangeParams norm;
+  FoldParams folds;  // epilogue/folds.cuh
   EpochParams launch;
 };
 

@@ -1,5 +1,6 @@
 // What a consumer warpgroup does tile by tile, and what the spare warps of the producer's warpgroup do beside it.
 #pragma once
+#include "unisono/epilogue/normalise.cuh"
 #include "unisono/sm90/conv_kernel.cuh"
 
 namespace unisono {
@@ -46,22 +47,22 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_tile(Tail& tail, Trace& t
                                                             Spilled& spilled, const HeldTile& held_tile, int i,
                                                             int group, At& before, const At& at) {
   if constexpr (Config::kNorm == Norm::kNone) {
-    tail.store_result(at);
+    store_normalised(tail, at);
     if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
   } else if constexpr (Spilled::kAny) {
     spilled.add(at, i, held_tile);
   } else if constexpr (kGeneral) {
-    General<Config, Visitor>{tail}.run(at);
+    General<Tail>{tail}.run(at);
   } else {
-    tail.apply_before(at);
+    apply_before(tail, at);
     if constexpr (kExchange) tail.reduce_and_publish(at);
     trace.mark(3);
     if constexpr (Config::kNorm == Norm::kRows) {
-      tail.store_result(at);
+      store_normalised(tail, at);
     } else if constexpr (Config::kNorm == Norm::kResident) {
-      tail.load_statistics(at);
+      put_normalisation<Tail::kStatisticsAtOnce>(tail, at, [&] { trace.mark(6); });
       trace.mark(4);
-      tail.store_result(at);
+      store_normalised(tail, at);
     } else {
       if (i > group) pending.template make_room<false>(again, held_tile, i - kConsumerGroups, before, at);
       trace.mark(4);

@@ -22,7 +22,7 @@ struct ConvFprop {
   using Element = typename Config::Element;
   using Tail = Epilogue<Config, Visitor>;
   using Again = SecondPass<Config, Visitor>;
-  using Spilled = SpilledTiles<Config, Visitor>;
+  using Spilled = SpilledTiles<Tail>;
   using Rows = typename Tail::Rows;
   using At = typename Tail::At;
   using Accumulators = typename Tail::Accumulators;

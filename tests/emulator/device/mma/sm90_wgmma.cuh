@@ -13,7 +13,6 @@ void wgmma_wait() {
 }
 template <int kCount>
 void wgmma_hold(float (&)[kCount]) {}
-inline float as_float(float value) { return value; }
 
 template <class Element, int kN, bool kColumnsA = false, bool kColumnsB = false>
 void wgmma(float (&d)[kN / 2], u64 a, u64 b, u32 accumulate) {

@@ -43,4 +43,6 @@ inline float reciprocal_approx(float x) { return flushed(1.f / flushed(x)); }
 inline float sqrt_approx(float x) { return std::sqrt(flushed(x)); }
 inline float rsqrt_approx(float x) { return 1.f / std::sqrt(flushed(x)); }
 
+inline float as_float(float value) { return value; }
+
 }  // namespace unisono

@@ -2,8 +2,8 @@
 // moments.
 #pragma once
 #include "unisono/exchange/moment_store.cuh"
-#include "unisono/exchange/sm90_fragment_moments.cuh"
 #include "unisono/exchange/statistics_exchange.cuh"
+#include "unisono/exchange/warp_moments.cuh"
 
 namespace unisono {
 

@@ -4,17 +4,17 @@
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/epilogue/fold_slice.cuh"
-#include "unisono/epilogue/sm90_epilogue.cuh"
+#include "unisono/epilogue/tile.cuh"
 
 namespace unisono {
 
 // The reductions of one pass: their values over the whole tile, a lane's.
-template <class Config, class Visitor, bool kIsAhead>
+template <class Tail, bool kIsAhead>
 struct FoldsOfTile {
-  using Tail = Epilogue<Config, Visitor>;
+  using Visitor = typename Tail::EpilogueVisitor;
   using At = typename Tail::At;
   using List = StoredFolds<Visitor>;
-  using Columns = FoldColumns<Config, Visitor>;
+  using Columns = FoldColumns<Tail>;
   using Pass = FoldsOfPass<Visitor, kIsAhead>;
   static constexpr int kValues = Visitor::kFoldValues, kFolds = List::kChannelFolds, kMeans = List::kMoments,
                        kWhole = List::kTileFolds;
@@ -43,19 +43,18 @@ struct FoldsOfTile {
 };
 
 // Ahead: in the order of fragments, a slice of a block of rows at a time.
-template <class Config, class Visitor, bool = PassFolds<Visitor>::kAhead>
+template <class Tail, bool = PassFolds<typename Tail::EpilogueVisitor>::kAhead>
 struct AheadFolds {
-  using Tail = Epilogue<Config, Visitor>;
   UNISONO_DEVICE AheadFolds(const Tail&, const typename Tail::At&) {}
   UNISONO_DEVICE void open(int) {}
   UNISONO_DEVICE void add(int, float, float, const float*, const float*, const float*, const float*) {}
   UNISONO_DEVICE void close(int, int) {}
   UNISONO_DEVICE void put() {}
 };
-template <class Config, class Visitor>
-struct AheadFolds<Config, Visitor, true> : FoldsOfTile<Config, Visitor, true> {
-  using Base = FoldsOfTile<Config, Visitor, true>;
-  using Tail = typename Base::Tail;
+template <class Tail>
+struct AheadFolds<Tail, true> : FoldsOfTile<Tail, true> {
+  using Base = FoldsOfTile<Tail, true>;
+  using Visitor = typename Tail::EpilogueVisitor;
   using At = typename Base::At;
   static_assert(!Tail::kSwap, "neighbours of a pair are channels of a row");
   FoldSlice<typename Base::List, Base::Columns::kEach> slice;
@@ -94,9 +93,8 @@ struct AheadFolds<Config, Visitor, true> : FoldsOfTile<Config, Visitor, true> {
 };
 
 // Behind: 16 rows x kSlice channels of a warp at a time, eight channels a lane, kLanesPerRow lanes a row.
-template <class Config, class Visitor, int kLanesPerRow, bool = PassFolds<Visitor>::kBehind>
+template <class Tail, int kLanesPerRow, bool = PassFolds<typename Tail::EpilogueVisitor>::kBehind>
 struct BehindFolds {
-  using Tail = Epilogue<Config, Visitor>;
   UNISONO_DEVICE BehindFolds(const Tail&, const typename Tail::At&) {}
   UNISONO_DEVICE void open() {}
   UNISONO_DEVICE void begin_row(bool) {}
@@ -104,10 +102,9 @@ struct BehindFolds {
   UNISONO_DEVICE void close(int, int) {}
   UNISONO_DEVICE void put() {}
 };
-template <class Config, class Visitor, int kLanesPerRow>
-struct BehindFolds<Config, Visitor, kLanesPerRow, true> : FoldsOfTile<Config, Visitor, false> {
-  using Base = FoldsOfTile<Config, Visitor, false>;
-  using Tail = typename Base::Tail;
+template <class Tail, int kLanesPerRow>
+struct BehindFolds<Tail, kLanesPerRow, true> : FoldsOfTile<Tail, false> {
+  using Base = FoldsOfTile<Tail, false>;
   using At = typename Base::At;
   using List = typename Base::List;
   FoldSlice<List, 8> slice;
