@@ -100,7 +100,12 @@ NetworkAnswer::NetworkAnswer(const Network& network, const Tensors64& inputs, co
 
 void NetworkAnswer::evaluate_disturbed(double factor, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  disturbed_.push_back(rounded_([&](Tensor64& result) { disturb(result, factor, random); }));
+  Decisions margins;
+  disturbed_.push_back(rounded_([&](Tensor64& result) {
+    disturb(result, factor, random);
+    if (!result.margin.empty()) margins.push_back(result.margin);
+  }));
+  margins_.push_back(std::move(margins));
   if (factor != 1) return;
   for (const auto& [name, t] : disturbed_.back()) {
     const Tensor64& expected = expected_.at(name);
@@ -109,6 +114,52 @@ void NetworkAnswer::evaluate_disturbed(double factor, std::uint64_t seed) {
       const double shift = difference(t.value[i], expected.value[i]);
       if (std::isfinite(shift) && std::isfinite(held(expected.value[i], expected.dtype)) && is_claimed(name, i))
         moved = std::max(moved, shift);
+    }
+  }
+}
+
+std::vector<std::vector<bool>> NetworkAnswer::undecided() const {
+  Decisions middle;
+  rounded_([&](Tensor64& result) {
+    if (!result.margin.empty()) middle.push_back(result.margin);
+  });
+  std::vector<std::vector<bool>> open;
+  for (std::size_t k = 0; k < middle.size(); ++k) {
+    open.emplace_back(middle[k].size(), false);
+    for (std::size_t i = 0; i < middle[k].size(); ++i) {
+      double moved = 0;
+      for (const Decisions& d : margins_) {
+        const bool same = k < d.size() && d[k].size() == middle[k].size();  // a branch may have made others
+        const double shift = same ? std::abs(d[k][i] - middle[k][i]) : 0;
+        if (std::isfinite(shift)) moved = std::max(moved, shift);
+      }
+      open[k][i] = moved > 0 && std::abs(middle[k][i]) <= 2 * moved;
+    }
+  }
+  return open;
+}
+
+void NetworkAnswer::evaluate_undecided(int evaluations) {
+  disturbed_.push_back(rounded_([](Tensor64& result) {
+    for (double& x : result.value)
+      if (result.dtype == DType::f32) x = static_cast<double>(static_cast<float>(x));
+  }));
+  const std::vector<std::vector<bool>> open = undecided();
+  const auto any = [](const std::vector<bool>& o) { return std::find(o.begin(), o.end(), true) != o.end(); };
+  if (std::none_of(open.begin(), open.end(), any)) return;
+  std::mt19937_64 random(1);
+  for (int n = 0; n < evaluations; ++n) {
+    std::size_t k = 0;
+    const auto turn = [&](Tensor64& result) {
+      if (result.margin.empty()) return;
+      const std::size_t own = k++;
+      for (std::size_t i = 0; own < open.size() && i < std::min(open[own].size(), result.value.size()); ++i)
+        if (open[own][i] && (n == 0 || random() % 2 == 0)) result.value[i] = result.other[i];
+    };
+    try {
+      disturbed_.push_back(rounded_(turn));
+    } catch (const UserError&) {  // an index that is beyond its axis there, or a division by 0
+      continue;
     }
   }
 }

@@ -60,12 +60,18 @@ class NetworkAnswer {
   const std::vector<Tensors64>& disturbed() const { return disturbed_; }
   /// One more evaluation with results moved by `factor` times their bounds.
   void evaluate_disturbed(double factor, std::uint64_t seed);
+  /// Further evaluations in which decisions (decision.hpp) fall the other way where the evaluations so far, of which
+  /// some must be disturbed, move their operands by about the margin: in the first of them all do, then some by chance.
+  /// Another one rounds all of f32 to it, so that nearly equal values become equal.
+  void evaluate_undecided(int evaluations);
 
   /// Error of an element of an output: 0 where both are NaN or f32 makes no claim.
   double error_of(const std::string& output, std::size_t element, double actual) const;
 
  private:
-  void evaluate_limited();
+  using Decisions = std::vector<std::vector<double>>;  // margins of the operators that decide, in their order
+  /// Which elements of each of those may fall either way.
+  std::vector<std::vector<bool>> undecided() const;
   bool is_claimed(const std::string& output, std::size_t element) const;
   NetworkAgreement compare(const std::string& name, const Tensor64& actual) const;
   void compare_exact(NetworkAgreement& a, const Tensor64& actual) const;
@@ -75,6 +81,7 @@ class NetworkAnswer {
   Tensors64 expected_;
   Tensors64 limited_;  // as f32 overflows; empty if nothing does
   std::vector<Tensors64> disturbed_;
+  std::vector<Decisions> margins_;       // of each evaluation that was disturbed
   std::map<std::string, double> moved_;  // by output: the most that an evaluation with each bound once moved it by
 };
 

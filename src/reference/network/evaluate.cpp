@@ -161,6 +161,7 @@ Tensors64 evaluate_network(const Network& network, const Tensors64& inputs, cons
     result.dtype = network[op.output].dtype;
     add_rounding(result, is_rounded(network, op, rounding), op, operands, rounding);
     if (observer) observer(op, result);
+    result.margin = result.other = {};
     for (const TensorId id : op.inputs) {
       if (--uses[id] == 0) tensors[id] = {};
     }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 
+#include "reference/network/decision.hpp"
 #include "reference/network/tensors.hpp"
 #include "support/float_convert.hpp"
 #include "unisono/error.hpp"
@@ -117,6 +118,23 @@ double roundings(const operators::Map& o, DType t) {
   throw InternalError("unknown MapOp");
 }
 
+/// Where the result jumps, for operands that are floats.
+Decision decision(const operators::Map& o, double x, double y, double result) {
+  switch (o.op) {
+    case MapOp::equal:
+    case MapOp::less:
+    case MapOp::less_equal:
+    case MapOp::greater:
+    case MapOp::greater_equal: return compared(x, y, result != 0);
+    case MapOp::sign: return signed_as(x, result);
+    case MapOp::floor: return floored(x);
+    case MapOp::ceil: return ceiled(x);
+    case MapOp::round: return rounded(x);
+    case MapOp::cast: return o.to == DType::boolean ? signed_as(x, result) : is_float(o.to) ? Decision{} : truncated(x);
+    default: return {};
+  }
+}
+
 }  // namespace
 
 double as_integer(double x, DType t) { return wrapped(x, t); }
@@ -134,6 +152,7 @@ Tensor64 evaluate_tensors(const operators::Map& o, const ReferenceInputs& in) {
     for (std::size_t k = 0; k < x.size(); ++k) operands[k] = x[k][i];
     y.value[i] = map(o, operands, t);
     y.bound[i] = relative * std::abs(y.value[i]);
+    if (is_float(t)) decide(y, i, decision(o, operands[0], operands[1], y.value[i]));
   }
   return y;
 }
@@ -293,6 +312,9 @@ Tensor64 evaluate_tensors(const operators::ArgReduce& o, const ReferenceInputs& 
     for (std::size_t k = 1; k < all.size(); ++k)
       if (is_better(x.value[all[k]], x.value[all[best]], o)) best = k;
     y.value[i] = static_cast<double>(best);
+    std::vector<double> line;
+    for (const std::size_t at : all) line.push_back(x.value[at]);
+    if (is_float(x.dtype)) decide(y, i, chosen(line, best, o.smallest));
   }
   return y;
 }

@@ -16,6 +16,9 @@ struct Tensor64 {
   std::vector<double> value;
   std::vector<double> bound;  ///< how far an implementation in f32 may be off, for inputs that are exact
   DType dtype = DType::f32;   ///< dtype of the network's tensor
+  /// Each element's margin and its result on the other side, where the operator's result jumps (decision.hpp). Empty
+  /// where it does not, and once other operators read the result.
+  std::vector<double> margin = {}, other = {};
 };
 
 using Tensors64 = std::map<std::string, Tensor64>;

@@ -62,8 +62,11 @@ void define_mod(Call& call) {
 
 template <class F>
 void compare(Call& call, const F& f) {
-  call.result(each({&call.in(0), &call.in(1)}, DType::boolean,
-                   [&](const double* e) { return Number64{f(e[0], e[1]) ? 1.0 : 0.0}; }));
+  const bool floats = is_float(call.in(0).dtype);
+  call.result(each({&call.in(0), &call.in(1)}, DType::boolean, [&](const double* e) {
+    const bool y = f(e[0], e[1]);
+    return Number64{y ? 1.0 : 0.0, 0, floats ? compared(e[0], e[1], y) : Decision{}};
+  }));
 }
 
 void define_equal(Call& call) { compare(call, std::equal_to<>{}); }

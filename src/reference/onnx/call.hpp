@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "onnx.pb.h"
+#include "reference/network/decision.hpp"
 #include "reference/network/index.hpp"
 #include "unisono/network.hpp"
 
@@ -97,6 +98,7 @@ double roundoff(DType t);
 /// A number, and how far an implementation may be off.
 struct Number64 {
   double value, bound = 0;
+  Decision decision = {};
 };
 
 /// The shape to which tensors broadcast; throws UserError if they do not.
@@ -116,6 +118,7 @@ Tensor64 each(const ReferenceInputs& in, DType type, const F& f) {
     const Number64 n = f(elements.data());
     y.value[i] = n.value;
     y.bound[i] = std::isfinite(n.value) ? n.bound : 0;
+    decide(y, i, n.decision);
   }
   return y;
 }

@@ -49,6 +49,22 @@ void exact(Call& call) {
   call.result(each({&x}, x.dtype, [](const double* e) { return Number64{f(e[0])}; }));
 }
 
+// The same of a function that jumps
+template <double (*f)(double), Decision (*decision)(double)>
+void jumping(Call& call) {
+  const Tensor64& x = call.in(0);
+  call.result(each({&x}, x.dtype, [](const double* e) { return Number64{f(e[0]), 0, decision(e[0])}; }));
+}
+
+void define_sign(Call& call) {
+  const Tensor64& x = call.in(0);
+  const bool floats = is_float(x.dtype);
+  call.result(each({&x}, x.dtype, [floats](const double* e) {
+    const double y = sign(e[0]);
+    return Number64{y, 0, floats ? signed_as(e[0], y) : Decision{}};
+  }));
+}
+
 void define_neg(Call& call) {
   const Tensor64& x = call.in(0);
   call.result(each({&x}, x.dtype, [&](const double* e) {
@@ -182,7 +198,7 @@ constexpr OnnxDefinition elementwise_table[] = {{"Abs", define_abs},
                                                 {"Asinh", function<std::asinh, 4>},
                                                 {"Atan", function<std::atan, 4>},
                                                 {"Atanh", function<std::atanh, 4>},
-                                                {"Ceil", exact<std::ceil>},
+                                                {"Ceil", jumping<std::ceil, ceiled>},
                                                 {"Celu", define_celu},
                                                 {"Clip", define_clip},
                                                 {"Cos", function<std::cos, 4>},
@@ -190,7 +206,7 @@ constexpr OnnxDefinition elementwise_table[] = {{"Abs", define_abs},
                                                 {"Elu", define_elu},
                                                 {"Erf", function<std::erf, 4>},
                                                 {"Exp", function<std::exp, 4>},
-                                                {"Floor", exact<std::floor>},
+                                                {"Floor", jumping<std::floor, floored>},
                                                 {"Gelu", define_gelu},
                                                 {"HardSigmoid", define_hard_sigmoid},
                                                 {"HardSwish", define_hard_swish},
@@ -203,11 +219,11 @@ constexpr OnnxDefinition elementwise_table[] = {{"Abs", define_abs},
                                                 {"PRelu", define_prelu},
                                                 {"Reciprocal", function<reciprocal, 2>},
                                                 {"Relu", define_relu},
-                                                {"Round", exact<near_even>},
+                                                {"Round", jumping<near_even, rounded>},
                                                 {"Selu", define_selu},
                                                 {"Shrink", define_shrink},
                                                 {"Sigmoid", define_sigmoid},
-                                                {"Sign", exact<sign>},
+                                                {"Sign", define_sign},
                                                 {"Sin", function<std::sin, 4>},
                                                 {"Sinh", function<std::sinh, 4>},
                                                 {"Softplus", define_softplus},

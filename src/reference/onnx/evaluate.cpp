@@ -169,6 +169,7 @@ void Evaluator::observe(OnnxValue& value) const {
   for (double& bound : y.bound)
     if (bound > 0) bound += tiny;
   if (observer_ && !value.sequence) observer_(y);
+  y.margin = y.other = {};
 }
 
 std::vector<OnnxValue> Evaluator::run_definition(const schema::NodeProto& node, Scope& scope) {

@@ -76,17 +76,27 @@ std::int64_t extreme(const std::vector<double>& line, bool smallest, bool last) 
   return best;
 }
 
+Decision decided(const std::vector<double>& line, std::size_t best, bool smallest, DType t) {
+  return is_float(t) && best < line.size() ? chosen(line, best, smallest) : Decision{};
+}
+
 void arg(Call& call, bool smallest) {
   const Tensor64& x = call.in(0);
   const std::size_t axis = call.axis(call.integer("axis", 0), x.shape.size());
   const bool last = call.integer("select_last_index", 0) != 0;
   std::vector<std::int64_t> places;
-  for_lines(x.shape, axis,
-            [&](const Extents64& at) { places.push_back(extreme(line_of(x, axis, at), smallest, last)); });
+  std::vector<Decision> decisions;
+  for_lines(x.shape, axis, [&](const Extents64& at) {
+    const std::vector<double> line = line_of(x, axis, at);
+    places.push_back(extreme(line, smallest, last));
+    decisions.push_back(decided(line, static_cast<std::size_t>(places.back()), smallest, x.dtype));
+  });
   Extents64 shape = x.shape;
   shape[axis] = 1;
   if (call.integer("keepdims", 1) == 0) shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
-  call.result(integers_tensor(shape, places));
+  Tensor64 y = integers_tensor(shape, places);
+  for (std::size_t i = 0; i < decisions.size(); ++i) decide(y, i, decisions[i]);
+  call.result(std::move(y));
 }
 
 void define_arg_max(Call& call) { arg(call, false); }
@@ -103,12 +113,27 @@ void define_hardmax(Call& call) {
   if (old) axis = 1;
   Tensor64 y = empty_tensor(x.shape);
   for_lines(x.shape, axis, [&](Extents64 at) {
-    at[axis] = extreme(line_of(x, axis, at), false, false);
+    const std::vector<double> line = line_of(x, axis, at);
+    at[axis] = extreme(line, false, false);
     y.value[place(x.shape, at)] = 1;
+    const Decision next = decided(line, static_cast<std::size_t>(at[axis]), false, x.dtype);
+    decide(y, place(x.shape, at), {next.margin, 0});
+    at[axis] = static_cast<std::int64_t>(next.other);
+    decide(y, place(x.shape, at), {next.margin, 1});
   });
   y.shape = given.shape;
   y.dtype = given.dtype;
   call.result(std::move(y));
+}
+
+// The element beside place k of the order that is nearest to the one there
+Decision neighbour(const std::vector<double>& line, const std::vector<std::size_t>& order, std::size_t k) {
+  Decision nearest;
+  for (const std::size_t at : {k - 1, k + 1})  // k - 1 wraps
+    if (const std::size_t other = at < order.size() ? order[at] : order[k]; other != order[k])
+      if (const double margin = std::abs(line[other] - line[order[k]]); margin < nearest.margin)
+        nearest = {margin, static_cast<double>(other)};
+  return nearest;
 }
 
 // The first of equal ones comes first; a NaN is above every number
@@ -132,6 +157,7 @@ void define_top_k(Call& call) {
     for (at[axis] = 0; at[axis] < k; ++at[axis]) {
       const std::size_t from = order.at(static_cast<std::size_t>(at[axis])), to = place(shape, at);
       values.value[to] = line[from], places.value[to] = static_cast<double>(from);
+      if (is_float(x.dtype)) decide(places, to, neighbour(line, order, static_cast<std::size_t>(at[axis])));
     }
   });
   call.result(std::move(values));

@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "command/report.hpp"
 
@@ -115,6 +117,73 @@ TEST(NetworkAnswer, ExtremesAmongNaN) {
       EXPECT_EQ(check(f, x, {smallest ? 4.0 : 2.0}, DType::i64).outside, 1);
     }
   }
+}
+
+/// The values that y = f(x) has in evaluations with other decisions, of each element the smallest and the largest.
+template <class F>
+std::vector<std::pair<double, double>> ranges(const F& f, const Values& x) {
+  NetworkBuilder net;
+  net.output(f(net.input("x", {std::ssize(x)})), "y");
+  const Network network = net.build();
+  NetworkAnswer answer(network, {{"x", vector_of(x)}});
+  answer.evaluate_disturbed(4, 11);
+  answer.evaluate_undecided(4);
+  std::vector<std::pair<double, double>> both;
+  for (std::size_t i = 0; i < answer.expected().at("y").value.size(); ++i) {
+    both.emplace_back(infinite, -infinite);
+    for (const Tensors64& d : answer.disturbed()) {
+      const double y = d.at("y").value[i];
+      both.back() = {std::min(both.back().first, y), std::max(both.back().second, y)};
+    }
+  }
+  return both;
+}
+
+NetworkValue map(MapOp op, std::vector<NetworkValue> x, DType to = DType::f32) {
+  return x[0].builder().apply(operators::Map{op, to}, x);
+}
+
+using testing::ElementsAre;
+using testing::Pair;
+
+// tanh(x) is x in f32 where x is small, and no evaluation that is merely disturbed makes them equal
+TEST(NetworkAnswer, ComparisonsOfNearlyEqualValuesFallEitherWay) {
+  const auto equal = [](NetworkValue x) { return map(MapOp::equal, {tanh(x), x}); };
+  EXPECT_THAT(ranges(equal, {1e-5, 0.01, 1}), ElementsAre(Pair(0, 1), Pair(0, 0), Pair(0, 0)));
+  const auto less = [](NetworkValue x) { return map(MapOp::less, {tanh(x), x}); };
+  EXPECT_THAT(ranges(less, {1e-5, 0.01, -1}), ElementsAre(Pair(0, 1), Pair(1, 1), Pair(0, 0)));
+  const auto given = [](NetworkValue x) { return map(MapOp::equal, {x, x}); };
+  EXPECT_THAT(ranges(given, {1e-5}), ElementsAre(Pair(1, 1))) << "nothing is rounded";
+}
+
+TEST(NetworkAnswer, RoundingsToIntegersFallEitherWayAtAStep) {
+  const auto thrice = [](MapOp op, DType to = DType::f32) {
+    return [=](NetworkValue x) { return map(op, {x * 3}, to); };
+  };
+  const double third = 1.0 / 3;
+  EXPECT_THAT(ranges(thrice(MapOp::floor), {third, 0.4, -third}), ElementsAre(Pair(0, 1), Pair(1, 1), Pair(-2, -1)));
+  EXPECT_THAT(ranges(thrice(MapOp::ceil), {third, 0.4, -third}), ElementsAre(Pair(1, 2), Pair(2, 2), Pair(-1, 0)));
+  EXPECT_THAT(ranges(thrice(MapOp::round), {third / 2, 0.4, -third / 2}),
+              ElementsAre(Pair(0, 1), Pair(1, 1), Pair(-1, 0)));
+  EXPECT_THAT(ranges(thrice(MapOp::cast, DType::i32), {third, 0.1, -third}),
+              ElementsAre(Pair(0, 1), Pair(0, 0), Pair(-1, 0)));
+  EXPECT_THAT(ranges(thrice(MapOp::sign), {1, -1}), ElementsAre(Pair(1, 1), Pair(-1, -1)));
+}
+
+TEST(NetworkAnswer, TheLargestMayBeAnotherOfNearlyEqualOnes) {
+  const auto largest = [](NetworkValue x) {
+    return x.builder().apply(operators::ArgReduce{.axis = 0, .keep = true}, {tanh(x)});
+  };
+  EXPECT_THAT(ranges(largest, {0.5, 1, 1 - 1e-9}), ElementsAre(Pair(1, 2)));
+  EXPECT_THAT(ranges(largest, {0.5, 1, 0.9}), ElementsAre(Pair(1, 1)));
+}
+
+// 1/(tanh(x) - x) is finite, and infinite in f32
+TEST(NetworkAnswer, WhatF32RoundsToZeroMayBeDividedBy) {
+  const auto inverse = [](NetworkValue x) { return 1 / (tanh(x) - x); };
+  const auto both = ranges(inverse, {0x1p-17, 1});
+  EXPECT_TRUE(std::isinf(both.at(0).first) || std::isinf(both.at(0).second)) << both[0].first << ' ' << both[0].second;
+  EXPECT_GT(both.at(1).first, -5);
 }
 
 }  // namespace
