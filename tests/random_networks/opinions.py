@@ -76,6 +76,26 @@ def by_pytorch(model, inputs):
             return None
 
 
+def padded_convolution():
+    """ONNX's convolution with auto_pad as pads: where the interpreter turns one into the other, it takes the extents of the batch
+    and the channels for those of the image."""
+    from onnx.reference.ops.op_conv import Conv as Interpreted
+
+    class Conv(Interpreted):
+        def _run(self, x, w, b=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
+            if auto_pad in ("SAME_UPPER", "SAME_LOWER"):
+                spans = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations or [1] * (w.ndim - 2))]
+                steps = strides or [1] * (w.ndim - 2)
+                totals = [max((-(-e // s) - 1) * s + k - e, 0) for e, s, k in zip(x.shape[2:], steps, spans)]
+                lesser, greater = [t // 2 for t in totals], [t - t // 2 for t in totals]
+                pads = lesser + greater if auto_pad == "SAME_UPPER" else greater + lesser
+            elif auto_pad == "VALID":
+                pads = None
+            return super()._run(x, w, b, "NOTSET", dilations, group, kernel_shape, pads, strides)
+
+    return Conv
+
+
 def interpreted(model, inputs):
     """The outputs by ONNX's interpreter: in float64, or in float32 if an operator is not defined for the wider type."""
     from networks.onnx_float64 import CORRECTED, widened
@@ -84,10 +104,11 @@ def interpreted(model, inputs):
     model = written_out(model)
     copy = type(model)()
     copy.CopyFrom(model)
+    operators = [padded_convolution(), *CORRECTED]
     try:
-        return ReferenceEvaluator(widened(copy), new_ops=CORRECTED).run(None, wide)
+        return ReferenceEvaluator(widened(copy), new_ops=operators).run(None, wide)
     except (TypeError, RuntimeError):
-        return ReferenceEvaluator(model, new_ops=CORRECTED).run(None, inputs)
+        return ReferenceEvaluator(model, new_ops=operators).run(None, inputs)
 
 
 class Judge:
