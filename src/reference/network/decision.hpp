@@ -15,9 +15,9 @@ struct Decision {
   double other = 0;                                         ///< the result on the other side
 };
 
-/// Of a comparison of x and y. Equality has its own side where x and y are equal: near it they may be.
+/// For a comparison of x and y. Equality has its own side where x and y are equal: near it they may be.
 Decision compared(double x, double y, bool result);
-/// Of the sign of x, and of whether it is 0.
+/// For the sign of x, and of whether it is 0.
 Decision signed_as(double x, double result);
 
 Decision floored(double x);
@@ -25,7 +25,7 @@ Decision ceiled(double x);
 Decision truncated(double x);
 Decision rounded(double x);
 
-/// Of the place of the largest or smallest element of a line: the other is that of the next best.
+/// For the place of the largest or smallest element of a line: the other is that of the next best.
 Decision chosen(const std::vector<double>& line, std::size_t best, bool smallest);
 
 /// Sets the decision of element i of a result.
