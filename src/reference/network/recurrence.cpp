@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <limits>
 
 #include "reference/network/tensors.hpp"
 #include "unisono/error.hpp"
@@ -44,7 +44,8 @@ class Direction {
         direction_(direction),
         hidden_(w_.shape[1]),
         columns_(w_.shape[2]),
-        u_(unit_roundoff(x_.dtype)) {
+        u_(unit_roundoff(x_.dtype)),
+        single_(x_.dtype != DType::f64) {
     std::size_t next = 2;
     for (auto [given, tensor] :
          {std::pair{o.has_extra, &extra_}, {o.has_lengths, &lengths_}, {o.has_h, &h_}, {o.has_c, &c_}})
@@ -80,13 +81,19 @@ class Direction {
     }
   }
 
+  // Without a claim where a step may be beyond f32, and in all that follows: functions need have no bound
+  static constexpr Term nothing{0, no_claim};
+  Term within(double value, double bound, double sizes = 0) const {
+    constexpr double largest = std::numeric_limits<float>::max();
+    return !single_ || (std::abs(value) + bound <= largest && sizes <= largest) ? Term{value, bound} : nothing;
+  }
   Term sum(Term a, Term b) const {
     const double y = a.value + b.value;
-    return {y, a.bound + b.bound + u_ * std::abs(y)};
+    return within(y, a.bound + b.bound + u_ * std::abs(y));
   }
   Term product(Term a, Term b) const {
     const double y = a.value * b.value;
-    return {y, std::abs(a.value) * b.bound + std::abs(b.value) * a.bound + u_ * std::abs(y)};
+    return within(y, std::abs(a.value) * b.bound + std::abs(b.value) * a.bound + u_ * std::abs(y));
   }
   Term one_less(Term a) const { return {1 - a.value, a.bound + u_}; }
   double clipped(double x) const { return o_.clip > 0 ? std::clamp(x, -o_.clip, o_.clip) : x; }
@@ -95,20 +102,18 @@ class Direction {
     const GateFunction& g = o_.functions[size(direction_ * functions_of(o_.cell)) + f];
     const auto at = [&](double v) { return function_of(g, clip ? clipped(v) : v); };
     const double y = at(x.value);
-    return {y, std::max(std::abs(at(x.value + x.bound) - y), std::abs(at(x.value - x.bound) - y)) +
-                   8 * u_ * (std::abs(y) + 0.5)};
+    if (!(x.bound < no_claim)) return nothing;
+    return within(y, std::max(std::abs(at(x.value + x.bound) - y), std::abs(at(x.value - x.bound) - y)) +
+                         8 * u_ * (std::abs(y) + 0.5));
   }
   // A column of the product with the state: its errors add up at random, as those of the sum do
   Term of_state(const Terms& h, std::int64_t column) const {
-    Term y;
-    double sizes = 0, squares = 0;
+    double sum = 0, sizes = 0, squares = 0;
     for (std::int64_t i = 0; i < hidden_; ++i) {
       const double w = w_.value[size((direction_ * hidden_ + i) * columns_ + column)], term = w * h[size(i)].value;
-      y.value += term, sizes += std::abs(term), squares += std::pow(w * h[size(i)].bound, 2);
+      sum += term, sizes += std::abs(term), squares += std::pow(w * h[size(i)].bound, 2);
     }
-    y.bound = bound_within(u_ * std::sqrt(static_cast<double>(hidden_)) * sizes + std::sqrt(squares), y.value, sizes,
-                           x_.dtype);
-    return y;
+    return within(sum, u_ * std::sqrt(static_cast<double>(hidden_)) * sizes + std::sqrt(squares), sizes);
   }
   Term of_input(std::int64_t t, std::int64_t row, std::int64_t column) const {
     return {x_.value[place(x_.shape, {t, row, direction_ * columns_ + column})]};
@@ -154,6 +159,7 @@ class Direction {
   const Tensor64 *extra_ = nullptr, *lengths_ = nullptr, *h_ = nullptr, *c_ = nullptr;
   std::int64_t direction_, hidden_, columns_;
   double u_;
+  bool single_;
 };
 
 }  // namespace

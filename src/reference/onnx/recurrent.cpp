@@ -16,6 +16,7 @@ using Function = std::function<double(double)>;
 using Vector = std::vector<Number64>;
 
 double sigma(double x) { return 1 / (1 + std::exp(-x)); }
+double softened(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
 
 // An activation by its name, with the defaults of the numbers that it has
 struct ActivationName {
@@ -36,7 +37,7 @@ constexpr ActivationName activation_names[] = {
     {"relu", {}, {}, [](double, double) -> Function { return [](double x) { return std::max(0.0, x); }; }},
     {"scaledtanh", 1, 1, [](double a, double b) -> Function { return [=](double x) { return a * std::tanh(b * x); }; }},
     {"sigmoid", {}, {}, [](double, double) -> Function { return sigma; }},
-    {"softplus", {}, {}, [](double, double) -> Function { return [](double x) { return std::log1p(std::exp(x)); }; }},
+    {"softplus", {}, {}, [](double, double) -> Function { return softened; }},
     {"softsign", {}, {}, [](double, double) -> Function { return [](double x) { return x / (1 + std::abs(x)); }; }},
     {"tanh", {}, {}, [](double, double) -> Function { return [](double x) { return std::tanh(x); }; }},
     {"thresholdedrelu", 1, {}, [](double a, double) -> Function { return [=](double x) { return x >= a ? x : 0; }; }}};
@@ -76,6 +77,7 @@ class Recurrence {
         hidden_(call.in(2).shape[2]),
         inputs_(call.in(1).shape[2]),
         u_(roundoff(call.in(0).dtype)),
+        single_(call.in(0).dtype != DType::f64),
         clip_(call.real("clip", 0)) {}
   virtual ~Recurrence() = default;
 
@@ -96,6 +98,12 @@ class Recurrence {
     if (!call_.has(3)) return 0;
     return call_.in(3).value[place(call_.in(3).shape, {direction_, part * gates_ * hidden_ + row})];
   }
+  /// Without a claim where a step may be beyond f32, and in all that follows: functions need have no bound.
+  static constexpr Number64 nothing{0, unlimited};
+  Number64 within(double value, double bound, double sizes = 0) const {
+    constexpr double largest = std::numeric_limits<float>::max();
+    return !single_ || (std::abs(value) + bound <= largest && sizes <= largest) ? Number64{value, bound} : nothing;
+  }
   /// The input's part of a row.
   Number64 of_input(const std::vector<double>& x, std::int64_t row) const {
     double sum = b(0, row), sizes = std::abs(sum);
@@ -103,7 +111,7 @@ class Recurrence {
       const double term = w(row, i) * x[static_cast<std::size_t>(i)];
       sum += term, sizes += std::abs(term);
     }
-    return {sum, u_ * (std::sqrt(static_cast<double>(inputs_)) + 2) * sizes};
+    return within(sum, u_ * (std::sqrt(static_cast<double>(inputs_)) + 2) * sizes, sizes);
   }
   /// The state's part of a row: errors of the state add up at random.
   Number64 of_state(const Vector& h, std::int64_t row) const {
@@ -114,27 +122,30 @@ class Recurrence {
       sum += weight * state.value, sizes += std::abs(weight * state.value);
       squares += weight * weight * state.bound * state.bound;
     }
-    return {sum, u_ * (std::sqrt(static_cast<double>(hidden_)) + 2) * sizes + std::sqrt(squares)};
+    return within(sum, u_ * (std::sqrt(static_cast<double>(hidden_)) + 2) * sizes + std::sqrt(squares), sizes);
   }
   Number64 sum(Number64 x, Number64 y) const {
-    return {x.value + y.value, x.bound + y.bound + u_ * std::abs(x.value + y.value)};
+    return within(x.value + y.value, x.bound + y.bound + u_ * std::abs(x.value + y.value));
   }
   Number64 product(Number64 x, Number64 y) const {
-    return {x.value * y.value,
-            std::abs(x.value) * y.bound + std::abs(y.value) * x.bound + u_ * std::abs(x.value * y.value)};
+    return within(x.value * y.value,
+                  std::abs(x.value) * y.bound + std::abs(y.value) * x.bound + u_ * std::abs(x.value * y.value));
   }
   /// A gate: its input is clipped. A cell on its way out is not: ONNX leaves that open, and ONNX Runtime does so.
   Number64 apply(std::size_t which, Number64 x) const { return apply(which, x, clip_ > 0 ? clip_ : unlimited); }
   Number64 apply(std::size_t which, Number64 x, double clip) const {
     const auto f = [&](double v) { return f_.at(which)(std::clamp(v, -clip, clip)); };
     const double y = f(x.value), up = f(x.value + x.bound), down = f(x.value - x.bound);
-    return {y, std::max(std::abs(up - y), std::abs(down - y)) + 4 * u_ * (std::abs(y) + 0.5)};
+    if (!(x.bound < unlimited)) return nothing;
+    return within(y, std::max(std::abs(up - y), std::abs(down - y)) + 4 * u_ * (std::abs(y) + 0.5));
   }
 
   const Call& call_;
   std::vector<Function> f_;
   std::int64_t direction_, gates_, hidden_, inputs_;
-  double u_, clip_;
+  double u_;
+  bool single_;
+  double clip_;
 };
 
 // h = f(x·Wᵀ + h·Rᵀ + b)

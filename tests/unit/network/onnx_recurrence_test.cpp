@@ -2,9 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "onnx_model.hpp"
+#include "reference/onnx/check.hpp"
 
 namespace unisono {
 namespace {
@@ -95,6 +98,29 @@ void expect_steps(const Model& m, std::int64_t gates, std::int64_t directions, s
     }
 }
 
+// Compares with the definition and with the network as imported; how many elements have no claim
+std::int64_t expect_defined(const Model& m, const test::HostTensors& x, const test::HostTensors& y) {
+  using namespace float64;
+  const auto in_f64 = [](const test::HostTensors& tensors) {
+    Tensors64 all;
+    for (const auto& [name, t] : tensors)
+      all[name] = {t.shape, {t.data.begin(), t.data.end()}, std::vector<double>(t.data.size(), 0.0)};
+    return all;
+  };
+  const std::string bytes = m.bytes();
+  const auto model = OnnxModel::parse(std::as_bytes(std::span(bytes)));
+  std::int64_t unclaimed = 0;
+  for (const NetworkAgreement& a : check_model(model, test::parse(bytes), in_f64(x), in_f64(y))) {
+    EXPECT_EQ(a.outside, 0) << a.output << ' ' << a.largest_error << ' ' << a.tolerance;
+    EXPECT_EQ(a.misread, 0) << a.output << ' ' << a.misread_error;
+    unclaimed += a.unclaimed;
+  }
+  const Network as_imported = test::parse(bytes);
+  for (const NetworkAgreement& a : check_network(as_imported, in_f64(x), in_f64(y)))
+    EXPECT_EQ(a.outside, 0) << a.output << ", as imported";
+  return unclaimed;
+}
+
 TEST(OnnxLstm, IsItsEquationsAtAnyLength) {
   for (const std::int64_t length : {1, 4, 9}) {
     Random r(1);
@@ -178,6 +204,63 @@ TEST(OnnxLstm, RowsOfDifferentLengths) {
     EXPECT_EQ(last(0), y(1, 0, j));
     EXPECT_EQ(last(1), y(3, 1, j));
     EXPECT_EQ(last(2), 0);
+  }
+}
+
+// ONNX says that Y_h and Y_c are the last output values, and nothing of a row that has none; its reference evaluator
+// reads no lengths and gives no Y_c. A state that no step changes is the one that it began with, by the equations and
+// here; ONNX Runtime writes zeros.
+TEST(OnnxLstm, RowsWithoutAStepKeepTheirFirstStates) {
+  for (const std::int64_t layout : {0, 1}) {
+    Random r(4);
+    Model m = layer("LSTM", 4, 1, r, {"lengths", "h0", "c0"});
+    m.set("layout", layout);
+    auto* lengths = m.add_constant("lengths", {rows});
+    lengths->set_data_type(6);
+    for (const int n : {2, 4, 0}) lengths->add_int32_data(n);
+    const auto batch_first = [&](std::int64_t d, std::int64_t n, std::int64_t e) {
+      return layout == 1 ? std::vector{n, d, e} : std::vector{d, n, e};
+    };
+    m.add_constant("h0", batch_first(1, rows, hidden), test::random_elements(r, rows * hidden));
+    m.add_constant("c0", batch_first(1, rows, hidden), test::random_elements(r, rows * hidden));
+    auto& shape = *m.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (int i = 0; i < 2; ++i) shape.mutable_dim(i)->set_dim_value(i == (layout == 1 ? 0 : 1) ? rows : steps);
+    for (const char* name : {"last", "cells"}) {
+      m.node->add_output(name);
+      m.proto.mutable_graph()->add_output()->set_name(name);
+    }
+    const test::HostTensors x{{"x", test::random_tensor(r, batch_first(steps, rows, features))}};
+    const auto outputs = test::run(compile(test::parse(m.bytes())), x);
+    expect_defined(m, x, outputs);
+    for (std::size_t j = 2 * hidden; j < 3 * hidden; ++j) {
+      EXPECT_EQ(outputs.at("last").data.at(j), elements(m, "h0").at(j)) << layout;
+      EXPECT_EQ(outputs.at("cells").data.at(j), elements(m, "c0").at(j)) << layout;
+      EXPECT_NE(outputs.at("cells").data.at(j - hidden), elements(m, "c0").at(j - hidden)) << layout;
+    }
+  }
+}
+
+// Functions that have no bound leave f32 within some steps: what follows is infinite or no number in f32, and something
+// else in f64
+TEST(OnnxRecurrence, WhatLeavesF32IsNoClaim) {
+  const auto runs = [](const char* op, std::int64_t gates, std::vector<const char*> functions) {
+    Random r(6);
+    Model m = layer(op, gates, 1, r, {}, 14);
+    auto* names = m.attribute("activations", 8);
+    for (const char* f : functions) names->add_strings(f);
+    for (auto& t : *m.proto.mutable_graph()->mutable_initializer())
+      for (float& e : *t.mutable_float_data()) e = 3000 * std::abs(e);
+    const test::HostTensors x{{"x", test::random_tensor(r, {14, rows, features})}};
+    const auto y = test::run(compile(test::parse(m.bytes())), x);
+    const auto& all = y.at("y").data;
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](float e) { return !std::isfinite(e); })) << op;
+    return std::pair(expect_defined(m, x, y), std::ssize(all));
+  };
+  for (const auto& [unclaimed, all] :
+       {runs("GRU", 3, {"Elu", "Softplus"}), runs("GRU", 3, {"Affine", "Elu"}), runs("RNN", 1, {"Softplus"}),
+        runs("LSTM", 4, {"Softplus", "Relu", "Elu"}), runs("LSTM", 4, {"Relu", "Affine", "Tanh"})}) {
+    EXPECT_GT(unclaimed, 0);
+    EXPECT_LT(unclaimed, all) << "the first steps are claimed";
   }
 }
 
