@@ -54,7 +54,7 @@ SliceRange slice_range(std::int64_t extent, std::int64_t start, std::int64_t end
   const auto place = [&](std::int64_t i, std::int64_t low, std::int64_t high) {
     return std::clamp(i < 0 ? (i < -extent ? low : i + extent) : i, low, high);
   };
-  SliceRange r;
+  SliceRange r{.step = step};
   if (step > 0) {
     r.begin = place(start, 0, extent);
     const std::int64_t last = place(end, 0, extent);
@@ -71,19 +71,31 @@ SliceRange slice_range(std::int64_t extent, std::int64_t start, std::int64_t end
 
 SliceRange slice_range(const operators::Slice& s, std::size_t i, std::int64_t extent) {
   if (s.parts == 0) return slice_range(extent, s.starts[i], s.ends[i], s.steps[i]);
-  const std::int64_t length = (extent + s.parts - 1) / s.parts;
+  const std::int64_t length = s.steps[i] > 1 ? s.steps[i] : (extent + s.parts - 1) / s.parts;
   const std::int64_t begin = s.starts[i] * length, end = s.ends[i] == s.parts ? extent : s.ends[i] * length;
-  return {begin, end - begin};
+  return {.begin = begin, .count = end - begin};
 }
 
 namespace {
 
+// Parts of a length that is given
+Dim some_given_parts(const operators::Slice& s, const OperatorInputs& in, const Dim& d) {
+  const std::int64_t n = s.parts, length = s.steps[0], all = n * length;
+  if (!d.known()) return s.ends[0] < n ? Dim((s.ends[0] - s.starts[0]) * length) : affine(d, 1, -s.starts[0] * length);
+  if (d.value() > all || d.value() <= all - length)
+    reject(
+        in,
+        "axis {} of {} has {} elements, and its {} parts of {} have {} together, {} at least with a shorter last one",
+        s.axes[0], to_string(in.shape(0)), d.value(), n, length, all, all - length + 1);
+  return Dim(slice_range(s, 0, d.value()).count);
+}
+
 // Parts of an axis
 Dim some_parts(const operators::Slice& s, const OperatorInputs& in, const Dim& d) {
-  const std::int64_t n = s.parts, begin = s.starts[0], end = s.ends[0];
-  if (n < 1 || n > largest_extent || begin < 0 || end <= begin || end > n || s.steps[0] != 1)
-    reject(in, "takes parts {} to before {} of {} in steps of {}; expected one or more, in steps of 1", begin, end, n,
-           s.steps[0]);
+  const std::int64_t n = s.parts, begin = s.starts[0], end = s.ends[0], step = s.steps[0];
+  if (n < 1 || n > largest_extent || begin < 0 || end <= begin || end > n || step < 1 || step > largest_extent / n)
+    reject(in, "takes parts {} to before {} of {}, of {} elements; expected one or more", begin, end, n, step);
+  if (step > 1) return some_given_parts(s, in, d);
   if (d.known()) {
     if (const SliceRange r = slice_range(s, 0, d.value()); r.begin + r.count <= d.value() && r.count >= 0)
       return Dim(r.count);

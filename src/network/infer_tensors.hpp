@@ -50,7 +50,7 @@ Shape broadcast_shapes(const Shape& x, const Shape& y, const std::string& where)
 
 /// Where a Slice along an axis of a known extent begins, and how many elements it takes.
 struct SliceRange {
-  std::int64_t begin = 0, count = 0;
+  std::int64_t begin = 0, count = 0, step = 1;
 };
 SliceRange slice_range(std::int64_t extent, std::int64_t start, std::int64_t end, std::int64_t step);
 /// Along axes[i].

@@ -140,7 +140,7 @@ Run TensorStep::operator()(const operators::Slice& s) const {
     const auto axis = static_cast<std::size_t>(s.axes[i]);
     const SliceRange r = slice_range(s, i, x.strided.shape[axis]);
     if (r.count > 0) offset += r.begin * strides[axis];
-    strides[axis] *= r.count > 1 ? s.steps[i] : 1;
+    strides[axis] *= r.count > 1 ? r.step : 1;
   }
   return strided_copy(y.strided.shape, x, strides, offset, y.strided.strides);
 }

@@ -64,7 +64,7 @@ struct ArgReduce {
 
 /// Along axes[i]: from starts[i] to before ends[i] in steps; negative ones count from the end, what lies outside is
 /// moved to the edge (NumPy's rules). With `parts`, starts and ends count parts of one axis of e elements: as many, of
-/// ⌈e/parts⌉ elements each but the last, which has what is left.
+/// ⌈e/parts⌉ elements each but the last, which has what is left; a step above 1 is the length of a part.
 struct Slice {
   std::vector<std::int64_t> starts, ends, steps;
   std::vector<int> axes;

@@ -112,11 +112,11 @@ std::vector<std::int64_t> equal_parts(const NodeReader& node, const Dim& extent,
   return parts;
 }
 
-// Parts of an open axis of which all but the last have one length
-void split_unevenly(const NodeReader& node, NetworkValue x, int axis) {
+// Parts of an open axis of which all but the last have one length: a given one, or 1 for what the extent makes it
+void split_unevenly(const NodeReader& node, NetworkValue x, int axis, std::int64_t length = 1) {
   const std::int64_t n = node.outputs();
   for (std::int64_t i = 0; i < n; ++i)
-    node.result(node.apply(operators::Slice{{i}, {i + 1}, {1}, {axis}, n}, {x}), static_cast<int>(i));
+    node.result(node.apply(operators::Slice{{i}, {i + 1}, {length}, {axis}, n}, {x}), static_cast<int>(i));
 }
 
 // Equal parts of an open axis: it becomes one of n parts and one of their elements. A run whose extent is no multiple
@@ -143,7 +143,9 @@ void import_split(const NodeReader& node) {
   Dim extent = x.shape()[static_cast<std::size_t>(axis)];
   if (node.outputs() > 4096) node.fail("has {} outputs; the limit is 4096", node.outputs());
   auto parts = given_parts(node, extent);
-  if (parts && !extent.known() && !are_alike(*parts)) {
+  if (parts && !extent.known() && are_alike(*parts) && parts->at(0) > 1)
+    return split_unevenly(node, x, axis, parts->at(0));
+  if (parts && !extent.known()) {
     extent = sum_of(*parts);
     x = with_extent(node, x, axis, extent.value());
   }

@@ -71,8 +71,9 @@ Tensor64 evaluate_tensors(const operators::Slice& o, const ReferenceInputs& in) 
   for (std::size_t i = 0; i < o.axes.size(); ++i) {
     const auto axis = static_cast<std::size_t>(o.axes[i] < 0 ? o.axes[i] + rank : o.axes[i]);
     const std::int64_t extent = in[0]->shape[axis];
-    const std::int64_t length = o.parts == 0 ? 1 : (extent + o.parts - 1) / o.parts;
-    indices[axis] = slice(o.starts[i] * length, o.ends[i] * length, o.steps[i], extent);
+    const bool given = o.parts == 0 || o.steps[i] > 1;
+    const std::int64_t length = o.parts == 0 ? 1 : given ? o.steps[i] : (extent + o.parts - 1) / o.parts;
+    indices[axis] = slice(o.starts[i] * length, o.ends[i] * length, o.parts == 0 ? o.steps[i] : 1, extent);
   }
   return take(*in[0], indices);
 }

@@ -12,6 +12,7 @@ namespace unisono {
 namespace {
 
 using test::refusal;
+using testing::AllOf;
 using testing::HasSubstr;
 using Model = test::OnnxModel;
 using Values = std::vector<float>;
@@ -135,6 +136,20 @@ TEST(OnnxOpenSplit, IntoPartsOfGivenLengths) {
     EXPECT_EQ(split_rows(17, 3, 3, {1, 0, 2}, open), (std::vector<Values>{{0, 1, 2}, {}, {3, 4, 5, 6, 7, 8}}));
   EXPECT_NE(test::user_error([] { split_rows(17, 2, 4, {1, 2}); }), test::accepted);
   EXPECT_NE(test::user_error([] { split_rows(17, 2, 2, {1, 2}); }), test::accepted);
+}
+
+// Elements are neither dropped nor missing in silence
+TEST(OnnxOpenSplit, OnlyTheLastOfPartsOfOneLengthMayBeShorter) {
+  for (const std::int64_t n : {4, 5, 6}) EXPECT_EQ(split_rows(17, 2, n, {3, 3}).at(0).size(), 9u);
+  EXPECT_EQ(split_rows(17, 2, 2, {1, 1}), (std::vector<Values>{{0, 1, 2}, {3, 4, 5}}));
+  for (const std::int64_t n : {2, 3, 7, 12})
+    EXPECT_THAT(test::user_error([n] {
+                  split_rows(17, 2, n, {3, 3});
+                }),
+                AllOf(HasSubstr("axis 0 of (" + std::to_string(n) + ",3) has " + std::to_string(n) + " elements"),
+                      HasSubstr("its 2 parts of 3 have 6 together, 4 at least with a shorter last one")));
+  for (const std::int64_t n : {1, 3})
+    EXPECT_NE(test::user_error([n] { split_rows(17, 2, n, {1, 1}); }), test::accepted);
 }
 
 // PyTorch writes pieces of 8 where it does not know that there are 2 elements: as in diffusers' AutoencoderKLMochi

@@ -178,7 +178,7 @@ void SingleOperator::operator()(const operators::Slice& s) {
     const auto axis = static_cast<std::size_t>(s.axes[i]);
     const SliceRange r = slice_range(s, i, x()[axis]);
     c.from_offset += r.begin * c.from_strides[axis];
-    c.from_strides[axis] *= r.count > 1 ? s.steps[i] : 1;
+    c.from_strides[axis] *= r.count > 1 ? r.step : 1;
   }
   emit_copy(e_, c);
 }

@@ -119,7 +119,7 @@ TensorAnswer Movement::operator()(const operators::Slice& s) const {
     const auto axis = static_cast<std::size_t>(s.axes[i]);
     const SliceRange r = slice_range(s, i, x.strided.shape[axis]);
     x.strided.offset += r.count > 0 ? r.begin * x.strided.strides[axis] : 0;
-    x.strided.strides[axis] *= r.count > 1 ? s.steps[i] : 1;
+    x.strided.strides[axis] *= r.count > 1 ? r.step : 1;
   }
   x.strided.shape = to.strided.shape;
   return moved(x, to);
