@@ -90,6 +90,7 @@ Task Builder::task(const Request& request) {
 
 ReadyPointer Builder::attempt(Task& task, double wait_seconds) {
   if (auto entry = layers_.find_packed(task.program)) return from_entry(std::move(*entry));
+  if (const std::string why = why_not_packed(task); !why.empty()) warn("another version", why);
   if (task.key.empty()) return without_compiler(task);
   if (ReadyPointer ready = look_up(task, false)) return ready;
   InFlight::Joined joined = in_flight_.join(task.key, wait_seconds, task.pending);
@@ -104,10 +105,28 @@ ReadyPointer Builder::attempt(Task& task, double wait_seconds) {
   }
 }
 
-ReadyPointer Builder::without_compiler(const Task& task) {
+/// Packs of which nothing can be used, as their kernels are made of other device code. Host libraries name the headers
+/// that they are made of, so they say nothing of a version.
+std::string Builder::why_not_packed(const Task& task) {
+  const Layers::Packed packed = layers_.packed();
+  if (packed.entries == 0 || task.request->host_library || packed.headers.contains(headers_key(*task.request)))
+    return "";
+  return fmt::format("the packs' {} kernels ({}) were made by another version of Unisono, and are not used",
+                     packed.entries, packed.folders);
+}
+
+ReadyPointer Builder::without_compiler(const Task& task) try {
   if (auto entry = layers_.find_program(task.program)) return from_entry(std::move(*entry));
   compiler_->identity();  // throws, and says what is missing
   throw CompileError("a compiler has appeared meanwhile; please try again");
+} catch (const CompileError& error) {
+  const Layers::Packed packed = layers_.packed();
+  if (packed.folders.empty()) throw;
+  const std::string why = why_not_packed(task);
+  throw CompileError(fmt::format("{}; {}", error.what(),
+                                 why.empty() ? fmt::format("'{}' is none of the packs' {} kernels ({})",
+                                                           task.request->title, packed.entries, packed.folders)
+                                             : why));
 }
 
 /// With `repair`, an entry that cannot be used is moved out of the way; only the holder of the lock does that.
@@ -183,6 +202,7 @@ void Builder::publish(const Task& task, const Compiled& compiled, double seconds
                                  .compiled = compiled,
                                  .info = {.key = task.key,
                                           .program = task.program,
+                                          .headers = headers_key(request),
                                           .title = request.title,
                                           .compiler = compiler_->description(),
                                           .arch = request.arch,

@@ -47,6 +47,7 @@ class Builder {
 
  private:
   Builder(Settings settings, std::shared_ptr<Compiler> compiler, const KernelFolders& places);
+  std::string why_not_packed(const Task& task);
   ReadyPointer without_compiler(const Task& task);
   ReadyPointer look_up(const Task& task, bool repair);
   ReadyPointer lead(Task& task, double wait_seconds);

@@ -52,12 +52,14 @@ json to_json(const EntryInfo& info) {
   return {
       {"format", format},          {"key", info.key},    {"program", info.program}, {"title", info.title},
       {"compiler", info.compiler}, {"arch", info.arch},  {"options", info.options}, {"created", info.created},
-      {"seconds", info.seconds},   {"kernels", kernels}, {"files", files},          {"environment", info.environment}};
+      {"seconds", info.seconds},   {"kernels", kernels}, {"files", files},          {"environment", info.environment},
+      {"headers", info.headers}};
 }
 
 EntryInfo to_info(const json& j) {
   EntryInfo info{.key = j.at("key"),
                  .program = j.at("program"),
+                 .headers = j.value("headers", std::string()),
                  .title = j.at("title"),
                  .compiler = j.at("compiler"),
                  .arch = j.at("arch"),

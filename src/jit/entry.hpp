@@ -22,7 +22,7 @@ struct FileInfo {
 
 /// What entry.json holds, under a hash of itself.
 struct EntryInfo {
-  std::string key, program;  ///< key.hpp
+  std::string key, program, headers;  ///< key.hpp; headers: empty in older entries
   std::string title, compiler, arch;
   std::vector<std::string> options, environment;  ///< environment: Compiler::environment()
   std::int64_t created = 0;                       ///< in seconds since 1970

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <chrono>
@@ -40,9 +41,19 @@ std::optional<Loaded> Layers::find_packed(const std::string& program) {
   if (!folder) return std::nullopt;
   auto loaded = load_entry(*folder);
   if (auto* entry = std::get_if<Loaded>(&loaded)) return std::move(*entry);
-  if (const auto* broken = std::get_if<Broken>(&loaded))
-    report_(fmt::format("the pack's entry {} cannot be used: {}", folder->string(), broken->why));
+  if (const auto* broken = std::get_if<Broken>(&loaded)) report_of(*folder, broken->why);
   return std::nullopt;
+}
+
+void Layers::report_of(const std::filesystem::path& entry, const std::string& why) const {
+  report_(fmt::format("the pack's entry {} cannot be used: {}", entry.string(), why));
+}
+
+Layers::Packed Layers::packed() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> folders;
+  for (const auto& folder : packs_) folders.push_back(folder.string());
+  return {packed_.programs.size(), packed_.headers, fmt::format("{}", fmt::join(folders, ", "))};
 }
 
 std::optional<Loaded> Layers::find_program(const std::string& program) {
@@ -63,7 +74,11 @@ std::optional<std::filesystem::path> Layers::look_up(Index& index, const std::ve
       if (!is_key(it->path().filename().string())) continue;
       const auto info = load_info(it->path());
       const auto* entry = std::get_if<EntryInfo>(&info);
-      if (entry != nullptr && entry->environment.empty()) index.programs.emplace(entry->program, it->path());
+      if (const auto* broken = std::get_if<Broken>(&info); broken != nullptr && &index == &packed_)
+        report_of(it->path(), broken->why);
+      if (entry == nullptr || !entry->environment.empty()) continue;
+      index.programs.emplace(entry->program, it->path());
+      index.headers.insert(entry->headers);
     }
   }
   index.read = true;

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,14 @@ class Layers {
   /// come from other machines. Reads the descriptions of all their entries once.
   std::optional<Loaded> find_packed(const std::string& program);
 
+  /// What the packs hold, once find_packed() has read it.
+  struct Packed {
+    std::size_t entries = 0;
+    std::set<std::string> headers;  ///< EntryInfo::headers of their entries
+    std::string folders;            ///< with commas between; empty without a pack
+  };
+  Packed packed();
+
   /// The same in the user's cache, for machines without a compiler.
   std::optional<Loaded> find_program(const std::string& program);
 
@@ -38,8 +47,10 @@ class Layers {
   /// Entries by program; of several, those of the first folder.
   struct Index {
     bool read = false;
+    std::set<std::string> headers;
     std::map<std::string, std::filesystem::path> programs;
   };
+  void report_of(const std::filesystem::path& entry, const std::string& why) const;
   std::optional<std::filesystem::path> look_up(Index& index, const std::vector<std::filesystem::path>& folders,
                                                const std::string& program);
 

@@ -1,8 +1,11 @@
+#include <functional>
+
 #include "fixture.hpp"
 
 namespace unisono::jit {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class PacksTest : public JitTest {
@@ -57,6 +60,43 @@ TEST_F(PacksTest, BrokenEntryIsPassedOverWithAWarningAndStays) {
   EXPECT_THAT(warnings[0], HasSubstr("10 bytes"));
 }
 
+TEST_F(PacksTest, BrokenDescriptionIsPassedOverWithAWarning) {
+  for (const auto& damage : std::vector<std::function<void(const fs::path&)>>{
+           [](const fs::path& entry) { fs::resize_file(entry / info_file, 20); },
+           [](const fs::path& entry) { fs::remove(entry / info_file); },
+           [](const fs::path& entry) { fs::rename(entry, entry.parent_path() / std::string(32, 'a')); }}) {
+    warnings.clear();
+    damage(packed.entry);
+    EXPECT_EQ(Jit(with_pack(), compiler).compile(request()).cubin, expected(request()));
+    ASSERT_EQ(warnings.size(), 1u);
+    EXPECT_THAT(warnings[0], HasSubstr("the pack's entry " + pack.string()));
+    fs::remove_all(pack);
+    Settings s = settings();
+    s.cache = pack;
+    packed = Jit(s, compiler).compile(request());
+  }
+}
+
+TEST_F(PacksTest, OfOtherDeviceCodeSaySo) {
+  const std::vector<Header> headers{{"unisono/params/other.cuh", "struct Parameters { int more; };"}};
+  Request other = request();
+  other.headers = headers;
+  EXPECT_FALSE(Jit(with_pack(), compiler).compile(other).cached);
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], HasSubstr("the packs' 1 kernels (" + pack.string() +
+                                     ") were made by another version of Unisono, and are not used"));
+  const auto none = std::make_shared<testing::FakeCompiler>();
+  none->missing = true;
+  Settings s = with_pack();
+  s.use_cache = false;
+  try {
+    Jit(s, none).compile(other);
+    FAIL();
+  } catch (const CompileError& e) {
+    EXPECT_THAT(e.what(), AllOf(HasSubstr("no fake compiler was found"), HasSubstr("by another version of Unisono")));
+  }
+}
+
 TEST_F(PacksTest, ServeMachinesWithoutCompiler) {
   const auto none = std::make_shared<testing::FakeCompiler>();
   none->missing = true;
@@ -69,8 +109,9 @@ TEST_F(PacksTest, ServeMachinesWithoutCompiler) {
     Jit(with_pack(), none).compile(request("kernel k other"));
     FAIL();
   } catch (const CompileError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("no fake compiler was found"));
+    EXPECT_THAT(e.what(), HasSubstr("no fake compiler was found; 'title' is none of the packs' 1 kernels"));
   }
+  EXPECT_TRUE(warnings.empty());
 }
 
 TEST_F(PacksTest, KernelsMadeWithFlagsFromTheEnvironmentServeNobodyElse) {
