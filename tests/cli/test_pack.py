@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import random
+import shutil
 import subprocess
 import sys
 
@@ -79,6 +81,45 @@ class Pack(Case):
         out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=env)
         self.assertIn("agree", out)
         self.assertEqual(self.json("cache", "list", env=env)["entries"], [])  # nothing was compiled
+        (self.folder / "other.onnx").write_bytes(f.model([f.node("Tanh", ["x"], ["y"])], [f.value_info("x", f.FLOAT, [1, 8, 4, 4])],
+                                                         [f.value_info("y", f.FLOAT, [1, 8, 4, 4])]))
+        # an error, also where NVIDIA's compiler is there beside the emulated driver: its kernels are not the emulator's
+        _, error = self.unisono("run", "other.onnx", "--random", "--device", "cuda", "--repeat", 0, code=None, env=env)
+        self.assertTrue(error.strip().splitlines()[-1].startswith("unisono: "), error)
+
+    def test_damaged_packs(self):
+        """Whatever happened to its files: a line that names the entry, and the kernels are compiled. Seeds say what happened."""
+        f = onnx_file
+        (self.folder / "m.onnx").write_bytes(f.model([f.node("Relu", ["x"], ["y"])], [f.value_info("x", f.FLOAT, [1, 8, 4, 4])],
+                                                     [f.value_info("y", f.FLOAT, [1, 8, 4, 4])]))
+        self.packed("m.onnx")
+        run = ("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 0)
+        self.unisono(*run, env=self.env)  # so that the cache has them
+        for seed in range(24):
+            numbers, damaged = random.Random(seed), self.folder / f"damaged{seed}"
+            shutil.copytree(self.pack, damaged)
+            file = numbers.choice(sorted(p for name in ("kernel.cubin", "entry.json") for p in damaged.glob("*/" + name)))
+            data = bytearray(file.read_bytes())
+            how = numbers.choice(("bit", "end", "more", "zeros", "absent", "version", "other"))
+            if how == "bit":
+                data[numbers.randrange(len(data))] ^= 1 << numbers.randrange(8)
+            elif how == "end":
+                del data[numbers.randrange(len(data)):]
+            elif how == "more":
+                data += b"}x"
+            elif how == "zeros":
+                data = bytearray(len(data))
+            elif how == "version":
+                file = file.with_name("entry.json")
+                data = file.read_bytes().replace(b'"format": 1', b'"format": 2')
+            file.write_bytes(data)
+            if how == "absent":
+                file.unlink()
+            if how == "other":  # another kernel's entry by this one's name
+                file.parent.rename(damaged / ("0" * 32))
+            out, error = self.unisono(*run, env=dict(self.env, UNISONO_PACKS=str(damaged)))
+            self.assertIn("agree", out, (seed, how))
+            self.assertEqual(error.count("the pack's entry"), 1, (seed, how, str(file), error))
 
     def test_wrong_input(self):
         out = ("--out", self.pack)

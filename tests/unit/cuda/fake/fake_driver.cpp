@@ -98,6 +98,8 @@ __attribute__((visibility("default"))) fake::State* fake_state() { return &state
 CUresult cuInit(unsigned) {
   return std::getenv("UNISONO_FAKE_NO_GPU") != nullptr ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
+// NVIDIA's NVRTC asks any driver that it finds, and reads address 0 of one that lacks this
+CUresult cuGetExportTable(const void** table, const void*) { return *table = nullptr, CUDA_ERROR_NOT_FOUND; }
 CUresult cuDriverGetVersion(int* v) { return *v = 13000, CUDA_SUCCESS; }
 CUresult cuGetErrorName(CUresult error, const char** name) {
   *name = error == CUDA_ERROR_LAUNCH_FAILED     ? "CUDA_ERROR_LAUNCH_FAILED"
