@@ -32,18 +32,6 @@ if(UNISONO_FUZZ)
   target_compile_options(unisono_options INTERFACE $<$<NOT:$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>>:-fsanitize=fuzzer-no-link>)
 endif()
 
-# UNISONO_JOIN compiles the sources of src/ and tools/ some at a time, as one: much less work from nothing, more after an edit.
-# Names in unnamed namespaces then meet: unisono_compiled_alone() is for sources that share such names with their neighbours.
-# GCC, unlike clang, also warns of locals that hide a neighbour's file-local names, and of types that it takes for a header's.
-set(CMAKE_UNITY_BUILD ${UNISONO_JOIN})
-if(UNISONO_JOIN)
-  target_compile_options(unisono_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-shadow -Wno-subobject-linkage>)
-endif()
-set(CMAKE_UNITY_BUILD_BATCH_SIZE 16)
-function(unisono_compiled_alone)
-  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-endfunction()
-
 # unisono_folder(<name> [APART] SOURCES … DEPENDS … [PRIVATE_DEPENDS …]): the library unisono_<name> of the folder at hand. DEPENDS
 # are the only folders that it may include (tests/layering.py checks the #include lines against this). APART: it is no part of the
 # library that is installed.

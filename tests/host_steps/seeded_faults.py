@@ -16,7 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "random_networks"))
-from seeded_faults import ninja, with_fault  # noqa: E402
+from seeded_faults import compiles, ninja, with_fault  # noqa: E402
 
 # what goes wrong, file, the text there, what stands in its place
 FAULTS = [
@@ -47,7 +47,8 @@ def missed(build, tests, root, fault, compilations):
     if text.count(good) != 1:
         return f"{what}: {file} does not have '{good}' once any more; put the fault elsewhere"
     with tempfile.TemporaryDirectory() as folder:
-        program = with_fault(build, tests, "networks.cpp.o", source, text.replace(good, bad), pathlib.Path(folder), compilations)
+        compilation = next(c for c in compilations if compiles(c, source, root))
+        program = with_fault(build, tests, "networks.cpp.o", compilation, source, text.replace(good, bad), pathlib.Path(folder))
         done = subprocess.run([program, "--gtest_filter=*AgreeWithTheReference*:*AgreeWithoutHostSteps*", "--gtest_fail_fast"], capture_output=True, text=True)
     if done.returncode == 1 and "[  FAILED  ]" in done.stdout:
         print(f"{what}: found", flush=True)

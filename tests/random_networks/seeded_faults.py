@@ -32,17 +32,16 @@ def ninja(build, *arguments):
     return subprocess.run(["ninja", "-C", str(build), *arguments], check=True, capture_output=True, text=True).stdout
 
 
-def compiles(command, source):
+def compiles(compilation, source, root):
     """Whether the entry of a compilation database compiles this source, by itself or joined with others (UNISONO_JOIN)."""
-    if " -c " not in command["command"]:
+    if " -c " not in compilation["command"]:
         return False
-    file = pathlib.Path(command["directory"], command["file"])
-    return file == source or (file.name.startswith("unity_") and f'"{source}"' in file.read_text())
+    file = pathlib.Path(compilation["directory"], compilation["file"])
+    return file == source or (file.parent.name == "joined" and f'"{source.relative_to(root)}"' in file.read_text())
 
 
-def with_fault(build, program, first, source, text, folder, compilations):
+def with_fault(build, program, first, compilation, source, text, folder):
     """The program with this text in place of the source. `first`: how the name of one of its own objects ends."""
-    compilation = next(c for c in compilations if compiles(c, source))
     changed, built = folder / source.name, folder / "faulty.o"
     changed.write_text('#include <algorithm>\n' + text)
     words, skip = [], False
@@ -71,7 +70,8 @@ def missed(build, judge, root, fault, compilations):
     if text.count(good) != 1:
         return f"{what}: {file} does not have '{good}' once any more; put the fault elsewhere"
     with tempfile.TemporaryDirectory() as folder:
-        program = with_fault(build, judge, "main.cpp.o", source, text.replace(good, bad), pathlib.Path(folder), compilations)
+        compilation = next(c for c in compilations if compiles(c, source, root))
+        program = with_fault(build, judge, "main.cpp.o", compilation, source, text.replace(good, bad), pathlib.Path(folder))
         done = subprocess.run([sys.executable, str(HERE / "run.py"), "--judge", str(program), "--count", "800", "--jobs", "1", "--work",
                                folder + "/work", "--no-shrinking", "--until-bad"], capture_output=True, text=True)
     if done.returncode == 1 and ("wrong" in done.stdout or "disputed" in done.stdout):
