@@ -1,8 +1,9 @@
 """Faults put into host steps, and into launches of tensor kernels, one at a time, as text in one source of the library; the tests
 of networks with such have to find each.
 
-usage: seeded_faults.py BUILD TESTS SOURCES
+usage: seeded_faults.py BUILD TESTS SOURCES [I/N]
 
+I/N: every N-th fault, from the I-th on (0 to N - 1).
 BUILD is a build folder of Ninja, TESTS the program unisono_host_step_tests in it, SOURCES the root of the tree. The program
 runs on the emulated GPU, as the environment says. That a step waits for what is ahead of it only a real GPU shows: the
 emulated one runs everything in order.
@@ -59,8 +60,10 @@ def missed(build, tests, root, fault, compilations):
 def main():
     build, tests, root = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
     compilations = json.loads(ninja(build, "-t", "compdb"))
-    failures = [m for m in (missed(build, tests, root, f, compilations) for f in FAULTS) if m]
-    print("\n".join(failures) if failures else f"{len(FAULTS)} seeded faults, all found")
+    first, step = (int(n) for n in sys.argv[4].split("/")) if len(sys.argv) > 4 else (0, 1)
+    faults = FAULTS[first::step]
+    failures = [m for m in (missed(build, tests, root, f, compilations) for f in faults) if m]
+    print("\n".join(failures) if failures else f"{len(faults)} seeded faults, all found")
     sys.exit(bool(failures))
 
 
