@@ -147,8 +147,16 @@ class MmaConv final : public Family {
     return refuse_epilogue(w.epilogue, w.task.conv.k);
   }
   std::vector<Candidate> candidates(const Workload& w, const Override&) const override {
+    std::vector<Candidate> all{candidate(w)};
+    if (const plan::Epilogue* rows = w.epilogue.rows.get(); rows && !refuse_epilogue(*rows, w.task.conv.k))
+      all.insert(all.begin(), candidate({w.task, *rows, w.device}, true));  // fewer passes over a tile's sums
+    std::ranges::stable_partition(all, &Candidate::is_legal);
+    return all;
+  }
+  Candidate candidate(const Workload& w, bool rows_form = false) const {
     const auto p = laid_out(w);
     p->family = this;
+    p->rows_form = rows_form;
     p->shared_bytes = 2 * stage_bytes + epilogue_bytes(*p, plan::visitor_shape(w.epilogue));
     p->predicted_us = cost(*p, w);
     Candidate made{p};
@@ -156,10 +164,11 @@ class MmaConv final : public Family {
       made.refusal = plan::because(
           fmt::format("resident: {} tiles wait for one another, and {} CTAs in flight", p->at_once, w.device.sms));
     if (made.refusal) made.refusal->scope = Refusal::Scope::plan;
-    return {made};
+    return made;
   }
-  double cost(const Plan&, const Workload& w) const override {
-    return 5 + flop(w.task.contraction()) / (100e6 * w.device.sms);
+  double cost(const Plan& plan, const Workload& w) const override {
+    const double passes = own(plan).mode == "kGeneral" ? 2 : 1;  // over a tile's sums
+    return 5 + passes + flop(w.task.contraction()) / (100e6 * w.device.sms);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {

@@ -24,6 +24,8 @@ PRODUCT = ("--gemm", "150,40->34,nt")
 BIAS = "store silu(acc + bias[n]) as y : bf16"
 NORM = "store silu(group_norm(acc + bias[n], groups={}, scale=gamma[n], shift=beta[n])) as y : bf16"
 SOFTMAX = "store softmax(acc + bias[n], over=n) as y : bf16"
+CROSS_ENTROPY = ("operand label[m] : i32\nloss = -sum(one_hot(label) * log(softmax(acc + bias[n], over=n)), over=n)\n"
+                 "store loss as of_row : f32\nstore mean(loss, over=m) as loss : f32")
 LAYER_NORM = "store silu(layer_norm(acc + bias[n], scale=gamma[n], shift=beta[n])) as y : bf16"
 RESIDUAL = "operand r[m,n] : bf16\nh = acc + bias[n] + t[b,n]\nstore h as h : bf16\nstore silu(h) + r as y : bf16"
 LOSS = ("operand c[m,n] : bf16\np = sigmoid(0.5 * (acc + bias[n]))\nloss = -(c * log(p) + (1 - c) * log(1 - p))\n"
@@ -88,11 +90,13 @@ class Elements(OnFourCtas):
 
 class Reductions(OnFourCtas):
     def test_a_softmax_of_rows(self):
-        self.agrees(SOFTMAX, *BLOCK, kind="mma.sync general")
-        self.agrees(SOFTMAX, *LARGE, kind="mma.sync general", elements=3 * 156 * 96)
-        self.agrees(SOFTMAX, *PRODUCT, kind="mma.sync general", elements=150 * 34)
-        self.agrees(SOFTMAX, *ODD, kind="mma.sync general", elements=2 * 63 * 35)
-        self.agrees(SOFTMAX, "--gemm", "70,40->30,nt", kind="mma.sync general", elements=70 * 30)  # one tile across
+        self.agrees(SOFTMAX, *BLOCK, kind="mma.sync rows")
+        self.agrees(SOFTMAX, *LARGE, kind="mma.sync rows", elements=3 * 156 * 96)
+        self.agrees(SOFTMAX, *PRODUCT, kind="mma.sync rows", elements=150 * 34)
+        self.agrees(SOFTMAX, *ODD, kind="mma.sync rows", elements=2 * 63 * 35)
+        self.agrees(SOFTMAX, "--gemm", "70,40->30,nt", kind="mma.sync rows", elements=70 * 30)  # one tile across
+        self.agrees("p = softmax(acc + bias[n], over=n)\nstore p as y : bf16\nstore p * s[m] as z : f32", *BLOCK, kind="mma.sync rows")
+        self.agrees(CROSS_ENTROPY, *BLOCK, kind="mma.sync general", elements=2 * 99)
 
     def test_a_layer_norm_of_rows(self):
         self.agrees(LAYER_NORM, *BLOCK, kind="mma.sync rows")

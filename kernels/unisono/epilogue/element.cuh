@@ -33,13 +33,13 @@ struct ElementVisitor {
       : params(p), to(results), uniform(Visitor::uniform(p)) {}
 
   // Operands [m,n] that the element reads.
-  template <int i = 0>
   UNISONO_DEVICE void load_tensors(u64 offset, u64 m, int channel, float* tensor) const {
-    if constexpr (i < Visitor::kTensors) {
-      const auto source = Visitor::template tensor<i>(params);
-      tensor[i] = source.element(tensor_offset(source, offset, m, channel));
-      load_tensors<i + 1>(offset, m, channel, tensor);
-    }
+    for_indices<0, Visitor::kTensors>([&](auto i) { tensor[i.kValue] = this->load<i.kValue>(offset, m, channel); });
+  }
+  template <int i>
+  UNISONO_DEVICE float load(u64 offset, u64 m, int channel) const {
+    const auto source = Visitor::template tensor<i>(params);
+    return source.element(tensor_offset(source, offset, m, channel));
   }
 };
 

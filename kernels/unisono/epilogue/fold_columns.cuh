@@ -247,24 +247,20 @@ struct FoldColumns {
   UNISONO_DEVICE bool ends_with_column(const FoldDomain& d) const {
     return d.groups == 0 && (d.per_image || images() == 1);
   }
-  template <int d>
   UNISONO_DEVICE bool unfinished() const {
-    if constexpr (d < List::kDomains)
-      return !ends_with_column(List::domain(d)) || unfinished<d + 1>();
-    else
-      return false;
+    bool any = false;
+#pragma unroll
+    for (int d = 0; d < List::kDomains; ++d) any |= !ends_with_column(List::domain(d));
+    return any;
   }
   UNISONO_DEVICE float rows_of(const FoldDomain& d) const {
     return float(tail.geometry.rows) * (d.per_image ? 1.f : float(images()));
   }
 
-  template <int d>
   UNISONO_DEVICE void finish_channels(int image, int channel, const float* folded, const Moments* moments) const;
 
-  template <int d>
   UNISONO_DEVICE void finish_all() const;
   // What an image is enough for.
-  template <int d>
   UNISONO_DEVICE void finish_image(int image) const;
 
   // Merges a channel's columns of all images.

@@ -23,7 +23,7 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at) const {
         moments[i] = moments_in_order(partials() + (kChannelFolds + 3 * i) * plane + first + n, plane, wide(), slots());
         put_moments(of_channels(kChannelFolds + 3 * i) + to + n, result_plane, moments[i]);
       }
-      finish_channels<0>(at.image, at.first_channel + n, folded, moments);
+      finish_channels(at.image, at.first_channel + n, folded, moments);
     }
   }
 #pragma unroll
@@ -39,34 +39,33 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at) const {
 #pragma unroll
     for (int i = 0; i < kTileFolds; ++i) of_tiles(i)[column(at)] = joined(i);
   }
-  if (!unfinished<0>()) return;
+  if (!unfinished()) return;
   if constexpr (List::kReturned) {  // an image's own are delivered when it is complete, whatever others do
     if (!comes_last(counters() + 1 + images() * across() + at.image, across())) return;
-    finish_image<0>(at.image);
-    if (images() > 1 && List::over_images() && comes_last(counters(), images())) finish_all<0>();
+    finish_image(at.image);
+    if (images() > 1 && List::over_images() && comes_last(counters(), images())) finish_all();
   } else {
-    if (comes_last(counters(), images() * across())) finish_all<0>();
+    if (comes_last(counters(), images() * across())) finish_all();
   }
 }
 
 template <class Tail, class List>
-template <int d>
 UNISONO_DEVICE void FoldColumns<Tail, List>::finish_channels(int image, int channel, const float* folded,
                                                              const Moments* moments) const {
-  if constexpr (d < List::kDomains) {
+  for_indices<0, List::kDomains>([&](auto number) {
+    constexpr int d = decltype(number)::kValue;
     constexpr FoldDomain domain = List::domain(d);
     if constexpr (domain.groups == 0) {
       if (ends_with_column(domain))
         deliver<d>(image, channel, rows_of(domain), 1.f, folded + domain.first_fold, moments + domain.first_moment);
     }
-    finish_channels<d + 1>(image, channel, folded, moments);
-  }
+  });
 }
 
 template <class Tail, class List>
-template <int d>
 UNISONO_DEVICE void FoldColumns<Tail, List>::finish_all() const {
-  if constexpr (d < List::kDomains) {
+  for_indices<0, List::kDomains>([&](auto number) {
+    constexpr int d = decltype(number)::kValue;
     constexpr FoldDomain domain = List::domain(d);
     if constexpr (domain.groups == 0) {
       if (!ends_with_column(domain)) finish_over_images<d>();
@@ -74,21 +73,19 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_all() const {
       const int results = (domain.per_image ? images() : 1) * domain.groups;
       for (int i = warp(); i < results; i += 4) finish_group<d>(i / domain.groups, i % domain.groups);
     }
-    finish_all<d + 1>();
-  }
+  });
 }
 
 template <class Tail, class List>
-template <int d>
 UNISONO_DEVICE void FoldColumns<Tail, List>::finish_image(int image) const {
-  if constexpr (d < List::kDomains) {
+  for_indices<0, List::kDomains>([&](auto number) {
+    constexpr int d = decltype(number)::kValue;
     constexpr FoldDomain domain = List::domain(d);
     if constexpr (domain.groups != 0) {
       if (domain.per_image || images() == 1)
         for (int i = warp(); i < domain.groups; i += 4) finish_group<d>(image, i);
     }
-    finish_image<d + 1>(image);
-  }
+  });
 }
 
 template <class Tail, class List>

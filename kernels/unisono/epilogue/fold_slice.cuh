@@ -52,12 +52,8 @@ struct PassFolds {
   static constexpr bool kAhead = false, kBehind = false;
   static UNISONO_DEVICE constexpr int bytes(int) { return 0; }
 };
-template <int kValue>
-struct SaidInt {
-  using Type = void;
-};
 template <class Visitor>
-struct PassFolds<Visitor, typename SaidInt<Visitor::kFoldValues>::Type> {
+struct PassFolds<Visitor, typename Said<Visitor::kFoldValues>::Type> {
   static constexpr int kValues = Visitor::kFoldValues;
   static UNISONO_DEVICE constexpr bool any(bool ahead) {
     for (int i = 0; i < kValues; ++i)

@@ -55,27 +55,32 @@ struct Returns<Visitor, true> {
   template <int level>
   using List = typename Visitor::template Returned<level>;
   // Words of a channel in shared memory: the most of a level.
-  template <int level = 0>
   static UNISONO_DEVICE constexpr int words() {
-    if constexpr (level < Visitor::kLevels)
-      return larger(List<level>::kChannelFolds + 2 * List<level>::kMoments, words<level + 1>());
-    else
-      return 0;
+    int most = 0;
+    for_indices<0, Visitor::kLevels>([&](auto level) {
+      using Of = List<decltype(level)::kValue>;
+      most = larger(most, Of::kChannelFolds + 2 * Of::kMoments);
+    });
+    return most;
   }
   // Before a level: planes of partial results; entries of a result, of three values each.
   template <int level>
   static UNISONO_DEVICE constexpr int planes() {
-    if constexpr (level > 0)
-      return planes<level - 1>() + List<level - 1>::kChannelFolds + 3 * List<level - 1>::kMoments;
-    else
-      return 0;
+    int count = 0;
+    for_indices<0, level>([&](auto before) {
+      using Of = List<decltype(before)::kValue>;
+      count += Of::kChannelFolds + 3 * Of::kMoments;
+    });
+    return count;
   }
   template <int level>
   static UNISONO_DEVICE constexpr int entries() {
-    if constexpr (level > 0)
-      return entries<level - 1>() + entries_to<level - 1>(List<level - 1>::kDomains);
-    else
-      return 0;
+    int count = 0;
+    for_indices<0, level>([&](auto before) {
+      constexpr int kBefore = decltype(before)::kValue;
+      count += entries_to<kBefore>(List<kBefore>::kDomains);
+    });
+    return count;
   }
   template <int level>
   static UNISONO_DEVICE constexpr int entries_to(int domain) {

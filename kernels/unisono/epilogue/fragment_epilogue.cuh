@@ -75,9 +75,8 @@ struct FragmentEpilogue {
   using Columns = TileColumns<FragmentEpilogue>;
   template <int kFirst, int kEnd, int = 0>
   using Ring = typename FragmentTensors<(kTogether > 1), Visitor, kFirst, kEnd, kSlice, kSlices>::Type;
-  struct Fetching {
-    const FragmentEpilogue& tile;
-  };
+  template <bool>
+  using Fetching = NothingFetched<FragmentEpilogue>;
 
   const TileParams& fixed;
   const ConvGeometry& geometry;
@@ -94,6 +93,7 @@ struct FragmentEpilogue {
   UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
   UNISONO_DEVICE int slots() const { return geometry.tiles_m; }
   UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n; }
+  UNISONO_DEVICE void* main_memory() const { return fixed.output; }
   UNISONO_DEVICE u64 offset_of(const At& at, int m, int channel) const {
     return output_offset<Stores::kPlain>(geometry, at, m, channel);
   }

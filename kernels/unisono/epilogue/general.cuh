@@ -130,7 +130,7 @@ struct General {
           if (at.rows.valid(row_of(r))) close_row(where(at, row_of(r)), rows[r], whole);
       }
     }
-    close_groups<0>(at, rows);
+    for_indices<0, Groups::kStores>([&](auto store) { this->close_groups<store.kValue>(at, rows); });
     if constexpr (Visitor::kElements && ElementsInShared<Config>::kValue)
       elements_in_shared(at);
     else if constexpr (Visitor::kElements)
@@ -191,11 +191,11 @@ struct General {
   }
   template <int level, int first>
   UNISONO_DEVICE auto exchange_of(const At& at) const;
-  template <int level, int first, int kFolds>
+  template <int level, int kFolds>
   UNISONO_DEVICE void publish(const At& at, const float (&folded)[kRows][kFolds]) const;
-  template <int level, int first, int kFolds>
+  template <int level>
   UNISONO_DEVICE void share(const At& at) const;
-  template <int level, int first, int kFolds>
+  template <int level, int kFolds>
   UNISONO_DEVICE void collect(const At& at, float (&folded)[kRows][kFolds]) const;
 
   // Several tiles across: what this one has of its rows goes to the workspace; the last of them concludes the rows.

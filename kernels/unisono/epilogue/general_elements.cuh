@@ -9,7 +9,7 @@ template <class Tail>
 UNISONO_DEVICE void General<Tail>::elements(const At& at, const Row (&rows)[kRows], float* whole) {
   const Shares shares(*this, at);
   ElementRing ring{tail.visitor, tail.geometry, tail.thread / 32, lane()};
-  const typename Tail::Fetching fetch{tail};
+  const typename Tail::template Fetching<kFetches> fetch{tail};
   if constexpr (kInOrder) {
     ring.open(0, Tail::kPairs, at);
 #pragma unroll
@@ -17,11 +17,11 @@ UNISONO_DEVICE void General<Tail>::elements(const At& at, const Row (&rows)[kRow
 #pragma unroll
       for (int s = 0; s < kSlices; ++s) {
         Slice<Visitor> slice;
-        if constexpr (kFetches) fetch.await((b * kSlices + s) % Tail::kStoreBuffers, ring);
+        fetch.await(b * kSlices + s, ring);
         elements_of(at, rows, b, s, ring, Tail::kPairs, shares, slice, whole);
-        if constexpr (kFetches && kTiled > 0)
+        if (kTiled > 0)
           fetch.refill(at, b * kSlices + s);
-        else if constexpr (kFetches)
+        else
           fetch.refill_read(at, b * kSlices + s);
         if constexpr (kChannels) Columns{tail}.add_slice(s, slice.folded, slice.mean, slice.m2, shares.seen);
       }

@@ -11,12 +11,8 @@ template <class Config, class = void>
 struct ElementsInShared {
   static constexpr bool kValue = false;
 };
-template <bool>
-struct SaidInShared {
-  using Type = void;
-};
 template <class Config>
-struct ElementsInShared<Config, typename SaidInShared<Config::kElementsInShared>::Type> {
+struct ElementsInShared<Config, typename Said<Config::kElementsInShared>::Type> {
   static constexpr bool kValue = Config::kElementsInShared;
 };
 

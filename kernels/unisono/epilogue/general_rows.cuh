@@ -8,19 +8,15 @@ namespace unisono {
 template <class Tail>
 template <int store>
 UNISONO_DEVICE void General<Tail>::close_groups(const At& at, const Row (&rows)[kRows]) const {
-  if constexpr (store < Groups::kStores) {
-    constexpr int kWidth = Visitor::group_store_width(store);
-    const int first = at.first_channel / kWidth,
-              count = smaller(Tail::kN, tail.geometry.channels - at.first_channel) / kWidth;
+  constexpr int kWidth = Visitor::group_store_width(store);
+  const int first = at.first_channel / kWidth,
+            count = smaller(Tail::kN, tail.geometry.channels - at.first_channel) / kWidth;
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      if (!at.rows.valid(row_of(r))) continue;
-      for (int g = lane() & 3; g < count; g += 4)
-        Visitor::template close_group<store>(tail.visitor, tail.uniform, where(at, row_of(r)),
-                                             row_at(rows[r], r, g * kWidth), tail.geometry.channels / kWidth,
-                                             first + g);
-    }
-    close_groups<store + 1>(at, rows);
+  for (int r = 0; r < kRows; ++r) {
+    if (!at.rows.valid(row_of(r))) continue;
+    for (int g = lane() & 3; g < count; g += 4)
+      Visitor::template close_group<store>(tail.visitor, tail.uniform, where(at, row_of(r)),
+                                           row_at(rows[r], r, g * kWidth), tail.geometry.channels / kWidth, first + g);
   }
 }
 
@@ -32,9 +28,9 @@ UNISONO_DEVICE void General<Tail>::fold_rows(const At& at, Row (&rows)[kRows]) {
     float folded[kRows][larger(1, kFolds)];
     reduce_tile<level>(at, rows, folded);
     if constexpr (kFolds > 0 && Config::kWide && Config::kMeets) {
-      publish<level, 0>(at, folded);
-      share<level, 0, kFolds>(at);
-      collect<level, 0>(at, folded);
+      publish<level>(at, folded);
+      share<level>(at);
+      collect<level>(at, folded);
     }
     if constexpr (Returning::kAny) share_level<level>(at, rows), take_level<level>(at);
     if constexpr (Config::kWide && !Config::kMeets) {
@@ -165,7 +161,7 @@ UNISONO_DEVICE void General<Tail>::take_level(const At& at) {
     const FoldColumns<Tail, Folds> own{tail};
     for (int n = tail.thread; n < Tail::kN && at.first_channel + n < tail.geometry.channels; n += 128) {
       float value[Folds::all_values()], column[larger(1, Tail::kColumns)];
-      Folds::template await<0>(own, at.image, at.first_channel + n, value);
+      Folds::await(own, at.image, at.first_channel + n, value);
 #pragma unroll
       for (int c = 0; c < Tail::kColumns; ++c) column[c] = tail.columns()[c * Tail::kN + n];
       Folds::columns(tail.visitor, tail.uniform, at.image, at.first_channel + n, value, column);
@@ -225,22 +221,23 @@ UNISONO_DEVICE auto General<Tail>::exchange_of(const At& at) const {
 }
 
 template <class Tail>
-template <int level, int first, int kFolds>
+template <int level, int kFolds>
 UNISONO_DEVICE void General<Tail>::publish(const At& at, const float (&folded)[kRows][kFolds]) const {
-  if constexpr (first < kFolds) {
+  for_indices<0, divide_up(kFolds, 3)>([&](auto part) {
+    constexpr int first = 3 * decltype(part)::kValue;
     RowTriple own[kRows];
     auto value = [&](int r, int i) { return i < kFolds ? folded[r][smaller(i, kFolds - 1)] : 0.f; };
 #pragma unroll
     for (int r = 0; r < kRows; ++r) own[r] = {value(r, first), value(r, first + 1), value(r, first + 2)};
     exchange_of<level, first>(at).publish(own);
-    publish<level, first + 3>(at, folded);
-  }
+  });
 }
 
 template <class Tail>
-template <int level, int first, int kFolds>
+template <int level, int kFolds>
 UNISONO_DEVICE void General<Tail>::collect(const At& at, float (&folded)[kRows][kFolds]) const {
-  if constexpr (first < kFolds) {
+  for_indices<0, divide_up(kFolds, 3)>([&](auto part) {
+    constexpr int first = 3 * decltype(part)::kValue;
     RowTriple all[kRows];
     exchange_of<level, first>(at).collect(all);
 #pragma unroll
@@ -249,17 +246,14 @@ UNISONO_DEVICE void General<Tail>::collect(const At& at, float (&folded)[kRows][
 #pragma unroll
       for (int i = first; i < smaller(first + 3, kFolds); ++i) folded[r][i] = of[i - first];
     }
-    collect<level, first + 3>(at, folded);
-  }
+  });
 }
 
 template <class Tail>
-template <int level, int first, int kFolds>
+template <int level>
 UNISONO_DEVICE void General<Tail>::share(const At& at) const {
-  if constexpr (first < kFolds) {
-    exchange_of<level, first>(at).share();
-    share<level, first + 3, kFolds>(at);
-  }
+  for_indices<0, divide_up(Visitor::row_folds(level), 3)>(
+      [&](auto part) { this->template exchange_of<level, 3 * decltype(part)::kValue>(at).share(); });
 }
 
 template <class Tail>

@@ -46,7 +46,7 @@ struct SharedOctet {
       } else {
         const typename General::Ring ring{tail.visitor, tail.geometry, tail.thread / 32, tail.thread & 31};
 #pragma unroll
-        for (int e = 0; e < 8; ++e) ring.template load<0>(tensor[e], at, m, channel + e);
+        for (int e = 0; e < 8; ++e) ring.load(tensor[e], at, m, channel + e);
       }
     }
   }

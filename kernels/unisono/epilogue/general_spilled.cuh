@@ -27,7 +27,7 @@ struct Spills {
   static constexpr bool kValue = false;
 };
 template <class Config>
-struct Spills<Config, typename SaidInShared<Config::kSpills>::Type> {
+struct Spills<Config, typename Said<Config::kSpills>::Type> {
   static constexpr bool kValue = Config::kSpills;
 };
 
@@ -36,7 +36,7 @@ struct SpillsRows {
   static constexpr bool kValue = false;
 };
 template <class Config>
-struct SpillsRows<Config, typename SaidInShared<Config::kSpillsRows>::Type> {
+struct SpillsRows<Config, typename Said<Config::kSpillsRows>::Type> {
   static constexpr bool kValue = Config::kSpillsRows;
 };
 
@@ -58,22 +58,22 @@ struct SpilledPasses {
   // The first level from `level` on with such reductions; kLevels if there is none.
   template <int level>
   static UNISONO_DEVICE constexpr int next() {
-    if constexpr (level >= Visitor::kLevels)
-      return Visitor::kLevels;
-    else if constexpr (returns<level>() || reduces_rows<level>())
-      return level;
-    else
-      return next<level + 1>();
+    int found = Visitor::kLevels;
+    for_indices<level, Visitor::kLevels>([&](auto of) {
+      constexpr int kOf = decltype(of)::kValue;
+      if (found == Visitor::kLevels && (returns<kOf>() || reduces_rows<kOf>())) found = kOf;
+    });
+    return found;
   }
   // The last one ahead of `level`; -1 if there is none.
   template <int level>
   static UNISONO_DEVICE constexpr int before() {
-    if constexpr (level <= 0)
-      return -1;
-    else if constexpr (returns<level - 1>() || reduces_rows<level - 1>())
-      return level - 1;
-    else
-      return before<level - 1>();
+    int found = -1;
+    for_indices<0, level>([&](auto of) {
+      constexpr int kOf = decltype(of)::kValue;
+      if (returns<kOf>() || reduces_rows<kOf>()) found = kOf;
+    });
+    return found;
   }
   // Reductions of a row that later passes read again, those of levels ahead of this one.
   template <int level = Visitor::kLevels>
@@ -83,16 +83,17 @@ struct SpilledPasses {
     for (int l = 0; l < kReturned; ++l) count += Visitor::row_folds(l);
     return count;
   }
+  static UNISONO_DEVICE constexpr bool over_images() {
+    bool any = false;
+    for_indices<0, Returns<Visitor>::kAny ? Visitor::kLevels : 0>([&](auto i) { any |= over_images<i.kValue>(); });
+    return any;
+  }
   template <int level>
   static UNISONO_DEVICE constexpr bool over_images() {
-    if constexpr (Returns<Visitor>::kAny && level < Visitor::kLevels) {
-      using List = typename Returns<Visitor>::template List<level>;
-      for (int d = 0; d < List::kDomains; ++d)
-        if (!List::domain(d).per_image) return true;
-      return over_images<level + 1>();
-    } else {
-      return false;
-    }
+    using List = typename Returns<Visitor>::template List<level>;
+    for (int d = 0; d < List::kDomains; ++d)
+      if (!List::domain(d).per_image) return true;
+    return false;
   }
 };
 
@@ -110,9 +111,9 @@ UNISONO_DEVICE void General<Tail>::fold_rows_until(const At& at, Row (&rows)[kRo
     float folded[kRows][larger(1, kFolds)];
     if constexpr (kComputes) reduce_tile<level>(at, rows, folded);
     if constexpr (kFolds > 0 && Config::kWide) {
-      if constexpr (kFirst) publish<level, 0>(at, folded);
-      if constexpr (kFirst && !SpillsRows<Config>::kValue) share<level, 0, kFolds>(at);
-      if constexpr (!kLast) collect<level, 0>(at, folded);
+      if constexpr (kFirst) publish<level>(at, folded);
+      if constexpr (kFirst && !SpillsRows<Config>::kValue) share<level>(at);
+      if constexpr (!kLast) collect<level>(at, folded);
     } else if constexpr (kFolds > 0 && level <= kLastReturned) {
 #pragma unroll
       for (int r = 0; r < kRows; ++r)
@@ -150,7 +151,7 @@ struct SpilledTiles {
   using Passes = SpilledPasses<Config, Visitor>;
   static constexpr int kBlocks = Tail::kAccBlocks, kQuads = Tail::kAccCount / 4,
                        kConsumers = Config::kTileWarpgroups * Config::kConsumerGroups;
-  static constexpr bool kAllImages = Passes::template over_images<0>(), kByRow = !Returns<Visitor>::kAny;
+  static constexpr bool kAllImages = Passes::over_images(), kByRow = !Returns<Visitor>::kAny;
   static_assert(Config::kMeets && !Config::kSplit, "all CTAs are in flight");
 
   Tail& tail;
@@ -226,8 +227,7 @@ struct SpilledTiles {
     if constexpr (Passes::template reduces_rows<kBefore>()) {
 #pragma unroll 1
       for (int i = 0; i < count; ++i)
-        General<Tail>{tail}.template share<kBefore, 0, Visitor::row_folds(kBefore)>(
-            tile(first + i * Config::kConsumerGroups));
+        General<Tail>{tail}.template share<kBefore>(tile(first + i * Config::kConsumerGroups));
     }
 #pragma unroll 1
     for (int i = 0; i < count; ++i) {

@@ -5,15 +5,6 @@
 
 namespace unisono {
 
-template <class T>
-struct Named {
-  using Type = void;
-};
-template <bool kValue>
-struct Said {
-  using Type = void;
-};
-
 // Config::Held: Bf16, F16 or float; else they wait as elements of the main store.
 template <class Config, class Visitor, class = void>
 struct HeldIn {
@@ -43,6 +34,15 @@ template <class Config>
 struct Hints<Config, typename Said<Config::kHints>::Type> {
   static constexpr bool kValue = Config::kHints;
 };
+
+// Calls copy(policy), or copy() without hints: for what takes a policy of L2 as its last argument, or none.
+template <bool kHints, class Copy>
+UNISONO_DEVICE void with_hint(u64 policy, const Copy& copy) {
+  if constexpr (kHints)
+    copy(policy);
+  else
+    copy();
+}
 
 // A pair of neighbours in the planes of 16 bits that tiles wait in. Of float: the upper halves, then the lower ones.
 template <class Element>

@@ -18,7 +18,7 @@ UNISONO_DEVICE void apply_before(Tile& tile, const typename Tile::At& at) {
   constexpr bool kFetches = Tile::kFetch > 0 && Tile::kFetchBefore, kStores = Tile::kSide == SideStore::kBefore;
   typename Tile::template Ring<0, kTensors, kFetches ? Tile::kFetch : 0> ring{tile.visitor, tile.geometry,
                                                                               tile.thread / 32, tile.thread & 31};
-  const typename Tile::Fetching fetch{tile};
+  const typename Tile::template Fetching<kFetches> fetch{tile};
   ring.open(0, Tile::kPairs, at);
   if constexpr (kStores) tile.open_before();
   AheadFolds<Tile> folds{tile, at};
@@ -30,7 +30,7 @@ UNISONO_DEVICE void apply_before(Tile& tile, const typename Tile::At& at) {
       u32 packed[kSlice / 4];
       folds.open(b);
       int pair = 0, row = 2 * b;
-      if constexpr (kFetches) fetch.await((b * kSlices + s) % Tile::kStoreBuffers, ring);
+      fetch.await(b * kSlices + s, ring);
       tile.template for_pairs<0, kTensors>(
           at, b, s, ring, Tile::kPairs,
           [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
@@ -46,7 +46,7 @@ UNISONO_DEVICE void apply_before(Tile& tile, const typename Tile::At& at) {
           });
       if constexpr (kStores) tile.store_before(at, b, s, packed);
       folds.close(b, s);
-      if constexpr (kFetches) fetch.refill_read(at, b * kSlices + s);
+      fetch.refill_read(at, b * kSlices + s);
     }
   folds.put();
 }

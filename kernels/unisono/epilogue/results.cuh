@@ -11,12 +11,8 @@ template <class Visitor, class = void>
 struct ResultsOf {
   static constexpr int kResults = 0, kDirect = 0;
 };
-template <int kValue>
-struct Counted {
-  using Type = void;
-};
 template <class Visitor>
-struct ResultsOf<Visitor, typename Counted<Visitor::kResults>::Type> {
+struct ResultsOf<Visitor, typename Said<Visitor::kResults>::Type> {
   static constexpr int kResults = Visitor::kResults, kDirect = Visitor::kDirect;
 };
 
@@ -26,7 +22,7 @@ struct ReadsRowsBefore {
   static constexpr bool kValue = false;
 };
 template <class Visitor>
-struct ReadsRowsBefore<Visitor, typename Counted<int(Visitor::kRowsBefore)>::Type> {
+struct ReadsRowsBefore<Visitor, typename Said<Visitor::kRowsBefore>::Type> {
   static constexpr bool kValue = Visitor::kRowsBefore;
 };
 

@@ -66,10 +66,10 @@ struct ReturnedFolds : Returns<typename Tail::EpilogueVisitor>::template List<le
     }
   }
 
-  // Waits for a channel's results: of all domains from d on, from `value` on.
-  template <int d>
+  // Waits for a channel's results, of all domains.
   static UNISONO_DEVICE void await(const Columns& columns, int image, int channel, float* value) {
-    if constexpr (d < Own::kDomains) {
+    for_indices<0, Own::kDomains>([&](auto number) {
+      constexpr int d = decltype(number)::kValue;
       constexpr FoldDomain domain = Own::domain(d);
       constexpr int kValues = Own::values(d), kParts = divide_up(kValues, 3);
       const int group = domain.groups == 0   ? channel
@@ -94,8 +94,8 @@ struct ReturnedFolds : Returns<typename Tail::EpilogueVisitor>::template List<le
         const uint4& of = read[i / 3];
         value[i] = __uint_as_float(i % 3 == 0 ? of.x : i % 3 == 1 ? of.y : of.z);
       }
-      await<d + 1>(columns, image, channel, value + kValues);
-    }
+      value += kValues;
+    });
   }
   static UNISONO_DEVICE constexpr int all_values() {
     int count = 0;

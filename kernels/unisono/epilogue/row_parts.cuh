@@ -17,16 +17,12 @@ enum class RowStatistic {
   kSoftmax   // elements become exp(x - m), m their tile's maximum, which a row's factor makes exp(x - max) / sum; the
              // visitor's `affine` gets the maximum and the sum
 };
-template <RowStatistic kValue>
-struct SaidStatistic {
-  using Type = void;
-};
 template <class Visitor, class = void>
 struct RowStatisticOf {
   static constexpr RowStatistic kValue = RowStatistic::kMoments;
 };
 template <class Visitor>
-struct RowStatisticOf<Visitor, typename SaidStatistic<Visitor::kRowStatistic>::Type> {
+struct RowStatisticOf<Visitor, typename Said<Visitor::kRowStatistic>::Type> {
   static constexpr RowStatistic kValue = Visitor::kRowStatistic;
 };
 

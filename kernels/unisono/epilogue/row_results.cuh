@@ -66,20 +66,20 @@ struct RowResults {
               Visitor::results(normalised(as_float(y), r), two + Tile::kBefore, t2, rows.value[r], tile.uniform, exists,
                                of_y);
               if constexpr (!kDirectMain) packed[pair] = Visitor::Output::pack(of_x[0], of_y[0]);
-              if (exists) put<0>(tile.offset_of(at, m, channel), of_x + !kDirectMain, of_y + !kDirectMain);
+              if (exists) put(tile.offset_of(at, m, channel), of_x + !kDirectMain, of_y + !kDirectMain);
               ++pair;
             });
         if constexpr (!kDirectMain) tile.store_main_pairs(at, b * kSlices + s, packed);
       }
   }
 
-  template <int i>
   UNISONO_DEVICE void put(u64 offset, const float* x, const float* y) const {
-    if constexpr (i < Results::kDirect) {
-      delay_point();
-      Visitor::template direct<i>(tile.visitor, tile.fixed.side_memory).put(offset, x[i], y[i]);
-      put<i + 1>(offset, x, y);
-    }
+    for_indices<0, Results::kDirect>([&](auto i) { this->put<i.kValue>(offset, x[i.kValue], y[i.kValue]); });
+  }
+  template <int i>
+  UNISONO_DEVICE void put(u64 offset, float x, float y) const {
+    delay_point();
+    Visitor::template direct<i>(tile.visitor, tile.main_memory()).put(offset, x, y);
   }
 };
 

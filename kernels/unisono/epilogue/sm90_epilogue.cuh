@@ -172,8 +172,10 @@ struct Epilogue {
   using Ring = typename TensorsOf<kStores, Visitor, kFirst, kEnd, kSwap, kSlice, kSlices, kFetched,
                                   Config::kTwoDimensional>::Type;
   static constexpr int kPairs = kStoresPerTile * (kSlice / 4);  // of a tile, a lane
-  using Fetching = Fetch<Epilogue>;
+  template <bool kReads>
+  using Fetching = typename FetchingOf<Epilogue, kReads>::Type;
 
+  UNISONO_DEVICE void* main_memory() const { return fixed.side_memory; }  // where results leave from registers
   // The offset of an element of the output.
   UNISONO_DEVICE u64 offset_of(const At& at, int m, int channel) const {
     return output_offset<kStores>(geometry, at, m, channel);
@@ -201,13 +203,20 @@ struct Epilogue {
   // writes.
   UNISONO_DEVICE void open_staging() const {
     if ((thread & 31) == 0) tma_store_wait_read<0>();
+    meet();
+  }
+  // The warps that write to the same staging buffers meet.
+  UNISONO_DEVICE void meet() const {
     if constexpr (kShared)
       sync();
     else
       __syncwarp();
   }
   // What this warp writes of block b and slice s to staging buffers `stride` bytes apart from warp to warp.
-  UNISONO_DEVICE void write_slice(u8* first_warp, int stride, const u32 (&packed)[kSlice / 4]) const;
+  using Slices = typename SlicesOf<kInPlanes, kSwap, kSlice, Config::kTwoDimensional>::Type;
+  UNISONO_DEVICE void write_slice(u8* first_warp, int stride, const u32 (&packed)[kSlice / 4]) const {
+    Slices::write(first_warp, stride, packed, thread / 32, thread & 31);
+  }
   // Once this warp's part of the slices is written: they are whole, and those of kBuffers - 1 slices ago are free
   // (kFetches: when their operands have come).
   template <int kBuffers, bool kFetches = false>
@@ -269,6 +278,10 @@ struct Epilogue {
   template <int kFirst, int kEnd, bool kBoth, class F, class G>
   UNISONO_DEVICE void store(const At& at, F&& f, G&& g);
 
+  // What staging buffers `place` hold leaves, of one store or kBoth: rows from m on, channels from `slice`. `last`: of
+  // the slices of a bulk group.
+  template <bool kBoth>
+  UNISONO_DEVICE void send_slice(const At& at, int warp, int place, int m, int slice, bool last) const;
   // A slice of results on its way; write(place): to this warp's staging buffers of that number. kInOrder: slices come
   // in the order of blocks; else all blocks of one come before the next.
   template <bool kInOrder, bool kFetches, bool kBoth, class F>
@@ -276,12 +289,7 @@ struct Epilogue {
   // The same of pairs as for_pairs has them, and of the second store if kBoth.
   template <bool kInOrder, bool kFetches, bool kBoth>
   UNISONO_DEVICE void store_pairs(const At& at, int b, int s, const u32 (&packed)[kSlice / 4],
-                                  const u32 (&beside)[kSlice / 4]) const {
-    store_slices<kInOrder, kFetches, kBoth>(at, b, s, thread / 32, [&](int place) {
-      write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
-      if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
-    });
-  }
+                                  const u32 (&beside)[kSlice / 4]) const;
   // Pairs of slice number i, in order, of the main store alone.
   UNISONO_DEVICE void store_main_pairs(const At& at, int i, const u32 (&packed)[kSlice / 4]) const;
 

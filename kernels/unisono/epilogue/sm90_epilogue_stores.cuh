@@ -41,29 +41,11 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::for_pairs(const At& at, int b, in
 }
 
 template <class Config, class Visitor>
-UNISONO_DEVICE void Epilogue<Config, Visitor>::write_slice(u8* first_warp, int stride,
-                                                           const u32 (&packed)[kSlice / 4]) const {
-  const int warp = thread / 32, lane = thread & 31;
-  if constexpr (kInPlanes && kSwap)
-    Planes::write_channels(first_warp + warp * stride, packed, lane);
-  else if constexpr (kInPlanes)
-    Planes::write_pixels(first_warp, stride, packed, warp, lane);
-  else if constexpr (kSwap)
-    write_channels(first_warp, stride, packed, warp, lane);
-  else
-    write_rows<kSlice>(first_warp + warp * stride, packed, lane);
-}
-
-template <class Config, class Visitor>
 template <int kBuffers, bool kFetches>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::close_slice() const {
   fence_async_shared();
-  if constexpr (kShared) {
-    if (!kFetches && (thread & 31) == 0) tma_store_wait_read<larger(0, kBuffers - 2)>();
-    sync();
-  } else {
-    __syncwarp();
-  }
+  if (kShared && !kFetches && (thread & 31) == 0) tma_store_wait_read<larger(0, kBuffers - 2)>();
+  meet();
 }
 
 template <class Config, class Visitor>
@@ -79,10 +61,9 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_slice(const TensorMap& map,
                                                            int slice) {
   delay_point();
   const SlicePlace to = slice_place(at, m, at.first_channel + slice);
-  if constexpr (Hints<Config>::kValue)
-    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image, kEvictFirst);
-  else
-    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image);
+  with_hint<Hints<Config>::kValue>(kEvictFirst, [&](auto... hint) {
+    tma_store_4d(map, shared_address(buffer), to.x, to.y, to.z, at.image, hint...);
+  });
 }
 
 template <class Config, class Visitor>
@@ -145,15 +126,32 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::await_buffers(int i) const {
 }
 
 template <class Config, class Visitor>
+template <bool kBoth>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::send_slice(const At& at, int warp, int place, int m, int slice,
+                                                          bool last) const {
+  u8* const buffer = staging(warp) + place * kSliceBytes;
+  if constexpr (!kByTma) {
+    store_plain(fixed.output, buffer, at, m, slice);
+    if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, place), at, m, slice);
+  } else if ((thread & 31) == 0) {
+    if constexpr (!stores_octets<Config>()) store_main(buffer, at, m, slice);
+    if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, place), at, m, slice);
+    if (last) tma_store_commit();
+  }
+  if constexpr (stores_octets<Config>()) OctetStores<Config, Visitor>{*this}.store(buffer, at, m, slice);
+  store_pooled(buffer, at, m, slice);
+}
+
+template <class Config, class Visitor>
 template <int kFirst, int kEnd, bool kBoth, class F, class G>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g) {
   const int warp = thread / 32, lane = thread & 31;
   constexpr bool kFetches = kFetch > 0 && kFirst < kEnd && !kFetchBefore;
   constexpr int kTogether = kShared || kFetches || kStores != Stores::kTma ? 1 : kStoreGroup;
   Ring<kFirst, kEnd, kFetches ? kFetch : 0> ring{visitor, geometry, warp, lane};
-  const Fetch<Epilogue> fetch{*this};
+  const Fetching<kFetches> fetch{*this};
   ring.open(0, kPairs, at);
-  if constexpr (kShared && !kFetches) open_staging();
+  if (kShared && !kFetches) open_staging();
 #pragma unroll
   for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
@@ -161,7 +159,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
       const int place = (b * kSlices + s) % kStoreBuffers;
       u32 packed[kSlice / 4], beside[kBoth ? kSlice / 4 : 1];
       int pair = 0;
-      if constexpr (kFetches) fetch.await(place, ring);
+      fetch.await(b * kSlices + s, ring);
       for_pairs<kFirst, kEnd>(
           at, b, s, ring, kPairs,
           [&](float& own_x, float& own_y, const float* one, const float* two, const float* t1, const float* t2) {
@@ -175,7 +173,7 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
             if constexpr (kBoth) beside[pair] = Visitor::Side::pack(g(x, one, t1, row), g(y, two, t2, row));
             ++pair;
           });
-      if constexpr (!kShared && !kFetches) await_buffers<kTogether>(b * kSlices + s);
+      if (!kShared && !kFetches) await_buffers<kTogether>(b * kSlices + s);
       write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
       if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
       if ((b * kSlices + s + 1) % kTogether != 0 && b * kSlices + s + 1 < kStoresPerTile) continue;
@@ -183,20 +181,10 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store(const At& at, F&& f, G&& g)
       const int first = (b * kSlices + s) / kTogether * kTogether;
 #pragma unroll
       for (int i = first; i <= b * kSlices + s; ++i) {
-        u8* const buffer = staging(warp) + i % kStoreBuffers * kSliceBytes;
-        const int m = 64 * (i / kSlices) + 16 * warp, slice = i % kSlices * kSlice;
-        if constexpr (!kByTma) {
-          store_plain(fixed.output, buffer, at, m, slice);
-          if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, i % kStoreBuffers), at, m, slice);
-        } else if (lane == 0) {
-          if constexpr (!stores_octets<Config>()) store_main(buffer, at, m, slice);
-          if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, i % kStoreBuffers), at, m, slice);
-          if (i == b * kSlices + s) tma_store_commit();
-        }
-        if constexpr (stores_octets<Config>()) OctetStores<Config, Visitor>{*this}.store(buffer, at, m, slice);
-        store_pooled(buffer, at, m, slice);
+        send_slice<kBoth>(at, warp, i % kStoreBuffers, 64 * (i / kSlices) + 16 * warp, i % kSlices * kSlice,
+                          i == b * kSlices + s);
       }
-      if constexpr (kFetches) fetch.refill(at, b * kSlices + s);
+      fetch.refill(at, b * kSlices + s);
     }
 }
 
@@ -216,18 +204,17 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_slices(const At& at, int b,
   __syncwarp();
   write(place);
   close_slice<kStoreBuffers, kFetches>();
-  u8* const buffer = staging(warp) + place * kSliceBytes;
-  const int m = 64 * b + 16 * warp, slice = s * kSlice;
-  if constexpr (!kByTma) {
-    store_plain(fixed.output, buffer, at, m, slice);
-    if constexpr (kBoth) store_plain(fixed.side, side_staging(warp, place), at, m, slice);
-  } else if (lane == 0) {
-    if constexpr (!stores_octets<Config>()) store_main(buffer, at, m, slice);
-    if constexpr (kBoth) store_slice(side_map(at), side_staging(warp, place), at, m, slice);
-    tma_store_commit();
-  }
-  if constexpr (stores_octets<Config>()) OctetStores<Config, Visitor>{*this}.store(buffer, at, m, slice);
-  store_pooled(buffer, at, m, slice);
+  send_slice<kBoth>(at, warp, place, 64 * b + 16 * warp, s * kSlice, true);
+}
+
+template <class Config, class Visitor>
+template <bool kInOrder, bool kFetches, bool kBoth>
+UNISONO_DEVICE void Epilogue<Config, Visitor>::store_pairs(const At& at, int b, int s, const u32 (&packed)[kSlice / 4],
+                                                           const u32 (&beside)[kSlice / 4]) const {
+  store_slices<kInOrder, kFetches, kBoth>(at, b, s, thread / 32, [&](int place) {
+    write_slice(staging(0) + place * kSliceBytes, kStaging, packed);
+    if constexpr (kBoth) write_slice(side_staging(0, place), kSideStaging, beside);
+  });
 }
 
 template <class Config, class Visitor>

@@ -20,32 +20,60 @@
 #include "unisono/epilogue/sm90_fragment.cuh"
 #include "unisono/epilogue/sm90_plane_slices.cuh"
 #include "unisono/epilogue/tensors.cuh"
+#include "unisono/epilogue/tile.cuh"
 #include "unisono/params/sm90_shared_layout.cuh"
 #include "unisono/ptx/sm90_tma.cuh"
 
 namespace unisono {
 
-// Group q of four pairs of a slice, at the shared-memory address `slice`: this warp's, or that of the first of four
-// warps, `stride` bytes apart.
-template <bool kSwap, int kSlice>
-struct RowSlices {
+// How a slice goes to shared memory and comes from there, which is at the shared-memory address of this warp's part of
+// it, or of the first of four warps', `stride` bytes apart. Group q of four pairs is read at once.
+template <int kSlice>
+struct RowSlices<false, kSlice> {
+  static UNISONO_DEVICE void write(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
+    write_rows<kSlice>(first + warp * stride, packed, lane);
+  }
   template <int kWords>
-  static UNISONO_DEVICE void read(u32 slice, int stride, int q, u32 (&words)[kWords], int warp, int lane) {
-    if constexpr (kSwap)
-      read_channels(slice, stride, q, words, warp, lane);
-    else
-      read_rows<kSlice>(slice, q, words, lane);
+  static UNISONO_DEVICE void read(u32 slice, int, int q, u32 (&words)[kWords], int, int lane) {
+    read_rows<kSlice>(slice, q, words, lane);
   }
 };
-template <bool kSwap, int kSlice, bool kTwoDimensional>
-struct PlaneSlices {
-  static UNISONO_DEVICE void read(u32 slice, int stride, int q, u32 (&words)[4], int warp, int lane) {
-    using Planes = PlaneSlice<kSlice, kTwoDimensional>;
-    if constexpr (kSwap)
-      Planes::read_channels(slice, q, words, lane);
-    else
-      Planes::read_pixels(slice, stride, q, words, warp, lane);
+template <int kSlice>
+struct RowSlices<true, kSlice> {
+  static UNISONO_DEVICE void write(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
+    write_channels(first, stride, packed, warp, lane);
   }
+  static UNISONO_DEVICE void read(u32 slice, int stride, int q, u32 (&words)[4], int warp, int lane) {
+    read_channels(slice, stride, q, words, warp, lane);
+  }
+};
+template <int kSlice, bool kTwoDimensional>
+struct PlaneSlices<false, kSlice, kTwoDimensional> {
+  using Planes = PlaneSlice<kSlice, kTwoDimensional>;
+  static UNISONO_DEVICE void write(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
+    Planes::write_pixels(first, stride, packed, warp, lane);
+  }
+  static UNISONO_DEVICE void read(u32 slice, int stride, int q, u32 (&words)[4], int warp, int lane) {
+    Planes::read_pixels(slice, stride, q, words, warp, lane);
+  }
+};
+template <int kSlice, bool kTwoDimensional>
+struct PlaneSlices<true, kSlice, kTwoDimensional> {
+  using Planes = PlaneSlice<kSlice, kTwoDimensional>;
+  static UNISONO_DEVICE void write(u8* first, int stride, const u32 (&packed)[kSlice / 4], int warp, int lane) {
+    Planes::write_channels(first + warp * stride, packed, lane);
+  }
+  static UNISONO_DEVICE void read(u32 slice, int, int q, u32 (&words)[4], int, int lane) {
+    Planes::read_channels(slice, q, words, lane);
+  }
+};
+template <bool kInPlanes, bool kSwap, int kSlice, bool kTwoDimensional>
+struct SlicesOf {
+  using Type = RowSlices<kSwap, kSlice>;
+};
+template <bool kSwap, int kSlice, bool kTwoDimensional>
+struct SlicesOf<true, kSwap, kSlice, kTwoDimensional> {
+  using Type = PlaneSlices<kSwap, kSlice, kTwoDimensional>;
 };
 
 // Operands [kFirst, kEnd) in the order of pairs: kFetch of them from slices in shared memory, the others as Others has
@@ -167,9 +195,10 @@ struct Fetch {
     }
     __syncwarp();
   }
-  // The operands' slices in buffers `place` are whole; `tensors` reads them.
+  // The operands' slices of `step` are whole; `tensors` reads them.
   template <class Tensors>
-  UNISONO_DEVICE void await(int place, Tensors& tensors) const {
+  UNISONO_DEVICE void await(int step, Tensors& tensors) const {
+    const int place = step % kBuffers;
     mbarrier_wait(full(place), tail.fetch_parity >> place & 1);
     tail.fetch_parity ^= 1u << place;
     __syncwarp();
@@ -191,10 +220,7 @@ struct Fetch {
   UNISONO_DEVICE void refill_read(const At& at, int step) const {
     if (step + kBuffers >= kSteps) return;
     fence_async_shared();
-    if constexpr (kShared)
-      tail.sync();
-    else
-      __syncwarp();
+    tail.meet();
     if (leads()) load(at, step + kBuffers);
     __syncwarp();
   }
@@ -237,6 +263,15 @@ struct SpreadFetch {
     ++next;
   }
 };
+template <class Tail, bool kReads>
+struct FetchingOf {
+  using Type = Fetch<Tail>;
+};
+template <class Tail>
+struct FetchingOf<Tail, false> {
+  using Type = NothingFetched<Tail>;
+};
+
 struct NothingBetween {
   UNISONO_DEVICE void operator()() const {}
 };

@@ -221,14 +221,12 @@ struct SecondPass {
         delay_point();
         const u32 from = shared_address(subtile_of(step, plane));
         const auto to = First::slice_place(at, m, spill_x(at, step, plane));
-        if constexpr (kOctets && kHints)
-          bulk_store(spilled_at(at, step), from, kSubtileBytes, kEvictLast);
-        else if constexpr (kOctets)
-          bulk_store(spilled_at(at, step), from, kSubtileBytes);
-        else if constexpr (kHints)
-          tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image, kEvictLast);
-        else
-          tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image);
+        with_hint<kHints>(kEvictLast, [&](auto... hint) {
+          if constexpr (kOctets)
+            bulk_store(spilled_at(at, step), from, kSubtileBytes, hint...);
+          else
+            tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image, hint...);
+        });
       }
     }
     tma_store_commit();

@@ -58,14 +58,12 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::load(const At& at, int step, in
   for (int plane = 0; plane < kPlanes; ++plane) {
     const u32 to = shared_address(subtile_of(step, plane));
     const auto from = First::slice_place(at, row_of(step, warp), spill_x(at, step, plane));
-    if constexpr (kOctets && kHints)
-      bulk_load(to, spilled_at(at, step), loaded(step), kSubtileBytes, kEvictFirst);
-    else if constexpr (kOctets)
-      bulk_load(to, spilled_at(at, step), loaded(step), kSubtileBytes);
-    else if constexpr (kHints)  // for the last time
-      tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image, kEvictFirst);
-    else
-      tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image);
+    with_hint<kHints>(kEvictFirst, [&](auto... hint) {  // for the last time
+      if constexpr (kOctets)
+        bulk_load(to, spilled_at(at, step), loaded(step), kSubtileBytes, hint...);
+      else
+        tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image, hint...);
+    });
   }
 }
 

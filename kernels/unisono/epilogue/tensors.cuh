@@ -12,38 +12,43 @@ using TensorOf = decltype(Visitor::template tensor<i>(*static_cast<const typenam
 
 // Whether TMA can bring operand i: epilogue/sm90_fetch.cuh.
 template <class Visitor, int i>
+constexpr int bytes_of() {
+  return TensorOf<Visitor, i>::kElementBytes;
+}
+template <class Visitor, int i>
 constexpr bool is_fetchable() {
   return TensorOf<Visitor, i>::kElementBytes == 2 && !TensorOf<Visitor, i>::kPlaced;
 }
 template <class Visitor, int i, int kEnd>
 constexpr int fetchable_tensors() {
-  if constexpr (i < kEnd)
-    return is_fetchable<Visitor, i>() + fetchable_tensors<Visitor, i + 1, kEnd>();
-  else
-    return 0;
+  int count = 0;
+  for_indices<i, kEnd>([&](auto operand) { count += is_fetchable<Visitor, decltype(operand)::kValue>(); });
+  return count;
 }
 
 // Whether operand `which` of [i, kEnd) is loaded by lanes: TMA loads the first kFetch that it can.
 template <class Visitor, int i, int kEnd, int kFetch>
 constexpr bool is_loaded(int which) {
-  if constexpr (i < kEnd) {
-    constexpr bool kFetched = kFetch > 0 && is_fetchable<Visitor, i>();
-    return which == i ? !kFetched : is_loaded<Visitor, i + 1, kEnd, kFetch - kFetched>(which);
-  } else {
-    return true;
-  }
+  bool loaded = true;
+  int fetched = 0;
+  for_indices<i, kEnd>([&](auto operand) {
+    constexpr int kOperand = decltype(operand)::kValue;
+    const bool comes = fetched < kFetch && is_fetchable<Visitor, kOperand>();
+    fetched += comes;
+    if (which == kOperand) loaded = !comes;
+  });
+  return loaded;
 }
 
 // Bytes of an element of each of the operands [i, kEnd) that are loaded, together.
 template <class Visitor, int i, int kEnd, int kFetch = 0>
 constexpr int tensor_bytes() {
-  if constexpr (i < kEnd) {
-    constexpr bool kLoaded = is_loaded<Visitor, i, kEnd, kFetch>(i);
-    return (kLoaded ? TensorOf<Visitor, i>::kElementBytes : 0) +
-           tensor_bytes<Visitor, i + 1, kEnd, kFetch - !kLoaded>();
-  } else {
-    return 0;
-  }
+  int bytes = 0;
+  for_indices<i, kEnd>([&](auto operand) {
+    constexpr int kOperand = decltype(operand)::kValue;
+    bytes += is_loaded<Visitor, i, kEnd, kFetch>(kOperand) ? bytes_of<Visitor, kOperand>() : 0;
+  });
+  return bytes;
 }
 
 // Whether operand i of [0, kEnd) does not lie as the output does.
@@ -213,20 +218,22 @@ struct PlainTensors {
     const int m = kSwap ? 64 * b + 8 * j + 2 * (lane & 3) : 64 * b + 16 * warp + lane / 4 + 8 * half;
     const int channel =
         at.first_channel + (kSwap ? 64 * s + 16 * warp + lane / 4 + 8 * half : s * kSlice + 8 * j + 2 * (lane & 3));
-    load<kFirst>(x, at, m, channel), load<kFirst>(y, at, m + kSwap, channel + !kSwap);
+    load(x, at, m, channel), load(y, at, m + kSwap, channel + !kSwap);
+  }
+  template <class At>
+  UNISONO_DEVICE void load(float* value, const At& at, int m, int channel) const {
+    for_indices<kFirst, kEnd>([&](auto operand) {
+      constexpr int i = decltype(operand)::kValue;
+      if constexpr (is_loaded<Visitor, kFirst, kEnd, kFetch>(i)) value[i - kFirst] = load<i>(at, m, channel);
+    });
   }
   template <int i, class At>
-  UNISONO_DEVICE void load(float* value, const At& at, int m, int channel) const {
-    if constexpr (i < kEnd) {
-      if constexpr (is_loaded<Visitor, kFirst, kEnd, kFetch>(i)) {
-        const bool exists = at.rows.valid(m) && channel < g.channels;
-        const auto source = Visitor::template tensor<i>(visitor);
-        *value = exists ? source.element(tensor_offset(source, output_offset<kStores>(g, at, m, channel),
-                                                       u64(at.image) * g.rows + at.rows.pixel(m), channel))
-                        : 0.f;
-      }
-      load<i + 1>(value + 1, at, m, channel);
-    }
+  UNISONO_DEVICE float load(const At& at, int m, int channel) const {
+    const bool exists = at.rows.valid(m) && channel < g.channels;
+    const auto source = Visitor::template tensor<i>(visitor);
+    return exists ? source.element(tensor_offset(source, output_offset<kStores>(g, at, m, channel),
+                                                 u64(at.image) * g.rows + at.rows.pixel(m), channel))
+                  : 0.f;
   }
 };
 

@@ -8,7 +8,8 @@
 //   int kTogether                            neighbouring channels that exist together and lie aligned: 8, 2 or 1
 //   int kSlice, kSlices                      channels that a warp stores, or reduces over its rows, at a time; slices
 //   int kBefore, kAfter, kMean, kColumns     column values, at columns() + c * kN: the visitor's; mean, factor, shift
-//   Ring<first, end, fetched>, Fetching      operands [m,n] in the order of pairs: epilogue/tensors.cuh
+//   Ring<first, end, fetched>                operands [m,n] in the order of pairs: epilogue/tensors.cuh
+//   Fetching<whether a pass reads any>       Fetch of epilogue/sm90_fetch.cuh, or NothingFetched
 //   sync()                                   a barrier of the warpgroup
 //   thread, acc, visitor, uniform, geometry, epoch, fixed.folds
 //   memory + kFoldOffset                     shared memory of reductions: epilogue/general_needs.cuh
@@ -26,6 +27,17 @@
 #include "unisono/ptx/arithmetic.cuh"
 
 namespace unisono {
+
+// What a pass over a tile does for operands that are fetched (Fetch of epilogue/sm90_fetch.cuh) where none are.
+template <class Tile>
+struct NothingFetched {
+  using At = typename Tile::At;
+  Tile& tile;
+  template <class Tensors>
+  UNISONO_DEVICE void await(int, Tensors&) const {}
+  UNISONO_DEVICE void refill(const At&, int) const {}
+  UNISONO_DEVICE void refill_read(const At&, int) const {}
+};
 
 // Calls f(x, y, columns of x, columns of y, tensors of x, tensors of y) for each pair of slice s of block b, in their
 // order, with kOperands operands from `ring`, which loads ahead up to pair `end`. Of a dual product x, y are of the

@@ -24,12 +24,8 @@ template <class Visitor, class = void>
 struct FormsOf {
   static constexpr bool kAny = false;
 };
-template <int>
-struct SaidForms {
-  using Type = void;
-};
 template <class Visitor>
-struct FormsOf<Visitor, typename SaidForms<Visitor::kForms>::Type> {
+struct FormsOf<Visitor, typename Said<Visitor::kForms>::Type> {
   static constexpr bool kAny = true;
 };
 

@@ -100,10 +100,8 @@ struct Producer {
 
   // A box of the image, which this CTA alone reads.
   static UNISONO_DEVICE void load_activations(const ConvParams& p, u32 to, u32 full, int c, int w, int h, int image) {
-    if constexpr (Kernel::kHints)
-      tma_load_4d(to, p.activation, full, c, w, h, image, kEvictFirst);
-    else
-      tma_load_4d(to, p.activation, full, c, w, h, image);
+    with_hint<Kernel::kHints>(kEvictFirst,
+                              [&](auto... hint) { tma_load_4d(to, p.activation, full, c, w, h, image, hint...); });
   }
 
   // An im2col tile, or columns of A; atoms as above.
@@ -119,19 +117,19 @@ struct Producer {
         load_box<kShared>(p.activation, to + atom * kAtomBytesA, full, from.c, row, image, sharing.row_ctas);
       } else if constexpr (kShared) {
         tma_load_im2col_multicast(to + atom * kAtomBytesA, p.activation, full, from, sharing.row_ctas);
-      } else if constexpr (Kernel::kHints) {
-        tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from, kEvictFirst);
       } else {
-        tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from);
+        with_hint<Kernel::kHints>(kEvictFirst, [&](auto... hint) {
+          tma_load_im2col(to + atom * kAtomBytesA, p.activation, full, from, hint...);
+        });
       }
     }
     if (atom == kAtoms - 1 && ++sharing.issuer_a == kClusterN) sharing.issuer_a = 0;
   }
 
-  // The part of operands [i, kPrefetches), but for fetched ones, that lies under a tile, on its way to L2 while the
+  // The part of operand i, unless it is fetched, that lies under a tile, on its way to L2 while the
   // tile is multiplied.
   template <int i>
-  static UNISONO_DEVICE void prefetch_tensors(const Params& params, const Tile& tile, int lane);
+  static UNISONO_DEVICE void prefetch_tensor(const Params& params, const Tile& tile, int lane);
 
   // The first channel of the image that filters from k on read.
   static UNISONO_DEVICE int first_channel(int k) {
@@ -270,7 +268,8 @@ struct Producer {
     for (int item = blockIdx.x / kClusterCtas; item < Kernel::items(g); item += gridDim.x / kClusterCtas) {
       const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
       if constexpr (kPrefetches > 0) {
-        if (!kSplit || Kernel::part(g, item) == 0) prefetch_tensors<0>(params, tile, int(threadIdx.x));
+        if (!kSplit || Kernel::part(g, item) == 0)
+          for_indices<0, kPrefetches>([&](auto i) { prefetch_tensor<i.kValue>(params, tile, int(threadIdx.x)); });
         __syncwarp();
         if (threadIdx.x > 0) continue;
       }

@@ -78,9 +78,8 @@ UNISONO_DEVICE void Producer<Kernel>::gather(const Params& params, u8* memory, c
 
 template <class Kernel>
 template <int i>
-UNISONO_DEVICE void Producer<Kernel>::prefetch_tensors(const Params& params, const Tile& tile, int lane) {
-  if constexpr (i < kPrefetches) {
-    if constexpr (!Kernel::template kIsPrefetched<i>) return prefetch_tensors<i + 1>(params, tile, lane);
+UNISONO_DEVICE void Producer<Kernel>::prefetch_tensor(const Params& params, const Tile& tile, int lane) {
+  if constexpr (Kernel::template kIsPrefetched<i>) {
     const ConvGeometry& g = params.fixed.geometry;
     const auto source = Visitor::template tensor<i>(params.visitor);
     const Rows rows = Rows::of(g, tile, kM, 0);
@@ -90,7 +89,6 @@ UNISONO_DEVICE void Producer<Kernel>::prefetch_tensors(const Params& params, con
     for (int m = lane; m < kM && count > 0; m += 32)
       for (int line = 0; line < count * source.kElementBytes; line += 128)
         if (rows.valid(m)) prefetch_line(base + u64(rows.pixel(m)) * g.channels * source.kElementBytes + line);
-    prefetch_tensors<i + 1>(params, tile, lane);
   }
 }
 

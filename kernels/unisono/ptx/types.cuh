@@ -46,4 +46,24 @@ UNISONO_DEVICE constexpr int divide_up(int a, int b) { return (a + b - 1) / b; }
 UNISONO_DEVICE constexpr int smaller(int a, int b) { return a < b ? a : b; }
 UNISONO_DEVICE constexpr int larger(int a, int b) { return a > b ? a : b; }
 
+// Calls f(Index<i>{}) for each i of [kBegin, kEnd), in order.
+template <int i>
+struct Index {
+  static constexpr int kValue = i;
+};
+template <int kBegin, int kEnd, class F>
+UNISONO_DEVICE constexpr void for_indices(F&& f) {
+  if constexpr (kBegin < kEnd) f(Index<kBegin>{}), for_indices<kBegin + 1, kEnd>(f);
+}
+
+// For members that a type may leave out: a specialisation for types that have `value`, or the type T.
+template <auto value>
+struct Said {
+  using Type = void;
+};
+template <class T>
+struct Named {
+  using Type = void;
+};
+
 }  // namespace unisono

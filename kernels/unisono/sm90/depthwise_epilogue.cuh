@@ -7,24 +7,21 @@ namespace unisono {
 
 template <class Config, class Visitor>
 template <int i>
-UNISONO_DEVICE void Depthwise<Config, Visitor>::load_tensors(const Where& at, bool exists, Tensors& tensors) const {
-  if constexpr (i < kTensors) {
-    const auto source = Visitor::template tensor<i>(params.visitor);
-    constexpr int kEach = decltype(source)::kElementBytes;
-    using Each = Bundle<kVector * kEach>;
-    const Each all = exists ? Each::load(static_cast<const u8*>(source.memory) + offset(at) * kEach) : Each{};
+UNISONO_DEVICE void Depthwise<Config, Visitor>::load_tensor(const Where& at, bool exists, Tensors& tensors) const {
+  const auto source = Visitor::template tensor<i>(params.visitor);
+  constexpr int kEach = decltype(source)::kElementBytes;
+  using Each = Bundle<kVector * kEach>;
+  const Each all = exists ? Each::load(static_cast<const u8*>(source.memory) + offset(at) * kEach) : Each{};
 #pragma unroll
-    for (int v = 0; v < kVector / 2; ++v) {
-      float2 pair;
-      if constexpr (kEach == 4)
-        pair = {__uint_as_float(all.word[2 * v]), __uint_as_float(all.word[2 * v + 1])};
-      else if constexpr (kEach == 2)
-        pair = source.unpack(all.word[v]);
-      else
-        pair = source.unpack(all.word[v / 2] >> 16 * (v % 2));
-      tensors[2 * v][i] = pair.x, tensors[2 * v + 1][i] = pair.y;
-    }
-    load_tensors<i + 1>(at, exists, tensors);
+  for (int v = 0; v < kVector / 2; ++v) {
+    float2 pair;
+    if constexpr (kEach == 4)
+      pair = {__uint_as_float(all.word[2 * v]), __uint_as_float(all.word[2 * v + 1])};
+    else if constexpr (kEach == 2)
+      pair = source.unpack(all.word[v]);
+    else
+      pair = source.unpack(all.word[v / 2] >> 16 * (v % 2));
+    tensors[2 * v][i] = pair.x, tensors[2 * v + 1][i] = pair.y;
   }
 }
 
@@ -33,7 +30,7 @@ UNISONO_DEVICE void Depthwise<Config, Visitor>::finish_plain(const Where& at, co
                                                              const float (&sum)[kVector], const Columns& columns,
                                                              const Uniform& uniform) const {
   Tensors tensors;
-  load_tensors<0>(at, target.exists, tensors);
+  load_tensors(at, target.exists, tensors);
   Packed packed, beside;
 #pragma unroll
   for (int v = 0; v < kVector; v += 2) {
@@ -56,7 +53,7 @@ UNISONO_DEVICE void Depthwise<Config, Visitor>::finish_general(const Where& at, 
   static_assert(!Config::kGeneral || general_fits(), "reductions take the kernels with tiles");
   float none[1];
   Tensors tensors;
-  load_tensors<0>(at, true, tensors);
+  load_tensors(at, true, tensors);
   const typename Visitor::Row row = Visitor::row(params.visitor, uniform, at);
   if constexpr (Visitor::kRowEnds) {
     if (channel == 0) Visitor::close_row(params.visitor, uniform, at, row, none);

@@ -250,8 +250,11 @@ struct Depthwise {
   };
   UNISONO_DEVICE u64 offset(const Where& at) const { return u64(at.m) * geometry().channels + channel; }
 
+  UNISONO_DEVICE void load_tensors(const Where& at, bool exists, Tensors& tensors) const {
+    for_indices<0, kTensors>([&](auto i) { this->load_tensor<i.kValue>(at, exists, tensors); });
+  }
   template <int i>
-  UNISONO_DEVICE void load_tensors(const Where& at, bool exists, Tensors& tensors) const;
+  UNISONO_DEVICE void load_tensor(const Where& at, bool exists, Tensors& tensors) const;
 
   using Packed = Bundle<2 * kVector>;
   UNISONO_DEVICE void store_side(const Where& at, const Packed& packed) const {
