@@ -9,7 +9,7 @@ KINDS = ("contraction", "attention", "normalisation", "movement", "elementwise")
 # `what` of a launch, from its begin; the first that fits
 OF_KIND = (
     ("movement", r"(input|output|to host|from host|change of layout|reshape|flatten|transpose|concat|slice|split|expand|gather|scatter|pad|tile|"
-                 r"resize|resample|upsample|identity|squeeze|unsqueeze|depth_to_space|space_to_depth|shape|where|col2im|unfold|roll|copy)"),
+                 r"resize|resample|upsample|identity|squeeze|unsqueeze|depth_to_space|space_to_depth|shape|where|col2im|roll|copy)"),
     ("movement", r"(max_pool|average_pool|global_average_pool|global_max_pool|lp_pool|grid_sample|roi_align)"),
     ("normalisation", r"(rows of|statistics of|joined statistics of)\b"),
     ("normalisation", r"(layer_norm|group_norm|instance_norm|rms_norm|batch_norm|softmax|log_softmax|lp_normalization|reduce_|top_k|arg_max|arg_min|cum_sum)"),
