@@ -16,7 +16,7 @@
 #   make long-modules  3,000 random PyTorch modules, compared with eager mode and float64; goes on where it stopped
 #   make bench     Unisono beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Unisono beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
-#   make pack      kernels of the demo's model and of the standard blocks, compiled ahead into build/pack (needs NVRTC, no GPU)
+#   make pack      kernels of the demo's model and of the standard shapes, compiled ahead into build/pack (needs NVRTC, no GPU)
 #   make lint      clang-format and clang-tidy
 #   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, tests 100 times under load, ten minutes of fuzzing
 
@@ -41,10 +41,13 @@ demo: build
 	@echo "== the demo"
 	@$(BUILD)/demo/tools/unisono/unisono demo --model models/heatmap_unet --out out
 
-# cmake -DUNISONO_PACK=build/pack installs it with the library
+# The standard shapes: those of the benchmark that are convolutions and products by our own kernels
+PACK_CASES := conv block untuned wide groups depthwise epilogue gemm swiglu rows breadth nchw
+
+# cmake -DUNISONO_PACK=build/pack installs it with the library, scripts/kernels_wheel.sh build/pack makes a wheel of it
 pack: build
 	@$(BUILD)/demo/tools/unisono/unisono pack models/heatmap_unet --dim batch=1 --out $(BUILD)/pack
-	@$(BUILD)/demo/tools/unisono/unisono pack bench/cases/conv.txt bench/cases/block.txt --out $(BUILD)/pack
+	@$(BUILD)/demo/tools/unisono/unisono pack $(PACK_CASES:%=bench/cases/%.txt) --out $(BUILD)/pack
 
 test:
 	@scripts/setup.sh build test python
