@@ -2,8 +2,9 @@
 # Makes the wheels of the Python package for Linux in FOLDER: cp312-abi3 for Python 3.12 and later, and one for each older PYTHON, of which
 # only the extension differs. All libraries that a bare system may lack are in them; their tag is the lowest that this machine reaches.
 # usage: scripts/wheel.sh [FOLDER [PYTHON…]]      (default: build/wheels python3.12 python3.11 python3.10; the first is 3.12 or later)
-# Each PYTHON needs its headers. At the end tests/package/wheel.py tries each wheel in an empty environment, and beside PyTorch where
-# scripts/setup.sh python has installed it for one of these Pythons.
+# Each PYTHON needs its headers. At the end tests/package/wheel.py tries each wheel in an empty environment, in a root folder without a
+# compiler and libgomp, and beside PyTorch where scripts/setup.sh python has installed it for one of these Pythons. UNISONO_TRY_TORCH
+# may name more folders of site-packages that have one, with colons between.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
 out=$(realpath -m "${1:-$here/build/wheels}"); shift || true
@@ -17,12 +18,32 @@ done
 "${pythons[0]}" -c 'import sys; sys.exit(sys.version_info < (3, 12))' || {
   echo "wheel.sh: ${pythons[0]} is older than 3.12, from which on one extension serves all versions" >&2; exit 2; }
 
+onednn=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}
+# The objects of a build in this folder by preset ci serve, and the other way round
+export CCACHE_BASEDIR=$here CCACHE_NOHASHDIR=1 CXX=${CXX:-c++}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export PATH=$tools:$PATH  # auditwheel calls patchelf
 unpack() { mkdir -p "$2"; wheel unpack -d "$2" "$1" >/dev/null; }
 
-"${pythons[0]}" -m pip wheel --no-deps -q -w "$work/raw" "$here"
+# third_party FOLDER: the licences of the libraries in an unpacked wheel, each under its library's name, and of what is compiled in
+third_party() {
+  local into library name package
+  into=$(echo "$1"/*.dist-info)/licenses/third_party
+  mkdir -p "$into"
+  for library in "$1"/unisono.libs/*.so* "$1"/unisono/lib/libgomp.so.1; do
+    name=$(basename "$library" | sed -E 's/-[0-9a-f]{8}[.]so/.so/')  # auditwheel adds a hash
+    package=$(dpkg -S "*/$(basename "$(realpath "$(c++ -print-file-name="$name")")")" | sed -n '1s/:.*//p')
+    cp "/usr/share/doc/$package/copyright" "$into/${name%%.so*}.txt"
+  done
+  for package in libcli11-dev libsleef-dev libxxhash-dev nlohmann-json3-dev; do
+    cp "/usr/share/doc/$package/copyright" "$into/$package.txt"
+  done
+  cat $(find "$onednn/share/doc" -name LICENSE -o -name THIRD-PARTY-PROGRAMS | sort) > "$into/libdnnl.txt"
+  cp "$("$tools/python" -c 'import nanobind; print(nanobind.__path__[0])')"-*.dist-info/licenses/LICENSE "$into/nanobind.txt"
+}
+
+"${pythons[0]}" -m pip wheel --no-deps -q -C cmake.define.UNISONO_WERROR=ON -w "$work/raw" "$here"
 unpack "$work"/raw/*.whl "$work/raw"
 package=$(echo "$work"/raw/unisono-*/unisono)
 # libgomp comes along under its own name, as PyTorch's wheels have it: whichever is loaded first serves both
@@ -34,8 +55,9 @@ auditwheel repair -w "$work/repaired" "$work"/packed/*.whl
 
 unpack "$work"/repaired/*.whl "$work/unpacked"
 package=$(echo "$work"/unpacked/unisono-*/unisono)
+third_party "$(dirname "$package")"
 mkdir -p "$out"
-cp "$work"/repaired/*.whl "$out"
+wheel pack -d "$out" "$(dirname "$package")" >/dev/null
 for python in "${pythons[@]:1}"; do
   tag=$("$python" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
   rm -f "$package"/_native.*.so
@@ -46,12 +68,13 @@ for python in "${pythons[@]:1}"; do
   cp "$work/$tag"/*.whl "$out"
 done
 ls -l "$out"
-torch=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}-python
+sites=("${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}"-python/lib/python*/site-packages)
+IFS=: read -ra more <<< "${UNISONO_TRY_TORCH:-}"
 for python in "${pythons[@]}"; do
+  of=$("$python" -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
   tag=$("$python" -c 'import sys; print("cp%d%d" % min(sys.version_info[:2], (3, 12)))') beside=()  # later ones have the ABI of 3.12
-  for site in "$torch"/lib/python*/site-packages; do
-    [ "cp$(basename "$(dirname "$site")" | tr -dc 0-9)" != "$tag" ] || [ ! -d "$site/torch" ] || beside=(--torch "$site")
+  for site in "${sites[@]}" "${more[@]}"; do
+    [ "$(basename "$(dirname "$site")")" != "$of" ] || [ ! -d "$site/torch" ] || beside+=(--torch "$site")
   done
-  echo "$tag ${beside[*]}"
-  python3 "$here/tests/package/wheel.py" "$out"/unisono-*-"$tag"-*.whl --python "$python" "${beside[@]}"
+  "$python" "$here/tests/package/wheel.py" "$out"/unisono-*-"$tag"-*.whl "${beside[@]}"
 done
