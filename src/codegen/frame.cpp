@@ -37,10 +37,14 @@ std::string functions_text(const plan::Epilogue& e) {
 }
 
 std::string_view operand_tag(DType element) {
-  if (element != DType::bf16 && element != DType::f16 && element != DType::tf32)
-    throw InternalError(
-        fmt::format("a configuration for operands of {}: kernels take bf16, f16 and tf32", to_string(element)));
-  return element == DType::bf16 ? "Bf16" : element == DType::f16 ? "F16" : "Tf32";
+#define TAG(NAME) return NAME;
+#define UNISONO_DTYPE(NAME, TEXT, KIND, BYTES, BITS, ...) \
+  if (element == DType::NAME) {                           \
+    __VA_ARGS__                                           \
+  }
+#include "support/dtypes.inc"
+  throw InternalError(
+      fmt::format("a configuration for operands of {}: kernels take bf16, f16 and tf32", to_string(element)));
 }
 
 Kernel framed(const plan::Epilogue& epilogue, const Options& options, const Frame& frame) {

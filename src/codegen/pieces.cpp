@@ -2,16 +2,28 @@
 
 #include <fmt/format.h>
 
+#include "unisono/error.hpp"
+
 namespace unisono::codegen {
 
 std::string_view element_name(DType t) {
-  switch (t) {
-    case DType::bf16: return "Bf16";
-    case DType::f16: return "F16";
-    case DType::i32: return "int";
-    case DType::boolean: return "bool";
-    default: return "float";
+#define ELEMENT(NAME) return NAME;
+#define UNISONO_DTYPE(NAME, TEXT, KIND, BYTES, BITS, ...) \
+  if (t == DType::NAME) {                                 \
+    __VA_ARGS__                                           \
   }
+#include "support/dtypes.inc"
+  throw InternalError(fmt::format("no visitor reads or writes {}", to_string(t)));
+}
+
+ElementCode element_code(DType t) {
+#define CODE(NAME) return ElementCode::NAME;
+#define UNISONO_DTYPE(NAME, TEXT, KIND, BYTES, BITS, ...) \
+  if (t == DType::NAME) {                                 \
+    __VA_ARGS__                                           \
+  }
+#include "support/dtypes.inc"
+  return ElementCode::none;
 }
 
 std::string chosen(const std::vector<std::string>& of, std::string_view none) {

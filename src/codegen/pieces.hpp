@@ -7,11 +7,16 @@
 
 #include "unisono/dtype.hpp"
 #include "unisono/graph.hpp"
+#include "unisono/params/element_codes.cuh"
 
 namespace unisono::codegen {
 
-/// The tag of an element type in memory: "Bf16", "F16", "float", "int", "bool".
+/// The tag of an element type in memory: "Bf16", "F16", "float", "int", "bool". Throws InternalError for a type that no
+/// visitor reads or writes.
 std::string_view element_name(DType t);
+
+/// By which kernels know a type that they are told at run time; none: they do not take it.
+ElementCode element_code(DType t);
 
 /// "i == 0 ? a : i == 1 ? b : c", or `none` of nothing.
 std::string chosen(const std::vector<std::string>& of, std::string_view none);

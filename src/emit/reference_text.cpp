@@ -12,6 +12,7 @@
 #include "families/interface/plan.hpp"
 #include "ir/op_table.hpp"
 #include "ir/store_forms.hpp"
+#include "support/dtypes.hpp"
 #include "tuner/error_model.hpp"
 #include "unisono/error.hpp"
 
@@ -291,7 +292,8 @@ std::string contraction_text(const Conv3d& c, bool transposed, bool planes, cons
       "{}}};\n",
       c.d, c.h, c.w, c.c, c.groups, c.t, c.r, c.s, three(c.stride), three(c.before), three(c.dilation),
       planes_of_output, transposed, planes, product != nullptr, product != nullptr && product->transpose_a,
-      product != nullptr && !product->transpose_b, literal(tuner::accumulator_error(of)), size_of(c.dtype_x) == 4);
+      product != nullptr && !product->transpose_b, literal(tuner::accumulator_error(of)),
+      support::is_multiplied_as_tf32(c.dtype_x));
 }
 
 // A contraction as one of volumes; a product as the convolution of its rows

@@ -65,6 +65,10 @@ std::string no_candidate(const Workload& w, const std::vector<std::string>& reas
 
 }  // namespace
 
+bool multiplies_two(const plan::Device& device) {
+  return std::ranges::any_of(registry(), [&](const Family* f) { return f->multiplies_two(device); });
+}
+
 plan::TileLimits tile_limits() { return sm90::tile_limits; }
 
 plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, const Override& given) {

@@ -13,6 +13,9 @@
 
 namespace unisono::families {
 
+/// Whether a family's kernel there multiplies one matrix, or image, by two filters (Family::multiplies_two).
+bool multiplies_two(const plan::Device& device);
+
 /// What epilogues are analysed for, before it is known which family serves them: tiles of the matrix instructions
 /// (sm90). The other families serve what that analysis gives.
 plan::TileLimits tile_limits();

@@ -17,6 +17,7 @@
 #include "network/names.hpp"
 #include "network/positions.hpp"
 #include "network/space.hpp"
+#include "support/dtypes.hpp"
 
 namespace unisono::network {
 
@@ -195,7 +196,7 @@ bool Fuser::may_map(std::size_t unit) const { return maps_ && computes_elements(
 // No operator computes with floats of 16 bits. What converts them stands by itself, as at the border the tensor may lie
 // in memory as another type.
 bool Fuser::has_number_types(const Operator& o) const {
-  const auto is_number = [&](TensorId id) { return !is_float(network_[id].dtype) || size_of(network_[id].dtype) > 2; };
+  const auto is_number = [&](TensorId id) { return !support::is_short_float(network_[id].dtype); };
   return is_number(o.output) && std::ranges::all_of(o.inputs, is_number);
 }
 

@@ -9,6 +9,7 @@
 
 #include "network/positions.hpp"
 #include "network/regions.hpp"
+#include "support/dtypes.hpp"
 
 namespace unisono::network {
 
@@ -145,7 +146,7 @@ bool MemoryTypes::all_know_f32(TensorId id) const {
 // A tensor of 16 bits that the caller gives, and that is then f32; or one that the caller takes, and that was f32: it
 // is changed to or from the element on its way
 bool MemoryTypes::is_float_at_border(TensorId id) const {
-  if (n_[id].is_constant() || !is_float(n_[id].dtype) || size_of(n_[id].dtype) != 2) return false;
+  if (n_[id].is_constant() || !support::is_short_float(n_[id].dtype)) return false;
   const Tensor& t = tensors_[id];
   const auto is_widened = [&](std::size_t i) { return is_cast(op(i)) && is_f32(op(i).output); };
   if (t.is_input) return !t.is_output && std::ranges::all_of(t.readers, is_widened);

@@ -26,6 +26,8 @@ struct Device {
   /// What kernels for it are compiled for. From compute capability 9.0 on that is the architecture with the features
   /// that no later one need have: "sm_90a".
   std::string arch() const { return "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : ""); }
+  /// CTAs of a cluster read one another's shared memory.
+  bool has_clusters() const { return major >= 9; }
 };
 
 /// What a driver reports of a GPU. 0 stands for what it does not report.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/op_table.hpp"
+#include "support/dtypes.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::plan {
@@ -13,7 +14,7 @@ inline bool is_full(const Node& x) { return x.axes == axes::mn; }
 inline bool is_row(const Node& x) { return x.axes == axes::m; }
 inline bool is_grouped(const Node& x) { return x.axes.row == RowAxis::m && x.axes.col == ColAxis::g; }
 inline bool has_rows(const Node& x) { return x.axes.row == RowAxis::m; }
-inline bool is_short(DType t) { return t == DType::bf16 || t == DType::f16; }
+inline bool is_short(DType t) { return support::is_short_float(t); }
 inline bool over_rows(const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; }
 inline bool over_channels(const Node& x) { return ir::is_reduction(x.op) && !x.attr.domain.rows; }
 

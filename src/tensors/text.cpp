@@ -6,26 +6,27 @@
 
 namespace unisono::tensors {
 
-std::string_view tag_of(DType t) {
-  switch (t) {
-    case DType::f64: return "double";
-    case DType::f32: return "float";
-    case DType::f16: return "F16";
-    case DType::bf16: return "Bf16";
-    case DType::boolean: return "bool";
-    case DType::i8: return "i8";
-    case DType::u8: return "u8";
-    case DType::i16: return "i16";
-    case DType::u16: return "u16";
-    case DType::i32: return "i32";
-    case DType::u32: return "u32";
-    case DType::i64: return "i64";
-    case DType::u64: return "u64";
-    default: throw InternalError("tensors of " + std::string(to_string(t)));
+namespace {
+
+struct DeviceTypes {
+  std::string_view element, number;
+};
+
+DeviceTypes device_types(DType t) {
+#define TENSOR(TAG, NUMBER) return {TAG, NUMBER};
+#define UNISONO_DTYPE(NAME, TEXT, KIND, BYTES, BITS, ...) \
+  if (t == DType::NAME) {                                 \
+    __VA_ARGS__                                           \
   }
+#include "support/dtypes.inc"
+  throw InternalError("tensors of " + std::string(to_string(t)));
 }
 
-std::string_view number_of(DType t) { return t == DType::f16 || t == DType::bf16 ? "float" : tag_of(t); }
+}  // namespace
+
+std::string_view tag_of(DType t) { return device_types(t).element; }
+
+std::string_view number_of(DType t) { return device_types(t).number; }
 
 std::string_view word_of(std::size_t bytes) {
   switch (bytes) {

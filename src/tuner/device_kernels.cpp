@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/codegen.hpp"
+#include "codegen/pieces.hpp"
 #include "runtime/cuda/backend.hpp"
 #include "unisono/error.hpp"
 #include "unisono/params/check_params.cuh"
@@ -38,7 +39,11 @@ void launch(const std::shared_ptr<const cuda::PlainKernel>& kernel, std::uint64_
   cuda::bind_plain(kernel, {ctas, 256}, std::as_bytes(std::span(&parameters, 1)), what).enqueue(stream);
 }
 
-int type_of(DType t) { return t == DType::bf16 ? 0 : t == DType::f16 ? 1 : 2; }
+ElementCode type_of(DType t) {
+  const ElementCode code = codegen::element_code(t);
+  if (code == ElementCode::none) throw InternalError(fmt::format("the tuner's kernels read no {}", to_string(t)));
+  return code;
+}
 
 [[noreturn]] void refuse(const Contraction& contraction) {
   throw Unsupported(fmt::format("{}: the tuner has no kernel that checks its results; there is nothing to tune in it",
@@ -99,18 +104,17 @@ DeviceKernels::DeviceKernels(int device_index, jit::Jit& compiler) {
 
 void DeviceKernels::fill(void* to, DType type, std::int64_t count, double mean, double deviation, std::uint64_t seed,
                          Stream stream) const {
-  if (type == DType::tf32) type = DType::f32;  // stored alike
-  if (type != DType::f32 && type != DType::bf16 && type != DType::f16) return;
+  if (codegen::element_code(type) == ElementCode::none) return;
   FillParams p{};
   p.to = to, p.count = static_cast<u64>(count), p.seed = seed;
   p.scale = static_cast<float>(std::sqrt(3.0) * deviation), p.offset = static_cast<float>(mean);
-  p.type = type == DType::f32 ? 0 : type == DType::bf16 ? 1 : 2;
+  p.type = type_of(type);
   launch(fill_, p.count, p, "a kernel that fills operands", stream);
 }
 
 void DeviceKernels::poison(void* to, std::size_t bytes, Stream stream) const {
   FillParams p{};
-  p.to = to, p.count = bytes / 2, p.type = 3;
+  p.to = to, p.count = bytes / 2, p.type = ElementCode::none;
   launch(fill_, p.count, p, "a kernel that fills outputs", stream);
 }
 

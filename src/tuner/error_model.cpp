@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "codegen/bounds.hpp"
+#include "support/dtypes.hpp"
 
 namespace unisono::tuner {
 
@@ -43,9 +44,9 @@ bool takes_words(const Contraction& contraction) {
   return std::visit(
       [](const auto& c) {
         if constexpr (requires { c.dtype_a; })
-          return size_of(c.dtype_a) == 4;
+          return support::is_multiplied_as_tf32(c.dtype_a);
         else
-          return size_of(c.dtype_x) == 4;
+          return support::is_multiplied_as_tf32(c.dtype_x);
       },
       contraction);
 }

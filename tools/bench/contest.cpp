@@ -5,6 +5,7 @@
 #include "bench/replays.hpp"
 #include "bench/verify.hpp"
 #include "families/interface/family.hpp"
+#include "support/dtypes.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::bench {
@@ -152,7 +153,7 @@ void describe(const Champion& unisono, const Case& c, const Ceilings& ceilings, 
   r.registers = unisono.built->resources.registers;
   r.spill_bytes = unisono.built->resources.spill_store_bytes + unisono.built->resources.spill_load_bytes;
   r.launches = kernels_of_one(unisono.sets.front(), c.name);
-  r.floor_us = ceilings.floor_us(c.flop() * (size_of(c.conv.dtype_x) == 4 ? 2 : 1), c.bytes());  // tf32: half the rate
+  r.floor_us = ceilings.floor_us(c.flop() * support::matrix_time(c.conv.dtype_x), c.bytes());
 }
 
 // The best engine of each vendor's library, if it is there; why not, otherwise

@@ -8,6 +8,7 @@
 #include "gpu/error_model.hpp"
 #include "gpu/kernels.hpp"
 #include "reference/reference.hpp"
+#include "support/dtypes.hpp"
 
 namespace unisono::bench {
 
@@ -55,7 +56,7 @@ reference::Values accumulator(const Conv2d& conv, const Data& data, const char* 
   const gpu::Buffer sum(count * 8), absolute(count * 8);
   const CUdeviceptr a = data.buffer("a").address(), b = data.buffer(filter).address();
   if (conv.layout == Layout::nhwc && conv.groups == 1 && conv.c % 8 == 0 && conv.k % 8 == 0 &&
-      size_of(conv.dtype_x) == 2)
+      support::is_short_float(conv.dtype_x))
     gpu::launch("unisono_reference", count / 8, nullptr, gpu::shape_of(conv), a, b, sum.address(), absolute.address());
   else
     gpu::launch("unisono_reference_general", count, nullptr, gpu::general_of(conv), a, b, sum.address(),

@@ -14,6 +14,7 @@
 #include "media/file.hpp"
 #include "reference/reference.hpp"
 #include "runtime/cuda/backend.hpp"
+#include "support/dtypes.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -53,7 +54,7 @@ Prediction prediction_of(const Contraction& contraction, const Graph& graph, con
   for (const Store& s : graph.stores)
     if (graph[s.value].axes == axes::mn) bytes += bytes_of(reference::shape_of(graph, s, contraction), s.dtype);
   Prediction p;
-  p.peak_tflops = device.tensor_tflops / (size_of(a) == 4 ? 2 : 1);  // tf32 has half the rate
+  p.peak_tflops = device.tensor_tflops / support::matrix_time(a);
   p.peak_tbps = device.memory_tbps;
   p.us = e.predicted_us;
   p.tflops = flop(contraction) / (1e6 * e.predicted_us);

@@ -20,19 +20,19 @@ UNISONO_DEVICE float uniform(u64 seed, u64 index) {
 UNISONO_DEVICE void fill(const FillParams& p) {
   for (u64 i = first_index(); i < p.count; i += index_step()) {
     const float x = p.offset + p.scale * uniform(p.seed, i);
-    if (p.type == 0)
-      static_cast<float*>(p.to)[i] = x;
-    else
-      static_cast<u16*>(p.to)[i] = p.type == 1   ? u16(Bf16::pack(x, 0.f))
-                                   : p.type == 2 ? u16(F16::pack(x, 0.f))
-                                                 : u16(0xffff);
+    switch (p.type) {
+      case ElementCode::f32: static_cast<float*>(p.to)[i] = x; break;
+      case ElementCode::bf16: static_cast<u16*>(p.to)[i] = u16(Bf16::pack(x, 0.f)); break;
+      case ElementCode::f16: static_cast<u16*>(p.to)[i] = u16(F16::pack(x, 0.f)); break;
+      default: static_cast<u16*>(p.to)[i] = 0xffff;
+    }
   }
 }
 
-UNISONO_DEVICE double element(const void* memory, u64 i, int type) {
-  if (type == 2) return static_cast<const float*>(memory)[i];
+UNISONO_DEVICE double element(const void* memory, u64 i, ElementCode type) {
+  if (type == ElementCode::f32) return static_cast<const float*>(memory)[i];
   const u16 bits = static_cast<const u16*>(memory)[i];
-  return type == 1 ? F16::unpack(bits).x : Bf16::unpack(bits).x;
+  return type == ElementCode::f16 ? F16::unpack(bits).x : Bf16::unpack(bits).x;
 }
 
 struct Sum {

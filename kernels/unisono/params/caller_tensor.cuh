@@ -1,5 +1,6 @@
 // Tensors of the caller's, as kernels find them. A plain struct, the same to the host's compiler.
 #pragma once
+#include "unisono/params/element_codes.cuh"
 #include "unisono/params/params.cuh"
 
 namespace unisono {
@@ -9,7 +10,7 @@ constexpr int kCallerAxes = 8;
 struct CallerTensor {
   void* memory;
   i64 strides[kCallerAxes];  // of image, image row, pixel, channel; of a tensor with more than four axes, of these
-  int type;                  // of one that is f32 in the network, 0: f32, 1: bf16, 2: f16
+  ElementCode type;          // of one that is f32 in the network; of others none
   int unused;
 };
 

@@ -1,5 +1,6 @@
 // Parameters of the kernels of check/check.cuh. Plain structs, the same to the host's compiler.
 #pragma once
+#include "unisono/params/element_codes.cuh"
 #include "unisono/params/params.cuh"
 
 namespace unisono {
@@ -9,7 +10,7 @@ struct FillParams {
   u64 count;  // elements
   u64 seed;
   float scale, offset;
-  int type;  // 0: f32, 1: bf16, 2: f16, 3: words of 16 bits, all ones
+  ElementCode type;  // none: words of 16 bits, all ones
 };
 
 // Accumulators of the rows first_row, first_row + 1, … of a contraction, as include/unisono/contraction.hpp defines it,
@@ -26,7 +27,7 @@ struct SumsParams {
   int depth, taps_d, stride_d, pad_d, dilation_d, plane_height;
   int planes, transposed;             // convolutions: channels first; transposed
   int product, columns_a, columns_b;  // products: A is (k, m), B is (k, n)
-  int type;                           // of elements: 0 bf16, 1 f16, 2 f32
+  ElementCode type;                   // of elements
 };
 
 }  // namespace unisono

@@ -8,7 +8,7 @@ namespace unisono::plain {
 // Whether octets of channels lie together outside too, as 16 or 32 aligned bytes.
 UNISONO_DEVICE bool has_octets(const BorderParams& p, const CallerTensor& t) {
   const i64 all = p.channels | t.strides[0] | t.strides[1] | t.strides[2] |
-                  i64(reinterpret_cast<size_t>(t.memory) >> (t.type == 0 ? 2 : 1));
+                  i64(reinterpret_cast<size_t>(t.memory) >> (t.type == ElementCode::f32 ? 2 : 1));
   return all % 8 == 0 && t.strides[3] == 1;
 }
 // Then calls visit(row, channel, offset or kNowhere) for each octet.

@@ -6,15 +6,15 @@
 namespace unisono::plain {
 
 UNISONO_DEVICE float load_caller(const CallerTensor& t, i64 offset) {
-  if (t.type == 0) return __ldg(static_cast<const float*>(t.memory) + offset);
+  if (t.type == ElementCode::f32) return __ldg(static_cast<const float*>(t.memory) + offset);
   const u16 bits = __ldg(static_cast<const u16*>(t.memory) + offset);
-  return t.type == 1 ? Bf16::unpack(bits).x : F16::unpack(bits).x;
+  return t.type == ElementCode::bf16 ? Bf16::unpack(bits).x : F16::unpack(bits).x;
 }
 UNISONO_DEVICE void store_caller(const CallerTensor& t, i64 offset, float x) {
-  if (t.type == 0)
+  if (t.type == ElementCode::f32)
     static_cast<float*>(t.memory)[offset] = x;
   else
-    static_cast<u16*>(t.memory)[offset] = u16(t.type == 1 ? Bf16::pack(x, 0.f) : F16::pack(x, 0.f));
+    static_cast<u16*>(t.memory)[offset] = u16(t.type == ElementCode::bf16 ? Bf16::pack(x, 0.f) : F16::pack(x, 0.f));
 }
 
 // The offset of what is padding outside. Strides may be negative, and so may any other offset.
@@ -53,14 +53,14 @@ struct BorderTile {
 };
 
 UNISONO_DEVICE Octet load_caller_octet(const CallerTensor& t, i64 offset) {
-  const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == 0 ? 4 : 2), 0};
-  if (t.type == 0) return load_octet<float>(at, 0, 0);
-  return t.type == 1 ? load_octet<Bf16>(at, 0, 0) : load_octet<F16>(at, 0, 0);
+  const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == ElementCode::f32 ? 4 : 2), 0};
+  if (t.type == ElementCode::f32) return load_octet<float>(at, 0, 0);
+  return t.type == ElementCode::bf16 ? load_octet<Bf16>(at, 0, 0) : load_octet<F16>(at, 0, 0);
 }
 UNISONO_DEVICE void store_caller_octet(const CallerTensor& t, i64 offset, const Octet& x) {
-  const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == 0 ? 4 : 2), 0};
-  if (t.type == 1) return store_octet<Bf16>(at, 0, 0, x);
-  if (t.type == 2) return store_octet<F16>(at, 0, 0, x);
+  const PlainTensor at{static_cast<const char*>(t.memory) + offset * (t.type == ElementCode::f32 ? 4 : 2), 0};
+  if (t.type == ElementCode::bf16) return store_octet<Bf16>(at, 0, 0, x);
+  if (t.type == ElementCode::f16) return store_octet<F16>(at, 0, 0, x);
   float4* const to = static_cast<float4*>(const_cast<void*>(at.memory));
   to[0] = {x.of[0], x.of[1], x.of[2], x.of[3]}, to[1] = {x.of[4], x.of[5], x.of[6], x.of[7]};
 }

@@ -12,6 +12,7 @@
 #include "families/cutlass_evt/problem.hpp"
 #include "families/cutlass_evt/visitors_of.hpp"
 #include "families/cutlass_evt/warps.hpp"
+#include "support/dtypes.hpp"
 
 namespace unisono::families::cutlass_evt {
 namespace {
@@ -148,7 +149,7 @@ Candidate refused_plan(Refusal refusal) {
 
 // The configuration that a shape leaves open
 Config config_of(const Shape& s, Arch arch, const Workload& w) {
-  const bool word = size_of(w.task.conv.dtype_x) == 4;
+  const bool word = support::is_multiplied_as_tf32(w.task.conv.dtype_x);
   return {.arch = arch,
           .convolution = !is_product(w.task),
           .transposed = w.task.transposed.has_value(),

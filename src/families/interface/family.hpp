@@ -69,6 +69,9 @@ class Family {
   /// Where its kernels run, compiled for the GPU at hand; unless it is said, Hopper alone.
   virtual Capability capability() const { return {}; }
 
+  /// Whether it multiplies one matrix, or image, by two filters in one kernel there, which is faster than two of them.
+  virtual bool multiplies_two(const plan::Device&) const { return false; }
+
   /// The fields of its plans as text, in the order in which they are written; `family` is everybody's.
   virtual std::span<const plan::PlanField> fields() const { return {}; }
   /// Throws UserError for values of its fields that contradict each other, whatever the workload.

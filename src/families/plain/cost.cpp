@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "families/plain/problem.hpp"
+#include "support/dtypes.hpp"
 
 namespace unisono::families::plain {
 namespace {
@@ -57,8 +58,7 @@ double predict_us(const PlainPlan& p, const Workload& w) {
 
 double tensor_core_us(const Workload& w) {
   const Conv2d& c = w.task.conv;
-  const double words = size_of(c.dtype_x) == 4 ? 2 : 1;
-  const double rate = tensor_share * w.device.tensor_tflops / words;
+  const double rate = tensor_share * w.device.tensor_tflops / support::matrix_time(c.dtype_x);
   return launch_us + std::max(w.task.products * flop(w.task.contraction()) / rate * 1e-6, memory_us(w));
 }
 

@@ -6,14 +6,14 @@
 #include <numeric>
 
 #include "families/sm90/phases.hpp"
+#include "support/dtypes.hpp"
 
 namespace unisono::families::sm90 {
 namespace {
 
-/// Elements that TMA, and a vector load, take at once.
-std::int64_t unit_of(const plan::ConvTask& t) { return 16 / static_cast<std::int64_t>(size_of(t.conv.dtype_x)); }
+std::int64_t unit_of(const plan::ConvTask& t) { return support::elements_of_a_vector(t.conv.dtype_x); }
 
-bool is_tf32(const plan::ConvTask& t) { return size_of(t.conv.dtype_x) == 4; }
+bool is_tf32(const plan::ConvTask& t) { return support::is_multiplied_as_tf32(t.conv.dtype_x); }
 
 std::int64_t depth_of(const plan::ConvTask& t) { return t.conv.r * t.conv.s * t.conv.c / t.conv.groups; }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "support/dtypes.hpp"
+
 namespace unisono::families::sm90 {
 
 using plan::because;
@@ -12,7 +14,7 @@ std::optional<plan::Refusal> beyond_phases(const ConvTranspose2d& t) {
   if (t.dilation[0] != 1 || t.dilation[1] != 1)
     return because(fmt::format("dilation {}x{}; taps of a phase are neighbours without", t.dilation[0], t.dilation[1]));
   if (t.layout == Layout::nchw) return because("channels first");
-  if (size_of(t.dtype_x) == 4)
+  if (support::is_multiplied_as_tf32(t.dtype_x))
     return because("f32; tf32 is multiplied with k side by side, and filters of phases are not");
   if (t.groups != 1) return because(fmt::format("{} groups of channels", t.groups));
   if (t.c % 8 != 0 || t.k % 8 != 0)

@@ -10,6 +10,7 @@
 #include "ir/op_table.hpp"
 #include "ir/products.hpp"
 #include "plan/function_calls.hpp"
+#include "support/dtypes.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::families::sm90 {
@@ -22,14 +23,13 @@ using Reasons = std::vector<std::string>;
 
 void check_operands(const plan::ConvTask& task, Reasons& reasons) {
   const Conv2d& c = task.conv;
-  const auto is_word = [](DType t) { return t == DType::f32 || t == DType::tf32; };
-  const bool words = is_word(c.dtype_x) && is_word(c.dtype_w);
-  if (!words && (c.dtype_x != c.dtype_w || (c.dtype_x != DType::bf16 && c.dtype_x != DType::f16)))
+  const auto x = support::matrix_operand(c.dtype_x), w = support::matrix_operand(c.dtype_w);
+  if (!x || !w || x->as != w->as)
     reasons.push_back(
         fmt::format("dtypes: the operands are {} and {}; the kernels multiply bf16 by bf16, f16 by f16, or f32 by f32 "
                     "(rounded to tf32). Cast both to one of these{}",
                     to_string(c.dtype_x), to_string(c.dtype_w),
-                    size_of(c.dtype_x) == 2 && size_of(c.dtype_w) == 2
+                    support::is_short_float(c.dtype_x) && support::is_short_float(c.dtype_w)
                         ? ": f32, since neither 16-bit type holds the other's values and tf32 holds both"
                         : ""));
 }

@@ -30,6 +30,7 @@ class Sm90Conv final : public Family {
   std::string_view name() const override { return "sm90_conv"; }
   std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
   void check(const Override& fixed) const override { sm90::resolve(fixed); }
+  bool multiplies_two(const plan::Device& device) const override { return !sm90::refuse_device(device); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (auto refusal = refuse_rare(w.task)) return refusal;

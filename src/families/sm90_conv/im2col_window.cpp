@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "support/dtypes.hpp"
 #include "unisono/params/sm90_shared_layout.cuh"
 
 namespace unisono::families::sm90_conv {
@@ -59,7 +60,7 @@ std::optional<plan::Refusal> beyond_explicit_im2col(const plan::ConvTask& t) {
   if (t.columns_a || t.columns_b || t.batched) return plan::because("a product");
   if (c.layout == Layout::nchw) return plan::because("channels first");
   if (c.groups != 1) return plan::because(fmt::format("{} groups of channels", c.groups));
-  if (size_of(c.dtype_x) != 2)
+  if (!support::is_short_float(c.dtype_x))
     return plan::because(fmt::format("{}; im2col in shared memory is of elements of 16 bits", to_string(c.dtype_x)));
   if (c.r * c.s == 1) return plan::because("a filter of one tap, which needs no im2col");
   if (c.c > most_im2col_channels)

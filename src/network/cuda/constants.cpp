@@ -13,7 +13,9 @@ namespace unisono::network::gpu {
 namespace {
 
 std::uint16_t rounded(float x, DType element) {
-  return element == DType::bf16 ? support::float_to_bf16(x) : support::float_to_f16(x);
+  if (element == DType::bf16) return support::float_to_bf16(x);
+  if (element == DType::f16) return support::float_to_f16(x);
+  throw InternalError(fmt::format("constants in {}", to_string(element)));
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/pieces.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::network::gpu {
@@ -68,9 +69,7 @@ Sizes pitched(const Sizes& shape, std::int64_t pitch) {
   return strides;
 }
 
-bool has_own_axes(std::size_t rank, DType type) {
-  return rank > 4 && !(type == DType::f32 || type == DType::bf16 || type == DType::f16);
-}
+bool has_own_axes(std::size_t rank, DType type) { return rank > 4 && codegen::element_code(type) == ElementCode::none; }
 
 Interval callers_tensors(std::size_t count) { return {.space = space_of_callers, .begin = 0, .width = count}; }
 

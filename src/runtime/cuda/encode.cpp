@@ -23,6 +23,8 @@ CUtensorMapSwizzle swizzle(int row_bytes) {
 // The bytes are never interpreted but for the filling of what lies outside, which is zero in any type. f32 stays as it
 // is: the tensor cores cut it off.
 CUtensorMap encoded(const families::MapShape& m, const void* base, DType element, const char* what) {
+  if (m.element_bytes != 2 && m.element_bytes != 4)
+    throw InternalError(fmt::format("no tensor map of elements of {} bytes", m.element_bytes));
   const auto type = m.element_bytes == 4    ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
                     : element == DType::f16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                                             : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;

@@ -29,8 +29,6 @@ constexpr const char* empty_kernel = R"(
 .visible .entry unisono_empty() { ret; }
 )";
 
-bool has_clusters(const plan::Device& device) { return device.major >= 9; }
-
 // Largest number of CTAs that are resident at once in clusters of `size`.
 int resident_ctas(CUfunction kernel, int size, std::size_t shared_bytes) {
   CUlaunchAttribute cluster{};
@@ -113,7 +111,7 @@ std::unique_ptr<const Gpu> open(int index) {
   const Current current(*g);
   const BesideCapture beside;
   check(driver().cuStreamCreate(&g->helper, CU_STREAM_NON_BLOCKING), "making a stream");
-  if (has_clusters(g->device)) measure_residency(g->device);
+  if (g->device.has_clusters()) measure_residency(g->device);
   return g;
 }
 

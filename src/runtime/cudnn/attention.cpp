@@ -19,7 +19,10 @@ constexpr std::size_t most_workspace = std::size_t{256} << 20;
 using Four = std::array<std::int64_t, 4>;
 
 DataType type_of(DType t) {
-  return t == DType::bf16 ? DataType::bf16 : t == DType::f16 ? DataType::f16 : DataType::f32;
+  if (t == DType::bf16) return DataType::bf16;
+  if (t == DType::f16) return DataType::f16;
+  if (t == DType::f32) return DataType::f32;
+  throw InternalError(fmt::format("attention by cuDNN of {}", to_string(t)));
 }
 
 Four dense(const Four& extents) {

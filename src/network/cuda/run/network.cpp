@@ -6,6 +6,7 @@
 #include <list>
 #include <mutex>
 
+#include "families/registry.hpp"
 #include "network/caller.hpp"
 #include "network/cuda/run/captured_runs.hpp"
 #include "network/cuda/run/launch.hpp"
@@ -43,12 +44,12 @@ network::MemoryStyle memory_style(const plan::Device& device, DType element) {
           .repeats = false,
           .resampled_stores = true,
           .reductions = true,
-          .small_layers = device.major >= 9,
+          .small_layers = device.has_clusters(),
           .maps = true,
           .upsamples = true,
           .volumes = !products::refuse_device(device),
           .column_ranges = true,
-          .dual_products = device.major == 9,
+          .dual_products = families::multiplies_two(device),
           .widest_head = products::widest_head(device),
           .im2col_channels = 16,
           .kept_bytes = std::size_t{256} << 10};

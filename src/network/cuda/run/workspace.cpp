@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "codegen/pieces.hpp"
 #include "network/cuda/run/host_copies.hpp"
 #include "network/strided_copy.hpp"
 #include "tensors/fault.hpp"
@@ -13,8 +14,6 @@
 namespace unisono::network::gpu {
 
 namespace {
-
-int type_number(DType t) { return t == DType::f32 ? 0 : t == DType::bf16 ? 1 : 2; }
 
 // Strides along image, line, pixel and channel; of a tensor with its own axes along these
 void set_strides(CallerTensor& t, const Sizes& strides) {
@@ -34,7 +33,7 @@ void set_strides(CallerTensor& t, const Sizes& strides) {
 CallerTensor row_of(const ConstTensorView& v) {
   CallerTensor row{};
   row.memory = const_cast<void*>(v.data);
-  row.type = type_number(v.dtype);
+  row.type = codegen::element_code(v.dtype);
   const bool as_rows = v.shape.size() > 4 && !has_own_axes(v.shape.size(), v.dtype);
   set_strides(row, as_rows ? Sizes{v.shape.back(), 1} : v.strides);
   return row;

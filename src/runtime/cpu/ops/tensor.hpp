@@ -68,20 +68,13 @@ class Odometer {
 /// Calls f.template operator()<T>() with the C++ type of a dtype in which the CPU computes (bool as std::uint8_t).
 template <class F>
 decltype(auto) with_type(DType t, F&& f) {
-  switch (t) {
-    case DType::f64: return f.template operator()<double>();
-    case DType::f32: return f.template operator()<float>();
-    case DType::boolean:
-    case DType::u8: return f.template operator()<std::uint8_t>();
-    case DType::i8: return f.template operator()<std::int8_t>();
-    case DType::i16: return f.template operator()<std::int16_t>();
-    case DType::u16: return f.template operator()<std::uint16_t>();
-    case DType::i32: return f.template operator()<std::int32_t>();
-    case DType::u32: return f.template operator()<std::uint32_t>();
-    case DType::i64: return f.template operator()<std::int64_t>();
-    case DType::u64: return f.template operator()<std::uint64_t>();
-    default: throw InternalError("no operator computes in " + std::string(to_string(t)));
+#define NUMBER(TYPE) return f.template operator()<TYPE>();
+#define UNISONO_DTYPE(NAME, TEXT, KIND, BYTES, BITS, ...) \
+  if (t == DType::NAME) {                                 \
+    __VA_ARGS__                                           \
   }
+#include "support/dtypes.inc"
+  throw InternalError("no operator computes in " + std::string(to_string(t)));
 }
 
 }  // namespace unisono::cpu
