@@ -72,6 +72,10 @@ SUB_FOLDERS = {
 KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "tensor", "product", "check", "cutlass"]
 MOST_LINES, MOST_COLUMNS = 300, 120
 
+# Folders that ask families, or plan::Device, what a GPU can do, and compare no compute capabilities
+ASK = ["codegen", "lower", "network", "passes", "tuner", "tuning"]
+CAPABILITY = re.compile(r"\bdevice\.(major|minor)\b")
+
 # What is included outside src/families
 OF_ALL_FAMILIES = re.compile(r"families/(interface/\w+|registry|override|typed_override|\w+/family)\.hpp")
 
@@ -144,6 +148,17 @@ def one_way(root):
     return problems
 
 
+def capabilities(root):
+    """Comparisons of compute capabilities where families are asked."""
+    return [
+        f"{source}:{number}: asks for a compute capability; ask the family, or plan::Device"
+        for folder in ASK
+        for source in sorted((root / "src" / folder).rglob("*.[hc]pp"))
+        for number, line in enumerate(source.read_text().splitlines(), 1)
+        if CAPABILITY.search(line)
+    ]
+
+
 def in_public(root):
     """Public headers that include one another."""
     public = root / "include"
@@ -206,6 +221,7 @@ def main():
             stands = str(relative.parent) if str(relative.parent) in FORBIDDEN else top
             if home is not None and home.parts[0] in FORBIDDEN.get(stands, []):
                 problems.append(f"{source}:{number}: src/{stands} stands before src/{home.parts[0]}")
+    problems += capabilities(root)
     problems += one_way(root)
     problems += in_public(root)
     problems += in_kernels(root)

@@ -28,6 +28,8 @@ struct Device {
   std::string arch() const { return "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : ""); }
   /// CTAs of a cluster read one another's shared memory.
   bool has_clusters() const { return major >= 9; }
+  /// A launch may begin while the one ahead of it in its stream ends, and has to wait for it by itself.
+  bool has_dependent_launches() const { return major >= 9; }
 };
 
 /// What a driver reports of a GPU. 0 stands for what it does not report.

@@ -35,9 +35,6 @@ struct Gpu {
 /// Unsupported (with the GPU's name) below compute capability 7.5, DeviceError if the driver fails.
 const Gpu& gpu(int index);
 
-/// Whether a launch may begin while the one ahead of it in its stream ends, and has to wait for it by itself.
-inline bool has_dependent_launches(const Gpu& gpu) { return gpu.device.major >= 9; }
-
 /// Throws DeviceError if nothing that was made on the GPU can be used any more: its context was reset since
 /// (cudaDeviceReset), or this process was forked. Two calls of the driver: for where arguments are bound, not for a
 /// launch.

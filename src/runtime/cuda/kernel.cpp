@@ -91,7 +91,7 @@ Kernel::Kernel(std::shared_ptr<const Module> module, const families::Plan& plan,
     ++count;
   }
   // Its CTAs may start, and wait, while the launch ahead in the stream ends: kernels wait before they touch memory
-  if (has_dependent_launches(gpu())) {
+  if (gpu().device.has_dependent_launches()) {
     attributes_[count].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
     attributes_[count].value.programmaticStreamSerializationAllowed = 1;
     ++count;

@@ -65,7 +65,8 @@ class PlainKernel {
       cluster.value.clusterDim.x = grid.cluster;
       cluster.value.clusterDim.y = cluster.value.clusterDim.z = 1;
     }
-    if (has_dependent_launches(module_.gpu())) {  // the kernel waits for the launches ahead before it touches memory
+    // The kernel waits for the launches ahead before it touches memory
+    if (module_.gpu().device.has_dependent_launches()) {
       CUlaunchAttribute& ahead = all.list[all.count++];
       ahead.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
       ahead.value.programmaticStreamSerializationAllowed = 1;

@@ -242,6 +242,9 @@ std::string none_proposed(const Library& library) {
 
 }  // namespace
 
+// An H200 was
+bool attention_was_timed(const plan::Device& device) { return device.major == 9 && device.minor == 0; }
+
 std::string properties_of(const plan::Device& d) {
   return fmt::format(
       R"({{"deviceName":"{}","deviceVer":{},"driverVer":13000,"cudaDeviceId":0,"pciDeviceId":0,"isTccDriver":0,)"

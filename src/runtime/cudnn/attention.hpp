@@ -53,6 +53,9 @@ plan::Expected<std::shared_ptr<const AttentionPlan>> plan_attention(const Librar
                                                                     const AttentionProblem& problem,
                                                                     const Target& target);
 
+/// Whether times of its kernels beside ours are known on such a device.
+bool attention_was_timed(const plan::Device& device);
+
 /// A plan with all addresses in place: of q, k, v, y, and biases.
 class AttentionRun {
  public:

@@ -194,7 +194,7 @@ plan::Expected<cudnn::AttentionProblem> CudnnProblem::run() {
 // others ours are mostly faster. Nothing was measured with masks.
 bool CudnnProblem::faster() const {
   constexpr std::int64_t many = 512;
-  return in_.device.major == 9 && in_.device.minor == 0 && masks() == 0 && p_.queries >= many && p_.keys >= many &&
+  return cudnn::attention_was_timed(in_.device) && masks() == 0 && p_.queries >= many && p_.keys >= many &&
          p_.width == p_.value_width && (p_.width == 64 || p_.width == 128);
 }
 
