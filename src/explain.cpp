@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "families/override.hpp"
 #include "families/registry.hpp"
-#include "families/typed_override.hpp"
 #include "lower/lower.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cuda/backend.hpp"
@@ -54,10 +54,9 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   e.tensors = tensors_of(contraction);
   e.fields = k.kernel.fields;
   e.source = k.kernel.source;
-  e.plan_override = plan::to_typed_fields(families::override_of(k.plan()));
-  e.plan_text = plan::to_string(families::override_of(k.plan()));
+  e.plan_override = families::override_of(k.plan());
   e.reasons = families::explain({k.problem.task, k.problem.epilogue, device},
-                                plan::fixed_by(options.plan, options.plan_override), 5, k.chosen.plan);
+                                families::fixed_by(options.plan, options.plan_override), 5, k.chosen.plan);
   return e;
 }
 
@@ -91,7 +90,7 @@ std::string to_text(const Explanation& e, const std::vector<std::string>& argume
       fmt::format("for {}{}\n", e.device,
                   e.device_note.empty() ? "" : fmt::format(", which this machine does not have ({})", e.device_note));
   text += fmt::format("plan chosen by: {}\n", e.origin);
-  if (!e.plan_text.empty()) text += fmt::format("fixed again by: {}\n", e.plan_text);
+  if (e.plan_override.any()) text += fmt::format("fixed again by: {}\n", to_string(e.plan_override));
   text += e.reasons;
   if (!text.ends_with('\n')) text += '\n';
   std::vector<std::string> all = e.tensors;

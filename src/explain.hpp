@@ -15,7 +15,6 @@ struct Explanation {
   std::string device_note;     ///< why it is not the GPU of this machine; empty if it is
   std::string plan;            ///< the one that is taken
   PlanOverride plan_override;  ///< fixes this plan
-  std::string plan_text;       ///< fixes it, as CompileOptions::plan
   std::string origin;          ///< where it comes from: the cost model, or what was measured
   double predicted_us = 0;
   std::size_t workspace_bytes = 0;

@@ -31,7 +31,7 @@ std::string to_string(const KernelExplanation& e) {
   shown.contraction = e.contraction;
   shown.device = e.device;
   shown.device_note = e.device_note;
-  shown.plan_text = to_string(e.plan_override);
+  shown.plan_override = e.plan_override;
   shown.origin = e.origin;
   shown.reasons = e.reasons;
   return cuda::to_text(shown, e.arguments);

@@ -77,7 +77,7 @@ ASK = ["codegen", "lower", "network", "passes", "tuner", "tuning"]
 CAPABILITY = re.compile(r"\bdevice\.(major|minor)\b")
 
 # What is included outside src/families
-OF_ALL_FAMILIES = re.compile(r"families/(interface/\w+|registry|override|typed_override|\w+/family)\.hpp")
+OF_ALL_FAMILIES = re.compile(r"families/(interface/\w+|registry|override|\w+/family)\.hpp")
 
 
 def includes(path):

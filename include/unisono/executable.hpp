@@ -42,7 +42,7 @@ struct CompileOptions {
   /// Parts of the plan that the caller fixes, such as "tile=128x160 order=pingpong mode=resident"; the rest is chosen.
   /// docs/cuda-backend.md lists the keys.
   std::string plan = {};
-  /// The same with types, for a field that `plan` does not fix.
+  /// The same by key. A field is fixed by one of the two.
   PlanOverride plan_override = {};
   /// Where nothing of the plan is fixed: one that was measured for this problem comes before the cost model's
   /// (unisono/tuning.hpp).

@@ -56,7 +56,7 @@ std::string_view checked(const std::vector<KnownField>& all, std::string_view na
 
 }  // namespace
 
-bool has_fields(const Family& family, const plan::Override& fixed) {
+bool has_fields(const Family& family, const PlanOverride& fixed) {
   return std::ranges::all_of(fixed.fields, [&](const auto& given) {
     return std::ranges::any_of(family.fields(), [&](const plan::PlanField& field) {
       return field.name == given.first && is_value(field, as_now(field, given.second));
@@ -64,13 +64,33 @@ bool has_fields(const Family& family, const plan::Override& fixed) {
   });
 }
 
+void check_override(const PlanOverride& fixed) {
+  const auto known = known_fields();
+  for (const auto& [name, value] : fixed.fields) checked(known, name, value);
+  PlanOverride own = fixed;
+  own.fields.erase("family");
+  for (const Family* f : registry())
+    if (has_fields(*f, own)) f->check(own);
+}
+
+PlanOverride fixed_by(const std::string& text, const PlanOverride& by_key) {
+  PlanOverride all = parse_plan(text);
+  for (const auto& [key, value] : by_key.fields)
+    if (const auto [there, added] = all.fields.emplace(key, value); !added)
+      throw UserError(fmt::format(
+          "CompileOptions::plan says {}={} and CompileOptions::plan_override {}; fix each field in one of them", key,
+          there->second, value));
+  check_override(all);
+  return all;
+}
+
 }  // namespace unisono::families
 
-namespace unisono::plan {
+namespace unisono {
 
-Override parse_override(const std::string& text) {
+PlanOverride parse_plan(const std::string& text) {
   const auto known = families::known_fields();
-  Override result;
+  PlanOverride result;
   const char* blank = " \t\n,";
   for (std::size_t begin = text.find_first_not_of(blank); begin != std::string::npos;) {
     const std::size_t end = std::min(text.find_first_of(blank, begin), text.size());
@@ -88,21 +108,14 @@ Override parse_override(const std::string& text) {
   return result;
 }
 
-std::string to_string(const Override& fixed) {
+std::string to_string(const PlanOverride& fixed) {
+  const auto known = families::known_fields();
+  for (const auto& [name, value] : fixed.fields) families::checked(known, name, value);
   std::string text;
-  for (const families::KnownField& field : families::known_fields())
+  for (const families::KnownField& field : known)
     if (const auto found = fixed.fields.find(std::string(field.name)); found != fixed.fields.end())
       text += fmt::format("{}{}={}", text.empty() ? "" : " ", found->first, found->second);
   return text;
 }
 
-void check_override(const Override& fixed) {
-  const auto known = families::known_fields();
-  for (const auto& [name, value] : fixed.fields) families::checked(known, name, value);
-  Override own = fixed;
-  own.fields.erase("family");
-  for (const families::Family* f : families::registry())
-    if (has_fields(*f, own)) f->check(own);
-}
-
-}  // namespace unisono::plan
+}  // namespace unisono

@@ -13,7 +13,7 @@ namespace unisono::families {
 namespace {
 
 /// Those that `family=` leaves, and `fixed` without it.
-std::vector<const Family*> asked(Override& fixed) {
+std::vector<const Family*> asked(PlanOverride& fixed) {
   const auto named = fixed.fields.find("family");
   if (named == fixed.fields.end()) return registry();
   std::vector<std::string_view> names;
@@ -26,7 +26,7 @@ std::vector<const Family*> asked(Override& fixed) {
 }
 
 /// Whoever fixes a field is told why no family ahead has such a plan, not handed one of the last resort.
-bool has_to_be_named(const Family& family, const Override& given) {
+bool has_to_be_named(const Family& family, const PlanOverride& given) {
   if (given.fields.contains("family")) return false;
   return family.has_to_be_named() || (family.is_last_resort() && !given.fields.empty());
 }
@@ -36,8 +36,8 @@ std::string lines(const std::vector<std::string>& reasons) {
 }
 
 /// Why no family has plans with these fields, where none refuses the problem.
-std::vector<std::string> unknown_fields(const Override& given) {
-  Override fixed = given;
+std::vector<std::string> unknown_fields(const PlanOverride& given) {
+  PlanOverride fixed = given;
   std::vector<std::string> reasons;
   for (const Family* family : asked(fixed)) {
     std::vector<std::string_view> own, lacking;
@@ -54,7 +54,7 @@ std::vector<std::string> unknown_fields(const Override& given) {
   return reasons;
 }
 
-std::string no_candidate(const Workload& w, const std::vector<std::string>& reasons, const Override& fixed) {
+std::string no_candidate(const Workload& w, const std::vector<std::string>& reasons, const PlanOverride& fixed) {
   std::vector<std::string> fields;
   for (const auto& [name, value] : fixed.fields) fields.push_back(fmt::format("{}={}", name, value));
   return fmt::format(
@@ -71,13 +71,13 @@ bool multiplies_two(const plan::Device& device) {
 
 plan::TileLimits tile_limits() { return sm90::tile_limits; }
 
-plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, const Override& given) {
-  Override fixed = given;
+plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, const PlanOverride& given) {
+  PlanOverride fixed = given;
   std::vector<Candidate> all;
   std::vector<std::string> reasons;
   bool refused_by_all = true;
   const std::vector<const Family*> families = asked(fixed);
-  plan::check_override(fixed);
+  check_override(fixed);
   for (const Family* family : families) {
     if (has_to_be_named(*family, given)) continue;
     if (auto refusal = family->can_implement(workload)) {
@@ -112,7 +112,7 @@ std::optional<Refusal> refused_ahead_of(const Family& taken, const Workload& wor
   return all.reasons.empty() ? std::nullopt : std::optional(std::move(all));
 }
 
-plan::Expected<PlanPointer> choose(const Workload& workload, const Override& fixed) {
+plan::Expected<PlanPointer> choose(const Workload& workload, const PlanOverride& fixed) {
   const auto all = candidates(workload, fixed);
   if (!all) return all.refusal();
   if (!all->empty() && all->front().is_legal()) return all->front().plan;
@@ -122,7 +122,7 @@ plan::Expected<PlanPointer> choose(const Workload& workload, const Override& fix
   return refusal;
 }
 
-std::string explain(const Workload& w, const Override& fixed, std::size_t alternatives, const PlanPointer& chosen) {
+std::string explain(const Workload& w, const PlanOverride& fixed, std::size_t alternatives, const PlanPointer& chosen) {
   const std::vector<Candidate> all = candidates(w, fixed).value();
   const auto legal = static_cast<std::size_t>(std::ranges::count_if(all, &Candidate::is_legal));
   if (legal == 0) return no_candidate(w, refusals_by_reason(all), fixed) + "\n";
@@ -132,7 +132,7 @@ std::string explain(const Workload& w, const Override& fixed, std::size_t altern
   text += best.family->reasons(best, w);
   text += fmt::format("workspace: {} bytes\n", best.workspace_bytes);
   if (legal > 1 && alternatives > 0) text += fmt::format("next best of {} legal candidates:\n", legal);
-  const Override taken = override_of(best);
+  const PlanOverride taken = override_of(best);
   for (std::size_t i = 0, shown = 0; i < legal && shown < alternatives; ++i) {
     const Plan& other = *all[i].plan;
     if (other.family == best.family && override_of(other) == taken) continue;

@@ -24,18 +24,18 @@ plan::TileLimits tile_limits();
 /// the families before it. `family=NAME` in `fixed` asks that family alone; other fields without a name do not reach
 /// family `plain`. Refuses with every reason if no family can serve the workload whatever the plan. Throws UserError
 /// for a contraction or a name that is wrong.
-plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, const Override& fixed = {});
+plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, const PlanOverride& fixed = {});
 
 /// Why the families that are asked ahead of `taken` do not serve a workload; nothing if none are.
 std::optional<Refusal> refused_ahead_of(const Family& taken, const Workload& workload);
 
 /// The best of them, or the refused candidates and their reasons.
-plan::Expected<PlanPointer> choose(const Workload& workload, const Override& fixed = {});
+plan::Expected<PlanPointer> choose(const Workload& workload, const PlanOverride& fixed = {});
 
 /// For `unisono explain --device cuda`: the plan that is taken (`chosen`, else the one that choose() takes), why it has
 /// its mode, the next `alternatives` best with their predicted times, and why the other candidates were refused. If
 /// none is legal it says so; throws Refused if candidates() refuses.
-std::string explain(const Workload& workload, const Override& fixed = {}, std::size_t alternatives = 5,
+std::string explain(const Workload& workload, const PlanOverride& fixed = {}, std::size_t alternatives = 5,
                     const PlanPointer& chosen = {});
 
 /// The refused candidates by reason, the most frequent first: the reason, how many candidates, one of them. Reasons

@@ -8,8 +8,8 @@
 
 #include "families/interface/family.hpp"
 #include "families/interface/plan.hpp"
+#include "families/override.hpp"
 #include "families/registry.hpp"
-#include "families/typed_override.hpp"
 #include "ir/check_graph.hpp"
 #include "ir/store_forms.hpp"
 #include "lower/request.hpp"
@@ -74,7 +74,7 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
 }
 
 plan::Expected<tuning::Chosen> choose(const Problem& p, const plan::Device& device) {
-  const auto fixed = plan::fixed_by(p.options.plan, p.options.plan_override);
+  const auto fixed = families::fixed_by(p.options.plan, p.options.plan_override);
   auto chosen = tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
   if (chosen || std::holds_alternative<Conv2d>(p.contraction) || p.task.volume || p.task.gradient) return chosen;
   plan::Refusal refusal = std::move(chosen).refusal();  // the caller has not asked for it

@@ -202,7 +202,7 @@ class Search {
 
   void keep(Task& t, const Runner& r) {
     const families::Plan& plan = t.trials[r.trial].lowered.plan();
-    t.report.plan = plan::to_string(families::override_of(plan));
+    t.report.plan = to_string(families::override_of(plan));
     t.report.us = r.us, t.report.predicted_us = plan.predicted_us;
     for (const Runner& other : t.runners)
       if (other.trial == 0) t.report.before_us = other.us;

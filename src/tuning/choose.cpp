@@ -81,7 +81,7 @@ std::optional<Row> tuned_row(const Platform& platform, const Key& key) {
 /// The plan that a row's text gives, if it is one for this problem.
 plan::Expected<families::PlanPointer> plan_of(const std::string& text, const families::Workload& workload) {
   try {
-    const auto fixed = plan::parse_override(text);
+    const auto fixed = parse_plan(text);
     if (fixed.fields.empty()) return plan::because("it fixes nothing");
     return families::choose(workload, fixed);
   } catch (const UserError& error) {  // rows come from files, which hold texts that are no plan's
@@ -124,7 +124,7 @@ std::optional<Chosen> measured_alike(const plan::ConvTask& task, const plan::Epi
 }  // namespace
 
 plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
-                              const plan::Override& fixed, bool measured) {
+                              const PlanOverride& fixed, bool measured) {
   const families::Workload workload{task, epilogue, device};
   if (fixed.fields.empty() && measured && !support::tuning_is_off()) {
     if (auto chosen = measured_plan(key_of(task, epilogue), true, workload)) return *std::move(chosen);

@@ -30,7 +30,7 @@ struct Chosen {
 /// the same with its factors multiplied with one another (passes::gather_factors), if the plan serves it. Refuses and
 /// throws as families::choose does.
 plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
-                              const plan::Override& fixed = {}, bool measured = true);
+                              const PlanOverride& fixed = {}, bool measured = true);
 
 /// "tuned on this GPU, 61.3 us measured"; for people.
 std::string to_string(const Chosen& chosen);

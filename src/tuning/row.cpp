@@ -59,7 +59,7 @@ bool read_row(const std::vector<std::string>& fields, Row& row) {
 /// Why a plan's text is none; empty if it is one.
 std::string wrong_plan(const Row& row) {
   try {
-    if (plan::parse_override(row.plan).fields.empty()) return "it fixes nothing";
+    if (parse_plan(row.plan).fields.empty()) return "it fixes nothing";
   } catch (const UserError& error) {
     return error.what();
   }

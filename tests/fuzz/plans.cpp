@@ -77,13 +77,13 @@ void plan_it(const Contraction& problem, const char* text, std::string_view fixe
   const plan::Epilogue epilogue =
       plan::analyse(passes::run_pipeline(parse(text)), extents(problem), families::tile_limits()).value();
   const plan::Device device;
-  const plan::Override override = plan::parse_override(std::string(fixed));
+  const PlanOverride override = parse_plan(std::string(fixed));
   if (families::explain({task, epilogue, device}, override).empty()) std::abort();
   for (const families::Candidate& c : families::candidates({task, epilogue, device}, override).value()) {
     if (!c.is_legal()) continue;
     if (c.plan->ctas < 1 || c.plan->threads < 1 || c.plan->shared_bytes > device.shared_bytes) std::abort();
     // what was chosen is a text that reads back, unless it was refused as too large
-    (void)plan::parse_override(plan::to_string(families::override_of(*c.plan)));
+    (void)parse_plan(to_string(families::override_of(*c.plan)));
   }
 }
 

@@ -70,7 +70,7 @@ bool is_served_there(Case& c, families::PlanPointer& taken, Random& random, Refu
 
 std::string override_of(const families::Plan& plan, bool stages) {
   const auto* conv = dynamic_cast<const families::sm90_conv::ConvPlan*>(&plan);
-  if (conv == nullptr) return plan::to_string(families::override_of(plan));
+  if (conv == nullptr) return to_string(families::override_of(plan));
   const families::sm90_conv::ConvConfig& c = conv->config;
   std::string text = fmt::format("tile={}x{} depth={} order={} load={} cluster={}x{} split={} swap={} mode={}",
                                  c.tile.m, c.tile.n, c.tile.k, families::sm90::to_string(c.schedule.order),

@@ -75,7 +75,7 @@ std::string draw_plan(const Case& c, Random& r) {
       plan::analyse(passes::run_pipeline(graph_of(c)), extents(c.contraction()), families::tile_limits()).value();
   std::vector<std::string> plans;
   for (const families::Candidate& x : families::candidates({c.conv, e, planning_device()}).value())
-    if (x.is_legal()) plans.push_back(plan::to_string(families::override_of(*x.plan)));
+    if (x.is_legal()) plans.push_back(to_string(families::override_of(*x.plan)));
   return plans[static_cast<std::size_t>(r.below(static_cast<int>(plans.size())))];
 }
 

@@ -72,7 +72,7 @@ std::vector<families::PlanPointer> legal_plans(const lower::Problem& problem) {
 
 jit::Request request_of(const Case& c, const lower::Problem& problem, const families::PlanPointer& plan) {
   jit::Request request = lower::lower(problem, plan, planning_device()).value().request();
-  request.title = c.name + ", " + plan::to_string(families::override_of(*plan));
+  request.title = c.name + ", " + to_string(families::override_of(*plan));
   return request;
 }
 

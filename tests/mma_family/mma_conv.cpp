@@ -146,7 +146,7 @@ class MmaConv final : public Family {
     if (auto refusal = refuse_contraction(w.task)) return refusal;
     return refuse_epilogue(w.epilogue, w.task.conv.k);
   }
-  std::vector<Candidate> candidates(const Workload& w, const Override&) const override {
+  std::vector<Candidate> candidates(const Workload& w, const PlanOverride&) const override {
     std::vector<Candidate> all{candidate(w)};
     if (const plan::Epilogue* rows = w.epilogue.rows.get(); rows && !refuse_epilogue(*rows, w.task.conv.k))
       all.insert(all.begin(), candidate({w.task, *rows, w.device}, true));  // fewer passes over a tile's sums
@@ -245,7 +245,7 @@ class MmaConv final : public Family {
     return fmt::format("{}, {} CTAs of {} threads", title(plan), plan.ctas, plan.threads);
   }
   std::string reasons(const Plan&, const Workload&) const override { return "loads: cp.async, two stages\n"; }
-  Override override_of(const Plan&) const override { return {}; }
+  PlanOverride override_of(const Plan&) const override { return {}; }
   std::string kind(const Plan&) const override { return "mma"; }
 };
 

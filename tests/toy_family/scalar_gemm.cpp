@@ -103,7 +103,7 @@ class ScalarGemm final : public Family {
     if (auto refusal = refuse_contraction(w.task)) return refusal;
     return refuse_epilogue(w.epilogue);
   }
-  std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
+  std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
     const auto threads = fixed.fields.find("threads");
     std::vector<Candidate> all;
     for (const int size : block_sizes)
@@ -156,7 +156,7 @@ class ScalarGemm final : public Family {
     return fmt::format("scalar, {} CTAs of {} threads", plan.ctas, plan.threads);
   }
   std::string reasons(const Plan&, const Workload&) const override { return "loads: each element by itself\n"; }
-  Override override_of(const Plan& plan) const override { return {{{"threads", std::to_string(plan.threads)}}}; }
+  PlanOverride override_of(const Plan& plan) const override { return {{{"threads", std::to_string(plan.threads)}}}; }
   std::string kind(const Plan&) const override { return "scalar"; }
 
  private:

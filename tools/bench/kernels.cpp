@@ -20,7 +20,7 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
   options.plan = fixed;
   Variants v{.problem = lower::analyse(contraction, graph, options).value(), .list = {}};
   const families::Workload workload{v.problem.task, v.problem.epilogue, device};
-  const auto override = plan::parse_override(fixed);
+  const auto override = parse_plan(fixed);
   std::vector<families::PlanPointer> plans;
   if (count != 1)
     for (const families::Candidate& c : families::candidates(workload, override).value())

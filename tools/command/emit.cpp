@@ -25,7 +25,7 @@ namespace {
 
 // What is planned for: a GPU of the plan's architecture, where its code runs nowhere else
 plan::Device device_of(const std::string& plan) {
-  const auto fields = plan::parse_override(plan).fields;
+  const auto fields = parse_plan(plan).fields;
   const auto arch = fields.find("arch");
   if (arch == fields.end()) return {};
   if (arch->second == "sm100a") return {.name = "a GPU of sm_100", .major = 10};

@@ -81,7 +81,7 @@ std::string to_json(const cuda::Explanation& e, const Prediction& p) {
                        {"device_present", e.device_note.empty()},
                        {"device_note", e.device_note},
                        {"plan", e.plan},
-                       {"plan_override", e.plan_text},
+                       {"plan_override", to_string(e.plan_override)},
                        {"origin", e.origin},
                        {"predicted_us", e.predicted_us},
                        {"predicted_tflops", p.tflops},

@@ -63,12 +63,12 @@ constexpr std::array gradients_3x{
 
 DType in_memory(DType t) { return t == DType::f32 ? DType::tf32 : t; }
 
-const std::string* value_of(const Override& fixed, std::string_view name) {
+const std::string* value_of(const PlanOverride& fixed, std::string_view name) {
   const auto found = fixed.fields.find(std::string(name));
   return found == fixed.fields.end() ? nullptr : &found->second;
 }
 
-Arch arch_of(const Workload& w, const Override& fixed) {
+Arch arch_of(const Workload& w, const PlanOverride& fixed) {
   const std::string* named = value_of(fixed, "arch");
   if (named == nullptr) return w.task.products == 2 && !is_2x(usual_arch(w.device)) ? Arch::sm80 : usual_arch(w.device);
   for (const Arch arch : {Arch::sm80, Arch::sm90a, Arch::sm100a})
@@ -82,7 +82,7 @@ Schedule schedule_of(std::string_view text) {
 }
 
 /// A configuration with the fields that are fixed in place of its own.
-Config with(Config c, const Override& fixed, const Family& family) {
+Config with(Config c, const PlanOverride& fixed, const Family& family) {
   const auto value = [&](std::string_view name) { return value_of(fixed, name); };
   const auto numbers = [&](std::string_view name, int& first, int* second = nullptr) {
     const std::string* text = value(name);
@@ -178,7 +178,7 @@ Candidate candidate(const Family& family, Config c, const Workload& w) {
 
 }  // namespace
 
-std::vector<Candidate> candidates(const Family& family, const Workload& w, const Override& fixed) {
+std::vector<Candidate> candidates(const Family& family, const Workload& w, const PlanOverride& fixed) {
   const Arch arch = arch_of(w, fixed);
   if (auto refusal = refuse_arch(arch, w.device)) return {refused_plan(*std::move(refusal))};
   if (auto refusal = refuse_fields(arch, fixed)) return {refused_plan(*std::move(refusal))};

@@ -60,7 +60,7 @@ class CutlassEvt final : public Family {
     if (reasons.empty()) return std::nullopt;
     return Refusal{Refusal::Scope::problem, std::move(reasons)};
   }
-  std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
+  std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
     return cutlass_evt::candidates(*this, w, fixed);
   }
   double cost(const Plan& plan, const Workload& w) const override { return predict_us(own(plan).config, w); }
@@ -90,7 +90,7 @@ class CutlassEvt final : public Family {
     return fmt::format("{}, at most {} CTAs of {} threads", title(plan), plan.ctas, plan.threads);
   }
   std::string reasons(const Plan& plan, const Workload& w) const override;
-  Override override_of(const Plan& plan) const override { return cutlass_evt::override_of(own(plan).config); }
+  PlanOverride override_of(const Plan& plan) const override { return cutlass_evt::override_of(own(plan).config); }
   std::string kind(const Plan& plan) const override {
     const Config& c = own(plan).config;
     return fmt::format("{}x{} {}", c.tile_m, c.tile_n, is_2x(c.arch) ? to_string(c.arch) : to_string(c.schedule));

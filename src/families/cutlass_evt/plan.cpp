@@ -88,8 +88,8 @@ std::string title_of(const EvtPlan& plan) {
                      c.atomic ? " atomic, not repeatable" : "");
 }
 
-Override override_of(const Config& c) {
-  Override all;
+PlanOverride override_of(const Config& c) {
+  PlanOverride all;
   all.fields = {{"arch", std::string(to_string(c.arch))},
                 {"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
                 {"depth", std::to_string(c.tile_k)},

@@ -20,6 +20,6 @@ std::string title_of(const EvtPlan& plan);
 std::span<const plan::PlanField> plan_fields();
 
 /// What CUTLASS chooses by itself has no field.
-Override override_of(const Config& config);
+PlanOverride override_of(const Config& config);
 
 }  // namespace unisono::families::cutlass_evt

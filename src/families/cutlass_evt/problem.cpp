@@ -140,7 +140,7 @@ std::optional<Refusal> refuse_arch(Arch arch, const plan::Device& d) {
                    usual_arch(d) == Arch::sm80 ? "" : " and arch=sm80")}};
 }
 
-std::optional<Refusal> refuse_fields(Arch arch, const Override& fixed) {
+std::optional<Refusal> refuse_fields(Arch arch, const PlanOverride& fixed) {
   if (!is_2x(arch)) return {};
   for (const char* name : {"cluster", "order", "raster", "subtile"})
     if (fixed.fields.contains(name))

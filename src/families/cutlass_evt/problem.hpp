@@ -23,7 +23,7 @@ Arch usual_arch(const plan::Device& device);
 /// Why a device does not run what is compiled for an architecture.
 std::optional<Refusal> refuse_arch(Arch arch, const plan::Device& device);
 /// Why an architecture's kernels have no such plan: it fixes what they do not have.
-std::optional<Refusal> refuse_fields(Arch arch, const Override& fixed);
+std::optional<Refusal> refuse_fields(Arch arch, const PlanOverride& fixed);
 
 /// Every reason why no plan serves the workload. Atomic reductions are none: a plan may have them.
 std::vector<std::string> refuse(const Workload& workload);

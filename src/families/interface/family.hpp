@@ -75,13 +75,13 @@ class Family {
   /// The fields of its plans as text, in the order in which they are written; `family` is everybody's.
   virtual std::span<const plan::PlanField> fields() const { return {}; }
   /// Throws UserError for values of its fields that contradict each other, whatever the workload.
-  virtual void check(const Override&) const {}
+  virtual void check(const PlanOverride&) const {}
 
   /// Why no plan of the family serves the workload; nothing: some may. Throws UserError for a workload that is wrong.
   virtual std::optional<Refusal> can_implement(const Workload& workload) const = 0;
   /// The plans that `fixed`, whose fields are among fields(), leaves: legal ones first, the fastest predicted first.
   /// For workloads that can_implement() does not refuse.
-  virtual std::vector<Candidate> candidates(const Workload& workload, const Override& fixed) const = 0;
+  virtual std::vector<Candidate> candidates(const Workload& workload, const PlanOverride& fixed) const = 0;
   /// Predicted microseconds of a launch by graph replay, with operands that are in no cache.
   virtual double cost(const Plan& plan, const Workload& workload) const = 0;
   /// The kernel's text, of an epilogue whose operands codegen::refuse_operands() does not refuse. Throws UserError for
@@ -115,7 +115,7 @@ class Family {
   /// Why the plan is as it is, lines for `unisono explain`: "loads: …".
   virtual std::string reasons(const Plan& plan, const Workload& workload) const = 0;
   /// All fields of the configuration: among candidates() they leave that one.
-  virtual Override override_of(const Plan& plan) const = 0;
+  virtual PlanOverride override_of(const Plan& plan) const = 0;
   /// Alike for plans that differ in details only: the tuner tries one of each kind first.
   virtual std::string kind(const Plan& plan) const = 0;
 };
@@ -123,6 +123,6 @@ class Family {
 /// What the plan's family says of it (Family::title, describe); override_of() names the family too.
 std::string title(const Plan& plan);
 std::string describe(const Plan& plan);
-Override override_of(const Plan& plan);
+PlanOverride override_of(const Plan& plan);
 
 }  // namespace unisono::families

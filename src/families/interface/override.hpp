@@ -1,22 +1,14 @@
 #pragma once
-/// Plans as text: the fields that a caller, or a stored row, fixes of one, and what a family says of those of its
-/// plans.
+/// Plans as text: what a family says of the fields of its plans, of which a caller, or a stored row, fixes some
+/// (PlanOverride).
 
 #include <cstddef>
-#include <map>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "unisono/plan.hpp"
+
 namespace unisono::plan {
-
-/// Fields of a plan that the caller fixes, as text: "tile=128x160 cluster=1x2 stages=4 order=pingpong mode=resident
-/// load=halo split=on swap=on stationary=off thread=8x4x4". families/override.hpp reads and writes it.
-struct Override {
-  std::map<std::string, std::string> fields;
-
-  bool operator==(const Override&) const = default;
-};
 
 /// A field that the plans of a family have.
 struct PlanField {

@@ -16,7 +16,6 @@
 namespace unisono::families {
 
 class Family;
-using plan::Override;
 
 struct Plan {
   virtual ~Plan() = default;

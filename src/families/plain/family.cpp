@@ -35,11 +35,11 @@ class Plain final : public Family {
     if (reasons.empty()) return std::nullopt;
     return Refusal{Refusal::Scope::problem, std::move(reasons)};
   }
-  std::vector<Candidate> candidates(const Workload& w, const Override& fixed) const override {
+  std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
     std::vector<Candidate> all;
     for (PlainPlan& p : plans(w)) {
       p.family = this;
-      const Override named = override_of(p);
+      const PlanOverride named = override_of(p);
       const auto agrees = [&](const auto& field) {
         const auto own = named.fields.find(field.first);
         return own != named.fields.end() && own->second == field.second;
@@ -82,9 +82,9 @@ class Plain final : public Family {
                        (plan.shared_bytes + 512) / 1024);
   }
   std::string reasons(const Plan& plan, const Workload& w) const override;
-  Override override_of(const Plan& plan) const override {
+  PlanOverride override_of(const Plan& plan) const override {
     const Config& c = own(plan).config;
-    Override all;
+    PlanOverride all;
     all.fields = {{"tile", fmt::format("{}x{}", c.tiling.tile_m, c.tiling.tile_n)},
                   {"mode", std::string(to_string(c.mode))}};
     return all;

@@ -114,7 +114,7 @@ std::span<const PlanField> plan_fields() {
   return list;
 }
 
-FixedFields resolve(const plan::Override& fixed) {
+FixedFields resolve(const PlanOverride& fixed) {
   FixedFields f;
   for (const auto& [name, value] : fixed.fields)
     if (const Row* r = find_row(name))

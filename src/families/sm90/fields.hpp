@@ -68,7 +68,7 @@ std::span<const plan::PlanField> plan_fields();
 
 /// Those of them that are fixed, with their types; other fields and values are no concern of these plans. Throws
 /// UserError for stages of what is not loaded.
-FixedFields resolve(const plan::Override& fixed);
+FixedFields resolve(const PlanOverride& fixed);
 
 std::string_view to_string(Order order);
 std::string_view to_string(NormMode mode);

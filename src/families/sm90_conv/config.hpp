@@ -131,6 +131,6 @@ struct ConvConfig {
 std::string to_string(const ConvConfig& config);
 
 /// All fields of a configuration: as an override it leaves that one candidate.
-plan::Override override_of(const ConvConfig& config);
+PlanOverride override_of(const ConvConfig& config);
 
 }  // namespace unisono::families::sm90_conv

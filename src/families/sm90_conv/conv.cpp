@@ -41,7 +41,7 @@ bool waits(const plan::Epilogue& e) { return e.general && (e.general->returns() 
 }  // namespace
 
 std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                           const plan::Device& device, const plan::Override& fixed) {
+                                           const plan::Device& device, const PlanOverride& fixed) {
   const sm90::FixedFields fields = sm90::resolve(fixed);
   std::vector<ConvCandidate> all;
   if (fields.load == sm90::Load::depthwise || fields.thread) return all;

@@ -29,7 +29,7 @@ struct ConvCandidate {
 /// for an override that names what these kernels do not have, and for what sm90::refuse_problem() refuses. Throws
 /// UserError for a contraction that is wrong.
 std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                           const plan::Device& device, const plan::Override& fixed = {});
+                                           const plan::Device& device, const PlanOverride& fixed = {});
 
 /// "128x160/5+3 pingpong resident, 104 CTAs, 229 KB": for logs and `unisono explain`.
 std::string describe(const ConvPlan& plan);

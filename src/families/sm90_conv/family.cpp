@@ -29,7 +29,7 @@ class Sm90Conv final : public Family {
  public:
   std::string_view name() const override { return "sm90_conv"; }
   std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
-  void check(const Override& fixed) const override { sm90::resolve(fixed); }
+  void check(const PlanOverride& fixed) const override { sm90::resolve(fixed); }
   bool multiplies_two(const plan::Device& device) const override { return !sm90::refuse_device(device); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
@@ -37,7 +37,7 @@ class Sm90Conv final : public Family {
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;
     return sm90::refuse_problem(w.task, w.epilogue, w.device);
   }
-  std::vector<Candidate> candidates(const Workload& w, const plan::Override& fixed) const override {
+  std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
     std::vector<Candidate> all;
     for (ConvCandidate& c : conv_candidates(w.task, w.epilogue, w.device, fixed)) {
       c.plan.family = this;
@@ -78,7 +78,7 @@ class Sm90Conv final : public Family {
   std::string reasons(const Plan& plan, const Workload& w) const override {
     return sm90_conv::reasons(own(plan), w.task, form_of(w.epilogue, plan), w.device);
   }
-  plan::Override override_of(const Plan& plan) const override { return sm90_conv::override_of(own(plan).config); }
+  PlanOverride override_of(const Plan& plan) const override { return sm90_conv::override_of(own(plan).config); }
   std::string kind(const Plan& plan) const override {
     const ConvConfig& c = own(plan).config;
     return fmt::format("{}x{} {} {} {} {}", c.tile.m, c.tile.n, to_string(c.schedule.order), to_string(c.mode()),

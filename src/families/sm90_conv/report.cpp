@@ -257,9 +257,9 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
   return text;
 }
 
-plan::Override override_of(const ConvConfig& c) {
+PlanOverride override_of(const ConvConfig& c) {
   const auto on = [](bool x) { return std::string(x ? "on" : "off"); };
-  plan::Override all;
+  PlanOverride all;
   all.fields = {{"tile", fmt::format("{}x{}", c.tile.m, c.tile.n)},
                 {"depth", fmt::format("{}", c.tile.k)},
                 {"order", std::string(to_string(c.schedule.order))},

@@ -177,7 +177,7 @@ std::string to_string(const DepthwiseStrip& s) {
 }
 
 std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                                const plan::Device& device, const plan::Override& fixed) {
+                                                const plan::Device& device, const PlanOverride& fixed) {
   std::vector<DepthwisePlan> all;
   if (!is_depthwise(task)) return all;
   const auto problem = sm90::make_problem(task, epilogue, device);

@@ -31,7 +31,7 @@ DepthwisePlan lay_out_depthwise(const DepthwiseConfig& config, const sm90::ConvP
 
 /// The candidates, the fastest predicted first; all are legal.
 std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                                const plan::Device& device, const plan::Override& fixed = {});
+                                                const plan::Device& device, const PlanOverride& fixed = {});
 
 /// "depthwise 64x32 in strips of …"; with the launch.
 std::string to_string(const DepthwiseConfig& config);

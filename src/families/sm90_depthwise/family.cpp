@@ -29,7 +29,7 @@ class Sm90Depthwise final : public Family {
  public:
   std::string_view name() const override { return "sm90_depthwise"; }
   std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
-  void check(const Override& fixed) const override { sm90::resolve(fixed); }
+  void check(const PlanOverride& fixed) const override { sm90::resolve(fixed); }
 
   std::optional<Refusal> can_implement(const Workload& w) const override {
     if (!is_depthwise(w.task) || w.task.gradient)
@@ -38,7 +38,7 @@ class Sm90Depthwise final : public Family {
     const auto problem = sm90::make_problem(w.task, w.epilogue, w.device);
     return problem ? refuse_depthwise(*problem) : problem.refusal();
   }
-  std::vector<Candidate> candidates(const Workload& w, const plan::Override& fixed) const override {
+  std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
     std::vector<Candidate> all;
     for (DepthwisePlan& p : depthwise_candidates(w.task, w.epilogue, w.device, fixed)) {
       p.family = this;
@@ -81,9 +81,9 @@ class Sm90Depthwise final : public Family {
                 : "operands [m,n]: by ordinary loads, ahead of their use\n") +
            plan::describe_calls(w.epilogue, c.strip.channels, "a thread has so many channels of a pixel");
   }
-  plan::Override override_of(const Plan& plan) const override {
+  PlanOverride override_of(const Plan& plan) const override {
     const DepthwiseConfig& c = own(plan).config;
-    plan::Override all;
+    PlanOverride all;
     all.fields = {{"tile", fmt::format("{}x{}", c.tile_m, c.tile_n)},
                   {"load", "depthwise"},
                   {"thread", fmt::format("{}x{}x{}", c.strip.rows, c.strip.pixels, c.strip.channels)},

@@ -14,7 +14,6 @@
 namespace unisono::families {
 namespace {
 
-using plan::Override;
 using testing::HasSubstr;
 
 struct OnePlan final : Plan {};
@@ -24,7 +23,7 @@ class AnyContraction : public Family {
  public:
   std::string_view name() const override { return "any_contraction"; }
   std::optional<Refusal> can_implement(const Workload&) const override { return std::nullopt; }
-  std::vector<Candidate> candidates(const Workload&, const Override& fixed) const override {
+  std::vector<Candidate> candidates(const Workload&, const PlanOverride& fixed) const override {
     if (!fixed.fields.empty()) return {};
     auto plan = std::make_shared<OnePlan>();
     plan->family = this;
@@ -39,7 +38,7 @@ class AnyContraction : public Family {
   std::string title(const Plan&) const override { return "any"; }
   std::string describe(const Plan&) const override { return "any"; }
   std::string reasons(const Plan&, const Workload&) const override { return ""; }
-  Override override_of(const Plan&) const override { return {}; }
+  PlanOverride override_of(const Plan&) const override { return {}; }
   std::string kind(const Plan&) const override { return ""; }
 };
 
@@ -49,7 +48,7 @@ class AnyOverride final : public AnyContraction {
   explicit AnyOverride(bool last_resort) : last_resort_(last_resort) {}
   bool is_last_resort() const override { return last_resort_; }
   std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
-  std::vector<Candidate> candidates(const Workload& workload, const Override&) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const PlanOverride&) const override {
     return AnyContraction::candidates(workload, {});
   }
 
@@ -61,7 +60,7 @@ class AnyOverride final : public AnyContraction {
 class OwnFields final : public AnyContraction {
  public:
   std::span<const plan::PlanField> fields() const override { return list; }
-  std::vector<Candidate> candidates(const Workload& workload, const Override&) const override {
+  std::vector<Candidate> candidates(const Workload& workload, const PlanOverride&) const override {
     return AnyContraction::candidates(workload, {});
   }
 
@@ -76,7 +75,7 @@ class Registry : public testing::Test {
   Registry() { depthwise.groups = 256; }
   std::string served_by(const Conv2d& conv, const std::string& fixed = "") const {
     const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, conv);
-    return std::string(choose({conv, epilogue, device}, plan::parse_override(fixed)).value()->family->name());
+    return std::string(choose({conv, epilogue, device}, parse_plan(fixed)).value()->family->name());
   }
 
   plan::Device device;
@@ -146,15 +145,15 @@ TEST_F(Registry, PlansNameTheirFamily) {
   for (const Conv2d& conv : {dense, depthwise}) {
     const plan::Epilogue own = conv.groups == 1 ? epilogue : plan::test::epilogue_of(plan::test::bias_silu, conv);
     const PlanPointer best = choose({conv, own, device}).value();
-    const std::string text = plan::to_string(override_of(*best));
+    const std::string text = to_string(override_of(*best));
     EXPECT_THAT(text, testing::StartsWith("family=" + std::string(best->family->name()) + " tile="));
     // Plans that were kept before there were families name none
-    Override before = plan::parse_override(text);
+    PlanOverride before = parse_plan(text);
     before.fields.erase("family");
-    for (const Override& fixed : {plan::parse_override(text), before}) {
+    for (const PlanOverride& fixed : {parse_plan(text), before}) {
       const PlanPointer again = choose({conv, own, device}, fixed).value();
       EXPECT_EQ(again->family, best->family);
-      EXPECT_EQ(plan::to_string(override_of(*again)), text);
+      EXPECT_EQ(to_string(override_of(*again)), text);
     }
   }
 }
@@ -177,14 +176,13 @@ TEST_F(Registry, TakesFurtherFamilies) {
 }
 
 TEST_F(Registry, AFamilyHasFieldsOfItsOwn) {
-  EXPECT_THROW(plan::parse_override("lanes=few"), UserError);
+  EXPECT_THROW(parse_plan("lanes=few"), UserError);
   const OwnFields own;
   const Registration registration(own);
-  EXPECT_EQ(plan::to_string(plan::parse_override("lanes=some mode=alone tile=64x64")),
-            "tile=64x64 mode=alone lanes=few");
-  EXPECT_EQ(plan::parse_override("mode=resident").fields.at("mode"), "resident");
-  EXPECT_THROW(plan::parse_override("lanes=none"), UserError);
-  EXPECT_THROW(plan::parse_override("mode=lanes"), UserError);
+  EXPECT_EQ(to_string(parse_plan("lanes=some mode=alone tile=64x64")), "tile=64x64 mode=alone lanes=few");
+  EXPECT_EQ(parse_plan("mode=resident").fields.at("mode"), "resident");
+  EXPECT_THROW(parse_plan("lanes=none"), UserError);
+  EXPECT_THROW(parse_plan("mode=lanes"), UserError);
   EXPECT_EQ(served_by(dense, "lanes=all"), "any_contraction");
   EXPECT_EQ(served_by(dense, "mode=alone"), "any_contraction");
   EXPECT_EQ(served_by(dense, "mode=none"), "sm90_conv");

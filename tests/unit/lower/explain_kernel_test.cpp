@@ -72,25 +72,25 @@ TEST(ExplainKernel, APlanMayBeFixedAndAFunctionIsShown) {
   EXPECT_THAT(e.source, HasSubstr("return 1.25f * x;"));
 }
 
-TEST(ExplainKernel, ATypedOverride) {
+TEST(ExplainKernel, AnOverrideByKey) {
   const Graph graph = parse("store relu(acc) as y : bf16");
-  const PlanOverride wanted{.tile = {{128, 64}}, .schedule = PlanOverride::Schedule::cooperative};
-  const auto by_type = explain_kernel(product, graph, {.plan_override = wanted});
+  const PlanOverride wanted{.fields = {{"tile", "128x64"}, {"order", "cooperative"}}};
+  const auto by_key = explain_kernel(product, graph, {.plan_override = wanted});
   const auto by_text = explain_kernel(product, graph, {.plan = "tile=128x64 order=cooperative"});
-  EXPECT_EQ(by_type.plan, by_text.plan);
-  EXPECT_EQ(by_type.source, by_text.source);
-  EXPECT_EQ(
-      explain_kernel(product, graph, {.plan = "tile=128x64", .plan_override = {.schedule = wanted.schedule}}).plan,
-      by_text.plan);
+  EXPECT_EQ(by_key.plan, by_text.plan);
+  EXPECT_EQ(by_key.source, by_text.source);
+  const auto by_both =
+      explain_kernel(product, graph, {.plan = "tile=128x64", .plan_override = {{{"order", "cooperative"}}}});
+  EXPECT_EQ(by_both.plan, by_text.plan);
   // what is taken is told, and gives the same again
-  EXPECT_EQ(by_type.plan_override.tile, wanted.tile);
-  EXPECT_TRUE(by_type.plan_override.stages.has_value());
-  const auto again = explain_kernel(product, graph, {.plan_override = by_type.plan_override});
-  EXPECT_EQ(again.plan, by_type.plan);
-  EXPECT_THAT(to_string(by_type), HasSubstr("fixed again by: family=sm90_conv tile=128x64 depth="));
+  EXPECT_EQ(by_key.plan_override.fields.at("tile"), "128x64");
+  EXPECT_TRUE(by_key.plan_override.fields.contains("stages"));
+  const auto again = explain_kernel(product, graph, {.plan_override = by_key.plan_override});
+  EXPECT_EQ(again.plan, by_key.plan);
+  EXPECT_THAT(to_string(by_key), HasSubstr("fixed again by: family=sm90_conv tile=128x64 depth="));
 }
 
-TEST(ExplainKernel, ATypedOverrideThatIsIllegalIsRefusedWithAReason) {
+TEST(ExplainKernel, AnOverrideThatIsIllegalIsRefusedWithAReason) {
   const Graph graph = parse("store relu(acc) as y : bf16");
   const auto refusal = [&](const CompileOptions& options) -> std::string {
     try {
@@ -102,16 +102,18 @@ TEST(ExplainKernel, ATypedOverrideThatIsIllegalIsRefusedWithAReason) {
     }
     return "served";
   };
-  EXPECT_THAT(refusal({.plan_override = {.tile = {{0, 64}}}}), HasSubstr("user: plan override: tile=0x64: expected"));
-  EXPECT_THAT(refusal({.plan_override = {.depth = 48}}), HasSubstr("user: plan override: depth=48: expected 128, 64"));
-  EXPECT_THAT(refusal({.plan_override = {.schedule = static_cast<PlanOverride::Schedule>(7)}}),
-              HasSubstr("user: PlanOverride::schedule is 7, which is none of its values"));
-  EXPECT_THAT(refusal({.plan_override = {.fetch = -1}}), HasSubstr("user: plan override: fetch=-1: expected 0 to 8"));
-  EXPECT_THAT(refusal({.plan = "tile=128x64", .plan_override = {.tile = {{128, 64}}}}),
+  EXPECT_THAT(refusal({.plan_override = {{{"tile", "0x64"}}}}), HasSubstr("user: plan override: tile=0x64: expected"));
+  EXPECT_THAT(refusal({.plan_override = {{{"depth", "48"}}}}),
+              HasSubstr("user: plan override: depth=48: expected 128, 64"));
+  EXPECT_THAT(refusal({.plan_override = {{{"schedule", "pingpong"}}}}),
+              HasSubstr("user: plan override: unknown field 'schedule'; known are family, tile, "));
+  EXPECT_THAT(refusal({.plan_override = {{{"fetch", "-1"}}}}),
+              HasSubstr("user: plan override: fetch=-1: expected 0 to 8"));
+  EXPECT_THAT(refusal({.plan = "tile=128x64", .plan_override = {{{"tile", "128x64"}}}}),
               HasSubstr("user: CompileOptions::plan says tile=128x64 and CompileOptions::plan_override 128x64"));
-  EXPECT_THAT(refusal({.plan_override = {.mode = PlanOverride::Mode::resident}}),
+  EXPECT_THAT(refusal({.plan_override = {{{"mode", "resident"}}}}),
               HasSubstr("mode: the epilogue has no normalisation"));
-  EXPECT_THAT(refusal({.plan_override = {.loads = PlanOverride::Loads::im2col_smem}}), HasSubstr("load=im2col_smem"));
+  EXPECT_THAT(refusal({.plan_override = {{{"load", "im2col_smem"}}}}), HasSubstr("load=im2col_smem"));
 }
 
 TEST(ExplainKernel, WhatCompileRefusesIsRefused) {

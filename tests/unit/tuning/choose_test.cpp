@@ -32,7 +32,7 @@ class Choose : public testing::Test {
   }
   Chosen chosen(const std::string& fixed = "", bool measured = true) {
     testing::internal::CaptureStderr();
-    Chosen c = choose(conv, epilogue, device, plan::parse_override(fixed), measured).value();
+    Chosen c = choose(conv, epilogue, device, parse_plan(fixed), measured).value();
     said = testing::internal::GetCapturedStderr();
     return c;
   }
@@ -61,7 +61,7 @@ TEST_F(Choose, WhatWasMeasured) {
   const auto all = families::candidates({conv, epilogue, device}).value();
   const families::Plan& other = *all[7].plan;
   ASSERT_TRUE(all[7].is_legal());
-  keep(plan::to_string(families::override_of(other)));
+  keep(to_string(families::override_of(other)));
   const Chosen c = chosen();
   EXPECT_EQ(c.origin, Origin::tuned);
   EXPECT_EQ(families::override_of(*c.plan), families::override_of(other));
@@ -84,7 +84,7 @@ TEST_F(Choose, WhatWasMeasuredOfTheSameFactorsInAnotherOrder) {
   };
   epilogue = written("h * (r * scale[n])");
   const auto all = families::candidates({conv, epilogue, device}).value();
-  keep(plan::to_string(families::override_of(*all[7].plan)));
+  keep(to_string(families::override_of(*all[7].plan)));
   epilogue = written("h * r * scale[n]");
   const Chosen c = chosen();
   EXPECT_EQ(c.origin, Origin::tuned);
@@ -138,7 +138,7 @@ TEST_F(Choose, SoIsADamagedFile) {
 
 TEST_F(Choose, ALockedFileIsWaitedForOnce) {
   const auto all = families::candidates({conv, epilogue, device}).value();
-  keep(plan::to_string(families::override_of(*all[7].plan)));
+  keep(to_string(families::override_of(*all[7].plan)));
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open(file.c_str(), &other), SQLITE_OK);
   ASSERT_EQ(sqlite3_exec(other, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE", nullptr, nullptr, nullptr),
@@ -157,7 +157,7 @@ TEST_F(Choose, ALockedFileIsWaitedForOnce) {
 
 TEST_F(Choose, PlansThatOthersMayHaveWrittenAreNotUsed) {
   const auto all = families::candidates({conv, epilogue, device}).value();
-  keep(plan::to_string(families::override_of(*all[7].plan)));
+  keep(to_string(families::override_of(*all[7].plan)));
   std::filesystem::permissions(file, std::filesystem::perms::all);
   EXPECT_EQ(chosen().origin, Origin::cost_model);
   EXPECT_THAT(said, testing::AllOf(HasSubstr(file.string()), HasSubstr("somebody else's"), HasSubstr("chmod go-w")));

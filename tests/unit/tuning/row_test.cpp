@@ -85,7 +85,7 @@ TEST(Row, PlansAreReadWithTheirRow) {
 
 TEST(Row, WhatTravelsInTheLibraryCanBeRead) {
   for (const Row& r : parse_rows(shipped_text(), "the library"))
-    EXPECT_FALSE(plan::parse_override(r.plan).fields.empty()) << to_line(r);
+    EXPECT_FALSE(parse_plan(r.plan).fields.empty()) << to_line(r);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr const char* biased = "store relu(acc + bias[n]) as y : bf16";
 class EvtFamily : public testing::Test {
  protected:
   Workload workload() const { return {task, epilogue, device}; }
-  PlanPointer chosen(const std::string& fixed) const { return choose(workload(), plan::parse_override(fixed)).value(); }
+  PlanPointer chosen(const std::string& fixed) const { return choose(workload(), parse_plan(fixed)).value(); }
 
   plan::ConvTask task = plan::as_convolution(test::product(512, 256, 128, 3));
   plan::Epilogue epilogue = test::epilogue_of(biased, test::product(512, 256, 128, 3));
@@ -56,10 +56,10 @@ TEST_F(EvtFamily, TakesTheFieldsThatAreFixed) {
 }
 
 TEST_F(EvtFamily, FindsEachPlanByItsOwnText) {
-  const auto all = candidates(workload(), plan::parse_override("family=cutlass_evt")).value();
+  const auto all = candidates(workload(), parse_plan("family=cutlass_evt")).value();
   ASSERT_GT(all.size(), 4u);
   for (const Candidate& c : all) {
-    Override fixed = override_of(*c.plan);
+    PlanOverride fixed = override_of(*c.plan);
     const auto again = family().candidates(workload(), fixed);
     ASSERT_EQ(again.size(), 1u);
     EXPECT_EQ(override_of(*again[0].plan), fixed);
@@ -83,16 +83,16 @@ TEST_F(EvtFamily, CompilesForTheDeviceOrForSm80) {
 
 TEST_F(EvtFamily, SaysWhatHasNeverRun) {
   device.major = 12;
-  EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")), HasSubstr("compiled, never run"));
+  EXPECT_THAT(explain(workload(), parse_plan("family=cutlass_evt")), HasSubstr("compiled, never run"));
   device.major = 9;
-  EXPECT_THAT(explain(workload(), plan::parse_override("family=cutlass_evt")), HasSubstr("run and checked on sm_90"));
+  EXPECT_THAT(explain(workload(), parse_plan("family=cutlass_evt")), HasSubstr("run and checked on sm_90"));
 }
 
 TEST_F(EvtFamily, FindsEachPlanOfSm80ByItsOwnText) {
-  const auto all = candidates(workload(), plan::parse_override("family=cutlass_evt arch=sm80")).value();
+  const auto all = candidates(workload(), parse_plan("family=cutlass_evt arch=sm80")).value();
   ASSERT_EQ(all.size(), 6u);
   for (const Candidate& c : all) {
-    const Override fixed = override_of(*c.plan);
+    const PlanOverride fixed = override_of(*c.plan);
     EXPECT_FALSE(fixed.fields.contains("order"));
     const auto again = family().candidates(workload(), fixed);
     ASSERT_EQ(again.size(), 1u);
@@ -213,7 +213,7 @@ TEST_F(EvtFamily, NeedsAWorkspaceForReductionsAlone) {
 }
 
 TEST_F(EvtFamily, SaysWhichBuiltinFusionItIs) {
-  const std::string text = explain(workload(), plan::parse_override("family=cutlass_evt"));
+  const std::string text = explain(workload(), parse_plan("family=cutlass_evt"));
   EXPECT_THAT(text, HasSubstr("asked for by name"));
   EXPECT_THAT(text, HasSubstr("LinCombPerColBiasEltAct<thread::ReLu>"));
 }

@@ -24,8 +24,8 @@ std::string refused(const std::string& text) { return refused(test::product(), t
 std::string refused_plan(const std::string& text, const std::string& fields,
                          const Contraction& contraction = test::product()) {
   const plan::ConvTask task = plan::as_convolution(contraction);
-  const auto chosen = choose({task, test::epilogue_of(text, contraction), plan::Device{}},
-                             plan::parse_override("family=cutlass_evt " + fields));
+  const auto chosen =
+      choose({task, test::epilogue_of(text, contraction), plan::Device{}}, parse_plan("family=cutlass_evt " + fields));
   return chosen ? "" : chosen.refusal().told();
 }
 
@@ -202,8 +202,7 @@ TEST(EvtRefusal, ALossAlone) {
     device.major = arch == std::string("sm100a") ? 10 : arch == std::string("sm120") ? 12 : device.major;
     const plan::ConvTask task = plan::as_convolution(test::product());
     const auto planned = [&](const std::string& text, const std::string& fields) {
-      const auto chosen =
-          choose({task, test::epilogue_of(text, test::product()), device}, plan::parse_override(fields));
+      const auto chosen = choose({task, test::epilogue_of(text, test::product()), device}, parse_plan(fields));
       return chosen ? std::string((*chosen)->family->name()) : chosen.refusal().told();
     };
     const std::string fields = std::string("family=cutlass_evt reductions=atomic arch=") + arch;

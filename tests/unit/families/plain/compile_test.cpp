@@ -57,7 +57,7 @@ TEST(PlainKernels, CompileForEveryArchitecture) {
     const plan::ConvTask task = plan::as_convolution(k.contraction);
     const plan::Epilogue e =
         plan::analyse(passes::run_pipeline(parse(k.text)), extents(k.contraction), families::tile_limits()).value();
-    plan::Override fixed;
+    PlanOverride fixed;
     fixed.fields["tile"] = k.tile;
     const auto plans = family().candidates({task, e, {}}, fixed);
     ASSERT_EQ(plans.size(), 1u);

@@ -17,7 +17,6 @@
 namespace unisono::families::plain {
 namespace {
 
-using plan::Override;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
@@ -37,7 +36,7 @@ class PlainFamily : public testing::Test {
   /// The first plan that the registry gives.
   PlanPointer chosen(const std::string& text, const std::string& fixed = "") const {
     const plan::ConvTask task = plan::as_convolution(contraction);
-    return choose({task, epilogue(text), device}, plan::parse_override(fixed)).value();
+    return choose({task, epilogue(text), device}, parse_plan(fixed)).value();
   }
   std::string served_by(const std::string& text, const std::string& fixed = "") const {
     return std::string(chosen(text, fixed)->family->name());
@@ -195,10 +194,10 @@ TEST_F(PlainFamily, PlansAreNamedByTheirFields) {
   const plan::ConvTask task = plan::as_convolution(contraction);
   const plan::Epilogue e = epilogue(plan::test::block);
   std::set<std::string> texts;
-  for (const Candidate& c : candidates({task, e, device}, plan::parse_override("family=plain")).value()) {
-    const std::string text = plan::to_string(override_of(*c.plan));
+  for (const Candidate& c : candidates({task, e, device}, parse_plan("family=plain")).value()) {
+    const std::string text = to_string(override_of(*c.plan));
     EXPECT_TRUE(texts.insert(text).second) << text;
-    EXPECT_EQ(plan::to_string(override_of(*choose({task, e, device}, plan::parse_override(text)).value())), text);
+    EXPECT_EQ(to_string(override_of(*choose({task, e, device}, parse_plan(text)).value())), text);
   }
   EXPECT_EQ(texts.size(), 7u);
 }

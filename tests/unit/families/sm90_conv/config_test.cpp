@@ -47,7 +47,7 @@ TEST(Config, LoadersHaveTheirOwnStages) {
 
 TEST(Config, AFieldWithoutAPlaceIsRefused) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
-  const auto all = candidates(conv, test::epilogue_of(test::bare, conv), Device{}, plan::parse_override("unit=4"));
+  const auto all = candidates(conv, test::epilogue_of(test::bare, conv), Device{}, parse_plan("unit=4"));
   ASSERT_FALSE(all.empty());
   int refused = 0;
   for (const Answer& c : all) {

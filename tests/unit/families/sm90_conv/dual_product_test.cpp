@@ -28,7 +28,7 @@ Gemm product_of(std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_b
 
 std::vector<Answer> all(const Gemm& product, const char* text = swiglu, const char* fixed = "") {
   const ConvTask task = as_convolution(product);
-  return candidates(task, test::epilogue_of(text, task.conv), Device{}, plan::parse_override(fixed));
+  return candidates(task, test::epilogue_of(text, task.conv), Device{}, parse_plan(fixed));
 }
 
 std::string first_refusal(const Gemm& product, const char* text, const char* fixed) {
@@ -118,7 +118,7 @@ TEST(DualConvolution, IsServedByEveryLoadOfTma) {
     for (const char* load : {"load=halo", "load=im2col"})
       for (const char* text : {swiglu, "store silu(group_norm(acc0 * acc1, groups=32)) as y : bf16"}) {
         const ConvTask task = as_convolution(c);
-        const ConvPlan plan = choose(task, test::epilogue_of(text, task.conv), Device{}, plan::parse_override(load));
+        const ConvPlan plan = choose(task, test::epilogue_of(text, task.conv), Device{}, parse_plan(load));
         EXPECT_EQ(plan.config.operands.products, 2);
         EXPECT_LE(plan.config.tile.n, 128);
         EXPECT_EQ(plan.config.further_maps() - plan.config.features.fetch.value_or(0), 1);
@@ -134,7 +134,7 @@ TEST(DualConvolution, RefusesWithReasons) {
   const auto first = [](const Conv2d& c, const char* fixed) {
     const ConvTask task = as_convolution(c);
     const auto found = families::choose({task, test::epilogue_of(swiglu, task.conv), Device{}},
-                                        plan::parse_override(std::string("family=") + fixed));
+                                        parse_plan(std::string("family=") + fixed));
     return found ? std::string("none") : found.refusal().text();
   };
   Conv2d grouped = gated_convolution(), planes = gated_convolution(), odd = gated_convolution(), depthwise = odd;
@@ -159,8 +159,8 @@ TEST(DualProduct, IsServedWithoutTensorCores) {
 
 TEST(DualProduct, SaysSo) {
   const ConvTask task = as_convolution(product_of(4096, 4096, 4096));
-  const std::string text = explain(task, test::epilogue_of(swiglu, task.conv), Device{},
-                                   plan::parse_override("tile=256x64 order=cooperative"));
+  const std::string text =
+      explain(task, test::epilogue_of(swiglu, task.conv), Device{}, parse_plan("tile=256x64 order=cooperative"));
   EXPECT_THAT(text, HasSubstr(" dual"));
   EXPECT_THAT(text, HasSubstr("products: two of the same A; 64 columns of either B side by side in a stage, one matrix "
                               "instruction of 128 for both"));

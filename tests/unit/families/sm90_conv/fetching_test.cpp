@@ -24,7 +24,7 @@ constexpr const char* six =
 constexpr const char* words = "operand r[m,n] : f32\nstore acc + r as y : bf16";
 
 std::vector<Answer> all(const Conv2d& conv, const Epilogue& e, const char* fixed = "") {
-  return candidates(conv, e, Device{}, plan::parse_override(fixed));
+  return candidates(conv, e, Device{}, parse_plan(fixed));
 }
 
 std::vector<Answer> all(const char* text, const char* fixed = "") {
@@ -51,7 +51,7 @@ TEST(Fetching, OfMoreThanThree) {
   ASSERT_EQ(counts.size(), 4u);
   for (const int fetched : {0, 1, 3, 5}) EXPECT_GT(counts[fetched], 0) << fetched;
   const Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
-  EXPECT_THAT(explain(conv, test::epilogue_of(six, conv), Device{}, plan::parse_override("fetch=5")),
+  EXPECT_THAT(explain(conv, test::epilogue_of(six, conv), Device{}, parse_plan("fetch=5")),
               HasSubstr("operands [m,n]: 5 of 6 by TMA into the staging buffers"));
 }
 
@@ -63,7 +63,7 @@ TEST(Fetching, KnowsHowOperandsAreBound) {
   e.storage = {{"q", DType::f16}};
   ASSERT_EQ(fetchable_operands(e).size(), 1u);
   EXPECT_EQ(e.graph[fetchable_operands(e)[0]].attr.name, "q");
-  EXPECT_EQ(choose(conv, e, Device{}, plan::parse_override("fetch=1")).config.features.fetch, 1);
+  EXPECT_EQ(choose(conv, e, Device{}, parse_plan("fetch=1")).config.features.fetch, 1);
   e.storage = {{"q", DType::f16}, {"r", DType::boolean}};
   EXPECT_EQ(fetchable_operands(e).size(), 1u);
 }
@@ -86,14 +86,13 @@ TEST(Fetching, AheadOfANormalisationFirst) {
 // A tile's slices all have a buffer where the stages keep their lead; four warps that write one slice need two
 TEST(Fetching, TradesBuffersAgainstStages) {
   const Conv2d narrow = test::conv_of(8, 256, 256, 64, 64, 3);
-  const ConvPlan whole =
-      choose(narrow, test::epilogue_of(residual, narrow), Device{},
-             plan::parse_override("tile=256x64 order=pingpong swap=on load=halo cluster=1x1 fetch=1"));
+  const ConvPlan whole = choose(narrow, test::epilogue_of(residual, narrow), Device{},
+                                parse_plan("tile=256x64 order=pingpong swap=on load=halo cluster=1x1 fetch=1"));
   EXPECT_EQ(whole.config.features.store_buffers, stores_per_tile(whole.config));
   const Gemm g{.m = 4096, .n = 4096, .k = 4096, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
   const Epilogue e = analyse(passes::run_pipeline(parse(three)), extents(g), families::tile_limits()).value();
-  const ConvPlan some = choose(as_convolution(g), e, Device{},
-                               plan::parse_override("tile=128x128 order=pingpong cluster=1x1 swap=off fetch=3"));
+  const ConvPlan some =
+      choose(as_convolution(g), e, Device{}, parse_plan("tile=128x128 order=pingpong cluster=1x1 swap=off fetch=3"));
   EXPECT_EQ(some.config.features.store_buffers, 1);
   EXPECT_EQ(some.config.schedule.stages, 5);
   for (const Answer& c : all(residual, "fetch=1"))
@@ -117,7 +116,7 @@ TEST(Fetching, IsPartOfThePlansText) {
   EXPECT_EQ(to_string(override_of(all(test::bare)[0].plan.config)).find("fetch"), std::string::npos);
   const Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
   const auto said = [&](const char* text, const char* fixed) {
-    return explain(conv, test::epilogue_of(text, conv), Device{}, plan::parse_override(fixed));
+    return explain(conv, test::epilogue_of(text, conv), Device{}, parse_plan(fixed));
   };
   EXPECT_THAT(said(residual, "tile=128x128 order=pingpong fetch=1 buffers=3"),
               HasSubstr("operands [m,n]: by TMA into the staging buffers, 3 of the 4 slices"));
@@ -131,7 +130,7 @@ std::string refusal(const ConvTask& task, const char* text, const char* fixed) {
   try {
     choose(task,
            analyse(passes::run_pipeline(parse(text)), extents(task.contraction()), families::tile_limits()).value(),
-           Device{}, plan::parse_override(fixed));
+           Device{}, parse_plan(fixed));
   } catch (const Error& error) {
     return error.what();
   }

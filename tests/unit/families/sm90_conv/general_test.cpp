@@ -15,7 +15,7 @@ TEST(General, ReductionsOverManyChannels) {
   const ConvPlan wide = choose(conv, test::epilogue_of("store sum(acc, over=n) as s : f32", conv), Device{});
   EXPECT_TRUE(wide.config.wide());
   EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 64, 1), test::epilogue_of("store sum(acc, over=n) as s : f32", conv),
-                      Device{}, plan::parse_override("tile=128x64 cluster=1x1"))
+                      Device{}, parse_plan("tile=128x64 cluster=1x1"))
                    .config.wide());
   // What reads them waits, in a launch whose blocks are all resident
   const char* const text = "store log(softmax(acc, over=n)) as y : f32";  // without log a normalisation of rows
@@ -26,7 +26,7 @@ TEST(General, ReductionsOverManyChannels) {
   EXPECT_EQ(meets.config.schedule.group, 0);
   EXPECT_NE(explain(conv, softmax, Device{}).find("in 2 passes over a tile, exchanged by the "), std::string::npos);
   for (const char* plan : {"split=on", "swap=on"})
-    EXPECT_THROW(choose(conv, softmax, Device{}, plan::parse_override(plan)), Unsupported);
+    EXPECT_THROW(choose(conv, softmax, Device{}, parse_plan(plan)), Unsupported);
   // Rows of more tiles than are in flight wait in memory: a row of tiles of accumulators, rounded up
   const Conv2d huge = test::conv_of(1, 80, 80, 64, 100000, 1);
   for (const char* of_rows : {text, "store softmax(acc, over=n) as y : bf16", "store layer_norm(acc) as y : f32"}) {
@@ -35,7 +35,7 @@ TEST(General, ReductionsOverManyChannels) {
         << of_rows;
     EXPECT_LT(plan.workspace_bytes, std::size_t{512} << 20) << of_rows;
   }
-  const ConvPlan fits = choose(conv, softmax, Device{}, plan::parse_override("spill=f32"));
+  const ConvPlan fits = choose(conv, softmax, Device{}, parse_plan("spill=f32"));
   EXPECT_TRUE(fits.config.spills_rows());
   EXPECT_FALSE(choose(test::conv_of(1, 32, 32, 64, 256, 1), softmax, Device{}).config.meets());
 }
@@ -47,7 +47,7 @@ TEST(General, AGroupIsInOneTile) {
   const ConvPlan plan = choose(conv, e, Device{});
   EXPECT_EQ(plan.config.tile.n % 48, 0);
   EXPECT_FALSE(plan.config.wide() || plan.config.meets() || plan.cooperative);
-  EXPECT_THROW(choose(conv, e, Device{}, plan::parse_override("tile=128x64")), Unsupported);
+  EXPECT_THROW(choose(conv, e, Device{}, parse_plan("tile=128x64")), Unsupported);
 }
 
 // All tiles that share a result are in flight at once; of more, those of a consumer warpgroup wait in memory
@@ -68,9 +68,9 @@ TEST(General, TilesThatShareAResultAreInFlightOrWaitInMemory) {
   EXPECT_LE(waits.workspace_bytes, image + last);
   EXPECT_THAT(explain(large, twice, Device{}), testing::HasSubstr("accumulators of tiles wait in memory as f32"));
   // What fits waits in memory where that is asked for, as f32 alone
-  EXPECT_TRUE(choose(conv, test::epilogue_of(two, conv), Device{}, plan::parse_override("spill=f32")).config.spills());
-  EXPECT_THROW(choose(large, twice, Device{}, plan::parse_override("spill=bf16")), Unsupported);
-  EXPECT_THROW(choose(large, twice, Device{}, plan::parse_override("split=on")), Unsupported);
+  EXPECT_TRUE(choose(conv, test::epilogue_of(two, conv), Device{}, parse_plan("spill=f32")).config.spills());
+  EXPECT_THROW(choose(large, twice, Device{}, parse_plan("spill=bf16")), Unsupported);
+  EXPECT_THROW(choose(large, twice, Device{}, parse_plan("split=on")), Unsupported);
   // A normalisation over all images shares the tiles of all of them
   const Conv2d many = test::conv_of(32, 64, 64, 64, 64, 1);
   EXPECT_NO_THROW(choose(many, test::epilogue_of("store group_norm(acc, groups=4) as y : f32", many), Device{}));
@@ -120,7 +120,7 @@ TEST(General, ServesNormalisationsThatNoOtherModeDoes) {
   }
   const Epilogue plain = test::epilogue_of("store group_norm(acc, groups=4) as y : bf16", large);
   EXPECT_EQ(choose(large, plain, Device{}).config.mode(), NormMode::streamed);
-  EXPECT_EQ(choose(large, plain, Device{}, plan::parse_override("mode=general")).config.mode(), NormMode::general);
+  EXPECT_EQ(choose(large, plain, Device{}, parse_plan("mode=general")).config.mode(), NormMode::general);
 }
 
 TEST(General, ExplainsItself) {

@@ -11,7 +11,7 @@ namespace unisono::families::sm90_conv {
 namespace {
 
 ConvPlan plan_of(const Conv2d& conv, const char* epilogue, const char* fixed) {
-  return choose(conv, test::epilogue_of(epilogue, conv), Device{}, plan::parse_override(fixed));
+  return choose(conv, test::epilogue_of(epilogue, conv), Device{}, parse_plan(fixed));
 }
 
 TEST(Geometry, PatchesResident) {

@@ -83,7 +83,7 @@ TEST(GroupTiles, ComeAheadOfOrdinaryLoads) {
   const Epilogue epilogue = test::epilogue_of(test::bias_silu, conv);
   EXPECT_TRUE(choose(conv, epilogue, Device{}).made_for_groups);
   EXPECT_TRUE(std::ranges::none_of(candidates(conv, epilogue, Device{}), gathered));
-  EXPECT_TRUE(std::ranges::all_of(candidates(conv, epilogue, Device{}, plan::parse_override("load=gather")), gathered));
+  EXPECT_TRUE(std::ranges::all_of(candidates(conv, epilogue, Device{}, parse_plan("load=gather")), gathered));
 }
 
 // Where they are beyond reach, the convolution is served without them: by the tensor cores if octets of channels and
@@ -108,7 +108,7 @@ TEST(GroupTiles, NormaliseAPixelsChannels) {
 TEST(GroupTiles, NeedStationaryFiltersAndAStepOf64) {
   const auto refused = [](const char* fixed, std::int64_t taps = 3) {
     const Conv2d conv = grouped(8, 16, 16, taps);
-    for (const Answer& a : candidates(conv, test::epilogue_of(test::bare, conv), Device{}, plan::parse_override(fixed)))
+    for (const Answer& a : candidates(conv, test::epilogue_of(test::bare, conv), Device{}, parse_plan(fixed)))
       if (!a.refusal.empty()) return a.refusal;
     return std::string("served");
   };

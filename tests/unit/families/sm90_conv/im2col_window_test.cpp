@@ -28,7 +28,7 @@ TEST(Im2colWindow, FirstLayersHaveIt) {
     const ConvPlan plan = choose(c, test::epilogue_of(bias_relu, c), Device{});
     EXPECT_TRUE(plan.config.window()) << to_string(Contraction(c)) << ": " << describe(plan);
     EXPECT_FALSE(plan.cooperative);
-    const Override fixed = override_of(plan.config);
+    const PlanOverride fixed = override_of(plan.config);
     EXPECT_EQ(fixed.fields.at("load"), "im2col_smem");
     EXPECT_EQ(choose(c, test::epilogue_of(bias_relu, c), Device{}, fixed).config, plan.config);
   }
@@ -92,8 +92,7 @@ TEST(Im2colWindow, CandidatesThatAreRefused) {
   const auto refusal = [](const Conv2d& c, const std::string& fixed, const char* text = bias_relu) -> std::string {
     try {
       return "legal: " +
-             to_string(
-                 choose(c, test::epilogue_of(text, c), {}, plan::parse_override("load=im2col_smem " + fixed)).config);
+             to_string(choose(c, test::epilogue_of(text, c), {}, parse_plan("load=im2col_smem " + fixed)).config);
     } catch (const Unsupported& e) {
       return e.what();
     }
@@ -122,8 +121,7 @@ TEST(Im2colWindow, TheReportSaysSo) {
   const Conv2d odd = test::conv_of(1, 64, 63, 3, 64, 3);
   EXPECT_THAT(explain(odd, test::epilogue_of(bias_relu, odd), Device{}),
               HasSubstr("; no im2col in shared memory: image rows of 63 x 3 elements, which are no multiple of 8"));
-  const std::string text =
-      explain(stem(), test::epilogue_of(bias_relu, stem()), Device{}, plan::parse_override("tile=256x64"));
+  const std::string text = explain(stem(), test::epilogue_of(bias_relu, stem()), Device{}, parse_plan("tile=256x64"));
   EXPECT_THAT(text, HasSubstr("loads: windows of 69 image rows of 144 bytes, made an im2col matrix in shared memory: 7 "
                               "image rows of 7 taps x 3 "
                               "channels, 3 k-steps; filters stay there"));

@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 std::string error_of(const std::string& text) {
   try {
-    plan::parse_override(text);
+    parse_plan(text);
   } catch (const UserError& e) {
     return e.what();
   }
@@ -21,23 +21,34 @@ std::string error_of(const std::string& text) {
 }
 
 TEST(Override, ReadsFields) {
-  const Override o =
-      plan::parse_override(" tile=128x160  cluster=1x2,stages=5+3\norder=pingpong mode=resident load=halo split=off");
+  const PlanOverride o =
+      parse_plan(" tile=128x160  cluster=1x2,stages=5+3\norder=pingpong mode=resident load=halo split=off");
   EXPECT_EQ(o.fields.size(), 7u);
   EXPECT_EQ(o.fields.at("tile"), "128x160");
   EXPECT_EQ(o.fields.at("stages"), "5+3");
-  EXPECT_TRUE(plan::parse_override("").fields.empty());
+  EXPECT_TRUE(parse_plan("").fields.empty());
 }
 
 // Rows that are stored, and texts that somebody has written down
 TEST(Override, WordsOfEarlierPlansAreRead) {
-  EXPECT_EQ(to_string(plan::parse_override("load=patch order=pairs")), "order=pingpong2 load=halo");
-  EXPECT_EQ(to_string(plan::parse_override("load=runs")), "load=im2col");
-  EXPECT_EQ(to_string(plan::parse_override("load=unfold")), "load=im2col_smem");
-  Override before;
+  EXPECT_EQ(to_string(parse_plan("load=patch order=pairs")), "order=pingpong2 load=halo");
+  EXPECT_EQ(to_string(parse_plan("load=runs")), "load=im2col");
+  EXPECT_EQ(to_string(parse_plan("load=unfold")), "load=im2col_smem");
+  PlanOverride before;
   before.fields = {{"load", "unfold"}, {"order", "pairs"}};
   EXPECT_EQ(sm90::resolve(before).load, sm90::Load::im2col_smem);
   EXPECT_EQ(sm90::resolve(before).order, sm90::Order::pingpong2);
+}
+
+TEST(Override, ByKeyAndAsText) {
+  EXPECT_FALSE(PlanOverride{}.any());
+  EXPECT_EQ(to_string(PlanOverride{}), "");
+  EXPECT_EQ(to_string(PlanOverride{{{"order", "pingpong"}, {"tile", "128x64"}}}), "tile=128x64 order=pingpong");
+  EXPECT_THROW(to_string(PlanOverride{{{"threats", "64"}}}), UserError);
+  EXPECT_THROW(to_string(PlanOverride{{{"tile", "0x64"}}}), UserError);
+  EXPECT_EQ(to_string(fixed_by("tile=128x64", {{{"split", "on"}}})), "tile=128x64 split=on");
+  EXPECT_THROW(fixed_by("split=on", {{{"split", "on"}}}), UserError) << "fixed twice";
+  EXPECT_THROW(fixed_by("stages=5+3", {{{"load", "im2col"}}}), UserError) << "they contradict each other";
 }
 
 TEST(Override, UnknownFieldsAndValues) {
@@ -66,7 +77,7 @@ TEST(Override, NumbersBeyondAnyKernelAreRefused) {
   const Conv2d conv = test::conv_of(8, 64, 64, 320, 320, 3);
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
   for (const char* text : {"cluster=65536x65536", "cluster=46341x46341"}) {
-    Override fixed;
+    PlanOverride fixed;
     fixed.fields = {{"cluster", std::string(text).substr(8)}};
     EXPECT_THROW(candidates(conv, epilogue, Device{}, fixed), UserError) << text;
   }
@@ -97,7 +108,7 @@ TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
         for (std::size_t j = i; j < extremes.size(); j += 5) {
           const std::string both = i == j ? extremes[i] : extremes[i] + " " + extremes[j];
           try {
-            for (const Answer& c : candidates(conv, epilogue, Device{}, plan::parse_override(both)))
+            for (const Answer& c : candidates(conv, epilogue, Device{}, parse_plan(both)))
               ++(c.refusal.empty() ? legal : refused);
           } catch (const Error& error) {  // twice the same field; stages that do not go together; sizes
             EXPECT_EQ(dynamic_cast<const InternalError*>(&error), nullptr) << both << ": " << error.what();
@@ -110,7 +121,7 @@ TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
 
 TEST(Override, FieldsThatWereNotParsedAreCheckedToo) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
-  Override fixed;
+  PlanOverride fixed;
   fixed.fields = {{"mode", "fast"}};
   EXPECT_THROW(candidates(conv, test::epilogue_of(test::bare, conv), Device{}, fixed), UserError);
 }
@@ -118,18 +129,18 @@ TEST(Override, FieldsThatWereNotParsedAreCheckedToo) {
 TEST(Override, StagesOfHaloTilesNeedHaloTiles) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
-  EXPECT_THROW(choose(conv, epilogue, Device{}, plan::parse_override("stages=5+3 load=im2col")), UserError);
-  EXPECT_TRUE(choose(conv, epilogue, Device{}, plan::parse_override("stages=5+3")).config.two_dimensional());
+  EXPECT_THROW(choose(conv, epilogue, Device{}, parse_plan("stages=5+3 load=im2col")), UserError);
+  EXPECT_TRUE(choose(conv, epilogue, Device{}, parse_plan("stages=5+3")).config.two_dimensional());
   const Conv2d few = test::conv_of(1, 32, 32, 16, 64, 3);
-  EXPECT_TRUE(choose(few, epilogue, Device{}, plan::parse_override("stages=5+2 load=im2col_smem")).config.window());
-  EXPECT_FALSE(choose(few, epilogue, Device{}, plan::parse_override("stages=5+2")).config.window());
+  EXPECT_TRUE(choose(few, epilogue, Device{}, parse_plan("stages=5+2 load=im2col_smem")).config.window());
+  EXPECT_FALSE(choose(few, epilogue, Device{}, parse_plan("stages=5+2")).config.window());
 }
 
 TEST(Override, EveryCandidateHasWhatIsFixed) {
   const Conv2d conv = test::conv_of(4, 32, 32, 128, 256, 3);
   const Epilogue epilogue = test::epilogue_of(test::block, conv);
   const auto each = [&](const char* fixed, auto&& holds) {
-    const auto all = candidates(conv, epilogue, Device{}, plan::parse_override(fixed));
+    const auto all = candidates(conv, epilogue, Device{}, parse_plan(fixed));
     ASSERT_FALSE(all.empty()) << fixed;
     EXPECT_TRUE(all.front().refusal.empty()) << fixed << ": " << all.front().refusal;
     for (const Answer& c : all) EXPECT_TRUE(holds(c.plan.config)) << fixed << ": " << to_string(c.plan.config);
@@ -157,7 +168,7 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   const Epilogue epilogue = test::epilogue_of(test::block, conv);
   const auto refusal = [&](const char* fixed) -> std::string {
     try {
-      return "legal: " + to_string(choose(conv, epilogue, Device{}, plan::parse_override(fixed)).config);
+      return "legal: " + to_string(choose(conv, epilogue, Device{}, parse_plan(fixed)).config);
     } catch (const Unsupported& e) {
       return e.what();
     }
@@ -189,7 +200,7 @@ TEST(Override, StepsOf128AreOf16Bits) {
   Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   conv.dtype_x = conv.dtype_w = DType::f32;
   const Epilogue epilogue = test::epilogue_of(test::bare, conv);
-  const auto all = candidates(conv, epilogue, Device{}, plan::parse_override("depth=128"));
+  const auto all = candidates(conv, epilogue, Device{}, parse_plan("depth=128"));
   ASSERT_FALSE(all.empty());
   for (const Answer& c : all) EXPECT_EQ(c.refusal, "tile: 128 deep; 32 of tf32");
 }
@@ -207,7 +218,7 @@ TEST(Override, OfAConfigurationLeavesThatOne) {
     for (const Answer& c : candidates(conv, epilogue, Device{})) {
       if (!c.refusal.empty() || tried++ % 5 != 0) continue;
       const std::string fixed = to_string(override_of(c.plan.config));
-      const auto found = candidates(conv, epilogue, Device{}, plan::parse_override(fixed));
+      const auto found = candidates(conv, epilogue, Device{}, parse_plan(fixed));
       ASSERT_EQ(found.size(), 1u) << fixed;
       EXPECT_EQ(found[0].refusal, "") << fixed;
       EXPECT_TRUE(found[0].plan.config == c.plan.config) << fixed;

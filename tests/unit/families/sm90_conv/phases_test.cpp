@@ -36,7 +36,7 @@ Epilogue epilogue_of(const char* text, const Contraction& contraction) {
 }
 
 ConvPlan plan_of(const ConvTranspose2d& t, const char* text, const std::string& fixed = "") {
-  return choose(as_convolution(t), epilogue_of(text, t), Device{}, plan::parse_override(fixed));
+  return choose(as_convolution(t), epilogue_of(text, t), Device{}, parse_plan(fixed));
 }
 
 TEST(Phases, TilesOfAllPhases) {

@@ -26,12 +26,12 @@ Conv2d planes_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t c,
 }
 
 ConvPlan plan_of(const Conv2d& conv, const char* text = block, const char* fixed = "") {
-  return choose(conv, test::epilogue_of(text, conv), Device{}, plan::parse_override(fixed));
+  return choose(conv, test::epilogue_of(text, conv), Device{}, parse_plan(fixed));
 }
 
 std::string refusal(const Conv2d& conv, const char* fixed, const char* text = block) {
   try {
-    choose(conv, test::epilogue_of(text, conv), Device{}, without_plain(plan::parse_override(fixed)));
+    choose(conv, test::epilogue_of(text, conv), Device{}, without_plain(parse_plan(fixed)));
   } catch (const Unsupported& error) {
     return error.what();
   }
@@ -169,7 +169,7 @@ TEST(ChannelsFirst, SpareWarpsAreAheadOfWhatTheNextRoundReads) {
         std::pair{planes_of(3, 512, 1024, 72, 64, 9), Device{}}})
     for (const char* load : {"load=im2col", "load=halo", "load=im2col cluster=2x1"}) {
       const ConvPlan p = choose(conv, test::epilogue_of(block, conv), device,
-                                plan::parse_override(std::string("mode=streamed tile=64x64 ") + load));
+                                parse_plan(std::string("mode=streamed tile=64x64 ") + load));
       ASSERT_TRUE(p.config.operands.converted && p.tiles_m > p.ctas);
       EXPECT_GE(p.conversion.units_ahead, units_of_a_round(p, conv)) << load << ", " << conv.w;
     }

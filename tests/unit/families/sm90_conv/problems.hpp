@@ -14,7 +14,7 @@
 
 namespace unisono::families::sm90_conv {
 
-using plan::analyse, plan::as_convolution, plan::ConvTask, plan::Device, plan::Epilogue, plan::Override;
+using plan::analyse, plan::as_convolution, plan::ConvTask, plan::Device, plan::Epilogue;
 using sm90::by_phases, sm90::ConvProblem, sm90::fetchable_operands, sm90::make_problem, sm90::NormMode, sm90::Order,
     sm90::Stores;
 namespace test = plan::test;
@@ -26,19 +26,19 @@ struct Answer {
 };
 
 /// As these kernels' tests ask: past family `plain`, which serves most of what they refuse.
-inline Override without_plain(Override fixed) {
+inline PlanOverride without_plain(PlanOverride fixed) {
   fixed.fields.emplace("family", "sm90_conv");
   return fixed;
 }
 inline bool is_plain(const families::PlanPointer& plan) { return plan && plan->family->name() == "plain"; }
 
-inline families::PlanPointer chosen(const families::Workload& workload, const Override& fixed) {
+inline families::PlanPointer chosen(const families::Workload& workload, const PlanOverride& fixed) {
   const families::PlanPointer plan = families::choose(workload, fixed).value();
   return is_plain(plan) ? families::choose(workload, without_plain(fixed)).value() : plan;
 }
 
 inline std::vector<Answer> candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
-                                      const Override& fixed = {}) {
+                                      const PlanOverride& fixed = {}) {
   std::vector<families::Candidate> all = families::candidates({task, epilogue, device}, fixed).value();
   if (!all.empty() && is_plain(all.front().plan))
     all = families::candidates({task, epilogue, device}, without_plain(fixed)).value();
@@ -51,12 +51,12 @@ inline std::vector<Answer> candidates(const ConvTask& task, const Epilogue& epil
 }
 
 inline ConvPlan choose(const ConvTask& task, const Epilogue& epilogue, const Device& device,
-                       const Override& fixed = {}) {
+                       const PlanOverride& fixed = {}) {
   return dynamic_cast<const ConvPlan&>(*chosen({task, epilogue, device}, fixed));
 }
 
 inline std::string explain(const ConvTask& task, const Epilogue& epilogue, const Device& device,
-                           const Override& fixed = {}, std::size_t alternatives = 5) {
+                           const PlanOverride& fixed = {}, std::size_t alternatives = 5) {
   return families::explain({task, epilogue, device}, fixed, alternatives);
 }
 

@@ -24,7 +24,7 @@ std::string unsupported(const Conv2d& conv, const Device& device = {}) {
 
 std::vector<std::string> refusals(const Conv2d& conv, const char* epilogue, const char* fixed = "") {
   std::vector<std::string> reasons;
-  for (const Answer& c : candidates(conv, test::epilogue_of(epilogue, conv), Device{}, plan::parse_override(fixed)))
+  for (const Answer& c : candidates(conv, test::epilogue_of(epilogue, conv), Device{}, parse_plan(fixed)))
     if (!c.refusal.empty()) reasons.push_back(c.refusal);
   return reasons;
 }
@@ -89,7 +89,7 @@ TEST(Unsupported, ListsTheCandidatesReasons) {
        {std::pair("load=halo", "halo tiles: stride 9x9; neighbouring pixels share a halo tile only at stride 1"),
         std::pair("load=im2col", "im2col tiles: stride 9 along the height; im2col loads reach 8")}) {
     try {
-      choose(conv, test::epilogue_of(test::bare, conv), Device{}, plan::parse_override(load));
+      choose(conv, test::epilogue_of(test::bare, conv), Device{}, parse_plan(load));
       ADD_FAILURE() << load << " was served";
     } catch (const Unsupported& e) {
       EXPECT_THAT(e.what(), HasSubstr(reason));
@@ -203,7 +203,7 @@ TEST(Refusals, LayerNormTakesOneTileAcrossUnlessTilesMeet) {
   const auto reason = [&](std::int64_t channels, const char* fixed) -> std::string {
     const Conv2d conv = test::conv_of(2, 15, 17, 64, channels, 3);
     try {
-      const ConvPlan p = choose(conv, test::epilogue_of(text, conv), Device{}, plan::parse_override(fixed));
+      const ConvPlan p = choose(conv, test::epilogue_of(text, conv), Device{}, parse_plan(fixed));
       EXPECT_EQ(p.config.mode(), NormMode::rows);
       EXPECT_EQ(p.config.meets(), p.config.tile.n < channels);
       EXPECT_EQ(p.workspace.bytes > 0, p.config.schedule.split || p.config.meets());
@@ -227,10 +227,8 @@ TEST(Refusals, LayerNormTakesOneTileAcrossUnlessTilesMeet) {
   has(64, "mode=resident", "mode: resident; only `rows` normalises over the channels of a pixel");
   has(64, "unit=4", "unit: 4 channels; without statistics of an image there are no entries");
   const Conv2d conv = test::conv_of(2, 15, 17, 64, 64, 3);
-  EXPECT_THROW(choose(conv, test::epilogue_of(test::block, conv), Device{}, plan::parse_override("mode=rows")),
-               Unsupported);
-  EXPECT_THROW(choose(conv, test::epilogue_of(test::bare, conv), Device{}, plan::parse_override("mode=rows")),
-               Unsupported);
+  EXPECT_THROW(choose(conv, test::epilogue_of(test::block, conv), Device{}, parse_plan("mode=rows")), Unsupported);
+  EXPECT_THROW(choose(conv, test::epilogue_of(test::bare, conv), Device{}, parse_plan("mode=rows")), Unsupported);
 }
 
 TEST(Refusals, AnOddUnitIsPossible) {

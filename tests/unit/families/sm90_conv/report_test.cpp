@@ -27,13 +27,13 @@ TEST(Explain, WithAnOverride) {
   Conv2d conv = test::conv_of(4, 56, 56, 64, 96, 3);
   conv.stride = {2, 2};
   expect_golden("stride_override", explain(conv, test::epilogue_of(test::bias_silu, conv), Device{},
-                                           plan::parse_override("tile=128x96 order=pingpong")));
+                                           parse_plan("tile=128x96 order=pingpong")));
 }
 
 TEST(Explain, NothingLegal) {
   const Conv2d conv = test::conv_of(1, 512, 512, 128, 128, 3);
-  expect_golden("nothing", explain(conv, test::epilogue_of(test::block, conv), Device{},
-                                   plan::parse_override("mode=resident load=halo")));
+  expect_golden("nothing",
+                explain(conv, test::epilogue_of(test::block, conv), Device{}, parse_plan("mode=resident load=halo")));
 }
 
 TEST(Text, OfConfigurations) {
@@ -59,7 +59,7 @@ TEST(Text, OfConfigurations) {
 TEST(Text, OfPlans) {
   const Conv2d conv = test::conv_of(2, 32, 32, 640, 640, 3);
   const ConvPlan p = choose(conv, test::epilogue_of(test::bare, conv), Device{},
-                            plan::parse_override("tile=128x160 order=cooperative stages=6+3 split=on"));
+                            parse_plan("tile=128x160 order=cooperative stages=6+3 split=on"));
   EXPECT_EQ(describe(p), "128x160/6+3 cooperative split, 64 tiles in 2 parts, 128 CTAs of 384 threads, 198 KB");
 }
 

@@ -20,7 +20,7 @@ Epilogue resampled(const char* text, const Conv2d& conv, const Resampled& wanted
 }
 
 std::vector<Answer> all(const Conv2d& conv, const Resampled& wanted, const char* fixed = "") {
-  return candidates(conv, resampled(test::bias_silu, conv, wanted), Device{}, plan::parse_override(fixed));
+  return candidates(conv, resampled(test::bias_silu, conv, wanted), Device{}, parse_plan(fixed));
 }
 
 TEST(Resampling, PooledByHaloTilesOnly) {

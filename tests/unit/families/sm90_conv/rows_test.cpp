@@ -20,13 +20,13 @@ constexpr const char* softmax = "store softmax(acc, over=n) as y : bf16\n";
 constexpr const char* rms = "store rms_norm(acc, scale=gamma[n]) as y : bf16\n";
 const Device h200{};
 
-Override fixed(std::map<std::string, std::string> fields) {
-  Override o;
+PlanOverride fixed(std::map<std::string, std::string> fields) {
+  PlanOverride o;
   o.fields = std::move(fields);
   return o;
 }
 
-ConvPlan planned(const Conv2d& conv, const char* text, const Override& by = {}) {
+ConvPlan planned(const Conv2d& conv, const char* text, const PlanOverride& by = {}) {
   return choose(as_convolution(conv), test::epilogue_of(text, conv), h200, by);
 }
 
@@ -65,7 +65,7 @@ TEST(Rows, TheGeneralFormIsThereForWhomAsks) {
 }
 
 /// The reasons of all candidates; "" stands for a legal one.
-std::set<std::string> reasons(const Conv2d& conv, const char* text, const Override& by) {
+std::set<std::string> reasons(const Conv2d& conv, const char* text, const PlanOverride& by) {
   std::set<std::string> all;
   for (const Answer& a : candidates(as_convolution(conv), test::epilogue_of(text, conv), h200, by))
     all.insert(a.refusal);

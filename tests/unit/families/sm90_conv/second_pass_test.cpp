@@ -18,13 +18,13 @@ constexpr const char* wide =
     "store silu(group_norm(acc + bias[n], groups=32, scale=gamma[n], shift=beta[n], eps=1e-5)) as y : f32\n";
 const Device h200{};
 
-Override fixed(std::map<std::string, std::string> fields) {
-  Override o;
+PlanOverride fixed(std::map<std::string, std::string> fields) {
+  PlanOverride o;
   o.fields = std::move(fields);
   return o;
 }
 
-ConvPlan planned(const Conv2d& conv, const char* text, const Override& by = {}) {
+ConvPlan planned(const Conv2d& conv, const char* text, const PlanOverride& by = {}) {
   return choose(as_convolution(conv), test::epilogue_of(text, conv), h200, by);
 }
 
@@ -48,7 +48,7 @@ TEST(SecondPass, F32WaitsAsF32UnlessTheCallerSaysOtherwise) {
 TEST(SecondPass, ThePlansFieldsGiveThePlan) {
   const Conv2d conv = test::conv_of(1, 256, 256, 128, 128, 3);
   const ConvPlan p = planned(conv, wide, fixed({{"spill", "bf16"}, {"hints", "on"}}));
-  const Override all = override_of(p.config);
+  const PlanOverride all = override_of(p.config);
   EXPECT_EQ(all.fields.at("spill"), "bf16");
   EXPECT_EQ(all.fields.at("hints"), "on");
   EXPECT_EQ(planned(conv, wide, all).config, p.config);
@@ -64,7 +64,7 @@ TEST(SecondPass, StoredReductionsHavePlacesOfTheirOwn) {
   const std::string behind = std::string(wide) +
                              "store mean(square(group_norm(acc + bias[n], groups=32, scale=gamma[n], "
                              "shift=beta[n], eps=1e-5))) as loss : f32\n";
-  const Override by = fixed({{"mode", "streamed"}, {"tile", "128x64"}, {"swap", "off"}, {"load", "halo"}});
+  const PlanOverride by = fixed({{"mode", "streamed"}, {"tile", "128x64"}, {"swap", "off"}, {"load", "halo"}});
   const ConvPlan without = planned(conv, wide, by), with = planned(conv, behind.c_str(), by);
   EXPECT_TRUE(with.streamed_form);
   EXPECT_TRUE(with.numerics.folds);
@@ -74,7 +74,7 @@ TEST(SecondPass, StoredReductionsHavePlacesOfTheirOwn) {
 }
 
 /// The reasons of all candidates; "" stands for a legal one.
-std::set<std::string> reasons(const Conv2d& conv, const char* text, const Override& by) {
+std::set<std::string> reasons(const Conv2d& conv, const char* text, const PlanOverride& by) {
   std::set<std::string> all;
   for (const Answer& a : candidates(as_convolution(conv), test::epilogue_of(text, conv), h200, by))
     all.insert(a.refusal);
@@ -102,7 +102,7 @@ TEST(SecondPass, ReductionsAheadTakePixelsFirst) {
 
 TEST(SecondPass, OrderByChannels) {
   const Conv2d conv = test::conv_of(4, 256, 256, 128, 128, 3);
-  const Override by = fixed({{"mode", "streamed"}, {"tile", "256x64"}, {"raster", "channels"}});
+  const PlanOverride by = fixed({{"mode", "streamed"}, {"tile", "256x64"}, {"raster", "channels"}});
   const ConvPlan p = planned(conv, test::block, by);
   EXPECT_TRUE(p.config.streamed()->by_channels);
   EXPECT_EQ(p.tiles_n, 2);

@@ -243,7 +243,7 @@ std::vector<plan::VisitorShape> visitors(NormMode mode) {
 std::string generated_text(const char* epilogue, NormMode mode, int number) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
   const Epilogue e = test::epilogue_of(epilogue, conv);
-  Override fixed;
+  PlanOverride fixed;
   if (e.norm && !e.norm->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
   const std::string source = generate(e, plan.config).source, open = "namespace unisono {\n\n";

@@ -52,7 +52,7 @@ TEST(MomentStore, SlotsOfAllPhases) {
 // A configuration without them is what it was, and its text too
 TEST(MomentStore, ArePartOfThePlansText) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 96, 3);
-  const auto fixed = plan::parse_override("tile=128x96 order=pingpong load=halo split=off");
+  const auto fixed = parse_plan("tile=128x96 order=pingpong load=halo split=off");
   EXPECT_THAT(to_string(choose(conv, with_moments(test::bias_silu, conv, 12), Device{}, fixed).config),
               HasSubstr(" statistics/4"));
   EXPECT_EQ(to_string(choose(conv, test::epilogue_of(test::bias_silu, conv), Device{}, fixed).config).find("moments"),
@@ -63,7 +63,7 @@ TEST(MomentStore, CostTime) {
   const Conv2d conv = test::conv_of(8, 64, 64, 64, 128, 1);
   for (const char* plan :
        {"tile=128x128 order=cooperative load=im2col split=off", "tile=128x128 swap=on load=im2col"}) {
-    const auto fixed = plan::parse_override(plan);
+    const auto fixed = parse_plan(plan);
     const double without = choose(conv, test::epilogue_of(test::bias_silu, conv), Device{}, fixed).predicted_us;
     const double with = choose(conv, with_moments(test::bias_silu, conv, 4), Device{}, fixed).predicted_us;
     EXPECT_GT(with, without) << plan;

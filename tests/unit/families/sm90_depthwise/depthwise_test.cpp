@@ -17,7 +17,7 @@
 namespace unisono::families::sm90_depthwise {
 namespace {
 
-using plan::Device, plan::Epilogue, plan::Override;
+using plan::Device, plan::Epilogue;
 using sm90::ConvProblem, sm90::make_problem;
 using testing::HasSubstr;
 using unisono::test::Random;
@@ -30,13 +30,13 @@ Conv2d depthwise(std::int64_t channels, std::int64_t taps, std::int64_t stride =
 }
 
 std::vector<DepthwisePlan> all(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
-  return depthwise_candidates(conv, test::epilogue_of(text, conv), Device{}, plan::parse_override(fixed));
+  return depthwise_candidates(conv, test::epilogue_of(text, conv), Device{}, parse_plan(fixed));
 }
 
 // The configuration that the registry chooses, if it is one of this family
 std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
   const Epilogue epilogue = test::epilogue_of(text, conv);
-  const auto plan = families::choose({conv, epilogue, Device{}}, plan::parse_override(fixed)).value();
+  const auto plan = families::choose({conv, epilogue, Device{}}, parse_plan(fixed)).value();
   const auto* own = dynamic_cast<const DepthwisePlan*>(plan.get());
   return own ? std::optional(own->config) : std::nullopt;
 }
@@ -103,7 +103,7 @@ TEST(Depthwise, TakesAnOverride) {
   EXPECT_EQ(chosen(conv, test::bias_silu, "load=depthwise thread=4x4x4 tile=128x64")->tile_n, 64);
   const Epilogue epilogue = test::epilogue_of(test::bias_silu, conv);
   for (const families::Candidate& x : families::candidates({conv, epilogue, Device{}}).value()) {
-    const Override fields = families::override_of(*x.plan);
+    const PlanOverride fields = families::override_of(*x.plan);
     const auto one = depthwise_candidates(conv, epilogue, Device{}, fields);
     ASSERT_EQ(one.size(), 1u) << to_string(fields);
     EXPECT_EQ(one[0].config, dynamic_cast<const DepthwisePlan&>(*x.plan).config);
@@ -115,13 +115,13 @@ TEST(Depthwise, TakesAnOverride) {
     EXPECT_THROW(chosen(conv, test::bias_silu, fixed), Unsupported) << fixed;
   EXPECT_THROW(chosen(test::conv_of(8, 64, 64, 256, 256, 3), test::bias_silu, "load=depthwise"), Unsupported);
   for (const char* wrong : {"thread=8x4", "thread=8x4x", "thread=0x4x4", "load=depth"})
-    EXPECT_THROW(plan::parse_override(wrong), UserError) << wrong;
+    EXPECT_THROW(parse_plan(wrong), UserError) << wrong;
 }
 
 TEST(Depthwise, IsExplained) {
   const Conv2d conv = depthwise(256, 3);
-  const std::string text = explain({conv, test::epilogue_of(test::bias_silu, conv), Device{}},
-                                   plan::parse_override("thread=8x4x4 tile=256x64"));
+  const std::string text =
+      explain({conv, test::epilogue_of(test::bias_silu, conv), Device{}}, parse_plan("thread=8x4x4 tile=256x64"));
   EXPECT_THAT(text, HasSubstr("plan: depthwise 256x64 in strips of 8x4 pixels by 4 channels of 3x3 taps, 512 tiles, "
                               "512 CTAs of 128 threads, 2 KB\n"));
   EXPECT_THAT(text,
