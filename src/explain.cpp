@@ -55,7 +55,7 @@ Explanation explain(const Contraction& contraction, const Graph& graph, const Co
   e.fields = k.kernel.fields;
   e.source = k.kernel.source;
   e.plan_override = families::override_of(k.plan());
-  e.reasons = families::explain({k.problem.task, k.problem.epilogue, device},
+  e.reasons = families::explain({k.problem.task, k.problem.forms, device},
                                 families::fixed_by(options.plan, options.plan_override), 5, k.chosen.plan);
   return e;
 }

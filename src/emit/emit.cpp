@@ -71,11 +71,11 @@ std::string self_check(const lower::Lowered& lowered, const Filled& filled, std:
 }  // namespace
 
 plan::Expected<families::Standalone> files(const lower::Lowered& lowered, std::string_view name) {
-  const families::Launched launched{lowered.problem.task, lowered.problem.epilogue, lowered.kernel};
+  const families::Launched launched{lowered.problem.task, lowered.epilogue(), lowered.kernel};
   if (lowered.kernel.library) return lowered.plan().family->standalone(lowered.plan(), launched, name);
   const Filled what = filled(lowered);
   const std::string kernel =
-      codegen::with_own_functions(lowered.kernel.source, codegen::functions_text(lowered.problem.epilogue), name);
+      codegen::with_own_functions(lowered.kernel.source, codegen::functions_text(lowered.epilogue()), name);
   std::string source =
       codegen::inlined(kernel + "#include \"unisono/emitted/launch.hpp\"\n" + host_text(lowered, what, name) +
                            "\n#ifdef UNISONO_SELF_CHECK\n" + self_check(lowered, what, name) + "#endif\n",

@@ -73,7 +73,7 @@ void Filling::take_arguments(const std::vector<cuda::Slot>& slots, const cuda::S
 
 cuda::BoundArguments Filling::bind() {
   const lower::Problem& p = l_.problem;
-  const cuda::Signature signature = cuda::signature(p.contraction, p.graph, p.epilogue, plan_, l_.kernel, true);
+  const cuda::Signature signature = cuda::signature(p.contraction, p.graph, l_.epilogue(), plan_, l_.kernel, true);
   Arguments arguments = tuner::arguments_at(p, address(inputs_at), address(outputs_at));
   for (auto& [name, number] : arguments.scalars) number = 1;  // which every type has
   std::uint64_t next = pointers_at;
@@ -113,7 +113,7 @@ void Filling::take_sites(families::Parameter& parameter) {
 // Which words a workspace's address is in: those that a parameter has of made-up memory alone
 void Filling::take_workspace(families::ParameterBytes& bytes) {
   const std::uint64_t base = plan_.workspace_bytes == 0 ? 0 : workspace_at;
-  plan_.family->place_workspace(bytes, plan_, l_.problem.epilogue, base);
+  plan_.family->place_workspace(bytes, plan_, l_.epilogue(), base);
   if (base == 0) return;
   for (std::size_t at = 0; at < filled_.bytes; at += sizeof(std::uint64_t)) {
     const std::uint64_t word = word_at(bytes, at);
@@ -133,7 +133,7 @@ void Filling::take_words(const families::ParameterBytes& bytes) {
 
 Filled Filling::run() {
   const families::Family& family = *plan_.family;
-  const families::Launched launched{l_.problem.task, l_.problem.epilogue, l_.kernel};
+  const families::Launched launched{l_.problem.task, l_.epilogue(), l_.kernel};
   filled_.bytes = family.parameter_bytes(plan_, l_.kernel).value();
   cuda::BoundArguments bound = bind();
   families::Parameter parameter{.bytes = family.constants(plan_, launched), .maps = {}, .sites = {}};

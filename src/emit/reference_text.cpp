@@ -128,7 +128,7 @@ class Writer {
       : l_(lowered),
         filled_(filled),
         g_(lower::optimised(lowered.problem.graph, lowered.problem.options)),
-        precise_(precise_of(g_, lowered.problem.epilogue)),
+        precise_(precise_of(g_, lowered.epilogue())),
         model_(tuner::error_model(lowered.problem.contraction, lowered.problem.graph, lowered.problem.options.accurate,
                                   lowered.plan().numerics)) {}
 

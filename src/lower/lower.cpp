@@ -33,15 +33,18 @@ codegen::Options options_of(const Problem& p) {
           .filters_ahead = p.filters_ahead};
 }
 
-// What the epilogue itself has, for another of its forms; a form that cannot have it is none
-std::optional<plan::Refusal> finish_form(std::shared_ptr<const plan::Epilogue>& form, const CompileOptions& options,
-                                         const plan::Resampled& resampled, const Contraction& contraction) {
-  if (!form) return {};
-  plan::Epilogue own = *form;
-  own.storage = options.storage;
-  const auto refusal = plan::resample(own, resampled, contraction);
-  form = refusal ? nullptr : std::make_shared<const plan::Epilogue>(std::move(own));
-  return refusal;
+// Stores made of others, and where operands lie. A form that cannot have these is none, unless it is the first.
+std::optional<plan::Refusal> finish(plan::Forms& forms, const CompileOptions& options, const plan::Resampled& resampled,
+                                    const Contraction& contraction) {
+  for (std::size_t i = 0; i < forms.list.size(); ++i) {
+    forms.list[i].storage = options.storage;
+    auto refusal = plan::resample(forms.list[i], resampled, contraction);
+    if (!refusal) continue;
+    if (i == 0) return refusal;
+    if (forms.list[i].second_pass && !forms.list[i].norm->per_pixel) forms.not_streamed = refusal->first();
+    forms.list.erase(forms.list.begin() + static_cast<std::ptrdiff_t>(i--));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -59,23 +62,19 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
   ir::check_graph(graph, contraction);
   const ir::SplitStores stores = ir::split_stores(graph);
   // plan: what is computed before, in and after a normalisation, and what is made of the main store
-  auto analysed = plan::analyse(optimised(stores.graph, options), e, families::tile_limits());
+  auto analysed = plan::analyse_forms(optimised(stores.graph, options), e, families::tile_limits());
   if (!analysed) return std::move(analysed).refusal();
-  plan::Epilogue epilogue = *std::move(analysed);
+  plan::Forms forms = *std::move(analysed);
   const plan::Resampled resampled{stores.pooled, stores.upsampled, stores.only_upsampled, stores.source};
-  if (auto refusal = plan::resample(epilogue, resampled, contraction)) return *std::move(refusal);
-  epilogue.storage = options.storage;
-  if (auto refusal = finish_form(epilogue.streamed, options, resampled, contraction))
-    epilogue.not_streamed = refusal->first();
-  finish_form(epilogue.rows, options, resampled, contraction);
-  if (auto refusal = plan::store_moments(epilogue, further.moments, e.cols)) return *std::move(refusal);
-  return Problem{contraction,         graph,         options,        plan::as_convolution(contraction),
-                 std::move(epilogue), further.apart, further.delays, further.filters_ahead};
+  if (auto refusal = finish(forms, options, resampled, contraction)) return *std::move(refusal);
+  if (auto refusal = plan::store_moments(forms.list[0], further.moments, e.cols)) return *std::move(refusal);
+  return Problem{contraction,      graph,         options,        plan::as_convolution(contraction),
+                 std::move(forms), further.apart, further.delays, further.filters_ahead};
 }
 
 plan::Expected<tuning::Chosen> choose(const Problem& p, const plan::Device& device) {
   const auto fixed = families::fixed_by(p.options.plan, p.options.plan_override);
-  auto chosen = tuning::choose(p.task, p.epilogue, device, fixed, p.options.tuned);
+  auto chosen = tuning::choose({p.task, p.forms, device}, fixed, p.options.tuned);
   if (chosen || std::holds_alternative<Conv2d>(p.contraction) || p.task.volume || p.task.gradient) return chosen;
   plan::Refusal refusal = std::move(chosen).refusal();  // the caller has not asked for it
   refusal.message =
@@ -91,10 +90,9 @@ plan::Expected<Lowered> lower(Problem problem, const plan::Device& device) {
 
 plan::Expected<Lowered> lower(Problem problem, tuning::Chosen chosen, const plan::Device& device) {
   const codegen::Options options = options_of(problem);
-  const plan::Epilogue& form = families::form_of(problem.epilogue, *chosen.plan);
-  if (&form != &problem.epilogue) problem.epilogue = plan::Epilogue(form);
-  if (auto refusal = codegen::refuse_operands(problem.epilogue, options)) return *std::move(refusal);
-  codegen::Kernel kernel = chosen.plan->family->generate(*chosen.plan, problem.epilogue, options);
+  const plan::Epilogue& form = problem.forms.list[chosen.plan->form];
+  if (auto refusal = codegen::refuse_operands(form, options)) return *std::move(refusal);
+  codegen::Kernel kernel = chosen.plan->family->generate(*chosen.plan, form, options);
   // refused here, not by the runtime: before the kernel is compiled or packed
   if (auto bytes = chosen.plan->family->parameter_bytes(*chosen.plan, kernel); !bytes) return bytes.refusal();
   return Lowered{std::move(problem), std::move(chosen), std::move(kernel), device.arch()};

@@ -32,10 +32,11 @@ struct Problem {
   Graph graph;              ///< as the caller wrote it
   CompileOptions options;
   plan::ConvTask task = Conv2d{};  ///< the contraction as the kernels see it
-  plan::Epilogue
-      epilogue;  ///< the graph after the passes, analysed, with its forms of stores and what Further asks of it
+  plan::Forms forms;  ///< the graph after the passes, analysed, with its forms of stores and what Further asks of it
   std::set<std::string> apart = {};
   bool delays = false, filters_ahead = false;  ///< Further's
+
+  const plan::Epilogue& epilogue() const { return forms.list.front(); }
 };
 
 /// The graph after the passes; CompileOptions::on_pass hears of each.
@@ -54,6 +55,7 @@ struct Lowered {
   std::string arch;  ///< that it is compiled for: the device's
 
   const families::Plan& plan() const { return *chosen.plan; }
+  const plan::Epilogue& epilogue() const { return problem.forms.list[plan().form]; }  ///< that the kernel computes
   jit::Request request() const;
 };
 

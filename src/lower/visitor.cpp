@@ -42,7 +42,7 @@ std::string visitor_source(const Contraction& contraction, const Graph& graph, c
           fmt::format("store {}: a visitor does not make {}; store the whole value", s.name, to_string(s.form)));
   const lower::Problem problem = lower::analyse(contraction, graph, compile).value();
   return codegen::visitor_header(
-             problem.epilogue, options.name,
+             problem.epilogue(), options.name,
              {.accurate = options.accurate, .storage = options.storage, .scalar_pointers = options.device_scalars})
       .value()
       .source;

@@ -228,9 +228,7 @@ class Analysis {
 
 }  // namespace
 
-namespace {
-
-Expected<Epilogue> analyse_first(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
   if (needs_general(optimised)) return analyse_general(optimised, extents, limits);
   const bool rows_alone =
       std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
@@ -241,37 +239,40 @@ Expected<Epilogue> analyse_first(const Graph& optimised, const Extents& extents,
   return analyse_general(optimised, extents, limits);
 }
 
-// The general epilogue as one normalisation over the channels of rows; null: it is none
-std::shared_ptr<const Epilogue> analyse_rows(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+namespace {
+
+// The general epilogue as one normalisation over the channels of rows; nothing: it is none
+std::optional<Epilogue> analyse_rows(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
   auto form = row_form(optimised);
-  if (!form && extents.cols <= limits.channels) return nullptr;  // as moments it would have been served so
+  if (!form && extents.cols <= limits.channels) return {};  // as moments it would have been served so
   const Graph& graph = form ? form->graph : optimised;
   auto found = Analysis(graph, extents).run();
   if (!found) found = analyse_row_results(graph, extents);
-  if (!found || !found->norm || !found->norm->per_pixel) return nullptr;
+  if (!found || !found->norm || !found->norm->per_pixel) return {};
   if (form) found->norm->row_statistic = form->statistic;
-  return std::make_shared<const Epilogue>(*std::move(found));
+  return *std::move(found);
 }
 
 }  // namespace
 
-Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
-  auto found = analyse_first(optimised, extents, limits);
-  if (found && found->norm) {
+Expected<Forms> analyse_forms(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
+  auto usual = analyse(optimised, extents, limits);
+  if (!usual) return std::move(usual).refusal();
+  Forms forms{{*std::move(usual)}};
+  if (forms.list[0].norm) {
     // For what the modes of normalising do not serve: its input read again in images of any size, two accumulators,
     // rows that TMA does not store; and where mode=general is asked for, since functions then have their vector forms
-    if (auto general = analyse_general(optimised, extents, limits))
-      found->streamed = std::make_shared<const Epilogue>(*std::move(general));
-    return found;
+    if (auto general = analyse_general(optimised, extents, limits)) forms.list.push_back(*std::move(general));
+  } else if (forms.list[0].general) {
+    if (auto rows = analyse_rows(optimised, extents, limits)) forms.list.push_back(*std::move(rows));
+    if (!forms.list[0].general->returns()) return forms;
+    auto streamed = analyse_second_pass(optimised, extents);
+    if (streamed)
+      forms.list.push_back(*std::move(streamed));
+    else
+      forms.not_streamed = streamed.refusal().first();
   }
-  if (found && found->general) found->rows = analyse_rows(optimised, extents, limits);
-  if (!found || !found->general || !found->general->returns()) return found;
-  auto streamed = analyse_second_pass(optimised, extents);
-  if (streamed)
-    found->streamed = std::make_shared<const Epilogue>(*std::move(streamed));
-  else
-    found->not_streamed = streamed.refusal().first();
-  return found;
+  return forms;
 }
 
 }  // namespace unisono::plan

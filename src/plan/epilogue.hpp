@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -112,12 +111,6 @@ struct Epilogue {
   /// second_pass.hpp): stores of f32, more than two, values of rows, reductions that are stored. Only kernels whose
   /// tiles wait in memory serve it; or the same behind one over the channels of rows, whose tiles wait in registers.
   bool second_pass = false;
-  /// What is tried where this form has no legal plan. General: the same graph as such an epilogue, for images whose
-  /// tiles do not fit in flight; or why it is none. Of a normalisation: the same as a general one.
-  std::shared_ptr<const Epilogue> streamed = {};
-  std::string not_streamed = {};
-  /// General: the same graph as one normalisation over the channels of each row, whose statistics tiles exchange once.
-  std::shared_ptr<const Epilogue> rows = {};
   StoredMoments moments = {};  ///< the main store's; set by store_moments() (moment_store.hpp)
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
@@ -125,6 +118,12 @@ struct Epilogue {
   /// The main store has 32 bits an element: a second pass writes it from registers.
   bool wide_main() const;
   bool per_image() const;  ///< what a tile computes depends on its image: tiles must not straddle images
+};
+
+/// A graph's epilogue in all forms that kernels have for it. A plan is of one of them.
+struct Forms {
+  std::vector<Epilogue> list;     ///< the first is what the graph needs: analyse(); all families know it
+  std::string not_streamed = {};  ///< general, in tiles that wait for one another: why there is no second pass instead
 };
 
 /// Reductions over rows that are stored, of either form.

@@ -256,8 +256,8 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
   Bench bench(problem, kernels, device_index, stream);
   auto e = std::make_shared<Evidence>();
   e->graph = ir::split_stores(problem.graph).graph;
-  e->resampled = problem.epilogue.resampled;
-  if (e->resampled.any()) e->main = problem.epilogue.graph.stores[*plan::main_store(problem.epilogue)].name;
+  e->resampled = problem.epilogue().resampled;
+  if (e->resampled.any()) e->main = problem.epilogue().graph.stores[*plan::main_store(problem.epilogue())].name;
   e->model = error_model(problem.contraction, e->graph, problem.options.accurate, numerics);
   const std::vector<Range> ranges = ranges_of(bench.pieces(), most_elements);
   e->samples.reserve(ranges.size());  // a sample's arguments point into it

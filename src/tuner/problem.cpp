@@ -24,9 +24,9 @@ bool has(const Plans& list, const families::Plan& plan) {
 
 Plans plans_of(const Problem& p, const plan::Device& device, std::size_t count) {
   Plans legal;
-  for (const families::Candidate& c : families::candidates({p.task, p.epilogue, device}).value())
+  for (const families::Candidate& c : families::candidates({p.task, p.forms, device}).value())
     if (c.is_legal()) legal.push_back(c.plan);
-  Plans list{tuning::choose(p.task, p.epilogue, device).value().plan};
+  Plans list{tuning::choose({p.task, p.forms, device}).value().plan};
   const double most_us = hopeless * legal.front()->predicted_us;
   std::set<std::string> kinds;
   const auto take = [&](const families::PlanPointer& c) {

@@ -72,7 +72,7 @@ class Search {
   void gather(const std::vector<Problem>& problems) {
     std::map<tuning::Key, std::size_t> known;
     for (const Problem& p : problems) {
-      tuning::Key key = tuning::key_of(p.task, p.epilogue);
+      tuning::Key key = tuning::key_of(p.task, p.epilogue());
       const auto [at, is_new] = known.emplace(key, tasks_.size());
       if (!is_new) {
         ++tasks_[at->second].report.uses;

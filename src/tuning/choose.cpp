@@ -111,24 +111,22 @@ std::optional<Chosen> measured_plan(const Key& key, bool own, const families::Wo
 }
 
 /// What is measured of the same arithmetic in another order of factors serves a problem as well.
-std::optional<Chosen> measured_alike(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                     const families::Workload& workload) {
-  plan::Epilogue other = epilogue;
-  other.graph = passes::gather_factors(epilogue.graph);
-  if (structurally_equal(other.graph, epilogue.graph)) return std::nullopt;
-  auto found = measured_plan(key_of(task, other), false, workload);
+std::optional<Chosen> measured_alike(const families::Workload& workload) {
+  plan::Epilogue other = workload.epilogue;
+  other.graph = passes::gather_factors(other.graph);
+  if (structurally_equal(other.graph, workload.epilogue.graph)) return std::nullopt;
+  auto found = measured_plan(key_of(workload.task, other), false, workload);
   if (found) found->gathered = true;
   return found;
 }
 
 }  // namespace
 
-plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
-                              const PlanOverride& fixed, bool measured) {
-  const families::Workload workload{task, epilogue, device};
+plan::Expected<Chosen> choose(const families::Workload& workload, const PlanOverride& fixed, bool measured) {
   if (fixed.fields.empty() && measured && !support::tuning_is_off()) {
-    if (auto chosen = measured_plan(key_of(task, epilogue), true, workload)) return *std::move(chosen);
-    if (auto chosen = measured_alike(task, epilogue, workload)) return *std::move(chosen);
+    if (auto chosen = measured_plan(key_of(workload.task, workload.epilogue), true, workload))
+      return *std::move(chosen);
+    if (auto chosen = measured_alike(workload)) return *std::move(chosen);
   }
   auto plan = families::choose(workload, fixed);
   if (!plan) return std::move(plan).refusal();

@@ -29,8 +29,7 @@ struct Chosen {
 /// on standard error, each once, and the next in line is taken. A problem for which there is no row takes that of
 /// the same with its factors multiplied with one another (passes::gather_factors), if the plan serves it. Refuses and
 /// throws as families::choose does.
-plan::Expected<Chosen> choose(const plan::ConvTask& task, const plan::Epilogue& epilogue, const plan::Device& device,
-                              const PlanOverride& fixed = {}, bool measured = true);
+plan::Expected<Chosen> choose(const families::Workload& workload, const PlanOverride& fixed = {}, bool measured = true);
 
 /// "tuned on this GPU, 61.3 us measured"; for people.
 std::string to_string(const Chosen& chosen);

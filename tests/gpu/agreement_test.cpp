@@ -305,7 +305,7 @@ TEST(Agreement, ManyPlans) {
     Testbed testbed(c);
     const lower::Problem wanted = lower::analyse(c.contraction(), testbed.graph(), c.options).value();
     std::vector<lower::Lowered> kernels;
-    for (const families::PlanPointer& p : sample_of_plans(c, wanted.epilogue))
+    for (const families::PlanPointer& p : sample_of_plans(wanted))
       kernels.push_back(lower::lower(wanted, p, planning_device()).value());
     std::vector<jit::Request> requests;
     for (const lower::Lowered& k : kernels) requests.push_back(k.request());

@@ -43,8 +43,8 @@ std::string reason_of(const std::string& message) {
 // Pixels and rows may lie apart where they go through TMA
 void settle_gaps(Random& random, const lower::Lowered& k, Case& c) {
   if (!k.plan().pitched_image) c.gaps.image = 0;
-  const bool rows = k.plan().pitched_output && c.conv.k % 8 == 0 && !k.problem.epilogue.outputs.empty() &&
-                    k.problem.epilogue.outputs[0].path == plan::Output::StorePath::after;
+  const bool rows = k.plan().pitched_output && c.conv.k % 8 == 0 && !k.epilogue().outputs.empty() &&
+                    k.epilogue().outputs[0].path == plan::Output::StorePath::after;
   c.gaps.output = rows && random.chance(0.1) ? 8 * random.between(1, 4) : 0;
 }
 
@@ -90,7 +90,7 @@ std::string override_of(const families::Plan& plan, bool stages) {
 std::string draw_plan(const Case& c, Random& random) {
   const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options).value();
   std::vector<families::PlanPointer> legal;
-  for (const families::Candidate& x : families::candidates({problem.task, problem.epilogue, drawing_device()}).value())
+  for (const families::Candidate& x : families::candidates({problem.task, problem.forms, drawing_device()}).value())
     if (x.is_legal()) legal.push_back(x.plan);
   return legal.empty() ? "" : override_of(*random.one_of(legal), true);
 }
@@ -103,7 +103,7 @@ struct Family {
 // Other forms of the store that TMA writes, if a kernel makes them. Draws nothing from the other cases' numbers
 void draw_forms(Case& c, families::PlanPointer& plan, Random random, Refusals& refusals) {
   if (!random.chance(0.12) || !c.witnessed.empty() || c.product) return;
-  const plan::Epilogue e = lower::analyse(c.contraction(), graph_of(c), c.options).value().epilogue;
+  const plan::Epilogue e = lower::analyse(c.contraction(), graph_of(c), c.options).value().epilogue();
   const auto main = plan::main_store(e);
   if (!main) return;
   const auto of_its_value = [&](const Store& s) { return s.value == e.graph.stores[*main].value; };

@@ -9,6 +9,7 @@
 #include "families/registry.hpp"
 #include "families/sm90_conv/conv.hpp"
 #include "families/sm90_depthwise/depthwise.hpp"
+#include "lower/lower.hpp"
 #include "plan/epilogue.hpp"
 #include "plan/resampling.hpp"
 #include "unisono/executable.hpp"
@@ -152,7 +153,7 @@ std::vector<Case> plan_cases();
 families::sm90_conv::ConvConfig conv_config(const families::Plan& plan);
 /// Some fifty of the legal plans: every tile, cluster, order, way of loading, mode and depth that there is, at least
 /// twice.
-std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Epilogue& epilogue);
+std::vector<families::PlanPointer> sample_of_plans(const lower::Problem& problem);
 /// Small ones for compute-sanitizer, one of each mode and way of loading.
 std::vector<Case> sanitizer_cases();
 

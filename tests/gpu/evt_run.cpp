@@ -53,7 +53,7 @@ std::string binding_problems_of(const Case& c) try {
   const lower::Lowered k = kernel_of(c, planning_device());
   const Arguments arguments = invented_arguments(c);
   const cuda::BoundArguments bound = cuda::bind_arguments(
-      cuda::signature(k.problem.contraction, k.problem.graph, k.problem.epilogue, k.plan(), k.kernel, true), arguments);
+      cuda::signature(k.problem.contraction, k.problem.graph, k.epilogue(), k.plan(), k.kernel, true), arguments);
   for (std::size_t i = 0; i < k.kernel.fields.size(); ++i) {
     const codegen::Field& f = k.kernel.fields[i];
     if (f.kind != codegen::Field::Kind::operand_value) continue;

@@ -319,11 +319,10 @@ families::sm90_conv::ConvConfig conv_config(const families::Plan& plan) {
   return conv != nullptr ? conv->config : families::sm90_conv::ConvConfig{};
 }
 
-std::vector<families::PlanPointer> sample_of_plans(const Case& c, const plan::Epilogue& epilogue) {
+std::vector<families::PlanPointer> sample_of_plans(const lower::Problem& problem) {
   constexpr std::size_t wanted = 48;
   std::vector<families::PlanPointer> legal, sample;
-  const plan::ConvTask task = plan::as_convolution(c.contraction());
-  for (const families::Candidate& x : families::candidates({task, epilogue, planning_device()}).value())
+  for (const families::Candidate& x : families::candidates({problem.task, problem.forms, planning_device()}).value())
     if (x.is_legal()) legal.push_back(x.plan);
   std::map<std::string, int> seen;
   const auto features = [](const families::sm90_conv::ConvConfig& k) {

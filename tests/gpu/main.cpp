@@ -83,7 +83,7 @@ std::vector<jit::Request> all_requests() {
   }
   for (const Case& c : plan_cases()) {
     const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options).value();
-    for (const families::PlanPointer& p : sample_of_plans(c, problem.epilogue))
+    for (const families::PlanPointer& p : sample_of_plans(problem))
       add(lower::lower(problem, p, planning_device()).value().request()), ++problems;
   }
 #ifdef UNISONO_NETWORK_TESTS

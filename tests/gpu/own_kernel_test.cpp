@@ -87,7 +87,8 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
 
   const lower::Problem analysed = lower::analyse(c.contraction(), graph_of(c), c.options).value();
   const codegen::VisitorHeader header =
-      codegen::visitor_header(analysed.epilogue, "own", {.accurate = c.options.accurate, .storage = c.options.storage})
+      codegen::visitor_header(analysed.epilogue(), "own",
+                              {.accurate = c.options.accurate, .storage = c.options.storage})
           .value();
   const jit::Binary binary = compiler().compile({.source = header.source + own_kernel,
                                                  .headers = lower::device_headers(),
@@ -108,7 +109,7 @@ TEST_P(OwnKernelSmall, AgreesWithTheReference) {
   own[1] = reinterpret_cast<std::uintptr_t>(arguments.right.data);
   for (std::size_t i = 0; i < header.named.size(); ++i)
     own[2 + i] = reinterpret_cast<std::uintptr_t>(
-        arguments.outputs.at(analysed.epilogue.graph.stores[header.named[i]].name).data);
+        arguments.outputs.at(analysed.epilogue().graph.stores[header.named[i]].name).data);
   const Gemm& g = *c.product;
   const std::array<int, 4> extents{static_cast<int>(g.batch * g.m), static_cast<int>(g.n), static_cast<int>(g.k),
                                    static_cast<int>(g.m)};

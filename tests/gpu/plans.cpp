@@ -65,7 +65,7 @@ std::vector<jit::Request> products_and_tensors() {
 
 std::vector<families::PlanPointer> legal_plans(const lower::Problem& problem) {
   std::vector<families::PlanPointer> legal;
-  for (const families::Candidate& x : families::candidates({problem.task, problem.epilogue, planning_device()}).value())
+  for (const families::Candidate& x : families::candidates({problem.task, problem.forms, planning_device()}).value())
     if (x.is_legal()) legal.push_back(x.plan);
   return legal;
 }

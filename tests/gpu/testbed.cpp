@@ -56,7 +56,7 @@ bool gaps_hold(const Tensor& t) {
 
 // The name of the result [m,n] whose rows may lie apart
 std::string main_output(const Graph& graph, const Contraction& contraction) {
-  const plan::Epilogue e = lower::analyse(contraction, graph, {}).value().epilogue;
+  const plan::Epilogue e = lower::analyse(contraction, graph, {}).value().epilogue();
   return e.graph.stores[e.outputs.at(0).store].name;
 }
 
@@ -176,7 +176,7 @@ void Testbed::add_output(const std::string& name, DType dtype, const std::vector
 
 std::string Testbed::main_store() const {
   if (!c_.resampled.any()) return "";
-  const plan::Epilogue e = lower::analyse(c_.contraction(), graph_of(c_), c_.options).value().epilogue;
+  const plan::Epilogue e = lower::analyse(c_.contraction(), graph_of(c_), c_.options).value().epilogue();
   return e.graph.stores[*plan::main_store(e)].name;
 }
 

@@ -144,7 +144,7 @@ TEST(VectorFormSmall, BesideANormalisationInTheModeGeneral) {
       EXPECT_EQ(Testbed(c).check(), "") << channels << " channels, plan '" << way.plan << "'";
       const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options).value();
       const std::string told =
-          families::explain({problem.task, problem.epilogue, planning_device()}, parse_plan(way.plan), 0);
+          families::explain({problem.task, problem.forms, planning_device()}, parse_plan(way.plan), 0);
       EXPECT_NE(told.find(way.told), std::string::npos) << told;
       EXPECT_EQ(told.find("one element a call"), std::string::npos) << told;
     }

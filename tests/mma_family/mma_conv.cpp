@@ -51,7 +51,7 @@ std::optional<Refusal> refuse_contraction(const plan::ConvTask& t) {
 
 std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e, std::int64_t channels) {
   if (e.second_pass && !e.norm->per_pixel) return plan::because("epilogue: a second pass over tiles that wait");
-  if (!e.folds.empty()) return plan::because("epilogue: reductions that are stored beside a normalisation");
+  if (e.norm && !e.folds.empty()) return plan::because("epilogue: reductions that are stored beside a normalisation");
   if (e.norm && e.norm->batch) return plan::because("epilogue: a normalisation over the pixels of all images");
   if (e.resampled.any() || e.moments.channels > 0) return plan::because("epilogue: more is made of the store");
   if (e.wide_main() && !e.general && !e.second_pass) return plan::because("epilogue: a store of 32 bits");
@@ -147,16 +147,17 @@ class MmaConv final : public Family {
     return refuse_epilogue(w.epilogue, w.task.conv.k);
   }
   std::vector<Candidate> candidates(const Workload& w, const PlanOverride&) const override {
-    std::vector<Candidate> all{candidate(w)};
-    if (const plan::Epilogue* rows = w.epilogue.rows.get(); rows && !refuse_epilogue(*rows, w.task.conv.k))
-      all.insert(all.begin(), candidate({w.task, *rows, w.device}, true));  // fewer passes over a tile's sums
+    std::vector<Candidate> all{candidate(w, 0)};
+    for (std::size_t i = 1; i < w.forms.size(); ++i)  // rows: fewer passes over a tile's sums
+      if (const plan::Epilogue& e = w.forms[i]; e.norm && e.norm->per_pixel && !refuse_epilogue(e, w.task.conv.k))
+        all.insert(all.begin(), candidate({w.task, e, w.device}, i));
     std::ranges::stable_partition(all, &Candidate::is_legal);
     return all;
   }
-  Candidate candidate(const Workload& w, bool rows_form = false) const {
+  Candidate candidate(const Workload& w, std::size_t form) const {
     const auto p = laid_out(w);
     p->family = this;
-    p->rows_form = rows_form;
+    p->form = form;
     p->shared_bytes = 2 * stage_bytes + epilogue_bytes(*p, plan::visitor_shape(w.epilogue));
     p->predicted_us = cost(*p, w);
     Candidate made{p};

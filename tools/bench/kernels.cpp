@@ -19,7 +19,7 @@ Variants variants_of(const Contraction& contraction, const Graph& graph, const s
   options.device = Device::cuda;
   options.plan = fixed;
   Variants v{.problem = lower::analyse(contraction, graph, options).value(), .list = {}};
-  const families::Workload workload{v.problem.task, v.problem.epilogue, device};
+  const families::Workload workload{v.problem.task, v.problem.forms, device};
   const auto override = parse_plan(fixed);
   std::vector<families::PlanPointer> plans;
   if (count != 1)

@@ -21,9 +21,17 @@ namespace unisono::families {
 
 /// What a plan is wanted for.
 struct Workload {
+  Workload(const plan::ConvTask& t, const plan::Forms& f, const plan::Device& d)
+      : task(t), epilogue(f.list.front()), device(d), forms(f.list), not_streamed(f.not_streamed) {}
+  Workload(const plan::ConvTask& t, const plan::Epilogue& e, const plan::Device& d)
+      : task(t), epilogue(e), device(d), forms(&e, 1) {}
+  const plan::Epilogue& form_of(const Plan& plan) const { return forms[plan.form]; }
+
   const plan::ConvTask& task;
-  const plan::Epilogue& epilogue;
+  const plan::Epilogue& epilogue;  ///< the first form
   const plan::Device& device;
+  std::span<const plan::Epilogue> forms;
+  std::string_view not_streamed = {};  ///< plan::Forms::not_streamed
 };
 
 /// What a kernel was generated for, and what it reads.

@@ -34,9 +34,8 @@ struct Plan {
   bool pitched_image = true, pitched_output = true;
   /// Its kernel is made for convolutions of several groups; what else serves them goes element by element.
   bool made_for_groups = false;
-  bool streamed_form = false;  ///< its kernel is of plan::Epilogue::streamed: form_of()
-  bool rows_form = false;      ///< its kernel is of plan::Epilogue::rows
-  bool exclusive = true;       ///< its CTAs leave no room on their SMs for those of another kernel
+  std::size_t form = 0;   ///< its kernel is of this one of plan::Forms::list
+  bool exclusive = true;  ///< its CTAs leave no room on their SMs for those of another kernel
 
   /// The moments that it stores: channels of an entry (0: none are stored), and entries.
   struct Moments {
@@ -59,10 +58,6 @@ struct Plan {
 };
 
 using PlanPointer = std::shared_ptr<const Plan>;
-
-/// The epilogue as the plan's kernel computes it: itself, or of a general one its form for images of any size or for
-/// rows.
-const plan::Epilogue& form_of(const plan::Epilogue& epilogue, const Plan& plan);
 
 /// Shape of the stored moments in memory, f32: images, slots, units, then mean, M2, count and nothing.
 std::vector<std::int64_t> moments_shape(const Plan& plan, std::int64_t output_channels);

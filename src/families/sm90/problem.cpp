@@ -198,7 +198,6 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = plan::visitor_shape(epilogue);
   if (auto refusal = refuse_problem(task, epilogue, device)) return *std::move(refusal);
   p.second_pass = epilogue.second_pass, p.wide_main = epilogue.wide_main();
-  p.not_streamed = epilogue.not_streamed;
   p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
   p.batch = epilogue.norm && epilogue.norm->batch;
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);

@@ -28,49 +28,55 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
   return c;
 }
 
-/// Another form of the epilogue has all that is wanted beside it, in a mode that is not ruled out.
-bool is_wanted(const plan::Epilogue& form, const plan::Epilogue& epilogue, const sm90::FixedFields& fixed) {
+/// Another form than the first has all that is wanted beside it, in a mode that is not ruled out.
+bool is_wanted(const plan::Epilogue& form, const plan::Epilogue& first, const sm90::FixedFields& fixed) {
   const auto general = sm90::NormMode::general;
-  return form.resampled == epilogue.resampled && epilogue.moments.channels == 0 &&
+  return form.resampled == first.resampled && first.moments.channels == 0 &&
          (!form.general || fixed.mode.value_or(general) == general);
 }
 
 /// Elements wait for what other tiles add to.
 bool waits(const plan::Epilogue& e) { return e.general && (e.general->returns() || e.general->row_waits); }
 
+/// Places of the forms, in the order in which they are tried: over rows, the first, others.
+std::vector<std::size_t> order_of(const Workload& w, const sm90::FixedFields& fixed) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < w.forms.size(); ++i)
+    if (i == 0 || is_wanted(w.forms[i], w.epilogue, fixed)) order.push_back(i);
+  std::ranges::stable_partition(order,
+                                [&](std::size_t i) { return i > 0 && w.forms[i].norm && w.forms[i].norm->per_pixel; });
+  return order;
+}
+
 }  // namespace
 
-std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                           const plan::Device& device, const PlanOverride& fixed) {
+std::vector<ConvCandidate> conv_candidates(const Workload& w, const PlanOverride& fixed) {
   const sm90::FixedFields fields = sm90::resolve(fixed);
   std::vector<ConvCandidate> all;
   if (fields.load == sm90::Load::depthwise || fields.thread) return all;
   bool spills = false;
-  const auto add = [&](const plan::ConvTask& form, const plan::Epilogue& wanted) {
-    auto problem = sm90::make_problem(form, wanted, device);
+  const auto add = [&](const plan::ConvTask& task, std::size_t form) {
+    auto problem = sm90::make_problem(task, w.forms[form], w.device);
     if (!problem) return;
     problem->spills = spills;
-    for (const ConvConfig& config : configurations(*problem, device, fields)) {
-      all.push_back(examine(config, *problem, device, fields));
-      all.back().plan.streamed_form = &wanted == epilogue.streamed.get();
-      all.back().plan.rows_form = &wanted == epilogue.rows.get();
+    if (form == 0) problem->not_streamed = w.not_streamed;
+    for (const ConvConfig& config : configurations(*problem, w.device, fields)) {
+      all.push_back(examine(config, *problem, w.device, fields));
+      all.back().plan.form = form;
     }
   };
   const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
-  const auto phases = sm90::by_phases(task.contraction());
-  const auto add_forms = [&](const plan::Epilogue& wanted) {
-    if (phases && fields.load != sm90::Load::gather) add(*phases, wanted);
-    if (std::ranges::none_of(all, legal)) add(task, wanted);
+  const auto phases = sm90::by_phases(w.task.contraction());
+  const auto add_form = [&](std::size_t form) {
+    if (std::ranges::any_of(all, legal)) return;
+    if (phases && fields.load != sm90::Load::gather) add(*phases, form);
+    if (std::ranges::none_of(all, legal)) add(w.task, form);
   };
-  const auto add_other = [&](const std::shared_ptr<const plan::Epilogue>& form) {
-    if (form && is_wanted(*form, epilogue, fields) && std::ranges::none_of(all, legal)) add_forms(*form);
-  };
-  add_other(epilogue.rows);
-  if (std::ranges::none_of(all, legal)) add_forms(epilogue);
-  add_other(epilogue.streamed);
+  const std::vector<std::size_t> order = order_of(w, fields);
+  for (const std::size_t form : order) add_form(form);
   spills = std::ranges::none_of(all, legal);
-  if (spills && waits(epilogue)) add_forms(epilogue);
-  if (spills && epilogue.streamed && waits(*epilogue.streamed)) add_other(epilogue.streamed);
+  for (const std::size_t form : order)
+    if (spills && waits(w.forms[form])) add_form(form);
   // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
   const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
   if (!fields.load && std::ranges::any_of(all, grouped))

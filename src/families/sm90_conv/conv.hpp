@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "families/interface/override.hpp"
+#include "families/interface/family.hpp"
 #include "families/sm90_conv/plan.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/device.hpp"
@@ -28,8 +28,7 @@ struct ConvCandidate {
 /// whose accumulators wait in memory (ConvConfig::spills) are listed only where nothing else serves the epilogue. None
 /// for an override that names what these kernels do not have, and for what sm90::refuse_problem() refuses. Throws
 /// UserError for a contraction that is wrong.
-std::vector<ConvCandidate> conv_candidates(const plan::ConvTask& task, const plan::Epilogue& epilogue,
-                                           const plan::Device& device, const PlanOverride& fixed = {});
+std::vector<ConvCandidate> conv_candidates(const Workload& workload, const PlanOverride& fixed = {});
 
 /// "128x160/5+3 pingpong resident, 104 CTAs, 229 KB": for logs and `unisono explain`.
 std::string describe(const ConvPlan& plan);

@@ -39,7 +39,7 @@ class Sm90Conv final : public Family {
   }
   std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
     std::vector<Candidate> all;
-    for (ConvCandidate& c : conv_candidates(w.task, w.epilogue, w.device, fixed)) {
+    for (ConvCandidate& c : conv_candidates(w, fixed)) {
       c.plan.family = this;
       all.push_back({std::make_shared<const ConvPlan>(std::move(c.plan))});
       all.back().refusal = std::move(c.refusal);
@@ -48,7 +48,7 @@ class Sm90Conv final : public Family {
   }
   double cost(const Plan& plan, const Workload& w) const override {
     const ConvPlan& p = own(plan);
-    return predict_us(p, sm90::make_problem(planned(p, w.task), form_of(w.epilogue, p), w.device).value(), w.device);
+    return predict_us(p, sm90::make_problem(planned(p, w.task), w.form_of(p), w.device).value(), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
@@ -76,7 +76,7 @@ class Sm90Conv final : public Family {
   std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
   std::string describe(const Plan& plan) const override { return sm90_conv::describe(own(plan)); }
   std::string reasons(const Plan& plan, const Workload& w) const override {
-    return sm90_conv::reasons(own(plan), w.task, form_of(w.epilogue, plan), w.device);
+    return sm90_conv::reasons(own(plan), w.task, w.form_of(plan), w.device);
   }
   PlanOverride override_of(const Plan& plan) const override { return sm90_conv::override_of(own(plan).config); }
   std::string kind(const Plan& plan) const override {

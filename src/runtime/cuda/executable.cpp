@@ -23,8 +23,8 @@ CudaExecutable::CudaExecutable(const Gpu& gpu, lower::Lowered lowered, jit::Bina
       binary_(std::move(binary)),
       constants_(family().constants(lowered_.plan(), launched())),
       workspace_maps_(family().workspace_maps(lowered_.plan())),
-      signature_(signature(lowered_.problem.contraction, lowered_.problem.graph, lowered_.problem.epilogue,
-                           lowered_.plan(), lowered_.kernel, !lowered_.problem.options.constant_filter.has_value())) {
+      signature_(signature(lowered_.problem.contraction, lowered_.problem.graph, lowered_.epilogue(), lowered_.plan(),
+                           lowered_.kernel, !lowered_.problem.options.constant_filter.has_value())) {
   load_binary();
   CompileOptions& options = lowered_.problem.options;
   if (options.constant_filter) filter_ = uploaded(*options.constant_filter, "the constant filter (constant_filter)");
@@ -79,7 +79,7 @@ Memory CudaExecutable::make_workspace() const {
 }
 
 void CudaExecutable::place(families::ParameterBytes& p, CUdeviceptr workspace) const {
-  family().place_workspace(p, lowered_.plan(), lowered_.problem.epilogue, workspace);
+  family().place_workspace(p, lowered_.plan(), lowered_.epilogue(), workspace);
   for (const families::Site& site : workspace_maps_) move_site(p, site, reinterpret_cast<const void*>(workspace));
 }
 

@@ -41,7 +41,7 @@ class CudaExecutable final : public ExecutableImpl,
 
  private:
   const families::Family& family() const { return *lowered_.plan().family; }
-  families::Launched launched() const { return {lowered_.problem.task, lowered_.problem.epilogue, lowered_.kernel}; }
+  families::Launched launched() const { return {lowered_.problem.task, lowered_.epilogue(), lowered_.kernel}; }
   void load_binary();
   void launch_library(const families::ParameterBytes& parameters, CUstream stream) const;
   Prepared prepare(const Arguments& arguments) const;

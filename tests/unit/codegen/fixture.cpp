@@ -22,11 +22,13 @@ Graph graph_of(std::string_view text) {
                       {"host_only", 1, true, "", [](Arguments x) { return x[0]; }}});
 }
 
-plan::Epilogue epilogue_of(std::string_view text) {
-  return plan::analyse(passes::run_pipeline(graph_of(text)), {.images = 2, .height = 16, .width = 16, .cols = 64},
-                       {.channels = 256})
+plan::Forms forms_of(std::string_view text) {
+  return plan::analyse_forms(passes::run_pipeline(graph_of(text)), {.images = 2, .height = 16, .width = 16, .cols = 64},
+                             {.channels = 256})
       .value();
 }
+
+plan::Epilogue epilogue_of(std::string_view text) { return forms_of(text).list.front(); }
 
 families::sm90_conv::ConvConfig config_of(const plan::Epilogue& epilogue) {
   families::sm90_conv::ConvConfig config;

@@ -13,7 +13,8 @@ namespace unisono::codegen {
 /// As written; functions `gain` (one argument) and `blend` (two) have CUDA text, `host_only` (one) has none.
 Graph graph_of(std::string_view text);
 
-/// After the passes.
+/// After the passes: all forms, and the first.
+plan::Forms forms_of(std::string_view text);
 plan::Epilogue epilogue_of(std::string_view text);
 
 /// 128x128 tiles for that epilogue: resident if it normalises, rows over the channels of a pixel.

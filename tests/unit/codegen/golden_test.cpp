@@ -121,25 +121,25 @@ TEST(Golden, OtherFormsAreAsRecorded) {
   config.tile.n = 64;
   config.features.store_buffers = 4;
   config.statistics = families::sm90_conv::StreamedStatistics{.unit = 16, .spill = DType::f32, .wide = true};
-  const plan::Epilogue losses = epilogue_of(
+  const plan::Forms losses = forms_of(
       "h = acc + bias[n]\n"
       "y = group_norm(h, groups=4, scale=gamma[n])\n"
       "store silu(y) * w[m] as y : f32\n"
       "store mean(square(y - target[m,n])) as loss : f32\n"
       "store sum(h, over=m, per=b) as sums : f32\n");
-  test::expect_golden(stem_of("streamed_losses") + ".cu", generate(*losses.streamed, config).source);
+  test::expect_golden(stem_of("streamed_losses") + ".cu", generate(losses.list.at(1), config).source);
   config = {};
   config.features.store_buffers = 2;
   config.statistics = families::sm90_conv::RowStatistics{.meets = true};
-  const plan::Epilogue softmax = epilogue_of("store softmax(acc * 0.5 + bias[n], over=n) * gamma[n] as y : bf16");
-  test::expect_golden(stem_of("softmax_rows") + ".cu", generate(*softmax.rows, config).source);
-  const plan::Epilogue results = epilogue_of(
+  const plan::Forms softmax = forms_of("store softmax(acc * 0.5 + bias[n], over=n) * gamma[n] as y : bf16");
+  test::expect_golden(stem_of("softmax_rows") + ".cu", generate(softmax.list.at(1), config).source);
+  const plan::Forms results = forms_of(
       "h = acc * w[m]\n"
       "y = softmax(h, over=n)\n"
       "store h : bf16\n"
       "store y : f32\n"
       "store y * gamma[n] as z : bf16\n");
-  test::expect_golden(stem_of("row_results") + ".cu", generate(*results.rows, config).source);
+  test::expect_golden(stem_of("row_results") + ".cu", generate(results.list.at(1), config).source);
 }
 
 TEST(Golden, AConfigurationNamesItsPhases) {

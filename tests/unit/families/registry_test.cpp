@@ -127,7 +127,8 @@ TEST_F(Registry, RefusesOtherArchitectures) {
 TEST_F(Registry, SaysWhyThoseAheadDoNotServe) {
   const auto reasons = [&](const Conv2d& conv) {
     const plan::Epilogue epilogue = plan::test::epilogue_of(plan::test::bias_silu, conv);
-    const Workload workload{conv, epilogue, device};
+    const plan::ConvTask task = conv;
+    const Workload workload{task, epilogue, device};
     const PlanPointer best = choose(workload).value();
     EXPECT_EQ(best->made_for_groups, best->family->name() == "sm90_depthwise");
     const auto refusal = refused_ahead_of(*best->family, workload);

@@ -86,8 +86,8 @@ TEST_F(Lower, PooledAndUpsampledStoresAreTheGraphs) {
   const std::string y = "y = relu(acc + bias[n])\n";
   const auto both = parse(y + "store y : bf16\nstore max_pool_2x2(y) as p : bf16\nstore upsample_2x2(y) as e : bf16\n");
   const Problem problem = analyse(conv(), both, {}).value();
-  EXPECT_EQ(problem.epilogue.resampled, (plan::Resampled{.pooled = "p", .upsampled = "e", .source = "y"}));
-  EXPECT_EQ(problem.epilogue.graph.stores.size(), 1u);
+  EXPECT_EQ(problem.epilogue().resampled, (plan::Resampled{.pooled = "p", .upsampled = "e", .source = "y"}));
+  EXPECT_EQ(problem.epilogue().graph.stores.size(), 1u);
   EXPECT_THAT(lower(problem, device).value().kernel.source,
               HasSubstr("using Resample = Resampled<false, true, true>;"));
   const Lowered alone = lower(conv(), parse(y + "store upsample_2x2(y) as e : bf16\n"), {}, device).value();
@@ -275,6 +275,15 @@ TEST_F(Lower, AttemptsAnswerWithEveryReason) {
     EXPECT_EQ(error.refusal().reasons, reasons);
     for (const std::string& reason : reasons) EXPECT_THAT(error.what(), HasSubstr("\n  " + reason + "\n"));
   }
+}
+
+// What is measured for it is kept, and found, under the key of the first form
+TEST_F(Lower, AProblemKeepsItsFormsWhicheverThePlanTakes) {
+  const Gemm rows{.m = 64, .n = 1024, .k = 256, .dtype_a = DType::bf16, .dtype_b = DType::bf16};
+  const Lowered lowered = lower(rows, parse("store softmax(acc, over=n) as y : bf16"), {}, device).value();
+  EXPECT_GT(lowered.problem.forms.list.size(), 1u);
+  EXPECT_TRUE(lowered.epilogue().norm && lowered.epilogue().norm->per_pixel) << "one statistic of a row";
+  EXPECT_TRUE(lowered.problem.epilogue().general) << "the form that the plan does not take";
 }
 
 TEST_F(Lower, PassesAreHeardOf) {

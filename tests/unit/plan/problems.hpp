@@ -24,9 +24,18 @@ inline Conv2d conv_of(std::int64_t n, std::int64_t h, std::int64_t w, std::int64
   return conv;
 }
 
-inline Epilogue epilogue_of(const std::string& text, const Conv2d& conv) {
-  return analyse(passes::run_pipeline(parse(text)), extents(conv), {.channels = 256}).value();
+/// All forms of an epilogue, or the first of them.
+struct Analysed : Forms {
+  operator const Epilogue&() const { return list.front(); }
+  const Epilogue* operator->() const { return &list.front(); }
+};
+
+inline Analysed epilogue_of(const std::string& text, const Conv2d& conv) {
+  return {analyse_forms(passes::run_pipeline(parse(text)), extents(conv), {.channels = 256}).value()};
 }
+
+inline bool is_rows(const Epilogue& form) { return form.norm && form.norm->per_pixel; }
+inline bool is_second_pass(const Epilogue& form) { return form.second_pass && !is_rows(form); }
 
 /// Throws what was refused.
 inline void require(const std::optional<Refusal>& refusal) {

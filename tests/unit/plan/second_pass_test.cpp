@@ -131,19 +131,19 @@ TEST(SecondPass, RefusesWhatItDoesNotServe) {
 // The general form stays the first choice; where its tiles do not fit it is said what else was looked at
 TEST(SecondPass, StandsBesideTheGeneralForm) {
   const auto both = [](const std::string& text) {
-    return analyse(passes::run_pipeline(parse(text)), extents, {.channels = 256}).value();
+    return analyse_forms(passes::run_pipeline(parse(text)), extents, {.channels = 256}).value();
   };
-  const Epilogue wide = both("store group_norm(acc, groups=4) as y : f32");
-  EXPECT_TRUE(wide.general.has_value());
-  ASSERT_NE(wide.streamed, nullptr);
-  EXPECT_TRUE(wide.streamed->second_pass);
-  const Epilogue twice = both("store group_norm(relu(group_norm(acc, groups=4)), groups=4) as y : f32");
-  EXPECT_EQ(twice.streamed, nullptr);
+  const Forms wide = both("store group_norm(acc, groups=4) as y : f32");
+  ASSERT_EQ(wide.list.size(), 2u);
+  EXPECT_TRUE(wide.list[0].general.has_value());
+  EXPECT_TRUE(wide.list[1].second_pass);
+  const Forms twice = both("store group_norm(relu(group_norm(acc, groups=4)), groups=4) as y : f32");
+  EXPECT_EQ(twice.list.size(), 1u);
   EXPECT_THAT(twice.not_streamed, HasSubstr("a second value"));
   // What a mode of normalising serves has the general form beside it, for what those do not
-  const Epilogue narrow = both("store group_norm(acc, groups=4) as y : bf16");
-  EXPECT_TRUE(narrow.norm && narrow.streamed && narrow.streamed->general);
-  EXPECT_FALSE(both("store relu(acc) as y : bf16").streamed);
+  const Forms narrow = both("store group_norm(acc, groups=4) as y : bf16");
+  EXPECT_TRUE(narrow.list[0].norm && narrow.list.size() == 2 && narrow.list[1].general);
+  EXPECT_EQ(both("store relu(acc) as y : bf16").list.size(), 1u);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class Choose : public testing::Test {
   }
   Chosen chosen(const std::string& fixed = "", bool measured = true) {
     testing::internal::CaptureStderr();
-    Chosen c = choose(conv, epilogue, device, parse_plan(fixed), measured).value();
+    Chosen c = choose({conv, epilogue, device}, parse_plan(fixed), measured).value();
     said = testing::internal::GetCapturedStderr();
     return c;
   }

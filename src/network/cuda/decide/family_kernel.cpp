@@ -92,7 +92,7 @@ class Choice {
   std::string measured_store() const { return store_of(r_, *q_.moments); }
   // The store of plan::main_store(), by its name in the network
   std::string main_store() const {
-    const plan::Epilogue& e = k_.lowered.problem.epilogue;
+    const plan::Epilogue& e = k_.lowered.epilogue();
     const auto store = plan::main_store(e);
     if (e.resampled.only_upsampled) return source();  // there under another name
     return store ? e.graph.stores[*store].name : "";
@@ -281,7 +281,7 @@ std::optional<Refusal> Choice::refuse_groups_unserved() {
   const families::Plan& plan = k_.lowered.plan();
   if (conv_.groups == 1 || plan.made_for_groups) return std::nullopt;
   const lower::Problem& p = k_.lowered.problem;
-  const auto refusal = families::refused_ahead_of(*plan.family, {p.task, p.epilogue, in_.device});
+  const auto refusal = families::refused_ahead_of(*plan.family, {p.task, p.forms, in_.device});
   return because(fmt::format("{}, nor computed without them ({})", refuse_groups(conv_.groups).first(),
                              refusal ? fmt::format("{}", fmt::join(refusal->reasons, "; ")) : families::title(plan)));
 }

@@ -31,9 +31,9 @@ class FamilyStep final : public Step {
   }
   std::optional<lower::Problem> problem() const override {
     lower::Problem p = lowered_.problem;
-    p.epilogue.moments = {};  // plans are measured, and found, as if no moments were stored,
-    p.apart.clear();          // with operands that are dense
-    p.filters_ahead = false;  // and of filters that a launch may have written
+    p.forms.list.front().moments = {};  // plans are measured, and found, as if no moments were stored,
+    p.apart.clear();                    // with operands that are dense
+    p.filters_ahead = false;            // and of filters that a launch may have written
     return p;
   }
   Launch bind(const Bases& bases) const override {

@@ -19,7 +19,7 @@ class EvtGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(EvtGolden, IsAsRecorded) {
   const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/" + GetParam();
-  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
+  const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
   const Config config{.columns_b = true, .atomic = true};
   const codegen::Kernel kernel = generate(e, config, {});
   unisono::test::expect_golden(stem + ".cu", kernel.source);
@@ -30,7 +30,7 @@ TEST_P(EvtGolden, IsAsRecorded) {
 // The same graphs by the visitors of CUTLASS 2.x: <name>.sm80.cu
 TEST_P(EvtGolden, IsAsRecordedForSm80) {
   const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/" + GetParam();
-  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
+  const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
   const Config config{.arch = Arch::sm80, .columns_b = true, .tile_k = 32, .stages = 4, .atomic = true};
   const codegen::Kernel kernel = generate(e, config, {});
   unisono::test::expect_golden(stem + ".sm80.cu", kernel.source);
@@ -39,7 +39,7 @@ TEST_P(EvtGolden, IsAsRecordedForSm80) {
 
 TEST(EvtGoldenSm100, IsAsRecorded) {
   const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/cast_select";
-  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
+  const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
   const Config config{.arch = Arch::sm100a, .columns_b = true, .schedule = Schedule::warp_specialized, .atomic = true};
   const codegen::Kernel kernel = generate(e, config, {});
   unisono::test::expect_golden(stem + ".sm100a.cu", kernel.source);
@@ -49,7 +49,7 @@ TEST(EvtGoldenSm100, IsAsRecorded) {
 // A graph behind a convolution, with D of 16 bits ahead of its store: conv.cu and conv.sm80.cu
 TEST(EvtGoldenConvolution, IsAsRecorded) {
   const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/conv";
-  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::convolution());
+  const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::convolution());
   Config config{.convolution = true, .schedule = Schedule::warp_specialized, .atomic = true};
   unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
   config.transposed = true;
@@ -63,7 +63,7 @@ TEST(EvtGoldenConvolution, IsAsRecorded) {
 // What a gradient of filters is added to, and its norm: gradient.cu
 TEST(EvtGoldenGradient, IsAsRecorded) {
   const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/gradient";
-  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::gradient());
+  const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::gradient());
   const Config config{
       .convolution = true, .gradient = true, .tile_n = 64, .schedule = Schedule::warp_specialized, .atomic = true};
   unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
@@ -72,7 +72,7 @@ TEST(EvtGoldenGradient, IsAsRecorded) {
 // Groups of rows with a B each: grouped.cu
 TEST(EvtGoldenGrouped, IsAsRecorded) {
   const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/grouped";
-  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::grouped());
+  const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::grouped());
   const Config config{.grouped = true, .atomic = true};
   unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
 }
@@ -105,7 +105,7 @@ TEST(EvtGoldenDual, IsAsRecorded) {
   const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/dual";
   Gemm of = test::product();
   of.products = 2;
-  const plan::Epilogue e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), of);
+  const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), of);
   const Config config{.arch = Arch::sm80,
                       .products = 2,
                       .columns_b = true,

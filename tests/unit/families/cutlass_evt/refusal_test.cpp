@@ -175,7 +175,7 @@ TEST(EvtRefusal, GroupedProducts) {
 TEST(EvtRefusal, OthersSayWhoServesRareContractions) {
   for (const Contraction& contraction : {Contraction(test::gradient()), Contraction(test::grouped())}) {
     const plan::ConvTask task = plan::as_convolution(contraction);
-    const plan::Epilogue epilogue = test::epilogue_of(bare, contraction);
+    const auto epilogue = test::epilogue_of(bare, contraction);
     for (const Family* family : registry())
       if (family->name() != "cutlass_evt") {
         const auto refusal = family->can_implement({task, epilogue, plan::Device{}});

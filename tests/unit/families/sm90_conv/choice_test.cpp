@@ -81,7 +81,7 @@ TEST(Choosing, StepsOf128AreCandidates) {
 
 TEST(Choosing, IsTheFirstCandidateAndTheFastest) {
   const Conv2d conv = test::conv_of(2, 56, 56, 96, 192, 3);
-  const Epilogue epilogue = test::epilogue_of(test::block, conv);
+  const auto epilogue = test::epilogue_of(test::block, conv);
   const auto all = candidates(conv, epilogue, Device{});
   EXPECT_EQ(all.front().plan.config, choose(conv, epilogue, Device{}).config);
   bool refused = false;

@@ -152,7 +152,7 @@ TEST(DualConvolution, RefusesWithReasons) {
 TEST(DualProduct, IsServedWithoutTensorCores) {
   for (const char* text : {swiglu, "store batch_norm(acc0 * acc1) as y : bf16"}) {
     const ConvTask task = as_convolution(product_of(512, 512, 513));
-    const Epilogue epilogue = test::epilogue_of(text, task.conv);
+    const auto epilogue = test::epilogue_of(text, task.conv);
     EXPECT_EQ(families::choose({task, epilogue, Device{}}).value()->family->name(), "plain") << text;
   }
 }

@@ -72,12 +72,12 @@ TEST(Fetching, KnowsHowOperandsAreBound) {
 TEST(Fetching, AheadOfANormalisationFirst) {
   const Conv2d conv = test::conv_of(4, 64, 64, 128, 128, 3);
   const auto fetched = [&](const std::string& operands) {
-    const Epilogue e = test::epilogue_of(operands +
-                                             "h = acc + q\nstore h : bf16\nstore group_norm(h, groups=8) + r as "
-                                             "y : bf16",
-                                         conv);
+    const auto e = test::epilogue_of(operands +
+                                         "h = acc + q\nstore h : bf16\nstore group_norm(h, groups=8) + r as "
+                                         "y : bf16",
+                                     conv);
     const auto list = fetchable_operands(e);
-    return list.size() == 1 ? e.graph[list[0]].attr.name : "";
+    return list.size() == 1 ? e->graph[list[0]].attr.name : "";
   };
   EXPECT_EQ(fetched("operand q[m,n] : bf16\noperand r[m,n] : bf16\n"), "q");
   EXPECT_EQ(fetched("operand q[m,n] : f32\noperand r[m,n] : bf16\n"), "r");
@@ -128,9 +128,10 @@ TEST(Fetching, IsPartOfThePlansText) {
 
 std::string refusal(const ConvTask& task, const char* text, const char* fixed) {
   try {
-    choose(task,
-           analyse(passes::run_pipeline(parse(text)), extents(task.contraction()), families::tile_limits()).value(),
-           Device{}, parse_plan(fixed));
+    const test::Analysed forms{
+        plan::analyse_forms(passes::run_pipeline(parse(text)), extents(task.contraction()), families::tile_limits())
+            .value()};
+    choose(task, forms, Device{}, parse_plan(fixed));
   } catch (const Error& error) {
     return error.what();
   }

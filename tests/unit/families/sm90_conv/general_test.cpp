@@ -19,7 +19,7 @@ TEST(General, ReductionsOverManyChannels) {
                    .config.wide());
   // What reads them waits, in a launch whose blocks are all resident
   const char* const text = "store log(softmax(acc, over=n)) as y : f32";  // without log a normalisation of rows
-  const Epilogue softmax = test::epilogue_of(text, conv);
+  const auto softmax = test::epilogue_of(text, conv);
   const ConvPlan meets = choose(conv, softmax, Device{});
   EXPECT_TRUE(meets.config.wide() && meets.config.meets() && meets.cooperative);
   EXPECT_FALSE(meets.config.schedule.split);
@@ -43,7 +43,7 @@ TEST(General, ReductionsOverManyChannels) {
 // A tile has all of a group's channels; of the row it has, the groups that it holds
 TEST(General, AGroupIsInOneTile) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 960, 1);
-  const Epilogue e = test::epilogue_of("store softmax(acc, over=n, groups=20) as y : bf16", conv);
+  const auto e = test::epilogue_of("store softmax(acc, over=n, groups=20) as y : bf16", conv);
   const ConvPlan plan = choose(conv, e, Device{});
   EXPECT_EQ(plan.config.tile.n % 48, 0);
   EXPECT_FALSE(plan.config.wide() || plan.config.meets() || plan.cooperative);
@@ -58,7 +58,7 @@ TEST(General, TilesThatShareAResultAreInFlightOrWaitInMemory) {
   const ConvPlan plan = choose(conv, test::epilogue_of(text, conv), Device{});
   EXPECT_TRUE(plan.config.meets() && plan.cooperative && !plan.config.wide() && !plan.config.schedule.split);
   EXPECT_FALSE(choose(conv, test::epilogue_of(two, conv), Device{}).config.spills());
-  const Epilogue twice = test::epilogue_of(two, large);
+  const auto twice = test::epilogue_of(two, large);
   const ConvPlan waits = choose(large, twice, Device{});
   EXPECT_TRUE(waits.config.spills() && waits.config.meets() && waits.cooperative);
   EXPECT_FALSE(waits.config.schedule.split);
@@ -100,7 +100,7 @@ TEST(General, APassForEachLevelThatElementsReadOfSeveralRows) {
   const Conv2d conv = test::conv_of(1, 512, 512, 64, 128, 1);
   const char* const texts[] = {"store group_norm(group_norm(acc, groups=4), groups=4) as y : bf16",
                                "store instance_norm(layer_norm(acc)) as y : bf16"};
-  const Epilogue both = test::epilogue_of(texts[0], conv), one = test::epilogue_of(texts[1], conv);
+  const auto both = test::epilogue_of(texts[0], conv), one = test::epilogue_of(texts[1], conv);
   EXPECT_EQ(plan::visitor_shape(both).returning_levels, 2);
   EXPECT_EQ(plan::visitor_shape(one).returning_levels, 1);
   EXPECT_GT(plan::visitor_shape(one).returned_levels, 1);
@@ -113,12 +113,11 @@ TEST(General, ServesNormalisationsThatNoOtherModeDoes) {
   const Conv2d large = test::conv_of(1, 512, 512, 128, 128, 3), odd = test::conv_of(1, 512, 512, 128, 100, 3);
   for (const auto& [conv, text] : {std::pair{large, "h = acc + bias[n]\nstore h + group_norm(h, groups=4) as y : bf16"},
                                    std::pair{odd, "store group_norm(acc, groups=2) as y : bf16"}}) {
-    const Epilogue e = test::epilogue_of(text, conv);
+    const auto e = test::epilogue_of(text, conv);
     const ConvPlan plan = choose(conv, e, Device{});
-    EXPECT_TRUE(plan.config.spills() && plan.streamed_form) << text;
-    EXPECT_TRUE(families::form_of(e, plan).general) << text;
+    EXPECT_TRUE(plan.config.spills() && e.list.at(plan.form).general) << text;
   }
-  const Epilogue plain = test::epilogue_of("store group_norm(acc, groups=4) as y : bf16", large);
+  const auto plain = test::epilogue_of("store group_norm(acc, groups=4) as y : bf16", large);
   EXPECT_EQ(choose(large, plain, Device{}).config.mode(), NormMode::streamed);
   EXPECT_EQ(choose(large, plain, Device{}, parse_plan("mode=general")).config.mode(), NormMode::general);
 }

@@ -156,7 +156,7 @@ TEST(Geometry, FewBlocksFit) {
   small.resident_ctas.fill(0);
   small.resident_ctas[1] = 6;
   const Conv2d conv = test::conv_of(1, 64, 64, 64, 64, 3);
-  const Epilogue epilogue = test::epilogue_of(test::block, conv);
+  const auto epilogue = test::epilogue_of(test::block, conv);
   for (const Answer& c : candidates(conv, epilogue, small)) {
     if (!c.refusal.empty()) continue;
     EXPECT_EQ(c.plan.config.schedule.cluster.ctas(), 1);

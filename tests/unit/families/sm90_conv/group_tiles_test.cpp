@@ -80,7 +80,7 @@ TEST(GroupTiles, ComeAheadOfOrdinaryLoads) {
   Conv2d conv = grouped(32, 4, 4);
   conv.n = 1, conv.h = conv.w = 5;
   const auto gathered = [](const Answer& a) { return a.plan.config.gathered() != nullptr; };
-  const Epilogue epilogue = test::epilogue_of(test::bias_silu, conv);
+  const auto epilogue = test::epilogue_of(test::bias_silu, conv);
   EXPECT_TRUE(choose(conv, epilogue, Device{}).made_for_groups);
   EXPECT_TRUE(std::ranges::none_of(candidates(conv, epilogue, Device{}), gathered));
   EXPECT_TRUE(std::ranges::all_of(candidates(conv, epilogue, Device{}, parse_plan("load=gather")), gathered));

@@ -75,7 +75,7 @@ TEST(Override, NumbersBeyondAnyKernelAreRefused) {
             "plan override: cluster=65536x65536: expected ROWSxCHANNELS in CTAs, such as 1x2; numbers of 1 to 16");
   EXPECT_THAT(error_of("cluster=46341x46341"), HasSubstr("numbers of 1 to 16"));
   const Conv2d conv = test::conv_of(8, 64, 64, 320, 320, 3);
-  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
+  const auto epilogue = test::epilogue_of(test::bare, conv);
   for (const char* text : {"cluster=65536x65536", "cluster=46341x46341"}) {
     PlanOverride fixed;
     fixed.fields = {{"cluster", std::string(text).substr(8)}};
@@ -103,7 +103,7 @@ TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
   std::size_t legal = 0, refused = 0;
   for (const Conv2d& conv : problems)
     for (const char* text : {test::bare, test::bias_silu, "store sum(acc, over=n) as y : f32\n"}) {
-      const Epilogue epilogue = test::epilogue_of(text, conv);
+      const auto epilogue = test::epilogue_of(text, conv);
       for (std::size_t i = 0; i < extremes.size(); ++i)
         for (std::size_t j = i; j < extremes.size(); j += 5) {
           const std::string both = i == j ? extremes[i] : extremes[i] + " " + extremes[j];
@@ -128,7 +128,7 @@ TEST(Override, FieldsThatWereNotParsedAreCheckedToo) {
 
 TEST(Override, StagesOfHaloTilesNeedHaloTiles) {
   const Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
-  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
+  const auto epilogue = test::epilogue_of(test::bare, conv);
   EXPECT_THROW(choose(conv, epilogue, Device{}, parse_plan("stages=5+3 load=im2col")), UserError);
   EXPECT_TRUE(choose(conv, epilogue, Device{}, parse_plan("stages=5+3")).config.two_dimensional());
   const Conv2d few = test::conv_of(1, 32, 32, 16, 64, 3);
@@ -138,7 +138,7 @@ TEST(Override, StagesOfHaloTilesNeedHaloTiles) {
 
 TEST(Override, EveryCandidateHasWhatIsFixed) {
   const Conv2d conv = test::conv_of(4, 32, 32, 128, 256, 3);
-  const Epilogue epilogue = test::epilogue_of(test::block, conv);
+  const auto epilogue = test::epilogue_of(test::block, conv);
   const auto each = [&](const char* fixed, auto&& holds) {
     const auto all = candidates(conv, epilogue, Device{}, parse_plan(fixed));
     ASSERT_FALSE(all.empty()) << fixed;
@@ -165,7 +165,7 @@ TEST(Override, EveryCandidateHasWhatIsFixed) {
 
 TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   const Conv2d conv = test::conv_of(4, 32, 32, 128, 256, 3);
-  const Epilogue epilogue = test::epilogue_of(test::block, conv);
+  const auto epilogue = test::epilogue_of(test::block, conv);
   const auto refusal = [&](const char* fixed) -> std::string {
     try {
       return "legal: " + to_string(choose(conv, epilogue, Device{}, parse_plan(fixed)).config);
@@ -199,7 +199,7 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
 TEST(Override, StepsOf128AreOf16Bits) {
   Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
   conv.dtype_x = conv.dtype_w = DType::f32;
-  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
+  const auto epilogue = test::epilogue_of(test::bare, conv);
   const auto all = candidates(conv, epilogue, Device{}, parse_plan("depth=128"));
   ASSERT_FALSE(all.empty());
   for (const Answer& c : all) EXPECT_EQ(c.refusal, "tile: 128 deep; 32 of tf32");
@@ -213,7 +213,7 @@ TEST(Override, OfAConfigurationLeavesThatOne) {
                                                    {test::conv_of(1, 1, 4096, 8192, 8192, 1), test::bare},
                                                    {test::conv_of(2, 32, 32, 3, 32, 3), test::bias_silu},
                                                    {test::conv_of(1, 64, 64, 40, 64, 3), test::bare}}) {
-    const Epilogue epilogue = test::epilogue_of(text, conv);
+    const auto epilogue = test::epilogue_of(text, conv);
     std::size_t tried = 0;
     for (const Answer& c : candidates(conv, epilogue, Device{})) {
       if (!c.refusal.empty() || tried++ % 5 != 0) continue;

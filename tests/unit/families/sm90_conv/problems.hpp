@@ -37,7 +37,7 @@ inline families::PlanPointer chosen(const families::Workload& workload, const Pl
   return is_plain(plan) ? families::choose(workload, without_plain(fixed)).value() : plan;
 }
 
-inline std::vector<Answer> candidates(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+inline std::vector<Answer> candidates(const ConvTask& task, const auto& epilogue, const Device& device,
                                       const PlanOverride& fixed = {}) {
   std::vector<families::Candidate> all = families::candidates({task, epilogue, device}, fixed).value();
   if (!all.empty() && is_plain(all.front().plan))
@@ -50,12 +50,12 @@ inline std::vector<Answer> candidates(const ConvTask& task, const Epilogue& epil
   return list;
 }
 
-inline ConvPlan choose(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+inline ConvPlan choose(const ConvTask& task, const auto& epilogue, const Device& device,
                        const PlanOverride& fixed = {}) {
   return dynamic_cast<const ConvPlan&>(*chosen({task, epilogue, device}, fixed));
 }
 
-inline std::string explain(const ConvTask& task, const Epilogue& epilogue, const Device& device,
+inline std::string explain(const ConvTask& task, const auto& epilogue, const Device& device,
                            const PlanOverride& fixed = {}, std::size_t alternatives = 5) {
   return families::explain({task, epilogue, device}, fixed, alternatives);
 }

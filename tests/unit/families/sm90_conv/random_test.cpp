@@ -431,7 +431,7 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
       EXPECT_THROW(choose(conv, Epilogue{}, device), UserError);
       continue;
     }
-    const Epilogue epilogue = test::epilogue_of(text, conv);
+    const auto epilogue = test::epilogue_of(text, conv);
     try {
       const auto all = candidates(problem.task(), epilogue, device);
       EXPECT_FALSE(all.empty());
@@ -440,7 +440,7 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
         if (!c.refusal.empty()) continue;
         if (!c.is_conv) continue;  // depthwise_test.cpp
         SCOPED_TRACE(describe(c.plan));
-        const Epilogue& form = families::form_of(epilogue, c.plan);
+        const Epilogue& form = epilogue.list[c.plan.form];
         check_config(c.plan.config, form, conv);
         check_maps(c.plan.config, problem);
         check_launch(c.plan, conv, extent, device);
@@ -489,11 +489,11 @@ TEST(RandomProblemsInScope, AreServed) {
     c.h = std::max<std::int64_t>(c.h, 13), c.w = std::max<std::int64_t>(c.w, 13);
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i << ": " << to_string(Contraction(c)) << "\n"
                                     << problem.text);
-    const Epilogue epilogue = test::epilogue_of(problem.text, c);
+    const auto epilogue = test::epilogue_of(problem.text, c);
     const auto all = candidates(c, epilogue, Device{});
     // a value from ahead of the normalisation behind it, in images too large for resident mode, is the exception
     if (!all.front().refusal.empty()) {
-      EXPECT_TRUE(epilogue.uses_raw) << explain(c, epilogue, Device{});
+      EXPECT_TRUE(epilogue->uses_raw) << explain(c, epilogue, Device{});
     }
   }
 }

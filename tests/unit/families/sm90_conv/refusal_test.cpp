@@ -143,14 +143,14 @@ TEST(Gathered, NamesWhatTmaCannotDo) {
 
 TEST(WrongContraction, IsAUserError) {
   Conv2d conv = test::conv_of(1, 32, 32, 64, 64, 3);
-  const Epilogue epilogue = test::epilogue_of(test::bare, conv);
+  const auto epilogue = test::epilogue_of(test::bare, conv);
   conv.h = 0;
   EXPECT_THROW(candidates(conv, epilogue, Device{}), UserError);
 }
 
 TEST(WrongGroups, AreAUserError) {
   const Conv2d wide = test::conv_of(1, 32, 32, 64, 320, 3), narrow = test::conv_of(1, 32, 32, 64, 64, 3);
-  const Epilogue epilogue = test::epilogue_of(test::block, wide);  // groups of 10 channels
+  const auto epilogue = test::epilogue_of(test::block, wide);  // groups of 10 channels
   EXPECT_THROW(candidates(narrow, epilogue, Device{}), UserError);
 }
 

@@ -26,6 +26,10 @@ PlanOverride fixed(std::map<std::string, std::string> fields) {
   return o;
 }
 
+bool of_rows(const ConvPlan& p, const Conv2d& conv, const char* text) {
+  return test::is_rows(test::epilogue_of(text, conv).list.at(p.form));
+}
+
 ConvPlan planned(const Conv2d& conv, const char* text, const PlanOverride& by = {}) {
   return choose(as_convolution(conv), test::epilogue_of(text, conv), h200, by);
 }
@@ -33,9 +37,10 @@ ConvPlan planned(const Conv2d& conv, const char* text, const PlanOverride& by = 
 TEST(Rows, TilesOfARowMeet) {
   for (const char* text : {layer, softmax, rms})
     for (const int channels : {512, 768, 1024, 4096, 16384}) {
-      const ConvPlan p = planned(test::conv_of(1, 64, 64, 256, channels, 1), text);
+      const Conv2d conv = test::conv_of(1, 64, 64, 256, channels, 1);
+      const ConvPlan p = planned(conv, text);
       EXPECT_EQ(p.config.mode(), NormMode::rows) << text << channels;
-      EXPECT_TRUE(p.rows_form) << text << channels;
+      EXPECT_TRUE(of_rows(p, conv, text)) << text << channels;
       EXPECT_TRUE(p.config.meets() && p.config.wide()) << text << channels;
       EXPECT_TRUE(p.cooperative);
       EXPECT_EQ(p.config.schedule.group, 0);
@@ -58,10 +63,11 @@ TEST(Rows, OneTileHasWhatItCan) {
 }
 
 TEST(Rows, TheGeneralFormIsThereForWhomAsks) {
-  const ConvPlan p = planned(test::conv_of(1, 64, 64, 256, 1024, 1), softmax, fixed({{"mode", "general"}}));
+  const Conv2d conv = test::conv_of(1, 64, 64, 256, 1024, 1);
+  const ConvPlan p = planned(conv, softmax, fixed({{"mode", "general"}}));
   EXPECT_EQ(p.config.mode(), NormMode::general);
-  EXPECT_FALSE(p.rows_form);
-  EXPECT_GT(p.predicted_us, planned(test::conv_of(1, 64, 64, 256, 1024, 1), softmax).predicted_us);
+  EXPECT_FALSE(of_rows(p, conv, softmax));
+  EXPECT_GT(p.predicted_us, planned(conv, softmax).predicted_us);
 }
 
 /// The reasons of all candidates; "" stands for a legal one.
@@ -84,11 +90,12 @@ TEST(Rows, WhatCannotMeet) {
 
 TEST(Rows, ResultsFromRegistersAreOfPairsOfChannels) {
   constexpr const char* wide = "store softmax(acc * w[m], over=n) as y : f32\n";
-  const ConvPlan p = planned(test::conv_of(1, 64, 64, 256, 1024, 1), wide);
-  EXPECT_TRUE(p.rows_form);
-  EXPECT_FALSE(p.streamed_form || p.pitched_output);
+  const Conv2d conv = test::conv_of(1, 64, 64, 256, 1024, 1);
+  const ConvPlan p = planned(conv, wide);
+  EXPECT_TRUE(of_rows(p, conv, wide));
+  EXPECT_FALSE(p.pitched_output);
   const Conv2d odd = test::conv_of(1, 16, 16, 64, 515, 1);
-  EXPECT_FALSE(planned(odd, wide).rows_form);
+  EXPECT_FALSE(of_rows(planned(odd, wide), odd, wide));
   EXPECT_THAT(reasons(odd, wide, fixed({{"mode", "rows"}})),
               testing::Contains(HasSubstr("in rows of another number of channels")));
 }
@@ -96,8 +103,8 @@ TEST(Rows, ResultsFromRegistersAreOfPairsOfChannels) {
 TEST(Rows, TheVisitorNamesItsStatistic) {
   const auto source = [](const char* text) {
     const Conv2d conv = test::conv_of(1, 64, 64, 256, 1024, 1);
-    const plan::Epilogue e = test::epilogue_of(text, conv);
-    return sm90_conv::generate(*e.rows, planned(conv, text).config).source;
+    const ConvPlan p = planned(conv, text);
+    return sm90_conv::generate(test::epilogue_of(text, conv).list.at(p.form), p.config).source;
   };
   EXPECT_THAT(source(softmax), HasSubstr("kRowStatistic = RowStatistic::kSoftmax"));
   EXPECT_THAT(source(softmax), HasSubstr("return math::exp(x);"));

@@ -32,7 +32,7 @@ TEST(SecondPass, F32WaitsAsF32UnlessTheCallerSaysOtherwise) {
   for (const Conv2d& conv : {test::conv_of(1, 256, 256, 128, 128, 3), test::conv_of(4, 256, 256, 128, 128, 3),
                              test::conv_of(1, 512, 512, 128, 128, 3)}) {
     const ConvPlan p = planned(conv, wide);
-    EXPECT_TRUE(p.streamed_form);
+    EXPECT_TRUE(test::is_second_pass(test::epilogue_of(wide, conv).list.at(p.form)));
     EXPECT_EQ(p.config.mode(), NormMode::streamed);
     EXPECT_EQ(p.config.streamed()->spill, DType::f32);
     EXPECT_EQ(p.numerics.kept, DType::f32);
@@ -66,7 +66,7 @@ TEST(SecondPass, StoredReductionsHavePlacesOfTheirOwn) {
                              "shift=beta[n], eps=1e-5))) as loss : f32\n";
   const PlanOverride by = fixed({{"mode", "streamed"}, {"tile", "128x64"}, {"swap", "off"}, {"load", "halo"}});
   const ConvPlan without = planned(conv, wide, by), with = planned(conv, behind.c_str(), by);
-  EXPECT_TRUE(with.streamed_form);
+  EXPECT_TRUE(test::is_second_pass(test::epilogue_of(behind, conv).list.at(with.form)));
   EXPECT_TRUE(with.numerics.folds);
   EXPECT_GT(with.workspace.fold_counters, 0u);
   EXPECT_EQ(without.workspace.fold_counters, 0u);

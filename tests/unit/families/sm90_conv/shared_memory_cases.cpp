@@ -242,11 +242,11 @@ std::vector<plan::VisitorShape> visitors(NormMode mode) {
 // The configuration and the visitor of a generated kernel, in a namespace of their own.
 std::string generated_text(const char* epilogue, NormMode mode, int number) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
-  const Epilogue e = test::epilogue_of(epilogue, conv);
+  const auto e = test::epilogue_of(epilogue, conv);
   PlanOverride fixed;
-  if (e.norm && !e.norm->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
+  if (e->norm && !e->norm->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
-  const std::string source = generate(e, plan.config).source, open = "namespace unisono {\n\n";
+  const std::string source = generate(e.list[plan.form], plan.config).source, open = "namespace unisono {\n\n";
   const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace unisono");
   return fmt::format("namespace unisono::generated{} {{\n{}\nstatic_assert(Conv::kSharedBytes == {});\n}}\n", number,
                      source.substr(begin, end - begin), plan.shared_bytes);

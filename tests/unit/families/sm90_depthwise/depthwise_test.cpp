@@ -35,7 +35,7 @@ std::vector<DepthwisePlan> all(const Conv2d& conv, const char* text = test::bias
 
 // The configuration that the registry chooses, if it is one of this family
 std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = test::bias_silu, const char* fixed = "") {
-  const Epilogue epilogue = test::epilogue_of(text, conv);
+  const auto epilogue = test::epilogue_of(text, conv);
   const auto plan = families::choose({conv, epilogue, Device{}}, parse_plan(fixed)).value();
   const auto* own = dynamic_cast<const DepthwisePlan*>(plan.get());
   return own ? std::optional(own->config) : std::nullopt;
@@ -43,7 +43,7 @@ std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = tes
 
 TEST(Depthwise, HasAKernelOfItsOwn) {
   const Conv2d first = depthwise(256, 3);
-  const Epilogue epilogue = test::epilogue_of(test::bias_silu, first);
+  const auto epilogue = test::epilogue_of(test::bias_silu, first);
   for (const families::Candidate& c : families::candidates({first, epilogue, Device{}}).value()) {
     EXPECT_TRUE(c.is_legal());
     EXPECT_EQ(c.plan->family->name(), "sm90_depthwise");
@@ -101,7 +101,7 @@ TEST(Depthwise, TakesAnOverride) {
   EXPECT_EQ(c->strip.pixels, 2);
   EXPECT_EQ(c->strip.channels, 8);
   EXPECT_EQ(chosen(conv, test::bias_silu, "load=depthwise thread=4x4x4 tile=128x64")->tile_n, 64);
-  const Epilogue epilogue = test::epilogue_of(test::bias_silu, conv);
+  const auto epilogue = test::epilogue_of(test::bias_silu, conv);
   for (const families::Candidate& x : families::candidates({conv, epilogue, Device{}}).value()) {
     const PlanOverride fields = families::override_of(*x.plan);
     const auto one = depthwise_candidates(conv, epilogue, Device{}, fields);
