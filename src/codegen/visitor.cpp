@@ -21,8 +21,7 @@ std::vector<bool> late_of(const plan::Epilogue& e) {
   if (e.norm)
     for (const auto& id : {e.norm->mean, e.norm->variance})
       if (id) statistics.push_back(*id);
-  for (const plan::General::Domain& d : e.folds)
-    for (const auto* list : {&d.folds, &d.moments}) statistics.insert(statistics.end(), list->begin(), list->end());
+  for (const plan::RowFolds& d : e.folds) std::ranges::copy(d.reductions(), std::back_inserter(statistics));
   return plan::depends_on(e.graph, statistics);
 }
 

@@ -87,7 +87,7 @@ class VisitorWriter {
   std::string returned();
   std::string shared_terms(std::initializer_list<const std::vector<ValueId>*> lists);
   std::string returned_list(std::size_t level);
-  std::string concluded(const plan::General::Domain& domain) const;
+  std::string concluded(const plan::RowFolds& domain) const;
   std::string returned_columns(std::size_t level);
   bool is_effect(ValueId id) const;
   std::string rows();
@@ -109,7 +109,7 @@ class VisitorWriter {
   std::string fold_terms(Scope& s);
   std::string row_ends();
   std::string domains();
-  std::string finish(const plan::General::Domain& domain);
+  std::string finish(const plan::RowFolds& domain);
   std::string general_text();
 
   const plan::Epilogue& e_;

@@ -16,7 +16,7 @@ namespace unisono::codegen {
 
 namespace {
 
-using Domain = plan::General::Domain;
+using plan::RowFolds;
 using StorePath = plan::Output::StorePath;
 
 bool is_row(const Node& x) { return x.axes == axes::m; }
@@ -31,7 +31,7 @@ bool is_group_fold(const Node& x) {
 
 std::vector<ValueId> VisitorWriter::folds(FoldList list) const {
   std::vector<ValueId> all;
-  for (const Domain& d : plan::stored_folds(e_)) {
+  for (const RowFolds& d : e_.folds) {
     const auto& from = list == FoldList::moments ? d.moments : d.folds;
     if (list == FoldList::moments || (d.groups == 1) == (list == FoldList::tile))
       all.insert(all.end(), from.begin(), from.end());
@@ -111,7 +111,7 @@ std::string VisitorWriter::conclusions(std::size_t level) {
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
     if (is_row(g_[id]) && e_.general->level_of[id] <= static_cast<int>(level))
       after.values[id] = "row." + names_.of(id);
-  const auto& list = e_.general->levels[level];
+  const auto& list = e_.general->stages[level].rows;
   for (std::size_t i = 0; i < list.size(); ++i)
     after.values[list[i]] = fmt::format("folded[{}]{}", i, g_[list[i]].op == Op::mean ? " / channels" : "");
   Scope end = scope(after, true);
@@ -122,18 +122,18 @@ std::string VisitorWriter::conclusions(std::size_t level) {
 std::string VisitorWriter::levels() {
   std::string contributed, concluded;
   std::vector<std::string> counts, kinds;
-  const auto& levels = e_.general->levels;
-  for (std::size_t l = 0; l < levels.size(); ++l) {
-    contributed += branch("level", l, shared_terms({&levels[l], &e_.general->group_levels[l]}));
+  const std::vector<plan::Stage>& stages = e_.general->stages;
+  for (std::size_t l = 0; l < stages.size(); ++l) {
+    contributed += branch("level", l, shared_terms({&stages[l].rows, &stages[l].groups}));
     concluded += branch("level", l, conclusions(l));
     std::vector<std::string> kinds_here;
-    for (const ValueId id : levels[l]) kinds_here.emplace_back(fold_name(g_[id].op));
-    counts.push_back(fmt::format("{}", levels[l].size()));
+    for (const ValueId id : stages[l].rows) kinds_here.emplace_back(fold_name(g_[id].op));
+    counts.push_back(fmt::format("{}", stages[l].rows.size()));
     kinds.push_back(fmt::format("({})", chosen(kinds_here, "Fold::kSum")));
   }
   for (auto* list : {&counts, &kinds})
     for (std::size_t l = 0; l + 1 < list->size(); ++l) (*list)[l] = fmt::format("level == {} ? {} : ", l, (*list)[l]);
-  return fmt::format("    static constexpr int kLevels = {};\n", levels.size()) +
+  return fmt::format("    static constexpr int kLevels = {};\n", stages.size()) +
          fmt::format("    static UNISONO_DEVICE constexpr int row_folds(int level) {{ return {}; }}\n",
                      counts.empty() ? "1" : fmt::format("{}", fmt::join(counts, ""))) +
          fmt::format("    static UNISONO_DEVICE constexpr Fold row_fold(int level, int i) {{ return {}; }}\n",

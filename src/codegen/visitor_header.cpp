@@ -17,16 +17,10 @@ constexpr const char* why =
 std::optional<ValueId> beyond_an_element(const plan::Epilogue& e) {
   if (e.norm) return e.norm->result;
   if (!e.general) return std::nullopt;
-  for (const auto* levels : {&e.general->levels, &e.general->group_levels})
-    for (const auto& level : *levels)
-      if (!level.empty()) return level.front();
-  for (const auto& domains : e.general->returned)
-    for (const plan::General::Domain& d : domains)
-      for (const auto* list : {&d.folds, &d.moments})
-        if (!list->empty()) return list->front();
-  for (const plan::General::Domain& d : e.general->domains)
-    for (const auto* list : {&d.folds, &d.moments})
-      if (!list->empty()) return list->front();
+  for (const plan::Stage& s : e.general->stages)
+    if (const auto all = s.reductions(); !all.empty()) return all.front();
+  for (const plan::RowFolds& d : e.folds)
+    if (const auto all = d.reductions(); !all.empty()) return all.front();
   return std::nullopt;
 }
 

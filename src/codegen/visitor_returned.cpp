@@ -13,7 +13,7 @@ namespace unisono::codegen {
 
 namespace {
 
-using Domain = plan::General::Domain;
+using plan::RowFolds;
 
 // "level == 0 ? 2 : 0": the last for all others
 std::string by_level(const std::vector<std::string>& of) {
@@ -38,14 +38,14 @@ std::string indented(const std::string& lines) {
 
 std::string VisitorWriter::group_lists() const {
   std::vector<std::string> counts, kinds, means, widths;
-  for (const auto& level : e_.general->group_levels) {
+  for (const plan::Stage& stage : e_.general->stages) {
     std::vector<std::string> kind, mean, width;
-    for (const ValueId id : level) {
+    for (const ValueId id : stage.groups) {
       kind.emplace_back(fold_name(g_[id].op));
       mean.emplace_back(g_[id].op == Op::mean ? "true" : "false");
       width.push_back(fmt::format("{}", e_.general->group_width(g_[id])));
     }
-    counts.push_back(fmt::format("{}", level.size()));
+    counts.push_back(fmt::format("{}", stage.groups.size()));
     kinds.push_back(fmt::format("({})", chosen(kind, "Fold::kSum")));
     means.push_back(fmt::format("({})", chosen(mean, "false")));
     widths.push_back(fmt::format("({})", chosen(width, "1")));
@@ -60,11 +60,12 @@ std::string VisitorWriter::group_lists() const {
 std::string VisitorWriter::groups() {
   if (!e_.general->reduces_groups()) return "    static constexpr bool kGroups = false;\n";
   std::string reads, closes;
-  const auto& levels = e_.general->group_levels;
-  for (std::size_t l = 0; l < levels.size(); ++l)
-    for (std::size_t i = 0; i < levels[l].size(); ++i)
-      reads += fmt::format("        row.{} = line[Groups::first({}, {}) + n / {}];\n", names_.of(levels[l][i]), l, i,
-                           e_.general->group_width(g_[levels[l][i]]));
+  for (std::size_t l = 0; l < e_.general->stages.size(); ++l) {
+    const std::vector<ValueId>& of = e_.general->stages[l].groups;
+    for (std::size_t i = 0; i < of.size(); ++i)
+      reads += fmt::format("        row.{} = line[Groups::first({}, {}) + n / {}];\n", names_.of(of[i]), l, i,
+                           e_.general->group_width(g_[of[i]]));
+  }
   Bindings bindings = row_bindings();
   bindings.image = "at.image";
   std::vector<std::string> widths;
@@ -103,7 +104,7 @@ std::string VisitorWriter::returned() {
   if (!e_.general->returns()) return "    static constexpr bool kReturns = false;\n";
   std::string text = "    static constexpr bool kReturns = true;\n";
   std::vector<std::string> names;
-  for (std::size_t l = 0; l < e_.general->returned.size(); ++l) {
+  for (std::size_t l = 0; l < e_.general->stages.size(); ++l) {
     names.push_back(fmt::format("Returned{}", l));
     text += fmt::format("    struct {} {{\n{}    }};\n", names.back(), indented(returned_list(l)));
   }
@@ -126,7 +127,7 @@ std::string VisitorWriter::shared_terms(std::initializer_list<const std::vector<
 }
 
 std::string VisitorWriter::returned_list(std::size_t level) {
-  const std::vector<Domain>& all = e_.general->returned[level];
+  const std::vector<RowFolds>& all = e_.general->stages[level].returned;
   std::vector<ValueId> folds, moments;
   std::vector<std::string> kinds, domains, values;
   std::string conclusions;
@@ -159,7 +160,7 @@ std::string VisitorWriter::returned_list(std::size_t level) {
 }
 
 // The values of a domain's result: its folds, then mean and variance of each of its moments
-std::string VisitorWriter::concluded(const Domain& d) const {
+std::string VisitorWriter::concluded(const RowFolds& d) const {
   std::string lines;
   std::size_t at = 0;
   for (std::size_t i = 0; i < d.folds.size(); ++i) {
@@ -184,7 +185,7 @@ std::string VisitorWriter::returned_columns(std::size_t level) {
     if (late_[columns[i]] && level_of[columns[i]] <= static_cast<int>(level))
       bindings.values[columns[i]] = column_text(i, g_[columns[i]].dtype);
   std::size_t at = 0;
-  for (const Domain& d : e_.general->returned[level]) {
+  for (const RowFolds& d : e_.general->stages[level].returned) {
     for (const ValueId id : d.folds) bindings.values[id] = fmt::format("value[{}]", at++);
     for (std::size_t i = 0; i < d.moments.size(); ++i) {
       if (d.means[i] != d.moments[i]) bindings.values[d.means[i]] = fmt::format("value[{}]", at);

@@ -9,7 +9,7 @@ namespace unisono::codegen {
 
 namespace {
 
-using Domain = plan::General::Domain;
+using plan::RowFolds;
 
 std::string constants(const std::string& type, const std::string& head, const std::vector<std::string>& of,
                       std::string_view none) {
@@ -30,9 +30,9 @@ std::string VisitorWriter::domains() {
   std::vector<std::string> descriptions;
   std::string finishes;
   std::size_t tile = 0, channel = 0, moment = 0;
-  const auto& all = plan::stored_folds(e_);
+  const auto& all = e_.folds;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    const Domain& d = all[i];
+    const RowFolds& d = all[i];
     std::size_t& first = d.groups == 1 ? tile : channel;
     descriptions.push_back(fmt::format("FoldDomain{{{}, {}, {}, {}, {}, {}}}", d.per_image, d.groups, first,
                                        d.folds.size(), moment, d.moments.size()));
@@ -71,7 +71,7 @@ std::string VisitorWriter::folds_of_passes(Scope& behind) {
 }
 
 // Stores what follows from a domain's reductions
-std::string VisitorWriter::finish(const Domain& d) {
+std::string VisitorWriter::finish(const RowFolds& d) {
   Bindings bindings;
   bindings.channel = "group";
   for (std::size_t i = 0; i < d.folds.size(); ++i) {

@@ -1,20 +1,32 @@
 #include "plan/epilogue.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace unisono::plan {
 
-bool General::reduces_rows() const {
-  return std::ranges::any_of(levels, [](const auto& level) { return !level.empty(); });
-}
-bool General::reduces_groups() const {
-  return std::ranges::any_of(group_levels, [](const auto& level) { return !level.empty(); });
-}
-bool General::returns() const {
-  return std::ranges::any_of(returned, [](const auto& level) { return !level.empty(); });
+std::vector<ValueId> RowFolds::reductions() const {
+  std::vector<ValueId> all = folds;
+  all.insert(all.end(), moments.begin(), moments.end());
+  return all;
 }
 
-const std::vector<General::Domain>& stored_folds(const Epilogue& e) { return e.general ? e.general->domains : e.folds; }
+std::vector<ValueId> Stage::reductions() const {
+  std::vector<ValueId> all = rows;
+  all.insert(all.end(), groups.begin(), groups.end());
+  for (const RowFolds& f : returned) std::ranges::copy(f.reductions(), std::back_inserter(all));
+  return all;
+}
+
+bool General::reduces_rows() const {
+  return std::ranges::any_of(stages, [](const Stage& s) { return !s.rows.empty(); });
+}
+bool General::reduces_groups() const {
+  return std::ranges::any_of(stages, [](const Stage& s) { return !s.groups.empty(); });
+}
+bool General::returns() const {
+  return std::ranges::any_of(stages, [](const Stage& s) { return !s.returned.empty(); });
+}
 
 DType storage_of(const Epilogue& e, ValueId operand) {
   const Node& x = e.graph[operand];

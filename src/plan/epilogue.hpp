@@ -31,28 +31,36 @@ struct Normalisation {
   enum class RowStatistic : std::uint8_t { moments, squares, softmax } row_statistic{};
 };
 
+/// Reductions over rows with the same axes, and the stores of functions of them.
+struct RowFolds {
+  bool per_image = false;
+  int groups = 1;                       ///< groups of channels; 1: all together; 0: a result for each channel
+  std::vector<ValueId> folds, moments;  ///< the reductions; moments: the variances
+  std::vector<std::size_t> stores;
+  std::vector<ValueId> means = {};  ///< what elements read again: means that go with the moments of this place, or the
+                                    ///< variance there once more
+
+  std::vector<ValueId> reductions() const;  ///< folds, then moments
+};
+
+/// Reductions whose results rows and elements read, and that are complete at the same time.
+struct Stage {
+  std::vector<ValueId> rows;       ///< over a row's channels
+  std::vector<ValueId> groups;     ///< over each group of these
+  std::vector<RowFolds> returned;  ///< over rows
+
+  std::vector<ValueId> reductions() const;  ///< all of them
+};
+
 /// What the mode `general` has beside elements: values of rows, reductions over a row's channels or groups of them,
 /// reductions over rows whose results are stored or read again by elements.
 struct General {
-  /// Reductions over rows with the same axes, and the stores of functions of them.
-  struct Domain {
-    bool per_image = false;
-    int groups = 1;                       ///< groups of channels; 1: all together; 0: a result for each channel
-    std::vector<ValueId> folds, moments;  ///< the reductions; moments: the variances
-    std::vector<std::size_t> stores;
-    std::vector<ValueId> means = {};  ///< what elements read again: means that go with the moments of this place, or
-                                      ///< the variance there once more
-  };
-  /// Reductions whose results rows and elements read: over a row's channels, over each group of these, over rows. Each
-  /// level reads what those before gave. All three lists have all levels.
-  std::vector<std::vector<ValueId>> levels, group_levels;
-  std::vector<std::vector<Domain>> returned;
-  std::vector<Domain> domains;
+  std::vector<Stage> stages;  ///< each reads what those before gave
   std::int64_t columns = 0;   ///< columns that groups are made of
   bool row_waits = false;     ///< something reads a reduction over a row's channels: they are in one tile, or its
                               ///< tiles wait for one another
   bool per_image = false;     ///< a value knows images
-  std::vector<int> level_of;  ///< for each value of the graph: levels that are complete before it
+  std::vector<int> level_of;  ///< for each value of the graph: stages that are complete before it
   std::vector<bool> late;     ///< for each value: computed from a reduction over rows
 
   bool reduces_rows() const;    ///< over all of a row's channels
@@ -101,7 +109,7 @@ struct Epilogue {
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
   std::vector<ValueId> rows_after;                     ///< second_pass: values [m] that elements read (per pixel: any)
-  std::vector<General::Domain> folds = {};             ///< second_pass: reductions over rows that are stored, of values
+  std::vector<RowFolds> folds = {};                    ///< reductions over rows that are stored; second_pass: of values
                                                        ///< ahead of the normalisation or behind it
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
   Resampled resampled = {};                   ///< what is made of the main store; set by resample() (resampling.hpp)
@@ -125,9 +133,6 @@ struct Forms {
   std::vector<Epilogue> list;     ///< the first is what the graph needs: analyse(); all families know it
   std::string not_streamed = {};  ///< general, in tiles that wait for one another: why there is no second pass instead
 };
-
-/// Reductions over rows that are stored, of either form.
-const std::vector<General::Domain>& stored_folds(const Epilogue& epilogue);
 
 /// An operand's dtype in memory: as the graph declares it, else as it is bound (f32 by default).
 DType storage_of(const Epilogue& epilogue, ValueId operand);

@@ -32,9 +32,9 @@ Graph split_row_variances(const Graph& graph) {
 }  // namespace
 
 GeneralAnalysis::GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits)
-    : extents_(extents), limits_(limits), stored_(e_.graph, late_, e_.general.emplace().domains) {
+    : extents_(extents), limits_(limits), stored_(e_.graph, late_, e_.folds) {
   e_.graph = passes::common_subexpressions(split_row_variances(gather_columns(optimised)));
-  e_.general->columns = extents.cols;
+  e_.general.emplace().columns = extents.cols;
   const Graph& g = e_.graph;
   late_ = depending(g, over_rows);
   find_returned();
@@ -53,9 +53,9 @@ Expected<Epilogue> GeneralAnalysis::run() && {
   general.level_of = level_;
   general.late = late_;
   for (const Node& x : e_.graph.nodes) general.per_image |= x.axes.row == RowAxis::b;
-  for (const General::Domain& d : general.domains) general.per_image |= d.per_image;
-  for (const auto& level : general.returned)
-    for (const General::Domain& d : level) general.per_image |= d.per_image;
+  for (const RowFolds& d : e_.folds) general.per_image |= d.per_image;
+  for (const Stage& s : general.stages)
+    for (const RowFolds& d : s.returned) general.per_image |= d.per_image;
   return std::move(e_);
 }
 
@@ -129,10 +129,9 @@ void GeneralAnalysis::place_levels() {
   for (ValueId id = 0; id < e_.graph.nodes.size(); ++id) {
     if (!over_channels(e_.graph[id]) && !returned_[id]) continue;
     const auto level = static_cast<std::size_t>(level_[id] - 1);
-    if (general.levels.size() <= level)
-      general.levels.resize(level + 1), general.group_levels.resize(level + 1), general.returned.resize(level + 1);
-    if (over_channels(e_.graph[id]))
-      (is_grouped(e_.graph[id]) ? general.group_levels : general.levels)[level].push_back(id);
+    if (general.stages.size() <= level) general.stages.resize(level + 1);
+    Stage& stage = general.stages[level];
+    if (over_channels(e_.graph[id])) (is_grouped(e_.graph[id]) ? stage.groups : stage.rows).push_back(id);
     if (level > 0) general.row_waits = true;
   }
   // Variances first: the mean of the same values comes with them
@@ -146,11 +145,10 @@ void GeneralAnalysis::place_returned(ValueId id) {
   const Node& x = g[id];
   const ReduceDomain& d = x.attr.domain;
   const int groups = d.cols ? d.groups : 0;
-  auto& domains = e_.general->returned[static_cast<std::size_t>(level_[id] - 1)];
+  auto& domains = e_.general->stages[static_cast<std::size_t>(level_[id] - 1)].returned;
   auto found =
       std::ranges::find_if(domains, [&](const auto& of) { return of.per_image == d.per_image && of.groups == groups; });
-  if (found == domains.end())
-    found = domains.insert(domains.end(), General::Domain{d.per_image, groups, {}, {}, {}, {}});
+  if (found == domains.end()) found = domains.insert(domains.end(), RowFolds{d.per_image, groups, {}, {}, {}, {}});
   const auto same = [&](ValueId variance) { return g[variance].inputs == x.inputs; };
   if (x.op == Op::variance)
     found->moments.push_back(id), found->means.push_back(id);
@@ -162,13 +160,8 @@ void GeneralAnalysis::place_returned(ValueId id) {
 }
 
 void GeneralAnalysis::read_leaves() {
-  for (const auto* lists : {&e_.general->levels, &e_.general->group_levels})
-    for (const auto& level : *lists)
-      for (const ValueId id : level) roots_.push_back(e_.graph[id].inputs[0]);
-  for (const auto& level : e_.general->returned)
-    for (const General::Domain& d : level)
-      for (const auto* list : {&d.folds, &d.moments})
-        for (const ValueId id : *list) roots_.push_back(e_.graph[id].inputs[0]);
+  for (const Stage& s : e_.general->stages)
+    for (const ValueId id : s.reductions()) roots_.push_back(e_.graph[id].inputs[0]);
   std::set<ValueId> seen, columns, tensors;
   std::vector<ValueId> pending = roots_;
   while (!pending.empty()) {
@@ -199,7 +192,7 @@ void GeneralAnalysis::read_leaves() {
 void GeneralAnalysis::add_returned_columns(std::set<ValueId>& columns) const {
   const Graph& g = e_.graph;
   for (ValueId id = 0; id < g.nodes.size(); ++id) {
-    if (returned_[id] && e_.general->levels.size() > 1) columns.insert(id);
+    if (returned_[id] && e_.general->stages.size() > 1) columns.insert(id);
     if (!is_row(g[id])) continue;
     for (const ValueId in : g[id].inputs)
       if (!has_rows(g[in]) && late_[in]) columns.insert(in);

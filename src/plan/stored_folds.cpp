@@ -8,19 +8,19 @@
 
 namespace unisono::plan {
 
-General::Domain& StoredFolds::domain_of(ValueId reduction) {
+RowFolds& StoredFolds::domain_of(ValueId reduction) {
   const ReduceDomain& d = g_[reduction].attr.domain;
   const bool per_image = d.per_image;
   const int groups = d.cols || is_row(g_[g_[reduction].inputs[0]]) ? d.groups : 0;
   const auto found =
       std::ranges::find_if(domains_, [&](const auto& x) { return x.per_image == per_image && x.groups == groups; });
   if (found != domains_.end()) return *found;
-  return domains_.emplace_back(General::Domain{per_image, groups, {}, {}, {}});
+  return domains_.emplace_back(RowFolds{per_image, groups, {}, {}, {}});
 }
 
 std::optional<Refusal> StoredFolds::place(std::size_t store) {
   const ValueId value = g_.stores[store].value;
-  General::Domain* domain = nullptr;
+  RowFolds* domain = nullptr;
   std::vector<ValueId> pending{value};
   while (!pending.empty()) {
     const ValueId id = pending.back();
@@ -49,7 +49,7 @@ std::optional<Refusal> StoredFolds::place(std::size_t store) {
 }
 
 void StoredFolds::add(ValueId reduction) {
-  General::Domain& d = domain_of(reduction);
+  RowFolds& d = domain_of(reduction);
   (g_[reduction].op == Op::variance ? d.moments : d.folds).push_back(reduction);
 }
 

@@ -13,7 +13,7 @@ namespace unisono::plan {
 class StoredFolds {
  public:
   /// `late`: for each value, whether it is computed from a reduction over rows. Fills in `domains`.
-  StoredFolds(const Graph& graph, const std::vector<bool>& late, std::vector<General::Domain>& domains)
+  StoredFolds(const Graph& graph, const std::vector<bool>& late, std::vector<RowFolds>& domains)
       : g_(graph), late_(late), domains_(domains) {}
 
   /// A store of a function of reductions that share what they run over, with the axes of their results.
@@ -25,11 +25,11 @@ class StoredFolds {
   const std::set<ValueId>& found() const { return found_; }
 
  private:
-  General::Domain& domain_of(ValueId reduction);
+  RowFolds& domain_of(ValueId reduction);
 
   const Graph& g_;
   const std::vector<bool>& late_;
-  std::vector<General::Domain>& domains_;
+  std::vector<RowFolds>& domains_;
   std::set<ValueId> found_;
 };
 

@@ -41,9 +41,9 @@ std::vector<ValueId> late_values(const Epilogue& epilogue) {
 namespace {
 
 /// What epilogue/returned.cuh counts of a level.
-void add_returned(VisitorShape& shape, const std::vector<General::Domain>& level) {
+void add_returned(VisitorShape& shape, const std::vector<RowFolds>& level) {
   int words = 0;
-  for (const General::Domain& d : level) {
+  for (const RowFolds& d : level) {
     words += static_cast<int>(d.folds.size() + 2 * d.moments.size());
     shape.returned_planes += static_cast<int>(d.folds.size() + 3 * d.moments.size());
     shape.returned_entries += (returned_values(d) + 2) / 3;
@@ -57,11 +57,11 @@ void add_returned(VisitorShape& shape, const std::vector<General::Domain>& level
 
 }  // namespace
 
-int returned_values(const General::Domain& d) { return static_cast<int>(d.folds.size() + 2 * d.moments.size()); }
+int returned_values(const RowFolds& d) { return static_cast<int>(d.folds.size() + 2 * d.moments.size()); }
 
 FoldCounts fold_counts(const Epilogue& epilogue) {
   FoldCounts counts;
-  for (const General::Domain& d : stored_folds(epilogue)) {
+  for (const RowFolds& d : epilogue.folds) {
     (d.groups == 1 ? counts.tile : counts.channel) += static_cast<int>(d.folds.size());
     counts.moments += static_cast<int>(d.moments.size());
   }
@@ -89,21 +89,18 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
   shape.fold_planes = counts.channel + 3 * counts.moments;
   shape.own_words = shape.fold_words;
   const std::vector<bool> behind = behind_normalisation(epilogue);
-  for (const General::Domain& d : epilogue.folds)
-    for (const auto* list : {&d.folds, &d.moments})
-      for (const ValueId id : *list) shape.folds_ahead |= !behind[epilogue.graph[id].inputs[0]];
+  for (const RowFolds& d : epilogue.folds)
+    for (const ValueId id : d.reductions())
+      shape.folds_ahead |= shape.normalises && !behind[epilogue.graph[id].inputs[0]];
   if (shape.general) {
-    for (const auto& level : epilogue.general->levels) {
-      const auto folds = static_cast<int>(level.size());
+    int all_row_folds = 0;
+    for (const Stage& s : epilogue.general->stages) {
+      const auto folds = static_cast<int>(s.rows.size());
       shape.row_folds = std::max(shape.row_folds, folds), shape.row_entries += (folds + 2) / 3;
-    }
-    for (const auto& level : epilogue.general->group_levels)
-      for (const ValueId id : level) shape.group_widths.push_back(epilogue.general->group_width(epilogue.graph[id]));
-    int row_folds = 0;
-    for (std::size_t l = 0; l < epilogue.general->returned.size(); ++l) {
-      add_returned(shape, epilogue.general->returned[l]);
-      row_folds += static_cast<int>(epilogue.general->levels[l].size());
-      if (!epilogue.general->returned[l].empty()) shape.kept_row_folds = row_folds;
+      for (const ValueId id : s.groups) shape.group_widths.push_back(epilogue.general->group_width(epilogue.graph[id]));
+      add_returned(shape, s.returned);
+      all_row_folds += folds;
+      if (!s.returned.empty()) shape.kept_row_folds = all_row_folds;
     }
   }
   shape.columns_before = static_cast<int>(epilogue.columns_before.size());

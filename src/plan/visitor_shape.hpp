@@ -35,7 +35,7 @@ struct VisitorShape {
 };
 
 /// Floats of a result that elements read again.
-int returned_values(const General::Domain& domain);
+int returned_values(const RowFolds& domain);
 
 /// Stored reductions that are kept for each channel, as moments for each channel, and for a whole tile.
 struct FoldCounts {

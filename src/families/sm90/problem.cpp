@@ -116,18 +116,11 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
   std::vector<bool> done(graph.nodes.size());
   std::vector<ValueId> before, after;
   if (epilogue.norm) before.push_back(epilogue.norm->input);
-  if (epilogue.general) {
-    for (const auto* lists : {&epilogue.general->levels, &epilogue.general->group_levels})
-      for (const auto& level : *lists)
-        for (const ValueId id : level) before.push_back(graph[id].inputs[0]);
-    for (const auto& level : epilogue.general->returned)
-      for (const plan::General::Domain& d : level)
-        for (const auto* list : {&d.folds, &d.moments})
-          for (const ValueId id : *list) before.push_back(graph[id].inputs[0]);
-  }
-  for (const plan::General::Domain& d : plan::stored_folds(epilogue))
-    for (const auto* list : {&d.folds, &d.moments})
-      for (const ValueId id : *list) after.push_back(graph[id].inputs[0]);
+  if (epilogue.general)
+    for (const plan::Stage& s : epilogue.general->stages)
+      for (const ValueId id : s.reductions()) before.push_back(graph[id].inputs[0]);
+  for (const plan::RowFolds& d : epilogue.folds)
+    for (const ValueId id : d.reductions()) after.push_back(graph[id].inputs[0]);
   for (const plan::Output& output : epilogue.outputs)
     if (is_element(output))
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
@@ -202,7 +195,7 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   p.batch = epilogue.norm && epilogue.norm->batch;
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
   p.reduces_rows = epilogue.general && epilogue.general->reduces_rows();
-  if (reduces_for_rows(epilogue)) p.row_levels = static_cast<int>(epilogue.general->levels.size());
+  if (reduces_for_rows(epilogue)) p.row_levels = static_cast<int>(epilogue.general->stages.size());
   p.widest_call = plan::widest_call(epilogue);
   if (epilogue.norm) {
     const std::int64_t width = epilogue.norm->group_channels;

@@ -41,10 +41,9 @@ std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
 
 /// One behind each level of reductions over rows that elements read, or of a row that has too many tiles.
 std::size_t passes_over_spilled(const ConvConfig& c, const plan::General& general) {
-  std::size_t passes = 0;
-  for (std::size_t l = 0; l < general.levels.size(); ++l)
-    passes += !general.returned[l].empty() || (c.spills_rows() && !general.levels[l].empty()) ? 1 : 0;
-  return passes;
+  return static_cast<std::size_t>(std::ranges::count_if(general.stages, [&](const plan::Stage& s) {
+    return !s.returned.empty() || (c.spills_rows() && !s.rows.empty());
+  }));
 }
 
 /// Whose rows statistics and reductions are over: of several images, all together or each.
@@ -57,23 +56,23 @@ Domain domain_of(const plan::ConvTask& task, const plan::Epilogue& epilogue) {
   const bool several = extents(task.contraction()).images > 1;
   bool all = epilogue.norm && epilogue.norm->batch;
   if (epilogue.general)
-    for (const auto& level : epilogue.general->returned)
-      for (const plan::General::Domain& d : level) all |= !d.per_image;
+    for (const plan::Stage& s : epilogue.general->stages)
+      for (const plan::RowFolds& d : s.returned) all |= !d.per_image;
   return {several, several && all};
 }
 
 std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue, const Domain& domain) {
   const plan::General& general = *epilogue.general;
   std::size_t reductions = 0, stored = 0, returned = 0;
-  for (const auto* lists : {&general.levels, &general.group_levels})
-    for (const auto& level : *lists) reductions += level.size();
-  for (const auto& level : general.returned)
-    for (const plan::General::Domain& d : level) returned += d.folds.size() + d.moments.size();
-  for (const plan::General::Domain& d : general.domains) stored += d.folds.size() + d.moments.size();
+  for (const plan::Stage& s : general.stages) {
+    reductions += s.rows.size() + s.groups.size();
+    for (const plan::RowFolds& d : s.returned) returned += d.reductions().size();
+  }
+  for (const plan::RowFolds& d : epilogue.folds) stored += d.reductions().size();
   std::string text = "general: rows have values of their own, elements know where they are";
   if (reductions > 0)
     text += fmt::format(
-        "; {} reductions over a row's channels in {} passes over a tile{}", reductions, general.levels.size(),
+        "; {} reductions over a row's channels in {} passes over a tile{}", reductions, general.stages.size(),
         p.config.wide() && p.config.meets()
             ? fmt::format(", exchanged by the {} tiles of a row", p.tiles_n * p.config.schedule.cluster.n)
         : p.config.wide() ? ", joined by the last tile of the row"
@@ -100,7 +99,7 @@ std::string reason_of_spill(const StreamedStatistics& s) {
 
 std::string reason_of_folds(const plan::Epilogue& epilogue) {
   std::size_t stored = 0;
-  for (const plan::General::Domain& d : epilogue.folds) stored += d.folds.size() + d.moments.size();
+  for (const plan::RowFolds& d : epilogue.folds) stored += d.reductions().size();
   return stored == 0 ? ""
                      : fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
 }

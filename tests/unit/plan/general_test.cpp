@@ -35,16 +35,16 @@ std::string describe(const Epilogue& e) {
   constexpr std::array paths{"before", "tiled", "statistics", "direct", "row", "reduced", "grouped"};
   for (const Output& o : e.outputs)
     text += fmt::format("{}: {}\n", paths[static_cast<std::size_t>(o.path)], e.graph.stores[o.store].name);
-  for (const auto& level : e.general->levels) text += level.empty() ? "" : fmt::format("level: {}\n", texts(e, level));
-  for (std::size_t l = 0; l < e.general->levels.size(); ++l) {
-    if (const auto& level = e.general->group_levels[l]; !level.empty())
-      text += fmt::format("level {}, groups: {}\n", l, texts(e, level));
-    for (const General::Domain& d : e.general->returned[l])
+  for (const Stage& s : e.general->stages) text += s.rows.empty() ? "" : fmt::format("level: {}\n", texts(e, s.rows));
+  for (std::size_t l = 0; l < e.general->stages.size(); ++l) {
+    const Stage& s = e.general->stages[l];
+    if (!s.groups.empty()) text += fmt::format("level {}, groups: {}\n", l, texts(e, s.groups));
+    for (const RowFolds& d : s.returned)
       text += fmt::format("level {}, returned, {} groups{}: {}{}{}\n", l, d.groups, d.per_image ? " per image" : "",
                           texts(e, d.folds), d.moments.empty() ? "" : "moments " + texts(e, d.moments),
                           d.means == d.moments ? "" : " with " + texts(e, d.means));
   }
-  for (const General::Domain& d : e.general->domains)
+  for (const RowFolds& d : e.folds)
     text += fmt::format("{} groups{}: {}{}\n", d.groups, d.per_image ? " per image" : "", texts(e, d.folds),
                         d.moments.empty() ? "" : " moments " + texts(e, d.moments));
   if (!e.columns_after.empty()) text += fmt::format("columns: {}\n", texts(e, e.columns_after));
