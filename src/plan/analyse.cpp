@@ -7,7 +7,7 @@
 
 #include "ir/op_table.hpp"
 #include "ir/products.hpp"
-#include "plan/columns.hpp"
+#include "passes/gather_columns.hpp"
 #include "plan/general.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
@@ -60,7 +60,9 @@ std::optional<Refusal> refuse_axes(const Graph& g, const std::optional<Normalisa
 
 class Analysis {
  public:
-  Analysis(const Graph& optimised, const Extents& extents) : extents_(extents) { e_.graph = gather_columns(optimised); }
+  Analysis(const Graph& optimised, const Extents& extents) : extents_(extents) {
+    e_.graph = passes::gather_columns(optimised);
+  }
 
   Expected<Epilogue> run() && {
     for (const auto part : {&Analysis::find_statistics, &Analysis::place_full_stores, &Analysis::place_statistics})

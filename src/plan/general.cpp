@@ -7,33 +7,17 @@
 #include "ir/function_forms.hpp"
 #include "ir/products.hpp"
 #include "passes/common_subexpressions.hpp"
-#include "passes/editor.hpp"
-#include "plan/columns.hpp"
+#include "passes/gather_columns.hpp"
+#include "passes/split_row_variances.hpp"
 #include "plan/general_analysis.hpp"
 #include "plan/refusal.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {
 
-namespace {
-
-// A row's variance in two passes, so that a large common offset costs no bits: mean, then mean((x - mean)²)
-Graph split_row_variances(const Graph& graph) {
-  passes::Editor g(graph);
-  for (ValueId id = 0; id < graph.nodes.size(); ++id) {
-    const Node x = graph[id];
-    if (x.op != Op::variance || !over_channels(x) || !is_full(graph[x.inputs[0]])) continue;
-    const ValueId mean = g.add(Op::mean, {x.inputs[0]}, x.attr);
-    g.replace(id, g.add(Op::mean, {g.add(Op::square, {g.add(Op::sub, {x.inputs[0], mean})})}, x.attr));
-  }
-  return std::move(g).finish();
-}
-
-}  // namespace
-
 GeneralAnalysis::GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits)
     : extents_(extents), limits_(limits), stored_(e_.graph, late_, e_.folds) {
-  e_.graph = passes::common_subexpressions(split_row_variances(gather_columns(optimised)));
+  e_.graph = passes::common_subexpressions(passes::split_row_variances(passes::gather_columns(optimised)));
   e_.general.emplace().columns = extents.cols;
   const Graph& g = e_.graph;
   late_ = depending(g, over_rows);

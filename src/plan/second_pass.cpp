@@ -6,7 +6,7 @@
 #include <set>
 
 #include "ir/op_table.hpp"
-#include "plan/columns.hpp"
+#include "passes/gather_columns.hpp"
 #include "plan/node_kinds.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
@@ -46,7 +46,7 @@ class SecondPassAnalysis {
   /// Over the channels of a row, or over an image's pixels.
   SecondPassAnalysis(const Graph& optimised, const Extents& extents, bool per_pixel)
       : extents_(extents), per_pixel_(per_pixel) {
-    e_.graph = gather_columns(optimised);
+    e_.graph = passes::gather_columns(optimised);
     e_.second_pass = true;
   }
 

@@ -1,10 +1,10 @@
-#include "plan/columns.hpp"
+#include "passes/gather_columns.hpp"
 
 #include <optional>
 
 #include "passes/editor.hpp"
 
-namespace unisono::plan {
+namespace unisono::passes {
 
 namespace {
 
@@ -15,7 +15,7 @@ struct Sum {
   ValueId element, column;
 };
 
-std::optional<Sum> as_sum(const passes::Editor& g, ValueId id) {
+std::optional<Sum> as_sum(const Editor& g, ValueId id) {
   const Node& x = g[id];
   if (x.op != Op::add || x.dtype != DType::f32 || x.axes.row != RowAxis::m) return {};
   for (const int i : {0, 1})
@@ -26,7 +26,7 @@ std::optional<Sum> as_sum(const passes::Editor& g, ValueId id) {
 }  // namespace
 
 Graph gather_columns(const Graph& graph) {
-  passes::Editor g(graph);
+  Editor g(graph);
   for (ValueId id = 0; id < graph.nodes.size(); ++id) {
     const auto outer = as_sum(g, id);
     if (!outer || g.uses(outer->element) != 1) continue;
@@ -43,4 +43,4 @@ Graph gather_columns(const Graph& graph) {
   return std::move(g).finish();
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::passes
