@@ -62,7 +62,8 @@ bool run_on_gpu(const std::vector<std::filesystem::path>& folders, const GpuRun&
   for (const auto& folder : folders) {
     if (!what.only.empty() && ::fnmatch(what.only.c_str(), folder.filename().c_str(), 0) != 0) continue;
     const NodeCase c = read_case(folder);
-    if (!is_imported(c) || run_case(c, false).kind != Outcome::Kind::passed || number++ % what.every != 0) continue;
+    if (!is_imported(c) || run_case(c, false).kind != Outcome::Kind::passed || number++ % what.every != what.first)
+      continue;
     const Outcome o = run_case(c, false, options);
     agreed += o.kind == Outcome::Kind::passed ? 1 : 0;
     on_host += o.on_host ? 1 : 0;

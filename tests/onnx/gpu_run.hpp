@@ -11,7 +11,8 @@ struct GpuRun {
   std::string refusals;   ///< path of a file: lines "pattern of a message | why"
   std::string only;       ///< pattern of names; empty: all
   std::string precision;  ///< bf16 or f16
-  int every = 1;          ///< the first of each so many tests
+  int every = 1;          ///< one of each so many tests,
+  int first = 0;          ///< this one
   int at_least = 0;       ///< so many have to agree
   int on_host = 1 << 30;  ///< at most so many may have host steps
 };

@@ -2,7 +2,7 @@
 ///
 /// usage: onnx_node_tests --data FOLDER[:FOLDER] --refusals FILE [--docs networks.md] [--only PATTERN]
 ///        onnx_node_tests --data FOLDER[:FOLDER] --gpu bf16|f16 --refusals FILE --at-least N [--on-host N]
-///        [--every N] [--only PATTERN]
+///        [--every N [--first K]] [--only PATTERN]
 ///        onnx_node_tests --data FOLDER[:FOLDER] --definitions FILE [--only PATTERN]
 ///
 /// A FOLDER is that of the package, onnx/backend/test/data, whose models that came from PyTorch are run too, or what
@@ -12,7 +12,7 @@
 /// an operator that the page does not list.
 ///
 /// With --gpu: what passes on the CPU runs on the GPU and agrees with the float64 reference, or is refused with a
-/// message that FILE has a pattern for; at least so many tests (of every Nth) agree, and at most so many
+/// message that FILE has a pattern for; at least so many tests (of every Nth from K on) agree, and at most so many
 /// have host steps.
 ///
 /// With --definitions: the float64 definitions of the operators are compared with the same outputs
@@ -200,9 +200,9 @@ class Runner {
 using Options = std::map<std::string, std::string>;
 
 Options read_options(int argc, char** argv) {
-  Options options{{"--data", ""},       {"--refusals", ""},  {"--docs", ""},   {"--only", ""},
-                  {"--gpu", ""},        {"--at-least", "0"}, {"--every", "1"}, {"--on-host", "1000000"},
-                  {"--definitions", ""}};
+  Options options{{"--data", ""},        {"--refusals", ""},  {"--docs", ""},   {"--only", ""},
+                  {"--gpu", ""},         {"--at-least", "0"}, {"--every", "1"}, {"--on-host", "1000000"},
+                  {"--definitions", ""}, {"--first", "0"}};
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!options.contains(argv[i])) throw UserError(fmt::format("unknown option {}", argv[i]));
     options[argv[i]] = argv[i + 1];
@@ -244,6 +244,7 @@ int run(int argc, char** argv) {
                             options["--only"],
                             options["--gpu"],
                             std::stoi(options["--every"]),
+                            std::stoi(options["--first"]),
                             std::stoi(options["--at-least"]),
                             std::stoi(options["--on-host"])};
     return test::run_on_gpu(folders, what) ? 0 : 1;
