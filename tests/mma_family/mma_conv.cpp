@@ -151,7 +151,7 @@ class MmaConv final : public Family {
     for (std::size_t i = 1; i < w.forms.size(); ++i)  // rows: fewer passes over a tile's sums
       if (const plan::Epilogue& e = w.forms[i]; e.norm && e.norm->per_pixel && !refuse_epilogue(e, w.task.conv.k))
         all.insert(all.begin(), candidate({w.task, e, w.device}, i));
-    std::ranges::stable_partition(all, &Candidate::is_legal);
+    std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.is_legal(); });
     return all;
   }
   Candidate candidate(const Workload& w, std::size_t form) const {
