@@ -184,7 +184,10 @@ TEST_F(Faults, LookupsInTheDatabase) {
   tuning::choose({conv, epilogue, device}).value();  // looks into the library's rows, which are then kept
   measured_plan();
   ::testing::internal::CaptureStderr();
-  each_fails_once(Kind::database, [&] { return tuning::choose({conv, epilogue, device}).value().plan->ctas > 0; },
+  each_fails_once(Kind::database,
+                  [&] {
+                    return tuning::choose({conv, epilogue, device}).value().plan->ctas > 0;
+                  },
                   {"*"});
   EXPECT_NE(::testing::internal::GetCapturedStderr().find("measured plans are not used"), std::string::npos);
 }
