@@ -1,4 +1,4 @@
-"""Where networks on a GPU lose to PyTorch: their launches by what they do, beside what the GPU's peaks allow.
+"""Where networks on a GPU lose to PyTorch: their launches by what they do, compared with the GPU's peaks.
 
 unisono_bench_onnx --kernels times launches one by one and lists them as {us, floor_us, name, what, how}; a slow row keeps their
 sums and the worst in "losses". What a launch does follows from the first words of its "what".
@@ -6,7 +6,7 @@ sums and the worst in "losses". What a launch does follows from the first words 
 import re
 
 KINDS = ("contraction", "attention", "normalisation", "movement", "elementwise")
-# `what` of a launch, from its begin; the first that fits
+# How `what` of a launch begins; the first pattern that matches decides
 OF_KIND = (
     ("movement", r"(input|output|to host|from host|change of layout|reshape|flatten|transpose|concat|slice|split|expand|gather|scatter|pad|tile|"
                  r"resize|resample|upsample|identity|squeeze|unsqueeze|depth_to_space|space_to_depth|shape|where|col2im|roll|copy)"),
