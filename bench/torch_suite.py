@@ -120,7 +120,7 @@ def reported():
     return {"regions": sum(r.regions for r in reports()), "share_of_flop": round(share(rows), 4),
             "plans_from": dict(collections.Counter(row["plan_from"].split(" with ")[0].split(" 20")[0] for row in rows if "plan_from" in row)),
             "left": sorted({f"{row['anchor']} {row['shape']}: {row['ends'].splitlines()[0][:200]}" for row in rows if not row["taken"]})[:40],
-            "standalone": [n for r in reports() for n in r.counts.get("standalone behind a contraction", [])][:40],
+            "standalone": [n for r in reports() for n in r.counts.get("standalone after a contraction", [])][:40],
             "conversions": sum(r.counts.get("conversions", 0) for r in reports()),
             "concatenations": [n for r in reports() for n in r.counts.get("concatenations without copies", [])],
             "seconds": {name: round(sum(r.seconds.get(name, 0) for r in reports()), 2) for name in ("regions", "rest", "kernels")},

@@ -42,7 +42,7 @@ def test_duplicates_are_one():
 
     tensors = [torch.randn(9, 16), *(torch.randn(16, 16) for _ in range(4))]
     report = run(layers, *tensors, regions=4)
-    assert report.rows[0]["stores"] == 1 and not report.counts["standalone behind a contraction"], str(report)
+    assert report.rows[0]["stores"] == 1 and not report.counts["standalone after a contraction"], str(report)
 
 
 def test_equal_results_stay_apart():
@@ -73,7 +73,7 @@ LOSSES = {
 def test_losses(name, rest):
     report = run(lambda a, w, t: LOSSES[name](a @ w, t), torch.randn(24, 16), torch.randn(16, 8), torch.rand(24, 8),
                  regions=1, rest=rest)
-    assert not report.counts["standalone behind a contraction"], str(report)
+    assert not report.counts["standalone after a contraction"], str(report)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

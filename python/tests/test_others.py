@@ -72,7 +72,7 @@ def check(name, report):
     contractions, calls = EXPECTED[name]
     assert (len(report.rows), report.regions) == (contractions, calls), str(report)
     assert report.share_of_flop >= 0.95 and all(row["flop"] > 0 for row in report.rows), str(report)
-    found = (one.partition(": ") for one in report.counts["standalone behind a contraction"])
+    found = (one.partition(": ") for one in report.counts["standalone after a contraction"])
     alone = {node: why for node, _, why in found if "clone" not in node}
     assert all(
         any(re.search(op, node) and re.search(reason, why) for op, reason in (*RESAMPLED, *ALONE.get(name, ())))

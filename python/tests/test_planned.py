@@ -45,7 +45,7 @@ def test_networks_of_the_benchmark(name):
     assert (report.regions, report.counts["conversions"], len(report.counts["concatenations without copies"])) == (calls, copies, joined), str(report)
     if name == "nnunet_2d":  # whose skips the next convolutions read as well, from the concatenation
         assert all("2 of 2" in one for one in report.counts["concatenations without copies"]), str(report)
-    for entry in report.counts["standalone behind a contraction"]:
+    for entry in report.counts["standalone after a contraction"]:
         operation, _, why = entry.partition(": ")
         if "clone" in operation:
             continue  # counted as conversions
@@ -92,7 +92,7 @@ def test_no_region_ends_at_statistics():
     report, _ = planned.planned(stem(nn.InstanceNorm2d(32), nn.LeakyReLU(), nn.Conv2d(32, 32, 3)))
     row = report.rows[0]
     assert row["stores"] == 1 and "variance(" not in row["epilogue"], str(report)
-    (entry,) = [e for e in report.counts["standalone behind a contraction"] if "var_mean" in e]
+    (entry,) = [e for e in report.counts["standalone after a contraction"] if "var_mean" in e]
     assert "a predicted gain of -" in entry, str(report)
 
 

@@ -335,7 +335,7 @@ def expression(region: Region, node: Node) -> tuple[str, shapes.Dims]:
             "reads more than this contraction's values"
         )
     if handler is None:
-        raise Refused(f"{node.target} is none of the operations that epilogues have here")
+        raise Refused(f"{node.target} is not supported in epilogues here")
     kinds = (*FLOATS, torch.bool) if handler is _comparison else FLOATS
     if not is_tuple(node) and (not is_tensor(node) or node.meta["val"].dtype not in kinds):
         raise Refused(f"{node.name} is no floating-point tensor")

@@ -100,7 +100,7 @@ def grow(region: Region, search: Search) -> tuple[str, Optional[Prediction]]:
                 or node.target in CONTRACTIONS
                 or node.target in BACKWARD_CONTRACTIONS
             ):
-                raise Refused(f"{node.name} ({node.target}) is a region of its own, or no operation")
+                raise Refused(f"{node.name} ({node.target}) starts its own region, or is not an operation")
             if any(n not in region.names and _is_from(n, region, places, apart) for n in node.all_input_nodes):
                 raise Refused(f"{node.name} reads what is computed outside from the region's values")
             region.absorb(node, expression)
@@ -128,7 +128,7 @@ def _cut_back(region: Region, search: Search, why: str) -> tuple[str, Optional[P
         if (count := len(work_of(region))) + is_pass < limits.minimum_operators:
             raise Refused(
                 too_slow
-                or f"{count} operators behind it, fewer than minimum_operators={limits.minimum_operators}; "
+                or f"{count} operators after it, fewer than minimum_operators={limits.minimum_operators}; "
                 f"it ends there: {why}"
             )
         reason, prediction = _cannot_end(region, search.places, limits.most_stores), None

@@ -176,7 +176,7 @@ def _standalone(module: torch.fx.GraphModule, rows: Sequence[dict]) -> list[str]
             behind = (
                 "a copy into another order of memory"
                 if node.target is aten.clone.default
-                else "an operation ahead of it writes in place"
+                else "an earlier operation writes in place"
             )
             row = by_producer.get(producer.name, {})
             why = row.get("left", {}).get(node.name) or ("" if row.get("taken") else row.get("ends")) or behind
@@ -196,5 +196,5 @@ def count(module: torch.fx.GraphModule, rows: Sequence[dict] = ()) -> dict:
         "conversions": sum(n.target is aten.clone.default and _produced_by(n.args[0]).target in FUSED for n in nodes),
         "filters packed at each call": packed_filters(module),
         "tensors copied before each launch": copied_tensors(module),
-        "standalone behind a contraction": _standalone(module, rows),
+        "standalone after a contraction": _standalone(module, rows),
     }
