@@ -40,7 +40,8 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
     throw std::invalid_argument("ordered stores: ping-pong, one store a tile, no split-K");
   if (k.mode == Mode::kKept && (k.exchange != Exchange::kTags || straddling))
     throw std::invalid_argument("kept tiles are modelled with tags");
-  if (k.mode == Mode::kRows && (k.exchange != Exchange::kTags || straddling || k.split_k > 1 || k.segment_slots > 1))
+  if ((k.mode == Mode::kRows || k.mode == Mode::kOverRows) &&
+      (k.exchange != Exchange::kTags || straddling || k.split_k > 1 || k.segment_slots > 1))
     throw std::invalid_argument("rows are exchanged by tags, whole and without segments");
   if (k.by_channels && k.mode != Mode::kKept) throw std::invalid_argument("kept tiles alone are dealt by channels");
   if (by_tags() && k.split_k > 1 && k.mode != Mode::kResident)

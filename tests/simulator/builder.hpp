@@ -77,7 +77,12 @@ class LaunchBuilder {
   bool add_partials(AgentSpec& agent, const TileShare& at);
   void wait_for_entries(AgentSpec& agent, const TileShare& at);
   void exchange_rows(AgentSpec& agent, const TileShare& at);
-  static bool is_same_row(const TileShare& a, const TileShare& b);
+  bool waits_with(const TileShare& a, const TileShare& b) const;
+  void reduce_over_rows(AgentSpec& agent, const TileShare& at, int level);
+  std::string level_name(int image, int level) const;
+  void wait_for_level(AgentSpec& agent, const TileShare& at, int level);
+  void exchange_over_rows(AgentSpec& agent, const TileShare& at);
+  void pass_over_image(AgentSpec& agent, const std::vector<TileShare>& tiles);
   static std::string row_name(const char* what, const Part& part, int level, int n);
   void write_row_entry(AgentSpec& agent, const TileShare& at, int level);
   void pass_over_row(AgentSpec& agent, const std::vector<TileShare>& row);

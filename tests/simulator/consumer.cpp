@@ -172,6 +172,7 @@ void LaunchBuilder::store(AgentSpec& agent, const TileShare& at, Kind kind) {
 
 void LaunchBuilder::finish_tile(AgentSpec& agent, const TileShare& at, int item, int warpgroup) {
   if (kernel.mode == Mode::kPlain) return store(agent, at, Kind::kFinal);
+  if (kernel.mode == Mode::kOverRows) return exchange_over_rows(agent, at);
   if (kernel.mode == Mode::kRows) {
     exchange_rows(agent, at);
     return store(agent, at, Kind::kFinal);
@@ -215,8 +216,9 @@ void LaunchBuilder::second_pass(AgentSpec& agent, const TileShare& at) {
   emit(agent, Op::kReturn);
 }
 
-bool LaunchBuilder::is_same_row(const TileShare& a, const TileShare& b) {
-  return a.parts[0].image == b.parts[0].image && a.parts[0].slot == b.parts[0].slot;
+// Whether tiles that wait in memory do so for the same results.
+bool LaunchBuilder::waits_with(const TileShare& a, const TileShare& b) const {
+  return a.parts[0].image == b.parts[0].image && (kernel.mode == Mode::kOverRows || a.parts[0].slot == b.parts[0].slot);
 }
 
 // Returns the tiles whose second passes are to be appended.
@@ -238,11 +240,12 @@ std::vector<LaunchBuilder::TileShare> LaunchBuilder::consume(AgentSpec& agent, i
       patch = reduce_partials(agent, at);
     }
     if (kernel.in_memory) {
+      const bool over_rows = kernel.mode == Mode::kOverRows;
       row.push_back(at);
-      write_row_entry(agent, at, 0);
+      over_rows ? reduce_over_rows(agent, at, 0) : write_row_entry(agent, at, 0);
       const int next = item + kernel.consumer_groups();
-      if (next < items_of(cluster) && is_same_row(place_of(cluster, rank, warpgroup, next), at)) continue;
-      pass_over_row(agent, row);
+      if (next < items_of(cluster) && waits_with(place_of(cluster, rank, warpgroup, next), at)) continue;
+      over_rows ? pass_over_image(agent, row) : pass_over_row(agent, row);
       row.clear();
       continue;
     }

@@ -101,7 +101,7 @@ std::string to_string(const Case& c) {
       text += fmt::format("\n  stream {}: memset of workspace {}", l.stream, l.workspace);
       continue;
     }
-    static constexpr const char* kModes[] = {"plain", "resident", "streamed", "kept", "rows"};
+    static constexpr const char* kModes[] = {"plain", "resident", "streamed", "kept", "rows", "over rows"};
     text += fmt::format(
         "\n  stream {}: {} {} by {}{}{}, workspace {}, output {}, {} blocks in clusters of {}x{}, {} consumers, {} "
         "images of {} rows,"

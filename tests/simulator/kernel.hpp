@@ -13,6 +13,8 @@ enum class Mode {
   kKept,      // centred values stay in shared memory until the next tile is published; then normalised there if that
               // one is of a later image, else stored raw and loaded back once the group has come to a later image
   kRows,      // general epilogues: the tiles across a row exchange what they have of it, level after level; one store
+  kOverRows,  // general epilogues: the tiles of an image reduce over its rows, level after level, each merged by
+              // whoever comes last; one store; then reductions that are stored, for which nobody waits
 };
 enum class Schedule { kCooperative, kPingPong };
 
@@ -61,9 +63,10 @@ enum class Bug {
   kStagingLoadedOver,      // kept: a spilled tile is loaded back over what a store may still read
   kGroupsCrossTiles,       // kept, by channels: columns wait for the statistics of all of the image's channels
   kLoadedParity,           // kept: waits for the tile loaded back with the same parity each time
-  kLevelsShareEntries,     // rows: a level's entries lie where those of the level before do
-  kNextLevelFirst,         // rows: waits for a level's entries before its own are written
+  kLevelsShareEntries,     // rows, over rows: a level's entries lie where those of the level before do
+  kNextLevelFirst,         // rows, over rows: waits for a level's entries before its own are written
   kSharesWithTheirTile,    // rows that wait in memory: a tile's share is merged when its turn in the pass has come
+  kColumnForAll,           // over rows: whoever completes a column of tiles merges the image
 };
 
 // A grid of `ctas` CTAs, of a producer and consumer warpgroups each, that walks over
@@ -77,8 +80,8 @@ struct Kernel {
   int rows = 1, tile_rows = 1;  // rows of an image, and rows of a cluster's tile
   int tiles_n = 1;              // cluster tiles across the channels
   int split_k = 1;              // partners that share a tile's k range
-  int levels = 1;               // rows: of reductions, each of which reads the results of the one before
-  bool in_memory = false;       // rows: their tiles wait in memory, a pass over them for each level
+  int levels = 1;               // rows, over rows: of reductions, each of which reads the results of the one before
+  bool in_memory = false;       // rows, over rows: tiles wait in memory, a pass over them for each level
   int segment_slots = 1;        // slots that are merged before the image is; with tags: of a segment
   int warpgroups = 1;  // consumers: 1 or 2 if cooperative (each with its part of the rows); ping-pong: 2, or 4 in two
                        // groups of two
@@ -128,8 +131,10 @@ inline bool resident_is_legal(const Kernel& kernel) {
   return kernel.items_per_image() <= holders || kernel.items_per_image() == at_once;
 }
 
-// The same of rows: no warpgroup is dealt two tiles of one row of tiles, unless they wait in memory.
+// The same of rows: no warpgroup is dealt two tiles of one row of tiles, unless they wait in memory. Over rows: of one
+// image.
 inline bool rows_are_legal(const Kernel& kernel) {
+  if (kernel.mode == Mode::kOverRows) return kernel.in_memory || resident_is_legal(kernel);
   return kernel.in_memory || kernel.tiles_n <= kernel.clusters() * kernel.consumer_groups() || kernel.tiles_n == 1;
 }
 

@@ -108,6 +108,71 @@ void LaunchBuilder::pass_over_row(AgentSpec& agent, const std::vector<TileShare>
   }
 }
 
+// What a tile has of a level's reductions over rows goes to its place. The last to come to a column of tiles merges it,
+// the last column of the image all of them: into an entry for which every tile waits or, behind the last level, into a
+// stored result.
+void LaunchBuilder::reduce_over_rows(AgentSpec& agent, const TileShare& at, int level) {
+  const Part& part = at.parts[0];
+  const int across = kernel.tiles_n * kernel.cluster_n, shares = slots[part.image], all = kernel.levels + 1;
+  const std::string of = fmt::format("level {} of image {}", level, part.image);
+  const auto place = [&](int slot, int n) { return fmt::format("share of {}, rows {}, channels {}", of, slot, n); };
+  const auto column = [&](int n) { return fmt::format("column of {}, channels {}", of, n); };
+  const auto of_column = [&](int n) { return tag(number, Kind::kSegment, (part.image * across + n) * all + level); };
+  const auto access = [&](Op op, const std::string& name, uint32_t value) {
+    agent.code.push_back({op, Order::kRelaxed, uint16_t(workspace_location(name)), 1, 0, value});
+  };
+  std::vector<size_t> patches;
+  const auto go_on_if_last = [&](const std::string& name, int arrivals) {
+    arrive(agent, counter("counter of " + name, arrivals), arrivals, arrival_order());
+    patches.push_back(agent.code.size());
+    agent.code.push_back({Op::kSkipUnlessLast});
+  };
+  access(Op::kWrite, place(part.slot, at.n), tag(number, Kind::kSlot, at.number * all + level));
+  go_on_if_last(column(at.n), shares);
+  for (int slot = 0; slot < shares; ++slot)
+    access(Op::kRead, place(slot, at.n),
+           tag(number, Kind::kSlot, slot_owner.at({part.image, slot, at.n}) * all + level));
+  access(Op::kWrite, column(at.n), of_column(at.n));
+  if (kernel.bug != Bug::kColumnForAll) go_on_if_last("all of " + of, across);
+  for (int n = 0; n < across; ++n) access(Op::kRead, column(n), of_column(n));
+  const uint32_t result = tag(number, Kind::kStatistics, part.image * all + level);
+  if (level < kernel.levels)
+    write_entry(agent, level_name(part.image, level), result);
+  else
+    access(Op::kWrite, "stored result of " + of, result);
+  for (const size_t patch : patches) agent.code[patch].value = uint32_t(agent.code.size());
+}
+
+std::string LaunchBuilder::level_name(int image, int level) const {
+  return fmt::format("result of level {} of image {}", kernel.bug == Bug::kLevelsShareEntries ? 0 : level, image);
+}
+
+void LaunchBuilder::wait_for_level(AgentSpec& agent, const TileShare& at, int level) {
+  const int image = at.parts[0].image;
+  wait_for_entry(agent, level_name(image, level), tag(number, Kind::kStatistics, image * (kernel.levels + 1) + level));
+}
+
+void LaunchBuilder::exchange_over_rows(AgentSpec& agent, const TileShare& at) {
+  const bool late = kernel.bug == Bug::kNextLevelFirst;
+  for (int level = 0; level < kernel.levels; ++level) {
+    if (late) wait_for_level(agent, at, level);
+    reduce_over_rows(agent, at, level);
+    if (!late) wait_for_level(agent, at, level);
+  }
+  store(agent, at, Kind::kFinal);
+  reduce_over_rows(agent, at, kernel.levels);
+}
+
+// A warpgroup's tiles of an image, which wait in memory and have added to the first level: a pass for each level.
+void LaunchBuilder::pass_over_image(AgentSpec& agent, const std::vector<TileShare>& image) {
+  for (int level = 0; level < kernel.levels; ++level)
+    for (const TileShare& at : image) {
+      wait_for_level(agent, at, level);
+      if (level + 1 == kernel.levels) store(agent, at, Kind::kFinal);
+      reduce_over_rows(agent, at, level + 1);
+    }
+}
+
 // Split-K by tags: the first part of a tile adds the others', in the order of k, as their flags go up, and has the
 // tile. Returns whether it is the first.
 bool LaunchBuilder::add_partials(AgentSpec& agent, const TileShare& at) {
