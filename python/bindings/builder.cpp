@@ -280,7 +280,8 @@ void bind_builder(nb::module_& m) {
             return g.operand(name, axes_of(axes), {dtype, default_value});
           },
           "name"_a, "axes"_a = "", nb::kw_only(), "dtype"_a = nb::none(), "default"_a = nb::none(), Keep(),
-          "What the caller binds under this name: axes '', 'b', 'm', 'n', 'bn' or 'mn'. dtype: in memory; None: as "
+          "What the caller binds under this name: axes '', 'b', 'm', 'n', 'bn', 'mn', 'g4' or 'bg4'. dtype: in memory; "
+          "None: as "
           "bound.")
       .def("constant", &GraphBuilder::constant, "value"_a, Keep())
       .def(

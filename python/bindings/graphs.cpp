@@ -1,5 +1,7 @@
 /// Epilogue graphs: text, stores, operands.
 
+#include <charconv>
+
 #include "tensors.hpp"
 
 namespace unisono::python {
@@ -93,11 +95,17 @@ Axes axes_of(const std::string& text) {
     if (c != '[' && c != ']' && c != ',' && c != ' ') letters += c;
   static const std::map<std::string, Axes> known = {{"", axes::scalar}, {"b", axes::b},   {"m", axes::m},
                                                     {"n", axes::n},     {"bn", axes::bn}, {"mn", axes::mn}};
-  const auto found = known.find(letters);
-  if (found == known.end())
-    throw UserError("axes '" + text +
-                    "' are none of '', 'b', 'm', 'n', 'bn' and 'mn'; docs/text-form.md explains them");
-  return found->second;
+  if (const auto found = known.find(letters); found != known.end()) return found->second;
+  const bool of_image = letters.starts_with("bg");
+  if (of_image || letters.starts_with("g")) {
+    Axes of_groups{of_image ? RowAxis::b : RowAxis::none, ColAxis::g, 0};
+    const char* const end = letters.data() + letters.size();
+    const auto read = std::from_chars(letters.data() + (of_image ? 2 : 1), end, of_groups.groups);
+    if (read.ec == std::errc{} && read.ptr == end) return of_groups;
+  }
+  throw UserError("axes '" + text +
+                  "' are none of '', 'b', 'm', 'n', 'bn', 'mn', and of groups of columns 'g4' and 'bg4'; "
+                  "docs/text-form.md explains them");
 }
 
 std::string text_of(const Axes& axes) {
@@ -110,7 +118,7 @@ std::string text_of(const Axes& axes) {
 void bind_graphs(nb::module_& m) {
   nb::class_<OperandInfo>(m, "OperandInfo", "An operand that the caller of a graph binds.")
       .def_ro("name", &OperandInfo::name)
-      .def_ro("axes", &OperandInfo::axes, "'', 'b', 'm', 'n', 'bn' or 'mn'.")
+      .def_ro("axes", &OperandInfo::axes, "'', 'b', 'm', 'n', 'bn', 'mn', 'g4' or 'bg4'.")
       .def_ro("storage", &OperandInfo::storage, "Its dtype in memory, if the graph declares it; else None.")
       .def_ro("default_value", &OperandInfo::default_value, "A scalar's value when nothing is bound, or None.")
       .def_ro("is_label", &OperandInfo::is_label, "Read by one_hot: i32 where no storage is declared.");

@@ -11,7 +11,7 @@ from . import _native
 from ._native import Device, DType, Graph, UserError
 from .calls import Call, Plan, plan_of, signature
 from .epilogues import Epilogue, graph_of_text
-from .operands import Space, axes_of_shape, operand_view, store_shape
+from .operands import Space, axes_of_shape, in_brackets, operand_view, store_shape
 from .tensors import View, empty, is_torch, view
 
 
@@ -60,7 +60,7 @@ def _options(graph: Graph, operands: dict[str, Any], place: View, options: dict[
     for name, info in infos.items():
         given = operands.get(name)
         if given is None and info.default_value is None:
-            raise UserError(f"the epilogue reads operand {name}[{','.join(info.axes)}], for which nothing is given; "
+            raise UserError(f"the epilogue reads operand {name}{in_brackets(info.axes)}, for which nothing is given; "
                             f"pass {name}=… to the call")
         if isinstance(given, View):
             if info.storage is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ._native import UserError
@@ -76,14 +77,18 @@ def axes_of_shape(name: str, shape: tuple[int, ...], space: Space) -> str:
     )
 
 
+def in_brackets(axes: str) -> str:
+    """As the text form writes them: 'bg4' is [b,g4]."""
+    return "[" + ",".join(re.findall(r"g\d+|.", axes)) + "]"
+
+
 def operand_view(name: str, view: View, axes: str, space: Space) -> View:
     """The view that the library expects of an operand with these axes. Raises UserError for another shape."""
     if axes == "mn":
         if view.shape != space.shape_mn:
             raise UserError(f"operand {name}[m,n] has shape {view.shape}; expected {space.shape_mn}")
         return space.to_native(view)
-    wanted = {"": (), "n": (space.cols,), "b": (space.images,), "bn": (space.images, space.cols),
-              "m": (space.row_count,)}[axes]
+    wanted = store_shape(name, axes, "", space)
     if view.shape == wanted:
         return view
     # extents of 1 do not count
@@ -101,8 +106,7 @@ def operand_view(name: str, view: View, axes: str, space: Space) -> View:
     elif [e for e, _ in extents] == [e for e in wanted if e != 1]:
         strides = iter(s for _, s in extents)
         return view.reshaped(wanted, tuple(next(strides) if e != 1 else 1 for e in wanted))
-    text = ",".join(axes)
-    raise UserError(f"operand {name}[{text}] has shape {view.shape}; expected {wanted}")
+    raise UserError(f"operand {name}{in_brackets(axes)} has shape {view.shape}; expected {wanted}")
 
 
 def store_shape(name: str, axes: str, form: str, space: Space) -> tuple[int, ...]:

@@ -29,6 +29,7 @@ class VisitorWriter {
     const std::vector<ValueId>* columns = nullptr;
     const std::vector<ValueId>* tensors = nullptr;
     std::string channel;  ///< operands of columns, loaded by image and this
+    int groups = 0;       ///< that `channel` counts; 0: it counts columns
     std::string image = "image";
     bool in_row = false;  ///< operands [m] and coordinates are read at `at`, a Where
     bool guards = false;  ///< functions that read memory are called where `exists` alone
@@ -49,6 +50,7 @@ class VisitorWriter {
   Scope scope(const Bindings& bindings, bool accurate);
   std::string given(ValueId id, const Bindings& bindings);
   std::string load_scalar(ValueId id) const;
+  static std::string group_text(const Axes& a, const Bindings& bindings);
   std::string load_column(ValueId id, const Bindings& bindings) const;
   std::string coordinate(Coordinate c, const Bindings& bindings) const;
   std::string raw_as_input() const;

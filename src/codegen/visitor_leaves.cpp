@@ -78,7 +78,7 @@ void VisitorWriter::add_fields() {
          x.attr.rows,
          x.attr.strided},
         names_.of(id));
-    by_channel |= x.axes == axes::bn && !options_.apart.contains(x.attr.name);
+    by_channel |= x.axes.col == ColAxis::g || (x.axes == axes::bn && !options_.apart.contains(x.attr.name));
   }
   for (const plan::Output& o : e_.outputs) {
     if (o.path == plan::Output::StorePath::before || o.path == plan::Output::StorePath::after) continue;
@@ -208,13 +208,21 @@ std::string VisitorWriter::load_scalar(ValueId id) const {
   return converted("p." + names_.of(id), passed, x.dtype);
 }
 
+std::string VisitorWriter::group_text(const Axes& a, const Bindings& bindings) {
+  const std::string group = bindings.groups == a.groups
+                                ? bindings.channel
+                                : fmt::format("{} / (p.channels / {})", bindings.channel, a.groups);
+  return a.row == RowAxis::b ? fmt::format("{} * {} + {}", bindings.image, a.groups, group) : group;
+}
+
 std::string VisitorWriter::load_column(ValueId id, const Bindings& bindings) const {
   const Node& x = g_[id];
   const std::string at = plan::is_placed(x)  ? fmt::format("int({}.offset(at.m, 0))", place_of(id))
                          : x.axes == axes::n ? bindings.channel
                          : x.axes == axes::b ? bindings.image
-                         : x.axes == axes::m
-                             ? "at.m"
+                         : x.axes == axes::m ? "at.m"
+                         : x.axes.col == ColAxis::g
+                             ? group_text(x.axes, bindings)
                              : fmt::format("{} * p.{} + {}", bindings.image,
                                            lies_apart(id) ? names_.of_pitch(id) : "channels", bindings.channel);
   const DType t = storage_of(x, options_);

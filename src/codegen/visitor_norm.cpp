@@ -59,7 +59,7 @@ std::string VisitorWriter::late_and_affine() {
 
 std::string VisitorWriter::statistics() {
   Bindings bindings;
-  bindings.channel = "group";  // of groups of one channel; others read no operand of a channel
+  bindings.channel = "group";
   if (e_.norm && e_.norm->mean) bindings.values[*e_.norm->mean] = "mean";
   if (e_.norm && e_.norm->variance) bindings.values[*e_.norm->variance] = "variance";
   Scope s = scope(bindings, true);
@@ -67,6 +67,7 @@ std::string VisitorWriter::statistics() {
     if (o.path != plan::Output::StorePath::statistics) continue;
     const Store& store = g_.stores[o.store];
     const Axes& a = g_[store.value].axes;
+    bindings.groups = a.groups;
     s.compute(std::vector{store.value});
     const std::string groups = e_.norm->group_channels == 1 ? "p.channels" : fmt::format("{}", std::max(1, a.groups));
     s.line(fmt::format("store<{}>(p.{}, image * {} + group, {});", element_name(store.dtype), names_.of_store(o.store),

@@ -67,11 +67,12 @@ std::string VisitorWriter::groups() {
                            e_.general->group_width(g_[of[i]]));
   }
   Bindings bindings = row_bindings();
-  bindings.image = "at.image";
+  bindings.image = "at.image", bindings.channel = "group";
   std::vector<std::string> widths;
   for (const plan::Output& o : e_.outputs) {
     if (o.path != plan::Output::StorePath::grouped) continue;
     const Store& store = g_.stores[o.store];
+    bindings.groups = g_[store.value].axes.groups;
     Scope s = scope(bindings, true);
     s.compute(std::vector{store.value});
     const DType held = store.dtype == DType::i32 || store.dtype == DType::boolean ? store.dtype : DType::f32;

@@ -73,7 +73,7 @@ std::string VisitorWriter::folds_of_passes(Scope& behind) {
 // Stores what follows from a domain's reductions
 std::string VisitorWriter::finish(const RowFolds& d) {
   Bindings bindings;
-  bindings.channel = "group";
+  bindings.channel = "group", bindings.groups = d.groups;
   for (std::size_t i = 0; i < d.folds.size(); ++i) {
     const Node& x = g_[d.folds[i]];
     const char* count = x.attr.domain.cols ? " / (rows * columns)" : " / rows";

@@ -14,8 +14,6 @@ namespace unisono::ir {
 
 namespace {
 
-constexpr int most_groups = 1 << 20;
-
 // `a` with every field that `op` does not read at its default
 Attributes read_by(Op op, const Attributes& a) {
   Attributes r;

@@ -32,8 +32,9 @@ Node leaf(Op op, DType dtype, Axes a) {
 void check_operand(const std::string& name, const Axes& axes, const OperandOptions& options) {
   ir::check_identifier(name, "operand");
   if (!ir::is_operand_axes(axes))
-    throw UserError(fmt::format("operand {} was given axes {}; expected one of [], [b], [m], [n], [b,n], [m,n]", name,
-                                to_string(axes)));
+    throw UserError(
+        fmt::format("operand {} was given axes {}; expected one of [], [b], [m], [n], [b,n], [m,n], [g4], [b,g4]", name,
+                    to_string(axes)));
   if (options.storage && !ir::is_supported(*options.storage))
     throw UserError(
         fmt::format("operand {} was declared {}: the fp8 types are reserved", name, to_string(*options.storage)));

@@ -5,6 +5,7 @@
 namespace unisono::ir {
 
 bool is_operand_axes(const Axes& a) {
+  if (a.col == ColAxis::g) return a.row != RowAxis::m && a.groups > 1 && a.groups <= most_groups;
   return a == axes::scalar || a == axes::b || a == axes::m || a == axes::n || a == axes::bn || a == axes::mn;
 }
 

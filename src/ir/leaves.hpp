@@ -7,7 +7,9 @@
 
 namespace unisono::ir {
 
-/// Axes that an operand can have: [], [b], [m], [n], [b,n], [m,n].
+inline constexpr int most_groups = 1 << 20;  ///< into which columns fall
+
+/// Axes that an operand can have: [], [b], [m], [n], [b,n], [m,n], and of groups of columns [g4], [b,g4].
 bool is_operand_axes(const Axes& axes);
 
 /// dtype of an operand's value: f64, i32 and bool are used as they are stored; every other type is loaded as f32.

@@ -256,8 +256,8 @@ void Parser::over_argument(ReduceDomain& domain) {
 int Parser::groups_argument() {
   const Token token = peek();
   const double value = number_argument("groups");
-  if (!(value >= 1) || value > (1 << 20) || value != static_cast<int>(value))
-    fail(token, fmt::format("expected a whole number of groups from 1 to {}, found {}", 1 << 20, value));
+  if (!(value >= 1) || value > most_groups || value != static_cast<int>(value))
+    fail(token, fmt::format("expected a whole number of groups from 1 to {}, found {}", most_groups, value));
   return static_cast<int>(value);
 }
 

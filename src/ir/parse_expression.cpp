@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <charconv>
+
 #include "ir/infer.hpp"
+#include "ir/leaves.hpp"
 #include "ir/names.hpp"
 #include "ir/op_table.hpp"
 #include "ir/parser.hpp"
@@ -128,6 +131,22 @@ Value Parser::operand_use() {
   return value;
 }
 
+namespace {
+
+// Axes of operands for groups of columns, written "g4" or "b,g4"
+std::optional<Axes> axes_of_groups(std::string_view written) {
+  const bool of_image = written.starts_with("b,g");
+  if (!of_image && !written.starts_with("g")) return {};
+  written.remove_prefix(of_image ? 3 : 1);
+  int groups = 0;
+  const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), groups);
+  const Axes axes{of_image ? RowAxis::b : RowAxis::none, ColAxis::g, groups};
+  if (error != std::errc{} || end != written.data() + written.size() || !is_operand_axes(axes)) return {};
+  return axes;
+}
+
+}  // namespace
+
 Parser::Subscript Parser::subscript() {
   const Token open = take();
   std::string written;
@@ -151,15 +170,15 @@ Parser::Subscript Parser::subscript() {
                                                 {axes::mn, hw}}};
   for (std::size_t i = 0; i < spellings.size(); ++i)
     if (written == spellings[i]) return meanings[i];
+  if (const auto groups = axes_of_groups(written)) return {*groups};
   if (written == "n,m" || written == "n,b")
     source_.fail(span, fmt::format("axes stand rows first; did you mean '[{},n]'?", written.back()));
   const auto meant = nearest(written, spellings);
-  source_.fail(
-      span,
-      fmt::format("unknown axes [{}]{}", excerpt(written),
-                  meant.empty() ? "; expected one of [], [b], [m], [n], [b,n], [m,n], or of the coordinates of a pixel "
-                                  "[h], [w], [h,w], [h,n], [w,n], [h,w,n]"
-                                : did_you_mean(fmt::format("[{}]", meant))));
+  source_.fail(span, fmt::format("unknown axes [{}]{}", excerpt(written),
+                                 meant.empty() ? "; expected one of [], [b], [m], [n], [b,n], [m,n], of groups of "
+                                                 "columns [g4], [b,g4], or of the coordinates of a pixel "
+                                                 "[h], [w], [h,w], [h,n], [w,n], [h,w,n]"
+                                               : did_you_mean(fmt::format("[{}]", meant))));
 }
 
 Value Parser::constant() {

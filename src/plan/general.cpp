@@ -93,11 +93,6 @@ std::optional<Refusal> GeneralAnalysis::refuse_reduction(ValueId id) const {
     return refusal_at(g, id, fmt::format("a reduction of a value with axes {}", to_string(in.axes)));
   if (x.dtype == DType::i32 || x.dtype == DType::boolean)
     return refusal_at(g, id, fmt::format("a reduction in {}: cast its input to f32", to_string(x.dtype)));
-  if (d.cols && extents_.cols % d.groups != 0)
-    throw UserError(
-        fmt::format("a reduction over {} groups of {} channels: the groups must divide the channels; "
-                    "choose one of the divisors of {}",
-                    d.groups, extents_.cols, extents_.cols));
   if (!d.rows && d.groups != 1 && extents_.cols / d.groups > limits_.channels)
     return refusal_at(
         g, id,

@@ -86,16 +86,6 @@ std::optional<Refusal> refuse_images(const Graph& g) {
   return std::nullopt;
 }
 
-std::int64_t group_channels(const ReduceDomain& d, const Extents& extents) {
-  if (!d.cols) return 1;
-  if (extents.cols % d.groups != 0)
-    throw UserError(
-        fmt::format("a normalisation over {} groups of {} channels: the groups must divide the channels; choose one of "
-                    "the divisors of {}",
-                    d.groups, extents.cols, extents.cols));
-  return extents.cols / d.groups;
-}
-
 // ---- From x - mean to y
 
 // Follows x - mean through products with columns (of a pixel: with what its statistics give) and one sum with such, as
@@ -248,7 +238,7 @@ std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, 
                                           const std::set<ValueId>& others) {
   if (auto refusal = find_statistics(graph, norm, others); refusal || !norm) return refusal;
   const ReduceDomain domain = graph[norm->mean ? *norm->mean : *norm->variance].attr.domain;
-  norm->group_channels = group_channels(domain, extents);
+  norm->group_channels = domain.cols ? extents.cols / domain.groups : 1;
   norm->per_pixel = runs_over_channels(domain);
   norm->batch = domain.rows && !domain.per_image;
   if (norm->batch)

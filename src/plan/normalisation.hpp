@@ -12,7 +12,7 @@ namespace unisono::plan {
 
 /// The normalisation of `graph`, or nothing if it has no reductions but those of `others`, which are somebody else's.
 /// The graph gets nodes for a factor or a shift that it does not spell out, and is sorted again. Refuses other
-/// reductions. Throws UserError if the groups do not divide the columns.
+/// reductions.
 std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& found,
                                           const std::set<ValueId>& others = {});
 

@@ -88,15 +88,9 @@ class SecondPassAnalysis {
   std::optional<Refusal> refuse_fold(ValueId id) const {
     const Graph& g = e_.graph;
     const Node &x = g[id], &in = g[x.inputs[0]];
-    const ReduceDomain& d = x.attr.domain;
     if (!is_full(in)) return refused(id, fmt::format("a stored reduction of a value with axes {}", to_string(in.axes)));
     if (x.dtype == DType::i32 || x.dtype == DType::boolean)
       return refused(id, fmt::format("a reduction in {}: cast its input to f32", to_string(x.dtype)));
-    if (d.cols && extents_.cols % d.groups != 0)
-      throw UserError(
-          fmt::format("a reduction over {} groups of {} channels: the groups must divide the channels; choose one of "
-                      "the divisors of {}",
-                      d.groups, extents_.cols, extents_.cols));
     return statistical_[x.inputs[0]] ? refuse_behind(x.inputs[0]) : std::nullopt;
   }
 

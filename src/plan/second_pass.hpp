@@ -12,7 +12,7 @@ namespace unisono::plan {
 /// operands [m,n], functions called with elements for their effect. Ahead of it elements and at most one store of 16
 /// bits. Reductions over rows of elements of either side are stored, for each channel, group or all, each image or all.
 /// The result's main store, whose memory unfinished tiles wait in, is the last of f32, else the last. Refuses what else
-/// there is, with the value at fault. Throws UserError for groups that do not divide the columns.
+/// there is, with the value at fault.
 Expected<Epilogue> analyse_second_pass(const Graph& optimised, const Extents& extents);
 
 /// The same of one normalisation over the channels of each row (row_forms.hpp), without effects and stored reductions:

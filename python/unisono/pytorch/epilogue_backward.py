@@ -28,6 +28,9 @@ def _canonical(x: Tensor, space: Space) -> Tensor:
 def operand(x: Tensor, axes: str, space: Space) -> Tensor:
     if axes == "mn":
         return _canonical(x, space)
+    row, has_groups, count = axes.partition("g")
+    if has_groups:  # each of its columns
+        return x.reshape(space.images if row else 1, 1, -1).repeat_interleave(space.cols // int(count), -1)
     shape = {"": (1, 1, 1), "n": (1, 1, -1), "b": (-1, 1, 1), "bn": (space.images, 1, -1),
              "m": (space.images, -1, 1)}[axes]
     return x.reshape(shape)

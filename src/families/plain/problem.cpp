@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "plan/visitor_shape.hpp"
-#include "unisono/error.hpp"
 
 namespace unisono::families::plain {
 namespace {
@@ -63,14 +62,6 @@ void check_epilogue(const plan::Epilogue& e, Reasons& reasons) {
   if (e.moments.channels > 0) refuse("stored statistics", "reduce the stored result");
 }
 
-void check_groups(const Workload& w) {
-  if (!w.epilogue.norm) return;
-  const std::int64_t width = w.epilogue.norm->group_channels, channels = w.task.conv.k;
-  if (width < 1 || channels % width != 0)
-    throw UserError(fmt::format("{}: groups of {} channels; expected a divisor of the {} output channels",
-                                to_string(w.task.contraction()), width, channels));
-}
-
 }  // namespace
 
 std::optional<Refusal> refuse_device(const plan::Device& d) {
@@ -90,7 +81,6 @@ std::vector<std::string> refuse(const Workload& w) {
     reasons.emplace_back("volumes: the plain kernels convolve images. Use a network, which has kernels for volumes");
   check_sizes(w.task.conv, e, reasons);
   check_epilogue(w.epilogue, reasons);
-  if (reasons.empty()) check_groups(w);
   return reasons;
 }
 

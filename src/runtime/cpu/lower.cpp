@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/check_graph.hpp"
 #include "ir/op_table.hpp"
 #include "ir/products.hpp"
 #include "runtime/cpu/emitter.hpp"
@@ -26,7 +27,6 @@ class Lowering {
   Plan run();
 
  private:
-  void check_groups() const;
   void find_operands();
   void assign_slots();
   void choose_kept();
@@ -61,15 +61,6 @@ Lowering::Lowering(const Graph& graph, const passes::Partition& partition, const
   plan_.graph = graph;
   plan_.extents = extents;
   uses_ = count_uses(graph);
-}
-
-void Lowering::check_groups() const {
-  for (const Node& x : g_.nodes) {
-    const int groups = std::max(x.axes.groups, ir::is_reduction(x.op) ? x.attr.domain.groups : 1);
-    if (groups > 1 && plan_.extents.cols % groups != 0)
-      throw UserError(fmt::format("{} was given groups={} over {} columns; expected a divisor of {}", to_string(x.op),
-                                  groups, plan_.extents.cols, plan_.extents.cols));
-  }
 }
 
 void Lowering::find_operands() {
@@ -366,7 +357,7 @@ void Lowering::note_last_readers() {
 }
 
 Plan Lowering::run() {
-  check_groups();
+  ir::check_groups(g_, plan_.extents.cols);
   find_operands();
   assign_slots();
   choose_kept();

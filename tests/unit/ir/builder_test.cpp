@@ -66,9 +66,9 @@ TEST(Builder, OperandsThatAreNone) {
   GraphBuilder g;
   const auto storage = [](DType t) { return OperandOptions{.storage = t, .default_value = {}}; };
   EXPECT_THAT(error_of([&] {
-                g.operand("x", {RowAxis::b, ColAxis::g, 4});
+                g.operand("x", {RowAxis::m, ColAxis::g, 4});
               }),
-              HasSubstr("operand x was given axes [b,g4]"));
+              HasSubstr("operand x was given axes [m,g4]"));
   EXPECT_THAT(error_of([&] { g.operand("x", axes::n, storage(DType::f8e4m3)); }), HasSubstr("fp8 types are reserved"));
   EXPECT_THAT(error_of([&] { g.operand("x", axes::mn, {.storage = {}, .default_value = 1}); }),
               HasSubstr("only scalars and vectors"));

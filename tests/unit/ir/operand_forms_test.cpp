@@ -7,7 +7,9 @@
 #include <functional>
 #include <string>
 
+#include "ir/check_graph.hpp"
 #include "unisono/builder.hpp"
+#include "unisono/contraction.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -29,6 +31,25 @@ std::string error_of(const std::function<void()>& action) {
     return error.what();
   }
   return "none";
+}
+
+TEST(OperandForms, GroupsOfColumns) {
+  const Graph g = parse("store acc * s[b,g4] + t[g12] as y");
+  EXPECT_EQ(to_string(operand(g, "s").axes), "[b,g4]");
+  EXPECT_EQ(to_string(operand(g, "t").axes), "[g12]");
+  EXPECT_TRUE(structurally_equal(g, parse(print(g))));
+  const auto checked = [](const std::string& text) {
+    return error_of([&] { ir::check_graph(parse(text), Gemm{.m = 6, .n = 36, .k = 8}); });
+  };
+  EXPECT_EQ(checked("store acc * s[b,g4] + t[g12] as y"), "none");
+  EXPECT_EQ(checked("store acc * s[b,g5] as y"),
+            "operand s[b,g5] was given groups=5 over 36 columns; expected a divisor of 36");
+  EXPECT_EQ(checked("store group_norm(acc, groups=5) as y"),
+            "group_norm was given groups=5 over 36 columns; expected a divisor of 36");
+  EXPECT_EQ(checked("store sum(acc, over=n, groups=7) as y"),
+            "sum was given groups=7 over 36 columns; expected a divisor of 36");
+  for (const char* axes : {"[g]", "[g1]", "[g4x]", "[m,g4]", "[b,g0]", "[g4,b]", "[g99999999999]"})
+    EXPECT_THAT(error_of([&] { parse("store acc + s" + std::string(axes) + " as y"); }), HasSubstr("unknown axes"));
 }
 
 TEST(OperandForms, CoordinatesOfRowsGiveValuesOfRowsAndElements) {

@@ -70,9 +70,9 @@ TEST(Verify, Types) {
   EXPECT_THAT(verdict([](Graph& g) { node(g, Op::operand).dtype = DType::f16; }),
               HasSubstr("has dtype f16; expected f32"));
   EXPECT_THAT(verdict([](Graph& g) {
-                node(g, Op::operand).axes = {RowAxis::b, ColAxis::g, 2};
+                node(g, Op::operand).axes = {RowAxis::m, ColAxis::g, 2};
               }),
-              HasSubstr("an operand cannot have axes [b,g2]"));
+              HasSubstr("an operand cannot have axes [m,g2]"));
 }
 
 TEST(Verify, Attributes) {

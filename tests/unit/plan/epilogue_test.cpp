@@ -209,17 +209,6 @@ TEST(Epilogue, IsPure) {
   EXPECT_EQ(describe(x), describe(y));
 }
 
-TEST(Epilogue, GroupsMustDivideTheChannels) {
-  try {
-    analysed("store group_norm(acc, groups=5) as y : bf16");
-    FAIL();
-  } catch (const UserError& e) {
-    EXPECT_STREQ(e.what(),
-                 "a normalisation over 5 groups of 64 channels: the groups must divide the channels; choose one of the "
-                 "divisors of 64");
-  }
-}
-
 struct Refused {
   const char *text, *value, *reason;
 };

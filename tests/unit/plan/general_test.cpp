@@ -194,9 +194,5 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"observe(bias[n])\nstore acc as y : bf16", "observe(bias[n])",
                             "a function called for its effect with axes [n]"}));
 
-TEST(General, GroupsMustDivideTheChannels) {
-  EXPECT_THROW(analysed("store sum(acc, over=(m,n), groups=5) as s : f32"), UserError);
-}
-
 }  // namespace
 }  // namespace unisono::plan

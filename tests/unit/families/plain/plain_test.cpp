@@ -161,12 +161,6 @@ TEST_F(PlainFamily, RefusesSizesThatItCannotCount) {
   EXPECT_THAT(refused(), HasSubstr("size: the padding is 1073741824"));
 }
 
-TEST_F(PlainFamily, WrongGroupsAreAUserError) {
-  const plan::Epilogue wide = epilogue("store group_norm(acc, groups=4) as y : bf16");  // of 24 channels
-  conv().k = 32;
-  EXPECT_THROW(refused(wide), UserError);
-}
-
 // Tiles that cover the output once, and memory that every architecture has
 TEST_F(PlainFamily, LaunchesFit) {
   device.sms = 10;
