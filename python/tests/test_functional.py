@@ -67,6 +67,38 @@ def test_group_norm(last):
     check(f64(y), f64(expected), error_of(x, w, padding=1), "float32", growth)
 
 
+BACKWARD = """h = (saved[m,n] - mu[b,g4]) * rstd[b,g4]
+z = h * gamma[n] + beta[n]
+s = sigmoid(z)
+dz = acc * (s * (1 + z * (1 - s)))
+dh = dz * gamma
+dx = rstd * (dh - mean(dh, over=(m,n), per=b, groups=4) - h * mean(dh * h, over=(m,n), per=b, groups=4))
+store dx as dx
+store sum(dz * h, over=m) as dgamma
+store sum(dz, over=m) as dbeta
+store sum(dx, over=m) as dbias"""
+
+
+def test_backward_of_group_norm():
+    """One launch behind the next layer's data gradient, from the statistics that the forward pass has stored."""
+    image, w, bias, gamma, beta = draw(2, 8, 9, 7), draw(16, 8, 3, 3, seed=1), draw(16, seed=2), draw(16, seed=3), draw(16, seed=4)
+    dy, w2 = draw(2, 8, 9, 7, seed=5), draw(16, 8, 3, 3, seed=6)
+    ahead = u.conv2d(image, w, "h = acc + bias[n]\nstore h as x\nstore mean(h, over=(m,n), per=b, groups=4) as mu\n"
+                     "store rsqrt(variance(h, over=(m,n), per=b, groups=4) + 1e-5) as rstd", bias=bias, padding=1)
+    assert ahead["mu"].shape == ahead["rstd"].shape == (2, 4)
+    found = u.conv2d(dy, w2, BACKWARD, saved=ahead["x"], mu=ahead["mu"], rstd=ahead["rstd"], gamma=gamma, beta=beta, padding=1)
+    leaves = [t.double().requires_grad_() for t in (bias, gamma, beta)]
+    h = F.conv2d(image.double(), w.double(), leaves[0], padding=1)
+    h.retain_grad()
+    F.silu(F.group_norm(h, 4, *leaves[1:])).backward(conv64(dy, w2, padding=1))
+    for name, expected in zip(("dx", "dgamma", "dbeta"), (h.grad, leaves[1].grad, leaves[2].grad)):
+        assert f64(found[name]) == pytest.approx(f64(expected), rel=1e-4, abs=1e-4 * float(expected.abs().max())), name
+    # what a bias ahead of a normalisation over whole groups adds is taken out of each group: its gradients sum to 0 there
+    assert f64(found["dbias"]) == pytest.approx(f64(leaves[0].grad), abs=1e-4 * float(h.grad.abs().sum()))
+    with pytest.raises(u.UserError, match=r"operand mu\[b,g4\] has shape \(2, 8\); expected \(2, 4\)"):
+        u.conv2d(dy, w2, BACKWARD, saved=ahead["x"], mu=draw(2, 8), rstd=ahead["rstd"], gamma=gamma, beta=beta, padding=1)
+
+
 def test_text_function_and_builder_give_the_same_bits():
     x, w, bias, g, b = draw(2, 8, 9, 7), draw(16, 8, 3, 3, seed=1), draw(16, seed=2), draw(16, seed=3), draw(16, seed=4)
 

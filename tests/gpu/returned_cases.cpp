@@ -77,6 +77,12 @@ constexpr const char* read_again[] = {
     "store softmax(acc, over=m, per=b) as y : bf16",
     "store acc * sigmoid(mean(acc, over=m, per=b) * w1[n]) as y : bf16\nstore acc - max(acc) as z : f32",
     "store acc * rsqrt(mean(square(acc), over=(m,n), per=b) + 1e-5) * s[m] as y : bf16",
+    // The backward pass of a group norm and what came behind it: two sums of a group, and three that are stored
+    "operand x[m,n] : bf16\nh = (x - mu[b,g4]) * rstd[b,g4]\nz = h * gamma[n] + beta[n]\ns = sigmoid(z)\n"
+    "dz = acc * (s * (1 + z * (1 - s)))\ndh = dz * gamma\n"
+    "dx = rstd * (dh - mean(dh, over=(m,n), per=b, groups=4) - h * mean(dh * h, over=(m,n), per=b, groups=4))\n"
+    "store dx as dx : bf16\nstore sum(dz * h, over=m) as dgamma : f32\nstore sum(dz, over=m) as dbeta : f32\n"
+    "store sum(dx, over=m) as dbias : f32",
     // One after another
     "store group_norm(silu(group_norm(acc, groups=4)), groups=2, scale=gamma[n]) as y : bf16",
     "y = group_norm(acc, groups=4)\nstore softmax(y, over=n) as y : bf16\nstore max(y, over=n) * t[b] + mean(y, per=b) "
@@ -185,24 +191,24 @@ std::vector<Case> small_spilled_cases() {
   };
   // Nine tiles across, of which each merges its share of the rows; clusters, one of them with a tile beyond the
   // channels
-  add(of_image(read_again[8], "spill=f32 order=pingpong tile=64x8", conv_of(1, 19, 21, 16, 72)));
-  add(of_image(read_again[9], "spill=f32 order=cooperative tile=128x40 cluster=1x2", conv_of(1, 57, 57, 8, 120)));
+  add(of_image(read_again[9], "spill=f32 order=pingpong tile=64x8", conv_of(1, 19, 21, 16, 72)));
+  add(of_image(read_again[10], "spill=f32 order=cooperative tile=128x40 cluster=1x2", conv_of(1, 57, 57, 8, 120)));
   // Reductions of rows of one tile, on either side of what elements read, and groups of a row's channels
   const Conv2d image = conv_of(1, 57, 57, 8, 48);
   add(
       of_image("y = group_norm(acc * rsqrt(mean(square(acc), over=n) + 1e-5), groups=4)\n"
                "z = y - max(y, over=n) * sigmoid(mean(y, over=m, per=b))\nstore z * sum(z, over=n) as y : bf16",
                "spill=f32 order=pingpong tile=64x48", image));
-  add(of_image(read_again[10], "spill=f32 order=pingpong tile=64x24", image));
+  add(of_image(read_again[11], "spill=f32 order=pingpong tile=64x24", image));
   // Planes beside: halo tiles, whose results leave by lanes' stores
   Conv2d planes = conv_of(1, 56, 56, 8, 48);
   planes.layout = Layout::nchw;
-  add(of_image(read_again[7], "spill=f32 load=halo order=pingpong tile=64x16", planes));
+  add(of_image(read_again[8], "spill=f32 load=halo order=pingpong tile=64x16", planes));
   // Two products; phases of a transposed convolution
   const Gemm dual{.m = 1700, .n = 48, .k = 40, .transpose_b = true, .products = 2};
   add(product_of(name, "store group_norm(silu(acc0) * acc1 + instance_norm(acc1), groups=2) as y : bf16", dual,
                  "spill=f32 order=pingpong tile=64x24"));
-  Case phases = on_gpu(name, read_again[7], "spill=f32 order=pingpong tile=64x16");
+  Case phases = on_gpu(name, read_again[8], "spill=f32 order=pingpong tile=64x16");
   ConvTranspose2d transposed;
   transposed.n = 1, transposed.h = 21, transposed.w = 25, transposed.c = 16, transposed.k = 32;
   transposed.r = transposed.s = 4, transposed.stride = {2, 2}, transposed.pad = {1, 1, 1, 1};
@@ -226,14 +232,15 @@ std::vector<Case> small_spilled_cases() {
 // One small case of each
 std::vector<Case> small_returned_cases() {
   Cases cases(2500);
-  for (const char* text : {of_groups[1], of_groups[2], of_groups[4], read_again[0], read_again[3], read_again[8]})
+  for (const char* text :
+       {of_groups[1], of_groups[2], of_groups[4], read_again[0], read_again[3], read_again[7], read_again[9]})
     for (const char* plan : {"order=cooperative tile=128x48", "load=halo order=pingpong"}) {
       Case c = on_gpu("sanitizer: read again", text, plan);
       c.conv = conv_of(2, 13, 11, 24, 48);
       cases.add(std::move(c));
     }
   // Several tiles a warpgroup on the emulated GPU, which wait in memory
-  for (const char* text : {read_again[3], read_again[8], read_again[9]})
+  for (const char* text : {read_again[3], read_again[7], read_again[9], read_again[10]})
     for (const char* plan : {"spill=f32 order=cooperative tile=128x24", "spill=f32 order=pingpong tile=64x24"}) {
       Case c = on_gpu("sanitizer: read again from memory", text, plan);
       c.conv = conv_of(2, 33, 41, 16, 48);

@@ -32,6 +32,19 @@ LOSS = ("operand c[m,n] : bf16\np = sigmoid(0.5 * (acc + bias[n]))\nloss = -(c *
         "store sum(loss) as loss : f32")
 SUMS = ("store relu(acc) as y : bf16\nstore sum(relu(acc), over=m) as s : f32\nstore sum(acc, over=m, per=b) as of_image : f32\n"
         "store variance(acc, over=(m,n), groups=2) as v : f32\nstore max(acc, over=all, per=b) as top : f32")
+# Behind the next layer's data gradient: back through SiLU and a GroupNorm whose input and statistics the forward pass has
+# stored. Two sums of a group, which elements read again, and three of a channel
+BACKWARD = """operand x[m,n] : bf16
+h = (x - mu[b,g{0}]) * rstd[b,g{0}]
+z = h * gamma[n] + beta[n]
+s = sigmoid(z)
+dz = acc * (s * (1 + z * (1 - s)))
+dh = dz * gamma
+dx = rstd * (dh - mean(dh, over=(m,n), per=b, groups={0}) - h * mean(dh * h, over=(m,n), per=b, groups={0}))
+store dx as dx : bf16
+store sum(dz * h, over=m) as dgamma : f32
+store sum(dz, over=m) as dbeta : f32
+store sum(dx, over=m) as dbias : f32"""
 CENTRED = "store acc - mean(acc, over=m, per=b) as y : bf16\nstore acc * max(acc, over=m) as z : bf16"
 
 
@@ -114,6 +127,11 @@ class Reductions(OnFourCtas):
     def test_reductions_over_rows_that_elements_read(self):
         self.agrees(CENTRED, "--conv", "1,9,11,24->48,3x3", kind="mma.sync general", elements=99 * 48)
 
+    def test_the_backward_pass_of_a_group_norm(self):
+        for groups in (2, 6, 24):
+            self.agrees(BACKWARD.format(groups), *BLOCK, kind="mma.sync general")
+        self.agrees(BACKWARD.format(5), *ODD, kind="mma.sync general", elements=2 * 63 * 35)
+
     def test_reductions_over_a_row(self):
         self.agrees("store acc - mean(acc, over=n, groups=6) as y : bf16\nstore sum(acc, over=n) as s : f32\n"
                     "store sqrt(sum_squares(acc, over=n)) * w[m] as length : f32", *BLOCK, kind="mma.sync general")
@@ -129,6 +147,8 @@ FAULTS = [
     ("warps' sums are added before they are there", "epilogue/fold_columns.cuh", "tail.sync(); const size_t plane", "const size_t plane", SUMS, BLOCK),
     ("a warp reads columns before results reach them", "epilogue/general_rows.cuh", "tail.columns()[c * Tail::kN + n] = column[c]; } tail.sync();",
      "tail.columns()[c * Tail::kN + n] = column[c]; }", CENTRED, ("--conv", "1,9,11,24->48,3x3")),
+    ("a group has the sums of the first image", "epilogue/returned.cuh", "domain.per_image ? image : 0", "0", BACKWARD.format(6), BLOCK),
+    ("the last to come merges the tiles before it alone", "epilogue/fold_columns.cuh", "== u32(parties - 1);", "== 0u;", BACKWARD.format(6), BLOCK),
     ("the odd channel of a row is not stored", "epilogue/fragment_epilogue.cuh", "if (channel + 1 < geometry.channels) first[1]", "if (false) first[1]", RESIDUAL, ODD),
 ]
 
