@@ -180,7 +180,7 @@ def found(fault, program, emulator, headers):
         path.write_text(faulty)
         environment = dict(os.environ, UNISONO_EMULATOR_HEADERS=folder, UNISONO_CACHE_DIR=folder + "/cache", CUDA_HOME=str(emulator),
                            LD_LIBRARY_PATH=str(emulator / "lib"), UNISONO_EMULATOR_SMS=str(sms))
-        chosen = [plan] if plan.startswith("--") else ["--sanitizer", "--only", plan]
+        chosen = [plan, "--gtest_fail_fast"] if plan.startswith("--") else ["--sanitizer", "--first-failure", "--only", plan]
         done = subprocess.run([program, *chosen], env=environment, capture_output=True, text=True)
     said = done.stdout + done.stderr
     if done.returncode != 0 and symptom in said:

@@ -211,6 +211,7 @@ int sanitizer() {
     std::printf("%s: %s\n", c.options.plan.empty() ? "any plan" : c.options.plan.c_str(),
                 problems.empty() ? "ok" : problems.c_str());
     wrong += !problems.empty();
+    if (wrong > 0 && options().first_failure) return 1;
   }
   if (checked == 0)
     std::printf("no problem's plan has the text '%s'; without --only all are checked\n", options().only.c_str());
@@ -234,6 +235,7 @@ int act(int argc, char** argv) {
                "Compile all kernels into the cache (UNISONO_CACHE_DIR); needs no GPU");
   app.add_flag("--plan", parsed.plan, "Plan all problems and count their kernels; needs neither GPU nor compiler");
   app.add_flag("--sanitizer", parsed.sanitizer, "A small problem of each mode, for compute-sanitizer");
+  app.add_flag("--first-failure", parsed.first_failure, "--sanitizer ends at the first problem that fails");
   app.add_option(
       "--only", parsed.only,
       "Of --sanitizer the problems whose plan has this text; of --precompile the kernels whose title has it");

@@ -17,6 +17,7 @@ struct Options {
   bool precompile = false;     ///< --precompile: compiles all kernels into the cache; needs no GPU
   bool plan = false;           ///< --plan: plans and generates all kernels, and counts them; needs no GPU, no compiler
   bool sanitizer = false;      ///< --sanitizer: a small case of each mode, for compute-sanitizer
+  bool first_failure = false;  ///< --first-failure: --sanitizer ends at the first problem that fails
   int broad = 0;               ///< --broad N: so many random problems of every kind, instead of the tests
   int broad_case = -1;         ///< --broad-case N: one of them
   int broad_first = 0;         ///< --broad-first N: without those before
