@@ -182,7 +182,7 @@ class Run(Case):
             (self.folder / "model.json").write_text(text)
             self.unisono("run", "m.onnx", "--random")
         (self.folder / "model.json").write_text('{"file": "m.onnx"}')  # of this model, and not complete
-        self.refused("run", "m.onnx", "--random", says=("model.json", "no valid description"))
+        self.refused("run", "m.onnx", "--random", says=("model.json", "not a valid description"))
 
     def test_memory_limit(self):
         f = onnx_file

@@ -29,6 +29,8 @@ class Usage(Case):
         self.refused("dance", says="dance")
         self.refused("doctor", "--deep", says="--deep")
         self.refused("explain", says="SUBJECT")
+        self.refused("run", "--devise", "cuda", says="there is no option '--devise'; did you mean '--device'?")
+        self.refused("run", "x.onnx", "--image", "a.png", "--randon", says="there is no option '--randon'; did you mean '--random'?")
         self.refused("run", "x.onnx", says="--image")
         self.refused("run", "x.onnx", "--random", "--image", "a.png")
         self.refused("run", "x.onnx", "--random", "--dim", "batch", says=("--dim", "'batch'"))

@@ -142,7 +142,7 @@ class Emit(Emitting):
     def test_leaves_files_of_others(self):
         (self.folder / "out").mkdir()
         (self.folder / "out" / "kernel.h").write_text("int mine;\n")
-        self.refused("emit", *DENSE, "--out", "out", says="out/kernel.h exists, and is no file that emit wrote")
+        self.refused("emit", *DENSE, "--out", "out", says="out/kernel.h exists and was not written by emit")
         self.assertEqual([p.name for p in (self.folder / "out").iterdir()], ["kernel.h"])
 
     def test_names(self):

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <sstream>
 
 #include "command/subcommands.hpp"
+#include "ir/suggest.hpp"
 
 namespace unisono::command {
 namespace {
@@ -47,6 +49,27 @@ void check_values(CLI::App& app) {
   }
 }
 
+// What CLI11 says only if nothing required is missing: that an option does not exist
+std::optional<std::string> unknown_option(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<const CLI::App*> parsed{&app};
+  for (std::size_t i = 0; i < parsed.size(); ++i) {
+    for (const CLI::App* sub : parsed[i]->get_subcommands()) parsed.push_back(sub);
+    for (const CLI::App* group : parsed[i]->get_subcommands([](const CLI::App* a) { return a->get_name().empty(); }))
+      parsed.push_back(group);
+  }
+  std::vector<std::string> names;
+  for (const CLI::App* one : parsed)
+    for (const CLI::Option* option : one->get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view given = std::string_view(argv[i]).substr(0, std::string_view(argv[i]).find('='));
+    if (!given.starts_with("--") || std::find(known.begin(), known.end(), given) != known.end()) continue;
+    return fmt::format("there is no option '{}'{}", given, ir::did_you_mean(ir::nearest(given, known)));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* argv) {
@@ -63,15 +86,15 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
     std::vector<std::string> names;
     for (const auto& sub : all) names.push_back(sub->app().get_name());
     if (std::find(names.begin(), names.end(), argv[1]) == names.end())
-      return Answer{fmt::format("'{}' is no command; expected one of {}", argv[1], fmt::join(names, ", ")), true};
+      return Answer{fmt::format("'{}' is not a command; expected one of {}", argv[1], fmt::join(names, ", ")), true};
   }
   try {
     app.parse(argc, argv);
     return (*std::find_if(all.begin(), all.end(), [](const auto& sub) { return sub->app().parsed(); }))->result();
   } catch (const CLI::ParseError& error) {
     std::ostringstream out, wrong;
-    const bool help = app.exit(error, out, wrong) == 0;
-    return help ? Answer{out.str(), false} : Answer{wrong.str(), true};
+    if (app.exit(error, out, wrong) == 0) return Answer{out.str(), false};
+    return Answer{unknown_option(app, argc, argv).value_or(wrong.str()), true};
   }
 }
 

@@ -44,7 +44,7 @@ Truth read_truth(const std::filesystem::path& path, std::size_t classes) {
       truth.emplace_back(name, std::move(objects));
     }
   } catch (const nlohmann::json::exception& error) {
-    throw UserError(fmt::format("'{}' is no valid list of objects: {}", path.string(), message(error)));
+    throw UserError(fmt::format("'{}' is not a valid list of objects: {}", path.string(), message(error)));
   }
   if (truth.empty()) throw UserError(fmt::format("'{}' names no images", path.string()));
   return truth;
@@ -182,7 +182,7 @@ figure::SceneFigure make_figure(const Model& model, const Demo& demo, const Fusi
                                      demo.images[0].image.width, demo.images[0].image.height, demo.timing.runs, where,
                                      score_text(demo.score)));
   figure.lines.push_back(demo.images[0].name + ": " + to_text(demo.agreement));
-  if (demo.cpu) figure.lines.push_back("beside it " + cpu_text(demo));
+  if (demo.cpu) figure.lines.push_back("on the CPU: " + cpu_text(demo));
   for (std::size_t i = 0; i < demo.images.size(); ++i) {
     figure.scenes.push_back(make_scene(demo.images[i], demo.heatmaps[i], 0, demo.detections[i]));
   }
@@ -202,7 +202,7 @@ std::string demo_text(const Model& model, const Demo& demo, const FusionReport& 
                      bytes_text(memory.arena), bytes_text(memory.without_reuse), bytes_text(memory.constants));
   out += fmt::format("  agreement   {}: {}\n", demo.images[0].name, to_text(demo.agreement));
   out += fmt::format("  detections  {}\n", score_text(demo.score));
-  if (demo.cpu) out += fmt::format("  beside it   {}\n", cpu_text(demo));
+  if (demo.cpu) out += fmt::format("  on the CPU  {}\n", cpu_text(demo));
   out += fmt::format("  picture     {}\n", picture);
   return out;
 }
@@ -219,7 +219,7 @@ std::string own_name() {
 std::string next_text(const std::filesystem::path& model) {
   const std::string unisono = own_name();
   return fmt::format(
-      "\nnext, what its kernels are on a GPU, and a kernel of your own:\n"
+      "\nnext: see its kernels for a GPU, and run a kernel of your own:\n"
       "  {0} explain {1} --device cuda --dim batch=8\n"
       "  {0} run 'y = silu(group_norm(acc + bias[n], groups=8)); store y' --conv '2,32,32,16->64,3x3' --random "
       "--check\n",

@@ -47,8 +47,8 @@ constexpr std::string_view mark = "Written by `unisono emit`";  // in the first 
 void check_absent(const std::filesystem::path& file) {
   const auto text = support::read_file(file);
   if (text && text->substr(0, text->find('\n')).find(mark) == std::string::npos)
-    throw UserError(fmt::format(
-        "{} exists, and is no file that emit wrote; remove it, or choose another --name or --out", file.string()));
+    throw UserError(fmt::format("{} exists and was not written by emit; remove it, or choose another --name or --out",
+                                file.string()));
 }
 
 // NAME.h is found ahead of the header that it is named as, where its folder is one of the compiler's

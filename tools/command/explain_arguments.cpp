@@ -18,7 +18,7 @@ constexpr const char* explain_examples =
 class ExplainSubcommand : public Subcommand {
  public:
   explicit ExplainSubcommand(CLI::App& parent)
-      : Subcommand(add_subcommand(parent, "explain", "Show what Unisono makes of an epilogue or of a model",
+      : Subcommand(add_subcommand(parent, "explain", "Show how Unisono fuses a model or an epilogue, and why",
                                   explain_examples)) {
     add_json(*app_, options_.json);
     app_->add_option("SUBJECT", options_.subject,
@@ -28,7 +28,7 @@ class ExplainSubcommand : public Subcommand {
     app_->add_option("--region", options_.region, "Explain the epilogue of this region of a model (number or name)");
     memory_limit_.add(*app_);
     symbols_.add(*app_,
-                 "Extent of a symbol in the model's shapes, for the memory plan (default: 1 for the first axis of an "
+                 "Value of a symbol in the model's shapes, for the memory plan (default: 1 for the first axis of an "
                  "input, 64 for others)");
     app_->add_option("--dot", options_.dot, "Write the final graph as Graphviz text")->type_name("FILE");
     app_->add_option("--svg", options_.svg, "Write the final graph as an SVG picture")->type_name("FILE");

@@ -35,7 +35,7 @@ std::string fused_text(const RegionReport& region) {
 }  // namespace
 
 std::string region_table(const FusionReport& report) {
-  Table table({"kernel", "contraction or operator", "fused behind it"}, {true});
+  Table table({"kernel", "contraction or operator", "fused into it"}, {true});
   const network::KernelNumbers numbers(report);
   for (const RegionReport& region : report.regions) {
     table.row({region.kind == Kind::free ? "-" : std::to_string(numbers.of(region.name)),

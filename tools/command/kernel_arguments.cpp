@@ -8,7 +8,7 @@
 namespace unisono::command {
 namespace {
 
-constexpr const char* dim_description = "Extent of a symbol in the shapes of a model, such as batch=4";
+constexpr const char* dim_description = "Value of a symbol in a model's shapes, such as batch=4";
 
 constexpr const char* pack_examples =
     "Examples:\n"
@@ -29,15 +29,16 @@ constexpr const char* tune_examples =
 class PackSubcommand : public Subcommand {
  public:
   explicit PackSubcommand(CLI::App& parent)
-      : Subcommand(add_subcommand(
-            parent, "pack",
-            "Compile the kernels of models and epilogues ahead, for machines without a compiler; needs no GPU",
-            pack_examples)) {
+      : Subcommand(add_subcommand(parent, "pack",
+                                  "Compile kernels ahead of time, for machines without a compiler; needs no GPU",
+                                  pack_examples)) {
     add_json(*app_, options_.json);
     app_->add_option("SUBJECT", options_.subjects,
                      "Models, files of cases (bench/cases), or one epilogue: a file, - or the text itself")
         ->required();
-    app_->add_option("--out", options_.out, "The folder; what it has already is kept")->required()->type_name("FOLDER");
+    app_->add_option("--out", options_.out, "The folder to write to; kernels that are already there are kept")
+        ->required()
+        ->type_name("FOLDER");
     symbols_.add(*app_, dim_description);
     precision_.add(*app_);
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
@@ -68,14 +69,12 @@ constexpr const char* emit_examples =
 class EmitSubcommand : public Subcommand {
  public:
   explicit EmitSubcommand(CLI::App& parent)
-      : Subcommand(
-            add_subcommand(parent, "emit",
-                           "Write an epilogue's kernel as NAME.cu and NAME.h for a build without Unisono; needs no GPU",
-                           emit_examples)) {
+      : Subcommand(add_subcommand(parent, "emit",
+                                  "Export a kernel as standalone CUDA source, NAME.cu and NAME.h; needs no GPU",
+                                  emit_examples)) {
     app_->add_option("EPILOGUE", options_.subject, "A file, - or the text itself")->required();
-    app_->add_option("--out", options_.out, "The folder")->default_val(".")->type_name("FOLDER");
-    app_->add_option("--name", options_.name, "Ahead of the names of its functions, and that of the files")
-        ->default_val("kernel");
+    app_->add_option("--out", options_.out, "The folder to write to")->default_val(".")->type_name("FOLDER");
+    app_->add_option("--name", options_.name, "Name of the files, and prefix of the functions")->default_val("kernel");
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
     app_->add_option("--plan", options_.plan,
                      "Parts of the plan, such as 'tile=128x256 order=pingpong' or family=cutlass_evt");
@@ -90,18 +89,18 @@ class EmitSubcommand : public Subcommand {
 class TuneSubcommand : public Subcommand {
  public:
   explicit TuneSubcommand(CLI::App& parent)
-      : Subcommand(add_subcommand(parent, "tune",
-                                  "Find the fastest plans for this GPU by trying some, check them, and keep them",
-                                  tune_examples)) {
+      : Subcommand(add_subcommand(
+            parent, "tune", "Measure plans on this GPU, check their results, and keep the fastest", tune_examples)) {
     add_json(*app_, options_.json);
     add_subjects();
     symbols_.add(*app_, dim_description);
     precision_.add(*app_);
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
     add_effort();
-    app_->add_option("--database", options_.database, "Another file than UNISONO_TUNING or ~/.cache/unisono/tuning.db")
+    app_->add_option("--database", options_.database,
+                     "The database (default: UNISONO_TUNING, or ~/.cache/unisono/tuning.db)")
         ->type_name("FILE");
-    app_->add_option("--device-index", options_.device_index, "Which GPU")
+    app_->add_option("--device-index", options_.device_index, "Number of the GPU")
         ->check(bench::between(0, 1023))
         ->capture_default_str();
     add_jobs(*app_, options_.jobs);
@@ -129,25 +128,25 @@ class TuneSubcommand : public Subcommand {
     auto* subjects = app_->add_option("SUBJECT", options_.subjects,
                                       "Models, files of cases (bench/cases), or one epilogue: a file, - or the text");
     auto* import_from =
-        app_->add_option("--import", options_.import_from, "Keep the rows of a text, as --export writes it")
+        app_->add_option("--import", options_.import_from, "Add the plans of a file that --export wrote")
             ->type_name("FILE");
     auto* export_to = app_->add_option("--export", options_.export_to,
-                                       "Write what is kept as text, one line a plan; - for standard output")
+                                       "Write all stored plans as text, one per line; - for standard output")
                           ->type_name("FILE");
     import_from->excludes(export_to)->excludes(subjects);
     export_to->excludes(subjects);
   }
 
   void add_effort() {
-    app_->add_option("--candidates", options_.candidates, "Plans that are tried for each problem")
+    app_->add_option("--candidates", options_.candidates, "Plans to measure for each problem")
         ->check(bench::between(1, 4096))
         ->capture_default_str();
-    app_->add_option("--seconds", options_.seconds, "Compile nothing new after about so long; 0: no limit")
+    app_->add_option("--seconds", options_.seconds, "Start no new compilation after this time; 0: no limit")
         ->check(bench::between(0.0, 1e9))
         ->capture_default_str();
-    app_->add_flag("--again", options_.again, "Also what was tuned before");
+    app_->add_flag("--again", options_.again, "Tune again what was tuned before");
     app_->add_option("--rotate", rotate_,
-                     "Operands of so many bytes take turns, so that none is in a cache; default 160M")
+                     "Rotate through operands of this total size, so that caches are cold (default 160M)")
         ->type_name("SIZE");
   }
 

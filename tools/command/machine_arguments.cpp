@@ -35,7 +35,8 @@ constexpr const char* bench_examples =
 class DoctorSubcommand : public Subcommand {
  public:
   explicit DoctorSubcommand(CLI::App& parent)
-      : Subcommand(add_subcommand(parent, "doctor", "Show what this machine has, which backend would be used, and why",
+      : Subcommand(add_subcommand(parent, "doctor",
+                                  "Show what this machine has, and which backend would be used, and why",
                                   doctor_examples)) {
     add_json(*app_, options_.json);
   }
@@ -53,7 +54,7 @@ class DemoSubcommand : public Subcommand {
     add_json(*app_, options_.json);
     app_->add_option("--model", options_.model, "The folder of the model, with held-out scenes")->capture_default_str();
     app_->add_option("--out", options_.out, "The folder for demo.png")->capture_default_str();
-    app_->add_option("--device", device_, "cpu, cuda, or auto: a GPU that the kernels serve, if there is one")
+    app_->add_option("--device", device_, "cpu, cuda, or auto: cuda if there is a supported GPU")
         ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
         ->capture_default_str();
     add_threads(*app_, options_.threads);
@@ -74,20 +75,23 @@ class CacheSubcommand : public Subcommand {
       : Subcommand(add_subcommand(parent, "cache", "List, verify or prune the compiled kernels that are kept on disk",
                                   cache_examples)) {
     add_json(*app_, options_.json);
-    app_->add_option("--folder", options_.folder, "Another folder than that of `unisono cache path`, such as a pack");
+    app_->add_option("--folder", options_.folder, "The folder, such as a pack (default: that of `unisono cache path`)");
     app_->require_subcommand(1);
-    add_action("list", "What is there: size, registers, spills, last use; last used first", CacheOptions::Action::list);
+    add_action("list", "List the entries, last used first: size, registers, spills, last use",
+               CacheOptions::Action::list);
     add_action("verify", "Compare every file with its hash; exit code 1 if one is off", CacheOptions::Action::verify);
     add_action("path", "Print the folder", CacheOptions::Action::path);
     CLI::App* prune = add_action("prune",
-                                 "Remove broken entries, what killed processes have left, and what the "
+                                 "Remove broken entries, leftovers of killed processes, and what the "
                                  "options say",
                                  CacheOptions::Action::prune);
-    prune->add_option("--older-than", older_than_, "Entries that were not used for so long: 90m, 12h, 30d, 8w")
+    prune->add_option("--older-than", older_than_, "Remove entries that were not used for this long: 90m, 12h, 30d, 8w")
         ->type_name("TIME");
-    prune->add_option("--max-size", max_size_, "The longest unused entries until the rest is no larger: 500M, 2G")
+    prune
+        ->add_option("--max-size", max_size_,
+                     "Remove the longest unused entries until the rest is at most this large: 500M, 2G")
         ->type_name("SIZE");
-    prune->add_flag("--all", options_.all, "All entries");
+    prune->add_flag("--all", options_.all, "Remove all entries");
   }
 
   Arguments result() override {
@@ -116,8 +120,8 @@ class CacheSubcommand : public Subcommand {
 class BenchSubcommand : public Subcommand {
  public:
   explicit BenchSubcommand(CLI::App& parent)
-      : Subcommand(*parent.add_subcommand("bench",
-                                          "Time kernels on a GPU beside cuDNN, and compare them with the reference")) {
+      : Subcommand(*parent.add_subcommand(
+            "bench", "Time kernels on a GPU against cuDNN, and compare results with the reference")) {
     app_->footer(bench_examples);
     bench::add_options(*app_, options_);
   }

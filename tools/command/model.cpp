@@ -24,7 +24,7 @@ json read_json(const std::filesystem::path& path) {
   try {
     return support::parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, path.string());
   } catch (const json::exception& error) {
-    throw UserError(fmt::format("'{}' is no valid JSON: {}", path.string(), message(error)));
+    throw UserError(fmt::format("'{}' is not valid JSON: {}", path.string(), message(error)));
   }
 }
 
@@ -168,7 +168,7 @@ Model load_model(const std::filesystem::path& path, const OnnxLimits& limits, co
       check_description(*model.description, model.network, sidecar);
     }
   } catch (const json::exception& error) {
-    throw UserError(fmt::format("'{}' is no valid description of a model: {}", sidecar.string(), message(error)));
+    throw UserError(fmt::format("'{}' is not a valid description of a model: {}", sidecar.string(), message(error)));
   }
   model.name = model.file.stem().string();
   return model;

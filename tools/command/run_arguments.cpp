@@ -46,7 +46,7 @@ std::vector<InputFile> parse_inputs(const std::vector<std::string>& texts) {
 class RunSubcommand : public Subcommand {
  public:
   explicit RunSubcommand(CLI::App& parent)
-      : Subcommand(add_subcommand(parent, "run", "Run an ONNX model, or an epilogue over one convolution or product",
+      : Subcommand(add_subcommand(parent, "run", "Run an ONNX model, or one convolution or product with an epilogue",
                                   run_examples)) {
     add_json(*app_, options_.json);
     app_->add_option("SUBJECT", options_.model,
@@ -54,14 +54,18 @@ class RunSubcommand : public Subcommand {
                      "text, - (text from standard input), or the text itself")
         ->required();
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
-    app_->add_option("--plan", options_.plan, "Parts of the plan of an epilogue on cuda, such as 'tile=128x160'");
+    app_->add_option("--plan", options_.plan,
+                     "With --device cuda: parts of the epilogue's plan, such as 'tile=128x160'");
     add_inputs();
-    symbols_.add(*app_, "Extent of a symbol in the model's shapes, such as batch=4");
+    symbols_.add(*app_, "Value of a symbol in the model's shapes, such as batch=4");
     add_images();
-    app_->add_option("--out", options_.out, "A folder, or a file that ends in .npz, .npy (for one output) or .png")
+    app_->add_option("--out", options_.out,
+                     "Where outputs go: a folder, or a file ending in .npz, .npy (for one output) or .png")
         ->capture_default_str();
     add_threads(*app_, options_.threads);
-    app_->add_option("--device", device_, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}))->capture_default_str();
+    app_->add_option("--device", device_, "Where to run: cpu or cuda")
+        ->check(CLI::IsMember({"cpu", "cuda"}))
+        ->capture_default_str();
     precision_.add(*app_);
     add_strict(*app_, options_.strict);
     add_attention(*app_, options_.attention);
@@ -83,7 +87,8 @@ class RunSubcommand : public Subcommand {
 
  private:
   void add_inputs() {
-    auto* group = app_->add_option_group("input", "What is read (one of them; numbers by --input beside --random too)");
+    auto* group = app_->add_option_group(
+        "input", "The inputs: one of these is required; --input NAME=NUMBER can be added to --random");
     group->add_option("--image", options_.images, "PNG or JPEG images, scaled to the model's size")->type_name("FILE");
     group
         ->add_option("--input", inputs_,
@@ -92,7 +97,7 @@ class RunSubcommand : public Subcommand {
                      "the inputs' names")
         ->type_name("[NAME=]FILE");
     group->add_flag("--random", options_.random,
-                    "Uniform random numbers of 0 to 1, of an epilogue of -1 to 1 (for integers and bool 0 and 1)");
+                    "Uniform random inputs: 0 to 1 for a model, -1 to 1 for an epilogue (integers and bool: 0 or 1)");
     group->require_option(1, 2);
     app_->add_option("--seed", options_.seed, "The seed of the random numbers")->capture_default_str();
   }
@@ -104,12 +109,12 @@ class RunSubcommand : public Subcommand {
     const bool images = !options_.images.empty(), inputs = !options_.inputs.empty();
     if (int{images} + int{inputs} + int{options_.random} > 1 && (images || !numbers_alone))
       throw CLI::ValidationError(
-          "--input", "give one of --image, --input and --random; beside --random --input takes NAME=NUMBER alone");
+          "--input", "give one of --image, --input and --random; with --random, --input takes NAME=NUMBER only");
   }
 
   void add_images() {
     app_->add_option("--mean", options_.mean,
-                     "For images: (byte/255 - mean)/std is what the model reads; one number, or one a channel")
+                     "For images: the model reads (byte/255 - mean)/std; one number, or one per channel")
         ->delimiter(',')
         ->type_name("M,M,M");
     app_->add_option("--std", options_.deviation, "For images: see --mean")
@@ -122,7 +127,7 @@ class RunSubcommand : public Subcommand {
             },
             "")
         ->type_name("S,S,S");
-    app_->add_flag("--batch", options_.batch, "All images in one batch instead of one after the other");
+    app_->add_flag("--batch", options_.batch, "Run all images as one batch instead of one by one");
   }
 
   void add_measurements() {
@@ -131,11 +136,11 @@ class RunSubcommand : public Subcommand {
         ->capture_default_str();
     app_->add_flag(
         "--check", options_.check,
-        "Compare every value with the float64 reference; exit code 1 if one is off, or none can be compared");
+        "Compare every value with the float64 reference; exit code 1 if a value is off, or if nothing can be compared");
     app_->add_flag("--profile", options_.profile, "Print the time of each step: the median of the timed runs");
     app_->add_option("--trace", options_.trace, "Write the steps' times for ui.perfetto.dev or Chrome (JSON)")
         ->type_name("FILE");
-    app_->add_option("--svg", options_.svg, "Draw the network with the steps' times on it")->type_name("FILE");
+    app_->add_option("--svg", options_.svg, "Draw the network with the time of each step")->type_name("FILE");
   }
 
   RunOptions options_;

@@ -57,19 +57,20 @@ void add_epilogue_shape(CLI::App& app, std::string& conv, std::string& gemm,
 }
 
 void add_threads(CLI::App& app, int& threads) {
-  app.add_option("--threads", threads, "CPU threads; 0: one a core")
+  app.add_option("--threads", threads, "CPU threads; 0: one per core")
       ->check(bench::between(0, cpu::WorkerPool::most_threads))
       ->capture_default_str();
 }
 
 void add_jobs(CLI::App& app, int& jobs) {
-  app.add_option("--jobs", jobs, "Compilations at once; 0: one a core")
+  app.add_option("--jobs", jobs, "Parallel compilations; 0: one per core")
       ->check(bench::between(0, 1024))
       ->capture_default_str();
 }
 
 void add_strict(CLI::App& app, bool& strict) {
-  app.add_flag("--strict", strict, "Refuse a model's operators that have no kernel on cuda, and would run on the host");
+  app.add_flag("--strict", strict,
+               "Fail if an operator of the model has no kernel on cuda, instead of running it on the host");
 }
 
 void add_attention(CLI::App& app, AttentionKernels& attention) {
@@ -127,7 +128,7 @@ void PrecisionOption::add(CLI::App& app) {
 
 void MemoryLimitOption::add(CLI::App& app) {
   app.add_option("--memory-limit", text_,
-                 "Most memory for a model's constants, such as 16G (default: half of the machine's)")
+                 "Memory limit for a model's constants, such as 16G (default: half of the machine's)")
       ->type_name("SIZE");
 }
 

@@ -108,7 +108,7 @@ std::pair<std::string, std::string> find_text(const std::string& subject) {
     return {text_of(media::read_file(subject, {.bytes = text_bytes})), subject};
   if (looks_like_text(subject)) return {subject, ""};
   throw UserError(
-      fmt::format("'{}' is no file, and no epilogue such as 'y = silu(acc + bias[n]); store y : bf16'", subject));
+      fmt::format("'{}' is neither a file nor an epilogue such as 'y = silu(acc + bias[n]); store y : bf16'", subject));
 }
 
 std::vector<UserFunction> read_functions(const std::filesystem::path& path) {
