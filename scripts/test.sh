@@ -10,14 +10,14 @@ started=$SECONDS
 # Objects of one clone serve another, and those of tests are kept although they include a precompiled header
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 step() { printf '\n== %s (%d s so far)\n' "$*" $((SECONDS - started)); }
-configure() { cmake --preset "$1" > "build/$1-configure.log" 2>&1 || { cat "build/$1-configure.log"; exit 1; }; }
+configure() { cmake --preset "$@" > "build/$1-configure.log" 2>&1 || { cat "build/$1-configure.log"; exit 1; }; }
 run_tests() { ctest --test-dir "build/$1" --output-on-failure --no-tests=error -j "$jobs" "${@:2}"; }
 mkdir -p build
 
 # The library, the command and all tests are built once as users build them (preset ci); the sources of the libraries are
-# compiled many at a time (UNISONO_JOIN).
+# compiled many at a time (UNISONO_JOIN). `make check` compiles the programs of bench/ as well.
 step "release: build"
-configure ci
+configure ci -DUNISONO_BENCH="$([ "$part" = check ] && echo ON || echo OFF)"
 cmake --build build/ci -j "$jobs"
 
 case $part in
