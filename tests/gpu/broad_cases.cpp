@@ -95,7 +95,7 @@ std::string draw_plan(const Case& c, Random& random) {
   return legal.empty() ? "" : override_of(*random.one_of(legal), true);
 }
 
-struct Family {
+struct BroadFamily {
   Case first;
   bool own_plans = false;
 };
@@ -116,9 +116,9 @@ void draw_forms(Case& c, families::PlanPointer& plan, Random random, Refusals& r
 }
 
 // One that a kernel for depthwise convolutions serves, or any
-Family draw_family(Random& random, bool large, bool depthwise, Refusals& refusals) {
+BroadFamily draw_family(Random& random, bool large, bool depthwise, Refusals& refusals) {
   for (int tries = 0; tries < 1000; ++tries) {
-    Family f;
+    BroadFamily f;
     Case& c = f.first;
     depthwise ? draw_depthwise(random, c, large) : draw_contraction(random, c, large);
     c.options.device = Device::cuda;
@@ -151,7 +151,7 @@ std::vector<Case> broad_family(std::uint64_t seed, int family, Refusals& refusal
   const bool large = family % 16 == 15;
   Random random(seed * 1'000'003 + static_cast<std::uint64_t>(family));
   const bool depthwise = family % 16 == 3;
-  const Family f = draw_family(random, large, depthwise, refusals);
+  const BroadFamily f = draw_family(random, large, depthwise, refusals);
   std::vector<Case> cases;
   for (int shape = 0; shape < broad_shapes; ++shape) {
     Case c = f.first;
