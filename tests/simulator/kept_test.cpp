@@ -51,7 +51,7 @@ TEST(Kept, Cooperative) {
   expect_passes(on_one_stream(kept(kCooperative, 3, 2, 4, 2)));
 }
 
-TEST(Kept, LargerGrids) {
+TEST(Kept, FurtherGrids) {
   if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(on_one_stream(kept(kCooperative, 3, 3, 4, 2)));
   expect_passes(on_one_stream(kept(kCooperative, 4, 3, 5)));

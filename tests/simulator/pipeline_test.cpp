@@ -94,6 +94,10 @@ Case tiny_cluster(int m, int n, int tiles) {
 TEST(Pipeline, ArrivalsAtOtherCtasLandInAnyOrder) {
   if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(tiny_cluster(1, 2, 5), Reduction::kPrivate);
+}
+
+TEST(Pipeline, FurtherArrivalsAtOtherCtasLandInAnyOrder) {
+  if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(tiny_cluster(1, 3, 3), Reduction::kPrivate);
   expect_passes(tiny_cluster(3, 1, 3), Reduction::kPrivate);
   expect_passes(tiny_cluster(2, 2, 2), Reduction::kPrivate);
