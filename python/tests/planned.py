@@ -51,7 +51,7 @@ def graph_of(make, dtype=torch.bfloat16):
     with mode, like_a_gpu():
         with torch.device("cuda"):
             module, inputs = make()
-        weights = {n: short(t, dtype) for n, t in (*module.eval().named_parameters(), *module.named_buffers())}
+        weights = {n: short(t.cuda(), dtype) for n, t in (*module.eval().named_parameters(), *module.named_buffers())}
         inputs = [short(t.cuda(), dtype) for t in inputs]
 
         def call(*given):

@@ -50,6 +50,14 @@ def glu(x: Tensor, dim: int = -1) -> Tensor:
     return value * torch.sigmoid(gate)
 
 
+class _Table(dict):
+    """In the key of Inductor's cache it stands by the name of what makes it. PyTorch 2.15 has it there, and some functions in
+    it cannot be pickled: nothing would be kept on disk."""
+
+    def __reduce__(self) -> tuple:
+        return written_out, ()
+
+
 def written_out() -> dict:
     """All that Inductor writes out; normalisations as reductions and elementwise operations."""
     import torch._inductor.lowering  # noqa: F401  (some decompositions ask it, and do not load it)
@@ -57,7 +65,7 @@ def written_out() -> dict:
     table = dict(select_decomp_table())
     for op in (aten._native_batch_norm_legit_functional.default, aten._batch_norm_with_update_functional.default):
         table[op] = _with_wide_averages(table[op])
-    return {**table, aten.native_group_norm.default: group_norm, aten.glu.default: glu}
+    return _Table({**table, aten.native_group_norm.default: group_norm, aten.glu.default: glu})
 
 
 def kept_whole() -> dict:
