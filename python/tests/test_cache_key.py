@@ -24,6 +24,7 @@ def run(folder, graphs, *versions, **more):
 WHOLE = {"TORCHINDUCTOR_AUTOGRAD_CACHE": "1"}
 
 
+@pytest.mark.check
 def test_two_versions_that_share_one_cache(tmp_path):
     assert run(tmp_path, "region,call", "one", **WHOLE) == ["one region:miss call:miss"]
     found = run(tmp_path, "region,call", "two", "one", **WHOLE)

@@ -88,6 +88,7 @@ def test_sizes_of_which_dynamo_learns():
     assert [r.regions for r in backend.reports()] == [2, 2]
 
 
+@pytest.mark.check
 def test_training_on_changing_batches():
     model = randomise(UNet())
     call = torch.compile(model, backend=backend.unisono, options={"rest": "eager"}, dynamic=True, fullgraph=True)

@@ -59,6 +59,7 @@ def test_what_the_backward_pass_reads_is_stored():
     assert any("var_mean" in n for n in names)
 
 
+@pytest.mark.check
 def test_inductor_runs_the_rest():
     block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
     compare_gradients(block, torch.compile(block, backend=backend.unisono, fullgraph=True), x, t)
@@ -137,6 +138,7 @@ def test_activation_checkpointing():
     assert of("forward").regions == 2 and of("backward").regions >= 1, str(of("backward"))
 
 
+@pytest.mark.check
 def test_autocast_and_gradient_scaling():
     def train(compile):
         model = randomise(UNet())
