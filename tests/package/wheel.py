@@ -83,17 +83,25 @@ def check_content(wheel):
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, with {len(others)} libraries of others and their licences", flush=True)
 
 
+def check_seconds(seconds, used):
+    print(f"installed in {seconds:.1f} s, of which {used:.1f} s on a processor", flush=True)
+    if used > MOST_SECONDS:
+        sys.exit(f"the installation took {used:.1f} s of a processor; expected at most {MOST_SECONDS}")
+
+
 def try_in_bare_root(wheel, python):
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         program = bare_root.make(root, python)
         subprocess.run([python, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--only-binary", ":all:",
                         "-d", root / "wheels", wheel.resolve()], check=True)
-        for command in ([program, "-m", "venv", "/venv"],
-                        ["/venv/bin/python", "-m", "pip", "install", "-q", "--no-index", "--find-links", "/wheels", "unisono"],
-                        ["/venv/bin/python", "-c", CALLS],
+        install = ["/venv/bin/python", "-m", "pip", "install", "-q", "--no-index", "--find-links", "/wheels", "unisono"]
+        for command in ([program, "-m", "venv", "/venv"], install, ["/venv/bin/python", "-c", CALLS],
                         ["/venv/bin/unisono", "explain", "store relu(acc)", "--gemm", "64,64->64"]):
+            start, used = time.monotonic(), processor_seconds()
             done = bare_root.run(root, command)
+            if command is install:
+                check_seconds(time.monotonic() - start, processor_seconds() - used)
             if done.returncode != 0:
                 sys.exit(f"failed in a root folder without a compiler and libgomp: {' '.join(command)}\n"
                          f"{done.stdout}{done.stderr}")
@@ -113,10 +121,7 @@ def main():
         python = f"{folder}/bin/python"
         start, used = time.monotonic(), processor_seconds()
         subprocess.run([python, "-m", "pip", "install", "-q", "--disable-pip-version-check", options.wheel.resolve()], check=True)
-        seconds, used = time.monotonic() - start, processor_seconds() - used
-        print(f"installed in {seconds:.1f} s, of which {used:.1f} s on a processor", flush=True)
-        if used > MOST_SECONDS:
-            sys.exit(f"the installation took {used:.1f} s of a processor; expected at most {MOST_SECONDS}")
+        check_seconds(time.monotonic() - start, processor_seconds() - used)
         run(python, CALLS)
         subprocess.run([f"{folder}/bin/unisono", "explain", "store relu(acc)", "--gemm", "64,64->64"], check=True, stdout=subprocess.DEVNULL)
         site = next(pathlib.Path(folder).glob("lib/python*/site-packages"))
