@@ -41,6 +41,20 @@ std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = tes
   return own ? std::optional(own->config) : std::nullopt;
 }
 
+// Strips of a few channels are thousands of pixels long
+TEST(Depthwise, FindsEachPlanByItsOwnText) {
+  for (const std::int64_t channels : {2, 4, 64}) {
+    const Conv2d conv = depthwise(channels, 3);
+    const auto epilogue = test::epilogue_of(test::bias_silu, conv);
+    for (const families::Candidate& c : families::candidates({conv, epilogue, Device{}}).value()) {
+      const PlanOverride fixed = families::override_of(*c.plan);
+      EXPECT_EQ(
+          families::override_of(*families::choose({conv, epilogue, Device{}}, parse_plan(to_string(fixed))).value()),
+          fixed);
+    }
+  }
+}
+
 TEST(Depthwise, HasAKernelOfItsOwn) {
   const Conv2d first = depthwise(256, 3);
   const auto epilogue = test::epilogue_of(test::bias_silu, first);
