@@ -7,6 +7,7 @@
 
 #include "reference/network/tensors.hpp"
 #include "reference/onnx/definitions.hpp"
+#include "support/float_convert.hpp"
 
 namespace unisono::float64 {
 namespace {
@@ -145,9 +146,9 @@ void define_softsign(Call& call) { activation(call, softsign); }
 void define_hard_swish(Call& call) { activation(call, hard_swish); }
 void define_sigmoid(Call& call) { activation(call, logistic); }
 
-// x·σ(αx)
+// x·σ(αx); its function's body casts α to the type of x
 void define_swish(Call& call) {
-  const double alpha = call.real("alpha", 1);
+  const double alpha = support::round_to(call.real("alpha", 1), call.value(0).declared);
   activation(call, [=](double x) { return x * logistic(alpha * x); });
 }
 

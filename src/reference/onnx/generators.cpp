@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "reference/onnx/definitions.hpp"
+#include "support/float_convert.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::float64 {
@@ -83,7 +84,8 @@ void define_hann(Call& call) { window(call, 0.5, 0.5, 0); }
 // a·σ(αa)·b
 void define_swiglu(Call& call) {
   const Tensor64& a = call.in(0);
-  const double alpha = call.real("alpha", 1), u = roundoff(a.dtype);
+  const double u = roundoff(a.dtype);
+  const double alpha = support::round_to(call.real("alpha", 1), call.value(0).declared);  // as Swish, of its body
   call.result(each({&a, &call.in(1)}, a.dtype, [=](const double* e) {
     const double y = e[0] / (1 + std::exp(-alpha * e[0])) * e[1];
     return Number64{y, u * (8 + std::abs(alpha * e[0])) * std::abs(y)};
