@@ -12,8 +12,9 @@
 
 namespace unisono::jit {
 
-/// What one compilation gave. The kernels are empty exactly if it failed.
+/// What one compilation gave. The kernels are empty exactly if it failed, or was told to make no machine code.
 struct Compiled {
+  bool accepted = false;  ///< the compiler found no error
   std::vector<std::byte> cubin;
   std::string log;
   std::map<std::string, Resources> kernels;  ///< by name

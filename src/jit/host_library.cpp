@@ -59,7 +59,11 @@ class HostLibraryCompiler final : public Compiler {
           "-I" + cutlass().utilities().string(), std::string("-o"), std::string("kernel.so"), std::string(source_name)})
       command.push_back(o);
     const support::Outcome outcome = run_nvcc(command, folder.path());
-    Compiled result{.cubin = {}, .log = outcome.output, .kernels = {}, .command = command_text(command)};
+    Compiled result{.accepted = outcome.exit_code == 0,
+                    .cubin = {},
+                    .log = outcome.output,
+                    .kernels = {},
+                    .command = command_text(command)};
     if (outcome.signal != 0) result.log += fmt::format("nvcc was ended by signal {}\n", outcome.signal);
     if (outcome.exit_code != 0) return result.log += lacking(result.log), result;
     result.cubin = bytes_of(folder.path() / "kernel.so");

@@ -39,9 +39,13 @@ class Nvcc final : public Compiler {
     for (const char* o : {"-I.", "-o", "kernel.cubin", source_name}) command.emplace_back(o);
     const support::Outcome outcome = run_nvcc(command, folder.path());
 
-    Compiled result{.cubin = {}, .log = outcome.output, .kernels = {}, .command = command_text(command)};
+    Compiled result{.accepted = outcome.exit_code == 0,
+                    .cubin = {},
+                    .log = outcome.output,
+                    .kernels = {},
+                    .command = command_text(command)};
     if (outcome.signal != 0) result.log += fmt::format("nvcc was ended by signal {}\n", outcome.signal);
-    if (outcome.exit_code != 0) return result;
+    if (!result.accepted) return result;
     result.cubin = bytes_of(folder.path() / "kernel.cubin");
     result.kernels = resources_of(result.cubin, result.log);
     if (result.kernels.empty()) result.log += "the compiler made no binary with a kernel in it\n";

@@ -86,7 +86,7 @@ class Nvrtc final : public Compiler {
     const std::vector<std::string> given = all_options(*this, request);
     Program program(functions(), request);
     const auto error = program.compile(given);
-    Compiled result{.cubin = {}, .log = program.log(), .kernels = {}, .command = {}};
+    Compiled result{.accepted = !error, .cubin = {}, .log = program.log(), .kernels = {}, .command = {}};
     result.command = fmt::format("{} {} {}", description(), fmt::join(given, " "), source_name);
     if (error) {
       result.log += *error + "\n";
