@@ -9,6 +9,7 @@
 
 #include "cases.hpp"
 #include "onnx.pb.h"
+#include "support/files.hpp"
 #include "unisono/onnx.hpp"
 
 namespace unisono {
@@ -21,12 +22,10 @@ using test::user_error;
 class ExternalData : public testing::Test {
  protected:
   void SetUp() override {
-    fs::remove_all(root_);
     fs::create_directories(root_ / "model" / "weights");
     write(root_ / "model" / "weights" / "c.bin", {7, 1, 2, 3});
     write(root_ / "secret.bin", {7, 1, 2, 3});
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   static void write(const fs::path& path, const std::vector<float>& x) {
     std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(x.data()), std::ssize(x) * 4);
@@ -66,7 +65,8 @@ class ExternalData : public testing::Test {
     return begin == std::string::npos ? text : text.substr(begin + 12);
   }
 
-  fs::path root_ = fs::path(testing::TempDir()) / "unisono_external_data";
+  support::TemporaryFolder temporary_{fs::temp_directory_path()};
+  fs::path root_ = temporary_.path();
   fs::path written_ = root_ / "model" / "m.onnx", named_ = written_;  // the model, and how it is called
 };
 

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "onnx_model.hpp"
+#include "support/files.hpp"
 
 namespace unisono {
 namespace {
@@ -87,8 +88,8 @@ TEST(OnnxLimits, NoGroups) {
 
 // Most of the machine's memory, of which a sparse file takes none
 TEST(OnnxLimits, StoredConstantsAreCounted) {
-  const auto folder = std::filesystem::path(testing::TempDir()) / "unisono_onnx_limits";
-  std::filesystem::create_directories(folder);
+  const support::TemporaryFolder temporary(std::filesystem::temp_directory_path());
+  const std::filesystem::path folder = temporary.path();
   std::ofstream(folder / "w.bin").close();
   std::filesystem::resize_file(folder / "w.bin", std::uintmax_t{3} << 30);
   Model m("Add", 21, {"x", "c"});
@@ -101,11 +102,11 @@ TEST(OnnxLimits, StoredConstantsAreCounted) {
   std::ofstream(path, std::ios::binary) << m.bytes();
   EXPECT_EQ(test::user_error([&] { load_onnx(path, OnnxLimits{.constant_bytes = std::uint64_t{1} << 30}); }),
             path + ": tensor 'c': has more elements than the limit of 268435456 allows");
-  std::filesystem::remove_all(folder);
 }
 
 TEST(OnnxLimits, FilesThatProtobufCannotRead) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "unisono_large.onnx";
+  const support::TemporaryFolder temporary(std::filesystem::temp_directory_path());
+  const auto path = temporary.path() / "large.onnx";
   std::ofstream(path).close();
   std::filesystem::resize_file(path, std::uintmax_t{5} << 30);
   EXPECT_EQ(test::user_error([&] { load_onnx(path.string()); }),
@@ -114,7 +115,6 @@ TEST(OnnxLimits, FilesThatProtobufCannotRead) {
             path.string() +
                 ": has 5368709120 bytes, and an ONNX file must be smaller than 2 GiB; save the weights as "
                 "external data");
-  std::filesystem::remove(path);
 }
 
 // An extent without a name beside one that has the name which it would get

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "onnx_model.hpp"
+#include "support/files.hpp"
 
 namespace unisono {
 namespace {
@@ -37,13 +38,11 @@ END CHARMAP
 class Commas : public testing::Test {
  protected:
   void SetUp() override {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     std::ofstream(folder_ / "definition") << definition;
     std::ofstream(folder_ / "characters") << characters;
     const std::string command =
         "cd '" + folder_.string() + "' && localedef -c -i definition -f ./characters ./commas >log 2>&1";
-    (void)std::system(command.c_str());  // its status tells of warnings
+    [[maybe_unused]] const int status = std::system(command.c_str());  // it tells of warnings
     ::setenv("LOCPATH", folder_.c_str(), 1);
     ASSERT_NE(std::setlocale(LC_NUMERIC, "commas"), nullptr) << "localedef made no locale; see " << folder_ / "log";
     ASSERT_EQ(std::strtod("0,25", nullptr), 0.25);
@@ -51,9 +50,9 @@ class Commas : public testing::Test {
   void TearDown() override {
     std::setlocale(LC_NUMERIC, "C");
     ::unsetenv("LOCPATH");
-    fs::remove_all(folder_);
   }
-  fs::path folder_ = fs::path(testing::TempDir()) / "unisono_commas";
+  support::TemporaryFolder temporary_{fs::temp_directory_path()};
+  fs::path folder_ = temporary_.path();
 };
 
 TEST_F(Commas, RealAttributes) {

@@ -149,7 +149,8 @@ struct Beside : testing::Test {
   void check(const Make& make) {
     NetworkBuilder sample;
     Extents64 space;
-    for (const Dim& d : make(sample).shape()) space.push_back(d.value());
+    const NetworkValue made = make(sample);
+    for (const Dim& d : made.shape()) space.push_back(d.value());
     const auto shapes = operands_over(space);
     for (std::size_t i = 0; i < shapes.size(); ++i) {
       const Extents64 &s = shapes[i], &r = shapes[(i * 7 + 3) % shapes.size()];

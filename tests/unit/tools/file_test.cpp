@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "support/files.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -15,9 +16,13 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-const std::filesystem::path folder = testing::TempDir();
+class File : public testing::Test {
+ protected:
+  support::TemporaryFolder temporary{std::filesystem::temp_directory_path()};
+  std::filesystem::path folder = temporary.path();
+};
 
-TEST(File, RoundTripAndEmpty) {
+TEST_F(File, RoundTripAndEmpty) {
   const std::filesystem::path path = folder / "unisono_file_test";
   for (const std::size_t size : {0u, 1u, 4095u, 4096u, 100000u}) {
     std::vector<std::uint8_t> bytes(size);
@@ -25,30 +30,26 @@ TEST(File, RoundTripAndEmpty) {
     media::write_file(path, bytes);
     EXPECT_EQ(media::read_file(path), bytes);
   }
-  std::filesystem::remove(path);
 }
 
-TEST(File, LimitIsInclusive) {
+TEST_F(File, LimitIsInclusive) {
   const std::filesystem::path path = folder / "unisono_file_limit";
   media::write_file(path, std::string_view("12345"));
   EXPECT_EQ(media::read_file(path, {.bytes = 5}).size(), 5u);
   EXPECT_THAT([&] { media::read_file(path, {.bytes = 4}); },
               ThrowsMessage<UserError>(HasSubstr("larger than 4 bytes")));
-  std::filesystem::remove(path);
 }
 
-TEST(File, DevicesAndPipesAreRefused) {
+TEST_F(File, DevicesAndPipesAreRefused) {
   EXPECT_THAT([&] { media::read_file("/dev/zero", {.bytes = 100000}); },
               ThrowsMessage<UserError>(HasSubstr("is a character device")));
   const std::filesystem::path fifo = folder / "unisono_fifo";
-  std::filesystem::remove(fifo);
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THAT([&] { media::read_file(fifo); },
               ThrowsMessage<UserError>(AllOf(HasSubstr("unisono_fifo' is a FIFO"), HasSubstr("write what comes out"))));
-  std::filesystem::remove(fifo);
 }
 
-TEST(File, AFailedWriteLeavesTheLastResult) {
+TEST_F(File, AFailedWriteLeavesTheLastResult) {
   const std::filesystem::path path = folder / "unisono_file_kept";
   media::write_file(path, std::string_view("good"));
   ::signal(SIGXFSZ, SIG_IGN);
@@ -60,10 +61,9 @@ TEST(File, AFailedWriteLeavesTheLastResult) {
               ThrowsMessage<UserError>(HasSubstr("File too large")));
   ::setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(media::read_file(path).size(), 4u);
-  std::filesystem::remove(path);
 }
 
-TEST(File, FoldersAndMissingFilesAreRefused) {
+TEST_F(File, FoldersAndMissingFilesAreRefused) {
   EXPECT_THAT([&] { media::read_file(folder); }, ThrowsMessage<UserError>(HasSubstr("Is a directory")));
   EXPECT_THAT([&] { media::read_file(folder / "unisono_no_such_file"); },
               ThrowsMessage<UserError>(HasSubstr("No such file")));
@@ -71,13 +71,13 @@ TEST(File, FoldersAndMissingFilesAreRefused) {
               ThrowsMessage<UserError>(HasSubstr("unisono_no_such_folder")));
 }
 
-TEST(File, FullDiskIsReported) {
+TEST_F(File, FullDiskIsReported) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this machine";
   EXPECT_THAT([&] { media::write_file("/dev/full", std::string_view("x")); },
               ThrowsMessage<UserError>(HasSubstr("No space")));
 }
 
-TEST(File, FolderIsMadeOrRefused) {
+TEST_F(File, FolderIsMadeOrRefused) {
   const std::filesystem::path deep = folder / "unisono_deep" / "er";
   media::make_folder(deep);
   media::make_folder(deep);
@@ -85,7 +85,6 @@ TEST(File, FolderIsMadeOrRefused) {
   media::write_file(deep / "file", std::string_view("x"));
   EXPECT_THAT([&] { media::make_folder(deep / "file"); }, ThrowsMessage<UserError>(HasSubstr("file")));
   EXPECT_THAT([&] { media::make_folder(deep / "file" / "below"); }, ThrowsMessage<UserError>(HasSubstr("below")));
-  std::filesystem::remove_all(folder / "unisono_deep");
 }
 
 }  // namespace

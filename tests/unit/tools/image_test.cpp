@@ -6,6 +6,7 @@
 
 #include "media/image.hpp"
 #include "sample_files.hpp"
+#include "support/files.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono {
@@ -188,7 +189,8 @@ TEST(Jpeg, EndlessScansAreRefused) {
 }
 
 TEST(ReadImage, TellsFormatsApartAndNamesTheFile) {
-  const std::filesystem::path folder = testing::TempDir();
+  const support::TemporaryFolder temporary(std::filesystem::temp_directory_path());
+  const std::filesystem::path folder = temporary.path();
   const Image image = tests::gradient(9, 4);
   media::write_png(folder / "unisono_sample.any", image);
   EXPECT_EQ(media::read_image(folder / "unisono_sample.any").pixels, image.pixels);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "media/file.hpp"
+#include "support/files.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::command {
@@ -59,18 +60,15 @@ TEST(InputShapes, HugeInputsAreRefused) {
 /// A folder that lasts as long as the test.
 class ModelFolder : public testing::Test {
  protected:
-  ModelFolder() : folder_(std::filesystem::path(testing::TempDir()) / "unisono_model_test") {
-    media::make_folder(folder_);
-  }
-  ~ModelFolder() override { std::filesystem::remove_all(folder_); }
   void describe(std::string_view json) { media::write_file(folder_ / "model.json", json); }
 
-  std::filesystem::path folder_;
+  support::TemporaryFolder temporary_{std::filesystem::temp_directory_path()};
+  std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(ModelFolder, NeedsADescription) {
   EXPECT_THAT([&] { load_model(folder_); },
-              ThrowsMessage<UserError>(AllOf(HasSubstr("unisono_model_test"), HasSubstr("model.json"))));
+              ThrowsMessage<UserError>(AllOf(HasSubstr(folder_.string()), HasSubstr("model.json"))));
 }
 
 TEST_F(ModelFolder, DamagedDescriptionIsNamed) {
