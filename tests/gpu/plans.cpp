@@ -229,7 +229,7 @@ void add_pairs(std::vector<jit::Request>& all) {
   }
 }
 
-// Of NVRTC: the source goes through the language's front end, templates and all, and no further
+// NVRTC's option by which a source goes through the language's front end, templates and all, and no further
 constexpr const char* no_machine_code = "-dlto";
 
 class Walk {

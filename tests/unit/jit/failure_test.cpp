@@ -62,7 +62,11 @@ TEST_F(FailureTest, SourceThatCannotBeKeptIsSaid) {
 }
 
 TEST_F(FailureTest, LongLogsKeepTheirBeginningAndEnd) {
-  Compiled compiled{.accepted = false, .cubin = {}, .log = "first\n" + std::string(100000, 'x') + "\nlast", .kernels = {}, .command = "c"};
+  Compiled compiled{.accepted = false,
+                    .cubin = {},
+                    .log = "first\n" + std::string(100000, 'x') + "\nlast",
+                    .kernels = {},
+                    .command = "c"};
   const std::string text = message_of_failure(request(), compiled, {"/path", ""});
   EXPECT_THAT(text, HasSubstr("first"));
   EXPECT_THAT(text, HasSubstr("last"));
