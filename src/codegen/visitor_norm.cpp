@@ -12,7 +12,7 @@ namespace unisono::codegen {
 
 // What the mean and the variance of a row stand for, unless for themselves
 std::string VisitorWriter::row_statistic() const {
-  using RowStatistic = plan::Normalisation::RowStatistic;
+  using RowStatistic = passes::RowStatistic;
   if (!e_.norm || e_.norm->row_statistic == RowStatistic::moments) return "";
   if (e_.norm->row_statistic == RowStatistic::squares)
     return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSquares;\n";

@@ -208,7 +208,7 @@ Graph live_in_order(const Graph& graph) {
   return in_depth_first_order(graph, roots);
 }
 
-Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots) {
+Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots, std::vector<ValueId>* places) {
   Graph result;
   result.functions = graph.functions;
   constexpr ValueId unplaced = ~ValueId{0};
@@ -234,6 +234,7 @@ Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots
   result.stores = graph.stores;
   for (Store& s : result.stores) s.value = place[s.value];
   for (const ValueId e : graph.effects) result.effects.push_back(place[e]);
+  if (places != nullptr) *places = std::move(place);
   return result;
 }
 

@@ -76,7 +76,8 @@ bool operands_commute(Op op);
 Graph live_in_order(const Graph& graph);
 
 /// What `roots` need, in the order of a depth-first search from one after the other: each node after its inputs. All
-/// stores and effects must be among what is found.
-Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots);
+/// stores and effects must be among what is found. `places`: where each value has gone.
+Graph in_depth_first_order(const Graph& graph, const std::vector<ValueId>& roots,
+                           std::vector<ValueId>* places = nullptr);
 
 }  // namespace unisono::passes

@@ -12,7 +12,6 @@
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
 #include "plan/refusal.hpp"
-#include "plan/row_forms.hpp"
 #include "plan/second_pass.hpp"
 #include "unisono/error.hpp"
 
@@ -245,7 +244,7 @@ namespace {
 
 // The general epilogue as one normalisation over the channels of rows; nothing: it is none
 std::optional<Epilogue> analyse_rows(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
-  auto form = row_form(optimised);
+  auto form = passes::row_form(optimised);
   if (!form && extents.cols <= limits.channels) return {};  // as moments it would have been served so
   const Graph& graph = form ? form->graph : optimised;
   auto found = Analysis(graph, extents).run();

@@ -8,27 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "passes/affine_form.hpp"
+#include "passes/row_form.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::plan {
 
-/// y = (input - mean)·factor + shift, mean and variance of `input` over the pixels of an image and a group of channels,
-/// or over the channels of each row, a pixel (per_pixel). The values factor and shift have axes no finer than [b,n] and
-/// may read mean, variance and operands; per pixel they have axes [m] or [] and read mean, variance and scalars.
-/// Absent: 1 and 0.
-struct Normalisation {
-  ValueId input{};              ///< [m,n]
-  std::optional<ValueId> mean;  ///< the reduction nodes in the graph
-  std::optional<ValueId> variance;
-  std::optional<ValueId> factor, shift;
-  ValueId result{};                 ///< y
+/// Mean and variance over the pixels of an image and a group of channels, or over the channels of each row, a pixel.
+struct Normalisation : passes::Affine {
   std::int64_t group_channels = 0;  ///< channels of a group; per pixel all of them
   bool batch = false;               ///< over the pixels of all images
   bool per_pixel = false;           ///< mean and variance have axes [m]; nothing but y reads them, and x is not kept
-  /// Per pixel, what the nodes mean and variance stand for: themselves; 0 and mean(x²), so that y = x·factor + shift;
-  /// or y = softmax(x)·factor + shift, which reads neither.
-  enum class RowStatistic : std::uint8_t { moments, squares, softmax } row_statistic{};
+  passes::RowStatistic row_statistic{};  ///< per pixel, what they stand for
 };
 
 /// Reductions over rows with the same axes, and the stores of functions of them.

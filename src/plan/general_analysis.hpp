@@ -5,14 +5,17 @@
 #include <set>
 #include <vector>
 
+#include "ir/node_kinds.hpp"
 #include "plan/epilogue.hpp"
 #include "plan/expected.hpp"
-#include "plan/node_kinds.hpp"
 #include "plan/stored_folds.hpp"
 #include "plan/tile_limits.hpp"
 #include "unisono/contraction.hpp"
 
 namespace unisono::plan {
+
+using ir::depending, ir::has_rows, ir::is_full, ir::is_grouped, ir::is_row, ir::is_short, ir::over_channels,
+    ir::over_rows;
 
 class GeneralAnalysis {
  public:

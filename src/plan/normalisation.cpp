@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <limits>
+#include <utility>
 
-#include "ir/infer.hpp"
 #include "ir/op_table.hpp"
 #include "plan/refusal.hpp"
 #include "unisono/error.hpp"
@@ -14,24 +12,8 @@ namespace unisono::plan {
 
 namespace {
 
-bool is_column(const Axes& a) { return a.row != RowAxis::m; }
 bool is_full_axes(const Axes& a) { return a == axes::mn; }
-bool is_pixel(const Axes& a) { return a.row == RowAxis::m && a.col == ColAxis::none; }
 bool runs_over_channels(const ReduceDomain& d) { return d.cols && !d.rows; }
-
-ValueId append(Graph& g, Op op, std::vector<ValueId> inputs) {
-  std::vector<const Node*> nodes;
-  nodes.reserve(inputs.size());
-  for (const ValueId in : inputs) nodes.push_back(&g[in]);
-  const auto type = ir::infer(op, nodes, {}, {});
-  Node node;
-  node.op = op;
-  node.dtype = type.dtype;
-  node.axes = type.axes;
-  node.inputs = std::move(inputs);
-  g.nodes.push_back(std::move(node));
-  return static_cast<ValueId>(g.nodes.size() - 1);
-}
 
 // ---- Statistics
 
@@ -86,143 +68,6 @@ std::optional<Refusal> refuse_images(const Graph& g) {
   return std::nullopt;
 }
 
-// ---- From x - mean to y
-
-// Follows x - mean through products with columns (of a pixel: with what its statistics give) and one sum with such, as
-// long as each has one user
-class Chain {
- public:
-  Chain(Graph& g, Normalisation& norm) : g_(g), norm_(norm) {}
-
-  void follow() {
-    norm_.result = difference();
-    while (const auto user = only_user(norm_.result))
-      if (!take(*user)) break;
-  }
-
- private:
-  ValueId difference() {
-    if (!norm_.mean) {  // only the variance is asked for
-      Node mean = g_[*norm_.variance];
-      mean.op = Op::mean;
-      mean.name.clear();
-      g_.nodes.push_back(std::move(mean));
-      norm_.mean = static_cast<ValueId>(g_.nodes.size() - 1);
-    }
-    for (ValueId id = 0; id < g_.nodes.size(); ++id)
-      if (g_[id].op == Op::sub && g_[id].inputs == std::vector{norm_.input, *norm_.mean} && g_[id].dtype == DType::f32)
-        return id;
-    return append(g_, Op::sub, {norm_.input, *norm_.mean});  // nothing normalises: only statistics are asked for
-  }
-
-  std::optional<ValueId> only_user(ValueId id) const {
-    std::optional<ValueId> user;
-    for (const Store& s : g_.stores)
-      if (s.value == id) return {};
-    for (ValueId u = 0; u < g_.nodes.size(); ++u)
-      for (const ValueId in : g_[u].inputs) {
-        if (in != id) continue;
-        if (user) return {};
-        user = u;
-      }
-    return user;
-  }
-
-  // What factor and shift may be made of. Of a pixel they know its mean, its variance and scalars: columns come after.
-  bool is_operand_column(ValueId id) const {
-    const Axes& a = g_[id].axes;
-    if (!norm_.per_pixel) return is_column(a);
-    return a == axes::scalar || (is_pixel(a) && knows_only_statistics(id));
-  }
-
-  bool knows_only_statistics(ValueId id) const {
-    if (id == norm_.mean || id == norm_.variance || g_[id].axes == axes::scalar) return true;
-    const std::vector<ValueId>& in = g_[id].inputs;
-    return is_pixel(g_[id].axes) && !in.empty() &&
-           std::all_of(in.begin(), in.end(), [&](ValueId i) { return knows_only_statistics(i); });
-  }
-
-  void scale(ValueId by) { norm_.factor = norm_.factor ? append(g_, Op::mul, {*norm_.factor, by}) : by; }
-
-  // Takes the step from the result so far to `user`; false: that is no step
-  bool take(ValueId user) {
-    const Node node = g_[user];
-    if (node.dtype != DType::f32 || norm_.shift) return false;
-    const bool first = node.inputs[0] == norm_.result;
-    const auto other = [&] { return node.inputs[first ? 1 : 0]; };
-    switch (node.op) {
-      case Op::mul:
-        if (!is_operand_column(other())) return false;
-        scale(other());
-        break;
-      case Op::div:
-        if (!first || !is_operand_column(other())) return false;
-        scale(append(g_, Op::reciprocal, {other()}));
-        break;
-      case Op::add:
-      case Op::sub:
-        if (!is_operand_column(other()) || (node.op == Op::sub && !first)) return false;
-        norm_.shift = node.op == Op::add ? other() : append(g_, Op::neg, {other()});
-        break;
-      case Op::fma:
-        if (node.inputs[2] == norm_.result || !is_operand_column(other())) return false;
-        return take_fma(user, other(), node.inputs[2]);
-      default: return false;
-    }
-    norm_.result = user;
-    return true;
-  }
-
-  bool take_fma(ValueId user, ValueId factor, ValueId summand) {
-    scale(factor);
-    if (is_operand_column(summand)) {
-      norm_.shift = summand;
-      norm_.result = user;
-      return true;
-    }
-    // y·factor + an element: the product is the normalised value, the sum comes after it
-    const ValueId product = append(g_, Op::mul, {norm_.result, factor});
-    g_.nodes[user].op = Op::add;
-    g_.nodes[user].inputs = {product, summand};
-    norm_.result = product;
-    return false;
-  }
-
-  Graph& g_;
-  Normalisation& norm_;
-};
-
-// ---- Order
-
-// Puts every node behind its inputs; new[old id]
-std::vector<ValueId> sort(Graph& g) {
-  constexpr auto open = std::numeric_limits<ValueId>::max();
-  std::vector<ValueId> renumbered(g.nodes.size(), open), pending;
-  std::vector<Node> nodes;
-  for (ValueId root = 0; root < g.nodes.size(); ++root) {
-    pending.push_back(root);
-    while (!pending.empty()) {
-      const ValueId id = pending.back();
-      const auto next =
-          std::find_if(g[id].inputs.begin(), g[id].inputs.end(), [&](ValueId in) { return renumbered[in] == open; });
-      if (next != g[id].inputs.end()) {
-        pending.push_back(*next);
-        continue;
-      }
-      pending.pop_back();
-      if (renumbered[id] != open) continue;
-      renumbered[id] = static_cast<ValueId>(nodes.size());
-      nodes.push_back(g[id]);
-    }
-  }
-  for (Node& x : nodes)
-    for (ValueId& in : x.inputs) in = renumbered[in];
-  for (Store& s : g.stores) s.value = renumbered[s.value];
-  for (ValueId& e : g.effects) e = renumbered[e];
-  g.nodes = std::move(nodes);
-  return renumbered;
-}
-
 }  // namespace
 
 std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roots) {
@@ -243,14 +88,9 @@ std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, 
   norm->batch = domain.rows && !domain.per_image;
   if (norm->batch)
     if (auto refusal = refuse_images(graph)) return refusal;
-  Chain(graph, *norm).follow();
-  const auto renumbered = sort(graph);
-  const auto move = [&](std::optional<ValueId>& id) {
-    if (id) id = renumbered[*id];
-  };
-  norm->input = renumbered[norm->input];
-  norm->result = renumbered[norm->result];
-  for (auto* id : {&norm->mean, &norm->variance, &norm->factor, &norm->shift}) move(*id);
+  auto [affine, part] = passes::affine_form(std::move(graph), *norm, norm->per_pixel);
+  graph = std::move(affine);
+  static_cast<passes::Affine&>(*norm) = part;
   return std::nullopt;
 }
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/node_kinds.hpp"
 #include "ir/op_table.hpp"
 #include "passes/gather_columns.hpp"
-#include "plan/node_kinds.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
 #include "plan/refusal.hpp"
@@ -18,6 +18,7 @@ namespace unisono::plan {
 
 namespace {
 
+using ir::depending, ir::has_rows, ir::is_full, ir::is_row, ir::over_rows;
 using StorePath = Output::StorePath;
 
 constexpr const char* served_over_pixels =

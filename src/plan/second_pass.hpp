@@ -15,9 +15,9 @@ namespace unisono::plan {
 /// there is, with the value at fault.
 Expected<Epilogue> analyse_second_pass(const Graph& optimised, const Extents& extents);
 
-/// The same of one normalisation over the channels of each row (row_forms.hpp), without effects and stored reductions:
-/// the elements wait in registers for one exchange, so there is no second pass, but what it has behind it. Values of
-/// rows are read ahead of it, too.
+/// The same of one normalisation over the channels of each row (passes/row_form.hpp), without effects and stored
+/// reductions: the elements wait in registers for one exchange, so there is no second pass, but what it has behind it.
+/// Values of rows are read ahead of it, too.
 Expected<Epilogue> analyse_row_results(const Graph& optimised, const Extents& extents);
 
 }  // namespace unisono::plan

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
-#include "plan/node_kinds.hpp"
+#include "ir/node_kinds.hpp"
 
 namespace unisono::plan {
+
+using ir::is_row, ir::over_rows;
 
 RowFolds& StoredFolds::domain_of(ValueId reduction) {
   const ReduceDomain& d = g_[reduction].attr.domain;

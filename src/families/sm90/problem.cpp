@@ -125,7 +125,7 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
     if (is_element(output))
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
-  if (epilogue.norm && epilogue.norm->row_statistic == plan::Normalisation::RowStatistic::softmax) p.row_specials = 1;
+  if (epilogue.norm && epilogue.norm->row_statistic == passes::RowStatistic::softmax) p.row_specials = 1;
   if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
   if (epilogue.norm) done[epilogue.norm->result] = true;
   p.after = count_work(graph, after, done);

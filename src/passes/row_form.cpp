@@ -1,18 +1,17 @@
-#include "plan/row_forms.hpp"
+#include "passes/row_form.hpp"
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "ir/node_kinds.hpp"
 #include "passes/editor.hpp"
-#include "plan/node_kinds.hpp"
 
-namespace unisono::plan {
+namespace unisono::passes {
 
 namespace {
 
-using passes::Editor;
-using RowStatistic = Normalisation::RowStatistic;
+using ir::depending, ir::is_full, ir::is_row, ir::over_channels;
 
 /// The reductions over all of a row's channels, if there are no others; nothing: there are.
 std::optional<std::vector<ValueId>> row_reductions(const Graph& g) {
@@ -124,4 +123,4 @@ std::optional<RowForm> row_form(const Graph& optimised) {
   return {};
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::passes

@@ -1,5 +1,5 @@
 #pragma once
-/// What values of a graph are to the analyses of epilogues: elements, values of rows, reductions.
+/// What values of a graph are to passes and analyses of epilogues: elements, values of rows, reductions.
 
 #include <algorithm>
 #include <vector>
@@ -8,15 +8,15 @@
 #include "support/dtypes.hpp"
 #include "unisono/graph.hpp"
 
-namespace unisono::plan {
+namespace unisono::ir {
 
 inline bool is_full(const Node& x) { return x.axes == axes::mn; }
 inline bool is_row(const Node& x) { return x.axes == axes::m; }
 inline bool is_grouped(const Node& x) { return x.axes.row == RowAxis::m && x.axes.col == ColAxis::g; }
 inline bool has_rows(const Node& x) { return x.axes.row == RowAxis::m; }
 inline bool is_short(DType t) { return support::is_short_float(t); }
-inline bool over_rows(const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; }
-inline bool over_channels(const Node& x) { return ir::is_reduction(x.op) && !x.attr.domain.rows; }
+inline bool over_rows(const Node& x) { return is_reduction(x.op) && x.attr.domain.rows; }
+inline bool over_channels(const Node& x) { return is_reduction(x.op) && !x.attr.domain.rows; }
 
 /// For each value, whether one that `is_root` is among what it is computed from (itself included).
 template <class IsRoot>
@@ -27,4 +27,4 @@ std::vector<bool> depending(const Graph& g, IsRoot is_root) {
   return depends;
 }
 
-}  // namespace unisono::plan
+}  // namespace unisono::ir

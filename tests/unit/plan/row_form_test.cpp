@@ -1,4 +1,4 @@
-#include "plan/row_forms.hpp"
+#include "passes/row_form.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace unisono::plan {
 namespace {
 
-using RowStatistic = Normalisation::RowStatistic;
+using passes::RowStatistic;
 
 constexpr Extents extents{.images = 1, .height = 1, .width = 64, .cols = 1024};
 
