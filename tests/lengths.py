@@ -43,10 +43,7 @@ KERNELS = {
     "kernels/unisono/exchange/publish_moments.cuh": {"publish_rows": UNROLLED},
     "kernels/unisono/epilogue/sm90_epilogue_stores.cuh": {"Epilogue<Config, Visitor>::store": UNROLLED},
     "kernels/unisono/epilogue/sm90_second_pass.cuh": {"prepare": UNROLLED},
-    "kernels/unisono/epilogue/sm90_second_pass_normalise.cuh": {
-        "SecondPass<Config, Visitor>::normalise": UNROLLED,
-        "SecondPass<Config, Visitor>::finish": UNROLLED,
-    },
+    "kernels/unisono/epilogue/sm90_second_pass_normalise.cuh": {"SecondPass<Config, Visitor>::normalise": UNROLLED},
     "kernels/unisono/epilogue/general_rows.cuh": {
         "General<Tail>::pass": UNROLLED,
     },

@@ -8,9 +8,7 @@
 #pragma once
 #include "unisono/epilogue/octets.cuh"
 #include "unisono/epilogue/pass_folds.cuh"
-#include "unisono/epilogue/results.cuh"
-#include "unisono/epilogue/sm90_epilogue.cuh"
-#include "unisono/epilogue/sm90_octet_stores.cuh"
+#include "unisono/epilogue/sm90_waiting_tiles.cuh"
 
 namespace unisono {
 
@@ -20,23 +18,17 @@ struct SecondPass {
   using At = typename First::At;
   using Statistic = typename First::Statistic;
   using Held = typename First::Held;
+  using Tiles = WaitingTiles<Config, Visitor>;
   using Results = ResultsOf<Visitor>;
-  static constexpr int kPlanes = Held::kPlanes;
-  // The main store has elements of 32 bits, which leave from registers; tiles wait in their place all the same.
-  static constexpr bool kWideMain = Results::kResults > 0 && Results::kResults == Results::kDirect;
-  // Results leave from registers, not by TMA.
-  static constexpr bool kOctets = stores_octets<Config>(), kFromRegisters = kWideMain || kOctets;
-  static constexpr bool kHints = Hints<Config>::kValue;
-  static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices,
-                       kSubtileBytes = First::kSliceBytes;
+  static constexpr int kPlanes = Tiles::kPlanes, kSteps = Tiles::kSteps;
+  static constexpr bool kWideMain = Tiles::kWideMain, kHints = Tiles::kHints;
+  static constexpr int kN = First::kN, kSlice = First::kSlice, kSlices = First::kSlices;
   static constexpr int kLanesPerRow = kSlice / 8;  // 16 bytes a lane
   static constexpr int kRowsAtOnce = smaller(16, 32 / kLanesPerRow);
   static constexpr int kPieces = 16 / kRowsAtOnce;  // of a subtile, a lane
   // Beside a tile's accumulators few registers are left for results of 32 bits, or for many.
   static constexpr int kPiecesAtOnce = Results::kResults > 0 ? larger(1, kPieces / (2 * kPlanes)) : kPieces;
   static constexpr int kStepsUnrolled = Results::kResults > 0 ? 1 : 2;
-  static constexpr int kSteps = First::kStoresPerTile;  // subtiles of a tile and warp
-  static constexpr int kBuffers = First::kStoreBuffers;
   static constexpr int kCentres = divide_up(kN, 32);  // channels a lane
   // Shared memory of a consumer group: columns (mean, factor, shift, the visitor's), scratch of the warp that computes
   // them.
@@ -45,15 +37,11 @@ struct SecondPass {
   static constexpr int kConsumerGroupBytes =
       int(shared_layout::second_pass_group(Visitor::kColumnsAfter, kN, int(sizeof(Statistic))));
   // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
-  static constexpr int kOwnBytes = int(shared_layout::second_pass_own(kN, kBuffers));
-  // Lanes read subtiles by ordinary loads after their fence and store, if there are any: to pool them, or since results
-  // leave from registers.
-  static constexpr bool kReadsStored = First::Resample::kPooled || kFromRegisters;
+  static constexpr int kOwnBytes = int(shared_layout::second_pass_own(kN, Tiles::kBuffers));
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
   using Folds = BehindFolds<First, kLanesPerRow>;
   static_assert(!First::kInPlanes || (Results::kResults == 0 && PassFolds<Visitor>::kValues == 0),
                 "in planes, one or two results of 16 bits");
-  static_assert(!kOctets || kPlanes == 1, "tiles that wait in the workspace have 16 bits");
 
   // Columns of one image and tile of channels pass from the spare warp to a consumer group and back.
   struct Handover {
@@ -66,20 +54,13 @@ struct SecondPass {
   const Handover handover;
   int image = -1, first_channel = -1;  // what the columns hold
   u32 parity = 0;
-  u32 rounds = 0;  // that every subtile has been loaded
+  Tiles tiles{first, own};
 
   UNISONO_DEVICE float* column(int i) const { return reinterpret_cast<float*>(group_memory) + i * kN; }
   UNISONO_DEVICE float* offsets() const { return reinterpret_cast<float*>(own) + first.thread / 32 * kN; }
   UNISONO_DEVICE float* centres() const { return reinterpret_cast<float*>(own) + 4 * kN; }
-  UNISONO_DEVICE u8* subtile(int i) const { return first.staging(first.thread / 32) + i * kSubtileBytes; }
-  UNISONO_DEVICE u32 loaded(int i) const {
-    return shared_address(own + 5 * kN * 4) + (first.thread / 32 * kBuffers + i) * 8;
-  }
-
   // By one thread of the CTA, ahead of a fence and a barrier of the CTA.
-  static UNISONO_DEVICE void init_barriers(u8* own) {
-    for (int i = 0; i < 4 * kBuffers; ++i) mbarrier_init(shared_address(own + 5 * kN * 4) + 8 * i, 1);
-  }
+  static UNISONO_DEVICE void init_barriers(u8* own) { Tiles::init_barriers(own); }
 
   // By a spare warp, for each of a consumer group's tiles in their order: the columns that the tile needs, unless the
   // tile before needed the same.
@@ -185,73 +166,13 @@ struct SecondPass {
     }
   };
 
-  // Row block and slice of a step, and the subtile that holds them.
-  static UNISONO_DEVICE int row_of(int step, int warp) { return 64 * (step % First::kBlocks) + 16 * warp; }
-  static UNISONO_DEVICE int slice_of(int step) { return step / First::kBlocks * kSlice; }
-  UNISONO_DEVICE u8* subtile_of(int step, int plane = 0) const {
-    return subtile(plane * kSteps + step % First::kBlocks * kSlices + step / First::kBlocks);
-  }
-  // Where a plane of a slice waits, in elements of 16 bits of the output's map. Each slice waits within its own
-  // result's place, since slices of a tile are read back and finished one by one.
-  static UNISONO_DEVICE int spill_x(const At& at, int step, int plane) {
-    return (kWideMain ? 2 : 1) * (at.first_channel + slice_of(step)) + plane * kSlice;
-  }
-
-  UNISONO_DEVICE void store_subtile(const At& at, int step) const {
-    first.store_main(subtile_of(step), at, row_of(step, first.thread / 32), slice_of(step));
-  }
-
-  // Where a subtile waits in the workspace, as it lies in shared memory: rows of 8 pixels are no place to wait in.
-  UNISONO_DEVICE u8* spilled_at(const At& at, int step) const {
-    const u64 tile =
-        (u64(at.image) * first.norm.slots_per_image + at.slot) * first.tiles_across() + at.first_channel / kN;
-    return static_cast<u8*>(converted_planes(first.further).spilled) +
-           ((tile * 4 + first.thread / 32) * kSteps + step) * kSubtileBytes;
-  }
-
-  // The tile in the staging buffers goes to memory as it is, in one bulk group: where the main store's map puts it,
-  // from where it is loaded back, or into the workspace.
-  UNISONO_DEVICE void spill(const At& at) const {
-    if ((first.thread & 31) != 0) return;
-#pragma unroll 1
-    for (int step = 0; step < kSteps; ++step) {
-      const int m = row_of(step, first.thread / 32);
-#pragma unroll
-      for (int plane = 0; plane < kPlanes; ++plane) {
-        delay_point();
-        const u32 from = shared_address(subtile_of(step, plane));
-        const auto to = First::slice_place(at, m, spill_x(at, step, plane));
-        with_hint<kHints>(kEvictLast, [&](auto... hint) {
-          if constexpr (kOctets)
-            bulk_store(spilled_at(at, step), from, kSubtileBytes, hint...);
-          else
-            tma_store_4d(first.output_map(at), from, to.x, to.y, to.z, at.image, hint...);
-        });
-      }
-    }
-    tma_store_commit();
-  }
-  // Normalised, it goes to every place.
-  UNISONO_DEVICE void store(const At& at) const {
-    if (!kFromRegisters && (first.thread & 31) == 0) {
-#pragma unroll 1
-      for (int step = 0; step < kSteps; ++step) store_subtile(at, step);
-      tma_store_commit();
-    }
-    if constexpr (First::Resample::kPooled) {
-#pragma unroll 1
-      for (int step = 0; step < kSteps; ++step)
-        first.store_pooled(subtile_of(step), at, row_of(step, first.thread / 32), slice_of(step));
-    }
-  }
+  UNISONO_DEVICE void spill(const At& at) const { tiles.spill(at); }
 
   // Normalises and stores a tile, whose columns are ready: that in the staging buffers, or one that was spilled.
   // `later`: this warp has committed a bulk group since. kBeside a main loop all subtiles are stored after one fence,
   // which waits for shared memory; else each at once.
   template <bool kBeside>
   UNISONO_DEVICE void finish(const At& at, bool spilled, bool later);
-
-  UNISONO_DEVICE void load(const At& at, int step, int warp) const;
 
   // y = stored * factor + offset, with offset = (what the unit was centred by - mean) * factor + shift
   UNISONO_DEVICE void load_offsets(const At& at, bool spilled, int lane) const;

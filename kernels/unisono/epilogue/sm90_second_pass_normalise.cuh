@@ -7,64 +7,28 @@ namespace unisono {
 template <class Config, class Visitor>
 template <bool kBeside>
 UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spilled, bool later) {
-  const int warp = first.thread / 32, lane = first.thread & 31;
-  if constexpr (kReadsStored)
-    if (spilled) fence_async_shared();  // this lane's reads of the tile before come ahead of the loads over it
-  __syncwarp();                         // the offsets of the tile before are read, and so are its subtiles
-  if (spilled && lane == 0) {
-    delay_point();
-    if (later && !kFromRegisters)
-      tma_store_wait<1>();  // only what was stored behind the tile is still under way
-    else
-      tma_store_wait<0>();     // the tile is written; results that leave from registers are no group behind it
-    tma_store_wait_read<0>();  // the buffers are free
-    fence_async_global();
-#pragma unroll 1
-    for (int step = 0; step < kSteps; ++step) load(at, step, warp);
-  }
+  const int lane = first.thread & 31;
+  if (spilled) tiles.let_go();
+  __syncwarp();  // the offsets of the tile before are read, and so are its subtiles
+  if (spilled && lane == 0) tiles.bring_back(at, later);
   load_offsets(at, spilled, lane);
   __syncwarp();
   const Chunk chunk(*this, lane);
   Folds folds(first, at);
 #pragma unroll kStepsUnrolled
   for (int step = 0; step < kSteps; ++step) {
-    if (spilled) mbarrier_wait(loaded(step), rounds & 1);
+    if (spilled) tiles.await(step);
     folds.open();
     if constexpr (First::kInPlanes)
       normalise_planes(at, step, lane, folds);
     else
       normalise(at, chunk, step, lane, folds);
-    folds.close(step % First::kBlocks, slice_of(step));
-    if constexpr (!kBeside && !kFromRegisters) {
-      fence_async_shared();
-      __syncwarp();
-      if (lane == 0) store_subtile(at, step), tma_store_commit();
-      first.store_pooled(subtile_of(step), at, row_of(step, warp), slice_of(step));
-    }
+    folds.close(step % First::kBlocks, Tiles::slice_of(step));
+    if constexpr (!kBeside) tiles.store_step(at, step);
   }
-  if (spilled) ++rounds;
+  if (spilled) ++tiles.rounds;
   folds.put();
-  if constexpr (kBeside && !kFromRegisters) {
-    fence_async_shared();
-    __syncwarp();
-    store(at);
-  }
-}
-
-template <class Config, class Visitor>
-UNISONO_DEVICE void SecondPass<Config, Visitor>::load(const At& at, int step, int warp) const {
-  mbarrier_arrive_expect(loaded(step), kPlanes * kSubtileBytes);
-#pragma unroll
-  for (int plane = 0; plane < kPlanes; ++plane) {
-    const u32 to = shared_address(subtile_of(step, plane));
-    const auto from = First::slice_place(at, row_of(step, warp), spill_x(at, step, plane));
-    with_hint<kHints>(kEvictFirst, [&](auto... hint) {  // for the last time
-      if constexpr (kOctets)
-        bulk_load(to, spilled_at(at, step), loaded(step), kSubtileBytes, hint...);
-      else
-        tma_load_4d(to, first.output_map(at), loaded(step), from.x, from.y, from.z, at.image, hint...);
-    });
-  }
+  if constexpr (kBeside) tiles.store(at);
 }
 
 template <class Config, class Visitor>
@@ -131,14 +95,14 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::store_direct(const Direct& dire
 template <class Config, class Visitor>
 UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk columns, int step, int lane,
                                                            Folds& folds) const {
-  const int m = row_of(step, first.thread / 32), slice = slice_of(step);
+  const int m = Tiles::row_of(step, first.thread / 32), slice = Tiles::slice_of(step);
   const int chunk = lane % kLanesPerRow, first_row = lane / kLanesPerRow, n = slice + 8 * chunk;
   if (first_row >= 16) return;
   constexpr bool kSide = First::kSide == SideStore::kAfter, kMany = Results::kResults > 0;
   using Rows = RowValues<Visitor, kMany>;
   auto at_row = [&](int i, int plane) {
     const int row = i * kRowsAtOnce + first_row;
-    return reinterpret_cast<uint4*>(subtile_of(step, plane) + SliceSwizzle<kSlice>::offset(row, chunk));
+    return reinterpret_cast<uint4*>(tiles.subtile_of(step, plane) + SliceSwizzle<kSlice>::offset(row, chunk));
   };
   auto valid = [&](int i) { return at.rows.valid(m + i * kRowsAtOnce + first_row); };
   auto exists = [&](int i) { return valid(i) && at.first_channel + n < first.geometry.channels; };
@@ -194,15 +158,15 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise_planes(const At& at, 
                                                                   Folds& folds) const {
   using Planes = typename First::Planes;
   constexpr bool kSide = First::kSide == SideStore::kAfter;
-  const int block = row_of(step, 0), quarter_channel = slice_of(step) + first.thread / 32 * Planes::kChannels;
+  const int block = Tiles::row_of(step, 0), quarter = Tiles::slice_of(step) + first.thread / 32 * Planes::kChannels;
   const ConvGeometry& g = first.geometry;
-  u8* const quarter = subtile_of(step);
+  u8* const subtile = tiles.subtile_of(step);
 #pragma unroll
   for (int i = 0; i < Planes::kOctets / 32; ++i) {
     const auto place = Planes::place(i, lane);
-    const int n = quarter_channel + place.channel, m = block + 8 * place.octet, channel = at.first_channel + n;
+    const int n = quarter + place.channel, m = block + 8 * place.octet, channel = at.first_channel + n;
     u8* const eight =
-        quarter + (Planes::at(shared_address(quarter), place.channel, place.octet) - shared_address(quarter));
+        subtile + (Planes::at(shared_address(subtile), place.channel, place.octet) - shared_address(subtile));
     const uint4 raw[kPlanes] = {*reinterpret_cast<const uint4*>(eight)};
     const bool exists = at.rows.valid(m) && channel < g.channels;  // of eight pixels all or none
     const u64 offset = (u64(at.image) * g.channels + channel) * g.rows + (exists ? at.rows.pixel(m) : 0);
