@@ -136,6 +136,12 @@ class Verdicts(unittest.TestCase):
         self.assertTrue(verdict.one_input_says_little([0.001, 0.001], [1000, 4], "f16"))
         self.assertFalse(verdict.one_input_says_little([], [4], "f16"))  # eager mode does not run in it
 
+    def test_noise_bounds_nothing(self):
+        self.assertEqual(verdict.no_bound([0.09, 0.4], "bf16"), "")
+        self.assertEqual(verdict.no_bound([], "bf16"), "")
+        self.assertIn("off by 63% of its norm", verdict.no_bound([0.01, 0.63], "bf16"))
+        self.assertIn("is not finite", verdict.no_bound([float("nan"), 0.1], "f16"))
+
 
 class Losses(unittest.TestCase):
     def kernel(self, what, us, floor_us=1.0, how="plain kernel"):

@@ -37,7 +37,7 @@ from .making import EXPORTERS
 from .other_network import why_other
 from .runs import Broken, Refused
 from .sources import commit, state
-from .verdict import MARGIN, UNITS, asks_for_more, draw_name, is_right, over_all
+from .verdict import MARGIN, UNITS, asks_for_more, draw_name, is_right, no_bound, over_all
 
 SHIPPED = 8  # units of rounding, for a model without a PyTorch to compare with
 ANOTHER = 0.05  # what another network than the module is off by, at least: rounding is off by less
@@ -134,8 +134,8 @@ def judged(model, folder, about, precision, gpu, options):
     except Broken as error:
         return {"status": "broken", "reason": str(error)}
     launched = {"launches": launches, "on_host": on_host}
-    if theirs and not all(map(math.isfinite, theirs)):
-        return {"status": "no bound", "reason": f"PyTorch's own result in {precision} is not finite"} | launched
+    if theirs and (reason := no_bound(theirs, precision)):
+        return {"status": "no bound", "reason": reason} | launched
     tolerances = [MARGIN * e for e in theirs] if theirs else [SHIPPED * UNITS[precision]] * len(errors)
     right = is_right(errors, theirs) if theirs else all(e <= t for e, t in zip(errors, tolerances, strict=True))
     if not right and max(errors) > ANOTHER:

@@ -13,6 +13,7 @@ UNITS = {"bf16": 2.0 ** -8, "f16": 2.0 ** -11}
 FAR = 32  # units of rounding: an error above that is amplified
 FEW = 64  # numbers of an output: the errors of fewer do not average out
 DRAWS = 8  # inputs, with the first one
+NOISE = 0.5  # of an output's norm: where PyTorch itself is off by more, its error bounds nothing
 
 
 def draw_name(name, draw):
@@ -29,6 +30,15 @@ def asks_for_more(ours, theirs):
     """Whether an output is over the bound by an amount that may be chance. Lists by output."""
     ratios = [o / max(t, 1e-300) for o, t in zip(ours, theirs, strict=True)]
     return any(r > MARGIN for r in ratios) and all(r <= CHANCE for r in ratios)
+
+
+def no_bound(theirs, precision):
+    """Why PyTorch's own errors, by output, bound nothing; empty if they do."""
+    if not all(map(math.isfinite, theirs)):
+        return f"PyTorch's own result in {precision} is not finite"
+    if max(theirs, default=0) > NOISE:
+        return f"PyTorch's own result in {precision} is off by {max(theirs):.0%} of its norm"
+    return ""
 
 
 def over_all(draws):
