@@ -83,7 +83,8 @@ class Nvrtc final : public Compiler {
   }
 
   Compiled compile(const Request& request) override {
-    const std::vector<std::string> given = all_options(*this, request);
+    std::vector<std::string> given = all_options(*this, request);
+    if (keeps_results()) given.emplace_back("--no-cache");
     Program program(functions(), request);
     const auto error = program.compile(given);
     Compiled result{.accepted = !error, .cubin = {}, .log = program.log(), .kernels = {}, .command = {}};
@@ -99,6 +100,14 @@ class Nvrtc final : public Compiler {
   }
 
  private:
+  // From 12.9 on NVRTC keeps results beside those of the driver. One that it finds there has no log, so that the
+  // registers and spills of the assembler are missing.
+  bool keeps_results() {
+    int major = 0, minor = 0;
+    functions().Version(&major, &minor);
+    return std::pair(major, minor) >= std::pair(12, 9);
+  }
+
   const NvrtcFile& file() {
     const std::lock_guard lock(mutex_);
     if (!file_) file_ = find_nvrtc(given_);

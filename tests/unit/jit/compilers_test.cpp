@@ -81,6 +81,26 @@ TEST_P(CompilersTest, CompileWithHeadersAndOptions) {
   EXPECT_TRUE(warnings.empty());
 }
 
+// NVRTC's own cache, which it has on machines with a driver, gives no log: compiled twice, both say what spills
+TEST_P(CompilersTest, WhatWasCompiledBeforeIsReportedAlike) {
+  Request spills = some();
+  spills.entry = "spills";
+  for (int i = 0; i < 2; ++i) {
+    Settings s = settings();
+    s.compiler = GetParam();
+    s.cache = root / fmt::format("cache{}", i);
+    EXPECT_GT(Jit(s).compile(spills).resources.spill_store_bytes, 0u) << i;
+  }
+  if (GetParam() == CompilerKind::nvrtc) {
+    const auto nvrtc = make_nvrtc({});
+    Request request = some();
+    const std::string command = nvrtc->compile(request).command, about = nvrtc->description();
+    if (about.find("NVRTC 13.") != about.npos) {
+      EXPECT_THAT(command, HasSubstr("--no-cache"));
+    }
+  }
+}
+
 TEST_P(CompilersTest, WrongSourceIsReportedWithItsLine) {
   Request wrong = some();
   wrong.source += "\nint here() { return undeclared; }\n";
