@@ -53,7 +53,7 @@ using F = FixedFields;
 std::vector<Row> make_rows() {
   const std::vector<std::string_view> on_off{"on", "off"};
   return {
-      {{"tile", "ROWSxCHANNELS, such as 128x160", {}, {1 << 16, 2, 2}}, set_numbers<&F::tile_m, &F::tile_n>},
+      {{"tile", "ROWSxCHANNELS, such as 128x160", {}, {1 << 15, 2, 2}}, set_numbers<&F::tile_m, &F::tile_n>},
       {{"depth", "128, 64 or 32", {"128", "64", "32"}}, set_known_number<&F::tile_k>},
       {{"order",
         "cooperative, pingpong or pingpong2",

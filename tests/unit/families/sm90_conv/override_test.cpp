@@ -81,14 +81,14 @@ TEST(Override, NumbersBeyondAnyKernelAreRefused) {
     fixed.fields = {{"cluster", std::string(text).substr(8)}};
     EXPECT_THROW(candidates(conv, epilogue, Device{}, fixed), UserError) << text;
   }
-  for (const char* field : {"tile=8193x64", "stages=4097", "stages=1+4097", "buffers=1025", "unit=1025", "group=65537",
+  for (const char* field : {"tile=32769x64", "stages=4097", "stages=1+4097", "buffers=1025", "unit=1025", "group=65537",
                             "thread=1x1x1025", "cluster=1x17"})
     EXPECT_THAT(error_of(field), HasSubstr("numbers of 1 to ")) << field;
 }
 
 // The largest and smallest of every field, alone and together, on the smallest and largest problems: a plan or a reason
 TEST(Override, EveryNumberThatIsReadHasAPlanOrAReason) {
-  const std::vector<std::string> extremes{"tile=8192x8192",   "tile=1176x24",          "tile=1x1",      "tile=64x8",
+  const std::vector<std::string> extremes{"tile=32768x32768", "tile=1176x24",          "tile=1x1",      "tile=64x8",
                                           "stages=4096+4096", "stages=4096",           "stages=1",      "buffers=1",
                                           "buffers=1024",     "cluster=16x16",         "cluster=8x1",   "unit=1024",
                                           "group=65536",      "thread=1024x1024x1024", "thread=1x1x1",  "fetch=3",

@@ -43,16 +43,18 @@ std::optional<DepthwiseConfig> chosen(const Conv2d& conv, const char* text = tes
 
 // Strips of a few channels are thousands of pixels long
 TEST(Depthwise, FindsEachPlanByItsOwnText) {
-  for (const std::int64_t channels : {2, 4, 64}) {
-    const Conv2d conv = depthwise(channels, 3);
-    const auto epilogue = test::epilogue_of(test::bias_silu, conv);
-    for (const families::Candidate& c : families::candidates({conv, epilogue, Device{}}).value()) {
-      const PlanOverride fixed = families::override_of(*c.plan);
-      EXPECT_EQ(
-          families::override_of(*families::choose({conv, epilogue, Device{}}, parse_plan(to_string(fixed))).value()),
-          fixed);
-    }
-  }
+  for (const std::int64_t channels : {2, 4, 64})
+    for (const std::int64_t taps : {1, 3, 7})
+      for (const std::int64_t stride : {1, 2}) {
+        Conv2d conv = depthwise(channels, taps, stride);
+        conv.h = conv.w = 512;
+        const auto epilogue = test::epilogue_of(test::bias_silu, conv);
+        for (const families::Candidate& c : families::candidates({conv, epilogue, Device{}}).value()) {
+          const std::string fixed = to_string(families::override_of(*c.plan));
+          const auto again = families::choose({conv, epilogue, Device{}}, parse_plan(fixed)).value();
+          EXPECT_EQ(to_string(families::override_of(*again)), fixed);
+        }
+      }
 }
 
 TEST(Depthwise, HasAKernelOfItsOwn) {
