@@ -143,7 +143,10 @@ json run_case(const bench::NetworkCase& c, const Options& o) {
          {"flop", flop},
          {"floor_us", flop / 790e6},
          {"arena_bytes", memory.arena},
+         {"workspace_bytes", executable.workspace_bytes(shapes)},  // with the arena and the kernels' own
          {"constant_bytes", memory.constants},
+         {"input_bytes", tensors.input_bytes()},
+         {"output_bytes", tensors.output_bytes()},
          {"compile_s", compile_s},
          {"repeats", repeats}};
   if (o.kernels) {

@@ -76,6 +76,18 @@ std::vector<std::vector<std::byte>> NetworkTensors::results() const {
   return all;
 }
 
+std::size_t NetworkTensors::input_bytes() const {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) bytes += memory[i]->bytes();
+  return bytes;
+}
+
+std::size_t NetworkTensors::output_bytes() const {
+  std::size_t bytes = 0;
+  for (std::size_t i = inputs.size(); i < memory.size(); ++i) bytes += memory[i]->bytes();
+  return bytes;
+}
+
 ReplayTimes time_replays(const NetworkExecutable& network, const NetworkTensors& t, int rounds) {
   const gpu::TestStream stream;
   const auto enqueue = [&] { network.enqueue(t.inputs, t.outputs, stream); };

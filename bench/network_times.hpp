@@ -32,6 +32,8 @@ struct NetworkTensors {
   NetworkTensors(const NetworkExecutable& network, const Shapes& shapes, DType type);
   /// The outputs' bytes.
   std::vector<std::vector<std::byte>> results() const;
+  std::size_t input_bytes() const;
+  std::size_t output_bytes() const;
 
  private:
   void* add(std::int64_t elements, DType type);

@@ -160,7 +160,11 @@ class Report(unittest.TestCase):
                 "peers": {"eager": 600.0, "compile": 250.0}, "peer_errors": {"max_autotune": "not measured: the limit"}, "peer_peak_bytes": {"eager": 9e6, "compile": 4e6}}
         results = {"gpu": "H200", "driver": "CUDA 13.0", "commit": "0123456789abcdef", "date": "2026-11-21T00:00:00Z", "cases": [case]}
         lines = report.network_table(results)
-        self.assertIn("| unet | 100 | 1.0% | 25 | 600 | 250 | 6.00 | 2.50 | 50 | 4.0 | 3 | 4 |", lines)
+        self.assertIn("| unet | 100 | 1.0% | 25 | 600 | 250 | 6.00 | 2.50 | 50 | 4.0 | 3\\* | 4 |", lines)
+        self.assertIn("\\* Measured before", "\n".join(lines))
+        counted = results | {"cases": [case | {"workspace_bytes": 3e6, "input_bytes": 5e6, "output_bytes": 7e6}]}  # 1 MB of weights
+        self.assertIn("| 16 | 4 |", "\n".join(report.network_table(counted)))
+        self.assertNotIn("Measured before", "\n".join(report.network_table(counted)))
         self.assertIn("max-autotune for unet (not measured: the limit)", lines[-1])
         page = "".join(f"<!-- results: {n} -->\n<!-- end -->\n" for n in (*report.SUITES, *report.TABLES))
         self.assertIn("| unet |", report.update_page(page, {"network": results}))
