@@ -10,15 +10,15 @@ from ratios import geomean, hot_speedup, network_speedup, ran, speedup
 ROWS = (
     ("block", "Conv2d + bias + GroupNorm(32) + SiLU, one launch", "PyTorch", True),
     ("untuned", "the same, shapes not used for tuning; best of eight plans", "PyTorch", True),
-    ("wide", "the same on large images, results in f32 and bf16", "PyTorch", False),
+    ("wide", "the same on large images: 3 shapes, by several plans, in f32 and bf16", "PyTorch", False),
     ("conv", "Conv2d without an epilogue", "cuDNN, PyTorch", True),
     ("epilogue", "Conv2d + bias, activation, residual", "PyTorch", True),
     ("gemm", "matrix product, with and without epilogues", "cuBLASLt, PyTorch", True),
     ("swiglu", "SwiGLU and similar gated units, one launch", "quack, PyTorch", True),
-    ("rows", "product + LayerNorm, softmax or RMSNorm", "PyTorch", True),
-    ("breadth", "small, depthwise, tf32, other normalisations", "PyTorch", True),
-    ("groups", "grouped convolutions", "cuDNN, PyTorch", False),
-    ("depthwise", "depthwise convolutions", "cuDNN, PyTorch", False),
+    ("rows", "product + LayerNorm, softmax or RMSNorm; 10 shapes, 3 by two plans", "PyTorch", True),
+    ("breadth", "strides, dilation, few channels, depthwise, tf32, other normalisations", "PyTorch", True),
+    ("groups", "bare grouped convolutions of ResNeXt and RegNetY", "cuDNN, PyTorch", False),
+    ("depthwise", "bare depthwise convolutions of ConvNeXt, MobileNetV3 and EfficientNet", "cuDNN, PyTorch", False),
 )
 NETWORKS = (("unet", "heatmap U-Net, one CUDA Graph"), ("diffusion", "diffusion stack, one CUDA Graph"))
 NAMES = {
