@@ -49,18 +49,26 @@ TEST_F(LeftoversTest, OfLiveProcessesStay) {
   EXPECT_TRUE(fs::exists(mine.path()));
 }
 
-/// A process that makes a folder in another thread than its first, which then ends. Returns once it has.
+/// A process that has made a folder in another thread than its first, which has ended. Until the folder is locked, a
+/// sweep may take it, and its maker tries another name.
 pid_t process_without_its_first_thread(const fs::path& parent) {
+  int made[2];
+  if (::pipe(made) != 0) std::abort();
   const pid_t child = ::fork();
   if (child == 0) {
-    std::thread([parent] {
+    std::thread([parent, end = made[1]] {
       const support::TemporaryFolder making(parent);
+      if (::write(end, "x", 1) != 1) std::abort();
       while (true) ::pause();
     }).detach();
     ::syscall(SYS_exit, 0);  // of this thread alone
   }
+  ::close(made[1]);
+  char x;
+  EXPECT_EQ(::read(made[0], &x, 1), 1);
+  ::close(made[0]);
   std::string state;
-  while (count_in(parent) == 0 || state != "Z") {
+  while (state != "Z") {
     std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
     std::string number, name;
     stat >> number >> name >> state;
