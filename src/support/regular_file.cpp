@@ -69,13 +69,13 @@ std::optional<RegularFile> RegularFile::attempt(const std::filesystem::path& pat
   return result;
 }
 
-RegularFile::RegularFile(const std::filesystem::path& path) {
-  std::string why;
-  auto opened = attempt(path, why);
-  if (!opened) throw UserError(why);
-  file_ = std::exchange(opened->file_, -1);
-  size_ = opened->size_, own_ = opened->own_, path_ = path;
-}
+RegularFile::RegularFile(const std::filesystem::path& path)
+    : RegularFile([&] {
+        std::string why;
+        auto opened = attempt(path, why);
+        if (!opened) throw UserError(why);
+        return std::move(*opened);
+      }()) {}
 
 RegularFile::RegularFile(RegularFile&& other) noexcept
     : file_(std::exchange(other.file_, -1)), size_(other.size_), own_(other.own_), path_(std::move(other.path_)) {}

@@ -79,7 +79,7 @@ TEST(LeftoverFaults, NothingOfALiveProcessIsRemoved) {
                     support::sweep(folder.path());
                     return fs::exists(ours.path());
                   },
-                  {"open", "flock", "lstat", "close"});
+                  {"open", "flock", "stat", "lstat", "close"});
   EXPECT_FALSE(fs::exists(ended));
 }
 
