@@ -66,19 +66,27 @@ int compile(Program& program, std::vector<std::string> definitions) {
   const TemporaryFolder folder(*parent);
   const auto kernels = kernels_of(program.source);
   write_sources(folder.path(), program, kernels);
-  std::vector<std::string> command{UNISONO_EMULATOR_COMPILER, "-shared"};
+  std::vector<std::string> command{UNISONO_EMULATOR_COMPILER, "-c"};
   std::istringstream flags(UNISONO_EMULATOR_FLAGS);
   for (std::string flag; flags >> flag;) command.push_back(flag);
-  for (const std::string& s : {std::string("-I"), std::string(UNISONO_EMULATOR_INCLUDE), std::string("-I"),
-                               folder.path().string(), std::string("-include"), std::string(UNISONO_EMULATOR_PRELUDE)})
-    command.push_back(s);
+  // No path of a folder, so that ccache serves each folder
+  fs::create_directory_symlink(UNISONO_EMULATOR_INCLUDE, folder.path() / "tests");
+  fs::create_directory_symlink(UNISONO_EMULATOR_PRELUDE, folder.path() / "prelude");
+  for (const char* s : {"-Itests", "-I.", "-include", "prelude/prelude.hpp"}) command.emplace_back(s);
   command.insert(command.end(), definitions.begin(), definitions.end());
-  for (const std::string& s : {std::string("source.cpp"), std::string("-o"), std::string("kernel.so"),
-                               (own_folder() / "libcuda.so.1").string()})
-    command.push_back(s);
-  Outcome outcome = run({.arguments = command, .folder = folder.path()});
+  command.insert(command.end(), {"source.cpp", "-o", "kernel.o"});
+  const std::string launcher = UNISONO_EMULATOR_LAUNCHER;
+  if (!launcher.empty()) command.insert(command.begin(), launcher);
+  // It keeps what was compiled with a precompiled header, and of files that have just been written
+  const std::string loose = "pch_defines,time_macros,include_file_mtime,include_file_ctime";
+  Outcome outcome = run({.arguments = command, .folder = folder.path(), .environment = {{"CCACHE_SLOPPINESS", loose}}});
   program.log = outcome.output;
   if (outcome.exit_code != 0) return 6;  // NVRTC_ERROR_COMPILATION
+  outcome = run({.arguments = {UNISONO_EMULATOR_COMPILER, "-shared", "kernel.o", "-o", "kernel.so",
+                               (own_folder() / "libcuda.so.1").string()},
+                 .folder = folder.path()});
+  program.log += outcome.output;
+  if (outcome.exit_code != 0) return 6;
   write_file(folder.path() / "empty", "");
   std::vector<std::string> mark{UNISONO_EMULATOR_OBJCOPY};
   for (const std::string& name : kernels)
