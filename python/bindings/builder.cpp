@@ -97,7 +97,7 @@ void bind_value(nb::module_& m) {
           "__abs__", [](const Value& x) { return abs(x); }, Keep())
       .def("__bool__", [](const Value&) -> bool {
         throw UserError(
-            "a value of an epilogue has no truth: it differs from element to element. Use "
+            "a value of an epilogue has no truth value: it differs from element to element. Use "
             "unisono.select(condition, x, y) in place of if, and & | ~ in place of and, or, not");
       });
   bind_operator<Op::add>(value, "__add__", "__radd__");

@@ -120,7 +120,7 @@ void bind_contractions(nb::module_& m) {
               if constexpr (requires { conv.output_pad; })
                 conv.output_pad = pair_of(more, "output_pad");
               else if (pair_of(more, "output_pad") != Pair(0))
-                throw UserError("Conv2d has no output_pad");
+                throw UserError("Conv2d has no output_pad; only ConvTranspose2d has");
               if constexpr (requires { conv.products; })
                 conv.products = products;
               else if (products != 1)

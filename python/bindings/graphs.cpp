@@ -104,7 +104,7 @@ Axes axes_of(const std::string& text) {
     if (read.ec == std::errc{} && read.ptr == end) return of_groups;
   }
   throw UserError("axes '" + text +
-                  "' are none of '', 'b', 'm', 'n', 'bn', 'mn', and of groups of columns 'g4' and 'bg4'; "
+                  "' are not known; expected '', 'b', 'm', 'n', 'bn' or 'mn', or for groups of columns 'g4' or 'bg4'; "
                   "docs/text-form.md explains them");
 }
 
@@ -144,7 +144,7 @@ void bind_graphs(nb::module_& m) {
           "text_naming",
           [](Graph g, const std::map<ValueId, std::string>& names) {
             for (const auto& [id, name] : names) {
-              if (id >= g.nodes.size()) throw UserError("text_naming: there is no node " + std::to_string(id));
+              if (id >= g.nodes.size()) throw UserError("text_naming: the graph has no node " + std::to_string(id));
               g.nodes[id].name = name;
             }
             return print(g);

@@ -48,7 +48,7 @@ Options read_options(const std::string& call, const OptionFields<Options>& field
     if (found == fields.end()) {
       std::string all;
       for (const auto& [known, field] : fields) all += (all.empty() ? "" : ", ") + known;
-      throw UserError(call + ": there is no option '" + name + "'; there are " + all);
+      throw UserError(call + ": unknown option '" + name + "'; expected " + all);
     }
     if (!found->second.set(options, value))
       throw UserError(call + ": option '" + name + "' is " + nb::cast<std::string>(nb::repr(value)) + "; expected " +

@@ -39,7 +39,7 @@ std::string name_of_type(nb::handle object) { return nb::cast<std::string>(nb::s
 void BoundTensors::check_place(const std::string& name, Device device, int index) const {
   if (place_.any && device == Device::cpu) return;
   if (device == place_.device && (device == Device::cpu || index == place_.device_index)) return;
-  throw UserError("argument '" + name + "' lies in " + place_text(device, index) + "; expected " +
+  throw UserError("argument '" + name + "' is in " + place_text(device, index) + "; expected " +
                   place_text(place_.device, place_.device_index) + ", where this is run");
 }
 

@@ -282,7 +282,7 @@ def test_operators_are_those_in_cpp_and_keep_the_class_of_errors():
     from unisono.pytorch import library
     assert library.is_native(), library.layer()
     given = tensors()
-    with pytest.raises(u.UserError, match="operand 'bias' lies on cpu"), torch.no_grad():
+    with pytest.raises(u.UserError, match="operand 'bias' is on cpu"), torch.no_grad():
         u.conv2d(*given[:2], "acc + bias[n]", bias=given[2].cpu(), padding=1)
 
 

@@ -81,12 +81,12 @@ def test_autocast():
 
 @pytest.mark.parametrize("name, call, text", [
     ("shapes", lambda x, g, p: u.swiglu(x, g.T, p[:40].T), "expected (m,k) and twice (k,n)"),
-    ("strides", lambda x, g, p: u.swiglu(x, g.T, p.T.contiguous()), "that lie alike"),
+    ("strides", lambda x, g, p: u.swiglu(x, g.T, p.T.contiguous()), "the same shape and strides of b0 and b1"),
     ("dtypes", lambda x, g, p: u.swiglu(x, g.T, p.T.double()), "float64|f64|one dtype"),
     ("a caret", lambda x, g, p: u.swiglu(x, g.T, p.T, "slu(acc0) * acc1"), r"\^"),
-    ("an operand that is not given", lambda x, g, p: u.swiglu(x, g.T, p.T, "silu(acc0) * acc1 + b[n]"), "nothing is given"),
+    ("an operand that is not given", lambda x, g, p: u.swiglu(x, g.T, p.T, "silu(acc0) * acc1 + b[n]"), "which was not given"),
     ("no tensor", lambda x, g, p: u.swiglu(x, None, p.T), "NoneType"),
-    ("an option", lambda x, g, p: u.swiglu(x, g.T, p.T, options={"fast": 1}), "no option 'fast'"),
+    ("an option", lambda x, g, p: u.swiglu(x, g.T, p.T, options={"fast": 1}), "unknown option 'fast'"),
 ])
 def test_errors(name, call, text):
     x, gate, up, *_ = draw()

@@ -185,8 +185,8 @@ void take_outputs(Call& call, StableIValue* next, Form form) {
   call.placed = Placement{static_cast<std::size_t>(to<std::int64_t>(next[2])), to<std::int64_t>(next[1])};
   call.outputs = tensors_of(List(next[3]));
   if (call.placed->store > call.outputs.size())
-    throw std::runtime_error("unisono.UserError: there is no store " + std::to_string(to<std::int64_t>(next[2])) +
-                             " for a slice of `whole`; expected 0 to " + std::to_string(call.outputs.size()));
+    throw std::runtime_error("unisono.UserError: store " + std::to_string(to<std::int64_t>(next[2])) +
+                             " cannot go to a slice of `whole`; expected 0 to " + std::to_string(call.outputs.size()));
   call.outputs.insert(call.outputs.begin() + static_cast<std::ptrdiff_t>(call.placed->store), std::move(whole));
 }
 

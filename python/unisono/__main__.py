@@ -18,7 +18,7 @@ def main() -> int:
         return 1 if "FAILED" in report else 0
     tool = command()
     if tool is None:
-        print("python -m unisono: this package has no `unisono` command, and PATH has none; only `doctor` is there",
+        print("python -m unisono: neither this package nor PATH has the `unisono` command; only `doctor` works",
               file=sys.stderr)
         return 2
     os.execve(tool, [tool, *arguments], environment())

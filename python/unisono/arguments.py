@@ -53,8 +53,8 @@ def needs_operator(first: Any, second: Any, operands: dict[str, Any]) -> bool:
     if forward_ad._current_level >= 0 and any(is_torch(t) and forward_ad.unpack_dual(t).tangent is not None
                                               for t in (first, second, *operands.values())):
         raise UserError(
-            "an argument has a forward gradient (a tangent), and there is no forward-mode differentiation here; "
-            "differentiate backward, or detach() it"
+            "an argument has a forward-mode gradient (a tangent), and forward mode is not supported; use backward(), "
+            "or detach() the argument"
         )
     native = torch._C
     if (
@@ -117,8 +117,8 @@ def _number(name: str, value: Any) -> float:
 def check_operator_call(what: str, out: Any, options: Any, layout: str = "nchw") -> None:
     if out is not None or options or layout != "nchw":
         raise UserError(
-            f"{what}: out=, options= and layout= are not differentiated or traced; call it under torch.no_grad() "
-            "and outside of torch.compile, or leave them out"
+            f"{what}: out=, options= and layout= are not supported under autograd or tracing; call it under "
+            "torch.no_grad() and outside of torch.compile, or leave them out"
         )
 
 
@@ -140,7 +140,7 @@ def checked(options: dict[str, Any] | None) -> dict[str, Any]:
     for name in options:
         if name not in OPTIONS:
             raise UserError(
-                f"there is no option '{name}' of a call; there are {', '.join(OPTIONS)} (unisono.compile has others)"
+                f"unknown option '{name}'; a call takes {', '.join(OPTIONS)} (unisono.compile has others)"
             )
         try:
             hash(options[name])
@@ -152,7 +152,7 @@ def checked(options: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def dtype_of(dtype: Any) -> DType | None:
-    """out_dtype as the library has it. Raises UserError for what is no dtype."""
+    """out_dtype as the library has it. Raises UserError for anything that is not a dtype."""
     if dtype is None or isinstance(dtype, DType):
         return dtype
     if is_torch_dtype(dtype) and dtype in torch_dtypes():
@@ -161,7 +161,7 @@ def dtype_of(dtype: Any) -> DType | None:
 
 
 def torch_dtype_of(dtype: Any) -> Any:
-    """out_dtype as PyTorch has it. Raises UserError for what is no dtype, and where PyTorch has none such."""
+    """out_dtype as PyTorch has it. Raises UserError for anything that is not a dtype, or that PyTorch does not have."""
     if dtype is None or is_torch_dtype(dtype) and dtype in torch_dtypes():
         return dtype
     known = dtype_of(dtype)

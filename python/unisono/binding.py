@@ -30,7 +30,7 @@ def _graph(epilogue: Any, operands: dict[str, View | float], dtype: DType, space
         annotated = epilogue.axes(p.name)
         given = operands.get(p.name)
         if given is None and p.default is p.empty:
-            raise UserError(f"epilogue {epilogue.__name__}() has a parameter '{p.name}', for which nothing is given; "
+            raise UserError(f"epilogue {epilogue.__name__}() has a parameter '{p.name}', which was not given; "
                             f"pass {p.name}=… to the call")
         if annotated is not None:
             axes[p.name] = annotated
@@ -55,12 +55,12 @@ def _options(graph: Graph, operands: dict[str, Any], place: View, options: dict[
     infos = {o.name: o for o in graph.operands}
     for name in operands:
         if name not in infos:
-            raise UserError(f"the epilogue has no operand '{name}'; it has {', '.join(sorted(infos)) or 'none'}")
+            raise UserError(f"the epilogue has no operand '{name}'; it reads {', '.join(sorted(infos)) or 'none'}")
     storage, on_device = {}, []
     for name, info in infos.items():
         given = operands.get(name)
         if given is None and info.default_value is None:
-            raise UserError(f"the epilogue reads operand {name}{in_brackets(info.axes)}, for which nothing is given; "
+            raise UserError(f"the epilogue reads operand {name}{in_brackets(info.axes)}, which was not given; "
                             f"pass {name}=… to the call")
         if isinstance(given, View):
             if info.storage is None:
@@ -102,8 +102,8 @@ def _views(given: dict[str, Any], first: View) -> dict[str, View | float]:
         operands[name] = float(value) if isinstance(value, numbers.Real) else view(name, value)
     for name, one in operands.items():
         if isinstance(one, View) and (one.device, one.index) != (first.device, first.index):
-            raise UserError(f"operand '{name}' lies on {one.device.name} {one.index}, the first tensor on "
-                            f"{first.device.name} {first.index}; expected all in one place")
+            raise UserError(f"operand '{name}' is on {one.device.name} {one.index}, and the first tensor on "
+                            f"{first.device.name} {first.index}; expected all on one device")
     return operands
 
 
@@ -160,7 +160,7 @@ def signature_of(factors: tuple[Any, ...], operands: dict[str, Any], out: Any) -
 
 
 def _count_writes(results: dict[str, Any]) -> None:
-    """Tells autograd that these tensors were written: what it has saved of them is no longer what it was."""
+    """Tells autograd that these tensors were written: saved copies of them are stale."""
     for tensor in results.values():
         if is_torch(tensor) and not tensor.is_inference():
             from torch.autograd.graph import increment_version
@@ -181,7 +181,7 @@ def _outputs(plan: Plan, like: Any, space: Space, out: Any) -> dict[str, Any]:
             raise UserError(f"out= has no tensor for the store '{name}'; expected {names}")
         given = view(name, results[name])
         if isinstance(results[name], np.ndarray) and not results[name].flags.writeable:
-            raise UserError(f"out '{name}' is an array that is read-only; expected one that can be written")
+            raise UserError(f"out '{name}' is a read-only array; expected a writable one")
         if given.shape != shape or given.dtype != dtype:
             raise UserError(
                 f"out '{name}' has shape {given.shape} and dtype {given.dtype.name}; expected {shape} and {dtype.name}"

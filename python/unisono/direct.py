@@ -146,7 +146,8 @@ def _check_dual(given_a: Any, given_b0: Any, given_b1: Any) -> None:
         described = (f"{n} is {t.dtype.name} on {t.device.name} {t.index} with strides {t.strides}"
                      for n, t in (("a", a), ("b0", b0), ("b1", b1)))
         raise UserError(
-            f"dual_gemm: {', '.join(described)}; expected one dtype and device, and b0 and b1 that lie alike"
+            f"dual_gemm: {', '.join(described)}; expected one dtype and device, and the same shape and "
+            "strides of b0 and b1"
         )
 
 

@@ -54,7 +54,7 @@ def doctor() -> str:
     lines.append(f"self-test of the extension: {_cpu_works()}")
     tool = command()
     if tool is None:
-        lines.append("command: none in this package or in PATH, so there is no report on GPU, compiler and cache")
+        lines.append("command: not in this package or in PATH, so GPU, compiler and cache are not reported")
     else:
         found = subprocess.run([tool, "doctor"], env=compiler.environment(), capture_output=True, text=True)
         lines += ["", found.stdout.rstrip() or found.stderr.rstrip()]

@@ -71,7 +71,7 @@ def _as_written(message: str, before: str, last: str) -> str:
     rest = head[found.end():]
     if end:
         rest = re.sub(r"found .*$", "found the end of the text", rest)
-        rest = re.sub(r"^'as' is a word .*$", "expected a value, found the end of the text", rest)
+        rest = re.sub(r"^'as' is a reserved word, .*$", "expected a value, found the end of the text", rest)
     rest = re.sub(r"line (\d+), column (\d+)", lambda m: "line {}, column {}".format(*place(m[1], m[2])), rest)
     text = written.split("\n")[line - 1]
     caret = "^" * max(1, min(shown[-1].count("^"), len(text) - column + 1)) if shown else "^"

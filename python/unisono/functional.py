@@ -96,7 +96,7 @@ def conv2d_into(x: Any, w: Any, out: Any, epilogue: Any = "acc", *, stride: Any 
     if needs_gradient(x, w, operands):
         raise UserError(
             "conv2d_into: a tensor requires a gradient, and a call that writes into given tensors has no derivative; "
-            "call it under torch.no_grad(), or take conv2d"
+            "call it under torch.no_grad(), or use conv2d"
         )
     check_outputs(out)
     x, w = autocast(x, w)
@@ -199,8 +199,8 @@ def prepare_conv2d(x: Any, w: Any, epilogue: Any, stride: tuple[int, int], paddi
     n, h, wide, c = x_view.shape if last else (x_view.shape[0], *x_view.shape[2:], x_view.shape[1])
     k, r, s, depth = w_view.shape if last else (w_view.shape[0], *w_view.shape[2:], w_view.shape[1])
     if depth * groups != c:
-        raise UserError(f"conv2d: w has {depth} input channels and groups={groups}, for {c} channels of x; expected "
-                        f"{c}/{groups} of them")
+        raise UserError(f"conv2d: x has {c} channels, w {depth} input channels, and groups={groups}; expected as many "
+                        f"channels of x as w's times groups, {depth * groups}")
     contraction = Conv2d(n=n, h=h, w=wide, c=c, k=k, r=r, s=s, stride=moves[0], pad=moves[1], dilation=moves[2],
                          groups=groups, layout=Layout.nhwc if last else Layout.nchw,
                          dtype_x=given_x.dtype, dtype_w=given_w.dtype, products=1 if w1 is None else 2)
@@ -223,7 +223,7 @@ def _second_filter(w: View, w1: View, is_turned: bool) -> View:
             f"{name} is {one.shape} of {one.dtype.name} on {one.device.name} {one.index} with strides {one.strides}"
             for name, one in (("w", w), ("w1", w1))
         )
-        raise UserError(f"dual convolution: {described}; expected filters of one shape and dtype that lie alike")
+        raise UserError(f"dual convolution: {described}; expected the same shape, dtype, device and strides")
     return w1.permuted((0, 2, 3, 1)) if is_turned else w1
 
 
@@ -286,7 +286,7 @@ def _matrix(name: str, x: Any) -> View:
 
 
 def oriented(x: View) -> tuple[View, bool]:
-    """The matrix as it lies in memory, and whether it is turned: a transpose is no copy."""
+    """The matrix as it lies in memory, and whether it is turned: a transpose is not copied."""
     rows, cols = x.strides[-2:]
     order = (*range(len(x.shape) - 2), len(x.shape) - 1, len(x.shape) - 2)
     turned = rows == 1 and cols != 1 and x.shape[-1] > 1
@@ -348,7 +348,7 @@ def _bound_gemm(a: Any, b: Any, epilogue: Any, out_dtype: DType | None, out: Any
     (m, k), (k_b, n) = first.shape[-2:], second.shape[-2:]
     if k != k_b or (len(second.shape) == 3 and second.shape[0] != batch):
         raise UserError(
-            f"gemm: a has shape {first.shape}, b {second.shape}; expected (m,k) and (k,n) of one k and batch"
+            f"gemm: a has shape {first.shape}, b {second.shape}; expected (m,k) and (k,n) with the same k and batch"
         )
     (first, turned_a), (second, turned_b) = oriented(first), oriented(second)
     contraction = Gemm(batch=batch, m=m, n=n, k=k, transpose_a=turned_a, transpose_b=turned_b, dtype_a=first.dtype,

@@ -1,6 +1,6 @@
 """Functions of values of an epilogue: what `@unisono.epilogue` functions and `GraphBuilder` users call.
 
-Each is an operation of docs/text-form.md. Values have axes, which join by themselves: there is no broadcast.
+Each is an operation of docs/text-form.md. Values have axes, which broadcast by themselves.
 """
 
 from ._native import (

@@ -164,7 +164,7 @@ class Writer {
   }
 #include "ir/operations.inc"
     }
-    throw InternalError(fmt::format("{} is no elementwise operation", to_string(x_.op)));
+    throw InternalError(fmt::format("{} is not an elementwise operation", to_string(x_.op)));
   }
 
   const Graph& g_;

@@ -45,7 +45,7 @@ class Inliner {
   std::string_view header(const std::string& name) const {
     for (const std::span<const Header> all : {device_headers(), further_})
       if (const auto found = std::ranges::find(all, name, &Header::name); found != all.end()) return found->text;
-    throw InternalError(fmt::format("a text includes {}, which is none of our headers", name));
+    throw InternalError(fmt::format("a source includes {}, which is not a header of Unisono", name));
   }
 
   std::span<const Header> further_;

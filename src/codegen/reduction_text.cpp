@@ -24,7 +24,7 @@ std::string_view state_of(Op op) {
     case Op::sum_squares: return "plain::Folded<plain::FoldSquares>";
     case Op::reduce_max: return "plain::Folded<plain::FoldLargest>";
     case Op::reduce_min: return "plain::Folded<plain::FoldSmallest>";
-    default: throw InternalError(fmt::format("{} is no reduction", to_string(op)));
+    default: throw InternalError(fmt::format("{} is not a reduction", to_string(op)));
   }
 }
 
@@ -46,7 +46,7 @@ std::string reduction_text(Op op, int threads) {
     case Op::sum_squares: return over("0.f", "Sum", "square");
     case Op::reduce_max: return over("-__int_as_float(0x7f800000)", "Largest");
     case Op::reduce_min: return over("__int_as_float(0x7f800000)", "Smallest");
-    default: throw InternalError(fmt::format("{} is no reduction", to_string(op)));
+    default: throw InternalError(fmt::format("{} is not a reduction", to_string(op)));
   }
 }
 

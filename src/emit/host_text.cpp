@@ -71,12 +71,12 @@ std::string texts(const lower::Lowered& lowered, const Filled& filled) {
   for (const Argument& a : filled.arguments)
     if (a.is_tensor())
       names.push_back(
-          fmt::format("{{\"{0}: null; expected {1} in GPU memory\",\n     \"{0}: its address is no multiple of {2} "
+          fmt::format("{{\"{0}: null; expected {1} in GPU memory\",\n     \"{0}: its address is not a multiple of {2} "
                       "bytes\",\n     \"{0}: the driver takes no tensor map of it\"}}",
                       a.name, a.is_captured ? "memory" : shape_text(a), a.alignment));
   if (has_workspace(lowered))
     names.push_back(
-        fmt::format("{{\"workspace: null; expected {} bytes of GPU memory\",\n     \"workspace: its address is no "
+        fmt::format("{{\"workspace: null; expected {} bytes of GPU memory\",\n     \"workspace: its address is not a "
                     "multiple of 256 bytes\",\n     \"workspace: the driver takes no tensor map of it\"}}",
                     lowered.plan().workspace_bytes));
   return fmt::format("constexpr const char* texts[][3] = {{\n    {}}};\n", fmt::join(names, ",\n    "));

@@ -162,7 +162,7 @@ class Writer {
       return !a.is_factor && a.is_written == written && a.bound == name;
     });
     if (found == filled_.arguments.end())
-      throw InternalError("an emitted check reads " + name + ", which nobody gives");
+      throw InternalError("an emitted check reads " + name + ", which is not given");
     return static_cast<std::size_t>(found - filled_.arguments.begin());
   }
   std::string tensor(const std::string& name, bool written) const {
@@ -184,7 +184,7 @@ class Writer {
 
   std::string operand(const Node& x) const {
     const std::string& name = x.attr.name;
-    // one that nothing reads after the passes is no argument, and here no value either
+    // one that nothing reads after the passes is not an argument, so it has no value here
     const auto given = std::ranges::find_if(
         filled_.arguments, [&](const Argument& a) { return !a.is_factor && !a.is_written && a.bound == name; });
     if (given == filled_.arguments.end())

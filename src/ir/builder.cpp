@@ -51,7 +51,7 @@ void check_operand(const std::string& name, const Axes& axes, const OperandOptio
     throw UserError(fmt::format("operand {}{} was given a default; only scalars and vectors can have one", name,
                                 ir::operand_axes(axes, options.rows)));
   if (!ir::is_default_of(*options.default_value, options.storage))
-    throw UserError(fmt::format("operand {} : {} was given the default {}, which is no {}", name,
+    throw UserError(fmt::format("operand {} : {} was given the default {}, which is not a value of {}", name,
                                 to_string(*options.storage), ir::number_text(*options.default_value),
                                 to_string(*options.storage)));
 }

@@ -54,7 +54,7 @@ Gradients gradients(const Node& node, const std::vector<Value>& in, Value r, Val
 #include "ir/operations.inc"
   }
   throw Unsupported(
-      fmt::format("{} is not elementwise, or a user function: its derivative is no row of the table of operations",
+      fmt::format("{} has no derivative: only elementwise operations of the table have one, and user functions do not",
                   node.op == Op::call ? std::string_view(node.attr.name) : to_string(node.op)));
 }
 

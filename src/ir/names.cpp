@@ -30,10 +30,10 @@ bool is_reserved(std::string_view name) {
 void check_identifier(std::string_view name, std::string_view what) {
   if (!is_identifier(name))
     throw UserError(fmt::format(
-        "{} name '{}' is no identifier: expected letters, digits and _, at most {}, not starting with a digit", what,
+        "{} name '{}' is not an identifier; expected at most {} letters, digits and _, not starting with a digit", what,
         name.substr(0, longest_name), longest_name));
   if (is_reserved(name))
-    throw UserError(fmt::format("{} name '{}' is a word of the text form; choose another", what, name));
+    throw UserError(fmt::format("{} name '{}' is a reserved word of the text form; choose another", what, name));
 }
 
 }  // namespace unisono::ir

@@ -73,7 +73,7 @@ ReduceDomain normalisation_domain(Op op, int groups) {
     case Op::layer_norm:
     case Op::rms_norm: return {.cols = true};
     case Op::batch_norm: return {.rows = true};
-    default: throw InternalError(std::string(info(op).name) + " is no normalisation");
+    default: throw InternalError(std::string(info(op).name) + " is not a normalisation");
   }
 }
 

@@ -61,7 +61,7 @@ std::string list_of(const std::vector<std::string_view>& words) { return fmt::fo
 Value Parser::value_of_call() {
   const Token token = peek();
   const auto value = call();
-  if (!value) fail(token, fmt::format("'{}' returns nothing; call it on a line of its own", text(token)));
+  if (!value) fail(token, fmt::format("'{}' returns nothing; call it on its own line", text(token)));
   return *value;
 }
 

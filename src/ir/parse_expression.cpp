@@ -172,7 +172,7 @@ Parser::Subscript Parser::subscript() {
     if (written == spellings[i]) return meanings[i];
   if (const auto groups = axes_of_groups(written)) return {*groups};
   if (written == "n,m" || written == "n,b")
-    source_.fail(span, fmt::format("axes stand rows first; did you mean '[{},n]'?", written.back()));
+    source_.fail(span, fmt::format("expected the rows before the columns; did you mean '[{},n]'?", written.back()));
   const auto meant = nearest(written, spellings);
   source_.fail(span, fmt::format("unknown axes [{}]{}", excerpt(written),
                                  meant.empty() ? "; expected one of [], [b], [m], [n], [b,n], [m,n], of groups of "
@@ -234,7 +234,7 @@ void Parser::unknown_name(const Token& token) const {
   if (op_from_name(word) || functions_.contains(word))
     fail(token, fmt::format("'{0}' is a function; call it: {0}(...)", word));
   if (word == "index" || word == "extent") fail(token, fmt::format("{0} needs a coordinate: {0}(m)", word));
-  if (is_reserved(word)) fail(token, fmt::format("'{}' is a word of the text form and no value", word));
+  if (is_reserved(word)) fail(token, fmt::format("'{}' is a reserved word, not a value", word));
   std::vector<std::string_view> candidates{"acc", "acc0", "acc1", "inf", "nan"};
   for (const auto& [name, named] : scope_.values) candidates.push_back(name);
   for (const auto& [name, named] : scope_.operands) candidates.push_back(name);

@@ -113,7 +113,7 @@ void Parser::operand_declaration() {
   const Token token = identifier("the operand's name");
   std::string name = new_name(token, "operand");
   if (const auto it = scope_.operands.find(name); it != scope_.operands.end())
-    fail(token, fmt::format("operand '{}' stands already in line {}; declare it once, before its first use", name,
+    fail(token, fmt::format("operand '{}' is already declared in line {}; declare it once, before its first use", name,
                             source_.place(it->second.place.offset).line));
   const auto [axes, rows] = at_symbol("[") ? subscript() : Subscript{};
   OperandOptions options{.rows = rows};

@@ -69,7 +69,7 @@ class Verifier {
     if (!ir::takes_rows(x.axes, x.attr.rows)) broken(id, "an operand without rows has no coordinates of them");
     if (x.attr.strided && !ir::takes_strides(x.axes)) broken(id, "an operand without rows is not strided");
     if (x.attr.default_value && !ir::is_default_of(*x.attr.default_value, x.attr.storage))
-      broken(id, fmt::format("the default {} is no {}", ir::number_text(*x.attr.default_value),
+      broken(id, fmt::format("the default {} is not a value of {}", ir::number_text(*x.attr.default_value),
                              to_string(*x.attr.storage)));
     if (g_.functions.contains(x.attr.name)) broken(id, fmt::format("{} is a function, too", x.attr.name));
     if (!operands_.insert(x.attr.name).second) broken(id, fmt::format("operand {} stands twice", x.attr.name));
@@ -122,11 +122,11 @@ class Verifier {
     std::set<ValueId> called;
     for (const ValueId e : g_.effects) {
       if (e >= g_.nodes.size() || !returns_nothing(g_[e]))
-        throw InternalError(fmt::format("effect {} is no call of a function that returns nothing", e));
+        throw InternalError(fmt::format("effect {} is not a call of a function that returns nothing", e));
       if (!called.insert(e).second) broken(e, "is an effect twice");
     }
     for (ValueId id = 0; id < g_.nodes.size(); ++id)
-      if (returns_nothing(g_[id]) && !called.contains(id)) broken(id, "returns nothing and is no effect");
+      if (returns_nothing(g_[id]) && !called.contains(id)) broken(id, "returns nothing and is not an effect");
   }
 
   const Graph& g_;

@@ -124,7 +124,7 @@ ReadyPointer Builder::without_compiler(const Task& task) try {
   if (packed.folders.empty()) throw;
   const std::string why = why_not_packed(task);
   throw CompileError(fmt::format("{}; {}", error.what(),
-                                 why.empty() ? fmt::format("'{}' is none of the packs' {} kernels ({})",
+                                 why.empty() ? fmt::format("'{}' is not among the {} kernels of the packs ({})",
                                                            task.request->title, packed.entries, packed.folders)
                                              : why));
 }

@@ -70,7 +70,7 @@ Kept keep_failed(const fs::path& folder, const std::string& key, const Request& 
   std::vector<fs::path> places;
   if (!folder.empty()) places.push_back(folder / failed_folder);
   if (const auto work = support::work_folder()) places.push_back(work->parent_path() / failed_folder);
-  std::string problem = "there is no folder to write to";
+  std::string problem = "no folder to write to";
   for (const fs::path& place : places) {
     try {
       if (place.parent_path() == folder) claim(folder);

@@ -72,8 +72,8 @@ std::string why_foreign(const fs::path& folder) {
   const fs::path item = foreign_item(folder);
   if (item.empty()) return "";
   return fmt::format(
-      "'{}' is no folder of compiled kernels: it holds '{}', and no file {} that marks it as one. Name a "
-      "folder that is empty or not there yet",
+      "'{}' is not a folder of compiled kernels: it holds '{}', and no file {} that marks it as one. Name a "
+      "folder that is empty or does not exist",
       name, support::printable(item.lexically_relative(folder).string()), marker_file);
 }
 

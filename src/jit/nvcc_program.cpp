@@ -32,7 +32,7 @@ bool is_program(const fs::path& path) {
 fs::path find_nvcc(const fs::path& given) {
   if (!given.empty()) {
     if (is_program(given)) return fs::absolute(given);
-    throw CompileError(fmt::format("{}: expected nvcc, an executable file; there is none", given.string()));
+    throw CompileError(fmt::format("{}: expected nvcc; there is no executable file of that name", given.string()));
   }
   std::vector<fs::path> places = support::executable_folders();
   for (const fs::path& toolkit : support::cuda_folders()) places.push_back(toolkit / "bin");

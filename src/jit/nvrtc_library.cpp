@@ -60,7 +60,7 @@ NvrtcFile find_nvrtc(const fs::path& given) {
   if (!given.empty()) {
     if (std::string id = build_id(given); !id.empty()) return {given, id};
     throw CompileError(
-        fmt::format("{}: expected NVRTC, a shared library; it cannot be read, or is none", given.string()));
+        fmt::format("{}: expected NVRTC; the file cannot be read, or is not a shared library", given.string()));
   }
   for (const fs::path& folder : folders()) {
     for (const char* name : names) {

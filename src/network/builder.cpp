@@ -77,7 +77,8 @@ NetworkValue NetworkBuilder::constant(const std::string& name, Shape shape, DTyp
 }
 
 NetworkValue NetworkBuilder::constant(NetworkTensor tensor) {
-  if (!tensor.is_constant()) throw UserError(fmt::format("tensor '{}' is no constant", tensor.name));
+  if (!tensor.is_constant())
+    throw UserError(fmt::format("tensor '{}' is not a constant: it has no elements", tensor.name));
   check_constant(tensor.name, tensor.shape, tensor.elements().size() / size_of(tensor.dtype));
   const auto id = static_cast<TensorId>(network_.tensors.size());
   network_.tensors.push_back(std::move(tensor));

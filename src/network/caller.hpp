@@ -64,7 +64,7 @@ void check_names(const Network& n, const std::vector<TensorId>& ids, const Map& 
   for (const auto& [name, value] : given)
     if (std::find(names.begin(), names.end(), name) == names.end())
       throw UserError(
-          fmt::format("'{}' is no {} of the network; it has {}{}", name, what, fmt::join(names, ", "),
+          fmt::format("the network has no {1} '{0}'; it has {2}{3}", name, what, fmt::join(names, ", "),
                       ir::did_you_mean(ir::nearest(name, std::vector<std::string_view>(names.begin(), names.end())))));
   for (const std::string& name : names)
     if (!given.contains(name))

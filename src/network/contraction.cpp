@@ -65,7 +65,7 @@ struct ContractionOf {
     to.transpose_b = g.transpose_b;
     return to;
   }
-  Contraction operator()(const auto&) const { throw InternalError(where(op) + " is no contraction"); }
+  Contraction operator()(const auto&) const { throw InternalError(where(op) + " is not a contraction"); }
 };
 
 }  // namespace

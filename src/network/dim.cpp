@@ -103,7 +103,7 @@ bool take_factors(std::string_view text, Factors& f) {
 
 constexpr std::size_t longest_product = 256;  // names that a model gives to extents may be longer
 
-// "a*(b+1)*12" as {"a", "(b+1)"} and 12; nothing if the text is no product, or its number is above 2^63
+// "a*(b+1)*12" as {"a", "(b+1)"} and 12; nothing if the text is not a product, or its number is above 2^63
 std::optional<Factors> factors_of(std::string_view text) {
   if (text.size() > longest_product) return std::nullopt;
   Factors found;
@@ -173,7 +173,7 @@ Dim formula(std::string text) {
 std::int64_t least(const Dim& x) {
   if (x.known()) return x.value();
   const auto [base, offset] = offset_of(x.symbol());
-  // quotients may be 0, hashes and ranges of an axis anything, and what is subtracted is no bound
+  // quotients may be 0, hashes and ranges of an axis anything, and what is subtracted bounds nothing
   if (base.find_first_of("-[.") != base.npos || base.starts_with(hashed)) return 0;
   const std::int64_t of_base = base.find('/') == base.npos ? 1 : 0;
   return std::max<std::int64_t>(of_base + offset, 0);
@@ -196,7 +196,7 @@ Dim affine(const Dim& x, std::int64_t factor, std::int64_t offset) {
   if (x.known()) {
     std::int64_t r = 0;
     if (__builtin_mul_overflow(x.value(), factor, &r) || __builtin_add_overflow(r, offset, &r))
-      throw UserError("an extent is above 2^63; the network asks for too large a tensor");
+      throw UserError("an extent is above 2^63; the network has a tensor that is too large");
     return Dim(r);
   }
   if (offset == 0) {
@@ -254,7 +254,7 @@ Dim product(std::span<const Dim> dims) {
   std::vector<std::string> symbols;
   const auto times = [&](std::int64_t number) {
     if (__builtin_mul_overflow(known, number, &known))
-      throw UserError("a product of extents is above 2^63; the network asks for too large a tensor");
+      throw UserError("a product of extents is above 2^63; the network has a tensor that is too large");
   };
   for (const Dim& d : dims) {
     if (d.known()) {

@@ -114,7 +114,7 @@ Value EpilogueWriter::normalisation(const Operator& op, const operators::Normali
     case Op::instance_norm: return instance_norm(x, options);
     case Op::layer_norm: return layer_norm(x, options);
     case Op::rms_norm: return rms_norm(x, options);
-    default: throw InternalError(fmt::format("{} is no normalisation", to_string(n.op)));
+    default: throw InternalError(fmt::format("{} is not a normalisation", to_string(n.op)));
   }
 }
 
@@ -124,7 +124,7 @@ Value EpilogueWriter::value(const Operator& op) {
   if (std::holds_alternative<operators::Softmax>(op.kind)) return unisono::softmax(read(op.inputs[0], ""), over_n);
   if (std::holds_alternative<operators::Elementwise>(op.kind)) return elementwise(op);
   if (graph_operation(op.kind)) return map(op);
-  throw InternalError(fmt::format("{} is no part of an epilogue", where(op)));
+  throw InternalError(fmt::format("{} cannot be part of an epilogue", where(op)));
 }
 
 void EpilogueWriter::compute() {

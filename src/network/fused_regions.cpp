@@ -88,7 +88,7 @@ Region Fuser::region(std::size_t unit) {
   if (!is_contraction(first.kind) && !is_pointwise(first.kind)) {
     r.kind = Kind::single;
     r.outputs.push_back({"y", first.output});
-    r.note = "no part of an epilogue: it " + refusal(unit, unit).value_or(because(of_any_type)).first();
+    r.note = "cannot be part of an epilogue: it " + refusal(unit, unit).value_or(because(of_any_type)).first();
     return r;
   }
   r.kind = is_contraction(first.kind) ? Kind::contraction : Kind::epilogue;

@@ -95,7 +95,7 @@ bool Fuser::depends_on(std::size_t unit, std::size_t target) const {
 // Why an operator that reads a result of the unit `seed` cannot join it
 std::optional<Refusal> Fuser::refusal(std::size_t candidate, std::size_t seed) {
   const Operator& c = op(candidate);
-  if (is_contraction(c.kind)) return because("a contraction of its own");
+  if (is_contraction(c.kind)) return because("it is another contraction");
   if (std::holds_alternative<operators::Concat>(c.kind)) return because("joins tensors");
   if (std::holds_alternative<operators::Pool2d>(c.kind)) return because("reads windows of pixels");
   if (is_map(c.kind) && !(may_map(seed) && has_number_types(c))) return because(of_any_type);

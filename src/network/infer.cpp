@@ -189,7 +189,7 @@ Shape Inference::operator()(const operators::Elementwise& e) const {
   const auto& row = ir::info(e.op);
   const bool numeric = row.op_class == ir::OpClass::binary || row.op_class == ir::OpClass::unary || e.op == Op::fma;
   if (!numeric || e.op == Op::cast || e.op == Op::one_hot)
-    fail("{} is no elementwise operator on float32 tensors", row.name);
+    fail("{} is not an elementwise operator on float32 tensors", row.name);
   count(static_cast<std::size_t>(row.arity), static_cast<std::size_t>(row.arity));
   const Node node = [] {
     Node x;
@@ -209,7 +209,7 @@ Shape Inference::operator()(const operators::Elementwise& e) const {
 }
 
 Shape Inference::operator()(const operators::Normalisation& n) const {
-  if (!ir::is_normalisation(n.op) || n.op == Op::batch_norm) fail("{} is no such normalisation", to_string(n.op));
+  if (!ir::is_normalisation(n.op) || n.op == Op::batch_norm) fail("{} is not supported here", to_string(n.op));
   const std::size_t expected = 1 + (n.has_scale ? 1 : 0) + (n.has_shift ? 1 : 0);
   count(expected, expected);
   const bool spatial = n.op == Op::group_norm || n.op == Op::instance_norm;
@@ -369,7 +369,7 @@ Shape Inference::operator()(const operators::Transpose& t) const {
   bool permutation = sorted.size() == x.size();
   for (std::size_t i = 0; permutation && i < sorted.size(); ++i) permutation = sorted[i] == static_cast<int>(i);
   if (!permutation)
-    fail("order ({}) is no permutation of the {} axes of {}", fmt::join(t.order, ","), x.size(), to_string(x));
+    fail("order ({}) is not a permutation of the {} axes of {}", fmt::join(t.order, ","), x.size(), to_string(x));
   Shape r;
   for (const int i : t.order) r.push_back(x[static_cast<std::size_t>(i)]);
   return r;

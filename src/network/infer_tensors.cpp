@@ -154,7 +154,7 @@ Shape infer_tensor_shape(const operators::DepthToSpace& k, const OperatorInputs&
   const std::int64_t b = k.block;
   const auto divided = [&](const Dim& d, std::int64_t by) -> Dim {
     if (!d.known()) return formula(fmt::format("({})/{}", to_string(d), by));
-    if (d.value() % by != 0) fail(in, "extent {} of {} is no multiple of {}", d.value(), to_string(x), by);
+    if (d.value() % by != 0) fail(in, "extent {} of {} is not a multiple of {}", d.value(), to_string(x), by);
     return Dim(d.value() / by);
   };
   if (k.inverse) return {x[0], affine(x[1], b * b, 0), divided(x[2], b), divided(x[3], b)};

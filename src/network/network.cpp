@@ -97,7 +97,7 @@ void verify_constant(const NetworkTensor& t) {
 void verify_interface(const Network& n, const std::vector<TensorId>& ids, std::string_view what) {
   std::set<std::string> names;
   for (const TensorId id : ids) {
-    if (id >= n.tensors.size()) throw UserError(fmt::format("{} {} is no tensor of the network", what, id));
+    if (id >= n.tensors.size()) throw UserError(fmt::format("{} {} is not a tensor of the network", what, id));
     if (n[id].name.empty()) throw UserError(fmt::format("an {} of the network has no name", what));
     if (!names.insert(n[id].name).second)
       throw UserError(fmt::format("two {}s are named '{}'; names of {}s must differ", what, n[id].name, what));

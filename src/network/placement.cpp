@@ -205,7 +205,7 @@ void Placer::place_range(Region& r, const operators::Slice& s) {
   const std::int64_t unit = multiple_of_parts(from);
   if (f_.own_type[from] != f_.own_type[to]) return refuse("another type in memory");
   if (range.begin % unit != 0 || range.count % unit != 0 || range.count == 0)
-    return refuse(fmt::format("its columns begin or end at no multiple of {}", unit));
+    return refuse(fmt::format("its columns do not begin and end at multiples of {}", unit));
   if (!made_[from] || f_.placement[to] || given_[from] || given_[to])
     return refuse("an input, an output or a part of a concatenation");
   if (f_.placement[from] && !is_slice(from) && !(columns(n_[f_.placement[from]->base].shape) == whole))

@@ -22,7 +22,7 @@ bool is_constant(const Network& n, TensorId id) { return n[id].constant != nullp
 
 std::size_t column_axis(const Shape& s) { return s.size() == 4 ? 1 : s.size() - 1; }
 
-// With a row an image: what has more rows is no small product
+// With a row an image: with more rows it is not a small product
 bool is_product(const Network& n, const Operator& op) {
   const Shape& out = n[op.output].shape;
   if (const auto* g = std::get_if<operators::Gemm>(&op.kind)) return !g->transpose_a && out.size() == 2;
@@ -70,11 +70,12 @@ class Stacker {
 // Why a product cannot be a part of a wide one, whatever the others are
 std::optional<Refusal> Stacker::refusal(const Region& r) const {
   const Operator& first = op(r, 0);
-  if (!is_constant(in_, first.inputs[1])) return because(fmt::format("'{}' is no constant", in_[first.inputs[1]].name));
+  if (!is_constant(in_, first.inputs[1]))
+    return because(fmt::format("'{}' is not a constant", in_[first.inputs[1]].name));
   const Dim &rows = in_[first.output].shape[0], &width = columns(in_[first.output].shape);
   if (rows.known() && rows.value() > most_rows) return because(fmt::format("it has {} rows", rows.value()));
   if (!width.known() || width.value() % style_.column_multiple != 0)
-    return because(fmt::format("it has {} columns, no multiple of {}", to_string(width), style_.column_multiple));
+    return because(fmt::format("it has {} columns, not a multiple of {}", to_string(width), style_.column_multiple));
   if (r.outputs.size() != 1) return because("it has several results");
   if (r.second) return because("it is one of two products of a gated unit");
   for (std::size_t i = 1; i < r.operators.size(); ++i)
@@ -82,7 +83,8 @@ std::optional<Refusal> Stacker::refusal(const Region& r) const {
       return because(fmt::format("{} joins its columns", where(op(r, i))));
   for (const RegionOperand& o : r.operands)
     if (!is_constant(in_, o.tensor) || !is_vector(in_, o.tensor, width.value()))
-      return because(fmt::format("its operand '{}' is no constant with a number a column", in_[o.tensor].name));
+      return because(
+          fmt::format("its operand '{}' is not a constant with one value for each column", in_[o.tensor].name));
   return needs_dense(in_, regions_, made(r));
 }
 

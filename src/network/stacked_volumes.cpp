@@ -285,7 +285,7 @@ std::optional<Refusal> refuse_stacking(const Network& n, const Operator& op) {
   const auto& c = std::get<operators::Conv3d>(op.kind);
   if (c.transposed) return because("it is transposed");
   if (n[op.output].keeps_f32) return because("the model computes it in f32");
-  if (!n[op.inputs[1]].constant) return because("its filter is no constant");
+  if (!n[op.inputs[1]].constant) return because("its filter is not a constant");
   if (!is_volume(n[op.inputs[0]].shape) || !is_volume(n[op.output].shape))
     return because(fmt::format("its volumes {} have no known extents", to_string(n[op.inputs[0]].shape)));
   if (n[op.inputs[0]].is_constant()) return because("its volumes are a constant");

@@ -38,7 +38,7 @@ std::vector<std::string> near_misses(const std::string& wanted, const std::vecto
 [[noreturn]] void refuse_name(const std::string& name, const std::vector<Safetensors>& files) {
   if (files.empty())
     throw UserError(
-        fmt::format("weight '{}' is asked for, and the builder has no file of weights; call use_weights() "
+        fmt::format("the network needs weight '{}', and the builder has no file of weights; call use_weights() "
                     "first",
                     name));
   std::vector<std::string> searched;

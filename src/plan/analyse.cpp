@@ -28,10 +28,10 @@ bool is_full(const Node& x) { return x.axes == axes::mn; }
 std::optional<Refusal> refuse_node(const Graph& g, ValueId id) {
   const Node& x = g[id];
   if (x.dtype == DType::f64) return refusal_at(g, id, "f64 arithmetic");
-  if (x.op == Op::index) return refusal_at(g, id, "coordinates, beside a normalisation over rows");
-  if (x.op == Op::one_hot) return refusal_at(g, id, "one_hot, beside a normalisation over rows");
+  if (x.op == Op::index) return refusal_at(g, id, "coordinates, with a normalisation over rows");
+  if (x.op == Op::one_hot) return refusal_at(g, id, "one_hot, with a normalisation over rows");
   if (x.op == Op::operand && x.axes.row == RowAxis::m && !is_full(x))
-    return refusal_at(g, id, "an operand with a value per row, beside a normalisation over rows");
+    return refusal_at(g, id, "an operand with a value per row, with a normalisation over rows");
   if (ir::is_normalisation(x.op) || x.op == Op::softmax)
     throw InternalError(
         fmt::format("{} has not been split: analyse() takes graphs that went through the passes", to_string(x.op)));
@@ -41,7 +41,7 @@ std::optional<Refusal> refuse_node(const Graph& g, ValueId id) {
 std::optional<Refusal> refuse_effects(const Graph& g) {
   if (g.effects.empty()) return std::nullopt;
   return because(fmt::format(
-      "the call of {}, which returns nothing, is not yet in a GPU kernel beside a normalisation over rows. It runs on "
+      "the call of {}, which returns nothing, is not yet in a GPU kernel with a normalisation over rows. It runs on "
       "the CPU device",
       g[g.effects[0]].attr.name));
 }
@@ -139,11 +139,11 @@ class Analysis {
                       text_of(g, *statistic), text_of(g, e_.norm->input)));
     else if (needs_accumulator)
       way.not_after =
-          because(fmt::format("behind the normalisation it reads what came before it; only '{}' is kept till then",
+          because(fmt::format("after the normalisation it reads a value from before it; only '{}' is kept that long",
                               text_of(g, e_.norm->input)));
     else if (reads.raw && e_.norm->per_pixel)
       way.not_after =
-          because(fmt::format("behind a normalisation over channels it reads the input '{}', which is not kept",
+          because(fmt::format("after a normalisation over channels it reads the input '{}', which is not kept",
                               text_of(g, e_.norm->input)));
     return way;
   }
@@ -192,7 +192,7 @@ class Analysis {
     const Graph& g = e_.graph;
     return refusal_at(
         g, g.stores[side.store].value,
-        fmt::format("beside '{}', the second store can be computed neither ahead of the normalisation nor from its "
+        fmt::format("next to '{}', the second store can be computed neither before the normalisation nor from its "
                     "result alone",
                     text_of(g, g.stores[main.store].value)));
   }
@@ -203,9 +203,9 @@ class Analysis {
       const Store& s = g.stores[i];
       if (is_full(g[s.value])) continue;
       if (!statistical_[s.value])
-        return refusal_at(
-            g, s.value,
-            fmt::format("a store with axes {} that is no function of the statistics", to_string(g[s.value].axes)));
+        return refusal_at(g, s.value,
+                          fmt::format("a store with axes {} that does not depend on the statistics alone",
+                                      to_string(g[s.value].axes)));
       if (e_.norm->per_pixel)
         return refusal_at(g, s.value, "a store with a value per row; statistics of a pixel stay in registers");
       const Axes group = reduced_axes(g[*(e_.norm->mean ? e_.norm->mean : e_.norm->variance)].attr.domain);

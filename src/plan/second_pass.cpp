@@ -69,7 +69,7 @@ class SecondPassAnalysis {
     Graph& g = e_.graph;
     for (ValueId id = 0; id < g.nodes.size(); ++id) {
       if (g[id].dtype == DType::f64) return refused(id, "f64 arithmetic");
-      if (g[id].op == Op::one_hot) return refused(id, "one_hot, beside a normalisation over the pixels of an image");
+      if (g[id].op == Op::one_hot) return refused(id, "one_hot, with a normalisation over the pixels of an image");
     }
     if (auto refusal = find_normalisation(g, extents_, e_.norm, stored_alone(g)))
       return because(fmt::format("{}. {}", refusal->first(), served()));
@@ -108,7 +108,7 @@ class SecondPassAnalysis {
     const Reads reads = Reader(e_.graph, e_.norm, statistical_).read(value, true);
     if (reads.accumulator || reads.raw)
       return refused(value,
-                     fmt::format("behind the normalisation it reads what came before it ('{}'), which is gone by "
+                     fmt::format("after the normalisation it reads a value from before it ('{}'), which is gone by "
                                  "then",
                                  text_of(e_.graph, e_.norm->input)));
     for (const ValueId c : reads.vectors())
@@ -134,9 +134,10 @@ class SecondPassAnalysis {
             s.value, fmt::format("stores [m,n] are bf16, f16 or f32 there, and {} is {}", s.name, to_string(s.dtype)));
       (statistical_[s.value] ? behind : ahead).push_back(i);
     }
-    if (behind.empty()) return because(fmt::format("nothing behind the normalisation is stored. {}", served()));
+    if (behind.empty()) return because(fmt::format("nothing after the normalisation is stored. {}", served()));
     if (ahead.size() > 1 || (ahead.size() == 1 && !is_short(g.stores[ahead[0]].dtype)))
-      return refused(g.stores[ahead.back()].value, "ahead of the normalisation one value is stored, as bf16 or f16");
+      return refused(g.stores[ahead.back()].value,
+                     "before the normalisation only one value can be stored, as bf16 or f16");
     for (const std::size_t i : behind)
       if (auto refusal = refuse_behind(g.stores[i].value)) return refusal;
     const auto wide = std::ranges::find_if(behind, [&](std::size_t i) { return g.stores[i].dtype == DType::f32; });
@@ -158,9 +159,10 @@ class SecondPassAnalysis {
     if (per_pixel_) return refused(s.value, fmt::format("a store with axes {}", to_string(g[s.value].axes)));
     if (has_rows(g[s.value]) || !late_[s.value])
       return refused(
-          s.value, fmt::format("a store with axes {}; beside elements, functions of the normalisation's statistics and "
-                               "of reductions over rows are stored",
-                               to_string(g[s.value].axes)));
+          s.value,
+          fmt::format("a store with axes {}; besides elements, functions of the normalisation's statistics and "
+                      "of reductions over rows are stored",
+                      to_string(g[s.value].axes)));
     const bool of_statistics =
         reads_statistics_alone(s.value) && g[s.value].axes == reduced_axes(g[*e_.norm->mean].attr.domain);
     if (!is_short(s.dtype) && s.dtype != DType::f32 && (of_statistics || s.dtype == DType::f64))
@@ -212,7 +214,7 @@ class SecondPassAnalysis {
       add(after, reader.read(id, true));
     }
     if (!before.rows.empty() && !per_pixel_)
-      return refused(*before.rows.begin(), "a value of a row ahead of the normalisation");
+      return refused(*before.rows.begin(), "a value of a row before the normalisation");
     e_.columns_before.assign(before.columns.begin(), before.columns.end());
     e_.columns_after.assign(after.columns.begin(), after.columns.end());
     if (per_pixel_) after.rows.merge(before.rows);

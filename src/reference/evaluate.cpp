@@ -144,7 +144,7 @@ Term Evaluation::compute_leaf(const Node& node) {
     }
     case Op::acc: return accumulator(acc_);
     case Op::acc1: return accumulator(acc1_);
-    default: throw InternalError(fmt::format("{} is no leaf", to_string(node.op)));
+    default: throw InternalError(fmt::format("{} is not a leaf", to_string(node.op)));
   }
 }
 

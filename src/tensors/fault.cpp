@@ -11,7 +11,7 @@ std::string text_of(const TensorStatus& status) {
   switch (status.fault) {
     case kIndexOutside: return fmt::format("index {} is outside an axis of extent {}", status.index, status.extent);
     case kDivisionByZero: return "integers are divided by 0";
-    default: throw InternalError(fmt::format("a kernel told fault {}, which is none", status.fault));
+    default: throw InternalError(fmt::format("a kernel reported the unknown fault {}", status.fault));
   }
 }
 

@@ -64,9 +64,8 @@ class Search {
     if (!options_.database.empty()) return options_.database;
     if (const auto file = support::tuning_file()) return *file;
     throw UserError(
-        "there is no place to keep measured plans: UNISONO_TUNING is off, or neither XDG_CACHE_HOME nor HOME is set; "
-        "give "
-        "a file (--database, TuningOptions::database)");
+        "measured plans cannot be kept: UNISONO_TUNING is off, or neither XDG_CACHE_HOME nor HOME is set; give a file "
+        "(--database, TuningOptions::database)");
   }
 
   void gather(const std::vector<Problem>& problems) {

@@ -50,8 +50,8 @@ struct Database::Impl {
       case SQLITE_NOTADB:
       case SQLITE_CORRUPT:
         what = fmt::format(
-            "{} is no database of measured plans, or is damaged ({}); move it away, and tune again or "
-            "`unisono tune --import` what was exported",
+            "{} is not a database of measured plans, or is damaged ({}); move it away, then tune again or "
+            "import exported rows with `unisono tune --import`",
             file.string(), detail);
         break;
       case SQLITE_BUSY:

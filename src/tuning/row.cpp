@@ -91,7 +91,7 @@ std::vector<Row> parse_rows(std::string_view text, const std::string& where) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
     if (line.empty() || line.front() == '#') continue;
     if (!read_row(split(line), rows.emplace_back()))
-      throw UserError(fmt::format("{}, line {}: '{}{}' is no row of measured plans; expected '{}'", where, number,
+      throw UserError(fmt::format("{}, line {}: '{}{}' is not a row of measured plans; expected '{}'", where, number,
                                   line.substr(0, shown), line.size() > shown ? " …" : "", form));
     if (const std::string why = wrong_plan(rows.back()); !why.empty())
       throw UserError(fmt::format("{}, line {}: its plan cannot be used: {}", where, number, why));

@@ -17,13 +17,14 @@ constexpr std::uint64_t length_bytes = 8;  // the header's length, little endian
 std::uint64_t header_length(const weights::ByteSource& source, const std::string& name,
                             const SafetensorsLimits& limits) {
   if (source.size() < length_bytes)
-    throw UserError(fmt::format("'{}' is no safetensors file: it has {} bytes", name, source.size()));
+    throw UserError(
+        fmt::format("'{}' is not a safetensors file: it has {} bytes; expected 8 or more", name, source.size()));
   std::uint64_t length = 0;
   const auto bytes = source.read(0, length_bytes);
   for (std::size_t i = bytes.size(); i-- > 0;) length = length << 8 | static_cast<std::uint64_t>(bytes[i]);
   if (length > limits.header_bytes)
     throw UserError(
-        fmt::format("'{}' is no safetensors file, or a damaged one: its header has {} bytes; the limit is {}", name,
+        fmt::format("'{}' is not a safetensors file, or is damaged: its header has {} bytes; the limit is {}", name,
                     length, limits.header_bytes));
   if (length > source.size() - length_bytes)
     throw UserError(
@@ -53,7 +54,7 @@ class SafetensorsImpl {
   }
   std::vector<std::byte> read(const SafetensorsEntry& e) const {
     if (e.begin > e.end || e.end > source_->size() - data_)
-      throw UserError(fmt::format("'{}': [{}, {}] is no range of its data", name_, e.begin, e.end));
+      throw UserError(fmt::format("'{}': [{}, {}] is outside its data", name_, e.begin, e.end));
     return source_->read(data_ + e.begin, e.end - e.begin);
   }
 

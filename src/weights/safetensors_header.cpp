@@ -128,7 +128,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool number_float(number_float_t, const string_t& text) override { unexpected("the number " + text.substr(0, 40)); }
   bool binary(binary_t&) override { unexpected("binary data"); }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::detail::exception&) override {
-    fail(fmt::format("the header is no valid JSON at byte {} of it", at));
+    fail(fmt::format("the header is not valid JSON at its byte {}", at));
   }
 
  private:
@@ -211,7 +211,7 @@ void check_cover(const std::vector<SafetensorsEntry>& entries, std::uint64_t dat
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_bytes, const std::string& file,
                                            const SafetensorsLimits& limits) {
   if (!text.starts_with('{'))
-    throw UserError(fmt::format("'{}' is no safetensors file: its header does not begin with '{{'", file));
+    throw UserError(fmt::format("'{}' is not a safetensors file: its header does not begin with '{{'", file));
   HeaderReader reader(file, limits);
   json::sax_parse(text.begin(), text.end(), &reader);
   auto& entries = reader.header.entries;

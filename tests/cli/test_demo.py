@@ -23,7 +23,7 @@ class Demo(Case):
         self.assertTrue(shown["check"]["ok"])
 
     def test_elsewhere_it_says_what_it_needs(self):
-        self.refused("demo", says="models/heatmap_unet")
+        self.refused("demo", says=("models/heatmap_unet", "give --model FOLDER"))
         (self.folder / "empty").mkdir()
         self.refused("demo", "--model", "empty", says="model.json")
 

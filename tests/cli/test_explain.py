@@ -31,7 +31,7 @@ class ExplainText(Case):
         for words in ("// main: y [m,n], bf16", "namespace unisono::own {", "using Epilogue = "):
             self.assertIn(words, out)
         for wrong, said in (((), "--visitor needs --conv or --gemm"), (("--gemm", "64,16->32", "--json"), "nothing else"),
-                            (("--gemm", "64,16->32", "--plan", "tile=64x64"), "--plan and --accurate go with")):
+                            (("--gemm", "64,16->32", "--plan", "tile=64x64"), "--plan and --accurate need --device cuda")):
             self.assertIn(said, self.unisono("explain", "store acc as y : bf16", "--visitor", "own", *wrong, code=WRONG)[1])
         self.assertIn("'math' cannot be the name", self.unisono("explain", "store acc as y : bf16", "--gemm", "64,16->32", "--visitor", "math", code=WRONG)[1])
         self.assertIn("one element at a time", self.unisono("explain", BLOCK, "--gemm", "64,16->32", "--visitor", "own", code=UNSUPPORTED)[1])

@@ -49,7 +49,7 @@ class Pack(Case):
         thesis.parent.mkdir(parents=True)
         thesis.write_text("x")
         out = ("--out", self.pack)
-        self.refused("pack", TEXT, *SHAPE, *out, env=self.env, says=("no folder of compiled kernels", "tmp/thesis"))
+        self.refused("pack", TEXT, *SHAPE, *out, env=self.env, says=("is not a folder of compiled kernels", "tmp/thesis"))
         self.assertEqual(thesis.read_text(), "x")
         thesis.unlink()
         self.assertEqual(self.packed(TEXT, *SHAPE)["entries"], 1)  # what is left might be a cache's

@@ -101,7 +101,7 @@ class Arrays(Case):
             "two members": [("ids.npy", self.ids), ("ids.npy", self.ids)],
             "'..'": [("../ids.npy", self.ids)],
             "absolute": [("/tmp/ids.npy", self.ids)],
-            "no .npy file": [("readme.txt", b"text")],
+            "not an .npy file": [("readme.txt", b"text")],
             "limit": [("ids.npy", npy((1 << 30,), [], "<i8"))],
         }
         for words, members in cases.items():

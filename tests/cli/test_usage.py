@@ -25,19 +25,19 @@ class Usage(Case):
         self.assertRegex(self.unisono("--version")[0], r"^unisono \d+\.\d+\.\d+\n$")
 
     def test_wrong_usage(self):
-        self.refused()
+        self.refused(says="no command was given; expected one of run, explain")
         self.refused("dance", says="dance")
         self.refused("doctor", "--deep", says="--deep")
         self.refused("explain", says="SUBJECT")
-        self.refused("run", "--devise", "cuda", says="there is no option '--devise'; did you mean '--device'?")
-        self.refused("run", "x.onnx", "--image", "a.png", "--randon", says="there is no option '--randon'; did you mean '--random'?")
+        self.refused("run", "--devise", "cuda", says="unknown option '--devise'; did you mean '--device'?")
+        self.refused("run", "x.onnx", "--image", "a.png", "--randon", says="unknown option '--randon'; did you mean '--random'?")
         self.refused("run", "x.onnx", says="--image")
         self.refused("run", "x.onnx", "--random", "--image", "a.png")
         self.refused("run", "x.onnx", "--random", "--dim", "batch", says=("--dim", "'batch'"))
         self.refused("run", "x.onnx", "--random", "--threads", "-3", says="--threads")
 
     def test_values_that_are_none(self):
-        """An empty text is no absent value, and no error prints the largest number of a type."""
+        """An empty text is not an absent value, and no error prints the largest number of a type."""
         model = ("run", "model.onnx", "--random")
         for arguments, message in (((*model, "--memory-limit", ""), "--memory-limit: expected a value; found an empty text"),
                                    (("cache", "prune", "--older-than", ""), "--older-than: expected a value; found an empty text"),

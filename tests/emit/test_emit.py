@@ -332,7 +332,7 @@ class Emit(Emitting):
         source.write_text(whole)
         said = self.run_check(program).stdout.splitlines()
         self.assertEqual(said[:4], ["no arguments were given", "image: null; expected bf16 (2,16,16,64) in GPU memory",
-                                    "gamma: its address is no multiple of 4 bytes", said[3]])
+                                    "gamma: its address is not a multiple of 4 bytes", said[3]])
         self.assertRegex(said[3], r"^workspace: fewer than \d+ bytes$")
         other = self.run_check(program, UNISONO_EMULATOR_CAPABILITY="86")
         self.assertIn("the current device is not of compute capability 9.0, which the kernel is for", other.stdout)

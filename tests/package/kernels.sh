@@ -40,7 +40,7 @@ refused() {
   if configure "$@" >"$work/log" 2>&1; then echo "configured, and must not: $*"; exit 1; fi
   tr -s ' \n' ' ' <"$work/log" | grep -qF -- "$words" || { cat "$work/log"; echo "did not say: $words"; exit 1; }
 }
-refused "is no nvcc of CUDA 12.3 or later" -DUNISONO_KERNELS_NVCC=/bin/true -DCUTLASS=
+refused "is not nvcc of CUDA 12.3 or later" -DUNISONO_KERNELS_NVCC=/bin/true -DCUTLASS=
 refused "kernels are compiled by nvcc of CUDA 12.3 or later, and none was found" -DUNISONO_KERNELS_NVCC=UNISONO_KERNELS_NVCC-NOTFOUND \
   -DCMAKE_IGNORE_PATH="$(dirname "$nvcc");$(dirname "$(realpath "$nvcc")");/usr/local/cuda/bin;/usr/local/bin;/usr/bin;/bin" -DCUTLASS=
 refused "the target has a kernel NAME other already" -DUNISONO_KERNELS_NVCC="$nvcc" -DCMAKE_IGNORE_PATH= -DCUTLASS= -DTWICE=ON

@@ -11,7 +11,7 @@ ModelWithData read_model_with_data(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   onnx::ModelProto model;
-  if (!file || !model.ParseFromString(bytes)) throw UserError(path.string() + ": is no ONNX model");
+  if (!file || !model.ParseFromString(bytes)) throw UserError(path.string() + ": not an ONNX model");
   onnx::GraphProto& graph = *model.mutable_graph();
   std::map<std::string, int> inputs, outputs;  // their types
   for (const auto& i : graph.input()) inputs[i.name()] = i.type().tensor_type().elem_type();

@@ -44,7 +44,7 @@ Task read_arguments(int argc, char** argv) {
       task.options.precision = value == "f16" ? DType::f16 : DType::bf16;
       ++i;
     } else {
-      throw UserError(fmt::format("{} is no option; expected --gpu bf16|f16, --kernels, --compile, --jobs N", a));
+      throw UserError(fmt::format("unknown option {}; expected --gpu bf16|f16, --kernels, --compile, --jobs N", a));
     }
   }
   return task;

@@ -271,8 +271,8 @@ Suite parse_suite(std::string_view text, const std::string& where) {
     indented ? reader.continue_block(bare, place) : reader.take(bare, place);
   }
   Suite suite = reader.finish();
-  if (suite.name.empty()) throw UserError(where + ": no line 'suite NAME' says how its results are called");
-  if (suite.cases.empty()) throw UserError(where + ": there is no case in it; expected lines 'case N,H,W,C,K,R'");
+  if (suite.name.empty()) throw UserError(where + ": expected a line 'suite NAME', which names its results");
+  if (suite.cases.empty()) throw UserError(where + ": it has no cases; expected lines 'case N,H,W,C,K,R'");
   name_cases(suite, where);
   return suite;
 }

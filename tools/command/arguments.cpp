@@ -65,7 +65,7 @@ std::optional<std::string> unknown_option(const CLI::App& app, int argc, const c
   for (int i = 1; i < argc; ++i) {
     const std::string_view given = std::string_view(argv[i]).substr(0, std::string_view(argv[i]).find('='));
     if (!given.starts_with("--") || std::find(known.begin(), known.end(), given) != known.end()) continue;
-    return fmt::format("there is no option '{}'{}", given, ir::did_you_mean(ir::nearest(given, known)));
+    return fmt::format("unknown option '{}'{}", given, ir::did_you_mean(ir::nearest(given, known)));
   }
   return std::nullopt;
 }
@@ -82,12 +82,13 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
                        emit_subcommand(app), tune_subcommand(app),    bench_subcommand(app)};
   check_values(app);
   // CLI11 would only say that a subcommand is missing
-  if (argc > 1 && argv[1][0] != '-') {
-    std::vector<std::string> names;
-    for (const auto& sub : all) names.push_back(sub->app().get_name());
-    if (std::find(names.begin(), names.end(), argv[1]) == names.end())
-      return Answer{fmt::format("'{}' is not a command; expected one of {}", argv[1], fmt::join(names, ", ")), true};
-  }
+  std::vector<std::string> names;
+  for (const auto& sub : all) names.push_back(sub->app().get_name());
+  if (argc < 2)
+    return Answer{fmt::format("no command was given; expected one of {} (unisono --help)", fmt::join(names, ", ")),
+                  true};
+  if (argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end())
+    return Answer{fmt::format("'{}' is not a command; expected one of {}", argv[1], fmt::join(names, ", ")), true};
   try {
     app.parse(argc, argv);
     return (*std::find_if(all.begin(), all.end(), [](const auto& sub) { return sub->app().parsed(); }))->result();

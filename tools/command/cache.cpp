@@ -22,7 +22,7 @@ std::filesystem::path folder_of(const CacheOptions& options) {
   const auto folder = options.folder.empty() ? support::kernel_cache_folder() : options.folder;
   if (!folder) {
     throw UserError(
-        "there is no cache: none of UNISONO_CACHE_DIR, XDG_CACHE_HOME and HOME is set; set one, or give --folder");
+        "no cache folder: none of UNISONO_CACHE_DIR, XDG_CACHE_HOME and HOME is set; set one, or give --folder");
   }
   return std::filesystem::absolute(*folder);
 }

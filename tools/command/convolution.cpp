@@ -107,7 +107,7 @@ class ConvolutionParser {
     for (std::size_t i = 2; i < shape_.to.size(); ++i) option(shape_.to[i]);
     if (!padded_) pad_by_half();
     if (!transposed_ && !output_pad_.empty())
-      throw UserError(fmt::format("{} '{}': '{}' goes with transposed", convolution.option, text_, output_pad_));
+      throw UserError(fmt::format("{} '{}': '{}' needs 'transposed'", convolution.option, text_, output_pad_));
     const Contraction result = gradient_ ? gradient() : transposed_ ? Contraction(transposed()) : Contraction(conv_);
     extents(result);  // legal?
     return result;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <thread>
 
@@ -22,6 +23,8 @@
 
 namespace unisono::command {
 namespace {
+
+constexpr std::string_view where_it_runs = "run the demo in Unisono's source folder, or give --model FOLDER";
 
 using Truth = std::vector<std::pair<std::string, std::vector<Object>>>;  // by file, in order
 
@@ -259,12 +262,12 @@ nlohmann::json demo_json(const Model& model, const Demo& demo, const FusionRepor
 int demo(const DemoOptions& options) {
   Progress progress;
   progress.step("reading the model");
+  if (std::error_code ignored; !std::filesystem::exists(options.model, ignored))
+    throw UserError(fmt::format("'{}' does not exist; {}", options.model.string(), where_it_runs));
   const Model model = load_model(options.model);
   if (!model.description || model.description->truth.empty()) {
     throw UserError(
-        fmt::format("'{}' has no model.json that names held-out scenes; run the demo from the folder of the sources, "
-                    "or say --model FOLDER",
-                    options.model.string()));
+        fmt::format("'{}' has no model.json that names held-out scenes; {}", options.model.string(), where_it_runs));
   }
   const Truth truth = read_truth(model.description->truth, model.description->classes.size());
   media::make_folder(options.out);

@@ -16,7 +16,7 @@ namespace {
 // Nothing but the header, so that it can be written to a file
 int print_visitor(const ExplainOptions& options, const Graph& graph) {
   if (options.json || !options.plan.empty() || !options.dot.empty() || !options.svg.empty())
-    throw UserError("--visitor prints a CUDA header and nothing else: it goes without --json, --plan, --dot and --svg");
+    throw UserError("--visitor prints a CUDA header and nothing else: leave out --json, --plan, --dot and --svg");
   if (options.conv.empty() && options.gemm.empty())
     throw UserError("--visitor needs --conv or --gemm: the extents that the epilogue's operands have");
   const Contraction contraction =
@@ -30,7 +30,7 @@ int print_visitor(const ExplainOptions& options, const Graph& graph) {
 int explain_text(const ExplainOptions& options) {
   if (!options.region.empty()) throw UserError("--region is for models; an epilogue's text is one region");
   if (!options.dims.empty() || !options.shapes.empty())
-    throw UserError("--dim and --shape are for models; an epilogue's text knows no extents");
+    throw UserError("--dim and --shape are for models; an epilogue's text has no extents");
   const auto [text, source] = find_text(options.subject);
   const Graph graph = parse_text(text, source, options.functions);
   if (!options.visitor.empty()) return print_visitor(options, graph);
@@ -50,7 +50,7 @@ int explain_text(const ExplainOptions& options) {
 
 int explain(const ExplainOptions& options) {
   if (!options.cuda && (!options.plan.empty() || (options.accurate && options.visitor.empty())))
-    throw UserError("--plan and --accurate go with --device cuda, --accurate also with --visitor");
+    throw UserError("--plan and --accurate need --device cuda; --accurate also works with --visitor");
   if (is_model(options.subject) && !(options.conv.empty() && options.gemm.empty() && options.plan.empty() &&
                                      !options.accurate && options.functions.empty() && options.visitor.empty()))
     throw UserError("--conv, --gemm, --plan, --accurate, --function and --visitor are for one epilogue's text");

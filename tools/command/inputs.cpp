@@ -146,8 +146,8 @@ media::Array scalar_array(double number, DType dtype, const std::string& name) {
   try {
     return media::convert(std::move(array), dtype, name).array;
   } catch (const UserError&) {
-    throw UserError(
-        fmt::format("input '{}' is given the number {}, which no {} is", name, number, media::numpy_name(dtype)));
+    throw UserError(fmt::format("input '{}' is given the number {}, which {} cannot represent", name, number,
+                                media::numpy_name(dtype)));
   }
 }
 

@@ -21,7 +21,7 @@ void visit_subject(const std::string& subject, const KernelSubjects& options, co
                            input_shapes(model.network, dims_of(model.network, options.dims, options.shapes)));
   }
   if (!options.dims.empty() || !options.shapes.empty())
-    throw UserError("--dim and --shape are for models, and '" + subject + "' is none");
+    throw UserError("--dim and --shape are for models, and '" + subject + "' is not a model");
   const auto [text, source] = find_text(subject);
   if (!text.starts_with("suite ") && text.find("\nsuite ") == std::string::npos) {
     const Contraction space = parse_contraction(options.conv, options.gemm, "an epilogue's text is meant for");

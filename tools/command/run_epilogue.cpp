@@ -69,7 +69,8 @@ bool is_epilogue(const RunOptions& options) {
   }
   if (!shaped && !is_text(subject)) return false;
   refuse_options_of_models(options);
-  if (!options.plan.empty() && !options.cuda) throw UserError("--plan goes with --device cuda");
+  if (!options.plan.empty() && !options.cuda)
+    throw UserError("--plan needs --device cuda: only kernels of a GPU have plans");
   if (options.check && !options.functions.empty())
     throw Unsupported(
         "--check with --function: the function is CUDA C++ alone, and the float64 reference runs on the CPU; leave "

@@ -87,7 +87,7 @@ Converted convert(Array array, DType dtype, std::string_view name) {
     const Wide x = load(array, i);
     const Outcome outcome = write(to, i, x, is_float(array.type));
     if (outcome == Outcome::impossible) {
-      throw UserError(fmt::format("'{}' holds {} at element {}, which no {} is; give an array of {}", name,
+      throw UserError(fmt::format("'{}' holds {} at element {}, which {} cannot represent; give an array of {}", name,
                                   is_float(array.type) ? fmt::format("{:.9g}", x) : fmt::format("{:.0f}", x), i,
                                   numpy_name(dtype), numpy_name(dtype)));
     }

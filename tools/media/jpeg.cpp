@@ -90,8 +90,8 @@ bool read_rows(Decoder& decoder, std::uint8_t* pixels, std::size_t stride, int c
 
 Image decode_jpeg(std::span<const std::uint8_t> file, std::string_view name, const Limits& limits) {
   Decoder decoder;
-  const auto damaged = [&] { return UserError(fmt::format("'{}' is no valid JPEG: {}", name, decoder.message)); };
-  if (file.empty()) throw UserError(fmt::format("'{}' is no valid JPEG: it is empty", name));
+  const auto damaged = [&] { return UserError(fmt::format("'{}' is not a valid JPEG: {}", name, decoder.message)); };
+  if (file.empty()) throw UserError(fmt::format("'{}' is not a valid JPEG: it is empty", name));
   if (!read_header(decoder, file.data(), file.size(), limits.bytes)) throw damaged();
   const std::int64_t width = decoder.info.image_width;
   const std::int64_t height = decoder.info.image_height;

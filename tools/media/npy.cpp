@@ -93,7 +93,7 @@ std::pair<std::string_view, std::size_t> split_header(std::span<const std::uint8
   static constexpr std::string_view magic = "\x93NUMPY";
   const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
   if (!text.starts_with(magic))
-    throw UserError(fmt::format("'{}' is no .npy file: it does not begin with \\x93NUMPY", name));
+    throw UserError(fmt::format("'{}' is not an .npy file: it does not begin with \\x93NUMPY", name));
   const auto truncated = [&] { return UserError(fmt::format("'{}' ends within the .npy header", name)); };
   if (file.size() < 10) throw truncated();
   const int major = file[6];

@@ -66,7 +66,7 @@ void refuse_zip64(std::span<const std::uint8_t> file, std::string_view name) {
 Archive open_archive(std::span<const std::uint8_t> file, std::string_view name) {
   // libzip takes an empty file for an empty archive
   if (file.size() < end_record || file[0] != 'P' || file[1] != 'K')
-    throw UserError(fmt::format("'{}' is no .npz file: it does not begin with PK, or ends there", name));
+    throw UserError(fmt::format("'{}' is not an .npz file: it does not begin with PK, or ends there", name));
   refuse_zip64(file, name);
   ZipError error;
   Source source(zip_source_buffer_create(file.data(), file.size(), 0, error.get()));
@@ -74,7 +74,7 @@ Archive open_archive(std::span<const std::uint8_t> file, std::string_view name) 
   Archive archive(zip_open_from_source(source.get(), ZIP_RDONLY | ZIP_CHECKCONS, error.get()));
   if (!archive && zip_error_code_zip(error.get()) == ZIP_ER_EXISTS)
     throw UserError(fmt::format("'{}' has two members of one name", name));
-  if (!archive) throw UserError(fmt::format("'{}' is no .npz file, or is damaged: {}", name, error.text()));
+  if (!archive) throw UserError(fmt::format("'{}' is not an .npz file, or is damaged: {}", name, error.text()));
   source.release();  // the archive's own now
   return archive;
 }
@@ -91,7 +91,7 @@ std::string array_name(std::string_view member, std::string_view archive) {
   if (std::any_of(member.begin(), member.end(),
                   [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }))
     refuse("has control characters in its name");
-  if (!member.ends_with(suffix)) refuse("is no .npy file; an .npz file holds nothing else");
+  if (!member.ends_with(suffix)) refuse("is not an .npy file; an .npz file holds nothing else");
   const std::string_view name = member.substr(0, member.size() - suffix.size());
   if (name.empty()) refuse("has an empty name");
   if (name.front() == '/' || name.find('\\') != name.npos) refuse("has an absolute path or a backslash in its name");

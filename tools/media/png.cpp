@@ -138,8 +138,8 @@ Image decode_png(std::span<const std::uint8_t> file, std::string_view name, cons
   stream.data = file.data();
   stream.size = file.size();
   const auto damaged = [&] {
-    return UserError(
-        fmt::format("'{}' is no valid PNG: {} (at byte {} of {})", name, stream.message, stream.position, file.size()));
+    return UserError(fmt::format("'{}' is not a valid PNG: {} (at byte {} of {})", name, stream.message,
+                                 stream.position, file.size()));
   };
   if (!read_header(stream)) throw damaged();
   const std::int64_t width = png_get_image_width(stream.png, stream.info);

@@ -25,12 +25,12 @@ BACKWARD_CONTRACTIONS = (aten.convolution_backward.default,)
 def check(node: Node, *nodes: Any) -> None:
     for one in (node, *nodes):
         if not is_tensor(one):
-            raise Refused(f"{one} is no tensor")
+            raise Refused(f"{one} is not a tensor")
         value = one.meta["val"]
         if value.dtype not in FLOATS or value.dtype != node.meta["val"].dtype:
             raise Refused(f"{one.name} is {value.dtype}; regions are of one of float32, float16 and bfloat16")
         if value.device.type not in ("cpu", "cuda") or 0 in hinted(one):
-            raise Refused(f"{one.name} is empty or lies on {value.device}")
+            raise Refused(f"{one.name} is empty or on {value.device}")
 
 
 def kind_of(node: Node) -> str:
@@ -93,7 +93,7 @@ def is_last_example(x: Node, w: Node) -> bool:
     def example(node: Node) -> torch.Tensor:
         strides = [shapes.hint(s) for s in node.meta["val"].stride()]
         if None in strides:
-            raise Refused(f"{node.name} has strides of which no example is known")
+            raise Refused(f"{node.name} has strides for which no example is known")
         return torch.empty_strided(hinted(node), strides, device="meta")
     return is_last(example(x), example(w), "")
 

@@ -61,7 +61,7 @@ def _checked(options: dict, more: dict) -> dict:
     unknown = set(options) - set(OPTIONS) | set(more)
     if unknown:
         raise UserError(
-            f"backend unisono: there is no option {', '.join(sorted(unknown))}; there are {', '.join(OPTIONS)}"
+            f"backend unisono: unknown option {', '.join(sorted(unknown))}; expected {', '.join(OPTIONS)}"
         )
     chosen = {**OPTIONS, **options}
     if chosen["rest"] not in ("inductor", "eager"):

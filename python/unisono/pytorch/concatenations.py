@@ -35,7 +35,7 @@ def _outputs(epilogue: str, whole: Tensor, first: int, width: int, placed: int, 
     """The store number `placed` goes into the channels first, first + 1, … of `whole`, all others into `others`, in
     their order."""
     if not 0 <= placed <= len(others):
-        raise UserError(f"there is no store {placed} for a slice of `whole`; expected 0 to {len(others)}")
+        raise UserError(f"store {placed} cannot go to a slice of `whole`; expected 0 to {len(others)}")
     return given_outputs(epilogue, [*others[:placed], slice_of(whole, first, width), *others[placed:]])
 
 

@@ -108,8 +108,8 @@ def _products(anchor: Node, factors: Factors, rights: list[Node], heads: list[No
     check_matrices(factors.first)
     if rights[0].meta["val"].device.type == "cuda" and not _is_taken_on_a_gpu(*rights):
         raise Refused(
-            "right matrices of a dual product lie dense, or have rows that lie apart in the order of a linear "
-            "layer's weight"
+            "right matrices of a dual product must be dense, or transposed weights of linear layers with padded "
+            "rows"
         )
     return region
 

@@ -70,7 +70,7 @@ def _tensors(program: Any) -> dict[str, torch.Tensor]:
         elif spec.target in program.constants:
             found[name] = program.constants[spec.target]
         else:
-            raise Unsupported(f"export: {spec.kind.name.lower()} '{spec.target}' is no tensor")
+            raise Unsupported(f"export: {spec.kind.name.lower()} '{spec.target}' is not a tensor")
     return found
 
 
@@ -93,8 +93,8 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
         raise UserError(f"export: precision={precision!r}; expected 'bf16' or 'f16'")
     if precision is not None and not pack:
         raise UserError(
-            f"export: precision={precision!r} is of the kernels of a pack, and pack is not asked for; the file "
-            "keeps the model's dtypes"
+            f"export: precision={precision!r} only applies with pack=True; without a pack, the file keeps the "
+            "model's dtypes"
         )
     if path.suffix != ".onnx":
         raise UserError(f"export: path '{path}'; expected a file that ends in .onnx")

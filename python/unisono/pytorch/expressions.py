@@ -59,7 +59,7 @@ def joined(region: Region, node: Node, *arguments: Any) -> shapes.Dims:
 def _unary(region: Region, node: Node) -> tuple:
     x = node.args[0]
     if node.target is aten.softplus.default and len(node.args) > 1:
-        raise Refused("a softplus with a slope or a threshold of its own")
+        raise Refused("a softplus with beta or threshold other than the defaults")
     return f"{UNARY[node.target]}({region.value(x)})", joined(region, node, x)
 
 
@@ -83,7 +83,7 @@ def _comparison(region: Region, node: Node) -> tuple:
 def _where(region: Region, node: Node) -> tuple:
     condition, x, y = node.args
     if condition not in region.names:
-        raise Refused(f"the condition {condition.name} is no value of the region")
+        raise Refused(f"the condition {condition.name} is not a value of the region")
     dims = joined(region, node, condition, x, y)
     if softened := _softplus(condition, x, y):
         return f"softplus({region.value(softened)})", dims
@@ -226,7 +226,7 @@ def _reduction(region: Region, node: Node) -> tuple:
 def _moments(region: Region, node: Node) -> tuple:
     """var_mean, whose two results are made where they are read."""
     if node.kwargs.get("correction", 1) != 0:
-        raise Refused("a variance that is no mean: divided by one less than the count")
+        raise Refused("a variance with Bessel's correction; expected correction=0")
     _, result = _over(region, node, node.args[1] if len(node.args) > 1 else None,
                       bool(node.kwargs.get("keepdim", False)))
     return "", result
@@ -235,7 +235,7 @@ def _moments(region: Region, node: Node) -> tuple:
 def _getitem(region: Region, node: Node) -> tuple:
     source, index = node.args
     if source not in region.names:
-        raise Refused(f"{node.name} is no value of the region")
+        raise Refused(f"{node.name} is not a value of the region")
     if source.target is not aten.var_mean.correction:
         if index != 0:
             raise Refused("statistics of a normalisation that are read")
@@ -331,14 +331,14 @@ def expression(region: Region, node: Node) -> tuple[str, shapes.Dims]:
         parts = [shape for shape in map(shape_of, node.args[0]) if shape != (0,)]  # such as a cache that is empty yet
         widths = ", ".join(str(shape[dim]) for shape in parts)
         raise Refused(
-            f"{node.name} joins tensors of extents {widths}: what is computed behind it, such as a normalisation, "
+            f"{node.name} joins tensors of extents {widths}: what is computed after it, such as a normalisation, "
             "reads more than this contraction's values"
         )
     if handler is None:
         raise Refused(f"{node.target} is not supported in epilogues here")
     kinds = (*FLOATS, torch.bool) if handler is _comparison else FLOATS
     if not is_tuple(node) and (not is_tensor(node) or node.meta["val"].dtype not in kinds):
-        raise Refused(f"{node.name} is no floating-point tensor")
+        raise Refused(f"{node.name} is not a floating-point tensor")
     # what is read as one value must be one
     if (
         handler not in (_binary, _comparison, _where)
@@ -346,7 +346,7 @@ def expression(region: Region, node: Node) -> tuple[str, shapes.Dims]:
         or node.target in forms.INDEXED
         and len(region.names.keys() & set(node.all_input_nodes)) > 1
     ):
-        raise Refused(f"{node.name} reads {node.args[0]}, which is no value of the region")
+        raise Refused(f"{node.name} reads {node.args[0]}, which is not a value of the region")
     text = handler(region, node)
     if handler in (forms.pooled, forms.upsampled):
         region.forms[node] = (forms.POOL if handler is forms.pooled else forms.UPSAMPLE, node.args[0])

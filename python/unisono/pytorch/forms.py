@@ -101,7 +101,7 @@ def _computed(value: Any, known: dict[Node, Any]) -> Any:
             known[value] = value.target(*_computed(list(value.args), known),
                                         **{k: _computed(v, known) for k, v in value.kwargs.items()})
         else:
-            raise Refused(f"{value.name}, by which pixels are looked up, is no constant")
+            raise Refused(f"{value.name}, which indexes pixels, is not a constant")
     return known[value]
 
 

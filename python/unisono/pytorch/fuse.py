@@ -23,7 +23,7 @@ from .upsamplings import convolve_first
 from .writer import mode_of
 
 
-PARTED = "a normalisation whose result is no part of the region"
+PARTED = "a normalisation whose result is not part of the region"
 
 
 def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Optional[str]:
@@ -39,7 +39,7 @@ def _cannot_end(region: Region, places: dict[Node, int], most_stores: int) -> Op
     known = {shapes.expression_of(e) for n in (*region.factors, *region.results()) for e in shape_of(n)}
     for size in region.sizes():
         if shapes.expression_of(size.meta["val"]) not in known:
-            return f"{size.name} asks for an extent that no result has"
+            return f"{size.name} needs an extent that no result has"
     return region.unstorable()
 
 

@@ -32,10 +32,10 @@ KEPT = ("acc0", "acc1")
 def _plain(text: str, dtype: DType) -> str:
     """Statements with stores."""
     if not isinstance(registered(text), str):
-        raise UserError("swiglu: where gradients are asked for, the epilogue is a text or a unisono.Graph")
+        raise UserError("swiglu: for gradients, the epilogue must be a text or a unisono.Graph")
     graph = graph_of_text(text, dtype)
     if any(s.axes != "mn" or s.form for s in graph.stores):
-        raise UserError("swiglu: where gradients are asked for, each store has an element for each row and column")
+        raise UserError("swiglu: for gradients, each store must have one element for each row and column")
     return one_line(str(graph))
 
 

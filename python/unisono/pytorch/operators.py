@@ -69,8 +69,8 @@ def join(operands: dict[str, Any]) -> tuple[str, list[float], list[Tensor]]:
 def _check_tensor(name: str, x: Any) -> None:
     if not isinstance(x, Tensor):
         raise UserError(
-            f"argument '{name}' is a {type(x).__name__}, beside a PyTorch tensor for which gradients or tracing are "
-            "asked; expected a PyTorch tensor: torch.from_numpy() makes one"
+            f"argument '{name}' is a {type(x).__name__}, and gradients or tracing need PyTorch tensors; convert it, "
+            "for example by torch.from_numpy()"
         )
 
 

@@ -31,7 +31,7 @@ def check_matrices(left: Node, *rights: Node) -> None:
 def _refusal(node: Node, may_be_apart: bool) -> str:
     shape, strides = hinted(node), [shapes.hint(s) for s in node.meta["val"].stride()]
     if None in strides:
-        return f"{node.name} has strides of which no example is known"
+        return f"{node.name} has strides for which no example is known"
     *batch, rows, cols = shape
     *steps, row_step, col_step = strides
     batch, steps = (batch, steps) if batch and batch[0] > 1 else ([], [])
@@ -47,7 +47,7 @@ def _refusal(node: Node, may_be_apart: bool) -> str:
     )
     if not (dense_rows or apart):
         return (
-            f"{node.name} of shape {shape} lies in strides {tuple(strides)}; kernels take dense matrices, or "
+            f"{node.name} of shape {shape} has strides {tuple(strides)}; kernels take dense matrices, or "
             "transposes of such"
         )
     if batch and steps[0] == 0:
@@ -64,8 +64,8 @@ def _refusal(node: Node, may_be_apart: bool) -> str:
 
 
 def fold_batches(module: GraphModule) -> int:
-    """Products of a batch with one matrix, as a linear layer on what is no view of its rows becomes: one product of all
-    rows, if these are a view after all. An expanded matrix is no operand of a kernel. Returns how many."""
+    """Products of a batch with one matrix, as a linear layer on a tensor that is not a view of its rows becomes: one
+    product of all rows, if these are a view after all. Kernels do not take an expanded matrix. Returns how many."""
     count, mode = 0, None
     for node in list(module.graph.find_nodes(op="call_function", target=aten.bmm.default)):
         left, right = node.args

@@ -33,7 +33,7 @@ OPERANDS = ("", "n", "bn", "mn", "b", "m")
 
 
 class Refused(Exception):
-    """Why a node is no part of a region."""
+    """Why a node cannot be part of a region."""
 
 
 def shape_of(node: Node) -> tuple:
@@ -44,7 +44,7 @@ def hinted(node: Node) -> tuple:
     """The shape of the example. Raises Refused where nobody knows it."""
     found = tuple(shapes.hint(e) for e in shape_of(node))
     if None in found:
-        raise Refused(f"{node.name} has shape {shape_of(node)}, of which no example is known")
+        raise Refused(f"{node.name} has shape {shape_of(node)}, for which no example is known")
     return found
 
 
@@ -55,7 +55,7 @@ def is_tensor(node: Any) -> bool:
 def number(x: Any) -> str:
     if isinstance(x, (int, float)) and not isinstance(x, bool):
         return repr(float(x))
-    raise Refused(f"an argument {x!r} that is no number")
+    raise Refused(f"argument {x!r} is not a number")
 
 
 def is_size(node: Node) -> bool:
@@ -122,7 +122,7 @@ class Region:
     # {node: (form, the value that is stored so)}: pooled and upsampled values
     forms: dict[Node, tuple] = field(default_factory=dict)
     hidden: list[Node] = field(default_factory=list)  # what a pair replaces and nothing else reads
-    left: dict[Node, str] = field(default_factory=dict)  # why a node that reads a value of the region is no part of it
+    left: dict[Node, str] = field(default_factory=dict)  # why a node that reads a value of the region is not part of it
     call: Optional[Node] = None  # what stands in its place
     takes_slices: bool = True  # whether its kernel reads an image that is channels of a wider one
 
@@ -172,11 +172,11 @@ class Region:
         if x.target in CONSTANTS:
             return number(x.args[1] if x.target is aten.full.default else x.args[0])
         if not is_tensor(x) or x.meta["val"].dtype not in FLOATS:
-            raise Refused(f"operand {x.name} is no floating-point tensor")
+            raise Refused(f"operand {x.name} is not a floating-point tensor")
         if x.meta["val"].device != self.anchor.meta["val"].device:
-            raise Refused(f"operand {x.name} lies on {x.meta['val'].device}")
+            raise Refused(f"operand {x.name} is on {x.meta['val'].device}")
         if "operands" in self.without and axes is None:
-            raise Refused(f"{x.name} is a tensor, and without=('operands',) asks for none but biases")
+            raise Refused(f"{x.name} is a tensor, and without=('operands',) allows only biases")
         axes = self.axes_of(x, self.whole if dims is None else dims) if axes is None else axes
         if axes == "bn" and (vector := repeated(x, self.space)) is not None:
             x, axes = vector, "n"
@@ -243,7 +243,8 @@ class Region:
                 return f"{node.name} is {value.dtype}, and read outside"
             is_small = not self.is_full(node) and node not in self.forms
             if is_small and (not shapes.is_stored_in_order(dims) or shapes.axes_of(dims, self.space) is None):
-                return f"{node.name} of shape {tuple(value.shape)} lies in another order than the contraction's values"
+                return (f"{node.name} of shape {tuple(value.shape)} has its axes in another order than the "
+                        "contraction's values")
             if self.order_of(node) is None:
                 return f"{node.name} has strides {tuple(value.stride())}; results are contiguous, or channels last"
         return None

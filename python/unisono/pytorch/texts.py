@@ -23,7 +23,7 @@ def registered(epilogue: str) -> Any:
     known = epilogues.REGISTERED
     if not number.isdigit() or int(number) >= len(known) or known[int(number)].reference != epilogue:
         raise UserError(
-            f"the epilogue {epilogue!r} is no function of this process; expected a text, or one made by "
+            f"the epilogue {epilogue!r} is not known in this process; expected a text, or a function made by "
             "@unisono.epilogue"
         )
     return known[int(number)]

@@ -71,8 +71,8 @@ std::optional<plan::Refusal> beyond_volumes(const plan::ConvTask& t) {
   const Conv3d& v = *t.volume;
   if (v.groups != 1) return because(fmt::format("{} groups of channels; kernels of volumes know one", v.groups));
   if (v.c % unit_of(t) != 0)
-    return because(fmt::format("{} input channels are no multiple of {}, and strides of TMA multiples of 16 bytes", v.c,
-                               unit_of(t)));
+    return because(fmt::format("{} input channels, not a multiple of {}; TMA needs strides of multiples of 16 bytes",
+                               v.c, unit_of(t)));
   return beyond_im2col(v);
 }
 
@@ -113,7 +113,7 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   const std::int64_t unit = unit_of(t);
   const auto odd = [&](const char* what, std::int64_t count) {
     return because(
-        fmt::format("{} {} are no multiple of {}, and strides of TMA multiples of 16 bytes", count, what, unit));
+        fmt::format("{} {}, not a multiple of {}; TMA needs strides of multiples of 16 bytes", count, what, unit));
   };
   if (is_tf32(t) && (t.columns_a || t.columns_b))
     return because(fmt::format("{} of f32, which is transposed as it is loaded: tf32 is multiplied with k side by side",

@@ -20,7 +20,7 @@ std::optional<plan::Refusal> refuse_resampling(const ConvConfig& c, const sm90::
   const plan::Resampling& r = c.features.resampling;
   if (r != p.resampling) return sm90::unfit("pooled or upsampled stores: not as the epilogue says");
   if (!r.any()) return {};
-  if (c.by_parity()) return sm90::unfit("pooled or upsampled stores: pixels of a phase, which are no neighbours");
+  if (c.by_parity()) return sm90::unfit("pooled or upsampled stores: the pixels of a phase are not neighbours");
   if (c.features.stores != sm90::Stores::tma)
     return sm90::unfit(
         "pooled or upsampled stores: {} output channels in {}; only rows of a multiple of 8 go through TMA",

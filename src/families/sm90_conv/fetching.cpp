@@ -26,7 +26,7 @@ std::optional<plan::Refusal> beyond_fetching(const ConvConfig& c, const sm90::Co
   if (c.mode() == sm90::NormMode::streamed) return plan::because("streamed, the staging buffers hold tiles that wait");
   if (p.second_pass && !p.visitor.short_tensors_before)
     return plan::because(
-        "behind a normalisation over rows results of more than 16 bits, or of rows' values, leave from registers");
+        "after a normalisation over rows, results of more than 16 bits, or of rows' values, leave from registers");
   if (p.visitor.returned_levels > 0)
     return plan::because("a general epilogue with reductions over rows' channels passes over a tile several times");
   if (p.visitor.fold_words > 0 && c.tile.m / c.schedule.warpgroups() > 64)

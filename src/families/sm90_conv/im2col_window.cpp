@@ -71,8 +71,7 @@ std::optional<plan::Refusal> beyond_explicit_im2col(const plan::ConvTask& t) {
         fmt::format("taps {} apart along the width; those of an image row are neighbours", c.dilation[1]));
   if (c.c % 8 != 0 && c.w * c.c % 8 != 0)
     return plan::because(fmt::format(
-        "image rows of {} x {} elements, which are no multiple of 8, and strides of TMA multiples of 16 bytes", c.w,
-        c.c));
+        "image rows of {} x {} elements, not a multiple of 8; TMA needs strides of multiples of 16 bytes", c.w, c.c));
   if (const std::int64_t extent = c.c % 8 == 0 ? elements_of_8(c) / c.c : elements_of_8(c); extent > largest_box)
     return plan::because(fmt::format("{} {} of an image row under 8 pixels; a TMA box has {}", extent,
                                      c.c % 8 == 0 ? "pixels" : "elements", largest_box));

@@ -75,8 +75,8 @@ std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::Co
   const int reserve = epilogue_registers(c, p, budget),
             accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.multiplied_n() / 2;
   if (accumulators + reserve > budget)
-    return unfit("registers: {} accumulators a thread and {} for the epilogue; {} there are", accumulators, reserve,
-                 budget)
+    return unfit("registers: {} accumulators per thread and {} for the epilogue; the limit is {}", accumulators,
+                 reserve, budget)
         .exceeding(accumulators + reserve, budget);
   return {};
 }
@@ -251,9 +251,8 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
   if (p.batch && c.two_dimensional() && p.extents.images > 1)
     return unfit("halo tiles: statistics run over all images, and halo tiles are an image's");
   if (p.uses_raw && c.mode() != sm90::NormMode::resident)
-    return unfit(
-        "{}: the epilogue reads the values ahead of the normalisation after it, which only resident mode still has",
-        to_string(c.mode()));
+    return unfit("{}: the epilogue reads values from before the normalisation after it, which only resident mode keeps",
+                 to_string(c.mode()));
   if (c.unit() < 1 || c.tile.n % c.unit() != 0 || p.group_channels % c.unit() != 0)
     return unfit("unit: {} channels; a divisor of the tile's {} and of the group's {}", c.unit(), c.tile.n,
                  p.group_channels);
@@ -274,7 +273,7 @@ std::optional<plan::Refusal> check_memory(const ConvConfig& c, const sm90::ConvP
   two.set_activation_stages(c.two_dimensional() || c.schedule.stationary ? std::max(2, c.activation_stages()) : 0);
   if (c.schedule.stationary) two.schedule.stages = c.schedule.stages;
   if (const std::size_t bytes = shared_bytes(two, p.visitor); bytes > d.shared_bytes)
-    return unfit("shared memory: {} bytes with {} stages{}; {} there are", bytes, two.schedule.stages,
+    return unfit("shared memory: {} bytes with {} stages{}; the limit is {}", bytes, two.schedule.stages,
                  c.window()              ? fmt::format(" and {} windows", two.activation_stages())
                  : c.two_dimensional()   ? fmt::format(" and {} halo tiles", two.activation_stages())
                  : c.schedule.stationary ? fmt::format(" and {} activation tiles", two.activation_stages())

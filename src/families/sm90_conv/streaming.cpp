@@ -64,7 +64,7 @@ std::optional<plan::Refusal> refuse_streamed(const ConvConfig& c, const sm90::Co
                  : "of an epilogue with results of f32, values of rows, effects or stored reductions");
   if (c.schedule.swap && p.visitor.folds_ahead)
     return unfit(
-        "swap: reductions of values ahead of the normalisation; a thread has neighbouring channels of its rows only if "
+        "swap: reductions of values before the normalisation; a thread has neighbouring channels of its rows only if "
         "pixels are the rows of a matrix instruction");
   if (!s.by_channels) return {};
   if (c.tile.n % p.group_channels != 0)

@@ -52,7 +52,7 @@ DirectShape direct_shape(const Contraction& contraction) {
 }  // namespace
 
 const float* DeviceConstants::floats(TensorId id) const {
-  if (network_[id].dtype != DType::f32) throw InternalError(fmt::format("constant '{}' is no f32", network_[id].name));
+  if (network_[id].dtype != DType::f32) throw InternalError(fmt::format("constant '{}' is not f32", network_[id].name));
   return static_cast<const float*>(data_[id].data.get());
 }
 

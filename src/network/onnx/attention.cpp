@@ -28,7 +28,7 @@ Heads read_heads(const NodeReader& node, const Shape& q, const Shape& k) {
   const std::int64_t heads = h.flat ? node.integer("q_num_heads", 0) : number_of(node, q[1], q);
   h.groups = h.flat ? node.integer("kv_num_heads", 0) : number_of(node, k[1], k);
   if (h.groups < 1 || heads < 1 || heads % h.groups != 0)
-    node.fail("{} heads of Q are no multiple of {} heads of K", heads, h.groups);
+    node.fail("{} heads of Q are not a multiple of {} heads of K", heads, h.groups);
   h.shared = heads / h.groups;
   return h;
 }

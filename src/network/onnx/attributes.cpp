@@ -153,7 +153,7 @@ std::int64_t NodeReader::integer(std::string_view name, std::int64_t otherwise) 
 
 int NodeReader::type_attribute(std::string_view name, int otherwise) const {
   const std::int64_t type = integer(name, otherwise);
-  if (type < 0 || type > most_types) fail("{} is {}, which is no data type", name, type);
+  if (type < 0 || type > most_types) fail("{} is {}, which is not a data type", name, type);
   return static_cast<int>(type);
 }
 
@@ -163,7 +163,7 @@ std::string NodeReader::text(std::string_view name, std::string_view otherwise) 
   const bool word = a->s().size() < 64 && std::all_of(a->s().begin(), a->s().end(), [](char c) {
                       return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
                     });
-  if (!word) fail("attribute {} is no word of letters, digits and _", name);
+  if (!word) fail("attribute {} is not a word; expected letters, digits and _", name);
   return a->s();
 }
 

@@ -79,7 +79,7 @@ void import_col2im(const NodeReader& node) {
   const Window f{block, stride, dilation, {pads.begin(), middle}, {middle, pads.end()}};
   const auto [windows, rest, taps] = windows_of(node, image, f);
   const std::int64_t channels = x.shape()[1].value();
-  if (channels % taps != 0) node.fail("{} channels are no multiple of {} taps", channels, taps);
+  if (channels % taps != 0) node.fail("{} channels are not a multiple of {} taps", channels, taps);
   std::vector<float> ones(static_cast<std::size_t>(taps * taps), 0.0f);
   for (std::int64_t t = 0; t < taps; ++t) ones[static_cast<std::size_t>(t * taps + t)] = 1;
   const auto shaped = [](std::int64_t first, std::int64_t second, const std::vector<std::int64_t>& extents) {

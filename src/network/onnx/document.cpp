@@ -34,7 +34,8 @@ Network parse(std::span<const std::byte> bytes, const std::string& name,
                                                 static_cast<int>(bytes.size()));
   stream.SetRecursionLimit(deepest_message);
   if (bytes.empty() || !model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    throw UserError(fmt::format("{}: is damaged or no ONNX model (its {} bytes cannot be parsed)", name, bytes.size()));
+    throw UserError(
+        fmt::format("{}: damaged, or not an ONNX model (its {} bytes cannot be parsed)", name, bytes.size()));
   try {
     return network::onnx_import::Importer(model, name, folders, options).run();
   } catch (const UserError& error) {  // names in it may hold anything

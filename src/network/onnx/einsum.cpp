@@ -68,7 +68,7 @@ Labels read_labels(const NodeReader& node, const std::string& text, std::size_t 
       continue;
     }
     if (text.compare(i, 3, "...") != 0 || text.find('.', i + 3) != std::string::npos)
-      node.fail("'{}' of the equation has dots that are no single ellipsis", text);
+      node.fail("'{}' of the equation has dots other than one ellipsis ('...')", text);
     for (std::size_t k = open; k > 0; --k) labels.push_back(-static_cast<Label>(k));
     i += 2;
   }

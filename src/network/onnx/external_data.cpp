@@ -17,7 +17,7 @@ std::uint64_t number(const std::string& text, std::string_view key, const std::s
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty())
-    throw UserError(fmt::format("{}: the {} of its external data is no number", what, key));
+    throw UserError(fmt::format("{}: the {} of its external data is not a number; expected decimal digits", what, key));
   return value;
 }
 
@@ -36,7 +36,7 @@ fs::path safe_path(const std::string& location, const ModelFolders& folders, con
   const char* outside = ": its external data must lie in a file below the model's folder";
   if (!safe) throw UserError(what + outside);
   std::error_code error;
-  std::string why;  // what is there is no file
+  std::string why;  // it is not a regular file
   const fs::path roots[] = {fs::canonical(folders.given, error), fs::canonical(folders.real, error)};
   for (const fs::path& root : roots) {
     const fs::path file = root.empty() ? fs::path() : fs::canonical(root / relative, error);

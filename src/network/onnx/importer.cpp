@@ -184,7 +184,8 @@ const Imported& Importer::find(const std::string& name, const std::string& reade
   if (const auto it = scope_.values.find(name); it != scope_.values.end()) return it->second;
   const auto it = scope_.initializers.find(name);
   if (it == scope_.initializers.end())
-    fail(fmt::format("node '{}' reads '{}', which no input, initializer or earlier node makes", reader, name));
+    fail(fmt::format("node '{}' reads '{}', which is not an input, an initializer or an output of an earlier node",
+                     reader, name));
   const int type = it->second->data_type();
   // a branch that reads it first does not take it along when it ends
   auto* const branch = std::exchange(scope_.branch, nullptr);
@@ -208,7 +209,8 @@ void Importer::read_inputs() {
 }
 
 void Importer::read_input(const schema::ValueInfoProto& input, const std::set<std::string>& symbols) {
-  if (!input.has_type() || !input.type().has_tensor_type()) fail(fmt::format("input '{}' is no tensor", input.name()));
+  if (!input.has_type() || !input.type().has_tensor_type())
+    fail(fmt::format("input '{}' is not a tensor; only tensors can be inputs of a network", input.name()));
   const int type = input.type().tensor_type().elem_type();
   const auto dtype = dtype_of(type);
   if (!dtype)
@@ -216,7 +218,7 @@ void Importer::read_input(const schema::ValueInfoProto& input, const std::set<st
                      data_type_name(type)));
   if (!input.type().tensor_type().has_shape())
     fail(
-        fmt::format("input '{}' has no shape, so nobody knows how many axes it has; expected a number or a name for "
+        fmt::format("input '{}' has no shape, so its number of axes is unknown; expected a number or a name for "
                     "each extent (a scalar has a shape without extents)",
                     input.name()));
   Shape shape = input_shape(input, symbols);

@@ -119,8 +119,8 @@ void split_unevenly(const NodeReader& node, NetworkValue x, int axis, std::int64
     node.result(node.apply(operators::Slice{{i}, {i + 1}, {length}, {axis}, n}, {x}), static_cast<int>(i));
 }
 
-// Equal parts of an open axis: it becomes one of n parts and one of their elements. A run whose extent is no multiple
-// of n ends with an error.
+// Equal parts of an open axis: it becomes one of n parts and one of their elements. A run whose extent is not a
+// multiple of n ends with an error.
 void split_open_axis(const NodeReader& node, NetworkValue x, int axis) {
   const auto a = static_cast<std::ptrdiff_t>(axis);
   const std::int64_t n = node.outputs();
@@ -183,7 +183,7 @@ NetworkValue extent_along(const NodeReader& node, const Dim& extent, std::size_t
     wanted[axis] = extent;
     return reshape_to(node, like, wanted);
   }
-  node.fail("the extent {} is no number yet, and no tensor has it", to_string(extent));
+  node.fail("the extent {} is not known, and no tensor has it", to_string(extent));
 }
 
 // Repeated along an axis as often as an extent says: an axis of its own is expanded to it, and both become one

@@ -62,10 +62,10 @@ class NameCheck {
 
   void check(const std::string& name, std::string_view what) const {
     if (!is_text(name))
-      throw UserError(
-          fmt::format("{}: the name of {} is no text (UTF-8 without control characters, at most {} bytes); the file is "
-                      "damaged",
-                      file_, what, longest_name));
+      throw UserError(fmt::format(
+          "{}: the name of {} is not text (expected UTF-8 without control characters, at most {} bytes); the file is "
+          "damaged",
+          file_, what, longest_name));
   }
 
   const std::string& file_;

@@ -15,8 +15,8 @@ constexpr std::string_view counts =
 constexpr std::string_view quantised =
     "quantised operators are not imported; export the model with float32 or float16 weights";
 constexpr std::string_view sequences =
-    "optional values are no tensors, nor is what a function makes of each tensor of a sequence; export the model "
-    "without";
+    "optional values, and functions over the tensors of a sequence, are not imported; export the model without "
+    "them";
 constexpr std::string_view losses = "losses are for training, and networks for inference; leave it out of the model";
 constexpr std::string_view varying =
     "ONNX defines it as a function that differs from node to node, and only functions that are the same for all nodes "

@@ -56,7 +56,7 @@ NetworkValue Importer::extent_at_run_time(const Dim& d, const std::string& reade
       }
   const auto it = arithmetic_.find(d.symbol());
   if (it == arithmetic_.end())
-    fail(fmt::format("node '{}' reads the extent {}, which is no number yet", reader, d.symbol()));
+    fail(fmt::format("node '{}' reads the extent {}, which is not known", reader, d.symbol()));
   const auto operand = [&](const Dim& x) {
     return x.known() ? materialised({.elements = {x}}, "number", reader) : extent_at_run_time(x, reader);
   };

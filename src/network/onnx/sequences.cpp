@@ -56,7 +56,7 @@ std::optional<Dim> difference(const NodeReader& node, const Dim& limit, const Di
   return node.other_summand(limit, start);
 }
 
-// How many numbers lie from `start` to before `limit`, `step` apart: nothing if that is no formula of extents
+// How many numbers lie from `start` to before `limit`, `step` apart: nothing if it is not a formula of extents
 std::optional<Dim> steps_between(const NodeReader& node, const Dim& limit, const Dim& start, std::int64_t step) {
   const auto span = difference(node, limit, start);
   if (!span || step == 1) return span;
@@ -75,7 +75,9 @@ void import_symbolic_range(const NodeReader& node, const std::array<Dim, 3>& of)
               to_string(delta));
   const std::int64_t step = delta.value();
   const auto count = step < 0 ? steps_between(node, start, limit, -step) : steps_between(node, limit, start, step);
-  if (!count) node.fail("how many numbers {} to {} are is no formula of extents", to_string(start), to_string(limit));
+  if (!count)
+    node.fail("the number of elements from {} to {} cannot be written as a formula of extents", to_string(start),
+              to_string(limit));
   NetworkValue y = counted(node, *count, {*count});
   if (step == -1) y = node.map(MapOp::neg, {y});
   if (step != 1 && step != -1) y = node.map(MapOp::mul, {y, node.number_like(y, static_cast<double>(step))});
@@ -230,7 +232,7 @@ NetworkValue counted(const NodeReader& node, const Dim& extent, const Shape& sha
     return counted_constant<std::int64_t>(node, std::max<std::int64_t>(extent.value(), 0), shape, DType::i64,
                                           [](std::int64_t i) { return i; });
   const auto vector = vector_along(node, extent, 8);
-  if (!vector) node.fail("the extent {} is no number yet, and no tensor has it", to_string(extent));
+  if (!vector) node.fail("the extent {} is not known, and no tensor has it", to_string(extent));
   const bool counts = std::holds_alternative<operators::Range>(node.builder().so_far().operators.back().kind) &&
                       node.builder().so_far().operators.back().output == vector->id();
   const NetworkValue y = counts ? *vector : node.apply(operators::Range{.axis = 0}, {*vector});

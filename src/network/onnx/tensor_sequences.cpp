@@ -104,7 +104,7 @@ std::vector<std::int64_t> parts_of(const NodeReader& node, const Dim& extent) {
   }
   if (!extent.known())
     node.fail(
-        "an axis of {} elements makes a sequence whose length is no number yet; give the axis a fixed extent, or "
+        "an axis of {} elements makes a sequence whose length is not known; give the axis a fixed extent, or "
         "split it into parts whose lengths are given",
         to_string(extent));
   const std::int64_t length = given ? node.numbers(1)[0] : 1;

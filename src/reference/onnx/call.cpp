@@ -80,7 +80,8 @@ DType Call::type(std::string_view name, DType otherwise) const {
   const auto* a = attribute(name);
   if (a == nullptr) return otherwise;
   const auto type = network::onnx_import::dtype_of(static_cast<int>(a->i()));
-  if (!type) throw Unsupported(fmt::format("{}: type {} is none of a network", node_.op_type(), a->i()));
+  if (!type)
+    throw Unsupported(fmt::format("{}: type {} cannot be the type of a network's tensor", node_.op_type(), a->i()));
   return *type;
 }
 
@@ -115,7 +116,7 @@ OnnxValue tensor_of(const schema::TensorProto& tensor, const std::string& given_
   namespace import = network::onnx_import;
   const std::string what = fmt::format("tensor '{}'", tensor.name());
   const auto type = import::dtype_of(tensor.data_type());
-  if (!type) throw Unsupported(fmt::format("{}: its type is none of a network", what));
+  if (!type) throw Unsupported(fmt::format("{}: its type cannot be the type of a network's tensor", what));
   const import::TensorData data = import::tensor_data(tensor, {given_folder, real_folder}, what);
   OnnxValue v;
   v.declared = *type;

@@ -288,7 +288,7 @@ std::shared_ptr<OnnxModel::File> read(std::span<const std::byte> bytes, const st
   stream.SetRecursionLimit(deepest_message);
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       !file->model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage())
-    throw UserError(fmt::format("{}: is damaged or no ONNX model", name));
+    throw UserError(fmt::format("{}: damaged, or not an ONNX model", name));
   return file;
 }
 

@@ -27,7 +27,7 @@ void define_constant(Call& call) {
     return call.result(floats_tensor({a->floats_size()}, {a->floats().begin(), a->floats().end()}));
   if (const auto* a = call.attribute("value_int")) return call.result(integers_tensor({}, {a->i()}));
   if (const auto list = call.list("value_ints")) return call.result(integers_tensor({std::ssize(*list)}, *list));
-  throw Unsupported("a Constant of strings, or a sparse one, is none of a network");
+  throw Unsupported("a Constant that is sparse or of strings cannot be a tensor of a network");
 }
 
 void define_constant_of_shape(Call& call) {

@@ -6,7 +6,7 @@ namespace unisono::float64 {
 namespace {
 
 const std::vector<Tensor64>& sequence_of(const Call& call, std::size_t i) {
-  if (!call.value(i).sequence) call.fail("the input is no sequence");
+  if (!call.value(i).sequence) call.fail("the input is not a sequence");
   return *call.value(i).sequence;
 }
 

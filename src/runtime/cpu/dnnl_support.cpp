@@ -153,7 +153,7 @@ void require_contraction_dtype(DType t, const std::string& what) {
   if (t == DType::f32 || t == DType::tf32 || t == DType::bf16 || t == DType::f16) return;
   throw Unsupported(
       fmt::format("{} has dtype {}. On the CPU:\n  oneDNN: takes f32, tf32, f16 and bf16 operands and "
-                  "accumulates in f32; {} operands would lose their precision or meaning",
+                  "accumulates in f32; {} operands would lose precision or meaning; convert them",
                   what, to_string(t), to_string(t)));
 }
 

@@ -44,7 +44,7 @@ RowResult row_result(Op op) {
     case Op::variance: return RowResult::variance;
     case Op::reduce_max: return RowResult::largest;
     case Op::reduce_min: return RowResult::smallest;
-    default: throw InternalError(fmt::format("{} is no reduction", to_string(op)));
+    default: throw InternalError(fmt::format("{} is not a reduction", to_string(op)));
   }
 }
 

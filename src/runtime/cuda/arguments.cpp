@@ -236,7 +236,7 @@ std::uint64_t extent(Coordinate coordinate, const Contraction& contraction) {
 Address Binder::stored(const Field& f) {
   for (std::size_t i = 0; i < s_.stores.size(); ++i)
     if (s_.stores[i].name == f.name) return output(i);
-  throw InternalError(fmt::format("the kernel stores {}, which is no store of the graph", f.name));
+  throw InternalError(fmt::format("the kernel stores {}, but the graph has no such store", f.name));
 }
 
 Binder::Word Binder::field(const Field& f, const Contraction& contraction) {

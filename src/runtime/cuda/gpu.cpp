@@ -94,7 +94,7 @@ std::unique_ptr<const Gpu> open(int index) {
   if (index < 0 || index >= count)
     throw UserError(fmt::format("CompileOptions::device_index is {}; this machine has {} GPU{}, expected {}", index,
                                 count, count == 1 ? "" : "s",
-                                count == 0   ? "none to be asked for"
+                                count == 0   ? "Device::cpu"
                                 : count == 1 ? "0"
                                              : fmt::format("0 to {}", count - 1)));
   auto g = std::make_unique<Gpu>();

@@ -30,7 +30,9 @@ void write_all(int file, const std::vector<std::byte>& bytes) {
 // The linker knows a library by its path, so the file stays open: no other one gets its number.
 void* opened(const std::vector<std::byte>& bytes) {
   const int file = ::memfd_create("unisono", MFD_CLOEXEC);
-  if (file < 0) throw DeviceError(fmt::format("there is no memory for a library: memfd_create: {}", error_text()));
+  if (file < 0)
+    throw DeviceError(
+        fmt::format("cannot make a file in memory for the library of a kernel: memfd_create: {}", error_text()));
   try {
     write_all(file, bytes);
   } catch (...) {

@@ -166,25 +166,25 @@ constexpr List<Argument> pointers{pointers_elements, 7};
 constexpr Shape shape{32, 384, 1, 76032, true, 9, 0, true};
 constexpr const char* texts[][3] = {
     {"image: null; expected bf16 (2,16,16,64) in GPU memory",
-     "image: its address is no multiple of 16 bytes",
+     "image: its address is not a multiple of 16 bytes",
      "image: the driver takes no tensor map of it"},
     {"filter: null; expected bf16 (64,3,3,64) in GPU memory",
-     "filter: its address is no multiple of 16 bytes",
+     "filter: its address is not a multiple of 16 bytes",
      "filter: the driver takes no tensor map of it"},
     {"y: null; expected bf16 (2,16,16,64) in GPU memory",
-     "y: its address is no multiple of 16 bytes",
+     "y: its address is not a multiple of 16 bytes",
      "y: the driver takes no tensor map of it"},
     {"bias: null; expected f32 (64) in GPU memory",
-     "bias: its address is no multiple of 4 bytes",
+     "bias: its address is not a multiple of 4 bytes",
      "bias: the driver takes no tensor map of it"},
     {"gamma: null; expected f32 (64) in GPU memory",
-     "gamma: its address is no multiple of 4 bytes",
+     "gamma: its address is not a multiple of 4 bytes",
      "gamma: the driver takes no tensor map of it"},
     {"beta: null; expected f32 (64) in GPU memory",
-     "beta: its address is no multiple of 4 bytes",
+     "beta: its address is not a multiple of 4 bytes",
      "beta: the driver takes no tensor map of it"},
     {"workspace: null; expected 1280 bytes of GPU memory",
-     "workspace: its address is no multiple of 256 bytes",
+     "workspace: its address is not a multiple of 256 bytes",
      "workspace: the driver takes no tensor map of it"}};
 
 }  // namespace

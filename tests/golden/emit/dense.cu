@@ -141,16 +141,16 @@ constexpr List<Argument> pointers{pointers_elements, 4};
 constexpr Shape shape{8, 384, 4, 134352, false, 9, 0, true};
 constexpr const char* texts[][3] = {
     {"left: null; expected bf16 (1,96,72) in GPU memory",
-     "left: its address is no multiple of 16 bytes",
+     "left: its address is not a multiple of 16 bytes",
      "left: the driver takes no tensor map of it"},
     {"right: null; expected bf16 (1,64,72) in GPU memory",
-     "right: its address is no multiple of 16 bytes",
+     "right: its address is not a multiple of 16 bytes",
      "right: the driver takes no tensor map of it"},
     {"y: null; expected bf16 (1,96,64) in GPU memory",
-     "y: its address is no multiple of 16 bytes",
+     "y: its address is not a multiple of 16 bytes",
      "y: the driver takes no tensor map of it"},
     {"bias: null; expected f32 (64) in GPU memory",
-     "bias: its address is no multiple of 4 bytes",
+     "bias: its address is not a multiple of 4 bytes",
      "bias: the driver takes no tensor map of it"}};
 
 }  // namespace

@@ -145,16 +145,16 @@ constexpr List<Argument> pointers{pointers_elements, 4};
 constexpr Shape shape{4, 128, 1, 2448, false, 9, 0, true};
 constexpr const char* texts[][3] = {
     {"image: null; expected bf16 (1,16,16,64) in GPU memory",
-     "image: its address is no multiple of 16 bytes",
+     "image: its address is not a multiple of 16 bytes",
      "image: the driver takes no tensor map of it"},
     {"filter: null; expected bf16 (64,3,3,1) in GPU memory",
-     "filter: its address is no multiple of 16 bytes",
+     "filter: its address is not a multiple of 16 bytes",
      "filter: the driver takes no tensor map of it"},
     {"y: null; expected bf16 (1,16,16,64) in GPU memory",
-     "y: its address is no multiple of 16 bytes",
+     "y: its address is not a multiple of 16 bytes",
      "y: the driver takes no tensor map of it"},
     {"bias: null; expected f32 (64) in GPU memory",
-     "bias: its address is no multiple of 4 bytes",
+     "bias: its address is not a multiple of 4 bytes",
      "bias: the driver takes no tensor map of it"}};
 
 }  // namespace

@@ -150,19 +150,19 @@ constexpr List<Argument> pointers{pointers_elements, 5};
 constexpr Shape shape{3, 256, 1, 1024, true, 7, 5, false};
 constexpr const char* texts[][3] = {
     {"image: null; expected f16 (1,5,7,9) in GPU memory",
-     "image: its address is no multiple of 16 bytes",
+     "image: its address is not a multiple of 16 bytes",
      "image: the driver takes no tensor map of it"},
     {"filter: null; expected f16 (12,5,3,3) in GPU memory",
-     "filter: its address is no multiple of 16 bytes",
+     "filter: its address is not a multiple of 16 bytes",
      "filter: the driver takes no tensor map of it"},
     {"y: null; expected f16 (1,12,4,5) in GPU memory",
-     "y: its address is no multiple of 16 bytes",
+     "y: its address is not a multiple of 16 bytes",
      "y: the driver takes no tensor map of it"},
     {"g: null; expected f32 (12) in GPU memory",
-     "g: its address is no multiple of 4 bytes",
+     "g: its address is not a multiple of 4 bytes",
      "g: the driver takes no tensor map of it"},
     {"workspace: null; expected 1472 bytes of GPU memory",
-     "workspace: its address is no multiple of 256 bytes",
+     "workspace: its address is not a multiple of 256 bytes",
      "workspace: the driver takes no tensor map of it"}};
 
 }  // namespace

@@ -76,11 +76,11 @@ TEST(Builder, OperandsThatAreNone) {
   EXPECT_THAT(error_of([&] { g.operand("x", axes::bn, {.rows = RowCoordinates::h}); }),
               HasSubstr("was given coordinates of rows"));
   EXPECT_THAT(error_of([&] { g.operand("x", {}, {.storage = DType::i32, .default_value = 0.5}); }),
-              HasSubstr("is no i32"));
+              HasSubstr("is not a value of i32"));
   EXPECT_THAT(error_of([&] { g.operand("x", {}, {.storage = DType::boolean, .default_value = 2}); }),
-              HasSubstr("is no bool"));
+              HasSubstr("is not a value of bool"));
   EXPECT_THAT(error_of([&] { g.operand("relu"); }), HasSubstr("choose another"));
-  EXPECT_THAT(error_of([&] { g.operand("a b"); }), HasSubstr("is no identifier"));
+  EXPECT_THAT(error_of([&] { g.operand("a b"); }), HasSubstr("is not an identifier"));
   // None of them left a trace
   EXPECT_EQ(g.operand("x", axes::n, storage(DType::bf16)).id(), 0u);
 }
@@ -117,7 +117,7 @@ TEST(Builder, NamesOfStores) {
   for (const Store& s : graph.stores) names.push_back(s.name);
   EXPECT_THAT(names, testing::ElementsAre("out0", "h", "bias", "d"));
   EXPECT_THAT(error_of([&] { g.store(g.acc(), DType::f32, "d"); }), HasSubstr("store d is written twice"));
-  EXPECT_THAT(error_of([&] { g.store(g.acc(), DType::f32, "1"); }), HasSubstr("no identifier"));
+  EXPECT_THAT(error_of([&] { g.store(g.acc(), DType::f32, "1"); }), HasSubstr("is not an identifier"));
   EXPECT_THAT(error_of([&] { g.store(g.acc(), DType::f8e5m2, "e"); }), HasSubstr("fp8 types are reserved"));
   EXPECT_EQ(g.build().stores.size(), 4u);
 }

@@ -57,7 +57,7 @@ TEST(ResampledStores, FormsStandAloneUnderAStore) {
   EXPECT_THAT(refusal("y = max_pool_2x2(acc)\nstore y"), HasSubstr(alone));
   EXPECT_THAT(refusal("store acc as y\nstore max_pool_2x2(acc) + 1 as p"), HasSubstr(alone));
   EXPECT_THAT(refusal("store acc as y\nstore relu(max_pool_2x2(acc)) as p"), HasSubstr(alone));
-  EXPECT_THAT(refusal("max_pool_2x2 = acc\nstore acc"), HasSubstr("is a word of the text form"));
+  EXPECT_THAT(refusal("max_pool_2x2 = acc\nstore acc"), HasSubstr("is a reserved word of the text form"));
 }
 
 TEST(ResampledStores, Rules) {

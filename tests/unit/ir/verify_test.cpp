@@ -89,7 +89,7 @@ TEST(Verify, Operands) {
   const auto alpha = [](Graph& g) -> Attributes& { return node(g, Op::operand).attr; };
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).name = "bias"; }), HasSubstr("operand bias stands twice"));
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).name = "warp"; }), HasSubstr("warp is a function, too"));
-  EXPECT_THAT(verdict([&](Graph& g) { alpha(g).name = "a b"; }), HasSubstr("no identifier"));
+  EXPECT_THAT(verdict([&](Graph& g) { alpha(g).name = "a b"; }), HasSubstr("is not an identifier"));
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).storage = DType::f8e4m3; }), HasSubstr("fp8 types are reserved"));
   EXPECT_THAT(verdict([&](Graph& g) { alpha(g).storage = DType::i32; }), HasSubstr("expected i32"));
   EXPECT_THAT(verdict([&](Graph& g) { node(g, Op::operand).axes = axes::mn; }),
@@ -101,7 +101,7 @@ TEST(Verify, Operands) {
 TEST(Verify, Stores) {
   EXPECT_THAT(verdict([](Graph& g) { g.stores[0].value = 99; }), HasSubstr("store y has no value"));
   EXPECT_THAT(verdict([](Graph& g) { g.stores[1].name = "y"; }), HasSubstr("store y stands twice"));
-  EXPECT_THAT(verdict([](Graph& g) { g.stores[1].name = ""; }), HasSubstr("no identifier"));
+  EXPECT_THAT(verdict([](Graph& g) { g.stores[1].name = ""; }), HasSubstr("is not an identifier"));
   EXPECT_THAT(verdict([](Graph& g) { g.stores[1].dtype = DType::f8e5m2; }), HasSubstr("fp8 types are reserved"));
   EXPECT_THAT(verdict([](Graph& g) { g.stores[1].value = g.effects[0]; }), HasSubstr("probe returns nothing"));
 }
@@ -111,11 +111,11 @@ TEST(Verify, CallsAndEffects) {
   EXPECT_THAT(verdict([](Graph& g) { g.nodes[g.effects[0]].attr.name = "wrap"; }), HasSubstr("calls wrap"));
   EXPECT_THAT(verdict([](Graph& g) { g.nodes[g.effects[0]].inputs.clear(); }),
               HasSubstr("probe takes 1 input and was given 0"));
-  EXPECT_THAT(verdict([](Graph& g) { g.effects.clear(); }), HasSubstr("returns nothing and is no effect"));
+  EXPECT_THAT(verdict([](Graph& g) { g.effects.clear(); }), HasSubstr("returns nothing and is not an effect"));
   EXPECT_THAT(verdict([](Graph& g) { g.effects.push_back(g.effects[0]); }), HasSubstr("is an effect twice"));
   EXPECT_THAT(verdict([](Graph& g) { g.effects[0] = g.stores[0].value; }),
-              HasSubstr("is no call of a function that returns"));
-  EXPECT_THAT(verdict([](Graph& g) { g.effects[0] = 99; }), HasSubstr("effect 99 is no call"));
+              HasSubstr("is not a call of a function that returns"));
+  EXPECT_THAT(verdict([](Graph& g) { g.effects[0] = 99; }), HasSubstr("effect 99 is not a call"));
   EXPECT_THAT(verdict([](Graph& g) { g.functions["other"] = g.functions["warp"]; }), HasSubstr("under another name"));
   EXPECT_THAT(verdict([](Graph& g) { g.functions["warp"] = nullptr; }), HasSubstr("under another name"));
   EXPECT_THAT(verdict([](Graph& g) { node(g, Op::sum).inputs[0] = g.effects[0]; }), HasSubstr("which returns nothing"));

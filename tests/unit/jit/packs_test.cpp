@@ -109,7 +109,7 @@ TEST_F(PacksTest, ServeMachinesWithoutCompiler) {
     Jit(with_pack(), none).compile(request("kernel k other"));
     FAIL();
   } catch (const CompileError& e) {
-    EXPECT_THAT(e.what(), HasSubstr("no fake compiler was found; 'title' is none of the packs' 1 kernels"));
+    EXPECT_THAT(e.what(), HasSubstr("no fake compiler was found; 'title' is not among the 1 kernels of the packs"));
   }
   EXPECT_TRUE(warnings.empty());
 }

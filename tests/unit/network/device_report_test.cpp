@@ -196,8 +196,8 @@ TEST(DeviceReport, SmallProductsOfOneInputAreOne) {
   const std::string text = to_string(some.fusion);
   EXPECT_EQ(count(some, "gemm (batch,24) -> (batch,144)"), 1) << text;
   for (const char* reason :
-       {"'z' is an output", "it has 12 columns, no multiple of 8", "layer_norm 'layer_norm_24' joins its columns",
-        "no other product of 'silu_0' has the same epilogue", "is no constant with a number a column"})
+       {"'z' is an output", "it has 12 columns, not a multiple of 8", "layer_norm 'layer_norm_24' joins its columns",
+        "no other product of 'silu_0' has the same epilogue", "is not a constant with one value for each column"})
     EXPECT_THAT(text, HasSubstr(reason)) << text;
 }
 
@@ -217,7 +217,7 @@ TEST(DeviceReport, RangesOfColumnsAreViews) {
   const DeviceReport report = report_of(net.build(), {{"x", {2, 32, 12, 12}}});
   const std::string text = to_string(report.fusion);
   EXPECT_THAT(text, HasSubstr("(columns 16 to 48 of 'relu_1')"));
-  EXPECT_THAT(text, HasSubstr("copied: its columns begin or end at no multiple of 8"));
+  EXPECT_THAT(text, HasSubstr("copied: its columns do not begin and end at multiples of 8"));
   EXPECT_THAT(text, HasSubstr("reads 'slice_3' as [m,n]"));
 }
 

@@ -335,7 +335,7 @@ TEST_F(SmallNetwork, WrongArguments) {
   EXPECT_EQ(user_error([&] {
               run.run({{"x", in}, {"z", in}}, {{"y", out}});
             }),
-            "'z' is no input of the network; it has x");
+            "the network has no input 'z'; it has x");
   EXPECT_EQ(user_error([&] { run.run({{"x", in}}, {}); }), "output 'y' is missing; the network has y");
   auto wrong = in;
   wrong.shape = {1, 4, 4, 3};

@@ -122,7 +122,7 @@ TEST_F(ExternalData, FitsItsShape) {
   EXPECT_EQ(refusal("weights/none.bin"), "the file of its external data is not there");
   EXPECT_EQ(refusal("weights/c.bin", "8"), "its external data end beyond the end of the file");
   EXPECT_EQ(refusal("weights/c.bin", "18446744073709551615"), "its external data end beyond the end of the file");
-  EXPECT_EQ(refusal("weights/c.bin", "-4"), "the offset of its external data is no number");
+  EXPECT_EQ(refusal("weights/c.bin", "-4"), "the offset of its external data is not a number; expected decimal digits");
   EXPECT_EQ(refusal("weights/c.bin", "4", "16"),
             "its external data have another length than the 12 bytes of its shape");
 }

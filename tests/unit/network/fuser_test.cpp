@@ -239,7 +239,7 @@ TEST_F(Fuser, ReportIsForPeople) {
             "         store y : f32\n"
             "       -> relu_1   (max_pool 'max_pool_2' reads windows of pixels)\n"
             "    2  max_pool (n,8,6,6) -> (n,8,3,3)\n"
-            "       -> y   (no part of an epilogue: it reads windows of pixels)\n");
+            "       -> y   (cannot be part of an epilogue: it reads windows of pixels)\n");
 }
 
 }  // namespace

@@ -212,7 +212,8 @@ TEST(OnnxIf, Names) {
   add_node(m.proto.mutable_graph()->mutable_node(), "Mul", {"first", "w"}, "y");
   EXPECT_EQ(run(m), (std::vector<float>{-3, -1, 1, 3, 5, 7}));
   add_node(m.proto.mutable_graph()->mutable_node(), "Relu", {"r"}, "q");
-  EXPECT_THAT(refusal(m), HasSubstr("reads 'r', which no input, initializer or earlier node makes"));
+  EXPECT_THAT(refusal(m),
+              HasSubstr("reads 'r', which is not an input, an initializer or an output of an earlier node"));
 }
 
 TEST(OnnxIf, WhatIsRefused) {
@@ -224,7 +225,7 @@ TEST(OnnxIf, WhatIsRefused) {
   EXPECT_EQ(refusal(inputs), "m.onnx: If 'n' (opset 17): its then_branch has 1 inputs; expected none");
   Model name = branches(true);
   name.node->mutable_attribute(0)->mutable_g()->mutable_node(0)->set_name("\x1b[31m");
-  EXPECT_THAT(refusal(name), HasSubstr("is no text"));
+  EXPECT_THAT(refusal(name), HasSubstr("is not text"));
 }
 
 // y = Loop(steps, more, x): a step adds 10 to the power of its number, and `steps` rows of its number are stacked in z.

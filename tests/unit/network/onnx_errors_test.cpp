@@ -92,9 +92,9 @@ TEST(OnnxErrors, Opsets) {
 }
 
 TEST(OnnxErrors, DamagedBytes) {
-  EXPECT_EQ(user_error([] { parse(""); }), "m.onnx: is damaged or no ONNX model (its 0 bytes cannot be parsed)");
+  EXPECT_EQ(user_error([] { parse(""); }), "m.onnx: damaged, or not an ONNX model (its 0 bytes cannot be parsed)");
   EXPECT_EQ(user_error([] { parse("hello, world"); }),
-            "m.onnx: is damaged or no ONNX model (its 12 bytes cannot be parsed)");
+            "m.onnx: damaged, or not an ONNX model (its 12 bytes cannot be parsed)");
   EXPECT_EQ(user_error([] { load_onnx("/nowhere/m.onnx"); }),
             "cannot open '/nowhere/m.onnx': No such file or directory");
   EXPECT_EQ(user_error([] { load_onnx("/"); }), "cannot open '/': Is a directory; expected a regular file");
@@ -126,9 +126,9 @@ TEST(OnnxErrors, TruncatedAndCorruptedFiles) {
 
 TEST(OnnxErrors, Names) {
   EXPECT_EQ(refusal(Model("Relu", 21, {"z"})),
-            "m.onnx: node 'n' reads 'z', which no input, initializer or earlier node makes");
+            "m.onnx: node 'n' reads 'z', which is not an input, an initializer or an output of an earlier node");
   EXPECT_EQ(refusal(Model("Relu", 21, {"y"})),  // a cycle
-            "m.onnx: node 'n' reads 'y', which no input, initializer or earlier node makes");
+            "m.onnx: node 'n' reads 'y', which is not an input, an initializer or an output of an earlier node");
   Model twice("Relu");
   twice.node->set_output(0, "x");
   EXPECT_EQ(refusal(twice), "m.onnx: 'x' is defined twice");
@@ -138,8 +138,9 @@ TEST(OnnxErrors, Names) {
   EXPECT_EQ(refusal(constants), "m.onnx: initializer 'c' is defined twice");
   Model output("Relu");
   output.proto.mutable_graph()->mutable_output(0)->set_name("z");
-  EXPECT_EQ(refusal(output),
-            "m.onnx: node '(graph output)' reads 'z', which no input, initializer or earlier node makes");
+  EXPECT_EQ(
+      refusal(output),
+      "m.onnx: node '(graph output)' reads 'z', which is not an input, an initializer or an output of an earlier node");
   Model no_output("Relu");
   no_output.proto.mutable_graph()->clear_output();
   EXPECT_EQ(refusal(no_output), "m.onnx: the graph has no output");

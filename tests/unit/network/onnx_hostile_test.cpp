@@ -90,7 +90,7 @@ TEST(HostileOnnx, AxesThatAreNamedTwice) {
 TEST(HostileOnnx, TypesThatDoNotFitAnInt) {
   Model m("Cast");
   m.set("to", (std::int64_t{1} << 32) + 1);
-  EXPECT_EQ(refusal(m), "m.onnx: Cast 'n' (opset 21): to is 4294967297, which is no data type");
+  EXPECT_EQ(refusal(m), "m.onnx: Cast 'n' (opset 21): to is 4294967297, which is not a data type");
 }
 
 Model resized(std::vector<float> roi, bool antialias) {

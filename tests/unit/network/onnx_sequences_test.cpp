@@ -74,7 +74,7 @@ TEST(OnnxSequences, PartsOfAnAxis) {
   const auto y = test::run(compile(test::parse(split(nullptr).bytes())), {{"x", {{2, 3}, {1, 2, 3, 4, 5, 6}}}}).at("y");
   EXPECT_EQ(y.shape, (std::vector<std::int64_t>{2}));
   EXPECT_EQ(y.data, (Values{3, 6}));
-  EXPECT_THAT(refusal(split("n")), HasSubstr("an axis of n elements makes a sequence whose length is no number yet"));
+  EXPECT_THAT(refusal(split("n")), HasSubstr("an axis of n elements makes a sequence whose length is not known"));
 }
 
 // An initializer that is an input, too, is its default

@@ -231,7 +231,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"store acc + mean(t[b,n], over=m) as y : bf16", "mean(t[b,n], over=m)",
                 "a reduction of a value with axes [b,n]"},
         Refused{"store acc as y : bf16\nstore bias[n] : bf16", "bias[n]",
-                "a store with axes [n] that is no function of the statistics"},
+                "a store with axes [n] that does not depend on the statistics alone"},
         Refused{"store group_norm(acc, groups=2) as y : bf16\nstore variance(acc, over=(m,n), per=b, groups=2) * s[n] "
                 "as v : f32",
                 "variance(acc, over=(m,n), per=b, groups=2) * s[n]",

@@ -61,7 +61,7 @@ TEST(SecondPass, OneStoreOf16BitsAhead) {
   EXPECT_TRUE(e.side_before());
   EXPECT_EQ(names(e, StorePath::before), "h");
   EXPECT_THAT(refusal_of("h = acc + bias[n]\nstore h : f32\nstore group_norm(h, groups=4) as y : f32"),
-              HasSubstr("ahead of the normalisation one value is stored, as bf16 or f16"));
+              HasSubstr("before the normalisation only one value can be stored, as bf16 or f16"));
 }
 
 TEST(SecondPass, ValuesOfRowsAndCoordinatesBehind) {
@@ -70,7 +70,7 @@ TEST(SecondPass, ValuesOfRowsAndCoordinatesBehind) {
   EXPECT_EQ(e.rows_after.size(), 2u);
   EXPECT_EQ(e.columns_after.size(), 1u);
   EXPECT_THAT(refusal_of("store group_norm(acc * w[m], groups=4) as y : f32"),
-              HasSubstr("a value of a row ahead of the normalisation"));
+              HasSubstr("a value of a row before the normalisation"));
 }
 
 // Their elements are ahead of the normalisation or behind it; functions of them share what they run over
@@ -118,7 +118,7 @@ TEST(SecondPass, RefusesWhatItDoesNotServe) {
            {"y = group_norm(acc, groups=4)\nstore y : f32\nstore sum(y, over=m) + mean(y) as s : f32",
             "it combines reductions that run over different rows or channels"},
            {"h = acc * w[m]\nstore group_norm(acc, groups=4) as y : f32\nstore sum(h) as s : f32",
-            "a value of a row ahead of the normalisation"},
+            "a value of a row before the normalisation"},
            {"y = group_norm(acc, groups=4)\nstore y : f32\nstore sum(y * acc) as s : f32", "which is gone by then"},
            {"h = acc + bias[n]\nstore group_norm(h, groups=4) + h as y : f32", "which is gone by then"},
            {"store layer_norm(acc) as y : f32", ""},

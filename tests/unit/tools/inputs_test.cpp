@@ -115,7 +115,7 @@ TEST(Numbers, BindToScalars) {
     }
     return "not refused";
   };
-  EXPECT_THAT(refusal({"n", "0.5"}), HasSubstr("input 'n' is given the number 0.5, which no int64 is"));
+  EXPECT_THAT(refusal({"n", "0.5"}), HasSubstr("input 'n' is given the number 0.5, which int64 cannot represent"));
   EXPECT_THAT(refusal({"x", "1"}), HasSubstr("expected float32 (3)"));
   EXPECT_THAT(refusal({"slop", "1"}), HasSubstr("no input 'slop'"));
 }

@@ -82,7 +82,7 @@ TEST(Npz, StoredAndDeflatedMembers) {
 }
 
 TEST(Npz, NamesThatAreNoneAreRefused) {
-  expect_refused(archive({member("readme.txt")}), "no .npy file");
+  expect_refused(archive({member("readme.txt")}), "not an .npy file");
   expect_refused(archive({member(".npy")}), "empty name");
   expect_refused(archive({member("/etc/a.npy")}), "absolute");
   expect_refused(archive({member("..\\a.npy")}), "backslash");
@@ -115,7 +115,7 @@ TEST(Npz, WrongChecksumsAndSizesAreRefused) {
   file[100] ^= 1;  // within the data
   expect_refused(file, "damaged");
   for (const std::size_t size : {std::size_t{0}, std::size_t{20}, good.size() / 2, good.size() - 1})
-    expect_refused({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}, "no .npz file");
+    expect_refused({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(size)}, "not an .npz file");
 }
 
 TEST(Npz, FlippedBitsGiveArraysOrAUserError) {

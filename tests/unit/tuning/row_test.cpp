@@ -79,7 +79,7 @@ TEST(Row, PlansAreReadWithTheirRow) {
             "CTAs, such as 1x2; numbers of 1 to 16");
   EXPECT_THAT(error("clutser=1x2"), HasSubstr("did you mean 'cluster'?"));
   const std::string huge = error(std::string(100000, 'x'));
-  EXPECT_THAT(huge, HasSubstr("is no row of measured plans"));
+  EXPECT_THAT(huge, HasSubstr("is not a row of measured plans"));
   EXPECT_LT(huge.size(), 1000u);
 }
 

@@ -192,7 +192,7 @@ std::optional<Refusal> Choice::take_operand(const RegionOperand& o) {
     return because(fmt::format("operand '{}' is a slice of a wider tensor", o.name));
   if (slice) further_.apart.insert(o.name);
   if (!columns && o.axes.row != RowAxis::none && tensor->pitch != 1)
-    return because(fmt::format("operand '{}' has a number a row, which do not lie together", o.name));
+    return because(fmt::format("the per-row operand '{}' is not contiguous", o.name));
   options_.storage[o.name] = tensor->type;
   if (o.axes == axes::scalar) options_.device_scalars.insert(o.name);
   const Sizes shape = shape_of(o.axes, contraction_);

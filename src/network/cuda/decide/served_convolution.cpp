@@ -43,7 +43,7 @@ Conv2d as_convolution(const Contraction& given, bool im2col) {
 }
 
 std::optional<Refusal> refuse_operands(const PlanningInput& in, const Operator& op, const Contraction& given) {
-  if (!in.is_constant(op.inputs[1])) return because("its second operand is no constant");
+  if (!in.is_constant(op.inputs[1])) return because("its second operand is not a constant");
   const auto* g = std::get_if<Gemm>(&given);
   if (g != nullptr && g->transpose_a) return because("its first operand is transposed");
   return std::nullopt;

@@ -40,10 +40,10 @@ const Operator* concatenation_of(const Network& n, TensorId id) {
   return nullptr;
 }
 
-// The parts of a tensor along its channels, from its first one on; refused if one of them is no convolution's
+// The parts of a tensor along its channels, from its first one on; refused if one of them is not a convolution's
 std::optional<Refusal> find_parts(const PlanningInput& in, TensorId id, std::int64_t first,
                                   std::vector<SourcePart>& parts) {
-  if (in.sizes(id).size() != 4) return because(fmt::format("'{}' is no image", in.name(id)));
+  if (in.sizes(id).size() != 4) return because(fmt::format("'{}' is not an image", in.name(id)));
   if (const Operator* concat = concatenation_of(in.net(), id)) {
     for (const TensorId input : concat->inputs) {
       if (auto refusal = find_parts(in, input, first, parts)) return refusal;
@@ -108,7 +108,7 @@ std::optional<Refusal> refuse_part(const PlanningInput& in, const Answers& answe
       return because(fmt::format("'{}' is upsampled by a kernel of its own", in.name(p.tensor)));
     return std::nullopt;
   }
-  return because(fmt::format("the kernel of '{}' stores none: it is no kernel of the tensor cores", in.name(p.tensor)));
+  return because(fmt::format("the kernel of '{}' stores none: it does not use tensor cores", in.name(p.tensor)));
 }
 
 }  // namespace

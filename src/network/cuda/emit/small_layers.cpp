@@ -48,7 +48,7 @@ void LayersEmission::operands(const Region& r, const std::vector<std::string>& n
   for (const std::string& name : names) {
     const auto o = std::ranges::find(r.operands, name, &RegionOperand::name);
     const auto tensor = operand_tensor(e_.in, *o, e_.in.first(r), columns);
-    if (!tensor || tensor->type != DType::f32) throw InternalError("an operand of small layers is no vector of f32");
+    if (!tensor || tensor->type != DType::f32) throw InternalError("an operand of small layers is not an f32 vector");
     constants_.push_back(tensor->at);
   }
 }

@@ -44,7 +44,7 @@ const VectorUnit& vector_unit(const char* limit) {
   const std::string wanted = limit ? limit : "";
   for (const Candidate& c : candidates)
     if ((wanted.empty() || wanted == c.unit->name) && c.runs_here()) return *c.unit;
-  throw InternalError("there is no vector unit " + wanted + " that this processor runs");
+  throw InternalError("this processor has no vector unit " + wanted);
 }
 
 }  // namespace unisono::cpu

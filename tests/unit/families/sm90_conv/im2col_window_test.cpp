@@ -70,8 +70,7 @@ TEST(Im2colWindow, NamesWhatStandsAgainstIt) {
   EXPECT_EQ(reason([](Conv2d&) {}), "");
   EXPECT_EQ(reason([](Conv2d& c) { c.c = 40; }),
             "40 input channels; up to 32, of more of which loads by the tap waste little");
-  EXPECT_THAT(reason([](Conv2d& c) { c.w = 63; }),
-              HasSubstr("image rows of 63 x 3 elements, which are no multiple of 8"));
+  EXPECT_THAT(reason([](Conv2d& c) { c.w = 63; }), HasSubstr("image rows of 63 x 3 elements, not a multiple of 8"));
   EXPECT_EQ(reason([](Conv2d& c) { c.w = 63, c.c = 16; }), "");
   EXPECT_THAT(reason([](Conv2d& c) { c.dilation[1] = 2; }), HasSubstr("taps 2 apart along the width"));
   EXPECT_EQ(reason([](Conv2d& c) { c.dilation[0] = 2; }), "");
@@ -120,7 +119,7 @@ TEST(Im2colWindow, CandidatesThatAreRefused) {
 TEST(Im2colWindow, TheReportSaysSo) {
   const Conv2d odd = test::conv_of(1, 64, 63, 3, 64, 3);
   EXPECT_THAT(explain(odd, test::epilogue_of(bias_relu, odd), Device{}),
-              HasSubstr("; no im2col in shared memory: image rows of 63 x 3 elements, which are no multiple of 8"));
+              HasSubstr("; no im2col in shared memory: image rows of 63 x 3 elements, not a multiple of 8"));
   const std::string text = explain(stem(), test::epilogue_of(bias_relu, stem()), Device{}, parse_plan("tile=256x64"));
   EXPECT_THAT(text, HasSubstr("loads: windows of 69 image rows of 144 bytes, made an im2col matrix in shared memory: 7 "
                               "image rows of 7 taps x 3 "

@@ -179,7 +179,7 @@ TEST(Override, CombinationsThatCannotBeAreRefusedWithTheirReason) {
   EXPECT_THAT(refusal("tile=256x128 load=im2col stages=3 depth=128"), HasSubstr("shared memory:"));
   EXPECT_THAT(refusal("tile=96x64"), HasSubstr("tile: 96 rows; 64, 128 or 256"));
   EXPECT_THAT(refusal("tile=128x60"), HasSubstr("tile: 60 channels; a multiple of 8 up to 256"));
-  EXPECT_THAT(refusal("tile=256x256 order=cooperative"), HasSubstr("registers: 256 accumulators a thread"));
+  EXPECT_THAT(refusal("tile=256x256 order=cooperative"), HasSubstr("registers: 256 accumulators per thread"));
   EXPECT_THAT(refusal("split=on mode=streamed"), HasSubstr("split-K: serves small outputs, which are resident"));
   EXPECT_THAT(refusal("split=on cluster=2x1"), HasSubstr("split-K: goes without clusters"));
   EXPECT_THAT(refusal("split=on tile=64x64 order=pingpong"),

@@ -195,7 +195,7 @@ TEST(Refusals, TheRawValueIsOnlyInResidentMode) {
   ASSERT_TRUE(e.uses_raw);
   EXPECT_EQ(choose(conv, e, Device{}).config.mode(), NormMode::resident);
   EXPECT_THAT(refusals(conv, epilogue),
-              testing::Contains(HasSubstr("streamed: the epilogue reads the values ahead of the normalisation")));
+              testing::Contains(HasSubstr("streamed: the epilogue reads values from before the normalisation")));
 }
 
 TEST(Refusals, LayerNormTakesOneTileAcrossUnlessTilesMeet) {

@@ -96,7 +96,7 @@ TEST(SecondPass, ReductionsAheadTakePixelsFirst) {
   const auto swapped =
       reasons(conv, "h = acc + bias[n]\nstore group_norm(h, groups=4) as y : f32\nstore sum(h) as s : f32",
               fixed({{"mode", "streamed"}, {"swap", "on"}, {"tile", "128x64"}}));
-  EXPECT_THAT(swapped, testing::Contains(HasSubstr("swap: reductions of values ahead of the normalisation")));
+  EXPECT_THAT(swapped, testing::Contains(HasSubstr("swap: reductions of values before the normalisation")));
   EXPECT_THAT(swapped, testing::Not(testing::Contains("")));
 }
 
