@@ -297,11 +297,6 @@ TEST(Network, ManyReplays) {
   const std::size_t bytes = expected[0].at("heatmaps").data.size() * 4;
   Buffer to(bytes);
   const TestStream stream;
-  const auto free_memory = [] {
-    std::size_t free = 0, total = 0;
-    cuda::check(cuda::driver().cuMemGetInfo_v2(&free, &total), "asking for free memory");
-    return free;
-  };
   std::size_t before = 0, pages = 0;
   for (int i = 0; i < options().replays; ++i) {
     const auto which = static_cast<std::size_t>(i * 5 % 8);
@@ -312,9 +307,9 @@ TEST(Network, ManyReplays) {
     std::vector<float> result(bytes / 4);
     to.download(result.data());
     ASSERT_EQ(result, expected[which].at("heatmaps").data) << "replay " << i;
-    if (i < 200) before = free_memory(), pages = resident_pages();
+    if (i < 200) before = device().held.now, pages = resident_pages();
   }
-  EXPECT_EQ(free_memory(), before);
+  EXPECT_EQ(device().held.now, before) << "bytes of the GPU that this process holds";
   EXPECT_LE(resident_pages(), pages + 1024) << "4 MB of the host";
 }
 
