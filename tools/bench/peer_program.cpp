@@ -38,7 +38,7 @@ sockaddr_un address_of(const std::filesystem::path& socket) {
   address.sun_family = AF_UNIX;
   const std::string& name = socket.native();
   if (name.empty() || name.size() >= sizeof address.sun_path)
-    throw UserError(fmt::format("--beside {}: a socket's path has 1 to {} characters, and this one {}", name,
+    throw UserError(fmt::format("--beside {}: a socket's path has 1 to {} characters, and this one has {}", name,
                                 sizeof address.sun_path - 1, name.size()));
   std::memcpy(address.sun_path, name.data(), name.size());
   return address;
