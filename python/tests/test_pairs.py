@@ -154,7 +154,7 @@ def test_pairs_are_switched_off():
 def test_errors_of_the_dual_operator():
     a, b = torch.randn(5, 8), torch.randn(8, 6)
     call = torch.ops.unisono.fused_dual_gemm
-    for second, text in ((b[:, :3], "expected"), (b.T.contiguous().T, "strides"), (b.half(), "alike")):
+    for second, text in ((b[:, :3], "expected"), (b.T.contiguous().T, "strides"), (b.half(), "f16")):
         with pytest.raises((UserError, RuntimeError), match=text):  # RuntimeError from C++, with the name of the class
             call(a, b, second, [], [], "store acc0 * acc1 as y : f32", "", None)
 
