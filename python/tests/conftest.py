@@ -9,6 +9,7 @@ import pytest
 
 TOLD, STOPPED = 240, 900  # seconds of one test after which stacks are printed, and after which the run ends
 ERRORS = pytest.StashKey()
+WORKERS = []  # process ids
 
 
 def pytest_configure(config):
@@ -22,8 +23,16 @@ def pytest_configure(config):
     faulthandler.register(signal.SIGALRM, file=errors, all_threads=True)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodeready(node):
+    """Of pytest-xdist: a process that runs tests for this one."""
+    WORKERS.append(node.gateway._rinfo().pid)
+
+
 def _stopped(*_):
     """What `timeout` sends: programs that the test has started are ended on the way out."""
+    for worker in WORKERS:
+        os.kill(worker, signal.SIGTERM)
     pytest.exit(f"SIGTERM in {os.environ.get('PYTEST_CURRENT_TEST', 'no test')}", returncode=143)
 
 

@@ -44,6 +44,7 @@ def test_a_pytorch_without_the_functions_is_told_by_the_first():
     assert run.stdout == "it has no function aoti_torch_delete_tensor_object\n", run.stderr
 
 
+@pytest.mark.check
 def test_kernels_in_python_give_the_same_bits(tmp_path):
     script = ("import sys, torch, unisono as u\nfrom unisono.pytorch import library\n"
               "g = torch.Generator().manual_seed(0)\nx, w, b = (torch.randn(s, generator=g) for s in ((2, 8, 6, 5), (16, 8, 3, 3), (16,)))\n"

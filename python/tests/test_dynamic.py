@@ -38,6 +38,7 @@ def test_one_graph_for_all_batches_and_sizes(rest, last):
     assert report.regions == 2 and any(isinstance(e, str) for e in report.rows[0]["shape"]), str(report)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("affine", [True, False])
 @pytest.mark.parametrize("wide", [1, 5])
 def test_an_instance_norm_of_changing_batches(affine, wide):
@@ -125,6 +126,7 @@ def depthwise(x, w):
     return F.conv2d(x, w[:, :1], groups=x.shape[1]).relu()
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("function, shapes, regions", [
     (heads, (((2, 6, 8), (8, 8)), ((3, 4, 6), (6, 6))), 3), (halves, (((2, 6, 8), (8, 12)), ((3, 4, 6), (6, 8))), 1),
     (windows, (((3, 4, 6, 10), (4, 4)), ((2, 4, 8, 6), (4, 4))), 1),

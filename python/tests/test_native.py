@@ -239,6 +239,7 @@ def test_the_command_is_told_where_python_has_nvrtc(tmp_path):
     assert run.stdout == f"['/first', '{folder}']\n", run.stderr
 
 
+@pytest.mark.check
 def test_doctor_whose_reader_goes_away():
     """It ends by SIGPIPE, as the command does, without a traceback."""
     run = subprocess.Popen([sys.executable, "-m", "unisono", "doctor"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

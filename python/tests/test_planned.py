@@ -34,10 +34,10 @@ NETWORKS = {
     ),
     "sd15_unet_2": (282, 0, 3, SLOWER),
 }
-LONG = ("ddpm_256", "sd15_unet_2", "convnext_tiny")
+MARKS = {"ddpm_256": "long", "sd15_unet_2": "long", "convnext_tiny": "long", "resnet50_gn": "check", "vae_decoder": "check", "nnunet_2d": "check"}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.long) if n in LONG else n for n in NETWORKS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=getattr(pytest.mark, MARKS[n])) if n in MARKS else n for n in NETWORKS])
 def test_networks_of_the_benchmark(name):
     calls, copies, joined, alone = NETWORKS[name]
     report, graph = planned.planned(planned.benchmark(name))
@@ -68,6 +68,7 @@ def test_the_baseline_network_is_planned_as_the_executor_plans_it():
     assert all("upsampled only" in row["plan"] for row in between if row["shape"] in upsampled and "upsample" in row["epilogue"])
 
 
+@pytest.mark.check
 def test_a_gain_that_is_asked_for():
     """Regions that gain less stay PyTorch's, and the report says by how much."""
     make = planned.benchmark("heatmap_unet")

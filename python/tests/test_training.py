@@ -37,7 +37,7 @@ def of(kind):
 
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("size", [(8, 8), (7, 5)])
+@pytest.mark.parametrize("size", [(7, 5), pytest.param((8, 8), marks=pytest.mark.check)])
 def test_gradients_of_a_block(dtype, last, size):
     block, x, t = randomise(Block()).to(dtype), torch.randn(2, 3, *size, dtype=dtype), torch.randn(2, 8, dtype=dtype)
     if last:
@@ -121,6 +121,7 @@ def test_regions_of_backward_graphs_can_be_switched_off():
     assert of("backward").regions == 0 and "without=('backward',)" in str(of("backward")) and of("forward").regions == 2
 
 
+@pytest.mark.check
 def test_activation_checkpointing():
     """The checkpointed convolution is computed again in the backward graph, in one kernel there too."""
     block = randomise(Block())
@@ -247,6 +248,7 @@ def test_gradients_by_differences():
     assert of("forward").regions == 1
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("kind", ["convolutions", "products", "normalisations", "activations", "operands"])
 def test_switches(kind):
     block, x, t = randomise(Block()), torch.randn(2, 3, 8, 8), torch.randn(2, 8)
@@ -264,6 +266,7 @@ BETWEEN = {"nothing": lambda y, t: y, "an embedding": lambda y, t: y + t, "a sca
            "casts": lambda y, t: y.float() + t.float()}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("rest", ["eager", pytest.param("inductor", marks=pytest.mark.long)])
 @pytest.mark.parametrize("between", BETWEEN)
 @pytest.mark.parametrize("norm", [nn.InstanceNorm2d, nn.BatchNorm2d])

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/sources.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -18,7 +19,8 @@ struct Case {
 
 std::vector<std::filesystem::path> files() {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(UNISONO_ERROR_CASES)) paths.push_back(entry.path());
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_path("tests/errors/text")))
+    paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   return paths;
 }

@@ -57,7 +57,7 @@ TEST(Pipeline, PingPongThatTakesTurnsAtStoring) {
   }
 }
 
-TEST(Pipeline, ClustersShareWhatTheyLoad) {
+TEST(Pipeline, FurtherClustersShareWhatTheyLoad) {
   if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(on_one_stream(clustered(kResident, kCooperative, 1, 2, 3)), Reduction::kPrivate);
   expect_passes(on_one_stream(clustered(kResident, kCooperative, 2, 1, 3)), Reduction::kPrivate);

@@ -16,7 +16,7 @@ TEST(Protocol, ResidentCooperative) {
         expect_passes(on_one_stream(kernel_of(kResident, kCooperative, ctas, images, tiles), 2));
 }
 
-TEST(Protocol, LargerGrids) {
+TEST(Protocol, FurtherLargerGrids) {
   if (kSanitized) GTEST_SKIP() << "runs without sanitizers";
   expect_passes(on_one_stream(kernel_of(kResident, kCooperative, 5, 2, 5)));
   expect_passes(on_one_stream(kernel_of(kResident, kCooperative, 4, 3, 3), 2));

@@ -6,6 +6,7 @@
 #include "fixture.hpp"
 #include "ir/op_table.hpp"
 #include "support/golden.hpp"
+#include "support/sources.hpp"
 
 namespace unisono::codegen {
 namespace {
@@ -29,7 +30,7 @@ std::string text_of(Op op, bool accurate) {
 // Whatever has a second, accurate form differs from it, and the documentation says by how much: a function of its own
 // in math.cuh, and a text that calls one of those
 TEST(FastBounds, EveryOperationOfTwoFormsHasOne) {
-  const std::string doc = test::text_of(UNISONO_NUMERICS_DOC);
+  const std::string doc = test::text_of(test::source_path("docs/numerics.md"));
   int with_bound = 0;
   for (int i = 0; i < op_count; ++i) {
     const Op op = static_cast<Op>(i);

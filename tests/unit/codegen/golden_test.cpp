@@ -9,6 +9,7 @@
 #include "fixture.hpp"
 #include "plan/moment_store.hpp"
 #include "support/golden.hpp"
+#include "support/sources.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -41,7 +42,7 @@ constexpr std::array cases{"bare",
                            "read_again",
                            "placed"};
 
-std::string stem_of(const std::string& name) { return std::string(UNISONO_GOLDEN_DIR) + "/codegen/" + name; }
+std::string stem_of(const std::string& name) { return test::source_path("tests/golden/codegen/") + name; }
 
 // The source for tests/golden/codegen/<name>.epi is <name>.cu. After a change that is meant, write them anew with
 // UNISONO_WRITE_GOLDEN=1 test_codegen.
@@ -57,7 +58,7 @@ TEST_P(GoldenSource, IsAsRecorded) {
 
 // Nothing is left out: the kernels look for no member that a configuration may lack
 TEST(Golden, AConfigurationHasEveryMember) {
-  const std::string page = test::text_of(std::string(UNISONO_KERNELS_DIR) + "/unisono/sm90/conv_config.cuh");
+  const std::string page = test::text_of(test::source_path("kernels/unisono/sm90/conv_config.cuh"));
   const std::string source = generate(epilogue_of("store acc as y : bf16"), families::sm90_conv::ConvConfig{}).source;
   const std::string config = source.substr(source.find("struct Config {"), source.find("\n};\n"));
   const std::regex line(R"(\n//   (?:using|int|bool|Norm|Stores) ((?:\w+, )*\w+))"), word(R"(\w+)");
@@ -201,7 +202,7 @@ TEST(Golden, ADepthwiseConvolutionIsAsRecorded) {
   config.tile_n = 64;
   config.strip = {.rows = 8, .pixels = 4, .channels = 4, .taps_h = 3, .taps_w = 3, .ctas = 3};
   const Kernel kernel = generate(epilogue, config);
-  test::expect_golden(std::string(UNISONO_GOLDEN_DIR) + "/codegen/depthwise.cu", kernel.source);
+  test::expect_golden(test::source_path("tests/golden/codegen/depthwise.cu"), kernel.source);
   config.strip.rows = 16;
   EXPECT_EQ(generate(epilogue, config).source, kernel.source);
 }
@@ -212,7 +213,7 @@ TEST(Golden, APlainKernelIsAsRecorded) {
       epilogue_of("operand r[m,n]\nstore silu(group_norm(acc + bias[n], groups=4, scale=gamma[n])) + r as y : bf16");
   using families::plain::Config;
   Config config{.image = DType::bf16, .filter = DType::tf32, .tiling = {}, .mode = Config::Mode::normalises};
-  test::expect_golden(std::string(UNISONO_GOLDEN_DIR) + "/codegen/plain.cu",
+  test::expect_golden(test::source_path("tests/golden/codegen/plain.cu"),
                       families::plain::generate(epilogue, config, {}).source);
   config.mode = Config::Mode::none;
   EXPECT_THROW(families::plain::generate(epilogue, config, {}), InternalError);

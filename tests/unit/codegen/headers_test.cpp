@@ -6,13 +6,14 @@
 #include "codegen/inlined.hpp"
 #include "fixture.hpp"
 #include "support/golden.hpp"
+#include "support/sources.hpp"
 
 namespace unisono::codegen {
 namespace {
 
 void expect_files(std::string_view ending, std::span<const Header> headers, const std::string& one_of_them) {
   std::map<std::string, std::string> files, embedded;
-  const std::filesystem::path folder = UNISONO_KERNELS_DIR;
+  const std::filesystem::path folder = test::source_path("kernels");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder))
     if (entry.is_regular_file() && entry.path().extension() == ending)
       files[entry.path().lexically_relative(folder).string()] = test::text_of(entry.path());

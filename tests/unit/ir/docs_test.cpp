@@ -10,14 +10,15 @@
 
 #include "ir/number.hpp"
 #include "ir/op_table.hpp"
+#include "support/sources.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono {
 namespace {
 
 std::vector<std::string> lines() {
-  std::ifstream in(UNISONO_DOCS "/text-form.md");
-  EXPECT_TRUE(in) << UNISONO_DOCS "/text-form.md";
+  std::ifstream in(test::source_path("docs/text-form.md"));
+  EXPECT_TRUE(in) << test::source_path("docs/text-form.md");
   std::vector<std::string> all;
   for (std::string line; std::getline(in, line);) all.push_back(line);
   return all;

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "onnx_model.hpp"
+#include "support/sources.hpp"
 
 namespace unisono {
 namespace {
@@ -102,7 +103,7 @@ TEST(OnnxErrors, DamagedBytes) {
 
 // Every prefix and every changed byte of a real model: refused or read, never anything else
 TEST(OnnxErrors, TruncatedAndCorruptedFiles) {
-  std::ifstream file(std::string(UNISONO_TEST_DATA) + "/squeeze_excite.onnx", std::ios::binary);
+  std::ifstream file(test::source_path("tests/data/onnx/squeeze_excite.onnx"), std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(file), {}};
   ASSERT_GT(whole.size(), 500u);
   int refused = 0;

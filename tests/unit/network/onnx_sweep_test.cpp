@@ -11,6 +11,7 @@
 #include "fuzz/execute.hpp"
 #include "network/onnx/importer.hpp"
 #include "onnx_sample.hpp"
+#include "support/sources.hpp"
 
 namespace unisono {
 namespace {
@@ -174,7 +175,7 @@ TEST(OnnxSweep, EveryOperator) {
 // Networks of several operators, whose inputs have another shape than their author meant
 TEST(OnnxSweep, EveryModelOfTheTests) {
   Sweep sweep(1);
-  for (const auto& entry : std::filesystem::directory_iterator(UNISONO_TEST_DATA)) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_path("tests/data/onnx"))) {
     if (entry.path().extension() != ".onnx") continue;
     std::ifstream file(entry.path(), std::ios::binary);
     onnx::ModelProto model;

@@ -10,11 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cases.hpp"
+#include "support/sources.hpp"
 
 namespace unisono {
 namespace {
 
-const std::filesystem::path data = UNISONO_TEST_DATA;
+const std::filesystem::path data = test::source_path("tests/data/onnx");
 
 test::HostTensors read(const nlohmann::json& tensors) {
   test::HostTensors result;

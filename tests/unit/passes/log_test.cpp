@@ -4,6 +4,7 @@
 
 #include "rewriting.hpp"
 #include "support/golden.hpp"
+#include "support/sources.hpp"
 
 namespace unisono::passes {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 class GoldenLog : public testing::TestWithParam<const char*> {};
 
 TEST_P(GoldenLog, IsAsRecorded) {
-  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/passes/" + GetParam();
+  const std::string stem = test::source_path("tests/golden/passes/") + GetParam();
   test::expect_golden(stem + ".log", to_string(record_pipeline(graph_of(test::text_of(stem + ".epi"))).passes));
 }
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "support/sources.hpp"
+
 namespace unisono::reference::test {
 
 struct TableCase {
@@ -29,7 +31,7 @@ struct TableCase {
 };
 
 inline std::vector<TableCase> read_table(const std::string& name) {
-  std::ifstream file(std::string(UNISONO_TABLES) + "/" + name);
+  std::ifstream file(unisono::test::source_path("tests/unit/reference/tables/") + name);
   if (!file) throw std::runtime_error("cannot open the table " + name);
   std::vector<TableCase> cases;
   for (std::string line; std::getline(file, line);) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "support/golden.hpp"
+#include "support/sources.hpp"
 #include "tensors/caller.hpp"
 #include "tensors/indexed.hpp"
 #include "tensors/lines.hpp"
@@ -16,7 +17,7 @@
 namespace unisono::tensors {
 namespace {
 
-const std::string folder = std::string(UNISONO_GOLDEN_DIR) + "/tensors/";
+const std::string folder = test::source_path("tests/golden/tensors/");
 
 StridedTensor dense(ElementType type, const Extents& shape) { return {type, shape, row_major_strides(shape)}; }
 

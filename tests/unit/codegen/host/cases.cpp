@@ -11,6 +11,7 @@
 #include "plan/analyse.hpp"
 #include "support/files.hpp"
 #include "support/random.hpp"
+#include "support/sources.hpp"
 #include "unisono/error.hpp"
 #include "unisono/text.hpp"
 
@@ -137,7 +138,7 @@ HostCase drawn(std::uint64_t seed) {
 std::vector<HostCase> host_cases() {
   std::vector<HostCase> cases;
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(UNISONO_GOLDEN_DIR) + "/codegen"))
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_path("tests/golden/codegen")))
     if (entry.path().extension() == ".epi") paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   for (const auto& path : paths)

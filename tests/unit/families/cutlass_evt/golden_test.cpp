@@ -8,6 +8,7 @@
 #include "families/cutlass_evt/builtin_fusion.hpp"
 #include "families/cutlass_evt/generate.hpp"
 #include "support/golden.hpp"
+#include "support/sources.hpp"
 #include "unit/families/cutlass_evt/problems.hpp"
 
 namespace unisono::families::cutlass_evt {
@@ -18,7 +19,7 @@ constexpr std::array cases{"linear_combination", "bias_gelu_aux", "three_residua
 class EvtGolden : public testing::TestWithParam<const char*> {};
 
 TEST_P(EvtGolden, IsAsRecorded) {
-  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/" + GetParam();
+  const std::string stem = unisono::test::source_path("tests/golden/cutlass_evt/") + GetParam();
   const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
   const Config config{.columns_b = true, .atomic = true};
   const codegen::Kernel kernel = generate(e, config, {});
@@ -29,7 +30,7 @@ TEST_P(EvtGolden, IsAsRecorded) {
 
 // The same graphs by the visitors of CUTLASS 2.x: <name>.sm80.cu
 TEST_P(EvtGolden, IsAsRecordedForSm80) {
-  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/" + GetParam();
+  const std::string stem = unisono::test::source_path("tests/golden/cutlass_evt/") + GetParam();
   const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
   const Config config{.arch = Arch::sm80, .columns_b = true, .tile_k = 32, .stages = 4, .atomic = true};
   const codegen::Kernel kernel = generate(e, config, {});
@@ -38,7 +39,7 @@ TEST_P(EvtGolden, IsAsRecordedForSm80) {
 }
 
 TEST(EvtGoldenSm100, IsAsRecorded) {
-  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/cast_select";
+  const std::string stem = unisono::test::source_path("tests/golden/cutlass_evt/cast_select");
   const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"));
   const Config config{.arch = Arch::sm100a, .columns_b = true, .schedule = Schedule::warp_specialized, .atomic = true};
   const codegen::Kernel kernel = generate(e, config, {});
@@ -48,7 +49,7 @@ TEST(EvtGoldenSm100, IsAsRecorded) {
 
 // A graph behind a convolution, with D of 16 bits ahead of its store: conv.cu and conv.sm80.cu
 TEST(EvtGoldenConvolution, IsAsRecorded) {
-  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/conv";
+  const std::string stem = unisono::test::source_path("tests/golden/cutlass_evt/conv");
   const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::convolution());
   Config config{.convolution = true, .schedule = Schedule::warp_specialized, .atomic = true};
   unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
@@ -62,7 +63,7 @@ TEST(EvtGoldenConvolution, IsAsRecorded) {
 
 // What a gradient of filters is added to, and its norm: gradient.cu
 TEST(EvtGoldenGradient, IsAsRecorded) {
-  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/gradient";
+  const std::string stem = unisono::test::source_path("tests/golden/cutlass_evt/gradient");
   const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::gradient());
   const Config config{
       .convolution = true, .gradient = true, .tile_n = 64, .schedule = Schedule::warp_specialized, .atomic = true};
@@ -71,7 +72,7 @@ TEST(EvtGoldenGradient, IsAsRecorded) {
 
 // Groups of rows with a B each: grouped.cu
 TEST(EvtGoldenGrouped, IsAsRecorded) {
-  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/grouped";
+  const std::string stem = unisono::test::source_path("tests/golden/cutlass_evt/grouped");
   const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), test::grouped());
   const Config config{.grouped = true, .atomic = true};
   unisono::test::expect_golden(stem + ".cu", generate(e, config, {}).source);
@@ -102,7 +103,7 @@ TEST(EvtTreeOfSm90, GivesFragmentsOfF32OrOfD) {
 
 // Two products of one A: dual.sm80.cu
 TEST(EvtGoldenDual, IsAsRecorded) {
-  const std::string stem = std::string(UNISONO_GOLDEN_DIR) + "/cutlass_evt/dual";
+  const std::string stem = unisono::test::source_path("tests/golden/cutlass_evt/dual");
   Gemm of = test::product();
   of.products = 2;
   const auto e = test::epilogue_of(unisono::test::text_of(stem + ".epi"), of);

@@ -468,9 +468,9 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
   EXPECT_GT(wrong, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, RandomProblems, testing::Range(0, 2));
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomProblems, testing::Range(0, 1));
 #ifndef UNISONO_SANITIZED
-INSTANTIATE_TEST_SUITE_P(FurtherSeeds, RandomProblems, testing::Range(2, 8));
+INSTANTIATE_TEST_SUITE_P(FurtherSeeds, RandomProblems, testing::Range(1, 8));
 #endif
 
 /// Problems inside the supported scope always have a plan.

@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "support/golden.hpp"
+#include "support/sources.hpp"
 #include "unit/families/sm90_conv/problems.hpp"
 
 namespace unisono::families::sm90_conv {
 namespace {
 
 void expect_golden(const std::string& name, const std::string& text) {
-  unisono::test::expect_golden(std::string(UNISONO_GOLDEN_DIR) + "/plan/" + name + ".txt", text);
+  unisono::test::expect_golden(unisono::test::source_path("tests/golden/plan/") + name + ".txt", text);
 }
 
 TEST(Explain, AResidentBlock) {
