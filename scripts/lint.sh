@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mapfile -t sources < <(git ls-files 'include/*.hpp' 'src/*.[ch]pp' 'tools/*.[ch]pp' 'bench/*.[ch]pp' 'tests/*.[ch]pp' 'python/*.[ch]pp' '*.cuh' 'kernels/*.hpp')
-clang-format --dry-run --Werror "${sources[@]}"
+printf '%s\n' "${sources[@]}" | xargs -P "$(nproc)" -n 100 clang-format --dry-run --Werror
 echo "${#sources[@]} files are formatted"
 [ "${1:-}" = --format-only ] && exit 0
 # clang's own command lines: it does not know all of GCC's options

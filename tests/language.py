@@ -46,8 +46,13 @@ MEMBER = re.compile(r"///<\s*of\b", re.IGNORECASE)
 COLUMNS = 100
 
 
+ANY_WORD = re.compile("|".join(f"(?:{word})" for word, _ in WORDS), re.IGNORECASE)
+
+
 def private_words(line):
     """What the field says instead of each private word of the line."""
+    if not ANY_WORD.search(line):  # as most lines
+        return []
     rest = CUDA.sub("", line)
     return [field for word, field in WORDS if re.search(word, rest, re.IGNORECASE)]
 

@@ -95,11 +95,10 @@ def functions(text):
     """(name, line, lines) of each function that the text defines."""
     code, open_braces = blanked(text), []  # of each open brace: what it is, its name and the line of its beginning
     start, line, outer = None, 1, ""  # of the present declaration
-    parens = 0
+    parens, inside = 0, False  # inside: of a function
     for c in code:
         if c == "\n":
             line += 1
-        inside = any(kind == "function" for kind, *_ in open_braces)
         if c == "{" and not inside:
             header = LABEL.sub("", outer.strip())
             if open_braces and open_braces[-1][0] == "value" or parens > 0 or (initialised(header) and ")" in header):
@@ -109,6 +108,7 @@ def functions(text):
                 outer, start = "", None
             elif name_of(header) and not re.search(r"=\s*$", header) and (BODY.search(header) or ")" in header):
                 open_braces.append(("function", name_of(header), start, ""))
+                inside = True
             else:
                 open_braces.append(("value", None, line, outer))
             continue
@@ -120,6 +120,7 @@ def functions(text):
                 raise ValueError(f"line {line}: a brace too many")
             kind, name, first, before = open_braces.pop()
             if kind == "function":
+                inside = False
                 yield name, first, line - first + 1
             if kind in ("function", "scope"):
                 outer, start, parens = "", None, 0

@@ -131,7 +131,7 @@ TEST_F(Compiles, EveryElementwiseOperation) {
   compile(all_operations, small_tile());
 }
 
-TEST_F(Compiles, EveryElementwiseOperationAccurately) {
+TEST_F(Compiles, FurtherElementwiseOperationsAccurately) {
   Options options;
   options.accurate = true;
   compile(all_operations, small_tile(), options);
@@ -181,7 +181,7 @@ TEST_F(Compiles, Rows) {
 }
 
 // A function that takes a float's bits, ahead of a normalisation of each kind: accumulators stay floats
-TEST_F(Compiles, BitsOfAccumulators) {
+TEST_F(Compiles, FurtherBitsOfAccumulators) {
   constexpr const char* text = "h = odd(acc + bias[n])\nstore h : bf16\nstore {} as y : bf16";
   const std::string pixel = fmt::format(fmt::runtime(text), "layer_norm(h)"),
                     image = fmt::format(fmt::runtime(text), "group_norm(h, groups=32)");
@@ -214,7 +214,7 @@ TEST_F(Compiles, ExplicitIm2col) {
   compile("store relu(acc + bias[n]) as y : bf16", config, options);
 }
 
-TEST_F(Compiles, StreamedAndSwapped) {
+TEST_F(Compiles, FurtherStreamedAndSwapped) {
   const char* text =
       "operand r[m,n] : bf16\ny = instance_norm(acc * s[] + r[m,n], scale=gamma[n])\nstore gelu(y) * r[m,n] as z : "
       "bf16\nstore y + t[b,n] as w : f16";

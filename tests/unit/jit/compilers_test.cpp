@@ -82,7 +82,7 @@ TEST_P(CompilersTest, CompileWithHeadersAndOptions) {
 }
 
 // NVRTC's own cache, which it has on machines with a driver, gives no log: compiled twice, both say what spills
-TEST_P(CompilersTest, WhatWasCompiledBeforeIsReportedAlike) {
+TEST_P(CompilersTest, FurtherReportsOfWhatWasCompiledBefore) {
   Request spills = some();
   spills.entry = "spills";
   for (int i = 0; i < 2; ++i) {
