@@ -30,13 +30,13 @@ std::filesystem::path folder_of(const CacheOptions& options) {
 double seconds_since(std::int64_t time) { return static_cast<double>(std::time(nullptr) - time); }
 
 /// The most registers of a kernel and the spills of all.
-struct Summary {
+struct Resources {
   int registers = 0;
   std::size_t spills = 0;
 };
 
-Summary summary(const jit::EntryInfo& info) {
-  Summary s;
+Resources resources_of(const jit::EntryInfo& info) {
+  Resources s;
   for (const auto& [name, r] : info.kernels) {
     s.registers = std::max(s.registers, r.registers);
     s.spills += r.spill_store_bytes + r.spill_load_bytes;
@@ -88,7 +88,7 @@ std::string to_text(const std::vector<jit::Listed>& entries) {
   for (const jit::Listed& e : entries) {
     const std::string key = e.key.substr(0, 12), used = age_text(seconds_since(e.used)), size = size_text(e.bytes);
     if (e.info) {
-      const Summary s = summary(*e.info);
+      const Resources s = resources_of(*e.info);
       table.row({e.info->title, key, age_text(seconds_since(e.info->created)), used, size, std::to_string(s.registers),
                  s.spills == 0 ? "none" : size_text(s.spills)});
     } else {

@@ -110,12 +110,12 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
                                        model.name, report.device, report.launches.size(), predicted_us),
                            on_gpu, notes_of(report)));
   if (options.json) {
-    nlohmann::json object = to_json(report.fusion);
+    nlohmann::json object = command::to_json(report.fusion);
     object["kind"] = "network";
     object["name"] = model.name;
     object["file"] = model.file.string();
     object["shapes"] = shapes;
-    object["memory"] = to_json(report.memory);
+    object["memory"] = command::to_json(report.memory);
     object["cuda"] = launches_json(report);
     object["precision"] = to_string(options.precision);
     print(dump(object));

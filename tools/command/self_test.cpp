@@ -24,7 +24,7 @@ std::vector<float> numbers(std::int64_t count, double step) {
   return values;
 }
 
-ConstTensorView view(const std::vector<float>& values, std::vector<std::int64_t> shape) {
+ConstTensorView view_of(const std::vector<float>& values, std::vector<std::int64_t> shape) {
   return {values.data(), DType::f32, std::move(shape), {}};
 }
 
@@ -45,10 +45,10 @@ SelfTest compute_on_cpu() {
   const auto x = numbers(2 * 9 * 9 * 8, 0.7), w = numbers(16 * 3 * 3 * 8, 1.3), bias = numbers(16, 0.31);
   std::vector<float> y(2 * 9 * 9 * 16, NAN);  // what is not written is seen
 
-  Arguments arguments;
-  arguments.image = view(x, shape_a(convolution));
-  arguments.filter = view(w, shape_b(convolution));
-  arguments.operands["bias"] = view(bias, {16});
+  unisono::Arguments arguments;
+  arguments.image = view_of(x, shape_a(convolution));
+  arguments.filter = view_of(w, shape_b(convolution));
+  arguments.operands["bias"] = view_of(bias, {16});
   arguments.outputs["y"] = {y.data(), DType::f32, shape_mn(convolution), {}};
   compile(convolution, graph).run(arguments);
 
@@ -79,10 +79,10 @@ SelfTest compute_on_gpu() {
   const auto x = bf16(numbers(2 * 9 * 9 * 8, 0.7)), w = bf16(numbers(16 * 3 * 3 * 8, 1.3));
   const auto bias = numbers(16, 0.31);
   std::vector<std::uint16_t> y(2 * 9 * 9 * 16, 0xffff);  // what is not written is seen
-  Arguments host, device;
+  unisono::Arguments host, device;
   host.image = {x.data(), DType::bf16, shape_a(convolution), {}};
   host.filter = {w.data(), DType::bf16, shape_b(convolution), {}};
-  host.operands["bias"] = view(bias, {16});
+  host.operands["bias"] = view_of(bias, {16});
   host.outputs["y"] = {y.data(), DType::bf16, shape_mn(convolution), {}};
   const cuda::DeviceBuffer a(0, x.data(), 2 * x.size()), b(0, w.data(), 2 * w.size()),
       c(0, bias.data(), 4 * bias.size()), out(0, y.data(), 2 * y.size());
