@@ -27,16 +27,13 @@ FUZZ_SECONDS ?= 30
 # CMake and Ninja, where scripts/setup.sh has them from PyPI
 export PATH := $(or $(UNISONO_DEPS_DIR),$(HOME)/.cache/unisono/deps/venv)-tools/bin:$(PATH)
 
-# A quarter less to compile; the loops over elements on the CPU are compiled at -O3 whatever this says (src/runtime/cpu)
-DEMO_FLAGS := -O1 -DNDEBUG
-
 .PHONY: pack demo test check test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
 
 build:
 	@echo "== what the build needs (a minute where it is not installed)"
 	@scripts/setup.sh build
 	@echo "== the library and the command (four minutes of two cores, seconds where a compiler cache has them)"
-	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_EXAMPLES=OFF -DUNISONO_JOIN=ON "-DCMAKE_CXX_FLAGS_RELEASE=$(DEMO_FLAGS)" -B $(BUILD)/demo >$(BUILD)-configure.log 2>&1 || (cat $(BUILD)-configure.log; false)
+	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_EXAMPLES=OFF -DUNISONO_JOIN=ON -B $(BUILD)/demo >$(BUILD)-configure.log 2>&1 || (cat $(BUILD)-configure.log; false)
 	@rm -f $(BUILD)-configure.log
 	@cmake --build $(BUILD)/demo -j $(JOBS)
 
@@ -95,7 +92,7 @@ long-gpu:
 # NETWORKS: options, such as --only REGEX. NETWORKS_PYTHON may name a Python that has the packages of scripts/requirements-networks.txt
 networks:
 	@scripts/setup.sh build $(if $(NETWORKS_PYTHON),,networks)
-	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_EXAMPLES=OFF -DUNISONO_JOIN=ON "-DCMAKE_CXX_FLAGS_RELEASE=$(DEMO_FLAGS)" -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
+	@cmake --preset release -DUNISONO_TESTS=OFF -DUNISONO_BENCH=OFF -DUNISONO_EXAMPLES=OFF -DUNISONO_JOIN=ON -B $(BUILD)/demo >/dev/null && cmake --build $(BUILD)/demo -j $(JOBS)
 	@scripts/networks.sh $(BUILD)/demo/tools/unisono/unisono $(BUILD)/networks $(NETWORKS)
 
 # NETWORKS: as above, for python -m networks.gpu. NETWORKS_PYTHON must have a PyTorch that finds the GPU
