@@ -1,6 +1,7 @@
 """Marks: `check` for what `make test` leaves to `make check`, `long` for what both leave to `make test-python`. A run that is
 stopped tells where it was, and no test runs on without an end."""
 
+import contextlib
 import faulthandler
 import os
 import signal
@@ -25,14 +26,15 @@ def pytest_configure(config):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodeready(node):
-    """Of pytest-xdist: a process that runs tests for this one."""
+    """pytest-xdist has started a process that runs tests."""
     WORKERS.append(node.gateway._rinfo().pid)
 
 
 def _stopped(*_):
     """What `timeout` sends: programs that the test has started are ended on the way out."""
     for worker in WORKERS:
-        os.kill(worker, signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):  # it has ended already
+            os.kill(worker, signal.SIGTERM)
     pytest.exit(f"SIGTERM in {os.environ.get('PYTEST_CURRENT_TEST', 'no test')}", returncode=143)
 
 

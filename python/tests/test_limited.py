@@ -34,8 +34,8 @@ def test_a_run_that_is_stopped_says_where_it_was(workers, tmp_path):
         "import pathlib, threading\ndef test_lock():\n    threading.Timer(1, pathlib.Path('begun').touch).start()\n"
         "    threading.Event().wait()\n"  # a signal just ahead of it would be handled behind it, which is never
     )
-    run = subprocess.Popen([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"-n{workers}", "."], cwd=tmp_path, text=True,
-                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    run = subprocess.Popen([sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"-n{workers}", "."],
+                           cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     until = time.monotonic() + 200
     while not (tmp_path / "begun").exists() and time.monotonic() < until:
         time.sleep(0.05)

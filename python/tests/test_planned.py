@@ -34,10 +34,13 @@ NETWORKS = {
     ),
     "sd15_unet_2": (282, 0, 3, SLOWER),
 }
-MARKS = {"ddpm_256": "long", "sd15_unet_2": "long", "convnext_tiny": "long", "resnet50_gn": "check", "vae_decoder": "check", "nnunet_2d": "check"}
+MARKS = {
+    **dict.fromkeys(("ddpm_256", "sd15_unet_2", "convnext_tiny"), [pytest.mark.long]),
+    **dict.fromkeys(("resnet50_gn", "vae_decoder", "nnunet_2d"), [pytest.mark.check]),
+}
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=getattr(pytest.mark, MARKS[n])) if n in MARKS else n for n in NETWORKS])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=MARKS.get(n, [])) for n in NETWORKS])
 def test_networks_of_the_benchmark(name):
     calls, copies, joined, alone = NETWORKS[name]
     report, graph = planned.planned(planned.benchmark(name))

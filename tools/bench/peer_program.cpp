@@ -38,8 +38,8 @@ sockaddr_un address_of(const std::filesystem::path& socket) {
   address.sun_family = AF_UNIX;
   const std::string& name = socket.native();
   if (name.empty() || name.size() >= sizeof address.sun_path)
-    throw UserError(fmt::format("--beside {}: a socket's path has 1 to {} characters, and this one has {}", name,
-                                sizeof address.sun_path - 1, name.size()));
+    throw UserError(fmt::format("--beside {}: the path of the socket has {} characters; expected 1 to {}", name,
+                                name.size(), sizeof address.sun_path - 1));
   std::memcpy(address.sun_path, name.data(), name.size());
   return address;
 }
