@@ -20,8 +20,8 @@ bool is_stored(const Graph& g, ValueId id) {
 Halving::Halving(const plan::Epilogue& epilogue) : g_(&epilogue.graph) {
   for (ValueId id = 0; id < g_->nodes.size(); ++id) {
     if (!feeds_tanh_only(id)) continue;
-    const bool normalised = epilogue.norm && id == epilogue.norm->result;
-    const bool raw = epilogue.norm && id == epilogue.norm->input;  // its statistics are of the value itself
+    const bool normalised = epilogue.norm() && id == epilogue.norm()->result;
+    const bool raw = epilogue.norm() && id == epilogue.norm()->input;  // its statistics are of the value itself
     if (normalised || (!raw && consider(id))) halved_.insert(id);
   }
 }

@@ -18,10 +18,7 @@ namespace {
 std::vector<bool> late_of(const plan::Epilogue& e) {
   if (e.general) return e.general->late;
   std::vector<ValueId> statistics;
-  if (e.norm)
-    for (const auto& id : {e.norm->mean, e.norm->variance})
-      if (id) statistics.push_back(*id);
-  for (const plan::RowFolds& d : e.folds) std::ranges::copy(d.reductions(), std::back_inserter(statistics));
+  for (const plan::Stage& s : e.stages) std::ranges::copy(s.reductions(), std::back_inserter(statistics));
   return plan::depends_on(e.graph, statistics);
 }
 
@@ -85,7 +82,7 @@ std::string VisitorWriter::columns(const char* name, const std::vector<ValueId>&
 
 // ---- Elements
 
-std::string VisitorWriter::raw_as_input() const { return converted("raw", DType::f32, g_[e_.norm->input].dtype); }
+std::string VisitorWriter::raw_as_input() const { return converted("raw", DType::f32, g_[e_.norm()->input].dtype); }
 
 // The second of a dual product stands behind the operands [m,n] (epilogue/visitor.cuh)
 std::string VisitorWriter::accumulator(Op op, const std::vector<ValueId>& tensors) {
@@ -107,13 +104,13 @@ VisitorWriter::Bindings VisitorWriter::elements_after(bool with_raw) const {
   Bindings bindings;
   bindings.columns = &e_.columns_after;
   bindings.tensors = &e_.tensors_after;
-  if (!e_.norm) {
+  if (!e_.norm()) {
     for (ValueId id = 0; id < g_.nodes.size(); ++id)
       if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.tensors_after);
     return bindings;
   }
-  if (with_raw && e_.uses_raw) bindings.values[e_.norm->input] = raw_as_input();
-  bindings.values[e_.norm->result] = "norm";
+  if (with_raw && e_.uses_raw) bindings.values[e_.norm()->input] = raw_as_input();
+  bindings.values[e_.norm()->result] = "norm";
   return bindings;
 }
 
@@ -128,9 +125,9 @@ std::string VisitorWriter::element(const char* head, const Bindings& bindings, V
 }
 
 std::string VisitorWriter::before() {
-  if (!e_.norm)
+  if (!e_.norm())
     return function("float before(float acc, const float*, const float*, const Uniform&)", "        return acc;\n");
-  return element("before(float acc, ", elements_before(), e_.norm->input);
+  return element("before(float acc, ", elements_before(), e_.norm()->input);
 }
 
 // What is left to compute of a store: packing rounds to its dtype, which a cast to the same need not do first
@@ -138,20 +135,20 @@ ValueId VisitorWriter::stored_value(std::size_t output) const {
   const Store& s = g_.stores[e_.outputs.at(output).store];
   const Node& x = g_[s.value];
   const bool is_raw =
-      e_.norm && s.value == e_.norm->input && e_.outputs[output].path != plan::Output::StorePath::before;
+      e_.norm() && s.value == e_.norm()->input && e_.outputs[output].path != plan::Output::StorePath::before;
   const bool rounds_alone = !is_raw && x.op == Op::cast && x.dtype == s.dtype && g_[x.inputs[0]].dtype == DType::f32;
   return rounds_alone ? x.inputs[0] : s.value;
 }
 
 std::string VisitorWriter::after() {
-  return element(e_.norm ? "after(float norm, float raw, " : "after(float acc, float, ", elements_after(true),
+  return element(e_.norm() ? "after(float norm, float raw, " : "after(float acc, float, ", elements_after(true),
                  stored_value(0));
 }
 
 std::string VisitorWriter::side() {
   if (e_.side_before()) return element("side(float acc, ", elements_before(), stored_value(1));
   if (e_.side_after())
-    return element(e_.norm ? "side(float norm, " : "side(float acc, ", elements_after(false), stored_value(1));
+    return element(e_.norm() ? "side(float norm, " : "side(float acc, ", elements_after(false), stored_value(1));
   return function("float side(float, const float*, const float*, const Uniform&)", "        return 0.f;\n");
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
@@ -31,7 +32,7 @@ bool is_group_fold(const Node& x) {
 
 std::vector<ValueId> VisitorWriter::folds(FoldList list) const {
   std::vector<ValueId> all;
-  for (const RowFolds& d : e_.folds) {
+  for (const RowFolds& d : e_.folds()) {
     const auto& from = list == FoldList::moments ? d.moments : d.folds;
     if (list == FoldList::moments || (d.groups == 1) == (list == FoldList::tile))
       all.insert(all.end(), from.begin(), from.end());
@@ -106,12 +107,12 @@ void VisitorWriter::fill_rows(Scope& s, int level) {
 // Values [m] that follow once a level's reductions are complete, folded[i]
 std::string VisitorWriter::conclusions(std::size_t level) {
   Bindings after;
-  if (e_.general->returns()) after.columns = &e_.columns_after;
+  if (e_.returns()) after.columns = &e_.columns_after;
   for (const ValueId id : kept_in_rows()) after.values[id] = "row." + names_.of(id);
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
     if (is_row(g_[id]) && e_.general->level_of[id] <= static_cast<int>(level))
       after.values[id] = "row." + names_.of(id);
-  const auto& list = e_.general->stages[level].rows;
+  const auto& list = e_.levels()[level].rows;
   for (std::size_t i = 0; i < list.size(); ++i)
     after.values[list[i]] = fmt::format("folded[{}]{}", i, g_[list[i]].op == Op::mean ? " / channels" : "");
   Scope end = scope(after, true);
@@ -122,7 +123,7 @@ std::string VisitorWriter::conclusions(std::size_t level) {
 std::string VisitorWriter::levels() {
   std::string contributed, concluded;
   std::vector<std::string> counts, kinds;
-  const std::vector<plan::Stage>& stages = e_.general->stages;
+  const std::span<const plan::Stage> stages = e_.levels();
   for (std::size_t l = 0; l < stages.size(); ++l) {
     contributed += branch("level", l, shared_terms({&stages[l].rows, &stages[l].groups}));
     concluded += branch("level", l, conclusions(l));
@@ -145,7 +146,7 @@ std::string VisitorWriter::levels() {
              contributed) +
          "    template <int level>\n" +
          function(fmt::format("void conclude(const Uniform& u, float channels, const float* folded, {}Row& row)",
-                              e_.general->returns() ? "const float* column, " : ""),
+                              e_.returns() ? "const float* column, " : ""),
                   concluded);
 }
 

@@ -15,12 +15,9 @@ constexpr const char* why =
 
 // The first value that needs more than its own element
 std::optional<ValueId> beyond_an_element(const plan::Epilogue& e) {
-  if (e.norm) return e.norm->result;
-  if (!e.general) return std::nullopt;
-  for (const plan::Stage& s : e.general->stages)
+  if (e.norm()) return e.norm()->result;
+  for (const plan::Stage& s : e.stages)
     if (const auto all = s.reductions(); !all.empty()) return all.front();
-  for (const plan::RowFolds& d : e.folds)
-    if (const auto all = d.reductions(); !all.empty()) return all.front();
   return std::nullopt;
 }
 

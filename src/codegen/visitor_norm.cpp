@@ -13,8 +13,8 @@ namespace unisono::codegen {
 // What the mean and the variance of a row stand for, unless for themselves
 std::string VisitorWriter::row_statistic() const {
   using RowStatistic = passes::RowStatistic;
-  if (!e_.norm || e_.norm->row_statistic == RowStatistic::moments) return "";
-  if (e_.norm->row_statistic == RowStatistic::squares)
+  if (!e_.norm() || e_.norm()->row_statistic == RowStatistic::moments) return "";
+  if (e_.norm()->row_statistic == RowStatistic::squares)
     return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSquares;\n";
   return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSoftmax;\n" +
          function("float exponential(float x)", fmt::format("        return math::{}exp(x);\n",
@@ -22,7 +22,7 @@ std::string VisitorWriter::row_statistic() const {
 }
 
 std::string VisitorWriter::late_and_affine() {
-  if (!e_.norm)
+  if (!e_.norm())
     return structure("Late", "") +
            function("Late late(const Params&, const Uniform&, int, int)", "        return {};\n") +
            function("float2 affine(const Late&, const Uniform&, float, float)", "        return {1.f, 0.f};\n");
@@ -39,16 +39,16 @@ std::string VisitorWriter::late_and_affine() {
     uses.values[id] = converted("late." + names_.of(id), held, g_[id].dtype);
   }
   first.line(fmt::format("return {{{}}};", results));
-  if (e_.norm->mean) uses.values[*e_.norm->mean] = "mean";
-  if (e_.norm->variance) uses.values[*e_.norm->variance] = "variance";
+  if (e_.norm()->mean) uses.values[*e_.norm()->mean] = "mean";
+  if (e_.norm()->variance) uses.values[*e_.norm()->variance] = "variance";
   Scope second = scope(uses, true);
   std::string factor = "1.f", shift = "0.f";
-  for (const auto& [id, text] : {std::pair{e_.norm->factor, &factor}, {e_.norm->shift, &shift}}) {
+  for (const auto& [id, text] : {std::pair{e_.norm()->factor, &factor}, {e_.norm()->shift, &shift}}) {
     if (!id) continue;
     second.compute(std::vector{*id});
     *text = second.text(*id, DType::f32);
   }
-  const bool halved = halving_.halves(e_.norm->result);
+  const bool halved = halving_.halves(e_.norm()->result);
   const char* note = halved ? "  // of y/2" : "";
   const char* half = halved ? "0.5f * " : "";
   second.line(fmt::format("return {{{}{}, {}{}}};{}", half, factor, half, shift, note));
@@ -60,8 +60,8 @@ std::string VisitorWriter::late_and_affine() {
 std::string VisitorWriter::statistics() {
   Bindings bindings;
   bindings.channel = "group";
-  if (e_.norm && e_.norm->mean) bindings.values[*e_.norm->mean] = "mean";
-  if (e_.norm && e_.norm->variance) bindings.values[*e_.norm->variance] = "variance";
+  if (e_.norm() && e_.norm()->mean) bindings.values[*e_.norm()->mean] = "mean";
+  if (e_.norm() && e_.norm()->variance) bindings.values[*e_.norm()->variance] = "variance";
   Scope s = scope(bindings, true);
   for (const plan::Output& o : e_.outputs) {
     if (o.path != plan::Output::StorePath::statistics) continue;
@@ -69,7 +69,7 @@ std::string VisitorWriter::statistics() {
     const Axes& a = g_[store.value].axes;
     bindings.groups = a.groups;
     s.compute(std::vector{store.value});
-    const std::string groups = e_.norm->group_channels == 1 ? "p.channels" : fmt::format("{}", std::max(1, a.groups));
+    const std::string groups = e_.norm()->group_channels == 1 ? "p.channels" : fmt::format("{}", std::max(1, a.groups));
     s.line(fmt::format("store<{}>(p.{}, image * {} + group, {});", element_name(store.dtype), names_.of_store(o.store),
                        groups, s.text(store.value, DType::f32)));
   }

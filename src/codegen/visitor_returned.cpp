@@ -38,7 +38,7 @@ std::string indented(const std::string& lines) {
 
 std::string VisitorWriter::group_lists() const {
   std::vector<std::string> counts, kinds, means, widths;
-  for (const plan::Stage& stage : e_.general->stages) {
+  for (const plan::Stage& stage : e_.levels()) {
     std::vector<std::string> kind, mean, width;
     for (const ValueId id : stage.groups) {
       kind.emplace_back(fold_name(g_[id].op));
@@ -58,10 +58,10 @@ std::string VisitorWriter::group_lists() const {
 }
 
 std::string VisitorWriter::groups() {
-  if (!e_.general->reduces_groups()) return "    static constexpr bool kGroups = false;\n";
+  if (!e_.reduces_groups()) return "    static constexpr bool kGroups = false;\n";
   std::string reads, closes;
-  for (std::size_t l = 0; l < e_.general->stages.size(); ++l) {
-    const std::vector<ValueId>& of = e_.general->stages[l].groups;
+  for (std::size_t l = 0; l < e_.levels().size(); ++l) {
+    const std::vector<ValueId>& of = e_.levels()[l].groups;
     for (std::size_t i = 0; i < of.size(); ++i)
       reads += fmt::format("        row.{} = line[Groups::first({}, {}) + n / {}];\n", names_.of(of[i]), l, i,
                            e_.general->group_width(g_[of[i]]));
@@ -102,10 +102,10 @@ std::string VisitorWriter::column_text(std::size_t i, DType as) const {
 }
 
 std::string VisitorWriter::returned() {
-  if (!e_.general->returns()) return "    static constexpr bool kReturns = false;\n";
+  if (!e_.returns()) return "    static constexpr bool kReturns = false;\n";
   std::string text = "    static constexpr bool kReturns = true;\n";
   std::vector<std::string> names;
-  for (std::size_t l = 0; l < e_.general->stages.size(); ++l) {
+  for (std::size_t l = 0; l < e_.levels().size(); ++l) {
     names.push_back(fmt::format("Returned{}", l));
     text += fmt::format("    struct {} {{\n{}    }};\n", names.back(), indented(returned_list(l)));
   }
@@ -128,7 +128,7 @@ std::string VisitorWriter::shared_terms(std::initializer_list<const std::vector<
 }
 
 std::string VisitorWriter::returned_list(std::size_t level) {
-  const std::vector<RowFolds>& all = e_.general->stages[level].returned;
+  const std::vector<RowFolds>& all = e_.levels()[level].over_rows;
   std::vector<ValueId> folds, moments;
   std::vector<std::string> kinds, domains, values;
   std::string conclusions;
@@ -186,7 +186,7 @@ std::string VisitorWriter::returned_columns(std::size_t level) {
     if (late_[columns[i]] && level_of[columns[i]] <= static_cast<int>(level))
       bindings.values[columns[i]] = column_text(i, g_[columns[i]].dtype);
   std::size_t at = 0;
-  for (const RowFolds& d : e_.general->stages[level].returned) {
+  for (const RowFolds& d : e_.levels()[level].over_rows) {
     for (const ValueId id : d.folds) bindings.values[id] = fmt::format("value[{}]", at++);
     for (std::size_t i = 0; i < d.moments.size(); ++i) {
       if (d.means[i] != d.moments[i]) bindings.values[d.means[i]] = fmt::format("value[{}]", at);

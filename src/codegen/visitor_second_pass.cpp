@@ -30,7 +30,7 @@ std::string VisitorWriter::rows_behind() {
 }
 
 // Behind a normalisation over a row's channels, or ahead of it
-bool VisitorWriter::row_results() const { return e_.second_pass && e_.norm->per_pixel; }
+bool VisitorWriter::row_results() const { return e_.second_pass && e_.norm()->per_pixel; }
 
 std::string VisitorWriter::rows_of_results() {
   return rows_behind() + fmt::format("    static constexpr bool kRowsBefore = {};\n", !e_.rows_after.empty());
@@ -54,7 +54,7 @@ std::string VisitorWriter::second_pass() {
                                   main ? "main" : "p." + names_.of_store(output.store)));
   }
   call_effects(s, true, "if (exists) ");
-  const std::string folds = e_.folds.empty() ? "" : folds_of_passes(s);
+  const std::string folds = e_.folds().empty() ? "" : folds_of_passes(s);
   std::string choice;
   for (std::size_t i = 0; i < targets.size(); ++i)
     choice += fmt::format("        {}return {};\n",
@@ -66,7 +66,7 @@ std::string VisitorWriter::second_pass() {
          function(
              fmt::format("void results(float norm, const float* column, const float* tensor, const Row& row, const "
                          "Uniform& u, bool exists, float* result{})",
-                         e_.folds.empty() ? "" : ", float* value"),
+                         e_.folds().empty() ? "" : ", float* value"),
              s.lines()) +
          (targets.empty() ? ""
                           : "    template <int i>\n" + function("auto direct(const Params& p, void* main)", choice)) +

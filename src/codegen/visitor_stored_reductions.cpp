@@ -30,7 +30,7 @@ std::string VisitorWriter::domains() {
   std::vector<std::string> descriptions;
   std::string finishes;
   std::size_t tile = 0, channel = 0, moment = 0;
-  const auto& all = e_.folds;
+  const auto& all = e_.folds();
   for (std::size_t i = 0; i < all.size(); ++i) {
     const RowFolds& d = all[i];
     std::size_t& first = d.groups == 1 ? tile : channel;

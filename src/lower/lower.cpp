@@ -41,7 +41,7 @@ std::optional<plan::Refusal> finish(plan::Forms& forms, const CompileOptions& op
     auto refusal = plan::resample(forms.list[i], resampled, contraction);
     if (!refusal) continue;
     if (i == 0) return refusal;
-    if (forms.list[i].second_pass && !forms.list[i].norm->per_pixel) forms.not_streamed = refusal->first();
+    if (forms.list[i].second_pass && !forms.list[i].norm()->per_pixel) forms.not_streamed = refusal->first();
     forms.list.erase(forms.list.begin() + static_cast<std::ptrdiff_t>(i--));
   }
   return std::nullopt;

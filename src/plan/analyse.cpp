@@ -47,7 +47,7 @@ std::optional<Refusal> refuse_effects(const Graph& g) {
 }
 
 // After the reductions were judged, which have the better message
-std::optional<Refusal> refuse_axes(const Graph& g, const std::optional<Normalisation>& norm) {
+std::optional<Refusal> refuse_axes(const Graph& g, const Normalisation* norm) {
   if (norm && norm->per_pixel) return std::nullopt;
   for (ValueId id = 0; id < g.nodes.size(); ++id)
     if (g[id].axes.row == RowAxis::m && !is_full(g[id]))
@@ -76,24 +76,20 @@ class Analysis {
     if (auto refusal = refuse_effects(g)) return refusal;
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (auto refusal = refuse_node(g, id)) return refusal;
-    if (auto refusal = find_normalisation(g, extents_, e_.norm)) return refusal;
-    if (auto refusal = refuse_axes(g, e_.norm)) return refusal;
-    std::vector<ValueId> statistics;
-    if (e_.norm)
-      for (const auto& id : {e_.norm->mean, e_.norm->variance})
-        if (id) statistics.push_back(*id);
-    statistical_ = depends_on(g, statistics);
+    if (auto refusal = find_normalisation(e_, extents_)) return refusal;
+    if (auto refusal = refuse_axes(g, e_.norm())) return refusal;
+    statistical_ = depends_on(g, e_.norm() ? e_.stages[0].reductions() : std::vector<ValueId>{});
     return std::nullopt;
   }
 
   void find_reads() {
-    const Reader reader(e_.graph, e_.norm, statistical_);
+    const Reader reader(e_, statistical_);
     std::set<ValueId> before, after, tensors_before, tensors_after;
     const auto add = [](const Reads& r, std::set<ValueId>& columns, std::set<ValueId>& tensors) {
       columns.merge(r.vectors());
       tensors.insert(r.tensors.begin(), r.tensors.end());
     };
-    if (e_.norm) add(reader.read(e_.norm->input, false), before, tensors_before);
+    if (e_.norm()) add(reader.read(e_.norm()->input, false), before, tensors_before);
     for (const Output& o : e_.outputs) {
       const ValueId value = e_.graph.stores[o.store].value;
       if (o.path == StorePath::before) add(reader.read(value, false), before, tensors_before);
@@ -127,24 +123,24 @@ class Analysis {
           refusal_at(g, s.value, fmt::format("stores [m,n] are bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
     if (s.strided)
       way.not_at_all = refusal_at(g, s.value, fmt::format("{} is a strided store, which TMA does not write", s.name));
-    way.before = e_.norm && !statistical_[s.value];
-    const Reads reads = Reader(g, e_.norm, statistical_).read(s.value, true);
+    way.before = e_.norm() && !statistical_[s.value];
+    const Reads reads = Reader(e_, statistical_).read(s.value, true);
     way.raw = reads.raw;
-    const bool needs_accumulator = reads.accumulator && e_.norm;
+    const bool needs_accumulator = reads.accumulator && e_.norm();
     const std::set<ValueId> vectors = reads.vectors();
     const auto statistic = std::find_if(vectors.begin(), vectors.end(), [&](ValueId v) { return statistical_[v]; });
     if (statistic != vectors.end())
       way.not_after = because(
           fmt::format("elements read the statistics '{}' otherwise than by y = (x - mean) * factor + shift, x = '{}'",
-                      text_of(g, *statistic), text_of(g, e_.norm->input)));
+                      text_of(g, *statistic), text_of(g, e_.norm()->input)));
     else if (needs_accumulator)
       way.not_after =
           because(fmt::format("after the normalisation it reads a value from before it; only '{}' is kept that long",
-                              text_of(g, e_.norm->input)));
-    else if (reads.raw && e_.norm->per_pixel)
+                              text_of(g, e_.norm()->input)));
+    else if (reads.raw && e_.norm()->per_pixel)
       way.not_after =
           because(fmt::format("after a normalisation over channels it reads the input '{}', which is not kept",
-                              text_of(g, e_.norm->input)));
+                              text_of(g, e_.norm()->input)));
     return way;
   }
 
@@ -206,9 +202,9 @@ class Analysis {
         return refusal_at(g, s.value,
                           fmt::format("a store with axes {} that does not depend on the statistics alone",
                                       to_string(g[s.value].axes)));
-      if (e_.norm->per_pixel)
+      if (e_.norm()->per_pixel)
         return refusal_at(g, s.value, "a store with a value per row; statistics of a pixel stay in registers");
-      const Axes group = reduced_axes(g[*(e_.norm->mean ? e_.norm->mean : e_.norm->variance)].attr.domain);
+      const Axes group = reduced_axes(g[*(e_.norm()->mean ? e_.norm()->mean : e_.norm()->variance)].attr.domain);
       if (!(g[s.value].axes == group))
         return refusal_at(g, s.value,
                           fmt::format("functions of the statistics are stored with their axes {}, not {}",
@@ -249,8 +245,8 @@ std::optional<Epilogue> analyse_rows(const Graph& optimised, const Extents& exte
   const Graph& graph = form ? form->graph : optimised;
   auto found = Analysis(graph, extents).run();
   if (!found) found = analyse_row_results(graph, extents);
-  if (!found || !found->norm || !found->norm->per_pixel) return {};
-  if (form) found->norm->row_statistic = form->statistic;
+  if (!found || !found->norm() || !found->norm()->per_pixel) return {};
+  if (form) found->norm()->row_statistic = form->statistic;
   return *std::move(found);
 }
 
@@ -260,13 +256,13 @@ Expected<Forms> analyse_forms(const Graph& optimised, const Extents& extents, co
   auto usual = analyse(optimised, extents, limits);
   if (!usual) return std::move(usual).refusal();
   Forms forms{{*std::move(usual)}};
-  if (forms.list[0].norm) {
+  if (forms.list[0].norm()) {
     // For what the modes of normalising do not serve: its input read again in images of any size, two accumulators,
     // rows that TMA does not store; and where mode=general is asked for, since functions then have their vector forms
     if (auto general = analyse_general(optimised, extents, limits)) forms.list.push_back(*std::move(general));
   } else if (forms.list[0].general) {
     if (auto rows = analyse_rows(optimised, extents, limits)) forms.list.push_back(*std::move(rows));
-    if (!forms.list[0].general->returns()) return forms;
+    if (!forms.list[0].returns()) return forms;
     auto streamed = analyse_second_pass(optimised, extents);
     if (streamed)
       forms.list.push_back(*std::move(streamed));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace unisono::plan {
 
@@ -13,19 +14,37 @@ std::vector<ValueId> RowFolds::reductions() const {
 
 std::vector<ValueId> Stage::reductions() const {
   std::vector<ValueId> all = rows;
+  if (norm)
+    for (const auto& id : {norm->mean, norm->variance})
+      if (id) all.push_back(*id);
   all.insert(all.end(), groups.begin(), groups.end());
-  for (const RowFolds& f : returned) std::ranges::copy(f.reductions(), std::back_inserter(all));
+  for (const RowFolds& f : over_rows) std::ranges::copy(f.reductions(), std::back_inserter(all));
   return all;
 }
 
-bool General::reduces_rows() const {
-  return std::ranges::any_of(stages, [](const Stage& s) { return !s.rows.empty(); });
+const Normalisation* Epilogue::norm() const {
+  const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.norm.has_value(); });
+  return found == stages.end() ? nullptr : &*found->norm;
 }
-bool General::reduces_groups() const {
-  return std::ranges::any_of(stages, [](const Stage& s) { return !s.groups.empty(); });
+Normalisation* Epilogue::norm() { return const_cast<Normalisation*>(std::as_const(*this).norm()); }
+
+std::span<const Stage> Epilogue::levels() const {
+  return {stages.data(), stages.size() - (stages.empty() || stages.back().read ? 0 : 1)};
 }
-bool General::returns() const {
-  return std::ranges::any_of(stages, [](const Stage& s) { return !s.returned.empty(); });
+
+const std::vector<RowFolds>& Epilogue::folds() const {
+  static const std::vector<RowFolds> none;
+  return stages.empty() || stages.back().read ? none : stages.back().over_rows;
+}
+
+bool Epilogue::reduces_rows() const {
+  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.rows.empty(); });
+}
+bool Epilogue::reduces_groups() const {
+  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.groups.empty(); });
+}
+bool Epilogue::returns() const {
+  return std::ranges::any_of(levels(), [](const Stage& s) { return !s.over_rows.empty(); });
 }
 
 DType storage_of(const Epilogue& e, ValueId operand) {
@@ -44,7 +63,7 @@ bool Epilogue::per_image() const {
   const auto of_image = [](const Node& x) { return x.axes.row == RowAxis::b; };
   const auto reads_image = [&](ValueId id) { return of_image(graph[id]); };
   if (general) return general->per_image;
-  return (norm && !norm->per_pixel && !norm->batch) ||
+  return (norm() && !norm()->per_pixel && !norm()->batch) ||
          (!rows_after.empty() && std::ranges::any_of(graph.nodes, of_image)) ||
          std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||
          std::any_of(columns_after.begin(), columns_after.end(), reads_image);

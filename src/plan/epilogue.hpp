@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,11 +36,13 @@ struct RowFolds {
   std::vector<ValueId> reductions() const;  ///< folds, then moments
 };
 
-/// Reductions whose results rows and elements read, and that are complete at the same time.
+/// Reductions that are complete at the same time.
 struct Stage {
-  std::vector<ValueId> rows;       ///< over a row's channels
-  std::vector<ValueId> groups;     ///< over each group of these
-  std::vector<RowFolds> returned;  ///< over rows
+  std::optional<Normalisation> norm = {};   ///< elements read these by an affine function of one value alone
+  std::vector<ValueId> rows = {};           ///< over a row's channels
+  std::vector<ValueId> groups = {};         ///< over each group of these
+  std::vector<RowFolds> over_rows = {};     ///< over rows
+  bool read = true;                         ///< by rows or elements; else they are stored, and this is the last stage
 
   std::vector<ValueId> reductions() const;  ///< all of them
 };
@@ -47,7 +50,6 @@ struct Stage {
 /// What the mode `general` has beside elements: values of rows, reductions over a row's channels or groups of them,
 /// reductions over rows whose results are stored or read again by elements.
 struct General {
-  std::vector<Stage> stages;  ///< each reads what those before gave
   std::int64_t columns = 0;   ///< columns that groups are made of
   bool row_waits = false;     ///< something reads a reduction over a row's channels: they are in one tile, or its
                               ///< tiles wait for one another
@@ -55,9 +57,6 @@ struct General {
   std::vector<int> level_of;  ///< for each value of the graph: stages that are complete before it
   std::vector<bool> late;     ///< for each value: computed from a reduction over rows
 
-  bool reduces_rows() const;    ///< over all of a row's channels
-  bool reduces_groups() const;  ///< over groups of a row's channels
-  bool returns() const;         ///< elements read reductions over rows
   int group_width(const Node& value) const { return static_cast<int>(columns / value.axes.groups); }
 };
 
@@ -94,15 +93,13 @@ struct StoredMoments {
 /// The result of analysing an optimised graph.
 struct Epilogue {
   Graph graph;  ///< after passes::run_pipeline
-  std::optional<Normalisation> norm;
+  std::vector<Stage> stages;       ///< each reads what those before gave
   std::optional<General> general;  ///< the mode `general`; then there is no norm
   std::vector<Output> outputs;     ///< [m,n] stores: the main one (written last) first; then the others
   std::vector<ValueId> uniforms;   ///< values without axes, in topological order
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
   std::vector<ValueId> rows_after;                     ///< second_pass: values [m] that elements read (per pixel: any)
-  std::vector<RowFolds> folds = {};                    ///< reductions over rows that are stored; second_pass: of values
-                                                       ///< ahead of the normalisation or behind it
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
   Resampled resampled = {};                   ///< what is made of the main store; set by resample() (resampling.hpp)
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
@@ -112,6 +109,15 @@ struct Epilogue {
   /// tiles wait in memory serve it; or the same behind one over the channels of rows, whose tiles wait in registers.
   bool second_pass = false;
   StoredMoments moments = {};  ///< the main store's; set by store_moments() (moment_store.hpp)
+
+  const Normalisation* norm() const;          ///< that of the first stage that has one, or none
+  Normalisation* norm();
+  std::span<const Stage> levels() const;      ///< the stages that rows and elements read
+  const std::vector<RowFolds>& folds() const;  ///< reductions over rows that are stored, of the stage that nothing
+                                               ///< reads; second_pass: ahead of the normalisation or behind it
+  bool reduces_rows() const;                   ///< for rows or elements, over all of a row's channels
+  bool reduces_groups() const;                 ///< over groups of a row's channels
+  bool returns() const;                        ///< elements read reductions over rows
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;

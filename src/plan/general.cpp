@@ -16,7 +16,7 @@
 namespace unisono::plan {
 
 GeneralAnalysis::GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits)
-    : extents_(extents), limits_(limits), stored_(e_.graph, late_, e_.folds) {
+    : extents_(extents), limits_(limits), stored_(e_.graph, late_, folds_) {
   e_.graph = passes::common_subexpressions(passes::split_row_variances(passes::gather_columns(optimised)));
   e_.general.emplace().columns = extents.cols;
   const Graph& g = e_.graph;
@@ -32,14 +32,14 @@ Expected<Epilogue> GeneralAnalysis::run() && {
     if (auto refusal = (this->*part)()) return *std::move(refusal);
   read_leaves();
   General& general = *e_.general;
-  const bool others = general.reduces_groups() || general.returns();
-  general.row_waits = general.reduces_rows() && (general.row_waits || others);
+  const bool others = e_.reduces_groups() || e_.returns();
+  general.row_waits = e_.reduces_rows() && (general.row_waits || others);
   general.level_of = level_;
   general.late = late_;
   for (const Node& x : e_.graph.nodes) general.per_image |= x.axes.row == RowAxis::b;
-  for (const RowFolds& d : e_.folds) general.per_image |= d.per_image;
-  for (const Stage& s : general.stages)
-    for (const RowFolds& d : s.returned) general.per_image |= d.per_image;
+  if (!folds_.empty()) e_.stages.push_back({.over_rows = std::move(folds_), .read = false});
+  for (const Stage& s : e_.stages)
+    for (const RowFolds& d : s.over_rows) general.per_image |= d.per_image;
   return std::move(e_);
 }
 
@@ -104,14 +104,13 @@ std::optional<Refusal> GeneralAnalysis::refuse_reduction(ValueId id) const {
 }
 
 void GeneralAnalysis::place_levels() {
-  General& general = *e_.general;
   for (ValueId id = 0; id < e_.graph.nodes.size(); ++id) {
     if (!over_channels(e_.graph[id]) && !returned_[id]) continue;
     const auto level = static_cast<std::size_t>(level_[id] - 1);
-    if (general.stages.size() <= level) general.stages.resize(level + 1);
-    Stage& stage = general.stages[level];
+    if (e_.stages.size() <= level) e_.stages.resize(level + 1);
+    Stage& stage = e_.stages[level];
     if (over_channels(e_.graph[id])) (is_grouped(e_.graph[id]) ? stage.groups : stage.rows).push_back(id);
-    if (level > 0) general.row_waits = true;
+    if (level > 0) e_.general->row_waits = true;
   }
   // Variances first: the mean of the same values comes with them
   for (const bool variances : {true, false})
@@ -124,7 +123,7 @@ void GeneralAnalysis::place_returned(ValueId id) {
   const Node& x = g[id];
   const ReduceDomain& d = x.attr.domain;
   const int groups = d.cols ? d.groups : 0;
-  auto& domains = e_.general->stages[static_cast<std::size_t>(level_[id] - 1)].returned;
+  auto& domains = e_.stages[static_cast<std::size_t>(level_[id] - 1)].over_rows;
   auto found =
       std::ranges::find_if(domains, [&](const auto& of) { return of.per_image == d.per_image && of.groups == groups; });
   if (found == domains.end()) found = domains.insert(domains.end(), RowFolds{d.per_image, groups, {}, {}, {}, {}});
@@ -139,7 +138,7 @@ void GeneralAnalysis::place_returned(ValueId id) {
 }
 
 void GeneralAnalysis::read_leaves() {
-  for (const Stage& s : e_.general->stages)
+  for (const Stage& s : e_.stages)
     for (const ValueId id : s.reductions()) roots_.push_back(e_.graph[id].inputs[0]);
   std::set<ValueId> seen, columns, tensors;
   std::vector<ValueId> pending = roots_;
@@ -171,7 +170,7 @@ void GeneralAnalysis::read_leaves() {
 void GeneralAnalysis::add_returned_columns(std::set<ValueId>& columns) const {
   const Graph& g = e_.graph;
   for (ValueId id = 0; id < g.nodes.size(); ++id) {
-    if (returned_[id] && e_.general->stages.size() > 1) columns.insert(id);
+    if (returned_[id] && e_.stages.size() > 1) columns.insert(id);
     if (!is_row(g[id])) continue;
     for (const ValueId in : g[id].inputs)
       if (!has_rows(g[in]) && late_[in]) columns.insert(in);

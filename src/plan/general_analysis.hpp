@@ -49,6 +49,7 @@ class GeneralAnalysis {
   TileLimits limits_;
   Epilogue e_;
   std::vector<bool> late_, returned_;
+  std::vector<RowFolds> folds_;
   StoredFolds stored_;
   std::vector<int> level_;
   std::vector<ValueId> roots_;

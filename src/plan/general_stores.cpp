@@ -84,7 +84,7 @@ std::optional<Refusal> GeneralAnalysis::place_fold(ValueId id) {
                       fmt::format("it is stored, a reduction of a value with axes {}", to_string(e_.graph[in].axes)));
   if (!of_rows)
     roots_.push_back(in);
-  else if (!e_.general->stages.empty())
+  else if (!e_.stages.empty())
     e_.general->row_waits = true;  // rows end once, with what they add to this: when their own reductions are complete
   return std::nullopt;
 }

@@ -10,7 +10,7 @@
 namespace unisono::plan {
 
 std::optional<Refusal> refuse_moments(const Epilogue& e) {
-  if (e.norm)
+  if (e.norm())
     return because(
         "statistics: the same launch normalises; it has statistics of its values before they are rounded, and in "
         "pieces "

@@ -79,8 +79,10 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roo
   return depends;
 }
 
-std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& norm,
+std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& extents,
                                           const std::set<ValueId>& others) {
+  Graph& graph = epilogue.graph;
+  std::optional<Normalisation> norm;
   if (auto refusal = find_statistics(graph, norm, others); refusal || !norm) return refusal;
   const ReduceDomain domain = graph[norm->mean ? *norm->mean : *norm->variance].attr.domain;
   norm->group_channels = domain.cols ? extents.cols / domain.groups : 1;
@@ -91,6 +93,7 @@ std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, 
   auto [affine, part] = passes::affine_form(std::move(graph), *norm, norm->per_pixel);
   graph = std::move(affine);
   static_cast<passes::Affine&>(*norm) = part;
+  epilogue.stages.emplace_back().norm = norm;
   return std::nullopt;
 }
 

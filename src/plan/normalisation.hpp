@@ -10,10 +10,10 @@
 
 namespace unisono::plan {
 
-/// The normalisation of `graph`, or nothing if it has no reductions but those of `others`, which are somebody else's.
-/// The graph gets nodes for a factor or a shift that it does not spell out, and is sorted again. Refuses other
-/// reductions.
-std::optional<Refusal> find_normalisation(Graph& graph, const Extents& extents, std::optional<Normalisation>& found,
+/// Makes the normalisation of the epilogue's graph a stage, unless it has no reductions but those of `others`, which
+/// are somebody else's. The graph gets nodes for a factor or a shift that it does not spell out, and is sorted again.
+/// Refuses other reductions.
+std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& extents,
                                           const std::set<ValueId>& others = {});
 
 /// For each value, whether one of `roots` is among what it is computed from (itself included).

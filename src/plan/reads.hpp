@@ -26,8 +26,8 @@ struct Reads {
 class Reader {
  public:
   /// `statistical`: for each value, whether it is computed from the normalisation's mean or variance.
-  Reader(const Graph& g, const std::optional<Normalisation>& norm, const std::vector<bool>& statistical)
-      : g_(g), norm_(norm), statistical_(statistical) {}
+  Reader(const Epilogue& e, const std::vector<bool>& statistical)
+      : g_(e.graph), norm_(e.norm()), statistical_(statistical) {}
 
   /// Behind the normalisation y and x are given; ahead of it only the accumulator is.
   Reads read(ValueId root, bool behind) const;
@@ -36,7 +36,7 @@ class Reader {
   bool leaf(ValueId id, bool behind, Reads& reads) const;
 
   const Graph& g_;
-  const std::optional<Normalisation>& norm_;
+  const Normalisation* norm_;
   const std::vector<bool>& statistical_;
 };
 

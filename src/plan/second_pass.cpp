@@ -55,6 +55,7 @@ class SecondPassAnalysis {
     for (const auto part : {&SecondPassAnalysis::find_statistics, &SecondPassAnalysis::place_stores,
                             &SecondPassAnalysis::place_folds, &SecondPassAnalysis::find_reads})
       if (auto refusal = (this->*part)()) return *std::move(refusal);
+    if (!folds_.empty()) e_.stages.push_back({.over_rows = std::move(folds_), .read = false});
     return std::move(e_);
   }
 
@@ -71,10 +72,10 @@ class SecondPassAnalysis {
       if (g[id].dtype == DType::f64) return refused(id, "f64 arithmetic");
       if (g[id].op == Op::one_hot) return refused(id, "one_hot, with a normalisation over the pixels of an image");
     }
-    if (auto refusal = find_normalisation(g, extents_, e_.norm, stored_alone(g)))
+    if (auto refusal = find_normalisation(e_, extents_, stored_alone(g)))
       return because(fmt::format("{}. {}", refusal->first(), served()));
-    if (!e_.norm || !e_.norm->mean || e_.norm->per_pixel != per_pixel_) return because(served());
-    statistical_ = depends_on(g, {*e_.norm->mean, e_.norm->variance.value_or(*e_.norm->mean)});
+    if (!e_.norm() || !e_.norm()->mean || e_.norm()->per_pixel != per_pixel_) return because(served());
+    statistical_ = depends_on(g, {*e_.norm()->mean, e_.norm()->variance.value_or(*e_.norm()->mean)});
     late_ = depending(g, over_rows);
     if (per_pixel_ && (!g.effects.empty() || std::ranges::find(late_, true) != late_.end()))
       return because(fmt::format("functions called for their effect, and reductions over rows. {}", served()));
@@ -105,12 +106,12 @@ class SecondPassAnalysis {
 
   /// Why a value [m,n] cannot be computed from y, operands, columns and values of rows.
   std::optional<Refusal> refuse_behind(ValueId value) const {
-    const Reads reads = Reader(e_.graph, e_.norm, statistical_).read(value, true);
+    const Reads reads = Reader(e_, statistical_).read(value, true);
     if (reads.accumulator || reads.raw)
       return refused(value,
                      fmt::format("after the normalisation it reads a value from before it ('{}'), which is gone by "
                                  "then",
-                                 text_of(e_.graph, e_.norm->input)));
+                                 text_of(e_.graph, e_.norm()->input)));
     for (const ValueId c : reads.vectors())
       if (statistical_[c])
         return refused(value, fmt::format("elements read the statistics '{}' otherwise than by y = (x - mean) * factor "
@@ -164,7 +165,7 @@ class SecondPassAnalysis {
                       "of reductions over rows are stored",
                       to_string(g[s.value].axes)));
     const bool of_statistics =
-        reads_statistics_alone(s.value) && g[s.value].axes == reduced_axes(g[*e_.norm->mean].attr.domain);
+        reads_statistics_alone(s.value) && g[s.value].axes == reduced_axes(g[*e_.norm()->mean].attr.domain);
     if (!is_short(s.dtype) && s.dtype != DType::f32 && (of_statistics || s.dtype == DType::f64))
       return refused(
           s.value, fmt::format("statistics are stored as f32, bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
@@ -181,7 +182,7 @@ class SecondPassAnalysis {
     while (!pending.empty()) {
       const ValueId id = pending.back();
       pending.pop_back();
-      if (id == e_.norm->mean || id == e_.norm->variance || !late_[id]) continue;
+      if (id == e_.norm()->mean || id == e_.norm()->variance || !late_[id]) continue;
       if (over_rows(g[id])) return false;
       pending.insert(pending.end(), g[id].inputs.begin(), g[id].inputs.end());
     }
@@ -190,14 +191,14 @@ class SecondPassAnalysis {
 
   std::optional<Refusal> find_reads() {
     const Graph& g = e_.graph;
-    const Reader reader(g, e_.norm, statistical_);
+    const Reader reader(e_, statistical_);
     Reads before, after;
     const auto add = [](Reads& to, const Reads& r) {
       to.columns.insert(r.columns.begin(), r.columns.end());
       to.rows.insert(r.rows.begin(), r.rows.end());
       to.tensors.insert(r.tensors.begin(), r.tensors.end());
     };
-    add(before, reader.read(e_.norm->input, false));
+    add(before, reader.read(e_.norm()->input, false));
     for (const Output& o : e_.outputs) {
       const ValueId value = g.stores[o.store].value;
       if (o.path == StorePath::before) add(before, reader.read(value, false));
@@ -230,7 +231,8 @@ class SecondPassAnalysis {
   bool per_pixel_;
   Epilogue e_;
   std::vector<bool> statistical_, late_;  // depends on mean or variance; on any reduction over rows
-  StoredFolds stored_{e_.graph, late_, e_.folds};
+  std::vector<RowFolds> folds_;
+  StoredFolds stored_{e_.graph, late_, folds_};
 };
 
 }  // namespace

@@ -14,9 +14,9 @@ bool scalar(const Axes& axes) { return axes.row == RowAxis::none && axes.col == 
 }  // namespace
 
 std::vector<ValueId> late_values(const Epilogue& epilogue) {
-  if (!epilogue.norm) return {};
+  if (!epilogue.norm()) return {};
   const Graph& graph = epilogue.graph;
-  const Normalisation& norm = *epilogue.norm;
+  const Normalisation& norm = *epilogue.norm();
   std::vector<bool> statistic(graph.nodes.size()), needed(graph.nodes.size()), late(graph.nodes.size());
   for (const auto& id : {norm.mean, norm.variance})
     if (id) statistic[*id] = true;
@@ -61,7 +61,7 @@ int returned_values(const RowFolds& d) { return static_cast<int>(d.folds.size() 
 
 FoldCounts fold_counts(const Epilogue& epilogue) {
   FoldCounts counts;
-  for (const RowFolds& d : epilogue.folds) {
+  for (const RowFolds& d : epilogue.folds()) {
     (d.groups == 1 ? counts.tile : counts.channel) += static_cast<int>(d.folds.size());
     counts.moments += static_cast<int>(d.moments.size());
   }
@@ -70,15 +70,15 @@ FoldCounts fold_counts(const Epilogue& epilogue) {
 
 std::vector<bool> behind_normalisation(const Epilogue& epilogue) {
   std::vector<bool> behind(epilogue.graph.nodes.size());
-  if (epilogue.norm)
-    for (ValueId id = epilogue.norm->result; id < behind.size(); ++id)
-      behind[id] = id == epilogue.norm->result || depends_on(epilogue.graph, id, behind);
+  if (epilogue.norm())
+    for (ValueId id = epilogue.norm()->result; id < behind.size(); ++id)
+      behind[id] = id == epilogue.norm()->result || depends_on(epilogue.graph, id, behind);
   return behind;
 }
 
 VisitorShape visitor_shape(const Epilogue& epilogue) {
   VisitorShape shape;
-  shape.normalises = epilogue.norm.has_value();
+  shape.normalises = epilogue.norm() != nullptr;
   shape.short_tensors_before = shape.normalises && std::ranges::any_of(epilogue.tensors_before, [&](ValueId id) {
                                  const DType t = storage_of(epilogue, id);
                                  return t == DType::bf16 || t == DType::f16;
@@ -89,18 +89,18 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
   shape.fold_planes = counts.channel + 3 * counts.moments;
   shape.own_words = shape.fold_words;
   const std::vector<bool> behind = behind_normalisation(epilogue);
-  for (const RowFolds& d : epilogue.folds)
+  for (const RowFolds& d : epilogue.folds())
     for (const ValueId id : d.reductions())
       shape.folds_ahead |= shape.normalises && !behind[epilogue.graph[id].inputs[0]];
   if (shape.general) {
     int all_row_folds = 0;
-    for (const Stage& s : epilogue.general->stages) {
+    for (const Stage& s : epilogue.levels()) {
       const auto folds = static_cast<int>(s.rows.size());
       shape.row_folds = std::max(shape.row_folds, folds), shape.row_entries += (folds + 2) / 3;
       for (const ValueId id : s.groups) shape.group_widths.push_back(epilogue.general->group_width(epilogue.graph[id]));
-      add_returned(shape, s.returned);
+      add_returned(shape, s.over_rows);
       all_row_folds += folds;
-      if (!s.returned.empty()) shape.kept_row_folds = all_row_folds;
+      if (!s.over_rows.empty()) shape.kept_row_folds = all_row_folds;
     }
   }
   shape.columns_before = static_cast<int>(epilogue.columns_before.size());

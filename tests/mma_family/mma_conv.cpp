@@ -50,9 +50,9 @@ std::optional<Refusal> refuse_contraction(const plan::ConvTask& t) {
 }
 
 std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e, std::int64_t channels) {
-  if (e.second_pass && !e.norm->per_pixel) return plan::because("epilogue: a second pass over tiles that wait");
-  if (e.norm && !e.folds.empty()) return plan::because("epilogue: reductions that are stored beside a normalisation");
-  if (e.norm && e.norm->batch) return plan::because("epilogue: a normalisation over the pixels of all images");
+  if (e.second_pass && !e.norm()->per_pixel) return plan::because("epilogue: a second pass over tiles that wait");
+  if (e.norm() && !e.folds().empty()) return plan::because("epilogue: reductions that are stored beside a normalisation");
+  if (e.norm() && e.norm()->batch) return plan::because("epilogue: a normalisation over the pixels of all images");
   if (e.resampled.any() || e.moments.channels > 0) return plan::because("epilogue: more is made of the store");
   if (e.wide_main() && !e.general && !e.second_pass) return plan::because("epilogue: a store of 32 bits");
   if (e.second_pass && channels % 2 != 0) return plan::because("channels: results of rows are stored in pairs");
@@ -64,14 +64,14 @@ std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e, std::int64_t cha
 
 void choose_mode(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape& v) {
   if (e.general) {
-    p.mode = "kGeneral", p.wide = e.general->reduces_rows() && p.tiles_n > 1;
+    p.mode = "kGeneral", p.wide = e.reduces_rows() && p.tiles_n > 1;
     p.meets = (p.wide && e.general->row_waits) || v.returns;
     if (p.meets) p.at_once = v.returns ? p.tiles_n * p.tiles_m * (v.returns_all ? p.images : 1) : p.tiles_n;
-  } else if (e.norm && e.norm->per_pixel) {
+  } else if (e.norm() && e.norm()->per_pixel) {
     p.mode = "kRows", p.wide = p.meets = p.tiles_n > 1, p.at_once = p.tiles_n;
-  } else if (e.norm) {
+  } else if (e.norm()) {
     p.mode = "kResident", p.at_once = p.tiles_n * p.tiles_m;
-    p.unit = static_cast<int>(std::gcd(e.norm->group_channels, std::int64_t{tile_channels}));
+    p.unit = static_cast<int>(std::gcd(e.norm()->group_channels, std::int64_t{tile_channels}));
   }
   p.cooperative = p.meets || p.mode == "kResident";
 }
@@ -149,7 +149,7 @@ class MmaConv final : public Family {
   std::vector<Candidate> candidates(const Workload& w, const PlanOverride&) const override {
     std::vector<Candidate> all{candidate(w, 0)};
     for (std::size_t i = 1; i < w.forms.size(); ++i)  // rows: fewer passes over a tile's sums
-      if (const plan::Epilogue& e = w.forms[i]; e.norm && e.norm->per_pixel && !refuse_epilogue(e, w.task.conv.k))
+      if (const plan::Epilogue& e = w.forms[i]; e.norm() && e.norm()->per_pixel && !refuse_epilogue(e, w.task.conv.k))
         all.insert(all.begin(), candidate({w.task, e, w.device}, i));
     std::stable_partition(all.begin(), all.end(), [](const Candidate& c) { return c.is_legal(); });
     return all;
@@ -218,9 +218,9 @@ class MmaConv final : public Family {
     TileParams& t = to.at<Fixed>().tile;
     const Workspace& w = p.workspace;
     const auto floats = [&](std::size_t at) { return reinterpret_cast<float*>(base + at); };
-    if (epilogue.norm) {
+    if (epilogue.norm()) {
       Entry* const slots = reinterpret_cast<Entry*>(base + w.slots);
-      const auto width = static_cast<int>(epilogue.norm->group_channels);
+      const auto width = static_cast<int>(epilogue.norm()->group_channels);
       t.norm = {.slots = slots,
                 .segments = slots,
                 .slots_per_image = p.tiles_m,

@@ -46,14 +46,14 @@ double memory_us(const Workload& w) {
   double each = 0;
   for (const Store& s : w.epilogue.graph.stores) each += static_cast<double>(size_of(s.dtype));
   each += 2.0 * static_cast<double>(w.epilogue.tensors_before.size() + w.epilogue.tensors_after.size());
-  if (w.epilogue.norm) each += 4 * 4;  // written, and read for mean, variance and result
+  if (w.epilogue.norm()) each += 4 * 4;  // written, and read for mean, variance and result
   return (operand_bytes(w) + elements * each) / w.device.memory_tbps * 1e-6;
 }
 
 }  // namespace
 
 double predict_us(const PlainPlan& p, const Workload& w) {
-  return launch_us + std::max(multiply_us(p, w), memory_us(w)) + (w.epilogue.norm ? 2 * phase_us : 0);
+  return launch_us + std::max(multiply_us(p, w), memory_us(w)) + (w.epilogue.norm() ? 2 * phase_us : 0);
 }
 
 double tensor_core_us(const Workload& w) {

@@ -83,8 +83,8 @@ PlainConvGeometry geometry(const plan::ConvTask& task, const PlainPlan& plan) {
 
 PlainNormParams norm(const Launched& what) {
   PlainNormParams n{};
-  if (!what.epilogue.norm) return n;
-  const plan::Normalisation& of = *what.epilogue.norm;
+  if (!what.epilogue.norm()) return n;
+  const plan::Normalisation& of = *what.epilogue.norm();
   const std::int64_t channels = what.task.conv.k;
   n.group_channels = as_int(of.per_pixel ? channels : of.group_channels);
   n.groups = as_int(channels / n.group_channels);

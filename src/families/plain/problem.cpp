@@ -48,7 +48,7 @@ void check_sizes(const Conv2d& c, const Extents& e, Reasons& reasons) {
 bool reduces(const plan::Epilogue& e) {
   const plan::VisitorShape v = plan::visitor_shape(e);
   return v.own_words + v.fold_words + v.tile_folds + v.row_folds > 0 || v.returns || !v.group_widths.empty() ||
-         !e.folds.empty();
+         !e.folds().empty();
 }
 
 void check_epilogue(const plan::Epilogue& e, Reasons& reasons) {

@@ -115,19 +115,15 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
   const Graph& graph = epilogue.graph;
   std::vector<bool> done(graph.nodes.size());
   std::vector<ValueId> before, after;
-  if (epilogue.norm) before.push_back(epilogue.norm->input);
-  if (epilogue.general)
-    for (const plan::Stage& s : epilogue.general->stages)
-      for (const ValueId id : s.reductions()) before.push_back(graph[id].inputs[0]);
-  for (const plan::RowFolds& d : epilogue.folds)
-    for (const ValueId id : d.reductions()) after.push_back(graph[id].inputs[0]);
+  for (const plan::Stage& s : epilogue.stages)
+    for (const ValueId id : s.reductions()) (s.read ? before : after).push_back(graph[id].inputs[0]);
   for (const plan::Output& output : epilogue.outputs)
     if (is_element(output))
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
-  if (epilogue.norm && epilogue.norm->row_statistic == passes::RowStatistic::softmax) p.row_specials = 1;
+  if (epilogue.norm() && epilogue.norm()->row_statistic == passes::RowStatistic::softmax) p.row_specials = 1;
   if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
-  if (epilogue.norm) done[epilogue.norm->result] = true;
+  if (epilogue.norm()) done[epilogue.norm()->result] = true;
   p.after = count_work(graph, after, done);
   add_reads(epilogue, p.before, epilogue.columns_before, epilogue.tensors_before);
   add_reads(epilogue, p.after, epilogue.columns_after, epilogue.tensors_after);
@@ -154,11 +150,11 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   check_gathered(task, reasons);
   check_products(task, reasons);
   check_volume(task, epilogue, reasons);
-  if (epilogue.norm && epilogue.norm->batch && e.images > 1 && (task.batched || stores_of(task) == Stores::planes))
+  if (epilogue.norm() && epilogue.norm()->batch && e.images > 1 && (task.batched || stores_of(task) == Stores::planes))
     reasons.push_back(
         "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
         "tiles are an image's. Take them for each image (per=b)");
-  const bool per_pixel = epilogue.norm && epilogue.norm->per_pixel;
+  const bool per_pixel = epilogue.norm() && epilogue.norm()->per_pixel;
   constexpr std::int64_t widest_direct = 64;
   const std::int64_t widest = std::max(gathering_of(task).direct ? widest_direct : conv.k / conv.groups,
                                        beyond_group_tiles(task) ? 0 : widest_group_tile(conv));
@@ -176,7 +172,7 @@ namespace {
 /// Values of rows follow from reductions: those over a row's channels, or over rows.
 bool reduces_for_rows(const plan::Epilogue& e) {
   if (!e.general) return false;
-  if (e.general->reduces_rows() || e.general->reduces_groups()) return true;
+  if (e.reduces_rows() || e.reduces_groups()) return true;
   for (ValueId id = 0; id < e.graph.nodes.size(); ++id)
     if (e.graph[id].axes == axes::m && e.general->level_of[id] > 0) return true;
   return false;
@@ -191,14 +187,14 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = plan::visitor_shape(epilogue);
   if (auto refusal = refuse_problem(task, epilogue, device)) return *std::move(refusal);
   p.second_pass = epilogue.second_pass, p.wide_main = epilogue.wide_main();
-  p.per_pixel = epilogue.norm && epilogue.norm->per_pixel;
-  p.batch = epilogue.norm && epilogue.norm->batch;
+  p.per_pixel = epilogue.norm() && epilogue.norm()->per_pixel;
+  p.batch = epilogue.norm() && epilogue.norm()->batch;
   p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
-  p.reduces_rows = epilogue.general && epilogue.general->reduces_rows();
-  if (reduces_for_rows(epilogue)) p.row_levels = static_cast<int>(epilogue.general->stages.size());
+  p.reduces_rows = epilogue.reduces_rows();
+  if (reduces_for_rows(epilogue)) p.row_levels = static_cast<int>(epilogue.levels().size());
   p.widest_call = plan::widest_call(epilogue);
-  if (epilogue.norm) {
-    const std::int64_t width = epilogue.norm->group_channels;
+  if (epilogue.norm()) {
+    const std::int64_t width = epilogue.norm()->group_channels;
     if (width < 1 || conv.k % width != 0)
       throw UserError(fmt::format("{}: groups of {} channels; expected a divisor of the {} output channels",
                                   to_string(task.contraction()), width, conv.k));

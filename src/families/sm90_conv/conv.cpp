@@ -36,14 +36,14 @@ bool is_wanted(const plan::Epilogue& form, const plan::Epilogue& first, const sm
 }
 
 /// Elements wait for what other tiles add to.
-bool waits(const plan::Epilogue& e) { return e.general && (e.general->returns() || e.general->row_waits); }
+bool waits(const plan::Epilogue& e) { return e.returns() || (e.general && e.general->row_waits); }
 
 /// Places of the forms, in the order in which they are tried: over rows, the first, others.
 std::vector<std::size_t> order_of(const Workload& w, const sm90::FixedFields& fixed) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < w.forms.size(); ++i)
     if (i == 0 || is_wanted(w.forms[i], w.epilogue, fixed)) order.push_back(i);
-  const auto over_rows = [&](std::size_t i) { return i > 0 && w.forms[i].norm && w.forms[i].norm->per_pixel; };
+  const auto over_rows = [&](std::size_t i) { return i > 0 && w.forms[i].norm() && w.forms[i].norm()->per_pixel; };
   std::stable_partition(order.begin(), order.end(), over_rows);
   return order;
 }

@@ -246,17 +246,17 @@ void fill(Parameter& to, const plan::ConvTask& task, const ConvPlan& plan, const
 void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base) {
   const Workspace& w = plan.workspace;
   const bool exchanges = w.bytes > 0;
-  if (epilogue.norm) {
+  if (epilogue.norm()) {
     params.norm = {.slots = exchanges ? reinterpret_cast<Entry*>(base + w.slots) : nullptr,
                    .segments = exchanges ? reinterpret_cast<Entry*>(base + w.segments) : nullptr,
                    .slots_per_image = plan.slots_per_image,
                    .segment_slots = plan.segment_slots,
                    .segments_per_image = plan.segments_per_image,
-                   .group_channels = static_cast<int>(epilogue.norm->group_channels),
-                   .by_group_channels = divisor(static_cast<u64>(epilogue.norm->group_channels))};
+                   .group_channels = static_cast<int>(epilogue.norm()->group_channels),
+                   .by_group_channels = divisor(static_cast<u64>(epilogue.norm()->group_channels))};
   }
   if (!exchanges) return;
-  if (epilogue.general || !epilogue.folds.empty() || plan.config.rows_meet()) {
+  if (epilogue.general || !epilogue.folds().empty() || plan.config.rows_meet()) {
     const auto floats = [&](std::size_t at) { return reinterpret_cast<float*>(base + at); };
     params.folds = {floats(w.folds), floats(w.fold_results), floats(w.fold_rows),
                     reinterpret_cast<u32*>(base + w.fold_counters)};

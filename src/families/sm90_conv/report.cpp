@@ -40,9 +40,9 @@ std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
 }
 
 /// One behind each level of reductions over rows that elements read, or of a row that has too many tiles.
-std::size_t passes_over_spilled(const ConvConfig& c, const plan::General& general) {
-  return static_cast<std::size_t>(std::ranges::count_if(general.stages, [&](const plan::Stage& s) {
-    return !s.returned.empty() || (c.spills_rows() && !s.rows.empty());
+std::size_t passes_over_spilled(const ConvConfig& c, const plan::Epilogue& e) {
+  return static_cast<std::size_t>(std::ranges::count_if(e.levels(), [&](const plan::Stage& s) {
+    return !s.over_rows.empty() || (c.spills_rows() && !s.rows.empty());
   }));
 }
 
@@ -54,25 +54,23 @@ struct Domain {
 
 Domain domain_of(const plan::ConvTask& task, const plan::Epilogue& epilogue) {
   const bool several = extents(task.contraction()).images > 1;
-  bool all = epilogue.norm && epilogue.norm->batch;
-  if (epilogue.general)
-    for (const plan::Stage& s : epilogue.general->stages)
-      for (const plan::RowFolds& d : s.returned) all |= !d.per_image;
+  bool all = epilogue.norm() && epilogue.norm()->batch;
+  for (const plan::Stage& s : epilogue.levels())
+    for (const plan::RowFolds& d : s.over_rows) all |= !d.per_image;
   return {several, several && all};
 }
 
 std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue, const Domain& domain) {
-  const plan::General& general = *epilogue.general;
   std::size_t reductions = 0, stored = 0, returned = 0;
-  for (const plan::Stage& s : general.stages) {
+  for (const plan::Stage& s : epilogue.levels()) {
     reductions += s.rows.size() + s.groups.size();
-    for (const plan::RowFolds& d : s.returned) returned += d.reductions().size();
+    for (const plan::RowFolds& d : s.over_rows) returned += d.reductions().size();
   }
-  for (const plan::RowFolds& d : epilogue.folds) stored += d.reductions().size();
+  for (const plan::RowFolds& d : epilogue.folds()) stored += d.reductions().size();
   std::string text = "general: rows have values of their own, elements know where they are";
   if (reductions > 0)
     text += fmt::format(
-        "; {} reductions over a row's channels in {} passes over a tile{}", reductions, general.stages.size(),
+        "; {} reductions over a row's channels in {} passes over a tile{}", reductions, epilogue.levels().size(),
         p.config.wide() && p.config.meets()
             ? fmt::format(", exchanged by the {} tiles of a row", p.tiles_n * p.config.schedule.cluster.n)
         : p.config.wide() ? ", joined by the last tile of the row"
@@ -82,7 +80,7 @@ std::string reason_of_general(const ConvPlan& p, const plan::Epilogue& epilogue,
                         std::int64_t{p.tiles_m} * p.tiles_n * (domain.all ? p.images : 1), domain.name());
   if (p.config.spills())
     text += fmt::format("; accumulators of tiles wait in memory as f32, read again in {} passes",
-                        passes_over_spilled(p.config, general));
+                        passes_over_spilled(p.config, epilogue));
   if (stored > 0)
     text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
   return text;
@@ -99,7 +97,7 @@ std::string reason_of_spill(const StreamedStatistics& s) {
 
 std::string reason_of_folds(const plan::Epilogue& epilogue) {
   std::size_t stored = 0;
-  for (const plan::RowFolds& d : epilogue.folds) stored += d.reductions().size();
+  for (const plan::RowFolds& d : epilogue.folds()) stored += d.reductions().size();
   return stored == 0 ? ""
                      : fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
 }

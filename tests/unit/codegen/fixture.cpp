@@ -33,13 +33,13 @@ plan::Epilogue epilogue_of(std::string_view text) { return forms_of(text).list.f
 families::sm90_conv::ConvConfig config_of(const plan::Epilogue& epilogue) {
   families::sm90_conv::ConvConfig config;
   if (epilogue.general) config.statistics = families::sm90_conv::GeneralReductions{};
-  if (!epilogue.norm) return config;
+  if (!epilogue.norm()) return config;
   config.features.store_buffers = 2;
-  if (epilogue.norm->per_pixel)
+  if (epilogue.norm()->per_pixel)
     config.statistics = families::sm90_conv::RowStatistics{};
   else
     config.statistics =
-        families::sm90_conv::ResidentStatistics{.unit = static_cast<int>(epilogue.norm->group_channels)};
+        families::sm90_conv::ResidentStatistics{.unit = static_cast<int>(epilogue.norm()->group_channels)};
   return config;
 }
 

@@ -35,16 +35,16 @@ std::string describe(const Epilogue& e) {
   constexpr std::array paths{"before", "tiled", "statistics", "direct", "row", "reduced", "grouped"};
   for (const Output& o : e.outputs)
     text += fmt::format("{}: {}\n", paths[static_cast<std::size_t>(o.path)], e.graph.stores[o.store].name);
-  for (const Stage& s : e.general->stages) text += s.rows.empty() ? "" : fmt::format("level: {}\n", texts(e, s.rows));
-  for (std::size_t l = 0; l < e.general->stages.size(); ++l) {
-    const Stage& s = e.general->stages[l];
+  for (const Stage& s : e.levels()) text += s.rows.empty() ? "" : fmt::format("level: {}\n", texts(e, s.rows));
+  for (std::size_t l = 0; l < e.levels().size(); ++l) {
+    const Stage& s = e.levels()[l];
     if (!s.groups.empty()) text += fmt::format("level {}, groups: {}\n", l, texts(e, s.groups));
-    for (const RowFolds& d : s.returned)
+    for (const RowFolds& d : s.over_rows)
       text += fmt::format("level {}, returned, {} groups{}: {}{}{}\n", l, d.groups, d.per_image ? " per image" : "",
                           texts(e, d.folds), d.moments.empty() ? "" : "moments " + texts(e, d.moments),
                           d.means == d.moments ? "" : " with " + texts(e, d.means));
   }
-  for (const RowFolds& d : e.folds)
+  for (const RowFolds& d : e.folds())
     text += fmt::format("{} groups{}: {}{}\n", d.groups, d.per_image ? " per image" : "", texts(e, d.folds),
                         d.moments.empty() ? "" : " moments " + texts(e, d.moments));
   if (!e.columns_after.empty()) text += fmt::format("columns: {}\n", texts(e, e.columns_after));
@@ -149,7 +149,7 @@ TEST(General, ElementsReadReductionsOverRowsAgain) {
         "h = acc + bias[n]\nstore instance_norm(h + r[m,n]) + h as y : bf16",
         "y = instance_norm(acc)\nstore y + acc as y : bf16\nstore relu(y) - acc as z : bf16",
         "store instance_norm(acc) as y : bf16\nstore variance(acc, over=m, per=b) as v : i32"})
-    EXPECT_TRUE(analysed(text).general && analysed(text).general->returns()) << text;
+    EXPECT_TRUE(analysed(text).general && analysed(text).returns()) << text;
 }
 
 struct Refused {

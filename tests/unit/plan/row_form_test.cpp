@@ -35,9 +35,9 @@ TEST(RowForms, SoftmaxIsANormalisationOfRows) {
     const Forms e = analysed(text);
     const Epilogue* const rows = rows_of(e);
     ASSERT_NE(rows, nullptr) << text;
-    EXPECT_EQ(rows->norm->row_statistic, RowStatistic::softmax) << text;
-    EXPECT_TRUE(rows->norm->per_pixel) << text;
-    EXPECT_FALSE(rows->norm->variance.has_value()) << text;
+    EXPECT_EQ(rows->norm()->row_statistic, RowStatistic::softmax) << text;
+    EXPECT_TRUE(rows->norm()->per_pixel) << text;
+    EXPECT_FALSE(rows->norm()->variance.has_value()) << text;
   }
 }
 
@@ -49,9 +49,9 @@ TEST(RowForms, RmsNormHasAMeanOfSquares) {
     const Forms e = analysed(text, 768);
     const Epilogue* const rows = rows_of(e);
     ASSERT_NE(rows, nullptr) << text;
-    EXPECT_EQ(rows->norm->row_statistic, RowStatistic::squares) << text;
-    EXPECT_TRUE(rows->norm->factor.has_value()) << text;
-    EXPECT_FALSE(rows->norm->shift.has_value()) << text;
+    EXPECT_EQ(rows->norm()->row_statistic, RowStatistic::squares) << text;
+    EXPECT_TRUE(rows->norm()->factor.has_value()) << text;
+    EXPECT_FALSE(rows->norm()->shift.has_value()) << text;
   }
 }
 
@@ -59,10 +59,10 @@ TEST(RowForms, RmsNormHasAMeanOfSquares) {
 TEST(RowForms, LayerNormOverMoreChannelsThanATileHas) {
   const Forms wide = analysed("store silu(layer_norm(acc, scale=gamma[n])) as y : bf16");
   ASSERT_NE(rows_of(wide), nullptr);
-  EXPECT_EQ(rows_of(wide)->norm->row_statistic, RowStatistic::moments);
+  EXPECT_EQ(rows_of(wide)->norm()->row_statistic, RowStatistic::moments);
   const Epilogue narrow = analysed("store silu(layer_norm(acc, scale=gamma[n])) as y : bf16", 256).list[0];
   EXPECT_FALSE(narrow.general.has_value());
-  EXPECT_TRUE(narrow.norm->per_pixel);
+  EXPECT_TRUE(narrow.norm()->per_pixel);
 }
 
 // Stores of f32, more than two, values of rows ahead and behind: results as a second pass has them
@@ -74,7 +74,7 @@ TEST(RowForms, ResultsOfAnyKind) {
     const Forms e = analysed(text);
     const Epilogue* const rows = rows_of(e);
     ASSERT_NE(rows, nullptr) << text;
-    EXPECT_TRUE(rows->second_pass && rows->norm->per_pixel) << text;
+    EXPECT_TRUE(rows->second_pass && rows->norm()->per_pixel) << text;
     EXPECT_EQ(rows->wide_main(), std::string(text).find("f32") != std::string::npos) << text;
     EXPECT_EQ(rows->rows_after.size(), std::string(text).find("w[m]") != std::string::npos ? 1U : 0U) << text;
   }

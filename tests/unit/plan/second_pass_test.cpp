@@ -81,7 +81,7 @@ TEST(SecondPass, StoredReductionsOfEitherSide) {
           "loss : f32\nstore sum(h, over=m, per=b) + max(y, over=m, per=b) as both : f32\nstore variance(h, "
           "over=(m,n), per=b, groups=2) as v : f32")
           .value();
-  ASSERT_EQ(e.folds.size(), 3u);
+  ASSERT_EQ(e.folds().size(), 3u);
   EXPECT_EQ(names(e, StorePath::reduced), "v both loss");
   EXPECT_EQ(e.tensors_after.size(), 1u);
   const VisitorShape shape = visitor_shape(e);
@@ -98,15 +98,15 @@ TEST(SecondPass, FunctionsOfTheStatistics) {
       found("store group_norm(acc, groups=4) as y : f32\nstore mean(acc, over=(m,n), per=b, groups=4) as mu : f32")
           .value();
   EXPECT_EQ(names(own, StorePath::statistics), "mu");
-  EXPECT_TRUE(own.folds.empty());
+  EXPECT_TRUE(own.folds().empty());
   const Epilogue more =
       found(
           "y = group_norm(acc, groups=4)\nstore y : f32\nstore mean(acc, over=(m,n), per=b, groups=4) + "
           "max(y, over=(m,n), per=b, groups=4) as mu : f32")
           .value();
   EXPECT_EQ(names(more, StorePath::reduced), "mu");
-  ASSERT_EQ(more.folds.size(), 1u);
-  EXPECT_EQ(more.folds[0].folds.size(), 2u);
+  ASSERT_EQ(more.folds().size(), 1u);
+  EXPECT_EQ(more.folds()[0].folds.size(), 2u);
 }
 
 // With what would be served
@@ -142,7 +142,7 @@ TEST(SecondPass, StandsBesideTheGeneralForm) {
   EXPECT_THAT(twice.not_streamed, HasSubstr("a second value"));
   // What a mode of normalising serves has the general form beside it, for what those do not
   const Forms narrow = both("store group_norm(acc, groups=4) as y : bf16");
-  EXPECT_TRUE(narrow.list[0].norm && narrow.list.size() == 2 && narrow.list[1].general);
+  EXPECT_TRUE(narrow.list[0].norm() && narrow.list.size() == 2 && narrow.list[1].general);
   EXPECT_EQ(both("store relu(acc) as y : bf16").list.size(), 1u);
 }
 

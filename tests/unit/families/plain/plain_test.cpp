@@ -176,9 +176,9 @@ TEST_F(PlainFamily, LaunchesFit) {
         const std::int64_t width = t.direct ? 96 : 96 / groups, across = t.direct ? 1 : groups;
         EXPECT_EQ(p.tiles, (960 + t.tile_m - 1) / t.tile_m * ((width + t.tile_n - 1) / t.tile_n) * across);
         EXPECT_LE(p.shared_bytes, 48u * 1024);
-        EXPECT_EQ(p.cooperative, e.norm.has_value());
+        EXPECT_EQ(p.cooperative, e.norm() != nullptr);
         EXPECT_EQ(p.ctas, p.cooperative ? device.sms : p.tiles);
-        EXPECT_EQ(p.workspace_bytes, e.norm ? 256 + 512 + 960 * 96 * 4u : 0u);
+        EXPECT_EQ(p.workspace_bytes, e.norm() ? 256 + 512 + 960 * 96 * 4u : 0u);
       }
       EXPECT_TRUE(std::ranges::is_sorted(all, {}, &PlainPlan::predicted_us));
     }

@@ -108,10 +108,10 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   EXPECT_EQ(conv.dtype_x == DType::bf16 || conv.dtype_x == DType::f16 ? 2 : 4, static_cast<int>(size_of(c.element)));
   EXPECT_LE(c.schedule.cluster.ctas(), 8);
   EXPECT_GE(c.schedule.stages, c.schedule.stationary ? 1 : 2);
-  EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm ? 160 : 192);
-  EXPECT_EQ(e.norm.has_value(), normalises(c.mode()));
+  EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm() ? 160 : 192);
+  EXPECT_EQ(e.norm() != nullptr, normalises(c.mode()));
   EXPECT_EQ(e.general.has_value(), c.mode() == NormMode::general);
-  EXPECT_EQ(e.norm && e.norm->per_pixel, c.mode() == NormMode::rows);
+  EXPECT_EQ(e.norm() && e.norm()->per_pixel, c.mode() == NormMode::rows);
   if ((c.mode() == NormMode::rows || (e.general && e.general->row_waits)) && !c.meets()) {
     EXPECT_GE(c.tile.n, conv.k);
     EXPECT_EQ(c.schedule.cluster.n, 1);
@@ -129,9 +129,9 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
     EXPECT_NE(c.mode(), NormMode::streamed);
     EXPECT_EQ(c.tile.n % 32, 0);
   }
-  if (e.norm) {
+  if (e.norm()) {
     EXPECT_EQ(c.tile.n % c.unit(), 0);
-    EXPECT_EQ(e.norm->group_channels % c.unit(), 0);
+    EXPECT_EQ(e.norm()->group_channels % c.unit(), 0);
   }
   if (e.uses_raw) {
     EXPECT_EQ(c.mode(), NormMode::resident);
@@ -143,7 +143,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
     EXPECT_LE(*c.features.fetch, std::ssize(fetchable_operands(e)));
     EXPECT_TRUE(by_tma(c.features.stores) && !c.by_parity() && c.features.store_buffers <= 32);
     EXPECT_NE(c.mode(), NormMode::streamed);
-    EXPECT_TRUE(!e.general || e.general->stages.empty());
+    EXPECT_TRUE(!e.general || e.levels().empty());
   }
 }
 
@@ -308,14 +308,14 @@ template <class Part>
 void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
   const ConvConfig& c = p.config;
   std::size_t planes = 0, tiles = 0, rows = 0, returned = 0;
-  for (const plan::Stage& s : e.general->stages)
-    for (const plan::RowFolds& d : s.returned)
+  for (const plan::Stage& s : e.levels())
+    for (const plan::RowFolds& d : s.over_rows)
       planes += d.folds.size() + 3 * d.moments.size(), returned += (d.folds.size() + 2 * d.moments.size() + 2) / 3;
-  for (const plan::RowFolds& d : e.folds) {
+  for (const plan::RowFolds& d : e.folds()) {
     (d.groups == 1 ? tiles : planes) += d.folds.size();
     planes += 3 * d.moments.size();
   }
-  for (const plan::Stage& s : e.general->stages) rows = std::max(rows, s.rows.size());
+  for (const plan::Stage& s : e.levels()) rows = std::max(rows, s.rows.size());
   EXPECT_EQ(c.wide(), rows > 0 && std::int64_t{p.tiles_n} * c.schedule.cluster.n > 1);
   if (planes + tiles == 0 && !c.wide()) return;
   EXPECT_EQ(p.slots_per_image, p.tiles_m * c.schedule.cluster.m * c.schedule.warpgroups());
@@ -327,12 +327,12 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
   }
   EXPECT_EQ(c.meets(), (c.wide() && e.general->row_waits) || returned > 0);
   std::size_t entries = 0;
-  for (const plan::Stage& s : e.general->stages) entries += (s.rows.size() + 2) / 3;
+  for (const plan::Stage& s : e.levels()) entries += (s.rows.size() + 2) / 3;
   const std::size_t of_row = !c.wide() ? 0 : c.meets() ? 16 * entries * (across + 1) : 4 * rows * across;
   if (of_row + returned > 0)
     part(p.workspace.fold_rows,
          of_row * slots * (c.tile.m / c.schedule.warpgroups()) + 16 * returned * p.images * across * c.tile.n);
-  const std::size_t of_levels = returned > 0 ? e.general->stages.size() * (p.images * (across + 1) + 1) : 0;
+  const std::size_t of_levels = returned > 0 ? e.levels().size() * (p.images * (across + 1) + 1) : 0;
   part(p.workspace.fold_counters, 4 * (1 + p.images * across + slots + of_levels));
 }
 
@@ -343,10 +343,10 @@ void check_spilled(const ConvPlan& p, const Epilogue& e, Part&& part) {
   const ConvConfig& c = p.config;
   std::size_t kept = 0, so_far = 0;
   bool all = false, any = false;
-  for (const plan::Stage& s : e.general->stages) {
+  for (const plan::Stage& s : e.levels()) {
     so_far += s.rows.size();
-    if (!s.returned.empty()) kept = so_far;
-    for (const plan::RowFolds& d : s.returned) any = true, all |= !d.per_image;
+    if (!s.over_rows.empty()) kept = so_far;
+    for (const plan::RowFolds& d : s.over_rows) any = true, all |= !d.per_image;
   }
   const std::size_t sharing = static_cast<std::size_t>(any ? p.tiles_m : 1) * p.tiles_n * (all ? p.images : 1),
                     groups =

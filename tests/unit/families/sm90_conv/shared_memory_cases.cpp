@@ -244,7 +244,7 @@ std::string generated_text(const char* epilogue, NormMode mode, int number) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
   const auto e = test::epilogue_of(epilogue, conv);
   PlanOverride fixed;
-  if (e->norm && !e->norm->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
+  if (e->norm() && !e->norm()->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
   const std::string source = generate(e.list[plan.form], plan.config).source, open = "namespace unisono {\n\n";
   const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace unisono");
