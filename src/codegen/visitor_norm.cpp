@@ -10,12 +10,11 @@
 
 namespace unisono::codegen {
 
-// What the mean and the variance of a row stand for, unless for themselves
+// A row's statistic, unless it is its moments
 std::string VisitorWriter::row_statistic() const {
-  using RowStatistic = passes::RowStatistic;
-  if (!e_.norm() || e_.norm()->row_statistic == RowStatistic::moments) return "";
-  if (e_.norm()->row_statistic == RowStatistic::squares)
-    return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSquares;\n";
+  if (!e_.norm()) return "";
+  if (e_.norm()->mean_square) return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSquares;\n";
+  if (!e_.norm()->sum) return "";
   return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSoftmax;\n" +
          function("float exponential(float x)", fmt::format("        return math::{}exp(x);\n",
                                                             options_.accurate || e_.second_pass ? "accurate::" : ""));
@@ -40,7 +39,8 @@ std::string VisitorWriter::late_and_affine() {
   }
   first.line(fmt::format("return {{{}}};", results));
   if (e_.norm()->mean) uses.values[*e_.norm()->mean] = "mean";
-  if (e_.norm()->variance) uses.values[*e_.norm()->variance] = "variance";
+  for (const auto& id : {e_.norm()->variance, e_.norm()->mean_square})
+    if (id) uses.values[*id] = "variance";
   Scope second = scope(uses, true);
   std::string factor = "1.f", shift = "0.f";
   for (const auto& [id, text] : {std::pair{e_.norm()->factor, &factor}, {e_.norm()->shift, &shift}}) {

@@ -33,20 +33,6 @@ codegen::Options options_of(const Problem& p) {
           .filters_ahead = p.filters_ahead};
 }
 
-// Stores made of others, and where operands lie. A form that cannot have these is none, unless it is the first.
-std::optional<plan::Refusal> finish(plan::Forms& forms, const CompileOptions& options, const plan::Resampled& resampled,
-                                    const Contraction& contraction) {
-  for (std::size_t i = 0; i < forms.list.size(); ++i) {
-    forms.list[i].storage = options.storage;
-    auto refusal = plan::resample(forms.list[i], resampled, contraction);
-    if (!refusal) continue;
-    if (i == 0) return refusal;
-    if (forms.list[i].second_pass && !forms.list[i].norm()->per_pixel) forms.not_streamed = refusal->first();
-    forms.list.erase(forms.list.begin() + static_cast<std::ptrdiff_t>(i--));
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Graph optimised(const Graph& graph, const CompileOptions& options) {
@@ -66,7 +52,8 @@ plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& gra
   if (!analysed) return std::move(analysed).refusal();
   plan::Forms forms = *std::move(analysed);
   const plan::Resampled resampled{stores.pooled, stores.upsampled, stores.only_upsampled, stores.source};
-  if (auto refusal = finish(forms, options, resampled, contraction)) return *std::move(refusal);
+  for (plan::Epilogue& form : forms.list) form.storage = options.storage;
+  if (auto refusal = plan::resample(forms, resampled, contraction)) return *std::move(refusal);
   if (auto refusal = plan::store_moments(forms.list[0], further.moments, e.cols)) return *std::move(refusal);
   return Problem{contraction,      graph,         options,        plan::as_convolution(contraction),
                  std::move(forms), further.apart, further.delays, further.filters_ahead};

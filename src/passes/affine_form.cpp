@@ -28,16 +28,15 @@ ValueId append(Graph& g, Op op, std::vector<ValueId> inputs) {
   return static_cast<ValueId>(g.nodes.size() - 1);
 }
 
-// Follows x - mean through products with columns (of a row: with what its statistics give) and one sum with such, as
+// Follows the result through products with columns (of a row: with what its statistics give) and one sum with such, as
 // long as each has one user
 class Chain {
  public:
   Chain(Graph& g, Affine& norm, bool of_rows) : g_(g), norm_(norm), of_rows_(of_rows) {}
 
-  void follow() {
-    norm_.result = difference();
-    while (const auto user = only_user(norm_.result))
-      if (!take(*user)) break;
+  void follow(std::optional<ValueId> first) {
+    if (norm_.mean || norm_.variance) norm_.result = difference();
+    for (auto user = first ? first : only_user(norm_.result); user && take(*user);) user = only_user(norm_.result);
   }
 
  private:
@@ -76,7 +75,7 @@ class Chain {
   }
 
   bool knows_only_statistics(ValueId id) const {
-    if (id == norm_.mean || id == norm_.variance || g_[id].axes == axes::scalar) return true;
+    if (id == norm_.mean || id == norm_.variance || id == norm_.mean_square || g_[id].axes == axes::scalar) return true;
     const std::vector<ValueId>& in = g_[id].inputs;
     return g_[id].axes == axes::m && !in.empty() &&
            std::all_of(in.begin(), in.end(), [&](ValueId i) { return knows_only_statistics(i); });
@@ -135,14 +134,22 @@ class Chain {
 
 }  // namespace
 
-AffineForm affine_form(Graph graph, const Affine& statistics, bool of_rows) {
+std::vector<ValueId> Affine::reductions() const {
+  std::vector<ValueId> all;
+  for (const auto& id : {mean, variance, mean_square, maximum, sum})
+    if (id) all.push_back(*id);
+  return all;
+}
+
+AffineForm affine_form(Graph graph, const Affine& statistics, bool of_rows, std::optional<ValueId> first) {
   Affine part = statistics;
-  Chain(graph, part, of_rows).follow();
+  Chain(graph, part, of_rows).follow(first);
   std::vector<ValueId> all(graph.nodes.size()), place;
   std::iota(all.begin(), all.end(), ValueId{0});
   AffineForm form{in_depth_first_order(graph, all, &place), part};
   form.part.input = place[part.input], form.part.result = place[part.result];
-  for (auto* id : {&form.part.mean, &form.part.variance, &form.part.factor, &form.part.shift})
+  Affine& p = form.part;
+  for (auto* id : {&p.mean, &p.variance, &p.mean_square, &p.maximum, &p.sum, &p.factor, &p.shift})
     if (*id) *id = place[**id];
   return form;
 }

@@ -35,44 +35,39 @@ std::optional<ValueId> times(const Graph& g, ValueId node, ValueId factor) {
   return {};
 }
 
-/// In the place of a product, or of one that something is added to.
-void put_product(Editor& g, ValueId node, ValueId product) {
-  const Node x = g[node];
-  g.replace(node, x.op == Op::fma ? g.add(Op::add, {product, x.inputs[2]}) : product);
-}
-
-ValueId statistic(Editor& g, Op op, ValueId of, const Attributes& attr) {
-  Attributes own;
-  own.domain = attr.domain;
-  return g.add(op, {of}, std::move(own));
+/// The sum and the product in the place of an operation that is both.
+Graph split_product(const Graph& graph, ValueId fma) {
+  Editor g(graph);
+  const std::vector<ValueId> in = graph[fma].inputs;
+  g.replace(fma, g.add(Op::add, {g.add(Op::mul, {in[0], in[1]}), in[2]}));
+  return std::move(g).finish();
 }
 
 std::optional<RowForm> squares(const Graph& graph, ValueId mean_square) {
-  const Node reduction = graph[mean_square];
-  const Node& square = graph[reduction.inputs[0]];
-  if (reduction.op != Op::mean || square.op != Op::square) return {};
+  const Node& square = graph[graph[mean_square].inputs[0]];
+  if (graph[mean_square].op != Op::mean || square.op != Op::square) return {};
   const ValueId x = square.inputs[0];
   if (graph[x].dtype != DType::f32) return {};
   const std::vector<bool> known = depending(graph, [&](const Node& n) { return &n == &graph[mean_square]; });
-  Editor g(graph);
-  const ValueId difference = g.add(Op::sub, {x, statistic(g, Op::mean, x, reduction.attr)});
-  bool any = false;
+  std::vector<ValueId> products;
   for (ValueId id = 0; id < graph.nodes.size(); ++id) {
     const auto factor = times(graph, id, x);
     if (!factor || !is_row(graph[*factor]) || !known[*factor]) continue;
-    put_product(g, id, g.add(Op::mul, {difference, *factor}));
-    any = true;
+    if (graph[id].op == Op::fma) return row_form(split_product(graph, id));
+    products.push_back(id);
   }
-  if (!any) return {};
-  g.replace(mean_square, statistic(g, Op::variance, x, reduction.attr));
-  return RowForm{std::move(g).finish(), RowStatistic::squares};
+  if (products.empty()) return {};
+  RowForm form{graph, {}};
+  form.part.input = form.part.result = x, form.part.mean_square = mean_square;
+  if (products.size() == 1) form.first = products[0];
+  return form;
 }
 
 class Softmax {
  public:
   explicit Softmax(const Graph& graph) : graph_(graph), g_(graph) {}
 
-  std::optional<RowForm> of(ValueId largest, ValueId sum) && {
+  std::optional<RowForm> of(ValueId largest, ValueId sum) const {
     const Graph& g = graph_;
     if (g[largest].op != Op::reduce_max || g[sum].op != Op::sum || g[g[sum].inputs[0]].op != Op::exp) return {};
     const ValueId x = g[largest].inputs[0], e = g[sum].inputs[0], difference = g[e].inputs[0];
@@ -90,8 +85,10 @@ class Softmax {
       return {};
     }
     if (g[quotient].dtype != DType::f32) return {};
-    put_product(g_, quotient, g_.add(Op::sub, {x, statistic(g_, Op::mean, x, g[largest].attr)}));
-    return RowForm{std::move(g_).finish(), RowStatistic::softmax};
+    if (g[quotient].op == Op::fma) return row_form(split_product(g, quotient));
+    RowForm form{g, {}};
+    form.part.input = x, form.part.maximum = largest, form.part.sum = sum, form.part.result = quotient;
+    return form;
   }
 
  private:
@@ -110,16 +107,16 @@ class Softmax {
   }
 
   const Graph& graph_;
-  Editor g_;
+  const Editor g_;  // counts uses
 };
 
 }  // namespace
 
-std::optional<RowForm> row_form(const Graph& optimised) {
-  const auto reductions = row_reductions(optimised);
+std::optional<RowForm> row_form(const Graph& graph) {
+  const auto reductions = row_reductions(graph);
   if (!reductions) return {};
-  if (reductions->size() == 1) return squares(optimised, reductions->front());
-  if (reductions->size() == 2) return Softmax(optimised).of((*reductions)[0], (*reductions)[1]);
+  if (reductions->size() == 1) return squares(graph, reductions->front());
+  if (reductions->size() == 2) return Softmax(graph).of((*reductions)[0], (*reductions)[1]);
   return {};
 }
 

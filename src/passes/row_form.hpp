@@ -1,26 +1,23 @@
 #pragma once
-/// Softmax and RMS norm over the channels of a row, written as normalisations: one statistic of a row, exchanged once.
+/// Softmax and RMS norm over the channels of a row, found as normalisations: one statistic of a row, exchanged once.
 
-#include <cstdint>
 #include <optional>
 
+#include "passes/affine_form.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::passes {
 
-/// What mean(x) and variance(x) of a row stand for: themselves; 0 and mean(x²); or softmax(x) for x - mean(x), which
-/// reads neither.
-enum class RowStatistic : std::uint8_t { moments, squares, softmax };
-
-/// A graph in which y = (x - mean(x))·… stands for what its statistic says.
+/// A graph, its statistics, and where the affine part begins: at part.result, with `first` as the first step of it.
 struct RowForm {
   Graph graph;
-  RowStatistic statistic{};
+  Affine part;
+  std::optional<ValueId> first = {};
 };
 
-/// squares: x·r, r a function of mean(square(x), over=n): x becomes x - mean(x), of which the mean is 0 to the kernel,
-/// and mean(square(x)) the variance of x. softmax: exp(x - max(x)) / sum(exp(x - max(x))) becomes x - mean(x). Nothing:
-/// the graph reduces something else over a row's channels, or reads what these forms do not have.
-std::optional<RowForm> row_form(const Graph& optimised);
+/// x·r, r a function of mean(square(x), over=n), from x on; exp(x - max(x)) / sum(exp(x - max(x))), from there on. A
+/// product that something is added to in one operation becomes two. Nothing: the graph reduces something else over a
+/// row's channels, or reads what these forms do not have.
+std::optional<RowForm> row_form(const Graph& graph);
 
 }  // namespace unisono::passes

@@ -7,7 +7,6 @@
 
 #include "ir/op_table.hpp"
 #include "ir/products.hpp"
-#include "passes/gather_columns.hpp"
 #include "plan/general.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
@@ -59,8 +58,9 @@ std::optional<Refusal> refuse_axes(const Graph& g, const Normalisation* norm) {
 
 class Analysis {
  public:
-  Analysis(const Graph& optimised, const Extents& extents) : extents_(extents) {
-    e_.graph = passes::gather_columns(optimised);
+  explicit Analysis(const Graph& graph, const Extents& extents, const passes::RowForm* rows = nullptr)
+      : extents_(extents), rows_(rows) {
+    e_.graph = graph;
   }
 
   Expected<Epilogue> run() && {
@@ -76,7 +76,7 @@ class Analysis {
     if (auto refusal = refuse_effects(g)) return refusal;
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (auto refusal = refuse_node(g, id)) return refusal;
-    if (auto refusal = find_normalisation(e_, extents_)) return refusal;
+    if (auto refusal = find_normalisation(e_, extents_, {}, rows_)) return refusal;
     if (auto refusal = refuse_axes(g, e_.norm())) return refusal;
     statistical_ = depends_on(g, e_.norm() ? e_.stages[0].reductions() : std::vector<ValueId>{});
     return std::nullopt;
@@ -219,51 +219,53 @@ class Analysis {
   }
 
   Extents extents_;
+  const passes::RowForm* rows_;
   Epilogue e_;
   std::vector<bool> statistical_;  // depends on mean or variance
 };
 
 }  // namespace
 
-Expected<Epilogue> analyse(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
-  if (needs_general(optimised)) return analyse_general(optimised, extents, limits);
+Expected<Epilogue> analyse(const passes::EpilogueGraphs& graphs, const Extents& extents, const TileLimits& limits) {
+  const Graph& optimised = graphs.optimised;
+  if (needs_general(optimised)) return analyse_general(graphs.general, extents, limits);
   const bool rows_alone =
       std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
   const bool reduces = std::ranges::any_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op); });
-  if (reduces && rows_alone && extents.cols > limits.channels) return analyse_general(optimised, extents, limits);
-  auto found = Analysis(optimised, extents).run();  // normalisations have modes of their own
+  if (reduces && rows_alone && extents.cols > limits.channels) return analyse_general(graphs.general, extents, limits);
+  auto found = Analysis(graphs.gathered, extents).run();  // normalisations have modes of their own
   if (found || !reduces) return found;
-  return analyse_general(optimised, extents, limits);
+  return analyse_general(graphs.general, extents, limits);
 }
 
 namespace {
 
 // The general epilogue as one normalisation over the channels of rows; nothing: it is none
-std::optional<Epilogue> analyse_rows(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
-  auto form = passes::row_form(optimised);
+std::optional<Epilogue> analyse_rows(const passes::EpilogueGraphs& graphs, const Extents& extents,
+                                     const TileLimits& limits) {
+  const passes::RowForm* const form = graphs.rows ? &*graphs.rows : nullptr;
   if (!form && extents.cols <= limits.channels) return {};  // as moments it would have been served so
-  const Graph& graph = form ? form->graph : optimised;
-  auto found = Analysis(graph, extents).run();
-  if (!found) found = analyse_row_results(graph, extents);
+  const Graph& graph = form ? form->graph : graphs.gathered;
+  auto found = Analysis(graph, extents, form).run();
+  if (!found) found = analyse_row_results(graph, extents, form);
   if (!found || !found->norm() || !found->norm()->per_pixel) return {};
-  if (form) found->norm()->row_statistic = form->statistic;
   return *std::move(found);
 }
 
 }  // namespace
 
-Expected<Forms> analyse_forms(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
-  auto usual = analyse(optimised, extents, limits);
+Expected<Forms> analyse_forms(const passes::EpilogueGraphs& graphs, const Extents& extents, const TileLimits& limits) {
+  auto usual = analyse(graphs, extents, limits);
   if (!usual) return std::move(usual).refusal();
   Forms forms{{*std::move(usual)}};
   if (forms.list[0].norm()) {
     // For what the modes of normalising do not serve: its input read again in images of any size, two accumulators,
     // rows that TMA does not store; and where mode=general is asked for, since functions then have their vector forms
-    if (auto general = analyse_general(optimised, extents, limits)) forms.list.push_back(*std::move(general));
+    if (auto general = analyse_general(graphs.general, extents, limits)) forms.list.push_back(*std::move(general));
   } else if (forms.list[0].general) {
-    if (auto rows = analyse_rows(optimised, extents, limits)) forms.list.push_back(*std::move(rows));
+    if (auto rows = analyse_rows(graphs, extents, limits)) forms.list.push_back(*std::move(rows));
     if (!forms.list[0].returns()) return forms;
-    auto streamed = analyse_second_pass(optimised, extents);
+    auto streamed = analyse_second_pass(graphs.gathered, extents);
     if (streamed)
       forms.list.push_back(*std::move(streamed));
     else

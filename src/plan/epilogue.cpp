@@ -14,9 +14,7 @@ std::vector<ValueId> RowFolds::reductions() const {
 
 std::vector<ValueId> Stage::reductions() const {
   std::vector<ValueId> all = rows;
-  if (norm)
-    for (const auto& id : {norm->mean, norm->variance})
-      if (id) all.push_back(*id);
+  if (norm) std::ranges::copy(norm->reductions(), std::back_inserter(all));
   all.insert(all.end(), groups.begin(), groups.end());
   for (const RowFolds& f : over_rows) std::ranges::copy(f.reductions(), std::back_inserter(all));
   return all;

@@ -10,18 +10,17 @@
 #include <vector>
 
 #include "passes/affine_form.hpp"
-#include "passes/row_form.hpp"
 #include "unisono/contraction.hpp"
 #include "unisono/graph.hpp"
 
 namespace unisono::plan {
 
-/// Mean and variance over the pixels of an image and a group of channels, or over the channels of each row, a pixel.
+/// Mean and variance over the pixels of an image and a group of channels; or those, a mean of squares or a softmax's
+/// maximum and sum over the channels of each row, a pixel.
 struct Normalisation : passes::Affine {
   std::int64_t group_channels = 0;  ///< channels of a group; per pixel all of them
   bool batch = false;               ///< over the pixels of all images
-  bool per_pixel = false;           ///< mean and variance have axes [m]; nothing but y reads them, and x is not kept
-  passes::RowStatistic row_statistic{};  ///< per pixel, what they stand for
+  bool per_pixel = false;           ///< they have axes [m]; nothing but y reads them, and x is not kept
 };
 
 /// Reductions over rows with the same axes, and the stores of functions of them.
@@ -38,11 +37,11 @@ struct RowFolds {
 
 /// Reductions that are complete at the same time.
 struct Stage {
-  std::optional<Normalisation> norm = {};   ///< elements read these by an affine function of one value alone
-  std::vector<ValueId> rows = {};           ///< over a row's channels
-  std::vector<ValueId> groups = {};         ///< over each group of these
-  std::vector<RowFolds> over_rows = {};     ///< over rows
-  bool read = true;                         ///< by rows or elements; else they are stored, and this is the last stage
+  std::optional<Normalisation> norm = {};  ///< elements read these by an affine function of one value alone
+  std::vector<ValueId> rows = {};          ///< over a row's channels
+  std::vector<ValueId> groups = {};        ///< over each group of these
+  std::vector<RowFolds> over_rows = {};    ///< over rows
+  bool read = true;                        ///< by rows or elements; else they are stored, and this is the last stage
 
   std::vector<ValueId> reductions() const;  ///< all of them
 };
@@ -92,7 +91,7 @@ struct StoredMoments {
 
 /// The result of analysing an optimised graph.
 struct Epilogue {
-  Graph graph;  ///< after passes::run_pipeline
+  Graph graph;                     ///< after passes::run_pipeline
   std::vector<Stage> stages;       ///< each reads what those before gave
   std::optional<General> general;  ///< the mode `general`; then there is no norm
   std::vector<Output> outputs;     ///< [m,n] stores: the main one (written last) first; then the others
@@ -110,9 +109,9 @@ struct Epilogue {
   bool second_pass = false;
   StoredMoments moments = {};  ///< the main store's; set by store_moments() (moment_store.hpp)
 
-  const Normalisation* norm() const;          ///< that of the first stage that has one, or none
+  const Normalisation* norm() const;  ///< that of the first stage that has one, or none
   Normalisation* norm();
-  std::span<const Stage> levels() const;      ///< the stages that rows and elements read
+  std::span<const Stage> levels() const;       ///< the stages that rows and elements read
   const std::vector<RowFolds>& folds() const;  ///< reductions over rows that are stored, of the stage that nothing
                                                ///< reads; second_pass: ahead of the normalisation or behind it
   bool reduces_rows() const;                   ///< for rows or elements, over all of a row's channels

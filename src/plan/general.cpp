@@ -6,18 +6,15 @@
 
 #include "ir/function_forms.hpp"
 #include "ir/products.hpp"
-#include "passes/common_subexpressions.hpp"
-#include "passes/gather_columns.hpp"
-#include "passes/split_row_variances.hpp"
 #include "plan/general_analysis.hpp"
 #include "plan/refusal.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::plan {
 
-GeneralAnalysis::GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits)
+GeneralAnalysis::GeneralAnalysis(const Graph& graph, const Extents& extents, const TileLimits& limits)
     : extents_(extents), limits_(limits), stored_(e_.graph, late_, folds_) {
-  e_.graph = passes::common_subexpressions(passes::split_row_variances(passes::gather_columns(optimised)));
+  e_.graph = graph;
   e_.general.emplace().columns = extents.cols;
   const Graph& g = e_.graph;
   late_ = depending(g, over_rows);
@@ -195,8 +192,8 @@ bool needs_general(const Graph& g) {
   return beyond || elements > 2;
 }
 
-Expected<Epilogue> analyse_general(const Graph& optimised, const Extents& extents, const TileLimits& limits) {
-  return GeneralAnalysis(optimised, extents, limits).run();
+Expected<Epilogue> analyse_general(const Graph& graph, const Extents& extents, const TileLimits& limits) {
+  return GeneralAnalysis(graph, extents, limits).run();
 }
 
 }  // namespace unisono::plan

@@ -13,7 +13,7 @@ namespace unisono::plan {
 /// reductions that are stored. What elements read of many rows only the normalisations of epilogue.hpp serve.
 bool needs_general(const Graph& optimised);
 
-/// Refuses with the value at fault, its text and the reason.
-Expected<Epilogue> analyse_general(const Graph& optimised, const Extents& extents, const TileLimits& limits);
+/// Takes passes::EpilogueGraphs::general. Refuses with the value at fault, its text and the reason.
+Expected<Epilogue> analyse_general(const Graph& graph, const Extents& extents, const TileLimits& limits);
 
 }  // namespace unisono::plan

@@ -19,7 +19,7 @@ using ir::depending, ir::has_rows, ir::is_full, ir::is_grouped, ir::is_row, ir::
 
 class GeneralAnalysis {
  public:
-  GeneralAnalysis(const Graph& optimised, const Extents& extents, const TileLimits& limits);
+  GeneralAnalysis(const Graph& graph, const Extents& extents, const TileLimits& limits);
   Expected<Epilogue> run() &&;
 
  private:

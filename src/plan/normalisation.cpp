@@ -79,18 +79,22 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roo
   return depends;
 }
 
-std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& extents,
-                                          const std::set<ValueId>& others) {
+std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& extents, const std::set<ValueId>& others,
+                                          const passes::RowForm* rows) {
   Graph& graph = epilogue.graph;
   std::optional<Normalisation> norm;
-  if (auto refusal = find_statistics(graph, norm, others); refusal || !norm) return refusal;
-  const ReduceDomain domain = graph[norm->mean ? *norm->mean : *norm->variance].attr.domain;
+  if (rows)
+    norm.emplace(Normalisation{rows->part});
+  else if (auto refusal = find_statistics(graph, norm, others); refusal || !norm)
+    return refusal;
+  const ReduceDomain domain = graph[norm->reductions().front()].attr.domain;
   norm->group_channels = domain.cols ? extents.cols / domain.groups : 1;
   norm->per_pixel = runs_over_channels(domain);
   norm->batch = domain.rows && !domain.per_image;
   if (norm->batch)
     if (auto refusal = refuse_images(graph)) return refusal;
-  auto [affine, part] = passes::affine_form(std::move(graph), *norm, norm->per_pixel);
+  auto [affine, part] =
+      passes::affine_form(std::move(graph), *norm, norm->per_pixel, rows ? rows->first : std::nullopt);
   graph = std::move(affine);
   static_cast<passes::Affine&>(*norm) = part;
   epilogue.stages.emplace_back().norm = norm;

@@ -28,6 +28,17 @@ std::optional<Refusal> resample(Epilogue& e, const Resampled& wanted, const Cont
   return std::nullopt;
 }
 
+std::optional<Refusal> resample(Forms& forms, const Resampled& wanted, const Contraction& contraction) {
+  for (std::size_t i = 0; i < forms.list.size(); ++i) {
+    auto refusal = resample(forms.list[i], wanted, contraction);
+    if (!refusal) continue;
+    if (i == 0) return refusal;
+    if (forms.list[i].second_pass && !forms.list[i].norm()->per_pixel) forms.not_streamed = refusal->first();
+    forms.list.erase(forms.list.begin() + static_cast<std::ptrdiff_t>(i--));
+  }
+  return std::nullopt;
+}
+
 std::string to_string(const Resampling& r) {
   std::string text = r.upsampled ? r.only ? "upsampled only" : "upsampled" : "";
   if (r.pooled) text += text.empty() ? "pooled" : ", pooled";

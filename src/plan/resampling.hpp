@@ -20,6 +20,9 @@ struct Resampling {
 
 Resampling resampling_of(const Resampled& wanted);
 
+/// Adds to each form what is made of its main store. A form that cannot have that is none, unless it is the first.
+[[nodiscard]] std::optional<Refusal> resample(Forms& forms, const Resampled& wanted, const Contraction& contraction);
+
 /// Adds to the epilogue what is made of its main store. Refuses to if TMA writes no [m,n] result, if the main store is
 /// not the one of which it is to be made, and for a product.
 [[nodiscard]] std::optional<Refusal> resample(Epilogue& epilogue, const Resampled& wanted,

@@ -7,7 +7,6 @@
 
 #include "ir/node_kinds.hpp"
 #include "ir/op_table.hpp"
-#include "passes/gather_columns.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
 #include "plan/refusal.hpp"
@@ -45,9 +44,9 @@ std::set<ValueId> stored_alone(const Graph& g) {
 class SecondPassAnalysis {
  public:
   /// Over the channels of a row, or over an image's pixels.
-  SecondPassAnalysis(const Graph& optimised, const Extents& extents, bool per_pixel)
-      : extents_(extents), per_pixel_(per_pixel) {
-    e_.graph = passes::gather_columns(optimised);
+  SecondPassAnalysis(const Graph& graph, const Extents& extents, bool per_pixel, const passes::RowForm* rows = nullptr)
+      : extents_(extents), per_pixel_(per_pixel), rows_(rows) {
+    e_.graph = graph;
     e_.second_pass = true;
   }
 
@@ -72,10 +71,10 @@ class SecondPassAnalysis {
       if (g[id].dtype == DType::f64) return refused(id, "f64 arithmetic");
       if (g[id].op == Op::one_hot) return refused(id, "one_hot, with a normalisation over the pixels of an image");
     }
-    if (auto refusal = find_normalisation(e_, extents_, stored_alone(g)))
+    if (auto refusal = find_normalisation(e_, extents_, stored_alone(g), rows_))
       return because(fmt::format("{}. {}", refusal->first(), served()));
-    if (!e_.norm() || !e_.norm()->mean || e_.norm()->per_pixel != per_pixel_) return because(served());
-    statistical_ = depends_on(g, {*e_.norm()->mean, e_.norm()->variance.value_or(*e_.norm()->mean)});
+    if (!e_.norm() || e_.norm()->per_pixel != per_pixel_) return because(served());
+    statistical_ = depends_on(g, e_.norm()->reductions());
     late_ = depending(g, over_rows);
     if (per_pixel_ && (!g.effects.empty() || std::ranges::find(late_, true) != late_.end()))
       return because(fmt::format("functions called for their effect, and reductions over rows. {}", served()));
@@ -229,6 +228,7 @@ class SecondPassAnalysis {
 
   Extents extents_;
   bool per_pixel_;
+  const passes::RowForm* rows_;
   Epilogue e_;
   std::vector<bool> statistical_, late_;  // depends on mean or variance; on any reduction over rows
   std::vector<RowFolds> folds_;
@@ -237,12 +237,12 @@ class SecondPassAnalysis {
 
 }  // namespace
 
-Expected<Epilogue> analyse_second_pass(const Graph& optimised, const Extents& extents) {
-  return SecondPassAnalysis(optimised, extents, false).run();
+Expected<Epilogue> analyse_second_pass(const Graph& graph, const Extents& extents) {
+  return SecondPassAnalysis(graph, extents, false).run();
 }
 
-Expected<Epilogue> analyse_row_results(const Graph& optimised, const Extents& extents) {
-  return SecondPassAnalysis(optimised, extents, true).run();
+Expected<Epilogue> analyse_row_results(const Graph& graph, const Extents& extents, const passes::RowForm* rows) {
+  return SecondPassAnalysis(graph, extents, true, rows).run();
 }
 
 }  // namespace unisono::plan

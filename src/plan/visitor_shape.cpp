@@ -18,18 +18,17 @@ std::vector<ValueId> late_values(const Epilogue& epilogue) {
   const Graph& graph = epilogue.graph;
   const Normalisation& norm = *epilogue.norm();
   std::vector<bool> statistic(graph.nodes.size()), needed(graph.nodes.size()), late(graph.nodes.size());
-  for (const auto& id : {norm.mean, norm.variance})
-    if (id) statistic[*id] = true;
+  for (const ValueId id : norm.reductions()) statistic[id] = true;
   for (ValueId id = 0; id < graph.nodes.size(); ++id)
     if (depends_on(graph, id, statistic)) statistic[id] = true;
   for (const auto& id : {norm.factor, norm.shift})
     if (id) needed[*id] = true;
-  const auto is_reduction = [&](ValueId id) { return id == norm.mean || id == norm.variance; };
+  const std::vector<ValueId> reductions = norm.reductions();
   for (ValueId id = static_cast<ValueId>(graph.nodes.size()); id-- > 0;) {
     if (!needed[id]) continue;
     if (!statistic[id])
       late[id] = !scalar(graph[id].axes);
-    else if (!is_reduction(id))
+    else if (std::ranges::find(reductions, id) == reductions.end())
       for (const ValueId input : graph[id].inputs) needed[input] = true;
   }
   std::vector<ValueId> values;

@@ -51,7 +51,8 @@ std::optional<Refusal> refuse_contraction(const plan::ConvTask& t) {
 
 std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e, std::int64_t channels) {
   if (e.second_pass && !e.norm()->per_pixel) return plan::because("epilogue: a second pass over tiles that wait");
-  if (e.norm() && !e.folds().empty()) return plan::because("epilogue: reductions that are stored beside a normalisation");
+  if (e.norm() && !e.folds().empty())
+    return plan::because("epilogue: reductions that are stored beside a normalisation");
   if (e.norm() && e.norm()->batch) return plan::because("epilogue: a normalisation over the pixels of all images");
   if (e.resampled.any() || e.moments.channels > 0) return plan::because("epilogue: more is made of the store");
   if (e.wide_main() && !e.general && !e.second_pass) return plan::because("epilogue: a store of 32 bits");

@@ -115,13 +115,15 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
   const Graph& graph = epilogue.graph;
   std::vector<bool> done(graph.nodes.size());
   std::vector<ValueId> before, after;
+  if (epilogue.norm()) before.push_back(epilogue.norm()->input);
   for (const plan::Stage& s : epilogue.stages)
-    for (const ValueId id : s.reductions()) (s.read ? before : after).push_back(graph[id].inputs[0]);
+    for (const ValueId id : s.reductions())
+      if (!s.norm) (s.read ? before : after).push_back(graph[id].inputs[0]);
   for (const plan::Output& output : epilogue.outputs)
     if (is_element(output))
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
-  if (epilogue.norm() && epilogue.norm()->row_statistic == passes::RowStatistic::softmax) p.row_specials = 1;
+  if (epilogue.norm() && epilogue.norm()->sum) p.row_specials = 1;
   if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
   if (epilogue.norm()) done[epilogue.norm()->result] = true;
   p.after = count_work(graph, after, done);

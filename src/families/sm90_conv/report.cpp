@@ -41,9 +41,8 @@ std::string im2col_windows(const Im2colWindow& u, const ConvConfig& c) {
 
 /// One behind each level of reductions over rows that elements read, or of a row that has too many tiles.
 std::size_t passes_over_spilled(const ConvConfig& c, const plan::Epilogue& e) {
-  return static_cast<std::size_t>(std::ranges::count_if(e.levels(), [&](const plan::Stage& s) {
-    return !s.over_rows.empty() || (c.spills_rows() && !s.rows.empty());
-  }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      e.levels(), [&](const plan::Stage& s) { return !s.over_rows.empty() || (c.spills_rows() && !s.rows.empty()); }));
 }
 
 /// Whose rows statistics and reductions are over: of several images, all together or each.

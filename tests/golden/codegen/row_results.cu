@@ -1,6 +1,7 @@
 // A convolution and its epilogue in one kernel:
 //   h = acc * w[m]
-//   y = h - mean(h, over=n)
+//   t0 = exp(h - max(h, over=n))
+//   y = t0 * reciprocal(sum(t0, over=n))
 //   z = y * gamma[n]
 //   store h : bf16
 //   store y : f32
@@ -64,8 +65,8 @@ struct Visitor {
     static UNISONO_DEVICE void results(float norm, const float* column, const float* tensor, const Row& row, const Uniform& u, bool exists, float* result) {
         result[0] = norm;
         const float gamma = column[0];
-        const float v6 = norm * gamma;
-        result[1] = v6;
+        const float v10 = norm * gamma;
+        result[1] = v10;
     }
     template <int i>
     static UNISONO_DEVICE auto direct(const Params& p, void* main) {

@@ -1,6 +1,7 @@
 // A convolution and its epilogue in one kernel:
 //   t0 = fma(acc, 0.5, bias[n])
-//   y = (t0 - mean(t0, over=n)) * gamma[n]
+//   t1 = exp(t0 - max(t0, over=n))
+//   y = t1 * reciprocal(sum(t1, over=n)) * gamma[n]
 //   store y : bf16
 #include <unisono/sm90/conv_fprop.cuh>
 #include <unisono/epilogue/math.cuh>
@@ -54,8 +55,8 @@ struct Visitor {
     }
     static UNISONO_DEVICE float after(float norm, float raw, const float* column, const float* tensor, const Uniform& u) {
         const float gamma = column[0];
-        const float v7 = norm * gamma;
-        return v7;
+        const float v11 = norm * gamma;
+        return v11;
     }
     static UNISONO_DEVICE float side(float, const float*, const float*, const Uniform&) {
         return 0.f;

@@ -67,11 +67,14 @@ TEST(AffineForm, OfRowsTakesNoColumns) {
 TEST(RowForm, NamesItsStatistic) {
   const auto softmax = row_form(optimised("store softmax(acc, over=n) as y"));
   ASSERT_TRUE(softmax);
-  EXPECT_EQ(softmax->statistic, RowStatistic::softmax);
-  EXPECT_EQ(print(softmax->graph), "y = acc - mean(acc, over=n)\nstore y : f32\n");
+  EXPECT_EQ(softmax->graph[*softmax->part.maximum].op, Op::reduce_max);
+  EXPECT_EQ(softmax->graph[*softmax->part.sum].op, Op::sum);
+  EXPECT_EQ(softmax->part.result, softmax->graph.stores[0].value);
   const auto squares = row_form(optimised("store rms_norm(acc) as y"));
   ASSERT_TRUE(squares);
-  EXPECT_EQ(squares->statistic, RowStatistic::squares);
+  EXPECT_EQ(squares->graph[*squares->part.mean_square].op, Op::mean);
+  EXPECT_EQ(squares->part.result, squares->part.input);
+  EXPECT_EQ(squares->first, squares->graph.stores[0].value);
   EXPECT_FALSE(row_form(optimised("store layer_norm(acc) as y")));
   EXPECT_FALSE(row_form(optimised("store softmax(acc, over=n, groups=4) as y")));
 }
