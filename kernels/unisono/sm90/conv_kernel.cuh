@@ -190,7 +190,7 @@ struct ConvFprop {
 
   static UNISONO_DEVICE void run(const Params& params);
   static UNISONO_DEVICE void sync_cluster() {
-    if constexpr (kClusterCtas > 1)
+    if (kClusterCtas > 1)
       cluster_sync();
     else
       __syncthreads();
@@ -239,15 +239,6 @@ struct ConvFprop {
   static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers,
                                       u32 done, int loads, int rank, int first_row, int next_group, bool first_tile,
                                       Between&& between);
-
-  template <class Between>
-  static UNISONO_DEVICE void multiply_im2col_tiles(Accumulators& acc, u64 base_a, u64 base_b, const Barriers& barriers,
-                                                   u32 done, int loads, int rank, int next_group, bool first_tile,
-                                                   Between&& between);
-  template <class Between>
-  static UNISONO_DEVICE void multiply_halo_tiles(Accumulators& acc, const ConvGeometry& g, u64 base_a, u64 base_b,
-                                                 const Barriers& barriers, u32 done, int loads, int rank,
-                                                 int next_group, bool first_tile, Between&& between);
 
   // The main loop of a tile, by which way the configuration says; fetches operands of its epilogue meanwhile.
   static UNISONO_DEVICE void multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc, u32 shared,

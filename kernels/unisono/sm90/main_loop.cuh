@@ -43,93 +43,119 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_step(Accumulators& acc,
     for (int block = 0; block < Tail::kAccBlocks; ++block) {
       const u64 at_a = a + ((Operands::kColumnsA ? k * 2048 : k / 4 * kAtomBytesA + k % 4 * 32) >> 4);
       const u64 at_b = b + ((Operands::kColumnsB ? k * 2048 : k / 4 * kAtomBytesB + k % 4 * 32) >> 4);
-      if constexpr (kSwap)
-        wgmma<Element, Config::kWarpgroupRows, Operands::kColumnsB, Operands::kColumnsA>(
-            acc[block], at_b + (block * kRows64B >> 4), at_a, accumulate | k);
-      else
-        wgmma<Element, kColumns, Operands::kColumnsA, Operands::kColumnsB>(acc[block], at_a + (block * kRows64A >> 4),
-                                                                           at_b, accumulate | k);
+      wgmma<Element, kSwap ? Config::kWarpgroupRows : kColumns, kSwap ? Operands::kColumnsB : Operands::kColumnsA,
+            kSwap ? Operands::kColumnsA : Operands::kColumnsB>(
+          acc[block], kSwap ? at_b + (block * kRows64B >> 4) : at_a + (block * kRows64A >> 4), kSwap ? at_a : at_b,
+          accumulate | k);
     }
 }
 
 // A load of activations serves all filter taps.
-template <class Config, class Visitor>
-template <class Between>
-UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_halo_tiles(Accumulators& acc, const ConvGeometry& g,
-                                                                    u64 base_a, u64 base_b, const Barriers& barriers,
-                                                                    u32 done, int loads, int rank, int next_group,
-                                                                    bool first_tile, Between&& between) {
-  RingPosition<kStages> at(kStationary ? 0 : done * g.taps_h * g.taps_w);
-  u32 previous = 0;
-  RingPosition<kStagesA> at_a(done);
-  u32 previous_a = 0;
-  const u32 pixel = (kRowBytes >> 4) * g.dilation_w, line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w;
-  for (int load = 0; load < loads; ++load) {
-    mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
-    u64 a = base_a + at_a.stage * (kBytesA >> 4);
-    for (int r = 0; r < g.taps_h; ++r, a += line)
-      for (int s = 0; s < g.taps_w; ++s, a += pixel) {
-        if (!kStationary || (first_tile && !kGrouped)) mbarrier_wait(barriers.full(at.stage), at.parity);
-        multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
-        between();
-        if (load | r | s) {
-          wgmma_wait<1>();
-          if constexpr (!kStationary) release(barriers.empty(previous), rank);
-          if ((r | s) == 0) release(barriers.empty_a(previous_a), rank);
-        }
-        previous = at.stage;
-        at.advance();
-      }
-    previous_a = at_a.stage;
-    at_a.advance();
-  }
-  finish_multiply(acc, barriers, next_group);
-  release(barriers.empty_a(previous_a), rank);
-  if constexpr (!kStationary) release(barriers.empty(previous), rank);
-}
+template <class Kernel>
+struct HaloLoop {
+  using Barriers = typename Kernel::Barriers;
+  static constexpr int kStages = Kernel::kStages, kStagesA = Kernel::kStagesA, kBytesA = Kernel::kBytesA,
+                       kBytesB = Kernel::kBytesB, kRowBytes = Kernel::kRowBytes, kLineBytes = Kernel::kLineBytes;
+  static constexpr bool kStationary = Kernel::kStationary, kGrouped = Kernel::kGrouped;
 
-// Each load of activations serves one filter tap.
-template <class Config, class Visitor>
-template <class Between>
-UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_im2col_tiles(Accumulators& acc, u64 base_a, u64 base_b,
-                                                                      const Barriers& barriers, u32 done, int loads,
-                                                                      int rank, int next_group, bool first_tile,
-                                                                      Between&& between) {
-  RingPosition<kStages> at(kStationary ? 0 : done);
-  u32 previous = 0;
-  if constexpr (kStationary) {
+  template <class Accumulators, class Between>
+  static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u64 base_a, u64 base_b,
+                                      const Barriers& barriers, u32 done, int loads, int rank, int next_group,
+                                      bool first_tile, Between&& between) {
+    RingPosition<kStages> at(kStationary ? 0 : done * g.taps_h * g.taps_w);
+    u32 previous = 0;
     RingPosition<kStagesA> at_a(done);
-    for (int block = 0; block < loads; ++block) {
-      if (first_tile && !kGrouped) mbarrier_wait(barriers.full(block), 0);
+    u32 previous_a = 0;
+    const u32 pixel = (kRowBytes >> 4) * g.dilation_w, line = (kLineBytes >> 4) * g.dilation_h - pixel * g.taps_w;
+    for (int load = 0; load < loads; ++load) {
       mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
-      multiply_stage(acc, base_a + at_a.stage * (kBytesA >> 4), base_b + block * (kBytesB >> 4), block);
-      between();
-      if (block > 0) {
-        wgmma_wait<1>();
-        release(barriers.empty_a(previous), rank);
-      }
-      previous = at_a.stage;
+      u64 a = base_a + at_a.stage * (kBytesA >> 4);
+      for (int r = 0; r < g.taps_h; ++r, a += line)
+        for (int s = 0; s < g.taps_w; ++s, a += pixel) {
+          if (!kStationary || (first_tile && !kGrouped)) mbarrier_wait(barriers.full(at.stage), at.parity);
+          Kernel::multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
+          between();
+          if (load | r | s) {
+            wgmma_wait<1>();
+            if (!kStationary) Kernel::release(barriers.empty(previous), rank);
+            if ((r | s) == 0) Kernel::release(barriers.empty_a(previous_a), rank);
+          }
+          previous = at.stage;
+          at.advance();
+        }
+      previous_a = at_a.stage;
       at_a.advance();
     }
-    finish_multiply(acc, barriers, next_group);
-    release(barriers.empty_a(previous), rank);
-  } else {
+    Kernel::finish_multiply(acc, barriers, next_group);
+    Kernel::release(barriers.empty_a(previous_a), rank);
+    if (!kStationary) Kernel::release(barriers.empty(previous), rank);
+  }
+};
+
+// Each load of activations serves one filter tap, and so does one of filters, in the same stage.
+template <class Kernel>
+struct Im2colLoop {
+  using Barriers = typename Kernel::Barriers;
+  static constexpr int kStages = Kernel::kStages, kBytesA = Kernel::kBytesA, kBytesB = Kernel::kBytesB;
+
+  template <class Accumulators, class Between>
+  static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry&, u64 base_a, u64 base_b,
+                                      const Barriers& barriers, u32 done, int loads, int rank, int next_group, bool,
+                                      Between&& between) {
+    RingPosition<kStages> at(done);
+    u32 previous = 0;
     for (int block = 0; block < loads; ++block) {
       mbarrier_wait(barriers.full(at.stage), at.parity);
-      multiply_stage(acc, base_a + at.stage * (kBytesA >> 4),
-                     base_b + (kIm2colSmem ? u32(block) : at.stage) * (kBytesB >> 4), block);
+      Kernel::multiply_stage(acc, base_a + at.stage * (kBytesA >> 4),
+                             base_b + (Kernel::kIm2colSmem ? u32(block) : at.stage) * (kBytesB >> 4), block);
       between();
       if (block > 0) {
         wgmma_wait<1>();
-        release(barriers.empty(previous), rank);
+        Kernel::release(barriers.empty(previous), rank);
       }
       previous = at.stage;
       at.advance();
     }
-    finish_multiply(acc, barriers, next_group);
+    Kernel::finish_multiply(acc, barriers, next_group);
+    Kernel::release(barriers.empty(previous), rank);
   }
-  if constexpr (!kStationary) release(barriers.empty(previous), rank);
-}
+};
+
+// The same where the filters stay.
+template <class Kernel>
+struct StationaryLoop {
+  using Barriers = typename Kernel::Barriers;
+  static constexpr int kStagesA = Kernel::kStagesA, kBytesA = Kernel::kBytesA, kBytesB = Kernel::kBytesB;
+
+  template <class Accumulators, class Between>
+  static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry&, u64 base_a, u64 base_b,
+                                      const Barriers& barriers, u32 done, int loads, int rank, int next_group,
+                                      bool first_tile, Between&& between) {
+    u32 previous = 0;
+    RingPosition<kStagesA> at_a(done);
+    for (int block = 0; block < loads; ++block) {
+      if (first_tile && !Kernel::kGrouped) mbarrier_wait(barriers.full(block), 0);
+      mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
+      Kernel::multiply_stage(acc, base_a + at_a.stage * (kBytesA >> 4), base_b + block * (kBytesB >> 4), block);
+      between();
+      if (block > 0) {
+        wgmma_wait<1>();
+        Kernel::release(barriers.empty_a(previous), rank);
+      }
+      previous = at_a.stage;
+      at_a.advance();
+    }
+    Kernel::finish_multiply(acc, barriers, next_group);
+    Kernel::release(barriers.empty_a(previous), rank);
+  }
+};
+
+template <class Kernel, bool kHalo, bool kStationary>
+struct LoopOf : HaloLoop<Kernel> {};
+template <class Kernel>
+struct LoopOf<Kernel, false, false> : Im2colLoop<Kernel> {};
+template <class Kernel>
+struct LoopOf<Kernel, false, true> : StationaryLoop<Kernel> {};
 
 template <class Config, class Visitor>
 template <class Between>
@@ -139,10 +165,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply(Accumulators& acc, cons
                                                          Between&& between) {
   const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * (kRows64A / 8));
   const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
-  if constexpr (kHaloTile)
-    multiply_halo_tiles(acc, g, base_a, base_b, barriers, done, loads, rank, next_group, first_tile, between);
-  else
-    multiply_im2col_tiles(acc, base_a, base_b, barriers, done, loads, rank, next_group, first_tile, between);
+  LoopOf<ConvFprop, kHaloTile, kStationary>::multiply(acc, g, base_a, base_b, barriers, done, loads, rank, next_group,
+                                                      first_tile, between);
 }
 
 template <class Config, class Visitor>
@@ -157,9 +181,9 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_multiply(Accumulators& ac
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::release(u32 barrier, int rank) {
   const int lane = threadIdx.x & 31;
-  if constexpr (kClusterCtas == 1) {
+  if (kClusterCtas == 1) {
     if (lane == 0) mbarrier_arrive(barrier);
-  } else if constexpr (kGrid) {
+  } else if (kGrid) {
     if (lane < kClusterCtas) mbarrier_arrive_cluster(barrier, lane);
   } else {
     const int rank_m = rank / kClusterN, rank_n = rank % kClusterN;

@@ -4,20 +4,43 @@
 
 namespace unisono {
 
+// Which warps of the first warpgroup fill stages, and how: by TMA,
+template <class Kernel, bool kDirect = Kernel::kDirect, bool kIm2col = Kernel::kIm2colSmem,
+          bool kGather = Kernel::kGather>
+struct Filling {
+  static UNISONO_DEVICE void run(const typename Kernel::Params& params, u8*, u32 shared,
+                                 const typename Kernel::Barriers& barriers, int rank) {
+    if (Kernel::kPrefetches > 0 || Kernel::kFromPlanes ? threadIdx.x < 32 : threadIdx.x == 0)
+      Producer<Kernel>::run(params, shared, barriers, rank);
+  }
+};
+// by ordinary loads, from windows in shared memory or from memory,
+template <class Kernel>
+struct Filling<Kernel, false, true, false> {
+  static UNISONO_DEVICE void run(const typename Kernel::Params& params, u8* memory, u32,
+                                 const typename Kernel::Barriers& barriers, int) {
+    if (threadIdx.x < Kernel::kProducers) Producer<Kernel>::explicit_im2col(params, memory, barriers);
+  }
+};
+template <class Kernel>
+struct Filling<Kernel, false, false, true> {
+  static UNISONO_DEVICE void run(const typename Kernel::Params& params, u8* memory, u32,
+                                 const typename Kernel::Barriers& barriers, int) {
+    if (threadIdx.x < Kernel::Gatherer::kThreads) Producer<Kernel>::gather(params, memory, barriers);
+  }
+};
+// or not at all.
+template <class Kernel, bool kIm2col, bool kGather>
+struct Filling<Kernel, true, kIm2col, kGather> {
+  static UNISONO_DEVICE void run(const typename Kernel::Params&, u8*, u32, const typename Kernel::Barriers&, int) {}
+};
+
 // The first warpgroup: some of its warps load, the others assist.
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::produce(const Params& params, u8* memory, u32 shared,
                                                         const Barriers& barriers, int rank) {
   register_release<kProducerRegisters>();
-  if constexpr (kDirect) {
-  } else if constexpr (kIm2colSmem) {
-    if (threadIdx.x < kProducers) Producer<ConvFprop>::explicit_im2col(params, memory, barriers);
-  } else if constexpr (kGather) {
-    if (threadIdx.x < Gatherer::kThreads) Producer<ConvFprop>::gather(params, memory, barriers);
-  } else {
-    if (kPrefetches > 0 || kFromPlanes ? threadIdx.x < 32 : threadIdx.x == 0)
-      Producer<ConvFprop>::run(params, shared, barriers, rank);
-  }
+  Filling<ConvFprop>::run(params, memory, shared, barriers, rank);
   if ((kExchange || kFromPlanes) && threadIdx.x >= kProducers)
     assist(params, memory, barriers, rank, threadIdx.x / 32 - kProducers / 32, epoch_of(params.fixed));
 }
@@ -27,7 +50,7 @@ template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::await(const ConvParams& p, u32 shared, const Barriers& barriers,
                                                       int rank) {
   if constexpr (kFiltersAhead) {
-    if constexpr (kClusterM > 1) cluster_sync();  // the barriers of all CTAs that a load reaches are there
+    if (kClusterM > 1) cluster_sync();  // the barriers of all CTAs that a load reaches are there
     if (threadIdx.x == 0) Producer<ConvFprop>::load_filters_ahead(p, shared, barriers, rank);
   }
   await_launches_ahead();
@@ -92,12 +115,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::run(const Params& params) {
     if constexpr (kGrouped) GroupFiltersLoad<ConvFprop>::fill(p, memory + kOffsetB, int(threadIdx.x) - 128);
     consume(params, memory, shared, barriers, rank, warpgroup - 1, epoch_of(p));
   }
-  if constexpr (kClusterCtas > 1) {
-    __syncwarp();
-    cluster_sync();  // no CTA leaves while another may still signal it or deliver to it
-  } else {
-    __syncthreads();
-  }
+  if (kClusterCtas > 1) __syncwarp();
+  sync_cluster();  // no CTA leaves while another may still signal it or deliver to it
   if (kCounted && threadIdx.x == 0 && is_counted(p)) leave_launch(p.launch);
 }
 
