@@ -272,8 +272,20 @@ struct FetchingOf<Tail, false> {
   using Type = NothingFetched<Tail>;
 };
 
-struct NothingBetween {
+// Between the steps of a main loop beside which nothing is fetched.
+struct NothingSpread {
+  template <class Tail, class At>
+  UNISONO_DEVICE NothingSpread(Tail&, const At&, int) {}
   UNISONO_DEVICE void operator()() const {}
+  UNISONO_DEVICE void finish() const {}
+};
+template <class Tail, bool kSpread>
+struct SpreadOf {
+  using Type = NothingSpread;
+};
+template <class Tail>
+struct SpreadOf<Tail, true> {
+  using Type = SpreadFetch<Tail>;
 };
 
 }  // namespace unisono

@@ -15,12 +15,11 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_tile(const ConvParams& 
   const int first_row = member * Config::kWarpgroupRows;
   if constexpr (kDirect)
     Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
-  else if constexpr (kSpread) {
-    SpreadFetch<Tail> fetch(tail, at, loads * (kHaloTile ? g.taps_h * g.taps_w : 1));
-    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, fetch);
-    fetch.finish();
-  } else
-    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, NothingBetween{});
+  else {
+    typename SpreadOf<Tail, kSpread>::Type spread(tail, at, loads * (kHaloTile ? g.taps_h * g.taps_w : 1));
+    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, spread);
+    spread.finish();
+  }
 }
 
 // Split-K: the first part of a tile adds up the others', which only hand theirs over. Whether this is the first.
@@ -39,41 +38,89 @@ UNISONO_DEVICE bool ConvFprop<Config, Visitor>::join_parts(const ConvParams& p, 
   return true;
 }
 
-// The epilogue of a tile whose accumulators are complete. Streamed: its tile waits, and earlier ones make room for it.
-template <class Config, class Visitor>
-template <class HeldTile>
-UNISONO_DEVICE void ConvFprop<Config, Visitor>::finish_tile(Tail& tail, Trace& trace, Again& again,
-                                                            PendingTiles<kConsumerGroups, kByChannels>& pending,
-                                                            Spilled& spilled, const HeldTile& held_tile, int i,
-                                                            int group, At& before, const At& at) {
-  if constexpr (Config::kNorm == Norm::kNone) {
-    store_normalised(tail, at);
-    if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
-  } else if constexpr (Spilled::kAny) {
-    spilled.add(at, i, held_tile);
-  } else if constexpr (kGeneral) {
-    General<Tail>{tail}.run(at);
-  } else {
-    apply_before(tail, at);
-    if constexpr (kExchange) tail.reduce_and_publish(at);
-    trace.mark(3);
-    if constexpr (Config::kNorm == Norm::kRows) {
-      store_normalised(tail, at);
-    } else if constexpr (Config::kNorm == Norm::kResident) {
-      put_normalisation<Tail::kStatisticsAtOnce>(tail, at, [&] { trace.mark(6); });
-      trace.mark(4);
-      store_normalised(tail, at);
-    } else {
-      if (i > group) pending.template make_room<false>(again, held_tile, i - kConsumerGroups, before, at);
-      trace.mark(4);
-      again.keep(at);
-      before = at;
-    }
-  }
+template <class Tail>
+UNISONO_DEVICE void end_tile(Tail& tail, Trace& trace) {
   trace.mark(5);
   ++trace.tile;
   tail.sync();  // the columns are about to be overwritten
 }
+
+// The epilogue of a tile whose accumulators are complete, by the way of normalising: not at all;
+template <class Kernel, Norm kNorm>
+struct TileEnd {
+  using Tail = typename Kernel::Tail;
+  UNISONO_DEVICE TileEnd(Tail&, int) {}
+  template <class... Others>
+  UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int, int, Others&&...) {
+    store_normalised(tail, at);
+    if constexpr (Tail::kMoments > 0) tail.reduce_and_publish(at);
+    end_tile(tail, trace);
+  }
+};
+// by stages of reductions;
+template <class Kernel>
+struct TileEnd<Kernel, Norm::kGeneral> {
+  using Tail = typename Kernel::Tail;
+  typename Kernel::Spilled spilled;
+  UNISONO_DEVICE TileEnd(Tail& tail, int consumer) : spilled{tail, consumer} {}
+  template <class HeldTile, class... Others>
+  UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int i, int,
+                             const HeldTile& held_tile, Others&&...) {
+    if constexpr (Kernel::Spilled::kAny)
+      spilled.add(at, i, held_tile);
+    else
+      General<Tail>{tail}.run(at);
+    end_tile(tail, trace);
+  }
+};
+// over the channels of rows;
+template <class Kernel>
+struct TileEnd<Kernel, Norm::kRows> {
+  using Tail = typename Kernel::Tail;
+  UNISONO_DEVICE TileEnd(Tail&, int) {}
+  template <class... Others>
+  UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int, int, Others&&...) {
+    apply_before(tail, at);
+    trace.mark(3);
+    store_normalised(tail, at);
+    end_tile(tail, trace);
+  }
+};
+// in registers, when the statistics of all tiles are there;
+template <class Kernel>
+struct TileEnd<Kernel, Norm::kResident> {
+  using Tail = typename Kernel::Tail;
+  UNISONO_DEVICE TileEnd(Tail&, int) {}
+  template <class... Others>
+  UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int, int, Others&&...) {
+    apply_before(tail, at);
+    tail.reduce_and_publish(at);
+    trace.mark(3);
+    put_normalisation<Tail::kStatisticsAtOnce>(tail, at, [&] { trace.mark(6); });
+    trace.mark(4);
+    store_normalised(tail, at);
+    end_tile(tail, trace);
+  }
+};
+// later: the tile waits, and earlier ones make room for it.
+template <class Kernel>
+struct TileEnd<Kernel, Norm::kStreamed> {
+  using Tail = typename Kernel::Tail;
+  UNISONO_DEVICE TileEnd(Tail&, int) {}
+  template <class HeldTile>
+  UNISONO_DEVICE void finish(Tail& tail, Trace& trace, const typename Kernel::At& at, int i, int group,
+                             const HeldTile& held_tile, typename Kernel::Again& again,
+                             typename Kernel::Pending& pending, typename Kernel::At& before) {
+    apply_before(tail, at);
+    tail.reduce_and_publish(at);
+    trace.mark(3);
+    if (i > group) pending.template make_room<false>(again, held_tile, i - Kernel::kConsumerGroups, before, at);
+    trace.mark(4);
+    again.keep(at);
+    before = at;
+    end_tile(tail, trace);
+  }
+};
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8* memory, u32 shared,
@@ -103,9 +150,9 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
   auto loads = [&](int i) { return loads_of(g, first + i * step).count(); };
   u32 done = group ? loads(0) : 0;  // loads of this CTA ahead of the item
   u32 order_parity = group == 0;    // the first is the first group's
-  PendingTiles<kConsumerGroups, kByChannels> pending{group, kByChannels || kConsumerGroups * step % g.tiles_n == 0};
+  Pending pending{group, kByChannels || kConsumerGroups * step % g.tiles_n == 0};
   At before{};  // streamed: this consumer group's tile before
-  Spilled spilled{tail, consumer};
+  TileEnd<ConvFprop, Config::kNorm> end(tail, consumer);
 
   for (int i = group; first + i * step < items(g);
        done += loads(i) + (kConsumerGroups > 1 ? loads(i + 1) : 0), i += kConsumerGroups) {
@@ -115,7 +162,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
       if (part(g, first + i * step) == 0) Fetch<Tail>{tail}.open(at);
     typename Tail::Columns columns;
     columns.load(tail, at);
-    if constexpr (kConsumerGroups > 1 && !kDirect) {
+    if (kConsumerGroups > 1 && !kDirect) {
       mbarrier_wait(barriers.order(group), order_parity);
       order_parity ^= 1;
     }
@@ -125,7 +172,7 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::consume(const Params& params, u8
     if constexpr (kSplit)
       if (!join_parts(p, tail, acc, first + i * step, member, epoch)) continue;
     if constexpr (Tail::kLoaded > 0) columns.put(tail, at), tail.sync();  // on their way during the main loop
-    finish_tile(tail, trace, again, pending, spilled, held_tile, i, group, before, at);
+    end.finish(tail, trace, at, i, group, held_tile, again, pending, before);
   }
   if constexpr (kStreamed) {
     const int mine = divide_up(divide_up(items(g) - first, step) - group, kConsumerGroups);

@@ -39,6 +39,7 @@ struct ConvFprop {
   static constexpr int kGroup = kByChannels ? -1 : Config::kGroup;
   static constexpr int kTileWarpgroups = Config::kTileWarpgroups, kConsumerGroups = Config::kConsumerGroups,
                        kConsumers = kTileWarpgroups * kConsumerGroups;
+  using Pending = PendingTiles<kConsumerGroups, kByChannels>;
   static constexpr bool kGather = Operands::kGather, kDirect = Operands::kDirect, kIm2colSmem = Operands::kIm2colSmem;
   static constexpr bool kFilledByWarps = kGather || kIm2colSmem;  // of the stages, not by TMA
   using Gatherer = Gather<Config>;
@@ -240,7 +241,7 @@ struct ConvFprop {
                                       u32 done, int loads, int rank, int first_row, int next_group, bool first_tile,
                                       Between&& between);
 
-  // The main loop of a tile, by which way the configuration says; fetches operands of its epilogue meanwhile.
+  // The main loop of a tile; fetches operands of its epilogue meanwhile.
   static UNISONO_DEVICE void multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc, u32 shared,
                                            const Barriers& barriers, u32 done, int loads, int rank, int member,
                                            int group, bool first_tile, const At& at);
@@ -269,11 +270,6 @@ struct ConvFprop {
 
   static UNISONO_DEVICE bool join_parts(const ConvParams& p, Tail& tail, Accumulators& acc, int item, int member,
                                         u32 epoch);
-  template <class HeldTile>
-  static UNISONO_DEVICE void finish_tile(Tail& tail, Trace& trace, Again& again,
-                                         PendingTiles<kConsumerGroups, kByChannels>& pending, Spilled& spilled,
-                                         const HeldTile& held_tile, int i, int group, At& before, const At& at);
-
   // The producer's three spare warps: the CTA's share of merging segments; streamed, columns for the second pass.
   static UNISONO_DEVICE void assist(const Params& params, u8* memory, const Barriers& barriers, int rank, int warp,
                                     u32 epoch);
