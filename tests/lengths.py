@@ -35,7 +35,6 @@ UNROLLED = "one unrolled pass over a tile's accumulators, which must stay in reg
 KERNELS = {
     "kernels/unisono/sm90/consumer.cuh": {"ConvFprop<Config, Visitor>::consume": ROLE},
     "kernels/unisono/sm90/warp_roles.cuh": {"ConvFprop<Config, Visitor>::run": "deals the roles out, and their barriers"},
-    "kernels/unisono/load/sm90_producer.cuh": {"load_im2col_tiles": ROLE},
     "kernels/unisono/load/sm90_producer_warps.cuh": {"Producer<Kernel>::explicit_im2col": ROLE},
     "kernels/unisono/load/direct.cuh": {"multiply": UNROLLED},
     "kernels/unisono/exchange/warp_moments.cuh": {"warp_moments": UNROLLED},

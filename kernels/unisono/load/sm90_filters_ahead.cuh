@@ -18,7 +18,7 @@ UNISONO_DEVICE void Producer<Kernel>::load_filters_ahead(const ConvParams& p, u3
   for (int step = 0; step < steps_ahead(g, range); ++step) {
     const u32 full = barriers.full(step), to = shared + kOffsetB + step * kBytesB;
     mbarrier_arrive_expect(full, Kernel::kTwoRings ? kBytesB : kBytesA + kBytesB);
-    if constexpr (kPhases) {
+    if (kPhases) {
       load_phase_filter(p, sharing, to, full, (range.begin + step / taps) * kK, step % taps, k, tile.phase);
     } else {
 #pragma unroll
@@ -32,15 +32,6 @@ UNISONO_DEVICE void Producer<Kernel>::load_filters_ahead(const ConvParams& p, u3
       }
     }
   }
-}
-
-template <class Kernel>
-UNISONO_DEVICE bool Producer<Kernel>::take_ahead(int& ahead, Sharing& sharing) {
-  if constexpr (!kFiltersAhead) return false;
-  if (ahead == 0) return false;
-  --ahead;
-  if (++sharing.issuer_b == kClusterM) sharing.issuer_b = 0;
-  return true;
 }
 
 }  // namespace unisono

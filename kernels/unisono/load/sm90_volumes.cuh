@@ -26,13 +26,13 @@ struct VolumeTap {
 
 // Where a tile's first pixel stands, seen through the filter's first tap, and the next place in k to be loaded.
 template <class Kernel>
-struct VolumeTiles {
+struct VolumePlace {
   const ConvParams& p;
   typename Producer<Kernel>::Sharing& sharing;
   int w, h, d, n;
   VolumeTap tap;
 
-  static UNISONO_DEVICE VolumeTiles of(const ConvParams& p, typename Producer<Kernel>::Sharing& sharing,
+  static UNISONO_DEVICE VolumePlace of(const ConvParams& p, typename Producer<Kernel>::Sharing& sharing,
                                        const Tile& tile, int first_block) {
     const ConvGeometry& g = p.geometry;
     const int row = tile.tile_m * Kernel::kM, of_image = divided(row, g.by_pixels),
@@ -51,53 +51,69 @@ struct VolumeTiles {
     const ConvGeometry& g = p.geometry;
     const VolumeCoordinates from{
         c, w, h, d, n, u16(tap.s * g.dilation_w), u16(tap.r * g.dilation_h), u16(tap.t * g.dilation_d)};
-    if constexpr (Kernel::kClusterN == 1)
-      tma_load_im2col(to, p.activation, full, from);
-    else if (sharing.issuer_a == u32(sharing.rank_n))
-      tma_load_im2col_multicast(to, p.activation, full, from, sharing.row_ctas);
-  }
-  UNISONO_DEVICE void next_issuer() const {
-    if (++sharing.issuer_a == Kernel::kClusterN) sharing.issuer_a = 0;
+    if (Kernel::kClusterN == 1 || sharing.issuer_a == u32(sharing.rank_n))
+      TmaLoad<(Kernel::kClusterN > 1)>::im2col(p.activation, to, full, from, sharing.row_ctas);
   }
 };
 
 template <class Kernel>
-UNISONO_DEVICE void Producer<Kernel>::load_volume_tiles(const ConvParams& p, Sharing& sharing, u32 shared,
-                                                        const Barriers& barriers, const Tile& tile, const Range& range,
-                                                        int k, bool filters, RingPosition<kStages>& at,
-                                                        RingPosition<kStagesA>& at_a) {
-  const ConvGeometry& g = p.geometry;
-  const int blocks = g.taps_h * g.taps_w * g.channel_blocks;
-  auto tiles = VolumeTiles<Kernel>::of(p, sharing, tile, range.begin * kAtoms);
-  VolumeTap& tap = tiles.tap;
-  for (int load = range.begin; load < range.end; ++load, tiles.next_issuer()) {
-    if constexpr (kStationary) {
+struct VolumeTiles {
+  using From = Producer<Kernel>;
+  static constexpr int kAtoms = Kernel::kAtoms, kAtomK = Kernel::kAtomK, kBytesA = Kernel::kBytesA,
+                       kBytesB = Kernel::kBytesB;
+
+  static UNISONO_DEVICE void load(const ConvParams& p, typename From::Sharing& sharing, u32 shared,
+                                  const typename Kernel::Barriers& barriers, const Tile& tile, const Range& range,
+                                  int k, bool, int&, RingPosition<Kernel::kStages>& at,
+                                  RingPosition<Kernel::kStagesA>&) {
+    const ConvGeometry& g = p.geometry;
+    const int blocks = g.taps_h * g.taps_w * g.channel_blocks;
+    auto place = VolumePlace<Kernel>::of(p, sharing, tile, range.begin * kAtoms);
+    VolumeTap& tap = place.tap;
+    for (int load = range.begin; load < range.end; ++load, sharing.next_a()) {
+      const u32 full = barriers.full(at.stage);
+      mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
+      mbarrier_arrive_expect(full, kBytesA + kBytesB);
+#pragma unroll
+      for (int atom = 0; atom < kAtoms; ++atom) {
+        // behind the last tap: zeros, as all behind the last channel is
+        if (load * kAtoms + atom >= blocks) tap = {g.channel_blocks, 0, 0, 0};
+        place.load_pixels(shared + at.stage * kBytesA + atom * Kernel::kAtomBytesA, full, tap.c * kAtomK);
+        From::load_filter(p, sharing, shared + Kernel::kOffsetB + at.stage * kBytesB, full, tap.c * kAtomK, tap.tap(g),
+                          k, tile.image, atom);
+        tap.advance(g);
+      }
+      at.advance();
+    }
+  }
+};
+
+// The same where filters stay: they come with the first tile, if `filters`.
+template <class Kernel>
+struct StationaryVolumeTiles {
+  using From = Producer<Kernel>;
+  static constexpr int kK = Kernel::kK, kBytesA = Kernel::kBytesA, kBytesB = Kernel::kBytesB;
+
+  static UNISONO_DEVICE void load(const ConvParams& p, typename From::Sharing& sharing, u32 shared,
+                                  const typename Kernel::Barriers& barriers, const Tile& tile, const Range& range,
+                                  int k, bool filters, int&, RingPosition<Kernel::kStages>&,
+                                  RingPosition<Kernel::kStagesA>& at_a) {
+    const ConvGeometry& g = p.geometry;
+    auto place = VolumePlace<Kernel>::of(p, sharing, tile, range.begin * Kernel::kAtoms);
+    VolumeTap& tap = place.tap;
+    for (int load = range.begin; load < range.end; ++load, sharing.next_a()) {
       if (filters) {
         mbarrier_arrive_expect(barriers.full(load), kBytesB);
-        load_filter(p, sharing, shared + kOffsetB + load * kBytesB, barriers.full(load), tap.c * kK, tap.tap(g), k,
-                    tile.image);
+        From::load_filter(p, sharing, shared + Kernel::kOffsetB + load * kBytesB, barriers.full(load), tap.c * kK,
+                          tap.tap(g), k, tile.image);
       }
       const u32 full = barriers.full_a(at_a.stage);
       mbarrier_wait(barriers.empty_a(at_a.stage), at_a.parity ^ 1);
       mbarrier_arrive_expect(full, kBytesA);
-      tiles.load_pixels(shared + at_a.stage * kBytesA, full, tap.c * kK);
+      place.load_pixels(shared + at_a.stage * kBytesA, full, tap.c * kK);
       tap.advance(g), at_a.advance();
-      continue;
     }
-    const u32 full = barriers.full(at.stage);
-    mbarrier_wait(barriers.empty(at.stage), at.parity ^ 1);
-    mbarrier_arrive_expect(full, kBytesA + kBytesB);
-#pragma unroll
-    for (int atom = 0; atom < kAtoms; ++atom) {
-      // behind the last tap: zeros, as all behind the last channel is
-      if (load * kAtoms + atom >= blocks) tap = {g.channel_blocks, 0, 0, 0};
-      tiles.load_pixels(shared + at.stage * kBytesA + atom * kAtomBytesA, full, tap.c * kAtomK);
-      load_filter(p, sharing, shared + kOffsetB + at.stage * kBytesB, full, tap.c * kAtomK, tap.tap(g), k, tile.image,
-                  atom);
-      tap.advance(g);
-    }
-    at.advance();
   }
-}
+};
 
 }  // namespace unisono

@@ -1,5 +1,6 @@
 // How the operands of a contraction lie in memory and are loaded. A configuration says so by a type `Operands`.
 #pragma once
+#include "unisono/ptx/types.cuh"
 
 namespace unisono {
 
@@ -8,6 +9,8 @@ struct Images {  // NHWC and KRSC: both have their k side by side
                         kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
                         kFiltersAhead = false, kVolumes = false, kFromPlanes = false;
   static constexpr int kProducts = 1, kSlotsBeside = 0;
+  // The first channel of the image that filters from k on read.
+  static UNISONO_DEVICE int first_channel(int) { return 0; }
 };
 
 // The loads of products, and of 1x1 convolutions that are products. kColumnsA: A is (k, m), kColumnsB: B is (k, n);
@@ -78,6 +81,7 @@ template <int kChannels, int kFilters>
 struct Groups : Images {
   static constexpr bool kGrouped = true, kGatherFilters = true;
   static constexpr int kGroupChannels = kChannels, kGroupFilters = kFilters;
+  static UNISONO_DEVICE int first_channel(int k) { return k / kGroupFilters * kGroupChannels; }
 };
 
 // Operands whose filters no launch of the stream, or of the graph, writes: TMA loads those of the first stages before
