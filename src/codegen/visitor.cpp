@@ -8,6 +8,7 @@
 #include "codegen/expression.hpp"
 #include "codegen/pieces.hpp"
 #include "codegen/precise.hpp"
+#include "ir/node_kinds.hpp"
 #include "ir/products.hpp"
 #include "plan/normalisation.hpp"
 
@@ -16,7 +17,7 @@ namespace unisono::codegen {
 namespace {
 
 std::vector<bool> late_of(const plan::Epilogue& e) {
-  if (e.general) return e.general->late;
+  if (e.general()) return ir::depending(e.graph, ir::over_rows);
   std::vector<ValueId> statistics;
   for (const plan::Stage& s : e.stages) std::ranges::copy(s.reductions(), std::back_inserter(statistics));
   return plan::depends_on(e.graph, statistics);
@@ -28,7 +29,8 @@ VisitorWriter::VisitorWriter(const plan::Epilogue& epilogue, const Options& opti
     : e_(epilogue), g_(epilogue.graph), options_(options), names_(epilogue.graph) {
   add_fields();
   late_ = late_of(e_);
-  if (e_.general || e_.second_pass)
+  level_of_ = e_.levels_of_values();
+  if (e_.general() || e_.results == plan::Results::any)
     precise_ = precise_elements(e_);
   else if (!options_.accurate)
     halving_ = Halving(e_);
@@ -65,7 +67,7 @@ std::string VisitorWriter::columns(const char* name, const std::vector<ValueId>&
   Bindings bindings;
   bindings.channel = "channel";
   Scope s = scope(bindings, true);
-  const auto waits = [&](ValueId id) { return e_.general && late_[id]; };  // for reductions over rows
+  const auto waits = [&](ValueId id) { return e_.general() && late_[id]; };  // for reductions over rows
   std::vector<ValueId> known;
   std::ranges::copy_if(values, std::back_inserter(known), [&](ValueId id) { return !waits(id); });
   s.compute(known);
@@ -155,12 +157,12 @@ std::string VisitorWriter::side() {
 // ---- All of it
 
 std::string VisitorWriter::text(std::string_view name) {
-  if (e_.general) return general_text();
+  if (e_.general()) return general_text();
   const auto dtype_of = [&](std::size_t i) { return element_name(g_.stores[e_.outputs.at(i).store].dtype); };
   const bool two = e_.side_before() || e_.side_after();
   const std::string functions = columns("before", e_.columns_before) + columns("after", e_.columns_after) + "\n" +
                                 tensors() + (row_results() ? rows_of_results() : "") + before() +
-                                (e_.second_pass ? second_pass() : after()) + side() + "\n" +
+                                (e_.results == plan::Results::any ? second_pass() : after()) + side() + "\n" +
                                 fmt::format("    static constexpr bool kRaw = {};\n", e_.uses_raw) + row_statistic() +
                                 late_and_affine() + statistics();
   return fmt::format(

@@ -123,6 +123,7 @@ class VisitorWriter {
   std::set<ValueId> uniforms_read_;  ///< by functions other than uniform()
   Halving halving_;
   std::vector<bool> late_;     ///< computed from reductions over rows
+  std::vector<int> level_of_;  ///< stages that are complete before a value
   std::vector<bool> precise_;  ///< general: elements by their accurate forms
 };
 

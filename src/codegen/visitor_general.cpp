@@ -64,7 +64,7 @@ VisitorWriter::Bindings VisitorWriter::row_bindings() const {
 std::set<ValueId> VisitorWriter::kept_in_rows() const {
   std::set<ValueId> kept;
   for (ValueId id = 0; id < g_.nodes.size(); ++id) {
-    if (!is_row(g_[id]) || e_.general->level_of[id] == 0 || is_effect(id)) continue;
+    if (!is_row(g_[id]) || level_of_[id] == 0 || is_effect(id)) continue;
     for (const ValueId in : g_[id].inputs)
       if (g_[in].axes == axes::b && !late_[in]) kept.insert(in);
   }
@@ -98,7 +98,7 @@ std::string VisitorWriter::rows() {
 // Values [m] that are known once so many levels are complete
 void VisitorWriter::fill_rows(Scope& s, int level) {
   for (ValueId id = 0; id < g_.nodes.size(); ++id) {
-    if (!is_row(g_[id]) || e_.general->level_of[id] != level || is_effect(id)) continue;
+    if (!is_row(g_[id]) || level_of_[id] != level || is_effect(id)) continue;
     s.compute(std::vector{id});
     s.line(fmt::format("row.{} = {};", names_.of(id), s.text(id, g_[id].dtype)));
   }
@@ -110,8 +110,7 @@ std::string VisitorWriter::conclusions(std::size_t level) {
   if (e_.returns()) after.columns = &e_.columns_after;
   for (const ValueId id : kept_in_rows()) after.values[id] = "row." + names_.of(id);
   for (ValueId id = 0; id < g_.nodes.size(); ++id)
-    if (is_row(g_[id]) && e_.general->level_of[id] <= static_cast<int>(level))
-      after.values[id] = "row." + names_.of(id);
+    if (is_row(g_[id]) && level_of_[id] <= static_cast<int>(level)) after.values[id] = "row." + names_.of(id);
   const auto& list = e_.levels()[level].rows;
   for (std::size_t i = 0; i < list.size(); ++i)
     after.values[list[i]] = fmt::format("folded[{}]{}", i, g_[list[i]].op == Op::mean ? " / channels" : "");

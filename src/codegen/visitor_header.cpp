@@ -53,7 +53,7 @@ plan::Expected<VisitorHeader> visitor_header(const plan::Epilogue& epilogue, std
       "#pragma once\n#include <unisono/epilogue/element.cuh>\n#include <unisono/epilogue/math.cuh>\n\n" +
       functions_text(epilogue) +
       fmt::format("namespace unisono::{} {{\n\n{}\nusing Epilogue = {}<Visitor>;\n\n}}  // namespace unisono::{}\n",
-                  name, body, epilogue.general ? "GeneralElementEpilogue" : "PointwiseEpilogue", name);
+                  name, body, epilogue.general() ? "GeneralElementEpilogue" : "PointwiseEpilogue", name);
   return header;
 }
 

@@ -16,8 +16,9 @@ std::string VisitorWriter::row_statistic() const {
   if (e_.norm()->mean_square) return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSquares;\n";
   if (!e_.norm()->sum) return "";
   return "    static constexpr RowStatistic kRowStatistic = RowStatistic::kSoftmax;\n" +
-         function("float exponential(float x)", fmt::format("        return math::{}exp(x);\n",
-                                                            options_.accurate || e_.second_pass ? "accurate::" : ""));
+         function("float exponential(float x)",
+                  fmt::format("        return math::{}exp(x);\n",
+                              options_.accurate || e_.results == plan::Results::any ? "accurate::" : ""));
 }
 
 std::string VisitorWriter::late_and_affine() {

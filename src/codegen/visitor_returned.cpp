@@ -43,7 +43,7 @@ std::string VisitorWriter::group_lists() const {
     for (const ValueId id : stage.groups) {
       kind.emplace_back(fold_name(g_[id].op));
       mean.emplace_back(g_[id].op == Op::mean ? "true" : "false");
-      width.push_back(fmt::format("{}", e_.general->group_width(g_[id])));
+      width.push_back(fmt::format("{}", e_.group_width(g_[id])));
     }
     counts.push_back(fmt::format("{}", stage.groups.size()));
     kinds.push_back(fmt::format("({})", chosen(kind, "Fold::kSum")));
@@ -64,7 +64,7 @@ std::string VisitorWriter::groups() {
     const std::vector<ValueId>& of = e_.levels()[l].groups;
     for (std::size_t i = 0; i < of.size(); ++i)
       reads += fmt::format("        row.{} = line[Groups::first({}, {}) + n / {}];\n", names_.of(of[i]), l, i,
-                           e_.general->group_width(g_[of[i]]));
+                           e_.group_width(g_[of[i]]));
   }
   Bindings bindings = row_bindings();
   bindings.image = "at.image", bindings.channel = "group";
@@ -79,7 +79,7 @@ std::string VisitorWriter::groups() {
     s.line(fmt::format("store<{}>(p.{}, at.m * columns + group, {});", element_name(store.dtype),
                        names_.of_store(o.store), s.text(store.value, held)));
     closes += fmt::format("        if constexpr (i == {}) {{\n{}        }}\n", widths.size(), s.lines());
-    widths.push_back(fmt::format("{}", e_.general->group_width(g_[store.value])));
+    widths.push_back(fmt::format("{}", e_.group_width(g_[store.value])));
   }
   return "    static constexpr bool kGroups = true;\n" +
          fmt::format("    static constexpr int kGroupStores = {};\n", widths.size()) + group_lists() +
@@ -179,11 +179,10 @@ std::string VisitorWriter::concluded(const RowFolds& d) const {
 // The columns that are known with a level's results; those known before lie among the tile's
 std::string VisitorWriter::returned_columns(std::size_t level) {
   const auto& columns = e_.columns_after;
-  const auto& level_of = e_.general->level_of;
   Bindings bindings;
   bindings.channel = "channel";
   for (std::size_t i = 0; i < columns.size(); ++i)
-    if (late_[columns[i]] && level_of[columns[i]] <= static_cast<int>(level))
+    if (late_[columns[i]] && level_of_[columns[i]] <= static_cast<int>(level))
       bindings.values[columns[i]] = column_text(i, g_[columns[i]].dtype);
   std::size_t at = 0;
   for (const RowFolds& d : e_.levels()[level].over_rows) {
@@ -196,7 +195,7 @@ std::string VisitorWriter::returned_columns(std::size_t level) {
   }
   Scope s = scope(bindings, true);
   for (std::size_t i = 0; i < columns.size(); ++i) {
-    if (!late_[columns[i]] || level_of[columns[i]] != static_cast<int>(level) + 1) continue;
+    if (!late_[columns[i]] || level_of_[columns[i]] != static_cast<int>(level) + 1) continue;
     s.compute(std::vector{columns[i]});
     s.line(fmt::format("column[{}] = as_column({});", i, s.text(columns[i], g_[columns[i]].dtype)));
   }

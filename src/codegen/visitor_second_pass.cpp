@@ -30,7 +30,7 @@ std::string VisitorWriter::rows_behind() {
 }
 
 // Behind a normalisation over a row's channels, or ahead of it
-bool VisitorWriter::row_results() const { return e_.second_pass && e_.norm()->per_pixel; }
+bool VisitorWriter::row_results() const { return e_.results == plan::Results::any && e_.norm()->per_pixel; }
 
 std::string VisitorWriter::rows_of_results() {
   return rows_behind() + fmt::format("    static constexpr bool kRowsBefore = {};\n", !e_.rows_after.empty());

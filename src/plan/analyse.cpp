@@ -61,6 +61,7 @@ class Analysis {
   explicit Analysis(const Graph& graph, const Extents& extents, const passes::RowForm* rows = nullptr)
       : extents_(extents), rows_(rows) {
     e_.graph = graph;
+    e_.channels = extents.cols;
   }
 
   Expected<Epilogue> run() && {
@@ -262,7 +263,7 @@ Expected<Forms> analyse_forms(const passes::EpilogueGraphs& graphs, const Extent
     // For what the modes of normalising do not serve: its input read again in images of any size, two accumulators,
     // rows that TMA does not store; and where mode=general is asked for, since functions then have their vector forms
     if (auto general = analyse_general(graphs.general, extents, limits)) forms.list.push_back(*std::move(general));
-  } else if (forms.list[0].general) {
+  } else if (forms.list[0].general()) {
     if (auto rows = analyse_rows(graphs, extents, limits)) forms.list.push_back(*std::move(rows));
     if (!forms.list[0].returns()) return forms;
     auto streamed = analyse_second_pass(graphs.gathered, extents);

@@ -55,12 +55,36 @@ DType storage_of(const Epilogue& e, ValueId operand) {
 bool Epilogue::side_before() const { return outputs.size() > 1 && outputs[1].path == Output::StorePath::before; }
 bool Epilogue::side_after() const { return outputs.size() > 1 && outputs[1].path == Output::StorePath::after; }
 
-bool Epilogue::wide_main() const { return second_pass && graph.stores[outputs.at(0).store].dtype == DType::f32; }
+bool Epilogue::rows_wait() const {
+  return std::ranges::any_of(levels(), [](const Stage& s) { return s.rows_wait; });
+}
+
+std::vector<int> Epilogue::levels_of_values() const {
+  std::vector<bool> completes(graph.nodes.size());
+  for (const Stage& s : levels()) {
+    for (const ValueId id : s.reductions()) completes[id] = true;
+    for (const RowFolds& f : s.over_rows)
+      for (const ValueId id : f.means) completes[id] = true;
+  }
+  std::vector<int> level(graph.nodes.size());
+  for (ValueId id = 0; id < graph.nodes.size(); ++id) {
+    for (const ValueId in : graph[id].inputs) level[id] = std::max(level[id], level[in]);
+    if (completes[id]) ++level[id];
+  }
+  return level;
+}
+
+bool Epilogue::wide_main() const {
+  return results == Results::any && graph.stores[outputs.at(0).store].dtype == DType::f32;
+}
 
 bool Epilogue::per_image() const {
   const auto of_image = [](const Node& x) { return x.axes.row == RowAxis::b; };
   const auto reads_image = [&](ValueId id) { return of_image(graph[id]); };
-  if (general) return general->per_image;
+  if (general())
+    return std::ranges::any_of(graph.nodes, of_image) || std::ranges::any_of(stages, [](const Stage& s) {
+             return std::ranges::any_of(s.over_rows, [](const RowFolds& f) { return f.per_image; });
+           });
   return (norm() && !norm()->per_pixel && !norm()->batch) ||
          (!rows_after.empty() && std::ranges::any_of(graph.nodes, of_image)) ||
          std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||

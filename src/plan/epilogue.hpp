@@ -41,22 +41,21 @@ struct Stage {
   std::vector<ValueId> rows = {};          ///< over a row's channels
   std::vector<ValueId> groups = {};        ///< over each group of these
   std::vector<RowFolds> over_rows = {};    ///< over rows
+  bool rows_wait = false;                  ///< something reads `rows`: they are in one tile, or its tiles wait for one
+                                           ///< another
   bool read = true;                        ///< by rows or elements; else they are stored, and this is the last stage
 
   std::vector<ValueId> reductions() const;  ///< all of them
 };
 
-/// What the mode `general` has beside elements: values of rows, reductions over a row's channels or groups of them,
-/// reductions over rows whose results are stored or read again by elements.
-struct General {
-  std::int64_t columns = 0;   ///< columns that groups are made of
-  bool row_waits = false;     ///< something reads a reduction over a row's channels: they are in one tile, or its
-                              ///< tiles wait for one another
-  bool per_image = false;     ///< a value knows images
-  std::vector<int> level_of;  ///< for each value of the graph: stages that are complete before it
-  std::vector<bool> late;     ///< for each value: computed from a reduction over rows
-
-  int group_width(const Node& value) const { return static_cast<int>(columns / value.axes.groups); }
+/// What is computed of an element once stages are complete, and from what.
+enum class Results : std::uint8_t {
+  tiled,  ///< one or two results of 16 bits that TMA stores, from y, operands and values of channels and images
+  any,    ///< any number of results, from these and values of rows; reductions that are stored. Behind a normalisation
+          ///< over many pixels only kernels whose tiles wait in memory serve it (analyse_second_pass() in
+          ///< second_pass.hpp); behind one over the channels of rows tiles wait in registers
+  again   ///< the mode `general`: everything once more from the accumulators, stage by stage, with values of rows;
+          ///< there is no normalisation
 };
 
 struct Output {
@@ -65,9 +64,9 @@ struct Output {
     before,      ///< a value ahead of the normalisation
     after,       ///< a value behind it. General: [m,n] of 16 bits by TMA, at most two
     statistics,  ///< a value per group
-    direct,      ///< general and second_pass: [m,n] from registers
+    direct,      ///< [m,n] from registers, unless results are tiled
     row,         ///< general: a value per row
-    reduced,     ///< general and second_pass: from reductions over rows
+    reduced,     ///< from reductions over rows, unless results are tiled
     grouped      ///< general: by groups of a row's channels
   } path{};
 };
@@ -91,32 +90,33 @@ struct StoredMoments {
 
 /// The result of analysing an optimised graph.
 struct Epilogue {
-  Graph graph;                     ///< after passes::run_pipeline
-  std::vector<Stage> stages;       ///< each reads what those before gave
-  std::optional<General> general;  ///< the mode `general`; then there is no norm
-  std::vector<Output> outputs;     ///< [m,n] stores: the main one (written last) first; then the others
-  std::vector<ValueId> uniforms;   ///< values without axes, in topological order
+  Graph graph;                       ///< after passes::run_pipeline
+  std::int64_t channels = 0;         ///< each row has as many
+  std::vector<Stage> stages;         ///< each reads what those before gave
+  Results results = Results::tiled;  ///< behind them
+  std::vector<Output> outputs;       ///< [m,n] stores: the main one (written last) first; then the others
+  std::vector<ValueId> uniforms;     ///< values without axes, in topological order
   std::vector<ValueId> columns_before, columns_after;  ///< column values ([n], [b], [b,n]) that elements read
   std::vector<ValueId> tensors_before, tensors_after;  ///< operands [m,n] that elements read
-  std::vector<ValueId> rows_after;                     ///< second_pass: values [m] that elements read (per pixel: any)
+  std::vector<ValueId> rows_after;                     ///< Results::any: values [m] that elements read (per pixel: any)
   bool uses_raw = false;                               ///< `after` reads the normalisation's input itself
   Resampled resampled = {};                   ///< what is made of the main store; set by resample() (resampling.hpp)
   std::map<std::string, DType> storage = {};  ///< CompileOptions::storage: of operands whose dtype in memory the graph
                                               ///< does not declare; whoever has them sets it
-  /// Behind its normalisation over many pixels there is what only a second pass has (analyse_second_pass() in
-  /// second_pass.hpp): stores of f32, more than two, values of rows, reductions that are stored. Only kernels whose
-  /// tiles wait in memory serve it; or the same behind one over the channels of rows, whose tiles wait in registers.
-  bool second_pass = false;
-  StoredMoments moments = {};  ///< the main store's; set by store_moments() (moment_store.hpp)
+  StoredMoments moments = {};                 ///< the main store's; set by store_moments() (moment_store.hpp)
 
   const Normalisation* norm() const;  ///< that of the first stage that has one, or none
   Normalisation* norm();
   std::span<const Stage> levels() const;       ///< the stages that rows and elements read
   const std::vector<RowFolds>& folds() const;  ///< reductions over rows that are stored, of the stage that nothing
-                                               ///< reads; second_pass: ahead of the normalisation or behind it
+                                               ///< reads; Results::any: ahead of the normalisation or behind it
   bool reduces_rows() const;                   ///< for rows or elements, over all of a row's channels
   bool reduces_groups() const;                 ///< over groups of a row's channels
   bool returns() const;                        ///< elements read reductions over rows
+  bool rows_wait() const;                      ///< in one of the stages
+  std::vector<int> levels_of_values() const;   ///< for each value of the graph: stages that are complete before it
+  int group_width(const Node& grouped) const { return static_cast<int>(channels / grouped.axes.groups); }
+  bool general() const { return results == Results::again; }
 
   bool side_before() const;  ///< the second [m,n] store is computed ahead of the normalisation
   bool side_after() const;

@@ -15,7 +15,8 @@ namespace unisono::plan {
 GeneralAnalysis::GeneralAnalysis(const Graph& graph, const Extents& extents, const TileLimits& limits)
     : extents_(extents), limits_(limits), stored_(e_.graph, late_, folds_) {
   e_.graph = graph;
-  e_.general.emplace().columns = extents.cols;
+  e_.channels = extents.cols;
+  e_.results = Results::again;
   const Graph& g = e_.graph;
   late_ = depending(g, over_rows);
   find_returned();
@@ -28,15 +29,9 @@ Expected<Epilogue> GeneralAnalysis::run() && {
        {&GeneralAnalysis::place_stores, &GeneralAnalysis::place_effects, &GeneralAnalysis::place_folds})
     if (auto refusal = (this->*part)()) return *std::move(refusal);
   read_leaves();
-  General& general = *e_.general;
-  const bool others = e_.reduces_groups() || e_.returns();
-  general.row_waits = e_.reduces_rows() && (general.row_waits || others);
-  general.level_of = level_;
-  general.late = late_;
-  for (const Node& x : e_.graph.nodes) general.per_image |= x.axes.row == RowAxis::b;
+  rows_are_read_ |= e_.reduces_groups() || e_.returns();
+  for (Stage& s : e_.stages) s.rows_wait = rows_are_read_ && !s.rows.empty();
   if (!folds_.empty()) e_.stages.push_back({.over_rows = std::move(folds_), .read = false});
-  for (const Stage& s : e_.stages)
-    for (const RowFolds& d : s.over_rows) general.per_image |= d.per_image;
   return std::move(e_);
 }
 
@@ -107,7 +102,7 @@ void GeneralAnalysis::place_levels() {
     if (e_.stages.size() <= level) e_.stages.resize(level + 1);
     Stage& stage = e_.stages[level];
     if (over_channels(e_.graph[id])) (is_grouped(e_.graph[id]) ? stage.groups : stage.rows).push_back(id);
-    if (level > 0) e_.general->row_waits = true;
+    if (level > 0) rows_are_read_ = true;
   }
   // Variances first: the mean of the same values comes with them
   for (const bool variances : {true, false})
@@ -145,7 +140,7 @@ void GeneralAnalysis::read_leaves() {
     const Node& x = e_.graph[id];
     if (!seen.insert(id).second || ir::is_accumulator(x.op) || (x.axes == axes::scalar && !late_[id])) continue;
     if (is_row(x)) {
-      if (level_[id] > 0) e_.general->row_waits = true;
+      if (level_[id] > 0) rows_are_read_ = true;
     } else if (is_grouped(x)) {
       if (!over_channels(x)) pending.insert(pending.end(), x.inputs.begin(), x.inputs.end());
     } else if (!is_full(x)) {

@@ -51,7 +51,8 @@ class GeneralAnalysis {
   std::vector<bool> late_, returned_;
   std::vector<RowFolds> folds_;
   StoredFolds stored_;
-  std::vector<int> level_;
+  std::vector<int> level_;      // stages that are complete before a value
+  bool rows_are_read_ = false;  // something reads a reduction over a row's channels, or waits for one
   std::vector<ValueId> roots_;
 };
 

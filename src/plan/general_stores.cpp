@@ -85,7 +85,7 @@ std::optional<Refusal> GeneralAnalysis::place_fold(ValueId id) {
   if (!of_rows)
     roots_.push_back(in);
   else if (!e_.stages.empty())
-    e_.general->row_waits = true;  // rows end once, with what they add to this: when their own reductions are complete
+    rows_are_read_ = true;  // rows end once, with what they add to this: when their own reductions are complete
   return std::nullopt;
 }
 

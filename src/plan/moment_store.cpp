@@ -15,7 +15,7 @@ std::optional<Refusal> refuse_moments(const Epilogue& e) {
         "statistics: the same launch normalises; it has statistics of its values before they are rounded, and in "
         "pieces "
         "that its own groups make");
-  if (e.general)
+  if (e.general())
     return because(
         "statistics: rows of the epilogue have values of their own, or reductions are stored (mode general)");
   if (!main_store(e)) return because("statistics: no result [m,n] of 16 bits is written");

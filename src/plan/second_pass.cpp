@@ -47,7 +47,8 @@ class SecondPassAnalysis {
   SecondPassAnalysis(const Graph& graph, const Extents& extents, bool per_pixel, const passes::RowForm* rows = nullptr)
       : extents_(extents), per_pixel_(per_pixel), rows_(rows) {
     e_.graph = graph;
-    e_.second_pass = true;
+    e_.channels = extents.cols;
+    e_.results = Results::any;
   }
 
   Expected<Epilogue> run() && {

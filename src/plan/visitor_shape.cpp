@@ -82,7 +82,7 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
                                  const DType t = storage_of(epilogue, id);
                                  return t == DType::bf16 || t == DType::f16;
                                });
-  shape.general = epilogue.general.has_value();
+  shape.general = epilogue.general();
   const FoldCounts counts = fold_counts(epilogue);
   shape.fold_words = counts.channel + 2 * counts.moments, shape.tile_folds = counts.tile;
   shape.fold_planes = counts.channel + 3 * counts.moments;
@@ -96,7 +96,7 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
     for (const Stage& s : epilogue.levels()) {
       const auto folds = static_cast<int>(s.rows.size());
       shape.row_folds = std::max(shape.row_folds, folds), shape.row_entries += (folds + 2) / 3;
-      for (const ValueId id : s.groups) shape.group_widths.push_back(epilogue.general->group_width(epilogue.graph[id]));
+      for (const ValueId id : s.groups) shape.group_widths.push_back(epilogue.group_width(epilogue.graph[id]));
       add_returned(shape, s.over_rows);
       all_row_folds += folds;
       if (!s.over_rows.empty()) shape.kept_row_folds = all_row_folds;

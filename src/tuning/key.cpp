@@ -74,7 +74,7 @@ std::string graph_text(const Graph& g) {
 /// For people: "norm/10 silu 2 stores".
 std::string words_of(const plan::Epilogue& e) {
   std::vector<std::string> words;
-  if (e.general) words.emplace_back("general");
+  if (e.general()) words.emplace_back("general");
   if (e.norm() && e.norm()->per_pixel) words.emplace_back("norm/pixel");
   if (e.norm() && !e.norm()->per_pixel)
     words.push_back(fmt::format("norm/{}{}", e.norm()->group_channels, e.norm()->batch ? "/batch" : ""));

@@ -50,13 +50,16 @@ std::optional<Refusal> refuse_contraction(const plan::ConvTask& t) {
 }
 
 std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e, std::int64_t channels) {
-  if (e.second_pass && !e.norm()->per_pixel) return plan::because("epilogue: a second pass over tiles that wait");
+  if (e.results == plan::Results::any && !e.norm()->per_pixel)
+    return plan::because("epilogue: a second pass over tiles that wait");
   if (e.norm() && !e.folds().empty())
     return plan::because("epilogue: reductions that are stored beside a normalisation");
   if (e.norm() && e.norm()->batch) return plan::because("epilogue: a normalisation over the pixels of all images");
   if (e.resampled.any() || e.moments.channels > 0) return plan::because("epilogue: more is made of the store");
-  if (e.wide_main() && !e.general && !e.second_pass) return plan::because("epilogue: a store of 32 bits");
-  if (e.second_pass && channels % 2 != 0) return plan::because("channels: results of rows are stored in pairs");
+  if (e.wide_main() && !e.general() && e.results != plan::Results::any)
+    return plan::because("epilogue: a store of 32 bits");
+  if (e.results == plan::Results::any && channels % 2 != 0)
+    return plan::because("channels: results of rows are stored in pairs");
   for (const int width : plan::visitor_shape(e).group_widths)
     if (channels > tile_channels && tile_channels % width != 0)
       return plan::because("epilogue: groups of a row's channels that tiles divide");
@@ -64,9 +67,9 @@ std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e, std::int64_t cha
 }
 
 void choose_mode(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape& v) {
-  if (e.general) {
+  if (e.general()) {
     p.mode = "kGeneral", p.wide = e.reduces_rows() && p.tiles_n > 1;
-    p.meets = (p.wide && e.general->row_waits) || v.returns;
+    p.meets = (p.wide && e.rows_wait()) || v.returns;
     if (p.meets) p.at_once = v.returns ? p.tiles_n * p.tiles_m * (v.returns_all ? p.images : 1) : p.tiles_n;
   } else if (e.norm() && e.norm()->per_pixel) {
     p.mode = "kRows", p.wide = p.meets = p.tiles_n > 1, p.at_once = p.tiles_n;

@@ -87,7 +87,7 @@ std::optional<Refusal> refuse_contraction(const plan::ConvTask& t) {
 }
 
 std::optional<Refusal> refuse_epilogue(const plan::Epilogue& e) {
-  if (e.norm() || e.general) return plan::because("epilogue: more than a value for each element");
+  if (e.norm() || e.general()) return plan::because("epilogue: more than a value for each element");
   if (e.resampled.any() || e.moments.channels > 0) return plan::because("epilogue: more is made of the store");
   if (e.outputs.size() != 1 || e.outputs[0].path != plan::Output::StorePath::after)
     return plan::because("epilogue: not one 16-bit store");

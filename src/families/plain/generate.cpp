@@ -12,7 +12,7 @@ namespace {
 void check(const plan::Epilogue& e, const Config& c) {
   const bool general = c.mode == Config::Mode::general,
              normalises = c.mode == Config::Mode::normalises || c.mode == Config::Mode::normalises_rows;
-  if (e.general.has_value() != general || !e.norm() == normalises)
+  if (e.general() != general || !e.norm() == normalises)
     throw InternalError(fmt::format("an epilogue that is not of mode {}", to_string(c.mode)));
   if (e.resampled.any() || e.moments.channels > 0)
     throw InternalError("a plain kernel for an epilogue that makes more of its main store");

@@ -55,7 +55,7 @@ void check_epilogue(const plan::Epilogue& e, Reasons& reasons) {
   const auto refuse = [&](const char* what, const char* help) {
     reasons.push_back(fmt::format("epilogue: {}. {}; {}", what, served, help));
   };
-  if (e.general && reduces(e))
+  if (e.general() && reduces(e))
     refuse("reductions whose results are stored, or read other than through one normalisation",
            "store what is reduced, and reduce it in a launch of its own");
   if (e.resampled.any()) refuse("pooled or upsampled stores", "store the whole result, and resample it afterwards");

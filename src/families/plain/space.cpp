@@ -25,7 +25,7 @@ std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 DType in_memory(DType t) { return t == DType::f32 ? DType::tf32 : t; }
 
 Config::Mode mode_of(const plan::Epilogue& e) {
-  if (e.general) return Config::Mode::general;
+  if (e.general()) return Config::Mode::general;
   if (!e.norm()) return Config::Mode::none;
   return e.norm()->per_pixel ? Config::Mode::normalises_rows : Config::Mode::normalises;
 }

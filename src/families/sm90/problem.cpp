@@ -124,7 +124,7 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
   if (epilogue.norm() && epilogue.norm()->sum) p.row_specials = 1;
-  if (epilogue.general) done.assign(graph.nodes.size(), false);  // elements are computed once more
+  if (epilogue.general()) done.assign(graph.nodes.size(), false);  // elements are computed once more
   if (epilogue.norm()) done[epilogue.norm()->result] = true;
   p.after = count_work(graph, after, done);
   add_reads(epilogue, p.before, epilogue.columns_before, epilogue.tensors_before);
@@ -173,10 +173,11 @@ namespace {
 
 /// Values of rows follow from reductions: those over a row's channels, or over rows.
 bool reduces_for_rows(const plan::Epilogue& e) {
-  if (!e.general) return false;
+  if (!e.general()) return false;
   if (e.reduces_rows() || e.reduces_groups()) return true;
+  const std::vector<int> level_of = e.levels_of_values();
   for (ValueId id = 0; id < e.graph.nodes.size(); ++id)
-    if (e.graph[id].axes == axes::m && e.general->level_of[id] > 0) return true;
+    if (e.graph[id].axes == axes::m && level_of[id] > 0) return true;
   return false;
 }
 
@@ -188,10 +189,10 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   const Conv2d& conv = task.conv;
   p.task = task, p.conv = conv, p.extents = extents(task.contraction()), p.visitor = plan::visitor_shape(epilogue);
   if (auto refusal = refuse_problem(task, epilogue, device)) return *std::move(refusal);
-  p.second_pass = epilogue.second_pass, p.wide_main = epilogue.wide_main();
+  p.second_pass = epilogue.results == plan::Results::any, p.wide_main = epilogue.wide_main();
   p.per_pixel = epilogue.norm() && epilogue.norm()->per_pixel;
   p.batch = epilogue.norm() && epilogue.norm()->batch;
-  p.row_waits = p.per_pixel || (epilogue.general && epilogue.general->row_waits);
+  p.row_waits = p.per_pixel || epilogue.rows_wait();
   p.reduces_rows = epilogue.reduces_rows();
   if (reduces_for_rows(epilogue)) p.row_levels = static_cast<int>(epilogue.levels().size());
   p.widest_call = plan::widest_call(epilogue);

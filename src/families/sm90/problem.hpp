@@ -49,7 +49,7 @@ struct ConvProblem {
   int row_specials = 0;                        ///< special operations for each element of a row's statistic
   bool reduces_rows = false;                   ///< general: there are reductions over the channels of a row
   bool per_image = false;                      ///< what a tile computes depends on its image
-  bool second_pass = false;                    ///< streamed alone serves it, or rows: Epilogue::second_pass
+  bool second_pass = false;                    ///< streamed alone serves it, or rows: plan::Results::any
   bool wide_main = false;                      ///< its main store has 32 bits an element
   std::string not_streamed = {};               ///< general: why the mode streamed does not serve it either
   int stores = 1;                              ///< [m,n]

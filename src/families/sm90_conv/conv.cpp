@@ -32,11 +32,11 @@ ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem
 bool is_wanted(const plan::Epilogue& form, const plan::Epilogue& first, const sm90::FixedFields& fixed) {
   const auto general = sm90::NormMode::general;
   return form.resampled == first.resampled && first.moments.channels == 0 &&
-         (!form.general || fixed.mode.value_or(general) == general);
+         (!form.general() || fixed.mode.value_or(general) == general);
 }
 
 /// Elements wait for what other tiles add to.
-bool waits(const plan::Epilogue& e) { return e.returns() || (e.general && e.general->row_waits); }
+bool waits(const plan::Epilogue& e) { return e.returns() || e.rows_wait(); }
 
 /// Places of the forms, in the order in which they are tried: over rows, the first, others.
 std::vector<std::size_t> order_of(const Workload& w, const sm90::FixedFields& fixed) {

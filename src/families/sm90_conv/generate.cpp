@@ -31,17 +31,17 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
       count > std::ssize(fetched) || (count > 0 && fetched != sm90::fetchable_operands(e)))
     throw InternalError(fmt::format("{} operands are fetched, planned for {} of 16 bits; {} are", count,
                                     sm90::fetchable_operands(e).size(), fetched.size()));
-  if (e.general.has_value() != (c.mode() == sm90::NormMode::general))
+  if (e.general() != (c.mode() == sm90::NormMode::general))
     throw InternalError(
-        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", norm_name(c.mode())));
-  if (!e.norm() == sm90::normalises(c.mode()) && !e.general)
+        fmt::format("an epilogue that is {}general, and mode {}", e.general() ? "" : "not ", norm_name(c.mode())));
+  if (!e.norm() == sm90::normalises(c.mode()) && !e.general())
     throw InternalError(
         fmt::format("an epilogue {} a normalisation, and mode {}", e.norm() ? "with" : "without", norm_name(c.mode())));
   if (e.norm() && e.norm()->per_pixel != (c.mode() == sm90::NormMode::rows))
     throw InternalError(fmt::format("statistics over {}, and mode {}",
                                     e.norm()->per_pixel ? "the channels of a pixel" : "an image's pixels",
                                     norm_name(c.mode())));
-  if (e.second_pass && c.mode() != sm90::NormMode::streamed && c.mode() != sm90::NormMode::rows)
+  if (e.results == plan::Results::any && c.mode() != sm90::NormMode::streamed && c.mode() != sm90::NormMode::rows)
     throw InternalError(fmt::format("an epilogue for a second pass, and mode {}", norm_name(c.mode())));
   if (c.streamed() && c.streamed()->wide != e.wide_main())
     throw InternalError("an epilogue and a configuration that differ in the bits of the main store");

@@ -256,7 +256,7 @@ void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilo
                    .by_group_channels = divisor(static_cast<u64>(epilogue.norm()->group_channels))};
   }
   if (!exchanges) return;
-  if (epilogue.general || !epilogue.folds().empty() || plan.config.rows_meet()) {
+  if (epilogue.general() || !epilogue.folds().empty() || plan.config.rows_meet()) {
     const auto floats = [&](std::size_t at) { return reinterpret_cast<float*>(base + at); };
     params.folds = {floats(w.folds), floats(w.fold_results), floats(w.fold_rows),
                     reinterpret_cast<u32*>(base + w.fold_counters)};

@@ -11,9 +11,9 @@ namespace {
 
 // An epilogue that refuse_depthwise() refuses
 void check(const plan::Epilogue& e, const DepthwiseConfig& c) {
-  if (e.general.has_value() != (c.mode == sm90::NormMode::general))
+  if (e.general() != (c.mode == sm90::NormMode::general))
     throw InternalError(
-        fmt::format("an epilogue that is {}general, and mode {}", e.general ? "" : "not ", sm90::to_string(c.mode)));
+        fmt::format("an epilogue that is {}general, and mode {}", e.general() ? "" : "not ", sm90::to_string(c.mode)));
   if (e.norm() || e.resampled.any() || e.moments.channels > 0)
     throw InternalError("a depthwise kernel for an epilogue that normalises, or makes more of its main store");
 }

@@ -32,7 +32,7 @@ plan::Epilogue epilogue_of(std::string_view text) { return forms_of(text).list.f
 
 families::sm90_conv::ConvConfig config_of(const plan::Epilogue& epilogue) {
   families::sm90_conv::ConvConfig config;
-  if (epilogue.general) config.statistics = families::sm90_conv::GeneralReductions{};
+  if (epilogue.general()) config.statistics = families::sm90_conv::GeneralReductions{};
   if (!epilogue.norm()) return config;
   config.features.store_buffers = 2;
   if (epilogue.norm()->per_pixel)

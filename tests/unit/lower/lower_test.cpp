@@ -283,7 +283,7 @@ TEST_F(Lower, AProblemKeepsItsFormsWhicheverThePlanTakes) {
   const Lowered lowered = lower(rows, parse("store softmax(acc, over=n) as y : bf16"), {}, device).value();
   EXPECT_GT(lowered.problem.forms.list.size(), 1u);
   EXPECT_TRUE(lowered.epilogue().norm() && lowered.epilogue().norm()->per_pixel) << "one statistic of a row";
-  EXPECT_TRUE(lowered.problem.epilogue().general) << "the form that the plan does not take";
+  EXPECT_TRUE(lowered.problem.epilogue().general()) << "the form that the plan does not take";
 }
 
 TEST_F(Lower, PassesAreHeardOf) {

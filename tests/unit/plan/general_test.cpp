@@ -30,7 +30,7 @@ std::string texts(const Epilogue& e, const std::vector<ValueId>& values) {
 // What is stored where, the levels of reductions over channels, and the reductions over rows
 std::string describe(const Epilogue& e) {
   verify(e.graph);
-  if (!e.general) return "not general";
+  if (!e.general()) return "not general";
   std::string text;
   constexpr std::array paths{"before", "tiled", "statistics", "direct", "row", "reduced", "grouped"};
   for (const Output& o : e.outputs)
@@ -49,7 +49,7 @@ std::string describe(const Epilogue& e) {
                         d.moments.empty() ? "" : " moments " + texts(e, d.moments));
   if (!e.columns_after.empty()) text += fmt::format("columns: {}\n", texts(e, e.columns_after));
   if (!e.tensors_after.empty()) text += fmt::format("tensors: {}\n", texts(e, e.tensors_after));
-  if (e.general->row_waits) text += "row waits\n";
+  if (e.rows_wait()) text += "row waits\n";
   return text;
 }
 
@@ -149,7 +149,7 @@ TEST(General, ElementsReadReductionsOverRowsAgain) {
         "h = acc + bias[n]\nstore instance_norm(h + r[m,n]) + h as y : bf16",
         "y = instance_norm(acc)\nstore y + acc as y : bf16\nstore relu(y) - acc as z : bf16",
         "store instance_norm(acc) as y : bf16\nstore variance(acc, over=m, per=b) as v : i32"})
-    EXPECT_TRUE(analysed(text).general && analysed(text).returns()) << text;
+    EXPECT_TRUE(analysed(text).general() && analysed(text).returns()) << text;
 }
 
 struct Refused {

@@ -35,7 +35,7 @@ inline Analysed epilogue_of(const std::string& text, const Conv2d& conv) {
 }
 
 inline bool is_rows(const Epilogue& form) { return form.norm() && form.norm()->per_pixel; }
-inline bool is_second_pass(const Epilogue& form) { return form.second_pass && !is_rows(form); }
+inline bool is_second_pass(const Epilogue& form) { return form.results == Results::any && !is_rows(form); }
 
 /// Throws what was refused.
 inline void require(const std::optional<Refusal>& refusal) {

@@ -22,7 +22,7 @@ Forms analysed(const std::string& text, std::int64_t columns = extents.cols) {
 /// The form of a general epilogue that is one normalisation of rows; null: there is none.
 const Epilogue* rows_of(const Forms& forms) {
   const auto found = std::ranges::find_if(forms.list, test::is_rows);
-  return forms.list[0].general && found != forms.list.end() ? &*found : nullptr;
+  return forms.list[0].general() && found != forms.list.end() ? &*found : nullptr;
 }
 
 TEST(RowForms, SoftmaxIsANormalisationOfRows) {
@@ -59,7 +59,7 @@ TEST(RowForms, LayerNormOverMoreChannelsThanATileHas) {
   ASSERT_NE(rows_of(wide), nullptr);
   EXPECT_TRUE(rows_of(wide)->norm()->mean && rows_of(wide)->norm()->variance);
   const Epilogue narrow = analysed("store silu(layer_norm(acc, scale=gamma[n])) as y : bf16", 256).list[0];
-  EXPECT_FALSE(narrow.general.has_value());
+  EXPECT_FALSE(narrow.general());
   EXPECT_TRUE(narrow.norm()->per_pixel);
 }
 
@@ -72,7 +72,7 @@ TEST(RowForms, ResultsOfAnyKind) {
     const Forms e = analysed(text);
     const Epilogue* const rows = rows_of(e);
     ASSERT_NE(rows, nullptr) << text;
-    EXPECT_TRUE(rows->second_pass && rows->norm()->per_pixel) << text;
+    EXPECT_TRUE(rows->results == Results::any && rows->norm()->per_pixel) << text;
     EXPECT_EQ(rows->wide_main(), std::string(text).find("f32") != std::string::npos) << text;
     EXPECT_EQ(rows->rows_after.size(), std::string(text).find("w[m]") != std::string::npos ? 1U : 0U) << text;
   }
@@ -94,7 +94,7 @@ TEST(RowForms, WhatReadsMoreStaysGeneral) {
         "store acc as a : f32\nstore softmax(acc, over=n) as y : bf16",  // f32 ahead of it
         "store mean(acc, over=n) as y : f32"}) {
     const Forms e = analysed(text);
-    EXPECT_TRUE(e.list[0].general.has_value()) << text;
+    EXPECT_TRUE(e.list[0].general()) << text;
     EXPECT_EQ(rows_of(e), nullptr) << text;
   }
 }

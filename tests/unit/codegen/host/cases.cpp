@@ -26,7 +26,7 @@ std::optional<HostCase> prepared(HostCase c) {
       plan::analyse(passes::run_pipeline(c.problem.graph), extents(c.problem.contraction), {.channels = 256});
   if (!epilogue) return {};
   c.epilogue = *std::move(epilogue);
-  if (c.epilogue.general) return {};  // the emulated GPU runs those
+  if (c.epilogue.general()) return {};  // the emulated GPU runs those
   c.options.storage = c.problem.storage;
   for (const auto& [name, view] : c.problem.arguments.operands)
     if (view.shape.empty()) c.options.scalar_pointers.insert(name);

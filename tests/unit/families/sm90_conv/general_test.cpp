@@ -115,7 +115,7 @@ TEST(General, ServesNormalisationsThatNoOtherModeDoes) {
                                    std::pair{odd, "store group_norm(acc, groups=2) as y : bf16"}}) {
     const auto e = test::epilogue_of(text, conv);
     const ConvPlan plan = choose(conv, e, Device{});
-    EXPECT_TRUE(plan.config.spills() && e.list.at(plan.form).general) << text;
+    EXPECT_TRUE(plan.config.spills() && e.list.at(plan.form).general()) << text;
   }
   const auto plain = test::epilogue_of("store group_norm(acc, groups=4) as y : bf16", large);
   EXPECT_EQ(choose(large, plain, Device{}).config.mode(), NormMode::streamed);

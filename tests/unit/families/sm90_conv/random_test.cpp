@@ -110,9 +110,9 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
   EXPECT_GE(c.schedule.stages, c.schedule.stationary ? 1 : 2);
   EXPECT_LE(accumulators(c), consumers == 4 ? 64 : e.norm() ? 160 : 192);
   EXPECT_EQ(e.norm() != nullptr, normalises(c.mode()));
-  EXPECT_EQ(e.general.has_value(), c.mode() == NormMode::general);
+  EXPECT_EQ(e.general(), c.mode() == NormMode::general);
   EXPECT_EQ(e.norm() && e.norm()->per_pixel, c.mode() == NormMode::rows);
-  if ((c.mode() == NormMode::rows || (e.general && e.general->row_waits)) && !c.meets()) {
+  if ((c.mode() == NormMode::rows || e.rows_wait()) && !c.meets()) {
     EXPECT_GE(c.tile.n, conv.k);
     EXPECT_EQ(c.schedule.cluster.n, 1);
     EXPECT_EQ(c.unit(), 1);
@@ -143,7 +143,7 @@ void check_config(const ConvConfig& c, const Epilogue& e, const Conv2d& conv) {
     EXPECT_LE(*c.features.fetch, std::ssize(fetchable_operands(e)));
     EXPECT_TRUE(by_tma(c.features.stores) && !c.by_parity() && c.features.store_buffers <= 32);
     EXPECT_NE(c.mode(), NormMode::streamed);
-    EXPECT_TRUE(!e.general || e.levels().empty());
+    EXPECT_TRUE(!e.general() || e.levels().empty());
   }
 }
 
@@ -325,7 +325,7 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
     part(p.workspace.folds, 4 * slots * across * (planes * c.tile.n + tiles));
     part(p.workspace.fold_results, 4 * across * p.images * (planes * c.tile.n + tiles));
   }
-  EXPECT_EQ(c.meets(), (c.wide() && e.general->row_waits) || returned > 0);
+  EXPECT_EQ(c.meets(), (c.wide() && e.rows_wait()) || returned > 0);
   std::size_t entries = 0;
   for (const plan::Stage& s : e.levels()) entries += (s.rows.size() + 2) / 3;
   const std::size_t of_row = !c.wide() ? 0 : c.meets() ? 16 * entries * (across + 1) : 4 * rows * across;
@@ -366,7 +366,7 @@ void check_workspace(const ConvPlan& p, const Conv2d& conv, const Extents& e, co
     EXPECT_EQ(begin % 256, 0u);
     EXPECT_TRUE(parts.emplace(begin, begin + bytes).second) << "two parts begin at " << begin;
   };
-  if (e_.general) check_folds(p, e_, part);
+  if (e_.general()) check_folds(p, e_, part);
   if (c.spills()) check_spilled(p, e_, part);
   if (c.rows_meet())  // an entry of each row and tile across, and of each row
     part(p.workspace.fold_rows, 16 * static_cast<std::size_t>(p.images) * p.slots_per_image *
@@ -374,7 +374,7 @@ void check_workspace(const ConvPlan& p, const Conv2d& conv, const Extents& e, co
                                     (c.tile.m / c.schedule.warpgroups()));
   if (p.cooperative || p.workspace.bytes > 0) {
     part(p.workspace.exits, 8);
-  } else if (!e_.general) {
+  } else if (!e_.general()) {
     EXPECT_EQ(p.workspace.bytes, 0u);
   }
   if (c.operands.converted) {
