@@ -6,10 +6,11 @@
 
 #include "ir/batch_view.hpp"
 #include "ir/check_graph.hpp"
-#include "ir/store_forms.hpp"
 #include "jit/jit.hpp"
 #include "lower/lower.hpp"
+#include "passes/optimised.hpp"
 #include "passes/partition.hpp"
+#include "passes/split_stores.hpp"
 #include "plan/spare_sms.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
@@ -27,7 +28,7 @@ namespace {
 Executable compile_cpu(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
   // passes: normalisations become reductions, operations are fused, what nothing needs is dropped; then stages, so that
   // a reduction over rows is complete before it is used
-  const Graph whole = ir::split_stores(graph).graph, optimised = lower::optimised(whole, options);
+  const Graph whole = passes::split_stores(graph).graph, optimised = passes::optimised(whole, options);
   const passes::Partition stages = passes::partition(optimised);
   // runtime: tiles, programs, the contraction's primitives; other forms of stores behind them
   auto made = cpu::build(contraction, whole, optimised, stages, options);

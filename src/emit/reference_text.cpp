@@ -11,7 +11,8 @@
 #include "codegen/precise.hpp"
 #include "families/interface/plan.hpp"
 #include "ir/op_table.hpp"
-#include "ir/store_forms.hpp"
+#include "passes/optimised.hpp"
+#include "passes/split_stores.hpp"
 #include "support/dtypes.hpp"
 #include "tuner/error_model.hpp"
 #include "unisono/error.hpp"
@@ -127,7 +128,7 @@ class Writer {
   Writer(const lower::Lowered& lowered, const Filled& filled)
       : l_(lowered),
         filled_(filled),
-        g_(lower::optimised(lowered.problem.graph, lowered.problem.options)),
+        g_(passes::optimised(lowered.problem.graph, lowered.problem.options)),
         precise_(precise_of(g_, lowered.epilogue())),
         model_(tuner::error_model(lowered.problem.contraction, lowered.problem.graph, lowered.problem.options.accurate,
                                   lowered.plan().numerics)) {}
@@ -350,7 +351,7 @@ std::optional<std::string> why_unchecked(const lower::Lowered& lowered) {
   const Graph& graph = lowered.problem.graph;
   for (const Node& x : graph.nodes)
     if (x.op == Op::call) return fmt::format("the epilogue calls {}, which has no float64 form", x.attr.name);
-  if (ir::split_stores(graph).any()) return "the epilogue has pooled or upsampled stores";
+  if (passes::split_stores(graph).any()) return "the epilogue has pooled or upsampled stores";
   return std::nullopt;
 }
 

@@ -11,9 +11,10 @@
 #include "families/override.hpp"
 #include "families/registry.hpp"
 #include "ir/check_graph.hpp"
-#include "ir/store_forms.hpp"
 #include "lower/request.hpp"
-#include "passes/passes.hpp"
+#include "passes/epilogue_graphs.hpp"
+#include "passes/optimised.hpp"
+#include "passes/split_stores.hpp"
 #include "plan/analyse.hpp"
 #include "plan/as_convolution.hpp"
 #include "plan/moment_store.hpp"
@@ -35,20 +36,14 @@ codegen::Options options_of(const Problem& p) {
 
 }  // namespace
 
-Graph optimised(const Graph& graph, const CompileOptions& options) {
-  if (!options.on_pass) return passes::run_pipeline(graph);
-  return passes::run_pipeline(graph, [&options](const passes::Pass& pass, const Graph& before, const Graph& after) {
-    options.on_pass(std::string(pass.name), before, after);
-  });
-}
-
 plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
                                 const Further& further) {
   const Extents e = extents(contraction);
   ir::check_graph(graph, contraction);
-  const ir::SplitStores stores = ir::split_stores(graph);
+  const passes::SplitStores stores = passes::split_stores(graph);
+  const passes::EpilogueGraphs graphs(passes::optimised(stores.graph, options));
   // plan: what is computed before, in and after a normalisation, and what is made of the main store
-  auto analysed = plan::analyse_forms(optimised(stores.graph, options), e, families::tile_limits());
+  auto analysed = plan::analyse_forms(graphs, e, families::tile_limits());
   if (!analysed) return std::move(analysed).refusal();
   plan::Forms forms = *std::move(analysed);
   const plan::Resampled resampled{stores.pooled, stores.upsampled, stores.only_upsampled, stores.source};

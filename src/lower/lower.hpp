@@ -39,9 +39,6 @@ struct Problem {
   const plan::Epilogue& epilogue() const { return forms.list.front(); }
 };
 
-/// The graph after the passes; CompileOptions::on_pass hears of each.
-Graph optimised(const Graph& graph, const CompileOptions& options);
-
 /// Checks the contraction and the graph, runs the passes and analyses what they leave. Refuses, with the value at
 /// fault, a graph that no kernel serves. Throws UserError for a contraction, graph or options that are wrong.
 plan::Expected<Problem> analyse(const Contraction& contraction, const Graph& graph, const CompileOptions& options,

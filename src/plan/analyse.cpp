@@ -58,8 +58,8 @@ std::optional<Refusal> refuse_axes(const Graph& g, const Normalisation* norm) {
 
 class Analysis {
  public:
-  explicit Analysis(const Graph& graph, const Extents& extents, const passes::RowForm* rows = nullptr)
-      : extents_(extents), rows_(rows) {
+  Analysis(const Graph& graph, const Extents& extents, const std::optional<passes::AffineForm>& form)
+      : extents_(extents), form_(form) {
     e_.graph = graph;
     e_.channels = extents.cols;
   }
@@ -77,7 +77,7 @@ class Analysis {
     if (auto refusal = refuse_effects(g)) return refusal;
     for (ValueId id = 0; id < g.nodes.size(); ++id)
       if (auto refusal = refuse_node(g, id)) return refusal;
-    if (auto refusal = find_normalisation(e_, extents_, {}, rows_)) return refusal;
+    if (auto refusal = find_normalisation(e_, extents_, form_)) return refusal;
     if (auto refusal = refuse_axes(g, e_.norm())) return refusal;
     statistical_ = depends_on(g, e_.norm() ? e_.stages[0].reductions() : std::vector<ValueId>{});
     return std::nullopt;
@@ -220,7 +220,7 @@ class Analysis {
   }
 
   Extents extents_;
-  const passes::RowForm* rows_;
+  const std::optional<passes::AffineForm>& form_;
   Epilogue e_;
   std::vector<bool> statistical_;  // depends on mean or variance
 };
@@ -234,7 +234,7 @@ Expected<Epilogue> analyse(const passes::EpilogueGraphs& graphs, const Extents& 
       std::ranges::none_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op) && x.attr.domain.rows; });
   const bool reduces = std::ranges::any_of(optimised.nodes, [](const Node& x) { return ir::is_reduction(x.op); });
   if (reduces && rows_alone && extents.cols > limits.channels) return analyse_general(graphs.general, extents, limits);
-  auto found = Analysis(graphs.gathered, extents).run();  // normalisations have modes of their own
+  auto found = Analysis(graphs.gathered, extents, graphs.moments).run();  // normalisations have modes of their own
   if (found || !reduces) return found;
   return analyse_general(graphs.general, extents, limits);
 }
@@ -244,11 +244,10 @@ namespace {
 // The general epilogue as one normalisation over the channels of rows; nothing: it is none
 std::optional<Epilogue> analyse_rows(const passes::EpilogueGraphs& graphs, const Extents& extents,
                                      const TileLimits& limits) {
-  const passes::RowForm* const form = graphs.rows ? &*graphs.rows : nullptr;
-  if (!form && extents.cols <= limits.channels) return {};  // as moments it would have been served so
-  const Graph& graph = form ? form->graph : graphs.gathered;
-  auto found = Analysis(graph, extents, form).run();
-  if (!found) found = analyse_row_results(graph, extents, form);
+  if (!graphs.rows && extents.cols <= limits.channels) return {};  // as moments it would have been served so
+  auto found = graphs.rows ? Analysis(graphs.rows->graph, extents, graphs.rows).run()
+                           : Analysis(graphs.gathered, extents, graphs.moments).run();
+  if (!found) found = analyse_row_results(graphs, extents);
   if (!found || !found->norm() || !found->norm()->per_pixel) return {};
   return *std::move(found);
 }
@@ -266,7 +265,7 @@ Expected<Forms> analyse_forms(const passes::EpilogueGraphs& graphs, const Extent
   } else if (forms.list[0].general()) {
     if (auto rows = analyse_rows(graphs, extents, limits)) forms.list.push_back(*std::move(rows));
     if (!forms.list[0].returns()) return forms;
-    auto streamed = analyse_second_pass(graphs.gathered, extents);
+    auto streamed = analyse_second_pass(graphs, extents);
     if (streamed)
       forms.list.push_back(*std::move(streamed));
     else

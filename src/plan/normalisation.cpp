@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "ir/op_table.hpp"
 #include "plan/refusal.hpp"
 #include "unisono/error.hpp"
@@ -36,25 +34,19 @@ std::optional<Refusal> refuse_reduction(const Graph& g, ValueId id) {
   return std::nullopt;
 }
 
-// Mean and variance of one value over one domain; `result` and the affine part are still open
-std::optional<Refusal> find_statistics(const Graph& g, std::optional<Normalisation>& norm,
-                                       const std::set<ValueId>& others) {
-  ReduceDomain domain;
+// Mean and variance of one value over one domain, but for `others`
+std::optional<Refusal> refuse_statistics(const Graph& g, const std::set<ValueId>& others) {
+  const Node* first = nullptr;
   for (ValueId id = 0; id < g.nodes.size(); ++id) {
     const Node& x = g[id];
     if (!ir::is_reduction(x.op) || others.contains(id)) continue;
     if (auto refusal = refuse_reduction(g, id)) return refusal;
-    if (!norm) {
-      norm.emplace();
-      norm->input = x.inputs[0];
-      domain = x.attr.domain;
-    }
-    if (norm->input != x.inputs[0])
-      return refusal_at(g, id,
-                        fmt::format("it takes statistics of a second value besides '{}'", text_of(g, norm->input)));
-    if (!(domain == x.attr.domain))
+    if (first == nullptr) first = &x;
+    if (first->inputs[0] != x.inputs[0])
+      return refusal_at(
+          g, id, fmt::format("it takes statistics of a second value besides '{}'", text_of(g, first->inputs[0])));
+    if (!(first->attr.domain == x.attr.domain))
       return refusal_at(g, id, "another statistic of the same value runs over other groups");
-    (x.op == Op::mean ? norm->mean : norm->variance) = id;
   }
   return std::nullopt;
 }
@@ -79,26 +71,21 @@ std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roo
   return depends;
 }
 
-std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& extents, const std::set<ValueId>& others,
-                                          const passes::RowForm* rows) {
-  Graph& graph = epilogue.graph;
-  std::optional<Normalisation> norm;
-  if (rows)
-    norm.emplace(Normalisation{rows->part});
-  else if (auto refusal = find_statistics(graph, norm, others); refusal || !norm)
-    return refusal;
-  const ReduceDomain domain = graph[norm->reductions().front()].attr.domain;
-  norm->group_channels = domain.cols ? extents.cols / domain.groups : 1;
-  norm->per_pixel = runs_over_channels(domain);
-  norm->batch = domain.rows && !domain.per_image;
-  if (norm->batch)
-    if (auto refusal = refuse_images(graph)) return refusal;
-  auto [affine, part] =
-      passes::affine_form(std::move(graph), *norm, norm->per_pixel, rows ? rows->first : std::nullopt);
-  graph = std::move(affine);
-  static_cast<passes::Affine&>(*norm) = part;
-  epilogue.stages.emplace_back().norm = norm;
-  return std::nullopt;
+std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& extents,
+                                          const std::optional<passes::AffineForm>& form,
+                                          const std::set<ValueId>& others) {
+  const bool of_moments = !form || form->part.variance || form->part.mean;
+  if (of_moments)
+    if (auto refusal = refuse_statistics(epilogue.graph, others)) return refusal;
+  if (!form) return std::nullopt;
+  epilogue.graph = form->graph;
+  const Graph& graph = epilogue.graph;
+  Normalisation& norm = epilogue.stages.emplace_back().norm.emplace(Normalisation{form->part});
+  const ReduceDomain& domain = graph[norm.reductions().front()].attr.domain;
+  norm.group_channels = domain.cols ? extents.cols / domain.groups : 1;
+  norm.per_pixel = runs_over_channels(domain);
+  norm.batch = domain.rows && !domain.per_image;
+  return norm.batch ? refuse_images(graph) : std::nullopt;
 }
 
 }  // namespace unisono::plan

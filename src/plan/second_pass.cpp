@@ -29,24 +29,15 @@ constexpr const char* served_over_channels =
     "Over the channels of rows, in one exchange, one normalisation is served, with stores [m,n] and operands "
     "behind it, and one store of 16 bits ahead of it";
 
-/// Reductions over rows that no element and no row reads.
-std::set<ValueId> stored_alone(const Graph& g) {
-  std::vector<bool> read(g.nodes.size());  // by elements or rows
-  for (ValueId id = static_cast<ValueId>(g.nodes.size()); id-- > 0;)
-    if (has_rows(g[id]) || (read[id] && !over_rows(g[id])))
-      for (const ValueId in : g[id].inputs) read[in] = true;
-  std::set<ValueId> all;
-  for (ValueId id = 0; id < g.nodes.size(); ++id)
-    if (over_rows(g[id]) && !read[id]) all.insert(id);
-  return all;
-}
-
 class SecondPassAnalysis {
  public:
   /// Over the channels of a row, or over an image's pixels.
-  SecondPassAnalysis(const Graph& graph, const Extents& extents, bool per_pixel, const passes::RowForm* rows = nullptr)
-      : extents_(extents), per_pixel_(per_pixel), rows_(rows) {
-    e_.graph = graph;
+  SecondPassAnalysis(const passes::EpilogueGraphs& graphs, const Extents& extents, bool per_pixel)
+      : extents_(extents),
+        per_pixel_(per_pixel),
+        graphs_(graphs),
+        form_(per_pixel && graphs.rows ? graphs.rows : graphs.moments_beside_stored) {
+    e_.graph = per_pixel && graphs.rows ? graphs.rows->graph : graphs.gathered;
     e_.channels = extents.cols;
     e_.results = Results::any;
   }
@@ -72,7 +63,7 @@ class SecondPassAnalysis {
       if (g[id].dtype == DType::f64) return refused(id, "f64 arithmetic");
       if (g[id].op == Op::one_hot) return refused(id, "one_hot, with a normalisation over the pixels of an image");
     }
-    if (auto refusal = find_normalisation(e_, extents_, stored_alone(g), rows_))
+    if (auto refusal = find_normalisation(e_, extents_, form_, graphs_.stored))
       return because(fmt::format("{}. {}", refusal->first(), served()));
     if (!e_.norm() || e_.norm()->per_pixel != per_pixel_) return because(served());
     statistical_ = depends_on(g, e_.norm()->reductions());
@@ -229,7 +220,8 @@ class SecondPassAnalysis {
 
   Extents extents_;
   bool per_pixel_;
-  const passes::RowForm* rows_;
+  const passes::EpilogueGraphs& graphs_;
+  const std::optional<passes::AffineForm>& form_;
   Epilogue e_;
   std::vector<bool> statistical_, late_;  // depends on mean or variance; on any reduction over rows
   std::vector<RowFolds> folds_;
@@ -238,12 +230,12 @@ class SecondPassAnalysis {
 
 }  // namespace
 
-Expected<Epilogue> analyse_second_pass(const Graph& graph, const Extents& extents) {
-  return SecondPassAnalysis(graph, extents, false).run();
+Expected<Epilogue> analyse_second_pass(const passes::EpilogueGraphs& graphs, const Extents& extents) {
+  return SecondPassAnalysis(graphs, extents, false).run();
 }
 
-Expected<Epilogue> analyse_row_results(const Graph& graph, const Extents& extents, const passes::RowForm* rows) {
-  return SecondPassAnalysis(graph, extents, true, rows).run();
+Expected<Epilogue> analyse_row_results(const passes::EpilogueGraphs& graphs, const Extents& extents) {
+  return SecondPassAnalysis(graphs, extents, true).run();
 }
 
 }  // namespace unisono::plan

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "ir/store_forms.hpp"
+#include "passes/split_stores.hpp"
 #include "plan/resampling.hpp"
 #include "reference/reference.hpp"
 #include "reference/resampled.hpp"
@@ -255,7 +255,7 @@ std::function<Verdict()> start_check(const Problem& problem, const Executable& e
                                      int device_index, Stream stream, std::int64_t most_elements) {
   Bench bench(problem, kernels, device_index, stream);
   auto e = std::make_shared<Evidence>();
-  e->graph = ir::split_stores(problem.graph).graph;
+  e->graph = passes::split_stores(problem.graph).graph;
   e->resampled = problem.epilogue().resampled;
   if (e->resampled.any()) e->main = problem.epilogue().graph.stores[*plan::main_store(problem.epilogue())].name;
   e->model = error_model(problem.contraction, e->graph, problem.options.accurate, numerics);

@@ -79,7 +79,7 @@ std::optional<Row> tuned_row(const Platform& platform, const Key& key) {
 }
 
 /// The plan that a row's text gives, if it is one for this problem.
-plan::Expected<families::PlanPointer> plan_of(const std::string& text, const families::Workload& workload) {
+plan::Expected<families::PlanPointer> parsed_plan(const std::string& text, const families::Workload& workload) {
   try {
     const auto fixed = parse_plan(text);
     if (fixed.fields.empty()) return plan::because("it fixes nothing");
@@ -91,7 +91,7 @@ plan::Expected<families::PlanPointer> plan_of(const std::string& text, const fam
 
 families::PlanPointer plan_of(const Row& row, const std::string& source, const families::Workload& workload,
                               bool warns) {
-  auto plan = plan_of(row.plan, workload);
+  auto plan = parsed_plan(row.plan, workload);
   if (plan) return *plan;
   const std::string text = plan.refusal().told();
   if (warns)
@@ -110,23 +110,20 @@ std::optional<Chosen> measured_plan(const Key& key, bool own, const families::Wo
   return std::nullopt;
 }
 
-/// What is measured of the same arithmetic in another order of factors serves a problem as well.
-std::optional<Chosen> measured_alike(const families::Workload& workload) {
-  plan::Epilogue other = workload.epilogue;
-  other.graph = passes::gather_factors(other.graph);
-  if (structurally_equal(other.graph, workload.epilogue.graph)) return std::nullopt;
-  auto found = measured_plan(key_of(workload.task, other), false, workload);
-  if (found) found->gathered = true;
-  return found;
-}
-
 }  // namespace
 
 plan::Expected<Chosen> choose(const families::Workload& workload, const PlanOverride& fixed, bool measured) {
   if (fixed.fields.empty() && measured && !support::tuning_is_off()) {
     if (auto chosen = measured_plan(key_of(workload.task, workload.epilogue), true, workload))
       return *std::move(chosen);
-    if (auto chosen = measured_alike(workload)) return *std::move(chosen);
+    // what is measured of the same arithmetic in another order of factors serves a problem as well
+    plan::Epilogue other = workload.epilogue;
+    other.graph = passes::gather_factors(other.graph);
+    if (!structurally_equal(other.graph, workload.epilogue.graph))
+      if (auto chosen = measured_plan(key_of(workload.task, other), false, workload)) {
+        chosen->gathered = true;
+        return *std::move(chosen);
+      }
   }
   auto plan = families::choose(workload, fixed);
   if (!plan) return std::move(plan).refusal();

@@ -8,8 +8,8 @@
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
 #include "gpu/trend.hpp"
-#include "ir/store_forms.hpp"
 #include "lower/lower.hpp"
+#include "passes/split_stores.hpp"
 #include "plan/resampling.hpp"
 #include "reference/resampled.hpp"
 #include "runtime/common/names.hpp"
@@ -62,7 +62,7 @@ std::string main_output(const Graph& graph, const Contraction& contraction) {
 
 }  // namespace
 
-Testbed::Testbed(const Case& c) : c_(c), graph_(ir::split_stores(graph_of(c)).graph) {
+Testbed::Testbed(const Case& c) : c_(c), graph_(passes::split_stores(graph_of(c)).graph) {
   const Contraction contraction = c_.contraction();
   // The filter's mean hands the image's on to every channel
   const auto k = static_cast<double>(depth(contraction));
@@ -312,7 +312,8 @@ Outcome Testbed::run(const Executable& executable, std::string& problems) {
       problems += differences(first, outputs());
   }
   if (const std::string name = broken_guard(); !name.empty()) problems += "something was written beside " + name + "\n";
-  Outcome o{.c = c_, .graph = ir::split_stores(judged_graph_of(c_)).graph, .tensors = {}, .acc = accumulator("(b)")};
+  Outcome o{
+      .c = c_, .graph = passes::split_stores(judged_graph_of(c_)).graph, .tensors = {}, .acc = accumulator("(b)")};
   if (is_dual()) o.acc1 = accumulator("(b1)");
   const lower::Lowered lowered = kernel_of(c_, device().device);
   o.config = conv_config(lowered.plan()), o.numerics = lowered.plan().numerics;

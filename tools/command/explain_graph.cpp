@@ -11,10 +11,10 @@
 #include "figure/boxes.hpp"
 #include "figure/graph_diagram.hpp"
 #include "ir/op_table.hpp"
-#include "ir/store_forms.hpp"
 #include "ir/value_names.hpp"
 #include "media/file.hpp"
 #include "passes/passes.hpp"
+#include "passes/split_stores.hpp"
 #include "unisono/text.hpp"
 
 namespace unisono::command {
@@ -76,7 +76,7 @@ class Statements {
 
 /// "y : bf16", "p = max_pool_2x2 : bf16": a store of the graph that the passes see, as it was written, and what is made
 /// of it.
-std::vector<std::string> store_texts(const Graph& written, const ir::SplitStores& split, const std::string& name) {
+std::vector<std::string> store_texts(const Graph& written, const passes::SplitStores& split, const std::string& name) {
   std::vector<std::string> texts;
   for (const Store& s : written.stores) {
     const bool is_itself = s.name == name;
@@ -88,7 +88,7 @@ std::vector<std::string> store_texts(const Graph& written, const ir::SplitStores
   return texts;
 }
 
-void add_stages(GraphExplanation& e, const Graph& written, const ir::SplitStores& split) {
+void add_stages(GraphExplanation& e, const Graph& written, const passes::SplitStores& split) {
   const Statements statements(e.result);
   e.once = statements.lines(e.partition.uniform);
   for (const passes::Stage& stage : e.partition.stages) {
@@ -118,7 +118,7 @@ std::string list(std::string_view label, const std::vector<std::string>& names) 
 GraphExplanation explain_graph(const Graph& graph) {
   GraphExplanation e;
   e.written = print(graph);
-  const ir::SplitStores split = ir::split_stores(graph);
+  const passes::SplitStores split = passes::split_stores(graph);
   passes::Log log = passes::record_pipeline(split.graph);
   e.passes = std::move(log.passes);
   e.result = std::move(log.result);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/store_forms.hpp"
+#include "passes/split_stores.hpp"
 #include "runtime/common/names.hpp"
 #include "runtime/cpu/backend.hpp"
 #include "runtime/cpu/made_output.hpp"
@@ -71,7 +72,7 @@ void fill(const ImageView& to, const ImageView& from, StoreForm form, int thread
 class ResampledExecutable final : public ExecutableImpl {
  public:
   ResampledExecutable(std::shared_ptr<const ExecutableImpl> whole, const Contraction& contraction, const Graph& source,
-                      ir::SplitStores split, int threads)
+                      passes::SplitStores split, int threads)
       : whole_(std::move(whole)),
         layout_(ir::image_layout(contraction)),
         shape_(shape_mn(contraction)),
@@ -142,7 +143,7 @@ class ResampledExecutable final : public ExecutableImpl {
 std::shared_ptr<const ExecutableImpl> with_resampled_stores(std::shared_ptr<const ExecutableImpl> whole,
                                                             const Contraction& contraction, const Graph& source,
                                                             const CompileOptions& options) {
-  ir::SplitStores split = ir::split_stores(source);
+  passes::SplitStores split = passes::split_stores(source);
   if (!split.any()) return whole;
   return std::make_shared<ResampledExecutable>(std::move(whole), contraction, source, std::move(split),
                                                thread_count(options));

@@ -10,8 +10,8 @@
 
 namespace unisono::cpu {
 
-/// An executable of all stores of `source`; `whole` is that of ir::split_stores(source).graph. Gives `whole` itself if
-/// there are no others. A store of which only the upsampled one is there is computed into memory of the execution.
+/// An executable of all stores of `source`; `whole` is that of passes::split_stores(source).graph. Gives `whole` itself
+/// if there are no others. A store of which only the upsampled one is there is computed into memory of the execution.
 std::shared_ptr<const ExecutableImpl> with_resampled_stores(std::shared_ptr<const ExecutableImpl> whole,
                                                             const Contraction& contraction, const Graph& source,
                                                             const CompileOptions& options);

@@ -79,25 +79,6 @@ TEST(ResampledStores, Rules) {
               HasSubstr("store p (max_pool_2x2) is of gemm 4x4x4, f32, which has no image; expected a convolution"));
 }
 
-TEST(ResampledStores, AreSplitFromWholeOnes) {
-  const ir::SplitStores split = ir::split_stores(parse(all));
-  EXPECT_TRUE(structurally_equal(split.graph, parse("y = relu(acc + bias[n])\nstore y : bf16")));
-  EXPECT_EQ(split.source, "y");
-  EXPECT_EQ(split.pooled, "p");
-  EXPECT_EQ(split.upsampled, "e");
-  EXPECT_FALSE(split.only_upsampled);
-  EXPECT_FALSE(ir::split_stores(parse("store acc as y")).any());
-}
-
-TEST(ResampledStores, AnUpsampledOneAloneGetsASourceThatStandsLast) {
-  const ir::SplitStores split =
-      ir::split_stores(parse("store upsample_2x2(relu(acc)) as e : f16\nstore acc as small : f16"));
-  EXPECT_TRUE(structurally_equal(split.graph, parse("store acc as small : f16\nstore relu(acc) as small2 : f16")));
-  EXPECT_EQ(split.source, "small2");
-  EXPECT_EQ(split.upsampled, "e");
-  EXPECT_TRUE(split.only_upsampled);
-}
-
 TEST(ResampledStores, Shapes) {
   Conv2d c{.n = 2, .h = 9, .w = 7, .c = 3, .k = 5};
   EXPECT_THAT(ir::shape_of(StoreForm::max_pool_2x2, c), ElementsAre(2, 4, 3, 5));

@@ -16,7 +16,7 @@ using StorePath = Output::StorePath;
 constexpr Extents extents{.images = 2, .height = 16, .width = 16, .cols = 64};
 
 Expected<Epilogue> found(const std::string& text) {
-  return analyse_second_pass(passes::EpilogueGraphs(passes::run_pipeline(parse(text))).gathered, extents);
+  return analyse_second_pass(passes::EpilogueGraphs(passes::run_pipeline(parse(text))), extents);
 }
 
 std::string refusal_of(const std::string& text) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "network/cuda/decide/passes.hpp"
+#include "passes/optimised.hpp"
 
 namespace unisono::network::gpu {
 
@@ -28,7 +29,7 @@ plan::Expected<SmallLayersPlan> plan_layers(const PlanningInput& in, const Small
     if (const std::int64_t inputs = column_count(in.sizes(in.first(*r).inputs[0])); inputs > most_inputs)
       return because(fmt::format("{} inputs of a layer; a launch takes {}", inputs, most_inputs));
   auto kernel =
-      codegen::small_layers_kernel(lower::optimised(first.graph, {}), lower::optimised(second.graph, {}), in.element);
+      codegen::small_layers_kernel(passes::optimised(first.graph, {}), passes::optimised(second.graph, {}), in.element);
   if (!kernel) return std::move(kernel).refusal();
   return SmallLayersPlan{*std::move(kernel)};
 }
