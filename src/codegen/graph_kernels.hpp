@@ -16,18 +16,7 @@ namespace unisono::codegen {
 plan::Expected<std::vector<GraphKernel>> graph_kernels(const Graph& optimised, const GraphStorage& storage);
 
 /// The kernels of plain/plain.cuh for a 16-bit type; `name` is one of to_string(PlainKernel).
-enum class PlainKernel : std::uint8_t {
-  enter,
-  leave,
-  pool,
-  pool_images,
-  resize,
-  copy_elements,
-  copy_octets,
-  reshape,
-  direct,
-  join_moments
-};
+enum class PlainKernel : std::uint8_t { enter, leave, pool_images, join_moments };
 std::string_view to_string(PlainKernel kernel);
 /// One translation unit with all of them.
 std::string plain_source(DType element);

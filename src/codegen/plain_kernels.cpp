@@ -12,13 +12,7 @@ std::string_view to_string(PlainKernel kernel) {
   switch (kernel) {
     case PlainKernel::enter: return "enter";
     case PlainKernel::leave: return "leave";
-    case PlainKernel::pool: return "pool";
     case PlainKernel::pool_images: return "pool_images";
-    case PlainKernel::resize: return "resize";
-    case PlainKernel::copy_elements: return "copy_elements";
-    case PlainKernel::copy_octets: return "copy_octets";
-    case PlainKernel::reshape: return "reshape";
-    case PlainKernel::direct: return "direct";
     case PlainKernel::join_moments: return "join_moments";
   }
   throw InternalError("a plain kernel without a name");
@@ -40,13 +34,7 @@ std::string plain_source(DType element) {
   };
   add(PlainKernel::enter, "BorderParams", fmt::format("enter<{}>", type));
   add(PlainKernel::leave, "BorderParams", fmt::format("leave<{}>", type));
-  add(PlainKernel::pool, "PoolParams", fmt::format("pool<{}>", type));
   add(PlainKernel::pool_images, "PoolImagesParams", fmt::format("pool_images<{}>", type));
-  add(PlainKernel::resize, "ResizeParams", fmt::format("resize<{}>", type));
-  add(PlainKernel::copy_elements, "CopyParams", "copy<u16>");
-  add(PlainKernel::copy_octets, "CopyParams", "copy<uint4>");
-  add(PlainKernel::reshape, "ReshapeParams", "reshape");
-  add(PlainKernel::direct, "DirectParams", fmt::format("direct<{}>", type));
   add(PlainKernel::join_moments, "JoinMomentsParams", "join_moments");
   return text;
 }

@@ -20,7 +20,6 @@ class FormWriter {
   void convolution(const ConvAttributes& c, bool transposed);
   void softmax();
   void normalisation(const operators::Normalisation& n);
-  void pool(const operators::Pool2d& p);
   void resize(const operators::Resize& r);
   void single(OperatorKind kind) { finish(std::move(kind), op_.inputs); }
 
@@ -136,17 +135,6 @@ void FormWriter::normalisation(const operators::Normalisation& n) {
   all_.back().output = op_.output;
 }
 
-void FormWriter::pool(const operators::Pool2d& p) {
-  single(operators::PoolNd{.average = p.average,
-                           .kernel = {p.kernel.h, p.kernel.w},
-                           .stride = {p.stride.h, p.stride.w},
-                           .dilation = {p.dilation.h, p.dilation.w},
-                           .before = {p.pad.top, p.pad.left},
-                           .after = {p.pad.bottom, p.pad.right},
-                           .ceil_mode = p.ceil_mode,
-                           .count_pad = p.count_pad});
-}
-
 void FormWriter::resize(const operators::Resize& r) {
   single(operators::Resample{.mode = r.mode,
                              .coordinates = r.coordinates,
@@ -158,6 +146,17 @@ void FormWriter::resize(const operators::Resize& r) {
 }
 
 }  // namespace
+
+operators::PoolNd pool_nd(const operators::Pool2d& p) {
+  return {.average = p.average,
+          .kernel = {p.kernel.h, p.kernel.w},
+          .stride = {p.stride.h, p.stride.w},
+          .dilation = {p.dilation.h, p.dilation.w},
+          .before = {p.pad.top, p.pad.left},
+          .after = {p.pad.bottom, p.pad.right},
+          .ceil_mode = p.ceil_mode,
+          .count_pad = p.count_pad};
+}
 
 std::vector<Operator> written_in_f32(Network& network, std::vector<bool>& kept, const Operator& op) {
   FormWriter writer(network, kept, op);
@@ -178,7 +177,7 @@ std::vector<Operator> written_out(Network& network, std::vector<bool>& kept, con
   FormWriter writer(network, kept, op);
   if (std::holds_alternative<operators::Softmax>(op.kind)) writer.softmax();
   if (const auto* n = std::get_if<operators::Normalisation>(&op.kind)) writer.normalisation(*n);
-  if (const auto* p = std::get_if<operators::Pool2d>(&op.kind)) writer.pool(*p);
+  if (const auto* p = std::get_if<operators::Pool2d>(&op.kind)) writer.single(pool_nd(*p));
   if (const auto* r = std::get_if<operators::Resize>(&op.kind)) writer.resize(*r);
   if (std::holds_alternative<operators::GlobalAveragePool>(op.kind))
     writer.single(operators::Reduce{.op = ReduceOp::mean, .axes = {2, 3}, .keep = true});

@@ -30,6 +30,9 @@ bool has_octets(const Shape& shape);
 /// Whether the region can read and write an island's f32.
 bool stores_islands(const Network& network, const Region& region);
 
+/// The same pool as one over any number of axes.
+operators::PoolNd pool_nd(const operators::Pool2d& p);
+
 /// A product or convolution that computes in f32, and what else is made for it, in place of one of the tensor cores.
 /// Kinds that have none stay as they are. Appends to `tensors`, and to `kept`, by tensor: an island's that has more
 /// digits than the element.

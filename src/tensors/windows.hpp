@@ -1,7 +1,7 @@
 #pragma once
 /// What makes an output of several elements of its inputs by weights or windows: products of matrices, pools,
-/// resamples, samples of a grid, convolutions of volumes. One output a thread: for tensors that no faster kernel
-/// serves.
+/// resamples, samples of a grid, convolutions of volumes. A thread has one output, or a word of neighbours along an
+/// axis that stays as it is.
 
 #include <vector>
 
@@ -34,9 +34,9 @@ plan::Expected<Launches> resample(const std::vector<WeightedTaps>& axes, float o
 plan::Expected<Launches> grid_sample(const operators::GridSample& op, const StridedTensor& x, const StridedTensor& grid,
                                      const StridedTensor& to);
 
-/// x (N,C,D,H,W), filter (K,C/groups,…) or, transposed, (C,K/groups,…), bias (K), dense, or null. Sums in float32.
-/// Tensors are 0: x, 1: filter, 2: to, 3: bias.
+/// x (N,C,D,H,W), filter (K,C/groups,…) or, transposed, (C,K/groups,…), bias (K), dense, or null. Sums in float32, by
+/// so many threads each: a power of two up to 32. Tensors are 0: x, 1: filter, 2: to, 3: bias.
 plan::Expected<Launches> convolve(const operators::Conv3d& op, const StridedTensor& x, const StridedTensor& filter,
-                                  const StridedTensor* bias, const StridedTensor& to);
+                                  const StridedTensor* bias, const StridedTensor& to, std::uint32_t lanes = 1);
 
 }  // namespace unisono::tensors

@@ -101,6 +101,47 @@ TEST(TensorSmall, ResamplesByWeights) {
   }
 }
 
+// Channels last: words of several, a tap whose weight is given to two; numbers that are none, and infinite ones
+TEST(TensorSmall, WindowsOfChannelsAreInWords) {
+  std::mt19937_64 random(46);
+  const tensors::WeightedTaps linear{{0, 1, 3, 5, 7, 8}, {0, 0, 1, 1, 2, 2, 3, 3}, {1, .25, .75, .5, .5, .75, .25, 1}};
+  const operators::PoolNd op{
+      .kernel = {3, 2}, .stride = {2, 1}, .dilation = {1, 2}, .before = {1, 1}, .after = {1, 0}, .count_pad = true};
+  for (const std::int64_t channels : {16, 20, 37})
+    for (const ElementType& type : {stored(DType::f32), in_bf16, ElementType{DType::f32, DType::f16}}) {
+      LaidTensor x = channels_last(type, {2, channels, 4, 5});
+      fill_between(x, random, -4, 4);
+      set_element(x, 3, std::nan("")), set_element(x, 60, HUGE_VAL);
+      const LaidTensor values = as_valued(x);
+      const auto compare = [&](const LaidTensor& to, const auto& compute, double units) {
+        LaidTensor expected = dense_tensor(stored(DType::f32), to.at.shape), from = values;
+        compute(from.view(), expected.view());
+        EXPECT_EQ(difference(to, expected, units), "") << channels << " of " << to_string(type.memory);
+      };
+      const cpu::WindowNd window{op.kernel, op.stride, op.dilation, op.before, op.after, op.count_pad};
+      for (const bool average : {false, true}) {
+        LaidTensor to = channels_last(type, {2, channels, 2, 4});
+        operators::PoolNd pooled = op;
+        pooled.average = average;
+        run(tensors::pool(pooled, x.at, to.at), {&x, &to});
+        const auto pool = average ? cpu::average_pool_nd : cpu::max_pool_nd;
+        compare(
+            to, [&](const auto& a, const auto& b) { pool(window, a, b, cpu::serial); }, average ? 2 : 0);
+      }
+      LaidTensor large = channels_last(type, {2, channels, 5, 5});
+      run(tensors::resample({{}, {}, linear, {}}, 0, x.at, large.at), {&x, &large});
+      const std::vector<cpu::AxisTaps> taps{
+          {{linear.first.begin(), linear.first.end()}, {linear.places.begin(), linear.places.end()}, linear.weights}};
+      compare(
+          large,
+          [&](const auto& a, const auto& b) {
+            const cpu::AlignedBuffer scratch(cpu::resample_bytes({2}, taps, a));
+            cpu::resample({2}, taps, a, b, cpu::serial, scratch.data());
+          },
+          2);
+    }
+}
+
 TEST(TensorSmall, WhatLiesOutsideIsFilled) {
   std::mt19937_64 random(44);
   const tensors::WeightedTaps taps{{0, 1, 2, 3}, {-1, 1, 0}, {1, 1, 1}};

@@ -69,7 +69,8 @@ static_assert(sizeof(unisono::TopParams) == 280 && offsetof(unisono::TopParams, 
 static_assert(sizeof(unisono::RecurrenceParams) == 720 && offsetof(unisono::RecurrenceParams, functions) == 536 &&
               offsetof(unisono::RecurrenceParams, last) == 708);
 static_assert(sizeof(unisono::ProductParams) == 344 && offsetof(unisono::ProductParams, depth) == 336);
-static_assert(sizeof(unisono::WindowParams) == 680 && offsetof(unisono::WindowParams, axes) == 672);
-static_assert(sizeof(unisono::ResampleParams) == 544 && offsetof(unisono::ResampleParams, axes) == 536);
+static_assert(sizeof(unisono::WindowParams) == 712 && offsetof(unisono::WindowParams, count_pad) == 704);
+static_assert(sizeof(unisono::ResampleParams) == 512 && offsetof(unisono::ResampleParams, outside) == 504);
 static_assert(sizeof(unisono::GridParams) == 392 && offsetof(unisono::GridParams, extents) == 352);
-static_assert(sizeof(unisono::VolumeParams) == 472 && offsetof(unisono::VolumeParams, axis) == 304);
+static_assert(sizeof(unisono::VolumeParams) == 448 && offsetof(unisono::VolumeParams, axis) == 304 &&
+              offsetof(unisono::VolumeParams, lane_bits) == 440);

@@ -26,13 +26,6 @@ struct BorderParams {
   int stride, pad, dilation;
 };
 
-struct PoolParams {
-  PlainTensor from, to;
-  u32 images, height, width, octets, out_height, out_width;
-  int kernel_h, kernel_w, stride_h, stride_w, pad_top, pad_left, pad_bottom, pad_right, dilation_h, dilation_w;
-  int average, count_pad;
-};
-
 // The mean over all pixels of an image. `width` neighbouring threads have neighbouring octets: a power of two up to 64.
 struct PoolImagesParams {
   PlainTensor from, to;
@@ -47,49 +40,6 @@ struct SmallLayersParams {
   float *sums, *values;  // (images, CTAs of an image, channels) and (images, hidden), in octets: between CTAs
   u32 pixels, channels, hidden, outputs;
   const float* operands[kLayerOperands];
-};
-
-// Output (p, q) = (1 - w) x[low] + w x[high] along either axis; without weights x[low].
-struct ResizeParams {
-  PlainTensor from, to;
-  const int *row_low, *row_high, *column_low, *column_high;
-  const float *row_weight, *column_weight;  // null: nearest
-  u32 images, height, width, octets, out_height, out_width;
-};
-
-// to[i] = from[i - before] if that lies inside, else `value`. An element is 16 bits, or eight of them.
-constexpr int kCopyRank = 5;
-struct CopyParams {
-  const void* from;
-  void* to;
-  i64 from_strides[kCopyRank], to_strides[kCopyRank];  // in units of what is copied
-  u32 extents[kCopyRank], source[kCopyRank];           // of `to`, of `from`
-  int before[kCopyRank];
-  u32 count, value;  // elements of `to`; the bits of one
-};
-
-// The same elements, counted row-major in two shapes.
-struct ReshapeParams {
-  const void* from;
-  void* to;
-  i64 from_strides[kCopyRank], to_strides[kCopyRank];
-  u32 from_extents[kCopyRank], to_extents[kCopyRank];
-  u32 count;
-};
-
-// A convolution, its transpose or a product, float sums: an output has `lanes` threads, a power of two up to 32. With
-// groups a filter's channels are those of its group.
-struct DirectParams {
-  const void* from;
-  i64 from_pixel, from_channel;  // strides, elements
-  const void* filter;
-  i64 filter_output, filter_tap, filter_channel;
-  PlainTensor to;
-  u32 images, height, width, group_channels, group_outputs;
-  u32 out_height, out_width, outputs;
-  int taps_h, taps_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
-  int transposed;
-  u32 lanes;
 };
 
 // Moments that the kernel which made a tensor's part has stored (exchange/moment_store.cuh), and where the part lies in

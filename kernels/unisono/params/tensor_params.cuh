@@ -180,34 +180,34 @@ struct RecurrenceParams {
   int last, reverse, input_forget;
 };
 
-// Pooling over windows. Some axes of the space are those of a window, along which `from` and `places` do not move.
+// Pooling over windows. Some axes of the space are those of a window, along which `from` and `places` do not move. With
+// words of several elements, the innermost axis counts these.
 struct WindowAxis {
   int taps, stride, dilation, before, after, extent;  // extent: of `from`
+  int of, unused;                                     // the axis of the space; below 0: it has one output
   i64 step, place_step;                               // of `from`, and of its elements' numbers
 };
 struct WindowParams {
   IndexSpace space;  // of `to`
   StridedView from, to, places;
-  int window_of[kTensorAxes];  // by axis of the space: which of the window's it is; below 0: none
   WindowAxis window[kTensorAxes];
-  u32 axes;  // of the window
-  int count_pad;
+  int count_pad, unused;
 };
 
-// Sums of weighted elements: along some axes output i is made of taps first[i] to before first[i + 1]. One whose place
-// is below 0 makes the output `outside`.
+// Sums of weighted elements: along some axes output i is made of `taps` from i * taps on. One whose place is below 0
+// makes the output `outside`. Weights are of the type that the sums are.
 struct ResampleAxis {
-  const int *first, *places;
-  const double* weights;
+  const int* places;
+  const void* weights;
   i64 step;  // of `from`, which does not move along the axis otherwise
+  int taps, of;
 };
 struct ResampleParams {
   IndexSpace space;  // of `to`
   StridedView from, to;
-  int resampled[kTensorAxes];  // by axis of the space: which of `axis` it is; below 0: none
   ResampleAxis axis[kTensorAxes];
-  u32 axes;
   float outside;
+  int unused;
 };
 
 // Images, or volumes, at the places that a grid names.
@@ -220,10 +220,10 @@ struct GridParams {
   int axes, nearest, cubic, reflection, zeros, align_corners, unused;
 };
 
-// Convolutions of volumes, and their transposes, one sum a thread.
+// Convolutions of volumes, and their transposes: an output has 1 << lane_bits threads, up to 32.
 struct VolumeAxis {
-  int taps, stride, dilation, before, extent, unused;  // extent: of `from`
-  i64 step, tap_step;                                  // of `from`, of the filter
+  int taps, stride, dilation, before, extent, of;  // extent: of `from`; of: the axis of the space, below 0: none
+  i64 step, tap_step;                              // of `from`, of the filter
 };
 struct VolumeParams {
   IndexSpace space;  // of `to`
@@ -232,9 +232,10 @@ struct VolumeParams {
   i64 from_channel, filter_channel, filter_output;
   i64 from_group, filter_group;  // from one group's first channel, or filter, to the next one's
   VolumeAxis axis[3];
-  int channel_axis, axis_of[kTensorAxes];  // of the space: the output channels; which of `axis` one is, below 0: none
+  int channel_axis;  // of the space: the output channels; below 0: there is one
   u32 group_channels, group_outputs;
   int transposed;
+  u32 lane_bits, unused;
 };
 
 }  // namespace unisono

@@ -1,4 +1,4 @@
-// Eight neighbouring channels of a pixel, and where a thread's lie.
+// Eight neighbouring channels of a pixel.
 #pragma once
 #include "unisono/epilogue/visitor.cuh"
 #include "unisono/params/plain_params.cuh"
@@ -34,16 +34,5 @@ UNISONO_DEVICE void store_octet<float>(const PlainTensor& tensor, u64 row, u32 c
   reinterpret_cast<float4*>(at)[0] = {x.of[0], x.of[1], x.of[2], x.of[3]};
   reinterpret_cast<float4*>(at)[1] = {x.of[4], x.of[5], x.of[6], x.of[7]};
 }
-
-// The octet, column and line, and image of thread i's output; octets first.
-struct Pixel {
-  u32 octet, w, h, n;
-  UNISONO_DEVICE Pixel(u64 i, u32 octets, u32 width, u32 height) {
-    octet = u32(i % octets), i /= octets;
-    w = u32(i % width), i /= width;
-    h = u32(i % height), n = u32(i / height);
-  }
-  UNISONO_DEVICE u64 row(u32 width, u32 height) const { return (u64(n) * height + h) * width + w; }
-};
 
 }  // namespace unisono::plain

@@ -63,6 +63,26 @@ struct Chunk {
   NumberOf<T> of[kElements];
 };
 
+// Elements that lie together, where Raw may load and store them.
+template <int kElements, class T>
+UNISONO_DEVICE Chunk<kElements, T> load_word(const void* memory, i64 offset) {
+  using Word = typename Chunk<kElements, T>::Word;
+  Raw<Chunk<kElements, T>::kBytes> raw;
+  raw.load(static_cast<const Word*>(memory) + offset);
+  Chunk<kElements, T> chunk;
+#pragma unroll
+  for (int k = 0; k < kElements; ++k) chunk.of[k] = Stored<T>::number(raw.template word<Word>(k));
+  return chunk;
+}
+
+template <int kElements, class T>
+UNISONO_DEVICE void store_word(void* memory, i64 offset, const Chunk<kElements, T>& chunk) {
+  Raw<Chunk<kElements, T>::kBytes> raw = {};
+#pragma unroll
+  for (int k = 0; k < kElements; ++k) raw.put(k, Stored<T>::word(chunk.of[k]));
+  raw.store(static_cast<typename Chunk<kElements, T>::Word*>(memory) + offset);
+}
+
 // Those of `here` elements; the others are undefined.
 template <int kElements, class T>
 UNISONO_DEVICE Chunk<kElements, T> load_chunk(const MapTensor& tensor, i64 offset, int here) {
@@ -70,10 +90,7 @@ UNISONO_DEVICE Chunk<kElements, T> load_chunk(const MapTensor& tensor, i64 offse
   const Word* from = words<Word>(tensor.view) + offset;
   Chunk<kElements, T> chunk;
   if (tensor.step == 1 && here == kElements && Raw<Chunk<kElements, T>::kBytes>::is_aligned(from)) {
-    Raw<Chunk<kElements, T>::kBytes> raw;
-    raw.load(from);
-#pragma unroll
-    for (int k = 0; k < kElements; ++k) chunk.of[k] = Stored<T>::number(raw.template word<Word>(k));
+    chunk = load_word<kElements, T>(from, 0);
   } else if (tensor.step == 0) {
     const NumberOf<T> x = Stored<T>::number(__ldg(from));
 #pragma unroll
@@ -91,10 +108,7 @@ UNISONO_DEVICE void store_chunk(const MapTensor& tensor, i64 offset, int here, c
   using Word = typename Chunk<kElements, T>::Word;
   Word* to = words<Word>(tensor.view) + offset;
   if (tensor.step == 1 && here == kElements && Raw<Chunk<kElements, T>::kBytes>::is_aligned(to)) {
-    Raw<Chunk<kElements, T>::kBytes> raw = {};
-#pragma unroll
-    for (int k = 0; k < kElements; ++k) raw.put(k, Stored<T>::word(chunk.of[k]));
-    raw.store(to);
+    store_word(to, 0, chunk);
   } else {
 #pragma unroll
     for (int k = 0; k < kElements; ++k)

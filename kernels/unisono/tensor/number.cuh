@@ -39,8 +39,8 @@ struct WordOf<8> {
   using Word = u64;
 };
 
-// The type of an element in memory, a tag: the word that holds one, and the number that it is. Short floats are numbers
-// of type float, bools bytes of 0 and 1.
+// The type of an element in memory, a tag: the word that holds one, the number that it is, and in what weighted sums of
+// floats are added up. Short floats are numbers of type float, bools bytes of 0 and 1.
 template <class T>
 struct Stored {
   using Word = typename WordOf<sizeof(T)>::Word;
@@ -52,6 +52,7 @@ template <>
 struct Stored<float> {
   using Word = u32;
   using Number = float;
+  using Sum = double;
   static UNISONO_DEVICE float number(u32 word) { return __uint_as_float(word); }
   static UNISONO_DEVICE u32 word(float x) { return __float_as_uint(x); }
 };
@@ -73,6 +74,7 @@ template <class Element>
 struct StoredShort {  // Bf16, F16
   using Word = u16;
   using Number = float;
+  using Sum = float;
   static UNISONO_DEVICE float number(u16 word) { return Element::unpack(word).x; }
   static UNISONO_DEVICE u16 word(float x) { return u16(Element::pack(x, 0.f)); }
 };

@@ -1,8 +1,9 @@
-// Pooling over windows of any number of axes, one output a thread.
+// Pooling over windows of any number of axes. A thread has one output, or a word of neighbouring ones along the
+// innermost axis, if that is none of the window's.
 #pragma once
+#include "unisono/epilogue/math.cuh"
 #include "unisono/ptx/grid.cuh"
-#include "unisono/tensor/number.cuh"
-#include "unisono/tensor/space.cuh"
+#include "unisono/tensor/chunk.cuh"
 
 namespace unisono::tensor {
 
@@ -13,62 +14,87 @@ UNISONO_DEVICE int tap_from(const WindowAxis& w, int start, int low) {
 }
 
 // An output's window, as far as it lies inside.
+template <int kAxes>
 struct Window {
   i64 from = 0, to = 0, place = 0;  // offsets
-  int first[kTensorAxes], count[kTensorAxes];
-  u32 taps = 1;
-  double padded = 1;  // taps, the padding included
+  int first[kAxes], count[kAxes];
+  u64 taps = 1, padded = 1;  // padded: the padding included
 
   UNISONO_DEVICE Window(const WindowParams& p, u32 number) {
-    for_places(p.space, number, [&](u32 axis, u32 index) {
-      from += index * p.from.strides[axis], to += index * p.to.strides[axis], place += index * p.places.strides[axis];
-      const int of = p.window_of[axis];
-      if (of < 0) return;
-      const WindowAxis& w = p.window[of];
-      const int start = int(index) * w.stride - w.before, tap = tap_from(w, start, 0);
-      first[of] = start + tap * w.dilation, count[of] = tap_from(w, start, w.extent) - tap;
-      taps *= u32(count[of]);
-      padded *= tap_from(w, start, w.extent + w.after);
+    int index[kAxes] = {};
+    for_places(p.space, number, [&](u32 axis, u32 at) {
+      from += at * p.from.strides[axis], to += at * p.to.strides[axis], place += at * p.places.strides[axis];
+      set_index(index, p.window, axis, at);
     });
+#pragma unroll
+    for (int of = 0; of < kAxes; ++of) {
+      const WindowAxis& w = p.window[of];
+      const int start = index[of] * w.stride - w.before, tap = tap_from(w, start, 0);
+      first[of] = start + tap * w.dilation, count[of] = tap_from(w, start, w.extent) - tap;
+      taps *= u64(count[of]), padded *= u64(tap_from(w, start, w.extent + w.after));
+    }
   }
   // Calls visit(offset in `from`, number of the element), the innermost axis first.
-  template <class Visit>
-  UNISONO_DEVICE void for_taps(const WindowParams& p, const Visit& visit) const {
-    for (u32 tap = 0; tap < taps; ++tap) {
-      i64 offset = from, number = place;
-      u32 rest = tap;
-      for (u32 axis = p.axes; axis-- > 0; rest /= u32(count[axis])) {
-        const int at = first[axis] + int(rest % u32(count[axis])) * p.window[axis].dilation;
-        offset += at * p.window[axis].step, number += at * p.window[axis].place_step;
-      }
+  template <int kAxis = 0, class Visit>
+  UNISONO_DEVICE void for_taps(const WindowParams& p, i64 offset, i64 number, const Visit& visit) const {
+    if constexpr (kAxis == kAxes) {
       visit(offset, number);
+    } else {
+      const WindowAxis& w = p.window[kAxis];
+      for (int tap = 0, at = first[kAxis]; tap < count[kAxis]; ++tap, at += w.dilation)
+        for_taps<kAxis + 1>(p, offset + at * w.step, number + at * w.place_step, visit);
     }
   }
 };
 
-template <class From, class To>
+template <class From, class To, int kAxes, int kElements>
 UNISONO_DEVICE void average_pool(const WindowParams& p) {
+  using Sum = typename Stored<From>::Sum;
   for (u64 i = first_index(); i < p.space.count; i += index_step()) {
-    const Window window(p, u32(i));
-    double sum = 0;
-    window.for_taps(p, [&](i64 offset, i64) { sum += double(load<From>(p.from.memory, offset)); });
-    store<To>(p.to.memory, window.to, NumberOf<To>(sum / (p.count_pad ? window.padded : double(window.taps))));
+    const Window<kAxes> window(p, u32(i));
+    Sum sums[kElements] = {};
+    window.for_taps(p, window.from, 0, [&](i64 offset, i64) {
+      const auto x = load_word<kElements, From>(p.from.memory, offset);
+#pragma unroll
+      for (int k = 0; k < kElements; ++k) sums[k] += Sum(x.of[k]);
+    });
+    const Sum terms = Sum(p.count_pad ? window.padded : window.taps);
+    Chunk<kElements, To> y;
+#pragma unroll
+    for (int k = 0; k < kElements; ++k) y.of[k] = NumberOf<To>(sums[k] / terms);
+    store_word(p.to.memory, window.to, y);
   }
 }
 
-// The largest, or with kPlaces where it is; NaN is largest.
-template <class From, class To, bool kPlaces>
+// NaN is largest.
+template <class From, class To, int kAxes, int kElements>
 UNISONO_DEVICE void max_pool(const WindowParams& p) {
   for (u64 i = first_index(); i < p.space.count; i += index_step()) {
-    const Window window(p, u32(i));
-    auto best = NumberOf<From>(-__int_as_float(0x7f800000));
-    i64 place = -1;
-    window.for_taps(p, [&](i64 offset, i64 number) {
-      const auto x = load<From>(p.from.memory, offset);
-      const bool kept = kPlaces && place < 0 ? false : best != best || x <= best;
-      if (!kept) best = x, place = number;
+    const Window<kAxes> window(p, u32(i));
+    Chunk<kElements, To> best;
+#pragma unroll
+    for (int k = 0; k < kElements; ++k) best.of[k] = -__int_as_float(0x7f800000);
+    window.for_taps(p, window.from, 0, [&](i64 offset, i64) {
+      const auto x = load_word<kElements, From>(p.from.memory, offset);
+#pragma unroll
+      for (int k = 0; k < kElements; ++k) best.of[k] = math::max(best.of[k], x.of[k]);
     });
-    store<To>(p.to.memory, window.to, kPlaces ? NumberOf<To>(place) : NumberOf<To>(best));
+    store_word(p.to.memory, window.to, best);
+  }
+}
+
+// Where the first of the largest is.
+template <class From, int kAxes>
+UNISONO_DEVICE void max_pool_places(const WindowParams& p) {
+  for (u64 i = first_index(); i < p.space.count; i += index_step()) {
+    const Window<kAxes> window(p, u32(i));
+    NumberOf<From> best = 0;
+    i64 place = -1;
+    window.for_taps(p, window.from, window.place, [&](i64 offset, i64 number) {
+      const auto x = load<From>(p.from.memory, offset);
+      if (place < 0 || (best == best && !(x <= best))) best = x, place = number;
+    });
+    store<i64>(p.to.memory, window.to, place);
   }
 }
 

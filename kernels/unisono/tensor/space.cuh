@@ -15,6 +15,14 @@ UNISONO_DEVICE void for_places(const IndexSpace& space, u32 number, const Visit&
   }
 }
 
+// Notes the place along an axis of the space for that of a window's axes, or of others like them, which it is.
+template <int kAxes, class Axis>
+UNISONO_DEVICE void set_index(int (&index)[kAxes], const Axis* axes, u32 axis, u32 place) {
+#pragma unroll
+  for (int of = 0; of < kAxes; ++of)
+    if (axes[of].of == int(axis)) index[of] = int(place);
+}
+
 UNISONO_DEVICE i64 offset_of(const IndexSpace& space, u32 number, const i64 (&strides)[kTensorAxes]) {
   i64 offset = 0;
   for_places(space, number, [&](u32 axis, u32 place) { offset += place * strides[axis]; });

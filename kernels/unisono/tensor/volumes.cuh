@@ -1,4 +1,5 @@
-// Convolutions of volumes and their transposes, one sum a thread, in float32.
+// Convolutions of volumes and their transposes, in float32. A thread has one output, or several threads have every so
+// many of its channels each.
 #pragma once
 #include "unisono/ptx/grid.cuh"
 #include "unisono/tensor/number.cuh"
@@ -26,7 +27,7 @@ struct VolumeOutput {
     for_places(p.space, number, [&](u32 axis, u32 place) {
       from += place * p.from.strides[axis], to += place * p.to.strides[axis];
       if (int(axis) == p.channel_axis) channel = place;
-      if (p.axis_of[axis] >= 0) index[p.axis_of[axis]] = int(place);
+      set_index(index, p.axis, axis, place);
     });
     const u32 group = channel / p.group_outputs;
     from += group * p.from_group;
@@ -35,9 +36,9 @@ struct VolumeOutput {
 };
 
 template <class From, class Filter>
-UNISONO_DEVICE float sum_of_channels(const VolumeParams& p, i64 from, i64 filter) {
+UNISONO_DEVICE float sum_of_channels(const VolumeParams& p, i64 from, i64 filter, u32 lane) {
   float sum = 0.f;
-  for (u32 c = 0; c < p.group_channels; ++c)
+  for (u32 c = lane; c < p.group_channels; c += 1u << p.lane_bits)
     sum = fmaf(load<From>(p.from.memory, from + c * p.from_channel),
                load<Filter>(p.filter, filter + c * p.filter_channel), sum);
   return sum;
@@ -45,9 +46,12 @@ UNISONO_DEVICE float sum_of_channels(const VolumeParams& p, i64 from, i64 filter
 
 template <class From, class Filter, class Bias, class To>
 UNISONO_DEVICE void convolve(const VolumeParams& p) {
-  for (u64 i = first_index(); i < p.space.count; i += index_step()) {
-    const VolumeOutput output(p, u32(i));
-    float sum = p.bias == nullptr ? 0.f : load<Bias>(p.bias, output.channel);
+  const u32 lane = threadIdx.x & ((1u << p.lane_bits) - 1);
+  const u64 threads = u64(p.space.count) << p.lane_bits;
+  for (u64 thread = first_index(); thread < (threads + 31) / 32 * 32; thread += index_step()) {  // whole warps
+    const bool inside = thread < threads;
+    const VolumeOutput output(p, inside ? u32(thread >> p.lane_bits) : 0);
+    float sum = p.bias == nullptr || lane > 0 ? 0.f : load<Bias>(p.bias, output.channel);
     for (int d = 0; d < p.axis[0].taps; ++d) {
       const int depth = source_place(p.axis[0], p.transposed, output.index[0], d);
       if (depth < 0) continue;
@@ -59,11 +63,12 @@ UNISONO_DEVICE void convolve(const VolumeParams& p) {
           if (column < 0) continue;
           const i64 from = depth * p.axis[0].step + row * p.axis[1].step + column * p.axis[2].step;
           const i64 filter = d * p.axis[0].tap_step + r * p.axis[1].tap_step + s * p.axis[2].tap_step;
-          sum += sum_of_channels<From, Filter>(p, output.from + from, output.filter + filter);
+          sum += sum_of_channels<From, Filter>(p, output.from + from, output.filter + filter, lane);
         }
       }
     }
-    store<To>(p.to.memory, output.to, sum);
+    for (u32 apart = 1u << p.lane_bits >> 1; apart > 0; apart /= 2) sum += __shfl_xor_sync(~0u, sum, int(apart));
+    if (inside && lane == 0) store<To>(p.to.memory, output.to, sum);
   }
 }
 

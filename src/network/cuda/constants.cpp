@@ -28,27 +28,6 @@ constexpr std::size_t element_bytes = sizeof(std::uint16_t);  // of what a contr
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// What the direct kernel computes, whichever contraction it is
-struct DirectShape {
-  std::int64_t taps = 1, channels = 0, outputs = 0, group_outputs = 0;
-  bool transposed = false, product = false, transposed_product = false;
-};
-
-DirectShape direct_shape(const Contraction& contraction) {
-  if (const auto* c = std::get_if<Conv2d>(&contraction))
-    return {.taps = c->r * c->s, .channels = c->c / c->groups, .outputs = c->k, .group_outputs = c->k / c->groups};
-  if (const auto* c = std::get_if<ConvTranspose2d>(&contraction))
-    return {.taps = c->r * c->s,
-            .channels = c->c / c->groups,
-            .outputs = c->k,
-            .group_outputs = c->k / c->groups,
-            .transposed = true};
-  if (std::holds_alternative<Conv3d>(contraction))
-    throw InternalError("a plain kernel for volumes reads a filter as it is");
-  const auto& g = std::get<Gemm>(contraction);
-  return {.channels = g.k, .outputs = g.n, .group_outputs = g.n, .product = true, .transposed_product = g.transpose_b};
-}
-
 }  // namespace
 
 const float* DeviceConstants::floats(TensorId id) const {
@@ -139,23 +118,13 @@ Location DeviceConstants::transposed_filter(TensorId id, const ConvTranspose2d& 
   });
 }
 
-Location DeviceConstants::direct_filter(const Operator& op, const Contraction& contraction) {
-  const TensorId id = op.inputs[1];
+Location DeviceConstants::turned(TensorId id, std::int64_t rows) {
   const float* x = floats(id);
-  const DirectShape s = direct_shape(contraction);
-  const std::string form = fmt::format("direct {} {} {} {}", id, s.taps, s.channels, s.outputs);
-  return made(form, index(s.taps * s.channels * s.outputs) * element_bytes, [=, element = element_] {
-    std::vector<std::uint16_t> y(index(s.taps * s.channels * s.outputs));
-    for (std::int64_t t = 0; t < s.taps; ++t)
-      for (std::int64_t c = 0; c < s.channels; ++c)
-        for (std::int64_t k = 0; k < s.outputs; ++k) {
-          // in memory (K, taps, C/groups), transposed (C, taps, K/groups); products (n, k) or (k, n)
-          std::int64_t from = (k * s.taps + t) * s.channels + c;
-          if (s.transposed)
-            from = ((k / s.group_outputs * s.channels + c) * s.taps + t) * s.group_outputs + k % s.group_outputs;
-          if (s.product && !s.transposed_product) from = c * s.outputs + k;
-          y[index((t * s.channels + c) * s.outputs + k)] = rounded(x[from], element);
-        }
+  const std::int64_t columns = static_cast<std::int64_t>(data_[id].bytes / sizeof(float)) / rows;
+  return made(fmt::format("turned {} {}", id, rows), index(rows * columns) * element_bytes, [=, element = element_] {
+    std::vector<std::uint16_t> y(index(rows * columns));
+    for (std::int64_t c = 0; c < columns; ++c)
+      for (std::int64_t r = 0; r < rows; ++r) y[index(c * rows + r)] = rounded(x[r * columns + c], element);
     return bytes_of(y);
   });
 }
@@ -166,10 +135,6 @@ Location DeviceConstants::table(const std::vector<int>& numbers) {
 }
 Location DeviceConstants::table(const std::vector<std::int64_t>& numbers) {
   return made(fmt::format("i64 {}", fmt::join(numbers, ",")), numbers.size() * sizeof(numbers[0]),
-              [numbers] { return bytes_of(numbers); });
-}
-Location DeviceConstants::table(const std::vector<float>& numbers) {
-  return made(fmt::format("f32 {}", fmt::join(numbers, ",")), numbers.size() * sizeof(numbers[0]),
               [numbers] { return bytes_of(numbers); });
 }
 

@@ -39,12 +39,11 @@ class DeviceConstants {
   /// convolution that it computes of the upsampled image; up to four of its taps are added in float64 and rounded once.
   Location transposed_filter(TensorId id, const ConvTranspose2d& padded, std::int64_t filters, std::int64_t channels,
                              bool sums);
-  /// A filter for the direct kernel: (taps, channels of a group, filters).
-  Location direct_filter(const Operator& op, const Contraction& contraction);
+  /// The columns of a matrix of so many rows, densely, in 16 bits.
+  Location turned(TensorId id, std::int64_t rows);
   /// Numbers that are no tensor of the network.
   Location table(const std::vector<int>& numbers);
   Location table(const std::vector<std::int64_t>& numbers);
-  Location table(const std::vector<float>& numbers);
 
   /// Device memory of those that are loaded.
   std::size_t bytes() const;

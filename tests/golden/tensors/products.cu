@@ -1,4 +1,4 @@
-// One output a thread.
+// Outputs that are made of several elements.
 #include <unisono/tensor/products.cuh>
 
 extern "C" __global__ void __launch_bounds__(256)

@@ -142,20 +142,6 @@ TEST(DeviceReport, OneStoreInEveryForm) {
   EXPECT_EQ(count(report, "upsampled, pooled"), 1) << to_string(report);
 }
 
-// Extents fit a network's 64 bits and not a kernel's 32
-TEST(DeviceReport, ImagesBeyondAKernelsNumbersAreRefused) {
-  constexpr std::int64_t height = std::int64_t{1} << 31;
-  NetworkBuilder net("pool");
-  const operators::Pool2d pool{.kernel = {2, 1}, .stride = {1 << 24, 1}};
-  net.output(net.apply(pool, {net.input("x", {1, 8, height, 1})}), "y");
-  const Network network = net.build();
-  try {
-    ADD_FAILURE() << to_string(report_of(network, {{"x", {1, 8, height, 1}}}));
-  } catch (const Unsupported& error) {
-    EXPECT_THAT(error.what(), HasSubstr("image extent 2147483648; plain kernels count places to"));
-  }
-}
-
 // The embeddings of time of residual blocks: one product, of whose output each block reads its columns
 TEST(DeviceReport, SmallProductsOfOneInputAreOne) {
   NetworkBuilder net("blocks");

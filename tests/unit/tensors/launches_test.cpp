@@ -152,12 +152,73 @@ TEST(Launches, OutputsOfWindowsHaveAThreadEach) {
   EXPECT_EQ(product.list[0].how, "sums of 7 products, one output a thread");
   operators::PoolNd window{.kernel = {2, 1}, .stride = {2, 1}, .dilation = {1, 1}, .before = {0, 0}, .after = {0, 0}};
   expect_whole(pool(window, x, to).value(), 2);
-  const Launches resampled = resample({{}, {}, {{0, 1, 2, 3}, {0, 2, 4}, {1, 1, 1}}, {}}, 0, x, to).value();
+  const WeightedTaps halves{{0, 2, 3, 5}, {0, 1, 2, 3, 4}, {0.5, 0.5, 1, 0.5, 0.5}};
+  const Launches resampled = resample({{}, {}, halves, {}}, 0, x, to).value();
   expect_whole(resampled, 2);
-  ASSERT_EQ(resampled.tables.size(), 3u);
-  EXPECT_EQ(resampled.tables[2].size(), 6u);  // float64
+  ASSERT_EQ(resampled.tables.size(), 2u);
+  EXPECT_THAT(resampled.tables[0], testing::ElementsAre(0, 1, 2, 2, 3, 4)) << "one tap with half of its weight twice";
+  EXPECT_EQ(resampled.tables[1].size(), 12u);  // float64
+  const Launches picked = resample({{}, {}, {{0, 1, 2, 3}, {0, 2, 4}, {1, 1, 1}}, {}}, 0, x, to).value();
+  EXPECT_THAT(picked.list[0].how, testing::StartsWith("moved, "));
   window.stride[0] = std::int64_t{1} << 30;
   EXPECT_THAT(pool(window, x, to).refusal().text(), testing::HasSubstr("kernels count places to"));
+}
+
+// Channels last, 20 of which fit words of 8 bytes; a plane of one line has no axis of its own
+TEST(Launches, OutputsOfWindowsAreWordsOfChannels) {
+  const operators::PoolNd window{
+      .kernel = {3, 1}, .stride = {2, 1}, .dilation = {1, 1}, .before = {1, 0}, .after = {1, 0}};
+  const auto image = [](DType memory, std::int64_t channels, std::int64_t height) {
+    return StridedTensor{
+        {DType::f32, memory}, {2, channels, height, 5}, {height * 5 * channels, 1, 5 * channels, channels}, 0, 16};
+  };
+  const auto how = [&](DType memory, std::int64_t channels) {
+    const Launches made = pool(window, image(memory, channels, 6), image(memory, channels, 3)).value();
+    expect_whole(made, 2);
+    return made.list[0].how;
+  };
+  EXPECT_EQ(how(DType::bf16, 16), "windows, 8 outputs a thread");
+  EXPECT_EQ(how(DType::f32, 16), "windows, 4 outputs a thread");
+  EXPECT_EQ(how(DType::bf16, 20), "windows, 4 outputs a thread");
+  EXPECT_EQ(how(DType::bf16, 21), "windows, one output a thread");
+  const Launches line = pool(window, image(DType::bf16, 16, 1), image(DType::bf16, 16, 1)).value();
+  WindowParams p{};
+  std::memcpy(&p, line.list[0].parameters.data(), sizeof p);
+  EXPECT_EQ(p.window[0].of, -1);
+  EXPECT_EQ(p.window[1].of, 1);
+}
+
+// The weight of an output with fewer taps is given to as many as the others have, in parts as large as can be
+TEST(Launches, ResamplesHaveAsManyTapsForEachOutput) {
+  const StridedTensor x = dense(DType::f32, {4}), to = dense(DType::f32, {2});
+  const Launches made = resample({{{0, 1, 5}, {3, 0, 1, 2, 3}, {1, 0.25, 0.25, 0.25, 0.25}}}, 0, x, to).value();
+  ASSERT_EQ(made.tables.size(), 2u);
+  EXPECT_THAT(made.tables[0], testing::ElementsAre(3, 3, 3, 3, 0, 1, 2, 3));
+  std::vector<double> weights(made.tables[1].size() / 2);
+  std::memcpy(weights.data(), made.tables[1].data(), weights.size() * sizeof(double));
+  EXPECT_THAT(weights, testing::Each(0.25));
+  const Launches none = resample({{{0, 0, 1}, {2}, {1}}}, 0, x, to).value();
+  EXPECT_THAT(none.tables[0], testing::ElementsAre(0, 2)) << "an output of no taps is 0";
+}
+
+// Neighbouring images of one element, whose planes lie words apart: outputs have a thread each all the same
+TEST(Launches, ConvolutionsAndPlacesAreNoWords) {
+  const StridedTensor pixels{stored(DType::f32), {8, 1, 1, 1, 1}, {1, 8, 8, 8, 8}, 0, 16};
+  const operators::Conv3d op{{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 1, false};
+  EXPECT_EQ(convolve(op, pixels, dense(DType::f32, {1, 1, 1, 1, 1}), nullptr, pixels)->list[0].threads, 8);
+  operators::PoolNd window{.kernel = {1}, .stride = {1}, .dilation = {1}, .before = {0}, .after = {0}};
+  const StridedTensor lines{stored(DType::f32), {8, 1, 1}, {1, 8, 8}, 0, 16};
+  EXPECT_EQ(pool(window, lines, lines)->list[0].threads, 2);
+  window.indices = true;
+  const StridedTensor places{stored(DType::i64), {8, 1, 1}, {1, 8, 8}, 0, 16};
+  EXPECT_EQ(pool(window, lines, places)->list[0].threads, 8);
+}
+
+TEST(Launches, WindowsHaveAsManyAxesAsKernels) {
+  const Extents ones(9, 1), list(9, 0);
+  const operators::PoolNd window{.kernel = ones, .stride = ones, .dilation = ones, .before = list, .after = list};
+  const StridedTensor x = dense(DType::f32, Extents(11, 1));
+  EXPECT_THAT(pool(window, x, x).refusal().text(), testing::HasSubstr("rank: windows of 9 axes; kernels have 8"));
 }
 
 TEST(Launches, VolumesMayHaveABias) {
@@ -174,8 +235,7 @@ TEST(Launches, VolumesMayHaveABias) {
     EXPECT_EQ(p.group_outputs, 3u);
     EXPECT_EQ(p.filter_group, 3 * 16);
     EXPECT_EQ(p.channel_axis, 1);
-    EXPECT_EQ(p.axis_of[1], -1);
-    EXPECT_EQ(p.axis_of[4], 2);
+    EXPECT_EQ(p.axis[2].of, 4);
   }
 }
 

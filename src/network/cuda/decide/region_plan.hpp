@@ -115,7 +115,7 @@ struct AttentionPlan {
 
 struct RegionPlan : RegionKernels {
   std::optional<Unserved> host = {};           ///< why it runs on the host
-  std::optional<TensorLaunches> tensors = {};  ///< where no plain kernel and no epilogue graph serves
+  std::optional<TensorLaunches> tensors = {};  ///< an operator by itself, or elementwise ones
   std::optional<std::size_t> reduced_by = {};  ///< the region whose kernel computes it: Region::reduced
   std::optional<Refusal> not_reduced = {};     ///< why it does not, if it could
   std::optional<SmallLayersPlan> layers = {};

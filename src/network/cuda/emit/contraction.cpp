@@ -4,6 +4,7 @@
 
 #include "network/cuda/decide/contraction_kernels.hpp"
 #include "network/cuda/emit/emission.hpp"
+#include "network/cuda/tensor/operators.hpp"
 
 namespace unisono::network::gpu {
 
@@ -46,7 +47,9 @@ void emit_resampled(RegionEmission& e, const Region& r, const Refusal& why) {
     if (e.in.is_empty(s.to)) continue;
     e.op = &e.net().operators[s.op];
     e.name = e.in.name(s.to);
-    emit_single(e);
+    const auto made = tensor_launches(e.in, *e.op, e.in_scratch);
+    if (!made) e.refuse(made.refusal().first());
+    emit_tensor_kernels(e, *made, describe(e.net(), *e.op));
     e.launches.last().how += fmt::format(": the kernel of '{}' does not store it: {}", e.in.name(s.from), why.first());
   }
 }

@@ -35,7 +35,7 @@ Location emit_im2col(RegionEmission& e, const Conv2d& given, const Conv2d& im2co
 void emit_contraction(RegionEmission& e, const RegionPlan& plan);
 /// A kernel of the tensor cores. `placed`: where outputs in scratch lie, by name.
 void emit_kernel(RegionEmission& e, const FamilyKernel& kernel, const std::map<std::string, Location>& placed);
-/// The contraction by a plain kernel, one sum a thread.
+/// The contraction by a kernel for tensors.
 void emit_direct(RegionEmission& e, const PitchedTensor& sums, const Refusal& why);
 /// The large image of a convolution that upsamples its own.
 PitchedTensor emit_upsampled_image(RegionEmission& e);
@@ -59,20 +59,7 @@ void emit_small_layers(RegionEmission& e, const SmallLayersPlan& plan);
 void emit_single(RegionEmission& e);
 /// Launches of tensor kernels; `what`: LaunchText::what of each.
 void emit_tensor_kernels(RegionEmission& e, const TensorLaunches& made, const std::string& what);
-void emit_resize(RegionEmission& e, const operators::Resize& r, const Sizes& x, const Sizes& y,
-                 const PitchedTensor& from, const PitchedTensor& to, const std::string& what);
 
-/// A copy between strided tensors, in elements; see CopyParams. Extents are those of the target.
-struct Copy {
-  Sizes extents, source, before;
-  PitchedTensor from, to;
-  Sizes from_strides, to_strides;
-  std::int64_t from_offset = 0, to_offset = 0;
-  double value = 0;
-  Interval read = {}, written = {};
-  std::string what = {};
-};
-void emit_copy(RegionEmission& e, const Copy& c);
 /// Packs the operands that the region's kernels cannot read where they are.
 void emit_gathered_operands(RegionEmission& e, const Region& r, const RegionPlan& plan);
 

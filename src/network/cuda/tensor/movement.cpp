@@ -31,6 +31,13 @@ class Movement {
   }
   TensorAnswer operator()(const operators::Expand&) const { return moved(o_.input(0), o_.result()); }
   TensorAnswer operator()(const operators::Identity&) const { return moved(o_.input(0), o_.result()); }
+  // A cast between f32 and the caller's floats of 16 bits: memory has both in the element
+  TensorAnswer operator()(const operators::Map& m) const {
+    const TensorId x = o_.op.inputs[0];
+    const bool is_typed = o_.in.is_constant(x) ? o_.in.net()[x].dtype != DType::f32 : bool{o_.in.fused.own_type[x]};
+    if (m.op != MapOp::cast || is_typed || o_.in.fused.own_type[o_.op.output]) return std::nullopt;
+    return moved(o_.input(0), o_.result());
+  }
   TensorAnswer operator()(const operators::Reshape&) const { return reordered(); }
   TensorAnswer operator()(const operators::PixelReshape&) const { return reordered(); }
   TensorAnswer operator()(const operators::Flatten&) const { return reordered(); }

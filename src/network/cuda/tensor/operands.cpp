@@ -6,6 +6,11 @@ WholeTensor TensorOperands::whole(const PlanningInput& in, TensorId id) {
   return whole_tensor(in.tensor(id), in.sizes(id), in.net()[id].dtype);
 }
 
+WholeTensor TensorOperands::tensor(TensorId id) const {
+  const auto at = elsewhere.find(id);
+  return at == elsewhere.end() ? whole(in, id) : whole_tensor(at->second, in.sizes(id), in.net()[id].dtype);
+}
+
 WholeTensor TensorOperands::exact(const PlanningInput& in, TensorId id) {
   return whole_tensor(in.typed_tensor(id), in.sizes(id), in.net()[id].dtype);
 }

@@ -1,6 +1,7 @@
 #pragma once
 /// An operator's tensors, and the launches that are made of them.
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -8,12 +9,17 @@
 
 namespace unisono::network::gpu {
 
+/// Tensors without memory in the arena.
+using TensorsElsewhere = std::map<TensorId, PitchedTensor>;
+
 class TensorOperands {
  public:
-  TensorOperands(const PlanningInput& given, const Operator& of) : in(given), op(of) {}
+  TensorOperands(const PlanningInput& given, const Operator& of, const TensorsElsewhere& others)
+      : in(given), op(of), elsewhere(others) {}
 
   const PlanningInput& in;
   const Operator& op;
+  const TensorsElsewhere& elsewhere;
 
   const Sizes& sizes(std::size_t input) const { return in.sizes(op.inputs[input]); }
   const Sizes& result_sizes() const { return in.sizes(op.output); }
@@ -24,7 +30,7 @@ class TensorOperands {
   /// The same with constants of f32 as they are.
   WholeTensor exact(std::size_t i) const { return exact(in, op.inputs[i]); }
   WholeTensor result() const { return tensor(op.output); }
-  WholeTensor tensor(TensorId id) const { return whole(in, id); }
+  WholeTensor tensor(TensorId id) const;
 
   static WholeTensor whole(const PlanningInput& in, TensorId id);
   static WholeTensor exact(const PlanningInput& in, TensorId id);

@@ -39,8 +39,9 @@ TEST(UnservedRegions, AreNotCastsFromTheCallersTensorsOf16BitsAndBack) {
   net.output(relu(cast(cast(relu(x * 2.0), DType::f16).named("rounded"), DType::f32)), "z");
   Decided d(net.build(), {{2, 8}}, "unserved regions");
   EXPECT_FALSE(d.of("y").host) << to_string(d.plan, d.input);
-  EXPECT_FALSE(d.of("y").tensors);
-  EXPECT_TRUE(d.of("rounded").tensors) << "a rounding of the network's own";
+  ASSERT_TRUE(d.of("y").tensors && d.of("rounded").tensors);
+  EXPECT_EQ(d.of("y").tensors->how(), "moved, words of 16 bytes");
+  EXPECT_EQ(d.of("rounded").tensors->how(), "elementwise, 8 a thread") << "a rounding of the network's own";
 }
 
 // The sum of so many inputs, which are added to x
@@ -70,7 +71,7 @@ TEST(UnservedRegions, AreNoneWhereTensorKernelsServe) {
   EXPECT_EQ(how("b"), "moved, words of 16 bytes");
   EXPECT_EQ(how("c"), "moved, words of 2 bytes");
   EXPECT_EQ(how("d"), "") << "a contraction";
-  EXPECT_EQ(how("e"), "") << "a plain kernel's";
+  EXPECT_EQ(how("e"), "windows, 8 outputs a thread");
   EXPECT_THAT(to_string(d.plan, d.input), HasSubstr("tensor kernels: moved, words of 16 bytes"));
 
   const Decided wanted(network, sizes, "unserved regions", {"pad", "conv_transpose2d"});
@@ -86,6 +87,14 @@ TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
   const Decided d(net.build(), {{65536, 65536}}, "unserved regions");
   ASSERT_TRUE(d.of("y").host);
   EXPECT_THAT(d.of("y").host->why.text(), HasSubstr("size: 4294967296 elements; kernels count to"));
+
+  constexpr std::int64_t height = std::int64_t{1} << 31;
+  NetworkBuilder large("a high image");
+  const operators::Pool2d pool{.kernel = {2, 1}, .stride = {1 << 24, 1}};
+  large.output(large.apply(pool, {large.input("x", {1, 8, height, 1})}), "y");
+  const Decided pooled(large.build(), {{1, 8, height, 1}}, "unserved regions");
+  ASSERT_TRUE(pooled.of("y").host);
+  EXPECT_THAT(pooled.of("y").host->why.text(), HasSubstr("size: window 2147483648; kernels count places to"));
 }
 
 TEST(UnservedRegions, AGraphOfTooManyTensorsByItselfOrBehindAContraction) {
