@@ -71,9 +71,10 @@ std::optional<Shape> read_sizes(const NodeReader& node, const Shape& x, const st
                                 const std::vector<Dim>& sizes, operators::Resample& r) {
   Shape wanted = x;
   bool symbols = false;
+  const bool region = r.coordinates == ResizeCoordinates::crop_and_resize;  // which may become as large as the whole
   for (std::size_t i = 0; i < axes.size(); ++i) {
     wanted[axes[i]] = sizes[i];
-    if (sizes[i] == x[axes[i]]) continue;
+    if (sizes[i] == x[axes[i]] && !(region && sizes[i].known())) continue;
     symbols = symbols || !sizes[i].known();
     r.sizes[axes[i]] = sizes[i].known() ? read_size(node, sizes[i]) : -1;
   }

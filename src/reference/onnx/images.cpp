@@ -28,8 +28,8 @@ double original_place(const ResizeRule& r, const ResizedAxis& a, double i) {
   if (c == "asymmetric") return i / a.scale;
   if (c == "pytorch_half_pixel") return a.to > 1 ? (i + 0.5) / a.scale - 0.5 : 0;
   if (c == "tf_crop_and_resize") {
-    const double span = a.roi_end - a.roi_begin;
-    return a.roi_begin * (n - 1) + (made == 1 ? span * (n - 1) / 2 : i * span * (n - 1) / (made - 1));
+    const double span = (a.roi_end - a.roi_begin) * (n - 1);
+    return a.roi_begin * (n - 1) + (a.to == 1 ? span / 2 : i * span / static_cast<double>(a.to - 1));
   }
   const double centred = c == "half_pixel_symmetric" ? n / 2 * (1 - static_cast<double>(a.to) / made) : 0;
   return centred + (i + 0.5) / a.scale - 0.5;
@@ -121,7 +121,8 @@ std::vector<ResizedAxis> resized_axes(const Call& call, const std::vector<std::s
     if (call.text("coordinate_transformation_mode", "") != "tf_crop_and_resize") continue;
     a.roi_begin = call.in(1).value.at(i), a.roi_end = call.in(1).value.at(axes.size() + i);
     // of a region, scales say how large it becomes
-    if (!sizes) a.to = static_cast<std::int64_t>(std::floor(a.scale * static_cast<double>(a.from)));
+    if (!sizes)
+      a.to = static_cast<std::int64_t>(std::floor(static_cast<double>(a.from) * (a.roi_end - a.roi_begin) * a.scale));
   }
   const std::string policy = call.text("keep_aspect_ratio_policy", "stretch");
   if (!sizes || policy == "stretch") return all;
