@@ -1,6 +1,9 @@
 /// Operators that compute: elementwise, reductions, products, windows.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 
 #include "network/cuda/tensor/operators.hpp"
 #include "network/islands.hpp"
@@ -72,6 +75,10 @@ void widen(WholeTensor& x, WholeTensor& to) {
 
 plan::Expected<TensorLaunches> resampled(const std::vector<tensors::WeightedTaps>& taps, float outside, WholeTensor x,
                                          WholeTensor to) {
+  constexpr std::int64_t most = std::numeric_limits<int>::max();
+  for (std::size_t i = 0; i < taps.size(); ++i)
+    if (const std::int64_t extent = x.strided.shape[i]; !taps[i].first.empty() && extent > most)
+      return because(fmt::format("size: extent {}; kernels count places to {}", extent, most));
   if (taps.size() > 1 && taps[1].first.empty()) widen(x, to);
   return TensorOperands::over(tensors::resample(taps, outside, x.strided, to.strided), {x, to});
 }

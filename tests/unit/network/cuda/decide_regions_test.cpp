@@ -95,6 +95,13 @@ TEST(UnservedRegions, SayWhichOperatorHasNoKernelAndWhy) {
   const Decided pooled(large.build(), {{1, 8, height, 1}}, "unserved regions");
   ASSERT_TRUE(pooled.of("y").host);
   EXPECT_THAT(pooled.of("y").host->why.text(), HasSubstr("size: window 2147483648; kernels count places to"));
+
+  NetworkBuilder smaller("a high image made small");
+  smaller.output(smaller.apply(operators::Resize{.height = 4, .width = 1}, {smaller.input("x", {1, 8, height, 1})}),
+                 "y");
+  const Decided resized(smaller.build(), {{1, 8, height, 1}}, "unserved regions");
+  ASSERT_TRUE(resized.of("y").host);
+  EXPECT_THAT(resized.of("y").host->why.text(), HasSubstr("size: extent 2147483648; kernels count places to"));
 }
 
 TEST(UnservedRegions, AGraphOfTooManyTensorsByItselfOrBehindAContraction) {
