@@ -33,6 +33,11 @@ struct OnRank5 {
     for (int& axis : r.axes) axis = moved(axis);
     return r;
   }
+  std::optional<OperatorKind> operator()(operators::Pad p) const {
+    p.before.insert(p.before.begin() + 1, 0);
+    p.after.insert(p.after.begin() + 1, 0);
+    return p;
+  }
   std::optional<OperatorKind> operator()(operators::Tile t) const {
     t.repeats.insert(t.repeats.begin() + 1, 1);
     return t;
@@ -49,11 +54,12 @@ struct OnRank5 {
 
 bool works_in_order(const OperatorKind& kind) {
   if (const auto* r = std::get_if<operators::Reduce>(&kind)) return r->keep && !r->axes.empty();
-  return std::holds_alternative<operators::Tile>(kind) || std::holds_alternative<operators::MatMul>(kind) ||
-         std::holds_alternative<operators::Elementwise>(kind) || std::holds_alternative<operators::Map>(kind) ||
-         std::holds_alternative<operators::Concat>(kind) || std::holds_alternative<operators::Slice>(kind) ||
-         std::holds_alternative<operators::Transpose>(kind) || std::holds_alternative<operators::Reshape>(kind) ||
-         std::holds_alternative<operators::Flatten>(kind);
+  return std::holds_alternative<operators::Tile>(kind) || std::holds_alternative<operators::Pad>(kind) ||
+         std::holds_alternative<operators::MatMul>(kind) || std::holds_alternative<operators::Elementwise>(kind) ||
+         std::holds_alternative<operators::Map>(kind) || std::holds_alternative<operators::Concat>(kind) ||
+         std::holds_alternative<operators::Slice>(kind) || std::holds_alternative<operators::Transpose>(kind) ||
+         std::holds_alternative<operators::Reshape>(kind) || std::holds_alternative<operators::Flatten>(kind) ||
+         std::holds_alternative<operators::Attention>(kind);
 }
 
 // Whether the tensor's elements already lie in memory in the order of its axes
@@ -76,6 +82,27 @@ TensorId PixelRows::in_order(TensorId id) {
   emit_reshape(rows ? same_[id]->tensor : id, made, false);
   same_[id] = {made, Order::axes};
   return made;
+}
+
+// Attention reads matrices of rank 4 where other operators have them in order
+bool PixelRows::attention(const Operator& op) {
+  Operator wide = op;
+  auto& layouts = std::get<operators::Attention>(wide.kind).operands;
+  bool any = false;
+  for (std::size_t i = 0; i < wide.inputs.size(); ++i) {
+    const TensorId id = op.inputs[i];
+    if (in_[id].shape.size() != 4 || !is_in_order(id)) {
+      write(id);
+      continue;
+    }
+    wide.inputs[i] = in_order(id);
+    layouts[i].begin.insert(layouts[i].begin.begin() + 1, 0);
+    for (operators::MatrixAxis& axis : layouts[i].axes)
+      if (axis.axis > 0) ++axis.axis;
+    any = true;
+  }
+  if (any) out_.operators.push_back(std::move(wide));
+  return any;
 }
 
 bool PixelRows::batches(const Operator& op) {

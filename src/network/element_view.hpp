@@ -14,6 +14,7 @@ struct ViewPiece {
   int axis = -1;
   std::int64_t step = 0;
   Dim extent = 1;
+  bool operator==(const ViewPiece&) const = default;
 };
 
 /// A tensor in other axes. Each is a list of pieces, the outer ones first: none if its extent is 1, several if axes

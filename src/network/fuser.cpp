@@ -319,7 +319,7 @@ FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
   const bool has_element = style.element_bytes != 0;
   const Network& typed = has_element ? with_roundings(network, style.element) : without_islands(network);
   const Network& plain = fuse && style.widest_head > 0
-                             ? with_attention(typed, style.widest_head,
+                             ? with_attention(with_factors_of_queries(typed), style.widest_head,
                                               has_element ? kept_in_f32(typed, style.element) : std::vector<bool>{})
                              : typed;
   const Network& given = style.volumes ? stacked_volumes(plain) : plain;

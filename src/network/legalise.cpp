@@ -8,6 +8,7 @@
 
 #include "network/constant_operator.hpp"
 #include "network/dim.hpp"
+#include "network/moves.hpp"
 #include "network/regions.hpp"
 #include "network/resize_tables.hpp"
 #include "network/space.hpp"
@@ -17,7 +18,7 @@ namespace unisono::network {
 
 namespace {
 
-constexpr std::int64_t small_constant = 1 << 16;  // elements: a table of positions that is gathered from a smaller one
+constexpr std::int64_t small_constant = 1 << 18;  // elements: a table of positions that is gathered from a smaller one
 
 class Legaliser {
  public:
@@ -85,14 +86,15 @@ void Legaliser::find_live() {
 }
 
 // Networks that concatenate all of their layers begin with one
-bool moves_nothing(const Operator& op) {
+bool is_its_input(const Network& n, const Operator& op) {
   const bool concat = std::holds_alternative<operators::Concat>(op.kind);
-  return std::holds_alternative<operators::Identity>(op.kind) || (concat && op.inputs.size() == 1);
+  return std::holds_alternative<operators::Identity>(op.kind) || (concat && op.inputs.size() == 1) ||
+         stays_in_place(n, op);
 }
 
 void Legaliser::rewrite(Operator op) {
   for (TensorId& id : op.inputs) id = alias_[id];
-  if (moves_nothing(op) && !is_output(op.output) && !rounds(op)) {
+  if (is_its_input(out_, op) && !is_output(op.output) && !rounds(op)) {
     alias_[op.output] = op.inputs[0];
     if (const auto at = left_.find(op.inputs[0]); at != left_.end()) at->second += readers_[op.output] - 1;
     return;
@@ -337,7 +339,8 @@ void Legaliser::expand_operands(Operator& op) {
 }  // namespace
 
 Network legalise(const Network& network, bool upsamples) {
-  return Legaliser(rows_of_pixels(broadcast_operands(network)), upsamples).run();
+  const Network moved = joined_moves(gathered_pixels(points_before_moves(broadcast_operands(network))));
+  return Legaliser(rows_of_pixels(moved), upsamples).run();
 }
 
 }  // namespace unisono::network

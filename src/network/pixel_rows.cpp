@@ -97,6 +97,7 @@ bool PixelRows::rewrite(const Operator& op) {
   if (const auto* t = std::get_if<operators::Transpose>(&op.kind)) return permute(op, *t) || batches(op);
   if (std::holds_alternative<operators::Reshape>(op.kind) || std::holds_alternative<operators::Flatten>(op.kind))
     return reshape(op);
+  if (std::holds_alternative<operators::Attention>(op.kind)) return attention(op);
   if (std::holds_alternative<operators::Elementwise>(op.kind) && elementwise(op)) return true;
   return batches(op);
 }

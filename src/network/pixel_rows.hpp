@@ -45,6 +45,7 @@ class PixelRows {
   std::optional<Order> order_of(const Operator& op) const;
   std::optional<TensorId> row_operand(TensorId id, const Shape& space, Order order, bool make);
 
+  bool attention(const Operator& op);
   bool batches(const Operator& op);
   bool is_in_order(TensorId id) const;
   TensorId in_order(TensorId id);

@@ -161,6 +161,9 @@ Network broadcast_operands(const Network& network);
 /// in f32: the kernel has them in 16 bits.
 Network with_attention(const Network& network, std::int64_t widest_head, const std::vector<bool>& kept = {});
 
+/// A factor of each matrix of a batch multiplies the queries of attention instead of its scores.
+Network with_factors_of_queries(const Network& network);
+
 /// Convolutions of volumes with constant filters become operators::StackedConv3d, and what follows them element by
 /// element, normalisations and concatenations of channels among it, work on the same images.
 Network stacked_volumes(const Network& network);

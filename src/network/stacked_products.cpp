@@ -20,12 +20,11 @@ constexpr std::int64_t most_rows = 256;  // a product of at most so many leaves 
 
 bool is_constant(const Network& n, TensorId id) { return n[id].constant != nullptr; }
 
-std::size_t column_axis(const Shape& s) { return s.size() == 4 ? 1 : s.size() - 1; }
-
-// With a row an image: with more rows it is not a small product
+// With a row an image: with more rows it is not a small product. One that attention reads may have any.
 bool is_product(const Network& n, const Operator& op) {
   const Shape& out = n[op.output].shape;
-  if (const auto* g = std::get_if<operators::Gemm>(&op.kind)) return !g->transpose_a && out.size() == 2;
+  if (const auto* g = std::get_if<operators::Gemm>(&op.kind))
+    return !g->transpose_a && (out.size() == 2 || out.size() == 3);
   return op.kind == OperatorKind(operators::Conv2d{}) && is_one(out[2]) && is_one(out[3]) &&
          is_one(n[op.inputs[1]].shape[2]) && is_one(n[op.inputs[1]].shape[3]);
 }
@@ -33,7 +32,7 @@ bool is_product(const Network& n, const Operator& op) {
 // One number a column, nothing else
 bool is_vector(const Network& n, TensorId id, std::int64_t columns) {
   const Shape& s = n[id].shape;
-  return !s.empty() && s[column_axis(s)] == Dim(columns) &&
+  return !s.empty() && s[column_axis(s.size())] == Dim(columns) &&
          static_cast<std::int64_t>(n[id].constant->size()) == columns;
 }
 
@@ -49,6 +48,7 @@ class Stacker {
   TensorId made(const Region& r) const { return r.outputs[0].tensor; }
   std::int64_t columns_of(const Region& r) const { return columns(in_[op(r, 0).output].shape).value(); }
   std::optional<Refusal> refusal(const Region& r) const;
+  bool is_for_attention(TensorId id) const;
   bool alike(const Region& a, const Region& b) const;
   bool alike(const Region& a, const Region& b, std::size_t op, std::size_t input) const;
   void find_classes(const std::vector<const Region*>& readers);
@@ -67,13 +67,28 @@ class Stacker {
   std::map<std::string, std::string> wide_, alone_;  // notes
 };
 
+// As q, k and v are, which attention reads wherever they lie
+bool Stacker::is_for_attention(TensorId id) const {
+  bool any = false;
+  for (const Operator& op : in_.operators) {
+    if (std::ranges::find(op.inputs, id) == op.inputs.end()) continue;
+    if (!std::holds_alternative<operators::Attention>(op.kind)) return false;
+    any = true;
+  }
+  return any;
+}
+
 // Why a product cannot be a part of a wide one, whatever the others are
 std::optional<Refusal> Stacker::refusal(const Region& r) const {
   const Operator& first = op(r, 0);
   if (!is_constant(in_, first.inputs[1]))
     return because(fmt::format("'{}' is not a constant", in_[first.inputs[1]].name));
-  const Dim &rows = in_[first.output].shape[0], &width = columns(in_[first.output].shape);
-  if (rows.known() && rows.value() > most_rows) return because(fmt::format("it has {} rows", rows.value()));
+  const Shape& shape = in_[first.output].shape;
+  const Dim &rows = shape[0], &width = columns(shape);
+  if (!is_for_attention(made(r))) {
+    if (shape.size() == 3) return because("it is a batch of matrices");
+    if (rows.known() && rows.value() > most_rows) return because(fmt::format("it has {} rows", rows.value()));
+  }
   if (!width.known() || width.value() % style_.column_multiple != 0)
     return because(fmt::format("it has {} columns, not a multiple of {}", to_string(width), style_.column_multiple));
   if (r.outputs.size() != 1) return because("it has several results");
@@ -144,7 +159,7 @@ TensorId Stacker::joined(const Class& c, std::size_t i, std::size_t input) {
   // rows of a filter side by side lie one after another; columns do not
   const auto* g = std::get_if<operators::Gemm>(&op(*c[0], 0).kind);
   const bool by_rows = filter && g != nullptr && !g->transpose_b;
-  const std::size_t axis = filter ? (by_rows ? 1 : 0) : column_axis(t.shape);
+  const std::size_t axis = filter ? (by_rows ? 1 : 0) : column_axis(t.shape.size());
   std::int64_t total = 0;
   for (const Region* r : c) total += columns_of(*r);
   t.shape[axis] = Dim(total);
@@ -175,7 +190,7 @@ void Stacker::write(const Class& c) {
     }
     NetworkTensor t = in_[o.output];
     t.name = fmt::format("{}_stacked", t.name);
-    t.shape[column_axis(t.shape)] = Dim(total);
+    t.shape[column_axis(t.shape.size())] = Dim(total);
     wide[o.output] = add_tensor(std::move(t));
     o.output = wide[o.output];
     out_.operators.push_back(std::move(o));
@@ -189,7 +204,7 @@ void Stacker::write(const Class& c) {
     out_.operators.push_back({operators::Slice{.starts = {begin},
                                                .ends = {end},
                                                .steps = {1},
-                                               .axes = {static_cast<int>(column_axis(in_[made(*r)].shape))}},
+                                               .axes = {static_cast<int>(column_axis(in_[made(*r)].shape.size()))}},
                               in_[made(*r)].name,
                               {whole},
                               made(*r)});

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "cases.hpp"
@@ -99,6 +100,46 @@ TEST_F(AttentionForms, PackedColumnsAreReadWhereTheyLie) {
     EXPECT_EQ(a.operands[i].axes, (std::vector<MatrixAxis>{{0, 1}, {2, 8}, {1, 1}, {2, 1}})) << i;
   }
   EXPECT_EQ(a.result.axes, (std::vector<MatrixAxis>{{0, 1}, {2, 8}, {1, 1}, {2, 1}}));
+}
+
+// As Swin V2 scales its scores: a number for each head
+TEST_F(AttentionForms, AFactorOfEachHeadMultipliesQueries) {
+  const NetworkValue x = net.input("x", {2, 6, 32});
+  const NetworkValue scores = multiply(heads(x), keys(x)) * weights({4, 1, 1}) + weights({4, 6, 6});
+  net.output(merged(multiply(softmax_of_rows(scores), heads(x))), "y");
+  EXPECT_EQ(found(), 0);
+  const Network n = network::with_attention(network::with_factors_of_queries(net.build()), 256);
+  EXPECT_EQ(
+      std::ranges::count_if(n.operators, [](const Operator& o) { return std::holds_alternative<Attention>(o.kind); }),
+      1)
+      << to_string(n);
+  EXPECT_TRUE(std::ranges::none_of(n.operators, [](const Operator& o) {
+    return std::holds_alternative<operators::MatMul>(o.kind);
+  })) << to_string(n);
+}
+
+// A factor of each row is none of a matrix, and scores that others read stay as they are
+TEST_F(AttentionForms, OtherFactorsStayWithTheScores) {
+  const NetworkValue x = net.input("x", {2, 6, 32});
+  const NetworkValue scores = multiply(heads(x), keys(x));
+  net.output(softmax_of_rows(scores * weights({4, 6, 1})), "rows");
+  net.output(softmax_of_rows(scores * weights({4, 1, 1})), "shared");
+  const Network before = net.build();
+  EXPECT_EQ(to_string(network::with_factors_of_queries(before)), to_string(before));
+}
+
+// q, k and v of one tensor are one product, whatever its rows; attention reads the columns of each
+TEST_F(AttentionForms, ProductsOfOneTensorAreStacked) {
+  const NetworkValue x = net.input("x", {2, 600, 32});
+  const auto product = [&] { return gemm(x, weights({32, 32})) + weights({32}); };
+  const auto split = [&](NetworkValue v) { return transpose(reshape(v, {2, 600, 4, 8}), {0, 2, 1, 3}); };
+  const NetworkValue q = split(product()), k = transpose(split(product()), {0, 1, 3, 2}), v = split(product());
+  net.output(reshape(transpose(multiply(softmax_of_rows(multiply(q, k)), v), {0, 2, 1, 3}), {2, 600, 32}), "y");
+  network::MemoryStyle style;
+  style.element_bytes = 2, style.column_multiple = 8, style.widest_head = 256, style.column_ranges = true;
+  const network::FusedNetwork f = network::fuse(net.build(), true, style);
+  const auto contracts = [](const network::Region& r) { return r.kind == RegionReport::Kind::contraction; };
+  EXPECT_EQ(std::ranges::count_if(f.regions, contracts), 1) << to_string(f.network);
 }
 
 TEST_F(AttentionForms, MatricesOfRank3AndSharedKeys) {

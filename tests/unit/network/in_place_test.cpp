@@ -169,10 +169,10 @@ TEST_F(Over, NoConstant) {
 }
 
 TEST_F(Over, NoInputAndNoOutput) {
-  const NetworkValue x = net.input("x", {6, 5}), s = net.input("s", {5});
+  const NetworkValue x = net.input("x", {5, 5}), s = net.input("s", {5});
   const NetworkValue y = x * s;
   net.output(y, "y");
-  net.output(transpose(relu(transpose(y, {0, 1}) * s), {0, 1}), "z");
+  net.output(transpose(relu(transpose(y, {1, 0}) * s), {1, 0}), "z");
   check(1);
 }
 
