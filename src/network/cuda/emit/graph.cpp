@@ -75,6 +75,8 @@ class GraphEmission {
   void place_operands();
   const GraphKernelCache::Entry& kernels();
   bool is_merged(const Graph& g, const codegen::GraphKernel& k) const;
+  bool knows_images(const codegen::GraphKernel& k) const;
+  Extents walked(const codegen::GraphKernel& k) const;
   std::optional<Refusal> not_spared(const Graph& g, const codegen::GraphKernel& k,
                                     const std::optional<Refusal>& apart) const;
   void launch(const codegen::GraphKernel& k, const std::optional<Refusal>& why);
@@ -159,12 +161,30 @@ PlacedTensor GraphEmission::place(const codegen::GraphTensor& t, const codegen::
   return in_scratch(partials_, t.value, 4 * count, results.columns);
 }
 
+// Whether a value of the kernel is one of an image
+bool GraphEmission::knows_images(const codegen::GraphKernel& k) const {
+  return std::ranges::any_of(k.tensors, [&](const codegen::GraphTensor& t) {
+    if (t.kind == Kind::reduction || t.kind == Kind::partials) return true;
+    return t.kind == Kind::operand && std::ranges::any_of(r_.operands, [&](const RegionOperand& o) {
+             return o.name == t.name && o.axes.row == RowAxis::b;
+           });
+  });
+}
+
+// The rows of all images as those of one, where the kernel need not tell images apart: the rows of a matrix are images
+// of a row each
+Extents GraphEmission::walked(const codegen::GraphKernel& k) const {
+  if (k.part != Part::elements || knows_images(k)) return space_;
+  return {.images = 1, .height = space_.rows(), .width = 1, .cols = space_.cols};
+}
+
 GraphEmission::Arguments GraphEmission::arguments(const codegen::GraphKernel& k) {
   Arguments a;
-  a.fixed.images = count32(space_.images), a.fixed.pixels = count32(space_.rows_per_image());
-  a.fixed.columns = count32(space_.cols);
-  a.fixed.strips = k.part == Part::rows ? lanes_of_rows(space_)
-                                        : count32(strips_of(e_.in.device, space_, k.part == Part::elements ? 16 : 4));
+  const Extents space = walked(k);
+  a.fixed.images = count32(space.images), a.fixed.pixels = count32(space.rows_per_image());
+  a.fixed.columns = count32(space.cols);
+  a.fixed.strips = k.part == Part::rows ? lanes_of_rows(space)
+                                        : count32(strips_of(e_.in.device, space, k.part == Part::elements ? 16 : 4));
   for (std::size_t i = 0; i < k.tensors.size(); ++i) {
     const codegen::GraphTensor& t = k.tensors[i];
     const PlacedTensor x = place(t, k, a.fixed.strips);
@@ -178,7 +198,7 @@ GraphEmission::Arguments GraphEmission::arguments(const codegen::GraphKernel& k)
 
 int GraphEmission::ctas(const codegen::GraphKernel& k, const Arguments& a) const {
   const auto [rows, columns] = results_of(k.domain, space_);
-  support::Checked ctas("CTAs", space_.images);
+  support::Checked ctas("CTAs", walked(k).images);
   ctas *= a.fixed.strips;
   if (k.part == Part::results) ctas = support::Checked("CTAs", rows) * columns;
   if (k.part == Part::rows) ctas = support::Checked("CTAs", ctas_of_rows(e_.in.device, space_));
