@@ -8,6 +8,7 @@ import random
 import sys
 
 import casts
+import chains
 import contractions as c
 import elementwise as e
 import functions
@@ -28,7 +29,7 @@ MOTIFS = {
     n.softmax: (2, 1), n.rms_norm: (1, 0),
     v.reshape: (5, 2), v.flatten: (1, 1), v.squeeze: (2, 1), v.unsqueeze: (1, 0.5), v.transpose: (5, 1), v.split: (3, 2),
     v.slice_: (4, 2), v.concat: (6, 6), v.pad: (2, 1), v.tile: (1, 0), v.expand: (2, 0), v.gather: (2, 0), v.dropout: (1, 1),
-    p.permuted: (4, 2), i.depth_to_space: (1, 0), i.pool: (3, 4), i.resize: (2, 3),
+    p.permuted: (4, 2), chains.chain: (3, 3), i.depth_to_space: (1, 0), i.pool: (3, 4), i.resize: (2, 3),
     m.reduce: (5, 0), m.arg_reduce: (1, 0), m.choose: (2, 0), m.rounded: (1, 0), m.through_integers: (1, 0),
     m.through_other_floats: (0.7, 0), m.from_extents: (1, 0.5), m.by_indices: (1.5, 0), m.sequences: (1.5, 0), m.grid_sample: (0.5, 0), **functions.MOTIFS,
 }
