@@ -48,7 +48,7 @@ struct Common {
   std::int64_t images = 0;   // of the first axis, within which moves stay: likewise
   int copies = 0;            // operators that would copy
   bool selects = false;      // slices and concatenations among them
-  std::set<TensorId> seen;
+  std::set<std::pair<TensorId, std::size_t>> seen;  // tensors, by the axis of their columns
 };
 
 class GatheredPixels {
@@ -122,6 +122,7 @@ std::optional<std::size_t> GatheredPixels::column_axis_before(const Operator& op
 
 // Back from `to`, whose pixels lie along this axis, to one tensor
 bool GatheredPixels::follow(TensorId to, std::size_t column_axis, Common& common) const {
+  if (!common.seen.insert({to, column_axis}).second) return true;
   const Shape& shape = in_[to].shape;
   common.columns = std::gcd(common.columns, shape[column_axis].value());
   common.images = std::gcd(common.images, column_axis == 0 ? 1 : shape[0].value());
@@ -135,7 +136,7 @@ bool GatheredPixels::follow(TensorId to, std::size_t column_axis, Common& common
   const Operator& op = in_.operators[made_by];
   const bool copies = !stays_in_place(in_, op) &&
                       (is_slice(op) || is_concat(op) || std::holds_alternative<operators::Transpose>(op.kind));
-  if (copies && common.seen.insert(to).second) ++common.copies;
+  if (copies) ++common.copies;
   common.selects = common.selects || (copies && !std::holds_alternative<operators::Transpose>(op.kind));
   for (const TensorId id : op.inputs) {
     const std::optional<std::size_t> axis = column_axis_before(op, column_axis, id, common);

@@ -23,6 +23,8 @@ struct Permute {
   bool moves() const { return !std::ranges::is_sorted(order); }
 };
 
+constexpr std::size_t most_moves = 64;  // that become one: planning stays linear in longer chains
+
 class JoinedMoves {
  public:
   explicit JoinedMoves(const Network& network)
@@ -137,7 +139,8 @@ void JoinedMoves::write(TensorId id) {
 // Not if that is the operator before, as it is.
 bool JoinedMoves::write_joined(TensorId id) {
   std::vector<TensorId> tensors{id};  // from the result back
-  while (source_[tensors.back()] != none) tensors.push_back(producer(tensors.back()).inputs[0]);
+  while (source_[tensors.back()] != none && tensors.size() <= most_moves)
+    tensors.push_back(producer(tensors.back()).inputs[0]);
   const auto is_permuted = [&](TensorId t) {
     return source_[t] != none && std::holds_alternative<operators::Transpose>(producer(t).kind);
   };

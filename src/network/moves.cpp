@@ -80,6 +80,7 @@ std::vector<bool> images_among(const Network& n) {
   for (bool more = true; more;) {
     more = false;
     for (const Operator& op : n.operators) more = join_images(n, op, image) || more;
+    for (auto op = n.operators.rbegin(); op != n.operators.rend(); ++op) more = join_images(n, *op, image) || more;
   }
   return image;
 }

@@ -97,6 +97,23 @@ TEST_F(Moves, BackwardsIsAMove) {
   EXPECT_EQ(count<operators::Slice>(ready({4, 8})), 1);
 }
 
+// Forty rolls, each read twice by the next one, are followed once
+TEST_F(Moves, ManyRollsAreOneGather) {
+  NetworkValue x = reshape(relu(net.input("x", {24, 16})), {4, 6, 16});
+  for (int i = 0; i < 40; ++i) x = rolled(x, i % 2, 1 + i % 3);
+  net.output(relu(reshape(x, {24, 16})), "y");
+  const Network n = ready({24, 16});
+  EXPECT_EQ(count<operators::Gather>(n), 1) << to_string(n);
+  EXPECT_EQ(count<operators::Slice>(n) + count<operators::Concat>(n), 0);
+}
+
+TEST_F(Moves, ALongChainIsCutInPieces) {
+  NetworkValue x = relu(net.input("x", {2, 3, 4, 5, 6}));
+  for (int i = 0; i < 300; ++i) x = transpose(x, {1, 2, 3, 4, 0});
+  net.output(relu(x), "y");
+  EXPECT_LE(count<operators::Transpose>(ready({2, 3, 4, 5, 6})), 5);
+}
+
 // Chains that nobody wrote down, of which every tensor may be read by others too
 struct RandomMoves : Moves, testing::WithParamInterface<int> {
   RandomMoves() { random = test::Random(static_cast<std::uint64_t>(GetParam())); }
