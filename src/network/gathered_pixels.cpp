@@ -3,6 +3,7 @@
 /// patches as four slices. A pixel is a run of elements along one axis, the columns, that stays together.
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -10,12 +11,13 @@
 #include "network/dim.hpp"
 #include "network/infer_tensors.hpp"
 #include "network/moves.hpp"
+#include "network/shape_limits.hpp"
 
 namespace unisono::network {
 
 namespace {
 
-using Index = std::vector<std::int64_t>;
+using Index = std::array<std::int64_t, largest_rank>;  // no memory for each of a table's places
 
 constexpr std::int64_t most_places = 1 << 18;  // of a table: 2 MB
 constexpr std::int64_t least_columns = 8;      // of a pixel: 16 bytes of 16 bits
@@ -30,7 +32,7 @@ std::int64_t place_of(const Index& index, const Shape& shape) {
   return place;
 }
 Index index_of(std::int64_t place, const Shape& shape) {
-  Index index(shape.size());
+  Index index{};
   for (std::size_t axis = shape.size(); axis-- > 0; place /= shape[axis].value())
     index[axis] = place % shape[axis].value();
   return index;
@@ -151,9 +153,9 @@ std::int64_t GatheredPixels::place_in_base(TensorId id, Index index) const {
     const Operator& op = in_.operators[made_by_[id]];
     TensorId from = op.inputs[0];
     if (const auto* t = std::get_if<operators::Transpose>(&op.kind)) {
-      Index before(index.size());
-      for (std::size_t i = 0; i < index.size(); ++i) before[static_cast<std::size_t>(t->order[i])] = index[i];
-      index = std::move(before);
+      Index before{};
+      for (std::size_t i = 0; i < t->order.size(); ++i) before[static_cast<std::size_t>(t->order[i])] = index[i];
+      index = before;
     } else if (const auto* s = std::get_if<operators::Slice>(&op.kind)) {
       for (std::size_t i = 0; i < s->axes.size(); ++i) {
         const auto axis = static_cast<std::size_t>(s->axes[i]);
@@ -191,7 +193,7 @@ bool GatheredPixels::gather(TensorId to) {
   for (std::int64_t i = 0; i < count; ++i) {
     Index index = index_of(i * common.columns, memory);
     if (image_[to]) index = {index[0], index[3], index[1], index[2]};
-    places.push_back(place_in_base(to, std::move(index)) / common.columns);
+    places.push_back(place_in_base(to, index) / common.columns);
   }
   MoveChain chain(out_, *common.base, to);
   if (image_[*common.base]) chain.permute({0, 2, 3, 1});
