@@ -9,6 +9,7 @@
 #include "network/dim.hpp"
 #include "network/infer_tensors.hpp"
 #include "network/regions.hpp"
+#include "network/space.hpp"
 
 namespace unisono::network {
 
@@ -18,6 +19,20 @@ namespace {
 bool is_of_matrices(const Shape& s) {
   return s.size() >= 3 && is_one(s[s.size() - 1]) && is_one(s[s.size() - 2]) &&
          !std::ranges::all_of(s, [](const Dim& d) { return is_one(d); });
+}
+
+// Whether a softmax is made of the tensor, with masks added and in another shape: elsewhere a factor is cheaper on the
+// product's sums, and they have more digits
+bool are_scores(const TensorUses& uses, TensorId id) {
+  for (int left = 8; left > 0; --left) {
+    const Operator* reader = uses.only_reader(id);
+    if (reader == nullptr) return false;
+    if (std::holds_alternative<operators::Softmax>(reader->kind)) return true;
+    const auto* e = std::get_if<operators::Elementwise>(&reader->kind);
+    if (!is_reshape(reader->kind) && (e == nullptr || e->op != Op::add)) return false;
+    id = reader->output;
+  }
+  return false;
 }
 
 // A product whose result is multiplied by one number for each of its matrices, and by nothing else
@@ -34,7 +49,8 @@ std::optional<Factor> factor_of_scores(const Network& n, const TensorUses& uses,
     const TensorId number = op.inputs[1 - i];
     if (product == nullptr || !std::holds_alternative<operators::MatMul>(product->kind)) continue;
     const Shape &queries = n[product->inputs[0]].shape, &made = n[op.inputs[i]].shape;
-    const bool alone = uses.only_reader(op.inputs[i]) == &op && n[op.output].shape == made;
+    const bool alone =
+        uses.only_reader(op.inputs[i]) == &op && n[op.output].shape == made && are_scores(uses, op.output);
     if (alone && is_of_matrices(n[number].shape) && queries.size() == made.size() &&
         n[number].keeps_f32 == n[op.output].keeps_f32 && broadcast_shapes(queries, n[number].shape, op.name) == queries)
       return Factor{product, number};

@@ -106,7 +106,7 @@ std::optional<std::size_t> GatheredPixels::column_axis_before(const Operator& op
   }
   if (const auto* s = std::get_if<operators::Slice>(&op.kind)) {
     for (std::size_t i = 0; i < s->axes.size(); ++i) {
-      if (s->axes[i] == 0 && !(x[0] == y[0])) common.images = 1;
+      if (s->axes[i] == 0 && !(x[0] == y[0] && s->steps[i] == 1)) common.images = 1;
       if (static_cast<std::size_t>(s->axes[i]) == axis && !(x[axis] == y[axis] && s->steps[i] == 1))
         return std::nullopt;  // kernels read columns where they lie
     }

@@ -19,6 +19,7 @@ namespace unisono::network {
 namespace {
 
 constexpr std::int64_t small_constant = 1 << 18;  // elements: a table of positions that is gathered from a smaller one
+constexpr std::int64_t most_expanded = 1 << 16;   // elements of a constant that is repeated ahead
 
 class Legaliser {
  public:
@@ -312,7 +313,7 @@ TensorId Legaliser::expanded_constant(TensorId id, const Shape& space) {
     tile.repeats.push_back(repeats ? space[i].value() : 1);
     count *= lifted.shape[i].value() * tile.repeats.back();
   }
-  if (count > small_constant) return id;
+  if (count > most_expanded) return id;
   out_.tensors.push_back(computed(tile, {&lifted}, t.name + (by_rows ? "_rows" : "_expanded")));
   return static_cast<TensorId>(out_.tensors.size() - 1);
 }

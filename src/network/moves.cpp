@@ -23,20 +23,19 @@ struct StaysInPlace {
     return same_shape && std::ranges::all_of(s.steps, [](std::int64_t step) { return step == 1; });
   }
   bool operator()(const operators::Transpose& t) const { return std::ranges::is_sorted(t.order); }
-  bool operator()(const operators::Pad&) const { return same_shape && !crops; }
+  bool operator()(const operators::Pad& p) const {
+    return same_shape && std::ranges::all_of(p.before, [](std::int64_t x) { return x == 0; });
+  }
   bool operator()(const operators::Expand&) const { return same_shape; }
   bool operator()(const operators::Tile&) const { return same_shape; }
   bool operator()(const auto&) const { return false; }
-  bool crops = false;
 };
 
 }  // namespace
 
 bool stays_in_place(const Network& n, const Operator& op) {
   if (op.inputs.empty() || !may_be_moved(n, op.inputs[0], op.output)) return false;
-  const auto* pad = std::get_if<operators::Pad>(&op.kind);
-  const bool crops = pad != nullptr && std::ranges::any_of(pad->before, [](std::int64_t x) { return x != 0; });
-  return std::visit(StaysInPlace{n[op.inputs[0]].shape == n[op.output].shape, crops}, op.kind);
+  return std::visit(StaysInPlace{n[op.inputs[0]].shape == n[op.output].shape}, op.kind);
 }
 
 bool joins_moves(const Network& n, const Operator& op) {

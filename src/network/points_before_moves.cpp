@@ -123,7 +123,7 @@ void PointsBeforeMoves::move(TensorId from, const Moved& m, TensorId to) {
   for (auto it = m.moves.rbegin(); it != m.moves.rend(); ++it) {
     Operator again = *it;
     NetworkTensor t = out_[again.output];
-    again.inputs = {from};
+    again.inputs[0] = from;
     from = again.output = std::next(it) == m.moves.rend() ? to : add(std::move(t));
     move_[from] = again;
     out_.operators.push_back(std::move(again));

@@ -1,4 +1,4 @@
-"""Moves that follow one another, as transformers for images have them: pixels as rows and back, rolls, windows, patches."""
+"""Moves that follow one another: pixels as rows and back, rolls, windows, patches, as in transformers for images."""
 
 
 def reshaped(d, x, shape):

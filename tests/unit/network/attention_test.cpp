@@ -124,6 +124,7 @@ TEST_F(AttentionForms, OtherFactorsStayWithTheScores) {
   const NetworkValue scores = multiply(heads(x), keys(x));
   net.output(softmax_of_rows(scores * weights({4, 6, 1})), "rows");
   net.output(softmax_of_rows(scores * weights({4, 1, 1})), "shared");
+  net.output(multiply(heads(x), keys(x)) * weights({4, 1, 1}), "no scores");
   const Network before = net.build();
   EXPECT_EQ(to_string(network::with_factors_of_queries(before)), to_string(before));
 }
