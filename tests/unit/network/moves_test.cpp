@@ -104,15 +104,6 @@ TEST_F(Moves, ImagesInReverseOrderAgree) {
   ready({48, 16});
 }
 
-// An operator that is repeated after its input has both of its inputs
-TEST_F(Moves, AnExpandToTheSameShapeKeepsItsInputs) {
-  const NetworkValue x = gemm(net.input("x", {6, 16}), weights({16, 8}));
-  const NetworkValue like = net.constant("like", {8, 6}, std::vector<float>(48, 0));
-  const NetworkValue moved = net.apply(operators::Expand{}, {transpose(x, {1, 0}), like});
-  net.output(relu(moved), "y");
-  ready({6, 16});
-}
-
 // Forty rolls, each read twice by the next one, are followed once
 TEST_F(Moves, ManyRollsAreOneGather) {
   NetworkValue x = reshape(relu(net.input("x", {24, 16})), {4, 6, 16});
