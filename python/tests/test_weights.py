@@ -138,7 +138,7 @@ def test_frozen_filters_are_packed_once(device, rest, monkeypatch):
     with torch.no_grad():
         for frozen in (False, True):
             torch._dynamo.reset()
-            call = torch.compile(block, backend=backend.unisono, options={"rest": rest, "frozen": frozen, "minimum_gain": -1.0})
+            call = torch.compile(block, backend=backend.unisono, options={"rest": rest, "frozen": frozen, "without": ("networks",), "minimum_gain": -1.0})
             results.append(call(x, t))
         assert copies[0] >= 1 and copies[1] == 0, copies
         torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-5)
@@ -180,7 +180,7 @@ def test_replaced_weights_are_packed_again(rest):
         nn.Conv2d(8, 8, 3).requires_grad_(False),
         torch.randn(2, 8, 6, 6).contiguous(memory_format=torch.channels_last),
     )
-    call = torch.compile(lambda x: F.silu(conv(x)), backend=backend.unisono, options={"rest": rest, "frozen": True})
+    call = torch.compile(lambda x: F.silu(conv(x)), backend=backend.unisono, options={"rest": rest, "frozen": True, "without": ("networks",)})
     with torch.no_grad():
         for name, change in REPLACED.items():
             torch.testing.assert_close(call(x), F.silu(conv(x)), rtol=1e-4, atol=1e-4)
@@ -203,7 +203,7 @@ def test_a_frozen_weight_that_the_graph_writes_is_no_copy():
     )
     eager, call = (
         copy.deepcopy(conv),
-        torch.compile(conv, backend=backend.unisono, options={"rest": "eager", "frozen": True}),
+        torch.compile(conv, backend=backend.unisono, options={"rest": "eager", "frozen": True, "without": ("networks",)}),
     )
     with torch.no_grad():
         for _ in range(3):
@@ -218,7 +218,7 @@ def test_frozen_weights_that_were_made_under_inference_mode():
             torch.randn(2, 8, 6, 6).contiguous(memory_format=torch.channels_last),
         )
         call = torch.compile(
-            lambda x: F.silu(conv(x)), backend=backend.unisono, options={"rest": "eager", "frozen": True}
+            lambda x: F.silu(conv(x)), backend=backend.unisono, options={"rest": "eager", "frozen": True, "without": ("networks",)}
         )
         torch.testing.assert_close(call(x), F.silu(conv(x)), rtol=1e-4, atol=1e-4)
 
@@ -227,7 +227,7 @@ def test_frozen_filters_of_any_extents():
     """A packed filter is no tensor that Dynamo has seen: its extents are known all the same, whatever they are."""
     block, t = randomise(Block(channels=64, groups=8, inputs=64)).requires_grad_(False), torch.randn(2, 8)
     x = torch.randn(2, 64, 8, 8).contiguous(memory_format=torch.channels_last)
-    call = torch.compile(block, backend=backend.unisono, options={"frozen": True})
+    call = torch.compile(block, backend=backend.unisono, options={"frozen": True, "without": ("networks",)})
     with torch.no_grad():
         no_worse(call(x, t), block(x, t), copy.deepcopy(block).double()(x.double(), t.double()))
     assert backend.reports()[-1].regions == 2
@@ -280,7 +280,7 @@ def test_a_captured_graph_of_frozen_weights_packs_nothing():
     block = randomise(Block(channels=64, groups=8, inputs=64)).cuda().bfloat16().requires_grad_(False)
     x = torch.randn(2, 64, 16, 16, device="cuda", dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
     t = torch.randn(2, 8, device="cuda", dtype=torch.bfloat16)
-    call = torch.compile(block, backend=backend.unisono, options={"frozen": True, "minimum_gain": -1.0})
+    call = torch.compile(block, backend=backend.unisono, options={"frozen": True, "without": ("networks",), "minimum_gain": -1.0})
     graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
     with torch.no_grad():
         with torch.cuda.stream(stream):

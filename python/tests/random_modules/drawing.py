@@ -161,7 +161,7 @@ def _options(r: random.Random) -> dict:
                "dynamic": r.random() < 0.2, "last": r.random() < 0.35, "backend": {}}
     if r.random() < 0.6:
         options["backend"]["minimum_operators"] = 0
-    if r.random() < 0.1 and not options["training"]:
+    if r.random() < 0.25 and not options["training"]:
         options["backend"]["frozen"] = True
     return options
 

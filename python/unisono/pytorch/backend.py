@@ -29,6 +29,7 @@ from .layouts import dense_for_norms, relax, simplify
 from .precision import guard_settings, kinds_of_tf32
 from .report import Report, count, nodes_of
 from .texts import VERSION
+from .whole import whole
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (),
            "strict": False, "report": None,
@@ -122,7 +123,7 @@ def _replaced(graph: torch.fx.GraphModule, options: dict, kind: str, kernels: Ke
     counts = count(graph, rows)
     if "concatenations" not in without:
         counts["concatenations without copies"] = place(graph)
-    report = Report(rows, "", kind, counts, before, nodes_of(graph), seconds)
+    report = Report(rows, options["note"], kind, counts, before, nodes_of(graph), seconds)
     _publish(report, options)
     if options["strict"] and report.left:
         raise Unsupported(f"backend unisono with strict=True:\n{report}")
@@ -132,7 +133,7 @@ def _tag(options: dict) -> str:
     """What compiled graphs depend on besides their text: the package, PyTorch's settings of tf32, and options but the one
     that only tells."""
     return VERSION + "".join(f"|{name}={value}" for name, value in sorted(options.items())
-                             if name != "report")
+                             if name not in ("report", "note"))
 
 
 def _by_inductor(module: torch.fx.GraphModule, inputs: list, options: dict) -> Callable:
@@ -185,8 +186,15 @@ def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None 
     would be copied), report (called with each Report, or the path of a file to which its JSON is appended), frozen
     (weights do not change: filters that kernels would reorder at each call are reordered once), spare_sms (SMs of a GPU
     that kernels leave to communication and others)."""
-    chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32()}  # for the backward graph as well
+    chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32(), "note": ""}  # for the backward graph as well
     guard_settings()
+    if chosen["frozen"] and "networks" not in chosen["without"]:
+        try:
+            made, report = whole(module, inputs, chosen["spare_sms"])
+            _publish(report, chosen)
+            return made
+        except Unsupported as reason:
+            chosen["note"] = f"not one network: {reason}"
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)
     return with_frozen_filters(module, inputs, compiler,
                                chosen["rest"] == "inductor") if chosen["frozen"] else compiler(module, inputs)

@@ -41,9 +41,11 @@ def write_safetensors(path: pathlib.Path, tensors: dict[str, torch.Tensor]) -> d
     return {n: (start + h["data_offsets"][0], h["data_offsets"][1] - h["data_offsets"][0]) for n, h in header.items()}
 
 
-def _decompositions() -> dict[Any, Any]:
+def decomposed(program: Any) -> Any:
+    """An exported program in the operators that have translations."""
     kept = {overload for packet in KEPT for overload in (getattr(packet, name) for name in packet.overloads())}
-    return {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
+    table = {op: how for op, how in torch.export.default_decompositions().items() if op not in kept}
+    return program.run_decompositions(table)
 
 
 def _program(model: torch.nn.Module, example: tuple[Any, ...], dynamic_shapes: Any) -> Any:
@@ -54,10 +56,10 @@ def _program(model: torch.nn.Module, example: tuple[Any, ...], dynamic_shapes: A
             "those of training"
         )
     with torch.no_grad():
-        return torch.export.export(model, example, dynamic_shapes=dynamic_shapes).run_decompositions(_decompositions())
+        return decomposed(torch.export.export(model, example, dynamic_shapes=dynamic_shapes))
 
 
-def _tensors(program: Any) -> dict[str, torch.Tensor]:
+def tensors_of(program: Any) -> dict[str, torch.Tensor]:
     """Parameters, buffers and constants by the names of their placeholders."""
     from torch.export.graph_signature import InputKind
     found = {}
@@ -100,7 +102,7 @@ def export(model: torch.nn.Module, example: Any, path: Any, *, dynamic_shapes: O
         raise UserError(f"export: path '{path}'; expected a file that ends in .onnx")
     program = _program(model, example, dynamic_shapes)
     weights = path.with_suffix(".safetensors")
-    tensors = _tensors(program)
+    tensors = tensors_of(program)
     writer = Writer(program, tensors)
     writer.write_nodes(HANDLERS)
     used = {n: t for n, t in tensors.items() if n in writer.used}

@@ -37,7 +37,7 @@ REDUCTIONS = {aten.mean.dim: "mean", aten.mean.default: "mean", aten.sum.dim_Int
 STATISTICS = (aten.var_mean.correction, aten.native_group_norm.default, aten.native_layer_norm.default)
 # What `without` switches off; operands and anchors are looked at where they are found
 FUSIONS = ("convolutions", "products", "normalisations", "activations", "operands", "casts", "backward", "pairs",
-           "resampling", "concatenations")
+           "resampling", "concatenations", "networks")
 
 
 def joined(region: Region, node: Node, *arguments: Any) -> shapes.Dims:

@@ -123,3 +123,15 @@ class Writer:
 def _inline(onnx: Any, name: str, t: torch.Tensor) -> Any:
     data = t.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if t.numel() else b""
     return onnx.TensorProto(name=name, data_type=kind_of(t.dtype), dims=list(t.shape), raw_data=data)
+
+
+def dtype_of(node: Node) -> torch.dtype:
+    return node.meta["val"].dtype
+
+
+def promoted(w: Writer, x: Any, node: Node, dtype: torch.dtype) -> str:
+    """An argument of a node, a tensor or a number, in the dtype in which PyTorch computes it."""
+    if not isinstance(x, Node):
+        return w.constant(x, dtype)
+    name = w.name(x)
+    return name if dtype_of(x) == dtype else w.add("Cast", [name], f"{node.name}_{name}_cast", to=kind_of(dtype))

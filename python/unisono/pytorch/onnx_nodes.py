@@ -1,5 +1,5 @@
 """ATen operators of an exported program as ONNX nodes: a function for each kind, a table for what has the same
-arguments."""
+arguments. What moves elements is in onnx_moves."""
 
 from __future__ import annotations
 
@@ -10,57 +10,63 @@ import torch
 from torch.fx import Node
 
 from .._native import Unsupported
-from .onnx_file import Writer, kind_of
+from .onnx_file import Writer, dtype_of, kind_of, promoted
+from .onnx_moves import MOVES
 from .regions import aten, prims
 
 SAME = {  # one input, one output, no attributes
     aten.relu.default: "Relu", aten.sigmoid.default: "Sigmoid", aten.tanh.default: "Tanh", aten.exp.default: "Exp",
     aten.log.default: "Log", aten.sqrt.default: "Sqrt", aten.reciprocal.default: "Reciprocal", aten.neg.default: "Neg",
     aten.abs.default: "Abs", aten.erf.default: "Erf", aten.sin.default: "Sin", aten.cos.default: "Cos",
-        aten.mish.default: "Mish",
+        aten.mish.default: "Mish", aten.ceil.default: "Ceil", aten.round.default: "Round", aten.sign.default: "Sign",
+    aten.cosh.default: "Cosh", aten.sinh.default: "Sinh", aten.tan.default: "Tan", aten.atan.default: "Atan",
+    aten.softplus.default: "Softplus", aten.isnan.default: "IsNaN", aten.isinf.default: "IsInf",
     aten.hardswish.default: "HardSwish", aten.clone.default: "Identity", aten.alias.default: "Identity",
     aten.detach.default: "Identity", aten.dropout.default: "Identity", aten.contiguous.default: "Identity",
     aten.lift_fresh_copy.default: "Identity", aten.floor.default: "Floor", aten.matmul.default: "MatMul",
         aten.mm.default: "MatMul",
-    aten.bmm.default: "MatMul", aten.maximum.default: "Max", aten.minimum.default: "Min", aten.where.self: "Where",
+    aten.bmm.default: "MatMul", aten.maximum.default: "Max", aten.minimum.default: "Min",
     aten.bitwise_not.default: "Not", aten.logical_not.default: "Not", aten.logical_and.default: "And",
+    aten.bitwise_and.Tensor: "And", aten.logical_or.default: "Or", aten.bitwise_or.Tensor: "Or",
+    aten.logical_xor.default: "Xor",
 }
+OF_TWO = ("MatMul", "Max", "Min", "And", "Or", "Xor")  # of SAME
+LOGICAL = ("Not", "And", "Or", "Xor")  # of SAME: on bools alone
 ARITHMETIC = {aten.add.Tensor: "Add", aten.sub.Tensor: "Sub", aten.mul.Tensor: "Mul", aten.div.Tensor: "Div",
               aten.add.Scalar: "Add",
               aten.sub.Scalar: "Sub", aten.mul.Scalar: "Mul", aten.div.Scalar: "Div", aten.pow.Tensor_Scalar: "Pow",
               aten.pow.Tensor_Tensor: "Pow", aten.gt.Scalar: "Greater", aten.lt.Scalar: "Less",
               aten.ge.Scalar: "GreaterOrEqual",
-              aten.le.Scalar: "LessOrEqual", aten.eq.Scalar: "Equal", aten.gt.Tensor: "Greater", aten.lt.Tensor: "Less"}
-
-
-def _dtype(node: Node) -> torch.dtype:
-    return node.meta["val"].dtype
+              aten.le.Scalar: "LessOrEqual", aten.eq.Scalar: "Equal", aten.gt.Tensor: "Greater", aten.lt.Tensor: "Less",
+              aten.ge.Tensor: "GreaterOrEqual", aten.le.Tensor: "LessOrEqual", aten.eq.Tensor: "Equal"}
 
 
 def _same(w: Writer, node: Node) -> None:
-    count = 3 if node.target is aten.where.self else 2 if SAME[node.target] in ("MatMul", "Max", "Min", "And") else 1
-    w.add(SAME[node.target], [w.name(a) for a in node.args[:count]], node.name)
-
-
-def _promoted(w: Writer, x: Any, node: Node, dtype: torch.dtype) -> str:
-    """An argument of arithmetic in the dtype in which PyTorch computes it."""
-    if not isinstance(x, Node):
-        return w.constant(x, dtype)
-    name = w.name(x)
-    return name if _dtype(x) == dtype else w.add("Cast", [name], f"{node.name}_{name}_cast", to=kind_of(dtype))
+    count = 2 if SAME[node.target] in OF_TWO else 1
+    if SAME[node.target] in LOGICAL and any(dtype_of(a) != torch.bool for a in node.args[:count]):
+        raise Unsupported(f"export: {node.target} of {dtype_of(node.args[0])}; expected bools")
+    if node.target is aten.softplus.default and tuple(node.args[1:]) not in ((), (1,), (1, 20)):
+        raise Unsupported("export: softplus with a beta or a threshold of its own")
+    is_promoted = node.target in (aten.maximum.default, aten.minimum.default)
+    inputs = [promoted(w, a, node, dtype_of(node)) if is_promoted else w.name(a) for a in node.args[:count]]
+    w.add(SAME[node.target], inputs, node.name)
 
 
 def _arithmetic(w: Writer, node: Node) -> None:
     x, y = node.args[:2]
-    tensors = [a for a in (x, y) if isinstance(a, Node)]
-    dtype = _dtype(node)
+    dtype = dtype_of(node)
     if dtype == torch.bool:
-        dtype = torch.promote_types(*(_dtype(t) for t in tensors)) if len(tensors) == 2 else _dtype(tensors[0])
-    second = _promoted(w, y, node, dtype)
+        dtype = torch.result_type(*(a.meta["val"] if isinstance(a, Node) else a for a in (x, y)))
+    second = promoted(w, y, node, dtype)
     alpha = node.kwargs.get("alpha", 1)
     if alpha != 1:
         second = w.add("Mul", [second, w.constant(alpha, dtype)], f"{node.name}_scaled")
-    w.add(ARITHMETIC[node.target], [_promoted(w, x, node, dtype), second], node.name)
+    w.add(ARITHMETIC[node.target], [promoted(w, x, node, dtype), second], node.name)
+
+
+def _where(w: Writer, node: Node) -> None:
+    condition, *values = node.args
+    w.add("Where", [w.name(condition), *(promoted(w, v, node, dtype_of(node)) for v in values)], node.name)
 
 
 def _rsqrt(w: Writer, node: Node) -> None:
@@ -90,7 +96,7 @@ def _clamp(w: Writer, node: Node) -> None:
         limits = [None, node.args[1]]
     if node.target is aten.hardtanh.default:
         limits = [node.args[1] if len(node.args) > 1 else -1.0, node.args[2] if len(node.args) > 2 else 1.0]
-    w.add("Clip", [w.name(node.args[0]), *("" if v is None else w.constant(v, _dtype(node)) for v in limits[:2])],
+    w.add("Clip", [w.name(node.args[0]), *("" if v is None else w.constant(v, dtype_of(node)) for v in limits[:2])],
           node.name)
 
 
@@ -156,26 +162,6 @@ def _batch_norm(w: Writer, node: Node) -> None:
           epsilon=float(eps))
 
 
-def _getitem(w: Writer, node: Node) -> None:
-    source, index = node.args
-    if source.target in PARTS:
-        return  # named where it is made
-    if index != 0:
-        raise Unsupported(f"export: result {index} of {source.target} is read")
-    w.add("Identity", [f"{source.name}_0"], node.name)
-
-
-def _split(w: Writer, node: Node) -> None:
-    x, sizes = node.args[:2]
-    axis = node.args[2] if len(node.args) > 2 else 0
-    values = node.meta["val"]
-    lengths = [v.shape[axis] for v in values]
-    named = {user.args[1]: user.name for user in node.users}
-    outputs = [named.get(i, f"{node.name}_{i}") for i in range(len(values))]
-    w.nodes.append(w.onnx.helper.make_node("Split", [w.name(x), w.constant(lengths, torch.int64)], outputs,
-                                           name=f"{node.name}_split", axis=axis))
-
-
 def _pair(value: Any) -> list[int]:
     return [value, value] if isinstance(value, int) else list(value) * (2 if len(value) == 1 else 1)
 
@@ -221,110 +207,173 @@ def _resize(w: Writer, node: Node) -> None:
           nearest_mode="floor" if nearest else None)
 
 
-def _reshape(w: Writer, node: Node) -> None:
-    w.add("Reshape", [w.name(node.args[0]), w.extents(node, node.meta["val"].shape)], node.name)
-
-
-def _permute(w: Writer, node: Node) -> None:
-    rank = node.args[0].meta["val"].dim()
-    order = list(range(rank))
-    if node.target is aten.permute.default:
-        order = [d % rank for d in node.args[1]]
-    elif rank > 1:
-        i, j = (0, 1) if node.target is aten.t.default else (d % rank for d in node.args[1:])
-        order[i], order[j] = order[j], order[i]
-    w.add("Transpose", [w.name(node.args[0])], node.name, perm=order)
-
-
-def _expand(w: Writer, node: Node) -> None:
-    w.add("Expand", [w.name(node.args[0]), w.constant([1 if e == -1 else e for e in node.args[1]], torch.int64)],
-          node.name)
-
-
-def _concat(w: Writer, node: Node) -> None:
-    w.add("Concat", [w.name(t) for t in node.args[0]], node.name, axis=node.args[1] if len(node.args) > 1 else 0)
-
-
-def _slice(w: Writer, node: Node) -> None:
-    x, axis, start, end, step = (*node.args, *(0, None, None, 1)[len(node.args) - 1:])
-    ends = [start or 0, 2**63 - 1 if end is None else end]
-    w.add("Slice", [w.name(x), *(w.constant([v], torch.int64) for v in (*ends, axis, step))], node.name)
-
-
-def _select(w: Writer, node: Node) -> None:
-    x, axis, index = node.args
-    w.add("Gather", [w.name(x), w.constant(index, torch.int64)], node.name, axis=axis)
-
-
 def _mean(w: Writer, node: Node) -> None:
     kind = {"mean": "ReduceMean", "sum": "ReduceSum", "amax": "ReduceMax",
             "amin": "ReduceMin"}[str(node.target).split(".")[1]]
     axes = node.args[1] if len(node.args) > 1 else None
-    inputs = [w.name(node.args[0])] + ([w.constant(list(axes), torch.int64)] if axes else [])
+    inputs = [promoted(w, node.args[0], node, dtype_of(node))] + ([w.constant(list(axes), torch.int64)] if axes else [])
     w.add(kind, inputs, node.name, keepdims=int(bool(node.args[2])) if len(node.args) > 2 else 0)
 
 
 def _softmax(w: Writer, node: Node) -> None:
-    w.add("Softmax", [w.name(node.args[0])], node.name, axis=node.args[1])
+    w.add("Softmax", [promoted(w, node.args[0], node, dtype_of(node))], node.name, axis=node.args[1])
 
 
 def _cast(w: Writer, node: Node) -> None:
-    w.add("Cast", [w.name(node.args[0])], node.name, to=kind_of(_dtype(node)))
-
-
-def _embedding(w: Writer, node: Node) -> None:
-    w.add("Gather", [w.name(node.args[0]), w.name(node.args[1])], node.name, axis=0)
-
-
-def _full(w: Writer, node: Node) -> None:
-    shape = node.args[0] if node.target is aten.full.default else ()
-    value = node.args[1] if node.target is aten.full.default else node.args[0]
-    w.small[node.name] = torch.full(tuple(shape), value, dtype=_dtype(node))
+    w.add("Cast", [w.name(node.args[0])], node.name, to=kind_of(dtype_of(node)))
 
 
 def _attention(w: Writer, node: Node) -> None:
     q, k, v = node.args[:3]
     mask = node.args[3] if len(node.args) > 3 else node.kwargs.get("attn_mask")
-    if (len(node.args) > 5 and node.args[5]) or node.kwargs.get("is_causal"):
-        raise Unsupported("export: causal attention; pass a mask")
+    dropout = node.args[4] if len(node.args) > 4 else node.kwargs.get("dropout_p", 0)
+    causal = node.args[5] if len(node.args) > 5 else node.kwargs.get("is_causal", False)
+    if dropout or node.kwargs.get("enable_gqa"):
+        raise Unsupported("export: attention with dropout, or with fewer keys' heads than queries'")
     rank, width = q.meta["val"].dim(), q.meta["val"].shape[-1]
     scale = node.kwargs.get("scale") or width**-0.5
     turned = w.add("Transpose", [w.name(k)], f"{node.name}_keys", perm=[*range(rank - 2), rank - 1, rank - 2])
     scores = w.add("MatMul", [w.name(q), turned], f"{node.name}_scores")
-    scores = w.add("Mul", [scores, w.constant(scale, _dtype(q))], f"{node.name}_scaled")
+    scores = w.add("Mul", [scores, w.constant(scale, dtype_of(q))], f"{node.name}_scaled")
     if mask is not None:
-        if _dtype(mask) == torch.bool:
+        if dtype_of(mask) == torch.bool:
             raise Unsupported("export: attention with a mask of bools; pass one that is added")
         scores = w.add("Add", [scores, w.name(mask)], f"{node.name}_masked")
+    if causal:
+        later = torch.full((q.meta["val"].shape[-2], k.meta["val"].shape[-2]), float("-inf")).triu(1)
+        scores = w.add("Add", [scores, w.constant(later, dtype_of(q))], f"{node.name}_causal")
     w.add("MatMul", [w.add("Softmax", [scores], f"{node.name}_weights", axis=-1), w.name(v)], node.name)
 
 
-PARTS = (aten.split.Tensor, aten.split_with_sizes.default, aten.chunk.default)
+def _modulo(w: Writer, node: Node) -> None:
+    """remainder: it has the sign of the divisor, as in Python."""
+    dtype = dtype_of(node)
+    x, y = (promoted(w, a, node, dtype) for a in node.args[:2])
+    if not dtype.is_floating_point:
+        w.add("Mod", [x, y], node.name, fmod=0)
+        return
+    zero, part = w.constant(0, dtype), w.add("Mod", [x, y], f"{node.name}_part", fmod=1)
+    signs = [w.add("Less", [v, zero], f"{node.name}_sign_{i}") for i, v in enumerate((part, y))]
+    differs = w.add("Xor", signs, f"{node.name}_differs")
+    some = w.add("Not", [w.add("Equal", [part, zero], f"{node.name}_none")], f"{node.name}_some")
+    moved = w.add("Add", [part, y], f"{node.name}_moved")
+    w.add("Where", [w.add("And", [differs, some], f"{node.name}_moves"), moved, part], node.name)
+
+
+def _elu(w: Writer, node: Node) -> None:
+    alpha, *scales = (*node.args[1:], *(1, 1, 1)[len(node.args) - 1:])
+    if scales != [1, 1]:
+        raise Unsupported("export: elu with scales, such as selu")
+    w.add("Elu", [w.name(node.args[0])], node.name, alpha=float(alpha))
+
+
+def _log_softmax(w: Writer, node: Node) -> None:
+    w.add("LogSoftmax", [promoted(w, node.args[0], node, dtype_of(node))], node.name, axis=node.args[1])
+
+
+def _rounded_quotient(w: Writer, node: Node) -> None:
+    mode, is_float = node.kwargs.get("rounding_mode"), dtype_of(node).is_floating_point
+    if not is_float and mode != "trunc" or is_float and mode == "trunc":
+        raise Unsupported(f"export: a quotient of {dtype_of(node)} with rounding_mode={mode}")
+    x, y = (promoted(w, a, node, dtype_of(node)) for a in node.args[:2])
+    quotient = w.add("Div", [x, y], f"{node.name}_quotient" if mode == "floor" else node.name)
+    if mode == "floor":
+        w.add("Floor", [quotient], node.name)
+
+
+def _remainder(w: Writer, node: Node) -> None:
+    x, y = (promoted(w, a, node, dtype_of(node)) for a in node.args[:2])
+    w.add("Mod", [x, y], node.name, fmod=1)
+
+
+def _power_of_number(w: Writer, node: Node) -> None:
+    base, exponent = node.args
+    w.add("Pow", [w.constant(base, dtype_of(node)), w.name(exponent)], node.name)
+
+
+def _extreme(w: Writer, node: Node) -> None:
+    """max.dim and min.dim: values, and where they are."""
+    x, axis = node.args[:2]
+    keep = int(len(node.args) > 2 and bool(node.args[2]))
+    kind = "Max" if node.target is aten.max.dim else "Min"
+    w.add(f"Reduce{kind}", [w.name(x), w.constant([axis], torch.int64)], f"{node.name}_0", keepdims=keep)
+    if any(user.target is operator.getitem and user.args[1] == 1 for user in node.users):
+        w.add(f"Arg{kind}", [w.name(x)], f"{node.name}_1", axis=axis, keepdims=keep)
+
+
+def _arg(w: Writer, node: Node) -> None:
+    x, axis, keep = (*node.args, *(None, False)[len(node.args) - 1:])
+    if axis is None:
+        raise Unsupported("export: argmax or argmin over all elements")
+    w.add("ArgMax" if node.target is aten.argmax.default else "ArgMin", [w.name(x)], node.name, axis=axis,
+          keepdims=int(keep))
+
+
+def _not_equal(w: Writer, node: Node) -> None:
+    x, y = node.args
+    dtype = torch.result_type(x.meta["val"], y.meta["val"] if isinstance(y, Node) else y)
+    same = w.add("Equal", [promoted(w, x, node, dtype), promoted(w, y, node, dtype)], f"{node.name}_same")
+    w.add("Not", [same], node.name)
+
+
+def _nothing(w: Writer, node: Node) -> None:
+    """An assertion that the export has checked."""
+
+
+def _variance(w: Writer, node: Node) -> None:
+    """var.correction by its definition, in the type of the tensor."""
+    x, axes = node.args[0], node.args[1] if len(node.args) > 1 else None
+    shape = x.meta["val"].shape
+    axes = list(range(len(shape))) if axes is None else list(axes)
+    correction = node.kwargs.get("correction")
+    count = 1
+    for axis in axes:
+        count *= shape[axis]
+    divisor = count - (1 if correction is None else correction)
+    if divisor <= 0:
+        raise Unsupported(f"export: a variance of {count} elements with correction {correction}")
+    where, keep = w.constant(axes, torch.int64), int(node.kwargs.get("keepdim", False))
+    mean = w.add("ReduceMean", [w.name(x), where], f"{node.name}_mean", keepdims=1)
+    apart = w.add("Sub", [w.name(x), mean], f"{node.name}_apart")
+    square = w.add("Mul", [apart, apart], f"{node.name}_square")
+    average = w.add("ReduceMean", [square, where], f"{node.name}_average", keepdims=keep)
+    w.add("Mul", [average, w.constant(count / divisor, dtype_of(node))], node.name)
+
+
+def _norm(w: Writer, node: Node) -> None:
+    x, order, axes, keep = (*node.args, *(2, None, False)[len(node.args) - 1:])[:4]
+    if order not in (1, 2) or node.kwargs.get("dtype") is not None:
+        raise Unsupported(f"export: a vector norm of order {order}")
+    inputs = [w.name(x)] + ([w.constant(list(axes), torch.int64)] if axes is not None else [])
+    w.add(f"ReduceL{order}", inputs, node.name, keepdims=int(keep))
+
+
+def _cumulative(w: Writer, node: Node) -> None:
+    x, axis = node.args[:2]
+    w.add("CumSum", [promoted(w, x, node, dtype_of(node)), w.constant(axis, torch.int64)], node.name)
+
+
 HANDLERS: dict[Any, Callable[[Writer, Node], None]] = {
-    **{op: _same for op in SAME}, **{op: _arithmetic for op in ARITHMETIC}, **{op: _split for op in PARTS},
+    **MOVES, **{op: _same for op in SAME}, **{op: _arithmetic for op in ARITHMETIC},
     aten.rsqrt.default: _rsqrt, aten.silu.default: _silu, aten.gelu.default: _gelu,
-                                                       aten.leaky_relu.default: _leaky_relu,
-    aten.hardsigmoid.default: _hardsigmoid, aten.clamp.default: _clamp, aten.clamp_min.default: _clamp,
-    aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp, aten.convolution.default: _convolution,
-    aten.addmm.default: _addmm, aten.linear.default: _linear, aten.native_group_norm.default: _group_norm,
-    aten.group_norm.default: _group_norm, aten.native_layer_norm.default: _layer_norm,
-                                                       aten.layer_norm.default: _layer_norm,
+    aten.leaky_relu.default: _leaky_relu, aten.hardsigmoid.default: _hardsigmoid, aten.clamp.default: _clamp,
+    aten.clamp_min.default: _clamp, aten.clamp_max.default: _clamp, aten.hardtanh.default: _clamp,
+    aten.convolution.default: _convolution, aten.addmm.default: _addmm, aten.linear.default: _linear,
+    aten.native_group_norm.default: _group_norm, aten.group_norm.default: _group_norm,
+    aten.native_layer_norm.default: _layer_norm, aten.layer_norm.default: _layer_norm,
     aten.instance_norm.default: _instance_norm, aten._native_batch_norm_legit_no_training.default: _batch_norm,
-                                                       operator.getitem: _getitem,
     aten.max_pool2d_with_indices.default: _max_pool, aten.max_pool2d.default: _max_pool,
-                                                       aten.avg_pool2d.default: _average_pool,
-    aten.adaptive_avg_pool2d.default: _global_pool, aten._adaptive_avg_pool2d.default: _global_pool,
-    aten.upsample_nearest2d.vec: _resize, aten.upsample_nearest2d.default: _resize,
-                                                       aten.upsample_bilinear2d.vec: _resize,
-    aten.view.default: _reshape, aten._unsafe_view.default: _reshape, aten.reshape.default: _reshape,
-    aten.unsqueeze.default: _reshape, aten.squeeze.dims: _reshape, aten.squeeze.dim: _reshape,
-                                                       aten.squeeze.default: _reshape,
-    aten.permute.default: _permute, aten.transpose.int: _permute, aten.t.default: _permute,
-                                                       aten.expand.default: _expand,
-    aten.cat.default: _concat, aten.slice.Tensor: _slice, aten.select.int: _select, aten.mean.dim: _mean,
-                                                       aten.mean.default: _mean,
-    aten.sum.dim_IntList: _mean, aten.amax.default: _mean, aten.amin.default: _mean, aten._softmax.default: _softmax,
-    aten.softmax.int: _softmax, aten._to_copy.default: _cast, prims.convert_element_type.default: _cast,
-    aten.embedding.default: _embedding, aten.full.default: _full, aten.scalar_tensor.default: _full,
-    aten.scaled_dot_product_attention.default: _attention,
+    aten.avg_pool2d.default: _average_pool, aten.adaptive_avg_pool2d.default: _global_pool,
+    aten._adaptive_avg_pool2d.default: _global_pool, aten.upsample_nearest2d.vec: _resize,
+    aten.upsample_nearest2d.default: _resize, aten.upsample_bilinear2d.vec: _resize, aten.mean.dim: _mean,
+    aten.mean.default: _mean, aten.sum.dim_IntList: _mean, aten.amax.default: _mean, aten.amin.default: _mean,
+    aten._softmax.default: _softmax, aten.softmax.int: _softmax, aten._to_copy.default: _cast,
+    prims.convert_element_type.default: _cast, aten.scaled_dot_product_attention.default: _attention,
+    aten.div.Tensor_mode: _rounded_quotient, aten.fmod.Scalar: _remainder, aten.fmod.Tensor: _remainder,
+    aten.pow.Scalar: _power_of_number, aten.max.dim: _extreme, aten.min.dim: _extreme, aten.argmax.default: _arg,
+    aten.argmin.default: _arg, aten.ne.Scalar: _not_equal, aten.ne.Tensor: _not_equal,
+    aten._assert_tensor_metadata.default: _nothing, aten.var.correction: _variance,
+    aten.linalg_vector_norm.default: _norm, aten.cumsum.default: _cumulative, aten.where.self: _where,
+    aten.remainder.Scalar: _modulo, aten.remainder.Tensor: _modulo, aten.elu.default: _elu,
+    aten._log_softmax.default: _log_softmax,
 }

@@ -28,16 +28,18 @@ class Report:
         before: list[str] | None = None,
         after: list[str] | None = None,
         seconds: dict[str, float] | None = None,
+        kernels: int | None = None,
     ):
         self.rows, self.note, self.kind, self.counts = rows, note, kind, counts or {}
         self.before, self.after = before or [], after or []
         # Seconds that compiling took: "regions" to find them, "rest" in PyTorch, "kernels" to wait for them after that
         self.seconds = {} if seconds is None else seconds
+        self.kernels = kernels  # of a graph that is one network
 
     @property
     def regions(self) -> int:
-        """Calls of Unisono in the graph."""
-        return sum(row["taken"] and "part_of" not in row for row in self.rows)
+        """Kernels of Unisono that are called by the graph, or by the network that it is."""
+        return self.kernels if self.kernels is not None else sum(row["taken"] and "part_of" not in row for row in self.rows)
 
     @property
     def share_of_flop(self) -> float:
