@@ -73,6 +73,7 @@ class Placer {
   std::vector<bool> place_runs();
   void place_run(Region& r, const Region& whole);
   void place_concat(Region& r, const operators::Concat& c);
+  bool has_columns_of_root(TensorId id) const;
   void place_range(Region& r, const operators::Slice& s);
   void place_view(Region& r);
   bool is_slice(TensorId id) const { return f_.placement[id] && f_.placement[id]->slice; }
@@ -192,6 +193,14 @@ void Placer::place_concat(Region& r, const operators::Concat& c) {
   }
 }
 
+// Whether all views on the way to the memory that a tensor lies in keep columns: a range's rows are as far apart as
+// there
+bool Placer::has_columns_of_root(TensorId id) const {
+  for (; f_.placement[id]; id = f_.placement[id]->base)
+    if (!is_slice(id) && !(columns(n_[f_.placement[id]->base].shape) == columns(n_[id].shape))) return false;
+  return true;
+}
+
 // Columns of a tensor that are read where they lie
 void Placer::place_range(Region& r, const operators::Slice& s) {
   const Operator& op = n_.operators[r.operators[0]];
@@ -208,8 +217,7 @@ void Placer::place_range(Region& r, const operators::Slice& s) {
     return refuse(fmt::format("its columns do not begin and end at multiples of {}", unit));
   if (!made_[from] || f_.placement[to] || given_[from] || given_[to])
     return refuse("an input, an output or a part of a concatenation");
-  if (f_.placement[from] && !is_slice(from) && !(columns(n_[f_.placement[from]->base].shape) == whole))
-    return refuse(fmt::format("'{}' is a view of other columns", n_[from].name));
+  if (!has_columns_of_root(from)) return refuse(fmt::format("'{}' is a view of other columns", n_[from].name));
   if (const auto refusal = needs_dense(n_, f_.regions, to)) return refuse(refusal->first());
   f_.placement[to] = Placement{.base = from, .column = range.begin, .slice = true};
   r.kind = RegionReport::Kind::free;

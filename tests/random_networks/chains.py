@@ -66,6 +66,20 @@ def patches(d, x):
     return joined(d, [sliced(d, x, axis, i, 2 ** 31 - 1, 2) for i in (0, 1)], x.rank - 1)
 
 
+def heads(d, x):
+    """Heads of 8 channels each as the channels of an image, and groups of these apart and together again."""
+    size = 1
+    for extent in x.shape:
+        size *= extent
+    if size % 64 or x.rank == 0:
+        return None
+    pixels = size // 64
+    image = reshaped(d, permuted(d, reshaped(d, x, (1, 8, pixels, 8)), (0, 1, 3, 2)), (1, 64, pixels, 1))
+    cut = d.pick((8, 16, 40))
+    parts = [computed(d, sliced(d, image, 1, 0, cut)), computed(d, sliced(d, image, 1, cut, 64))]
+    return joined(d, parts, 1) if d.chance(0.5) else parts[1]
+
+
 def computed(d, x):
     return d.emit(d.pick(("Relu", "Tanh", "Neg", "Identity")), [x], x.shape)
 
@@ -75,5 +89,5 @@ def chain(d, x):
         return None
     y = x
     for _ in range(d.random.randint(2, 6)):
-        y = d.pick((as_rows, as_image, roll, roll, windows, patches, computed))(d, y) or y
+        y = d.pick((as_rows, as_image, roll, roll, windows, patches, heads, computed))(d, y) or y
     return None if y is x else y

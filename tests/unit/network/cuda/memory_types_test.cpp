@@ -74,6 +74,21 @@ TEST(MemoryTypes, PartsOfIntegersNeedNoOctets) {
   EXPECT_EQ(at("view"), at("both"));
 }
 
+// Heads of 8 channels each as the channels of an image: a view of rows of 8, of which no 16 columns lie together
+TEST(MemoryTypes, ARangeOfAViewHasItsRowsWhereMemoryHasThem) {
+  NetworkBuilder net("heads");
+  const NetworkValue heads = relu(net.input("x", {1, 8, 64, 8}));
+  const NetworkValue image = reshape(transpose(heads, {0, 1, 3, 2}), {1, 64, 8, 8});
+  const auto part = [&](std::int64_t from, std::int64_t to) {
+    return net.apply(operators::Slice{{from}, {to}, {1}, {1}}, {image});
+  };
+  net.output(relu(part(0, 16).named("first")), "y");
+  net.output(relu(part(16, 64).named("rest")), "z");
+  const Decided d(net.build(), {{1, 8, 64, 8}}, "host groups");
+  for (const auto& [name, columns] : {std::pair{"first", 16}, {"rest", 48}})
+    EXPECT_THAT(pitch_of(d, name), testing::AnyOf(columns, 64)) << to_string(d.plan, d.input);
+}
+
 // A step's sines, which are made of all digits of its number
 TEST(MemoryTypes, WhatDescendsFromIntegersIsF32UntilSomethingElseJoinsIt) {
   NetworkBuilder net("embedding");
