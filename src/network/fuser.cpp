@@ -16,6 +16,7 @@
 #include "network/islands.hpp"
 #include "network/names.hpp"
 #include "network/positions.hpp"
+#include "network/short_borders.hpp"
 #include "network/space.hpp"
 #include "support/dtypes.hpp"
 
@@ -315,8 +316,9 @@ Network without_islands(Network n) {
 
 }  // namespace
 
-FusedNetwork fuse(const Network& network, bool fuse, const MemoryStyle& style) {
+FusedNetwork fuse(const Network& caller, bool fuse, const MemoryStyle& style) {
   const bool has_element = style.element_bytes != 0;
+  const Network& network = has_element ? with_short_borders(caller, style.element) : caller;
   const Network& typed = has_element ? with_roundings(network, style.element) : without_islands(network);
   const Network& plain = fuse && style.widest_head > 0
                              ? with_attention(with_factors_of_queries(typed), style.widest_head,

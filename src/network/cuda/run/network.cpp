@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <list>
 #include <mutex>
+#include <optional>
 
 #include "families/registry.hpp"
 #include "network/caller.hpp"
@@ -164,8 +165,14 @@ std::shared_ptr<WorkspacePool> CudaNetwork::plan(const std::vector<Sizes>& input
   return p;
 }
 
+// Those of the network as it was given: one of 16 bits is f32 in net(), see with_short_borders()
 std::vector<DType> CudaNetwork::dtypes(TensorId id) const {
-  const DType own = net()[id].dtype;
+  const auto given = [&](const std::vector<TensorId>& mine, const std::vector<TensorId>& theirs) {
+    const auto at = std::find(mine.begin(), mine.end(), id);
+    return at == mine.end() ? std::optional<DType>() : given_[theirs[at - mine.begin()]].dtype;
+  };
+  const auto as_input = given(net().inputs, given_.inputs), as_output = given(net().outputs, given_.outputs);
+  const DType own = as_input ? *as_input : as_output.value_or(net()[id].dtype);
   if (own == DType::f32) return {DType::f32, DType::bf16, DType::f16};
   return {own};
 }

@@ -72,7 +72,7 @@ TEST(Islands, ANormalisationBetweenCastsStaysOneLaunchOfTheElement) {
   const Decided d(m.build({"norm"}), {{8, 32}}, "host groups");
   EXPECT_EQ(stored_as(d, "norm"), DType::bf16);
   EXPECT_TRUE(d.plan.host_groups.empty());
-  EXPECT_EQ(d.network().operators.size(), 3u) << to_string(d.network());  // the border's cast, the norm, the product
+  EXPECT_EQ(d.network().operators.size(), 2u) << to_string(d.network());  // the norm, the product
 }
 
 // A sum in f32 that a normalisation reads, and the next sum
