@@ -18,7 +18,7 @@ from unisono.pytorch.precision import KINDS  # noqa: E402
 if torch.cuda.is_available():
     pytest.skip("plans of fake tensors are made for an H200, where there is no GPU", allow_module_level=True)
 
-OPTIONS = {**backend.OPTIONS, "tf32": KINDS}  # as the backend completes them
+OPTIONS = {**backend.OPTIONS, "tf32": KINDS, "note": ""}  # as the backend completes them
 
 
 class Layers(nn.Module):

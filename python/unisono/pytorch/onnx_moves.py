@@ -181,6 +181,35 @@ def _index_select(w: Writer, node: Node) -> None:
     w.add("Gather", [w.name(x), w.name(index)], node.name, axis=axis)
 
 
+def _slice_scatter(w: Writer, node: Node) -> None:
+    """What is written into a range of a tensor, between what is left of it."""
+    x, source, axis, start, end, step = (*node.args, *(0, None, None, 1)[len(node.args) - 2:])
+    length = x.meta["val"].shape[axis]
+    first, last, _ = slice(start, end).indices(length)
+    if step != 1:
+        raise Unsupported(f"export: a write into every element of a range, step {step}")
+    parts = [promoted(w, source, node, dtype_of(node))]
+    for name, limits in (("ahead", (0, first)), ("behind", (last, length))):
+        if limits[0] < limits[1]:
+            part = w.add("Slice", [w.name(x), *(w.constant([v], torch.int64) for v in (*limits, axis))],
+                         f"{node.name}_{name}")
+            parts = [part, *parts] if name == "ahead" else [*parts, part]
+    w.add("Concat", parts, node.name, axis=axis)
+
+
+def _select_scatter(w: Writer, node: Node) -> None:
+    x, source, axis, index = node.args
+    place = w.constant(torch.full(tuple(source.meta["val"].unsqueeze(axis).shape), index), torch.int64)
+    wide = w.add("Unsqueeze", [promoted(w, source, node, dtype_of(node)), w.constant([axis], torch.int64)],
+                 f"{node.name}_wide")
+    w.add("ScatterElements", [w.name(x), place, wide], node.name, axis=axis)
+
+
+def _empty(w: Writer, node: Node) -> None:
+    """Memory that the program writes; 0 is as good as any value."""
+    w.small[node.name] = torch.zeros(tuple(node.meta["val"].shape), dtype=dtype_of(node))
+
+
 def _gather(w: Writer, node: Node) -> None:
     x, axis, index = node.args[:3]
     w.add("GatherElements", [w.name(x), w.name(index)], node.name, axis=axis)
@@ -211,7 +240,9 @@ MOVES: dict[Any, Callable[[Writer, Node], None]] = {
     aten.slice.Tensor: _slice, aten.select.int: _select, aten.embedding.default: _embedding, aten.full.default: _full,
     aten.scalar_tensor.default: _full, aten.constant_pad_nd.default: _pad, aten.arange.default: _range,
     aten.arange.start: _range, aten.arange.start_step: _range, aten.index.Tensor: _index,
-    aten.index_put.default: _index_put, aten.index_select.default: _index_select, aten.gather.default: _gather,
+    aten.index_put.default: _index_put, aten.index_select.default: _index_select,
+    aten.slice_scatter.default: _slice_scatter, aten.select_scatter.default: _select_scatter,
+    aten.empty.memory_format: _empty, aten.gather.default: _gather,
     aten.repeat.default: _repeat, aten.copy.default: _copy, aten.full_like.default: _full_like,
     aten.zeros_like.default: _full_like, aten.ones_like.default: _full_like, aten.flip.default: _flip,
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pathlib
 import tempfile
+import weakref
 from types import SimpleNamespace
 from typing import Any, Callable, Optional, Sequence
 
@@ -17,7 +18,6 @@ from torch.fx import Graph, GraphModule, Node
 from .._native import Device, Layout, NetworkExecutable, Unsupported, UserError, compile_network, load_onnx
 from ..tensors import torch_dtypes, view
 from .export import OPSET, decomposed, tensors_of, write_safetensors
-from .frozen import Source
 from .onnx_file import Writer
 from .onnx_nodes import HANDLERS
 from .regions import aten
@@ -156,7 +156,11 @@ class Whole:
             except UserError as error:
                 raise Unsupported(str(error).replace(str(file), "its ONNX form")) from error
         self.executable = self._compiled(network)
-        self.sources = [Source(inputs[i]) for i in self.static]
+        own = [inputs[i] for i in self.static]
+        self.kept, self.addresses = [weakref.ref(w) for w in own], [w.data_ptr() for w in own]
+        # PyTorch counts no writes to tensors that were made under inference_mode
+        self.counted = [i for i, w in enumerate(own) if not w.is_inference()]
+        self.versions = [own[i]._version for i in self.counted]
         self.outputs = list(network.outputs)
 
     def _compiled(self, network: Any) -> NetworkExecutable:
@@ -180,8 +184,15 @@ class Whole:
     def _bound(self, tensor: torch.Tensor) -> Any:
         return view("tensor", self._ordered(tensor)).native()
 
+    def _is_loaded(self, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the weights are those that were loaded; by lists, as a call has hundreds of them."""
+        weights = [inputs[i] for i in self.static]
+        return ([w.data_ptr() for w in weights] == self.addresses
+                and [weights[i]._version for i in self.counted] == self.versions
+                and all(kept() is w for kept, w in zip(self.kept, weights)))
+
     def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        if not all(s.is_still(inputs[i]) for s, i in zip(self.sources, self.static)):
+        if not self._is_loaded(inputs):
             self.load(inputs)
         results = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in self.results]
         read = {self.names[i]: self._bound(inputs[i]) for i in self.given}
