@@ -244,8 +244,30 @@ def torch_table(suite):
     return lines
 
 
+def frozen_table(suite):
+    """Others' networks as one network each, a row for each measurement of bench/torch_frozen.py; the slowest beside peers first."""
+    lines = [
+        f"PyTorch {suite['torch']}, cuDNN {suite['cudnn']}; CUDA graphs, channels last, bf16; µs.",
+        "",
+        "| network, batch | GPU, commit | eager | Inductor | regions | one network | best of eager and Inductor ÷ one network "
+        "| error ÷ Inductor's | compiled in, beside Inductor's |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    rows = [r for r in suite["rows"] if r.get("ratio")]
+    for r in sorted(rows, key=lambda r: r["ratio"]):
+        us, error, seconds = r["us"], r["error"], r["compile_s"]
+        lines.append(
+            f"| {r['network']}, {r['batch']}{' (regions: ' + r['note'] + ')' if r['note'] else ''} "
+            f"| {r['gpu'].replace('NVIDIA ', '').split()[0]}, {r['commit'][:8]} "
+            f"| {us.get('eager', '–')} | {us.get('compile', '–')} | {us.get('regions', '–')} | {us['frozen']} | **{r['ratio']:.2f}** "
+            f"| {error['frozen'] / error['compile']:.2f} | {seconds['frozen']}, {seconds['compile']} s |"
+        )
+    ratios = [r["ratio"] for r in rows]
+    return lines + ["", f"{len(rows)} networks, {geomean(ratios):.2f} times in the geometric mean ({min(ratios):.2f} to {max(ratios):.2f})."]
+
+
 # suites with a table of their own and no picture
-TABLES = {"network": network_table, "attention": attention_table, "torch": torch_table}
+TABLES = {"network": network_table, "attention": attention_table, "torch": torch_table, "torch_frozen": frozen_table}
 
 
 def absent(cases):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts rows that torch_suite.py, torch_host_time.py or torch_ranks.py wrote (JSON lines) into a file of bench/results.
+"""Puts rows that a script beside it wrote (JSON lines; torch_suite.py, torch_frozen.py and others) into a file of bench/results.
 
 usage: bench/torch_rows.py LINES.json bench/results/torch.json [--commit HASH]
 
@@ -24,7 +24,9 @@ def merged(results, lines, revision):
         if line.get("what") != "machine":
             row = {k: v for k, v in line.items() if k != "suite"}
             known[tuple(row.get(k) for k in SAME)] = {**row, **about}
-    return {**results, "torch": machine["torch"], "rows": list(known.values())}
+    cudnn = machine.get("cudnn")  # 91900 is 9.19.0
+    versions = {"torch": machine["torch"]} | ({"cudnn": f"{cudnn // 10000}.{cudnn // 100 % 100}.{cudnn % 100}"} if cudnn else {})
+    return {**results, **versions, "rows": list(known.values())}
 
 
 def main():

@@ -54,6 +54,8 @@ RULES = (
          "network library exporter precision batch convolutional status reason gpu commit"),
     Rule("torch.json", ("bench/torch_suite.py", "bench/torch_rows.py", "bench/peers/*.py"), "torch cudnn", "rows",
          "network what us ratio spread regions share_of_flop compile_s gpu commit"),
+    Rule("torch_frozen.json", ("bench/torch_frozen.py", "bench/torch_suite.py", "bench/torch_rows.py"), "torch cudnn", "rows",
+         "network what batch us ratio spread error compile_s gpu commit"),
     Rule("training_steps.json", ("bench/training_steps.py",), "suite torch gpu cudnn", "rows",
          "network precision rest verdict raised commit contiguous", r"eager_\d"),
     Rule("torch_host_time.json", ("bench/torch_host_time.py", "bench/torch_rows.py"), "gpu torch commit operators", "rows", "case us over"),
