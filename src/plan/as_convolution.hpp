@@ -19,6 +19,8 @@ struct ConvTask {
   std::optional<ConvTranspose2d> transposed;  ///< then `conv` has its fields, and no extents of its own
   /// `transposed` by its output's phases: `conv` is of stride 1 and has the taps of one of them.
   bool phases = false;
+  /// `transposed`, of stride 1, as a convolution by its filter's taps in reverse: `conv` has the padding of that one.
+  bool flipped = false;
   /// `conv` has the planes of volumes, and those of the filter, one below the other: h is D·H and r is T·R. Its stride,
   /// pad and dilation are those within a plane, and it has no extents of its own.
   std::optional<Conv3d> volume;

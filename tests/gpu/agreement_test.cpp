@@ -236,6 +236,12 @@ TEST(Agreement, ByPhases) {
   expect_agreement(cases);
 }
 
+TEST(Agreement, FlippedTaps) {
+  const auto cases = flipped_cases(options().seed);
+  EXPECT_GE(cases.size(), 140u);
+  expect_agreement(cases);
+}
+
 TEST(Agreement, StepsOf128) {
   const auto cases = deep_cases(options().seed);
   EXPECT_GE(cases.size(), 100u);

@@ -375,6 +375,7 @@ std::vector<Case> sanitizer_cases() {
   for (Case& c : small_planes_cases()) cases.push_back(std::move(c));
   for (Case& c : small_dual_cases()) cases.push_back(std::move(c));
   for (Case& c : small_placed_cases()) cases.push_back(std::move(c));
+  for (Case& c : small_flipped_cases()) cases.push_back(std::move(c));
   for (Case& c : small_im2col_smem_cases()) cases.push_back(std::move(c));
   for (const char* plan : {"load=gather", "load=gather mode=resident", "load=gather mode=streamed"}) {
     Case c = on_gpu("sanitizer", conv(2, 17, 19, 13, 160, 3), "store silu(acc + bias[n]) as y : bf16", plan);

@@ -33,6 +33,7 @@ constexpr PlanWord plan_words[] = {
     {"A(k,m)", "the left factor is transposed"},
     {"B(k,n)", "the right factor is not transposed"},
     {"parity", "one convolution of stride 1 for each parity of the output's pixels"},
+    {"flipped", "filters of a transposed convolution as they lie, their taps in reverse"},
     {"batched", "several products"},
     {"direct", "no matrix instructions"},
     {"gather", "ordinary loads of the image (all: of the filters, too), because TMA cannot load it"},

@@ -52,6 +52,7 @@ struct Producer {
   // or of the image's own matrix.
   static UNISONO_DEVICE void load_filter(const ConvParams& p, Sharing& sharing, u32 to, u32 full, int c, int tap, int k,
                                          int image, int atom = 0) {
+    if constexpr (Operands::kFlipped) tap = p.geometry.taps_h * p.geometry.taps_w - 1 - tap;
     if (kClusterM == 1 || sharing.issuer_b == u32(sharing.rank_m)) {
       load_boxes(p.filter, sharing, to, full, c, tap, k, image, atom);
       if constexpr (Kernel::kProducts > 1) {  // in an atom the columns of both products
@@ -64,7 +65,11 @@ struct Producer {
   // What `map` has of them.
   static UNISONO_DEVICE void load_boxes(const TensorMap& map, const Sharing& sharing, u32 to, u32 full, int c, int tap,
                                         int k, int image, int atom) {
-    if constexpr (Operands::kColumnsB) {
+    if constexpr (Operands::kFlipped) {
+#pragma unroll
+      for (int i = 0; i < divide_up(kN, 64); ++i)
+        FilterLoad::box(map, to + i * kBoxBytes + atom * (kAtomK * 128), full, k + 64 * i, tap, c, sharing.column_ctas);
+    } else if constexpr (Operands::kColumnsB) {
 #pragma unroll
       for (int i = 0; i < divide_up(kN, 64) && atom == 0; ++i)
         FilterLoad::box(map, to + i * kBoxBytes, full, k + 64 * i, c, image, sharing.column_ctas);

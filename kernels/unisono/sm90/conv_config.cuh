@@ -19,9 +19,10 @@
 //   Norm kNorm                        epilogue/sm90_epilogue.cuh
 //   int kUnit                         exchange/statistics_exchange.cuh; any divisor of the largest will do
 //   int kGroup                        tile/tile_scheduler.cuh; 0 with an exchange, which goes image by image
-//   using Operands                    Images, Matrices<...>, Phases, any of them as FiltersAhead<...> or, but for the
-//                                     latter, FromPlanes<...>, Volumes, DualMatrices<...>, DualImages, Groups<...>, or
-//                                     a struct derived from Gathered<...> or Im2colSmem: tile/layout.cuh
+//   using Operands                    Images, Matrices<...>, Phases, Flipped, FlippedRows, any of them as
+//                                     FiltersAhead<...> or, but for the transposed ones, FromPlanes<...>, Volumes,
+//                                     DualMatrices<...>, DualImages, Groups<...>, or a struct derived from
+//                                     Gathered<...> or Im2colSmem: tile/layout.cuh
 //   Stores kStores                    tile/tile_scheduler.cuh
 //   using Resample                    AsItIs or Resampled<...>: tile/resample.cuh
 //   int kMoments                      channels of an entry of exchange/moment_store.cuh; 0: none are stored

@@ -7,7 +7,7 @@ namespace unisono {
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
                         kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
-                        kFiltersAhead = false, kVolumes = false, kFromPlanes = false;
+                        kFiltersAhead = false, kVolumes = false, kFromPlanes = false, kFlipped = false;
   static constexpr int kProducts = 1, kSlotsBeside = 0;
   // The first channel of the image that filters from k on read.
   static UNISONO_DEVICE int first_channel(int) { return 0; }
@@ -48,6 +48,17 @@ struct Volumes : Images {
 // main store, then those of the second.
 struct Phases : Images {
   static constexpr bool kColumnsB = true, kPhases = true;
+};
+
+// A transposed convolution of stride 1, such as the gradient of a convolution's input: a convolution by the filter's
+// taps in reverse. The filter is (C, R, S, K), as that convolution has it: boxes of 64 of its channels k, of one tap,
+// by the channels c of an atom, which are multiplied MN-major.
+struct Flipped : Images {
+  static constexpr bool kColumnsB = true, kFlipped = true;
+};
+// The same of one tap, where each output pixel is a product of its own input pixel: A by boxes of rows.
+struct FlippedRows : Flipped {
+  static constexpr bool kRowsA = true;
 };
 
 // Images by ordinary loads (load/sm90_gather.cuh). A configuration adds, in a struct derived from this one:

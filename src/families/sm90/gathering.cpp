@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "families/sm90/flipped.hpp"
 #include "families/sm90/phases.hpp"
+#include "families/sm90/reach.hpp"
 #include "support/dtypes.hpp"
 
 namespace unisono::families::sm90 {
@@ -29,42 +31,7 @@ bool filters_have_a_map(const plan::ConvTask& t) {
 
 constexpr std::int64_t group_step = 64;  // channels of the one k-step of a tile of several groups
 
-/// A TMA box has 256 image rows and pixels; two stages of the smallest halo tile leave room for filters.
-bool halo_tiles_reach(const Conv2d& c) {
-  const std::int64_t rows = 8 + (c.r - 1) * c.dilation[0], pixels = 8 + (c.s - 1) * c.dilation[1];
-  return c.stride[0] == 1 && c.stride[1] == 1 && rows <= 256 && pixels <= 256 && 2 * rows * pixels * 128 <= 160 * 1024;
-}
-
 }  // namespace
-
-std::optional<plan::Refusal> beyond_im2col(const Conv2d& c, int i) {
-  const char* axis = i == 0 ? "height" : "width";
-  const std::int64_t span = ((i == 0 ? c.r : c.s) - 1) * c.dilation[i];
-  if (c.stride[i] > 8)
-    return plan::because(fmt::format("stride {} along the {}; im2col loads reach 8", c.stride[i], axis));
-  if (span > 255) return plan::because(fmt::format("taps {} apart along the {}; im2col loads reach 255", span, axis));
-  for (const std::int64_t corner : {-c.pad[i], c.pad[2 + i] - span})
-    if (corner < -128 || corner > 127)
-      return plan::because(fmt::format("a corner at {} along the {}; im2col loads reach -128 to 127", corner, axis));
-  return std::nullopt;
-}
-
-std::optional<plan::Refusal> beyond_im2col(const Conv3d& v) {
-  constexpr const char* axes[] = {"depth", "height", "width"};
-  const Triple taps(v.t, v.r, v.s);
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::int64_t span = (taps[i] - 1) * v.dilation[i];
-    if (v.stride[i] > 8)
-      return plan::because(fmt::format("stride {} along the {}; im2col loads reach 8", v.stride[i], axes[i]));
-    if (span > 31)
-      return plan::because(fmt::format("taps {} apart along the {}; im2col loads of volumes reach 31", span, axes[i]));
-    for (const std::int64_t corner : {-v.before[i], v.after[i] - span})
-      if (corner < -16 || corner > 15)
-        return plan::because(
-            fmt::format("a corner at {} along the {}; im2col loads of volumes reach -16 to 15", corner, axes[i]));
-  }
-  return std::nullopt;
-}
 
 std::optional<plan::Refusal> beyond_volumes(const plan::ConvTask& t) {
   using plan::because;
@@ -91,9 +58,7 @@ std::optional<plan::Refusal> beyond_conversion(const plan::ConvTask& t) {
   if (c.groups != 1)
     return because(fmt::format(
         "channels first, in {} groups of channels: one group is converted to channels last by the launch", c.groups));
-  if (!halo_tiles_reach(c))
-    for (int i = 0; i < 2; ++i)
-      if (auto refusal = beyond_im2col(c, i)) return because("channels first, with " + refusal->first());
+  if (auto refusal = beyond_tiles(c)) return because("channels first, with " + refusal->first());
   return std::nullopt;
 }
 
@@ -102,11 +67,14 @@ std::int64_t converted_channels(const Conv2d& c) { return (c.c + 7) / 8 * 8; }
 std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   using plan::because;
   const Conv2d& c = t.conv;
-  if (t.phases || t.volume) return std::nullopt;  // nothing gathers volumes: beyond_volumes()
+  // Nothing gathers volumes: beyond_volumes()
+  if (t.phases || t.flipped || t.volume) return std::nullopt;
   if (t.transposed) {
-    const auto refusal = beyond_phases(*t.transposed);
-    return because(refusal ? "a transposed convolution, not by parity phases: " + refusal->first()
-                           : "a transposed convolution");
+    const bool of_stride_1 = t.transposed->stride == Pair(1);
+    const auto refusal = of_stride_1 ? beyond_flipped(*t.transposed) : beyond_phases(*t.transposed);
+    if (!refusal) return because("a transposed convolution");
+    return because(fmt::format("a transposed convolution, not by {}: {}",
+                               of_stride_1 ? "flipped taps" : "parity phases", refusal->first()));
   }
   if (c.layout == Layout::nchw) return beyond_conversion(t);
   if (c.groups != 1) return because(fmt::format("{} groups of channels", c.groups));
@@ -123,9 +91,7 @@ std::optional<plan::Refusal> why_gathered(const plan::ConvTask& t) {
   if (t.columns_a && c.w % 8 != 0) return odd("rows m of A (k, m)", c.w);
   if ((!t.columns_a || !t.columns_b) && c.c % unit != 0) return odd("input channels", c.c);
   if (t.columns_b && c.k % 8 != 0) return odd("columns n of B (k, n)", c.k);
-  for (int i = 0; i < 2; ++i)
-    if (auto refusal = beyond_im2col(c, i); refusal && !halo_tiles_reach(c)) return refusal;
-  return std::nullopt;
+  return beyond_tiles(c);
 }
 
 std::int64_t narrowest_group_tile(const Conv2d& c) {
@@ -158,10 +124,7 @@ std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& t) {
   if (widest_group_tile(c) == 0)
     return because(fmt::format("groups of {} channels and {} filters; a tile has {} channels and 256 filters at most",
                                c.c / c.groups, c.k / c.groups, group_step));
-  if (!halo_tiles_reach(c))
-    for (int i = 0; i < 2; ++i)
-      if (auto refusal = beyond_im2col(c, i)) return refusal;
-  return std::nullopt;
+  return beyond_tiles(c);
 }
 
 Gathering gathering_of(const plan::ConvTask& t) {

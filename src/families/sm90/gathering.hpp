@@ -43,12 +43,6 @@ std::optional<plan::Refusal> beyond_conversion(const plan::ConvTask& task);
 /// Channels of what is converted.
 std::int64_t converted_channels(const Conv2d& conv);
 
-/// What im2col loads, for tensors of four dimensions, cannot reach along an axis (0: the height); nothing: they can.
-std::optional<plan::Refusal> beyond_im2col(const Conv2d& conv, int axis);
-
-/// The same of volumes, tensors of five dimensions, along every axis.
-std::optional<plan::Refusal> beyond_im2col(const Conv3d& volume);
-
 /// Why no kernel serves a convolution of volumes; nothing: those do that load it by im2col tiles.
 std::optional<plan::Refusal> beyond_volumes(const plan::ConvTask& task);
 

@@ -45,6 +45,7 @@ struct Schedule {
 /// How operands lie in memory, where TMA loads them, beside what the loader says of activations.
 struct Operands {
   bool columns_b = false;  ///< B is (k, n)
+  bool flipped = false;    ///< B is (k, taps, n), of a transposed convolution of stride 1; its taps are read in reverse
   bool batched = false;    ///< there are as many filters as images
   int products = 1;        ///< 2: a stage has the tile's columns of two filters
   /// Channels and filters of a group, of which a tile has several; 0: there is one group, or a tile is of one.
@@ -87,7 +88,7 @@ struct ConvConfig {
   bool loads(Im2colTile::Box box) const { return im2col() && im2col()->box == box; }
   bool by_parity() const { return halo() && halo()->by_parity; }
   /// TMA loads boxes of 64 columns of the filters.
-  bool columns_b() const { return operands.columns_b || by_parity(); }
+  bool columns_b() const { return operands.columns_b || operands.flipped || by_parity(); }
   /// A tile is 8 pixels wide and some image rows high; else its pixels follow one another.
   bool two_dimensional() const { return std::holds_alternative<HaloTile>(loader) || window(); }
   /// The producer's warps fill the stages instead of TMA.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "families/sm90/flipped.hpp"
 #include "families/sm90_conv/cost.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/space.hpp"
@@ -12,6 +13,12 @@
 
 namespace unisono::families::sm90_conv {
 namespace {
+
+/// A transposed convolution as one that TMA loads; nothing: it is none, or ordinary loads alone serve it.
+std::optional<plan::ConvTask> loaded_by_tma(const Contraction& contraction) {
+  auto task = sm90::by_phases(contraction);
+  return task ? std::move(task) : sm90::by_flipped_taps(contraction);
+}
 
 ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device,
                       const sm90::FixedFields& fixed) {
@@ -66,10 +73,10 @@ std::vector<ConvCandidate> conv_candidates(const Workload& w, const PlanOverride
     }
   };
   const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
-  const auto phases = sm90::by_phases(w.task.contraction());
+  const auto loaded = loaded_by_tma(w.task.contraction());
   const auto add_form = [&](std::size_t form) {
     if (std::ranges::any_of(all, legal)) return;
-    if (phases && fields.load != sm90::Load::gather) add(*phases, form);
+    if (loaded && fields.load != sm90::Load::gather) add(*loaded, form);
     if (std::ranges::none_of(all, legal)) add(w.task, form);
   };
   const std::vector<std::size_t> order = order_of(w, fields);
@@ -86,10 +93,10 @@ std::vector<ConvCandidate> conv_candidates(const Workload& w, const PlanOverride
   return all;
 }
 
-plan::ConvTask as_planned(const Contraction& contraction, const ConvConfig& config) {
-  if (!config.by_parity()) return plan::as_convolution(contraction);
-  if (auto task = sm90::by_phases(contraction)) return *std::move(task);
-  throw InternalError(fmt::format("a plan by parity phases of {}", to_string(contraction)));
+plan::ConvTask as_planned(const plan::ConvTask& task, const ConvConfig& config) {
+  if (!task.transposed || config.gathered()) return task;
+  if (auto loaded = loaded_by_tma(*task.transposed)) return *std::move(loaded);
+  throw InternalError(fmt::format("a plan for TMA's loads of {}", to_string(task.contraction())));
 }
 
 }  // namespace unisono::families::sm90_conv

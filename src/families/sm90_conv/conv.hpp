@@ -16,7 +16,7 @@
 namespace unisono::families::sm90_conv {
 
 /// The convolution that a plan of this configuration runs.
-plan::ConvTask as_planned(const Contraction& contraction, const ConvConfig& config);
+plan::ConvTask as_planned(const plan::ConvTask& task, const ConvConfig& config);
 
 struct ConvCandidate {
   ConvPlan plan;
@@ -24,7 +24,8 @@ struct ConvCandidate {
 };
 
 /// All candidates, legal ones first, the fastest predicted first. A transposed convolution that has phases runs by
-/// them; the candidates without are listed only if none of those is legal, or the override says load=gather. Tiles
+/// them, one of stride 1 by flipped taps; other candidates are listed only if none of those is legal, or the override
+/// says load=gather. Tiles
 /// whose accumulators wait in memory (ConvConfig::spills) are listed only where nothing else serves the epilogue. None
 /// for an override that names what these kernels do not have, and for what sm90::refuse_problem() refuses. Throws
 /// UserError for a contraction that is wrong.

@@ -20,11 +20,6 @@ namespace {
 
 const ConvPlan& own(const Plan& plan) { return static_cast<const ConvPlan&>(plan); }
 
-/// The convolution that the kernel runs.
-plan::ConvTask planned(const ConvPlan& p, const plan::ConvTask& task) {
-  return p.config.by_parity() ? as_planned(task.contraction(), p.config) : task;
-}
-
 class Sm90Conv final : public Family {
  public:
   std::string_view name() const override { return "sm90_conv"; }
@@ -48,7 +43,7 @@ class Sm90Conv final : public Family {
   }
   double cost(const Plan& plan, const Workload& w) const override {
     const ConvPlan& p = own(plan);
-    return predict_us(p, sm90::make_problem(planned(p, w.task), w.form_of(p), w.device).value(), w.device);
+    return predict_us(p, sm90::make_problem(as_planned(w.task, p.config), w.form_of(p), w.device).value(), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
@@ -60,11 +55,11 @@ class Sm90Conv final : public Family {
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {
     ParameterBytes bytes;
-    bytes.at<ConvParams>().geometry = sm90_conv::geometry(planned(own(plan), what.task), own(plan));
+    bytes.at<ConvParams>().geometry = sm90_conv::geometry(as_planned(what.task, own(plan).config), own(plan));
     return bytes;
   }
   void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const override {
-    sm90_conv::fill(to, planned(own(plan), what.task), own(plan), what.epilogue, what.kernel, tensors);
+    sm90_conv::fill(to, as_planned(what.task, own(plan).config), own(plan), what.epilogue, what.kernel, tensors);
   }
   void place_workspace(ParameterBytes& to, const Plan& plan, const plan::Epilogue& epilogue,
                        std::uint64_t base) const override {
@@ -76,7 +71,7 @@ class Sm90Conv final : public Family {
   std::string title(const Plan& plan) const override { return to_string(own(plan).config); }
   std::string describe(const Plan& plan) const override { return sm90_conv::describe(own(plan)); }
   std::string reasons(const Plan& plan, const Workload& w) const override {
-    return sm90_conv::reasons(own(plan), w.task, w.form_of(plan), w.device);
+    return sm90_conv::reasons(own(plan), as_planned(w.task, own(plan).config), w.form_of(plan), w.device);
   }
   PlanOverride override_of(const Plan& plan) const override { return sm90_conv::override_of(own(plan).config); }
   std::string kind(const Plan& plan) const override {

@@ -45,6 +45,7 @@ const char* loads_of_one(const ConvConfig& c) {
   if (c.window()) return "an im2col matrix in shared memory";
   if (c.loads(Im2colTile::Box::voxels)) return "tiles of volumes";
   if (c.by_parity()) return "tiles by output parity";
+  if (c.operands.flipped) return "flipped taps";
   if (c.operands.grouped()) return "tiles of several groups";
   if (c.halo() && (c.operands.columns_b || c.operands.batched)) return "halo tiles of a product";
   return c.operands.converted ? "converted planes" : nullptr;

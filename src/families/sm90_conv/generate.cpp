@@ -111,6 +111,9 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
                        about);
   };
   if (c.by_parity()) return text("Phases", "");
+  if (c.operands.flipped)
+    return text(c.loads(Im2colTile::Box::rows) ? "FlippedRows" : "Flipped",
+                "  // filters (C, R, S, K), their taps in reverse");
   if (c.operands.grouped())
     return text(fmt::format("Groups<{}, {}>", c.operands.group_channels, c.operands.group_filters),
                 "  // channels and filters of a group");

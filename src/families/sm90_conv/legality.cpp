@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "families/sm90/fields.hpp"
+#include "families/sm90/reach.hpp"
 #include "families/sm90_conv/elements.hpp"
 #include "families/sm90_conv/features.hpp"
 #include "families/sm90_conv/fetching.hpp"

@@ -194,6 +194,8 @@ std::string to_string(const ConvConfig& c) {
   if (c.loads(Im2colTile::Box::voxels)) text += " volumes";
   if (c.by_parity())
     text += " by parity";
+  else if (c.operands.flipped)
+    text += " flipped";
   else if (c.columns_b())
     text += " B(k,n)";
   if (c.operands.converted) text += fmt::format(" converted {} ahead", to_string(c.operands.ahead));
@@ -236,6 +238,7 @@ std::string reasons(const ConvPlan& plan, const plan::ConvTask& task, const plan
       : c.loads(Im2colTile::Box::voxels) ? std::string("im2col tiles that run through the planes of a volume, one for "
                                                        "every filter tap")
                                          : std::string("im2col tiles, one for every filter tap"));
+  if (task.flipped) text += "filters: (C, R, S, K) as they lie, their taps in reverse\n";
   text += reason_of_planes(plan);
   if (c.operands.products > 1)
     text += fmt::format(

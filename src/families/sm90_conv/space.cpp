@@ -192,10 +192,10 @@ void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
 Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
   const auto* gathered = std::get_if<sm90::Gathering>(&loader);
   Operands o{.columns_b = p.task.columns_b && !(gathered && gathered->filters),
+             .flipped = p.task.flipped,
              .batched = p.task.batched,
              .products = p.task.products};
-  const bool by_tma = std::holds_alternative<HaloTile>(loader) || std::holds_alternative<Im2colTile>(loader);
-  if (p.group_tiles && by_tma) {
+  if (p.group_tiles && !gathered && !std::holds_alternative<ExplicitIm2col>(loader)) {
     o.group_channels = static_cast<int>(p.conv.c / p.conv.groups);
     o.group_filters = static_cast<int>(p.conv.k / p.conv.groups);
   }

@@ -99,8 +99,8 @@ MapShape output_shape(const Conv2d& c, const ConvPlan& plan, const Extents& e) {
   return tiled(4, {u64(c.k), u64(across), u64(lines), u64(plan.images)}, {slice, pixels, 16 / pixels, 1});
 }
 
-// By phases: 64 filters of one tap, of some channels (C, R, S, K). One tap of some filters; of products B (batch, n,
-// k), or boxes of 64 columns of B (batch, k, n).
+// By phases: 64 filters of one tap, of some channels (C, R, S, K); the same of flipped taps, an atom's channels. One
+// tap of some filters; of products B (batch, n, k), or boxes of 64 columns of B (batch, k, n).
 MapShape filter_shape(const plan::ConvTask& t, const ConvConfig& k) {
   const Conv2d& c = t.conv;
   const std::int64_t products = k.operands.batched ? c.n : 1;
@@ -108,6 +108,8 @@ MapShape filter_shape(const plan::ConvTask& t, const ConvConfig& k) {
   if (t.phases)
     return tiled(4, {u64(c.k), u64(t.transposed->s), u64(t.transposed->r), u64(c.c)},
                  {box_columns, 1, 1, u32(k.tile.k)});
+  if (k.operands.flipped)
+    return tiled(3, {u64(c.k), u64(c.r * c.s), u64(c.c), 1}, {box_columns, 1, u32(k.atom_k()), 1});
   if (k.columns_b()) return tiled(3, {u64(c.k), u64(c.c), u64(products), 1}, {box_columns, u32(k.tile.k), 1, 1});
   if (k.gathered() && !k.operands.batched)
     return tiled(3, {u64(c.r * c.s * (c.c / c.groups)), 1, u64(c.k), 1}, {u32(k.atom_k()), 1, u32(k.tile.n), 1}, bytes);

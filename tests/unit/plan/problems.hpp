@@ -30,7 +30,7 @@ struct Analysed : Forms {
   const Epilogue* operator->() const { return &list.front(); }
 };
 
-inline Analysed epilogue_of(const std::string& text, const Conv2d& conv) {
+inline Analysed epilogue_of(const std::string& text, const Contraction& conv) {
   return {analyse_forms(passes::run_pipeline(parse(text)), extents(conv), {.channels = 256}).value()};
 }
 

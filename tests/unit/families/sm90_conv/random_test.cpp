@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 
+#include "families/sm90/flipped.hpp"
 #include "families/sm90_conv/fetching.hpp"
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
@@ -45,7 +47,10 @@ struct RandomProblem {
   Conv2d conv;
   std::string text;
   bool columns_a = false, columns_b = false, batched = false;
+  std::optional<ConvTranspose2d> transposed = {};  // of stride 1; then `conv` is what TMA loads, if it loads it
+  Contraction contraction() const { return transposed ? Contraction(*transposed) : Contraction(conv); }
   ConvTask task() const {
+    if (transposed) return as_convolution(*transposed);
     ConvTask t(conv);
     t.columns_a = columns_a, t.columns_b = columns_b, t.batched = batched;
     return t;
@@ -90,6 +95,25 @@ RandomProblem random_product(Random& random) {
   if (p.columns_a && random.chance(0.95)) c.w = (c.w + 7) / 8 * 8;
   if ((!p.columns_a || !p.columns_b) && random.chance(0.95)) c.c = (c.c + 7) / 8 * 8;
   p.conv = c;
+  return p;
+}
+
+RandomProblem random_transposed(Random& random) {
+  RandomProblem p = random_problem(random);
+  const Conv2d& c = p.conv;
+  p.transposed = {.n = c.n,
+                  .h = c.h,
+                  .w = c.w,
+                  .c = c.c,
+                  .k = c.k,
+                  .r = c.r,
+                  .s = c.s,
+                  .pad = c.pad,
+                  .dilation = c.dilation,
+                  .dtype_x = c.dtype_x,
+                  .dtype_w = c.dtype_w};
+  const auto flipped = sm90::by_flipped_taps(*p.transposed);
+  p.conv = flipped ? flipped->conv : as_convolution(*p.transposed).conv;
   return p;
 }
 
@@ -224,7 +248,8 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
   EXPECT_EQ(c.operands.grouped(), conv.groups > 1);
   if (c.operands.grouped()) check_groups(c, conv);
   EXPECT_TRUE(c.loads(Im2colTile::Box::columns) == problem.columns_a || planes);
-  EXPECT_EQ(c.columns_b(), problem.columns_b);
+  EXPECT_EQ(c.columns_b(), problem.columns_b || problem.transposed);
+  EXPECT_EQ(c.operands.flipped, problem.transposed.has_value());
   EXPECT_TRUE(!c.columns_b() || conv.k % 8 == 0);
   EXPECT_TRUE(c.operands.converted || (c.loads(Im2colTile::Box::columns) ? conv.h * conv.w : conv.c) % unit == 0);
   EXPECT_TRUE(c.columns_b() || c.operands.converted || conv.c % unit == 0);
@@ -243,6 +268,7 @@ void check_maps(const ConvConfig& c, const RandomProblem& problem) {
     const std::int64_t span = ((i == 0 ? conv.r : conv.s) - 1) * conv.dilation[i];
     EXPECT_LE(conv.stride[i], 8);
     EXPECT_LE(conv.pad[i], 128);
+    EXPECT_GE(conv.pad[i], -127);
     EXPECT_GE(conv.pad[2 + i] - span, -128);
     EXPECT_LE(conv.pad[2 + i] - span, 127);
     EXPECT_LE(span, 255);
@@ -418,20 +444,23 @@ TEST_P(RandomProblems, LegalCandidatesKeepTheRules) {
   const Device device;
   int served = 0, refused = 0, wrong = 0;
   for (int i = 0; i < 250; ++i) {
-    const RandomProblem problem = i % 5 == 4 ? random_product(random) : random_problem(random);
-    const auto& [conv, text, columns_a, columns_b, batched] = problem;
-    SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i << ": " << to_string(Contraction(conv))
+    const RandomProblem problem = i % 5 == 4   ? random_product(random)
+                                  : i % 5 == 3 ? random_transposed(random)
+                                               : random_problem(random);
+    const Conv2d& conv = problem.conv;
+    const std::string& text = problem.text;
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i << ": " << to_string(problem.contraction())
                                     << "\n"
                                     << text);
     Extents extent;
     try {
-      extent = extents(conv);
+      extent = extents(problem.contraction());
     } catch (const UserError&) {
       ++wrong;
-      EXPECT_THROW(choose(conv, Epilogue{}, device), UserError);
+      EXPECT_THROW(choose(problem.task(), Epilogue{}, device), UserError);
       continue;
     }
-    const auto epilogue = test::epilogue_of(text, conv);
+    const auto epilogue = test::epilogue_of(text, problem.contraction());
     try {
       const auto all = candidates(problem.task(), epilogue, device);
       EXPECT_FALSE(all.empty());

@@ -46,6 +46,7 @@ std::string_view norm(NormMode m) {
 
 std::string operands(const ConvConfig& c) {
   if (c.by_parity()) return "using Operands = Phases;";
+  if (c.operands.flipped) return "using Operands = Flipped;";
   if (const Im2colWindow* u = c.window())
     return fmt::format(
         "struct Operands : Im2colSmem {{ static constexpr int kLines = {}, kTaps = {}, kChannels = {}, kStrideH = {}, "
@@ -196,6 +197,13 @@ std::vector<ConvConfig> configurations() {
     list.push_back({.tile = {.m = 128, .n = n},
                     .schedule = {.stages = 4},
                     .loader = HaloTile{.stages = 2, .halo_h = 1, .halo_w = 1, .by_parity = true}});
+  for (const bool halo : {false, true})
+    for (const int k : {32, 64, 128}) {
+      if (halo && k == 32) continue;
+      ConvConfig c{.tile = {.m = 64, .n = 80, .k = k}, .schedule = {.stages = 3}, .operands = {.flipped = true}};
+      if (halo) c.loader = HaloTile{.halo_h = 2, .halo_w = 4};
+      list.push_back(c);
+    }
   for (const bool halo : {false, true})
     for (const int n : {72, 128}) {  // two atoms a step
       ConvConfig c{.tile = {.m = 128, .n = n, .k = 128},
