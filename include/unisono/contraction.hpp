@@ -68,6 +68,11 @@ struct ConvTranspose2d {
   ConvAttributes attributes() const { return {stride, pad, output_pad, dilation, groups}; }
 };
 
+/// The gradient of a convolution with respect to its image (dgrad): of dY, shaped as the convolution's output, and its
+/// own filter as it lies, with a result shaped as its image. The output_pad is what the stride leaves of the image.
+/// Throws UserError as extents() does for the convolution, and for one of two filters.
+ConvTranspose2d input_gradient(const Conv2d& convolution);
+
 /// acc[b, o, p, q, k] = Σ_{t,r,s,c} X[b, o·stride_d + t·dilation_d − before_d, p·stride_h + r·dilation_h − before_h,
 /// q·stride_w + s·dilation_w − before_w, c]·W[k, t, r, s, c], zero outside the volume; groups as of Conv2d.
 /// X (N,D,H,W,C), W (K,T,R,S,C/groups), outputs and operands [m,n] (N,O,P,Q,K). Row m is ((b·O + o)·P + p)·Q + q: the

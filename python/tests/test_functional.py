@@ -54,6 +54,45 @@ def test_conv2d_with_bias_and_silu(dtype, last, shape, how):
     check(f64(y), f64(expected), error_of(x, w, **how), dtype, growth=1.1)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("shape, how", [
+    ((2, 8, 9, 7, 16, 3, 3), dict(padding=1)),
+    ((1, 3, 17, 13, 5, 5, 3), dict(stride=(2, 3), padding=(2, 0))),
+    ((3, 6, 8, 8, 9, 1, 1), dict()),
+    ((2, 8, 11, 5, 8, 3, 3), dict(padding=2, dilation=2, groups=4)),
+])
+def test_conv2d_dgrad_is_the_gradient_of_the_image(dtype, last, shape, how):
+    n, c, h, wide, k, r, s = shape
+    w = draw(k, c // how.get("groups", 1), r, s, dtype=DTYPES[dtype], seed=1, scale=0.3)
+    image = draw(n, c, h, wide).double().requires_grad_()
+    out = conv64(image, w, **how)
+    dy, residual = draw(*out.shape, dtype=DTYPES[dtype], seed=2), draw(n, c, h, wide, dtype=DTYPES[dtype], seed=3)
+    (expected,) = torch.autograd.grad(out, image, dy.double(), retain_graph=True)
+    (terms,) = torch.autograd.grad(conv64(image, w.abs(), **how), image, dy.double().abs())
+    if last:
+        dy, residual = (t.contiguous(memory_format=torch.channels_last) for t in (dy, residual))
+    y = u.conv2d_dgrad(dy, w, (h, wide), "acc + r[m,n]", r=residual, **how)
+    assert y.dtype == dy.dtype and y.shape == expected.shape
+    assert y.is_contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    check(f64(y), f64(expected + residual.double()), sum_error(terms.numpy(), w.numel() // w.shape[1]), dtype)
+    conv = u.Conv2d(n=n, h=h, w=wide, c=c, k=k, r=r, s=s, stride=how.get("stride", 1), pad=how.get("padding", 0),
+                    dilation=how.get("dilation", 1), groups=how.get("groups", 1))
+    assert u.input_gradient(conv).shape_mn == [n, h, wide, c]
+
+
+@pytest.mark.parametrize("call, message", [
+    (lambda dy, w: u.conv2d_dgrad(dy, w, (9, 8)), r"size=\(9, 8\) and dy of shape \(1, 8, 5, 5\); a convolution of an image"),
+    (lambda dy, w: u.conv2d_dgrad(dy, w, (10, 9), stride=2), "has another output"),
+    (lambda dy, w: u.conv2d_dgrad(dy[:, :4], w, 7), r"dy has shape \(1, 4, 5, 5\), w \(8, 4, 3, 3\)"),
+    (lambda dy, w: u.conv2d_dgrad(dy, w, "same"), "size='same': expected an int, or two"),
+    (lambda dy, w: u.conv2d_dgrad(dy.requires_grad_(), w, 7), "requires a gradient"),
+])
+def test_errors_of_conv2d_dgrad(call, message):
+    with pytest.raises(u.UserError, match=message):
+        call(torch.zeros(1, 8, 5, 5), torch.zeros(8, 4, 3, 3))
+
+
 @pytest.mark.parametrize("last", [False, True])
 def test_group_norm(last):
     x, w, bias, g, b = draw(2, 8, 9, 7), draw(16, 8, 3, 3, seed=1), draw(16, seed=2), draw(16, seed=3), draw(16, seed=4)

@@ -13,13 +13,13 @@ from . import _native
 from ._native import (  # noqa: F401
     Cancelled, CompileError, Conv2d, ConvTranspose2d, Device, DeviceError, DType, Error, Executable, Gemm, Graph,
     GraphBuilder, InternalError, KernelExplanation, Launch, Layout, Network, NetworkExecutable, OperandInfo, StoreInfo,
-    Tensor, Unsupported, UserError, Value, compile, compile_network, explain, load_onnx,
-    pack_network, parse)
+    Tensor, Unsupported, UserError, Value, compile, compile_network, explain,
+    input_gradient, load_onnx, pack_network, parse)
 from . import compiler as _compiler
 from .epilogues import Epilogue, epilogue  # noqa: F401
 from .calls import cache_clear, cache_info  # noqa: F401
 from .functional import conv2d, conv2d_into, gemm  # noqa: F401
-from .direct import swiglu  # noqa: F401
+from .direct import conv2d_dgrad, swiglu  # noqa: F401
 from .doctor import doctor  # noqa: F401
 from . import ops  # noqa: F401
 from .ops import *  # noqa: F401,F403
@@ -30,8 +30,8 @@ __all__ = [
     "Error", "Executable", "Gemm", "Graph", "GraphBuilder", "InternalError", "KernelExplanation", "Launch", "Layout",
     "Network", "NetworkExecutable", "OperandInfo", "StoreInfo", "Tensor", "Unsupported", "UserError", "Value",
     "compile", "compile_network", "explain", "load_onnx", "pack_network", "parse", "Epilogue", "epilogue",
-    "cache_clear", "cache_info", "conv2d", "conv2d_into", "gemm", "swiglu", "doctor", "ops", "export",
-    "freeze",
+    "cache_clear", "cache_info", "conv2d", "conv2d_dgrad", "conv2d_into", "gemm", "input_gradient", "swiglu", "doctor",
+    "ops", "export", "freeze",
 ]
 __all__ += ops.__all__
 

@@ -1,5 +1,5 @@
 """Transposed and dual convolutions, which only regions of compiled graphs call, and dual products, prepared as the
-calls of functional.py; swiglu, for users."""
+calls of functional.py; conv2d_dgrad and swiglu, for users."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Sequence
 import numpy as np
 
 from ._native import ConvTranspose2d, DType, Gemm, Layout, UserError
-from .arguments import (autocast, by_operator, check_operator_call, checked, dtype_of, needs_operator,
-                        torch_dtype_of)
+from .arguments import (autocast, by_operator, check_operator_call, check_outputs, checked, dtype_of,
+                        needs_operator, pair, torch_dtype_of)
 from .arrange import arranged, without_strict
 from .binding import key_of, prepare, run, signature_of
 from .calls import Call, call_of
@@ -73,6 +73,46 @@ def conv_transpose2d_call(x: Any, w: Any, epilogue: Any, stride: tuple[int, int]
     key = ("conv_transpose2d", key_of(epilogue), moves, groups, layout, out_dtype, tuple(options.items()),
            signature_of((x, w), operands, out))
     return call_of(key, make)
+
+
+def conv2d_dgrad(dy: Any, w: Any, size: Any, epilogue: Any = "acc", *, stride: Any = 1, padding: Any = 0,
+                 dilation: Any = 1, groups: int = 1, out_dtype: Any = None, out: Any = None,
+                 options: dict[str, Any] | None = None, **operands: Any) -> Any:
+    """The gradient of a convolution's image (dgrad) and everything after it, in one kernel, such as the backward pass
+    of what is ahead of the convolution.
+
+    dy: (N,K,P,Q), the gradient of the convolution's output; w: (K,C/groups,R,S), the convolution's filter, which is
+    read as it lies, contiguous or channels last as dy; size: (H, W), the extents of its image. stride, padding,
+    dilation and groups are the convolution's. The accumulator is the image's gradient, (N,C,H,W). epilogue, operands,
+    out_dtype, out, options, errors: as in `conv2d`.
+
+    Nothing is differentiated: a tensor that requires a gradient is a UserError unless torch.no_grad() holds, and so is
+    a call in a function that is traced.
+    """
+    dy, w = autocast(dy, w)
+    if needs_operator(dy, w, operands):
+        raise UserError(
+            "conv2d_dgrad: a tensor requires a gradient, or the call is traced, and it has no derivative and is no "
+            "operator; call it under torch.no_grad() and outside of torch.compile, whose backward passes have it"
+        )
+    check_outputs(out)
+    moves = pair("stride", stride), pair("padding", padding), pair("dilation", dilation)
+    more = _left_of_image(view("dy", dy).shape, view("w", w).shape, pair("size", size), *moves)
+    given = {n: v for n, v in operands.items() if v is not None}
+    return conv_transpose2d_now(dy, w, epilogue, *moves, more, groups, dtype_of(out_dtype), out, checked(options), given)
+
+
+def _left_of_image(dy: Sequence[int], w: Sequence[int], size: tuple[int, int], stride: tuple[int, int],
+                   padding: tuple[int, int], dilation: tuple[int, int]) -> tuple[int, int]:
+    """Pixels of an image that the last place of the filter leaves, rows and columns: the output padding."""
+    if len(dy) != 4 or len(w) != 4 or dy[1] != w[0]:
+        raise UserError(f"conv2d_dgrad: dy has shape {tuple(dy)}, w {tuple(w)}; expected (N,K,P,Q) and (K,C/groups,R,S)")
+    more = tuple(size[i] + 2 * padding[i] - dilation[i] * (w[2 + i] - 1) - 1 - (dy[2 + i] - 1) * stride[i]
+                 for i in (0, 1))
+    if not all(0 <= more[i] < stride[i] for i in (0, 1)):
+        raise UserError(f"conv2d_dgrad: size={size} and dy of shape {tuple(dy)}; a convolution of an image of that size "
+                        "has another output")
+    return more[0], more[1]
 
 
 def dual_conv2d_now(x: Any, w0: Any, w1: Any, epilogue: Any, stride: tuple[int, int], padding: tuple[int, int],

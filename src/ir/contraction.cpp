@@ -180,6 +180,31 @@ Shape image_shape(const C& c) {
 
 }  // namespace
 
+ConvTranspose2d input_gradient(const Conv2d& c) {
+  const Extents e = extents(c);
+  if (c.products != 1)
+    throw UserError(
+        "input_gradient: a dual convolution; the gradient of its image is the sum of two, one for each filter");
+  const auto left = [](std::int64_t x, std::int64_t before, std::int64_t after, std::int64_t reach,
+                       std::int64_t stride) { return (x + before + after - reach - 1) % stride; };
+  return {.n = c.n,
+          .h = e.height,
+          .w = e.width,
+          .c = c.k,
+          .k = c.c,
+          .r = c.r,
+          .s = c.s,
+          .stride = c.stride,
+          .pad = c.pad,
+          .output_pad = {left(c.h, c.pad.top, c.pad.bottom, c.dilation.h * (c.r - 1), c.stride.h),
+                         left(c.w, c.pad.left, c.pad.right, c.dilation.w * (c.s - 1), c.stride.w)},
+          .dilation = c.dilation,
+          .groups = c.groups,
+          .layout = c.layout,
+          .dtype_x = c.dtype_x,
+          .dtype_w = c.dtype_w};
+}
+
 std::int64_t output_planes(const Conv3d& volume) { return output_extent(volume, 0); }
 
 Extents extents(const Contraction& contraction) {

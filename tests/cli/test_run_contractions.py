@@ -112,6 +112,9 @@ class RunContractions(Case):
             dict(n=1, h=4, w=3, c=2, k=3, r=3, s=2, pad=(0, 1, 1, 0), stride=(3, 2), output_pad=(1, 0), transposed=True),
         "1,3,4,4->6,3x3,stride=2,groups=2,output_pad=1,transposed":
             dict(n=1, h=3, w=4, c=4, k=6, r=3, s=3, pad=(1, 1, 1, 1), stride=(2, 2), groups=2, output_pad=(1, 1), transposed=True),
+        "2,4,3,3->2,3x3,dgrad": dict(n=2, h=4, w=3, c=2, k=3, r=3, s=3, pad=(1, 1, 1, 1), transposed=True),
+        "1,7,6,3->4,3x2,pad=0.1.2.0,stride=2x3,dgrad":  # dY has (7 + 2 - 3) / 2 + 1 rows and (6 + 1 - 2) / 3 + 1 columns
+            dict(n=1, h=4, w=2, c=4, k=3, r=3, s=2, pad=(0, 1, 2, 0), stride=(2, 3), output_pad=(0, 2), transposed=True),
         "1,4,4,2->2,3x3,dilation=2,pad=0,transposed": dict(n=1, h=4, w=4, c=2, k=2, r=3, s=3, dilation=(2, 2), transposed=True),
     }
 

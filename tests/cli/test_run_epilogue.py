@@ -128,6 +128,7 @@ class RunEpilogue(Case):
                                     ("--conv", "1,4,4,4->4,3x3,pad=1,pad=2", "'pad=2' sets again"), ("--conv", "1,4,4,4->4,3x3,layout=chwn", "layout=nchw"),
                                     ("--conv", "1,4,4,4->4,3x3,output_pad=1", "needs 'transposed'"), ("--conv", "1,4,4,4->4,3x3,groups=3", "groups=3"),
                                     ("--conv", "1,4,4,4->4,3x3,transposed,stride=2,output_pad=2", "output_pad is 2"),
+                                    ("--conv", "1,4,4,4->4,3x3,dgrad,wgrad", "leave out wgrad"), ("--conv", "1,4,4,4->4,3x3,dgrad,transposed", "leave out transposed"),
                                     ("--conv", "1,4,4,4->4,9223372036854775807x3,dilation=9223372036854775807", "expected 1 to 2^31")):
             self.refused("run", "store acc as y", option, shape, "--random", says=(says,))
 

@@ -108,7 +108,13 @@ class ConvolutionParser {
     if (!padded_) pad_by_half();
     if (!transposed_ && !output_pad_.empty())
       throw UserError(fmt::format("{} '{}': '{}' needs 'transposed'", convolution.option, text_, output_pad_));
-    const Contraction result = gradient_ ? gradient() : transposed_ ? Contraction(transposed()) : Contraction(conv_);
+    if (of_image_ && (gradient_ || transposed_))
+      throw UserError(fmt::format("{} '{}': dgrad is the gradient of a convolution's image; leave out {}",
+                                  convolution.option, text_, gradient_ ? "wgrad" : "transposed"));
+    const Contraction result = gradient_     ? gradient()
+                               : of_image_   ? Contraction(input_gradient(conv_))
+                               : transposed_ ? Contraction(transposed())
+                                             : Contraction(conv_);
     extents(result);  // legal?
     return result;
   }
@@ -162,6 +168,7 @@ class ConvolutionParser {
   void option(std::string_view part) {
     shape_.once(part.substr(0, part.find('=')), part);
     if (part == "transposed") return static_cast<void>(transposed_ = true);
+    if (part == "dgrad") return static_cast<void>(of_image_ = true);
     if (part == "wgrad") return static_cast<void>(gradient_ = true);
     const auto [name, value] = shape_.option(part);
     if (name == "pad") return pad(value);
@@ -189,7 +196,7 @@ class ConvolutionParser {
   const std::string& text_;
   ShapeText shape_;
   Conv2d conv_;
-  bool padded_ = false, transposed_ = false, gradient_ = false;
+  bool padded_ = false, transposed_ = false, gradient_ = false, of_image_ = false;
   std::string_view output_pad_;
 };
 

@@ -62,13 +62,29 @@ TEST(Contraction, ConvTranspose2dUndoesTheShapeOfConv2d) {
         c.pad = {pad, pad, pad, pad};
         c.dilation = {dilation, dilation};
         const Extents e = extents(c);
-        ConvTranspose2d t{.n = 2, .h = e.height, .w = e.width, .c = 16, .k = 8, .r = 3, .s = 3};
-        t.stride = c.stride;
-        t.pad = c.pad;
-        t.dilation = c.dilation;
-        t.output_pad = {(c.h + 2 * pad - 2 * dilation - 1) % stride, (c.w + 2 * pad - 2 * dilation - 1) % stride};
+        const ConvTranspose2d t = input_gradient(c);
         EXPECT_EQ(extents(t), (Extents{.images = 2, .height = c.h, .width = c.w, .cols = 8}));
+        EXPECT_EQ(t.output_pad,
+                  Pair((c.h + 2 * pad - 2 * dilation - 1) % stride, (c.w + 2 * pad - 2 * dilation - 1) % stride));
+        EXPECT_EQ(shape_a(t), shape_mn(c));
+        EXPECT_EQ(shape_b(t), shape_b(c));
+        EXPECT_EQ(shape_mn(t), shape_a(c));
+        EXPECT_EQ(shape_a(t), (std::vector<std::int64_t>{2, e.height, e.width, 16}));
       }
+}
+
+TEST(Contraction, InputGradientOfGroupsAndPlanes) {
+  auto c = conv();
+  c.groups = 4, c.layout = Layout::nchw, c.pad = {2, 0, 1, 1}, c.stride = {3, 2}, c.dtype_x = c.dtype_w = DType::f16;
+  const ConvTranspose2d t = input_gradient(c);
+  EXPECT_EQ(shape_b(t), shape_b(c));
+  EXPECT_EQ(shape_mn(t), shape_a(c));
+  EXPECT_EQ(t.attributes(), (ConvAttributes{c.stride, c.pad, {0, 1}, 1, 4}));
+  EXPECT_EQ(t.dtype_x, DType::f16);
+  c.products = 2;
+  EXPECT_THROW(input_gradient(c), UserError);
+  c = conv(), c.r = 20;
+  EXPECT_THROW(input_gradient(c), UserError);
 }
 
 TEST(Contraction, ErrorsNameTheField) {
