@@ -149,7 +149,9 @@ def source_of(case):
         if re.search("layer_norm|rms_norm", text):
             raise NotImplementedError("a convolution's pixels normalised over their channels")
         lines += [f"channels = {conv['k']}", "channel_axis = 1"] + [f"{name} = {name}_vector{RESHAPE[a]}" for name, a in others.items()]
-        lines.append(f"acc = F.conv2d(x, w, {bias}, {conv['stride']}, {conv['pad'][:2]}, {conv['dilation']}, {conv.get('groups', 1)})")
+        moves, groups = f"{conv['stride']}, {conv['pad'][:2]}", conv.get("groups", 1)
+        lines.append(f"acc = F.conv_transpose2d(x, w, {bias}, {moves}, {conv['output_pad']}, {groups}, {conv['dilation']})"
+                     if conv.get("transposed") else f"acc = F.conv2d(x, w, {bias}, {moves}, {conv['dilation']}, {groups})")
     outputs = []
     for target, expression, dtype in statements(text):
         as_stored = ".float()" if dtype == "f32" else ""  # of 16 bits otherwise, as PyTorch computes it
@@ -176,7 +178,8 @@ def make_factors(torch, case, dtype):
     last = (lambda t: t) if conv.get("layout") == "nchw" else lambda t: t.contiguous(memory_format=torch.channels_last)
     groups = conv.get("groups", 1)
     depth = conv["c"] // groups * conv["r"] * conv["s"]
-    return last(random(conv["n"], conv["c"], conv["h"], conv["w"])), last(random(conv["k"], conv["c"] // groups, conv["r"], conv["s"]) / depth**0.5)
+    filters = (conv["c"], conv["k"] // groups) if conv.get("transposed") else (conv["k"], conv["c"] // groups)
+    return last(random(conv["n"], conv["c"], conv["h"], conv["w"])), last(random(*filters, conv["r"], conv["s"]) / depth**0.5)
 
 
 def make_sets(torch, case):

@@ -138,6 +138,17 @@ void finish(Case& c, const Title& title, const FileLine& place) {
   }
 }
 
+// What operands are, once all options are known
+void set_operands(Case& c, DType dtype, std::int64_t pad) {
+  if (c.product) {
+    c.product->dtype_a = c.product->dtype_b = dtype;
+    c.conv = plan::as_convolution(*c.product).conv;
+  } else {
+    c.conv.dtype_x = c.conv.dtype_w = dtype;
+    set_padding(c.conv, pad);
+  }
+}
+
 // SHAPE, options, and plan= with the rest of the line
 Case parse_case(std::string_view text, const Title& title, const FileLine& place) {
   Case c;
@@ -159,6 +170,8 @@ Case parse_case(std::string_view text, const Title& title, const FileLine& place
       dtype = dtype_of(value, place);
     else if (key == "name")
       c.name = value;
+    else if (!c.product && word == "dgrad")
+      c.dgrad = true;
     else if (!c.product && key == "layout")
       c.conv.layout = layout_of(value, place);
     else if (!c.product && (key == "stride" || key == "dilation" || key == "pad" || key == "groups"))
@@ -166,16 +179,10 @@ Case parse_case(std::string_view text, const Title& title, const FileLine& place
     else
       place.fail(
           fmt::format("'{}' is unknown; expected dtype=, name=, of a convolution stride=, dilation=, pad=, groups=, "
-                      "layout=, or plan= at the end",
+                      "layout=, dgrad, or plan= at the end",
                       word));
   }
-  if (c.product) {
-    c.product->dtype_a = c.product->dtype_b = dtype;
-    c.conv = plan::as_convolution(*c.product).conv;
-  } else {
-    c.conv.dtype_x = c.conv.dtype_w = dtype;
-    set_padding(c.conv, pad);
-  }
+  set_operands(c, dtype, pad);
   finish(c, title, place);
   return c;
 }

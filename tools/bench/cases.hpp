@@ -30,10 +30,13 @@ struct Case {
   int line = 0;          ///< in the file
   std::vector<Rival> rivals = {};
   std::optional<Gemm> product = {};  ///< A (m, k) times B (n, k) transposed; dual if the epilogue reads acc1
+  bool dgrad = false;                ///< the gradient of the image of `conv`, not that convolution
 
   /// What a peer's bare product computes: the same contraction, of a dual product one of twice as many columns.
   Contraction bare_contraction() const;
-  Contraction contraction() const { return product ? Contraction(*product) : Contraction(conv); }
+  Contraction contraction() const {
+    return product ? Contraction(*product) : dgrad ? Contraction(input_gradient(conv)) : Contraction(conv);
+  }
 
   /// True if the epilogue stores the accumulator alone: a peer's bare convolution does the same.
   bool is_bare() const;

@@ -101,20 +101,23 @@ std::unique_ptr<Descriptor<Library>> tensor(const Library& library, std::int64_t
   return d;
 }
 
-/// The graph of one convolution, and the descriptors that it stands on.
+/// The graph of one convolution, or of its image's gradient, and the descriptors that it stands on.
 template <class Library>
 struct Operation {
   std::unique_ptr<Descriptor<Library>> x, w, y;
   Descriptor<Library> conv, operation, graph;
 
-  Operation(const Library& library, const Conv2d& c)
+  Operation(const Library& library, const Conv2d& c, bool dgrad)
       : conv(library, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR),
-        operation(library, CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR),
+        operation(library, dgrad ? CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR
+                                 : CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR),
         graph(library, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR) {
     const Extents e = extents(Contraction(c));
-    x = tensor(library, 'x', c.dtype_x, c.n, c.c, c.h, c.w);
+    // What Data calls a is 'x', the result 'y'
+    const std::int64_t image = dgrad ? 'y' : 'x', output = dgrad ? 'x' : 'y';
+    x = tensor(library, image, c.dtype_x, c.n, c.c, c.h, c.w);
     w = tensor(library, 'w', c.dtype_w, c.k, c.c / c.groups, c.r, c.s);  // fewer channels: groups
-    y = tensor(library, 'y', c.dtype_x, c.n, c.k, e.height, e.width);
+    y = tensor(library, output, c.dtype_x, c.n, c.k, e.height, e.width);
     const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const std::int64_t two = 2, strides[] = {c.stride.h, c.stride.w}, dilations[] = {c.dilation.h, c.dilation.w};
@@ -127,17 +130,33 @@ struct Operation {
         .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, after)
         .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, dilations)
         .finish();
-    const float one = 1, zero = 0;
-    operation.set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, conv)
-        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, *x)
-        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, *w)
-        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, *y)
-        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, &one)
-        .set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, &zero)
-        .finish();
+    join(dgrad);
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation)
         .set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &library.handle)
         .finish();
+  }
+
+ private:
+  /// Says what is computed of the tensors.
+  void join(bool dgrad) {
+    const float one = 1, zero = 0;
+    const auto set = [&](auto convolution, auto image, auto filter, auto output, auto alpha, auto beta) {
+      operation.set(convolution, conv)
+          .set(image, *x)
+          .set(filter, *w)
+          .set(output, *y)
+          .set(alpha, CUDNN_TYPE_FLOAT, 1, &one)
+          .set(beta, CUDNN_TYPE_FLOAT, 1, &zero)
+          .finish();
+    };
+    if (dgrad)
+      set(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA);
+    else
+      set(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA);
   }
 };
 
@@ -226,9 +245,9 @@ std::string Cudnn::version() const {
   return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100);
 }
 
-std::vector<Engine> Cudnn::engines(const Conv2d& conv, const std::vector<std::unique_ptr<Data>>& sets) {
+std::vector<Engine> Cudnn::engines(const Conv2d& conv, bool dgrad, const std::vector<std::unique_ptr<Data>>& sets) {
   if (conv.layout != Layout::nhwc) throw UserError("cuDNN is timed with channels last alone");
-  const Operation<Impl> operation(*impl_, conv);
+  const Operation<Impl> operation(*impl_, conv, dgrad);
   auto plans = plans_of(*impl_, operation, CUDNN_HEUR_MODE_A);
   if (plans.empty()) plans = plans_of(*impl_, operation, CUDNN_HEUR_MODE_FALLBACK);
   if (plans.empty()) throw UserError("cuDNN proposes no engine for " + to_string(Contraction(conv)));

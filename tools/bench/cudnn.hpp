@@ -21,9 +21,9 @@ class Cudnn {
   /// "9.19.0"
   std::string version() const;
 
-  /// The engines that cuDNN proposes for this convolution, in its order. Throws UserError with cuDNN's error if it has
-  /// none.
-  std::vector<Engine> engines(const Conv2d& conv, const std::vector<std::unique_ptr<Data>>& sets);
+  /// The engines that cuDNN proposes for this convolution, or with `dgrad` for its image's gradient, in its order.
+  /// Throws UserError with cuDNN's error if it has none.
+  std::vector<Engine> engines(const Conv2d& conv, bool dgrad, const std::vector<std::unique_ptr<Data>>& sets);
 
  private:
   struct Impl;

@@ -50,6 +50,23 @@ json to_json(const Conv2d& v) {
           {"layout", v.layout == Layout::nchw ? "nchw" : "nhwc"}};
 }
 
+json to_json(const ConvTranspose2d& t) {
+  json j = to_json(Conv2d{.n = t.n,
+                          .h = t.h,
+                          .w = t.w,
+                          .c = t.c,
+                          .k = t.k,
+                          .r = t.r,
+                          .s = t.s,
+                          .stride = t.stride,
+                          .pad = t.pad,
+                          .dilation = t.dilation,
+                          .groups = t.groups,
+                          .layout = t.layout});
+  j["transposed"] = true, j["output_pad"] = json::array({t.output_pad.h, t.output_pad.w});
+  return j;
+}
+
 json to_json(const Gemm& g) { return {{"m", g.m}, {"n", g.n}, {"k", g.k}, {"products", g.products}}; }
 
 void add(json& j, const Checked& c) {
@@ -68,7 +85,9 @@ json to_json(const Case& c) {
         {{"name", x.name}, {"axes", to_string(x.axes)}, {"dtype", to_string(x.dtype)}, {"shape", x.shape}});
   return {{"name", c.name},
           {"dtype", to_string(c.conv.dtype_x)},
-          {c.product ? "product" : "conv", c.product ? to_json(*c.product) : to_json(c.conv)},
+          {c.product ? "product" : "conv", c.product ? to_json(*c.product)
+                                           : c.dgrad ? to_json(input_gradient(c.conv))
+                                                     : to_json(c.conv)},
           {"epilogue", c.epilogue},
           {"text", c.text},
           {"bare", c.is_bare()},

@@ -18,8 +18,7 @@ using Bytes = std::map<std::string, std::vector<std::byte>>;
 
 /// Everything that a judgement needs, in the host's memory.
 struct Evidence {
-  Conv2d conv;
-  std::optional<Gemm> product;
+  Contraction contraction = Conv2d{};
   Graph graph;
   reference::ErrorModel model;
   reference::Values acc, acc1;  // acc1: of a dual product
@@ -28,16 +27,14 @@ struct Evidence {
   bool repeats = true;
 
   // What is judged piece by piece: images, or of a product rows
-  std::int64_t pieces() const { return product ? product->m : conv.n; }
+  bool is_product() const { return std::holds_alternative<Gemm>(contraction); }
+  std::int64_t pieces() const { return is_product() ? std::get<Gemm>(contraction).m : extents(contraction).images; }
   Contraction some(std::int64_t count) const {
-    if (product) {
-      Gemm g = *product;
-      g.m = count;
-      return g;
-    }
-    Conv2d c = conv;
-    c.n = count;
-    return c;
+    Contraction part = contraction;
+    if (auto* product = std::get_if<Gemm>(&part)) product->m = count;
+    if (auto* conv = std::get_if<Conv2d>(&part)) conv->n = count;
+    if (auto* transposed = std::get_if<ConvTranspose2d>(&part)) transposed->n = count;
+    return part;
   }
 };
 
@@ -51,21 +48,22 @@ Bytes run(const Executable& executable, const Data& data, const Case& c) {
   return outputs;
 }
 
-reference::Values accumulator(const Conv2d& conv, const Data& data, const char* filter) {
-  const auto count = static_cast<std::size_t>(element_count(shape_mn(Contraction(conv))));
+reference::Values accumulator(const Contraction& contraction, const Data& data, const char* filter) {
+  const auto count = static_cast<std::size_t>(element_count(shape_mn(contraction)));
   const gpu::Buffer sum(count * 8), absolute(count * 8);
   const CUdeviceptr a = data.buffer("a").address(), b = data.buffer(filter).address();
-  if (conv.layout == Layout::nhwc && conv.groups == 1 && conv.c % 8 == 0 && conv.k % 8 == 0 &&
-      support::is_short_float(conv.dtype_x))
-    gpu::launch("unisono_reference", count / 8, nullptr, gpu::shape_of(conv), a, b, sum.address(), absolute.address());
+  const auto* conv = std::get_if<Conv2d>(&contraction);
+  if (conv != nullptr && conv->layout == Layout::nhwc && conv->groups == 1 && conv->c % 8 == 0 && conv->k % 8 == 0 &&
+      support::is_short_float(conv->dtype_x))
+    gpu::launch("unisono_reference", count / 8, nullptr, gpu::shape_of(*conv), a, b, sum.address(), absolute.address());
   else
-    gpu::launch("unisono_reference_general", count, nullptr, gpu::general_of(conv), a, b, sum.address(),
+    gpu::launch("unisono_reference_general", count, nullptr, gpu::general_of(contraction), a, b, sum.address(),
                 absolute.address());
-  gpu::wait(nullptr, "the reference of " + to_string(Contraction(conv)), 120);
+  gpu::wait(nullptr, "the reference of " + to_string(contraction), 120);
   reference::Values acc{.axes = axes::mn, .value = std::vector<double>(count), .bound = std::vector<double>(count)};
   sum.download(acc.value.data());
   absolute.download(acc.bound.data());
-  const double error = gpu::accumulator_error(conv);
+  const double error = gpu::accumulator_error(contraction);
   for (double& bound : acc.bound) bound *= error;
   return acc;
 }
@@ -76,7 +74,7 @@ ConstTensorView part(const Evidence& e, const void* data, DType dtype, const Axe
                      const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& of_one,
                      std::int64_t first) {
   ConstTensorView view{data, dtype, shape, {}};
-  if (a.row == RowAxis::none || (e.product && a.row == RowAxis::b)) return view;
+  if (a.row == RowAxis::none || (e.is_product() && a.row == RowAxis::b)) return view;
   const std::int64_t from = element_count(of_one) * first;
   view.data = static_cast<const std::byte*>(data) + static_cast<std::size_t>(from) * size_of(dtype);
   return view;
@@ -131,13 +129,13 @@ void merge(Verdict& into, const Verdict& other) {
 
 Verdict judge(const Evidence& e) {
   Verdict verdict;
-  if (!(e.product ? rows_are_apart(e.graph) : images_are_apart(e.graph))) {
+  if (!(e.is_product() ? rows_are_apart(e.graph) : images_are_apart(e.graph))) {
     verdict = judge_pieces(e, 0, e.pieces());
   } else {
     std::atomic<std::int64_t> next{0};
     std::mutex mutex;
     std::vector<std::future<void>> workers;
-    const std::int64_t pieces = e.pieces(), run = e.product ? 64 : 1;
+    const std::int64_t pieces = e.pieces(), run = e.is_product() ? 64 : 1;
     const auto threads = std::min<std::int64_t>(pieces, std::max(1u, std::thread::hardware_concurrency()));
     for (std::int64_t t = 0; t < threads; ++t)
       workers.push_back(std::async(std::launch::async, [&] {
@@ -179,12 +177,14 @@ bool rows_are_apart(const Graph& graph) { return are_apart(graph, true); }
 std::function<Verdict()> start_verifying(const Case& c, const Executable& executable, const Data& data,
                                          const families::Plan::Numerics& numerics) {
   auto e = std::make_shared<Evidence>();
-  e->conv = c.conv, e->product = c.product, e->graph = c.graph;
-  e->model = gpu::error_model(c.conv, c.graph, false, numerics);
+  // A product as the kernels compute it
+  const Contraction computed = c.product ? Contraction(c.conv) : c.contraction();
+  e->contraction = c.contraction(), e->graph = c.graph;
+  e->model = gpu::error_model(computed, c.graph, false, numerics);
   e->outputs = run(executable, data, c);
   e->repeats = e->outputs == run(executable, data, c);
-  e->acc = accumulator(c.conv, data, "b");
-  if (product_count(c.contraction()) == 2) e->acc1 = accumulator(c.conv, data, "b1");
+  e->acc = accumulator(computed, data, "b");
+  if (product_count(c.contraction()) == 2) e->acc1 = accumulator(computed, data, "b1");
   e->arguments = data.on_host(e->operands);
   return [e = std::shared_ptr<const Evidence>(e)] { return judge(*e); };
 }

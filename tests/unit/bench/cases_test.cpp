@@ -44,6 +44,20 @@ TEST(Cases, ShapeIsNhwcWithHalfTheFilterAsPadding) {
   EXPECT_FALSE(c.is_bare());
 }
 
+TEST(Cases, GradientsOfImages) {
+  const Case c = parse_suite(
+                     "suite s\nepilogue bare\n  store acc as y : {dtype}\n"
+                     "case 2,16,12,64,32,3 stride=2 dgrad dtype=f16\n",
+                     "cases.txt")
+                     .cases[0];
+  EXPECT_TRUE(c.dgrad && c.is_bare());
+  EXPECT_EQ(shape_a(c.contraction()), (std::vector<std::int64_t>{2, 8, 6, 32}));
+  EXPECT_EQ(shape_b(c.contraction()), shape_b(Contraction(c.conv)));
+  EXPECT_EQ(shape_mn(c.contraction()), (std::vector<std::int64_t>{2, 16, 12, 64}));
+  EXPECT_EQ(c.contraction().index(), c.bare_contraction().index());
+  EXPECT_EQ(c.bytes(), 2.0 * (2 * 8 * 6 * 32 + 32 * 9 * 64 + 2 * 16 * 12 * 64));
+}
+
 TEST(Cases, RivalsOfTheCasesThatFollow) {
   const Suite s = parse_suite(
       "suite s\nepilogue bare\n  store acc as y : {dtype}\ncase 8,8,8\n"
