@@ -142,9 +142,10 @@ void bind_contractions(nb::module_& m) {
       "given as a tuple, and accumulators acc0 and acc1.");
   convolution(ConvTranspose2d{}, "ConvTranspose2d",
               "The transpose of Conv2d, as in PyTorch. Layout nhwc: W (c,r,s,k/groups); nchw: W (c,k/groups,r,s).");
-  m.def("input_gradient", &input_gradient, "convolution"_a,
-        "The gradient of a Conv2d's image (dgrad), as a ConvTranspose2d: of dY, shaped as the convolution's output, and "
-        "its own filter.");
+  m.def(
+      "input_gradient", &input_gradient, "convolution"_a,
+      "The gradient of a Conv2d's image (dgrad), as a ConvTranspose2d: of dY, shaped as the convolution's output, and "
+      "its own filter.");
 }
 
 /// What Python holds of a prepared call.

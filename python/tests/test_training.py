@@ -44,7 +44,53 @@ def test_gradients_of_a_block(dtype, last, size):
         block, x = block.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
     compare_gradients(block, compiled(block), x, t)
     assert of("forward").regions == 2, str(of("forward"))
-    assert "backward passes of convolutions are PyTorch's" in str(of("backward"))
+    report = of("backward")
+    assert report.regions == 1 and "the image's gradient is in" in str(report), str(report)
+    assert "gradients of filters are PyTorch's" in str(report)
+
+
+def backward_of(report, name=""):
+    """The nodes of this name, or whose names begin so, as text."""
+    return [n for n in report.after if "target=torch.ops.aten.convolution_backward" in n
+            and (not name or n.startswith(f"%{name} "))]
+
+
+MOVES = [{"padding": 1}, {}, {"padding": (2, 0), "dilation": (2, 1)}, {"padding": 1, "stride": 2}, {"padding": 3},
+         {"padding": 1, "groups": 2}]
+
+
+@pytest.mark.parametrize("moves", MOVES, ids=str)
+@pytest.mark.parametrize("kind", ["convolution", "transposed"])
+@pytest.mark.parametrize("last", [False, True])
+def test_the_image_s_gradient_has_what_is_behind_it_in_its_kernel(kind, moves, last):
+    make = nn.Conv2d if kind == "convolution" else nn.ConvTranspose2d
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Tanh(), make(8, 6, 3, **moves), nn.Tanh())
+    x = torch.randn(2, 3, 9, 8)
+    if last:
+        model, x = model.to(memory_format=torch.channels_last), x.contiguous(memory_format=torch.channels_last)
+    compare_gradients(model, compiled(model), x)
+    report = of("backward")
+    rows = [r for r in report.rows if "gradient_of" in r]
+    assert len(rows) == 1 and rows[0]["taken"] and rows[0]["shape"] == [2, 8, 9, 8], str(report)
+    assert any("mul" in name for name in rows[0]["fused"]), str(report)
+    (left,) = backward_of(report, rows[0]["gradient_of"])
+    assert "[False, True, True])" in left, left
+
+
+def test_a_gradient_that_no_region_takes_stays_part_of_its_operator():
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Conv2d(8, 6, 3), nn.Flatten())
+    compare_gradients(model, compiled(model), torch.randn(2, 3, 9, 8))
+    report = of("backward")
+    assert report.regions == 0 and report.counts["backward contractions"] == 2, str(report)
+    assert any("[True, True, True])" in n for n in backward_of(report)), report.after
+    assert "the image's gradient: 0 operators after it" in str(report)
+
+
+def test_convolutions_switched_off_leave_all_of_their_backward_pass():
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Tanh(), nn.Conv2d(8, 6, 3), nn.Tanh())
+    compare_gradients(model, compiled(model, without=("convolutions",)), torch.randn(2, 3, 9, 8))
+    assert of("backward").regions == 0
+    assert any("[True, True, True])" in n for n in backward_of(of("backward")))
 
 
 def test_what_the_backward_pass_reads_is_stored():

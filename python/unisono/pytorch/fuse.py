@@ -9,7 +9,7 @@ from typing import Optional
 
 from torch.fx import GraphModule, Node
 
-from . import dual, shapes
+from . import dual, gradients, shapes
 from .anchors import BACKWARD_CONTRACTIONS, CONTRACTIONS, anchor_of, check, kind_of
 from .decompositions import merge_duplicates
 from .expressions import NORMALISATIONS, expression, is_widening
@@ -244,7 +244,7 @@ def _dual(node: Node, search: Search, row: dict) -> Optional[Region]:
 def _found(node: Node, search: Search, row: dict) -> Region:
     """The region of an anchor. Raises Refused."""
     if node.target in BACKWARD_CONTRACTIONS:
-        raise Refused("backward passes of convolutions are PyTorch's: there are no native kernels for them yet")
+        raise Refused("gradients of filters are PyTorch's: there are no native kernels for them yet")
     check_precision(node, kind_of(node), search.limits.tf32)
     return _dual(node, search, row) or _finished(anchor_of(node, search.limits.without), search, row)
 
@@ -267,6 +267,10 @@ def fuse(module: GraphModule, limits: Limits, kernels: Optional[Kernels] = None)
     if not limits.without & {"convolutions", "resampling"}:
         nodes = list(module.graph.nodes)
         convolve_first(module, nodes[: _first_write(nodes)])
+    parted = {}
+    if "convolutions" not in limits.without:
+        nodes = list(module.graph.nodes)
+        parted = gradients.part(module.graph, nodes[: _first_write(nodes)])
     nodes = list(module.graph.nodes)
     search = Search(nodes[: _first_write(nodes)], {n: i for i, n in enumerate(nodes)}, limits)
     rows, regions = [], []
@@ -295,6 +299,21 @@ def fuse(module: GraphModule, limits: Limits, kernels: Optional[Kernels] = None)
             for other in rows:
                 if other.get("part_of") == row["anchor"]:
                     other.update(taken=False, ends=row["ends"])
+    rows = _with_gradients(rows, parted, gradients.join(module.graph, parted))
     module.graph.lint()
     module.recompile()
+    return rows
+
+
+def _with_gradients(rows: list[dict], parted: dict[Node, Node], taken: set[Node]) -> list[dict]:
+    """The rows, where an image's gradient that no region took is told of by the row of what it is a part of."""
+    by_anchor = {row["anchor"]: row for row in rows}
+    for gradient, node in parted.items():
+        row, whole = by_anchor[gradient.name], by_anchor[node.name]
+        if node in taken:
+            row["gradient_of"] = node.name
+            whole["ends"] = f"the image's gradient is in {gradient.name}'s kernel; {whole['ends']}"
+        else:
+            rows.remove(row)
+            whole["ends"] = f"the image's gradient: {row['ends']}; {whole['ends']}"
     return rows
