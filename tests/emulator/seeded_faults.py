@@ -58,6 +58,8 @@ FAULTS = [
     ("every warp stores the same quarter of a slice of planes", "epilogue/sm90_epilogue_stores.cuh", "channel + m % 64 / 16 * (kSlice / 4)", "channel",
      "mode=streamed load=im2col tile=128x64", 24, "outside"),
     ("a phase begins at another's pixel", "load/sm90_halo_tiles.cuh", "(tile.phase % 2 + g.pad_w) / 2", "g.pad_w / 2", "load=halo mode=resident", 24, "outside"),
+    ("a tap that a phase does not have is another's", "tile/tile_scheduler.cuh", "(phase / 2 + g.pad_h) % 2", "phase / 2 % 2", "load=halo mode=resident", 24, "outside"),
+    ("a phase without taps has those of the tile before", "sm90/main_loop.cuh", "for (float& sum : block) sum = 0;", ";", "load=halo order=pingpong tile=64x72", 2, "outside"),
     ("taps of a transposed convolution are not reversed", "load/sm90_producer.cuh", "p.geometry.taps_h * p.geometry.taps_w - 1 - tap", "tap",
      "load=halo tile=128x104", 24, "outside"),
     ("the second half of a step's filters lies in the place of the first", "load/sm90_producer.cuh", "to + i * kBoxBytes + atom * (kAtomK * 128)", "to + i * kBoxBytes",

@@ -132,6 +132,7 @@ std::vector<Case> planes_cases(std::uint64_t seed);
 std::vector<Case> small_planes_cases();
 /// Transposed convolutions by the phases of their output, with every kind of epilogue.
 std::vector<Case> phase_cases(std::uint64_t seed);
+std::vector<Case> small_phase_cases();
 /// Those of stride 1, gradients of convolutions' inputs, likewise; a few small ones.
 std::vector<Case> flipped_cases(std::uint64_t seed);
 std::vector<Case> small_flipped_cases();

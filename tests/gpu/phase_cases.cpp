@@ -88,4 +88,21 @@ std::vector<Case> phase_cases(std::uint64_t seed) {
   return cases;
 }
 
+/// A filter of one tap, which three of the phases do not have, and channels that fill no box, behind whole tiles.
+std::vector<Case> small_phase_cases() {
+  std::vector<Case> cases;
+  for (const char* plan : {"load=halo order=pingpong tile=64x72", "load=halo cluster=2x1 tile=64x40",
+                           "load=halo cluster=1x2 tile=64x40 depth=128"}) {
+    Case c{.name = "phases", .conv = {}, .text = "store acc * s[b,n] + bias[n] as y : bf16", .options = {}};
+    c.transposed = {.n = 2, .h = 9, .w = 10, .c = 136, .k = 72, .stride = {2, 2}, .output_pad = {1, 0}};
+    if (!cases.empty()) c.transposed->r = 3, c.transposed->s = 5, c.transposed->pad = {1, 2, 0, 1};
+    c.transposed->dtype_x = c.transposed->dtype_w = DType::bf16;
+    c.conv = plan::as_convolution(*c.transposed).conv;
+    c.options.device = Device::cuda, c.options.plan = plan;
+    c.seed = 90 + cases.size();
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
 }  // namespace unisono::gpu

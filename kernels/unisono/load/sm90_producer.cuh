@@ -131,7 +131,8 @@ struct Producer {
     typename ConversionOf<Kernel>::Tiles converted(params);
     int ahead = steps_ahead(g, Kernel::loads_of(g, blockIdx.x / kClusterCtas));
     for (int item = blockIdx.x / kClusterCtas; item < Kernel::items(g); item += gridDim.x / kClusterCtas) {
-      const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, Kernel::tile_of(g, item), rank);
+      const Tile tile =
+          tile_at<kClusterM, kClusterN, kGroup, kPhases, Kernel::Voids::kAny>(g, Kernel::tile_of(g, item), rank);
       if constexpr (kPrefetches > 0) {
         if (!kSplit || Kernel::part(g, item) == 0)
           for_indices<0, kPrefetches>([&](auto i) { prefetch_tensor<i.kValue>(params, tile, int(threadIdx.x)); });

@@ -5,6 +5,15 @@
 
 namespace unisono {
 
+template <class Config, class Visitor>
+UNISONO_DEVICE typename ConvFprop<Config, Visitor>::Voids ConvFprop<Config, Visitor>::voids_of(const ConvGeometry& g,
+                                                                                               const Rows& rows) {
+  if constexpr (kPhases)
+    return Voids::of(g, rows.phase);
+  else
+    return {0, 0};
+}
+
 // The accumulators of a tile. Where the main loop has room for them, operands of its epilogue are fetched meanwhile.
 template <class Config, class Visitor>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc,
@@ -17,7 +26,8 @@ UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply_tile(const ConvParams& 
     Direct<Config>::multiply(acc, Gatherer::of(p, nullptr), at.rows, at.image, at.first_channel, tail.thread);
   else {
     typename SpreadOf<Tail, kSpread>::Type spread(tail, at, loads * (kHaloTile ? g.taps_h * g.taps_w : 1));
-    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, spread);
+    multiply(acc, g, shared, barriers, done, loads, rank, first_row, group ^ 1, first_tile, voids_of(g, at.rows),
+             spread);
     spread.finish();
   }
 }

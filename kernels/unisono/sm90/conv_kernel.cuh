@@ -45,6 +45,7 @@ struct ConvFprop {
   using Gatherer = Gather<Config>;
   static constexpr bool kFiltersAhead = Operands::kFiltersAhead, kFromPlanes = Operands::kFromPlanes;
   static constexpr bool kPhases = Operands::kPhases, kGrouped = Operands::kGrouped;
+  using Voids = VoidTaps<Operands>;
   static constexpr bool kHaloTile = Config::kTwoDimensional && !kIm2colSmem,
                         kStreamed = Config::kNorm == Norm::kStreamed;
   static constexpr bool kStationary = Config::kStationary, kTwoRings = kHaloTile || kStationary;
@@ -239,7 +240,9 @@ struct ConvFprop {
   template <class Between>
   static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u32 shared, const Barriers& barriers,
                                       u32 done, int loads, int rank, int first_row, int next_group, bool first_tile,
-                                      Between&& between);
+                                      const Voids& voids, Between&& between);
+
+  static UNISONO_DEVICE Voids voids_of(const ConvGeometry& g, const Rows& rows);
 
   // The main loop of a tile; fetches operands of its epilogue meanwhile.
   static UNISONO_DEVICE void multiply_tile(const ConvParams& p, Tail& tail, Accumulators& acc, u32 shared,
@@ -253,7 +256,7 @@ struct ConvFprop {
 
   // What warpgroup `member` of a consumer group holds of cluster tile `index`.
   static UNISONO_DEVICE At warpgroup_tile(const ConvGeometry& g, int index, int rank, int member) {
-    const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases>(g, index, rank);
+    const Tile tile = tile_at<kClusterM, kClusterN, kGroup, kPhases, Voids::kAny>(g, index, rank);
     return {tile.image, (tile.phase * g.tiles_m * kClusterM + tile.tile_m) * kTileWarpgroups + member, tile.tile_n * kN,
             Rows::of(g, tile, kM, member * Config::kWarpgroupRows)};
   }

@@ -61,7 +61,8 @@ struct HaloLoop {
   template <class Accumulators, class Between>
   static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry& g, u64 base_a, u64 base_b,
                                       const Barriers& barriers, u32 done, int loads, int rank, int next_group,
-                                      bool first_tile, Between&& between) {
+                                      bool first_tile, const typename Kernel::Voids& voids, Between&& between) {
+    if (voids.has_all(g)) return pass(acc, g, barriers, done, loads, rank, next_group);
     RingPosition<kStages> at(kStationary ? 0 : done * g.taps_h * g.taps_w);
     u32 previous = 0;
     RingPosition<kStagesA> at_a(done);
@@ -73,12 +74,18 @@ struct HaloLoop {
       for (int r = 0; r < g.taps_h; ++r, a += line)
         for (int s = 0; s < g.taps_w; ++s, a += pixel) {
           if (!kStationary || (first_tile && !kGrouped)) mbarrier_wait(barriers.full(at.stage), at.parity);
-          Kernel::multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r | s);
+          if (voids.has(r, s)) {
+            Kernel::release(barriers.empty(at.stage), rank);
+            at.advance();
+            continue;
+          }
+          const int r_before = r - voids.rows, s_before = s - voids.columns;  // taps of this load, 0: none
+          Kernel::multiply_stage(acc, a, base_b + at.stage * (kBytesB >> 4), load | r_before | s_before);
           between();
-          if (load | r | s) {
+          if (load | r_before | s_before) {
             wgmma_wait<1>();
             if (!kStationary) Kernel::release(barriers.empty(previous), rank);
-            if ((r | s) == 0) Kernel::release(barriers.empty_a(previous_a), rank);
+            if ((r_before | s_before) == 0) Kernel::release(barriers.empty_a(previous_a), rank);
           }
           previous = at.stage;
           at.advance();
@@ -89,6 +96,26 @@ struct HaloLoop {
     Kernel::finish_multiply(acc, barriers, next_group);
     Kernel::release(barriers.empty_a(previous_a), rank);
     if (!kStationary) Kernel::release(barriers.empty(previous), rank);
+  }
+
+  // A tile whose phase has no taps: stages go by, and what they add up to is zero.
+  template <class Accumulators>
+  static UNISONO_DEVICE void pass(Accumulators& acc, const ConvGeometry& g, const Barriers& barriers, u32 done,
+                                  int loads, int rank, int next_group) {
+    const int taps = g.taps_h * g.taps_w;
+    RingPosition<kStages> at(done * taps);
+    RingPosition<kStagesA> at_a(done);
+    for (int load = 0; load < loads; ++load, at_a.advance()) {
+      mbarrier_wait(barriers.full_a(at_a.stage), at_a.parity);
+      Kernel::release(barriers.empty_a(at_a.stage), rank);
+      for (int tap = 0; tap < taps; ++tap, at.advance()) {
+        mbarrier_wait(barriers.full(at.stage), at.parity);
+        Kernel::release(barriers.empty(at.stage), rank);
+      }
+    }
+    for (auto& block : acc)
+      for (float& sum : block) sum = 0;
+    Kernel::finish_multiply(acc, barriers, next_group);
   }
 };
 
@@ -101,7 +128,7 @@ struct Im2colLoop {
   template <class Accumulators, class Between>
   static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry&, u64 base_a, u64 base_b,
                                       const Barriers& barriers, u32 done, int loads, int rank, int next_group, bool,
-                                      Between&& between) {
+                                      const typename Kernel::Voids&, Between&& between) {
     RingPosition<kStages> at(done);
     u32 previous = 0;
     for (int block = 0; block < loads; ++block) {
@@ -130,7 +157,7 @@ struct StationaryLoop {
   template <class Accumulators, class Between>
   static UNISONO_DEVICE void multiply(Accumulators& acc, const ConvGeometry&, u64 base_a, u64 base_b,
                                       const Barriers& barriers, u32 done, int loads, int rank, int next_group,
-                                      bool first_tile, Between&& between) {
+                                      bool first_tile, const typename Kernel::Voids&, Between&& between) {
     u32 previous = 0;
     RingPosition<kStagesA> at_a(done);
     for (int block = 0; block < loads; ++block) {
@@ -162,11 +189,11 @@ template <class Between>
 UNISONO_DEVICE void ConvFprop<Config, Visitor>::multiply(Accumulators& acc, const ConvGeometry& g, u32 shared,
                                                          const Barriers& barriers, u32 done, int loads, int rank,
                                                          int first_row, int next_group, bool first_tile,
-                                                         Between&& between) {
+                                                         const Voids& voids, Between&& between) {
   const u64 base_a = stage_descriptor<Operands::kColumnsA, kLineBytes>(shared + first_row / 8 * (kRows64A / 8));
   const u64 base_b = stage_descriptor<Operands::kColumnsB>(shared + kOffsetB);
   LoopOf<ConvFprop, kHaloTile, kStationary>::multiply(acc, g, base_a, base_b, barriers, done, loads, rank, next_group,
-                                                      first_tile, between);
+                                                      first_tile, voids, between);
 }
 
 template <class Config, class Visitor>

@@ -7,7 +7,8 @@ namespace unisono {
 struct Images {  // NHWC and KRSC: both have their k side by side
   static constexpr bool kColumnsA = false, kColumnsB = false, kBatched = false, kRowsA = false, kGather = false,
                         kGatherFilters = false, kDirect = false, kPhases = false, kIm2colSmem = false, kGrouped = false,
-                        kFiltersAhead = false, kVolumes = false, kFromPlanes = false, kFlipped = false;
+                        kFiltersAhead = false, kVolumes = false, kFromPlanes = false, kFlipped = false, kOddH = false,
+                        kOddW = false;
   static constexpr int kProducts = 1, kSlotsBeside = 0;
   // The first channel of the image that filters from k on read.
   static UNISONO_DEVICE int first_channel(int) { return 0; }
@@ -48,6 +49,14 @@ struct Volumes : Images {
 // main store, then those of the second.
 struct Phases : Images {
   static constexpr bool kColumnsB = true, kPhases = true;
+};
+
+// The same of filters of an odd number of taps along an axis: there every other phase has a tap less than the others,
+// its first (VoidTaps of tile/tile_scheduler.cuh). A stage goes by for it without operands, and so do those of the
+// image for a tile of a phase without any.
+template <bool kH, bool kW>
+struct OddPhases : Phases {
+  static constexpr bool kOddH = kH, kOddW = kW;
 };
 
 // A transposed convolution of stride 1, such as the gradient of a convolution's input: a convolution by the filter's

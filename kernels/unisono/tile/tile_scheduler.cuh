@@ -17,11 +17,33 @@ struct Range {
   UNISONO_DEVICE int count() const { return end - begin; }
 };
 
+// The sum of a number's digits, to the base of 4, of which the last matters. Among numbers that are any step apart
+// there are about as many of each: CTAs take every so manyth tile.
+UNISONO_DEVICE u32 digits_of(u32 number) {
+  u32 sum = 0;
+#pragma unroll
+  for (int i = 0; i < 24; i += 2) sum += number >> i;
+  return sum;
+}
+
+// Taps of a phase that its filter does not have: the first row, the first column (OddPhases of tile/layout.cuh).
+template <class Operands>
+struct VoidTaps {
+  static constexpr bool kAny = Operands::kOddH || Operands::kOddW;
+  int rows, columns;
+  static UNISONO_DEVICE VoidTaps of(const ConvGeometry& g, int phase) {
+    return {Operands::kOddH ? (phase / 2 + g.pad_h) % 2 : 0, Operands::kOddW ? (phase % 2 + g.pad_w) % 2 : 0};
+  }
+  UNISONO_DEVICE bool has(int r, int s) const { return kAny && (r < rows || s < columns); }
+  UNISONO_DEVICE bool has_all(const ConvGeometry& g) const { return kAny && (rows == g.taps_h || columns == g.taps_w); }
+};
+
 // Tiles of one input region (all channel tiles) are neighbours in the order, then those of one image. With kGroup > 0
 // those of so many input regions are: where the filters exceed L2, what the chip works on at a time is then about as
 // wide as high. With kGroup < 0 all tiles of the same channels of an image are neighbours. By phases (kPhases) tiles
-// across the channels are those of phase 0, then of phase 1, 2 and 3.
-template <int kClusterM, int kClusterN, int kGroup, bool kPhases = false>
+// across the channels are those of phase 0, then of phase 1, 2 and 3; if phases differ in their taps (kTurned), of
+// these from another one on for each input region, so that each CTA is dealt about as many taps.
+template <int kClusterM, int kClusterN, int kGroup, bool kPhases = false, bool kTurned = false>
 UNISONO_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
   int n, m, image;
   if constexpr (kGroup == 0) {
@@ -41,6 +63,7 @@ UNISONO_DEVICE Tile tile_at(const ConvGeometry& g, int index, int rank) {
   }
   int phase = 0;
   if constexpr (kPhases) phase = divided(n, g.by_phase), n -= phase * (g.tiles_n / 4);
+  if constexpr (kTurned) phase = (phase + digits_of(image * g.tiles_m + m)) % 4;
   return {image, m * kClusterM + rank / kClusterN, n * kClusterN + rank % kClusterN, phase};
 }
 

@@ -18,6 +18,9 @@ std::optional<plan::Refusal> beyond_phases(const ConvTranspose2d& t);
 /// Taps of a phase along an axis of the filter.
 constexpr std::int64_t phase_taps(std::int64_t taps) { return (taps + 1) / 2; }
 
+/// Whether every other phase has a tap less along an axis of the filter.
+constexpr bool taps_differ(std::int64_t taps) { return taps % 2 != 0; }
+
 /// Pixels of the largest phase, phase 0, along an axis of the output.
 constexpr std::int64_t phase_pixels(std::int64_t pixels) { return (pixels + 1) / 2; }
 

@@ -8,6 +8,7 @@
 #include "families/sm90_conv/geometry.hpp"
 #include "families/sm90_conv/planes_cost.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
+#include "families/sm90_conv/steps.hpp"
 #include "families/sm90_conv/streaming.hpp"
 #include "families/sm90_conv/timed_tiles.hpp"
 #include "unisono/params/sm90_group_slices.cuh"
@@ -17,11 +18,6 @@ namespace {
 
 constexpr CostConstants k;
 
-double steps_of(const ConvPlan& p, const sm90::ConvProblem& problem) {
-  const double loads = static_cast<double>(loads_per_tile(p.config, problem));
-  return std::ceil(loads / p.splits) * (p.config.halo() ? static_cast<double>(problem.conv.r * problem.conv.s) : 1.0);
-}
-
 /// Clocks in which a warp on each scheduler loads a stage in pieces of 16 bytes.
 double gather_clk(const ConvConfig& c) {
   if (!c.gathered()) return 0;
@@ -30,8 +26,6 @@ double gather_clk(const ConvConfig& c) {
   return pieces * (c.tile.m * (c.gathered()->vectors ? k.vector : k.elements) +
                    c.tile.n * (c.gathered()->filters ? k.elements : 0));
 }
-
-int clusters_of(const ConvPlan& p) { return p.ctas / (p.config.schedule.cluster.ctas()); }
 
 /// Clocks in which the producer's warps make a stage of rows out of a window: 16 bytes read and written for every
 /// chunk, 32 rows at a time.

@@ -20,6 +20,7 @@ struct CostConstants : sm90::LaunchConstants {
   double deep_step_clk = 260;  ///< the same of 128 elements; not measured
   double ragged_pair = 1.005;  ///< dual products of tiles that are no multiple of 64 channels: 128x80 against 256x64
   double general_pair = 1.06;  ///< and in the general mode of other tiles than 128x128
+  double void_tap = 0.12;      ///< share of a step: a stage that goes by without operands; not measured
   double box = 1.06;           ///< loads of boxes against im2col loads, where a box serves one tap
   double deep = 1.04;          ///< steps of 128 elements; not measured
   double single_box = 1.01;    ///< halo tiles that serve one tap: 14.6 against 14.4 us at 8,64,64,320,320,1

@@ -110,7 +110,10 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
                                               : ">",
                        about);
   };
-  if (c.by_parity()) return text("Phases", "");
+  if (c.by_parity() && !c.halo()->odd_h && !c.halo()->odd_w) return text("Phases", "");
+  if (c.by_parity())
+    return text(fmt::format("OddPhases<{}, {}>", c.halo()->odd_h, c.halo()->odd_w),
+                "  // every other phase has fewer taps along the height, the width");
   if (c.operands.flipped)
     return text(c.loads(Im2colTile::Box::rows) ? "FlippedRows" : "Flipped",
                 "  // filters (C, R, S, K), their taps in reverse");

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <variant>
 
+#include "families/sm90/fields.hpp"
 #include "families/sm90/gathering.hpp"
+#include "families/sm90/problem.hpp"
 #include "families/sm90_conv/im2col_window.hpp"
 
 namespace unisono::families::sm90_conv {
@@ -30,6 +32,7 @@ struct HaloTile {
   int halo_w = 0;  ///< (S - 1)·dilation pixels
   /// ConvTask::phases: tiles across the channels are those of each output-parity phase, one phase after another.
   bool by_parity = false;
+  bool odd_h = false, odd_w = false;  ///< by_parity: every other phase has a row, or column, of taps less
 
   int pixels(int tile_m) const { return (tile_m / 8 + halo_h) * (8 + halo_w); }
   bool operator==(const HaloTile&) const = default;
@@ -46,5 +49,11 @@ struct ExplicitIm2col {
 
 /// Gathering: ordinary loads.
 using Loader = std::variant<Im2colTile, HaloTile, sm90::Gathering, ExplicitIm2col>;
+
+/// What a field of a plan names.
+Loader loader_of(sm90::Load load, const sm90::ConvProblem& problem, const Im2colWindow& window);
+
+/// Fills in what follows from the problem, whatever the plan.
+void finish_loader(Loader& loader, const sm90::ConvProblem& problem);
 
 }  // namespace unisono::families::sm90_conv

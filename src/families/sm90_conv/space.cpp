@@ -169,26 +169,6 @@ int rows_in_a_group(const ConvConfig& c, const sm90::ConvProblem& p, const plan:
   return all || rows < 2 ? 0 : rows;
 }
 
-/// Each output pixel is a product of its own input pixel.
-bool is_product(const Conv2d& c) { return c.r == 1 && c.s == 1 && c.stride == Pair(1) && c.pad == Margins(0); }
-
-/// What follows from the problem, whatever the plan.
-void finish_loader(Loader& loader, const sm90::ConvProblem& p) {
-  using Box = Im2colTile::Box;
-  const auto reach = [](std::int64_t taps, std::int64_t dilation) {
-    return static_cast<int>(std::min<std::int64_t>((taps - 1) * dilation, 1 << 12));
-  };
-  if (auto* halo = std::get_if<HaloTile>(&loader)) {
-    halo->halo_h = reach(p.conv.r, p.conv.dilation[0]), halo->halo_w = reach(p.conv.s, p.conv.dilation[1]);
-    halo->by_parity = p.task.phases;
-  } else if (auto* im2col = std::get_if<Im2colTile>(&loader)) {
-    im2col->box = p.task.volume                                    ? Box::voxels
-                  : p.task.columns_a || sm90::loads_planes(p.task) ? Box::columns
-                  : is_product(p.conv) && !p.group_tiles           ? Box::rows
-                                                                   : Box::pixels;
-  }
-}
-
 Operands operands_of(const Loader& loader, const sm90::ConvProblem& p) {
   const auto* gathered = std::get_if<sm90::Gathering>(&loader);
   Operands o{.columns_b = p.task.columns_b && !(gathered && gathered->filters),
@@ -250,17 +230,6 @@ std::vector<std::pair<bool, bool>> operand_choices(const sm90::FixedFields& fixe
   for (const bool swap : either(fixed.swap, {false, true}))
     for (const bool stationary : either(fixed.stationary, {false, true})) list.emplace_back(swap, stationary);
   return list;
-}
-
-Loader loader_of(sm90::Load load, const sm90::ConvProblem& p, const Im2colWindow& window) {
-  switch (load) {
-    case sm90::Load::halo: return HaloTile{};
-    case sm90::Load::gather: return sm90::gathering_of(p.task);
-    case sm90::Load::im2col_smem: return ExplicitIm2col{.window = window};
-    case sm90::Load::im2col:
-    case sm90::Load::depthwise: break;  // these kernels have no candidates for the latter
-  }
-  return Im2colTile{};
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ TEST(Phases, TapsAreTheDefinitions) {
               const std::int64_t x = y + (phase + pad) / 2 - count + 1 + t, o = 2 * y + phase;
               const std::int64_t f = (phase + pad) % 2 + 2 * (count - 1 - t);
               if (o < out && x >= 0 && x < in && f < taps) found.emplace(o, x, f);
+              // VoidTaps of kernels/unisono/tile/tile_scheduler.cuh
+              EXPECT_EQ(f >= taps, taps_differ(taps) && t == 0 && (phase + pad) % 2 == 1);
             }
         EXPECT_EQ(found, expected) << taps << " taps, padding " << pad << ", " << in << " pixels";
       }

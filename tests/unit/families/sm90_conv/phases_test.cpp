@@ -62,6 +62,22 @@ TEST(Phases, FasterThanWithout) {
   EXPECT_LT(by.predicted_us, without.predicted_us);
 }
 
+// Phases of an odd number of taps differ in theirs; as many products as the convolution has whose gradient it is
+TEST(Phases, TapsThatAPhaseDoesNotHaveCostLittle) {
+  for (const std::int64_t taps : {1, 3}) {
+    Conv2d forward = test::conv_of(16, 128, 128, 128, 256, taps);
+    forward.stride = {2, 2};
+    const ConvTranspose2d t = input_gradient(forward);
+    const auto epilogue = epilogue_of(silu_text, forward);
+    const ConvPlan there = choose(forward, epilogue, Device{}), back = plan_of(t, silu_text);
+    EXPECT_TRUE(back.config.by_parity() && back.config.halo()->odd_h && back.config.halo()->odd_w);
+    EXPECT_LT(back.predicted_us, 1.3 * there.predicted_us) << taps << " taps: " << describe(back);
+    ConvTranspose2d even = t;
+    even.r = even.s = taps + 1;
+    EXPECT_FALSE(plan_of(even, silu_text).config.halo()->odd_h);
+  }
+}
+
 // What is refused falls back to ordinary loads, and says why
 TEST(Phases, TheReasonIsNamed) {
   ConvTranspose2d t = transposed(3, 1);

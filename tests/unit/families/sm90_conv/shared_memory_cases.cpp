@@ -45,7 +45,7 @@ std::string_view norm(NormMode m) {
 }
 
 std::string operands(const ConvConfig& c) {
-  if (c.by_parity()) return "using Operands = Phases;";
+  if (c.by_parity()) return fmt::format("using Operands = OddPhases<{}, {}>;", c.halo()->odd_h, c.halo()->odd_w);
   if (c.operands.flipped) return "using Operands = Flipped;";
   if (const Im2colWindow* u = c.window())
     return fmt::format(
@@ -196,7 +196,7 @@ std::vector<ConvConfig> configurations() {
   for (const int n : {80, 128})
     list.push_back({.tile = {.m = 128, .n = n},
                     .schedule = {.stages = 4},
-                    .loader = HaloTile{.stages = 2, .halo_h = 1, .halo_w = 1, .by_parity = true}});
+                    .loader = HaloTile{.stages = 2, .halo_h = 1, .halo_w = 1, .by_parity = true, .odd_w = n == 80}});
   for (const bool halo : {false, true})
     for (const int k : {32, 64, 128}) {
       if (halo && k == 32) continue;
