@@ -108,6 +108,7 @@ FAULTS = [
      "load=halo order=pingpong", 24, "outside"),
     ("a line is multiplied by the taps of another", "sm90/depthwise_multiply.cuh", "const int r = u + k * kStrideH;", "const int r = u + (kOverlap - 1 - k) * kStrideH;",
      "thread=5x4x4", 24, "outside"),
+    ("taps of a depthwise gradient are not reversed", "sm90/depthwise_multiply.cuh", "TapsInReverse<Config>::kValue ? taps - 1 - at : at", "at", "thread=3x2x4", 24, "outside"),
     ("columns beside the image are read", "sm90/depthwise_kernel.cuh", "< unsigned(image.width) ? end : 0", "< ~0u ? end : 0", "thread=5x4x4", 24, "outside"),
     ("a row's reduction leaves out lanes", "epilogue/general_rows.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
      "mode=general tile=128x160", 24, "outside"),

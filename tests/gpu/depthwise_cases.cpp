@@ -120,6 +120,12 @@ std::vector<Case> small_depthwise_cases() {
   add(conv(16, 3, 2, 1), 5, DType::f16, "thread=4x2x8");
   add(conv(10, 5, 1, 2), 9, DType::bf16, "");
   add(conv(12, 9, 1, 1), 8, DType::f32, "");
+  // Gradients of images, by the taps in reverse: of a known filter, and tap by tap
+  for (const auto& [c, plan] : {std::pair{conv(24, 3, 1, 1), "thread=3x2x4"}, {conv(10, 5, 1, 2), "thread=2x2x2"}}) {
+    add(c, 3, DType::bf16, plan);
+    cases.back().transposed = input_gradient(cases.back().conv);
+    cases.back().conv = plan::as_convolution(*cases.back().transposed).conv;
+  }
   Conv2d doubled = conv(12, 3, 1, 1);
   doubled.k = 24;
   add(doubled, 10, DType::bf16, "thread=4x4x4");

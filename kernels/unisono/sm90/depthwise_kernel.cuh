@@ -5,6 +5,7 @@
 //                                                              // by tap, each from memory
 //   static constexpr int kMultiplier;                          // output channels of an input channel: divides
 //                                                              // kVector
+//   static constexpr bool kFlipped;                            // may be left out: taps in reverse
 //   static constexpr bool kGeneral;                            // the visitor is one of epilogue/general.cuh, without
 //                                                              // any reduction
 #pragma once
@@ -16,6 +17,16 @@
 #include "unisono/tile/layout.cuh"
 
 namespace unisono {
+
+// Config::kFlipped: the filter's taps are read in reverse, of a transposed convolution.
+template <class Config, class = void>
+struct TapsInReverse {
+  static constexpr bool kValue = false;
+};
+template <class Config>
+struct TapsInReverse<Config, typename Said<Config::kFlipped>::Type> {
+  static constexpr bool kValue = Config::kFlipped;
+};
 
 template <class Config, class Visitor>
 struct Depthwise {

@@ -19,7 +19,8 @@ UNISONO_DEVICE void Depthwise<Config, Visitor>::load_filters(const Params& param
       if (const int i = begin + j * kThreads; i < exist) words[j] = __ldg(from + size_t(first_channel) * taps + i);
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j) {
-      const int i = begin + j * kThreads, c = i / taps, tap = i - c * taps;
+      const int i = begin + j * kThreads, c = i / taps, at = i - c * taps,
+                tap = TapsInReverse<Config>::kValue ? taps - 1 - at : at;
       if (i < count) filters[tap * kFilterPitch + c] = widened(Element(), words[j]);
     }
   }

@@ -19,12 +19,25 @@ Conv2d flipped_convolution(const ConvTranspose2d& t) {
   return c;
 }
 
-}  // namespace
-
-std::optional<plan::Refusal> beyond_flipped(const ConvTranspose2d& t) {
+/// What no taps in reverse serve.
+std::optional<plan::Refusal> beyond_any(const ConvTranspose2d& t) {
   if (t.stride != Pair(1))
     return because(fmt::format("stride {}x{}; the taps of one output pixel are apart", t.stride.h, t.stride.w));
   if (t.layout == Layout::nchw) return because("channels first");
+  return std::nullopt;
+}
+
+plan::ConvTask flipped(const ConvTranspose2d& t) {
+  plan::ConvTask task = plan::as_convolution(t);
+  task.flipped = true;
+  task.conv = flipped_convolution(t);
+  return task;
+}
+
+}  // namespace
+
+std::optional<plan::Refusal> beyond_flipped(const ConvTranspose2d& t) {
+  if (auto refusal = beyond_any(t)) return refusal;
   if (support::is_multiplied_as_tf32(t.dtype_x))
     return because("f32; tf32 is multiplied with k side by side, and filters of a transposed convolution are not");
   if (t.groups != 1) return because(fmt::format("{} groups of channels", t.groups));
@@ -36,10 +49,20 @@ std::optional<plan::Refusal> beyond_flipped(const ConvTranspose2d& t) {
 std::optional<plan::ConvTask> by_flipped_taps(const Contraction& contraction) {
   const auto* t = std::get_if<ConvTranspose2d>(&contraction);
   if (t == nullptr || beyond_flipped(*t)) return std::nullopt;
-  plan::ConvTask task = plan::as_convolution(contraction);
-  task.flipped = true;
-  task.conv = flipped_convolution(*t);
-  return task;
+  return flipped(*t);
+}
+
+std::optional<plan::Refusal> beyond_flipped_depthwise(const ConvTranspose2d& t) {
+  if (auto refusal = beyond_any(t)) return refusal;
+  if (t.groups != t.c || t.groups != t.k)
+    return because(fmt::format("{} groups of {} input and {} output channels; one of each", t.groups, t.c, t.k));
+  return std::nullopt;
+}
+
+std::optional<plan::ConvTask> by_flipped_depthwise(const Contraction& contraction) {
+  const auto* t = std::get_if<ConvTranspose2d>(&contraction);
+  if (t == nullptr || beyond_flipped_depthwise(*t)) return std::nullopt;
+  return flipped(*t);
 }
 
 }  // namespace unisono::families::sm90

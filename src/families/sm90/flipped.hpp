@@ -14,6 +14,13 @@ namespace unisono::families::sm90 {
 /// Why a transposed convolution does not run by its taps in reverse.
 std::optional<plan::Refusal> beyond_flipped(const ConvTranspose2d& t);
 
+/// The same of a depthwise convolution whose groups have one output channel, by ordinary loads: of any type, and any
+/// number of channels.
+std::optional<plan::Refusal> beyond_flipped_depthwise(const ConvTranspose2d& t);
+
+/// Those as tasks.
+std::optional<plan::ConvTask> by_flipped_depthwise(const Contraction& contraction);
+
 /// plan::as_convolution() by the taps in reverse, if the contraction is a transposed convolution that runs so. The
 /// padding may be negative: that of the transposed convolution then leaves out more than the filter reaches.
 std::optional<plan::ConvTask> by_flipped_taps(const Contraction& contraction);

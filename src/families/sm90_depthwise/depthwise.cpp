@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "families/sm90/flipped.hpp"
 #include "families/sm90/gathering.hpp"
 #include "support/checked.hpp"
 
@@ -72,10 +73,17 @@ bool is_depthwise(const plan::ConvTask& task) {
   return !task.volume && c.groups >= 2 && c.c == c.groups && sm90::gathering_of(task).direct;
 }
 
+plan::ConvTask as_run(const plan::ConvTask& task) {
+  auto flipped = task.transposed ? sm90::by_flipped_depthwise(*task.transposed) : std::nullopt;
+  return flipped ? *std::move(flipped) : task;
+}
+
 std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& p) {
   const auto no = [](const std::string& reason) { return plan::because("depthwise: " + reason); };
   const Conv2d& c = p.conv;
-  if (p.task.transposed) return no("a transposed convolution");
+  if (p.task.transposed && !p.task.flipped)
+    return no("a transposed convolution, not by flipped taps: " +
+              sm90::beyond_flipped_depthwise(*p.task.transposed)->first());
   if (c.layout != Layout::nhwc) return no("channels first, whose neighbours are pixels");
   const std::int64_t multiplier = c.k / c.groups;
   if (multiplier != 1 && multiplier != 2 && multiplier != 4)
@@ -139,7 +147,8 @@ std::vector<DepthwiseConfig> with_taps(DepthwiseStrip s, const sm90::ConvProblem
   std::vector<DepthwiseConfig> list;
   const Conv2d& c = p.conv;
   DepthwiseConfig config{.element = p.element_bytes() == 4 ? DType::tf32 : c.dtype_x,
-                         .mode = p.visitor.general ? sm90::NormMode::general : sm90::NormMode::none};
+                         .mode = p.visitor.general ? sm90::NormMode::general : sm90::NormMode::none,
+                         .flipped = p.task.flipped};
   if (fixed.mode && *fixed.mode != config.mode) return list;
   const auto thread = [&](std::size_t i) { return fixed.thread ? std::optional((*fixed.thread)[i]) : std::nullopt; };
   const std::int64_t lattice_rows = divide_up(p.extents.height, depthwise_layout(s, c, p.extents).lattice_h);
@@ -180,7 +189,7 @@ std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, cons
                                                 const plan::Device& device, const PlanOverride& fixed) {
   std::vector<DepthwisePlan> all;
   if (!is_depthwise(task)) return all;
-  const auto problem = sm90::make_problem(task, epilogue, device);
+  const auto problem = sm90::make_problem(as_run(task), epilogue, device);
   if (!problem) return all;
   for (const DepthwiseConfig& config : depthwise_configurations(*problem, device, sm90::resolve(fixed)))
     all.push_back(lay_out_depthwise(config, *problem, device));
@@ -189,7 +198,8 @@ std::vector<DepthwisePlan> depthwise_candidates(const plan::ConvTask& task, cons
 }
 
 std::string to_string(const DepthwiseConfig& c) {
-  return fmt::format("depthwise {}x{} in {}{}{}", c.tile_m, c.tile_n, to_string(c.strip),
+  return fmt::format("depthwise {}x{} in {}{}{}{}", c.tile_m, c.tile_n, to_string(c.strip),
+                     c.flipped ? ", flipped" : "",
                      c.mode != sm90::NormMode::none ? fmt::format(", {}", to_string(c.mode)) : "",
                      c.element == DType::tf32 ? ", f32" : "");
 }

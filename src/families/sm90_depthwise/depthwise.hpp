@@ -15,6 +15,9 @@ namespace unisono::families::sm90_depthwise {
 /// Whether a convolution has as many groups as input channels, which come as the kernels' loads take them.
 bool is_depthwise(const plan::ConvTask& task);
 
+/// The convolution that such a kernel runs: a transposed one of stride 1 by flipped taps.
+plan::ConvTask as_run(const plan::ConvTask& task);
+
 /// Why no such kernel serves a convolution of as many groups as input channels; nothing: one may.
 std::optional<plan::Refusal> refuse_depthwise(const sm90::ConvProblem& problem);
 

@@ -22,7 +22,8 @@ std::string loads(const plan::ConvTask& task, const DepthwiseStrip& s) {
   const auto bytes = static_cast<std::int64_t>(size_of(task.conv.dtype_x)) * s.channels / s.multiplier;
   return fmt::format("{} channels at once, {} bytes, {}, without matrix instructions: {}", s.channels / s.multiplier,
                      bytes, s.taps_h > 0 ? "each image row of a thread's strip once" : "each tap by itself",
-                     sm90::why_gathered(task)->first());
+                     task.transposed ? fmt::format("{} groups of channels, taps in reverse", task.transposed->groups)
+                                     : sm90::why_gathered(task)->first());
 }
 
 class Sm90Depthwise final : public Family {
@@ -35,7 +36,7 @@ class Sm90Depthwise final : public Family {
     if (!is_depthwise(w.task) || w.task.gradient)
       return Refusal{Refusal::Scope::foreign, {"contraction: no depthwise convolution"}};
     if (auto refusal = sm90::refuse_device(w.device)) return refusal;
-    const auto problem = sm90::make_problem(w.task, w.epilogue, w.device);
+    const auto problem = sm90::make_problem(as_run(w.task), w.epilogue, w.device);
     return problem ? refuse_depthwise(*problem) : problem.refusal();
   }
   std::vector<Candidate> candidates(const Workload& w, const PlanOverride& fixed) const override {
@@ -47,7 +48,7 @@ class Sm90Depthwise final : public Family {
     return all;
   }
   double cost(const Plan& plan, const Workload& w) const override {
-    return predict_depthwise_us(own(plan), sm90::make_problem(w.task, w.epilogue, w.device).value(), w.device);
+    return predict_depthwise_us(own(plan), sm90::make_problem(as_run(w.task), w.epilogue, w.device).value(), w.device);
   }
   codegen::Kernel generate(const Plan& plan, const plan::Epilogue& epilogue,
                            const codegen::Options& options) const override {
@@ -59,11 +60,11 @@ class Sm90Depthwise final : public Family {
   }
   ParameterBytes constants(const Plan& plan, const Launched& what) const override {
     ParameterBytes bytes;
-    bytes.at<DepthwiseParams>().geometry = sm90_depthwise::geometry(what.task, own(plan));
+    bytes.at<DepthwiseParams>().geometry = sm90_depthwise::geometry(as_run(what.task), own(plan));
     return bytes;
   }
   void fill(Parameter& to, const Plan& plan, const Launched& what, const Tensors& tensors) const override {
-    sm90_depthwise::fill(to, what.task, own(plan), tensors);
+    sm90_depthwise::fill(to, as_run(what.task), own(plan), tensors);
   }
   void place_workspace(ParameterBytes&, const Plan&, const plan::Epilogue&, std::uint64_t) const override {}
 

@@ -26,9 +26,10 @@ std::string depthwise_text(const DepthwiseConfig& c) {
       "    static constexpr int kWide = {}, kVector = {}, kTileN = {}, kThreads = {}, kBlocks = {};\n"
       "    static constexpr int kTapsH = {}, kTapsW = {}, kStrideH = {}, kStrideW = {}, kMultiplier = {};\n"
       "    static constexpr bool kGeneral = {};\n"
-      "}};\n",
+      "{}}};\n",
       codegen::operand_tag(c.element), s.pixels, s.channels, c.tile_n, depthwise_threads(c), s.ctas, s.taps_h, s.taps_w,
-      s.stride_h, s.stride_w, s.multiplier, c.mode == sm90::NormMode::general);
+      s.stride_h, s.stride_w, s.multiplier, c.mode == sm90::NormMode::general,
+      c.flipped ? "    static constexpr bool kFlipped = true;\n" : "");
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct DepthwiseConfig {
   int tile_m = 0, tile_n = 0;   ///< pixels and channels of a CTA
   DepthwiseStrip strip = {};
   sm90::NormMode mode = sm90::NormMode::none;  ///< none or general
+  bool flipped = false;                        ///< the filter's taps are read in reverse
 
   bool operator==(const DepthwiseConfig&) const = default;
 };

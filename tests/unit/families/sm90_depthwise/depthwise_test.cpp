@@ -57,6 +57,28 @@ TEST(Depthwise, FindsEachPlanByItsOwnText) {
       }
 }
 
+// The convolution's own strips, and taps in reverse
+TEST(Depthwise, GradientsOfImages) {
+  const Conv2d forward = depthwise(64, 5);
+  const ConvTranspose2d t = input_gradient(forward);
+  const auto plans = [](const Contraction& c) {
+    return depthwise_candidates(plan::as_convolution(c), test::epilogue_of(test::bias_silu, c), Device{});
+  };
+  const auto there = plans(forward), back = plans(t);
+  ASSERT_FALSE(back.empty());
+  EXPECT_EQ(back.size(), there.size());
+  EXPECT_TRUE(back[0].config.flipped && !there[0].config.flipped);
+  EXPECT_DOUBLE_EQ(back[0].predicted_us, there[0].predicted_us);
+  EXPECT_THAT(describe(back[0]), HasSubstr("flipped"));
+  ConvTranspose2d other = t;
+  other.stride = {2, 1};
+  EXPECT_TRUE(plans(other).empty());
+  other = t, other.k = 128;
+  EXPECT_TRUE(plans(other).empty());
+  other = t, other.layout = Layout::nchw;
+  EXPECT_TRUE(plans(other).empty());
+}
+
 TEST(Depthwise, HasAKernelOfItsOwn) {
   const Conv2d first = depthwise(256, 3);
   const auto epilogue = test::epilogue_of(test::bias_silu, first);
