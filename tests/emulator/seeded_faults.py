@@ -112,6 +112,7 @@ FAULTS = [
     ("columns beside the image are read", "sm90/depthwise_kernel.cuh", "< unsigned(image.width) ? end : 0", "< ~0u ? end : 0", "thread=5x4x4", 24, "outside"),
     ("a row's reduction leaves out lanes", "epilogue/general_rows.cuh", "for (int bit = 1; bit <= 2; bit *= 2)", "for (int bit = 1; bit <= 1; bit *= 2)",
      "mode=general tile=128x160", 24, "outside"),
+    ("taps of the gradient of groups are not reversed", "load/sm90_group_filters.cuh", "kChannels * taps + taps - 1 - tap", "kChannels * taps + tap", "family=sm90_conv load=halo tile=64x32", 24, "outside"),
     ("a group's filters lie beside the diagonal", "load/sm90_group_filters.cuh", "n / kFilters * kChannels", "n / (2 * kFilters) * kChannels", "family=sm90_conv load=halo tile=64x64", 24,
      "outside"),
     ("what lies beside the diagonal is not cleared", "load/sm90_group_filters.cuh", "if (begin == thread) clear(to, taps, thread);", ";", "family=sm90_conv load=halo tile=64x64", 24,

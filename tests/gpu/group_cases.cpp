@@ -4,6 +4,7 @@
 
 #include "families/sm90/gathering.hpp"
 #include "gpu/case.hpp"
+#include "plan/as_convolution.hpp"
 #include "support/random.hpp"
 
 namespace unisono::gpu {
@@ -40,6 +41,24 @@ Conv2d conv(std::int64_t n, std::int64_t h, std::int64_t w, std::int64_t taps, s
   return x;
 }
 
+/// The same of the transposed convolution, whose taps are read in reverse.
+Case transposed(Case c) {
+  c.transposed = ConvTranspose2d{.n = c.conv.n,
+                                 .h = c.conv.h,
+                                 .w = c.conv.w,
+                                 .c = c.conv.c,
+                                 .k = c.conv.k,
+                                 .r = c.conv.r,
+                                 .s = c.conv.s,
+                                 .pad = c.conv.pad,
+                                 .dilation = c.conv.dilation,
+                                 .groups = c.conv.groups,
+                                 .dtype_x = c.conv.dtype_x,
+                                 .dtype_w = c.conv.dtype_w};
+  c.conv = plan::as_convolution(*c.transposed).conv;
+  return c;
+}
+
 }  // namespace
 
 // Groups of 8 channels and vectors, of 4 and less without; more tiles than SMs, so that filters are used again
@@ -50,7 +69,9 @@ std::vector<Case> small_group_cases() {
           group_case(conv(9, 21, 23, 3), {20, 2, 4}, block, "load=halo mode=streamed"),
           group_case(conv(3, 13, 11, 1), {6, 32, 32}, residual, "load=im2col swap=on tile=128x64"),
           group_case(conv(3, 15, 9, 5), {3, 24, 16}, bare, "load=halo"),
-          group_case(conv(2, 9, 13, 1), {8, 8, 8}, bare, "load=im2col tile=64x16")};  // fewer filters than threads
+          group_case(conv(2, 9, 13, 1), {8, 8, 8}, bare, "load=im2col tile=64x16"),  // fewer filters than threads
+          transposed(group_case(conv(2, 11, 13, 3), {12, 8, 4}, residual, "load=halo tile=64x32")),
+          transposed(group_case(conv(2, 11, 13, 3), {12, 2, 4}, block, "load=im2col"))};
 }
 
 std::vector<Case> group_cases(std::uint64_t seed) {
@@ -75,7 +96,9 @@ std::vector<Case> group_cases(std::uint64_t seed) {
     if (random.chance(0.2)) x.dilation = {2, 1};
     Case c = group_case(x, w, texts[random.between(0, 4)], plans[random.between(0, std::size(plans) - 1)]);
     c.seed = seed + cases.size();
-    if (!families::sm90::beyond_group_tiles(c.conv) && is_served(c)) cases.push_back(std::move(c));
+    if (families::sm90::beyond_group_tiles(c.conv)) continue;
+    if (x.stride == Pair(1) && random.chance(0.4)) c = transposed(std::move(c));
+    if (is_served(c)) cases.push_back(std::move(c));
   }
   return cases;
 }

@@ -52,6 +52,26 @@ struct GroupFiltersLoad {
     return {word[0], word[1], word[2], word[3]};
   }
 
+  // The same of a transposed convolution, where channels lie `step` elements apart.
+  static UNISONO_DEVICE uint4 load_apart(const u16* from, i64 step, int n, int chunk) {
+    u32 word[4]{};
+#pragma unroll
+    for (int i = 0; i < kEach; ++i)
+      if (const int c = chunk * kEach + i - block_of(n); c >= 0 && c < kChannels)
+        word[i / 2] |= u32(__ldg(from + c * step)) << (i % 2 * 16);
+    return {word[0], word[1], word[2], word[3]};
+  }
+
+  // A chunk of row n, of the filter so numbered, of a tap.
+  static UNISONO_DEVICE uint4 load_chunk(const u16* memory, int taps, int tap, int filter, int n, int chunk) {
+    if constexpr (Operands::kFlipped) {
+      const i64 first = i64(filter / kFilters) * kChannels * taps + taps - 1 - tap;
+      return load_apart(memory + first * kFilters + filter % kFilters, i64(taps) * kFilters, n, chunk);
+    } else {
+      return load(memory + (u64(filter) * taps + tap) * kChannels, n, chunk);
+    }
+  }
+
   // All chunks of `taps` taps that no block touches.
   static UNISONO_DEVICE void clear(u8* to, int taps, int thread) {
     for (int i = thread; i < taps * kN * kChunks; i += kThreads) {
@@ -73,7 +93,7 @@ struct GroupFiltersLoad {
       for (int j = 0; j < kAtOnce; ++j) {
         const int i = begin + j * kThreads, n = i / kSpan % kN, tap = i / kSpan / kN, filter = first_filter + n;
         if (i < count && filter < g.channels)
-          values[j] = load(memory + (u64(filter) * taps + tap) * kChannels, n, block_of(n) / kEach + i % kSpan);
+          values[j] = load_chunk(memory, taps, tap, filter, n, block_of(n) / kEach + i % kSpan);
       }
       if (begin == thread) clear(to, taps, thread);  // while the first loads are on their way
 #pragma unroll

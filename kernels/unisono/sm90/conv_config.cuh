@@ -21,8 +21,8 @@
 //   int kGroup                        tile/tile_scheduler.cuh; 0 with an exchange, which goes image by image
 //   using Operands                    Images, Matrices<...>, Phases, Flipped, FlippedRows, any of them as
 //                                     FiltersAhead<...> or, but for the transposed ones, FromPlanes<...>, Volumes,
-//                                     DualMatrices<...>, DualImages, Groups<...>, or a struct derived from
-//                                     Gathered<...> or Im2colSmem: tile/layout.cuh
+//                                     DualMatrices<...>, DualImages, Groups<...>, FlippedGroups<...>, or a struct
+//                                     derived from Gathered<...> or Im2colSmem: tile/layout.cuh
 //   Stores kStores                    tile/tile_scheduler.cuh
 //   using Resample                    AsItIs or Resampled<...>: tile/resample.cuh
 //   int kMoments                      channels of an entry of exchange/moment_store.cuh; 0: none are stored

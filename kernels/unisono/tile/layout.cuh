@@ -104,6 +104,12 @@ struct Groups : Images {
   static UNISONO_DEVICE int first_channel(int k) { return k / kGroupFilters * kGroupChannels; }
 };
 
+// The same of a transposed convolution of stride 1: the filter is (C, R, S, kFilters), its taps are read in reverse.
+template <int kChannels, int kFilters>
+struct FlippedGroups : Groups<kChannels, kFilters> {
+  static constexpr bool kFlipped = true;
+};
+
 // Operands whose filters no launch of the stream, or of the graph, writes: TMA loads those of the first stages before
 // the launches ahead have ended (load/sm90_filters_ahead.cuh).
 template <class Of>

@@ -27,14 +27,15 @@ std::optional<plan::Refusal> beyond_any(const ConvTranspose2d& t) {
   return std::nullopt;
 }
 
-plan::ConvTask flipped(const ConvTranspose2d& t) {
+}  // namespace
+
+std::optional<plan::ConvTask> with_flipped_taps(const ConvTranspose2d& t) {
+  if (beyond_any(t)) return std::nullopt;
   plan::ConvTask task = plan::as_convolution(t);
   task.flipped = true;
   task.conv = flipped_convolution(t);
   return task;
 }
-
-}  // namespace
 
 std::optional<plan::Refusal> beyond_flipped(const ConvTranspose2d& t) {
   if (auto refusal = beyond_any(t)) return refusal;
@@ -49,7 +50,7 @@ std::optional<plan::Refusal> beyond_flipped(const ConvTranspose2d& t) {
 std::optional<plan::ConvTask> by_flipped_taps(const Contraction& contraction) {
   const auto* t = std::get_if<ConvTranspose2d>(&contraction);
   if (t == nullptr || beyond_flipped(*t)) return std::nullopt;
-  return flipped(*t);
+  return with_flipped_taps(*t);
 }
 
 std::optional<plan::Refusal> beyond_flipped_depthwise(const ConvTranspose2d& t) {
@@ -62,7 +63,7 @@ std::optional<plan::Refusal> beyond_flipped_depthwise(const ConvTranspose2d& t) 
 std::optional<plan::ConvTask> by_flipped_depthwise(const Contraction& contraction) {
   const auto* t = std::get_if<ConvTranspose2d>(&contraction);
   if (t == nullptr || beyond_flipped_depthwise(*t)) return std::nullopt;
-  return flipped(*t);
+  return with_flipped_taps(*t);
 }
 
 }  // namespace unisono::families::sm90

@@ -14,6 +14,10 @@ namespace unisono::families::sm90 {
 /// Why a transposed convolution does not run by its taps in reverse.
 std::optional<plan::Refusal> beyond_flipped(const ConvTranspose2d& t);
 
+/// The task by the taps in reverse, whatever loads it; nothing: no kernel has taps in reverse for it, since it is of
+/// another stride or channels first.
+std::optional<plan::ConvTask> with_flipped_taps(const ConvTranspose2d& t);
+
 /// The same of a depthwise convolution whose groups have one output channel, by ordinary loads: of any type, and any
 /// number of channels.
 std::optional<plan::Refusal> beyond_flipped_depthwise(const ConvTranspose2d& t);

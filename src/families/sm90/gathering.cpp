@@ -117,7 +117,7 @@ std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& t) {
   const Conv2d& c = t.conv;
   if (c.groups == 1) return because("one group");
   if (t.volume) return because("a convolution of volumes");
-  if (t.transposed) return because("a transposed convolution");
+  if (t.transposed && !t.flipped) return because("a transposed convolution");
   if (c.layout == Layout::nchw) return because("channels first");
   if (is_tf32(t)) return because("filters of f32");
   if (c.c % unit_of(t) != 0) return because(fmt::format("{} input channels; strides of TMA are multiples of 8", c.c));
@@ -125,6 +125,12 @@ std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& t) {
     return because(fmt::format("groups of {} channels and {} filters; a tile has {} channels and 256 filters at most",
                                c.c / c.groups, c.k / c.groups, group_step));
   return beyond_tiles(c);
+}
+
+std::optional<plan::ConvTask> by_flipped_groups(const Contraction& contraction) {
+  const auto* t = std::get_if<ConvTranspose2d>(&contraction);
+  auto task = t != nullptr ? with_flipped_taps(*t) : std::nullopt;
+  return task && !beyond_group_tiles(*task) ? task : std::nullopt;
 }
 
 Gathering gathering_of(const plan::ConvTask& t) {

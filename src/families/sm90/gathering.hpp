@@ -50,6 +50,9 @@ std::optional<plan::Refusal> beyond_volumes(const plan::ConvTask& task);
 /// (kernels/unisono/load/sm90_group_filters.cuh); nothing: it can.
 std::optional<plan::Refusal> beyond_group_tiles(const plan::ConvTask& task);
 
+/// A transposed convolution of stride 1 by flipped taps, of groups of which a tile has several; nothing: it is none.
+std::optional<plan::ConvTask> by_flipped_groups(const Contraction& contraction);
+
 /// Output channels of the narrowest such tile, of which all widths are multiples, and of the widest. Its groups have
 /// multiples of 8 channels and of 8 filters together, so that every tile begins at 16 bytes of a pixel. The task is
 /// none that is beyond_group_tiles().

@@ -88,7 +88,7 @@ struct ConvConfig {
   bool loads(Im2colTile::Box box) const { return im2col() && im2col()->box == box; }
   bool by_parity() const { return halo() && halo()->by_parity; }
   /// TMA loads boxes of 64 columns of the filters.
-  bool columns_b() const { return operands.columns_b || operands.flipped || by_parity(); }
+  bool columns_b() const { return operands.columns_b || (operands.flipped && !operands.grouped()) || by_parity(); }
   /// A tile is 8 pixels wide and some image rows high; else its pixels follow one another.
   bool two_dimensional() const { return std::holds_alternative<HaloTile>(loader) || window(); }
   /// The producer's warps fill the stages instead of TMA.

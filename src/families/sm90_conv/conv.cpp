@@ -17,7 +17,8 @@ namespace {
 /// A transposed convolution as one that TMA loads; nothing: it is none, or ordinary loads alone serve it.
 std::optional<plan::ConvTask> loaded_by_tma(const Contraction& contraction) {
   auto task = sm90::by_phases(contraction);
-  return task ? std::move(task) : sm90::by_flipped_taps(contraction);
+  if (!task) task = sm90::by_flipped_taps(contraction);
+  return task ? std::move(task) : sm90::by_flipped_groups(contraction);
 }
 
 ConvCandidate examine(const ConvConfig& config, const sm90::ConvProblem& problem, const plan::Device& device,

@@ -114,11 +114,12 @@ std::string operands_text(const ConvConfig& c, bool filters_ahead) {
   if (c.by_parity())
     return text(fmt::format("OddPhases<{}, {}>", c.halo()->odd_h, c.halo()->odd_w),
                 "  // every other phase has fewer taps along the height, the width");
-  if (c.operands.flipped)
+  if (c.operands.flipped && !c.operands.grouped())
     return text(c.loads(Im2colTile::Box::rows) ? "FlippedRows" : "Flipped",
                 "  // filters (C, R, S, K), their taps in reverse");
   if (c.operands.grouped())
-    return text(fmt::format("Groups<{}, {}>", c.operands.group_channels, c.operands.group_filters),
+    return text(fmt::format("{}Groups<{}, {}>", c.operands.flipped ? "Flipped" : "", c.operands.group_channels,
+                            c.operands.group_filters),
                 "  // channels and filters of a group");
   using Box = Im2colTile::Box;
   if (c.loads(Box::voxels)) return "    using Operands = Volumes;\n";

@@ -37,6 +37,20 @@ TEST(GroupTiles, AreOfWholeGroupsWhoseChannelsAreOneStep) {
   EXPECT_EQ(widths(grouped(2, 64, 256)), std::pair(256l, 256l));
 }
 
+// Gradients of images: groups of as many channels as there were filters, taps in reverse
+TEST(GroupTiles, OfTransposedConvolutions) {
+  const Conv2d forward = grouped(32, 8, 8);
+  const ConvTranspose2d t = input_gradient(forward);
+  const auto there = choose(forward, test::epilogue_of(test::bare, forward), Device{}),
+             back = choose(as_convolution(t), test::epilogue_of(test::bare, t), Device{});
+  EXPECT_TRUE(back.config.operands.grouped() && back.config.operands.flipped && !back.config.columns_b());
+  EXPECT_DOUBLE_EQ(back.predicted_us, there.predicted_us);
+  EXPECT_THAT(describe(back), HasSubstr("flipped groups 8x8"));
+  ConvTranspose2d strided = t;
+  strided.stride = {2, 2};
+  EXPECT_TRUE(choose(as_convolution(strided), test::epilogue_of(test::bare, strided), Device{}).config.gathered());
+}
+
 TEST(GroupTiles, AreRefusedWithTheReason) {
   EXPECT_EQ(refusal(grouped(13, 8, 8)), "");
   EXPECT_EQ(refusal(grouped(2, 64, 64)), "");
