@@ -62,14 +62,14 @@ FORBIDDEN = {
 # Sub-folders of the folders of src/ that have some, "." for the folder itself: each may include those ahead of it. No
 # family includes another: their DEPENDS say that.
 SUB_FOLDERS = {
-    "families": ["interface", "sm90", "plain", "cutlass_evt", "sm90_depthwise", "sm90_conv", "."],
+    "families": ["interface", "sm90", "plain", "mma", "cutlass_evt", "sm90_depthwise", "sm90_conv", "."],
     "reference": [".", "network", "onnx"],
     "network": [".", "onnx", "cuda", "cuda/tensor", "cuda/decide", "cuda/emit", "cuda/run"],
     "runtime": ["common", "cpu/vector", "cpu", "cpu/ops", "cudnn", "cuda"],
 }
 
 # Folders of kernels/unisono: each may include those ahead of it.
-KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm90", "plain", "tensor", "product", "check", "cutlass"]
+KERNELS = ["params", "ptx", "tile", "exchange", "mma", "epilogue", "load", "sm80", "sm90", "plain", "tensor", "product", "check", "cutlass"]
 MOST_LINES, MOST_COLUMNS = 300, 120
 
 # Folders that ask families, or plan::Device, what a GPU can do, and compare no compute capabilities

@@ -1,6 +1,7 @@
 #include "families/list.hpp"
 
 #include "families/cutlass_evt/family.hpp"
+#include "families/mma/family.hpp"
 #include "families/plain/family.hpp"
 #include "families/sm90_conv/family.hpp"
 #include "families/sm90_depthwise/family.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 std::vector<const Family*>& families_in_order() {
   static std::vector<const Family*> list{&sm90_depthwise::family(), &sm90_conv::family(), &cutlass_evt::family(),
-                                         &plain::family()};
+                                         &mma::family(), &plain::family()};
   return list;
 }
 

@@ -26,9 +26,9 @@ std::vector<const Family*> asked(PlanOverride& fixed) {
 }
 
 /// Whoever fixes a field is told why no family ahead has such a plan, not handed one of the last resort.
-bool has_to_be_named(const Family& family, const PlanOverride& given) {
+bool has_to_be_named(const Family& family, const PlanOverride& given, const plan::Device& device) {
   if (given.fields.contains("family")) return false;
-  return family.has_to_be_named() || (family.is_last_resort() && !given.fields.empty());
+  return family.has_to_be_named() || (family.is_last_resort(device) && !given.fields.empty());
 }
 
 std::string lines(const std::vector<std::string>& reasons) {
@@ -36,7 +36,7 @@ std::string lines(const std::vector<std::string>& reasons) {
 }
 
 /// Why no family has plans with these fields, where none refuses the problem.
-std::vector<std::string> unknown_fields(const PlanOverride& given) {
+std::vector<std::string> unknown_fields(const PlanOverride& given, const plan::Device& device) {
   PlanOverride fixed = given;
   std::vector<std::string> reasons;
   for (const Family* family : asked(fixed)) {
@@ -46,7 +46,7 @@ std::vector<std::string> unknown_fields(const PlanOverride& given) {
       if (std::ranges::find(own, name) == own.end()) lacking.push_back(name);
     if (lacking.empty() && family->has_to_be_named() && !given.fields.contains("family"))
       reasons.push_back(fmt::format("{0}: is taken only where it is asked for; add family={0}", family->name()));
-    if (!lacking.empty() && !has_to_be_named(*family, given))
+    if (!lacking.empty() && !has_to_be_named(*family, given, device))
       reasons.push_back(fmt::format("{}: its plans have no {}, but {}", family->name(), fmt::join(lacking, ", "),
                                     own.empty() ? "no field" : fmt::format("{}", fmt::join(own, ", "))));
   }
@@ -79,7 +79,7 @@ plan::Expected<std::vector<Candidate>> candidates(const Workload& workload, cons
   const std::vector<const Family*> families = asked(fixed);
   check_override(fixed);
   for (const Family* family : families) {
-    if (has_to_be_named(*family, given)) continue;
+    if (has_to_be_named(*family, given, workload.device)) continue;
     if (auto refusal = family->can_implement(workload)) {
       if (refusal->scope == Refusal::Scope::foreign && families.size() > 1) continue;
       for (const std::string& r : refusal->reasons)
@@ -117,7 +117,7 @@ plan::Expected<PlanPointer> choose(const Workload& workload, const PlanOverride&
   if (!all) return all.refusal();
   if (!all->empty() && all->front().is_legal()) return all->front().plan;
   Refusal refusal{Refusal::Scope::problem, refusals_by_reason(*all)};
-  if (refusal.reasons.empty()) refusal.reasons = unknown_fields(fixed);
+  if (refusal.reasons.empty()) refusal.reasons = unknown_fields(fixed, workload.device);
   refusal.message = no_candidate(workload, refusal.reasons, fixed);
   return refusal;
 }

@@ -1,4 +1,4 @@
-"""GPUs other than Hopper's, emulated: family plain serves epilogues and networks there, and every report says so."""
+"""GPUs other than Hopper's, emulated: families mma and plain serve epilogues and networks there, and every report says so."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ POINTWISE = "store gelu(acc + bias[n]) as y : f16\nstore acc > 0 as up : bool"
 class OtherGpus(Case):
     def setUp(self):
         super().setUp()
-        self.env = self.env_of(86)
+        self.env = self.env_of(75)
 
     def env_of(self, capability):
         bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "UNISONO_PACKS", "XDG_CACHE_HOME", "UNISONO_TUNING")}
@@ -28,7 +28,11 @@ class OtherGpus(Case):
         self.assertIn("plan: plain ", out)
         self.assertIn("family: plain, the last of all: ordinary multiply-adds of f32; predicted", out)
         self.assertIn("times what tensor cores would take", out)
-        self.assertIn("has compute capability 8.6; the convolution kernels are for 9.0", out)
+        self.assertIn("has compute capability 7.5; the convolution kernels are for 9.0", out)
+        self.assertIn("has compute capability 7.5; the kernels by mma.sync are for 8.0 and later", out)
+        ampere = self.unisono("explain", BLOCK, "--conv", "2,9,7,12->16,3x3,stride=2", "--device", "cuda", env=self.env_of(86))[0]
+        self.assertIn("plan: mma.sync ", ampere)
+        self.assertIn("family: mma, tensor cores by mma.sync", ampere)
         hopper = self.unisono("explain", BLOCK, "--conv", "2,9,7,16->16,3x3", "--device", "cuda", env=self.env_of(90))[0]
         self.assertNotIn("plain", hopper.split("refused:")[0])
 
@@ -43,10 +47,12 @@ class OtherGpus(Case):
 
     def test_computes(self):
         for text, shape in ((BLOCK, ("--conv", "2,9,7,12->16,3x3,stride=2,groups=2")), (POINTWISE, ("--gemm", "33,20->19,tn"))):
-            shown = self.json("run", text, *shape, "--device", "cuda", "--repeat", 1, "--random", "--check", env=self.env)
-            self.assertIn("plain", shown["kernel"])
-            for check in shown["check"]:
-                self.assertEqual((check["ok"], check["outside"]), (True, 0))
+            for capability in (75, 86):
+                served = "mma.sync" if capability == 86 and "groups" not in shape[1] else "plain"
+                shown = self.json("run", text, *shape, "--device", "cuda", "--repeat", 1, "--random", "--check", env=self.env_of(capability))
+                self.assertIn(served, shown["kernel"])
+                for check in shown["check"]:
+                    self.assertEqual((check["ok"], check["outside"]), (True, 0))
 
     def test_refuses_with_what_would_be_served(self):
         self.refused("run", "store softmax(acc, over=n) as y : bf16", "--gemm", "8,8->8", "--device", "cuda", "--random", env=self.env, code=UNSUPPORTED,
@@ -61,11 +67,12 @@ class OtherGpus(Case):
                      f.constant("w1", f.FLOAT, [8, 16, 1, 1], weights(128))]
         data = f.model(nodes, [f.value_info("x", f.FLOAT, [2, 8, 6, 5])], [f.value_info("y", f.FLOAT, [2, 8, 6, 5])], constants=constants)
         (self.folder / "m.onnx").write_bytes(data)
-        text = self.unisono("explain", "m.onnx", "--device", "cuda", env=self.env)[0]
-        launches = text.partition("what was decided")[0]
-        self.assertEqual(launches.count("bf16 by bf16 without tensor cores"), 2, text)
-        out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=self.env)
-        self.assertIn("agree", out)
+        for capability, kernels in ((75, "bf16 by bf16 without tensor cores"), (86, "mma.sync")):
+            text = self.unisono("explain", "m.onnx", "--device", "cuda", env=self.env_of(capability))[0]
+            launches = text.partition("what was decided")[0]
+            self.assertEqual(launches.count(kernels), 2, text)
+            out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=self.env_of(capability))
+            self.assertIn("agree", out)
 
 
 if __name__ == "__main__":

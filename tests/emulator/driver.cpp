@@ -148,9 +148,16 @@ void set_attribute(Launch& launch, CUlaunchAttributeID id, const CUlaunchAttribu
 // Others have CTAs of up to 256 threads, one after the other
 bool is_persistent(unsigned shared_bytes, unsigned threads) { return shared_bytes != 0 && threads > 256; }
 
-// Persistent kernels, and cooperative launches, have all their CTAs at once
+// CTAs of an SM: as many as threads and shared memory leave room for, registers aside
+unsigned most_of_sm(std::size_t threads, std::size_t shared_bytes) {
+  constexpr std::size_t threads_of_sm = 2048, memory_of_sm = 228 << 10, reserved = 1024;
+  return static_cast<unsigned>(std::min(threads_of_sm / threads, memory_of_sm / (shared_bytes + reserved)));
+}
+
+// Persistent kernels, one CTA an SM, and cooperative launches have all their CTAs at once
 bool fits(const Launch& launch) {
-  const auto most = static_cast<unsigned>(fake_state()->sms);
+  const unsigned each = launch.cooperative ? most_of_sm(launch.shape.cta.x, launch.shape.shared_bytes) : 1,
+                 most = each * static_cast<unsigned>(fake_state()->sms);
   return !launch.shape.together ||
          (launch.shape.grid.x <= most && launch.shape.grid.x % launch.shape.cluster == 0 &&
           launch.shape.shared_bytes + unisono_emulator::reserved_bytes <= unisono_emulator::window_bytes);
@@ -253,8 +260,8 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction, const CUlaunchC
   *clusters = fake_state()->sms / static_cast<int>(config->attrs[0].value.clusterDim.x);
   return CUDA_SUCCESS;
 }
-CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, CUfunction, int, std::size_t) {
-  return *ctas = 1, CUDA_SUCCESS;
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* ctas, CUfunction, int threads, std::size_t shared_bytes) {
+  return *ctas = static_cast<int>(most_of_sm(static_cast<std::size_t>(threads), shared_bytes)), CUDA_SUCCESS;
 }
 
 CUresult cuTensorMapEncodeTiled(CUtensorMap* to, CUtensorMapDataType type, cuuint32_t rank, void* address,

@@ -37,6 +37,13 @@ struct Product {
   std::optional<std::array<std::array<double, 16>, 2>> rows;  ///< this thread's of a, if it was in registers
 };
 
+/// cp.async: of `bytes` bytes the first are read, the others are zeros.
+struct AsyncCopy {
+  std::uint32_t to;
+  const void* from;
+  std::uint32_t read, bytes;
+};
+
 struct Cta;
 
 struct Thread {
@@ -49,6 +56,8 @@ struct Thread {
   std::deque<std::vector<Product>> products;              ///< committed groups
   std::vector<std::shared_ptr<bool>> open_copies;         ///< true once done
   std::deque<std::vector<std::shared_ptr<bool>>> copies;  ///< committed groups of stores
+  std::vector<AsyncCopy> open_async;
+  std::deque<std::vector<AsyncCopy>> async;  ///< committed groups
   Warp& warp() const;
 };
 

@@ -89,13 +89,16 @@ UNISONO_EMULATOR_API void multiply_of_fragments(float* d, const std::uint32_t* a
                                                 MatrixElement element, bool accumulate);
 UNISONO_EMULATOR_API void multiply_commit();
 UNISONO_EMULATOR_API void multiply_wait(int pending);
-/// mma.sync m16n8k16: d += a b, four, four and two registers of each lane; by all lanes of a warp.
+/// mma.sync m16n8k16, of tf32 m16n8k8: d += a b, four, four and two registers of each lane; by all lanes of a warp.
 UNISONO_EMULATOR_API void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b,
                                              MatrixElement element);
 /// stmatrix: `count` 8x8 matrices of 16-bit elements, by all lanes of a warp.
 UNISONO_EMULATOR_API void store_matrices(std::uint32_t row, const std::uint32_t* registers, int count, bool transposed);
-/// cp.async of 16 bytes to shared memory, of which `bytes` are read and the others are zeros.
-UNISONO_EMULATOR_API void copy_16(std::uint32_t to, const void* from, std::uint32_t bytes);
+/// cp.async of 4, 8 or 16 bytes to shared memory, of which `read` are read and the others are zeros; and its groups.
+UNISONO_EMULATOR_API void async_copy(std::uint32_t to, const void* from, std::uint32_t read, std::uint32_t bytes);
+UNISONO_EMULATOR_API void async_commit();
+/// Until at most `pending` of this thread's groups are outstanding.
+UNISONO_EMULATOR_API void async_wait(int pending);
 /// ldmatrix, as store_matrices.
 UNISONO_EMULATOR_API void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool transposed);
 

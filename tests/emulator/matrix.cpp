@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "emulator/grid.hpp"
 #include "emulator/tma.hpp"
@@ -19,6 +20,13 @@ float widened(std::uint16_t bits, MatrixElement element) {
   }
   _Float16 x;
   return std::memcpy(&x, &bits, sizeof x), static_cast<float>(x);
+}
+
+// Cut off below the tenth fractional bit.
+float tf32_of(std::uint32_t word) {
+  word &= 0xffffe000u;
+  float x;
+  return std::memcpy(&x, &word, sizeof x), x;
 }
 
 // Shared-memory operand as its descriptor says (PTX ISA, canonical layouts), swizzled; r rows of M or N, k columns:
@@ -57,10 +65,7 @@ class Operand {
     for (int k = 0; k < 16; ++k) {
       std::uint32_t bits = 0;
       if (k < 8) copy(of_rows(row, 2 * k), &bits, 4);
-      bits &= 0xffffe000u;
-      float value;
-      std::memcpy(&value, &bits, 4);
-      values[static_cast<std::size_t>(k)] = value;
+      values[static_cast<std::size_t>(k)] = tf32_of(bits);
     }
   }
   static std::uint32_t field(std::uint64_t descriptor, int bit) {
@@ -147,8 +152,8 @@ void multiply_wait(int pending) {
   sync_warp();
 }
 
-// Lane l: rows l / 4 and l / 4 + 8 of d and a, row l / 4 of b; columns and depths 2 (l % 4) + {0, 1}, of a and b also +
-// 8
+// Lane l: rows l / 4 and l / 4 + 8 of d and a, row l / 4 of b; columns of d 2 (l % 4) + {0, 1}. A register is a pair of
+// depths, 2 (l % 4) + {0, 1}, or one of tf32, l % 4; the further registers have those 8, or 4, deeper.
 void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b, MatrixElement element) {
   Warp& warp = current->warp();
   const unsigned lane = current->index % 32;
@@ -159,11 +164,13 @@ void multiply_fragments(float* d, const std::uint32_t* a, const std::uint32_t* b
     std::memcpy(all[r], warp.exchanged, sizeof all[r]);
     sync_warp();
   }
-  const auto row_of = [&](unsigned low, unsigned high, unsigned row) {  // of the registers of depths 0 to 7, 8 to 15
+  const bool words = element == MatrixElement::tf32;
+  const auto row_of = [&](unsigned low, unsigned high, unsigned row) {  // of the registers of either half of the depths
     std::array<float, 16> values{};
-    for (unsigned k = 0; k < 16; ++k) {
-      const std::uint32_t pair = all[k < 8 ? low : high][4 * row + k % 8 / 2];
-      values[k] = widened(static_cast<std::uint16_t>(pair >> 16 * (k % 2)), element);
+    for (unsigned k = 0; k < (words ? 8 : 16); ++k) {
+      const unsigned half = words ? k / 4 : k / 8, place = words ? k % 4 : k % 8 / 2;
+      const std::uint32_t word = all[half == 0 ? low : high][4 * row + place];
+      values[k] = words ? tf32_of(word) : widened(static_cast<std::uint16_t>(word >> 16 * (k % 2)), element);
     }
     return values;
   };
@@ -216,12 +223,31 @@ void load_matrices(std::uint32_t row, std::uint32_t* registers, int count, bool 
   sync_warp();
 }
 
-void copy_16(std::uint32_t to, const void* from, std::uint32_t bytes) {
-  if (bytes > 16) fail("cp.async of more bytes than it copies");
-  if (to % 16 != 0 || reinterpret_cast<std::uintptr_t>(from) % 16 != 0) fail("cp.async at no multiple of 16 bytes");
+namespace {
+
+void perform(const AsyncCopy& copy) {
   std::uint8_t value[16] = {};
-  std::memcpy(value, from, bytes);
-  std::memcpy(current->cta->memory(to, 16), value, sizeof value);
+  std::memcpy(value, copy.from, copy.read);
+  std::memcpy(current->cta->memory(copy.to, copy.bytes), value, copy.bytes);
+}
+
+}  // namespace
+
+// At once, or when it is waited for: kernels know neither
+void async_copy(std::uint32_t to, const void* from, std::uint32_t read, std::uint32_t bytes) {
+  if (read > bytes) fail("cp.async of more bytes than it copies");
+  if (to % bytes != 0 || reinterpret_cast<std::uintptr_t>(from) % bytes != 0)
+    fail("cp.async at no multiple of the bytes that it copies");
+  const AsyncCopy copy{to, from, read, bytes};
+  if (grid->random() % 4 == 0)
+    perform(copy);
+  else
+    current->open_async.push_back(copy);
+}
+void async_commit() { current->async.push_back(std::exchange(current->open_async, {})); }
+void async_wait(int pending) {
+  for (; current->async.size() > static_cast<std::size_t>(pending); current->async.pop_front())
+    for (const AsyncCopy& copy : current->async.front()) perform(copy);
 }
 
 }  // namespace unisono_emulator

@@ -51,8 +51,8 @@ std::vector<jit::Request> all_requests() {
   std::map<std::string, int> kinds;
   for (const Case& c : all_cases(options().seed)) {
     const lower::Lowered k = kernel_of(c, planning_device());
-    if (k.plan().family->name() == "plain") {
-      add(k.request()), ++problems, ++kinds["by family plain"];
+    if (const std::string_view name = k.plan().family->name(); name == "plain" || name == "mma") {
+      add(k.request()), ++problems, ++kinds[fmt::format("by family {}", name)];
       continue;
     }
     const auto* strips = dynamic_cast<const families::sm90_depthwise::DepthwisePlan*>(&k.plan());

@@ -1,6 +1,6 @@
-"""Kernels by mma.sync, whose epilogue is the library's through their fragment alone, on the emulated GPU with four CTAs.
+"""Family mma on an emulated GPU of compute capability 8.0 with four SMs, by tiles that leave several of them to each problem.
 
-usage: test_mma_family.py COMMAND SOURCES - EMULATOR Elements|Reductions|Faults
+usage: test_mma_family.py COMMAND SOURCES - EMULATOR Elements|Reductions|Operands|Faults
 
 Faults puts faults into the kernels' headers, one at a time, and expects the check to find each.
 """
@@ -48,31 +48,35 @@ store sum(dx, over=m) as dbias : f32"""
 CENTRED = "store acc - mean(acc, over=m, per=b) as y : bf16\nstore acc * max(acc, over=m) as z : bf16"
 
 
-class OnFourCtas(Case):
+TILE = ("--plan", "tile=64x32x32 stages=2")
+
+
+class OnFourSms(Case):
     def setUp(self):
         super().setUp()
         bare = {k: v for k, v in os.environ.items() if k not in ("CUDA_HOME", "CUDA_PATH", "UNISONO_PACKS", "XDG_CACHE_HOME", "UNISONO_TUNING")}
         self.env = dict(bare, CUDA_HOME=str(EMULATOR), LD_LIBRARY_PATH=str(EMULATOR / "lib"), HOME=str(self.folder),
-                        UNISONO_CACHE_DIR=str(EMULATOR / "cache"), XDG_RUNTIME_DIR=str(self.folder), UNISONO_EMULATOR_SMS="4")
+                        UNISONO_CACHE_DIR=str(EMULATOR / "cache"), XDG_RUNTIME_DIR=str(self.folder), UNISONO_EMULATOR_SMS="4", UNISONO_EMULATOR_CAPABILITY="80")
 
-    def outputs(self, text, *shape, seed, check=(), **options):
+    def outputs(self, text, *shape, seed, check=(), plan=TILE, **options):
         """What a run says, and the bytes of its results, with warps in an order of the seed's."""
         out = self.folder / f"out{seed}"
-        shown = self.json("run", text, *shape, "--device", "cuda", "--repeat", 1, "--random", "--out", out, *check,
+        shown = self.json("run", text, *shape, *plan, "--device", "cuda", "--repeat", 1, "--random", "--out", out, *check,
                           env=dict(self.env, UNISONO_EMULATOR_SEED=str(seed)), **options)
         return shown, {path.name: path.read_bytes() for path in sorted(out.iterdir())}
 
-    def agrees(self, text, *shape, kind="mma.sync", elements=2 * 99 * 48):
+    def agrees(self, text, *shape, kind="mma.sync", elements=2 * 99 * 48, plan=TILE):
         """Every value is the reference's, none is missing, and other orders of warps give the same bits."""
-        shown, first = self.outputs(text, *shape, seed=1, check=("--check",))
-        self.assertIn(kind, shown["kernel"])
+        shown, first = self.outputs(text, *shape, seed=1, check=("--check",), plan=plan)
+        for word in kind.split():
+            self.assertIn(word, shown["kernel"])
         for check in shown["check"]:
             self.assertEqual((check["ok"], check["outside"], check["unclaimed"]), (True, 0, 0), check)
         self.assertIn(elements, [check["elements"] for check in shown["check"]])
-        self.assertEqual(first, self.outputs(text, *shape, seed=2)[1])
+        self.assertEqual(first, self.outputs(text, *shape, seed=2, plan=plan)[1])
 
 
-class Elements(OnFourCtas):
+class Elements(OnFourSms):
     def test_bias_and_silu(self):
         self.agrees(BIAS, *BLOCK)
         self.agrees(BIAS, *PRODUCT, elements=150 * 34)
@@ -84,7 +88,7 @@ class Elements(OnFourCtas):
 
     def test_group_norm_in_one_launch(self):
         for groups in (1, 2, 6, 24):  # one group over both tiles, one that ends within a tile, several in each
-            self.agrees(NORM.format(groups), *BLOCK, kind="mma.sync resident, 4 CTAs")
+            self.agrees(NORM.format(groups), *BLOCK, kind="mma.sync resident")
         self.agrees(NORM.format(5), *ODD, kind="mma.sync resident", elements=2 * 63 * 35)
 
     def test_two_stores_around_a_group_norm(self):
@@ -96,12 +100,12 @@ class Elements(OnFourCtas):
                     "store (acc - m) * rsqrt(variance(acc, over=(m,n), per=b, groups=4) + 1e-5) as y : bf16", *BLOCK, kind="mma.sync resident")
 
     def test_refuses_with_reasons(self):
-        plan = ("--device", "cuda", "--plan", "family=mma_conv")
+        plan = ("--device", "cuda", "--plan", "family=mma tile=64x32 mode=resident")
         self.refused("explain", NORM.format(2), "--conv", "1,40,40,24->48,3x3", *plan, env=self.env, code=UNSUPPORTED,
-                     says="resident: 50 tiles wait for one another, and 4 CTAs in flight")
+                     says="resident: 50 tiles wait for one another, and 16 CTAs in flight")
 
 
-class Reductions(OnFourCtas):
+class Reductions(OnFourSms):
     def test_a_softmax_of_rows(self):
         self.agrees(SOFTMAX, *BLOCK, kind="mma.sync rows")
         self.agrees(SOFTMAX, *LARGE, kind="mma.sync rows", elements=3 * 156 * 96)
@@ -137,6 +141,39 @@ class Reductions(OnFourCtas):
                     "store sqrt(sum_squares(acc, over=n)) * w[m] as length : f32", *BLOCK, kind="mma.sync general")
 
 
+class Operands(OnFourSms):
+    """Layouts, types, steps and tiles, with the epilogue of elements."""
+
+    def test_layouts_of_products(self):
+        for layouts in ("nt", "nn", "tt", "tn"):
+            self.agrees(BIAS, "--gemm", f"150,40->34,{layouts}", elements=150 * 34)
+            self.agrees(BIAS, "--gemm", f"3,72,96->64,{layouts}", elements=3 * 72 * 64)
+            self.agrees(BIAS, "--gemm", f"37,33->21,{layouts}", elements=37 * 21)
+
+    def test_copies_of_every_width(self):
+        for channels in (1, 3, 6, 12, 20, 40):
+            self.agrees(BIAS, "--conv", f"2,9,11,{channels}->48,3x3,stride=2", elements=2 * 30 * 48)
+
+    def test_strides_borders_and_dilation(self):
+        self.agrees(BIAS, "--conv", "3,13,8,8->32,5x3,stride=2,pad=2,dilation=2", elements=3 * 5 * 4 * 32)
+        self.agrees(BIAS, "--conv", "1,1,1,24->48,3x3", elements=48)
+        self.agrees(BIAS, "--conv", "2,9,11,24->48,1x1,stride=2", elements=2 * 30 * 48)
+        self.agrees(BIAS, "--conv", "2,9,11,48->96,3x3,groups=3", elements=2 * 99 * 96)
+
+    def test_types(self):
+        self.agrees(BIAS, "--conv", "2,9,11,12->48,3x3,dtype=f32", plan=("--plan", "tile=64x32x16"))
+        self.agrees(BIAS, "--gemm", "70,21->34,nt,dtype=f32", plan=("--plan", "tile=64x32x32"), elements=70 * 34)
+        self.agrees("store mish(acc + bias[n]) as y : f32", "--conv", "2,9,11,24->48,3x3,dtype=f16", kind="mma.sync general")
+
+    def test_tiles_of_every_kind(self):
+        for tile in ("64x16x32", "64x80x64", "128x48x64", "128x128x32", "256x32x32", "128x160x64"):
+            for rest in ("stages=2", "stages=4", "stages=3 warps=8"):
+                if tile.startswith("256") == ("warps" in rest):
+                    self.agrees(RESIDUAL, "--conv", "1,17,19,24->176,3x3", plan=("--plan", f"tile={tile} {rest}"), elements=323 * 176)
+        self.agrees(NORM.format(4), "--conv", "2,17,19,24->64,3x3", plan=("--plan", "tile=128x64x32 warps=8"), elements=2 * 323 * 64, kind="resident")
+        self.agrees(SUMS, "--conv", "2,17,19,24->64,3x3", plan=("--plan", "tile=256x32x32 warps=8"), elements=2 * 323 * 64, kind="general")
+
+
 # What is wrong; the header; what is replaced by what; the epilogue; its shape
 FAULTS = [
     ("columns are read before they are there", "epilogue/fragment_epilogue.cuh", "of_tile.put(*this, at); sync();", "of_tile.put(*this, at);", BIAS, BLOCK),
@@ -153,7 +190,7 @@ FAULTS = [
 ]
 
 
-class Faults(OnFourCtas):
+class Faults(OnFourSms):
     def test_seeded_faults_are_found(self):
         for what, header, good, bad, text, shape in FAULTS:
             with self.subTest(what), tempfile.TemporaryDirectory() as folder:

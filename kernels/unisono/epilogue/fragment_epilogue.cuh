@@ -1,10 +1,11 @@
 // An epilogue that knows of a kernel's instructions its fragment alone (epilogue/fragment.cuh), and stores pairs from
 // registers. A configuration has
 //
-//   using Fragment        epilogue/fragment.cuh, of a tile of one warpgroup
+//   using Fragment        epilogue/fragment.cuh, of a warpgroup's rows of a tile
+//   int kWarpgroups       that share a tile's channels
 //   Norm kNorm            all but kStreamed
 //   int kUnit             exchange/statistics_exchange.cuh
-//   int kTogether         2: the number of channels is even; 1: it is any
+//   int kTogether         8: the number of channels is a multiple of it; 2: it is even; 1: it is any
 //   bool kWide, kMeets    epilogue/general.cuh; of kRows kMeets: a row has several tiles
 //
 // A kernel calls, of each tile: Columns::load ahead of its main loop, then finish(). Tiles wait for one another where
@@ -91,7 +92,7 @@ struct FragmentEpilogue {
   UNISONO_DEVICE float* columns() const { return reinterpret_cast<float*>(memory); }
   UNISONO_DEVICE u8* moments(int warp) const { return memory + kColumns * kN * 4 + warp * kMomentBytes; }
   UNISONO_DEVICE void sync() const { named_barrier(barrier, 128); }
-  UNISONO_DEVICE int slots() const { return geometry.tiles_m; }
+  UNISONO_DEVICE int slots() const { return Config::kWarpgroups * geometry.tiles_m; }
   UNISONO_DEVICE int tiles_across() const { return geometry.tiles_n; }
   UNISONO_DEVICE void* main_memory() const { return fixed.output; }
   UNISONO_DEVICE u64 offset_of(const At& at, int m, int channel) const {

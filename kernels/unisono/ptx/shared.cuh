@@ -32,6 +32,12 @@ UNISONO_DEVICE void load_two_matrices(u32 row, u32* two) {
 UNISONO_DEVICE void copy_async(u32 to, const void* from, u32 bytes) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
+// The same of 4 or 8 bytes, by way of L1.
+template <int kBytes>
+UNISONO_DEVICE void copy_async_few(u32 to, const void* from, u32 bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(bytes)
+               : "memory");
+}
 UNISONO_DEVICE void copy_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Until at most kPending of this thread's groups are under way.
 template <int kPending>

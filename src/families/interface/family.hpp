@@ -68,9 +68,9 @@ class Family {
   virtual ~Family() = default;
   /// As `family=` of a plan's text names it, and its folder.
   virtual std::string_view name() const = 0;
-  /// It serves what no other family does, slower by far: a contraction of another family's and a launch for its
+  /// It serves what no other family does there, slower by far: a contraction of another family's and a launch for its
   /// epilogue are faster. Who fixes a field means a plan of the families ahead of it, unless they name this one.
-  virtual bool is_last_resort() const { return false; }
+  virtual bool is_last_resort(const plan::Device&) const { return false; }
   /// It is asked only where a plan's text says `family=` and its name: nobody gets one of its kernels in silence.
   virtual bool has_to_be_named() const { return false; }
 

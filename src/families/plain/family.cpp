@@ -24,7 +24,7 @@ std::string_view name_in_memory(DType t) { return t == DType::tf32 ? "f32" : to_
 class Plain final : public Family {
  public:
   std::string_view name() const override { return "plain"; }
-  bool is_last_resort() const override { return true; }
+  bool is_last_resort(const plan::Device&) const override { return true; }
   Capability capability() const override { return {7, 5, true}; }
   std::span<const plan::PlanField> fields() const override { return plan_fields(); }
 

@@ -46,7 +46,7 @@ class AnyContraction : public Family {
 class AnyOverride final : public AnyContraction {
  public:
   explicit AnyOverride(bool last_resort) : last_resort_(last_resort) {}
-  bool is_last_resort() const override { return last_resort_; }
+  bool is_last_resort(const plan::Device&) const override { return last_resort_; }
   std::span<const plan::PlanField> fields() const override { return sm90::plan_fields(); }
   std::vector<Candidate> candidates(const Workload& workload, const PlanOverride&) const override {
     return AnyContraction::candidates(workload, {});
@@ -103,9 +103,9 @@ TEST_F(Registry, KnowsNoOther) {
     served_by(dense, "family=sm90_cnv");
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(),
-                testing::AllOf(HasSubstr("family=sm90_cnv"), HasSubstr("sm90_depthwise, sm90_conv, cutlass_evt, plain"),
-                               HasSubstr("did you mean")));
+    EXPECT_THAT(error.what(), testing::AllOf(HasSubstr("family=sm90_cnv"),
+                                             HasSubstr("sm90_depthwise, sm90_conv, cutlass_evt, mma, plain"),
+                                             HasSubstr("did you mean")));
   }
 }
 
@@ -202,7 +202,13 @@ TEST_F(Registry, ALastResortHasToBeNamedWhereAFieldIsFixed) {
     else
       EXPECT_EQ(served_by(dense, "tile=64x64"), "any_contraction");
   }
-  for (const Family* family : registry()) EXPECT_EQ(family->is_last_resort(), family->name() == "plain");
+  device = {};
+  plan::Device ampere;
+  ampere.major = 8;
+  for (const Family* family : registry()) {
+    EXPECT_EQ(family->is_last_resort(ampere), family->name() == "plain");
+    EXPECT_EQ(family->is_last_resort(device), family->name() == "plain" || family->name() == "mma");
+  }
 }
 
 }  // namespace

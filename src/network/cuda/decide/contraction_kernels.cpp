@@ -28,10 +28,14 @@ KernelChoice bare_kernel(const PlanningInput& in, const NetworkPlan& plan, const
                         .only = only});
 }
 
-bool is_last_resort(const FamilyKernel& kernel) { return kernel.lowered.plan().family->is_last_resort(); }
-bool is_last_resort(const std::optional<FamilyKernel>& kernel) { return kernel && is_last_resort(*kernel); }
+bool is_last_resort(const PlanningInput& in, const FamilyKernel& kernel) {
+  return kernel.lowered.plan().family->is_last_resort(in.device);
+}
+bool is_last_resort(const PlanningInput& in, const std::optional<FamilyKernel>& kernel) {
+  return kernel && is_last_resort(in, *kernel);
+}
 
-// Family `plain` takes a whole region only if no other has a kernel for its sums
+// A last resort takes a whole region only if no other family has a kernel for its sums
 ContractionPlan plan_contraction(const PlanningInput& in, const NetworkPlan& plan, const WholeKernel& asked,
                                  std::optional<Refusal>& no_moments) {
   const Region& r = in.region(asked.region);
@@ -42,14 +46,17 @@ ContractionPlan plan_contraction(const PlanningInput& in, const NetworkPlan& pla
     return whole_kernel(in, plan, by_form, no_moments);
   });
   own.whole = std::move(whole.kernel), own.not_whole = std::move(whole.refusal);
-  if (own.whole && !is_last_resort(own.whole)) return own;
+  if (own.whole && !is_last_resort(in, own.whole)) return own;
   if (r.second) {  // whose sums one launch leaves to no other
     own.not_bare = because("there are two products");
     return own;
   }
   KernelChoice bare = faster_form(in, in.first(r), [&](Form form) { return bare_kernel(in, plan, r, form); });
-  if (own.whole && (!bare.kernel || is_last_resort(bare.kernel))) return own;
-  if (own.whole) own.not_whole = because("only family plain serves it in one launch, more slowly"), own.whole.reset();
+  if (own.whole && (!bare.kernel || is_last_resort(in, bare.kernel))) return own;
+  if (own.whole)
+    own.not_whole = because(
+        fmt::format("only family {} serves it in one launch, more slowly", own.whole->lowered.plan().family->name())),
+    own.whole.reset();
   own.bare = std::move(bare.kernel), own.not_bare = std::move(bare.refusal);
   return own;
 }
@@ -145,13 +152,14 @@ KernelChoice whole_kernel(const PlanningInput& in, const NetworkPlan& plan, cons
   if (!r.second || !is_conv2d(in.first(r).kind)) return both;
   std::optional<Refusal> none;
   KernelChoice two = two_kernels(in, plan, asked, none);
-  if (!two.kernel || is_last_resort(two.kernel) || is_last_resort(two.kernel->ahead[0])) return both;
-  const bool is_served = both.kernel && !is_last_resort(both.kernel);
+  if (!two.kernel || is_last_resort(in, two.kernel) || is_last_resort(in, two.kernel->ahead[0])) return both;
+  const bool is_served = both.kernel && !is_last_resort(in, both.kernel);
   if (is_served && predicted_us(*both.kernel) <= predicted_us(*two.kernel)) return both;
-  const std::string why = is_served ? fmt::format("{:.1f} us predicted, and {:.1f} by one", predicted_us(*two.kernel),
-                                                  predicted_us(*both.kernel))
-                          : both.kernel ? "only family plain serves both in one"
-                                        : both.refusal->first();
+  const std::string why =
+      is_served
+          ? fmt::format("{:.1f} us predicted, and {:.1f} by one", predicted_us(*two.kernel), predicted_us(*both.kernel))
+      : both.kernel ? fmt::format("only family {} serves both in one", both.kernel->lowered.plan().family->name())
+                    : both.refusal->first();
   two.kernel->how += ", one of two launches: " + why;
   no_moments = std::move(none);
   return two;

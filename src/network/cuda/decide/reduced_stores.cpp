@@ -52,8 +52,9 @@ void store_reduced(const PlanningInput& in, const NetworkPlan& plan, std::size_t
   KernelChoice choice = whole_kernel(in, plan, asked, own.no_moments);
   if (!choice.kernel)
     own.apart = std::move(choice.refusal);
-  else if (choice.kernel->lowered.plan().family->is_last_resort())
-    own.apart = because("only family plain serves it in one launch, more slowly");
+  else if (choice.kernel->lowered.plan().family->is_last_resort(in.device))
+    own.apart = because(fmt::format("only family {} serves it in one launch, more slowly",
+                                    choice.kernel->lowered.plan().family->name()));
   else if (auto slower = refuse_slower(in, plan, asked, *choice.kernel))
     own.apart = std::move(slower);
   else

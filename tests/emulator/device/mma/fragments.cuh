@@ -15,9 +15,10 @@ struct Same<A, A> {
 
 template <class Element>
 void multiply_fragments(float (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
-  unisono_emulator::multiply_fragments(
-      d, a, b,
-      Same<Element, Bf16>::value ? unisono_emulator::MatrixElement::bf16 : unisono_emulator::MatrixElement::f16);
+  unisono_emulator::multiply_fragments(d, a, b,
+                                       Same<Element, Bf16>::value  ? unisono_emulator::MatrixElement::bf16
+                                       : Same<Element, F16>::value ? unisono_emulator::MatrixElement::f16
+                                                                   : unisono_emulator::MatrixElement::tf32);
 }
 
 }  // namespace unisono

@@ -31,7 +31,7 @@ ConvPlan plan_of(const Conv2d& conv, const char* text = block, const char* fixed
 
 std::string refusal(const Conv2d& conv, const char* fixed, const char* text = block) {
   try {
-    choose(conv, test::epilogue_of(text, conv), Device{}, without_plain(parse_plan(fixed)));
+    choose(conv, test::epilogue_of(text, conv), Device{}, by_hopper(parse_plan(fixed)));
   } catch (const Unsupported& error) {
     return error.what();
   }

@@ -25,23 +25,25 @@ struct Answer {
   bool is_conv = false;  ///< else `plan` is another family's, or none
 };
 
-/// As these kernels' tests ask: past family `plain`, which serves most of what they refuse.
-inline PlanOverride without_plain(PlanOverride fixed) {
+/// As these kernels' tests ask: past the families behind them, which serve most of what they refuse.
+inline PlanOverride by_hopper(PlanOverride fixed) {
   fixed.fields.emplace("family", "sm90_conv");
   return fixed;
 }
-inline bool is_plain(const families::PlanPointer& plan) { return plan && plan->family->name() == "plain"; }
+inline bool is_behind(const families::PlanPointer& plan) {
+  return plan && (plan->family->name() == "plain" || plan->family->name() == "mma");
+}
 
 inline families::PlanPointer chosen(const families::Workload& workload, const PlanOverride& fixed) {
   const families::PlanPointer plan = families::choose(workload, fixed).value();
-  return is_plain(plan) ? families::choose(workload, without_plain(fixed)).value() : plan;
+  return is_behind(plan) ? families::choose(workload, by_hopper(fixed)).value() : plan;
 }
 
 inline std::vector<Answer> candidates(const ConvTask& task, const auto& epilogue, const Device& device,
                                       const PlanOverride& fixed = {}) {
   std::vector<families::Candidate> all = families::candidates({task, epilogue, device}, fixed).value();
-  if (!all.empty() && is_plain(all.front().plan))
-    all = families::candidates({task, epilogue, device}, without_plain(fixed)).value();
+  if (!all.empty() && is_behind(all.front().plan))
+    all = families::candidates({task, epilogue, device}, by_hopper(fixed)).value();
   std::vector<Answer> list;
   for (const families::Candidate& c : all) {
     const auto* conv = dynamic_cast<const ConvPlan*>(c.plan.get());

@@ -1,0 +1,91 @@
+// Convolutions NHWC and products by mma.sync, for every architecture from sm_80 on. A CTA computes its tiles one after
+// another: columns, main loop, epilogue. It has one or two warpgroups, which share a tile's filters; each has rows of
+// its own, and its epilogue knows no other. A configuration has
+//
+//   using Element, Fragment            Bf16, F16 or Tf32; RowFragment, a warpgroup's
+//   int kWarpgroups, kTileK, kStages   kTileK: elements of a step
+//   int kGroup                         tile/tile_scheduler.cuh
+//   bool kPixels                       the image is read by its filter's taps; else it is a matrix
+//   bool kColumnsA, kColumnsB          of either operand neighbours in memory are rows, and not k
+//   int kCopyA, kCopyB                 bytes that copies take
+//
+// and what epilogue/fragment_epilogue.cuh asks of it.
+#pragma once
+#include "unisono/epilogue/fragment_epilogue.cuh"
+#include "unisono/ptx/grid.cuh"
+#include "unisono/sm80/main_loop.cuh"
+
+namespace unisono {
+
+template <class Config, class Visitor>
+struct Sm80Conv {
+  struct Params {
+    Sm80ConvParams fixed;
+    typename Visitor::Params visitor;
+  };
+  using Loop = Sm80MainLoop<Config>;
+  using Tail = FragmentEpilogue<Config, Visitor>;
+  using At = typename Tail::At;
+  using Fragment = typename Config::Fragment;
+  static constexpr int kThreads = Loop::kThreads, kM = Loop::kM, kN = Loop::kN;
+  static constexpr shared_layout::Sm80Cta kCta{Loop::kStage, Config::kStages, Tail::kBytes, Config::kWarpgroups,
+                                               Loop::kTableBytes};
+
+  static UNISONO_DEVICE const u8* from(const void* memory, i64 element) {
+    return static_cast<const u8*>(memory) + element * Loop::kElement;
+  }
+  static UNISONO_DEVICE void open(Loop& loop, const Sm80ConvParams& f, const Tile& tile, u8* shared) {
+    const ConvGeometry& g = f.tile.geometry;
+    const LinearRows rows = LinearRows::of(g, tile, kM, 0);
+    const int n = tile.tile_n * kN, left = g.channels - n;
+    if constexpr (Config::kPixels) {
+      PixelOfRow* const table = reinterpret_cast<PixelOfRow*>(shared + shared_layout::sm80_table_at(kCta));
+      Loop::Image::write_table(table, f, rows, tile.image, divided(n, f.by_group_outputs) * f.group_channels);
+      __syncthreads();
+      loop.image.open(table, f);
+    } else {
+      const i64 first = tile.image * f.image_step + (Config::kColumnsA ? rows.first : rows.first * f.image_pitch);
+      loop.image.open(from(f.image, first), f.image_pitch, rows.end - rows.first, f.depth);
+    }
+    const i64 first = tile.image * f.filter_step + (Config::kColumnsB ? n : n * f.filter_pitch);
+    loop.filter.open(from(f.filter, first), f.filter_pitch, left, f.depth);
+  }
+
+  static UNISONO_DEVICE void run(const Params& params) {
+    begin();
+    UNISONO_DYNAMIC_SHARED(shared);
+    const Sm80ConvParams& f = params.fixed;
+    const TileParams& t = f.tile;
+    const auto uniform = Visitor::uniform(params.visitor);
+    if (Tail::kWaits && threadIdx.x == 0) enter_launch(t.launch);
+    const u32 epoch = Tail::kWaits ? epoch_of(t.launch) : 0;
+    const int warpgroup = int(threadIdx.x) / 128;
+    typename Fragment::Accumulators acc;
+    Tail tail{t,
+              t.geometry,
+              t.norm,
+              params.visitor,
+              uniform,
+              shared + warpgroup * shared_layout::up_to(Tail::kBytes, 16),
+              int(threadIdx.x) % 128,
+              1 + warpgroup,
+              epoch,
+              acc};
+    for (int i = blockIdx.x; i < t.geometry.tiles; i += gridDim.x) {
+      const Tile tile = tile_at<1, 1, Config::kGroup>(t.geometry, i, 0);
+      const At at{tile.image, tile.tile_m * Config::kWarpgroups + warpgroup, tile.tile_n * kN,
+                  LinearRows::of(t.geometry, tile, kM, warpgroup * Fragment::kRows)};
+      typename Tail::Columns columns;
+      columns.load(tail, at);
+      Loop loop;
+      open(loop, f, tile, shared);
+      loop.run(acc, shared, f.steps);
+      __syncthreads();  // the epilogue is where the stages were
+      tail.finish(at, columns);
+      __syncthreads();  // and stages are where it was
+    }
+    if (Tail::kWaits && threadIdx.x == 0) leave_launch(t.launch);
+  }
+};
+
+}  // namespace unisono

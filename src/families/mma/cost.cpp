@@ -1,0 +1,73 @@
+#include "families/mma/cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "families/mma/problem.hpp"
+#include "support/dtypes.hpp"
+
+namespace unisono::families::mma {
+namespace {
+
+// What is not measured is by the order of magnitude that kernels of this kind have.
+constexpr double launch_us = 3;
+constexpr double exchange_us = 2.5;             // a round of statistics
+constexpr double shared_bytes_of_clock = 128;   // of an SM
+constexpr double barrier_clk = 40;              // of a step
+constexpr double fill_clk = 1500;               // until the first step of a tile is there
+constexpr double element_clk = 0.3;             // of an element's way from registers to memory, by an SM
+constexpr double operation_clk = 0.02;          // and of each operation
+constexpr double alone = 0.8, together = 0.92;  // of the tensor cores' rate that one CTA, and several, keep
+/// Of wgmma's and tcgen05's rates, by which such devices are known, that mma.sync reaches there.
+constexpr double share_of_wgmma = 0.62, share_of_tcgen05 = 0.45;
+
+double share_of(const plan::Device& d) { return d.major == 9 ? share_of_wgmma : d.major == 10 ? share_of_tcgen05 : 1; }
+
+/// Clocks of an SM's tensor cores, and of its shared memory, for a step of a tile.
+double step_clk(const Config& c, const plan::Device& d) {
+  const Tiling& t = c.tiling;
+  const double rate = d.tensor_tflops * 1e3 * share_of(d) / (d.sms * d.clock_ghz) / support::matrix_time(c.element);
+  const double products = 2.0 * t.m * t.n * t.k / rate;
+  const double step = static_cast<double>(t.k) * static_cast<double>(c.element_bytes());
+  const double fragments = 4.0 * t.warpgroups * (16.0 * t.blocks() + t.n) * step;  // that four warps read
+  const double copies = (t.m + t.n) * step * (16.0 / std::min(c.image.copy, c.filter.copy) + 1) / 2;
+  return std::max(products / (c.ctas_of_sm > 1 ? together : alone), (fragments + copies) / shared_bytes_of_clock) +
+         barrier_clk / c.ctas_of_sm;
+}
+
+double epilogue_clk(const Config& c, const Workload& w) {
+  const double passes = c.mode == Mode::none ? 1 : c.mode == Mode::general ? 2.5 : 1.7;
+  const double operations = static_cast<double>(w.epilogue.graph.nodes.size());
+  return c.tiling.m * c.tiling.n * (element_clk * passes + operation_clk * operations);
+}
+
+double memory_us(const Workload& w) {
+  const Conv2d& c = w.task.conv;
+  const Extents e = extents(w.task.contraction());
+  const auto product = [](auto... x) { return (static_cast<double>(x) * ...); };
+  double bytes = product(c.n, c.h, c.w, c.c, size_of(c.dtype_x)) +
+                 product(c.r, c.s, c.c / c.groups, c.k, w.task.batched ? c.n : 1, size_of(c.dtype_w));
+  double each = 2.0 * static_cast<double>(w.epilogue.tensors_before.size() + w.epilogue.tensors_after.size());
+  for (const Store& s : w.epilogue.graph.stores)
+    if (w.epilogue.graph[s.value].axes == axes::mn) each += static_cast<double>(size_of(s.dtype));
+  bytes += product(e.rows(), e.cols) * each;
+  return bytes / w.device.memory_tbps * 1e-6;
+}
+
+}  // namespace
+
+double predict_us(const MmaPlan& p, const Workload& w) {
+  const Config& c = p.config;
+  const double steps = std::ceil(static_cast<double>(depth_of(w.task)) / c.tiling.k);
+  const double loop = steps * step_clk(c, w.device), rest = epilogue_clk(c, w) + fill_clk;
+  // The epilogue of one CTA is beside the main loop of another
+  const double tile = c.ctas_of_sm > 1 ? std::max(loop + rest / c.ctas_of_sm, rest) : loop + rest;
+  const double rounds = std::ceil(static_cast<double>(p.tiles) / w.device.sms);
+  const double first = loop + rest;  // of the tile that nothing is beside
+  const double clocks = std::max(first, rounds * tile + (c.ctas_of_sm > 1 ? rest / 2 : 0));
+  const double busy_us = clocks * 1e-3 / w.device.clock_ghz;
+  const double waits = c.mode == Mode::resident ? exchange_us : c.meets ? 1.5 * exchange_us : 0;
+  return launch_us + waits + std::max(busy_us, memory_us(w));
+}
+
+}  // namespace unisono::families::mma

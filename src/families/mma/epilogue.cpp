@@ -1,0 +1,96 @@
+#include "families/mma/epilogue.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "unisono/params/fragment_layout.cuh"
+#include "unisono/params/params.cuh"
+
+namespace unisono::families::mma {
+namespace {
+
+constexpr std::size_t statistic_bytes = 3 * sizeof(float);  // Moments of exchange/moments.cuh
+
+}  // namespace
+
+std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::ConvTask& task) {
+  std::vector<std::string> reasons;
+  const auto refuse = [&](const char* what, const char* help) {
+    reasons.push_back(fmt::format("epilogue: {}, which the kernels by mma.sync do not have. {}", what, help));
+  };
+  const bool any = e.results == plan::Results::any;
+  if (e.norm() && !e.folds().empty())
+    refuse("reductions that are stored beside a normalisation", "Reduce the stored result");
+  if (e.norm() && e.norm()->batch && (e.per_image() || task.batched))
+    refuse("a normalisation over the pixels of all images beside values of an image", "Normalise each image (per=b)");
+  if (e.resampled.any()) refuse("pooled or upsampled stores", "Store the whole result, and resample it afterwards");
+  if (e.moments.channels > 0) refuse("stored statistics", "Reduce the stored result");
+  if (any && task.conv.k % 2 != 0) refuse("results of rows with an odd number of channels", "Pad the channels");
+  return reasons;
+}
+
+void choose_mode(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape& v) {
+  Config& c = p.config;
+  if (e.general()) {
+    c.mode = Mode::general, c.wide = e.reduces_rows() && p.tiles_n > 1;
+    c.meets = (c.wide && e.rows_wait()) || v.returns;
+    if (c.meets) p.at_once = v.returns ? p.tiles_n * p.tiles_m * (v.returns_all ? p.images : 1) : p.tiles_n;
+  } else if (e.norm() && e.norm()->per_pixel) {
+    c.mode = Mode::rows, c.wide = c.meets = p.tiles_n > 1, p.at_once = p.tiles_n;
+  } else if (e.norm()) {
+    c.mode = Mode::resident, p.at_once = p.tiles_n * p.tiles_m;
+    c.unit = static_cast<int>(std::gcd(e.norm()->group_channels, std::int64_t{c.tiling.n}));
+  }
+  p.cooperative = c.meets || c.mode == Mode::resident;
+}
+
+void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t channels) {
+  const Config& c = p.config;
+  const auto take = [&](std::size_t bytes) {
+    const std::size_t at = p.workspace_bytes;
+    p.workspace_bytes += (bytes + 15) / 16 * 16;
+    return at;
+  };
+  const auto size = [](int x) { return static_cast<std::size_t>(x); };
+  MmaPlan::Workspace& w = p.workspace;
+  const std::size_t images = size(p.images), across = size(p.tiles_n), slots = images * size(p.slots()),
+                    wide = across * size(c.tiling.n), entry = sizeof(Entry);
+  if (p.cooperative) w.exits = take(8);
+  if (c.mode == Mode::resident) w.slots = take(entry * slots * (static_cast<std::size_t>(channels) / size(c.unit)));
+  if (c.mode == Mode::general && (c.wide || v.own_words + v.tile_folds > 0)) {
+    const std::size_t planes = size(v.fold_planes + v.returned_planes), tiles = size(v.tile_folds);
+    w.partials = take((planes * slots * wide + tiles * slots * across) * 4);
+    w.results = take((planes * wide + tiles * across) * images * 4);
+    const std::size_t returned = v.returns ? size(v.returned_levels) * (images * (across + 1) + 1) : 0;
+    w.counters = take((images * across + slots + 1 + returned) * 4);
+  }
+  if (c.wide || v.returns) {
+    const std::size_t lines = images * size(p.tiles_m) * size(c.tiling.m),
+                      entries = c.mode == Mode::rows ? 1 : size(v.row_entries);
+    w.rows = take((c.meets ? entries * lines * (across + 1) * entry : lines * across * 4 * size(v.row_folds)) +
+                  size(v.returned_entries) * images * wide * entry);
+  }
+}
+
+std::size_t epilogue_bytes(const Config& c, const plan::VisitorShape& v) {
+  int places = 0;
+  const int n = c.tiling.n;
+  for (const int width : v.group_widths) places += (n + width - 1) / width;
+  const shared_layout::Bytes folds =
+      c.mode != Mode::general
+          ? 0
+          : shared_layout::fold_bytes(v.own_words, n, v.tile_folds) +
+                (places == 0 ? 0 : shared_layout::group_bytes(places, c.tiling.m / c.tiling.warpgroups));
+  const auto layout = shared_layout::fragment_layout({.tile_n = n,
+                                                      .exchanges = c.mode == Mode::resident,
+                                                      .by_rows = c.mode == Mode::rows,
+                                                      .columns_before = v.columns_before,
+                                                      .columns_after = v.columns_after,
+                                                      .late_words = v.late_words,
+                                                      .folds = folds},
+                                                     statistic_bytes);
+  return static_cast<std::size_t>(layout.bytes);
+}
+
+}  // namespace unisono::families::mma

@@ -1,0 +1,26 @@
+#pragma once
+/// What of an epilogue these kernels do not compute, how tiles wait for one another, and what that takes.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "families/interface/family.hpp"
+#include "families/mma/plan.hpp"
+#include "plan/visitor_shape.hpp"
+
+namespace unisono::families::mma {
+
+/// Every reason why no plan has such an epilogue; none: some may.
+std::vector<std::string> refuse_epilogue(const plan::Epilogue& epilogue, const plan::ConvTask& task);
+
+/// The plan's mode and what follows from it; its tiles are set.
+void choose_mode(MmaPlan& plan, const plan::Epilogue& epilogue, const plan::VisitorShape& visitor);
+
+/// As epilogue/folds.cuh and exchange/ find them.
+void lay_out_workspace(MmaPlan& plan, const plan::VisitorShape& visitor, std::int64_t channels);
+
+/// FragmentEpilogue::kBytes.
+std::size_t epilogue_bytes(const Config& config, const plan::VisitorShape& visitor);
+
+}  // namespace unisono::families::mma

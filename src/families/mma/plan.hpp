@@ -1,0 +1,66 @@
+#pragma once
+/// A plan of this family: what its kernel is compiled for, and the tiles of a launch.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "families/interface/plan.hpp"
+#include "unisono/dtype.hpp"
+
+namespace unisono::families::mma {
+
+/// What a CTA computes at once.
+struct Tiling {
+  int m = 128, n = 128, k = 64;  ///< rows, channels; elements of a k-step
+  int warpgroups = 1, stages = 3;
+
+  constexpr int threads() const { return 128 * warpgroups; }
+  constexpr int blocks() const { return m / warpgroups / 64; }  ///< of 64 rows, that a warpgroup has
+  constexpr int sums() const { return blocks() * n / 2; }       ///< of a thread
+  bool operator==(const Tiling&) const = default;
+};
+
+/// How an operand is loaded.
+struct Operand {
+  bool columns = false;  ///< neighbours in memory are rows, and not k
+  int copy = 16;         ///< bytes that copies take
+};
+
+/// How tiles are normalised; as `mode=` of a plan's text names it.
+enum class Mode : std::uint8_t { none, general, rows, resident };
+
+/// What a kernel is compiled for.
+struct Config {
+  DType element{};  ///< bf16, f16 or tf32
+  Tiling tiling;
+  Operand image, filter;
+  bool pixels = false;  ///< the image is read by its filter's taps; else it is a matrix
+  Mode mode = Mode::none;
+  bool wide = false, meets = false;  ///< several tiles across reduce rows; and wait for one another
+  int unit = 1;                      ///< channels whose statistics are exchanged together
+  int together = 1;                  ///< channels that exist together and lie aligned: 8, 2 or 1
+  int group = 0;                     ///< rows of tiles that follow one another across the channels; 0: one
+  int ctas_of_sm = 1;                ///< that its registers and shared memory leave room for
+
+  std::size_t element_bytes() const { return size_of(element); }
+};
+
+struct MmaPlan final : Plan {
+  Config config;
+  int images = 0, rows = 0, tiles_m = 0, tiles_n = 0, tiles = 0;
+  int at_once = 1;  ///< tiles that wait for one another
+  struct Workspace {
+    std::size_t exits = 0, slots = 0, partials = 0, results = 0, rows = 0, counters = 0;  ///< offsets in bytes
+  } workspace;
+
+  int slots() const { return tiles_m * config.tiling.warpgroups; }  ///< warpgroups' shares of an image
+};
+
+std::string_view to_string(Mode mode);
+
+/// What an override may fix of these plans.
+std::span<const plan::PlanField> plan_fields();
+
+}  // namespace unisono::families::mma

@@ -1,0 +1,118 @@
+#include "families/mma/problem.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "support/dtypes.hpp"
+
+namespace unisono::families::mma {
+namespace {
+
+constexpr std::int64_t int_limit = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t place_limit = 32767;   // image rows and pixels have 16 bits in the table of a tile's rows
+constexpr std::int64_t narrowest_group = 16;  // output channels: the narrowest tile
+
+using Reasons = std::vector<std::string>;
+
+std::int64_t reach(std::int64_t taps, std::int64_t dilation) {
+  return taps == 1 ? 0 : dilation > int_limit / taps ? int_limit : (taps - 1) * dilation;
+}
+
+void check_operands(const plan::ConvTask& t, Reasons& reasons) {
+  const Conv2d& c = t.conv;
+  const auto x = support::matrix_operand(c.dtype_x), w = support::matrix_operand(c.dtype_w);
+  if (!x || !w || x->as != w->as)
+    reasons.push_back(fmt::format(
+        "dtypes: the operands are {} and {}; mma.sync multiplies bf16 by bf16, f16 by f16, or f32 by f32 (rounded to "
+        "tf32). Cast both to one of these",
+        to_string(c.dtype_x), to_string(c.dtype_w)));
+  else if (size_of(element_of(t)) == 4 && (t.columns_a || t.columns_b))
+    reasons.emplace_back(
+        "layout: an operand of f32 whose k do not lie together; ldmatrix transposes elements of 16 bits. Transpose it, "
+        "or cast both operands");
+}
+
+void check_kind(const plan::ConvTask& t, Reasons& reasons) {
+  const Conv2d& c = t.conv;
+  if (t.transposed)
+    reasons.emplace_back("contraction: a transposed convolution; the kernels by mma.sync have forward ones");
+  if (t.volume) reasons.emplace_back("volumes: the kernels by mma.sync convolve images");
+  if (t.products != 1) reasons.emplace_back("products: the kernels by mma.sync multiply by one filter");
+  if (c.layout != Layout::nhwc)
+    reasons.emplace_back("layout: images NCHW; the kernels by mma.sync read and write NHWC");
+  if (const std::int64_t outputs = c.k / c.groups; c.groups > 1 && outputs % narrowest_group != 0)
+    reasons.push_back(
+        fmt::format("groups: {} output channels each; a tile by mma.sync is of one group, of a multiple of {}", outputs,
+                    narrowest_group));
+}
+
+void check_sizes(const plan::ConvTask& t, Reasons& reasons) {
+  const Conv2d& c = t.conv;
+  const Extents e = extents(t.contraction());
+  const auto limit = [&](const char* what, std::int64_t value, std::int64_t bound, const char* help) {
+    if (value > bound) reasons.push_back(fmt::format("size: {} is {}; at most {}. {}", what, value, bound, help));
+  };
+  const char* split = "Split the batch or the image";
+  limit("the number of output pixels", e.rows(), int_limit - 65535, split);  // a tile past the end still counts
+  limit("the number of output channels", c.k, int_limit / 4, "Split the filters");
+  limit("the number of filter taps times input channels", depth_of(t), int_limit - 65535,
+        "Split the channels and add the results");
+  if (!reads_pixels(t)) return;
+  limit("an extent of the image with its padding", std::max(c.h + c.pad[0] + c.pad[2], c.w + c.pad[1] + c.pad[3]),
+        place_limit, "Split the image");
+  limit("the reach of the filter", std::max(reach(c.r, c.dilation[0]), reach(c.s, c.dilation[1])), place_limit,
+        "Use the cpu device");
+  const auto together = static_cast<std::int64_t>(static_cast<std::size_t>(image_of(t).copy) / size_of(element_of(t)));
+  limit("the number of copies of the image", c.n * (c.h + c.pad[0]) * c.w * c.c / together, int_limit / 2, split);
+  limit("the elements between taps", (reach(c.r, c.dilation[0]) + 1) * c.w * c.c, int_limit / 2, "Split the channels");
+}
+
+/// The widest copy of neighbours whose runs are multiples of so many elements.
+int copy_of(std::int64_t elements, std::size_t element_bytes) {
+  for (const int copy : {16, 8, 4})
+    if (elements * static_cast<std::int64_t>(element_bytes) % copy == 0) return copy;
+  return 2;
+}
+
+}  // namespace
+
+std::optional<Refusal> refuse_device(const plan::Device& d) {
+  if (d.major >= 8) return {};
+  return Refusal{Refusal::Scope::device,
+                 {fmt::format("device: {} has compute capability {}.{}; the kernels by mma.sync are for 8.0 and later",
+                              d.name, d.major, d.minor)}};
+}
+
+std::vector<std::string> refuse_contraction(const plan::ConvTask& task) {
+  Reasons reasons;
+  check_operands(task, reasons);
+  check_kind(task, reasons);
+  if (reasons.empty()) check_sizes(task, reasons);
+  return reasons;
+}
+
+DType element_of(const plan::ConvTask& t) {
+  const auto operand = support::matrix_operand(t.conv.dtype_x);
+  return operand ? operand->as : t.conv.dtype_x;
+}
+
+bool reads_pixels(const plan::ConvTask& t) {
+  const Conv2d& c = t.conv;
+  const bool moves = c.pad[0] + c.pad[1] + c.pad[2] + c.pad[3] != 0 || c.stride[0] != 1 || c.stride[1] != 1;
+  return c.r != 1 || c.s != 1 || moves || c.groups != 1;
+}
+
+Operand image_of(const plan::ConvTask& t) {
+  const Conv2d& c = t.conv;
+  return {t.columns_a, copy_of(t.columns_a ? c.h * c.w : c.c / c.groups, size_of(element_of(t)))};
+}
+
+Operand filter_of(const plan::ConvTask& t) {
+  return {t.columns_b, copy_of(t.columns_b ? t.conv.k : depth_of(t), size_of(element_of(t)))};
+}
+
+std::int64_t depth_of(const plan::ConvTask& t) { return t.conv.r * t.conv.s * (t.conv.c / t.conv.groups); }
+
+}  // namespace unisono::families::mma

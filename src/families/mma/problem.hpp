@@ -1,0 +1,32 @@
+#pragma once
+/// What of a contraction the kernels of this family do not compute, and why; and how they read the rest.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "families/interface/family.hpp"
+#include "families/mma/plan.hpp"
+
+namespace unisono::families::mma {
+
+/// Why there are no kernels for a device; nothing: there are.
+std::optional<Refusal> refuse_device(const plan::Device& device);
+
+/// Every reason why no plan multiplies the operands; none: some may.
+std::vector<std::string> refuse_contraction(const plan::ConvTask& task);
+
+/// What matrix instructions multiply, as it lies in memory: bf16, f16, or tf32 for f32.
+DType element_of(const plan::ConvTask& task);
+
+/// Whether the image is read by its filter's taps.
+bool reads_pixels(const plan::ConvTask& task);
+
+Operand image_of(const plan::ConvTask& task);
+Operand filter_of(const plan::ConvTask& task);
+
+/// k of a tile: taps times channels of a group.
+std::int64_t depth_of(const plan::ConvTask& task);
+
+}  // namespace unisono::families::mma

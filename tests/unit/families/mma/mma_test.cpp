@@ -1,0 +1,146 @@
+// The family by mma.sync: where it is chosen, what it serves, what it says of the rest, and its launches.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "families/mma/family.hpp"
+#include "families/mma/parameters.hpp"
+#include "families/mma/plan.hpp"
+#include "families/mma/problem.hpp"
+#include "families/registry.hpp"
+#include "plan/analyse.hpp"
+#include "plan/resampling.hpp"
+#include "unisono/error.hpp"
+#include "unit/plan/problems.hpp"
+
+namespace unisono::families::mma {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class MmaFamily : public testing::Test {
+ protected:
+  MmaFamily() { on(8, 0, "A100", 108, 166912); }
+  void on(int major, int minor, const char* name, int sms, std::size_t shared_bytes) {
+    device.major = major, device.minor = minor, device.name = name, device.sms = sms;
+    device.shared_bytes = shared_bytes;
+  }
+  plan::Forms forms(const std::string& text) const {
+    return plan::analyse_forms(passes::run_pipeline(parse(text)), extents(contraction), families::tile_limits())
+        .value();
+  }
+  std::string refused(const std::string& text = plan::test::bare) const {
+    const plan::ConvTask task = plan::as_convolution(contraction);
+    const plan::Forms f = forms(text);
+    const auto refusal = family().can_implement({task, f, device});
+    return refusal ? refusal->text() : "";
+  }
+  PlanPointer chosen(const std::string& text, const std::string& fixed = "") const {
+    const plan::ConvTask task = plan::as_convolution(contraction);
+    const plan::Forms f = forms(text);
+    return choose({task, f, device}, parse_plan(fixed)).value();
+  }
+  std::string served_by(const std::string& text, const std::string& fixed = "") const {
+    return std::string(chosen(text, fixed)->family->name());
+  }
+  const MmaPlan& own(const PlanPointer& plan) const { return dynamic_cast<const MmaPlan&>(*plan); }
+
+  Contraction contraction = plan::test::conv_of(2, 20, 24, 64, 96, 3);
+  Conv2d& conv() { return std::get<Conv2d>(contraction); }
+  plan::Device device;
+};
+
+TEST_F(MmaFamily, IsChosenWhereThereAreTensorCoresButOnHopper) {
+  for (const auto& [major, minor] : {std::pair(8, 0), {8, 6}, {8, 9}, {10, 0}, {10, 3}, {12, 0}}) {
+    on(major, minor, "a chip", 80, 101376);
+    for (const char* text : {plan::test::bare, plan::test::bias_silu, plan::test::block})
+      EXPECT_EQ(served_by(text), "mma") << major << "." << minor << " " << text;
+  }
+  device = {};
+  EXPECT_EQ(served_by(plan::test::block), "sm90_conv");
+  EXPECT_EQ(served_by(plan::test::block, "family=mma"), "mma");
+  on(7, 5, "Tesla T4", 40, 65536);
+  EXPECT_EQ(served_by(plan::test::block), "plain");
+  EXPECT_THAT(refused(), HasSubstr("device: Tesla T4 has compute capability 7.5; the kernels by mma.sync are for 8.0"));
+}
+
+TEST_F(MmaFamily, ReadsOperandsAsTheyLie) {
+  const auto copies = [&](const Contraction& of) {
+    const plan::ConvTask task = plan::as_convolution(of);
+    return std::tuple(reads_pixels(task), image_of(task).columns, image_of(task).copy, filter_of(task).columns,
+                      filter_of(task).copy);
+  };
+  EXPECT_EQ(copies(conv()), std::tuple(true, false, 16, false, 16));
+  EXPECT_EQ(copies(plan::test::conv_of(1, 8, 8, 3, 8, 3)), std::tuple(true, false, 2, false, 2));
+  EXPECT_EQ(copies(plan::test::conv_of(1, 8, 8, 12, 8, 1)), std::tuple(false, false, 8, false, 8));
+  const DType bf16 = DType::bf16;
+  EXPECT_EQ(copies(Gemm{.m = 20, .n = 16, .k = 3, .transpose_a = true, .dtype_a = bf16, .dtype_b = bf16}),
+            std::tuple(false, true, 8, true, 16));
+  EXPECT_EQ(copies(Gemm{.m = 20, .n = 16, .k = 6, .transpose_b = true, .dtype_a = bf16, .dtype_b = bf16}),
+            std::tuple(false, false, 4, false, 4));
+}
+
+TEST_F(MmaFamily, LaunchesFit) {
+  for (const auto& [sms, bytes] : {std::pair(108, 166912), {82, 101376}, {132, 232448}}) {
+    on(8, 6, "a chip", sms, static_cast<std::size_t>(bytes));
+    for (const char* text : {plan::test::bare, plan::test::block}) {
+      const plan::ConvTask task = plan::as_convolution(contraction);
+      const plan::Forms f = forms(text);
+      const auto all = candidates({task, f, device}, parse_plan("family=mma")).value();
+      std::set<std::string> names;
+      for (const Candidate& c : all) {
+        const MmaPlan& p = own(c.plan);
+        EXPECT_TRUE(names.insert(to_string(override_of(p))).second);
+        if (!c.is_legal()) continue;
+        const Tiling& t = p.config.tiling;
+        EXPECT_LE(p.shared_bytes, device.shared_bytes);
+        EXPECT_LE(static_cast<std::size_t>(p.config.ctas_of_sm) * (p.shared_bytes + 1024), device.shared_bytes + 1024);
+        EXPECT_EQ(p.tiles, p.images * ((p.rows + t.m - 1) / t.m) * ((96 + t.n - 1) / t.n));
+        EXPECT_EQ(p.cooperative, std::string(text) == plan::test::block);
+        if (p.cooperative)
+          EXPECT_LE(p.ctas, sms * p.config.ctas_of_sm);
+        else
+          EXPECT_EQ(p.ctas, p.tiles);
+      }
+      EXPECT_GT(names.size(), 50u);
+    }
+  }
+}
+
+TEST_F(MmaFamily, RefusesWithReasons) {
+  conv().dtype_w = DType::f16;
+  EXPECT_THAT(refused(), HasSubstr("dtypes: the operands are bf16 and f16; mma.sync multiplies"));
+  conv().dtype_w = DType::bf16, conv().layout = Layout::nchw;
+  EXPECT_THAT(refused(), HasSubstr("layout: images NCHW"));
+  conv().layout = Layout::nhwc, conv().groups = 32;
+  EXPECT_THAT(refused(), HasSubstr("groups: 3 output channels each"));
+  conv() = plan::test::conv_of(40000, 256, 256, 8, 8, 1);
+  EXPECT_THAT(refused(), HasSubstr("size: the number of output pixels is 2621440000"));
+  conv() = plan::test::conv_of(1, 40000, 8, 8, 8, 3);
+  EXPECT_THAT(refused(), HasSubstr("size: an extent of the image with its padding is 40002; at most 32767"));
+  contraction = ConvTranspose2d{.h = 8, .w = 8, .c = 8, .k = 8, .r = 2, .s = 2, .stride = {2, 2}};
+  EXPECT_THAT(refused(), HasSubstr("contraction: a transposed convolution"));
+  contraction = Gemm{.m = 16, .n = 16, .k = 16, .transpose_a = true, .dtype_a = DType::f32, .dtype_b = DType::f32};
+  EXPECT_THAT(refused(), HasSubstr("layout: an operand of f32 whose k do not lie together"));
+}
+
+TEST_F(MmaFamily, TilesThatWaitAreResident) {
+  conv() = plan::test::conv_of(1, 64, 64, 64, 96, 3);
+  device.sms = 16;
+  EXPECT_EQ(chosen(plan::test::block, "family=mma tile=256x96x32")->cooperative, true);
+  EXPECT_THROW(chosen(plan::test::block, "family=mma tile=64x32 mode=resident"), Unsupported);
+}
+
+// Images whose values nothing tells apart are one, so that tiles run through the borders between them
+TEST_F(MmaFamily, ImagesAreOneUnlessTheyDiffer) {
+  EXPECT_EQ(own(chosen(plan::test::bias_silu)).images, 1);
+  EXPECT_EQ(own(chosen(plan::test::block)).images, 2);
+  contraction = Gemm{.batch = 3, .m = 16, .n = 16, .k = 16, .dtype_a = DType::f16, .dtype_b = DType::f16};
+  EXPECT_EQ(own(chosen(plan::test::bare)).images, 3);
+}
+
+}  // namespace
+}  // namespace unisono::families::mma
