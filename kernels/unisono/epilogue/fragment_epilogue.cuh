@@ -3,14 +3,15 @@
 //
 //   using Fragment        epilogue/fragment.cuh, of a warpgroup's rows of a tile
 //   int kWarpgroups       that share a tile's channels
-//   Norm kNorm            all but kStreamed
+//   Norm kNorm            kStreamed: tiles wait in memory, where the kernel keeps and finds their sums
 //   int kUnit             exchange/statistics_exchange.cuh
 //   int kTogether         8: the number of channels is a multiple of it; 2: it is even; 1: it is any
 //   bool kWide, kMeets    epilogue/general.cuh; of kRows kMeets: a row has several tiles
 //
 // A kernel calls, of each tile: Columns::load ahead of its main loop, then finish(). Tiles wait for one another where
 // the visitor says so: those of an image that is normalised or whose reductions elements read, those of a row if
-// kMeets. All of them are in flight at once.
+// kMeets. All of them are in flight at once. Those that wait in memory are published one after another instead; once
+// all tiles of an image are, or are about to be, share() and complete() are called of each of them.
 #pragma once
 #include "unisono/epilogue/columns.cuh"
 #include "unisono/epilogue/fold_results.cuh"
@@ -48,9 +49,9 @@ struct FragmentEpilogue {
   using At = WarpgroupTile<LinearRows>;
   using Statistic = Moments;  // what is exchanged of an image
   static constexpr Norm kNorm = Config::kNorm;
-  static_assert(kNorm != Norm::kStreamed, "tiles wait in registers, if they do");
   using Needs = GeneralNeeds<Configuration, Visitor, kNorm == Norm::kGeneral>;
-  static constexpr bool kExchange = kNorm == Norm::kResident, kNormalises = kExchange || kNorm == Norm::kRows;
+  static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed,
+                        kNormalises = kExchange || kNorm == Norm::kRows;
   static constexpr bool kRowsMeet = kNorm == Norm::kRows && Config::kMeets, kMeets = Needs::kMeets || kRowsMeet;
   static constexpr bool kWaits = kExchange || kMeets;  // tiles do for one another: launches are counted
   static constexpr bool kSwap = false, kCentred = false, kFetchBefore = false;
@@ -100,19 +101,43 @@ struct FragmentEpilogue {
   }
 
   UNISONO_DEVICE void finish(const At& at, const Columns& of_tile) {
+    if constexpr (kExchange) {
+      publish(at, of_tile);
+      share(at);
+      complete(at, of_tile);
+    } else {
+      open(at, of_tile);
+      if constexpr (kNorm == Norm::kGeneral) {
+        General<FragmentEpilogue>{*this}.run(at);
+      } else {
+        if constexpr (kNormalises) apply_before(*this, at);
+        store_normalised(*this, at);
+      }
+      sync();  // the columns are about to be overwritten
+    }
+  }
+  UNISONO_DEVICE void open(const At& at, const Columns& of_tile) const {
     of_tile.put(*this, at);
     sync();
-    if constexpr (kNorm == Norm::kGeneral) {
-      General<FragmentEpilogue>{*this}.run(at);
-    } else {
-      if constexpr (kNormalises) apply_before(*this, at);
-      if constexpr (kExchange) {
-        MomentPublisher<FragmentEpilogue>{*this}.publish(at, at.rows.all_valid(kPixels));
-        sync();
-        put_normalisation<4>(*this, at, [] {});
-      }
-      store_normalised(*this, at);
-    }
+  }
+  // The sums become the input of the normalisation, and their moments are on their way.
+  UNISONO_DEVICE void publish(const At& at, const Columns& of_tile) {
+    open(at, of_tile);
+    apply_before(*this, at);
+    MomentPublisher<FragmentEpilogue>{*this}.publish(at, at.rows.all_valid(kPixels));
+    sync();
+  }
+  // This warpgroup's share of its segment of slots, all of which are published before anybody waits for an image.
+  UNISONO_DEVICE void share(const At& at) const {
+    if (norm.segment_slots > 1)
+      merge_share<Statistic, kUnit>(norm, at.image, at.slot, at.first_channel, kN, geometry.channels, epoch,
+                                    thread / 32, 4);
+  }
+  // Waits for the image, and stores what is left of the sums.
+  UNISONO_DEVICE void complete(const At& at, const Columns& of_tile) {
+    if constexpr (kNorm == Norm::kStreamed) open(at, of_tile);
+    put_normalisation<4>(*this, at, [] {});
+    store_normalised(*this, at);
     sync();  // the columns are about to be overwritten
   }
 
@@ -164,12 +189,18 @@ struct FragmentEpilogue {
  private:
   UNISONO_DEVICE void put_slice(void* to, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
     delay_point();
+    if constexpr (kTogether == 8 && kSlice >= 16)
+      put_runs(static_cast<u16*>(to), at, slice, packed);
+    else
+      put_pairs(static_cast<u16*>(to), at, slice, packed);
+  }
+  UNISONO_DEVICE void put_pairs(u16* to, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
 #pragma unroll
     for (int i = 0; i < kSlice / 4; ++i) {
       const int pair = slice * (kSlice / 4) + i, m = Fragment::row(thread, pair),
                 channel = at.first_channel + Fragment::channel(thread, pair);
       if (!at.rows.valid(m) || channel >= geometry.channels) continue;
-      u16* const first = static_cast<u16*>(to) + offset_of(at, m, channel);
+      u16* const first = to + offset_of(at, m, channel);
       if constexpr (kTogether > 1) {
         *reinterpret_cast<u32*>(first) = packed[i];
       } else {
@@ -178,6 +209,41 @@ struct FragmentEpilogue {
       }
     }
   }
+  // The four lanes of a row have two channels of each chunk of eight. They exchange them, so that each has a chunk, or
+  // of 16 channels half a chunk, and stores it at once.
+  UNISONO_DEVICE void put_runs(u16* to, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
+    constexpr int kChunks = kSlice >= 32 ? 4 : 2;
+    const int lane = thread & 3;
+#pragma unroll
+    for (int first = 0; first < kSlice / 8; first += kChunks)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        u32 run[kChunks];
+#pragma unroll
+        for (int c = 0; c < kChunks; c += 2) {  // chunk c of even lanes, c + 1 of odd ones
+          const u32 own[2] = {packed[2 * (first + c) + half], packed[2 * (first + c + 1) + half]};
+          const u32 other = __shfl_xor_sync(~0u, lane & 1 ? own[0] : own[1], 1);
+          run[c] = lane & 1 ? other : own[0], run[c + 1] = lane & 1 ? own[1] : other;
+        }
+        int channel = 8 * (first + (lane & 1)) + 4 * (lane / 2);
+        if constexpr (kChunks == 4) {
+          channel = 8 * (first + lane);
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {  // the lanes two away have the others of both
+            const u32 other = __shfl_xor_sync(~0u, lane & 2 ? run[i] : run[2 + i], 2),
+                      own = lane & 2 ? run[2 + i] : run[i];
+            run[i] = lane & 2 ? other : own, run[2 + i] = lane & 2 ? own : other;
+          }
+        }
+        const int m = Fragment::row(thread, slice * (kSlice / 4) + half);
+        channel += at.first_channel + slice % kSlices * kSlice;
+        if (at.rows.valid(m) && channel < geometry.channels) put_run(to + offset_of(at, m, channel), run);
+      }
+  }
+  static UNISONO_DEVICE void put_run(u16* to, const u32 (&run)[4]) {
+    *reinterpret_cast<uint4*>(to) = {run[0], run[1], run[2], run[3]};
+  }
+  static UNISONO_DEVICE void put_run(u16* to, const u32 (&run)[2]) { *reinterpret_cast<uint2*>(to) = {run[0], run[1]}; }
 };
 
 }  // namespace unisono

@@ -105,8 +105,8 @@ UNISONO_DEVICE void store_normalised(Tile& tile, const typename Tile::At& at) {
     else
       return x;
   };
-  if constexpr (kRows && ResultsOf<Visitor>::kResults > 0)
-    RowResults<Tile>{tile, at}.store([&](float x, int row) { return normalised(x, nullptr, row); });
+  if constexpr (ResultsOf<Visitor>::kResults > 0)
+    RowResults<Tile>{tile, at}.store(normalised);
   else
     tile.template store<Visitor::kTensorsBefore, Visitor::kTensors, kBoth>(
         at,

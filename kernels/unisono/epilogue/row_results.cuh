@@ -1,6 +1,7 @@
-// Results behind a normalisation over the channels of rows that are more than one or two of 16 bits: of f32, more of
-// them, and computed from values of rows (epilogue/visitor.cuh, Visitor::results). The first goes through TMA if it has
-// 16 bits, the others leave from registers: four lanes have eight neighbouring channels of a row, a sector of f32.
+// Results behind a normalisation, of tiles that wait in registers, that are more than one or two of 16 bits: of f32,
+// more of them, and computed from values of rows (epilogue/visitor.cuh, Visitor::results). The first goes through TMA
+// if it has 16 bits, the others leave from registers: four lanes have eight neighbouring channels of a row, a sector of
+// f32.
 #pragma once
 #include "unisono/epilogue/results.cuh"
 
@@ -40,7 +41,7 @@ struct RowResults {
 
   UNISONO_DEVICE int lane() const { return tile.thread & 31; }
 
-  // f(x, row) is what is left of an element of row number r once it is normalised.
+  // f(x, column, r) is what is left of an element of row number r once it is normalised.
   template <class F>
   UNISONO_DEVICE void store(F&& normalised) const {
     const TileRows<Tile, true> rows(tile, at);
@@ -61,10 +62,10 @@ struct RowResults {
                         m = Fragment::row_of(tile.thread, r);
               const bool exists = at.rows.valid(m) && channel < tile.geometry.channels;
               float of_x[Results::kResults], of_y[Results::kResults];
-              Visitor::results(normalised(as_float(x), r), one + Tile::kBefore, t1, rows.value[r], tile.uniform, exists,
-                               of_x);
-              Visitor::results(normalised(as_float(y), r), two + Tile::kBefore, t2, rows.value[r], tile.uniform, exists,
-                               of_y);
+              Visitor::results(normalised(as_float(x), one, r), one + Tile::kBefore, t1, rows.value[r], tile.uniform,
+                               exists, of_x);
+              Visitor::results(normalised(as_float(y), two, r), two + Tile::kBefore, t2, rows.value[r], tile.uniform,
+                               exists, of_y);
               if constexpr (!kDirectMain) packed[pair] = Visitor::Output::pack(of_x[0], of_y[0]);
               if (exists) put(tile.offset_of(at, m, channel), of_x + !kDirectMain, of_y + !kDirectMain);
               ++pair;

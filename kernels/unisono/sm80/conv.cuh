@@ -14,6 +14,7 @@
 #include "unisono/epilogue/fragment_epilogue.cuh"
 #include "unisono/ptx/grid.cuh"
 #include "unisono/sm80/main_loop.cuh"
+#include "unisono/sm80/waiting_tiles.cuh"
 
 namespace unisono {
 
@@ -31,6 +32,15 @@ struct Sm80Conv {
   static constexpr shared_layout::Sm80Cta kCta{Loop::kStage, Config::kStages, Tail::kBytes, Config::kWarpgroups,
                                                Loop::kTableBytes};
 
+  static constexpr bool kWaitInMemory = Config::kNorm == Norm::kStreamed;
+
+  static UNISONO_DEVICE Tile tile_of(const ConvGeometry& g, int index) {
+    return tile_at<1, 1, Config::kGroup>(g, index, 0);
+  }
+  static UNISONO_DEVICE At place_of(const ConvGeometry& g, const Tile& tile, int warpgroup) {
+    return {tile.image, tile.tile_m * Config::kWarpgroups + warpgroup, tile.tile_n * kN,
+            LinearRows::of(g, tile, kM, warpgroup * Fragment::kRows)};
+  }
   static UNISONO_DEVICE const u8* from(const void* memory, i64 element) {
     return static_cast<const u8*>(memory) + element * Loop::kElement;
   }
@@ -49,6 +59,15 @@ struct Sm80Conv {
     }
     const i64 first = tile.image * f.filter_step + (Config::kColumnsB ? n : n * f.filter_pitch);
     loop.filter.open(from(f.filter, first), f.filter_pitch, left, f.depth);
+  }
+
+  // Ends when the epilogue may be where the stages were.
+  static UNISONO_DEVICE void multiply(const Sm80ConvParams& f, const Tile& tile, typename Fragment::Accumulators& acc,
+                                      u8* shared) {
+    Loop loop;
+    open(loop, f, tile, shared);
+    loop.run(acc, shared, f.steps);
+    __syncthreads();
   }
 
   static UNISONO_DEVICE void run(const Params& params) {
@@ -71,19 +90,23 @@ struct Sm80Conv {
               1 + warpgroup,
               epoch,
               acc};
+    WaitingTiles<Sm80Conv> waiting{f, tail, int(blockIdx.x)};
     for (int i = blockIdx.x; i < t.geometry.tiles; i += gridDim.x) {
-      const Tile tile = tile_at<1, 1, Config::kGroup>(t.geometry, i, 0);
-      const At at{tile.image, tile.tile_m * Config::kWarpgroups + warpgroup, tile.tile_n * kN,
-                  LinearRows::of(t.geometry, tile, kM, warpgroup * Fragment::kRows)};
+      const Tile tile = tile_of(t.geometry, i);
+      const At at = place_of(t.geometry, tile, warpgroup);
       typename Tail::Columns columns;
       columns.load(tail, at);
-      Loop loop;
-      open(loop, f, tile, shared);
-      loop.run(acc, shared, f.steps);
-      __syncthreads();  // the epilogue is where the stages were
-      tail.finish(at, columns);
-      __syncthreads();  // and stages are where it was
+      multiply(f, tile, acc, shared);
+      if constexpr (kWaitInMemory) {
+        tail.publish(at, columns);
+        waiting.keep(i);
+        waiting.complete_ahead_of(tile.image);
+      } else {
+        tail.finish(at, columns);
+      }
+      __syncthreads();  // the stages are where the epilogue was
     }
+    if constexpr (kWaitInMemory) waiting.complete_ahead_of(t.geometry.images);
     if (Tail::kWaits && threadIdx.x == 0) leave_launch(t.launch);
   }
 };

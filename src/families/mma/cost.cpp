@@ -18,7 +18,7 @@ constexpr double fill_clk = 1500;               // until the first step of a til
 constexpr double element_clk = 0.3;             // of an element's way from registers to memory, by an SM
 constexpr double operation_clk = 0.02;          // and of each operation
 constexpr double alone = 0.8, together = 0.92;  // of the tensor cores' rate that one CTA, and several, keep
-/// Of wgmma's and tcgen05's rates, by which such devices are known, that mma.sync reaches there.
+/// What mma.sync reaches of the rates of wgmma and tcgen05, by which such devices are known.
 constexpr double share_of_wgmma = 0.62, share_of_tcgen05 = 0.45;
 
 double share_of(const plan::Device& d) { return d.major == 9 ? share_of_wgmma : d.major == 10 ? share_of_tcgen05 : 1; }
@@ -36,12 +36,12 @@ double step_clk(const Config& c, const plan::Device& d) {
 }
 
 double epilogue_clk(const Config& c, const Workload& w) {
-  const double passes = c.mode == Mode::none ? 1 : c.mode == Mode::general ? 2.5 : 1.7;
+  const double passes = c.mode == Mode::none ? 1 : c.mode == Mode::general ? 2.5 : c.mode == Mode::streamed ? 2.2 : 1.7;
   const double operations = static_cast<double>(w.epilogue.graph.nodes.size());
   return c.tiling.m * c.tiling.n * (element_clk * passes + operation_clk * operations);
 }
 
-double memory_us(const Workload& w) {
+double memory_us(const MmaPlan& p, const Workload& w) {
   const Conv2d& c = w.task.conv;
   const Extents e = extents(w.task.contraction());
   const auto product = [](auto... x) { return (static_cast<double>(x) * ...); };
@@ -50,6 +50,8 @@ double memory_us(const Workload& w) {
   double each = 2.0 * static_cast<double>(w.epilogue.tensors_before.size() + w.epilogue.tensors_after.size());
   for (const Store& s : w.epilogue.graph.stores)
     if (w.epilogue.graph[s.value].axes == axes::mn) each += static_cast<double>(size_of(s.dtype));
+  if (p.config.mode == Mode::streamed)  // written and read, in L2 where an image fits there
+    each += product(p.rows, e.cols) * 4 > static_cast<double>(w.device.l2_bytes) / 2 ? 8 : 2;
   bytes += product(e.rows(), e.cols) * each;
   return bytes / w.device.memory_tbps * 1e-6;
 }
@@ -66,8 +68,8 @@ double predict_us(const MmaPlan& p, const Workload& w) {
   const double first = loop + rest;  // of the tile that nothing is beside
   const double clocks = std::max(first, rounds * tile + (c.ctas_of_sm > 1 ? rest / 2 : 0));
   const double busy_us = clocks * 1e-3 / w.device.clock_ghz;
-  const double waits = c.mode == Mode::resident ? exchange_us : c.meets ? 1.5 * exchange_us : 0;
-  return launch_us + waits + std::max(busy_us, memory_us(w));
+  const double waits = exchanges(c.mode) ? exchange_us : c.meets ? 1.5 * exchange_us : 0;
+  return launch_us + waits + std::max(busy_us, memory_us(p, w));
 }
 
 }  // namespace unisono::families::mma

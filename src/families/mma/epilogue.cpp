@@ -11,6 +11,8 @@ namespace unisono::families::mma {
 namespace {
 
 constexpr std::size_t statistic_bytes = 3 * sizeof(float);  // Moments of exchange/moments.cuh
+constexpr int messages_at_once = 8 * 128,
+              largest_segment = 128;  // that a warpgroup reads; exchange/statistics_exchange.cuh
 
 }  // namespace
 
@@ -30,19 +32,30 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
   return reasons;
 }
 
-void choose_mode(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape& v) {
+std::vector<Mode> modes_of(const plan::Epilogue& e) {
+  if (e.general()) return {Mode::general};
+  if (!e.norm()) return {Mode::none};
+  if (e.norm()->per_pixel) return {Mode::rows};
+  return {Mode::resident, Mode::streamed};
+}
+
+void choose_waits(MmaPlan& p, const plan::Epilogue& e, const plan::VisitorShape& v) {
   Config& c = p.config;
-  if (e.general()) {
-    c.mode = Mode::general, c.wide = e.reduces_rows() && p.tiles_n > 1;
+  if (c.mode == Mode::general) {
+    c.wide = e.reduces_rows() && p.tiles_n > 1;
     c.meets = (c.wide && e.rows_wait()) || v.returns;
     if (c.meets) p.at_once = v.returns ? p.tiles_n * p.tiles_m * (v.returns_all ? p.images : 1) : p.tiles_n;
-  } else if (e.norm() && e.norm()->per_pixel) {
-    c.mode = Mode::rows, c.wide = c.meets = p.tiles_n > 1, p.at_once = p.tiles_n;
-  } else if (e.norm()) {
-    c.mode = Mode::resident, p.at_once = p.tiles_n * p.tiles_m;
+  } else if (c.mode == Mode::rows) {
+    c.wide = c.meets = p.tiles_n > 1, p.at_once = p.tiles_n;
+  } else if (exchanges(c.mode)) {
+    if (c.mode == Mode::resident) p.at_once = p.tiles_n * p.tiles_m;
     c.unit = static_cast<int>(std::gcd(e.norm()->group_channels, std::int64_t{c.tiling.n}));
+    if (std::int64_t{p.slots()} * (c.tiling.n / c.unit) > messages_at_once) {
+      const int segments = (p.slots() + largest_segment - 1) / largest_segment;
+      p.segment_slots = (p.slots() + segments - 1) / segments;
+    }
   }
-  p.cooperative = c.meets || c.mode == Mode::resident;
+  p.cooperative = c.meets || exchanges(c.mode);
 }
 
 void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t channels) {
@@ -57,7 +70,12 @@ void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t cha
   const std::size_t images = size(p.images), across = size(p.tiles_n), slots = images * size(p.slots()),
                     wide = across * size(c.tiling.n), entry = sizeof(Entry);
   if (p.cooperative) w.exits = take(8);
-  if (c.mode == Mode::resident) w.slots = take(entry * slots * (static_cast<std::size_t>(channels) / size(c.unit)));
+  if (exchanges(c.mode)) {
+    const std::size_t row = entry * images * (static_cast<std::size_t>(channels) / size(c.unit));
+    w.slots = take(row * size(p.slots()));
+    w.segments = p.segment_slots > 1 ? take(row * size(p.segments())) : w.slots;
+  }
+  if (c.mode == Mode::streamed) w.waiting = take(size(p.tiles) * size(c.tiling.m) * size(c.tiling.n) * sizeof(float));
   if (c.mode == Mode::general && (c.wide || v.own_words + v.tile_folds > 0)) {
     const std::size_t planes = size(v.fold_planes + v.returned_planes), tiles = size(v.tile_folds);
     w.partials = take((planes * slots * wide + tiles * slots * across) * 4);
@@ -83,7 +101,7 @@ std::size_t epilogue_bytes(const Config& c, const plan::VisitorShape& v) {
           : shared_layout::fold_bytes(v.own_words, n, v.tile_folds) +
                 (places == 0 ? 0 : shared_layout::group_bytes(places, c.tiling.m / c.tiling.warpgroups));
   const auto layout = shared_layout::fragment_layout({.tile_n = n,
-                                                      .exchanges = c.mode == Mode::resident,
+                                                      .exchanges = exchanges(c.mode),
                                                       .by_rows = c.mode == Mode::rows,
                                                       .columns_before = v.columns_before,
                                                       .columns_after = v.columns_after,

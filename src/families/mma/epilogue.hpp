@@ -14,8 +14,11 @@ namespace unisono::families::mma {
 /// Every reason why no plan has such an epilogue; none: some may.
 std::vector<std::string> refuse_epilogue(const plan::Epilogue& epilogue, const plan::ConvTask& task);
 
-/// The plan's mode and what follows from it; its tiles are set.
-void choose_mode(MmaPlan& plan, const plan::Epilogue& epilogue, const plan::VisitorShape& visitor);
+/// The modes that an epilogue has plans of.
+std::vector<Mode> modes_of(const plan::Epilogue& epilogue);
+
+/// What follows from the plan's mode; its tiles are set.
+void choose_waits(MmaPlan& plan, const plan::Epilogue& epilogue, const plan::VisitorShape& visitor);
 
 /// As epilogue/folds.cuh and exchange/ find them.
 void lay_out_workspace(MmaPlan& plan, const plan::VisitorShape& visitor, std::int64_t channels);

@@ -75,7 +75,7 @@ class Mma final : public Family {
   }
   void place_workspace(ParameterBytes& to, const Plan& plan, const plan::Epilogue& epilogue,
                        std::uint64_t base) const override {
-    mma::place_workspace(to.at<Sm80ConvParams>().tile, own(plan), epilogue, base);
+    mma::place_workspace(to.at<Sm80ConvParams>(), own(plan), epilogue, base);
   }
 
   std::string title(const Plan& plan) const override {
@@ -111,6 +111,7 @@ std::string Mma::reasons(const Plan& plan, const Workload& w) const {
   if (c.mode == Mode::resident)
     text +=
         fmt::format("mode: resident: {} tiles of an image wait in registers for its statistics\n", own(plan).at_once);
+  if (c.mode == Mode::streamed) text += "mode: streamed: tiles wait in memory, in f32, until their image is complete\n";
   if (c.meets && c.mode != Mode::resident)
     text += fmt::format("mode: {}: {} tiles wait for one another\n", to_string(c.mode), own(plan).at_once);
   return text + plan::describe_calls(w.form_of(plan), 2, "a thread has two neighbouring channels of a row");

@@ -13,6 +13,7 @@ std::string_view norm_of(Mode mode) {
     case Mode::general: return "kGeneral";
     case Mode::rows: return "kRows";
     case Mode::resident: return "kResident";
+    case Mode::streamed: return "kStreamed";
   }
   return "kNone";
 }

@@ -72,21 +72,23 @@ void fill(Parameter& to, const MmaPlan& p, const Launched&, const Tensors& at) {
   to.put_fields(sizeof(Sm80ConvParams), at.fields);
 }
 
-void place_workspace(TileParams& t, const MmaPlan& p, const plan::Epilogue& epilogue, std::uint64_t base) {
+void place_workspace(Sm80ConvParams& to, const MmaPlan& p, const plan::Epilogue& epilogue, std::uint64_t base) {
   const MmaPlan::Workspace& w = p.workspace;
+  TileParams& t = to.tile;
   const auto floats = [&](std::size_t at) { return reinterpret_cast<float*>(base + at); };
   if (epilogue.norm()) {
     Entry* const slots = reinterpret_cast<Entry*>(base + w.slots);
     const auto width = as_int(epilogue.norm()->group_channels);
     t.norm = {.slots = slots,
-              .segments = slots,
+              .segments = reinterpret_cast<Entry*>(base + w.segments),
               .slots_per_image = p.slots(),
-              .segment_slots = 1,
-              .segments_per_image = p.slots(),
+              .segment_slots = p.segment_slots,
+              .segments_per_image = p.segments(),
               .group_channels = width,
               .by_group_channels = by(width)};
   }
   t.folds = {floats(w.partials), floats(w.results), floats(w.rows), reinterpret_cast<u32*>(base + w.counters)};
+  to.waiting = reinterpret_cast<void*>(base + w.waiting);
   const auto ctas = static_cast<u32>(p.ctas);
   t.launch = {reinterpret_cast<u32*>(base + w.exits), ctas * kEpochs - 1, divisor(ctas), 0};
 }

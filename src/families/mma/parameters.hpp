@@ -13,6 +13,6 @@ Sm80ConvParams constants(const MmaPlan& plan, const Launched& what);
 
 void fill(Parameter& to, const MmaPlan& plan, const Launched& what, const Tensors& tensors);
 
-void place_workspace(TileParams& to, const MmaPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base);
+void place_workspace(Sm80ConvParams& to, const MmaPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base);
 
 }  // namespace unisono::families::mma

@@ -17,8 +17,8 @@ struct Tiling {
   int warpgroups = 1, stages = 3;
 
   constexpr int threads() const { return 128 * warpgroups; }
-  constexpr int blocks() const { return m / warpgroups / 64; }  ///< of 64 rows, that a warpgroup has
-  constexpr int sums() const { return blocks() * n / 2; }       ///< of a thread
+  constexpr int blocks() const { return m / warpgroups / 64; }  ///< a warpgroup's, 64 rows each
+  constexpr int sums() const { return blocks() * n / 2; }       ///< a thread's
   bool operator==(const Tiling&) const = default;
 };
 
@@ -29,7 +29,9 @@ struct Operand {
 };
 
 /// How tiles are normalised; as `mode=` of a plan's text names it.
-enum class Mode : std::uint8_t { none, general, rows, resident };
+enum class Mode : std::uint8_t { none, general, rows, resident, streamed };
+/// Whether CTAs exchange an image's statistics.
+constexpr bool exchanges(Mode mode) { return mode == Mode::resident || mode == Mode::streamed; }
 
 /// What a kernel is compiled for.
 struct Config {
@@ -50,12 +52,15 @@ struct Config {
 struct MmaPlan final : Plan {
   Config config;
   int images = 0, rows = 0, tiles_m = 0, tiles_n = 0, tiles = 0;
-  int at_once = 1;  ///< tiles that wait for one another
+  int at_once = 1;        ///< tiles that wait for one another
+  int segment_slots = 1;  ///< exchange/statistics_exchange.cuh
   struct Workspace {
-    std::size_t exits = 0, slots = 0, partials = 0, results = 0, rows = 0, counters = 0;  ///< offsets in bytes
+    std::size_t exits = 0, slots = 0, segments = 0, waiting = 0, partials = 0, results = 0, rows = 0,
+                counters = 0;  ///< offsets in bytes
   } workspace;
 
   int slots() const { return tiles_m * config.tiling.warpgroups; }  ///< warpgroups' shares of an image
+  int segments() const { return (slots() + segment_slots - 1) / segment_slots; }
 };
 
 std::string_view to_string(Mode mode);

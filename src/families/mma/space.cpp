@@ -22,7 +22,8 @@ constexpr std::array widths{16, 32, 48, 64, 80, 96, 128, 160};
 constexpr std::array step_bytes{64, 128};
 
 constexpr int registers_of_sm = 65536, most_registers = 255;
-constexpr int own_registers = 72;                               // beside the sums: fragments, addresses, the epilogue's
+constexpr int own_registers = 72;  // beside the sums: fragments, addresses, the epilogue's
+constexpr std::size_t largest_workspace = std::size_t{32} << 30;
 constexpr std::size_t reserved_bytes = 1024;                    // of a CTA's shared memory, by the driver
 constexpr std::size_t group_from_bytes = std::size_t{8} << 20;  // filters beyond this come by groups of rows of tiles
 
@@ -75,7 +76,7 @@ int ctas_of_sm(const Config& c, std::size_t shared, const plan::Device& d) {
 
 int group_of(const MmaPlan& p, const plan::ConvTask& task) {
   const std::int64_t filters = task.conv.k * depth_of(task) * static_cast<std::int64_t>(p.config.element_bytes());
-  const bool one_by_one = p.config.mode == Mode::none || p.config.mode == Mode::resident;
+  const bool one_by_one = p.config.mode == Mode::none || exchanges(p.config.mode);
   return one_by_one && p.tiles_n > 2 && filters > static_cast<std::int64_t>(group_from_bytes) ? 8 : 0;
 }
 
@@ -91,6 +92,9 @@ std::optional<Refusal> refuse_plan(const MmaPlan& p, const Workload& w, const pl
   if (p.cooperative && p.at_once > p.ctas)
     return refused(fmt::format("resident: {} tiles wait for one another, and {} CTAs in flight", p.at_once, p.ctas),
                    p.at_once, p.ctas);
+  if (p.workspace_bytes > largest_workspace)
+    return refused(fmt::format("workspace: {} bytes, at most {}", p.workspace_bytes, largest_workspace),
+                   static_cast<double>(p.workspace_bytes), static_cast<double>(largest_workspace));
   for (const int width : v.group_widths)
     if (w.task.conv.k > p.config.tiling.n && p.config.tiling.n % width != 0)
       return refused(fmt::format("groups: a tile of {} channels divides a group of {} of a row's channels",
@@ -98,11 +102,11 @@ std::optional<Refusal> refuse_plan(const MmaPlan& p, const Workload& w, const pl
   return {};
 }
 
-std::optional<MmaPlan> lay_out(const Tiling& tiling, const Config& base, const Workload& w,
+std::optional<MmaPlan> lay_out(const Tiling& tiling, Mode mode, const Config& base, const Workload& w,
                                const plan::VisitorShape& visitor) {
   MmaPlan p;
   p.config = base;
-  p.config.tiling = tiling;
+  p.config.tiling = tiling, p.config.mode = mode;
   const Extents e = extents(w.task.contraction());
   const bool apart = w.epilogue.per_image() || w.task.batched;  // a tile is of one image
   support::Narrowing to;
@@ -113,7 +117,7 @@ std::optional<MmaPlan> lay_out(const Tiling& tiling, const Config& base, const W
   constexpr int beyond_last = 65535;  // a tile past the end still counts
   p.tiles = to.as<int>(support::Checked("tiles", p.images) * p.tiles_m * p.tiles_n + beyond_last) - beyond_last;
   if (to.beyond()) return std::nullopt;
-  choose_mode(p, w.epilogue, visitor);
+  choose_waits(p, w.epilogue, visitor);
   p.config.group = group_of(p, w.task);
   p.threads = tiling.threads();
   p.shared_bytes = shared_bytes(p.config, visitor);
@@ -161,13 +165,14 @@ std::vector<Candidate> plans(const Family& family, const Workload& w, std::size_
   base.image = image_of(w.task), base.filter = filter_of(w.task);
   base.together = channels % 8 == 0 ? 8 : channels % 2 == 0 ? 2 : 1;
   std::vector<Candidate> all;
-  for (const Tiling& t : tilings(w, base)) {
-    auto p = lay_out(t, base, w, visitor);
-    if (!p || !agrees(*p, fixed)) continue;
-    p->family = &family, p->form = form;
-    auto refusal = refuse_plan(*p, w, visitor);
-    all.push_back({std::make_shared<MmaPlan>(*std::move(p)), std::move(refusal)});
-  }
+  for (const Mode mode : modes_of(w.epilogue))
+    for (const Tiling& t : tilings(w, base)) {
+      auto p = lay_out(t, mode, base, w, visitor);
+      if (!p || !agrees(*p, fixed)) continue;
+      p->family = &family, p->form = form;
+      auto refusal = refuse_plan(*p, w, visitor);
+      all.push_back({std::make_shared<MmaPlan>(*std::move(p)), std::move(refusal)});
+    }
   return all;
 }
 
