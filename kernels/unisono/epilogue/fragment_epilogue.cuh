@@ -179,28 +179,31 @@ struct FragmentEpilogue {
     if constexpr (kBoth) store_before(at, b, s, beside);
   }
   UNISONO_DEVICE void store_main_pairs(const At& at, int i, const u32 (&packed)[kSlice / 4]) const {
-    put_slice(fixed.output, at, i, packed);
+    put_slice(fixed.output, fixed.output_pitch, at, i, packed);
   }
   UNISONO_DEVICE void open_before() const {}
   UNISONO_DEVICE void store_before(const At& at, int b, int s, const u32 (&packed)[kSlice / 4]) const {
-    put_slice(fixed.side, at, b * kSlices + s, packed);
+    put_slice(fixed.side, geometry.channels, at, b * kSlices + s, packed);
   }
 
  private:
-  UNISONO_DEVICE void put_slice(void* to, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
+  UNISONO_DEVICE i64 row_offset(const At& at, int m, i64 pitch) const {
+    return (i64(at.image) * geometry.rows + at.rows.pixel(m)) * pitch;
+  }
+  UNISONO_DEVICE void put_slice(void* to, i64 pitch, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
     delay_point();
     if constexpr (kTogether == 8 && kSlice >= 16)
-      put_runs(static_cast<u16*>(to), at, slice, packed);
+      put_runs(static_cast<u16*>(to), pitch, at, slice, packed);
     else
-      put_pairs(static_cast<u16*>(to), at, slice, packed);
+      put_pairs(static_cast<u16*>(to), pitch, at, slice, packed);
   }
-  UNISONO_DEVICE void put_pairs(u16* to, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
+  UNISONO_DEVICE void put_pairs(u16* to, i64 pitch, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
 #pragma unroll
     for (int i = 0; i < kSlice / 4; ++i) {
       const int pair = slice * (kSlice / 4) + i, m = Fragment::row(thread, pair),
                 channel = at.first_channel + Fragment::channel(thread, pair);
       if (!at.rows.valid(m) || channel >= geometry.channels) continue;
-      u16* const first = to + offset_of(at, m, channel);
+      u16* const first = to + row_offset(at, m, pitch) + channel;
       if constexpr (kTogether > 1) {
         *reinterpret_cast<u32*>(first) = packed[i];
       } else {
@@ -211,7 +214,7 @@ struct FragmentEpilogue {
   }
   // The four lanes of a row have two channels of each chunk of eight. They exchange them, so that each has a chunk, or
   // of 16 channels half a chunk, and stores it at once.
-  UNISONO_DEVICE void put_runs(u16* to, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
+  UNISONO_DEVICE void put_runs(u16* to, i64 pitch, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
     constexpr int kChunks = kSlice >= 32 ? 4 : 2;
     const int lane = thread & 3;
 #pragma unroll
@@ -237,7 +240,7 @@ struct FragmentEpilogue {
         }
         const int m = Fragment::row(thread, slice * (kSlice / 4) + half);
         channel += at.first_channel + slice % kSlices * kSlice;
-        if (at.rows.valid(m) && channel < geometry.channels) put_run(to + offset_of(at, m, channel), run);
+        if (at.rows.valid(m) && channel < geometry.channels) put_run(to + row_offset(at, m, pitch) + channel, run);
       }
   }
   static UNISONO_DEVICE void put_run(u16* to, const u32 (&run)[4]) {

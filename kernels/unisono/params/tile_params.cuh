@@ -6,7 +6,8 @@
 namespace unisono {
 
 struct TileParams {
-  void *output, *side;  // dense; side: the second store, null without one
+  void *output, *side;  // side: the second store, dense; null without one
+  i64 output_pitch;     // elements from pixel to pixel of the main store, of 16 bits
   ConvGeometry geometry;
   ExchangeParams norm;
   FoldParams folds;  // epilogue/folds.cuh

@@ -36,6 +36,18 @@ ConvGeometry geometry_of(const MmaPlan& p, const plan::ConvTask& task) {
   return g;
 }
 
+/// Where a row's first tap is has 32 bits.
+void check_pitch(const MmaPlan& p, const Conv2d& c, std::int64_t pitch) {
+  const auto together =
+      static_cast<std::int64_t>(static_cast<std::size_t>(p.config.image.copy) / p.config.element_bytes());
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
+  if (!p.config.pixels || pitch <= most * together / (c.n * (c.h + c.pad[0]) * c.w)) return;
+  throw plan::Refused(plan::because(fmt::format(
+      "the image was given pixels {} elements apart, and its kernel counts up to {} of them in all: make a dense copy, "
+      "or split the batch",
+      pitch, most * together)));
+}
+
 }  // namespace
 
 plan::Expected<std::size_t> parameter_bytes(std::size_t fields) {
@@ -60,11 +72,16 @@ Sm80ConvParams constants(const MmaPlan& p, const Launched& what) {
   return f;
 }
 
-void fill(Parameter& to, const MmaPlan& p, const Launched&, const Tensors& at) {
+void fill(Parameter& to, const MmaPlan& p, const Launched& what, const Tensors& at) {
   Sm80ConvParams& f = to.bytes.at<Sm80ConvParams>();
+  const Conv2d& c = what.task.conv;
+  if (const std::int64_t pitch = at.activation_pitch; pitch != 0) {
+    check_pitch(p, c, pitch);
+    f.image_pitch = pitch, f.image_step = (what.task.columns_a ? c.c : c.h * c.w) * pitch;
+  }
   if (at.step_a != 0) f.image_step = at.step_a;
   if (at.step_b != 0) f.filter_step = at.step_b;
-  static_cast<void>(p);
+  f.tile.output_pitch = at.output_pitch == 0 ? c.k : at.output_pitch;
   to.put_address(offsetof(Sm80ConvParams, image), at.activation);
   to.put_address(offsetof(Sm80ConvParams, filter), at.filter);
   to.put_address(offsetof(TileParams, output), at.output);

@@ -124,7 +124,7 @@ std::optional<MmaPlan> lay_out(const Tiling& tiling, Mode mode, const Config& ba
   p.config.ctas_of_sm = ctas_of_sm(p.config, p.shared_bytes, w.device);
   p.ctas = p.cooperative ? std::min(p.tiles, w.device.sms * p.config.ctas_of_sm) : p.tiles;
   lay_out_workspace(p, visitor, e.cols);
-  p.pitched_image = p.pitched_output = false;
+  p.pitched_output = !w.epilogue.wide_main();
   p.exclusive = p.cooperative;
   p.made_for_groups = w.task.conv.groups > 1;
   p.predicted_us = predict_us(p, w);
