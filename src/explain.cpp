@@ -37,14 +37,16 @@ std::vector<std::string> tensors_of(const Contraction& contraction) {
 
 }  // namespace
 
-Explanation explain(const Contraction& contraction, const Graph& graph, const CompileOptions& options) {
+Explanation explain(const Contraction& contraction, const Graph& graph, const CompileOptions& options,
+                    const std::optional<plan::Device>& wanted) {
   extents(contraction);
   verify(graph);
   runtime::check_storage(options, runtime::operand_names(graph));
   Explanation e;
   e.contraction = to_string(contraction);
-  const plan::Device device = planned_for(options, e.device_note);
-  e.device = device.name;
+  const plan::Device device = wanted ? *wanted : planned_for(options, e.device_note);
+  if (wanted) e.device_note = "planned for it by name";
+  e.device = device.name, e.planned_for = device;
   const lower::Lowered k = lower::lower(contraction, graph, options, device).value();
   e.plan = families::describe(k.plan());
   e.origin = tuning::to_string(k.chosen);

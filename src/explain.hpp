@@ -1,10 +1,12 @@
 #pragma once
 /// What Unisono would run on a GPU, without running it.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "codegen/codegen.hpp"
+#include "plan/device.hpp"
 #include "unisono/executable.hpp"
 
 namespace unisono::cuda {
@@ -23,11 +25,14 @@ struct Explanation {
   std::vector<std::string> tensors;    ///< what is multiplied, as Arguments has it, and "output"
   std::vector<codegen::Field> fields;  ///< what a launch hands to the visitor
   std::string source;
+  plan::Device planned_for;
 };
 
-/// Plans and generates for the GPU of options.device_index, or for an H200 where there is none. Nothing is compiled.
+/// Plans and generates for `device`, else for the GPU of options.device_index, or for an H200 where there is none.
+/// Nothing is compiled.
 /// Throws UserError and Unsupported as compile() does.
-Explanation explain(const Contraction& contraction, const Graph& graph, const CompileOptions& options = {});
+Explanation explain(const Contraction& contraction, const Graph& graph, const CompileOptions& options = {},
+                    const std::optional<plan::Device>& device = {});
 
 /// For people to read: everything but the source, which they may want by itself.
 std::string to_text(const Explanation& explanation);

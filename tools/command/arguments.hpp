@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/bench.hpp"
+#include "plan/device.hpp"
 #include "unisono/dtype.hpp"
 #include "unisono/network/executable.hpp"
 
@@ -57,9 +58,10 @@ struct ExplainOptions {
   std::map<std::string, std::vector<std::int64_t>> shapes;  ///< shapes of a model's inputs, instead of `dims`
   std::optional<std::uint64_t> memory_limit;                ///< bytes of a model's constants
   std::filesystem::path dot, svg;
-  bool cuda = false;              ///< show a text's plan and source for a GPU, or a model's kernels
-  DType precision = DType::bf16;  ///< for a model with cuda
-  bool strict = false;            ///< for a model with cuda: NetworkOptions::strict
+  bool cuda = false;                     ///< show a text's plan and source for a GPU, or a model's kernels
+  std::optional<plan::Device> gpu = {};  ///< with cuda: what is planned for; none: the GPU at hand, or an H200
+  DType precision = DType::bf16;         ///< for a model with cuda
+  bool strict = false;                   ///< for a model with cuda: NetworkOptions::strict
   AttentionKernels attention = AttentionKernels::automatic;  ///< for a model with cuda: NetworkOptions::attention
   std::string conv;                                          ///< with cuda: the convolution, see parse_convolution
   std::string gemm;                                          ///< with cuda: the product, see parse_product

@@ -1,5 +1,6 @@
 #include "command/subcommand_options.hpp"
 #include "command/subcommands.hpp"
+#include "plan/products.hpp"
 
 namespace unisono::command {
 namespace {
@@ -36,6 +37,8 @@ class ExplainSubcommand : public Subcommand {
                      "cpu, or cuda: of an epilogue the kernel's plan and source, of a model its launches")
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
+    app_->add_option("--gpu", gpu_,
+                     "With --device cuda: plan for this GPU, such as A100 or 'RTX 4090', whatever is at hand");
     precision_.add(*app_);
     add_strict(*app_, options_.strict);
     add_attention(*app_, options_.attention);
@@ -54,6 +57,7 @@ class ExplainSubcommand : public Subcommand {
     options_.shapes = symbols_.shapes();
     options_.memory_limit = memory_limit_.bytes();
     options_.cuda = device_ == "cuda";
+    if (!gpu_.empty()) options_.gpu = plan::product(gpu_);
     options_.precision = precision_.value();
     return options_;
   }
@@ -63,7 +67,7 @@ class ExplainSubcommand : public Subcommand {
   SymbolOptions symbols_;
   PrecisionOption precision_;
   MemoryLimitOption memory_limit_;
-  std::string device_ = "cpu";
+  std::string device_ = "cpu", gpu_;
 };
 
 }  // namespace

@@ -48,7 +48,7 @@ double bytes_of(const std::vector<std::int64_t>& shape, DType dtype) {
 }
 
 Prediction prediction_of(const Contraction& contraction, const Graph& graph, const cuda::Explanation& e) {
-  const plan::Device device = e.device_note.empty() ? cuda::open_device(0) : plan::Device{};
+  const plan::Device& device = e.planned_for;
   const auto [a, b] = factor_dtypes(contraction);
   double bytes = bytes_of(shape_a(contraction), a) + bytes_of(shape_b(contraction), b);
   for (const Store& s : graph.stores)
@@ -105,7 +105,7 @@ int explain_cuda(const ExplainOptions& options, const Graph& graph) {
   compile.accurate = options.accurate;
   const Contraction contraction =
       with_products(parse_contraction(options.conv, options.gemm, "--device cuda plans for"), graph);
-  const cuda::Explanation e = cuda::explain(contraction, graph, compile);
+  const cuda::Explanation e = cuda::explain(contraction, graph, compile, options.gpu);
   const Prediction p = prediction_of(contraction, graph, e);
   print(options.json ? to_json(e, p) : fmt::format("{}{}{}\n{}", to_text(e), to_text(p), legend_of(e.plan), e.source));
   return 0;

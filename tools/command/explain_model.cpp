@@ -99,7 +99,7 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
   on_gpu.precision = options.precision;
   on_gpu.strict = options.strict;
   on_gpu.attention = options.attention;
-  auto [report, constants] = network::gpu::planned_report(model.network, on_gpu, shapes);
+  auto [report, constants] = network::gpu::planned_report(model.network, on_gpu, shapes, options.gpu);
   report.memory.constants = constants;
   progress.finish();
   if (!options.region.empty()) return explain_region(options, report.fusion);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
+#include "plan/products.hpp"
 #include "plan/spare_sms.hpp"
 #include "unisono/error.hpp"
 
@@ -9,7 +12,7 @@ namespace unisono::plan {
 namespace {
 
 /// What a driver reports of a product, and what its data sheet says of it.
-struct Product {
+struct Known {
   DeviceAttributes reported;
   double sheet_tflops;  ///< dense, of bf16 or f16 with sums in f32
   double sheet_tbps;
@@ -33,7 +36,7 @@ DeviceAttributes attributes(const char* name, int capability, int sms, int clock
 // Hopper's data sheets count with 0.92 of the clock that the driver reports
 constexpr double hopper = 800 / 989.4, hopper_memory = 4.2 / 4.8;
 
-const Product products[] = {
+const Known known[] = {
     {attributes("NVIDIA H200", 90, 132, 1980, 3201, 6016), 989.4, 4.8, hopper, hopper_memory, 128, 2048, "sm_90a"},
     {attributes("NVIDIA H100 PCIe", 90, 114, 1755, 1593, 5120), 756, 2.0, hopper, hopper_memory, 128, 2048, "sm_90a"},
     {attributes("NVIDIA H100 80GB HBM3", 90, 132, 1980, 2619, 5120), 989.4, 3.35, hopper, hopper_memory, 128, 2048,
@@ -47,7 +50,7 @@ const Product products[] = {
 };
 
 TEST(DescribedDevice, HasTheRatesOfItsDataSheet) {
-  for (const Product& p : products) {
+  for (const Known& p : known) {
     const Device d = described(p.reported);
     EXPECT_NEAR(d.tensor_tflops / (p.sheet_tflops * p.tensor_share), 1, 0.02) << p.reported.name;
     EXPECT_NEAR(d.memory_tbps / (p.sheet_tbps * p.memory_share), 1, 0.03) << p.reported.name;
@@ -59,9 +62,28 @@ TEST(DescribedDevice, HasTheRatesOfItsDataSheet) {
   }
 }
 
+// Dense products of bf16 with sums in f32, and bytes, as the data sheets have them
+TEST(Products, HaveTheRatesOfTheirDataSheets) {
+  const std::map<std::string_view, std::pair<double, double>> sheets{
+      {"H200", {989.4, 4.8}},           {"H100", {989.4, 3.35}},      {"A100", {312, 2.039}},
+      {"A100-40", {312, 1.555}},        {"A30", {165, 0.933}},        {"A10", {125, 0.6}},
+      {"RTX A6000", {154.8, 0.768}},    {"RTX 3090", {71, 0.936}},    {"L4", {121, 0.3}},
+      {"L40S", {362, 0.864}},           {"RTX 4090", {165.2, 1.008}}, {"RTX 5090", {209.5, 1.792}},
+      {"RTX PRO 6000", {503.8, 1.792}}, {"B200", {2250, 8}},          {"B300", {2250, 8}}};
+  EXPECT_EQ(products().size(), sheets.size());
+  for (const auto& [name, rates] : sheets) {
+    const Device d = product(name);
+    const bool hopper_share = d.major == 9;
+    EXPECT_NEAR(d.tensor_tflops / (rates.first * (hopper_share ? hopper : 0.8)), 1, 0.06) << name;
+    EXPECT_NEAR(d.memory_tbps / (rates.second * (hopper_share ? hopper_memory : 0.85)), 1, 0.03) << name;
+  }
+  EXPECT_EQ(product("rtx 4090").name, "NVIDIA GeForce RTX 4090");
+  EXPECT_THROW(product("A1000"), UserError);
+}
+
 // Plans that are made without a GPU are those that are made with an H200
 TEST(DescribedDevice, IsAnH200ByDefault) {
-  DeviceAttributes h200 = products[0].reported;
+  DeviceAttributes h200 = known[0].reported;
   h200.shared_bytes = 232448, h200.l2_bytes = 62914560;
   const Device found = described(h200), given;
   EXPECT_EQ(found.name, given.name);
@@ -80,7 +102,7 @@ TEST(DescribedDevice, OfAnArchitectureWithoutARowIsTakenForTheOneBefore) {
   const Device known = described(attributes("B200", 100, 148, 1965, 3996, 8192)),
                unknown = described(attributes("B300", 103, 148, 1965, 3996, 8192));
   EXPECT_DOUBLE_EQ(unknown.tensor_tflops, known.tensor_tflops);
-  EXPECT_GT(known.tensor_tflops, 2 * described(products[0].reported).tensor_tflops);
+  EXPECT_GT(known.tensor_tflops, 2 * product("H200").tensor_tflops);
   EXPECT_EQ(described(attributes("of a later year", 130, 100, 2000, 2000, 512)).lanes, 128);
 }
 

@@ -368,11 +368,12 @@ std::vector<lower::Problem> tuning_problems(const Network& network, const Networ
   return all;
 }
 
-PlannedReport planned_report(const Network& given, const NetworkOptions& options, const NamedSizes& inputs) {
+PlannedReport planned_report(const Network& given, const NetworkOptions& options, const NamedSizes& inputs,
+                             const std::optional<plan::Device>& wanted) {
   verify(given);
   check_precision(options);
   DeviceReport report;
-  PlanningDevice planning = planning_device(options);
+  PlanningDevice planning = wanted ? PlanningDevice{*wanted, "planned for it by name"} : planning_device(options);
   report.device = planning.device.name, report.device_note = std::move(planning.note);
   const plan::Device device = usable_device(options, planning.device);
   const Unloaded u(given, options, inputs, device);

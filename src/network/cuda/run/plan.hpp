@@ -39,8 +39,10 @@ struct PlannedReport {
   DeviceReport report;
   std::size_t constants = 0;
 };
+/// For `device`, else for the GPU of the options, or an H200.
 PlannedReport planned_report(const Network& network, const NetworkOptions& options,
-                             const std::map<std::string, Sizes>& inputs);
+                             const std::map<std::string, Sizes>& inputs,
+                             const std::optional<plan::Device>& device = {});
 
 /// What compiling a network for these inputs asks of the compiler, for any device; needs no GPU.
 std::vector<jit::Request> requests(const Network& network, const NetworkOptions& options,

@@ -1,0 +1,21 @@
+#pragma once
+/// GPUs by name, as planners see them: for plans that are made where there is no such GPU.
+
+#include <string_view>
+#include <vector>
+
+#include "plan/device.hpp"
+
+namespace unisono::plan {
+
+/// What a product's driver reports, by the data sheets: "A100", "RTX 4090".
+struct Product {
+  std::string_view name;
+  DeviceAttributes reported;
+};
+const std::vector<Product>& products();
+
+/// The product of this name, whatever its case. Throws UserError with the names that there are.
+Device product(std::string_view name);
+
+}  // namespace unisono::plan
