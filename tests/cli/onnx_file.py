@@ -26,10 +26,16 @@ def value_info(name, kind, shape):
     return field(1, name) + field(2, field(1, field(1, kind) + field(2, dims)))
 
 
-def node(op, inputs, outputs, **integers):
-    """Attributes are integers and lists of them."""
-    coded = lambda x: b"".join(field(8, i) for i in x) + field(20, 7) if isinstance(x, list) else field(3, x) + field(20, 2)
-    attributes = b"".join(field(5, field(1, name) + coded(value)) for name, value in integers.items())
+def coded(value):
+    """An attribute's: an integer, a list of them, or text."""
+    if isinstance(value, list):
+        return b"".join(field(8, i) for i in value) + field(20, 7)
+    return field(4, value) + field(20, 3) if isinstance(value, str) else field(3, value) + field(20, 2)
+
+
+def node(op, inputs, outputs, **given):
+    """Attributes are integers, lists of them, and text."""
+    attributes = b"".join(field(5, field(1, name) + coded(value)) for name, value in given.items())
     return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, op) + attributes
 
 

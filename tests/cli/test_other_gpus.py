@@ -74,6 +74,27 @@ class OtherGpus(Case):
             out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=self.env_of(capability))
             self.assertIn("agree", out)
 
+    def test_stores_pooled_and_upsampled_results_too(self):
+        weights = lambda n: b"".join(struct.pack("<f", (i * 7 % 5 - 2) / 4) for i in range(n))
+        norm = lambda x, y: f.node("InstanceNormalization", [x, "one", "zero"], [y])
+        nodes = [f.node("Conv", ["x", "w0"], ["a"], pads=[1, 1, 1, 1]), norm("a", "b"), f.node("Relu", ["b"], ["c"]),
+                 f.node("MaxPool", ["c"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+                 f.node("Conv", ["p", "w1"], ["d"], pads=[1, 1, 1, 1]), norm("d", "e"), f.node("Relu", ["e"], ["g"]),
+                 f.node("Resize", ["g", "", "scales"], ["u"], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor"),
+                 f.node("Conv", ["u", "w1"], ["y"], pads=[1, 1, 1, 1]), f.node("Conv", ["c", "w1"], ["z"])]
+        constants = [f.constant("w0", f.FLOAT, [16, 8, 3, 3], weights(1152)), f.constant("w1", f.FLOAT, [16, 16, 3, 3], weights(2304)),
+                     f.constant("one", f.FLOAT, [16], struct.pack("<16f", *[1.0] * 16)), f.constant("zero", f.FLOAT, [16], bytes(64)),
+                     f.constant("scales", f.FLOAT, [4], struct.pack("<4f", 1, 1, 2, 2))]
+        for height, width in ((18, 22), (17, 13), (3, 5)):
+            shape = [2, 8, height, width]
+            outputs = [f.value_info("y", f.FLOAT, [2, 16, height // 2 * 2, width // 2 * 2]), f.value_info("z", f.FLOAT, [2, 16, height - 2, width - 2])]
+            (self.folder / "m.onnx").write_bytes(f.model(nodes, [f.value_info("x", f.FLOAT, shape)], outputs, constants=constants))
+            text = self.unisono("explain", "m.onnx", "--device", "cuda", env=self.env_of(80))[0].partition("what was decided")[0]
+            self.assertIn(" pooled", text)
+            self.assertIn(" upsampled", text)
+            out, _ = self.unisono("run", "m.onnx", "--random", "--device", "cuda", "--check", "--repeat", 1, env=self.env_of(80))
+            self.assertIn("agree", out)
+
 
 if __name__ == "__main__":
     main()

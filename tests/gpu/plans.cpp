@@ -25,6 +25,7 @@
 #include "jit/compiler.hpp"
 #include "lower/lower.hpp"
 #include "lower/request.hpp"
+#include "plan/products.hpp"
 #include "products/space.hpp"
 #include "support/hash.hpp"
 #include "support/random.hpp"
@@ -63,16 +64,24 @@ std::vector<jit::Request> products_and_tensors() {
   return all;
 }
 
-std::vector<families::PlanPointer> legal_plans(const lower::Problem& problem) {
+// Those whose families, and shared memory, differ
+std::vector<plan::Device> planned_for() {
+  return {planning_device(), plan::product("A100"), plan::product("RTX 4090"), plan::product("B200")};
+}
+
+std::vector<families::PlanPointer> legal_plans(const lower::Problem& problem, const plan::Device& device) {
   std::vector<families::PlanPointer> legal;
-  for (const families::Candidate& x : families::candidates({problem.task, problem.forms, planning_device()}).value())
+  const auto all = families::candidates({problem.task, problem.forms, device});
+  if (!all) return legal;
+  for (const families::Candidate& x : *all)
     if (x.is_legal()) legal.push_back(x.plan);
   return legal;
 }
 
-jit::Request request_of(const Case& c, const lower::Problem& problem, const families::PlanPointer& plan) {
-  jit::Request request = lower::lower(problem, plan, planning_device()).value().request();
-  request.title = c.name + ", " + to_string(families::override_of(*plan));
+jit::Request request_of(const Case& c, const lower::Problem& problem, const families::PlanPointer& plan,
+                        const plan::Device& device) {
+  jit::Request request = lower::lower(problem, plan, device).value().request();
+  request.title = c.name + ", " + to_string(families::override_of(*plan)) + ", " + device.name;
   return request;
 }
 
@@ -172,8 +181,9 @@ std::vector<jit::Request> drawn_plans() {
   for (int family = 0; drawn.size() < count; ++family) {
     const Case c = broad_family(options().seed, family, refusals).front();
     const lower::Problem problem = lower::analyse(c.contraction(), graph_of(c), c.options).value();
-    const std::vector<families::PlanPointer> legal = legal_plans(problem);
-    for (int i = 0; i < 2 && drawn.size() < count; ++i) drawn.push_back(request_of(c, problem, random.one_of(legal)));
+    for (const plan::Device& device : planned_for())
+      if (const auto legal = legal_plans(problem, device); !legal.empty() && drawn.size() < count)
+        drawn.push_back(request_of(c, problem, random.one_of(legal), device));
   }
   return drawn;
 }
@@ -217,10 +227,11 @@ void add_pairs(std::vector<jit::Request>& all) {
   const std::size_t before = all.size();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const lower::Problem problem = lower::analyse(cases[i].contraction(), graph_of(cases[i]), cases[i].options).value();
-    for (const families::PlanPointer& plan : legal_plans(problem)) {
-      jit::Request request = request_of(cases[i], problem, plan);
-      if (pairs.take(request.source)) all.push_back(std::move(request));
-    }
+    for (const plan::Device& device : planned_for())
+      for (const families::PlanPointer& plan : legal_plans(problem, device)) {
+        jit::Request request = request_of(cases[i], problem, plan, device);
+        if (pairs.take(request.source)) all.push_back(std::move(request));
+      }
     if (i % 100 == 99) {
       std::printf("%zu of %zu problems: %zu plans have all %zu pairs\n", i + 1, cases.size(), all.size() - before,
                   pairs.count());

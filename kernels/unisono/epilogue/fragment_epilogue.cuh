@@ -3,6 +3,8 @@
 //
 //   using Fragment        epilogue/fragment.cuh, of a warpgroup's rows of a tile
 //   int kWarpgroups       that share a tile's channels
+//   using Rows            LinearRows, or WindowRows where results are pooled
+//   using Resample        tile/resample.cuh: of results of 16 bits, whose channels are a multiple of 8
 //   Norm kNorm            kStreamed: tiles wait in memory, where the kernel keeps and finds their sums
 //   int kUnit             exchange/statistics_exchange.cuh
 //   int kTogether         8: the number of channels is a multiple of it; 2: it is even; 1: it is any
@@ -46,7 +48,9 @@ struct FragmentEpilogue {
   using Configuration = FragmentConfig<Config>;
   using Fragment = typename Config::Fragment;
   using Accumulators = typename Fragment::Accumulators;
-  using At = WarpgroupTile<LinearRows>;
+  using At = WarpgroupTile<typename Config::Rows>;
+  using Resample = typename Config::Resample;
+  static constexpr bool kMakesMore = Resample::kPooled || Resample::kUpsampled;
   using Statistic = Moments;  // what is exchanged of an image
   static constexpr Norm kNorm = Config::kNorm;
   using Needs = GeneralNeeds<Configuration, Visitor, kNorm == Norm::kGeneral>;
@@ -179,21 +183,24 @@ struct FragmentEpilogue {
     if constexpr (kBoth) store_before(at, b, s, beside);
   }
   UNISONO_DEVICE void store_main_pairs(const At& at, int i, const u32 (&packed)[kSlice / 4]) const {
-    put_slice(fixed.output, fixed.output_pitch, at, i, packed);
+    put_slice<true>(fixed.output, fixed.output_pitch, at, i, packed);
   }
   UNISONO_DEVICE void open_before() const {}
   UNISONO_DEVICE void store_before(const At& at, int b, int s, const u32 (&packed)[kSlice / 4]) const {
-    put_slice(fixed.side, geometry.channels, at, b * kSlices + s, packed);
+    put_slice<false>(fixed.side, geometry.channels, at, b * kSlices + s, packed);
   }
 
  private:
   UNISONO_DEVICE i64 row_offset(const At& at, int m, i64 pitch) const {
     return (i64(at.image) * geometry.rows + at.rows.pixel(m)) * pitch;
   }
+  template <bool kMain>
   UNISONO_DEVICE void put_slice(void* to, i64 pitch, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
     delay_point();
-    if constexpr (kTogether == 8 && kSlice >= 16)
-      put_runs(static_cast<u16*>(to), pitch, at, slice, packed);
+    constexpr bool kRuns = kTogether == 8 && kSlice >= 16;
+    static_assert(kRuns || !kMakesMore, "what is made of the main store leaves by runs of channels");
+    if constexpr (kRuns)
+      put_runs<kMain>(static_cast<u16*>(to), pitch, at, slice, packed);
     else
       put_pairs(static_cast<u16*>(to), pitch, at, slice, packed);
   }
@@ -214,6 +221,7 @@ struct FragmentEpilogue {
   }
   // The four lanes of a row have two channels of each chunk of eight. They exchange them, so that each has a chunk, or
   // of 16 channels half a chunk, and stores it at once.
+  template <bool kMain>
   UNISONO_DEVICE void put_runs(u16* to, i64 pitch, const At& at, int slice, const u32 (&packed)[kSlice / 4]) const {
     constexpr int kChunks = kSlice >= 32 ? 4 : 2;
     const int lane = thread & 3;
@@ -240,8 +248,39 @@ struct FragmentEpilogue {
         }
         const int m = Fragment::row(thread, slice * (kSlice / 4) + half);
         channel += at.first_channel + slice % kSlices * kSlice;
-        if (at.rows.valid(m) && channel < geometry.channels) put_run(to + row_offset(at, m, pitch) + channel, run);
+        const bool exists = at.rows.valid(m) && channel < geometry.channels;
+        if (exists && !(kMain && Resample::kOnly)) put_run(to + row_offset(at, m, pitch) + channel, run);
+        if constexpr (kMain && Resample::kUpsampled) {
+          if (exists) put_upsampled(at, m, channel, run);
+        }
+        if constexpr (kMain && Resample::kPooled) put_pooled(at, m, channel, run);
       }
+  }
+  // A pixel as 2x2 of the image of twice the height and width.
+  template <int kWords>
+  UNISONO_DEVICE void put_upsampled(const At& at, int m, int channel, const u32 (&run)[kWords]) const {
+    const int pixel = at.rows.pixel(m), line = divided(pixel, geometry.by_width),
+              column = pixel - line * geometry.width;
+    const i64 first = (i64(at.image) * geometry.height + line) * 4 * geometry.width + 2 * column;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      put_run(static_cast<u16*>(fixed.upsampled) +
+                  (first + i / 2 * (2 * geometry.width) + i % 2) * fixed.upsampled_pitch + channel,
+              run);
+  }
+  // The largest of a window, whose four rows four lanes have, if it is whole.
+  template <int kWords>
+  UNISONO_DEVICE void put_pooled(const At& at, int m, int channel, u32 (&run)[kWords]) const {
+#pragma unroll
+    for (int i = 0; i < kWords; ++i)
+#pragma unroll
+      for (int bit = 4; bit <= 8; bit *= 2) run[i] = Visitor::Output::max(run[i], __shfl_xor_sync(~0u, run[i], bit));
+    const int line = at.rows.line(m) / 2, column = at.rows.column(m) / 2, height = geometry.height / 2,
+              width = geometry.width / 2;
+    if ((thread & 12) != 0 || line >= height || column >= width || channel >= geometry.channels) return;
+    put_run(static_cast<u16*>(fixed.pooled) + ((i64(at.image) * height + line) * width + column) * fixed.pooled_pitch +
+                channel,
+            run);
   }
   static UNISONO_DEVICE void put_run(u16* to, const u32 (&run)[4]) {
     *reinterpret_cast<uint4*>(to) = {run[0], run[1], run[2], run[3]};

@@ -6,8 +6,10 @@
 namespace unisono {
 
 struct TileParams {
-  void *output, *side;  // side: the second store, dense; null without one
-  i64 output_pitch;     // elements from pixel to pixel of the main store, of 16 bits
+  void *output, *side;       // side: the second store, dense; null without one
+  void *pooled, *upsampled;  // what is made of the main store
+  i64 output_pitch, pooled_pitch,
+      upsampled_pitch;  // elements from pixel to pixel: of the main store, of 16 bits; of these
   ConvGeometry geometry;
   ExchangeParams norm;
   FoldParams folds;  // epilogue/folds.cuh

@@ -39,14 +39,14 @@ struct Sm80Conv {
   }
   static UNISONO_DEVICE At place_of(const ConvGeometry& g, const Tile& tile, int warpgroup) {
     return {tile.image, tile.tile_m * Config::kWarpgroups + warpgroup, tile.tile_n * kN,
-            LinearRows::of(g, tile, kM, warpgroup * Fragment::kRows)};
+            Config::Rows::of(g, tile, kM, warpgroup * Fragment::kRows)};
   }
   static UNISONO_DEVICE const u8* from(const void* memory, i64 element) {
     return static_cast<const u8*>(memory) + element * Loop::kElement;
   }
   static UNISONO_DEVICE void open(Loop& loop, const Sm80ConvParams& f, const Tile& tile, u8* shared) {
     const ConvGeometry& g = f.tile.geometry;
-    const LinearRows rows = LinearRows::of(g, tile, kM, 0);
+    const typename Config::Rows rows = Config::Rows::of(g, tile, kM, 0);
     const int n = tile.tile_n * kN, left = g.channels - n;
     if constexpr (Config::kPixels) {
       PixelOfRow* const table = reinterpret_cast<PixelOfRow*>(shared + shared_layout::sm80_table_at(kCta));
@@ -90,7 +90,7 @@ struct Sm80Conv {
               1 + warpgroup,
               epoch,
               acc};
-    WaitingTiles<Sm80Conv> waiting{f, tail, int(blockIdx.x)};
+    TilesInMemory<Sm80Conv> waiting{f, tail, int(blockIdx.x)};
     for (int i = blockIdx.x; i < t.geometry.tiles; i += gridDim.x) {
       const Tile tile = tile_of(t.geometry, i);
       const At at = place_of(t.geometry, tile, warpgroup);

@@ -9,7 +9,7 @@
 namespace unisono {
 
 template <class Kernel>
-struct WaitingTiles {
+struct TilesInMemory {
   using Tail = typename Kernel::Tail;
   using At = typename Tail::At;
   static constexpr int kBlocks = Tail::kBlocks, kQuadruples = Tail::kAccCount / 4, kWarpgroups = Kernel::kThreads / 128;

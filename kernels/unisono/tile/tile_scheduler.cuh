@@ -106,6 +106,31 @@ struct Rows2d {
   UNISONO_DEVICE int store_y(int m) const { return top + m / 8; }
 };
 
+// Windows of 2x2 pixels one after another, an image's: four rows each, of which those beyond the right and the lower
+// border do not exist. tiles_w counts the windows across.
+struct WindowRows {
+  int first, height, width, across;
+  Divisor by_across;
+  static UNISONO_DEVICE WindowRows of(const ConvGeometry& g, const Tile& tile, int tile_rows, int row) {
+    return {tile.tile_m * tile_rows + row, g.height, g.width, g.tiles_w, g.by_tiles_w};
+  }
+  UNISONO_DEVICE int line(int m) const { return 2 * divided((first + m) / 4, by_across) + (first + m) / 2 % 2; }
+  UNISONO_DEVICE int column(int m) const {
+    const int window = (first + m) / 4;
+    return 2 * (window - divided(window, by_across) * across) + (first + m) % 2;
+  }
+  UNISONO_DEVICE bool valid(int m) const { return line(m) < height && column(m) < width; }
+  UNISONO_DEVICE bool all_valid(int count) const {
+    return height % 2 == 0 && width % 2 == 0 && first + count <= height * width;
+  }
+  UNISONO_DEVICE int valid_of_16(int m) const {
+    int count = 0;
+    for (int i = 0; i < 16; ++i) count += valid(m + i);
+    return count;
+  }
+  UNISONO_DEVICE int pixel(int m) const { return line(m) * width + column(m); }
+};
+
 // Consecutive pixels whose store map knows image rows, (channels, Q, P, images): 16 pixels are then a part of an image
 // row, or whole ones.
 struct LineRows : LinearRows {

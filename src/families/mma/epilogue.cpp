@@ -26,7 +26,9 @@ std::vector<std::string> refuse_epilogue(const plan::Epilogue& e, const plan::Co
     refuse("reductions that are stored beside a normalisation", "Reduce the stored result");
   if (e.norm() && e.norm()->batch && (e.per_image() || task.batched))
     refuse("a normalisation over the pixels of all images beside values of an image", "Normalise each image (per=b)");
-  if (e.resampled.any()) refuse("pooled or upsampled stores", "Store the whole result, and resample it afterwards");
+  if (e.resampled.any() && (task.conv.k % 8 != 0 || e.wide_main()))
+    refuse("pooled or upsampled stores of f32, or of channels that are no multiple of 8",
+           "Store the whole result, and resample it afterwards");
   if (e.moments.channels > 0) refuse("stored statistics", "Reduce the stored result");
   if (any && task.conv.k % 2 != 0) refuse("results of rows with an odd number of channels", "Pad the channels");
   return reasons;

@@ -18,11 +18,11 @@ namespace {
 
 const MmaPlan& own(const Plan& plan) { return static_cast<const MmaPlan&>(plan); }
 
-/// Forms in the order in which they are tried: a row's statistics in one pass ahead of several, then as analysed.
+/// Forms in the order in which they are tried: a normalisation, which passes over a tile's sums once, ahead of general
+/// ones.
 std::vector<std::vector<std::size_t>> order_of(const Workload& w) {
-  std::vector<std::vector<std::size_t>> order{{}, {0}, {}};
-  for (std::size_t i = 1; i < w.forms.size(); ++i)
-    order[w.forms[i].norm() && w.forms[i].norm()->per_pixel ? 0 : 2].push_back(i);
+  std::vector<std::vector<std::size_t>> order(2);
+  for (std::size_t i = 0; i < w.forms.size(); ++i) order[w.forms[i].general() ? 1 : 0].push_back(i);
   return order;
 }
 
@@ -81,9 +81,10 @@ class Mma final : public Family {
   std::string title(const Plan& plan) const override {
     const Config& c = own(plan).config;
     const Tiling& t = c.tiling;
-    return fmt::format("mma.sync {}x{}x{}/{}{}{}{}", t.m, t.n, t.k, t.stages, t.warpgroups > 1 ? " 8 warps" : "",
+    return fmt::format("mma.sync {}x{}x{}/{}{}{}{}{}", t.m, t.n, t.k, t.stages, t.warpgroups > 1 ? " 8 warps" : "",
                        c.element == DType::tf32 ? " tf32" : "",
-                       c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)));
+                       c.mode == Mode::none ? "" : fmt::format(" {}", to_string(c.mode)),
+                       c.resampling.any() ? " " + plan::to_string(c.resampling) : "");
   }
   std::string describe(const Plan& plan) const override {
     return fmt::format("{}, {} CTAs of {} threads, {} KB", title(plan), plan.ctas, plan.threads,

@@ -32,6 +32,7 @@ ConvGeometry geometry_of(const MmaPlan& p, const plan::ConvTask& task) {
   g.stride_h = as_far_as_it_matters(c.stride[0]), g.stride_w = as_far_as_it_matters(c.stride[1]);
   g.pad_h = as_int(c.pad[0]), g.pad_w = as_int(c.pad[1]);
   g.dilation_h = as_far_as_it_matters(c.dilation[0]), g.dilation_w = as_far_as_it_matters(c.dilation[1]);
+  if (p.config.resampling.pooled) g.tiles_w = (g.width + 1) / 2;  // windows
   set_divisors(g, p.config.group);
   return g;
 }
@@ -81,7 +82,11 @@ void fill(Parameter& to, const MmaPlan& p, const Launched& what, const Tensors& 
   }
   if (at.step_a != 0) f.image_step = at.step_a;
   if (at.step_b != 0) f.filter_step = at.step_b;
-  f.tile.output_pitch = at.output_pitch == 0 ? c.k : at.output_pitch;
+  const auto pitch_of = [&](std::int64_t given) { return given == 0 ? c.k : given; };
+  f.tile.output_pitch = pitch_of(at.output_pitch);
+  f.tile.pooled_pitch = pitch_of(at.pooled_pitch), f.tile.upsampled_pitch = pitch_of(at.upsampled_pitch);
+  if (p.config.resampling.pooled) to.put_address(offsetof(TileParams, pooled), at.pooled);
+  if (p.config.resampling.upsampled) to.put_address(offsetof(TileParams, upsampled), at.upsampled);
   to.put_address(offsetof(Sm80ConvParams, image), at.activation);
   to.put_address(offsetof(Sm80ConvParams, filter), at.filter);
   to.put_address(offsetof(TileParams, output), at.output);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "families/interface/plan.hpp"
+#include "plan/resampling.hpp"
 #include "unisono/dtype.hpp"
 
 namespace unisono::families::mma {
@@ -42,6 +43,7 @@ struct Config {
   Mode mode = Mode::none;
   bool wide = false, meets = false;  ///< several tiles across reduce rows; and wait for one another
   int unit = 1;                      ///< channels whose statistics are exchanged together
+  plan::Resampling resampling;       ///< what is made of the main store
   int together = 1;                  ///< channels that exist together and lie aligned: 8, 2 or 1
   int group = 0;                     ///< rows of tiles that follow one another across the channels; 0: one
   int ctas_of_sm = 1;                ///< that its registers and shared memory leave room for

@@ -43,6 +43,9 @@ bool fits_contraction(const Config& c, const plan::ConvTask& task) {
          t.threads() % spans(c.filter, t.n) == 0;
 }
 
+/// A thread's, beside which registers hold what the epilogue needs.
+int most_sums(const plan::Epilogue& e) { return e.general() ? 96 : 160; }
+
 std::vector<Tiling> tilings(const Workload& w, const Config& base) {
   std::vector<Tiling> all;
   const auto bytes = static_cast<int>(base.element_bytes());
@@ -52,7 +55,7 @@ std::vector<Tiling> tilings(const Workload& w, const Config& base) {
         for (const int stages : {2, 3, 4}) {
           Config c = base;
           c.tiling = {.m = s.m, .n = n, .k = step / bytes, .warpgroups = s.warpgroups, .stages = stages};
-          if (c.tiling.sums() <= 160 && fits_contraction(c, w.task)) all.push_back(c.tiling);
+          if (c.tiling.sums() <= most_sums(w.epilogue) && fits_contraction(c, w.task)) all.push_back(c.tiling);
         }
   return all;
 }
@@ -108,11 +111,13 @@ std::optional<MmaPlan> lay_out(const Tiling& tiling, Mode mode, const Config& ba
   p.config = base;
   p.config.tiling = tiling, p.config.mode = mode;
   const Extents e = extents(w.task.contraction());
-  const bool apart = w.epilogue.per_image() || w.task.batched;  // a tile is of one image
+  const bool windows = p.config.resampling.pooled;
+  const bool apart = w.epilogue.per_image() || w.task.batched || windows;  // a tile is of one image
   support::Narrowing to;
   p.images = to.as<int>("images", apart ? e.images : 1);
   p.rows = to.as<int>("rows", apart ? e.rows_per_image() : e.rows());
-  p.tiles_m = to.as<int>("tiles of rows", divided_up(p.rows, tiling.m));
+  const std::int64_t rows = windows ? 4 * divided_up(e.height, 2) * divided_up(e.width, 2) : p.rows;
+  p.tiles_m = to.as<int>("tiles of rows", divided_up(rows, tiling.m));
   p.tiles_n = to.as<int>("tiles across", divided_up(e.cols, tiling.n));
   constexpr int beyond_last = 65535;  // a tile past the end still counts
   p.tiles = to.as<int>(support::Checked("tiles", p.images) * p.tiles_m * p.tiles_n + beyond_last) - beyond_last;
@@ -161,7 +166,8 @@ std::vector<Candidate> plans(const Family& family, const Workload& w, std::size_
   const plan::VisitorShape visitor = plan::visitor_shape(w.epilogue);
   const std::int64_t channels = w.task.conv.k;
   Config base;
-  base.element = element_of(w.task), base.pixels = reads_pixels(w.task);
+  base.element = element_of(w.task), base.resampling = plan::resampling_of(w.epilogue.resampled);
+  base.pixels = reads_pixels(w.task) || base.resampling.pooled;
   base.image = image_of(w.task), base.filter = filter_of(w.task);
   base.together = channels % 8 == 0 ? 8 : channels % 2 == 0 ? 2 : 1;
   std::vector<Candidate> all;
