@@ -22,10 +22,13 @@ struct Device {
   double tensor_tflops = 800;  ///< bf16 and f16 with sums in f32, by all SMs, at the clock that power leaves
   double memory_tbps = 4.2;    ///< reads and writes together
   std::string driver = {};     ///< its version; empty where there is none
+  std::string runs = {};       ///< the code that it runs, if it is planned for as another GPU (planned_as())
 
   /// What kernels for it are compiled for. From compute capability 9.0 on that is the architecture with the features
   /// that no later one need have: "sm_90a".
-  std::string arch() const { return "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : ""); }
+  std::string arch() const {
+    return runs.empty() ? "sm_" + std::to_string(major) + std::to_string(minor) + (major >= 9 ? "a" : "") : runs;
+  }
   /// CTAs of a cluster read one another's shared memory.
   bool has_clusters() const { return major >= 9; }
   /// A launch may begin while the one ahead of it in its stream ends, and has to wait for it by itself.

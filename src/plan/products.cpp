@@ -77,4 +77,41 @@ Device product(std::string_view name) {
                               ir::did_you_mean(ir::nearest(name, names))));
 }
 
+namespace {
+
+/// What mma.sync reaches of wgmma's rate, by which Hopper's is known.
+constexpr double share_of_wgmma = 0.62;
+
+/// An older architecture with the rates and SMs of the GPU at hand.
+Device older(const Device& own, int capability, std::size_t shared_kb) {
+  Device as = own;
+  as.name = fmt::format("sm_{}", capability);
+  as.major = capability / 10, as.minor = capability % 10;
+  as.shared_bytes = shared_kb << 10;
+  if (own.major == 9) as.tensor_tflops *= share_of_wgmma;
+  return as;
+}
+
+Device named(const Device& own, std::string_view name) {
+  if (name == "sm_80") return older(own, 80, 163);
+  if (name == "sm_86") return older(own, 86, 99);
+  return product(name);
+}
+
+}  // namespace
+
+Device planned_as(const Device& own, std::string_view name) {
+  Device as = named(own, name);
+  if (std::pair(as.major, as.minor) > std::pair(own.major, own.minor))
+    throw UserError(
+        fmt::format("UNISONO_PLAN_AS={}: compute capability {}.{}, whose kernels a {} of {}.{} does not run", name,
+                    as.major, as.minor, own.name, own.major, own.minor));
+  as.name = fmt::format("{} as {}", own.name, as.name);
+  as.sms = std::min(as.sms, own.sms), as.threads = std::min(as.threads, own.threads);
+  as.shared_bytes = std::min(as.shared_bytes, own.shared_bytes);
+  as.resident_ctas = {0, as.sms};
+  as.driver = own.driver, as.runs = own.arch();
+  return as;
+}
+
 }  // namespace unisono::plan

@@ -103,6 +103,8 @@ std::optional<std::filesystem::path> home_folder() {
   return std::nullopt;
 }
 
+std::optional<std::string> planned_as() { return compiler_variable("UNISONO_PLAN_AS"); }
+
 std::optional<std::string> compiler_variable(const char* name) {
   std::string value = variable(name);
   return value.empty() ? std::nullopt : std::optional(std::move(value));

@@ -36,6 +36,9 @@ std::optional<std::string> compiler_variable(const char* name);
 /// UNISONO_TUNING is "off", or neither is set.
 std::optional<std::filesystem::path> tuning_file();
 
+/// $UNISONO_PLAN_AS: the GPU at hand is planned for as this product, to test kernels of another one.
+std::optional<std::string> planned_as();
+
 /// UNISONO_TUNING is "off": no measured plans, not even those in the library.
 bool tuning_is_off();
 

@@ -13,6 +13,7 @@ namespace {
 constexpr double launch_us = 3;
 constexpr double exchange_us = 2.5;             // a round of statistics
 constexpr double shared_bytes_of_clock = 128;   // of an SM
+constexpr double latency_clk = 1000;            // from a copy's begin to its end, under load
 constexpr double barrier_clk = 40;              // of a step
 constexpr double fill_clk = 1500;               // until the first step of a tile is there
 constexpr double element_clk = 0.3;             // of an element's way from registers to memory, by an SM
@@ -31,8 +32,11 @@ double step_clk(const Config& c, const plan::Device& d) {
   const double step = static_cast<double>(t.k) * static_cast<double>(c.element_bytes());
   const double fragments = 4.0 * t.warpgroups * (16.0 * t.blocks() + t.n) * step;  // that four warps read
   const double copies = (t.m + t.n) * step * (16.0 / std::min(c.image.copy, c.filter.copy) + 1) / 2;
-  return std::max(products / (c.ctas_of_sm > 1 ? together : alone), (fragments + copies) / shared_bytes_of_clock) +
-         barrier_clk / c.ctas_of_sm;
+  const double busy =
+      std::max(products / (c.ctas_of_sm > 1 ? together : alone), (fragments + copies) / shared_bytes_of_clock);
+  // Copies are under way while the stages ahead, of all CTAs of the SM, are multiplied
+  const double stall = std::max(0.0, latency_clk - (t.stages - 1) * busy * c.ctas_of_sm) / (t.stages * c.ctas_of_sm);
+  return busy + stall + barrier_clk / c.ctas_of_sm;
 }
 
 double epilogue_clk(const Config& c, const Workload& w) {

@@ -7,7 +7,9 @@
 #include <mutex>
 #include <utility>
 
+#include "plan/products.hpp"
 #include "runtime/cuda/driver_version.hpp"
+#include "support/environment.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::cuda {
@@ -85,7 +87,8 @@ plan::Device describe(CUdevice handle) {
   a.memory_bus_bits = attribute(handle, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, "memory's bus");
   plan::Device device = plan::described(a);
   device.driver = driver_version();
-  return device;
+  const auto as = support::planned_as();
+  return as ? plan::planned_as(device, *as) : device;
 }
 
 std::unique_ptr<const Gpu> open(int index) {

@@ -81,6 +81,16 @@ TEST(Products, HaveTheRatesOfTheirDataSheets) {
   EXPECT_THROW(product("A1000"), UserError);
 }
 
+TEST(Products, AreWhatAnotherGpuIsPlannedForAs) {
+  const Device h200 = product("H200"), as = planned_as(h200, "A100"), small = planned_as(product("A10"), "A100");
+  EXPECT_EQ(std::tuple(as.major, as.minor, as.sms, as.shared_bytes, as.arch()),
+            std::tuple(8, 0, 108, std::size_t{163} << 10, "sm_90a"));
+  EXPECT_EQ(std::tuple(small.sms, small.shared_bytes, small.arch()), std::tuple(72, std::size_t{99} << 10, "sm_86"));
+  const Device sm80 = planned_as(h200, "sm_80");
+  EXPECT_EQ(std::tuple(sm80.arch(), sm80.sms, sm80.shared_bytes), std::tuple("sm_90a", 132, std::size_t{163} << 10));
+  EXPECT_THROW(planned_as(h200, "B200"), UserError);
+}
+
 // Plans that are made without a GPU are those that are made with an H200
 TEST(DescribedDevice, IsAnH200ByDefault) {
   DeviceAttributes h200 = known[0].reported;
