@@ -115,8 +115,9 @@ void draw_forms(Case& c, families::PlanPointer& plan, Random random, Refusals& r
   if (is_served_there(formed, of_forms, random, refusals)) c = std::move(formed), plan = of_forms;
 }
 
-// One that a kernel for depthwise convolutions serves, or any
-BroadFamily draw_family(Random& random, bool large, bool depthwise, Refusals& refusals) {
+// One that a kernel for depthwise convolutions serves, where there is one; or any
+BroadFamily draw_family(Random& random, bool large, bool of_channels, Refusals& refusals) {
+  const bool depthwise = of_channels && drawing_device().major == 9;
   for (int tries = 0; tries < 1000; ++tries) {
     BroadFamily f;
     Case& c = f.first;
@@ -140,7 +141,9 @@ BroadFamily draw_family(Random& random, bool large, bool depthwise, Refusals& re
     if (f.own_plans) c.options.plan.clear();
     return f;
   }
-  throw Unsupported("of a thousand problems drawn none was served");
+  const auto most = std::ranges::max_element(refusals, {}, [](const auto& x) { return x.second; });
+  throw Unsupported(fmt::format("of a thousand problems drawn none was served{}",
+                                most == refusals.end() ? "" : ", most often: " + most->first));
 }
 
 }  // namespace
