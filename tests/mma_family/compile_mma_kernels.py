@@ -36,6 +36,8 @@ KERNELS = [
     ("store relu(acc) as y : bf16\nstore sum(relu(acc), over=m) as s : f32", ("--conv", "8,32,32,64->128,3x3"), "tile=128x64x32"),
     (BIAS, ("--conv", "8,224,224,3->64,7x7,stride=2"), "tile=128x64x32"),
     (BIAS, ("--gemm", "4096,4096->4096,nt,dtype=f32"), "tile=128x128x16"),
+    (BIAS, ("--conv", "8,32,32,12->64,3x3"), "tile=64x64x32"),
+    (NORM, ("--conv", "8,32,32,6->64,3x3"), "tile=64x64x32 mode=streamed"),
 ]
 
 

@@ -103,7 +103,8 @@ struct PackOptions {
   std::string conv, gemm, plan;                             ///< for epilogues, as in ExplainOptions
   std::vector<std::filesystem::path> functions;             ///< for epilogues, as in ExplainOptions
   std::filesystem::path out;
-  int jobs = 0;  ///< compilations at once; 0: one a core
+  std::vector<plan::Device> gpus = {};  ///< that it is for; none: an H200
+  int jobs = 0;                         ///< compilations at once; 0: one a core
   bool json = false;
 };
 
@@ -113,6 +114,7 @@ struct EmitOptions {
   std::vector<std::filesystem::path> functions;  ///< as in ExplainOptions
   std::string name;                              ///< ahead of the names of its functions
   std::filesystem::path out;                     ///< NAME.cu and NAME.h go there
+  std::optional<plan::Device> gpu = {};          ///< what is planned for; none: an H200, or what the plan says
 };
 
 struct TuneOptions {

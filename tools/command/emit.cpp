@@ -34,11 +34,13 @@ plan::Device device_of(const std::string& plan) {
 }
 
 families::Standalone files_of(const Contraction& contraction, const Graph& graph, const std::string& plan,
-                              const std::string& name) {
+                              const EmitOptions& given) {
   CompileOptions options;
   options.device = Device::cuda;
   options.plan = plan;
-  return emit::files(lower::lower(contraction, graph, options, device_of(plan)).value(), name).value();
+  return emit::files(lower::lower(contraction, graph, options, given.gpu ? *given.gpu : device_of(plan)).value(),
+                     given.name)
+      .value();
 }
 
 constexpr std::string_view mark = "Written by `unisono emit`";  // in the first line of each file
@@ -81,7 +83,7 @@ int emit(const EmitOptions& options) {
       .kernel =
           [&](const Contraction& contraction, const Graph& graph, const std::string& plan) {
             if (kernels.empty())
-              kernels.push_back(files_of(contraction, graph, plan, options.name));
+              kernels.push_back(files_of(contraction, graph, plan, options));
             else
               throw UserError("emit writes the kernel of one epilogue, and " + options.subject + " has several cases");
           }};

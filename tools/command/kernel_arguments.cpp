@@ -4,6 +4,7 @@
 #include "command/quantities.hpp"
 #include "command/subcommand_options.hpp"
 #include "command/subcommands.hpp"
+#include "plan/products.hpp"
 
 namespace unisono::command {
 namespace {
@@ -44,6 +45,8 @@ class PackSubcommand : public Subcommand {
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
     app_->add_option("--plan", options_.plan,
                      "Parts of the plan of an epilogue, such as 'tile=128x160 order=pingpong'");
+    app_->add_option("--gpu", gpus_, "GPUs that the kernels are for, such as A100,'RTX 4090' (default: H200)")
+        ->delimiter(',');
     add_jobs(*app_, options_.jobs);
   }
 
@@ -51,11 +54,13 @@ class PackSubcommand : public Subcommand {
     options_.dims = symbols_.dims();
     options_.shapes = symbols_.shapes();
     options_.precision = precision_.value();
+    for (const std::string& name : gpus_) options_.gpus.push_back(plan::product(name));
     return options_;
   }
 
  private:
   PackOptions options_;
+  std::vector<std::string> gpus_;
   SymbolOptions symbols_;
   PrecisionOption precision_;
 };
@@ -78,12 +83,17 @@ class EmitSubcommand : public Subcommand {
     add_epilogue_shape(*app_, options_.conv, options_.gemm, options_.functions);
     app_->add_option("--plan", options_.plan,
                      "Parts of the plan, such as 'tile=128x256 order=pingpong' or family=cutlass_evt");
+    app_->add_option("--gpu", gpu_, "The GPU that the kernel is for, such as A100 or 'RTX 4090' (default: H200)");
   }
 
-  Arguments result() override { return options_; }
+  Arguments result() override {
+    if (!gpu_.empty()) options_.gpu = plan::product(gpu_);
+    return options_;
+  }
 
  private:
   EmitOptions options_;
+  std::string gpu_;
 };
 
 class TuneSubcommand : public Subcommand {

@@ -18,23 +18,23 @@ namespace {
 
 using Requests = std::vector<jit::Request>;
 
-jit::Request request_of(const Contraction& contraction, const Graph& graph, const std::string& plan) {
+jit::Request request_of(const Contraction& contraction, const Graph& graph, const std::string& plan,
+                        const plan::Device& device) {
   CompileOptions options;
   options.device = Device::cuda;
   options.plan = plan;
-  return lower::lower(contraction, graph, options, plan::Device{}).value().request();
+  return lower::lower(contraction, graph, options, device).value().request();
 }
 
-Requests requests_of(const PackOptions& options, const std::string& subject) {
+Requests requests_of(const PackOptions& options, const std::string& subject, const plan::Device& device) {
   Requests all;
   const KernelVisitor visitor{
       .network =
           [&](const Network& network, const NetworkOptions& given, const Shapes& shapes) {
-            for (jit::Request& r : network::gpu::requests(network, given, shapes, plan::Device{}))
-              all.push_back(std::move(r));
+            for (jit::Request& r : network::gpu::requests(network, given, shapes, device)) all.push_back(std::move(r));
           },
       .kernel = [&](const Contraction& contraction, const Graph& graph,
-                    const std::string& plan) { all.push_back(request_of(contraction, graph, plan)); }};
+                    const std::string& plan) { all.push_back(request_of(contraction, graph, plan, device)); }};
   visit_subject(
       subject,
       {options.dims, options.shapes, options.precision, options.conv, options.gemm, options.plan, options.functions},
@@ -48,8 +48,10 @@ int pack(const PackOptions& options) {
   Progress progress;
   progress.step("planning");
   Requests requests;
-  for (const std::string& subject : options.subjects)
-    for (jit::Request& r : requests_of(options, subject)) requests.push_back(std::move(r));
+  const std::vector<plan::Device> h200(1);
+  for (const plan::Device& device : options.gpus.empty() ? h200 : options.gpus)
+    for (const std::string& subject : options.subjects)
+      for (jit::Request& r : requests_of(options, subject, device)) requests.push_back(std::move(r));
   progress.step(fmt::format("compiling into {}", options.out.string()));
   const PackReport report = pack_requests(
       requests, options.out,

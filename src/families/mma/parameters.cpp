@@ -37,16 +37,18 @@ ConvGeometry geometry_of(const MmaPlan& p, const plan::ConvTask& task) {
   return g;
 }
 
-/// Where a row's first tap is has 32 bits.
+/// Where a row's first tap is, in copies, and how far its other taps are, in elements, have 32 bits.
 void check_pitch(const MmaPlan& p, const Conv2d& c, std::int64_t pitch) {
-  const auto together =
-      static_cast<std::int64_t>(static_cast<std::size_t>(p.config.image.copy) / p.config.element_bytes());
-  const std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2;
-  if (!p.config.pixels || pitch <= most * together / (c.n * (c.h + c.pad[0]) * c.w)) return;
+  if (!p.config.pixels) return;
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max() / 2,
+                     together = p.config.image.copy / static_cast<std::int64_t>(p.config.element_bytes()),
+                     of_rows = most * together / (c.n * (c.h + c.pad[0]) * c.w),
+                     of_taps = most / (((c.r - 1) * c.dilation[0] + 1) * c.w);
+  if (pitch <= std::min(of_rows, of_taps)) return;
   throw plan::Refused(plan::because(fmt::format(
-      "the image was given pixels {} elements apart, and its kernel counts up to {} of them in all: make a dense copy, "
+      "the image was given pixels {} elements apart; its kernel counts up to {} of them: make a dense copy, "
       "or split the batch",
-      pitch, most * together)));
+      pitch, std::min(of_rows, of_taps))));
 }
 
 }  // namespace
