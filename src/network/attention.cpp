@@ -18,11 +18,18 @@ namespace {
 
 using Pieces = std::vector<ViewPiece>;
 
+constexpr int most_followed = 1 << 20, longest_way = 16;  // operators ahead of attention that are followed
+
 // An operand by what lies in memory: a view of it, and a factor
 struct Source {
   ElementView view;
   double factor = 1;
 };
+
+// Whether rows and columns lie a step apart
+bool are_matrices(const ElementView& view) {
+  return std::all_of(view.axes.end() - 2, view.axes.end(), [](const Pieces& p) { return p.size() <= 1; });
+}
 
 class Rewriter {
  public:
@@ -39,7 +46,8 @@ class Rewriter {
   };
 
   std::optional<Plan> plan(const AttentionMatch& m);
-  Source source(TensorId id) const;
+  Source source(TensorId id, int most = most_followed) const;
+  Source matrices(TensorId id) const;
   std::optional<double> factor_of(const Operator& op, std::size_t* operand) const;
   std::optional<ElementView> mask_view(const ScoreMask& mask, const Shape& scores);
   TensorId chosen_mask(const ScoreMask& mask);
@@ -73,18 +81,26 @@ std::optional<double> Rewriter::factor_of(const Operator& op, std::size_t* opera
   return std::nullopt;
 }
 
-// Back through operators that move elements or multiply all by a number, as far as there is a view of what they made
-Source Rewriter::source(TensorId id) const {
+// Back through at most so many operators that move elements or multiply all by a number, as far as there is a view of
+// what they made
+Source Rewriter::source(TensorId id, int most) const {
   const Operator* op = uses_.producer(id);
-  if (op == nullptr) return {whole_view(id, in_[id].shape)};
+  if (op == nullptr || most == 0) return {whole_view(id, in_[id].shape)};
   std::size_t operand = 0;
   const auto factor = factor_of(*op, &operand);
   const bool moves = !op->inputs.empty() && through(in_, *op, whole_view(op->inputs[0], in_[op->inputs[0]].shape));
   if (!factor && !moves) return {whole_view(id, in_[id].shape)};
-  Source s = source(op->inputs[operand]);
+  Source s = source(op->inputs[operand], most - 1);
   if (factor) return {std::move(s.view), s.factor * *factor};
   if (auto view = through(in_, *op, s.view)) return {std::move(*view), s.factor};
   return {whole_view(id, in_[id].shape)};
+}
+
+// The same for matrices whose rows and columns lie a step apart: as far back as they do
+Source Rewriter::matrices(TensorId id) const {
+  Source s = source(id);
+  for (int most = longest_way; most >= 0 && !are_matrices(s.view); --most) s = source(id, most);
+  return s;
 }
 
 // where(condition, 0, number), in the condition's own shape. Layers that share a condition share its mask.
@@ -151,7 +167,7 @@ std::optional<ElementView> Rewriter::result_view(const AttentionMatch& m, Tensor
         inverse[static_cast<std::size_t>(order->order[a])] = static_cast<int>(a);
       view = permuted(*view, inverse);
     }
-    if (view) best = std::move(view), *output = id;
+    if (view && are_matrices(*view)) best = std::move(view), *output = id;
   }
   return best;
 }
@@ -226,7 +242,7 @@ std::optional<Rewriter::Plan> Rewriter::plan(const AttentionMatch& m) {
               &result = in_[m.result->output].shape;
   if (!std::equal(weights.begin(), weights.end() - 1, result.begin(), result.end() - 1)) return std::nullopt;
   Plan p;
-  Source q = source(m.scores->inputs[0]), k = source(m.scores->inputs[1]), v = source(m.result->inputs[1]);
+  Source q = matrices(m.scores->inputs[0]), k = matrices(m.scores->inputs[1]), v = matrices(m.result->inputs[1]);
   if (v.factor != 1) v.view = whole_view(m.result->inputs[1], in_[m.result->inputs[1]].shape);
   std::vector<ElementView> views{spread(q.view, in_[m.scores->inputs[0]].shape, scores),
                                  spread(k.view, in_[m.scores->inputs[1]].shape, scores),
