@@ -79,7 +79,8 @@ Region Fuser::region(std::size_t unit) {
   std::rotate(r.operators.begin(), std::ranges::find(r.operators, unit), std::ranges::find(r.operators, unit) + 1);
   const std::vector<TensorId> stored = stored_tensors(r.operators);
   const Operator& first = op(unit);
-  if (is_mapped(unit) && r.operators.size() > 1) {
+  r.chain = chains_.contains(unit);
+  if (r.chain || (is_mapped(unit) && r.operators.size() > 1)) {
     r.kind = Kind::single;
     for (const TensorId id : stored) r.outputs.push_back({fmt::format("y{}", r.outputs.size() + 1), id});
     r.note = end_note(r, stored);
@@ -115,7 +116,8 @@ FusedNetwork Fuser::run() {
     for (std::size_t i = n; i-- > 0;)
       if (is_contraction(op(i).kind) && unit_[i] == i) grow(i);
     for (std::size_t i = 0; i < n; ++i)
-      if (unit_[i] == i && (is_pointwise(op(i).kind) || (maps_ && is_map(op(i).kind) && has_number_types(op(i)))))
+      if (unit_[i] == i && !chains_.contains(i) &&
+          (is_pointwise(op(i).kind) || (maps_ && is_map(op(i).kind) && has_number_types(op(i)))))
         grow(i);
   }
   FusedNetwork f;

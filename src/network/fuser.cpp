@@ -11,6 +11,7 @@
 
 #include <algorithm>
 
+#include "network/chains.hpp"
 #include "network/dim.hpp"
 #include "network/dual_products.hpp"
 #include "network/islands.hpp"
@@ -35,13 +36,23 @@ bool is_map_of(MapOp which, const Operator& op) {
 
 }  // namespace
 
-Fuser::Fuser(Network network, bool fuse, const MemoryStyle& style)
+Fuser::Fuser(Network network, bool fuse, const MemoryStyle& style, const std::vector<std::vector<std::size_t>>& chains)
     : network_(std::move(network)),
       fuse_(fuse),
       maps_(style.maps),
       dual_multiple_(fuse && style.dual_products ? style.column_multiple : 0) {
   index();
   positions_ = style.element_bytes == 0 ? std::vector<bool>(network_.tensors.size(), false) : positions(network_);
+  for (const auto& chain : chains) {
+    const std::size_t unit = chain.front();
+    chains_.insert(unit);
+    members_[unit] = chain;
+    for (const std::size_t i : chain) {
+      if (i != unit) members_[i].clear();
+      unit_[i] = unit;
+    }
+    note_extent(unit);
+  }
 }
 
 void Fuser::index() {
@@ -314,11 +325,22 @@ Network without_islands(Network n) {
   return n;
 }
 
+// What is launched beside contractions, once it is known what that is
+FusedNetwork with_chains(FusedNetwork f, const MemoryStyle& style) {
+  f.style = style;
+  choose_memory_types(f);
+  FusedNetwork placed = f;
+  place(placed);
+  Chained chained = find_chains(placed);
+  return chained.chains.empty() ? std::move(f) : Fuser(std::move(chained.network), true, style, chained.chains).run();
+}
+
 }  // namespace
 
 FusedNetwork fuse(const Network& caller, bool fuse, const MemoryStyle& style) {
   const bool has_element = style.element_bytes != 0;
-  const Network& network = has_element ? with_short_borders(caller, style.element) : caller;
+  const Network assigned = with_assigned_ranges(caller);
+  const Network& network = has_element ? with_short_borders(assigned, style.element) : assigned;
   const Network& typed = has_element ? with_roundings(network, style.element) : without_islands(network);
   const Network& plain = fuse && style.widest_head > 0
                              ? with_attention(with_factors_of_queries(typed), style.widest_head,
@@ -339,6 +361,7 @@ FusedNetwork fuse(const Network& caller, bool fuse, const MemoryStyle& style) {
     if (!copied) break;
     f = fused(*copied);
   }
+  if (fuse && style.chains) f = with_chains(std::move(f), style);
   note_stacked(stacked, f.network, f.regions);
   f.style = style;
   if (fuse && style.resampled_stores) fold_resampling(f);

@@ -17,7 +17,8 @@ inline bool is_map(const OperatorKind& k) { return std::holds_alternative<operat
 
 class Fuser {
  public:
-  Fuser(Network network, bool fuse, const MemoryStyle& style);
+  /// `chains`: operators that are one region each (find_chains), by their indices.
+  Fuser(Network network, bool fuse, const MemoryStyle& style, const std::vector<std::vector<std::size_t>>& chains = {});
   FusedNetwork run();
 
  private:
@@ -63,6 +64,7 @@ class Fuser {
   std::vector<std::vector<std::size_t>> members_;  // by unit, in order
   std::vector<std::size_t> last_;                  // by operator: the last one of all units that begin no later
   std::map<std::size_t, std::size_t> second_;      // by unit: the other product of its matrix
+  std::set<std::size_t> chains_;                   // units that are chains
 };
 
 }  // namespace unisono::network

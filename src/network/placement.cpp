@@ -58,14 +58,15 @@ class Placer {
         place_concat(f_.regions[i], *c);
     for (Region& r : f_.regions) {
       if (const auto* s = kind<operators::Slice>(r); s != nullptr && f_.style.column_ranges) place_range(r, *s);
-      if (r.kind == RegionReport::Kind::single && is_reshape(n_.operators[r.operators[0]].kind)) place_view(r);
+      if (is_alone(r) && is_reshape(n_.operators[r.operators[0]].kind)) place_view(r);
     }
   }
 
  private:
+  static bool is_alone(const Region& r) { return r.kind == RegionReport::Kind::single && r.operators.size() == 1; }
   template <class K>
   const K* kind(const Region& r) const {
-    return r.kind == RegionReport::Kind::single ? std::get_if<K>(&n_.operators[r.operators[0]].kind) : nullptr;
+    return is_alone(r) ? std::get_if<K>(&n_.operators[r.operators[0]].kind) : nullptr;
   }
   const Operator& first(const Region& r) const { return n_.operators[r.operators[0]]; }
   bool joins_columns(const Region& r) const;

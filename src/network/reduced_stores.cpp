@@ -61,7 +61,8 @@ class ReductionFolder {
 // Whether the region computes one number of that one, and of constants, alone
 bool ReductionFolder::continues(const Region& r, TensorId number) const {
   if (r.outputs.size() != 1 || !is_single(n_[r.outputs[0].tensor].shape)) return false;
-  if (r.kind == RegionReport::Kind::single && is_reshape(n_.operators[r.operators[0]].kind)) return true;
+  if (r.kind == RegionReport::Kind::single && r.operators.size() == 1 && is_reshape(n_.operators[r.operators[0]].kind))
+    return true;
   if (r.kind != RegionReport::Kind::epilogue) return false;
   std::vector<TensorId> known{number};
   for (const std::size_t i : r.operators) {

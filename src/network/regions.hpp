@@ -78,6 +78,8 @@ struct Region {
   std::optional<SmallLayers> layers;    ///< contraction: it is the second of them
   /// Why another region's kernel does not compute it; single: a pool or an upsampling
   std::optional<plan::Refusal> unfused;
+  /// single: its operators, the last of which makes its only output, are one launch, moves and reductions among them
+  bool chain = false;
   std::string note;
 };
 
@@ -106,6 +108,8 @@ struct MemoryStyle {
   /// Operators on elements of any type (operators::Map) may be one region, with elementwise ones beside them;
   /// contractions take in choices by comparisons, and elementwise operators on inputs that they alone read.
   bool maps = false;
+  /// Operators on elements, moves and reductions along lines may be one region (Region::chain).
+  bool chains = false;
   /// Convolutions may take the image before it is upsampled by 2 (operators::UpsampledConv2d).
   bool upsamples = false;
   /// Convolutions of volumes are ones of images: operators::StackedConv3d.
@@ -151,6 +155,9 @@ struct FusedNetwork {
 /// normalisations with constant statistics into scale and shift, and expands operands that no axes describe. If
 /// `upsamples`, upsamplings by 2 become part of the convolution that alone reads them, where it may run by phases.
 Network legalise(const Network& network, bool upsamples = false);
+
+/// Scatters by constant indices that are those of a box become concatenations.
+Network with_assigned_ranges(const Network& network);
 
 /// Operands that are repeated for one elementwise operator, which broadcasts by itself, are read as they are, and
 /// gathers of one constant index become ranges.

@@ -3,19 +3,18 @@
 
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "plan/expected.hpp"
 #include "tensors/launch.hpp"
+#include "tensors/node_text.hpp"
 #include "tensors/strided.hpp"
-#include "unisono/network/operators.hpp"
 
 namespace unisono::tensors {
 
 /// One operator over values, which are counted: the inputs first, then the nodes in their order.
 struct MapNode {
-  std::variant<operators::Map, operators::Elementwise> op;
+  NodeOperation op;
   std::vector<std::size_t> operands;
 };
 

@@ -106,6 +106,14 @@ Network repeated_keys();
 /// by groups. Inputs "x" (batch, 29, 24) and "text" (batch, 45, 24), outputs "y" and "z".
 Network biased_attention();
 
+/// Heads whose columns are rotated by tables of sines: halves, pairs, parts of complex numbers, all rows or all but the
+/// first. Input "x" (2, rows, 16), outputs "halves", "pairs" and "parts".
+Network rotated_heads(std::int64_t rows, std::int64_t heads, std::int64_t width);
+
+/// Normalisations from primitives: unit vectors, RMSNorm ahead of a rotation, softmax, LayerNorm over channels. Input
+/// "x" (2, rows, 16), outputs "unit", "rms", "softmax" and "layer norm".
+Network normalised_lines(std::int64_t rows, std::int64_t heads, std::int64_t width);
+
 /// Products of computed tensors that are no attention. Inputs "x" (batch, 5, 13, 9), "z" (5, 9, 70), "rows" (batch,
 /// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
 Network products_of_tensors();

@@ -13,6 +13,7 @@ import contractions as c
 import elementwise as e
 import functions
 import images as i
+import lines
 import maps as m
 import movement as v
 import newer
@@ -29,7 +30,7 @@ MOTIFS = {
     n.softmax: (2, 1), n.rms_norm: (1, 0),
     v.reshape: (5, 2), v.flatten: (1, 1), v.squeeze: (2, 1), v.unsqueeze: (1, 0.5), v.transpose: (5, 1), v.split: (3, 2),
     v.slice_: (4, 2), v.concat: (6, 6), v.pad: (2, 1), v.tile: (1, 0), v.expand: (2, 0), v.gather: (2, 0), v.dropout: (1, 1),
-    p.permuted: (4, 2), chains.chain: (3, 3), i.depth_to_space: (1, 0), i.pool: (3, 4), i.resize: (2, 3),
+    p.permuted: (4, 2), chains.chain: (3, 3), lines.rotation_of_opset: (2, 2), lines.line: (2, 2), i.depth_to_space: (1, 0), i.pool: (3, 4), i.resize: (2, 3),
     m.reduce: (5, 0), m.arg_reduce: (1, 0), m.choose: (2, 0), m.rounded: (1, 0), m.through_integers: (1, 0),
     m.through_other_floats: (0.7, 0), m.from_extents: (1, 0.5), m.by_indices: (1.5, 0), m.sequences: (1.5, 0), m.grid_sample: (0.5, 0), **functions.MOTIFS,
 }

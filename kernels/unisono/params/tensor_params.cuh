@@ -52,6 +52,13 @@ struct MapParams {
   MapTensor tensors[kTensors];
 };
 
+// A chain of operators, whose text knows extents and strides: threads that have elements, and the tensors.
+template <int kTensors>
+struct ChainParams {
+  u32 threads, unused;
+  void* tensors[kTensors];
+};
+
 // to[i] = from[i]. An axis with a table reads at table[place] instead of place, or `fill` where that is negative.
 struct MoveParams {
   IndexSpace space;

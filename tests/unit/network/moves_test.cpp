@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 #include "cases.hpp"
@@ -178,6 +179,34 @@ TEST_P(RandomMoves, Agree) {
   if (HasFailure()) ADD_FAILURE() << to_string(net.build()) << to_string(network::legalise(net.build()));
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, RandomMoves, testing::Range(0, 150));
+
+// x[:, 1:, :2] = y, by a table of all tuples and as torch writes it; x[:] = y is y
+TEST_F(Moves, AssignedRangesAreConcatenations) {
+  const auto numbers = [&](Shape shape, const std::vector<std::int64_t>& all) {
+    std::vector<std::byte> bytes(all.size() * sizeof(std::int64_t));
+    std::memcpy(bytes.data(), all.data(), bytes.size());
+    return net.constant("n", std::move(shape), DType::i64, std::move(bytes));
+  };
+  const NetworkValue x = net.input("x", {2, 3, 5, 4}), part = relu(slice(slice(x, 1, 0, 2), 2, 2, 4));
+  std::vector<std::int64_t> tuples;
+  for (const std::int64_t a : {0, 1})
+    for (const std::int64_t b : {1, 2})
+      for (const std::int64_t c : {0, 1}) tuples.insert(tuples.end(), {a, b, c});
+  net.output(net.apply(operators::ScatterND{}, {x, numbers({2, 2, 2, 3}, tuples), part}), "by a table");
+  const auto component = [&](Shape shape, const std::vector<std::int64_t>& all, std::vector<std::int64_t> repeats) {
+    return reshape(net.apply(operators::Tile{std::move(repeats)}, {numbers(std::move(shape), all)}), {2, 2, 2, 1});
+  };
+  const NetworkValue joined = concat({component({2, 1, 1}, {0, 1}, {1, 2, 2}), component({1, 2, 1}, {1, 2}, {2, 1, 2}),
+                                      component({1, 1, 2}, {0, 1}, {2, 2, 1})},
+                                     3);
+  net.output(net.apply(operators::ScatterND{}, {x, joined, part}), "by components");
+  net.output(net.apply(operators::ScatterND{}, {x, numbers({2, 1}, {0, 1}), x * 2.0}), "whole");
+  net.output(net.apply(operators::ScatterND{}, {x, numbers({2, 1}, {1, 0}), x * 3.0}), "turned");
+  ready({2, 3, 5, 4});
+  const Network n = network::fuse(net.build()).network;
+  EXPECT_EQ(count<operators::ScatterND>(n), 1) << "the one in another order\n" << to_string(n);
+  EXPECT_EQ(count<operators::Concat>(n), 4);
+}
 
 }  // namespace
 }  // namespace unisono

@@ -47,6 +47,7 @@ network::MemoryStyle memory_style(const plan::Device& device, DType element) {
           .reductions = true,
           .small_layers = device.has_clusters(),
           .maps = true,
+          .chains = true,
           .upsamples = true,
           .volumes = !products::refuse_device(device),
           .column_ranges = true,

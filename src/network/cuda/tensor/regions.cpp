@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "network/chains.hpp"
 #include "network/cuda/tensor/operands.hpp"
 #include "network/cuda/tensor/operators.hpp"
 #include "tensors/map.hpp"
@@ -69,9 +70,22 @@ class ElementwiseRegion {
   std::map<TensorId, std::size_t> values_;
 };
 
+// The tensors that a chain reads, and its result
+plan::Expected<TensorLaunches> chain_launches(const PlanningInput& in, const Region& r) {
+  const auto chain = chain_of(in.net(), r.operators);
+  if (!chain) return chain.refusal();
+  std::vector<WholeTensor> all;
+  for (const TensorId id : chain->inputs) all.push_back(TensorOperands::exact(in, id));
+  all.push_back(TensorOperands::whole(in, r.outputs[0].tensor));
+  std::vector<tensors::StridedTensor> strided;
+  for (const WholeTensor& t : all) strided.push_back(t.strided);
+  return TensorOperands::over(tensors::chain(chain->program, strided), all);
+}
+
 }  // namespace
 
 plan::Expected<TensorLaunches> tensor_launches(const PlanningInput& in, const Region& r) {
+  if (r.chain) return chain_launches(in, r);
   return ElementwiseRegion(in, r).launches();
 }
 

@@ -61,7 +61,7 @@ TEST(MapRegions, AreSinglesOfTheCpu) {
 TEST(MapRegions, TakeNothingFromContractionsAndNormalisations) {
   NetworkBuilder net("beside");
   Weights weights(net);
-  const NetworkValue c = relu(weights.conv(net.input("x", {2, 16, 6, 6}), 16)).named("c");
+  const NetworkValue c = relu(weights.conv(net.input("x", {"batch", 16, 6, 6}), 16)).named("c");  // open: no chains
   const NetworkValue f = (mapped(MapOp::floor, {c}) + 1.0).named("f");
   net.output(mapped(MapOp::sign, {layer_norm(f)}), "s");
   net.output(mapped(MapOp::ceil, {layer_norm(c).named("n")}), "t");
@@ -76,9 +76,9 @@ TEST(MapRegions, TakeNothingFromContractionsAndNormalisations) {
 // A kernel has so many tensors
 TEST(MapRegions, EndAtAsManyOperatorsAsAKernelHasTensorsFor) {
   NetworkBuilder net("long");
-  NetworkValue x = mapped(MapOp::floor, {net.input("x", {4, 16})});
+  NetworkValue x = mapped(MapOp::floor, {net.input("x", {"rows", 16})});  // open: no chains
   for (int i = 0; i < 20; ++i)
-    x = mapped(MapOp::select, {mapped(MapOp::less, {x, net.input("a" + std::to_string(i), {4, 16})}), x, x * 2.0});
+    x = mapped(MapOp::select, {mapped(MapOp::less, {x, net.input("a" + std::to_string(i), {"rows", 16})}), x, x * 2.0});
   net.output(x, "y");
   const Network network = net.build();
   std::size_t longest = 0;

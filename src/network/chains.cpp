@@ -1,0 +1,290 @@
+/// Finds chains: several launches of operators on elements, moves and reductions that may be one.
+///
+/// From an operator that would be launched anyhow, back to what makes its inputs, as long as nothing else reads that,
+/// or it is a move, of which a chain may have its own. What is free where it is (views, ranges of columns) is read
+/// through. A chain whose kernel is refused is tried again without reductions.
+
+#include "network/chains.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "network/digits.hpp"
+#include "network/dim.hpp"
+#include "network/positions.hpp"
+#include "network/space.hpp"
+#include "network/storage.hpp"
+#include "support/dtypes.hpp"
+
+namespace unisono::network {
+
+namespace {
+
+constexpr std::size_t longest_chain = 64;  // operators
+constexpr std::int64_t most_repeats = 16;  // of what is computed once where it stands
+constexpr std::int64_t most_joined = 16;   // tensors of a concatenation
+
+bool is_reduction(const OperatorKind& k) {
+  return std::holds_alternative<operators::Reduce>(k) || std::holds_alternative<operators::Normalisation>(k) ||
+         std::holds_alternative<operators::Softmax>(k);
+}
+
+bool is_chained_move(const OperatorKind& k) {
+  using namespace operators;
+  return is_reshape(k) || std::holds_alternative<Transpose>(k) || std::holds_alternative<Slice>(k) ||
+         std::holds_alternative<Expand>(k) || std::holds_alternative<Tile>(k) || std::holds_alternative<Concat>(k) ||
+         std::holds_alternative<Identity>(k) || std::holds_alternative<Gather>(k);
+}
+
+// The operators of a chain, each with whether the network has it for this chain alone
+using Members = std::map<std::size_t, bool>;
+
+class ChainFinder {
+ public:
+  explicit ChainFinder(const FusedNetwork& fused)
+      : f_(fused),
+        n_(fused.network),
+        region_(n_.operators.size(), 0),
+        used_(n_.operators.size(), false),
+        inner_(n_.operators.size(), false),
+        maker_(n_.tensors.size()),
+        readers_(n_.tensors.size()),
+        is_stored_(n_.tensors.size(), false),
+        positions_(positions(n_)) {
+    for (std::size_t r = 0; r < f_.regions.size(); ++r)
+      for (const std::size_t i : f_.regions[r].operators) region_[i] = r;
+    for (std::size_t i = 0; i < n_.operators.size(); ++i) {
+      maker_[n_.operators[i].output] = i;
+      for (const TensorId id : n_.operators[i].inputs) readers_[id].push_back(i);
+    }
+    for (const TensorId id : n_.outputs) is_stored_[id] = true;
+  }
+
+  std::vector<Members> run() {
+    std::vector<Members> chains;
+    for (std::size_t i = n_.operators.size(); i-- > 0;)
+      for (const bool reduces : {true, false}) {
+        if (used_[i] || !may_end(i)) break;
+        Members chain = grown(i, reduces);
+        if (saved(chain) < 1 || !reads_stored(chain) || !is_served(chain)) continue;
+        take(chain);
+        chains.push_back(std::move(chain));
+      }
+    return chains;
+  }
+
+ private:
+  const Region& region(std::size_t i) const { return f_.regions[region_[i]]; }
+  bool is_launched(std::size_t i) const { return region(i).kind != RegionReport::Kind::free; }
+  bool is_plain(TensorId id) const;
+  bool may_be_part(std::size_t i) const;
+  bool may_end(std::size_t i) const { return is_launched(i) && may_be_part(i); }
+  bool join(std::size_t i, Members& chain, std::int64_t elements, bool reduces) const;
+  Members grown(std::size_t last, bool reduces) const;
+  std::size_t saved(const Members& chain) const;
+  bool reads_stored(const Members& chain) const;
+  void take(const Members& chain);
+  bool is_served(const Members& chain) const;
+  tensors::StridedTensor dense(TensorId id) const;
+
+  const FusedNetwork& f_;
+  const Network& n_;
+  std::vector<std::size_t> region_;                // by operator
+  std::vector<bool> used_, inner_;                 // by operator: in a chain; and not its last one
+  std::vector<std::optional<std::size_t>> maker_;  // by tensor
+  std::vector<std::vector<std::size_t>> readers_;  // by tensor
+  std::vector<bool> is_stored_, positions_;        // by tensor: read beside chains, too
+};
+
+// Whether it is f32 of the model's that lies in 16 bits, or bool, with extents that are known
+bool ChainFinder::is_plain(TensorId id) const {
+  const NetworkTensor& t = n_[id];
+  const auto is_known = [](const Dim& d) { return d.known() && d.value() > 0; };
+  if (!std::ranges::all_of(t.shape, is_known)) return false;
+  if (t.is_constant()) return t.dtype == DType::f32 || t.dtype == DType::boolean;
+  if (t.dtype == DType::boolean) return true;
+  return t.dtype == DType::f32 && !t.keeps_f32 && !f_.own_type[id] && !f_.exact[id] && !positions_[id];
+}
+
+bool ChainFinder::may_be_part(std::size_t i) const {
+  const Operator& op = n_.operators[i];
+  if (region(i).kind == RegionReport::Kind::contraction || op.inputs.empty()) return false;
+  if (const auto* m = std::get_if<operators::Map>(&op.kind); m != nullptr && m->op == MapOp::cast) return false;
+  const bool is_kind = std::holds_alternative<operators::Elementwise>(op.kind) ||
+                       std::holds_alternative<operators::Map>(op.kind) || is_reduction(op.kind) ||
+                       is_chained_move(op.kind);
+  if (!is_kind || std::ssize(op.inputs) > most_joined) return false;
+  if (const auto* g = std::get_if<operators::Gather>(&op.kind)) {
+    const Shape& from = n_[op.inputs[0]].shape;
+    const Dim& extent = from[static_cast<std::size_t>(g->axis)];
+    if (!extent.known() || !digits_of_places(n_[op.inputs[1]], extent.value())) return false;
+  }
+  const auto inputs = moved_inputs(op);
+  return is_plain(op.output) && std::ranges::all_of(inputs, [&](TensorId id) { return is_plain(id); });
+}
+
+// Takes an operator in, if what it makes need not be stored, as the chain alone reads it, or else if it is a move that
+// may be made twice; whether anything changed
+bool ChainFinder::join(std::size_t i, Members& chain, std::int64_t elements, bool reduces) const {
+  const Operator& op = n_.operators[i];
+  const auto known = chain.find(i);
+  if ((known != chain.end() && known->second) || !may_be_part(i) || (!reduces && is_reduction(op.kind))) return false;
+  const bool is_own = !used_[i] && !is_stored_[op.output] && std::ranges::all_of(readers_[op.output], [&](auto r) {
+    const auto reader = chain.find(r);
+    return reader != chain.end() && reader->second;
+  });
+  const bool is_move = is_chained_move(op.kind);
+  if (!is_own && (known != chain.end() || !is_move || std::holds_alternative<operators::Concat>(op.kind))) return false;
+  const std::int64_t own =
+      std::max(element_count(values(n_[op.inputs[0]].shape)), element_count(values(n_[op.output].shape)));
+  const Shape& made = n_[op.output].shape;
+  const bool is_of_line = !made.empty() && is_one(made[column_axis(made.size())]);
+  if (!is_move && !is_of_line && own * most_repeats < elements) return false;
+  chain[i] = is_own;
+  return true;
+}
+
+Members ChainFinder::grown(std::size_t last, bool reduces) const {
+  if (!reduces && is_reduction(n_.operators[last].kind)) return {};
+  Members chain{{last, true}};
+  const std::int64_t elements = element_count(values(n_[n_.operators[last].output].shape));
+  for (bool more = true; more;) {
+    more = false;
+    const Members before = chain;
+    for (auto m = before.rbegin(); m != before.rend(); ++m)
+      for (const TensorId id : moved_inputs(n_.operators[m->first]))
+        if (chain.size() < longest_chain && maker_[id]) more = join(*maker_[id], chain, elements, reduces) || more;
+  }
+  return chain;
+}
+
+// Launches less: those of regions that are in the chain, but for its own
+std::size_t ChainFinder::saved(const Members& chain) const {
+  std::set<std::size_t> regions;
+  const auto is_own = [&](std::size_t m) { return chain.contains(m) && chain.at(m); };
+  for (const auto& [i, own] : chain)
+    if (is_launched(i) && std::ranges::all_of(region(i).operators, is_own)) regions.insert(region_[i]);
+  return regions.empty() ? 0 : regions.size() - 1;
+}
+
+// Whether what the chain's own moves read is in it, too, or stored
+bool ChainFinder::reads_stored(const Members& chain) const {
+  for (const auto& [m, is_own] : chain)
+    for (const TensorId id : moved_inputs(n_.operators[m]))
+      if (maker_[id] && !chain.contains(*maker_[id]) && inner_[*maker_[id]]) return false;
+  return true;
+}
+
+void ChainFinder::take(const Members& chain) {
+  const std::size_t last = chain.rbegin()->first;
+  for (const auto& [m, is_own] : chain) {
+    used_[m] = used_[m] || is_own;
+    inner_[m] = inner_[m] || (is_own && m != last);
+    for (const TensorId id : moved_inputs(n_.operators[m]))
+      if (!is_own && maker_[id] && !chain.contains(*maker_[id])) is_stored_[id] = true;
+  }
+}
+
+tensors::StridedTensor ChainFinder::dense(TensorId id) const {
+  const DType value = n_[id].dtype;
+  const bool is_element = value == DType::f32 && !n_[id].is_constant();
+  const std::vector<std::int64_t> sizes = values(n_[id].shape);
+  return {{value, is_element ? f_.style.element : value},
+          sizes,
+          logical_strides(sizes, f_.pitch(id, column_count(sizes))),
+          0,
+          16};
+}
+
+bool ChainFinder::is_served(const Members& chain) const {
+  std::vector<std::size_t> members;
+  for (const auto& [m, is_own] : chain) members.push_back(m);
+  const auto made = chain_of(n_, members);
+  if (!made) return false;
+  std::vector<tensors::StridedTensor> all;
+  for (const TensorId id : made->inputs) all.push_back(dense(id));
+  all.push_back(dense(n_.operators[members.back()].output));
+  return tensors::chain(made->program, all).has_value();
+}
+
+// Writes the network anew, with a chain's own of each move that it has beside others
+class ChainWriting {
+ public:
+  ChainWriting(const Network& network, const std::vector<Members>& chains)
+      : in_(network), chains_(chains), own_(chains.size()) {
+    out_.network = network;
+    out_.network.operators.clear();
+    out_.chains.resize(chains.size());
+  }
+
+  Chained run() {
+    for (std::size_t i = 0; i < in_.operators.size(); ++i) {
+      std::optional<std::size_t> chain;  // that has the operator itself
+      for (std::size_t c = 0; c < chains_.size(); ++c) {
+        const auto at = chains_[c].find(i);
+        if (at == chains_[c].end()) continue;
+        if (at->second)
+          chain = c;
+        else
+          copy(i, c);
+      }
+      Operator op = in_.operators[i];
+      if (chain) enter(op, *chain);
+      out_.network.operators.push_back(std::move(op));
+    }
+    drop_unread();
+    return std::move(out_);
+  }
+
+ private:
+  void enter(Operator& op, std::size_t chain) {
+    for (TensorId& id : op.inputs)
+      if (const auto at = own_[chain].find(id); at != own_[chain].end()) id = at->second;
+    out_.chains[chain].push_back(out_.network.operators.size());
+  }
+  void copy(std::size_t i, std::size_t chain) {
+    Operator op = in_.operators[i];
+    enter(op, chain);
+    out_.network.tensors.push_back(in_[op.output]);
+    own_[chain][op.output] = static_cast<TensorId>(out_.network.tensors.size() - 1);
+    op.output = own_[chain].at(op.output);
+    out_.network.operators.push_back(std::move(op));
+  }
+  void drop_unread();
+
+  const Network& in_;
+  const std::vector<Members>& chains_;
+  std::vector<std::map<TensorId, TensorId>> own_;  // by chain
+  Chained out_;
+};
+
+void ChainWriting::drop_unread() {
+  Network& n = out_.network;
+  std::vector<bool> needed(n.tensors.size(), false), live(n.operators.size(), false);
+  for (const TensorId id : n.outputs) needed[id] = true;
+  for (std::size_t i = n.operators.size(); i-- > 0;) {
+    if (!needed[n.operators[i].output]) continue;
+    live[i] = true;
+    for (const TensorId id : n.operators[i].inputs) needed[id] = true;
+  }
+  std::vector<std::size_t> place(n.operators.size());
+  std::vector<Operator> all;
+  for (std::size_t i = 0; i < n.operators.size(); ++i) {
+    place[i] = all.size();
+    if (live[i]) all.push_back(std::move(n.operators[i]));
+  }
+  n.operators = std::move(all);
+  std::erase_if(out_.chains, [&](const std::vector<std::size_t>& chain) { return !live[chain.back()]; });
+  for (std::vector<std::size_t>& chain : out_.chains)
+    for (std::size_t& i : chain) i = place[i];
+}
+
+}  // namespace
+
+Chained find_chains(const FusedNetwork& fused) {
+  const std::vector<Members> chains = ChainFinder(fused).run();
+  return ChainWriting(fused.network, chains).run();
+}
+
+}  // namespace unisono::network
