@@ -28,7 +28,8 @@ struct Source {
 
 // Whether rows and columns lie a step apart
 bool are_matrices(const ElementView& view) {
-  return std::all_of(view.axes.end() - 2, view.axes.end(), [](const Pieces& p) { return p.size() <= 1; });
+  const auto count = std::min<std::ptrdiff_t>(2, std::ssize(view.axes));
+  return std::all_of(view.axes.end() - count, view.axes.end(), [](const Pieces& p) { return p.size() <= 1; });
 }
 
 class Rewriter {
@@ -137,7 +138,7 @@ std::optional<ElementView> Rewriter::mask_view(const ScoreMask& mask, const Shap
     const Shape& shape = in_[*mask.condition].shape;
     return in_shape(broadcast(whole_view(chosen_mask(mask), shape), shape, mask.shape), scores);
   }
-  Source s = source(mask.values);
+  Source s = matrices(mask.values);
   if (s.factor != 1) s.view = whole_view(mask.values, in_[mask.values].shape);
   return in_shape(broadcast(s.view, in_[mask.values].shape, mask.shape), scores);
 }

@@ -25,7 +25,7 @@ class ChainBuilder {
  public:
   explicit ChainBuilder(const Network& network) : n_(network) {}
 
-  plan::Expected<Chain> build(const std::vector<std::size_t>& operators) {
+  plan::Expected<Chain> build(const std::vector<std::size_t>& operators, const std::vector<TensorId>& results) {
     for (const std::size_t i : operators)
       for (const TensorId id : moved_inputs(n_.operators[i]))
         if (!is_made(operators, id)) read(id);
@@ -36,6 +36,7 @@ class ChainBuilder {
       if (!made) return because(fmt::format("{} is no part of a chain", where(*op_)));
       nodes_[op_->output] = *made;
     }
+    for (const TensorId id : results) chain_.program.results.push_back(nodes_.at(id));
     return std::move(chain_);
   }
 
@@ -216,8 +217,9 @@ std::span<const TensorId> moved_inputs(const Operator& op) {
   return std::holds_alternative<operators::Gather>(op.kind) ? ids.first(1) : ids;
 }
 
-plan::Expected<Chain> chain_of(const Network& network, const std::vector<std::size_t>& operators) {
-  return ChainBuilder(network).build(operators);
+plan::Expected<Chain> chain_of(const Network& network, const std::vector<std::size_t>& operators,
+                               const std::vector<TensorId>& results) {
+  return ChainBuilder(network).build(operators, results);
 }
 
 }  // namespace unisono::network

@@ -37,8 +37,10 @@ bool is_chained_move(const OperatorKind& k) {
          std::holds_alternative<Identity>(k) || std::holds_alternative<Gather>(k);
 }
 
-// The operators of a chain, each with whether the network has it for this chain alone
-using Members = std::map<std::size_t, bool>;
+// What a chain's operator is: one more of a move that others have, read within the chain alone, or stored
+enum class Role : std::uint8_t { copied, inner, stored };
+using Members = std::map<std::size_t, Role>;
+constexpr std::size_t most_stored = 4;
 
 class ChainFinder {
  public:
@@ -80,6 +82,7 @@ class ChainFinder {
   bool is_plain(TensorId id) const;
   bool may_be_part(std::size_t i) const;
   bool may_end(std::size_t i) const { return is_launched(i) && may_be_part(i); }
+  std::optional<Role> role(std::size_t i, const Members& chain) const;
   bool join(std::size_t i, Members& chain, std::int64_t elements, bool reduces) const;
   Members grown(std::size_t last, bool reduces) const;
   std::size_t saved(const Members& chain) const;
@@ -124,30 +127,47 @@ bool ChainFinder::may_be_part(std::size_t i) const {
   return is_plain(op.output) && std::ranges::all_of(inputs, [&](TensorId id) { return is_plain(id); });
 }
 
-// Takes an operator in, if what it makes need not be stored, as the chain alone reads it, or else if it is a move that
-// may be made twice; whether anything changed
+// What an operator would be in the chain. What it makes is stored if others read it behind the chain's end, so that
+// nothing that the chain reads is made of it; of as many elements as the end's
+std::optional<Role> ChainFinder::role(std::size_t i, const Members& chain) const {
+  const Operator& op = n_.operators[i];
+  const std::size_t last = chain.rbegin()->first;
+  bool is_inner = !is_stored_[op.output], is_behind = true;
+  for (const std::size_t r : readers_[op.output]) {
+    const auto reader = chain.find(r);
+    const bool is_here = reader != chain.end() && reader->second != Role::copied;
+    is_inner = is_inner && is_here;
+    is_behind = is_behind && (is_here || r > last);
+  }
+  if (!used_[i] && is_inner) return Role::inner;
+  if (is_chained_move(op.kind))
+    return std::holds_alternative<operators::Concat>(op.kind) ? std::nullopt : std::optional(Role::copied);
+  const auto stored = std::ranges::count_if(chain, [](const auto& m) { return m.second == Role::stored; });
+  const bool is_as_large =
+      element_count(values(n_[op.output].shape)) == element_count(values(n_[n_.operators[last].output].shape));
+  const bool fits = !used_[i] && is_behind && is_as_large && std::cmp_less(stored, most_stored);
+  return fits ? std::optional(Role::stored) : std::nullopt;
+}
+
+// Takes an operator in; whether anything changed
 bool ChainFinder::join(std::size_t i, Members& chain, std::int64_t elements, bool reduces) const {
   const Operator& op = n_.operators[i];
+  if (!may_be_part(i) || (!reduces && is_reduction(op.kind))) return false;
+  const auto role = this->role(i, chain);
   const auto known = chain.find(i);
-  if ((known != chain.end() && known->second) || !may_be_part(i) || (!reduces && is_reduction(op.kind))) return false;
-  const bool is_own = !used_[i] && !is_stored_[op.output] && std::ranges::all_of(readers_[op.output], [&](auto r) {
-    const auto reader = chain.find(r);
-    return reader != chain.end() && reader->second;
-  });
-  const bool is_move = is_chained_move(op.kind);
-  if (!is_own && (known != chain.end() || !is_move || std::holds_alternative<operators::Concat>(op.kind))) return false;
+  if (!role || (known != chain.end() && (known->second == *role || known->second == Role::inner))) return false;
   const std::int64_t own =
       std::max(element_count(values(n_[op.inputs[0]].shape)), element_count(values(n_[op.output].shape)));
   const Shape& made = n_[op.output].shape;
   const bool is_of_line = !made.empty() && is_one(made[column_axis(made.size())]);
-  if (!is_move && !is_of_line && own * most_repeats < elements) return false;
-  chain[i] = is_own;
+  if (!is_chained_move(op.kind) && !is_of_line && own * most_repeats < elements) return false;
+  chain[i] = *role;
   return true;
 }
 
 Members ChainFinder::grown(std::size_t last, bool reduces) const {
   if (!reduces && is_reduction(n_.operators[last].kind)) return {};
-  Members chain{{last, true}};
+  Members chain{{last, Role::stored}};
   const std::int64_t elements = element_count(values(n_[n_.operators[last].output].shape));
   for (bool more = true; more;) {
     more = false;
@@ -162,27 +182,26 @@ Members ChainFinder::grown(std::size_t last, bool reduces) const {
 // Launches less: those of regions that are in the chain, but for its own
 std::size_t ChainFinder::saved(const Members& chain) const {
   std::set<std::size_t> regions;
-  const auto is_own = [&](std::size_t m) { return chain.contains(m) && chain.at(m); };
-  for (const auto& [i, own] : chain)
+  const auto is_own = [&](std::size_t m) { return chain.contains(m) && chain.at(m) != Role::copied; };
+  for (const auto& [i, role] : chain)
     if (is_launched(i) && std::ranges::all_of(region(i).operators, is_own)) regions.insert(region_[i]);
   return regions.empty() ? 0 : regions.size() - 1;
 }
 
 // Whether what the chain's own moves read is in it, too, or stored
 bool ChainFinder::reads_stored(const Members& chain) const {
-  for (const auto& [m, is_own] : chain)
+  for (const auto& [m, role] : chain)
     for (const TensorId id : moved_inputs(n_.operators[m]))
       if (maker_[id] && !chain.contains(*maker_[id]) && inner_[*maker_[id]]) return false;
   return true;
 }
 
 void ChainFinder::take(const Members& chain) {
-  const std::size_t last = chain.rbegin()->first;
-  for (const auto& [m, is_own] : chain) {
-    used_[m] = used_[m] || is_own;
-    inner_[m] = inner_[m] || (is_own && m != last);
+  for (const auto& [m, role] : chain) {
+    used_[m] = used_[m] || role != Role::copied;
+    inner_[m] = inner_[m] || role == Role::inner;
     for (const TensorId id : moved_inputs(n_.operators[m]))
-      if (!is_own && maker_[id] && !chain.contains(*maker_[id])) is_stored_[id] = true;
+      if (role == Role::copied && maker_[id] && !chain.contains(*maker_[id])) is_stored_[id] = true;
   }
 }
 
@@ -199,12 +218,16 @@ tensors::StridedTensor ChainFinder::dense(TensorId id) const {
 
 bool ChainFinder::is_served(const Members& chain) const {
   std::vector<std::size_t> members;
-  for (const auto& [m, is_own] : chain) members.push_back(m);
-  const auto made = chain_of(n_, members);
+  std::vector<TensorId> results;
+  for (const auto& [m, role] : chain) {
+    members.push_back(m);
+    if (role == Role::stored) results.insert(results.begin(), n_.operators[m].output);
+  }
+  const auto made = chain_of(n_, members, results);
   if (!made) return false;
   std::vector<tensors::StridedTensor> all;
   for (const TensorId id : made->inputs) all.push_back(dense(id));
-  all.push_back(dense(n_.operators[members.back()].output));
+  for (const TensorId id : results) all.push_back(dense(id));
   return tensors::chain(made->program, all).has_value();
 }
 
@@ -224,7 +247,7 @@ class ChainWriting {
       for (std::size_t c = 0; c < chains_.size(); ++c) {
         const auto at = chains_[c].find(i);
         if (at == chains_[c].end()) continue;
-        if (at->second)
+        if (at->second != Role::copied)
           chain = c;
         else
           copy(i, c);

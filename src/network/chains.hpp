@@ -17,15 +17,16 @@ struct Chain {
   std::vector<TensorId> inputs;
 };
 
-/// The operators, which stand in the order of the network, with all extents known; the last one makes the result.
-/// Refuses those that are no part of chains.
-plan::Expected<Chain> chain_of(const Network& network, const std::vector<std::size_t>& operators);
+/// The operators, which stand in the order of the network, with all extents known, and those of their results that are
+/// stored. Refuses operators that are no part of chains.
+plan::Expected<Chain> chain_of(const Network& network, const std::vector<std::size_t>& operators,
+                               const std::vector<TensorId>& results);
 
 /// The inputs whose elements a chain moves or computes with: no table of places.
 std::span<const TensorId> moved_inputs(const Operator& op);
 
-/// A network and chains in it, each as its operators in the order of the network. Nothing but the last operator of a
-/// chain is read outside of it.
+/// A network and chains in it, each as its operators in the order of the network. What is read outside of a chain beside
+/// the last operator's result has as many elements, and is read by later operators.
 struct Chained {
   Network network;
   std::vector<std::vector<std::size_t>> chains;

@@ -40,12 +40,13 @@ struct ChainNode {
 };
 
 struct ChainProgram {
-  std::vector<ChainNode> nodes;  ///< the last one is the result
-  std::size_t inputs = 0;        ///< tensors that are read
+  std::vector<ChainNode> nodes;
+  std::size_t inputs = 0;            ///< tensors that are read
+  std::vector<std::size_t> results;  ///< nodes that are stored, all of as many elements
 };
 
-/// Tensors: the inputs, then the result. Refuses what is too large for one kernel, operators that may fail, and
-/// reductions along other lines than the result's innermost axis in memory, which has as many elements.
+/// Tensors: the inputs, then the results. Refuses what is too large for one kernel, operators that may fail, and
+/// reductions along other lines than the first result's innermost axis in memory, which has as many elements.
 plan::Expected<Launches> chain(const ChainProgram& program, std::span<const StridedTensor> tensors);
 
 }  // namespace unisono::tensors

@@ -29,16 +29,9 @@ bool folds_lines(const ChainProgram& p) {
                      [](const ChainNode& n) { return n.kind == ChainNode::Kind::reduce; });
 }
 
-ChainShares shares_of(const ChainProgram& program, std::span<const StridedTensor> tensors) {
-  const StridedTensor& to = tensors.back();
+ChainShares shares_of(const ChainProgram& program, const StridedTensor& to) {
   ChainShares s;
-  s.outer.resize(to.shape.size());
-  std::iota(s.outer.begin(), s.outer.end(), 0);
-  const auto stride = [&](int axis) {
-    const auto i = static_cast<std::size_t>(axis);
-    return to.shape[i] == 1 ? most_places * 2 : std::abs(to.strides[i]);
-  };
-  std::stable_sort(s.outer.begin(), s.outer.end(), [&](int a, int b) { return stride(a) > stride(b); });
+  s.outer = memory_order(to);
   if (!s.outer.empty()) {
     s.axis = s.outer.back();
     s.outer.pop_back();
@@ -57,8 +50,19 @@ ChainShares shares_of(const ChainProgram& program, std::span<const StridedTensor
 
 }  // namespace
 
+std::vector<int> memory_order(const StridedTensor& x) {
+  std::vector<int> axes(x.shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  const auto stride = [&](int axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    return x.shape[i] == 1 ? most_places * 2 : std::abs(x.strides[i]);
+  };
+  std::stable_sort(axes.begin(), axes.end(), [&](int a, int b) { return stride(a) > stride(b); });
+  return axes;
+}
+
 plan::Expected<Launches> chain(const ChainProgram& program, std::span<const StridedTensor> tensors) {
-  if (tensors.size() != program.inputs + 1 || program.nodes.empty())
+  if (tensors.size() != program.inputs + program.results.size() || program.results.empty())
     throw InternalError("a chain's tensors are not those that it is launched for");
   if (tensors.size() > most_chain_tensors)
     return plan::because(fmt::format("tensors: {}; one launch has {}", tensors.size(), most_chain_tensors));
@@ -70,7 +74,7 @@ plan::Expected<Launches> chain(const ChainProgram& program, std::span<const Stri
   for (const ChainNode& n : program.nodes)
     if (element_count(n.shape) > most_places)
       return plan::because(fmt::format("size: {} elements; a chain counts {}", element_count(n.shape), most_places));
-  const ChainShares shares = shares_of(program, tensors);
+  const ChainShares shares = shares_of(program, tensors[program.inputs]);
   if (shares.times > most_times)
     return plan::because(fmt::format("it reduces {} elements; a team of threads has fewer", shares.length));
   try {

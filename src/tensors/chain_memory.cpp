@@ -86,41 +86,64 @@ ChainWriter::Values ChainWriter::loaded(std::size_t tensor, const Places& places
   return all;
 }
 
-void ChainWriter::store(const Places& places, const Values& all) {
-  const std::size_t result = p_.inputs;
-  const StridedTensor& x = tensors_[result];
+// Where another result has the element that lies in memory as the first one's does at this place
+Place ChainWriter::place_in(std::size_t result, const Place& place) {
+  const StridedTensor &first = tensors_[p_.inputs], &x = tensors_[p_.inputs + result];
+  const std::vector<int> from = memory_order(first), order = memory_order(x);
+  if (first.shape == x.shape && from == order) return place;
+  Affine number;
+  for (const int axis : from)
+    number = number * first.shape[static_cast<std::size_t>(axis)] + place[static_cast<std::size_t>(axis)];
+  Place to(x.shape.size());
+  for (auto axis = order.rbegin(); axis != order.rend(); ++axis)
+    std::tie(number, to[static_cast<std::size_t>(*axis)]) =
+        indices_.divided(number, x.shape[static_cast<std::size_t>(*axis)]);
+  return to;
+}
+
+// The elements of a result that stand at these places of the first one
+void ChainWriter::store(std::size_t result, const Places& places) {
+  const std::size_t number = p_.inputs + result;
+  const StridedTensor& x = tensors_[number];
+  Places own;
+  std::vector<Affine> at;
+  for (const Place& place : places) {
+    own.push_back(place_in(result, place));
+    at.push_back(address_of(x, own.back()));
+  }
+  const Values all = values(p_.results[result], own);
   const std::string_view tag = tag_of(x.type.memory);
-  const Affine first = address_of(x, places[0]);
-  const bool is_dense = x.strides.empty() || x.strides[static_cast<std::size_t>(shares_.axis)] == 1;
-  if (is_dense && shares_.chunk > 1 && first.constant % shares_.chunk == 0 && begins_words(x, first, shares_.chunk)) {
-    const std::string chunk = fresh();
-    line(fmt::format("Chunk<{}, {}> {};", shares_.chunk, tag, chunk));
-    for (std::size_t k = 0; k < all.size(); ++k) line(fmt::format("{}.of[{}] = {};", chunk, k, all[k].name));
-    line(fmt::format("store_word<{}, {}>(p.tensors[{}], {}, {});", shares_.chunk, tag, result, indices_.text(first),
-                     chunk));
+  const auto count = static_cast<std::int64_t>(at.size());
+  bool is_word = count > 1 && at[0].constant % count == 0 && begins_words(x, at[0], count);
+  for (std::size_t k = 0; k < at.size(); ++k) is_word = is_word && at[k] == at[0] + static_cast<std::int64_t>(k);
+  if (!is_word) {
+    for (std::size_t k = 0; k < all.size(); ++k)
+      line(fmt::format("store<{}>(p.tensors[{}], {}, {});", tag, number, indices_.text(at[k]), all[k].name));
     return;
   }
-  for (std::size_t k = 0; k < all.size(); ++k)
-    line(fmt::format("store<{}>(p.tensors[{}], {}, {});", tag, result, indices_.text(address_of(x, places[k])),
-                     all[k].name));
+  const std::string chunk = fresh();
+  line(fmt::format("Chunk<{}, {}> {};", count, tag, chunk));
+  for (std::size_t k = 0; k < all.size(); ++k) line(fmt::format("{}.of[{}] = {};", chunk, k, all[k].name));
+  line(fmt::format("store_word<{}, {}>(p.tensors[{}], {}, {});", count, tag, number, indices_.text(at[0]), chunk));
 }
 
 KernelText ChainWriter::text() {
-  const std::size_t tensors = p_.inputs + 1, result = p_.nodes.size() - 1;
-  if (types_[result] != tensors_[p_.inputs].type.value) throw ChainRefusal{"its result is of another type"};
-  Place place(p_.nodes[result].shape.size());
+  const std::size_t tensors = p_.inputs + p_.results.size();
+  for (std::size_t i = 0; i < p_.results.size(); ++i)
+    if (types_[p_.results[i]] != tensors_[p_.inputs + i].type.value)
+      throw ChainRefusal{"its result is of another type"};
+  const Extents& shape = p_.nodes[p_.results[0]].shape;
+  Place place(shape.size());
   Affine left = indices_.variable(fmt::format("n / {}", shares_.team), shares_.lines);
   for (std::size_t i = shares_.outer.size(); i-- > 0;) {
     const auto axis = static_cast<std::size_t>(shares_.outer[i]);
-    std::tie(left, place[axis]) = indices_.divided(left, p_.nodes[result].shape[axis]);
+    std::tie(left, place[axis]) = indices_.divided(left, shape[axis]);
   }
-  if (place.empty()) place.emplace_back();
-  for (std::int64_t time = 0; time < shares_.times; ++time) {
-    Places places = places_of(static_cast<std::size_t>(time), place, shares_.axis);
-    if (p_.nodes[result].shape.empty()) places = {{}};
-    const bool is_partial = parts(static_cast<std::size_t>(time)) < shares_.team;
-    if (is_partial) open(fmt::format("if (n % {} < {}) {{", shares_.team, parts(static_cast<std::size_t>(time))));
-    store(places, values(result, places));
+  for (std::size_t time = 0; time < static_cast<std::size_t>(shares_.times); ++time) {
+    const Places places = shape.empty() ? Places{{}} : places_of(time, place, shares_.axis);
+    const bool is_partial = parts(time) < shares_.team;
+    if (is_partial) open(fmt::format("if (n % {} < {}) {{", shares_.team, parts(time)));
+    for (std::size_t i = 0; i < p_.results.size(); ++i) store(i, places);
     if (is_partial) close("}");
   }
   std::string source = fmt::format(

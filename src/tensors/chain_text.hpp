@@ -13,8 +13,11 @@
 
 namespace unisono::tensors {
 
-/// How threads divide the result: each has `chunk` neighbouring elements of a line along `axis`, some times over; a
-/// team of threads has a line.
+/// Axes of a tensor as they lie in memory, the outermost first.
+std::vector<int> memory_order(const StridedTensor& x);
+
+/// How threads divide the first result: each has `chunk` neighbouring elements of a line along `axis`, some times over;
+/// a team of threads has a line.
 struct ChainShares {
   int axis = 0;
   std::int64_t length = 1;  ///< elements of a line
@@ -76,7 +79,8 @@ class ChainWriter {
                const std::vector<std::int64_t>& wanted) const;
   std::int64_t parts(std::size_t time) const;
   Places places_of(std::size_t time, Place place, int axis);
-  void store(const Places& places, const Values& all);
+  void store(std::size_t result, const Places& places);
+  Place place_in(std::size_t result, const Place& place);
   DType type_of(const ChainNode& n) const;
 
   const ChainProgram& p_;

@@ -20,7 +20,7 @@ StridedTensor in_bf16(const Extents& shape) {
 
 // Nodes of a program that reads one tensor
 struct Program {
-  ChainProgram made{.nodes = {}, .inputs = 1};
+  ChainProgram made{.nodes = {}, .inputs = 1, .results = {0}};
   Extents given;
 
   explicit Program(const Extents& shape) : given(shape) {
@@ -28,6 +28,7 @@ struct Program {
   }
   std::size_t add(ChainNode node) {
     made.nodes.push_back(std::move(node));
+    made.results = {made.nodes.size() - 1};
     return made.nodes.size() - 1;
   }
   std::size_t map(Op op, std::vector<std::size_t> operands, Extents shape) {

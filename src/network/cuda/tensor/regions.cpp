@@ -70,13 +70,15 @@ class ElementwiseRegion {
   std::map<TensorId, std::size_t> values_;
 };
 
-// The tensors that a chain reads, and its result
+// The tensors that a chain reads, and its results
 plan::Expected<TensorLaunches> chain_launches(const PlanningInput& in, const Region& r) {
-  const auto chain = chain_of(in.net(), r.operators);
+  std::vector<TensorId> results;
+  for (const RegionOutput& o : r.outputs) results.push_back(o.tensor);
+  const auto chain = chain_of(in.net(), r.operators, results);
   if (!chain) return chain.refusal();
   std::vector<WholeTensor> all;
   for (const TensorId id : chain->inputs) all.push_back(TensorOperands::exact(in, id));
-  all.push_back(TensorOperands::whole(in, r.outputs[0].tensor));
+  for (const TensorId id : results) all.push_back(TensorOperands::whole(in, id));
   std::vector<tensors::StridedTensor> strided;
   for (const WholeTensor& t : all) strided.push_back(t.strided);
   return TensorOperands::over(tensors::chain(chain->program, strided), all);
