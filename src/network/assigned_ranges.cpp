@@ -101,7 +101,7 @@ std::optional<AssignedRange> AssignedRanges::range_of(TensorId component) const 
   return range;
 }
 
-// Of a constant that has all tuples
+// The box that a constant of all tuples names
 std::optional<std::vector<AssignedRange>> AssignedRanges::box_of(const NetworkTensor& indices, std::size_t axes) const {
   if (indices.dtype != DType::i64) return std::nullopt;
   std::vector<std::int64_t> all(indices.elements().size() / sizeof(std::int64_t));
@@ -159,7 +159,7 @@ std::optional<std::vector<AssignedRange>> AssignedRanges::ranges_of(const Operat
   return covered == tuples && lie_in_x(ranges) ? std::optional(std::move(ranges)) : std::nullopt;
 }
 
-// Of x from `begin` to `end` along an axis: of axes ahead of it only what is assigned
+// A range of x along an axis, from `begin` to `end`: of axes ahead of it only what is assigned
 TensorId AssignedRanges::beside(const Operator& op, const std::vector<AssignedRange>& ranges, std::size_t axis,
                                 std::int64_t begin, std::int64_t end) {
   std::vector<std::int64_t> shape = values(in_[op.inputs[0]].shape);

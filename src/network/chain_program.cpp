@@ -27,7 +27,7 @@ class ChainBuilder {
 
   plan::Expected<Chain> build(const std::vector<std::size_t>& operators, const std::vector<TensorId>& results) {
     for (const std::size_t i : operators)
-      for (const TensorId id : moved_inputs(n_.operators[i]))
+      for (const TensorId id : read_by(n_.operators[i]))
         if (!is_made(operators, id)) read(id);
     chain_.program.inputs = chain_.inputs.size();
     for (const std::size_t i : operators) {
@@ -43,6 +43,14 @@ class ChainBuilder {
  private:
   using Made = std::optional<std::size_t>;
 
+  // A table is read if no digits say what it has
+  std::span<const TensorId> read_by(const Operator& op) const {
+    const auto* g = std::get_if<operators::Gather>(&op.kind);
+    return g != nullptr && !digits_of(op, *g) ? data_inputs(op) : values_of(op);
+  }
+  std::optional<PlaceDigits> digits_of(const Operator& op, const operators::Gather& g) const {
+    return digits_of_places(n_[op.inputs[1]], n_[op.inputs[0]].shape[static_cast<std::size_t>(g.axis)].value());
+  }
   bool is_made(const std::vector<std::size_t>& operators, TensorId id) const {
     return std::ranges::any_of(operators, [&](std::size_t i) { return n_.operators[i].output == id; });
   }
@@ -152,15 +160,18 @@ ChainBuilder::Made ChainBuilder::add(const operators::Concat& c) {
   return node(std::move(made));
 }
 
-// By a constant table of places that are sums of multiples of digits
+// By a constant table of places, which may be sums of multiples of digits
 ChainBuilder::Made ChainBuilder::add(const operators::Gather& g) {
-  const Extents& from = shape(input());
   const auto axis = static_cast<std::size_t>(g.axis);
-  const auto places = digits_of_places(n_[op_->inputs[1]], from[axis]);
-  if (!places) return std::nullopt;
-  ChainNode made{.kind = Kind::pick, .shape = from, .operands = {input()}, .axis = g.axis};
+  ChainNode made{.kind = Kind::pick, .shape = shape(input()), .operands = {input()}, .axis = g.axis};
   made.shape[axis] = element_count(values(n_[op_->inputs[1]].shape));
-  made.begin = {places->begin}, made.step = places->steps, made.parts = places->extents;
+  if (const auto places = digits_of(*op_, g)) {
+    made.begin = {places->begin}, made.step = places->steps, made.parts = places->extents;
+  } else if (is_table(n_[op_->inputs[1]], shape(input())[axis])) {
+    made.tensor = chain_.program.nodes[nodes_.at(op_->inputs[1])].tensor;
+  } else {
+    return std::nullopt;
+  }
   return reshape(node(std::move(made)), result());
 }
 
@@ -193,7 +204,7 @@ std::size_t ChainBuilder::along_columns(TensorId id, std::size_t rank) {
   return rank == 4 ? reshape(vector, {element_count(shape(vector)), 1, 1}) : vector;
 }
 
-// Of the columns of each pixel
+// Normalises the columns of each pixel
 ChainBuilder::Made ChainBuilder::add(const operators::Normalisation& norm) {
   const Extents to = shape(input());
   if ((norm.op != Op::layer_norm && norm.op != Op::rms_norm) || to.empty()) return std::nullopt;
@@ -212,7 +223,7 @@ ChainBuilder::Made ChainBuilder::add(const operators::Normalisation& norm) {
 
 }  // namespace
 
-std::span<const TensorId> moved_inputs(const Operator& op) {
+std::span<const TensorId> values_of(const Operator& op) {
   const auto ids = data_inputs(op);
   return std::holds_alternative<operators::Gather>(op.kind) ? ids.first(1) : ids;
 }

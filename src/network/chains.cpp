@@ -37,9 +37,6 @@ bool is_chained_move(const OperatorKind& k) {
          std::holds_alternative<Identity>(k) || std::holds_alternative<Gather>(k);
 }
 
-// What a chain's operator is: one more of a move that others have, read within the chain alone, or stored
-enum class Role : std::uint8_t { copied, inner, stored };
-using Members = std::map<std::size_t, Role>;
 constexpr std::size_t most_stored = 4;
 
 class ChainFinder {
@@ -63,12 +60,12 @@ class ChainFinder {
     for (const TensorId id : n_.outputs) is_stored_[id] = true;
   }
 
-  std::vector<Members> run() {
-    std::vector<Members> chains;
+  std::vector<ChainMembers> run() {
+    std::vector<ChainMembers> chains;
     for (std::size_t i = n_.operators.size(); i-- > 0;)
       for (const bool reduces : {true, false}) {
         if (used_[i] || !may_end(i)) break;
-        Members chain = grown(i, reduces);
+        ChainMembers chain = grown(i, reduces);
         if (saved(chain) < 1 || !reads_stored(chain) || !is_served(chain)) continue;
         take(chain);
         chains.push_back(std::move(chain));
@@ -82,13 +79,14 @@ class ChainFinder {
   bool is_plain(TensorId id) const;
   bool may_be_part(std::size_t i) const;
   bool may_end(std::size_t i) const { return is_launched(i) && may_be_part(i); }
-  std::optional<Role> role(std::size_t i, const Members& chain) const;
-  bool join(std::size_t i, Members& chain, std::int64_t elements, bool reduces) const;
-  Members grown(std::size_t last, bool reduces) const;
-  std::size_t saved(const Members& chain) const;
-  bool reads_stored(const Members& chain) const;
-  void take(const Members& chain);
-  bool is_served(const Members& chain) const;
+  bool stands_behind(std::size_t reader, const ChainMembers& chain) const;
+  std::optional<ChainRole> role(std::size_t i, const ChainMembers& chain) const;
+  bool join(std::size_t i, ChainMembers& chain, std::int64_t elements, bool reduces) const;
+  ChainMembers grown(std::size_t last, bool reduces) const;
+  std::size_t saved(const ChainMembers& chain) const;
+  bool reads_stored(const ChainMembers& chain) const;
+  void take(const ChainMembers& chain);
+  bool is_served(const ChainMembers& chain) const;
   tensors::StridedTensor dense(TensorId id) const;
 
   const FusedNetwork& f_;
@@ -121,41 +119,53 @@ bool ChainFinder::may_be_part(std::size_t i) const {
   if (const auto* g = std::get_if<operators::Gather>(&op.kind)) {
     const Shape& from = n_[op.inputs[0]].shape;
     const Dim& extent = from[static_cast<std::size_t>(g->axis)];
-    if (!extent.known() || !digits_of_places(n_[op.inputs[1]], extent.value())) return false;
+    if (!extent.known() || !is_table(n_[op.inputs[1]], extent.value())) return false;
   }
-  const auto inputs = moved_inputs(op);
+  const auto inputs = values_of(op);
   return is_plain(op.output) && std::ranges::all_of(inputs, [&](TensorId id) { return is_plain(id); });
+}
+
+// Whether the reader of something that the chain stores, and all that it is moved to, stands behind the chain's end; of
+// a move that the chain has a copy of, the chain reads that
+bool ChainFinder::stands_behind(std::size_t reader, const ChainMembers& chain) const {
+  const Operator& op = n_.operators[reader];
+  if (reader > chain.rbegin()->first) return true;
+  if (!is_chained_move(op.kind) || std::holds_alternative<operators::Concat>(op.kind)) return false;
+  const bool is_copied = chain.contains(reader);
+  return std::ranges::all_of(readers_[op.output], [&](std::size_t r) {
+    return (is_copied && chain.contains(r)) || (!chain.contains(r) && stands_behind(r, chain));
+  });
 }
 
 // What an operator would be in the chain. What it makes is stored if others read it behind the chain's end, so that
 // nothing that the chain reads is made of it; of as many elements as the end's
-std::optional<Role> ChainFinder::role(std::size_t i, const Members& chain) const {
+std::optional<ChainRole> ChainFinder::role(std::size_t i, const ChainMembers& chain) const {
   const Operator& op = n_.operators[i];
   const std::size_t last = chain.rbegin()->first;
   bool is_inner = !is_stored_[op.output], is_behind = true;
   for (const std::size_t r : readers_[op.output]) {
     const auto reader = chain.find(r);
-    const bool is_here = reader != chain.end() && reader->second != Role::copied;
+    const bool is_here = reader != chain.end() && reader->second != ChainRole::copied;
     is_inner = is_inner && is_here;
-    is_behind = is_behind && (is_here || r > last);
+    is_behind = is_behind && (is_here || stands_behind(r, chain));
   }
-  if (!used_[i] && is_inner) return Role::inner;
+  if (!used_[i] && is_inner) return ChainRole::inner;
   if (is_chained_move(op.kind))
-    return std::holds_alternative<operators::Concat>(op.kind) ? std::nullopt : std::optional(Role::copied);
-  const auto stored = std::ranges::count_if(chain, [](const auto& m) { return m.second == Role::stored; });
+    return std::holds_alternative<operators::Concat>(op.kind) ? std::nullopt : std::optional(ChainRole::copied);
+  const auto stored = std::ranges::count_if(chain, [](const auto& m) { return m.second == ChainRole::stored; });
   const bool is_as_large =
       element_count(values(n_[op.output].shape)) == element_count(values(n_[n_.operators[last].output].shape));
   const bool fits = !used_[i] && is_behind && is_as_large && std::cmp_less(stored, most_stored);
-  return fits ? std::optional(Role::stored) : std::nullopt;
+  return fits ? std::optional(ChainRole::stored) : std::nullopt;
 }
 
 // Takes an operator in; whether anything changed
-bool ChainFinder::join(std::size_t i, Members& chain, std::int64_t elements, bool reduces) const {
+bool ChainFinder::join(std::size_t i, ChainMembers& chain, std::int64_t elements, bool reduces) const {
   const Operator& op = n_.operators[i];
   if (!may_be_part(i) || (!reduces && is_reduction(op.kind))) return false;
   const auto role = this->role(i, chain);
   const auto known = chain.find(i);
-  if (!role || (known != chain.end() && (known->second == *role || known->second == Role::inner))) return false;
+  if (!role || (known != chain.end() && (known->second == *role || known->second == ChainRole::inner))) return false;
   const std::int64_t own =
       std::max(element_count(values(n_[op.inputs[0]].shape)), element_count(values(n_[op.output].shape)));
   const Shape& made = n_[op.output].shape;
@@ -165,43 +175,43 @@ bool ChainFinder::join(std::size_t i, Members& chain, std::int64_t elements, boo
   return true;
 }
 
-Members ChainFinder::grown(std::size_t last, bool reduces) const {
+ChainMembers ChainFinder::grown(std::size_t last, bool reduces) const {
   if (!reduces && is_reduction(n_.operators[last].kind)) return {};
-  Members chain{{last, Role::stored}};
+  ChainMembers chain{{last, ChainRole::stored}};
   const std::int64_t elements = element_count(values(n_[n_.operators[last].output].shape));
   for (bool more = true; more;) {
     more = false;
-    const Members before = chain;
+    const ChainMembers before = chain;
     for (auto m = before.rbegin(); m != before.rend(); ++m)
-      for (const TensorId id : moved_inputs(n_.operators[m->first]))
+      for (const TensorId id : values_of(n_.operators[m->first]))
         if (chain.size() < longest_chain && maker_[id]) more = join(*maker_[id], chain, elements, reduces) || more;
   }
   return chain;
 }
 
 // Launches less: those of regions that are in the chain, but for its own
-std::size_t ChainFinder::saved(const Members& chain) const {
+std::size_t ChainFinder::saved(const ChainMembers& chain) const {
   std::set<std::size_t> regions;
-  const auto is_own = [&](std::size_t m) { return chain.contains(m) && chain.at(m) != Role::copied; };
+  const auto is_own = [&](std::size_t m) { return chain.contains(m) && chain.at(m) != ChainRole::copied; };
   for (const auto& [i, role] : chain)
     if (is_launched(i) && std::ranges::all_of(region(i).operators, is_own)) regions.insert(region_[i]);
   return regions.empty() ? 0 : regions.size() - 1;
 }
 
 // Whether what the chain's own moves read is in it, too, or stored
-bool ChainFinder::reads_stored(const Members& chain) const {
+bool ChainFinder::reads_stored(const ChainMembers& chain) const {
   for (const auto& [m, role] : chain)
-    for (const TensorId id : moved_inputs(n_.operators[m]))
+    for (const TensorId id : values_of(n_.operators[m]))
       if (maker_[id] && !chain.contains(*maker_[id]) && inner_[*maker_[id]]) return false;
   return true;
 }
 
-void ChainFinder::take(const Members& chain) {
+void ChainFinder::take(const ChainMembers& chain) {
   for (const auto& [m, role] : chain) {
-    used_[m] = used_[m] || role != Role::copied;
-    inner_[m] = inner_[m] || role == Role::inner;
-    for (const TensorId id : moved_inputs(n_.operators[m]))
-      if (role == Role::copied && maker_[id] && !chain.contains(*maker_[id])) is_stored_[id] = true;
+    used_[m] = used_[m] || role != ChainRole::copied;
+    inner_[m] = inner_[m] || role == ChainRole::inner;
+    for (const TensorId id : values_of(n_.operators[m]))
+      if (role == ChainRole::copied && maker_[id] && !chain.contains(*maker_[id])) is_stored_[id] = true;
   }
 }
 
@@ -216,12 +226,12 @@ tensors::StridedTensor ChainFinder::dense(TensorId id) const {
           16};
 }
 
-bool ChainFinder::is_served(const Members& chain) const {
+bool ChainFinder::is_served(const ChainMembers& chain) const {
   std::vector<std::size_t> members;
   std::vector<TensorId> results;
   for (const auto& [m, role] : chain) {
     members.push_back(m);
-    if (role == Role::stored) results.insert(results.begin(), n_.operators[m].output);
+    if (role == ChainRole::stored) results.insert(results.begin(), n_.operators[m].output);
   }
   const auto made = chain_of(n_, members, results);
   if (!made) return false;
@@ -231,83 +241,8 @@ bool ChainFinder::is_served(const Members& chain) const {
   return tensors::chain(made->program, all).has_value();
 }
 
-// Writes the network anew, with a chain's own of each move that it has beside others
-class ChainWriting {
- public:
-  ChainWriting(const Network& network, const std::vector<Members>& chains)
-      : in_(network), chains_(chains), own_(chains.size()) {
-    out_.network = network;
-    out_.network.operators.clear();
-    out_.chains.resize(chains.size());
-  }
-
-  Chained run() {
-    for (std::size_t i = 0; i < in_.operators.size(); ++i) {
-      std::optional<std::size_t> chain;  // that has the operator itself
-      for (std::size_t c = 0; c < chains_.size(); ++c) {
-        const auto at = chains_[c].find(i);
-        if (at == chains_[c].end()) continue;
-        if (at->second != Role::copied)
-          chain = c;
-        else
-          copy(i, c);
-      }
-      Operator op = in_.operators[i];
-      if (chain) enter(op, *chain);
-      out_.network.operators.push_back(std::move(op));
-    }
-    drop_unread();
-    return std::move(out_);
-  }
-
- private:
-  void enter(Operator& op, std::size_t chain) {
-    for (TensorId& id : op.inputs)
-      if (const auto at = own_[chain].find(id); at != own_[chain].end()) id = at->second;
-    out_.chains[chain].push_back(out_.network.operators.size());
-  }
-  void copy(std::size_t i, std::size_t chain) {
-    Operator op = in_.operators[i];
-    enter(op, chain);
-    out_.network.tensors.push_back(in_[op.output]);
-    own_[chain][op.output] = static_cast<TensorId>(out_.network.tensors.size() - 1);
-    op.output = own_[chain].at(op.output);
-    out_.network.operators.push_back(std::move(op));
-  }
-  void drop_unread();
-
-  const Network& in_;
-  const std::vector<Members>& chains_;
-  std::vector<std::map<TensorId, TensorId>> own_;  // by chain
-  Chained out_;
-};
-
-void ChainWriting::drop_unread() {
-  Network& n = out_.network;
-  std::vector<bool> needed(n.tensors.size(), false), live(n.operators.size(), false);
-  for (const TensorId id : n.outputs) needed[id] = true;
-  for (std::size_t i = n.operators.size(); i-- > 0;) {
-    if (!needed[n.operators[i].output]) continue;
-    live[i] = true;
-    for (const TensorId id : n.operators[i].inputs) needed[id] = true;
-  }
-  std::vector<std::size_t> place(n.operators.size());
-  std::vector<Operator> all;
-  for (std::size_t i = 0; i < n.operators.size(); ++i) {
-    place[i] = all.size();
-    if (live[i]) all.push_back(std::move(n.operators[i]));
-  }
-  n.operators = std::move(all);
-  std::erase_if(out_.chains, [&](const std::vector<std::size_t>& chain) { return !live[chain.back()]; });
-  for (std::vector<std::size_t>& chain : out_.chains)
-    for (std::size_t& i : chain) i = place[i];
-}
-
 }  // namespace
 
-Chained find_chains(const FusedNetwork& fused) {
-  const std::vector<Members> chains = ChainFinder(fused).run();
-  return ChainWriting(fused.network, chains).run();
-}
+Chained find_chains(const FusedNetwork& fused) { return with_copies(fused.network, ChainFinder(fused).run()); }
 
 }  // namespace unisono::network

@@ -26,6 +26,12 @@ std::size_t run_of(const std::vector<std::int64_t>& places) {
 
 }  // namespace
 
+bool is_table(const NetworkTensor& indices, std::int64_t extent) {
+  if (!indices.is_constant() || indices.dtype != DType::i64) return false;
+  return std::ranges::all_of(numbers<std::int64_t>(indices.elements()),
+                             [&](std::int64_t place) { return place >= 0 && place < extent; });
+}
+
 std::optional<PlaceDigits> digits_of_places(const NetworkTensor& indices, std::int64_t extent) {
   if (!indices.is_constant() || (indices.dtype != DType::i64 && indices.dtype != DType::i32)) return std::nullopt;
   std::vector<std::int64_t> places = indices.dtype == DType::i64 ? numbers<std::int64_t>(indices.elements())

@@ -16,8 +16,11 @@ struct PlaceDigits {
   std::vector<std::int64_t> extents, steps;
 };
 
-/// Of constant indices along an axis of this extent, negative ones from its end; nothing if they are no such sums, or
-/// one lies outside.
+/// The digits of constant indices along an axis of this extent, negative ones from its end; nothing if they are no such
+/// sums, or one lies outside.
 std::optional<PlaceDigits> digits_of_places(const NetworkTensor& indices, std::int64_t extent);
+
+/// Whether they are constant indices along an axis of this extent, none of them negative or outside.
+bool is_table(const NetworkTensor& indices, std::int64_t extent);
 
 }  // namespace unisono::network

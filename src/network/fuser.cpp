@@ -349,6 +349,7 @@ FusedNetwork fuse(const Network& caller, bool fuse, const MemoryStyle& style) {
   const Network& given = style.volumes ? stacked_volumes(plain) : plain;
   Network legal = legalise(given, fuse && style.upsamples);
   if (has_element) legal = with_exact_products(std::move(legal));
+  if (fuse && style.chains) legal = with_small_products(legal);
   if (fuse && style.dual_products) legal = with_parts_of_products(std::move(legal), style.column_multiple);
   const auto fused = [&](const Network& n) { return Fuser(n, fuse, style).run(); };
   if (has_element) legal = with_islands(std::move(legal), style.element, fused);

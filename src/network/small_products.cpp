@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "network/chains.hpp"
 #include "network/dim.hpp"
-#include "network/regions.hpp"
 
 namespace unisono::network {
 
@@ -47,7 +47,8 @@ bool SmallProducts::is_small(const Operator& op) const {
   const NetworkTensor& w = in_[op.inputs[1]];
   const auto is_known = [](const Dim& d) { return d.known() && d.value() > 0; };
   if (!w.constant || w.shape.size() != 2 || !std::ranges::all_of(a, is_known)) return false;
-  const bool is_f32 = in_[op.inputs[0]].dtype == DType::f32 && !in_[op.inputs[0]].keeps_f32 && !in_[op.output].keeps_f32;
+  const bool is_f32 =
+      in_[op.inputs[0]].dtype == DType::f32 && !in_[op.inputs[0]].keeps_f32 && !in_[op.output].keeps_f32;
   const std::int64_t rows = element_count(values(a)) / a.back().value();
   return is_f32 && a.back().value() <= most_columns && result.back().value() <= most_columns && rows >= least_rows;
 }

@@ -22,10 +22,11 @@ struct ChainNode {
     reshape,  ///< the operand's elements in the same order
     permute,  ///< axis i is the operand's axis order[i]
     range,    ///< along axis i from begin[i] in steps of step[i], which may be negative
-    pick,    ///< along `axis` the operand's place begin[0] + the sum of step[i] times digit i, of digits below parts[i]
-    repeat,  ///< axes of the operand as often as they fit
-    join,    ///< the operands one behind another along `axis`
-    reduce,  ///< of the operand along `axis`, which has extent 1 here
+    pick,     ///< along `axis` the operand's place begin[0] + the sum of step[i] times digit i, of digits below
+              ///< parts[i]; without these, what the dense tensor of this number says
+    repeat,   ///< axes of the operand as often as they fit
+    join,     ///< the operands one behind another along `axis`
+    reduce,   ///< a fold of the operand along `axis`, which has extent 1 here
   };
   Kind kind{};
   Extents shape;

@@ -91,6 +91,25 @@ ChainWriter::Values ChainWriter::moved(const ChainNode& n, const Places& places)
   return values(n.operands[0], from);
 }
 
+Affine ChainWriter::by_digits(const ChainNode& n, Affine left) {
+  Affine digit, at{n.begin[0], {}};
+  for (std::size_t i = n.parts.size(); i-- > 0; at = at + digit * n.step[i])
+    std::tie(left, digit) = indices_.divided(left, n.parts[i]);
+  return at;
+}
+
+// Read ahead of all branches
+Affine ChainWriter::looked_up(const ChainNode& n, const Affine& of) {
+  const auto axis = static_cast<std::size_t>(n.axis);
+  const Affine at = indices_.resolved(of);
+  const AffineRange range = indices_.range(at);
+  if (!indices_.holds_everywhere(at) || range.least < 0 || range.most >= n.shape[axis])
+    throw ChainRefusal{"it looks up places in a branch"};
+  const std::string text = fmt::format("int(load<{}>(p.tensors[{}], {}))", tag_of(tensors_[n.tensor].type.memory),
+                                       n.tensor, indices_.text(at));
+  return indices_.variable(text, p_.nodes[n.operands[0]].shape[axis], indices_.depends_on_lane(at));
+}
+
 // Where the operand's element lies that is the one at this place
 Place ChainWriter::source(const ChainNode& n, const Place& place) {
   const Extents& shape = p_.nodes[n.operands[0]].shape;
@@ -101,10 +120,8 @@ Place ChainWriter::source(const ChainNode& n, const Place& place) {
     for (std::size_t i = 0; i < place.size(); ++i) from[i] = place[i] * n.step[i] + n.begin[i];
   } else if (n.kind == ChainNode::Kind::pick) {
     from = place;
-    Affine left = place[static_cast<std::size_t>(n.axis)], digit, at{n.begin[0], {}};
-    for (std::size_t i = n.parts.size(); i-- > 0; at = at + digit * n.step[i])
-      std::tie(left, digit) = indices_.divided(left, n.parts[i]);
-    from[static_cast<std::size_t>(n.axis)] = at;
+    Affine& at = from[static_cast<std::size_t>(n.axis)];
+    at = n.begin.empty() ? looked_up(n, at) : by_digits(n, at);
   } else if (n.kind == ChainNode::Kind::repeat) {
     const std::size_t more = place.size() - shape.size();
     for (std::size_t i = 0; i < shape.size(); ++i)

@@ -21,7 +21,7 @@ std::vector<int> memory_order(const StridedTensor& x);
 struct ChainShares {
   int axis = 0;
   std::int64_t length = 1;  ///< elements of a line
-  std::int64_t lines = 1;   ///< of the result
+  std::int64_t lines = 1;   ///< how many the result has
   std::vector<int> outer;   ///< the other axes, the outermost first
   std::int64_t chunk = 1, team = 1, times = 1;
 };
@@ -62,6 +62,8 @@ class ChainWriter {
 
   Values values(std::size_t node, const Places& places);
   Values moved(const ChainNode& n, const Places& places);
+  Affine by_digits(const ChainNode& n, Affine left);
+  Affine looked_up(const ChainNode& n, const Affine& at);
   Place source(const ChainNode& n, const Place& place);
   Values computed(std::size_t node, const Places& places);
   Values joined(std::size_t node, const Places& places);

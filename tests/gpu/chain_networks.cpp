@@ -88,4 +88,21 @@ Network normalised_lines(std::int64_t rows, std::int64_t heads, std::int64_t wid
   return b.net.build();
 }
 
+Network windows_and_residuals(std::int64_t width) {
+  ChainBuilder b;
+  const NetworkValue x = b.net.input("x", {2, 12, 16});
+  const NetworkValue image = transpose(reshape(b.linear(x, 16, width), {2, 3, 4, width}), {0, 2, 1, 3});
+  const NetworkValue sum = reshape(image, {24, width}) + b.weights({24, width}, 1);
+  const NetworkValue next = b.linear(layer_norm(sum), width, width) + sum;
+  const NetworkValue rows = reshape(next, {2, 12, width});
+  const NetworkValue rolled = concat({b.range(rows, 1, 5, 12), b.range(rows, 1, 0, 5)}, 1);
+  const NetworkValue again = reshape(rolled, {24, width}) + b.weights({24, width}, 1);
+  b.net.output(layer_norm(again, {.scale = b.weights({width}, 1), .shift = b.weights({width}, 1)}), "y");
+  b.net.output(again, "z");
+  const NetworkValue heads = b.net.input("heads", {2, 1100, 4});
+  const NetworkValue mixed = gemm(heads, b.weights({4, 4}, 1)) + b.weights({4}, 1);
+  b.net.output(gemm(softmax(mixed), b.weights({4, 3}, 1)), "mixed");
+  return b.net.build();
+}
+
 }  // namespace unisono::gpu

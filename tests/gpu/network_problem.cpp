@@ -113,12 +113,6 @@ const std::vector<NetworkCase>& network_cases() {
       {"masked attention", masked_attention, {{"x", {2, 21, 24}}, {"mask", {2, 1, 1, 21}}}},
       {"cross attention", cross_attention, {{"x", {2, 7, 24}}, {"text", {2, 77, 24}}}},
       {"cross attention of many rows", cross_attention, {{"x", {2, 1025, 24}}, {"text", {2, 77, 24}}}},
-      {"rotated heads", [] { return rotated_heads(9, 3, 32); }, {{"x", {2, 9, 16}}}},
-      {"rotated heads in f16", [] { return rotated_heads(7, 1, 20); }, {{"x", {2, 7, 16}}}, DType::f16},
-      {"rotated heads of 6 columns", [] { return rotated_heads(4, 2, 6); }, {{"x", {2, 4, 16}}}},
-      {"normalised lines", [] { return normalised_lines(9, 3, 32); }, {{"x", {2, 9, 16}}}},
-      {"normalised lines in f16", [] { return normalised_lines(7, 2, 36); }, {{"x", {2, 7, 16}}}, DType::f16},
-      {"normalised lines of 304 columns", [] { return normalised_lines(5, 1, 304); }, {{"x", {2, 5, 16}}}},
       {"products of tensors",
        products_of_tensors,
        {{"x", {2, 5, 13, 9}}, {"z", {5, 9, 70}}, {"rows", {2, 130, 40}}, {"other", {2, 66, 40}}}},
@@ -161,7 +155,20 @@ const std::vector<NetworkCase>& network_cases() {
       {"a strided block of volumes", [] { return volume_block(128, 2, 10); }, {{"x", {2, 128, 10, 12, 20}}}},
       {"a streamed block of volumes", [] { return volume_block(8, 1, 300); }, {{"x", {2, 8, 300, 12, 20}}}},
       {"attention of 24 narrow heads", [] { return packed_attention(130, 8, 20); }, {{"x", {3, 130, 16}}}},
-      {"attention of 136 narrow heads", [] { return packed_attention(130, 8, 20); }, {{"x", {17, 130, 16}}}}};
+      {"attention of 136 narrow heads", [] { return packed_attention(130, 8, 20); }, {{"x", {17, 130, 16}}}},
+      {"rotated heads", [] { return rotated_heads(9, 3, 32); }, {{"x", {2, 9, 16}}}},
+      {"rotated heads in f16", [] { return rotated_heads(7, 1, 20); }, {{"x", {2, 7, 16}}}, DType::f16},
+      {"rotated heads of 6 columns", [] { return rotated_heads(4, 2, 6); }, {{"x", {2, 4, 16}}}},
+      {"normalised lines", [] { return normalised_lines(9, 3, 32); }, {{"x", {2, 9, 16}}}},
+      {"normalised lines in f16", [] { return normalised_lines(7, 2, 36); }, {{"x", {2, 7, 16}}}, DType::f16},
+      {"normalised lines of 304 columns", [] { return normalised_lines(5, 1, 304); }, {{"x", {2, 5, 16}}}},
+      {"windows and residuals",
+       [] { return windows_and_residuals(48); },
+       {{"x", {2, 12, 16}}, {"heads", {2, 1100, 4}}}},
+      {"windows and residuals in f16",
+       [] { return windows_and_residuals(20); },
+       {{"x", {2, 12, 16}}, {"heads", {2, 1100, 4}}},
+       DType::f16}};
   return cases;
 }
 

@@ -74,6 +74,14 @@ std::size_t place_of(std::string_view name) {
 TEST(NetworkSmall, AttentionOf512ColumnsAgrees) { agrees(place_of("attention of 512 columns")); }
 TEST(NetworkSmall, AttentionOf300ColumnsInF16Agrees) { agrees(place_of("attention of 300 columns in f16")); }
 TEST(NetworkSmall, AttentionOfRepeatedKeysAgrees) { agrees(place_of("attention of repeated keys")); }
+TEST(NetworkSmall, RotatedHeadsAgree) { agrees(place_of("rotated heads")); }
+TEST(NetworkSmall, RotatedHeadsInF16Agree) { agrees(place_of("rotated heads in f16")); }
+TEST(NetworkSmall, RotatedHeadsOf6ColumnsAgree) { agrees(place_of("rotated heads of 6 columns")); }
+TEST(NetworkSmall, NormalisedLinesAgree) { agrees(place_of("normalised lines")); }
+TEST(NetworkSmall, NormalisedLinesInF16Agree) { agrees(place_of("normalised lines in f16")); }
+TEST(NetworkSmall, NormalisedLinesOf304ColumnsAgree) { agrees(place_of("normalised lines of 304 columns")); }
+TEST(NetworkSmall, WindowsAndResidualsAgree) { agrees(place_of("windows and residuals")); }
+TEST(NetworkSmall, WindowsAndResidualsInF16Agree) { agrees(place_of("windows and residuals in f16")); }
 TEST(NetworkSmall, GatedUnitsAgree) { agrees(place_of("gated units")); }
 TEST(NetworkSmall, GatedUnitsInF16Agree) { agrees(place_of("gated units in f16")); }
 TEST(NetworkSmall, GatedConvolutionsAgree) { agrees(place_of("gated convolutions")); }

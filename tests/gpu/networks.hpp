@@ -114,6 +114,10 @@ Network rotated_heads(std::int64_t rows, std::int64_t heads, std::int64_t width)
 /// "x" (2, rows, 16), outputs "unit", "rms", "softmax" and "layer norm".
 Network normalised_lines(std::int64_t rows, std::int64_t heads, std::int64_t width);
 
+/// Pixels that are put into another order, added to and normalised, by a permute and by a table; heads that small
+/// matrices mix. Inputs "x" (2, 12, 16) and "heads" (2, 1100, 4), outputs "y", "z" and "mixed".
+Network windows_and_residuals(std::int64_t width);
+
 /// Products of computed tensors that are no attention. Inputs "x" (batch, 5, 13, 9), "z" (5, 9, 70), "rows" (batch,
 /// 130, 40) and "other" (batch, 66, 40), outputs "a" to "e".
 Network products_of_tensors();

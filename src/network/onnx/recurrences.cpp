@@ -21,22 +21,22 @@ struct FunctionRow {
   Kind kind;
   std::optional<double> alpha, beta;  // the default of one that it has
 };
-constexpr std::array activation_table{FunctionRow{"affine", Kind::affine, 1, 0},
-                                      FunctionRow{"elu", Kind::elu, 1, std::nullopt},
-                                      FunctionRow{"hardsigmoid", Kind::hard_sigmoid, 0.2, 0.5},
-                                      FunctionRow{"leakyrelu", Kind::leaky_relu, 0.01, std::nullopt},
-                                      FunctionRow{"relu", Kind::relu, std::nullopt, std::nullopt},
-                                      FunctionRow{"scaledtanh", Kind::scaled_tanh, 1, 1},
-                                      FunctionRow{"sigmoid", Kind::sigmoid, std::nullopt, std::nullopt},
-                                      FunctionRow{"softplus", Kind::softplus, std::nullopt, std::nullopt},
-                                      FunctionRow{"softsign", Kind::softsign, std::nullopt, std::nullopt},
-                                      FunctionRow{"tanh", Kind::tanh, std::nullopt, std::nullopt},
-                                      FunctionRow{"thresholdedrelu", Kind::thresholded_relu, 1, std::nullopt}};
+constexpr std::array gate_functions_table{FunctionRow{"affine", Kind::affine, 1, 0},
+                                          FunctionRow{"elu", Kind::elu, 1, std::nullopt},
+                                          FunctionRow{"hardsigmoid", Kind::hard_sigmoid, 0.2, 0.5},
+                                          FunctionRow{"leakyrelu", Kind::leaky_relu, 0.01, std::nullopt},
+                                          FunctionRow{"relu", Kind::relu, std::nullopt, std::nullopt},
+                                          FunctionRow{"scaledtanh", Kind::scaled_tanh, 1, 1},
+                                          FunctionRow{"sigmoid", Kind::sigmoid, std::nullopt, std::nullopt},
+                                          FunctionRow{"softplus", Kind::softplus, std::nullopt, std::nullopt},
+                                          FunctionRow{"softsign", Kind::softsign, std::nullopt, std::nullopt},
+                                          FunctionRow{"tanh", Kind::tanh, std::nullopt, std::nullopt},
+                                          FunctionRow{"thresholdedrelu", Kind::thresholded_relu, 1, std::nullopt}};
 
 const FunctionRow& function_row(const NodeReader& node, const std::string& name) {
   std::string lower;
   for (const char c : name) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  for (const FunctionRow& row : activation_table)
+  for (const FunctionRow& row : gate_functions_table)
     if (row.name == lower) return row;
   const bool word = name.size() < 64 && std::all_of(name.begin(), name.end(),
                                                     [](char c) { return std::isalnum(static_cast<unsigned char>(c)); });

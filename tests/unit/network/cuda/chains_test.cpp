@@ -90,6 +90,37 @@ TEST_F(Chains, OwnMovesReadWhatIsStored) {
   EXPECT_GE(launches(), 5u);
 }
 
+// A sum that is normalised, and goes on as a residual behind the next product
+TEST_F(Chains, StoreWhatGoesOn) {
+  const NetworkValue x = gemm(net.input("x", {2, 9, 16}), weights({16, 64}));
+  const NetworkValue moved = reshape(transpose(reshape(x, {2, 3, 3, 64}), {0, 2, 1, 3}), {18, 64});
+  const NetworkValue sum = moved + weights({18, 64});
+  net.output(gemm(layer_norm(sum), weights({64, 64})) + sum, "y");
+  ASSERT_EQ(chains().size(), 1u);
+  EXPECT_THAT(chains()[0], testing::IsSupersetOf({"transpose", "add", "layer_norm"}));
+  EXPECT_EQ(launches(), 5u);
+}
+
+// Pixels that are rolled: a table of places that no digits say
+TEST_F(Chains, LookPlacesUp) {
+  const NetworkValue x = gemm(net.input("x", {2, 9, 16}), weights({16, 64}));
+  const NetworkValue rolled = concat({range(x, 1, 4, 9), range(x, 1, 0, 4)}, 1);
+  net.output(layer_norm(reshape(rolled, {18, 64}) * weights({18, 64})), "y");
+  ASSERT_EQ(chains().size(), 1u);
+  EXPECT_THAT(chains()[0], testing::IsSupersetOf({"mul", "layer_norm"}));
+  EXPECT_EQ(launches(), 4u);
+}
+
+// What mixes four heads of attention, around a softmax
+TEST_F(Chains, HaveSmallProducts) {
+  const NetworkValue x = net.input("x", {2, 1024, 4});
+  const NetworkValue mixed = gemm(exp(gemm(x, weights({4, 4})) + weights({4})), weights({4, 4}));
+  net.output(mixed, "y");
+  ASSERT_EQ(chains().size(), 1u);
+  const FusedNetwork f = fuse_for_gpu(net.build());
+  for (const Region& r : f.regions) EXPECT_NE(r.kind, RegionReport::Kind::contraction);
+}
+
 TEST_F(Chains, AreNoneOfTheCpuAndOfOpenExtents) {
   const NetworkValue x = net.input("x", {"batch", 9, 16});
   net.output(concat({-range(x, 2, 8, 16), range(x, 2, 0, 8)}, 2) * 2.0, "y");
