@@ -116,6 +116,10 @@ bool ChainFinder::may_be_part(std::size_t i) const {
                        std::holds_alternative<operators::Map>(op.kind) || is_reduction(op.kind) ||
                        is_chained_move(op.kind);
   if (!is_kind || std::ssize(op.inputs) > most_joined) return false;
+  // one number of everything is part of the kernel that makes the elements, if there is one
+  if (std::holds_alternative<operators::Reduce>(op.kind) && is_plain(op.output) &&
+      element_count(values(n_[op.output].shape)) == 1)
+    return false;
   if (const auto* g = std::get_if<operators::Gather>(&op.kind)) {
     const Shape& from = n_[op.inputs[0]].shape;
     const Dim& extent = from[static_cast<std::size_t>(g->axis)];

@@ -121,6 +121,13 @@ TEST_F(Chains, HaveSmallProducts) {
   for (const Region& r : f.regions) EXPECT_NE(r.kind, RegionReport::Kind::contraction);
 }
 
+// A loss is part of the product's kernel
+TEST_F(Chains, LeaveOneNumberToItsProduct) {
+  const NetworkValue y = gemm(net.input("x", {64, 16}), weights({16, 1}));
+  net.output(net.apply(operators::Reduce{.op = ReduceOp::mean, .axes = {0, 1}, .keep = false}, {y * y}) * 2.0, "loss");
+  EXPECT_TRUE(chains().empty());
+}
+
 TEST_F(Chains, AreNoneOfTheCpuAndOfOpenExtents) {
   const NetworkValue x = net.input("x", {"batch", 9, 16});
   net.output(concat({-range(x, 2, 8, 16), range(x, 2, 0, 8)}, 2) * 2.0, "y");
