@@ -15,7 +15,7 @@ namespace unisono::network {
 namespace {
 
 // Where the inputs of a concatenation stand in a row among those of another
-struct Run {
+struct RunOfParts {
   std::size_t whole = 0;  // the other's region
   std::size_t place = 0;  // of the first of them among its inputs
 };
@@ -70,7 +70,7 @@ class Placer {
   }
   const Operator& first(const Region& r) const { return n_.operators[r.operators[0]]; }
   bool joins_columns(const Region& r) const;
-  std::map<std::size_t, Run> find_runs() const;
+  std::map<std::size_t, RunOfParts> find_runs() const;
   std::vector<bool> place_runs();
   void place_run(Region& r, const Region& whole);
   void place_concat(Region& r, const operators::Concat& c);
@@ -102,20 +102,20 @@ bool Placer::joins_columns(const Region& r) const {
 
 // By region: a network that concatenates all that it has so far, layer by layer, does so in runs of its last
 // concatenation. Of those with the same first two inputs the widest is asked.
-std::map<std::size_t, Run> Placer::find_runs() const {
-  std::map<std::pair<TensorId, TensorId>, Run> widest;
+std::map<std::size_t, RunOfParts> Placer::find_runs() const {
+  std::map<std::pair<TensorId, TensorId>, RunOfParts> widest;
   const auto inputs = [&](std::size_t i) -> const std::vector<TensorId>& { return first(f_.regions[i]).inputs; };
   for (std::size_t i = 0; i < f_.regions.size(); ++i) {
     if (!joins_columns(f_.regions[i])) continue;
     for (std::size_t k = 0; k + 1 < inputs(i).size(); ++k) {
-      const auto [known, is_new] = widest.try_emplace({inputs(i)[k], inputs(i)[k + 1]}, Run{i, k});
+      const auto [known, is_new] = widest.try_emplace({inputs(i)[k], inputs(i)[k + 1]}, RunOfParts{i, k});
       if (!is_new && inputs(known->second.whole).size() < inputs(i).size()) known->second = {i, k};
     }
   }
-  std::map<std::size_t, Run> runs;
+  std::map<std::size_t, RunOfParts> runs;
   for (std::size_t i = 0; i < f_.regions.size(); ++i) {
     if (!joins_columns(f_.regions[i]) || inputs(i).size() < 2) continue;
-    const Run found = widest.at({inputs(i)[0], inputs(i)[1]});
+    const RunOfParts found = widest.at({inputs(i)[0], inputs(i)[1]});
     const auto& all = inputs(found.whole);
     if (all.size() - found.place >= inputs(i).size() && all.size() > inputs(i).size() &&
         std::equal(inputs(i).begin(), inputs(i).end(), all.begin() + static_cast<std::ptrdiff_t>(found.place)))
@@ -128,7 +128,7 @@ std::map<std::size_t, Run> Placer::find_runs() const {
 std::vector<bool> Placer::place_runs() {
   std::vector<bool> placed(f_.regions.size(), false);
   if (!f_.style.column_ranges) return placed;
-  const std::map<std::size_t, Run> runs = find_runs();
+  const std::map<std::size_t, RunOfParts> runs = find_runs();
   for (const auto& [region, run] : runs) {
     if (placed[run.whole] || runs.contains(run.whole)) continue;
     place_concat(f_.regions[run.whole], *kind<operators::Concat>(f_.regions[run.whole]));
