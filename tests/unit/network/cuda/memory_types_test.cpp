@@ -82,8 +82,9 @@ TEST(MemoryTypes, ARangeOfAViewHasItsRowsWhereMemoryHasThem) {
   const auto part = [&](std::int64_t from, std::int64_t to) {
     return net.apply(operators::Slice{{from}, {to}, {1}, {1}}, {image});
   };
-  net.output(relu(part(0, 16).named("first")), "y");
-  net.output(relu(part(16, 64).named("rest")), "z");
+  Weights weights(net);  // contractions, so that what they read has memory
+  net.output(weights.conv(part(0, 16).named("first"), 8, 1), "y");
+  net.output(weights.conv(part(16, 64).named("rest"), 8, 1), "z");
   const Decided d(net.build(), {{1, 8, 64, 8}}, "host groups");
   for (const auto& [name, columns] : {std::pair{"first", 16}, {"rest", 48}})
     EXPECT_THAT(pitch_of(d, name), testing::AnyOf(columns, 64)) << to_string(d.plan, d.input);
