@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "families/registry.hpp"
 #include "network/cuda/decide/contraction_kernels.hpp"
 #include "network/cuda/decide/passes.hpp"
 #include "network/resize_tables.hpp"
@@ -39,6 +40,15 @@ std::optional<Refusal> refuse_stores(const PlanningInput& in, const Region& r) {
   return std::nullopt;
 }
 
+// A kernel of another family and a launch that resamples are faster than a last resort that does both
+Refusal refused_by_others(const PlanningInput& in, const FamilyKernel& last) {
+  const lower::Problem& p = last.lowered.problem;
+  const auto all = families::candidates({p.task, p.forms, in.device});
+  const auto reasons = all ? families::refusals_by_reason(*all) : all.refusal().reasons;
+  return because(reasons.empty() ? fmt::format("only family {} stores it", last.lowered.plan().family->name())
+                                 : reasons.front());
+}
+
 }  // namespace
 
 void store_resampled(const PlanningInput& in, const NetworkPlan& plan, std::size_t region, RegionKernels& own) {
@@ -47,7 +57,9 @@ void store_resampled(const PlanningInput& in, const NetworkPlan& plan, std::size
   own.apart = refuse_stores(in, r);
   if (own.apart) return;
   KernelChoice choice = whole_kernel(in, plan, asked_of(in, plan, region, Beside::resampled), own.no_moments);
-  if (choice.kernel)
+  if (choice.kernel && choice.kernel->lowered.plan().family->is_last_resort(in.device))
+    own.apart = refused_by_others(in, *choice.kernel);
+  else if (choice.kernel)
     own.contraction.emplace().whole = std::move(choice.kernel), own.beside = Beside::resampled;
   else
     own.apart = std::move(choice.refusal);
