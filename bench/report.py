@@ -34,6 +34,7 @@ SUITES = (
     "breadth",
     "groups",
     "depthwise",
+    "backward",
     "evt",
 )
 PRODUCTS = ("gemm", "swiglu", "rows")

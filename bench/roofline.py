@@ -7,6 +7,7 @@ import math
 from xml.sax.saxutils import escape
 
 COLOURS = {
+    "backward": "#b5651d",
     "conv": "#1f5fa8",
     "block": "#2a7f62",
     "untuned": "#7cb342",
