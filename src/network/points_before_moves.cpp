@@ -46,6 +46,8 @@ class PointsBeforeMoves {
   bool alike(const Moved& a, const Moved& b) const;
   bool keeps_columns(const Moved& m, TensorId to) const;
   bool normalises_columns(const Operator& op) const;
+  bool is_of_columns(const NetworkTensor& t, const Shape& shape) const;
+  TensorId of_columns(NetworkTensor t, const Shape& shape);
   bool compute_before(const Operator& op);
   void move(TensorId from, const Moved& m, TensorId to);
   TensorId add(NetworkTensor t) {
@@ -83,6 +85,23 @@ bool PointsBeforeMoves::normalises_columns(const Operator& op) const {
          (n != nullptr && (n->op == Op::layer_norm || n->op == Op::rms_norm));
 }
 
+// Whether it is a constant of one element a column of tensors of this shape
+bool PointsBeforeMoves::is_of_columns(const NetworkTensor& t, const Shape& shape) const {
+  if (!t.constant || shape.empty()) return false;
+  const std::size_t axis = column_axis(shape.size()), from_last = shape.size() - axis;
+  return shape[axis].known() && element_count(values(t.shape)) == shape[axis].value() && t.shape.size() >= from_last &&
+         t.shape[t.shape.size() - from_last] == shape[axis];
+}
+
+// The same beside tensors of another shape with these columns
+TensorId PointsBeforeMoves::of_columns(NetworkTensor t, const Shape& shape) {
+  const std::size_t axis = column_axis(shape.size());
+  t.shape.assign(shape.size() - axis, Dim(1));
+  t.shape.front() = shape[axis];
+  t.name += "_before";
+  return add(std::move(t));
+}
+
 bool PointsBeforeMoves::compute_before(const Operator& op) {
   const bool elementwise = std::holds_alternative<operators::Elementwise>(op.kind);
   if (!elementwise && (!normalises_columns(op) || !keeps_columns(moved(op.inputs[0]), op.output))) return false;
@@ -90,18 +109,23 @@ bool PointsBeforeMoves::compute_before(const Operator& op) {
   std::optional<Moved> first;
   bool contraction = false;
   Operator before = op;
+  std::vector<TensorId*> of_each_column;
   for (TensorId& id : before.inputs) {
     const NetworkTensor& t = out_[id];
     if (!elementwise && first) break;  // scale and shift of columns
     if (t.keeps_f32 != result.keeps_f32) return false;
     if (t.is_constant() && element_count(values(t.shape)) == 1) continue;
+    if (is_of_columns(t, result.shape)) {
+      of_each_column.push_back(&id);
+      continue;
+    }
     const Moved m = moved(id);
     if (m.moves.empty() || !(t.shape == result.shape) || (first && !alike(*first, m))) return false;
     contraction = contraction || of_contraction_[m.base];
     if (!first) first = m;
     id = m.base;
   }
-  if (!first || !contraction) return false;
+  if (!first || !contraction || (!of_each_column.empty() && !keeps_columns(*first, op.output))) return false;
   const std::size_t rank = out_[first->base].shape.size();
   if (elementwise && std::ranges::any_of(op.inputs, [&](TensorId id) {
         return out_[id].is_constant() && out_[id].shape.size() > rank;
@@ -110,6 +134,7 @@ bool PointsBeforeMoves::compute_before(const Operator& op) {
   NetworkTensor made = result;
   made.shape = out_[first->base].shape;
   made.name += "_before";
+  for (TensorId* const id : of_each_column) *id = of_columns(out_[*id], made.shape);
   before.output = add(std::move(made));
   of_contraction_[before.output] = true;
   const TensorId last = before.output;

@@ -345,7 +345,7 @@ def _norm(w: Writer, node: Node) -> None:
     if order not in (1, 2) or node.kwargs.get("dtype") is not None:
         raise Unsupported(f"export: a vector norm of order {order}")
     inputs = [w.name(x)] + ([w.constant(list(axes), torch.int64)] if axes is not None else [])
-    w.add(f"ReduceL{order}", inputs, node.name, keepdims=int(keep))
+    w.add(f"ReduceL{int(order)}", inputs, node.name, keepdims=int(keep))
 
 
 def _cumulative(w: Writer, node: Node) -> None:

@@ -1,5 +1,6 @@
 /// Reshapes, permutes, slices and concatenations that follow one another: what is left of them, and what they compute.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,6 +55,23 @@ TEST_F(Moves, PixelsAsRowsAndBackAreViews) {
   const Network n = ready({2, 8, 5, 6});
   EXPECT_EQ(count<operators::Transpose>(n), 0) << to_string(n);
   EXPECT_EQ(kernels(), 4) << "the activation is part of the convolution, the normalisation of the first";
+}
+
+// As a LayerNormalization of 16 bits is imported, whose scale and shift are operators of their own
+TEST_F(Moves, ScalesAndShiftsOfColumnsGoWithTheNormalisation) {
+  const NetworkValue x = net.input("x", {2, 8, 5, 6});
+  const NetworkValue image = conv2d(x, weights({8, 8, 3, 3}), {.pad = 1});
+  const NetworkValue rows = reshape(transpose(image, {0, 2, 3, 1}), {60, 8});
+  const NetworkValue scaled = elementwise(Op::mul, {layer_norm(rows), weights({8})});
+  const NetworkValue shifted = elementwise(Op::add, {weights({1, 8}), scaled});
+  net.output(gemm(shifted, weights({8, 16})), "y");
+  const NetworkValue pixels = elementwise(Op::mul, {reshape(transpose(image, {0, 2, 3, 1}), {10, 48}), weights({48})});
+  net.output(pixels, "z");  // columns of the reshaped tensor are no channels
+  ready({2, 8, 5, 6});
+  const FusionReport report = explain(net.build());
+  const auto convolution =
+      std::ranges::find_if(report.regions, [](const RegionReport& r) { return !r.contraction.empty(); });
+  EXPECT_THAT(convolution->operators, testing::IsSupersetOf({"layer_norm", "mul", "add"})) << to_string(report);
 }
 
 // A window of Swin that is shifted, and back
