@@ -29,19 +29,20 @@ void import_layer_norm(const NodeReader& node) {
     node.result(node.elementwise(Op::rsqrt, {node.elementwise(Op::add, {variance, node.number_like(x, eps)})}), 2);
   }
   operators::Normalisation norm{.op = op, .eps = eps};
-  const bool last = axis + 1 == static_cast<int>(rank) && rank != 4;
+  const bool of_rows = axis + 1 == static_cast<int>(rank), last = of_rows && rank != 4;
   const auto is_vector = [&](const Shape& s) {
     return s.size() == 1 && (s[0] != Dim(1) || x.shape().back() == Dim(1));
   };
   const bool vectors = is_vector(node.value(1).shape()) && (!node.has(2) || is_vector(node.value(2).shape()));
-  if (last && vectors) {
+  NetworkValue y = last ? x : node.apply(operators::Flatten{.axis = axis}, {x});  // the columns of rank 4 are channels
+  if (of_rows && vectors) {
     norm.has_scale = true;
     norm.has_shift = node.has(2);
-    std::vector<NetworkValue> inputs{x, node.value(1)};
+    std::vector<NetworkValue> inputs{y, node.value(1)};
     if (norm.has_shift) inputs.push_back(node.value(2));
-    return node.result(node.apply(norm, inputs));
+    y = node.apply(norm, inputs);
+    return node.result(last ? y : reshape_like(node, y, x));
   }
-  NetworkValue y = last ? x : node.apply(operators::Flatten{.axis = axis}, {x});
   y = node.apply(norm, {y});
   if (!last) y = reshape_like(node, y, x);
   y = node.elementwise(Op::mul, {y, node.value(1)});
