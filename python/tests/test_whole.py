@@ -150,6 +150,17 @@ def test_a_graph_that_writes_and_one_of_unknown_extents():
     assert "extents are not known" in backend.reports()[-1].note
 
 
+def test_inputs_of_any_strides():
+    model = sequence().eval()
+    wide = torch.randn(3, 5, 16)
+    inputs = {"expanded": torch.randn(1, 1, 8).expand(3, 5, 8), "a slice": wide[..., ::2], "columns": wide[..., :8],
+              "transposed": torch.randn(8, 5, 3).permute(2, 1, 0), "one row of many": torch.randn(4, 8)[2:3]}
+    for name, x in inputs.items():
+        call = compiled(model)
+        with torch.no_grad():
+            torch.testing.assert_close(call(x), model(x), rtol=1e-4, atol=1e-5, msg=name)
+
+
 def test_gradients_are_not_lost():
     model, x = sequence(), torch.randn(2, 8)
     compiled(model)(x).square().sum().backward()

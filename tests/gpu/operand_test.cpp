@@ -132,7 +132,10 @@ TEST(NetworkSmall, ComputedVectorsOfThreeAxes) {
     Operand o;
     const std::int64_t channels = space[1];
     const NetworkValue x = o.image(space), s = o.operand({channels, 1, 1}, false);
-    o.net.output(x * (s * 0.5), "y");
+    std::vector<float> filter(static_cast<std::size_t>(channels * channels));
+    for (std::int64_t c = 0; c < channels; ++c) filter[static_cast<std::size_t>(c * channels + c)] = 1;
+    const NetworkValue w = o.net.constant("w", {channels, channels, 1, 1}, filter);
+    o.net.output(conv2d(x, w) * (s * 0.5), "y");  // by itself the product would be a chain with the vector's
     const Network n = o.net.build();
     const DeviceReport report = explain_device(n, on_gpu(), {{"x", space}, {"s", {channels, 1, 1}}});
     int gathers = 0;

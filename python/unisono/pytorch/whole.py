@@ -15,7 +15,7 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .._native import Device, Layout, NetworkExecutable, Unsupported, UserError, compile_network, load_onnx
+from .._native import CompileError, Device, Layout, NetworkExecutable, Unsupported, UserError, compile_network, load_onnx
 from ..tensors import torch_dtypes, view
 from .export import OPSET, decomposed, tensors_of, write_safetensors
 from .onnx_file import Writer
@@ -218,7 +218,9 @@ def whole(module: GraphModule, inputs: Sequence[Any], spare_sms: int) -> tuple[C
     try:
         made = Whole(module, inputs, spare_sms)
         made.plan(inputs)
-    except UserError as error:  # such as an operator with values that the importer refuses
+        if not any(hasattr(t, "fake_mode") for t in inputs):
+            made(*inputs)  # what it refuses, such as strides, it refuses now
+    except (UserError, CompileError) as error:  # such as an operator with values that the importer refuses
         raise Unsupported(str(error)) from error
     report = Report(_rows(made.graph), made.executable.report(), "inference", {"calls": 1},
                     kernels=made.executable.kernels)

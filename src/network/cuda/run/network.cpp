@@ -19,6 +19,7 @@
 #include "products/attention.hpp"
 #include "products/kernel.hpp"
 #include "runtime/cuda/range.hpp"
+#include "support/environment.hpp"
 #include "unisono/cancel.hpp"
 #include "unisono/error.hpp"
 #include "unisono/network.hpp"
@@ -47,7 +48,7 @@ network::MemoryStyle memory_style(const plan::Device& device, DType element) {
           .reductions = true,
           .small_layers = device.has_clusters(),
           .maps = true,
-          .chains = true,
+          .chains = support::host_operators().empty(),  // those that are named run there one by one
           .upsamples = true,
           .volumes = !products::refuse_device(device),
           .column_ranges = true,
