@@ -129,15 +129,18 @@ bool ChainFinder::may_be_part(std::size_t i) const {
   return is_plain(op.output) && std::ranges::all_of(inputs, [&](TensorId id) { return is_plain(id); });
 }
 
-// Whether the reader of something that the chain stores, and all that it is moved to, stands behind the chain's end; of
-// a move that the chain has a copy of, the chain reads that
+// Whether the reader of something that the chain stores, and all that it is moved to, stands behind the chain's end. Of
+// a move that the chain has a copy of, the chain's own operators read the copy; moves copied, too, read the original,
+// too
 bool ChainFinder::stands_behind(std::size_t reader, const ChainMembers& chain) const {
   const Operator& op = n_.operators[reader];
   if (reader > chain.rbegin()->first) return true;
   if (!is_chained_move(op.kind) || std::holds_alternative<operators::Concat>(op.kind)) return false;
   const bool is_copied = chain.contains(reader);
   return std::ranges::all_of(readers_[op.output], [&](std::size_t r) {
-    return (is_copied && chain.contains(r)) || (!chain.contains(r) && stands_behind(r, chain));
+    const auto member = chain.find(r);
+    if (member == chain.end()) return stands_behind(r, chain);
+    return is_copied && (member->second != ChainRole::copied || stands_behind(r, chain));
   });
 }
 

@@ -101,6 +101,14 @@ TEST_F(Chains, StoreWhatGoesOn) {
   EXPECT_EQ(launches(), 5u);
 }
 
+// What is stored goes by two moves, both of which the chain has copies of, to a kernel that the chain reads
+TEST_F(Chains, StoreNothingThatTheirInputsAreMadeOf) {
+  const NetworkValue moved = transpose(reshape(sin(net.input("x", {4, 6, 16})), {24, 16}), {1, 0});
+  net.output(net.apply(operators::CumulativeSum{.axis = 1}, {moved}) + moved, "y");
+  const auto all = chains();
+  EXPECT_EQ(all, (std::vector<std::vector<std::string>>{{"sin", "reshape", "transpose"}}));
+}
+
 // Pixels that are rolled: a table of places that no digits say
 TEST_F(Chains, LookPlacesUp) {
   const NetworkValue x = gemm(net.input("x", {2, 9, 16}), weights({16, 64}));
