@@ -98,15 +98,19 @@ Affine ChainWriter::by_digits(const ChainNode& n, Affine left) {
   return at;
 }
 
-// Read ahead of all branches
+// Read ahead of all branches, by threads, too, that have no chunk of the line
 Affine ChainWriter::looked_up(const ChainNode& n, const Affine& of) {
   const auto axis = static_cast<std::size_t>(n.axis);
   const Affine at = indices_.resolved(of);
   const AffineRange range = indices_.range(at);
   if (!indices_.holds_everywhere(at) || range.least < 0 || range.most >= n.shape[axis])
     throw ChainRefusal{"it looks up places in a branch"};
-  const std::string text = fmt::format("int(load<{}>(p.tensors[{}], {}))", tag_of(tensors_[n.tensor].type.memory),
-                                       n.tensor, indices_.text(at));
+  const bool has_idle = parts(static_cast<std::size_t>(shares_.times - 1)) < shares_.team;
+  const std::string place = has_idle && indices_.depends_on_lane(at)
+                                ? fmt::format("inside({}, {})", indices_.text(at), n.shape[axis])
+                                : indices_.text(at);
+  const std::string text =
+      fmt::format("int(load<{}>(p.tensors[{}], {}))", tag_of(tensors_[n.tensor].type.memory), n.tensor, place);
   return indices_.variable(text, p_.nodes[n.operands[0]].shape[axis], indices_.depends_on_lane(at));
 }
 

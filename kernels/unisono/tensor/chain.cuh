@@ -18,6 +18,9 @@ UNISONO_DEVICE void chain(const ChainParams<kTensors>& p) {
     Program::run(p, int(i < p.threads ? u32(i) : p.threads - Program::kTeam + u32(i) % Program::kTeam));
 }
 
+// A place of a table, for threads whose place lies outside
+UNISONO_DEVICE int inside(int place, int count) { return place < 0 ? 0 : place < count ? place : count - 1; }
+
 // What is folded along a line: an element as a term, two terms, and none.
 struct LineSum {
   static UNISONO_DEVICE float start() { return 0.f; }

@@ -116,5 +116,19 @@ TEST(Chain, RefusesWhatIsTooLarge) {
   EXPECT_THAT(p.launches().refusal().first(), HasSubstr("2147483648 places"));
 }
 
+// Eight threads have 5 chunks of 8 elements: three of them ask for a place of the table that it has
+TEST(Chain, ThreadsWithoutElementsReadNothingOutside) {
+  Program p({6, 40});
+  p.made.nodes.push_back({.kind = Kind::tensor, .shape = {40}, .tensor = 1});
+  p.made.inputs = 2;
+  const std::size_t picked = p.add({.kind = Kind::pick, .shape = {6, 40}, .operands = {0}, .tensor = 1, .axis = 1});
+  const std::size_t sum =
+      p.add({.kind = Kind::reduce, .shape = {6, 1}, .operands = {picked}, .axis = 1, .reduction = ReduceOp::sum});
+  p.map(Op::sub, {picked, sum}, {6, 40});
+  const StridedTensor all[] = {in_bf16({6, 40}), {{DType::i64, DType::i64}, {40}, {1}, 0, 256}, in_bf16({6, 40})};
+  const std::string source = chain(p.made, all).value().list.at(0).source;
+  EXPECT_THAT(source, HasSubstr("load<i64>(p.tensors[1], inside(8 * i1 + 7, 40))")) << source;
+}
+
 }  // namespace
 }  // namespace unisono::tensors
