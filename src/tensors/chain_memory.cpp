@@ -146,12 +146,14 @@ KernelText ChainWriter::text() {
     for (std::size_t i = 0; i < p_.results.size(); ++i) store(i, places);
     if (is_partial) close("}");
   }
+  const bool names_faults = scopes_[0].text.find("faults") != std::string::npos;  // functions that take any type
   std::string source = fmt::format(
       "// A chain of operators on tensors.\n#include <unisono/tensor/chain.cuh>\n\nnamespace unisono::tensor {{\n\n"
       "struct Program {{\n    static constexpr int kTeam = {};\n"
-      "    static UNISONO_DEVICE void run(const ChainParams<{}>& p, int n) {{\n{}{}    }}\n}};\n\n"
+      "    static UNISONO_DEVICE void run(const ChainParams<{}>& p, int n) {{\n{}{}{}    }}\n}};\n\n"
       "}}  // namespace unisono::tensor\n",
-      shares_.team, tensors, indices_.definitions("        "), scopes_[0].text);
+      shares_.team, tensors, names_faults ? "        const FaultReport faults{};  // nothing fails\n" : "",
+      indices_.definitions("        "), scopes_[0].text);
   source += kernel_text("unisono_chain", fmt::format("ChainParams<{}>", tensors), "chain<Program>");
   return {std::move(source), "unisono_chain"};
 }

@@ -130,5 +130,19 @@ TEST(Chain, ThreadsWithoutElementsReadNothingOutside) {
   EXPECT_THAT(source, HasSubstr("load<i64>(p.tensors[1], inside(8 * i1 + 7, 40))")) << source;
 }
 
+// Functions that any type has take what tells of faults, which floats have none of
+TEST(Chain, RemaindersOfFloats) {
+  Program p({6, 40});
+  ChainNode node{.kind = Kind::map, .shape = {6, 40}, .operands = {0, 0}};
+  node.op = operators::Map{MapOp::fmod};
+  p.add(std::move(node));
+  EXPECT_THAT(p.source(), HasSubstr("const FaultReport faults{};"));
+  p.map(Op::exp, {1}, {6, 40});
+  EXPECT_THAT(p.source(), HasSubstr("const FaultReport faults{};"));
+  Program q({6, 40});
+  q.map(Op::exp, {0}, {6, 40});
+  EXPECT_THAT(q.source(), Not(HasSubstr("faults")));
+}
+
 }  // namespace
 }  // namespace unisono::tensors
