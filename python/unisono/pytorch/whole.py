@@ -15,7 +15,8 @@ from typing import Any, Callable, Optional, Sequence
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .._native import CompileError, Device, Layout, NetworkExecutable, Unsupported, UserError, compile_network, load_onnx
+from .._native import (
+    CompileError, Device, Layout, NetworkExecutable, Unsupported, UserError, compile_network, load_onnx)
 from ..tensors import torch_dtypes, view
 from .export import OPSET, decomposed, tensors_of, write_safetensors
 from .onnx_file import Writer
