@@ -285,7 +285,7 @@ class Translate(unittest.TestCase):
                 self.body(text, {"s": "[b,n]"})
 
     def test_committed_cases(self):
-        for name in report.SUITES:
+        for name in sorted(set(report.SUITES) - {"backward"}):  # its peer is cuDNN, which takes no text
             lines = (ROOT / f"bench/cases/{name}.txt").read_text().splitlines()
             starts = [i for i, line in enumerate(lines) if line.startswith("epilogue")]
             for i in starts:

@@ -257,7 +257,7 @@ TEST_F(Lower, AttemptsAnswerWithEveryReason) {
   const Gemm product{.m = 64, .n = 64, .k = 64, .dtype_a = DType::f64, .dtype_b = DType::f64};
   EXPECT_THAT(refusal(product, "store acc as y : bf16\n"),
               testing::ElementsAre(HasSubstr("dtypes: the operands are f64 and f64; the kernels multiply bf16"),
-                                   HasSubstr("f64 and f64")));
+                                   HasSubstr("f64 and f64; mma.sync"), HasSubstr("f64 and f64; the plain kernels")));
   EXPECT_THAT(refusal(conv(), "store acc : f64\n"),
               testing::ElementsAre(AllOf(HasSubstr("is not yet in a GPU kernel: "), HasSubstr("f64"))));
   CompileOptions options;
