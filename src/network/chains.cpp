@@ -21,9 +21,10 @@ namespace unisono::network {
 
 namespace {
 
-constexpr std::size_t longest_chain = 64;  // operators
-constexpr std::int64_t most_repeats = 16;  // of what is computed once where it stands
-constexpr std::int64_t most_joined = 16;   // tensors of a concatenation
+constexpr std::size_t longest_chain = 64;    // operators
+constexpr std::int64_t most_repeats = 16;    // of what is computed once where it stands
+constexpr std::int64_t longest_line = 1024;  // of which one number may be
+constexpr std::int64_t most_joined = 16;     // tensors of a concatenation
 
 bool is_reduction(const OperatorKind& k) {
   return std::holds_alternative<operators::Reduce>(k) || std::holds_alternative<operators::Normalisation>(k) ||
@@ -177,7 +178,8 @@ bool ChainFinder::join(std::size_t i, ChainMembers& chain, std::int64_t elements
       std::max(element_count(values(n_[op.inputs[0]].shape)), element_count(values(n_[op.output].shape)));
   const Shape& made = n_[op.output].shape;
   const bool is_of_line = !made.empty() && is_one(made[column_axis(made.size())]);
-  if (!is_chained_move(op.kind) && !is_of_line && own * most_repeats < elements) return false;
+  const std::int64_t repeats = is_of_line ? longest_line : most_repeats;
+  if (!is_chained_move(op.kind) && own * repeats < elements) return false;
   chain[i] = *role;
   return true;
 }

@@ -109,6 +109,13 @@ TEST_F(Chains, StoreNothingThatTheirInputsAreMadeOf) {
   EXPECT_EQ(all, (std::vector<std::vector<std::string>>{{"sin", "reshape", "transpose"}}));
 }
 
+// A number for each line is computed with its line; one of a whole image is not computed again for each of its pixels
+TEST_F(Chains, LeaveFewNumbersToALaunchOfTheirOwn) {
+  const NetworkValue x = net.input("x", {2, 64, 512}), few = net.input("few", {2, 1, 1});
+  net.output(transpose(x, {0, 2, 1}) * sin(cos(few)) + 1.0, "y");
+  for (const auto& chain : chains()) EXPECT_THAT(chain, testing::Not(testing::Contains("cos")));
+}
+
 // Pixels that are rolled: a table of places that no digits say
 TEST_F(Chains, LookPlacesUp) {
   const NetworkValue x = gemm(net.input("x", {2, 9, 16}), weights({16, 64}));
