@@ -44,6 +44,7 @@ struct ChainProgram {
   std::vector<ChainNode> nodes;
   std::size_t inputs = 0;            ///< tensors that are read
   std::vector<std::size_t> results;  ///< nodes that are stored, all of as many elements
+  std::size_t most_lines = 3000;     ///< how many its text may have
 };
 
 /// Tensors: the inputs, then the results. Refuses what is too large for one kernel, operators that may fail, and

@@ -10,12 +10,6 @@
 
 namespace unisono::tensors {
 
-namespace {
-
-constexpr std::size_t most_lines = 3000;  // of a kernel's text
-
-}  // namespace
-
 ChainWriter::ChainWriter(const ChainProgram& program, std::span<const StridedTensor> tensors, const ChainShares& shares)
     : p_(program), tensors_(tensors), shares_(shares) {
   for (const ChainNode& n : p_.nodes) types_.push_back(type_of(n));
@@ -35,7 +29,7 @@ DType ChainWriter::type_of(const ChainNode& n) const {
 }
 
 void ChainWriter::line(const std::string& text) {
-  if (++lines_ > most_lines) throw ChainRefusal{fmt::format("its text has more than {} lines", most_lines)};
+  if (++lines_ > p_.most_lines) throw ChainRefusal{fmt::format("its text has more than {} lines", p_.most_lines)};
   scopes_.back().text += std::string(4 + 4 * scopes_.size(), ' ') + text + "\n";
 }
 

@@ -116,6 +116,15 @@ TEST(Chain, RefusesWhatIsTooLarge) {
   EXPECT_THAT(p.launches().refusal().first(), HasSubstr("2147483648 places"));
 }
 
+TEST(Chain, RefusesLongText) {
+  Program p({6, 64});
+  p.map(Op::neg, {0}, p.given);
+  p.made.most_lines = 18;  // a word, 8 numbers, a chunk of 8, and that it is stored: 19
+  EXPECT_THAT(p.launches().refusal().first(), HasSubstr("more than 18 lines"));
+  p.made.most_lines = 19;
+  EXPECT_TRUE(p.launches());
+}
+
 // Eight threads have 5 chunks of 8 elements: three of them ask for a place of the table that it has
 TEST(Chain, ThreadsWithoutElementsReadNothingOutside) {
   Program p({6, 40});

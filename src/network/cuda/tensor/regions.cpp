@@ -74,8 +74,9 @@ class ElementwiseRegion {
 plan::Expected<TensorLaunches> chain_launches(const PlanningInput& in, const Region& r) {
   std::vector<TensorId> results;
   for (const RegionOutput& o : r.outputs) results.push_back(o.tensor);
-  const auto chain = chain_of(in.net(), r.operators, results);
+  auto chain = chain_of(in.net(), r.operators, results);
   if (!chain) return chain.refusal();
+  chain->program.most_lines *= 2;  // it was chosen for dense tensors; of others more words are read
   std::vector<WholeTensor> all;
   for (const TensorId id : chain->inputs) all.push_back(TensorOperands::exact(in, id));
   for (const TensorId id : results) all.push_back(TensorOperands::whole(in, id));
