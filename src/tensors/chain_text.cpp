@@ -244,6 +244,7 @@ ChainWriter::Values ChainWriter::chosen(const ChainNode& n, const Choice& choice
     all.push_back({fresh(), type});
     line(fmt::format("{} {};", number_of(type), all.back().name));
   }
+  scopes_.emplace_back();  // reductions in a branch stand before all of them
   std::int64_t begin = 0;
   for (std::size_t i = 0; i <= choice.below.size(); ++i) {
     const std::string condition =
@@ -255,6 +256,9 @@ ChainWriter::Values ChainWriter::chosen(const ChainNode& n, const Choice& choice
     for (std::size_t k = 0; k < places.size(); ++k) line(fmt::format("{} = {};", all[k].name, made[k].name));
     close("}");
   }
+  const Scope branches = std::move(scopes_.back());
+  scopes_.pop_back();
+  scopes_.back().text += branches.text;
   return all;
 }
 

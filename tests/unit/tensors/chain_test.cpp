@@ -95,6 +95,18 @@ TEST(Chain, ALineIsFoldedByItsTeam) {
   EXPECT_EQ(p.launches()->list[0].how, "chain, 4 threads a line");
 }
 
+// What the second branch of a concatenation folds stands ahead of the first
+TEST(Chain, FoldsAheadOfBranches) {
+  Program p({6, 64});
+  const std::size_t length =
+      p.add({.kind = Kind::reduce, .shape = {6, 1}, .operands = {0}, .axis = 1, .reduction = ReduceOp::l2});
+  const std::size_t low = p.range(0, {6, 32}, {0, 0}, {1, 1});
+  const std::size_t quotients = p.map(Op::div, {low, length}, {6, 32});
+  p.add({.kind = Kind::join, .shape = {6, 64}, .operands = {low, quotients}, .axis = 1});
+  const std::string source = p.source();
+  EXPECT_LT(source.find("over_team<"), source.find("if (")) << source;
+}
+
 TEST(Chain, RefusesOtherLines) {
   Program across({6, 32});
   const std::size_t sum = across.add({.kind = Kind::reduce, .shape = {1, 32}, .operands = {0}, .axis = 0});
