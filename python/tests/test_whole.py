@@ -9,7 +9,7 @@ pytest.importorskip("onnx")
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
-from models import Block, UNet, no_worse, randomise  # noqa: E402
+from models import Block, UNet, norm, randomise  # noqa: E402
 from unisono.pytorch import backend  # noqa: E402
 
 ALONE = "not one network: "
@@ -41,14 +41,15 @@ class Mixed(nn.Module):
         bias = self.table[self.places].permute(2, 0, 1).unsqueeze(0)
         y = F.scaled_dot_product_attention(F.normalize(q, dim=-1), k, v, attn_mask=bias).transpose(1, 2).reshape(8, 16, 12)
         chosen = y[:, self.rows, torch.tensor([1, 5, 11])]
-        largest, where = y.max(1)
-        return y.flip(1), chosen, largest / y.std((1, 2)).reshape(8, 1), torch.where(where > 0.5, 1, where.remainder(3) + 0.0), y.cumsum(1)
+        largest, where = x.max(1)  # of what nobody rounds: of results two may be as large but for rounding
+        return y.flip(1), chosen, largest, y.amax(1) / y.std((1, 2)).reshape(8, 1), torch.where(where > 0.5, 1, where.remainder(3) + 0.0), y.cumsum(1)
 
 
 def sequence():
     return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 4), nn.Softmax(-1))
 
 
+torch.manual_seed(0)
 CASES = {
     "a U-Net": (UNet, (torch.randn(2, 3, 8, 8),)),
     "a U-Net of images that are channels last": (UNet, (torch.randn(2, 3, 8, 8).contiguous(memory_format=torch.channels_last),)),
@@ -70,7 +71,9 @@ def test_a_graph_is_one_network(name):
         right = copy.deepcopy(model).double()(*(x.double() for x in inputs))
     as_list = lambda y: list(y) if isinstance(y, tuple) else [y]  # noqa: E731
     for one, other, exact in zip(as_list(mine), as_list(theirs), as_list(right), strict=True):
-        no_worse(one, other, exact, name)
+        assert one.shape == other.shape and one.dtype == other.dtype, name
+        # sums have another order; a few roundings of a quotient's are in the terms of neither
+        assert norm(one.double() - exact) <= 2 * norm(other.double() - exact) + 4 * 2.0**-24 * norm(exact), name
         assert one.stride() == other.stride(), name
     assert is_whole(), str(backend.reports()[-1])
 
