@@ -57,6 +57,16 @@ class Arrays(Case):
             self.assertEqual(got["best"], ("<i8", (3,), (0, 1, 1)))
             self.assertEqual(got["twice"], ("<i8", (3,), (6, 0, 4)))
 
+    def test_quotients_of_integers_are_checked_as_such(self):
+        f = onnx_file
+        (self.folder / "divide.onnx").write_bytes(f.model(
+            [f.node("Div", ["a", "b"], ["q"])], [f.value_info("a", f.INT64, [4]), f.value_info("b", f.INT64, [4])],
+            [f.value_info("q", f.INT64, [4])]))
+        npz(self.folder / "in.npz", [("a.npy", npy((4,), [-7, 7, 9, -1], "<i8")), ("b.npy", npy((4,), [2, -2, 4, 3], "<i8"))], zipfile.ZIP_STORED)
+        out, _ = self.unisono("run", "divide.onnx", "--input", "in.npz", "--out", "q.npz", "--check", "--repeat", "0")
+        self.assertIn("all 4 values agree", out)
+        self.assertEqual(read_npz(self.folder / "q.npz")["q"], ("<i8", (4,), (-3, -3, 2, 0)))
+
     def test_integers_keep_every_bit(self):
         f = onnx_file
         (self.folder / "add.onnx").write_bytes(f.model(

@@ -147,6 +147,7 @@ float64::Tensors64 to_float64(const Tensors& tensors) {
   for (const auto& [name, array] : tensors) {
     float64::Tensor64& t = out[name];
     t.shape = array.shape;
+    if (!is_float(array.type)) t.dtype = array.type;  // quotients of integers are truncated; floats are what values are
     t.value = float64::as_float64({array.bytes.data(), array.type, array.shape, {}}, name);
     t.bound.assign(t.value.size(), 0.0);
   }
