@@ -246,12 +246,12 @@ def torch_table(suite):
 
 
 def frozen_table(suite):
-    """Others' networks as one network each, a row for each measurement of bench/torch_frozen.py; the slowest beside peers first."""
+    """A row for each measurement of bench/torch_frozen.py, the lowest ratio to the peers first."""
     lines = [
         f"PyTorch {suite['torch']}, cuDNN {suite['cudnn']}; CUDA graphs, channels last, bf16; µs.",
         "",
         "| network, batch | GPU, commit | eager | Inductor | regions | one network | best of eager and Inductor ÷ one network "
-        "| error ÷ Inductor's | compiled in, beside Inductor's |",
+        "| error ÷ Inductor's | compile time, Inductor's |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     rows = [r for r in suite["rows"] if r.get("ratio")]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Suite `torch_frozen`: others' networks with frozen=True, as one network, beside eager mode, Inductor and regions, on one GPU.
+"""Suite `torch_frozen`: public models with frozen=True, compared with eager mode, Inductor and regions on one GPU.
 
 usage: torch_frozen.py NAME… [--peers eager,compile,regions,frozen] [--batch N] [--rounds N] [--lock FILE] [--json FILE]
 
@@ -8,7 +8,7 @@ captured into a CUDA graph; then the graphs are replayed in turn, from rest, and
 against float32. A JSON line for each network, as torch_suite.py's: {"suite", "network", "what", "batch", "us": {peer: …}, "spread",
 "ratio": best of eager and compile / frozen, "error", "compile_s", "kernels", "note": why it is not one network, or "", "same_bits",
 "same_strides", "host_us": of a call}. bench/torch_rows.py puts them into bench/results/torch_frozen.json.
---lock: several runs at once compile side by side and take turns on the GPU.
+--lock: runs that share the lock compile at the same time and take turns on the GPU.
 """
 import argparse
 import contextlib

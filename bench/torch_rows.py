@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts rows that a script beside it wrote (JSON lines; torch_suite.py, torch_frozen.py and others) into a file of bench/results.
+"""Merges the JSON lines of torch_suite.py, torch_frozen.py and others into a file of bench/results.
 
 usage: bench/torch_rows.py LINES.json bench/results/torch.json [--commit HASH]
 
