@@ -36,25 +36,26 @@ class Layering {
   }
 
  private:
-  /// As high as the inputs allow; what has no inputs stands right above its first user.
+  /// As high as the inputs allow; but a node with no more inputs than outputs stands right above its first user, which
+  /// makes no edge longer than it makes another shorter, and keeps layers narrow.
   void assign_layers() {
     const std::size_t count = graph_.nodes.size();
     items_.resize(count);
-    std::vector<bool> has_input(count, false);
+    std::vector<std::size_t> inputs(count, 0);
+    std::vector<std::vector<std::size_t>> outputs(count);
     for (const auto& e : graph_.edges) {
       if (e.from >= e.to || e.to >= count)
         throw InternalError(fmt::format("edge {} -> {} of {} nodes", e.from, e.to, count));
-      has_input[e.to] = true;
+      ++inputs[e.to];
+      outputs[e.from].push_back(e.to);
     }
-    std::vector<std::vector<std::size_t>> outputs(count);
-    for (const auto& e : graph_.edges) outputs[e.from].push_back(e.to);
     for (std::size_t i = 0; i < count; ++i) {
       items_[i].width = graph_.nodes[i].width;
       items_[i].height = graph_.nodes[i].height;
       for (const std::size_t to : outputs[i]) items_[to].layer = std::max(items_[to].layer, items_[i].layer + 1);
     }
-    for (std::size_t i = 0; i < count; ++i) {
-      if (has_input[i] || outputs[i].empty()) continue;
+    for (std::size_t i = count; i-- > 0;) {
+      if (outputs[i].empty() || inputs[i] > outputs[i].size()) continue;
       std::size_t lowest = items_[outputs[i][0]].layer;
       for (const std::size_t to : outputs[i]) lowest = std::min(lowest, items_[to].layer);
       items_[i].layer = lowest - 1;
