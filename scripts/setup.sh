@@ -64,6 +64,8 @@ of_debian() {
   local packages=(ccache) p
   if [[ " ${want[*]} " = *" test "* ]]; then
     # libclang-rt is named after its clang
+    # the browser in which pages of `unisono explain --html` are tested (61 MB; Ubuntu has it as a snap only, and goes without)
+    packages+=($(apt-cache show chromium-headless-shell >/dev/null 2>&1 && echo chromium-headless-shell))
     packages+=(libomp-dev $(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/libclang-rt-\1-dev/p'))
   fi
   for p in "${packages[@]}"; do installed "$p" || echo "$p"; done

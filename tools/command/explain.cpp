@@ -6,6 +6,7 @@
 #include "command/model.hpp"
 #include "command/output.hpp"
 #include "command/subject.hpp"
+#include "explore/exploration.hpp"
 #include "unisono/error.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/visitor.hpp"
@@ -15,8 +16,9 @@ namespace {
 
 // Nothing but the header, so that it can be written to a file
 int print_visitor(const ExplainOptions& options, const Graph& graph) {
-  if (options.json || !options.plan.empty() || !options.dot.empty() || !options.svg.empty())
-    throw UserError("--visitor prints a CUDA header and nothing else: leave out --json, --plan, --dot and --svg");
+  if (options.json || !options.plan.empty() || !options.dot.empty() || !options.svg.empty() || !options.html.empty())
+    throw UserError(
+        "--visitor prints a CUDA header and nothing else: leave out --json, --plan, --dot, --svg and --html");
   if (options.conv.empty() && options.gemm.empty())
     throw UserError("--visitor needs --conv or --gemm: the extents that the epilogue's operands have");
   const Contraction contraction =
@@ -27,6 +29,16 @@ int print_visitor(const ExplainOptions& options, const Graph& graph) {
   return 0;
 }
 
+// With --device cuda the page has the GPU's kernel
+void write_html(const ExplainOptions& options, const Graph& graph) {
+  CompileOptions compile;
+  compile.device = Device::cuda, compile.plan = options.plan, compile.accurate = options.accurate;
+  std::optional<Contraction> contraction;
+  if (options.cuda)
+    contraction = with_products(parse_contraction(options.conv, options.gemm, "--device cuda plans for"), graph);
+  explore::write_page(options.html, explore::explore(graph, contraction, compile, options.gpu));
+}
+
 int explain_text(const ExplainOptions& options) {
   if (!options.region.empty()) throw UserError("--region is for models; an epilogue's text is one region");
   if (!options.dims.empty() || !options.shapes.empty())
@@ -34,6 +46,7 @@ int explain_text(const ExplainOptions& options) {
   const auto [text, source] = find_text(options.subject);
   const Graph graph = parse_text(text, source, options.functions);
   if (!options.visitor.empty()) return print_visitor(options, graph);
+  if (!options.html.empty()) write_html(options, graph);
   if (options.cuda) return explain_cuda(options, graph);
   GraphExplanation explanation = explain_graph(graph);
   if (!options.conv.empty() || !options.gemm.empty()) {

@@ -11,6 +11,7 @@ constexpr const char* explain_examples =
     "  unisono explain epilogue.txt --svg epilogue.svg\n"
     "  unisono explain models/heatmap_unet --svg regions.svg\n"
     "  unisono explain models/heatmap_unet --region 3\n"
+    "  unisono explain models/heatmap_unet --device cuda --html unet.html\n"
     "  echo 'store mish(acc) : f16' | unisono explain - --json\n"
     "  unisono explain 'store gelu(acc + bias[n]) as y : bf16' --gemm '512,768->768' --visitor own > own.cuh\n"
     "  unisono explain --device cuda 'y = silu(group_norm(acc + bias[n], groups=32)); store y : bf16' \\\n"
@@ -33,6 +34,8 @@ class ExplainSubcommand : public Subcommand {
                  "input, 64 for others)");
     app_->add_option("--dot", options_.dot, "Write the final graph as Graphviz text")->type_name("FILE");
     app_->add_option("--svg", options_.svg, "Write the final graph as an SVG picture")->type_name("FILE");
+    app_->add_option("--html", options_.html, "Write a page to explore launches, plans, candidates and sources")
+        ->type_name("FILE");
     app_->add_option("--device", device_,
                      "cpu, or cuda: of an epilogue the kernel's plan and source, of a model its launches")
         ->check(CLI::IsMember({"cpu", "cuda"}))

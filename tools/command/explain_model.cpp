@@ -13,6 +13,7 @@
 #include "command/output.hpp"
 #include "command/plan_legend.hpp"
 #include "command/progress.hpp"
+#include "explore/exploration.hpp"
 #include "media/file.hpp"
 #include "network/cuda/run/plan.hpp"
 #include "network/kernel_numbers.hpp"
@@ -35,6 +36,7 @@ const RegionReport& find_region(const FusionReport& report, const std::string& w
 }
 
 int explain_region(const ExplainOptions& options, const FusionReport& report) {
+  if (!options.html.empty()) throw UserError("--html shows all regions of a model; leave --region out");
   const RegionReport& region = find_region(report, options.region);
   if (region.epilogue.empty()) {
     throw UserError(fmt::format("region '{}' has no epilogue: {}{}{}", region.name, region.contraction,
@@ -109,6 +111,8 @@ int explain_on_gpu(const ExplainOptions& options, const Model& model, const Shap
                            fmt::format("{} on {}: {} launches, {:.0f} us predicted for its convolutions and products",
                                        model.name, report.device, report.launches.size(), predicted_us),
                            on_gpu, notes_of(report)));
+  if (!options.html.empty())
+    explore::write_page(options.html, explore::explore(model.network, model.name, on_gpu, shapes, {}, options.gpu));
   if (options.json) {
     nlohmann::json object = command::to_json(report.fusion);
     object["kind"] = "network";
@@ -148,6 +152,7 @@ int explain_model(const ExplainOptions& options) {
   progress.finish();
   const std::string title = fmt::format("{}: {} operators in {} kernels", model.name, report.operators, report.kernels);
   if (!options.svg.empty() || !options.dot.empty()) draw(options, diagram_of(model.network, title, {}));
+  if (!options.html.empty()) explore::write_page(options.html, explore::explore(model.network, model.name, {}, shapes));
   if (options.json) {
     nlohmann::json object = to_json(report);
     object["kind"] = "network";

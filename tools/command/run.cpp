@@ -13,14 +13,13 @@
 #include "command/inputs.hpp"
 #include "command/json.hpp"
 #include "command/model.hpp"
-#include "command/network_diagram.hpp"
 #include "command/output.hpp"
 #include "command/pictures.hpp"
+#include "command/profile_files.hpp"
 #include "command/progress.hpp"
 #include "command/report.hpp"
 #include "command/result_files.hpp"
 #include "command/run_epilogue.hpp"
-#include "command/trace.hpp"
 #include "media/convert.hpp"
 #include "media/file.hpp"
 #include "reference/onnx/check.hpp"
@@ -133,33 +132,13 @@ std::string outside_steps(const Result& result) {
       steps, run - steps);
 }
 
-bool profiles(const RunOptions& options) { return options.profile || !options.trace.empty() || !options.svg.empty(); }
-
-/// --trace and --svg
-void write_profile(const RunOptions& options, const Model& model, const FusionReport& fusion, Result& result) {
-  const std::string device = options.cuda ? "a GPU" : "the CPU";
-  if (!options.trace.empty()) {
-    write_trace(options.trace, model.name, device, result.profile, fusion);
-    result.files.push_back(options.trace.string());
-  }
-  if (options.svg.empty()) return;
-  double us = 0;
-  for (const StepTime& s : result.profile) us += 1000 * s.milliseconds;
-  const auto diagram =
-      diagram_of(model.network,
-                 fmt::format("{} on {}: {} steps, {:.0f} us one by one", model.name, device, result.profile.size(), us),
-                 network_options(options), notes_of(result.profile));
-  media::write_file(options.svg, figure::to_svg(diagram));
-  result.files.push_back(options.svg.string());
-}
-
 Result execute_all(const RunOptions& options, const Model& model, const NetworkExecutable& network, const Work& work,
                    Progress& progress) {
   Result result;
   std::optional<float64::OnnxModel> definitions;
   for (std::size_t i = 0; i < work.batches.size(); ++i) {
     progress.step(fmt::format("running {} of {}", i + 1, work.batches.size()));
-    Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && profiles(options),
+    Execution e = execute(network, work.batches[i], i == 0 ? options.repeat : 0, i == 0 && wants_profile(options),
                           options.cuda ? Device::cuda : Device::cpu);
     if (options.check) {
       progress.step(fmt::format("computing the float64 reference {} of {}", i + 1, work.batches.size()));
@@ -382,7 +361,9 @@ int run(const RunOptions& given) {
   }
   progress.step("writing the results");
   write_results(options, model, work, result);
-  write_profile(options, model, network.report(), result);
+  const ProfiledRun run{model, result.profile, result.timing, shapes_of(work.batches[0]), network.report()};
+  const std::vector<std::string> drawn = write_profile(options, network_options(options), run);
+  result.files.insert(result.files.end(), drawn.begin(), drawn.end());
 
   Shapes shapes;
   for (const auto& [name, tensor] : work.batches[0]) shapes[name] = tensor.shape;

@@ -141,6 +141,8 @@ class RunSubcommand : public Subcommand {
     app_->add_option("--trace", options_.trace, "Write the steps' times for ui.perfetto.dev or Chrome (JSON)")
         ->type_name("FILE");
     app_->add_option("--svg", options_.svg, "Draw the network with the time of each step")->type_name("FILE");
+    app_->add_option("--html", options_.html, "Write a page to explore the launches with their times")
+        ->type_name("FILE");
   }
 
   RunOptions options_;

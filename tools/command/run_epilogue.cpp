@@ -34,7 +34,8 @@ void refuse_options_of_models(const RunOptions& o) {
                                               {o.attention != AttentionKernels::automatic, "--attention"},
                                               {o.profile, "--profile"},
                                               {!o.trace.empty(), "--trace"},
-                                              {!o.svg.empty(), "--svg"}};
+                                              {!o.svg.empty(), "--svg"},
+                                              {!o.html.empty(), "--html"}};
   std::string given;
   for (const auto& [is_given, name] : all)
     if (is_given) given += (given.empty() ? "" : ", ") + std::string(name);

@@ -1,0 +1,39 @@
+#pragma once
+/// Everything that a page shows of what was compiled.
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/device.hpp"
+#include "unisono/contraction.hpp"
+#include "unisono/graph.hpp"
+#include "unisono/network.hpp"
+
+namespace unisono::explore {
+
+/// A run that was measured.
+struct Measured {
+  std::vector<StepTime> profile;
+  double run_ms = 0;  ///< the median of whole runs; 0: not known
+  int runs = 0;
+};
+
+/// What a network became for these shapes, on the device of the options: on a GPU for `gpu`, or the one at hand, or an
+/// H200. `measured`: empty, or of a run with these shapes there.
+nlohmann::json explore(const Network& network, const std::string& title, const NetworkOptions& options,
+                       const std::map<std::string, std::vector<std::int64_t>>& shapes, const Measured& measured = {},
+                       const std::optional<plan::Device>& gpu = {});
+
+/// What an epilogue became. With a contraction: the GPU's kernel.
+nlohmann::json explore(const Graph& graph, const std::optional<Contraction>& contraction, const CompileOptions& options,
+                       const std::optional<plan::Device>& gpu = {});
+
+/// The page: one file, which fetches nothing. `data`: what explore() gives.
+std::string page_of(const nlohmann::json& data);
+void write_page(const std::filesystem::path& file, const nlohmann::json& data);
+
+}  // namespace unisono::explore
