@@ -1,5 +1,6 @@
-"""The rows of networks on a GPU as tables of a page."""
+"""The rows of networks on a GPU: what a page says of them, and the cells of a table that has them all."""
 import math
+import textwrap
 
 PEERS = ("eager", "compile")
 
@@ -42,17 +43,42 @@ def summary(rows):
     return text
 
 
+COLUMNS = ("network", "exporter", "precision", "GPU", "batch", "is", "error", "bound", "launches", "host steps", "Unisono, µs",
+           "eager, µs", "compile, µs", "eager ÷ Unisono", "compile ÷ Unisono")
+
+
+def of_library(rows):
+    """A line for all of a library's rows."""
+    counts = {}
+    for row in rows:
+        counts[row["status"]] = counts.get(row["status"], 0) + 1
+    means = []
+    for peer in PEERS:
+        known = [x for x in (ratio(r, peer) for r in rows) if x]
+        span = f", {min(known):.2f} to {max(known):.2f} of {len(known)}" if len(known) > 1 else " of 1"
+        means.append(f"{geomean(known):.2f}{span}" if known else "")
+    others = ", ".join(f"{n} {s}" for s, n in counts.items() if s != "right")
+    return [rows[0]["library"], str(len({r["network"] for r in rows})), str(counts.get("right", 0)), others,
+            str(sum(bool(r.get("on_host")) for r in rows)), *means]
+
+
 def markdown(rows):
-    lines = []
+    """A line a library, and the networks of which a row is not right: the JSON has every row."""
+    lines = ["| library | networks | rows right | others | with host steps | eager ÷ Unisono | compile ÷ Unisono |", "|" + "---|" * 7]
     for library in dict.fromkeys(r["library"] for r in rows):
-        lines += [f"**{library}**", "",
-                  "| network | exporter | precision | GPU | batch | is | error | bound | launches | host steps | Unisono, µs "
-                  "| eager, µs | compile, µs | eager ÷ Unisono | compile ÷ Unisono |", "|" + "---|" * 15]
-        lines += [f"| {' | '.join(cells(r))} |" for r in rows if r["library"] == library] + [""]
-    notes = [r for r in rows if r["reason"] or r.get("on_host") or r.get("times_error")]
-    if notes:
-        lines += ["| network | what is lost, and why |", "|---|---|"]
-        lines += [f"| {r['network']} ({r['exporter']}, {r['precision']}) | {note(r)} |" for r in notes] + [""]
+        lines.append(f"| {' | '.join(of_library([r for r in rows if r['library'] == library]))} |")
+    return [*lines, "", *not_right(rows, "precision")]
+
+
+def not_right(rows, variant):
+    """A paragraph for each other verdict: networks, with the variant where one of several has it."""
+    lines = []
+    for status in dict.fromkeys(r["status"] for r in rows if r["status"] != "right"):
+        names = {}
+        for row in (r for r in rows if r["status"] == status):
+            names.setdefault(row["network"], dict.fromkeys([])).update({row[variant]: None})
+        text = ", ".join(n if len(v) > 1 else f"{n} ({', '.join(v)})" for n, v in names.items())
+        lines += [*textwrap.wrap(f"**{status}:** {text}.", 100, break_long_words=False, break_on_hyphens=False), ""]
     return lines
 
 

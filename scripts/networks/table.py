@@ -1,6 +1,8 @@
-"""Results as lines and tables."""
+"""Results: lines as networks are judged, what a page says of all, and the cells of a table that has them all."""
 import math
 import re
+
+from .gpu_table import not_right
 
 ORDER = ("right", "refused", "wrong", "broken", "not exported")
 
@@ -73,21 +75,26 @@ def cells(row):
     return [row["network"], exporter, row["status"], *numbers, found, *times]
 
 
+COLUMNS = ("network", "exporter", "is", "error", "tolerance", "ONNX Runtime's error", "faults found", "ms", "ONNX Runtime, ms")
+
+
+def of_library(rows):
+    """A line for all of a library's rows."""
+    counts = {status: sum(r["status"] == status for r in rows) for status in ORDER}
+    drawn = sum(r["faults"]["drawn"] for r in rows if "faults" in r)
+    missed = sum(len(r["faults"]["missed"]) for r in rows if "faults" in r)
+    others = ", ".join(f"{n} {s}" for s, n in counts.items() if n and s != "right")
+    mean, timed = geomean(rows), sum("unisono_ms" in r for r in rows)
+    return [rows[0]["library"], str(len({r["network"] for r in rows})), str(counts["right"]), others,
+            f"{drawn - missed} of {drawn}" if drawn else "", f"{mean:.2f} of {timed}" if mean else ""]
+
+
 def markdown(rows):
-    lines = []
+    """A line a library, and the networks of which a row is not right: the JSON has every row."""
+    lines = ["| library | networks | rows right | others | faults found | of ONNX Runtime's time |", "|" + "---|" * 6]
     for library in dict.fromkeys(r["library"] for r in rows):
-        mine = [r for r in rows if r["library"] == library]
-        lines += [f"**{library}**", "",
-                  "| network | exporter | is | error | tolerance | ONNX Runtime's error | faults found | ms "
-                  "| ONNX Runtime, ms |",
-                  "|---|---|---|---|---|---|---|---|---|"]
-        lines += [f"| {' | '.join(cells(r))} |" for r in mine] + [""]
-    reasons = [r for r in rows if r["reason"]]
-    if reasons:
-        lines += ["| not run | reason |", "|---|---|"]
-        lines += [f"| {name_of(r)} | {r['status']}: {first_line(r['reason']).replace('|', '/')} |" for r in reasons]
-        lines.append("")
-    return lines
+        lines.append(f"| {' | '.join(of_library([r for r in rows if r['library'] == library]))} |")
+    return [*lines, "", *not_right(rows, "exporter")]
 
 
 def write_tables(rows, page):
