@@ -17,6 +17,7 @@
 #   make bench     Unisono beside its peers on this machine's CPU, into bench/results/cpu.json
 #   make bench-gpu  Unisono beside cuDNN and PyTorch on a GPU (Hopper), into bench/results/; GPU_BENCH=… runs a program built elsewhere
 #   make pack      kernels of the demo's model and of the standard shapes, compiled ahead into build/pack (needs NVRTC, no GPU)
+#   make docs      the site of docs/, with references of C++ and Python, into build/docs/html
 #   make lint      clang-format and clang-tidy
 #   make long      the long runs: 200,000 random graphs, 200 kill storms of the kernel cache, tests 100 times under load, ten minutes of fuzzing
 
@@ -27,7 +28,7 @@ FUZZ_SECONDS ?= 30
 # CMake and Ninja, where scripts/setup.sh has them from PyPI
 export PATH := $(or $(UNISONO_DEPS_DIR),$(HOME)/.cache/unisono/deps/venv)-tools/bin:$(PATH)
 
-.PHONY: pack demo test check test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu lint long build clean
+.PHONY: pack demo test check test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu docs lint long build clean
 
 build:
 	@echo "== what the build needs (a minute where it is not installed)"
@@ -54,7 +55,7 @@ test:
 	@scripts/test.sh test $(JOBS)
 
 check:
-	@scripts/setup.sh build test python
+	@scripts/setup.sh build test python docs
 	@scripts/test.sh check $(JOBS) $(FUZZ_SECONDS)
 
 # PYTEST: arguments of pytest, such as PYTEST="-k conv2d"
@@ -143,6 +144,10 @@ bench-gpu:
 	@command -v nvidia-smi >/dev/null && nvidia-smi -L || { echo "make bench-gpu: this machine has no NVIDIA GPU; run it on one (Hopper)"; exit 1; }
 	@if [ "$(GPU_BENCH)" = "$(BUILD)/cuda/bench/unisono_gpu_bench" ]; then scripts/setup.sh build && cmake --preset cuda && cmake --build $(BUILD)/cuda -j $(JOBS) --target unisono_gpu_bench; fi
 	@$(or $(PYTHON),python3) bench/run_gpu.py --binary $(GPU_BENCH) --plans $(PLANS) $(SUITES)
+
+docs:
+	@scripts/setup.sh build docs
+	@scripts/docs.sh $(JOBS)
 
 lint:
 	@scripts/setup.sh build test

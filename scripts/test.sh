@@ -2,7 +2,7 @@
 # Tests that need no GPU. usage: scripts/test.sh test|check JOBS [FUZZ_SECONDS]   (make test and make check set everything up first)
 # test:  what shows that a build works: unit tests, command, package, emulated kernels, seeded faults, the Python package.
 # check: what finds more, on the same build: the other kernels on the emulated GPU and kernels of CUTLASS's, more of the Python
-#        package, the unit tests under the sanitizers, the fuzzers.
+#        package, the site, the unit tests under the sanitizers, the fuzzers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=$1 jobs=${2:-$(nproc)} fuzz_seconds=${3:-30}
@@ -38,6 +38,9 @@ case $part in
 
     step "Python package: the other tests"
     scripts/python_tests.sh build/ci "$jobs" -m "check and not long"  # make test-python runs all
+
+    step "the site"
+    UNISONO_DOCS_PACKAGE=$PWD/build/ci/python scripts/docs.sh
 
     # The fuzzers are built with the unit tests, on the same libraries
     step "AddressSanitizer and UndefinedBehaviorSanitizer: unit tests, fuzzers' build"

@@ -181,7 +181,9 @@ class Epilogue:
 
 
 def epilogue(function: Callable[..., Any]) -> Epilogue:
-    """Makes a Python function an epilogue:
+    """Makes a Python function an epilogue.
+
+    Its first argument is the accumulator, the others are operands by their names:
 
         @unisono.epilogue
         def bias_silu(acc, bias):

@@ -14,7 +14,7 @@ struct ProfiledRun {
   const Model& model;
   const std::vector<StepTime>& profile;
   const Timing& timing;
-  Shapes shapes;  ///< of its inputs
+  Shapes shapes;  ///< by input
   const FusionReport& fusion;
 };
 
