@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Pictures and tables of the GPU suites, from the results that are committed.
 
-For each of bench/results/{conv,block,epilogue}.json: a picture docs/performance-SUITE.svg, and a table between the lines
-`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json and attention.json the table alone. A
-suite without results leaves its place empty. All suites at a glance, there and in README.md: bench/overview.py.
+For each of bench/results/{conv,block,epilogue}.json: a picture docs/performance-SUITE.svg, and sentences between the lines
+`<!-- results: SUITE -->` and `<!-- end -->` of docs/performance.md; for network.json and attention.json a table. A suite
+without results leaves its place empty. The site has a table of every case (docs/site/tables.py). All suites at a glance, there and in README.md: bench/overview.py.
 
 usage: bench/report.py [--results bench/results] [--docs docs] [--check]
 --check writes nothing and fails if the page is not what the results say.
@@ -94,10 +94,18 @@ def summary(suite):
     noise = [c["unisono_again_us"] / c["unisono_us"] for c in ran(suite) if "unisono_again_us" in c]
     if noise:
         lines.append(f"The same kernel timed twice: ratios of {min(noise):.3f} to {max(noise):.3f}.")
-    lines += [f"{c['name']}: no result: {c['error'].splitlines()[0]}" for c in suite["cases"] if "error" in c]
+    lines += [f"{c['name']}: no result: {c['error'].splitlines()[0]}." for c in suite["cases"] if "error" in c]
+    return lines + absences(suite)
+
+
+def absences(suite):
+    """Why a peer has no time: a line a reason."""
+    why = {}
     for c in ran(suite):
-        lines += [f"{c['name']}, {PEER_NAMES.get(p, p)}: {e.splitlines()[0]}" for p, e in c.get("peer_errors", {}).items()]
-    return lines
+        for p, e in c.get("peer_errors", {}).items():
+            reason = re.sub(r"compiling had taken \d+ s", "compiling took too long", e.splitlines()[0])
+            why.setdefault((PEER_NAMES.get(p, p), reason), []).append(c["name"])
+    return [f"{peer}, {names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {textwrap.shorten(reason, 60, placeholder=' …')}." for (peer, reason), names in why.items()]
 
 
 def provenance(suite):
@@ -114,11 +122,9 @@ def provenance(suite):
 
 
 def markdown(suite):
-    cols = columns(suite)
-    lines = ["| " + " | ".join(h for h, _ in cols) + " |", "|" + "---|" * len(cols)]
-    lines += ["| " + " | ".join(cell(c) for _, cell in cols) + " |" for c in ran(suite)]
-    lines += [""] + [line + "\n" for line in summary(suite)]
-    lines += [textwrap.fill(f"Times in µs. {provenance(suite)}.", 100), "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
+    """What the page says of a suite; the table of its cases is the site's (docs/site/tables.py)."""
+    said = " ".join(summary(suite))
+    lines = [textwrap.fill(f"{said} Measured on {provenance(suite)}.", 100, break_long_words=False, break_on_hyphens=False), "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
     return "\n".join(lines)
 
 
@@ -258,7 +264,7 @@ def frozen_table(suite):
     for r in sorted(rows, key=lambda r: r["ratio"]):
         us, error, seconds = r["us"], r["error"], r["compile_s"]
         lines.append(
-            f"| {r['network']}, {r['batch']}{' (regions: ' + r['note'] + ')' if r['note'] else ''} "
+            f"| {r['network']}, {r['batch']}{' (regions: ' + r['note'][:60] + ' …)' if r['note'] else ''} "
             f"| {r['gpu'].replace('NVIDIA ', '').split()[0]}, {r['commit'][:8]} "
             f"| {us.get('eager', '–')} | {us.get('compile', '–')} | {us.get('regions', '–')} | {us['frozen']} | **{r['ratio']:.2f}** "
             f"| {error['frozen'] / error['compile']:.2f} | {seconds['frozen']}, {seconds['compile']} s |"
@@ -269,6 +275,20 @@ def frozen_table(suite):
 
 # suites with a table of their own and no picture
 TABLES = {"network": network_table, "attention": attention_table, "torch": torch_table, "torch_frozen": frozen_table}
+SUMMED_UP = ("attention", "torch_frozen")  # whose rows the site has, and not the page
+
+
+def split_table(lines):
+    """The cells of a table's rows, headings first, and the lines that are none of it."""
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("|") and not line.startswith("|---")]
+    return rows, [line for line in lines if not line.startswith("|")]
+
+
+def place_of(name, suite):
+    if name in SUITES:
+        return markdown(suite) + "\n"
+    lines = TABLES[name](suite)
+    return "\n".join(split_table(lines)[1] if name in SUMMED_UP else lines).strip("\n") + "\n"
 
 
 def absent(cases):
@@ -282,7 +302,7 @@ def update_page(page, suites):
         place = re.compile(rf"(<!-- results: {name} -->\n).*?(<!-- end -->)", re.S)
         if not place.search(page):
             sys.exit(f"docs/performance.md has no lines '<!-- results: {name} -->' and '<!-- end -->' for the table of suite {name}")
-        table = (markdown(suites[name]) if name in SUITES else "\n".join(TABLES[name](suites[name]))) + "\n" if name in suites else ""
+        table = place_of(name, suites[name]) if name in suites else ""
         page = place.sub(lambda m: m[1] + table + m[2], page)
     return page
 

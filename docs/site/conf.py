@@ -48,7 +48,7 @@ class EpilogueLexer(RegexLexer):
 
 def without_folders(app, name, text):
     """Links to folders of the tree, which the site does not have, become their text; those to files become downloads."""
-    text[0] = re.sub(r"`tables/(\S+\.html)`", r'<a href="../tables/\1">tables/\1</a>', text[0])  # of tables.py
+    text[0] = re.sub(r"`tables/(\S+\.html)`", lambda m: f'<a href="{"../" * name.count("/")}tables/{m[1]}">tables/{m[1]}</a>', text[0])  # of tables.py
     here = (ROOT / "docs" / name).parent
     text[0] = re.sub(r"\[([^\]]*)\]\(([^)#\s:]+)\)", lambda m: m.group(1) if (here / m.group(2)).is_dir() else m.group(0), text[0])
 

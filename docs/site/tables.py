@@ -9,7 +9,8 @@ import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
+sys.path[:0] = [str(ROOT / "scripts"), str(ROOT / "bench")]
+import report  # noqa: E402
 from networks import gpu_table, table  # noqa: E402
 
 PAGE = """<!DOCTYPE html>
@@ -55,6 +56,14 @@ def main():
     (folder / "networks.html").write_text(page("Networks on a CPU, row by row", "notes/networks.html", table.summary(rows)["text"],
                                                ("library", *table.COLUMNS, "why"),
                                                [[r["library"], *table.cells(r), table.first_line(r["reason"])] for r in rows]))
+    for name, suite in report.read_results(ROOT / "bench" / "results").items():
+        if name in report.SUITES:
+            columns = report.columns(suite)
+            (folder / f"{name}.html").write_text(page(f"Suite {name}, case by case", "performance.html", f"Times in µs. {report.provenance(suite)}",
+                                                      [heading for heading, _ in columns], [[cell(c) for _, cell in columns] for c in report.ran(suite)]))
+        else:
+            (headings, *lines), notes = report.split_table(report.TABLES[name](suite))
+            (folder / f"{name}.html").write_text(page(f"{name}, row by row", "performance.html", " ".join(notes).strip().rstrip("."), headings, lines))
 
 
 if __name__ == "__main__":
