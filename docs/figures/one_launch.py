@@ -14,7 +14,7 @@ LIGHT = ["#dbe6f4", "#fae6cf", "#dcefe3"]
 MAIN, STATISTICS, WAIT, FINISH, KEEP, OTHER = "#3b6fb6", "#c9524a", "#e3e7ec", "#3f8f5f", "#8a63a8", "#8a94a0"
 
 # Clocks of a tile of 256 pixels x 64 channels, operands swapped, 128 input channels, 3x3, ping-pong, beside the other consumer group's main loop:
-# notes/hopper-conv.md, "Swapped operands". Streamed: waiting for columns, normalising a kept tile, spilling one, loading one back at the end.
+# notes/hopper-conv.md, "An epilogue, clock by clock". Streamed: waiting for columns, normalising a kept tile, spilling one, loading one back at the end.
 CLOCKS = {"main": 10000, "statistics": 1600, "exchange": 9000, "from registers": 3500, "keep": 1600, "columns": 2700, "again": 6800, "spill": 3300, "drain": 5000}
 
 SHAPE = "8,64,64,320,320,3"  # of the upper half of the timeline
