@@ -17,12 +17,9 @@ ALL, NOTES, PAGE, README, SLACK = 55_000, 25_000, 4_000, 900, 400
 CEILINGS = {
     "docs": 90_400,
     "README.md": 1_300,
-    "docs/command.md": 4_800,
-    "docs/cuda-backend.md": 5_500,
     "docs/networks.md": 11_400,
     "docs/one-launch-protocol.md": 4_800,
     "docs/pytorch.md": 5_000,
-    "docs/text-form.md": 4_100,
 }
 
 
