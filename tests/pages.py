@@ -5,7 +5,8 @@ usage: pages.py ROOT, or pages.py --self-test
 
 All pages of docs/ but the notes have ALL words at most, the notes NOTES, and a page PAGE; where more stands today, the
 ceiling is below. A ceiling may only fall: one that the words have left behind by more than SLACK is a complaint, too.
-README.md has README words at most. Words are what white space separates.
+README.md has README words at most. Words are what white
+space separates, if it has a letter or a digit: the lines of a table do not count.
 """
 import pathlib
 import re
@@ -15,16 +16,15 @@ import urllib.parse
 ALL, NOTES, PAGE, README, SLACK = 55_000, 25_000, 4_000, 900, 400
 # Where there are more today
 CEILINGS = {
-    "docs": 90_500,
-    "README.md": 1_300,
-    "docs/networks.md": 11_400,
-    "docs/one-launch-protocol.md": 4_800,
-    "docs/pytorch.md": 5_000,
+    "docs": 83_600,
+    "docs/networks.md": 11_000,
+    "docs/one-launch-protocol.md": 4_600,
+    "docs/pytorch.md": 4_800,
 }
 
 
 def words(path):
-    return len(path.read_text().split())
+    return sum(any(c.isalnum() for c in word) for word in path.read_text().split())
 
 
 def counts(root):
