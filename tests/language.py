@@ -5,7 +5,8 @@ usage: language.py ROOT, or language.py --self-test
 
 Private words are those for which the field has one of its own: a word of WORDS stands nowhere but in logs of measurements
 (docs/notes), in CUDA's own identifiers, and where ALLOWED names the file and the text. No comment begins with "Of": a
-sentence has a subject. Pages of docs/ are wrapped at 100 columns; tables, code and pictures are not.
+sentence has a subject. FOREIGN counts phrases of a translation in pages. Pages of docs/ are wrapped at 100 columns;
+tables, code and pictures are not.
 """
 import pathlib
 import re
@@ -44,6 +45,20 @@ COMMENT = {"//": re.compile(r"//[/!]?<?\s*Of\b"), "#": re.compile(r"(?:^|\s)#+\s
 MEMBERS = ("include/", "kernels/", "src/", "tools/")
 MEMBER = re.compile(r"///<\s*of\b", re.IGNORECASE)
 COLUMNS = 100
+# Phrases of a translation, and how often README.md and docs/ (without its notes) have them at most. A ceiling may only fall:
+# one that the pages have left behind by more than SLACK is a complaint.
+FOREIGN = {
+    r"\b(?:beside)\b": 13,
+    r"\b(?:behind)\b": 9,
+    r"\b(?:ahead of)\b": 13,
+    r"\b(?:of (?:its|their) own)\b": 20,
+    r"\b(?:(?:is|are) none)\b": 9,
+    r"\b(?:so many)\b": 2,
+    r"\b(?:whoever|whatever)\b": 13,
+    r"\b(?:in silence)\b": 2,
+    r"\b(?:anyhow)\b": 3,
+}
+SLACK = 5
 
 
 ANY_WORD = re.compile("|".join(f"(?:{word})" for word, _ in WORDS), re.IGNORECASE)
@@ -78,7 +93,18 @@ def wide_lines(text):
             yield number
 
 
+def foreign(pages):
+    """Phrases that stand too often in the pages' texts, and ceilings that can be lower."""
+    for phrase, most in FOREIGN.items():
+        count = sum(len(re.findall(phrase, text, re.IGNORECASE)) for text in pages)
+        if count > most:
+            yield f"{phrase} stands {count} times in the pages, at most {most}; write next to, after, before, own, is not a, any"
+        elif count < most - SLACK:
+            yield f"{phrase} stands {count} times in the pages: lower its ceiling of {most}"
+
+
 def complaints(root):
+    yield from foreign([p.read_text() for p in [root / "README.md", *sorted((root / "docs").glob("*.md"))]])
     listed = subprocess.run(["git", "-C", root, "ls-files", "-z"], capture_output=True, check=True).stdout
     for name in filter(None, listed.decode().split("\0")):
         path = root / name
@@ -120,6 +146,9 @@ def self_test():
     assert not begins_with_of("int n;  ///< of a tile", ".hpp", "tests/a.hpp")
     assert begins_with_of("# Of a case", ".py") and not begins_with_of("# Of a case", ".md")
     assert not begins_with_of("// Offsets of a tile", ".cpp") and not begins_with_of('text = "#Of"', ".cpp")
+    most = FOREIGN[r"\b(?:beside)\b"]
+    said = lambda count: [c for c in foreign(["a beside b; " * count]) if "beside" in c]
+    assert said(most) == [] and "at most" in said(most + 1)[0] and "lower" in said(most - SLACK - 1)[0]
     words = "word " * 25
     assert list(wide_lines(f"{words}\n| {words}|\n```\n{words}\n```\n    {words}\n{words}")) == [1, 7]
     assert list(wide_lines(f"[text]({'x' * 120})\n`{'a b ' * 40}`")) == []
