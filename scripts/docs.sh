@@ -16,8 +16,12 @@ if [ -z "$package" ]; then
   package=$PWD/build/docs-package/python
 fi
 rm -rf build/docs && mkdir -p build/docs/headers
-# Breathe knows files by their names alone, of which each must be one
-(cd include/unisono && find . -name '*.hpp' | while read -r header; do name=${header#./}; cp "$header" "../../build/docs/headers/${name//\//_}"; done)
+# Breathe knows files by their names alone, so each name must be unique. The comment at the head of a header describes the file,
+# which Doxygen would take for the namespace's.
+(cd include/unisono && find . -name '*.hpp' | while read -r header; do
+  name=${header#./}
+  sed '2s,^///,/// \\file\n///,' "$header" > "../../build/docs/headers/${name//\//_}"
+done)
 doxygen docs/site/Doxyfile
 PYTHONPATH=$package PYTHONDONTWRITEBYTECODE=1 "$python" -m sphinx -q -W --keep-going -b html -c docs/site -d build/docs/doctrees docs build/docs/html
 PYTHONDONTWRITEBYTECODE=1 "$python" docs/site/tables.py build/docs/html

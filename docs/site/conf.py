@@ -26,6 +26,7 @@ suppress_warnings = ["duplicate_declaration.cpp", "duplicate_declaration.c", "mi
 # C++: Doxygen's XML of include/unisono (docs/site/Doxyfile)
 breathe_projects = {"unisono": str(ROOT / "build" / "docs" / "doxygen" / "xml")}
 breathe_default_project = "unisono"
+breathe_show_include = False  # the paths of copies
 cpp_id_attributes = []
 
 # Python: docstrings of the built package; PyTorch is not installed for this
@@ -72,5 +73,6 @@ html_theme = "furo"
 html_title = f"Unisono {release}"
 html_static_path = []
 html_copy_source = False
+html_show_search_summary = False  # which would fetch the pages that were found
 html_show_sphinx = False
 html_theme_options = {"light_css_variables": {"font-stack": "system-ui, sans-serif", "font-stack--monospace": "ui-monospace, monospace"}}

@@ -41,7 +41,7 @@ class Page:
         os.close(to_browser)
         os.close(from_browser)
         self.number, self.rest, self.session, self.requests, self.faults = 0, b"", None, [], []
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
+        target = self.first_page()
         self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network"):
             self.call(f"{domain}.enable")
@@ -50,6 +50,15 @@ class Page:
         self.call("Page.navigate", url=pathlib.Path(file).resolve().as_uri())
         self.wait("document.body?.dataset.ready === 'true'")
         self.seconds = time.monotonic() - began
+
+    def first_page(self, seconds=30):
+        """The tab that the browser opens as it starts."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if found := [t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"]:
+                return found[0]
+            time.sleep(0.05)
+        raise RuntimeError(f"the browser has no page after {seconds} s")
 
     def call(self, method, **parameters):
         self.number += 1
