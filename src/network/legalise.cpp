@@ -261,24 +261,25 @@ Legaliser::Affine Legaliser::folded_batch_norm(const Operator& op, const Shape& 
           add_tensor(op.name + "_shift", vector, std::make_shared<const std::vector<float>>(std::move(shift)))};
 }
 
-// Written out as arithmetic on (C,1,1)
+// Written out as arithmetic on (C), of which one kernel makes both
 Legaliser::Affine Legaliser::computed_batch_norm(const Operator& op, const Shape& vector) {
   const double eps = std::get<operators::BatchNorm>(op.kind).eps;
-  std::array<TensorId, 4> v{};
-  for (std::size_t i = 0; i < 4; ++i) {
-    v[i] = add_tensor(fmt::format("{}_{}", op.name, i), vector, out_[op.inputs[i + 1]].constant);
-    if (out_[op.inputs[i + 1]].constant) continue;
+  const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, std::string_view part) {
+    return add_elementwise(op, kind, std::move(inputs), add_tensor(op.name + std::string(part), {vector[0]}), part);
+  };
+  const auto lifted = [&](TensorId id, std::string_view part) {
     operators::Reshape r;
     for (const Dim& d : vector) r.shape.push_back(d.known() ? d.value() : -1);
-    out_.operators.push_back({r, fmt::format("{}_{}", op.name, i), {op.inputs[i + 1]}, v[i]});
-  }
-  const auto elementwise = [&](Op kind, std::vector<TensorId> inputs, std::string_view part) {
-    return add_elementwise(op, kind, std::move(inputs), add_tensor(fmt::format("{}{}", op.name, part), vector), part);
+    const TensorId to = add_tensor(op.name + std::string(part), vector);
+    out_.operators.push_back({r, op.name + std::string(part), {id}, to});
+    return to;
   };
+  const std::vector<TensorId>& v = op.inputs;  // x, scale, shift, mean, variance
   const TensorId e = add_tensor("eps", {}, std::make_shared<const std::vector<float>>(1, static_cast<float>(eps)));
-  const TensorId r = elementwise(Op::rsqrt, {elementwise(Op::add, {v[3], e}, "_ve")}, "_r");
-  const TensorId s = elementwise(Op::mul, {v[0], r}, "_s");
-  return {s, elementwise(Op::sub, {v[1], elementwise(Op::mul, {v[2], s}, "_ms")}, "_t")};
+  const TensorId r = elementwise(Op::rsqrt, {elementwise(Op::add, {v[4], e}, "_ve")}, "_r");
+  const TensorId s = elementwise(Op::mul, {v[1], r}, "_s");
+  const TensorId t = elementwise(Op::sub, {v[2], elementwise(Op::mul, {v[3], s}, "_ms")}, "_t");
+  return {lifted(s, "_scale"), lifted(t, "_shift_by")};
 }
 
 // x·s + t with s = scale/sqrt(variance + eps), t = shift − mean·s: folded if all are constants
@@ -341,7 +342,7 @@ void Legaliser::expand_operands(Operator& op) {
 
 Network legalise(const Network& network, bool upsamples) {
   const Network moved = joined_moves(gathered_pixels(points_before_moves(broadcast_operands(network))));
-  return Legaliser(rows_of_pixels(moved), upsamples).run();
+  return Legaliser(rows_of_pixels(turned_matrices(moved)), upsamples).run();
 }
 
 }  // namespace unisono::network

@@ -52,4 +52,7 @@ Network gathered_pixels(const Network& network);
 /// are views.
 Network joined_moves(const Network& network);
 
+/// Products by the transpose of a matrix that is computed, or given, read that matrix.
+Network turned_matrices(const Network& network);
+
 }  // namespace unisono::network

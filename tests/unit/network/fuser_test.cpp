@@ -199,6 +199,33 @@ TEST_F(Fuser, FoldedBatchNormHasTheRightNumbers) {
   EXPECT_EQ(out.at("y").data, (std::vector<float>{0.5f, 6.5f}));  // (v − 4)/0.5·3 + 0.5
 }
 
+// Weights that the caller gives with each run: the vectors are one kernel, and the image's is one as with constants
+TEST_F(Fuser, BatchNormOfGivenVectorsIsOneKernelAhead) {
+  std::vector<NetworkValue> given;
+  test::HostTensors inputs{{"x", test::random_tensor(random, {2, 8, 6, 6})}};
+  for (const char* name : {"scale", "shift", "mean", "variance"}) {
+    given.push_back(net.input(name, {8}));
+    inputs.emplace(name, test::random_tensor(random, {8}, 0.5, 2));
+  }
+  const auto r = fused(relu(batch_norm(conv(x), given[0], given[1], given[2], given[3])));
+  EXPECT_EQ(r.kernels, 2) << to_string(r);
+  test::expect_agreement(net.build(), inputs, test::run(compile(net.build()), inputs));
+}
+
+TEST_F(Fuser, ProductsByTheTransposeOfAGivenMatrixReadTheMatrix) {
+  const NetworkValue a = net.input("a", {3, 4}), w = net.input("w", {8, 4}), kept = net.input("kept", {4, 8});
+  const NetworkValue turned = transpose(kept, {1, 0});
+  net.output(turned, "turned");
+  net.output(gemm(gemm(a, transpose(w, {1, 0})), turned), "z");
+  const auto r = fused(gemm(a, turned, {.transpose_b = true}));  // the transpose of the transpose
+  EXPECT_EQ(r.kernels, 4) << to_string(r);                       // three products, and the output
+  const test::HostTensors inputs{{"x", test::random_tensor(random, {1, 8, 6, 6})},
+                                 {"a", test::random_tensor(random, {3, 4})},
+                                 {"w", test::random_tensor(random, {8, 4})},
+                                 {"kept", test::random_tensor(random, {4, 8})}};
+  test::expect_agreement(net.build(), inputs, test::run(compile(net.build()), inputs));
+}
+
 TEST_F(Fuser, WithoutFusionEveryOperatorStandsAlone) {
   const auto r = fused(mish(group_norm(conv(x), {.groups = 4})), false);
   EXPECT_EQ(r.kernels, 3);
