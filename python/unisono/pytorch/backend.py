@@ -29,11 +29,11 @@ from .layouts import dense_for_norms, relax, simplify
 from .precision import guard_settings, kinds_of_tf32
 from .report import Report, count, nodes_of
 from .texts import VERSION
-from .whole import whole
+from .whole import Choices, whole
 
 OPTIONS = {"rest": "inductor", "minimum_operators": 1, "most_stores": 3, "minimum_gain": None, "without": (),
            "strict": False, "report": None,
-           "frozen": False, "spare_sms": 0}
+           "frozen": False, "networks": "frozen", "spare_sms": 0}
 
 # By how much a region must be predicted to be faster where minimum_gain is not given. A training step must not become
 # slower by an error of the prediction: what gains less is left to Inductor
@@ -71,6 +71,8 @@ def _checked(options: dict, more: dict) -> dict:
         value = chosen[name]
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
             raise UserError(f"backend unisono: {name}={value!r}; expected an int, {least} or more")
+    if chosen["networks"] not in ("frozen", "any"):
+        raise UserError(f"backend unisono: networks={chosen['networks']!r}; expected 'frozen' or 'any'")
     if not isinstance(chosen["minimum_gain"], (numbers.Real, type(None))):
         raise UserError(f"backend unisono: minimum_gain={chosen['minimum_gain']!r}; expected a number, or None")
     report = chosen["report"]
@@ -178,21 +180,37 @@ def _needs_gradients(module: Any, inputs: list) -> bool:
                                            for t in (*inputs, *parameters))
 
 
+def _by_regions(module: torch.fx.GraphModule, options: dict | None) -> Callable[[], Callable]:
+    """What compiles the graph for all extents, if it is called."""
+    chosen = {**(options or {})}
+    chosen["without"] = (*chosen.get("without", ()), "networks")
+
+    def regions(graph: torch.fx.GraphModule, inputs: list) -> Callable:
+        return unisono(graph, inputs, options=chosen)
+
+    def again(*inputs: Any) -> Any:  # Dynamo does not trace modules that it has made
+        return module.forward(*inputs)
+
+    again.__code__ = again.__code__.replace()  # by which Dynamo counts how often it compiled
+    return lambda: torch.compile(again, backend=regions, dynamic=True)
+
+
 def unisono(module: torch.fx.GraphModule, inputs: list, *, options: dict | None = None, **more: Any) -> Callable:
     """The backend. Options: rest ("inductor" or "eager": who runs what is not taken), minimum_operators (behind a
     contraction, for a region), most_stores (of one kernel), minimum_gain (on a GPU: 0.1 asks for 1.1 times the speed of
     PyTorch's kernels, by prediction; None: 0 for inference, 0.1 for training), without (kinds of fusion that are
     switched off: FUSIONS), strict (a contraction that no kernel takes is Unsupported, and so is a call whose tensors
     would be copied), report (called with each Report, or the path of a file to which its JSON is appended), frozen
-    (weights do not change: filters that kernels would reorder at each call are reordered once), spare_sms (SMs of a GPU
-    that kernels leave to communication and others)."""
+    (weights do not change: an inference graph becomes networks, or filters that kernels would reorder at each call are
+    reordered once), networks ("frozen": only then; "any": weights that may change are inputs of networks, on a CPU),
+    spare_sms (SMs of a GPU that kernels leave to communication and others)."""
     chosen = {**_checked(options or {}, more), "tf32": kinds_of_tf32(), "note": ""}  # for the backward graph as well
     guard_settings()
-    if chosen["frozen"] and "networks" not in chosen["without"]:
+    if (chosen["frozen"] or chosen["networks"] == "any") and "networks" not in chosen["without"]:
         try:
-            made, report = whole(module, inputs, chosen["spare_sms"])
-            _publish(report, chosen)
-            return made
+            choices = Choices(chosen["frozen"], chosen["spare_sms"], chosen["strict"])
+            return whole(module, inputs, choices, _by_regions(module, options),
+                         functools.partial(_publish, options=chosen))
         except Unsupported as reason:
             chosen["note"] = f"not one network: {reason}"
     compiler = functools.partial(_by_eager if chosen["rest"] == "eager" else _by_inductor, options=chosen)

@@ -51,22 +51,20 @@ def _asks_for_channels_last(image: Tensor, turned: bool) -> bool:
     )
 
 
-class Source:
-    """A weight as it was when it was packed."""
+class Sources:
+    """Weights as they were when they were copied. By lists, as a call has hundreds of them."""
 
-    def __init__(self, weight: Tensor):
-        self.weight, self.address, self.version = weakref.ref(weight), weight.data_ptr(), self._version_of(weight)
-
-    @staticmethod
-    def _version_of(weight: Tensor) -> Any:
+    def __init__(self, weights: Sequence[Tensor]):
+        self.weights, self.addresses = [weakref.ref(w) for w in weights], [w.data_ptr() for w in weights]
         # PyTorch counts no writes to tensors that were made under inference_mode
-        return None if weight.is_inference() else weight._version
+        self.counted = [i for i, w in enumerate(weights) if not w.is_inference()]
+        self.versions = [weights[i]._version for i in self.counted]
 
-    def is_still(self, weight: Tensor) -> bool:
-        """Whether it is that tensor, in that memory, and PyTorch has counted no write."""
-        return (
-            self.weight() is weight and self.address == weight.data_ptr() and self.version == self._version_of(weight)
-        )
+    def are_still(self, weights: Sequence[Tensor]) -> bool:
+        """Whether they are those tensors, in that memory, and PyTorch has counted no write."""
+        return ([w.data_ptr() for w in weights] == self.addresses
+                and all(known() is w for known, w in zip(self.weights, weights))
+                and [weights[i]._version for i in self.counted] == self.versions)
 
 
 class Filters:
@@ -74,7 +72,7 @@ class Filters:
 
     def __init__(self, module: torch.fx.GraphModule, inputs: Sequence[Any], turned: bool):
         self.packed: dict[int, Tensor] = {}  # by the place of the input
-        self.sources: dict[int, Source] = {}
+        self.sources: dict[int, Sources] = {}
         places = {n: i for i, n in enumerate(n for n in module.graph.nodes if n.op == "placeholder")}
         for node in [n for n in module.graph.nodes if n.op == "call_function" and n.target in CONVOLUTIONS]:
             image, filters = node.args[0], node.args[1] if len(node.args) > 1 else node.kwargs.get("weight")
@@ -107,14 +105,14 @@ class Filters:
             else:
                 self.packed[place] = torch.nn.Parameter(weight.detach().contiguous(memory_format=torch.channels_last),
                                                         requires_grad=False)
-        self.sources[place] = Source(weight)
+        self.sources[place] = Sources([weight])
 
     def among(self, inputs: Sequence[Any]) -> list[Any]:
         """The inputs with packed filters among them; those whose weights were written or replaced since are packed
         again."""
         result = list(inputs)
         for place, packed in self.packed.items():
-            if not self.sources[place].is_still(inputs[place]):
+            if not self.sources[place].are_still([inputs[place]]):
                 self._pack(place, inputs[place])
             result[place] = packed
         return result

@@ -28,6 +28,9 @@ def kind_of(dtype: torch.dtype) -> int:
     return getattr(kinds, names[dtype])
 
 
+Handlers = dict[Any, Callable[["Writer", Node], None]]
+
+
 class Writer:
     """Nodes, in the program's order. Values have the names of the program's nodes."""
 
@@ -35,7 +38,7 @@ class Writer:
         self.program, self.tensors, self.nodes, self.used, self.small = program, tensors, [], set(), {}
         self.onnx = _onnx()
 
-    def write_nodes(self, handlers: dict[Any, Callable[[Writer, Node], None]]) -> None:
+    def write_nodes(self, handlers: Handlers) -> None:
         """handlers: what writes the nodes of each operator."""
         unknown = sorted({str(n.target) for n in self.program.graph.nodes if n.op == "call_function"
                           and n.target not in handlers

@@ -47,6 +47,8 @@ def _same(w: Writer, node: Node) -> None:
         raise Unsupported(f"export: {node.target} of {dtype_of(node.args[0])}; expected bools")
     if node.target is aten.softplus.default and tuple(node.args[1:]) not in ((), (1,), (1, 20)):
         raise Unsupported("export: softplus with a beta or a threshold of its own")
+    if node.target is aten.dropout.default and node.args[1] and node.args[2]:
+        raise Unsupported("export: dropout as in training")
     is_promoted = node.target in (aten.maximum.default, aten.minimum.default)
     inputs = [promoted(w, a, node, dtype_of(node)) if is_promoted else w.name(a) for a in node.args[:count]]
     w.add(SAME[node.target], inputs, node.name)

@@ -1,109 +1,43 @@
-"""A whole inference graph as one executable: every operator is Unisono's, on a GPU as one CUDA graph.
+"""Inference graphs as networks: each is one executable, whose operators are Unisono's, on a GPU one CUDA graph.
 
-With frozen=True weights do not change, so they are constants of a `Network`, which src/network fuses, places and runs.
-What it does not serve is left to regions (fuse.py), with the reason in the report.
+Weights that are declared frozen are constants of a network, others are inputs of it. Operators that networks lack are
+PyTorch's, between networks (parts.py). What is not served so is left to regions (fuse.py), with the reason in the
+report.
 """
 
 from __future__ import annotations
 
 import pathlib
 import tempfile
-import weakref
 from types import SimpleNamespace
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import torch
-from torch.fx import Graph, GraphModule, Node
+from torch.fx import GraphModule, Node
+from torch.fx.node import map_arg
 
 from .._native import (
     CompileError, Device, Layout, NetworkExecutable, Unsupported, UserError, compile_network, load_onnx)
 from ..tensors import torch_dtypes, view
-from .export import OPSET, decomposed, tensors_of, write_safetensors
+from .export import OPSET, write_safetensors
+from .frozen import Sources
 from .onnx_file import Writer
 from .onnx_nodes import HANDLERS
-from .regions import aten
+from .parts import Step, cut, has_effect
+from .program import CONTRACTIONS, Program, is_static
 from .report import Report
+from .shapes import hint
 
-CONTRACTIONS = (aten.convolution.default, aten.linear.default, aten.matmul.default, aten.mm.default,
-                aten.addmm.default, aten.bmm.default, aten.baddbmm.default,
-                aten.scaled_dot_product_attention.default)
-
-
-def _is_static(node: Node, value: Any) -> bool:
-    """Whether an input of Dynamo's graph is a parameter or a buffer of a module."""
-    kind = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type")
-    return isinstance(value, torch.nn.Parameter) or kind is not None
+FEWEST = 4  # contractions for each cut: borders of networks, and PyTorch's kernels, cost launches and copies
+MOST_SIZES = 8  # sets of extents of a graph that become networks
 
 
-def _results(module: GraphModule) -> list[Any]:
-    """What the graph returns, in order. Raises Unsupported for more than tensors."""
-    (given,) = next(n for n in module.graph.nodes if n.op == "output").args
-    results = list(given) if isinstance(given, (tuple, list)) else [given]
-    for one in results:
-        value = one.meta.get("example_value") if isinstance(one, Node) else None
-        if not isinstance(value, torch.Tensor):
-            raise Unsupported(f"the graph returns {one}, which is no tensor")
-        if _overlaps(value):
-            raise Unsupported(f"elements of {one.name} share memory: strides {tuple(value.stride())}")
-    return results
-
-
-def _overlaps(tensor: torch.Tensor) -> bool:
-    """Whether two elements may lie in one place, such as those of an expanded tensor."""
-    end = 1
-    for extent, stride in sorted(zip(tensor.shape, tensor.stride()), key=lambda dim: dim[1]):
-        if extent > 1 and stride < end:
-            return True
-        end = max(end, (extent - 1) * stride + 1)
-    return False
-
-
-def _refuse_inputs(inputs: Sequence[Any]) -> None:
-    for value in inputs:
-        if not isinstance(value, torch.Tensor):
-            raise Unsupported(f"an input is a {type(value).__name__}: extents are not known")
-        if any(not isinstance(e, int) for e in (*value.shape, *value.stride())):
-            raise Unsupported("an input has extents that are not known")
-        if type(value) not in (torch.Tensor, torch.nn.Parameter) and not hasattr(value, "fake_mode"):
-            raise Unsupported(f"an input is a {type(value).__name__}")
-
-
-def _program(module: GraphModule, inputs: Sequence[Any]) -> Any:
-    try:
-        with torch.no_grad():
-            return decomposed(torch.export.export(module, tuple(inputs), strict=False))
-    except Exception as error:  # of whatever type: what PyTorch cannot export is compiled another way
-        raise Unsupported(f"torch.export: {type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
-
-
-def _refuse_writes(program: Any) -> None:
-    signature = program.graph_signature
-    written = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
-    if written:
-        raise Unsupported(f"the graph writes {', '.join(map(str, written.values()))}")
-
-
-def _refuse_aliases(places: Sequence[Node], results: Sequence[Node]) -> None:
-    """Results of a network have memory of their own; those of eager mode may be views of inputs and of one another."""
-    seen: dict[Any, str] = {}
-    for node in (*places, *results):
-        value = node.meta.get("example_value")
-        if isinstance(value, torch.Tensor):
-            storage = value.untyped_storage()._cdata
-            if node in results and storage in seen:
-                raise Unsupported(f"a result shares memory with {seen[storage]}")
-            seen[storage] = node.name
-
-
-def _precision(program: Any, device: torch.device) -> Optional[torch.dtype]:
-    """In which a GPU multiplies. Raises Unsupported unless all products and convolutions are of one type of 16 bits, or
-    of float32 on a CPU."""
-    found = {n.meta["val"].dtype for n in program.graph.nodes if n.target in CONTRACTIONS}
-    served = {torch.float32} if device.type == "cpu" else {torch.bfloat16, torch.float16}
-    if len(found) != 1 or not found <= served:
-        raise Unsupported(f"products and convolutions of {', '.join(sorted(map(str, found))) or 'no type'}; "
-                          f"one network has one of {', '.join(sorted(map(str, served)))} on a {device.type}")
-    return found.pop() if device.type == "cuda" else None
+class Choices(NamedTuple):
+    """Of the caller's: whether weights do not change, SMs that kernels leave free, whether all contractions are to be
+    taken."""
+    frozen: bool
+    spare_sms: int
+    strict: bool
 
 
 def _is_last(tensor: torch.Tensor) -> bool:
@@ -111,42 +45,23 @@ def _is_last(tensor: torch.Tensor) -> bool:
             and not tensor.is_contiguous())
 
 
-class Whole:
-    """An executable with the weights that it was made of."""
+class Part:
+    """A network: a step of a program, with the weights that it was made of."""
 
-    def __init__(self, module: GraphModule, inputs: Sequence[Any], spare_sms: int):
-        _refuse_inputs(inputs)
-        places = [n for n in module.graph.nodes if n.op == "placeholder"]
-        if len(places) != len(inputs):
-            raise Unsupported("inputs of Dynamo's graph are not those that were given")
-        results = _results(module)
-        _refuse_aliases(places, results)
-        self.results = [n.meta["example_value"] for n in results]
-        devices = {t.device for t in (*inputs, *self.results)}
-        if len(devices) != 1:
-            raise Unsupported(f"tensors on {', '.join(sorted(map(str, devices)))}")
-        (self.device,) = devices
-        self.static = [i for i, (n, v) in enumerate(zip(places, inputs)) if _is_static(n, v)]
-        self.given = [i for i in range(len(inputs)) if i not in set(self.static)]
-        if not self.given:
-            raise Unsupported("the graph reads weights alone")
-        self.spare_sms = spare_sms
-        program = _program(module, inputs)
-        _refuse_writes(program)
-        self.precision = _precision(program, self.device)
-        # not the program itself, which would keep weights alive that were replaced
-        self.graph, self.constants, self.signature = program.graph, tensors_of(program), program.graph_signature
-        self.names = list(self.signature.user_inputs)
-        self.last = any(map(_is_last, (*(inputs[i] for i in self.given), *self.results)))
-        self.load(inputs)
+    def __init__(self, step: Step, program: Program, like: dict[Node, torch.Tensor], spare_sms: int):
+        """like: of results of the program, what they are to be like."""
+        self.step, self.program, self.spare_sms = step, program, spare_sms
+        self.reads = [n for n in step.reads if n not in program.constant]
+        self.like = [like.get(n, n.meta["val"]) for n in step.makes]
+        self.last = any(map(_is_last, (*(n.meta["val"] for n in self.reads), *self.like)))
 
-    def load(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Makes the executable with the weights among these inputs."""
-        weights = {**self.constants, **{self.names[i]: inputs[i] for i in self.static}}
-        signature = SimpleNamespace(user_inputs=[self.names[i] for i in self.given],
-                                    user_outputs=self.signature.user_outputs)
-        writer = Writer(SimpleNamespace(graph=self.graph, graph_signature=signature), weights)
-        writer.write_nodes(HANDLERS)
+    def load(self, weights: dict[str, torch.Tensor]) -> None:
+        """Makes the executable with these weights."""
+        names = SimpleNamespace(user_inputs=[n.name for n in self.reads],
+                                user_outputs=[n.name for n in self.step.makes])
+        writer = Writer(SimpleNamespace(graph=self.program.graph, graph_signature=names), weights)
+        for node in self.step.nodes:
+            HANDLERS[node.target](writer, node)
         with tempfile.TemporaryDirectory(prefix="unisono-") as folder:
             path = pathlib.Path(folder) / "weights.safetensors"
             places = write_safetensors(path, {n: t for n, t in weights.items() if n in writer.used})
@@ -157,25 +72,21 @@ class Whole:
             except UserError as error:
                 raise Unsupported(str(error).replace(str(file), "its ONNX form")) from error
         self.executable = self._compiled(network)
-        own = [inputs[i] for i in self.static]
-        self.kept, self.addresses = [weakref.ref(w) for w in own], [w.data_ptr() for w in own]
-        # PyTorch counts no writes to tensors that were made under inference_mode
-        self.counted = [i for i, w in enumerate(own) if not w.is_inference()]
-        self.versions = [own[i]._version for i in self.counted]
         self.outputs = list(network.outputs)
 
     def _compiled(self, network: Any) -> NetworkExecutable:
         options: dict[str, Any] = {"layout": Layout.nhwc if self.last else Layout.nchw}
-        if self.device.type == "cpu":
+        device = self.program.device
+        if device.type == "cpu":
             return compile_network(network, device=Device.cpu, threads=torch.get_num_threads(), **options)
-        return compile_network(network, device=Device.cuda, device_index=self.device.index or 0, strict=True,
-                               precision=torch_dtypes()[self.precision], spare_sms=self.spare_sms, **options)
+        return compile_network(network, device=Device.cuda, device_index=device.index or 0, strict=True,
+                               precision=torch_dtypes()[self.program.precision], spare_sms=self.spare_sms, **options)
 
-    def plan(self, inputs: Sequence[torch.Tensor]) -> None:
+    def plan(self) -> None:
         """Compiles the kernels. Raises Unsupported."""
-        shapes = {self.names[i]: list(self._ordered(inputs[i]).shape) for i in self.given}
+        shapes = {n.name: list(self._ordered(n.meta["val"]).shape) for n in self.reads}
         self.executable.output_shapes(shapes)
-        if self.device.type == "cuda":
+        if self.program.device.type == "cuda":
             self.executable.workspace_bytes(shapes)
 
     def _ordered(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -185,44 +96,213 @@ class Whole:
     def _bound(self, tensor: torch.Tensor) -> Any:
         return view("tensor", self._ordered(tensor)).native()
 
-    def _is_loaded(self, inputs: Sequence[torch.Tensor]) -> bool:
-        """Whether the weights are those that were loaded; by lists, as a call has hundreds of them."""
-        weights = [inputs[i] for i in self.static]
-        return ([w.data_ptr() for w in weights] == self.addresses
-                and [weights[i]._version for i in self.counted] == self.versions
-                and all(kept() is w for kept, w in zip(self.kept, weights)))
-
-    def __call__(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
-        if not self._is_loaded(inputs):
-            self.load(inputs)
-        results = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in self.results]
-        read = {self.names[i]: self._bound(inputs[i]) for i in self.given}
-        written = dict(zip(self.outputs, map(self._bound, results)))
-        if self.device.type == "cuda":
-            self.executable.enqueue(read, written, torch.cuda.current_stream(self.device).cuda_stream)
+    def run(self, values: dict[Node, Any]) -> None:
+        made = [torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in self.like]
+        read = {n.name: self._bound(values[n]) for n in self.reads}
+        written = dict(zip(self.outputs, map(self._bound, made)))
+        device = self.program.device
+        if device.type == "cuda":
+            self.executable.enqueue(read, written, torch.cuda.current_stream(device).cuda_stream)
         else:
             self.executable.run(read, written)
+        values.update(zip(self.step.makes, made))
+
+
+class Foreign:
+    """A step that PyTorch computes, operator by operator."""
+
+    def __init__(self, step: Step):
+        self.step = step
+
+    def run(self, values: dict[Node, Any]) -> None:
+        own = dict(values)
+        with torch._C._DisableAutocast():  # casts are operators of the program
+            for node in self.step.nodes:
+                args, kwargs = map_arg((node.args, node.kwargs), own.__getitem__)
+                own[node] = node.target(*args, **kwargs)
+        values.update((n, own[n]) for n in self.step.makes)
+
+
+class Whole:
+    """A program as steps."""
+
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices):
+        places = module.graph.find_nodes(op="placeholder")
+        if len(places) != len(inputs):
+            raise Unsupported("inputs of Dynamo's graph are not those that were given")
+        self.static = [i for i, (n, v) in enumerate(zip(places, inputs))
+                       if choices.frozen and isinstance(v, torch.Tensor) and is_static(n, v)]
+        self.program = program = Program(module, inputs, self.static)
+        if program.device.type == "cuda" and not choices.frozen:
+            raise Unsupported("on a GPU kernels of networks read weights that were packed ahead; they are with "
+                              "frozen=True")
+        if program.constant.issuperset(n for n in program.places if n is not None):
+            raise Unsupported("the graph reads weights alone")
+        steps = cut(program.graph, program.served, program.constant, CONTRACTIONS)
+        self._refuse_pieces(steps, choices.strict)
+        read = {n for s in steps if not s.is_network for n in s.reads}
+        result_like = {n: t for n, t in zip(program.outputs, program.results) if n not in read}
+        self.steps = [Part(s, program, result_like, choices.spare_sms) if s.is_network else Foreign(s) for s in steps]
+        self.parts = [s for s in self.steps if isinstance(s, Part)]
+        self.given = [(n, i) for i, n in enumerate(program.places)
+                      if n is not None and (n in read or n not in program.constant)]
+        self.tensors = {n: t for n, t in program.constants.items() if n in read}
+        nodes = [n for n in program.outputs if isinstance(n, Node)]
+        self.may_share = len(self.steps) > 1 or len(set(nodes)) < len(nodes)  # memory: a foreign operator's result
+        self.load(inputs)
+
+    def _refuse_pieces(self, steps: Sequence[Step], strict: bool) -> None:
+        networks = [s for s in steps if s.is_network]
+        foreign = self.foreign(steps)
+        if not networks:
+            raise Unsupported(self._why(foreign) or "no product or convolution is served")
+        if strict and any(n.target in CONTRACTIONS for n in foreign):
+            raise Unsupported(f"some products and convolutions are PyTorch's: {self._why(foreign)}")
+        taken = sum(n.target in CONTRACTIONS for s in networks for n in s.nodes)
+        if taken < FEWEST * (cuts := len(foreign) + len(networks) - 1):
+            raise Unsupported(f"{len(networks)} networks of {taken} products and convolutions, with {len(foreign)} "
+                              f"operators of PyTorch's between them, are fewer than {FEWEST} for each of {cuts} "
+                              f"cuts: {self._why(foreign)}")
+
+    def _why(self, foreign: Sequence[Node]) -> str:
+        return "; ".join(dict.fromkeys(self.program.refused[n] for n in foreign if n in self.program.refused))
+
+    def foreign(self, steps: Sequence[Step]) -> list[Node]:
+        """Operators that are PyTorch's, without views."""
+        return [n for s in steps if not s.is_network for n in s.nodes
+                if isinstance(n.target, torch._ops.OpOverload) and not n.target.is_view]
+
+    def load(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Makes the executables with the weights among these inputs."""
+        program = self.program
+        weights = {n.name: t for n, t in program.constants.items()}
+        weights.update((program.places[i].name, inputs[i]) for i in self.static)
+        for part in self.parts:
+            part.load(weights)
+        self.sources = Sources([inputs[i] for i in self.static])
+
+    def try_out(self, inputs: Sequence[Any]) -> None:
+        """Compiles the kernels, and runs what may run: what networks refuse, such as strides, they refuse now."""
+        for part in self.parts:
+            part.plan()
+        if any(hasattr(t, "fake_mode") for t in inputs):
+            return
+        if not any(has_effect(n) for s in self.steps if isinstance(s, Foreign) for n in s.step.nodes):
+            self(*inputs)
+            return
+        for part in self.parts:  # of zeros, as nothing random may run twice
+            part.run({n: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).zero_()
+                      for n, t in ((n, n.meta["val"]) for n in part.reads)})
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        if not self.sources.are_still([inputs[i] for i in self.static]):
+            self.load(inputs)
+        values: dict[Node, Any] = {**self.tensors, **{n: inputs[i] for n, i in self.given}}
+        for step in self.steps:
+            step.run(values)
+        return self._results(values, inputs)
+
+    def _results(self, values: dict[Node, Any], inputs: Sequence[Any]) -> list[Any]:
+        """In eager mode's strides, and in memory of their own, which a foreign operator may not have given."""
+        results = []
+        for node, like in zip(self.program.outputs, self.program.results):
+            value = values[node] if isinstance(node, Node) else node
+            if isinstance(like, torch.Tensor) and self.may_share:
+                others = {t.untyped_storage()._cdata for t in (*inputs, *results, *self.tensors.values())
+                          if isinstance(t, torch.Tensor)}
+                if value.stride() != like.stride() or value.untyped_storage()._cdata in others:
+                    value = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype,
+                                                device=like.device).copy_(value)
+            results.append(value)
         return results
 
 
-def _rows(graph: Graph) -> list[dict]:
-    return [{"anchor": n.name, "operator": str(n.target), "shape": list(n.meta["val"].shape),
-             "dtype": str(n.meta["val"].dtype), "fused": ["the whole graph, as one network"], "stores": 1,
-             "taken": True, "ends": "the note has what the network's kernels are"}
-            for n in graph.nodes if n.target in CONTRACTIONS]
+def _rows(made: Whole) -> list[dict]:
+    numbers = {n: i for i, part in enumerate(made.parts) for n in part.step.nodes}
+    whole = "the whole graph, as one network"
+    rows = []
+    for n in made.program.contractions():
+        taken, count = n in numbers, len(made.parts)
+        rows.append({"anchor": n.name, "operator": str(n.target), "shape": list(n.meta["val"].shape),
+                     "dtype": str(n.meta["val"].dtype), "stores": 1, "taken": taken,
+                     "fused": [whole if len(made.steps) == 1 else f"network {numbers[n] + 1} of {count}"] if taken
+                     else [],
+                     "ends": "the note has what the network's kernels are" if taken
+                     else made.program.refused.get(n, "no network has it")})
+    return rows
 
 
-def whole(module: GraphModule, inputs: Sequence[Any], spare_sms: int) -> tuple[Callable, Report]:
-    """The graph as one executable, and its report. Raises Unsupported, with the reason, where it cannot be one."""
-    if torch.is_grad_enabled() and any(isinstance(t, torch.Tensor) and t.requires_grad for t in inputs):
-        raise Unsupported("gradients are recorded")
+def _report(made: Whole) -> Report:
+    counts: dict[str, Any] = {"calls": len(made.parts)}
+    if foreign := made.foreign([s.step for s in made.steps]):
+        counts["operators of PyTorch's between networks"] = [
+            f"{n.name} ({n.target}): {made.program.refused.get(n, 'of no network with a product or convolution')}"
+            for n in foreign]
+    return Report(_rows(made), "\n".join(p.executable.report() for p in made.parts), "inference", counts,
+                  kernels=sum(p.executable.kernels for p in made.parts))
+
+
+def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices) -> Whole:
     try:
-        made = Whole(module, inputs, spare_sms)
-        made.plan(inputs)
-        if not any(hasattr(t, "fake_mode") for t in inputs):
-            made(*inputs)  # what it refuses, such as strides, it refuses now
+        made = Whole(module, inputs, choices)
+        made.try_out(inputs)
+        return made
     except (UserError, CompileError) as error:  # such as an operator with values that the importer refuses
         raise Unsupported(str(error)) from error
-    report = Report(_rows(made.graph), made.executable.report(), "inference", {"calls": 1},
-                    kernels=made.executable.kernels)
-    return made, report
+
+
+class BySize:
+    """A graph whose extents are not known: an executable for each set of them, made when it is first called with it.
+    Others than the first MOST_SIZES, and what is no network, are computed as `rest` says, a function that compiles the
+    graph in another way."""
+
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable[[], Callable],
+                 publish: Callable[[Report], None]):
+        self.module, self.choices, self.rest, self.publish = module, choices, rest, publish
+        places = module.graph.find_nodes(op="placeholder")
+        self.sized = [i for i, (n, v) in enumerate(zip(places, inputs)) if not is_static(n, v)]
+        self.other: Optional[Callable] = None
+        known = [hint(v) if isinstance(v, torch.SymInt) else v for v in inputs]  # an int of it would be guarded
+        self.first = _made(module, known, choices)
+        self.made: dict[tuple, Optional[Whole]] = {self._key(known): self.first}
+
+    def _key(self, inputs: Sequence[Any]) -> tuple:
+        return tuple((tuple(v.shape), v.stride()) if isinstance(v, torch.Tensor) else v
+                     for v in (inputs[i] for i in self.sized))
+
+    def __call__(self, *inputs: Any) -> Any:
+        key = self._key(inputs)
+        if key not in self.made and len(self.made) < MOST_SIZES:
+            self.made[key] = self._of(inputs)
+        made = self.made.get(key)
+        if made is not None:
+            return made(*inputs)
+        if self.other is None:
+            self.other = self.rest()
+        return self.other(*inputs)
+
+    def _of(self, inputs: Sequence[Any]) -> Optional[Whole]:
+        try:
+            made = _made(self.module, inputs, self.choices)
+        except Unsupported:
+            return None
+        self.publish(_report(made))
+        return made
+
+
+def whole(module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable[[], Callable],
+          publish: Callable[[Report], None]) -> Callable:
+    """The graph as networks. Raises Unsupported, with the reason, where it cannot be such."""
+    tensors = (t for t in (*inputs, *module.parameters()) if isinstance(t, torch.Tensor))
+    if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
+        raise Unsupported("gradients are recorded")
+    is_open = any(isinstance(v, torch.SymInt) for v in inputs) or any(
+        isinstance(e, torch.SymInt) for n in module.graph.find_nodes(op="placeholder")
+        if isinstance(t := n.meta.get("example_value"), torch.Tensor) for e in (*t.shape, *t.stride()))
+    if is_open:
+        made = BySize(module, inputs, choices, rest, publish)
+        publish(_report(made.first))
+        return made
+    made = _made(module, inputs, choices)
+    publish(_report(made))
+    return made

@@ -1,0 +1,203 @@
+"""An inference graph of Dynamo's as a program of ATen operators, for inputs of known extents, and which of its operators
+networks have."""
+
+from __future__ import annotations
+
+import collections
+import operator
+from typing import Any, Optional, Sequence
+
+import torch
+from torch._guards import tracing
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx import GraphModule, Node
+
+from .._native import Unsupported
+from .export import decomposed, tensors_of
+from .onnx_file import Writer, kind_of
+from .onnx_nodes import HANDLERS
+from .parts import results_of
+from .regions import aten
+
+CONTRACTIONS = (aten.convolution.default, aten.linear.default, aten.matmul.default, aten.mm.default,
+                aten.addmm.default, aten.bmm.default, aten.baddbmm.default,
+                aten.scaled_dot_product_attention.default)
+SERVED = {"cpu": {torch.float32}, "cuda": {torch.bfloat16, torch.float16}}  # types of a network's contractions
+
+
+def is_static(node: Node, value: Any) -> bool:
+    """Whether an input of Dynamo's graph is a parameter or a buffer of a module."""
+    kind = node.meta.get("tensor_dict", {}).get("_dynamo_static_input_type")
+    return isinstance(value, torch.nn.Parameter) or kind is not None
+
+
+def _overlaps(tensor: torch.Tensor) -> bool:
+    """Whether two elements may lie in one place, such as those of an expanded tensor."""
+    end = 1
+    for extent, stride in sorted(zip(tensor.shape, tensor.stride()), key=lambda dim: dim[1]):
+        if extent > 1 and stride < end:
+            return True
+        end = max(end, (extent - 1) * stride + 1)
+    return False
+
+
+def _refuse_inputs(inputs: Sequence[Any]) -> None:
+    for value in inputs:
+        if isinstance(value, (int, float, bool)) and not isinstance(value, torch.SymInt):
+            continue
+        if not isinstance(value, torch.Tensor):
+            raise Unsupported(f"an input is a {type(value).__name__}: extents are not known")
+        if any(not isinstance(e, int) for e in (*value.shape, *value.stride())):
+            raise Unsupported("an input has extents that are not known")
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) and not hasattr(value, "fake_mode"):
+            raise Unsupported(f"an input is a {type(value).__name__}")
+
+
+def _refuse_results(values: Sequence[Any], inputs: Sequence[Any]) -> None:
+    """Results of a network have memory of their own; those of eager mode may be views of inputs and of one another."""
+    seen = {t.untyped_storage()._cdata: "an input" for t in inputs if isinstance(t, torch.Tensor)}
+    for place, value in enumerate(values):
+        if not isinstance(value, torch.Tensor):
+            if not isinstance(value, (int, float, bool, type(None))) or isinstance(value, torch.SymInt):
+                raise Unsupported(f"result {place} is a {type(value).__name__}")
+            continue
+        if not all(isinstance(e, int) for e in (*value.shape, *value.stride())):
+            raise Unsupported(f"result {place} has extents that are not known")
+        if _overlaps(value):
+            raise Unsupported(f"elements of result {place} share memory: strides {tuple(value.stride())}")
+        storage = value.untyped_storage()._cdata
+        if storage in seen:
+            raise Unsupported(f"a result shares memory with {seen[storage]}")
+        seen[storage] = f"result {place}"
+
+
+def _run_as_fakes(module: GraphModule, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Inputs and results as fake tensors of these extents, in eager mode's strides."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fakes = [mode.from_tensor(t, static_shapes=True) if isinstance(t, torch.Tensor) else t for t in inputs]
+    with mode, torch.no_grad():
+        results = module(*fakes)
+    return fakes, list(results) if isinstance(results, (tuple, list)) else [results]
+
+
+def _examples(module: GraphModule, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Inputs and results of the graph as fake tensors, whose strides are eager mode's, and whose memory is shared where
+    eager mode's is."""
+    value = lambda n: n.meta.get("example_value") if isinstance(n, Node) else n  # noqa: E731
+    places = [value(n) for n in module.graph.find_nodes(op="placeholder")]
+    results = [value(n) for n in results_of(module.graph)]
+    known = (isinstance(e, int) for t in (*places, *results) if isinstance(t, torch.Tensor)
+             for e in (*t.shape, *t.stride()))
+    if all(known) and not any(isinstance(x, torch.SymInt) for x in (*places, *results)):
+        return places, results
+    return _run_as_fakes(module, inputs)
+
+
+class Program:
+    """results: fake tensors, or numbers; outputs: the nodes of the results, or numbers; places: of each input, the node;
+    served: the nodes that networks have; refused: of others, the reason."""
+
+    def __init__(self, module: GraphModule, inputs: Sequence[Any], static: Sequence[int]):
+        _refuse_inputs(inputs)
+        try:
+            examples, self.results = _examples(module, inputs)
+            _refuse_results(self.results, examples)
+            with torch.no_grad(), tracing(None):  # not by Dynamo's symbols, of which this program knows none
+                exported = decomposed(torch.export.export(module, tuple(inputs), strict=False))
+        except Unsupported:
+            raise
+        except Exception as error:  # of whatever type: what PyTorch cannot export is compiled another way
+            raise Unsupported(f"torch.export: {type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
+        self._read(exported)
+        self.device = self._device([*inputs, *self.results])
+        self.constant = {n for n in self.constants} | {self.places[i] for i in static}
+        self.precision = self._precision()
+        self.served: set[Node] = set()
+        self.refused: dict[Node, str] = {}
+        self._serve()
+
+    def _read(self, exported: Any) -> None:
+        # not the program itself, which would keep weights alive that were replaced
+        self.graph, signature = exported.graph, exported.graph_signature
+        written = {**signature.buffers_to_mutate, **signature.user_inputs_to_mutate}
+        if written:
+            raise Unsupported(f"the graph writes {', '.join(map(str, written.values()))}")
+        by_name = {n.name: n for n in self.graph.nodes}
+        self.places = [by_name.get(n) if isinstance(n, str) else None for n in signature.user_inputs]
+        self.constants = {by_name[n]: t for n, t in tensors_of(exported).items()}
+        self.outputs = results_of(self.graph)
+        if len(self.outputs) != len(self.results):
+            raise Unsupported(f"torch.export gives {len(self.outputs)} results of {len(self.results)}")
+        if any(isinstance(n, Node) and n.op == "placeholder" for n in self.outputs):
+            raise Unsupported("a result is an input or a constant")
+        for node in self.graph.nodes:
+            if node.op == "get_attr" or isinstance(node.target, torch._ops.HigherOrderOperator):
+                raise Unsupported(f"the graph calls another: {node.target}")
+
+    @staticmethod
+    def _device(values: Sequence[Any]) -> torch.device:
+        devices = {t.device for t in values if isinstance(t, torch.Tensor)}
+        if len(devices) != 1 or next(iter(devices)).type not in SERVED:
+            raise Unsupported(f"tensors on {', '.join(sorted(map(str, devices)))}")
+        return devices.pop()
+
+    def contractions(self) -> list[Node]:
+        return [n for n in self.graph.nodes if n.target in CONTRACTIONS]
+
+    def _precision(self) -> torch.dtype:
+        """In which networks multiply: the one of most products and convolutions. Those of others are PyTorch's."""
+        found = collections.Counter(n.meta["val"].dtype for n in self.contractions())
+        served = SERVED[self.device.type]
+        for dtype, _ in found.most_common():
+            if dtype in served:
+                return dtype
+        raise Unsupported(f"products and convolutions of {', '.join(sorted(map(str, found))) or 'no type'}; "
+                          f"one network has one of {', '.join(sorted(map(str, served)))} on a {self.device.type}")
+
+    def _serve(self) -> None:
+        scratch = Writer(self, {n.name: t for n, t in self.constants.items()})
+        fixed = set(self.constant)
+        for node in self.graph.nodes:
+            if node.op != "call_function":
+                continue
+            is_fixed = fixed.issuperset(node.all_input_nodes)
+            why = self._refusal(scratch, node, is_fixed, fixed)
+            if why is not None:
+                self.refused[node] = why
+                continue
+            self.served.add(node)
+            if is_fixed:
+                fixed.add(node)
+
+    def _refusal(self, scratch: Writer, node: Node, is_fixed: bool, fixed: set[Node]) -> Optional[str]:
+        if node.target is operator.getitem and node.args[0].op == "call_function":
+            return self.refused.get(node.args[0])
+        if node.target not in HANDLERS:
+            return f"no translation of {node.target}"
+        if node.target in CONTRACTIONS and node.meta["val"].dtype != self.precision:
+            return f"of {node.meta['val'].dtype}, in a network of {self.precision}"
+        computed = [n for n in (*node.all_input_nodes, *(() if is_fixed else (node,))) if n not in fixed]
+        try:
+            for value in _tensors(n.meta.get("val") for n in (*node.all_input_nodes, node)):
+                kind_of(value.dtype)
+                if any(not isinstance(e, int) for e in value.shape):
+                    return f"extents {tuple(value.shape)}"
+            for value in _tensors(n.meta.get("val") for n in computed):
+                if value.device != self.device:
+                    return f"on {value.device}"
+            HANDLERS[node.target](scratch, node)
+        except Unsupported as reason:
+            return str(reason)
+        return None
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            found.append(value)
+        elif isinstance(value, (tuple, list)):
+            found += [v for v in value if isinstance(v, torch.Tensor)]
+    return found
+
+
