@@ -10,7 +10,10 @@ those of the folders it depends on (directly or through others), and public head
 in SUB_FOLDERS in which order they stand: each may include those ahead of it. A module is a header and the source of its
 name; modules do not include one another in a circle, whichever of their two files it goes through. Neither do public
 headers, and headers of kernels/; of these none is longer than MOST_LINES, and no line longer than MOST_COLUMNS.
+Modules of the Python package import one another in one direction (imports within functions apart), and those that
+docs/architecture.md puts in order stand in it.
 """
+import ast
 import pathlib
 import re
 import sys
@@ -193,6 +196,49 @@ def in_kernels(root):
     return problems
 
 
+def imports(source, package):
+    """(line, module) of the package's own modules that a Python module imports. Not within functions, by which calls
+    load the operators that they need."""
+    for node in ast.parse(source.read_text(), str(source)).body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            home = source.parent
+            for _ in range(node.level - 1):
+                home = home.parent
+            target = home.joinpath(*(node.module or "").split(".")) if node.module else home
+            named = [target.with_suffix(".py")] if node.module else [target / f"{name.name}.py" for name in node.names]
+            for one in named:
+                if one.exists() and package in one.parents:
+                    yield node.lineno, one.relative_to(package)
+
+
+def in_python(root):
+    """Modules of the Python package import one another in one direction: that of docs/architecture.md."""
+    package = root / "python" / "unisono"
+    text = " ".join((root / "docs" / "architecture.md").read_text().split())
+    order = re.search(r"import one another in the order ([\w, ]+) \(\[python\.md\]", text)
+    if not order:
+        return ["docs/architecture.md: in which order modules of the Python package stand is not said"]
+    rank = {name: i for i, name in enumerate(order.group(1).split(", "))}
+    graph, problems = {}, []
+    for source in sorted(package.rglob("*.py")):
+        if source.stem.startswith("__"):
+            continue
+        name = source.relative_to(package)
+        graph[str(name)] = set()
+        for number, other in imports(source, package):
+            graph[str(name)].add(str(other))
+            if rank.get(other.stem, -1) > rank.get(name.stem, len(rank)):
+                problems.append(f"{source}:{number}: {name.stem} stands before {other.stem}")
+    for name in rank:
+        if not any(pathlib.Path(module).stem == name for module in graph):
+            problems.append(f"docs/architecture.md: python/unisono has no module {name}")
+    if not graph:
+        problems.append(f"no modules in {package}")
+    if found := circle(graph):
+        problems.append(f"Python modules import one another: {' -> '.join(found)}")
+    return problems
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
     found = folders(root)
@@ -226,6 +272,7 @@ def main():
     problems += in_public(root)
     problems += in_kernels(root)
     problems += beyond_umbrella(root)
+    problems += in_python(root)
     print("\n".join(problems) if problems else f"{seen} includes in {len(found)} folders follow the layering")
     if seen == 0:
         sys.exit("no includes found: wrong root?")

@@ -7,7 +7,7 @@ depends on constants alone is a part of each step that reads it.
 
 from __future__ import annotations
 
-from typing import Any, Container, Iterable, NamedTuple
+from typing import Any, Container, Iterable, NamedTuple, Sequence
 
 import torch
 from torch.fx import Graph, Node
@@ -35,11 +35,12 @@ def results_of(graph: Graph) -> list[Any]:
 
 
 class Stages:
-    """served: nodes that networks have; constant: placeholders whose tensors networks own."""
+    """results: nodes that are asked for; served: those that networks have; constant: placeholders whose tensors networks
+    own."""
 
-    def __init__(self, graph: Graph, served: Container[Node], constant: Container[Node]):
+    def __init__(self, graph: Graph, results: Iterable[Node], served: Container[Node], constant: Container[Node]):
         self.order = {n: i for i, n in enumerate(graph.nodes)}
-        self.results = {n for n in results_of(graph) if isinstance(n, Node)}
+        self.results = set(results)
         live = set(self.results)
         for node in reversed(graph.nodes):
             if node in live or node.op == "call_function" and node not in served and has_effect(node):
@@ -97,10 +98,11 @@ class Stages:
         return found
 
 
-def cut(graph: Graph, served: set[Node], constant: Container[Node], contractions: Container[Any]) -> list[Step]:
+def cut(graph: Graph, results: Sequence[Node], served: set[Node], constant: Container[Node],
+        contractions: Container[Any]) -> list[Step]:
     """Steps in their order. A network has a contraction: where there is none, its operators are PyTorch's, too."""
     while True:
-        stages = Stages(graph, served, constant)
+        stages = Stages(graph, results, served, constant)
         networks = [stages.of(stage, True) for stage in stages.stages()]
         small = {n for nodes in networks if not any(n.target in contractions for n in nodes) for n in nodes}
         if not small:

@@ -18,6 +18,7 @@ from .onnx_file import Writer, kind_of
 from .onnx_nodes import HANDLERS
 from .parts import results_of
 from .regions import aten
+from .results import Results
 
 CONTRACTIONS = (aten.convolution.default, aten.linear.default, aten.matmul.default, aten.mm.default,
                 aten.addmm.default, aten.bmm.default, aten.baddbmm.default,
@@ -31,16 +32,6 @@ def is_static(node: Node, value: Any) -> bool:
     return isinstance(value, torch.nn.Parameter) or kind is not None
 
 
-def _overlaps(tensor: torch.Tensor) -> bool:
-    """Whether two elements may lie in one place, such as those of an expanded tensor."""
-    end = 1
-    for extent, stride in sorted(zip(tensor.shape, tensor.stride()), key=lambda dim: dim[1]):
-        if extent > 1 and stride < end:
-            return True
-        end = max(end, (extent - 1) * stride + 1)
-    return False
-
-
 def _refuse_inputs(inputs: Sequence[Any]) -> None:
     for value in inputs:
         if isinstance(value, (int, float, bool)) and not isinstance(value, torch.SymInt):
@@ -51,24 +42,6 @@ def _refuse_inputs(inputs: Sequence[Any]) -> None:
             raise Unsupported("an input has extents that are not known")
         if type(value) not in (torch.Tensor, torch.nn.Parameter) and not hasattr(value, "fake_mode"):
             raise Unsupported(f"an input is a {type(value).__name__}")
-
-
-def _refuse_results(values: Sequence[Any], inputs: Sequence[Any]) -> None:
-    """Results of a network have memory of their own; those of eager mode may be views of inputs and of one another."""
-    seen = {t.untyped_storage()._cdata: "an input" for t in inputs if isinstance(t, torch.Tensor)}
-    for place, value in enumerate(values):
-        if not isinstance(value, torch.Tensor):
-            if not isinstance(value, (int, float, bool, type(None))) or isinstance(value, torch.SymInt):
-                raise Unsupported(f"result {place} is a {type(value).__name__}")
-            continue
-        if not all(isinstance(e, int) for e in (*value.shape, *value.stride())):
-            raise Unsupported(f"result {place} has extents that are not known")
-        if _overlaps(value):
-            raise Unsupported(f"elements of result {place} share memory: strides {tuple(value.stride())}")
-        storage = value.untyped_storage()._cdata
-        if storage in seen:
-            raise Unsupported(f"a result shares memory with {seen[storage]}")
-        seen[storage] = f"result {place}"
 
 
 def _run_as_fakes(module: GraphModule, inputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -94,14 +67,14 @@ def _examples(module: GraphModule, inputs: Sequence[Any]) -> tuple[list[Any], li
 
 
 class Program:
-    """results: fake tensors, or numbers; outputs: the nodes of the results, or numbers; places: of each input, the node;
-    served: the nodes that networks have; refused: of others, the reason."""
+    """outputs: the nodes of the results, or numbers; made: of the results that are computed, the nodes, in order;
+    places: of each input, the node; served: the nodes that networks have; refused: of others, the reason."""
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], static: Sequence[int]):
         _refuse_inputs(inputs)
         try:
-            examples, self.results = _examples(module, inputs)
-            _refuse_results(self.results, examples)
+            examples, results = _examples(module, inputs)
+            self.results = Results(results, examples)
             with torch.no_grad(), tracing(None):  # not by Dynamo's symbols, of which this program knows none
                 exported = decomposed(torch.export.export(module, tuple(inputs), strict=False))
         except Unsupported:
@@ -109,7 +82,7 @@ class Program:
         except Exception as error:  # of whatever type: what PyTorch cannot export is compiled another way
             raise Unsupported(f"torch.export: {type(error).__name__}: {str(error).splitlines()[0][:300]}") from error
         self._read(exported)
-        self.device = self._device([*inputs, *self.results])
+        self.device = self._device([*inputs, *self.results.like])
         self.constant = {n for n in self.constants} | {self.places[i] for i in static}
         self.precision = self._precision()
         self.served: set[Node] = set()
@@ -126,9 +99,10 @@ class Program:
         self.places = [by_name.get(n) if isinstance(n, str) else None for n in signature.user_inputs]
         self.constants = {by_name[n]: t for n, t in tensors_of(exported).items()}
         self.outputs = results_of(self.graph)
-        if len(self.outputs) != len(self.results):
-            raise Unsupported(f"torch.export gives {len(self.outputs)} results of {len(self.results)}")
-        if any(isinstance(n, Node) and n.op == "placeholder" for n in self.outputs):
+        if len(self.outputs) != len(self.results.like):
+            raise Unsupported(f"torch.export gives {len(self.outputs)} results of {len(self.results.like)}")
+        self.made = [n for n, is_made in zip(self.outputs, self.results.are_computed()) if is_made]
+        if any(n.op == "placeholder" for n in self.made):
             raise Unsupported("a result is an input or a constant")
         for node in self.graph.nodes:
             if node.op == "get_attr" or isinstance(node.target, torch._ops.HigherOrderOperator):

@@ -26,6 +26,7 @@ from .onnx_nodes import HANDLERS
 from .parts import Step, cut, has_effect
 from .program import CONTRACTIONS, Program, is_static
 from .report import Report
+from .results import overlaps
 from .shapes import hint
 
 FEWEST = 4  # contractions for each cut: borders of networks, and PyTorch's kernels, cost launches and copies
@@ -52,7 +53,8 @@ class Part:
         """like: of results of the program, what they are to be like."""
         self.step, self.program, self.spare_sms = step, program, spare_sms
         self.reads = [n for n in step.reads if n not in program.constant]
-        self.like = [like.get(n, n.meta["val"]) for n in step.makes]
+        wanted = [like.get(n, n.meta["val"]) for n in step.makes]
+        self.like = [t.new_empty(t.shape) if overlaps(t) else t for t in wanted]
         self.last = any(map(_is_last, (*(n.meta["val"] for n in self.reads), *self.like)))
 
     def load(self, weights: dict[str, torch.Tensor]) -> None:
@@ -138,17 +140,18 @@ class Whole:
                               "frozen=True")
         if program.constant.issuperset(n for n in program.places if n is not None):
             raise Unsupported("the graph reads weights alone")
-        steps = cut(program.graph, program.served, program.constant, CONTRACTIONS)
+        steps = cut(program.graph, program.made, program.served, program.constant, CONTRACTIONS)
         self._refuse_pieces(steps, choices.strict)
         read = {n for s in steps if not s.is_network for n in s.reads}
-        result_like = {n: t for n, t in zip(program.outputs, program.results) if n not in read}
+        results = program.results
+        result_like = {n: t for n, t, direct in zip(program.outputs, results.like, results.direct())
+                       if direct and n not in read}
         self.steps = [Part(s, program, result_like, choices.spare_sms) if s.is_network else Foreign(s) for s in steps]
         self.parts = [s for s in self.steps if isinstance(s, Part)]
         self.given = [(n, i) for i, n in enumerate(program.places)
                       if n is not None and (n in read or n not in program.constant)]
         self.tensors = {n: t for n, t in program.constants.items() if n in read}
-        nodes = [n for n in program.outputs if isinstance(n, Node)]
-        self.may_share = len(self.steps) > 1 or len(set(nodes)) < len(nodes)  # memory: a foreign operator's result
+        self.is_direct = all(results.direct()) and len(self.steps) == 1 and len(set(program.made)) == len(program.made)
         self.load(inputs)
 
     def _refuse_pieces(self, steps: Sequence[Step], strict: bool) -> None:
@@ -200,21 +203,8 @@ class Whole:
         values: dict[Node, Any] = {**self.tensors, **{n: inputs[i] for n, i in self.given}}
         for step in self.steps:
             step.run(values)
-        return self._results(values, inputs)
-
-    def _results(self, values: dict[Node, Any], inputs: Sequence[Any]) -> list[Any]:
-        """In eager mode's strides, and in memory of their own, which a foreign operator may not have given."""
-        results = []
-        for node, like in zip(self.program.outputs, self.program.results):
-            value = values[node] if isinstance(node, Node) else node
-            if isinstance(like, torch.Tensor) and self.may_share:
-                others = {t.untyped_storage()._cdata for t in (*inputs, *results, *self.tensors.values())
-                          if isinstance(t, torch.Tensor)}
-                if value.stride() != like.stride() or value.untyped_storage()._cdata in others:
-                    value = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype,
-                                                device=like.device).copy_(value)
-            results.append(value)
-        return results
+        results = [values.get(n) if isinstance(n, Node) else n for n in self.program.outputs]
+        return results if self.is_direct else self.program.results.made(results, inputs, [*self.tensors.values()])
 
 
 def _rows(made: Whole) -> list[dict]:
