@@ -88,14 +88,16 @@ class Stages:
         return Step(nodes, is_network, list(reads), makes)
 
     def steps(self) -> list[Step]:
-        found = []
-        for stage in self.stages():
-            for is_network in (True, False):
-                if own := self.of(stage, is_network):
-                    found.append(self.step(own, is_network))
+        """Results that are made of constants alone are the last network's."""
+        own = [(is_network, nodes) for stage in self.stages() for is_network in (True, False)
+               if (nodes := self.of(stage, is_network))]
         if alone := [n for n in self.calls if n in self.fixed and n in self.results]:
-            found.append(self.step(alone, False))
-        return found
+            last = max((i for i, (is_network, _) in enumerate(own) if is_network), default=None)
+            if last is None:
+                own.append((False, alone))
+            else:
+                own[last][1].extend(alone)
+        return [self.step(nodes, is_network) for is_network, nodes in own]
 
 
 def cut(graph: Graph, results: Sequence[Node], served: set[Node], constant: Container[Node],
