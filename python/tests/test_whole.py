@@ -10,6 +10,7 @@ import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 
 from models import Block, UNet, norm, randomise  # noqa: E402
+from unisono import UserError  # noqa: E402
 from unisono.pytorch import backend, whole  # noqa: E402
 
 ALONE = "not one network: "
@@ -100,6 +101,24 @@ def test_weights_that_change_are_read_again():
             assert is_whole()
             change(conv)
             torch.testing.assert_close(call(x), F.silu(conv(x)), rtol=1e-4, atol=1e-4, msg=name)
+
+
+def test_weights_of_which_nothing_can_be_made_again(monkeypatch):
+    """What a network refuses of new weights, regions compute."""
+    conv, x = nn.Conv2d(3, 4, 3).requires_grad_(False), torch.randn(1, 3, 6, 6)
+    call = compiled(lambda x: F.silu(conv(x)))
+
+    def refuse(part, weights):
+        raise UserError("these weights are no network")
+
+    with torch.no_grad():
+        call(x)
+        assert is_whole()
+        monkeypatch.setattr(whole.Part, "load", refuse)
+        for _ in range(2):
+            step(conv)
+            torch.testing.assert_close(call(x), F.silu(conv(x)), rtol=1e-4, atol=1e-4)
+    assert len(backend.reports()) == 2
 
 
 def test_autocast_casts_in_the_graph():

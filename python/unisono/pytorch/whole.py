@@ -197,9 +197,11 @@ class Whole:
             part.run({n: torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device).zero_()
                       for n, t in ((n, n.meta["val"]) for n in part.reads)})
 
+    def is_loaded(self, inputs: Sequence[Any]) -> bool:
+        """Whether the weights are those that it was made of."""
+        return self.sources.are_still([inputs[i] for i in self.static])
+
     def __call__(self, *inputs: Any) -> list[Any]:
-        if not self.sources.are_still([inputs[i] for i in self.static]):
-            self.load(inputs)
         values: dict[Node, Any] = {**self.tensors, **{n: inputs[i] for n, i in self.given}}
         for step in self.steps:
             step.run(values)
@@ -241,20 +243,22 @@ def _made(module: GraphModule, inputs: Sequence[Any], choices: Choices) -> Whole
         raise Unsupported(str(error)) from error
 
 
-class BySize:
-    """A graph whose extents are not known: an executable for each set of them, made when it is first called with it.
-    Others than the first MOST_SIZES, and what is no network, are computed as `rest` says, a function that compiles the
-    graph in another way."""
+class Networks:
+    """A graph. Where extents are not known, there are networks for each set of them, made when it is first called with
+    it. Sets behind the first MOST_SIZES, and what is no network, are computed as `rest` says, a function that compiles
+    the graph in another way."""
 
     def __init__(self, module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable[[], Callable],
                  publish: Callable[[Report], None]):
         self.module, self.choices, self.rest, self.publish = module, choices, rest, publish
         places = module.graph.find_nodes(op="placeholder")
-        self.sized = [i for i, (n, v) in enumerate(zip(places, inputs)) if not is_static(n, v)]
+        is_open = any(map(_is_open, places, inputs))
+        self.sized = [i for i, (n, v) in enumerate(zip(places, inputs)) if is_open and not is_static(n, v)]
         self.other: Optional[Callable] = None
         known = [hint(v) if isinstance(v, torch.SymInt) else v for v in inputs]  # an int of it would be guarded
-        self.first = _made(module, known, choices)
-        self.made: dict[tuple, Optional[Whole]] = {self._key(known): self.first}
+        first = _made(module, known, choices)
+        self.made: dict[tuple, Optional[Whole]] = {self._key(known): first}
+        publish(_report(first))
 
     def _key(self, inputs: Sequence[Any]) -> tuple:
         return tuple((tuple(v.shape), v.stride()) if isinstance(v, torch.Tensor) else v
@@ -265,6 +269,8 @@ class BySize:
         if key not in self.made and len(self.made) < MOST_SIZES:
             self.made[key] = self._of(inputs)
         made = self.made.get(key)
+        if made is not None and not made.is_loaded(inputs):
+            made = self.made[key] = self._again(made, inputs)
         if made is not None:
             return made(*inputs)
         if self.other is None:
@@ -279,6 +285,22 @@ class BySize:
         self.publish(_report(made))
         return made
 
+    @staticmethod
+    def _again(made: Whole, inputs: Sequence[Any]) -> Optional[Whole]:
+        """With other weights; nothing if they are no network, as it is where constants are indices."""
+        try:
+            made.load(inputs)
+        except (UserError, CompileError):
+            return None
+        return made
+
+
+def _is_open(place: Node, given: Any) -> bool:
+    """Whether extents of an input are not known."""
+    value = place.meta.get("example_value")
+    extents = (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (given,)
+    return any(isinstance(e, torch.SymInt) for e in extents)
+
 
 def whole(module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Callable[[], Callable],
           publish: Callable[[Report], None]) -> Callable:
@@ -286,13 +308,4 @@ def whole(module: GraphModule, inputs: Sequence[Any], choices: Choices, rest: Ca
     tensors = (t for t in (*inputs, *module.parameters()) if isinstance(t, torch.Tensor))
     if torch.is_grad_enabled() and any(t.requires_grad for t in tensors):
         raise Unsupported("gradients are recorded")
-    is_open = any(isinstance(v, torch.SymInt) for v in inputs) or any(
-        isinstance(e, torch.SymInt) for n in module.graph.find_nodes(op="placeholder")
-        if isinstance(t := n.meta.get("example_value"), torch.Tensor) for e in (*t.shape, *t.stride()))
-    if is_open:
-        made = BySize(module, inputs, choices, rest, publish)
-        publish(_report(made.first))
-        return made
-    made = _made(module, inputs, choices)
-    publish(_report(made))
-    return made
+    return Networks(module, inputs, choices, rest, publish)
