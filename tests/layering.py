@@ -58,7 +58,8 @@ FORBIDDEN = {
     "reference": ["passes", "plan", "codegen", "jit", "runtime", "network"],
     "reference/network": ["passes", "jit", "runtime"],  # evaluates networks, and is apart from the library
     "reference/onnx": ["passes", "jit", "runtime"],
-    "runtime": ["reference", "network"],
+    "runtime": ["reference", "network", "gradients"],
+    "network": ["gradients"],
 }
 
 

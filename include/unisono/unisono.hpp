@@ -10,6 +10,7 @@
 #include "unisono/error.hpp"
 #include "unisono/executable.hpp"
 #include "unisono/explain.hpp"
+#include "unisono/gradients.hpp"
 #include "unisono/graph.hpp"
 #include "unisono/images.hpp"
 #include "unisono/network.hpp"

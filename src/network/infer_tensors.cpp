@@ -245,6 +245,29 @@ Shape infer_tensor_shape(const operators::StackedConv3d& c, const OperatorInputs
   return {y[0], y[1], Dim(y[2].value() * y[3].value()), y[4]};
 }
 
+Shape infer_tensor_shape(const operators::FilterGradient& f, const OperatorInputs& in) {
+  count(in, 2, 2);
+  check_attributes(f, false, in.where);
+  const Shape &x = in.shape(0), &g = in.shape(1);
+  if (x.size() != 4 || g.size() != 4 || !x[1].known() || !g[1].known())
+    fail(in, "inputs have shapes {} and {}; expected 4 extents each (N,C,H,W), and channels that are numbers",
+         to_string(x), to_string(g));
+  if (x[1].value() % f.groups != 0 || g[1].value() % f.groups != 0)
+    fail(in, "{} input and {} output channels with groups={}; both must be multiples of groups", x[1].value(),
+         g[1].value(), f.groups);
+  Shape made{x[0], g[1]};
+  for (const std::size_t i : {0U, 1U}) {
+    if (f.filter[i] < 1 || f.filter[i] > largest_step) fail(in, "filter has {}; expected 1 to 2^24", f.filter[i]);
+    made.push_back(
+        window(in, x[i + 2], f.pad[i] + f.pad[i + 2], f.dilation[i] * (f.filter[i] - 1) + 1, f.stride[i], false));
+  }
+  for (std::size_t i = 0; i < 4; ++i)
+    if (!may_equal(g[i], made[i]))
+      fail(in, "gradient '{}' has shape {}; the convolution of '{}' {} has a result of {}", in.tensors[1]->name,
+           to_string(g), in.tensors[0]->name, to_string(x), to_string(made));
+  return {g[1], Dim(x[1].value() / f.groups), Dim(f.filter.h), Dim(f.filter.w)};
+}
+
 Shape infer_tensor_shape(const operators::PoolNd& p, const OperatorInputs& in) {
   count(in, 1, 1);
   const Shape& x = in.shape(0);

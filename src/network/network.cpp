@@ -31,6 +31,7 @@ struct NameOf {
   std::string operator()(const operators::UpsampledConv2d&) const { return "conv2d"; }
   std::string operator()(const operators::StackedConv3d&) const { return "conv3d"; }
   std::string operator()(const operators::ConvTranspose2d&) const { return "conv_transpose2d"; }
+  std::string operator()(const operators::FilterGradient&) const { return "filter_gradient"; }
   std::string operator()(const operators::Gemm&) const { return "gemm"; }
   std::string operator()(const operators::Elementwise& e) const { return std::string(to_string(e.op)); }
   std::string operator()(const operators::Normalisation& n) const { return std::string(to_string(n.op)); }

@@ -11,6 +11,7 @@
 #include "network/tensor_view.hpp"
 #include "runtime/cpu/ops/conv3d.hpp"
 #include "runtime/cpu/ops/copy.hpp"
+#include "runtime/cpu/ops/filter_gradient.hpp"
 #include "runtime/cpu/ops/map.hpp"
 #include "runtime/cpu/ops/matmul.hpp"
 #include "runtime/cpu/ops/pool_nd.hpp"
@@ -44,6 +45,7 @@ class TensorStep {
   Run operator()(const operators::ShapeOf& s) const;
   Run operator()(const operators::MatMul&) const;
   Run operator()(const operators::Conv3d& c) const;
+  Run operator()(const operators::FilterGradient& f) const;
   Run operator()(const operators::PoolNd& p) const;
   Run operator()(const operators::Resample& r) const;
   Run operator()(const auto&) const { return index_step(n_, op_, storage_, parallel_, threads_); }
@@ -218,6 +220,15 @@ Run TensorStep::operator()(const operators::Conv3d& c) const {
              const_cast<void*>(t.data(y)), parallel, t.scratch());
   };
   step.scratch_bytes = conv.scratch_bytes(threads_);
+  return step;
+}
+
+Run TensorStep::operator()(const operators::FilterGradient& f) const {
+  const cpu::FilterGradient gradient(f, in(0).strided, in(1).strided, out().strided);
+  Run step = [gradient, from = op_.inputs, y = op_.output, parallel = parallel_](const Tensors& t) {
+    gradient.run(t.data(from[0]), t.data(from[1]), const_cast<void*>(t.data(y)), parallel, t.scratch());
+  };
+  step.scratch_bytes = gradient.scratch_bytes(threads_);
   return step;
 }
 

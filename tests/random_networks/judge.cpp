@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 
+#include "random_networks/gradients.hpp"
 #include "random_networks/runs.hpp"
 #include "reference/onnx/check.hpp"
 #include "unisono/error.hpp"
@@ -99,7 +100,8 @@ std::string differs_much(const Tensors64& expected, const Tensors64& actual) {
 
 class Judge {
  public:
-  Judge(const ModelWithData& model, const NetworkOptions& options) : model_(model), options_(options) {}
+  Judge(const ModelWithData& model, const NetworkOptions& options, bool gradients)
+      : model_(model), given_(model.inputs), options_(options), gradients_(gradients) {}
 
   Verdict decide() {
     try {
@@ -129,9 +131,10 @@ class Judge {
 
   void run_all() {
     stage_ = "reference";  // which has no integers beyond 2^53
-    inputs_ = in_float64(model_.inputs), expected_ = in_float64(model_.expected);
+    inputs_ = in_float64(given_), expected_ = in_float64(model_.expected);
     stage_ = "import";
     network_ = parse_onnx(std::as_bytes(std::span(model_.model)), "model");
+    if (gradients_ && wrong(become_gradients())) return;
     verdict_.operators = static_cast<int>(network_.operators.size());
     stage_ = "compile";
     const NetworkExecutable executable = compile(network_, options_);
@@ -139,14 +142,14 @@ class Judge {
     for (const RegionReport& r : executable.report().regions)
       verdict_.epilogue = verdict_.epilogue || (r.kind == RegionReport::Kind::contraction && r.operators.size() > 1);
     stage_ = "run";
-    const Outputs first = run_guarded(executable, model_.inputs, std::byte{0xff});
+    const Outputs first = run_guarded(executable, given_, std::byte{0xff});
     if (wrong(first.trouble)) return;
     stage_ = "shapes";
     if (wrong(shapes_differ(model_.expected, first.tensors))) return;
     const Tensors64 actual = in_float64(first.tensors);
     stage_ = "definitions";
     const bool has_answer = answer(executable);
-    if (has_answer && misread()) return;
+    if (has_answer && !gradients_ && misread()) return;
     stage_ = "values";
     if (!has_answer) {
       if (!wrong(differs_much(expected_, actual))) repeat(executable, first);
@@ -157,9 +160,25 @@ class Judge {
     dispute();
   }
 
+  // From here on the network that is judged is that of the gradients. Returns what is wrong with it in float64.
+  std::string become_gradients() {
+    stage_ = "gradients";
+    GradientCase g = gradient_case(network_, given_, std::hash<std::string>{}(model_.model));
+    verdict_.close = g.undecided;
+    network_ = std::move(g.network);
+    given_ = std::move(g.inputs);
+    inputs_ = in_float64(given_);
+    expected_.clear();
+    return g.wrong;
+  }
+
   // ONNX's definitions, or for the 16 bits of a GPU the network as imported. Integers that no f64 is have no reference.
   bool answer(const NetworkExecutable& executable) {
     rounding_ = float64::rounding_of(executable, options_);
+    if (gradients_) {
+      answer_.emplace(network_, inputs_, float64::TensorObserver{}, rounding_, 2);
+      return true;
+    }
     try {
       const auto model = float64::OnnxModel::parse(std::as_bytes(std::span(model_.model)));
       defined_.emplace(float64::defined_answer(model, inputs_, 2));
@@ -203,7 +222,7 @@ class Judge {
   // The same again, and otherwise; true if it is wrong
   bool repeat(const NetworkExecutable& executable, const Outputs& first) {
     stage_ = "second run";
-    const Outputs second = run_guarded(executable, model_.inputs, std::byte{0x5a});
+    const Outputs second = run_guarded(executable, given_, std::byte{0x5a});
     if (wrong(second.trouble) || wrong(bits_differ(first, second))) return true;
     if (options_.device != Device::cpu) return false;
     for (const char* variant : {"two threads", "no reuse of memory", "no fusion"}) {
@@ -216,7 +235,7 @@ class Judge {
       if (v == "no fusion" && !odd) continue;
       if (v == "no reuse of memory") options.reuse_memory = false;
       if (v == "no fusion") options.fuse = false;
-      const Outputs other = run_guarded(unisono::compile(network_, options), model_.inputs, std::byte{0xff});
+      const Outputs other = run_guarded(unisono::compile(network_, options), given_, std::byte{0xff});
       if (wrong(other.trouble)) return true;
       if (bits_differ(first, other).empty()) continue;
       const Tensors64 actual = in_float64(other.tensors);
@@ -237,7 +256,9 @@ class Judge {
   DType network_dtype(const std::string& output) const { return answer_->expected().at(output).dtype; }
 
   const ModelWithData& model_;
+  std::map<std::string, CaseTensor> given_;
   const NetworkOptions& options_;
+  bool gradients_;
   Tensors64 inputs_, expected_;
   Network network_;
   float64::Rounding rounding_;
@@ -259,7 +280,9 @@ std::string_view to_string(Verdict::Kind kind) {
   throw InternalError("unknown verdict");
 }
 
-Verdict judge(const ModelWithData& model, const NetworkOptions& options) { return Judge(model, options).decide(); }
+Verdict judge(const ModelWithData& model, const NetworkOptions& options, bool gradients) {
+  return Judge(model, options, gradients).decide();
+}
 
 std::map<std::string, std::vector<std::int64_t>> shapes_of(const ModelWithData& model) {
   std::map<std::string, std::vector<std::int64_t>> shapes;

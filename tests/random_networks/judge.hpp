@@ -32,8 +32,9 @@ struct Verdict {
 std::string_view to_string(Verdict::Kind kind);
 
 /// Imports, compiles and runs the model. On the CPU: with one thread twice and with two threads, and without reuse of
-/// memory or without fusion. On a GPU: twice.
-Verdict judge(const ModelWithData& model, const NetworkOptions& options);
+/// memory or without fusion. On a GPU: twice. With `gradients` the network is that of the gradients of all outputs with
+/// respect to all inputs and parameters, which are compared with central differences, too.
+Verdict judge(const ModelWithData& model, const NetworkOptions& options, bool gradients = false);
 
 /// Shapes of a model's inputs.
 std::map<std::string, std::vector<std::int64_t>> shapes_of(const ModelWithData& model);

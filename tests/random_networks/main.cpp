@@ -2,8 +2,9 @@
 /// one line of JSON for each. It lives as long as there are paths; a driver that misses an answer knows what it died
 /// of.
 ///
-/// usage: network_judge [--gpu bf16|f16] [--kernels | --compile] [--jobs N]
+/// usage: network_judge [--gpu bf16|f16] [--gradients] [--kernels | --compile] [--jobs N]
 ///
+/// --gradients judges the networks of their gradients
 /// --gpu       on the GPU instead of the CPU
 /// --kernels   only says which kernels each network asks of the compiler, as hashes; needs no GPU
 /// --compile   reads all paths first, compiles their kernels in parallel into the cache, and says how many there are
@@ -25,7 +26,7 @@ using nlohmann::ordered_json;
 
 struct Task {
   NetworkOptions options{.threads = 1};
-  bool kernels = false, compile = false;
+  bool kernels = false, compile = false, gradients = false;
 };
 
 Task read_arguments(int argc, char** argv) {
@@ -35,6 +36,8 @@ Task read_arguments(int argc, char** argv) {
     const std::string_view value = i + 1 < argc ? argv[i + 1] : "";
     if (a == "--kernels") {
       task.kernels = true;
+    } else if (a == "--gradients") {
+      task.gradients = true;
     } else if (a == "--compile") {
       task.compile = true;
     } else if (a == "--jobs" && !value.empty()) {
@@ -44,14 +47,15 @@ Task read_arguments(int argc, char** argv) {
       task.options.precision = value == "f16" ? DType::f16 : DType::bf16;
       ++i;
     } else {
-      throw UserError(fmt::format("unknown option {}; expected --gpu bf16|f16, --kernels, --compile, --jobs N", a));
+      throw UserError(
+          fmt::format("unknown option {}; expected --gpu bf16|f16, --gradients, --kernels, --compile, --jobs N", a));
     }
   }
   return task;
 }
 
-ordered_json judged(const std::string& path, const NetworkOptions& options) {
-  const test::Verdict v = test::judge(test::read_model_with_data(path), options);
+ordered_json judged(const std::string& path, const Task& task) {
+  const test::Verdict v = test::judge(test::read_model_with_data(path), task.options, task.gradients);
   ordered_json j{{"verdict", to_string(v.kind)}};
   if (v.kind != test::Verdict::Kind::agrees) j["stage"] = v.stage, j["text"] = v.text;
   j["worst"] = v.worst;
@@ -83,7 +87,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   for (std::string path; std::getline(std::cin, path);) {
-    ordered_json j = task.kernels ? kernels(path, task.options) : judged(path, task.options);
+    ordered_json j = task.kernels ? kernels(path, task.options) : judged(path, task);
     j["path"] = path;
     fmt::print("{}\n", j.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
     std::fflush(stdout);

@@ -1,6 +1,7 @@
 """Random networks by their seeds through all opinions; goes on where it stopped.
 
 usage: run.py --judge PROGRAM --count N [--first N] [--work FOLDER] [--jobs N] [--no-onnxruntime]
+       run.py … --gradients
        run.py … --gpu bf16|f16 [--kernels N] [--most-kernels N] [--compilers N]
 
 Every network is run by ONNX Runtime and by the judge (Unisono against its float64 reference, bit for bit the same each time,
@@ -8,6 +9,9 @@ and against ONNX Runtime). A dispute between the reference and ONNX Runtime is d
 ONNX's interpreter: if that sides with Unisono, ONNX Runtime is listed as off. FOLDER (default: build/random_networks) has state.json, from which a run
 goes on, and failures/: each failing network, and the smallest one that fails in the same way as small-<seed>.onnx.
 Ends with 1 if anything is wrong, failed or crashed.
+
+With --gradients the network that is judged computes the gradients of each network's outputs: they are compared with central
+differences in float64, and ONNX Runtime has no part in it.
 
 On a GPU N networks are chosen first, from as many seeds as that takes, that are not refused and have at most two kernels
 that none before has, so that there are at least --kernels and at most --most-kernels; all these are compiled in parallel.
@@ -84,7 +88,7 @@ def keep(arguments, seed, path, verdict):
 
 
 def command(arguments):
-    return [str(arguments.judge)] + (["--gpu", arguments.gpu] if arguments.gpu else [])
+    return [str(arguments.judge)] + (["--gpu", arguments.gpu] if arguments.gpu else []) + ["--gradients"] * arguments.gradients
 
 
 def chunk(arguments, first):
@@ -220,6 +224,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("build/random_networks"))
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--no-onnxruntime", action="store_true", help="Unisono and its reference alone")
+    parser.add_argument("--gradients", action="store_true", help="judge the networks of the gradients")
     parser.add_argument("--gpu", choices=("bf16", "f16"))
     parser.add_argument("--no-shrinking", action="store_true")
     parser.add_argument("--until-bad", action="store_true", help="end with the first that is not right")
@@ -230,6 +235,7 @@ def main():
     parser.add_argument("--epilogues", type=float, default=0,
                         help="at least this percentage of the networks have a contraction with an epilogue")
     arguments = parser.parse_args()
+    arguments.no_onnxruntime |= arguments.gradients
     if arguments.fresh and arguments.work.exists():
         shutil.rmtree(arguments.work)
     arguments.work.mkdir(parents=True, exist_ok=True)
@@ -237,7 +243,7 @@ def main():
     state = json.loads(file.read_text()) if file.exists() else {}
     if arguments.seeds:
         state["seeds"] = [int(s) for s in arguments.seeds.split(",")]
-    key = [arguments.first, arguments.gpu]
+    key = [arguments.first, arguments.gpu] + ["gradients"] * arguments.gradients
     if state.setdefault("key", key) != key:
         sys.exit(f"{file} is of another run (first seed, gpu: {state['key']}); give --fresh or another --work")
     started = saved = time.time()

@@ -28,6 +28,13 @@ struct ConvTranspose2d : ConvAttributes {
   bool operator==(const ConvTranspose2d&) const = default;
 };
 
+/// x (N,C,H,W), g (N,K,P,Q) → (K,C/groups,R,S): the gradient of a Conv2d of x with respect to its filter, where g is
+/// that with respect to its result. The attributes are the convolution's; `filter` is (R,S).
+struct FilterGradient : ConvAttributes {
+  Pair filter = 1;
+  bool operator==(const FilterGradient&) const = default;
+};
+
 /// a (M,K) or (B,M,K), b (K,N)[, bias (N)] → (M,N) or (B,M,N). Only a of rank 2 may be transposed.
 struct Gemm {
   bool transpose_a = false, transpose_b = false;
@@ -199,8 +206,8 @@ using OperatorKind = std::variant<
     operators::Tile, operators::DepthToSpace, operators::ReshapeLike, operators::ShapeOf, operators::MatMul,
     operators::Conv3d, operators::PoolNd, operators::Resample, operators::GatherElements, operators::GatherND,
     operators::ScatterElements, operators::ScatterND, operators::Range, operators::Triangle, operators::CumulativeSum,
-    operators::TopK, operators::GridSample, operators::Recurrence, operators::UpsampledConv2d, operators::StackedConv3d,
-    operators::PixelReshape, operators::Attention>;
+    operators::TopK, operators::GridSample, operators::Recurrence, operators::FilterGradient,
+    operators::UpsampledConv2d, operators::StackedConv3d, operators::PixelReshape, operators::Attention>;
 
 /// "conv2d", "max_pool", "mish", …
 std::string to_string(const OperatorKind& kind);

@@ -239,6 +239,29 @@ Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in)
   return y;
 }
 
+Tensor64 evaluate_tensors(const operators::FilterGradient& o, const ReferenceInputs& in) {
+  const Tensor64 &x = *in[0], &g = *in[1];
+  Tensor64 y = empty_tensor(inferred_shape(o, in));
+  const std::int64_t inputs = y.shape[1], outputs = y.shape[0] / o.groups;
+  std::size_t to = 0;
+  for_indices(y.shape, [&](const Extents64& index) {
+    double sum = 0, sizes = 0;
+    std::int64_t terms = 0;
+    for_indices({g.shape[0], g.shape[2], g.shape[3]}, [&](const Extents64& at) {  // image, row, column of g
+      const std::int64_t h = at[1] * o.stride.h + index[2] * o.dilation.h - o.pad.top;
+      const std::int64_t w = at[2] * o.stride.w + index[3] * o.dilation.w - o.pad.left;
+      if (h < 0 || w < 0 || h >= x.shape[2] || w >= x.shape[3]) return;
+      const std::int64_t channel = index[0] / outputs * inputs + index[1];
+      const double term =
+          x.value[place(x.shape, {at[0], channel, h, w})] * g.value[place(g.shape, {at[0], index[0], at[1], at[2]})];
+      sum += term, sizes += std::abs(term), ++terms;
+    });
+    y.value[to] = sum;
+    y.bound[to++] = bound_within(f32_roundoff * std::sqrt(static_cast<double>(terms)) * sizes, sum, sizes, x.dtype);
+  });
+  return y;
+}
+
 Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in) {
   const Tensor64& x = *in[0];
   const std::size_t axes = x.shape.size() - 2;

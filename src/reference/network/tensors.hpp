@@ -18,6 +18,7 @@ Tensor64 evaluate_tensors(const operators::ReshapeLike& o, const ReferenceInputs
 Tensor64 evaluate_tensors(const operators::ShapeOf& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::MatMul& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::Conv3d& o, const ReferenceInputs& in);
+Tensor64 evaluate_tensors(const operators::FilterGradient& o, const ReferenceInputs& in);
 Tensor64 evaluate_tensors(const operators::PoolNd& o, const ReferenceInputs& in);
 // resample.cpp
 Tensor64 evaluate_tensors(const operators::Resample& o, const ReferenceInputs& in);

@@ -1,0 +1,111 @@
+/// Pooling.
+
+#include <algorithm>
+
+#include "gradients/derivative.hpp"
+#include "gradients/values.hpp"
+
+namespace unisono::autodiff {
+
+namespace {
+
+// A pooling of images in one form
+struct Windows {
+  bool average, ceil_mode, count_pad;
+  Extents64 kernel, stride, dilation, before, after;
+
+  operators::PoolNd places() const {
+    return {.kernel = kernel,
+            .stride = stride,
+            .dilation = dilation,
+            .before = before,
+            .after = after,
+            .ceil_mode = ceil_mode,
+            .indices = true};
+  }
+};
+
+// Each window's gradient goes to its largest element, of equal ones the first
+NetworkValue of_largest(const Windows& w, const Use& use) {
+  const NetworkValue x = use.in[0];
+  const std::int64_t count = elements_of(extents_of(x)), windows = elements_of(extents_of(use.out));
+  const NetworkValue places = use.net.apply(w.places(), {x});
+  const NetworkValue sums =
+      use.net.apply(operators::ScatterElements{.axis = 0, .reduction = ScatterReduction::add},
+                    {zeros(use.net, {count}), shaped(places, {windows}), shaped(use.gradient, {windows})});
+  return shaped(sums, extents_of(x));
+}
+
+// Elements that each window averages along one axis of `extent` elements
+std::vector<double> window_sizes(const Windows& w, std::size_t axis, std::int64_t extent, std::int64_t windows) {
+  std::vector<double> sizes;
+  for (std::int64_t p = 0; p < windows; ++p) {
+    int taps = 0;
+    for (std::int64_t t = 0; t < w.kernel[axis]; ++t) {
+      const std::int64_t at = p * w.stride[axis] - w.before[axis] + t * w.dilation[axis];
+      taps += (w.count_pad ? at < extent + w.after[axis] : at >= 0 && at < extent) ? 1 : 0;
+    }
+    sizes.push_back(taps);
+  }
+  return sizes;
+}
+
+// (1,1,P,Q)
+NetworkValue sizes_of_windows(const Windows& w, const Use& use) {
+  const Extents64 x = extents_of(use.in[0]), y = extents_of(use.out);
+  const auto rows = window_sizes(w, 0, x[2], y[2]), columns = window_sizes(w, 1, x[3], y[3]);
+  std::vector<float> sizes;
+  for (const double h : rows)
+    for (const double v : columns) sizes.push_back(static_cast<float>(h * v));
+  return use.net.constant("sizes", {1, 1, Dim(y[2]), Dim(y[3])}, std::move(sizes));
+}
+
+// Along an axis: 1 where a window reads an element
+std::vector<float> reads_of_windows(const Windows& w, std::size_t axis, std::int64_t extent, std::int64_t windows) {
+  std::vector<float> reads(static_cast<std::size_t>(windows * extent), 0.0f);
+  for (std::int64_t p = 0; p < windows; ++p)
+    for (std::int64_t t = 0; t < w.kernel[axis]; ++t) {
+      const std::int64_t at = p * w.stride[axis] - w.before[axis] + t * w.dilation[axis];
+      if (at >= 0 && at < extent) reads[static_cast<std::size_t>(p * extent + at)] += 1;
+    }
+  return reads;
+}
+
+NetworkValue of_average(const Windows& w, const Use& use) {
+  const Extents64 x = extents_of(use.in[0]), y = extents_of(use.out);
+  NetworkValue g = use.gradient / sizes_of_windows(w, use);
+  g = multiplied_along(g, 3, reads_of_windows(w, 1, x[3], y[3]), x[3]);
+  return multiplied_along(g, 2, reads_of_windows(w, 0, x[2], y[2]), x[2]);
+}
+
+InputGradients of_windows(const Windows& w, const Use& use) {
+  return {w.average ? of_average(w, use) : of_largest(w, use)};
+}
+
+}  // namespace
+
+InputGradients derivative_of(const operators::Pool2d& p, const Use& use) {
+  return of_windows({p.average,
+                     p.ceil_mode,
+                     p.count_pad,
+                     {p.kernel.h, p.kernel.w},
+                     {p.stride.h, p.stride.w},
+                     {p.dilation.h, p.dilation.w},
+                     {p.pad.top, p.pad.left},
+                     {p.pad.bottom, p.pad.right}},
+                    use);
+}
+
+InputGradients derivative_of(const operators::PoolNd& p, const Use& use) {
+  if (p.average && p.kernel.size() != 2)
+    refuse_derivative(use, "the average over windows of " + std::to_string(p.kernel.size()) +
+                               " axes has no derivative; that of images has");
+  return of_windows({p.average, p.ceil_mode, p.count_pad, p.kernel, p.stride, p.dilation, p.before, p.after}, use);
+}
+
+InputGradients derivative_of(const operators::GlobalAveragePool&, const Use& use) {
+  const Extents64 x = extents_of(use.in[0]);
+  return {repeated_as(use.gradient / static_cast<double>(x[2] * x[3]), use.in[0])};
+}
+
+}  // namespace unisono::autodiff

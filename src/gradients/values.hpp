@@ -1,0 +1,31 @@
+#pragma once
+/// What derivatives are written with.
+
+#include <cstdint>
+#include <vector>
+
+#include "unisono/network.hpp"
+
+namespace unisono::autodiff {
+
+using Extents64 = std::vector<std::int64_t>;
+
+/// All extents of the networks that gradients are written for are numbers.
+Extents64 extents_of(NetworkValue x);
+std::int64_t elements_of(const Extents64& shape);
+
+/// x with this shape, of as many elements.
+NetworkValue shaped(NetworkValue x, const Extents64& shape);
+/// x repeated to the shape of `like`, to which it broadcasts.
+NetworkValue repeated_as(NetworkValue x, NetworkValue like);
+/// The sums of x over the axes along which a tensor of this shape was repeated to that of x.
+NetworkValue summed_to(NetworkValue x, const Extents64& shape);
+NetworkValue reduced(ReduceOp op, NetworkValue x, std::vector<int> axes, bool keep = true);
+NetworkValue zeros(NetworkBuilder& net, const Extents64& shape);
+NetworkValue mapped(MapOp op, const std::vector<NetworkValue>& x);
+/// The last two axes exchanged.
+NetworkValue transposed(NetworkValue x);
+/// Σ_i matrix(i, k)·x(…, i, …) along an axis; `matrix` is row-major with as many rows as the axis has elements.
+NetworkValue multiplied_along(NetworkValue x, std::size_t axis, const std::vector<float>& matrix, std::int64_t columns);
+
+}  // namespace unisono::autodiff

@@ -1,0 +1,290 @@
+/// Each kind of derivative: against central differences in float64, and on the CPU against float64.
+
+#include "unisono/gradients.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <span>
+
+#include "../network/cases.hpp"
+#include "random_networks/gradients.hpp"
+
+namespace unisono {
+namespace {
+
+using test::CaseTensor;
+using test::Random;
+using test::user_error;
+
+class GradientsOf : public ::testing::Test {
+ protected:
+  // A normal input of the network
+  NetworkValue input(Shape shape) {
+    const std::string name = "x" + std::to_string(inputs_.size());
+    std::vector<std::int64_t> extents;
+    for (const Dim& d : shape) extents.push_back(d.value());
+    const auto values = test::random_tensor(random_, extents).data;
+    const auto bytes = std::as_bytes(std::span(values));
+    inputs_[name] = CaseTensor{DType::f32, extents, {bytes.begin(), bytes.end()}};
+    return net_.input(name, shape);
+  }
+  NetworkValue indices(std::vector<std::int64_t> values, Shape shape) {
+    const auto bytes = std::as_bytes(std::span(values));
+    return net_.constant("indices", std::move(shape), DType::i64, {bytes.begin(), bytes.end()});
+  }
+
+  // Slopes, and values in f32, which have the same bits in each run
+  void check(NetworkValue y) {
+    net_.output(y, "y");
+    const Network network = net_.build();
+    for (const std::uint64_t seed : {2, 3}) {
+      const test::GradientCase g = test::gradient_case(network, inputs_, seed);
+      EXPECT_EQ(g.wrong, "") << to_string(network);
+      EXPECT_FALSE(g.undecided);
+      test::HostTensors in;
+      for (const auto& [name, t] : g.inputs) {
+        in[name].shape = t.shape;
+        in[name].data.resize(t.bytes.size() / sizeof(float));
+        std::memcpy(in[name].data.data(), t.bytes.data(), t.bytes.size());
+      }
+      test::expect_agreement(g.network, in, test::run(compile(g.network, {.threads = 1}), in));
+      const NetworkExecutable threads = compile(g.network, {.threads = 2});
+      const test::HostTensors twice = test::run(threads, in), thrice = test::run(threads, in);
+      test::expect_agreement(g.network, in, twice);
+      for (const auto& [name, t] : twice) EXPECT_EQ(t.data, thrice.at(name).data) << name;
+    }
+  }
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return random_.between(static_cast<int>(low), static_cast<int>(high));
+  }
+
+  Random random_{7};
+  NetworkBuilder net_;
+  std::map<std::string, CaseTensor> inputs_;
+};
+
+ConvAttributes random_attributes(Random& r, std::int64_t groups) {
+  return {.stride = {r.between(1, 3), r.between(1, 3)},
+          .pad = {r.between(0, 2), r.between(0, 2), r.between(0, 2), r.between(0, 2)},
+          .dilation = {r.between(1, 2), r.between(1, 3)},
+          .groups = groups};
+}
+
+class RandomConvolution : public GradientsOf, public ::testing::WithParamInterface<int> {
+ protected:
+  void SetUp() override { random_ = Random(static_cast<std::uint64_t>(100 + GetParam())); }
+};
+
+TEST_P(RandomConvolution, Conv2d) {
+  const std::int64_t groups = between(0, 2) == 0 ? between(2, 3) : 1, c = groups * between(1, 5),
+                     k = groups * between(1, 5);
+  const std::int64_t r = between(1, 3), s = between(1, 4), n = between(1, 19);
+  const ConvAttributes a = random_attributes(random_, groups);
+  const NetworkValue x = input({n, c, between(5, 11), between(10, 13)}), w = input({k, c / groups, r, s});
+  check(conv2d(x, w, input({k}), a));
+}
+
+TEST_P(RandomConvolution, ConvTranspose2d) {
+  const std::int64_t groups = between(0, 2) == 0 ? between(2, 3) : 1, c = groups * between(1, 5),
+                     k = groups * between(1, 5);
+  const std::int64_t r = between(3, 4), s = between(3, 4), n = between(1, 9);
+  ConvAttributes a = random_attributes(random_, groups);
+  a.pad = {between(0, 1), between(0, 1), between(0, 1), between(0, 1)};
+  a.output_pad = {between(0, a.stride.h - 1), between(0, a.stride.w - 1)};
+  const NetworkValue x = input({n, c, between(2, 6), between(2, 7)}), w = input({c, k / groups, r, s});
+  check(conv_transpose2d(x, w, input({k}), a));
+}
+
+// The CPU has no such forward convolution (oneDNN refuses it), so that the slopes alone are looked at
+TEST_P(RandomConvolution, OutputPadOfAStrideOrMore) {
+  ConvAttributes a = random_attributes(random_, 1);
+  a.dilation = {a.stride.h + 2, a.stride.w + 1};
+  a.output_pad = {between(a.stride.h, a.stride.h + 1), a.stride.w};
+  net_.output(conv_transpose2d(input({2, 3, between(3, 5), 4}), input({3, 2, 3, 4}), a), "y");
+  EXPECT_EQ(test::gradient_case(net_.build(), inputs_, 2).wrong, "") << to_string(net_.build());
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomConvolution, ::testing::Range(0, 24));
+
+TEST_F(GradientsOf, Products) {
+  for (const bool ta : {false, true})
+    for (const bool tb : {false, true}) {
+      const NetworkValue a = ta ? input({5, 3}) : input({3, 5}), b = tb ? input({4, 5}) : input({5, 4});
+      net_.output(gemm(a, b, {.transpose_a = ta, .transpose_b = tb, .bias = input({4})}),
+                  "y" + std::to_string(ta) + std::to_string(tb));
+    }
+  check(gemm(input({2, 3, 5}), input({4, 5}), {.transpose_b = true}));
+}
+
+TEST_F(GradientsOf, BatchedProducts) {
+  net_.output(net_.apply(operators::MatMul{}, {input({2, 1, 3, 5}), input({4, 5, 2})}), "broadcast");
+  net_.output(net_.apply(operators::MatMul{}, {input({2, 3, 5}), input({5, 2})}), "one");
+  check(net_.apply(operators::MatMul{}, {input({3, 5}), input({2, 5, 4})}));
+}
+
+TEST_F(GradientsOf, Normalisations) {
+  const NetworkValue x = input({3, 6, 5, 2});
+  net_.output(group_norm(x, {.groups = 3, .scale = input({6}), .shift = input({6})}), "group");
+  net_.output(group_norm(x, {.groups = 1, .scale = input({6})}), "one group");
+  net_.output(group_norm(x, {.groups = 6, .shift = input({6})}), "each channel");
+  net_.output(instance_norm(x, {.scale = input({6}), .shift = input({6})}), "instance");
+  net_.output(layer_norm(x, {.scale = input({6}), .shift = input({6})}), "layer");
+  net_.output(rms_norm(x, {.scale = input({6})}), "rms");
+  net_.output(softmax(x), "softmax");
+  net_.output(softmax(input({2, 5, 3})), "softmax of rows");
+  net_.output(layer_norm(input({4, 7}), {.scale = input({7}), .shift = input({7})}), "rows");
+  check(rms_norm(input({2, 3, 7})));
+}
+
+TEST_F(GradientsOf, BatchNorm) {
+  const NetworkValue x = input({3, 4, 5, 2}), mean = net_.constant("mean", {4}, {0, 1, 2, 3}),
+                     variance = net_.constant("variance", {4}, {1, 2, 3, 4});
+  check(batch_norm(x, input({4}), input({4}), mean, variance));  // both by stored and by own statistics
+}
+
+TEST_F(GradientsOf, Pools) {
+  const NetworkValue x = input({2, 3, 7, 9});
+  for (const bool ceil : {false, true}) {
+    const std::string tag = ceil ? " ceil" : "";
+    net_.output(max_pool(x, {.kernel = 3, .stride = 2, .pad = {1, 0, 1, 1}, .ceil_mode = ceil}), "max" + tag);
+    net_.output(max_pool(x, {.kernel = 2, .stride = {2, 1}, .dilation = 2, .ceil_mode = ceil}), "dilated" + tag);
+    net_.output(average_pool(x, {.kernel = {3, 2}, .stride = 2, .pad = {1, 0, 1, 1}, .ceil_mode = ceil}), "mean" + tag);
+    net_.output(average_pool(x, {.kernel = 3, .stride = 2, .pad = 1, .ceil_mode = ceil, .count_pad = true}),
+                "counted" + tag);
+  }
+  check(global_average_pool(x));
+}
+
+TEST_F(GradientsOf, Resizes) {
+  const NetworkValue x = input({2, 3, 4, 5});
+  net_.output(upsample(x, 2), "nearest");
+  net_.output(upsample(x, 1.7), "nearest by 1.7");
+  net_.output(resize(x, {.mode = ResizeMode::linear, .scale_h = 2, .scale_w = 3}), "linear");
+  net_.output(
+      resize(x, {.mode = ResizeMode::linear, .height = 3, .width = 9, .coordinates = ResizeCoordinates::align_corners}),
+      "corners");
+  check(resize(x, {.mode = ResizeMode::nearest, .height = 2, .width = 3}));
+}
+
+TEST_F(GradientsOf, Moves) {
+  const NetworkValue x = input({2, 3, 4, 5}), z = input({2, 2, 4, 5});
+  net_.output(concat({x, z, x}), "concat");
+  net_.output(pad(x, {0, 1, -1, 2}, {1, 0, 2, -1}, 3), "pad");
+  for (const PadMode mode : {PadMode::edge, PadMode::reflect, PadMode::wrap})
+    net_.output(net_.apply(operators::Pad{.before = {0, 1, 2, 1}, .after = {1, 0, 1, 2}, .mode = mode}, {x}),
+                "pad" + std::to_string(static_cast<int>(mode)));
+  net_.output(net_.apply(operators::Slice{.starts = {1, -1}, .ends = {4, -9}, .steps = {2, -3}, .axes = {2, 3}}, {x}),
+              "slice");
+  net_.output(transpose(x, {3, 0, 2, 1}), "transpose");
+  net_.output(flatten(reshape(x, {3, -1, 2}), 2), "reshape");
+  net_.output(net_.apply(operators::Expand{}, {input({3, 1, 5}), x}), "expand");
+  net_.output(net_.apply(operators::Tile{.repeats = {2, 1, 3, 1}}, {x}), "tile");
+  net_.output(net_.apply(operators::Triangle{.upper = false, .diagonal = 1}, {x}), "triangle");
+  check(net_.apply(operators::DepthToSpace{.block = 2}, {input({2, 8, 2, 3})}));
+}
+
+TEST_F(GradientsOf, Reductions) {
+  const NetworkValue x = input({2, 3, 4});
+  const auto reduce = [&](ReduceOp op, std::vector<int> axes, bool keep, NetworkValue v) {
+    return net_.apply(operators::Reduce{op, std::move(axes), keep}, {v});
+  };
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::mean, ReduceOp::max, ReduceOp::min, ReduceOp::l1, ReduceOp::l2,
+                            ReduceOp::sum_square, ReduceOp::log_sum_exp}) {
+    net_.output(reduce(op, {0, 2}, op < ReduceOp::min, x), "some" + std::to_string(static_cast<int>(op)));
+    net_.output(reduce(op, {}, false, x), "all" + std::to_string(static_cast<int>(op)));
+  }
+  net_.output(reduce(ReduceOp::log_sum, {1}, true, exp(x)), "log_sum");
+  check(net_.apply(operators::CumulativeSum{.axis = 1, .exclusive = true}, {x}));
+}
+
+TEST_F(GradientsOf, GathersAndScatters) {
+  const NetworkValue table = input({5, 3}), x = input({2, 5, 3});
+  net_.output(net_.apply(operators::Gather{.axis = 0}, {table, indices({4, 0, 4, -1, 2, 2}, {2, 3})}), "embedding");
+  net_.output(net_.apply(operators::Gather{.axis = 1}, {x, indices({1, 1, 0}, {3})}), "along 1");
+  net_.output(net_.apply(operators::Gather{.axis = 2}, {x, indices({-1}, {})}), "one");
+  net_.output(net_.apply(operators::GatherElements{.axis = 1}, {table, indices({0, 2, 2, 1}, {2, 2})}), "elements");
+  net_.output(net_.apply(operators::GatherND{}, {x, indices({0, 3, 1, 3, 0, 3}, {3, 2})}), "nd");
+  net_.output(net_.apply(operators::ScatterElements{.axis = 0}, {table, indices({3, 1}, {2, 1}), input({2, 1})}),
+              "scatter");
+  check(net_.apply(operators::ScatterND{.reduction = ScatterReduction::add},
+                   {table, indices({1, 1, 3}, {3, 1}), input({3, 3})}));
+}
+
+TEST_F(GradientsOf, Elementwise) {
+  const NetworkValue x = input({2, 3, 4}), z = input({3, 1}), positive = exp(input({2, 1, 4}));
+  net_.output(x * z + x / positive - min(x, z), "binary");
+  net_.output(pow(positive, z), "pow");
+  net_.output(max(x * x, x), "twice");
+  net_.output(mish(x) + silu(x) + gelu(x) + gelu_tanh(x) + hardswish(x), "activations");
+  net_.output(elu(x, 0.7) + leaky_relu(x, 0.2) + relu(x) + clamp(x, -1, 1.5) + softplus(x), "pieces");
+  net_.output(net_.apply(operators::Map{.op = MapOp::select},
+                         {net_.apply(operators::Map{.op = MapOp::less}, {x, z}), x * x, z}),
+              "select");
+  check(log(positive) + rsqrt(positive) + tanh(x) + erf(x) + sin(x) * cos(z));
+}
+
+TEST(Gradients, NameWhatHasNoDerivative) {
+  NetworkBuilder net;
+  const NetworkValue x = net.input("x", {1, 2, 4, 4}), w = net.constant("w", {2, 2, 1, 1}, {1, 2, 3, 4});
+  const NetworkValue grid = net.input("grid", {1, 3, 3, 2});
+  net.output(net.apply(operators::GridSample{}, {conv2d(x, w), grid}, "sampled"), "y");
+  try {
+    (void)gradients(net.build(), mean_squared_error());
+    FAIL() << "no error";
+  } catch (const Unsupported& error) {
+    EXPECT_NE(std::string(error.what()).find("grid_sample 'sampled'"), std::string::npos) << error.what();
+  }
+  // nothing ahead of it is a parameter
+  EXPECT_EQ(gradients(net.build(), mean_squared_error(), {.parameters = {{}}}).parameters.size(), 0U);
+}
+
+TEST(Gradients, SayWhatIsNotKnown) {
+  NetworkBuilder net;
+  const NetworkValue x = net.input("x", {"batch", 3}), w = net.constant("w", {3, 1}, {1, 2, 3});
+  net.output(gemm(x, w), "y");
+  const Network n = net.build();
+  EXPECT_THAT(user_error([&] { (void)gradients(n, mean_squared_error()); }),
+              ::testing::HasSubstr("'batch' is not known"));
+  EXPECT_THAT(user_error([&] {
+                (void)gradients(n, mean_squared_error(), {.extents = {{"batch", 2}}, .parameters = {{"v"}}});
+              }),
+              ::testing::HasSubstr("no constant 'v'"));
+  EXPECT_THAT(user_error([&] {
+                (void)gradients(n, mean_squared_error({.prediction = "z"}), {.extents = {{"batch", 2}}});
+              }),
+              ::testing::HasSubstr("a tensor 'z'"));
+  const Loss whole = [](NetworkBuilder&, const NamedTensors& t) { return t.at(""); };
+  EXPECT_THAT(user_error([&] {
+                (void)gradients(n, whole, {.extents = {{"batch", 2}}});
+              }),
+              ::testing::HasSubstr("the loss is (2,1)"));
+  EXPECT_EQ(gradients(n, mean_squared_error(), {.extents = {{"batch", 2}}}).parameters[0].name, "w");
+}
+
+TEST(Gradients, TellApartConstantsOfOneName) {
+  NetworkBuilder net;
+  const NetworkValue x = net.input("x", {2, 2});
+  const NetworkValue h = net.apply(operators::Gemm{}, {x, net.constant("w", {2, 2}, {1, 2, 3, 4})}, "first");
+  net.output(net.apply(operators::Gemm{}, {h, net.constant("w", {2, 1}, {5, 6})}, "second"), "y");
+  EXPECT_EQ(trainable_constants(net.build()), (std::vector<std::string>{"w@first", "w@second"}));
+  EXPECT_EQ(gradients(net.build(), mean_squared_error()).parameters[1].shape, (std::vector<std::int64_t>{2, 1}));
+}
+
+TEST(Gradients, HaveTheStatisticsOfABatch) {
+  NetworkBuilder net;
+  const NetworkValue x = net.input("x", {2, 2, 1, 2}), one = net.constant("one", {2}, {1, 1}),
+                     zero = net.constant("zero", {2}, {0, 0});
+  net.output(batch_norm(x, one, zero, net.constant("mean", {2}, {9, 9}), net.constant("variance", {2}, {9, 9})), "y");
+  const GradientNetwork g = gradients(net.build(), mean_squared_error());
+  ASSERT_EQ(g.statistics.size(), 1U);
+  EXPECT_EQ(g.statistics[0].count, 4);
+  const auto out = test::run(compile(g.network), {{"x", {{2, 2, 1, 2}, {1, 2, 0, 0, 3, 6, 4, 4}}},
+                                                  {"target", {{2, 2, 1, 2}, std::vector<float>(8)}},
+                                                  {"one", {{2}, {1, 1}}},
+                                                  {"zero", {{2}, {0, 0}}}});
+  EXPECT_EQ(out.at(g.statistics[0].mean_output).data, (std::vector<float>{3, 2}));
+  EXPECT_EQ(out.at(g.statistics[0].variance_output).data, (std::vector<float>{3.5, 4}));
+}
+
+}  // namespace
+}  // namespace unisono
