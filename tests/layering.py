@@ -58,8 +58,9 @@ FORBIDDEN = {
     "reference": ["passes", "plan", "codegen", "jit", "runtime", "network"],
     "reference/network": ["passes", "jit", "runtime"],  # evaluates networks, and is apart from the library
     "reference/onnx": ["passes", "jit", "runtime"],
-    "runtime": ["reference", "network", "gradients"],
-    "network": ["gradients"],
+    "runtime": ["reference", "network", "gradients", "training"],
+    "network": ["gradients", "training"],
+    "gradients": ["training"],
 }
 
 

@@ -82,7 +82,7 @@ struct GradientOptions {
 
 /// A constant of the network that is an input of the gradient network.
 struct NetworkParameter {
-  std::string name;     ///< of the constant, and of the input
+  std::string name;     ///< the constant's, and the input's
   TensorId constant{};  ///< in the network that was given
   std::vector<std::int64_t> shape;
   std::shared_ptr<const std::vector<float>> values;  ///< as the network has them
@@ -91,10 +91,10 @@ struct NetworkParameter {
 
 /// Statistics of a batch normalisation, as outputs (C), and the constants that hold the stored ones.
 struct BatchStatistics {
-  std::string name;                          ///< of the operator
+  std::string name;                          ///< the operator's
   TensorId mean{}, variance{};               ///< in the network that was given
-  std::string mean_name, variance_name;      ///< of these, as parameters are named
-  std::string mean_output, variance_output;  ///< of this batch; the variance is biased
+  std::string mean_name, variance_name;      ///< their names, as parameters have them
+  std::string mean_output, variance_output;  ///< this batch's; the variance is biased
   std::int64_t count = 1;                    ///< elements a channel
 };
 
@@ -104,7 +104,7 @@ struct GradientNetwork {
   Network network;
   std::vector<NetworkParameter> parameters;
   std::map<std::string, std::string> input_gradients;  ///< outputs by the names of inputs
-  std::vector<BatchStatistics> statistics;  ///< of batch normalisations whose stored statistics are constants
+  std::vector<BatchStatistics> statistics;             ///< those whose stored values are constants
 };
 
 /// Constants that a network learns by: filters, weights and biases of convolutions and products, scales and shifts of

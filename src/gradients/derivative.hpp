@@ -15,7 +15,7 @@ struct Use {
   std::string where;  ///< "conv2d 'down.0'"
   std::vector<NetworkValue> in;
   NetworkValue out;
-  NetworkValue gradient;     ///< of the loss with respect to `out`, of its shape
+  NetworkValue gradient;     ///< the loss's with respect to `out`, with its shape
   std::vector<bool> wanted;  ///< by input
 };
 

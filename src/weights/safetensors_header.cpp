@@ -223,4 +223,10 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
   return std::move(reader.header);
 }
 
+std::string_view safetensors_name(DType dtype) {
+  for (const TypeRow& row : safetensors_types)
+    if (row.dtype == dtype) return row.name;
+  throw UserError(fmt::format("safetensors files have no elements of {}", to_string(dtype)));
+}
+
 }  // namespace unisono::weights

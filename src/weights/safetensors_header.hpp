@@ -20,4 +20,7 @@ struct SafetensorsHeader {
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t data_bytes, const std::string& file,
                                            const SafetensorsLimits& limits);
 
+/// The format's name of an element type: "F32". Throws UserError for a type that it does not have.
+std::string_view safetensors_name(DType dtype);
+
 }  // namespace unisono::weights

@@ -1,0 +1,64 @@
+/// States as safetensors files.
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+
+#include "unisono/error.hpp"
+#include "unisono/safetensors.hpp"
+#include "unisono/safetensors_writer.hpp"
+#include "unisono/training.hpp"
+
+namespace unisono {
+
+namespace {
+
+constexpr const char* steps_key = "unisono.steps";
+constexpr const char* updates_key = "unisono.updates";
+
+std::int64_t count_of(std::map<std::string, std::string>& metadata, const char* key, const std::string& path) {
+  const auto found = metadata.find(key);
+  if (found == metadata.end())
+    throw UserError(fmt::format("'{}' is not a checkpoint of a training: its metadata has no '{}'", path, key));
+  const std::string text = found->second;
+  std::int64_t count = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 0)
+    throw UserError(fmt::format("'{}': {} is '{}'; expected a number of at least 0", path, key, text));
+  metadata.erase(found);
+  return count;
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const TrainerState& state,
+                     const std::map<std::string, std::string>& metadata) {
+  std::vector<SafetensorsTensor> tensors;
+  for (const auto& [name, values] : state.values)
+    tensors.push_back({name, DType::f32, state.shapes.at(name), std::as_bytes(std::span(values))});
+  std::map<std::string, std::string> all = metadata;
+  all[steps_key] = std::to_string(state.steps);
+  all[updates_key] = std::to_string(state.updates);
+  save_safetensors(path, tensors, all);
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  const Safetensors file = open_safetensors(path);
+  Checkpoint checkpoint{{}, file.metadata()};
+  checkpoint.state.steps = count_of(checkpoint.metadata, steps_key, path);
+  checkpoint.state.updates = count_of(checkpoint.metadata, updates_key, path);
+  for (const SafetensorsEntry& e : file.entries()) {
+    if (e.dtype != DType::f32)
+      throw UserError(fmt::format("'{}' is not a checkpoint of a training: '{}' has elements of {}; expected f32", path,
+                                  e.name, to_string(e.dtype)));
+    const auto bytes = file.read(e);
+    auto& values = checkpoint.state.values[e.name];
+    values.resize(bytes.size() / sizeof(float));
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+    checkpoint.state.shapes[e.name] = e.shape;
+  }
+  return checkpoint;
+}
+
+}  // namespace unisono

@@ -1,0 +1,201 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <utility>
+
+#include "training/trainer_impl.hpp"
+#include "unisono/error.hpp"
+
+namespace unisono {
+
+namespace {
+
+TrainerOptions checked(TrainerOptions options) {
+  if (options.device != Device::cpu)
+    throw Unsupported(
+        "Trainer: on a GPU the gradients of filters and the optimiser have no kernels yet. Train on the CPU, or on the "
+        "GPU with PyTorch (docs/pytorch.md)");
+  training::check(options.optimiser);
+  if (!(options.statistics_momentum >= 0 && options.statistics_momentum <= 1))
+    throw UserError(fmt::format("Trainer: statistics_momentum is {}; expected 0 to 1", options.statistics_momentum));
+  return options;
+}
+
+std::vector<std::int64_t> numbers(const Shape& shape) {
+  std::vector<std::int64_t> all;
+  for (const Dim& d : shape) all.push_back(d.value());
+  return all;
+}
+
+}  // namespace
+
+TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions& options)
+    : network_(std::move(network)),
+      options_(checked(options)),
+      gradients_(unisono::gradients(network_, loss, {.extents = options.extents, .parameters = options.parameters})),
+      loss_(loss),
+      executable_(compile(gradients_.network, {.threads = options.threads})),
+      parameters_(training::learnt_parameters(gradients_.parameters, options.optimiser)) {
+  if (parameters_.empty()) throw UserError("Trainer: the network has no parameters");
+  for (const training::LearntParameter& p : parameters_) gradient_values_.emplace_back(p.values.size());
+  for (const BatchStatistics& s : gradients_.statistics) {
+    const auto &mean = *network_[s.mean].constant, &variance = *network_[s.variance].constant;
+    running_.push_back({s, mean, variance, std::vector<float>(mean.size()), std::vector<float>(variance.size())});
+  }
+  outputs_["loss"] = {&loss_value_, DType::f32, {}, {}};
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    outputs_[gradients_.parameters[i].gradient] = {gradient_values_[i].data(), DType::f32, parameters_[i].shape, {}};
+  for (Running& r : running_) {
+    const auto channels = static_cast<std::int64_t>(r.mean.size());
+    outputs_[r.of.mean_output] = {r.batch_mean.data(), DType::f32, {channels}, {}};
+    outputs_[r.of.variance_output] = {r.batch_variance.data(), DType::f32, {channels}, {}};
+  }
+}
+
+std::vector<const NetworkTensor*> TrainerImpl::given() const {
+  std::vector<const NetworkTensor*> tensors;
+  for (const TensorId id : gradients_.network.inputs) {
+    const NetworkTensor& t = gradients_.network[id];
+    const auto is_it = [&](const NetworkParameter& p) { return p.name == t.name; };
+    if (std::none_of(gradients_.parameters.begin(), gradients_.parameters.end(), is_it)) tensors.push_back(&t);
+  }
+  return tensors;
+}
+
+void TrainerImpl::check_given(const Views& inputs) const {
+  std::vector<std::string> expected;
+  for (const NetworkTensor* t : given()) expected.push_back(t->name);
+  for (const auto& [name, view] : inputs)
+    if (std::find(expected.begin(), expected.end(), name) == expected.end())
+      throw UserError(fmt::format("Trainer: '{}' is not an input; expected {}", name, fmt::join(expected, ", ")));
+}
+
+void TrainerImpl::add_parameters(Views& inputs, bool averaged) const {
+  for (const training::LearntParameter& p : parameters_)
+    inputs[p.name] = {averaged ? p.average.data() : p.values.data(), DType::f32, p.shape, {}};
+}
+
+void TrainerImpl::require_average(bool averaged) const {
+  if (averaged && options_.optimiser.average == 0)
+    throw UserError("Trainer: there is no average of the parameters; set Optimiser::average");
+}
+
+StepResult TrainerImpl::step(const Views& inputs, double learning_rate) {
+  if (!(learning_rate >= 0 && std::isfinite(learning_rate)))
+    throw UserError(fmt::format("Trainer: the learning rate is {}; expected a number of at least 0", learning_rate));
+  check_given(inputs);
+  Views all = inputs;
+  add_parameters(all, false);
+  executable_.run(all, outputs_);
+  const double own_norm = training::norm_of(gradient_values_);
+  if (!std::isfinite(loss_value_) || !std::isfinite(own_norm))
+    throw UserError(
+        fmt::format("Trainer: in step {} the loss is {} and the norm of its gradients {}; lower the learning "
+                    "rate, clip gradients (Optimiser::clip_norm), or look for such numbers among the inputs",
+                    steps_ + 1, loss_value_, own_norm));
+  const Optimiser& o = options_.optimiser;
+  ++steps_;
+  StepResult result{.loss = loss_value_, .updated = steps_ % o.accumulate == 0};
+  move_statistics();
+  accumulate_gradients();
+  if (!result.updated) return result;
+  result.gradient_norm = training::norm_of(gradient_values_);
+  const bool clips = o.clip_norm > 0 && result.gradient_norm > o.clip_norm;
+  const double scale = clips ? o.clip_norm / result.gradient_norm : 1;
+  ++updates_;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    training::update(parameters_[i], gradient_values_[i], scale, o, learning_rate, updates_);
+  return result;
+}
+
+// With several steps an update: adds, and takes the mean of them in the last one
+void TrainerImpl::accumulate_gradients() {
+  const int steps = options_.optimiser.accumulate;
+  if (steps == 1) return;
+  const bool is_last = steps_ % steps == 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    auto& sum = parameters_[i].accumulated;
+    auto& g = gradient_values_[i];
+    for (std::size_t k = 0; k < g.size(); ++k) {
+      sum[k] += g[k];
+      if (is_last) g[k] = sum[k] / static_cast<float>(steps), sum[k] = 0;
+    }
+  }
+}
+
+// Variances are stored unbiased, as PyTorch has them
+void TrainerImpl::move_statistics() {
+  const auto part = static_cast<float>(options_.statistics_momentum);
+  for (Running& r : running_) {
+    const auto n = static_cast<double>(r.of.count);
+    const auto unbiased = static_cast<float>(n > 1 ? n / (n - 1) : 1);
+    for (std::size_t i = 0; i < r.mean.size(); ++i) {
+      r.mean[i] += part * (r.batch_mean[i] - r.mean[i]);
+      r.variance[i] += part * (r.batch_variance[i] * unbiased - r.variance[i]);
+    }
+  }
+}
+
+double TrainerImpl::evaluate(const Views& inputs, bool averaged) {
+  require_average(averaged);
+  check_given(inputs);
+  if (!evaluation_) {
+    GradientOptions options{.extents = options_.extents, .batch_statistics = false, .loss_only = true};
+    std::vector<std::string>& names = options.parameters.emplace();
+    for (const training::LearntParameter& p : parameters_) names.push_back(p.name);
+    for (const Running& r : running_) names.insert(names.end(), {r.of.mean_name, r.of.variance_name});
+    evaluation_ = compile(unisono::gradients(network_, loss_, options).network, {.threads = options_.threads});
+  }
+  Views all = inputs;
+  add_parameters(all, averaged);
+  for (const Running& r : running_) {
+    const auto channels = static_cast<std::int64_t>(r.mean.size());
+    all[r.of.mean_name] = {r.mean.data(), DType::f32, {channels}, {}};
+    all[r.of.variance_name] = {r.variance.data(), DType::f32, {channels}, {}};
+  }
+  float loss = 0;
+  evaluation_->run(all, {{"loss", {&loss, DType::f32, {}, {}}}});
+  return loss;
+}
+
+Network TrainerImpl::network(bool averaged) const {
+  require_average(averaged);
+  std::map<TensorId, std::vector<float>> values;
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    values[gradients_.parameters[i].constant] = averaged ? parameters_[i].average : parameters_[i].values;
+  for (const Running& r : running_) values[r.of.mean] = r.mean, values[r.of.variance] = r.variance;
+  return with_constants(network_, values);
+}
+
+Trainer::Trainer(Network network, const Loss& loss, const TrainerOptions& options)
+    : impl_(std::make_unique<TrainerImpl>(std::move(network), loss, options)) {}
+Trainer::~Trainer() = default;
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&&) noexcept = default;
+
+StepResult Trainer::step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate) {
+  return impl_->step(inputs, learning_rate);
+}
+double Trainer::evaluate(const std::map<std::string, ConstTensorView>& inputs, bool averaged) {
+  return impl_->evaluate(inputs, averaged);
+}
+Network Trainer::network(bool averaged) const { return impl_->network(averaged); }
+TrainerState Trainer::state() const { return impl_->state(); }
+void Trainer::set_state(const TrainerState& state) { impl_->set_state(state); }
+
+std::map<std::string, std::vector<std::int64_t>> Trainer::input_shapes() const {
+  std::map<std::string, std::vector<std::int64_t>> shapes;
+  for (const NetworkTensor* t : impl_->given()) shapes[t->name] = numbers(t->shape);
+  return shapes;
+}
+
+std::map<std::string, DType> Trainer::input_types() const {
+  std::map<std::string, DType> types;
+  for (const NetworkTensor* t : impl_->given()) types[t->name] = t->dtype;
+  return types;
+}
+
+const std::vector<NetworkParameter>& Trainer::parameters() const { return impl_->gradients().parameters; }
+
+}  // namespace unisono
