@@ -31,7 +31,8 @@ constexpr const char* exit_codes =
     "  unisono cache list\n"
     "  unisono pack models/heatmap_unet --dim batch=1 --out pack\n"
     "  unisono emit 'store relu(acc + bias[n]) as y : bf16' --gemm '4096,4096->4096' --name dense\n"
-    "  unisono tune models/heatmap_unet --dim batch=8\n";
+    "  unisono tune models/heatmap_unet --dim batch=8\n"
+    "  unisono train training.json\n";
 
 // Values that CLI11 takes for absent or as another number: an empty text, such as a variable of a shell that is not
 // set, and a number below 0 where only others are. A plan may be empty: it fixes nothing
@@ -77,9 +78,9 @@ std::variant<Arguments, Answer> parse_arguments(int argc, const char* const* arg
   app.set_version_flag("--version", std::string("unisono ") + UNISONO_VERSION);
   app.require_subcommand(1);
   app.footer(exit_codes);
-  const std::array all{run_subcommand(app),  explain_subcommand(app), doctor_subcommand(app),
-                       demo_subcommand(app), cache_subcommand(app),   pack_subcommand(app),
-                       emit_subcommand(app), tune_subcommand(app),    bench_subcommand(app)};
+  const std::array all{run_subcommand(app),   explain_subcommand(app), doctor_subcommand(app), demo_subcommand(app),
+                       cache_subcommand(app), pack_subcommand(app),    emit_subcommand(app),   tune_subcommand(app),
+                       train_subcommand(app), bench_subcommand(app)};
   check_values(app);
   // CLI11 would only say that a subcommand is missing
   std::vector<std::string> names;

@@ -135,8 +135,14 @@ struct TuneOptions {
   bool json = false;
 };
 
+struct TrainOptions {
+  std::filesystem::path config;  ///< a JSON file, see docs/training.md
+  bool resume = false;           ///< go on from the folder's checkpoint
+  bool json = false;
+};
+
 using Arguments = std::variant<RunOptions, ExplainOptions, DoctorOptions, DemoOptions, CacheOptions, PackOptions,
-                               EmitOptions, TuneOptions, bench::Options>;
+                               EmitOptions, TuneOptions, TrainOptions, bench::Options>;
 
 /// The command line was wrong, or asked for help or the version: `text` says so.
 struct Answer {

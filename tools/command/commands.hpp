@@ -13,5 +13,6 @@ int cache(const CacheOptions& options);
 int pack(const PackOptions& options);
 int emit(const EmitOptions& options);
 int tune(const TuneOptions& options);
+int train(const TrainOptions& options);
 
 }  // namespace unisono::command

@@ -32,6 +32,7 @@ std::unique_ptr<Subcommand> cache_subcommand(CLI::App& parent);
 std::unique_ptr<Subcommand> pack_subcommand(CLI::App& parent);
 std::unique_ptr<Subcommand> emit_subcommand(CLI::App& parent);
 std::unique_ptr<Subcommand> tune_subcommand(CLI::App& parent);
+std::unique_ptr<Subcommand> train_subcommand(CLI::App& parent);
 std::unique_ptr<Subcommand> bench_subcommand(CLI::App& parent);
 
 }  // namespace unisono::command

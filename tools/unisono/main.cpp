@@ -32,6 +32,7 @@ struct Dispatch {
   int operator()(const command::PackOptions& options) const { return command::pack(options); }
   int operator()(const command::EmitOptions& options) const { return command::emit(options); }
   int operator()(const command::TuneOptions& options) const { return command::tune(options); }
+  int operator()(const command::TrainOptions& options) const { return command::train(options); }
   int operator()(const bench::Options& options) const { return bench::run(options); }
 };
 
