@@ -66,7 +66,7 @@ of_debian() {
   if [[ " ${want[*]} " = *" test "* ]]; then
     # libclang-rt is named after its clang
     # the browser in which pages of `unisono explain --html` are tested (61 MB; Ubuntu has it as a snap only, and goes without)
-    packages+=($(apt-cache show chromium-headless-shell >/dev/null 2>&1 && echo chromium-headless-shell))
+    if apt-cache show chromium-headless-shell >/dev/null 2>&1; then packages+=(chromium-headless-shell); fi
     packages+=(libomp-dev $(apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/libclang-rt-\1-dev/p'))
   fi
   for p in "${packages[@]}"; do installed "$p" || echo "$p"; done
@@ -98,6 +98,8 @@ without_root() {
 
 mapfile -t lacking < <(missing 3)
 if command -v apt-get >/dev/null && { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then
+  # images of containers have no lists of packages, which of_debian asks
+  compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null || as_root apt-get update -qq
   mapfile -t packages < <(printf '%s\n' "${lacking[@]}"; of_debian)
   if [ -n "${packages[*]}" ]; then
     echo "setup: installing" ${packages[*]}
