@@ -79,7 +79,7 @@ class HostLibraryCompiler final : public Compiler {
   std::string lacking(const std::string& log) {
     static constexpr const char* header = "cutlass/util/packed_stride.hpp";
     if (log.find(fmt::format("{}: No such file", header)) == log.npos) return "";
-    return fmt::format("{} is not there; CUTLASS's convolutions need it beside {}: expected a whole CUTLASS\n",
+    return fmt::format("{} is not there; CUTLASS's convolutions need it next to {}: expected a whole CUTLASS\n",
                        (cutlass().utilities() / header).string(), cutlass().include.string());
   }
 

@@ -250,7 +250,7 @@ class SuiteReader {
   }
 
   void add_case(const std::string& rest, const FileLine& place) {
-    if (!title_) place.fail("a case needs an epilogue ahead of it: epilogue TITLE, and its text on indented lines");
+    if (!title_) place.fail("a case needs an epilogue before it: epilogue TITLE, and its text on indented lines");
     Case& c = suite_.cases.emplace_back(parse_case(rest, *title_, place));
     for (const RivalLines& r : rivals_) {
       Rival& rival = c.rivals.emplace_back(Rival{r.name, {}});

@@ -41,7 +41,7 @@ class ExplainSubcommand : public Subcommand {
         ->check(CLI::IsMember({"cpu", "cuda"}))
         ->capture_default_str();
     app_->add_option("--gpu", gpu_,
-                     "With --device cuda: plan for this GPU, such as A100 or 'RTX 4090', whatever is at hand");
+                     "With --device cuda: plan for this GPU, such as A100 or 'RTX 4090', and not for the one at hand");
     precision_.add(*app_);
     add_strict(*app_, options_.strict);
     add_attention(*app_, options_.attention);

@@ -14,18 +14,18 @@ struct PlanWord {
 /// In the order in which a plan has them.
 constexpr PlanWord plan_words[] = {
     {"depthwise", "no matrix instructions: strips of pixels by channels, for one input channel a group"},
-    {"pingpong", "two consumer warpgroups, each with a tile of its own, take turns at the tensor cores"},
+    {"pingpong", "two consumer warpgroups, each with its own tile, take turns at the tensor cores"},
     {"cooperative", "two consumer warpgroups share a tile"},
-    {"pingpong2", "ping-pong of two consumer groups of two warpgroups, each with a tile of its own"},
+    {"pingpong2", "ping-pong of two consumer groups of two warpgroups, each with its own tile"},
     {"cluster", "CTAs of a cluster, which share loads: along tiles of rows x along tiles of channels"},
     {"split", "split-K: the depth is divided among CTAs"},
-    {"group", "so many rows of tiles at a time, so that L2 holds what they read"},
+    {"group", "that many rows of tiles at a time, so that L2 holds what they read"},
     {"swap", "filters are the first operand of the matrix instruction"},
     {"stationary", "filters stay in shared memory for the whole launch"},
     {"resident", "accumulators wait in registers for the statistics of their image; stored once"},
     {"streamed", "tiles wait in shared memory, or in L2 and memory, for the statistics of their image"},
     {"spill", "the type in which tiles wait for the statistics of their image"},
-    {"channels", "all tiles of some channels of an image come ahead of those of the next channels"},
+    {"channels", "all tiles of some channels of an image come before those of the next channels"},
     {"hints", "L2 keeps tiles that wait rather than operands and results"},
     {"rows", "a tile holds all channels of its pixels; each is normalised by itself"},
     {"general", "reductions that stores read: elements are computed once for them and once more for the stores"},
@@ -44,7 +44,7 @@ constexpr PlanWord plan_words[] = {
     {"memory", "in shared memory: lanes take eight channels of a row from there, not two from registers"},
     {"pooled", "the maxima of 2x2 pixels of the result are stored, too"},
     {"upsampled", "each pixel of the result is stored as 2x2 pixels, too (only: and not as it is)"},
-    {"statistics", "mean and M2 of the stored tensor are stored, too, by so many channels"}};
+    {"statistics", "mean and M2 of the stored tensor are stored, too, in units of that many channels"}};
 
 std::string legend_line(std::string_view part, std::string_view meaning) {
   return fmt::format("  {:<14} {}\n", part, meaning);

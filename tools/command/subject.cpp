@@ -124,7 +124,7 @@ std::vector<UserFunction> read_functions(const std::filesystem::path& path) {
     UserFunction f;
     f.arity = 0;
     if (!read_parameters(code.substr(open + 1, close - open - 1), f)) {
-      found = fmt::format("the parameters of {} are not all float, int or long long, and pointers behind these",
+      found = fmt::format("the parameters of {} are not all float, int or long long, and pointers after these",
                           words.back());
       continue;
     }

@@ -148,7 +148,7 @@ void Binder::check_sharing_with_inputs(std::size_t store, BoundArguments& bound)
            size_of(x.dtype) == size_of(view.dtype);
   };
   const auto refuse = [&](const std::string& what, const std::string& why) {
-    throw UserError(fmt::format("output {} shares memory with {}, {}; give it memory of its own", s.name, what, why));
+    throw UserError(fmt::format("output {} shares memory with {}, {}; give it separate memory", s.name, what, why));
   };
   const auto overlaps = [&](const ConstTensorView& x) {
     return x.data != nullptr && may_overlap(view, strides, x, strides_or_dense(x));

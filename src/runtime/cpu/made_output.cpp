@@ -28,7 +28,7 @@ Strides checked_made_output(const std::string& name, const std::string& what, co
   runtime::check_distinct(view, strides, what);
   const auto check = [&](const ConstTensorView& other, const std::string& title) {
     if (other.data != nullptr && runtime::may_overlap(view, strides, other, given_strides(other)))
-      throw UserError(fmt::format("{} shares memory with {}; give it memory of its own", what, title));
+      throw UserError(fmt::format("{} shares memory with {}; give it separate memory", what, title));
   };
   check(arguments.image, "the image"), check(arguments.filter, "the filter");
   check(arguments.left, "the left operand"), check(arguments.right, "the right operand");

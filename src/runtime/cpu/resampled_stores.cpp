@@ -110,7 +110,7 @@ class ResampledExecutable final : public ExecutableImpl {
     std::string text = whole_->describe();
     if (!text.empty() && text.back() != '\n') text += '\n';
     for (const Made& m : made_)
-      text += fmt::format("  store {}: {} of {}, behind the last tile\n", m.store.name, to_string(m.store.form),
+      text += fmt::format("  store {}: {} of {}, after the last tile\n", m.store.name, to_string(m.store.form),
                           alone_ ? "a tensor of the execution" : source_);
     return text;
   }

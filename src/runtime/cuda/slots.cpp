@@ -39,7 +39,7 @@ void check_pair(const Slot& written, const Slot& other) {
   if (other.is_written())
     throw UserError(fmt::format("{} and {} share memory; give each its own", written.what, other.what));
   throw UserError(fmt::format(
-      "{} shares memory with {}, which other CTAs may still read when it is written; give it memory of its own",
+      "{} shares memory with {}, which other CTAs may still read when it is written; give it separate memory",
       written.what, other.what));
 }
 

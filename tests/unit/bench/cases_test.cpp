@@ -156,7 +156,7 @@ TEST(Cases, ErrorsNameTheLineAndWhatWasExpected) {
   EXPECT_THAT(error_of("epilogue e\n store acc\ncase 1,8,8,8,8,1\n"),
               HasSubstr("cases.txt: expected a line 'suite NAME'"));
   EXPECT_THAT(error_of("suite s\n"), HasSubstr("it has no cases"));
-  EXPECT_THAT(error_of("suite s\ncase 1,8,8,8,8,1\n"), HasSubstr("cases.txt:2: a case needs an epilogue ahead of it"));
+  EXPECT_THAT(error_of("suite s\ncase 1,8,8,8,8,1\n"), HasSubstr("cases.txt:2: a case needs an epilogue before it"));
   EXPECT_THAT(error_of("suite s\n  store acc\n"), HasSubstr("cases.txt:2: an indented line"));
   EXPECT_THAT(error_of("suite\n"), HasSubstr("cases.txt:1: 'suite' needs more"));
   EXPECT_THAT(error_of(head + "block 1,8,8,8,8,1\n"),

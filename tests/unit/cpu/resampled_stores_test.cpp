@@ -93,7 +93,7 @@ TEST_F(CpuResampledRefusals, SayWhatIsExpected) {
               HasSubstr("output p (max_pool_2x2) shares memory with output e"));
   EXPECT_THAT(refusal([](Arguments& a) { a.outputs["z"] = a.outputs["p"]; }),
               HasSubstr("Arguments::outputs has z, but the graph has no store of that name; its stores are y, p, e"));
-  EXPECT_THAT(kernel.describe(), HasSubstr("store p: max_pool_2x2 of y, behind the last tile"));
+  EXPECT_THAT(kernel.describe(), HasSubstr("store p: max_pool_2x2 of y, after the last tile"));
 }
 
 TEST_F(CpuResampledRefusals, AProductHasNoImage) {

@@ -96,7 +96,7 @@ class Slots : public CudaLaunch {
     return {memory(element_count(shape) * static_cast<std::int64_t>(size_of(type))), type, shape, {}};
   }
 
-  // Everything that the kind's kernel reads and writes, in memory of its own
+  // Everything that the kind's kernel reads and writes, in separate memory
   Arguments arguments_for(const Kind& kind, const Graph& graph) {
     Arguments all;
     all.a(kind.contraction) = tensor(shape_a(kind.contraction), DType::bf16);
