@@ -136,8 +136,8 @@ class Whole:
                        if choices.frozen and isinstance(v, torch.Tensor) and is_static(n, v)]
         self.program = program = Program(module, inputs, self.static)
         if program.device.type == "cuda" and not choices.frozen:
-            raise Unsupported("on a GPU kernels of networks read weights that were packed ahead; they are with "
-                              "frozen=True")
+            raise Unsupported("on a GPU each weight that is an input takes a launch that copies it; pass frozen=True "
+                              "where weights do not change")
         if program.constant.issuperset(n for n in program.places if n is not None):
             raise Unsupported("the graph reads weights alone")
         steps = cut(program.graph, program.made, program.served, program.constant, CONTRACTIONS)

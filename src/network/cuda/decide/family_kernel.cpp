@@ -167,6 +167,7 @@ std::optional<Refusal> Choice::serve_contraction() {
 }
 
 Location Choice::filter_of(TensorId filter, const std::optional<ConvTranspose2d>& transposed) {
+  if (!in_.is_constant(filter)) return in_.element_tensor(filter).at;  // it lies as the kernel reads it: as_served()
   if (transposed)
     return in_.constants.transposed_filter(filter, *transposed, filters(), channels(), q_.form == Form::phases);
   const auto* product = std::get_if<Gemm>(&given_);
@@ -328,6 +329,7 @@ void Choice::describe() {
   k_.how = families::describe(k_.lowered.plan());
   if (const tuning::Chosen& chosen = k_.lowered.chosen; chosen.origin != tuning::Origin::cost_model)
     k_.how += fmt::format(" ({})", tuning::to_string(chosen));
+  if (!in_.is_constant(op_.inputs[1])) k_.how += ", of a filter that is no constant";
   if (filters_wait_) k_.how += ", filters not ahead, since its CTAs wait for one another";
   if (conv_.c != channels()) k_.how += fmt::format(", input channels padded with zeros to {}", conv_.c);
   if (conv_.k != filters()) k_.how += fmt::format(", output channels padded to {}", conv_.k);

@@ -70,7 +70,7 @@ bool loads_ahead(const FamilyKernel& kernel) {
 }
 
 // The network's own constants, packed before any launch, are loaded ahead of the wait for the launches ahead. A filter
-// that the graph computes has no such kernel; nor has any where the decision is switched off.
+// that the graph computes is not; nor is any where the decision is switched off.
 TEST(ChooseKernels, ConstantFiltersAreLoadedAhead) {
   NetworkBuilder net("ahead");
   Weights weights(net);
@@ -85,9 +85,44 @@ TEST(ChooseKernels, ConstantFiltersAreLoadedAhead) {
   EXPECT_TRUE(loads_ahead(*kernel(d, "constant")));
   EXPECT_EQ(kernel(d, "constant")->filter.at.space, Location::Space::constant);
   EXPECT_TRUE(loads_ahead(*kernel(d, "phases")));
-  EXPECT_FALSE(kernel(d, "computed")) << to_string(d.plan, d.input);
+  ASSERT_TRUE(kernel(d, "computed")) << to_string(d.plan, d.input);
+  EXPECT_FALSE(loads_ahead(*kernel(d, "computed")));
+  EXPECT_EQ(kernel(d, "computed")->filter.at.space, Location::Space::arena);
   const Decided off(net.build(), inputs, "kernels", {}, false);
   EXPECT_FALSE(loads_ahead(*kernel(off, "constant")));
+}
+
+// Kernels read a filter that is given, or computed, where it lies as a packed one does
+TEST(ChooseKernels, FiltersThatAreNoConstantsAreReadWhereTheyLie) {
+  NetworkBuilder net("given");
+  std::vector<Sizes> inputs;
+  const auto given = [&](const char* name, const Sizes& sizes) {
+    inputs.push_back(sizes);
+    return net.input(name, Shape(sizes.begin(), sizes.end()));
+  };
+  const NetworkValue x = given("x", {2, 12, 8, 8}), rows = given("rows", {5, 12});
+  const auto conv = [&](NetworkValue w) { return conv2d(x, w, {.pad = 1}); };
+  net.output(relu(conv(given("w", {16, 12, 3, 3}))), "input");
+  net.output(relu(gemm(rows, given("m", {16, 12}), {.transpose_b = true})), "product");
+  const std::map<std::string, NetworkValue> others{
+      {"and of 12 output channels", conv(given("few", {12, 12, 3, 3}))},
+      {"and does not lie as 16 input channels", conv(sigmoid(given("s", {16, 12, 3, 3})))},  // sigmoid(0) is not 0
+      {"and in groups", conv2d(x, given("g", {16, 6, 3, 3}), {.pad = 1, .groups = 2})},
+      {"and its columns are not rows", gemm(rows, given("n", {12, 16}))},
+      {"and no filter of a plain convolution", conv_transpose2d(x, given("t", {12, 16, 3, 3}))}};
+  for (const auto& [why, value] : others) net.output(value, why);
+  const Decided d(net.build(), inputs, "kernels");
+  for (const char* name : {"input", "product"}) {
+    const auto& c = d.of(name).contraction;
+    ASSERT_TRUE(c && c->whole) << to_string(d.plan, d.input);
+    EXPECT_EQ(c->whole->filter.at.space, Location::Space::arena);
+    EXPECT_THAT(c->whole->how, HasSubstr("of a filter that is no constant"));
+  }
+  for (const auto& [why, value] : others) {
+    const auto& c = d.of(why).contraction;
+    ASSERT_TRUE(c && c->not_bare) << why;
+    EXPECT_THAT(c->not_bare->text(), HasSubstr(why));
+  }
 }
 
 // CTAs that exchange statistics, or the parts of a sum, wait for one another: they load no filters ahead, and say so
