@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -49,6 +51,33 @@ Box box_of(std::size_t index, const Launch& l, int number, const RegionReport* r
   return box;
 }
 
+/// The edges that the layout bends around boxes: all, or the shortest whose lengths, in boxes, are at most so many
+/// together. A layout takes time and memory for each layer that an edge passes.
+std::vector<bool> bent(const std::vector<figure::LayeredGraph::Edge>& edges) {
+  constexpr std::size_t most = 200'000;
+  std::vector<std::size_t> order(edges.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto length = [&](std::size_t i) { return edges[i].to - edges[i].from; };
+  std::ranges::stable_sort(order, {}, length);
+  std::vector<bool> result(edges.size(), false);
+  std::size_t sum = 0;
+  for (const std::size_t i : order)
+    if ((sum += length(i)) <= most) result[i] = true;
+  return result;
+}
+
+/// Without the points of a vertical line between its ends.
+std::vector<figure::Point> simplified(const std::vector<figure::Point>& points) {
+  std::vector<figure::Point> kept;
+  const auto near = [](double a, double b) { return std::abs(a - b) < 0.05; };
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const bool is_inner = i > 0 && i + 1 < points.size();
+    if (!is_inner || !near(points[i - 1].x, points[i].x) || !near(points[i].x, points[i + 1].x))
+      kept.push_back(points[i]);
+  }
+  return kept;
+}
+
 figure::LayeredLayout layout_of(const std::vector<Box>& boxes, const std::vector<figure::LayeredGraph::Edge>& edges) {
   figure::LayeredGraph graph;
   for (const Box& box : boxes) {
@@ -56,8 +85,21 @@ figure::LayeredLayout layout_of(const std::vector<Box>& boxes, const std::vector
     for (const std::string& line : box.lines) width = std::max(width, figure::svg_text_width(line, line_size));
     graph.nodes.push_back({width + 2 * padding, static_cast<double>(box.lines.size()) * line_height + 2 * padding - 4});
   }
-  graph.edges = edges;
-  return figure::lay_out(graph);
+  const std::vector<bool> is_bent = bent(edges);
+  for (std::size_t i = 0; i < edges.size(); ++i)
+    if (is_bent[i]) graph.edges.push_back(edges[i]);
+  figure::LayeredLayout layout = figure::lay_out(graph);
+  std::vector<std::vector<figure::Point>> all;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < edges.size(); ++i) {
+    const figure::Rect &from = layout.nodes[edges[i].from], &to = layout.nodes[edges[i].to];
+    if (is_bent[i])
+      all.push_back(simplified(layout.edges[next++]));
+    else
+      all.push_back({{from.centre().x, from.bottom()}, {to.centre().x, to.y}});
+  }
+  layout.edges = std::move(all);
+  return layout;
 }
 
 /// Finds the boxes that make what a box reads, in the order of the launches.

@@ -347,7 +347,7 @@ function summarise() {
   const host = data.launches.filter((l) => l.kind === "host").length, copies = data.launches.filter((l) => l.kind === "movement").length;
   const shapes = Object.entries(data.shapes ?? {}).map(([name, shape]) => `${name} (${shape.join(",")})`).join(", ");
   $("summary").textContent = [`${data.launches.length - host} launches, ${copies} of them copies`, host ? `${host} host steps` : "", `${data.device}${data.precision ? " in " + data.precision : ""}`,
-    data.device_note, data.measured ? "times are measured" : "times are predicted", shapes, data.complete ? "" : "arrows are incomplete: this GPU's kernels have other regions"].filter((x) => x).join(" · ");
+    data.device_note, data.measured ? "times are measured" : data.launches.some((l) => l.us) ? "times are predicted" : "no times: unisono run --profile --html measures them", shapes, data.complete ? "" : "arrows are incomplete: this GPU's kernels have other regions"].filter((x) => x).join(" · ");
 }
 (async () => {
   data = await unpack($("data").textContent);
