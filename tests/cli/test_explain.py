@@ -199,7 +199,7 @@ class ExplainKernel(Case):
 
 
 class OperatorsOfAGpu(Case):
-    """The table of operators by backend in docs/networks.md, for those that need one input alone."""
+    """The table of operators by backend in docs/networks-onnx.md, for those that need one input alone."""
 
     UNARY = {"Abs", "Neg", "Exp", "Log", "Sqrt", "Sin", "Cos", "Erf", "Reciprocal", "Clip", "Celu", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu",
              "Mish", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh", "Softmax", "Identity", "Flatten", "Dropout", "GlobalAveragePool", "Transpose",
@@ -207,7 +207,7 @@ class OperatorsOfAGpu(Case):
              "MeanVarianceNormalization", "ReduceMax", "ReduceSum", "ReduceL2", "ArgMax", "IsNaN", "Hardmax"}
 
     def served(self):
-        page = (SOURCES / "docs" / "networks.md").read_text()
+        page = (SOURCES / "docs" / "networks-onnx.md").read_text()
         operators = lambda text: set(re.findall("`([A-Z][A-Za-z0-9]+)`", text))
         families = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", page[page.index("| Family | Operators |"):page.index("**By backend.**")], re.M))
         table = page[page.index("| On a GPU | Operators |"):page.index("Numbers that are known")]

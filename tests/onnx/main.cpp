@@ -1,6 +1,6 @@
 /// Runs ONNX's backend node tests.
 ///
-/// usage: onnx_node_tests --data FOLDER[:FOLDER] --refusals FILE [--docs networks.md] [--only PATTERN]
+/// usage: onnx_node_tests --data FOLDER[:FOLDER] --refusals FILE [--docs networks-onnx.md] [--only PATTERN]
 ///        onnx_node_tests --data FOLDER[:FOLDER] --gpu bf16|f16 --refusals FILE --at-least N [--on-host N]
 ///        [--every N [--first K]] [--only PATTERN]
 ///        onnx_node_tests --data FOLDER[:FOLDER] --definitions FILE [--only PATTERN]
