@@ -13,10 +13,10 @@ import re
 import sys
 import urllib.parse
 
-ALL, NOTES, PAGE, README, SLACK = 55_000, 25_000, 4_000, 900, 400
+ALL, NOTES, PAGE, README, SLACK = 55_000, 25_000, 4_000, 900, 2_000
 # Where there are more today
 CEILINGS = {
-    "docs": 83_700,
+    "docs": 85_500,
 }
 
 
@@ -81,7 +81,7 @@ def self_test():
     assert list(too_long({"a": (10, 9)}, {"a": 10})) == []
     assert list(too_long({"a": (11, 9)}, {"a": 10})) == ["a: 11 words, at most 10"]
     assert list(too_long({"a": (9, 9)}, {"a": 10})) == ["a: 9 words: its ceiling is not needed any more"]
-    assert list(too_long({"a": (1000, 9)}, {"a": 2000})) == ["a: 1000 words: lower its ceiling of 2000"]
+    assert list(too_long({"a": (1000, 9)}, {"a": 4000})) == ["a: 1000 words: lower its ceiling of 4000"]
     assert list(too_long({}, {"a": 10})) == ["a: there is no such page"]
     assert anchor("3. Plans: `src/plan/` and [b](c.md)") == "3-plans-srcplan-and-b"
     assert anchors("# A\n```\n# no\n```\n## A\n### é f\n") == {"a", "a-1", "é-f"}
