@@ -19,7 +19,7 @@ WORDS = [
     (r"second[-_ ]level[-_ ]cache", "L2"),
     (r"first[-_ ]level[-_ ]cache", "L1"),
     (r"multi[-_ ]?processor", "SM"),
-    (r"unfold", "im2col in shared memory"),
+    (r"(?<!r)unfold", "im2col in shared memory"),
     (r"patches[ _]across|\bkPatch|\bPatchRows|Load::patch", "halo tile, or two-dimensional tile"),
     (r"Load::runs|\bRunRows", "im2col tile, or consecutive pixels"),
     (r"(?:Order|Schedule)::pairs", "pingpong2"),
@@ -136,6 +136,7 @@ def self_test():
     assert private_words("cudaDevAttrMultiProcessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT") == []
     assert private_words("cuOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 128, 0)") == []
     assert private_words("Load::unfold, a patch of the image") == ["im2col in shared memory"]
+    assert private_words("class RunFolder") == []
     assert private_words("g.patches_across") == private_words("Load::patch") != []
     assert private_words("case Order::pairs:") == ["pingpong2"] and private_words("loaded in pairs") == []
     assert private_words("132 SMs, L2, TMA") == [] == private_words("NaN if either is")

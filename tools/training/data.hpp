@@ -27,9 +27,9 @@ class Examples {
  private:
   struct Column {
     std::string input;
-    DType type;  ///< of the input
+    DType type;  ///< the input's
     double scale;
-    std::int64_t elements;            ///< of an example
+    std::int64_t elements;            ///< in an example
     std::vector<media::Array> parts;  ///< a shard each
   };
   void add_shard(const std::filesystem::path& shard, const std::map<std::string, DataArray>& inputs,

@@ -13,7 +13,7 @@ namespace unisono::training {
 /// A line. What is not said is absent.
 struct LogLine {
   std::int64_t step = 0;
-  /// Of the steps since the line before.
+  /// The steps since the line before.
   std::optional<double> loss = {}, learning_rate = {}, gradient_norm = {}, images_per_second = {};
   std::optional<double> validation_loss = {};
 };
