@@ -101,6 +101,10 @@ class Program:
         self.outputs = results_of(self.graph)
         if len(self.outputs) != len(self.results.like):
             raise Unsupported(f"torch.export gives {len(self.outputs)} results of {len(self.results.like)}")
+        for node, like in zip(self.outputs, self.results.like):
+            made = node.meta.get("val") if isinstance(node, Node) else node
+            if _type_of(made) != _type_of(like):  # as where autocast ends within the graph
+                raise Unsupported(f"torch.export makes {_type_of(made)} of a result that is {_type_of(like)}")
         self.made = [n for n, is_made in zip(self.outputs, self.results.are_computed()) if is_made]
         if any(n.op == "placeholder" for n in self.made):
             raise Unsupported("a result is an input or a constant")
@@ -162,7 +166,13 @@ class Program:
             HANDLERS[node.target](scratch, node)
         except Unsupported as reason:
             return str(reason)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            return f"arguments of {node.target} that its translation does not know: {error!r}"
         return None
+
+
+def _type_of(value: Any) -> tuple:
+    return (value.dtype, tuple(value.shape)) if isinstance(value, torch.Tensor) else (type(value),)
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
