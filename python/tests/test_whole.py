@@ -279,6 +279,34 @@ def test_many_foreign_operators_are_left_to_regions():
     assert "are fewer than 4 for each of" in backend.reports()[-1].note
 
 
+class Scaled(nn.Module):
+    """Vectors of channels, as layer scale has them, and a weight that is standardised, on both sides of a cut."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 8, 3), nn.Conv2d(8, 8, 3)
+        self.scale = nn.Parameter(torch.randn(8))
+
+    def forward(self, x):
+        scale, weight = self.scale.view(1, 8, 1, 1), self.second.weight - self.second.weight.mean()
+        y = torch.erfinv(torch.tanh(self.first(x) * scale))
+        return F.conv2d(F.conv2d(y, weight), weight) * scale + scale.reshape(1, -1, 1, 1)
+
+
+@pytest.mark.parametrize("networks", ("frozen", "any"))
+def test_what_depends_on_weights_alone_is_in_each_network(monkeypatch, networks):
+    monkeypatch.setattr(whole, "FEWEST", 1)
+    torch.manual_seed(0)
+    model, x = Scaled().eval(), torch.randn(2, 3, 9, 9)
+    call = compiled(model, networks=networks, frozen=networks == "frozen")
+    with torch.no_grad():
+        for _ in range(2):
+            torch.testing.assert_close(call(x), model(x), rtol=1e-4, atol=1e-5)
+            model.scale.mul_(2)
+    (report,) = backend.reports()
+    assert report.counts["calls"] == 2 and len(report.counts["operators of PyTorch's between networks"]) == 1, str(report)
+
+
 def test_weights_that_are_inputs_are_never_stale():
     """Also writes that version counters do not see, and weights that are trained between calls."""
     conv, linear, x = nn.Conv2d(3, 4, 3), nn.Linear(16, 5), torch.randn(1, 3, 6, 6)

@@ -161,8 +161,11 @@ def _options(r: random.Random) -> dict:
                "dynamic": r.random() < 0.2, "last": r.random() < 0.35, "backend": {}}
     if r.random() < 0.6:
         options["backend"]["minimum_operators"] = 0
-    if r.random() < 0.25 and not options["training"]:
+    chance = r.random()
+    if chance < 0.25 and not options["training"]:
         options["backend"]["frozen"] = True
+    elif chance < 0.4:
+        options["backend"]["networks"] = "any"
     return options
 
 

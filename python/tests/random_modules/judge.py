@@ -220,8 +220,9 @@ def compiled(case: Case, backend: str, rest: str) -> Callable:
     dynamic = case.options["dynamic"] or None
     if backend != "unisono":
         return torch.compile(case.model, backend=backend, dynamic=dynamic)
-    from unisono.pytorch import backend as ours
+    from unisono.pytorch import backend as ours, whole
     options = {"rest": rest, **case.options["backend"]}
+    whole.FEWEST = 0 if options.get("minimum_operators") == 0 else 4  # contractions for each cut of a graph
     if case.device == "cuda" and "minimum_gain" not in options and options.get("minimum_operators") == 0:
         options["minimum_gain"] = -1e9  # all that can be a region is one
     return torch.compile(case.model, backend=ours.unisono, options=options, dynamic=dynamic)

@@ -2,7 +2,7 @@
 
 An operator that networks lack is *foreign*: PyTorch runs it. Each node has a stage. The network of a stage runs ahead
 of the stage's foreign operators, and those ahead of the next network, so that no two steps need each other. What
-depends on constants alone is a part of each step that reads it.
+depends on weights alone is a part of each step that reads it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def results_of(graph: Graph) -> list[Any]:
 
 
 class Stages:
-    """results: nodes that are asked for; served: those that networks have; constant: placeholders whose tensors networks
-    own."""
+    """results: nodes that are asked for; served: those that networks have; constant: placeholders of weights: what
+    depends on them alone is in each step that reads it."""
 
     def __init__(self, graph: Graph, results: Iterable[Node], served: Container[Node], constant: Container[Node]):
         self.order = {n: i for i, n in enumerate(graph.nodes)}

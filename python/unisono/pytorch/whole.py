@@ -87,7 +87,10 @@ class Part:
     def plan(self) -> None:
         """Compiles the kernels. Raises Unsupported."""
         shapes = {n.name: list(self._ordered(n.meta["val"]).shape) for n in self.reads}
-        self.executable.output_shapes(shapes)
+        made = self.executable.output_shapes(shapes)
+        for name, like in zip(self.outputs, self.like):
+            if list(made[name]) != list(self._ordered(like).shape):
+                raise Unsupported(f"{name} would have the shape {made[name]}, and not {list(like.shape)}")
         if self.program.device.type == "cuda":
             self.executable.workspace_bytes(shapes)
 
@@ -132,15 +135,16 @@ class Whole:
         places = module.graph.find_nodes(op="placeholder")
         if len(places) != len(inputs):
             raise Unsupported("inputs of Dynamo's graph are not those that were given")
-        self.static = [i for i, (n, v) in enumerate(zip(places, inputs))
-                       if choices.frozen and isinstance(v, torch.Tensor) and is_static(n, v)]
+        weights = [i for i, (n, v) in enumerate(zip(places, inputs)) if isinstance(v, torch.Tensor) and is_static(n, v)]
+        self.static = weights if choices.frozen else []
         self.program = program = Program(module, inputs, self.static)
         if program.device.type == "cuda" and not choices.frozen:
             raise Unsupported("on a GPU each weight that is an input takes a launch that copies it; pass frozen=True "
                               "where weights do not change")
         if program.constant.issuperset(n for n in program.places if n is not None):
             raise Unsupported("the graph reads weights alone")
-        steps = cut(program.graph, program.made, program.served, program.constant, CONTRACTIONS)
+        movable = program.constant | {program.places[i] for i in weights}
+        steps = cut(program.graph, program.made, program.served, movable, CONTRACTIONS)
         self._refuse_pieces(steps, choices.strict)
         read = {n for s in steps if not s.is_network for n in s.reads}
         results = program.results
