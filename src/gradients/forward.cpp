@@ -88,6 +88,12 @@ class ForwardWriter {
           fmt::format("gradients: {}: its stored mean '{}' and variance '{}' cannot be told apart from other "
                       "constants; give each a name of its own",
                       network::where(op), n_[stored_mean].name, n_[stored_variance].name));
+    for (const BatchStatistics& other : forward_.statistics)
+      if (other.mean == stored_mean || other.variance == stored_variance)
+        throw UserError(
+            fmt::format("gradients: {}: batch normalisation '{}' has the same stored mean '{}' or variance "
+                        "'{}'; give each constants of its own",
+                        network::where(op), other.name, n_[stored_mean].name, n_[stored_variance].name));
     BatchStatistics s{op.name,
                       stored_mean,
                       stored_variance,

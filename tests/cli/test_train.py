@@ -137,7 +137,7 @@ class Train(Case):
         while True:
             process = self.start(config, *arguments)
             try:
-                process.communicate(timeout=0.05 + r.random() * 0.3)
+                process.communicate(timeout=0.05 + r.random() * 0.3 * (1 + kills / 10))
                 break
             except subprocess.TimeoutExpired:
                 process.kill()
@@ -170,6 +170,27 @@ class Train(Case):
         self.refused("train", "full.json", "--resume", says="File too large", preexec_fn=limit)
         self.assertEqual(before, (self.folder / "out" / "checkpoint.safetensors").read_bytes())
         self.assertEqual([n for n in self.names("out") if n.startswith(".checkpoint")], [])
+
+    def test_initializers_of_exporters(self):
+        """Equal ones are one, with Identity nodes; scales of group norms have lost axes of extent 1."""
+        one = f.constant("a.weight", f.FLOAT, [2], struct.pack("<2f", 1, 1))
+        more = [f.constant("ones", f.FLOAT, [2], struct.pack("<2f", 1, 1)), f.constant("zeros", f.FLOAT, [2], bytes(8)),
+                f.constant("shape", f.INT64, [3], struct.pack("<3q", 0, 2, -1)), f.constant("back", f.INT64, [4], struct.pack("<4q", 0, 2, 16, 16)),
+                f.constant("axes", f.INT64, [2], struct.pack("<2q", 1, 2))]
+        nodes = [f.node("Identity", ["a.weight"], ["b.weight"]), f.node("Concat", ["image", "image"], ["x"], axis=1)]
+        for name, x in (("a", "x"), ("b", "a")):
+            nodes += [f.node("Reshape", [x, "shape"], [f"{name}0"]), f.node("InstanceNormalization", [f"{name}0", "ones", "zeros"], [f"{name}1"]),
+                      f.node("Reshape", [f"{name}1", "back"], [f"{name}2"]), f.node("Unsqueeze", [f"{name}.weight", "axes"], [f"{name}3"]),
+                      f.node("Mul", [f"{name}2", f"{name}3"], [name])]
+        nodes.append(f.node("ReduceMean", ["b"], ["y"], axes=[1]))
+        (self.folder / "tiny.onnx").write_bytes(f.model(nodes, [f.value_info("image", f.FLOAT, ["batch", 1, SIZE, SIZE])],
+                                                        [f.value_info("y", f.FLOAT, ["batch", 1, SIZE, SIZE])], opset=17, constants=[one, *more]))
+        config = self.config(steps=8, optimiser={"kind": "sgd"}, data={"training": "shards", "inputs": {"image": {"array": "images"}, "target": {"array": "masks"}}})
+        self.unisono("train", config)
+        model = (self.folder / "out" / "model.onnx").read_bytes()
+        self.assertIn(b"b.weight", model)
+        self.assertNotIn(b"Identity", model)
+        self.assertNotIn(one, model)  # it was learnt
 
     def test_errors_name_file_and_key(self):
         self.refused("train", "none.json", says="none.json")

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
+#include <span>
 
 #include "command/commands.hpp"
 #include "command/interruption.hpp"
@@ -57,9 +58,11 @@ class Training {
       : options_(options),
         c_(training::read_config(options.config)),
         folder_(c_.folder),
-        network_(load_onnx(c_.model.string())),
+        model_(trainable_onnx(c_.model.string())),
+        network_(parse_onnx(std::as_bytes(std::span(model_)), c_.model.string())),
         trainer_(network_, c_.loss, with_batch(c_, network_)),
         examples_(read(c_.training)) {
+    say_what_is_shared();
     (void)trained_model();  // whether it can be written is known ahead of all work
     if (!c_.validation.empty()) validation_.emplace(read(c_.validation));
     for (const Examples* e : {&examples_, validation_ ? &*validation_ : &examples_})
@@ -91,6 +94,19 @@ class Training {
     return {shards, c_.inputs, trainer_.input_shapes(), trainer_.input_types()};
   }
   std::int64_t batches() const { return examples_.count() / c_.batch; }
+
+  // Exporters may write one initializer for parameters that begin with equal values
+  void say_what_is_shared() const {
+    for (const NetworkParameter& p : trainer_.parameters()) {
+      const auto reads = [&](const Operator& op) {
+        return std::find(op.inputs.begin(), op.inputs.end(), p.constant) != op.inputs.end();
+      };
+      const auto readers = std::count_if(network_.operators.begin(), network_.operators.end(), reads);
+      if (readers > 1)
+        warn(fmt::format("unisono: note: '{}' is one parameter of {} operators, which learn it together", p.name,
+                         readers));
+    }
+  }
 
   void begin() {
     const bool exists = fs::exists(folder_.checkpoint());
@@ -217,7 +233,7 @@ class Training {
     for (TensorId id = 0; id < trained.tensors.size(); ++id)
       if (trained[id].constant && trained[id].constant != network_[id].constant)
         values[trained[id].name] = *trained[id].constant;
-    return onnx_with_initializers(c_.model.string(), values);
+    return onnx_with_initializers(model_, c_.model.string(), values);
   }
 
   void finish() {
@@ -239,6 +255,7 @@ class Training {
   const TrainOptions& options_;
   const Config c_;
   training::RunFolder folder_;
+  const std::string model_;  // the file's bytes, made ready
   const Network network_;
   Trainer trainer_;
   Examples examples_;

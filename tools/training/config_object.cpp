@@ -7,6 +7,7 @@
 
 #include "ir/suggest.hpp"
 #include "media/file.hpp"
+#include "support/json_depth.hpp"
 #include "unisono/error.hpp"
 
 namespace unisono::training {
@@ -131,7 +132,7 @@ void ConfigObject::finish() const {
 json read_json(const std::filesystem::path& file) {
   const auto bytes = media::read_file(file, {.bytes = 16 << 20});
   try {
-    return json::parse(bytes.begin(), bytes.end());
+    return support::parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file.string());
   } catch (const json::parse_error& error) {
     const std::string_view text = error.what();  // "[json.exception…] parse error at line 3, column 7: …"
     const std::size_t at = text.find("] ");

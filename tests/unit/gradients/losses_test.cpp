@@ -1,5 +1,6 @@
 /// The losses that come with the library, by their definitions.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -114,6 +115,19 @@ TEST(CrossEntropy, OfClassesAtPixels) {
   EXPECT_THROW(run.run({{"x", view(x, {2, 3, 1, 2})}, {"label", view(outside, {2, 1, 2})}},
                        {{"loss", view(loss, {})}, {"gradient:x", view(gradient, {2, 3, 1, 2})}}),
                UserError);
+}
+
+TEST(CrossEntropy, OfRows) {
+  NetworkBuilder net;
+  net.output(identity(net.input("x", {2, 2})), "y");
+  const GradientNetwork g = gradients(net.build(), cross_entropy(), {.inputs = {"x"}});
+  const std::vector<float> x{0, 0, 1, 1};
+  const std::vector<std::int64_t> label{1, 0};
+  std::vector<float> gradient(4), loss(1);
+  compile(g.network).run({{"x", view(x, {2, 2})}, {"target", view(label, {2})}},
+                         {{"loss", view(loss, {})}, {"gradient:x", view(gradient, {2, 2})}});
+  EXPECT_NEAR(loss[0], std::log(2), 1e-6);
+  EXPECT_THAT(gradient, ::testing::Pointwise(::testing::FloatNear(1e-6f), {0.25f, -0.25f, -0.25f, 0.25f}));
 }
 
 }  // namespace

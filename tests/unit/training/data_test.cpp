@@ -138,6 +138,7 @@ TEST_F(Files, ErrorsOfConfigurationsNameTheKey) {
   EXPECT_THAT(error("\"scale\": 0.5", "\"scal\": 0.5"), HasSubstr("data.inputs.image.scal is not known"));
   EXPECT_THAT(error("[\"a.npz\"]", "[]"), HasSubstr("data.training"));
   EXPECT_THAT(error("\"warm_up\": 2", "\"warm_up\": 11"), HasSubstr("learning_rate.warm_up is 11"));
+  EXPECT_THAT(error("\"steps\": 10", "\"steps\": " + std::string(1000, '[')), HasSubstr("nests deeper"));
   EXPECT_THAT(error("\"steps\": 10,", "\"steps\": 10,,"), HasSubstr("c.json: parse error at line 1"));
 }
 
