@@ -40,7 +40,7 @@ struct Optimiser {
   double clip_norm = 0;  ///< gradients are scaled to at most this norm over all of them; 0: not
   int accumulate = 1;    ///< steps whose gradients are averaged for one update
   double average =
-      0;  ///< moving average of the parameters (EMA): average·this + parameter·(1 − this) at each update; 0: none
+      0;  ///< a moving average (EMA) of the parameters: average·this + parameter·(1 − this) at each update; 0: none
 };
 
 struct TrainerOptions {
@@ -62,11 +62,11 @@ struct StepResult {
 /// The whole state of a training: what a checkpoint holds.
 struct TrainerState {
   std::int64_t steps = 0;    ///< calls of step()
-  std::int64_t updates = 0;  ///< updates of the parameters
+  std::int64_t updates = 0;  ///< how often the parameters were moved
   /// Parameters and running statistics by their names; "optimiser.m:NAME" and "optimiser.v:NAME" (adamw) or
   /// "optimiser.momentum:NAME" (sgd), "average:NAME" (EMA), and "accumulated:NAME" between updates.
   std::map<std::string, std::vector<float>> values;
-  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< the values'
+  std::map<std::string, std::vector<std::int64_t>> shapes;  ///< by the same names
 };
 
 class TrainerImpl;

@@ -80,7 +80,8 @@ class Trainable {
   }
   bool is_vector(TensorId id) const {
     const Shape& s = n_[id].shape;
-    return n_[id].constant && std::count_if(s.begin(), s.end(), [](const Dim& d) { return !(d == Dim(1)); }) == 1;
+    const auto extended = std::count_if(s.begin(), s.end(), [](const Dim& d) { return !(d == Dim(1)); });
+    return n_[id].constant && !s.empty() && extended <= 1;  // of one channel: (1,1,1); a scalar is no parameter
   }
 
   const Network& n_;

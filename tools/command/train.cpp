@@ -16,7 +16,7 @@
 #include "training/curves.hpp"
 #include "training/data.hpp"
 #include "training/log.hpp"
-#include "training/run_folder.hpp"
+#include "training/training_folder.hpp"
 #include "unisono/error.hpp"
 #include "unisono/onnx.hpp"
 #include "unisono/onnx_writer.hpp"
@@ -254,7 +254,7 @@ class Training {
 
   const TrainOptions& options_;
   const Config c_;
-  training::RunFolder folder_;
+  training::TrainingFolder folder_;
   const std::string model_;  // the file's bytes, made ready
   const Network network_;
   Trainer trainer_;

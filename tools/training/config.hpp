@@ -15,7 +15,7 @@ namespace unisono::training {
 /// Where an input of the network, or the target, comes from.
 struct DataArray {
   std::string array;  ///< its name in the shards
-  double scale = 1;   ///< by which its elements are multiplied
+  double scale = 1;   ///< a factor of its elements
 };
 
 struct Config {

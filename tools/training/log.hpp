@@ -13,7 +13,7 @@ namespace unisono::training {
 /// A line. What is not said is absent.
 struct LogLine {
   std::int64_t step = 0;
-  /// The steps since the line before.
+  /// Means over the steps since the line before, or the last one's.
   std::optional<double> loss = {}, learning_rate = {}, gradient_norm = {}, images_per_second = {};
   std::optional<double> validation_loss = {};
 };

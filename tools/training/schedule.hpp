@@ -14,7 +14,7 @@ struct Schedule {
   std::int64_t steps = 1;  ///< in all
 };
 
-/// The rate of a step, 1 to `steps`.
+/// The rate of a step from 1 to `steps`.
 double learning_rate(const Schedule& s, std::int64_t step);
 
 }  // namespace unisono::training

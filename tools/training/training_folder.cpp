@@ -1,4 +1,4 @@
-#include "training/run_folder.hpp"
+#include "training/training_folder.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@ namespace unisono::training {
 
 namespace fs = std::filesystem;
 
-RunFolder::RunFolder(const fs::path& folder) : folder_(folder) {
+TrainingFolder::TrainingFolder(const fs::path& folder) : folder_(folder) {
   media::make_folder(folder_);
   try {
     lock_ = std::make_unique<support::FileLock>(folder_ / ".lock");
@@ -25,7 +25,7 @@ RunFolder::RunFolder(const fs::path& folder) : folder_(folder) {
 }
 
 // ".NAME.UNIQUE" beside NAME, see support::replace_file
-void RunFolder::remove_left_overs() const {
+void TrainingFolder::remove_left_overs() const {
   for (const fs::path& file : {checkpoint(), log(), curves(), model()}) {
     const std::string prefix = "." + file.filename().string() + ".";
     for (const auto& entry : fs::directory_iterator(folder_)) {

@@ -10,11 +10,11 @@
 namespace unisono::training {
 
 /// checkpoint.safetensors, log.jsonl, curves.png, and model.onnx at the end. One process works in it at a time.
-class RunFolder {
+class TrainingFolder {
  public:
   /// Makes it, and removes what a killed process left beside files that it was writing. Throws UserError where another
   /// process trains in it, and for a folder that cannot be made.
-  explicit RunFolder(const std::filesystem::path& folder);
+  explicit TrainingFolder(const std::filesystem::path& folder);
 
   std::filesystem::path checkpoint() const { return folder_ / "checkpoint.safetensors"; }
   std::filesystem::path log() const { return folder_ / "log.jsonl"; }
