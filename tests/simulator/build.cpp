@@ -41,8 +41,10 @@ LaunchBuilder::LaunchBuilder(System& system_, const Case& c, int launch_)
   if (k.mode == Mode::kKept && (k.exchange != Exchange::kTags || straddling))
     throw std::invalid_argument("kept tiles are modelled with tags");
   if ((k.mode == Mode::kRows || k.mode == Mode::kOverRows) &&
-      (k.exchange != Exchange::kTags || straddling || k.split_k > 1 || k.segment_slots > 1))
-    throw std::invalid_argument("rows are exchanged by tags, whole and without segments");
+      (k.exchange != Exchange::kTags || straddling || k.split_k > 1))
+    throw std::invalid_argument("rows are exchanged by tags, and whole");
+  if (k.mode == Mode::kRows && k.segment_slots > 1)
+    throw std::invalid_argument("tiles of a row exchange without segments");
   if (k.by_channels && k.mode != Mode::kKept) throw std::invalid_argument("kept tiles alone are dealt by channels");
   if (by_tags() && k.split_k > 1 && k.mode != Mode::kResident)
     throw std::invalid_argument("split-K by tags is modelled in resident mode");
@@ -223,7 +225,7 @@ void LaunchBuilder::add_cta(int index) {
   };
   if (has_main_loop(cluster)) add_agent("producer", Role::kProducer, 0);
   for (int w = 0; w < kernel.consumers(); ++w) add_agent(fmt::format("consumer {}", w), Role::kConsumer, w);
-  if (by_tags() && kernel.segment_slots > 1) add_agent("merger", Role::kMerger, 0);
+  if (by_tags() && kernel.segment_slots > 1 && kernel.mode != Mode::kOverRows) add_agent("merger", Role::kMerger, 0);
   if (by_tags() && kernel.mode == Mode::kStreamed) add_agent("second pass", Role::kSecondPass, 0);
   for (int t = 0; kernel.mode == Mode::kKept && t < kernel.consumer_groups(); ++t)
     add_agent(fmt::format("preparer {}", t), Role::kPreparer, t);

@@ -67,6 +67,7 @@ enum class Bug {
   kNextLevelFirst,         // rows, over rows: waits for a level's entries before its own are written
   kSharesWithTheirTile,    // rows that wait in memory: a tile's share is merged when its turn in the pass has come
   kColumnForAll,           // over rows: whoever completes a column of tiles merges the image
+  kSegmentUncounted,       // over rows: a segment of a column is merged by each that comes to it, not by the last
 };
 
 // A grid of `ctas` CTAs, of a producer and consumer warpgroups each, that walks over
@@ -82,7 +83,8 @@ struct Kernel {
   int split_k = 1;              // partners that share a tile's k range
   int levels = 1;               // rows, over rows: of reductions, each of which reads the results of the one before
   bool in_memory = false;       // rows, over rows: tiles wait in memory, a pass over them for each level
-  int segment_slots = 1;        // slots that are merged before the image is; with tags: of a segment
+  int segment_slots = 1;  // slots that are merged before the image is; with tags: of a segment; over rows: before a
+                          // column is
   int warpgroups = 1;  // consumers: 1 or 2 if cooperative (each with its part of the rows); ping-pong: 2, or 4 in two
                        // groups of two
   int cluster_m = 1, cluster_n = 1;

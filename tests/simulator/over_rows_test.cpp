@@ -30,6 +30,30 @@ TEST(OverRows, Exchange) {
   expect_passes(on_one_stream(k));
 }
 
+// A column's places are merged by segments
+TEST(OverRows, Segments) {
+  for (const int tiles : {2, 3, 4})
+    for (const int together : {2, 3}) {
+      Kernel k = over_rows(kCooperative, tiles, 1, tiles, 1, 1);
+      k.segment_slots = together;
+      expect_passes(on_one_stream(k));
+    }
+  Kernel k = over_rows(kPingPong, 2, 1, 4, 1, 1);
+  k.segment_slots = 2;
+  expect_passes(on_one_stream(k));
+  k = over_rows(kCooperative, 2, 2, 2, 1, 1);
+  k.segment_slots = 2;
+  expect_passes(on_one_stream(k, 2));
+  k = over_rows(kCooperative, 2, 1, 4, 1, 1);
+  k.segment_slots = 2, k.in_memory = true;
+  expect_passes(on_one_stream(k));
+  k = over_rows(kCooperative, 4, 1, 4, 1, 1);
+  k.segment_slots = 2;
+  expect_catches(Bug::kSegmentUncounted, FailureKind::kStale, on_one_stream(k));
+  expect_catches(Bug::kNoAcquire, FailureKind::kUnordered, on_one_stream(k));
+  expect_catches(Bug::kNoRelease, FailureKind::kUnordered, on_one_stream(k));
+}
+
 TEST(OverRows, HalvesAndClusters) {
   Kernel k = over_rows(kCooperative, 2, 1, 2, 1, 1);
   k.warpgroups = 2;

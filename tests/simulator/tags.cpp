@@ -108,9 +108,9 @@ void LaunchBuilder::pass_over_row(AgentSpec& agent, const std::vector<TileShare>
   }
 }
 
-// What a tile has of a level's reductions over rows goes to its place. The last to come to a column of tiles merges it,
-// the last column of the image all of them: into an entry for which every tile waits or, behind the last level, into a
-// stored result.
+// What a tile has of a level's reductions over rows goes to its place. The last to come to a segment of a column of
+// tiles merges its places into the first of them, the last segment the column, the last column of the image all of
+// them: into an entry for which every tile waits or, behind the last level, into a stored result.
 void LaunchBuilder::reduce_over_rows(AgentSpec& agent, const TileShare& at, int level) {
   const Part& part = at.parts[0];
   const int across = kernel.tiles_n * kernel.cluster_n, shares = slots[part.image], all = kernel.levels + 1;
@@ -128,10 +128,21 @@ void LaunchBuilder::reduce_over_rows(AgentSpec& agent, const TileShare& at, int 
     agent.code.push_back({Op::kSkipUnlessLast});
   };
   access(Op::kWrite, place(part.slot, at.n), tag(number, Kind::kSlot, at.number * all + level));
-  go_on_if_last(column(at.n), shares);
-  for (int slot = 0; slot < shares; ++slot)
-    access(Op::kRead, place(slot, at.n),
-           tag(number, Kind::kSlot, slot_owner.at({part.image, slot, at.n}) * all + level));
+  const int size = kernel.segment_slots, segments = (shares + size - 1) / size;
+  const auto written = [&](Kind kind, int slot) {
+    return tag(number, kind, slot_owner.at({part.image, slot, at.n}) * all + level);
+  };
+  if (size > 1) {
+    const int first = part.slot / size * size, members = std::min(size, shares - first);
+    if (kernel.bug != Bug::kSegmentUncounted)
+      go_on_if_last(fmt::format("segment {} of {}", part.slot / size, column(at.n)), members);
+    for (int slot = first; slot < first + members; ++slot)
+      access(Op::kRead, place(slot, at.n), written(Kind::kSlot, slot));
+    access(Op::kWrite, place(first, at.n), written(Kind::kPartial, first));
+  }
+  go_on_if_last(column(at.n), kernel.bug == Bug::kSegmentUncounted && size > 1 ? shares : segments);
+  for (int segment = 0; segment < segments; ++segment)
+    access(Op::kRead, place(segment * size, at.n), written(size > 1 ? Kind::kPartial : Kind::kSlot, segment * size));
   access(Op::kWrite, column(at.n), of_column(at.n));
   if (kernel.bug != Bug::kColumnForAll) go_on_if_last("all of " + of, across);
   for (int n = 0; n < across; ++n) access(Op::kRead, column(n), of_column(n));

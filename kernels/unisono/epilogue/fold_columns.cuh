@@ -5,6 +5,7 @@
 #pragma once
 #include "unisono/epilogue/fold_slice.cuh"
 #include "unisono/epilogue/folds.cuh"
+#include "unisono/epilogue/norm.cuh"
 
 namespace unisono {
 
@@ -63,6 +64,15 @@ struct FoldColumns {
       return folds().counters;
     else
       return folds().counters + 1 + images() * (across() + slots()) + List::kLevel * (1 + images() * (across() + 1));
+  }
+
+  // This list's, for each segment of each column, then for each tile across.
+  UNISONO_DEVICE u32* segment_counters() const {
+    int list = 0;
+    if constexpr (List::kReturned) list = 1 + List::kLevel;
+    return folds().counters + 1 + images() * (across() + slots()) +
+           returned_levels<Visitor, Tail::kNorm == Norm::kGeneral>() * (1 + images() * (across() + 1)) +
+           list * fold_segment_counters(images(), across(), slots());
   }
 
   // The channel of value k that this lane keeps of a slice.
@@ -176,8 +186,16 @@ struct FoldColumns {
   }
   // All that this warpgroup adds to the tile's reductions is there.
   UNISONO_DEVICE void count_in(const At& at) const {
-    if (comes_last(counters() + 1 + column(at), slots())) finish_column(at);
+    const int segments = fold_segments(slots()), together = segments > 1 ? fold_segment_slots(slots()) : 1;
+    if (together > 1) {
+      const int segment = at.slot / together, first = segment * together;
+      if (!comes_last(segment_counters() + column(at) * segments + segment, smaller(together, slots() - first))) return;
+      merge_segment(at, first, smaller(together, slots() - first));
+    }
+    if (comes_last(counters() + 1 + column(at), divide_up(slots(), together))) finish_column(at, together);
   }
+  // What `members` slots from `first` have, into the first one's place.
+  UNISONO_DEVICE void merge_segment(const At& at, int first, int members) const;
   // What `Chosen` has of it, to the warpgroup's place.
   template <class Chosen>
   UNISONO_DEVICE void put(const At& at) const {
@@ -230,8 +248,8 @@ struct FoldColumns {
   UNISONO_DEVICE float* of_channels(int plane) const { return results() + size_t(plane) * images() * wide(); }
   UNISONO_DEVICE float* of_tiles(int i) const { return of_channels(kPlanes) + size_t(i) * images() * across(); }
 
-  // All shares of a column of tiles are there.
-  UNISONO_DEVICE void finish_column(const At& at) const;
+  // All shares of a column of tiles are there, every `step`-th slot has what it and those behind it have.
+  UNISONO_DEVICE void finish_column(const At& at, int step) const;
 
   // A result: stored functions of it, or what elements wait for.
   template <int d>
@@ -247,10 +265,17 @@ struct FoldColumns {
   UNISONO_DEVICE bool ends_with_column(const FoldDomain& d) const {
     return d.groups == 0 && (d.per_image || images() == 1);
   }
+  // Domains that wait for all columns, and those that wait for other images' columns of the same channels.
   UNISONO_DEVICE bool unfinished() const {
     bool any = false;
 #pragma unroll
-    for (int d = 0; d < List::kDomains; ++d) any |= !ends_with_column(List::domain(d));
+    for (int d = 0; d < List::kDomains; ++d) any |= List::domain(d).groups != 0;
+    return any;
+  }
+  UNISONO_DEVICE bool spans_images() const {
+    bool any = false;
+#pragma unroll
+    for (int d = 0; d < List::kDomains; ++d) any |= List::domain(d).groups == 0 && !ends_with_column(List::domain(d));
     return any;
   }
   UNISONO_DEVICE float rows_of(const FoldDomain& d) const {
@@ -263,9 +288,9 @@ struct FoldColumns {
   // What an image is enough for.
   UNISONO_DEVICE void finish_image(int image) const;
 
-  // Merges a channel's columns of all images.
+  // Merges the columns of all images of a tile's channels.
   template <int d>
-  UNISONO_DEVICE void finish_over_images() const;
+  UNISONO_DEVICE void finish_over_images(int first_channel) const;
 
   // By a warp: a group's channels, or all tiles across, of one image or of all.
   template <int d>

@@ -1,26 +1,57 @@
-// From the shares of a column of tiles to results: by the last of the column, and by the last of all.
+// From the shares of a column of tiles to results: by the last of a segment, of the column, and of all.
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 
 namespace unisono {
 
 template <class Tail, class List>
-UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at) const {
+UNISONO_DEVICE void FoldColumns<Tail, List>::merge_segment(const At& at, int first, int members) const {
+  const size_t plane = size_t(images()) * slots() * wide(),
+               place = (size_t(at.image) * slots() + first) * wide() + at.first_channel;
+  if constexpr (kPlanes > 0) {
+    for (int n = tail.thread; n < kN && at.first_channel + n < tail.geometry.channels; n += 128) {
+      float folded[larger(1, kChannelFolds)];
+      folds_in_order<kChannelFolds>([](int i) { return List::channel_fold(i); }, partials() + place + n, plane, wide(),
+                                    members, folded);
+#pragma unroll
+      for (int i = 0; i < kChannelFolds; ++i) partials()[i * plane + place + n] = folded[i];
+#pragma unroll
+      for (int i = 0; i < kMoments; ++i) {
+        float* const of = partials() + (kChannelFolds + 3 * i) * plane + place + n;
+        put_moments(of, plane, moments_in_order(of, plane, wide(), members));
+      }
+    }
+  }
+  if (warp() != 0) return;
+#pragma unroll
+  for (int i = 0; i < kTileFolds; ++i) {
+    float* const of = tile_part(i, at) + first;
+    float value = fold_in_order(List::tile_fold(i), of + lane(), 32, divide_up(larger(0, members - lane()), 32));
+#pragma unroll
+    for (int bit = 1; bit < 32; bit *= 2) value = join(List::tile_fold(i), value, __shfl_xor_sync(~0u, value, bit));
+    __syncwarp();  // every lane has read the places
+    if (lane() == 0) of[0] = value;
+  }
+}
+
+template <class Tail, class List>
+UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at, int step) const {
   const size_t plane = size_t(images()) * slots() * wide(),
                first = size_t(at.image) * slots() * wide() + at.first_channel;
   const size_t to = size_t(at.image) * wide() + at.first_channel, result_plane = size_t(images()) * wide();
+  const int count = divide_up(slots(), step);
   if constexpr (kPlanes > 0) {
     for (int n = tail.thread; n < kN && at.first_channel + n < tail.geometry.channels; n += 128) {
       float folded[larger(1, kChannelFolds)];
       Moments moments[larger(1, kMoments)];
+      folds_in_order<kChannelFolds>([](int i) { return List::channel_fold(i); }, partials() + first + n, plane,
+                                    step * wide(), count, folded);
 #pragma unroll
-      for (int i = 0; i < kChannelFolds; ++i) {
-        folded[i] = fold_in_order(List::channel_fold(i), partials() + i * plane + first + n, wide(), slots());
-        of_channels(i)[to + n] = folded[i];
-      }
+      for (int i = 0; i < kChannelFolds; ++i) of_channels(i)[to + n] = folded[i];
 #pragma unroll
       for (int i = 0; i < kMoments; ++i) {
-        moments[i] = moments_in_order(partials() + (kChannelFolds + 3 * i) * plane + first + n, plane, wide(), slots());
+        moments[i] =
+            moments_in_order(partials() + (kChannelFolds + 3 * i) * plane + first + n, plane, step * wide(), count);
         put_moments(of_channels(kChannelFolds + 3 * i) + to + n, result_plane, moments[i]);
       }
       finish_channels(at.image, at.first_channel + n, folded, moments);
@@ -28,8 +59,8 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at) const {
   }
 #pragma unroll
   for (int i = 0; i < kTileFolds; ++i) {
-    const int own_slots = tail.thread < slots() ? divide_up(slots() - tail.thread, 128) : 0;
-    float value = fold_in_order(List::tile_fold(i), tile_part(i, at) + tail.thread, 128, own_slots);
+    const int own_slots = tail.thread < count ? divide_up(count - tail.thread, 128) : 0;
+    float value = fold_in_order(List::tile_fold(i), tile_part(i, at) + tail.thread * step, 128 * step, own_slots);
 #pragma unroll
     for (int bit = 1; bit < 32; bit *= 2) value = join(List::tile_fold(i), value, __shfl_xor_sync(~0u, value, bit));
     if (lane() == 0) scratch()[4 * i + warp()] = value;
@@ -38,6 +69,18 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_column(const At& at) const {
   if (tail.thread == 0) {
 #pragma unroll
     for (int i = 0; i < kTileFolds; ++i) of_tiles(i)[column(at)] = joined(i);
+  }
+  if (spans_images()) {
+    const int tile = at.first_channel / kN;
+    u32* const counter = segment_counters() + images() * across() * fold_segments(slots()) + tile;
+    if (comes_last(counter, images()))
+      for_indices<0, List::kDomains>([&](auto number) {
+        constexpr int d = decltype(number)::kValue;
+        constexpr FoldDomain domain = List::domain(d);
+        if constexpr (domain.groups == 0) {
+          if (!ends_with_column(domain)) finish_over_images<d>(at.first_channel);
+        }
+      });
   }
   if (!unfinished()) return;
   if constexpr (List::kReturned) {  // an image's own are delivered when it is complete, whatever others do
@@ -67,9 +110,7 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_all() const {
   for_indices<0, List::kDomains>([&](auto number) {
     constexpr int d = decltype(number)::kValue;
     constexpr FoldDomain domain = List::domain(d);
-    if constexpr (domain.groups == 0) {
-      if (!ends_with_column(domain)) finish_over_images<d>();
-    } else if (!List::kReturned || !domain.per_image) {
+    if constexpr (domain.groups != 0 && (!List::kReturned || !domain.per_image)) {
       const int results = (domain.per_image ? images() : 1) * domain.groups;
       for (int i = warp(); i < results; i += 4) finish_group<d>(i / domain.groups, i % domain.groups);
     }
@@ -90,16 +131,15 @@ UNISONO_DEVICE void FoldColumns<Tail, List>::finish_image(int image) const {
 
 template <class Tail, class List>
 template <int d>
-UNISONO_DEVICE void FoldColumns<Tail, List>::finish_over_images() const {
+UNISONO_DEVICE void FoldColumns<Tail, List>::finish_over_images(int first_channel) const {
   constexpr FoldDomain domain = List::domain(d);
   const size_t plane = size_t(images()) * wide();
-  for (int c = tail.thread; c < tail.geometry.channels; c += 128) {
+  for (int n = tail.thread; n < kN && first_channel + n < tail.geometry.channels; n += 128) {
+    const int c = first_channel + n;
     float folded[larger(1, domain.folds)];
     Moments moments[larger(1, domain.moments)];
-#pragma unroll
-    for (int i = 0; i < domain.folds; ++i)
-      folded[i] = fold_in_order(List::channel_fold(domain.first_fold + i), of_channels(domain.first_fold + i) + c,
-                                wide(), images());
+    folds_in_order<domain.folds>([](int i) { return List::channel_fold(List::domain(d).first_fold + i); },
+                                 of_channels(domain.first_fold) + c, plane, wide(), images(), folded);
 #pragma unroll
     for (int i = 0; i < domain.moments; ++i)
       moments[i] =

@@ -3,10 +3,11 @@
 // several tiles.
 //
 // Each warpgroup writes what its tile adds up to, to a place of its own in the workspace, and counts itself in. Whoever
-// comes last to a column of tiles (an image's tiles of the same channels) merges what lies there, in the order of the
-// places; whoever finishes the last column merges the columns. So the order of every sum is fixed, whoever performs it:
-// the same bits each run. Nobody waits: no CTA has to be resident, and a counter that is full is back at zero for the
-// next launch.
+// comes last to a segment of neighbouring places merges these, in their order, into the first of them; whoever comes
+// last to a column of tiles (an image's tiles of the same channels) merges the segments; whoever finishes the last
+// column merges the columns, and the last of the same channels those of all images. So the order of every sum is fixed,
+// whoever performs it: the same bits each run. Nobody waits: no CTA has to be resident, and a counter that is full is
+// back at zero for the next launch.
 #pragma once
 #include "unisono/epilogue/visitor.cuh"
 #include "unisono/exchange/moments.cuh"
@@ -90,6 +91,15 @@ struct Returns<Visitor, true> {
   }
 };
 
+// Levels of them; only a general epilogue's visitor says whether there are any.
+template <class Visitor, bool kGeneral>
+UNISONO_DEVICE constexpr int returned_levels() {
+  if constexpr (kGeneral)
+    return Returns<Visitor>::kAny ? Visitor::kLevels : 0;
+  else
+    return 0;
+}
+
 // Joins each of kCount values over the eight lanes that differ in bits 2 to 4, halving what a lane keeps as long as
 // there is more than one: a lane ends with kKept of them, from first_kept(lane) on.
 template <int kCount>
@@ -157,6 +167,28 @@ UNISONO_DEVICE float fold_in_order(Fold kind, const float* from, size_t stride, 
     for (int i = 0; i < kBatch; ++i) total = join(kind, total, values[i]);
   }
   return total;
+}
+
+// The same of kCount reductions whose values lie `plane` apart, of kinds kind(i), which are loaded together.
+template <int kCount, class Kind>
+UNISONO_DEVICE void folds_in_order(const Kind& kind, const float* from, size_t plane, size_t stride, int count,
+                                   float* total) {
+  constexpr int kBatch = kCount > 4 ? 4 : 8;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) total[i] = nothing_of(kind(i));
+#pragma unroll 1
+  for (int base = 0; base < count; base += kBatch) {
+    float values[larger(1, kCount)][kBatch];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j)
+        values[i][j] = base + j < count ? load_l2(from + i * plane + (base + j) * stride) : nothing_of(kind(i));
+#pragma unroll
+    for (int i = 0; i < kCount; ++i)
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) total[i] = join(kind(i), total[i], values[i][j]);
+  }
 }
 
 // Moments lie as three planes, count, mean and M2.

@@ -131,8 +131,22 @@ struct SplitParams {
 // Stored reductions of a launch, see epilogue/folds.cuh; all sizes follow from the geometry and the visitor.
 struct FoldParams {
   float *partials, *results, *rows;  // of warpgroups' tiles; of columns of tiles; of rows whose tiles are several
-  u32* counters;                     // of columns of tiles: all in one; a column each; then of rows of tiles
+  u32* counters;                     // of columns of tiles: all in one; a column each; then of rows of tiles; of what
+                                     // elements read again, a level after the other; of segments and of tiles across
 };
+
+// A column's slots are merged by segments of neighbours first, so that nobody reads all of them one after the other:
+// of so many slots each, about as many as there are segments. Few slots are one segment.
+constexpr int fold_segment_slots(int slots) {
+  int together = 8;
+  while (together * together < slots) together *= 2;
+  return together;
+}
+constexpr int fold_segments(int slots) { return (slots + fold_segment_slots(slots) - 1) / fold_segment_slots(slots); }
+// Counters of a list of reductions: of the segments of each column, and of the columns of each tile across.
+constexpr i64 fold_segment_counters(i64 images, i64 across, int slots) {
+  return images * across * fold_segments(slots) + across;
+}
 
 // `exits` counts the CTAs that left launches with this workspace; divided by those of a launch it is the number of
 // launches before this one, the epoch, whichever CTAs of this launch have left. It goes back to 0 from `last`, after

@@ -83,7 +83,9 @@ void lay_out_workspace(MmaPlan& p, const plan::VisitorShape& v, std::int64_t cha
     w.partials = take((planes * slots * wide + tiles * slots * across) * 4);
     w.results = take((planes * wide + tiles * across) * images * 4);
     const std::size_t returned = v.returns ? size(v.returned_levels) * (images * (across + 1) + 1) : 0;
-    w.counters = take((images * across + slots + 1 + returned) * 4);
+    const auto segments = size(static_cast<int>(fold_segment_counters(p.images, p.tiles_n, p.slots()))) *
+                          (1 + (v.returns ? size(v.returned_levels) : 0));
+    w.counters = take((images * across + slots + 1 + returned + segments) * 4);
   }
   if (c.wide || v.returns) {
     const std::size_t lines = images * size(p.tiles_m) * size(c.tiling.m),

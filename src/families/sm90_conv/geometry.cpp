@@ -107,7 +107,10 @@ void lay_out_folds(Narrowing& to, Workspace& w, const ConvPlan& p, const sm90::C
   const Checked returned = product(entry_bytes, v.returned_entries, images, wide);
   if (to.as<std::int64_t>(rows + returned) > 0) w.fold_rows = take(to, w.bytes, rows + returned);
   const Checked counters = (product(images, across + 1) + 1) * (v.returns ? v.returned_levels : 0);
-  w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + 1) * 4);
+  const Checked segments = product(fold_segment_counters(static_cast<std::int64_t>(images),
+                                                         static_cast<std::int64_t>(across), p.slots_per_image)) *
+                           (1 + (v.returns ? v.returned_levels : 0));
+  w.fold_counters = take(to, w.bytes, (product(images, across) + slots + counters + segments + 1) * 4);
 }
 
 /// What consumer warpgroups keep of their tiles of a row, of an image, or of all, for which elements wait

@@ -359,7 +359,11 @@ void check_folds(const ConvPlan& p, const Epilogue& e, Part&& part) {
     part(p.workspace.fold_rows,
          of_row * slots * (c.tile.m / c.schedule.warpgroups()) + 16 * returned * p.images * across * c.tile.n);
   const std::size_t of_levels = returned > 0 ? e.levels().size() * (p.images * (across + 1) + 1) : 0;
-  part(p.workspace.fold_counters, 4 * (1 + p.images * across + slots + of_levels));
+  int together = 8;
+  while (together * together < p.slots_per_image) together *= 2;
+  const std::size_t of_column = static_cast<std::size_t>((p.slots_per_image + together - 1) / together),
+                    segments = across * (p.images * of_column + 1) * (1 + (returned > 0 ? e.levels().size() : 0));
+  part(p.workspace.fold_counters, 4 * (1 + p.images * across + slots + of_levels + segments));
 }
 
 /// Accumulators that wait, of as many tiles as a warpgroup is dealt of those that share a result, and what rows were
