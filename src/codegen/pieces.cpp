@@ -51,4 +51,14 @@ std::string structure(const std::string& name, const std::string& members) {
   return fmt::format("    struct {} {{{}}};\n", name, members.empty() ? "" : "\n" + members + "    ");
 }
 
+std::string indented(const std::string& lines) {
+  std::string text;
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = lines.find('\n', at) + 1;
+    text += "    " + lines.substr(at, end - at);
+    at = end;
+  }
+  return text;
+}
+
 }  // namespace unisono::codegen

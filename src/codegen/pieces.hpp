@@ -33,6 +33,9 @@ std::string branch(std::string_view variable, std::size_t i, const std::string& 
 /// A static device function inside the visitor.
 std::string function(const std::string& head, const std::string& body);
 
+/// Lines of a member of such a struct.
+std::string indented(const std::string& lines);
+
 /// A struct inside the visitor, of members with a line each.
 std::string structure(const std::string& name, const std::string& members);
 

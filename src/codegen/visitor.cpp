@@ -67,7 +67,7 @@ std::string VisitorWriter::columns(const char* name, const std::vector<ValueId>&
   Bindings bindings;
   bindings.channel = "channel";
   Scope s = scope(bindings, true);
-  const auto waits = [&](ValueId id) { return e_.general() && late_[id]; };  // for reductions over rows
+  const auto waits = [&](ValueId id) { return (e_.general() || e_.waiting()) && late_[id]; };  // for reductions
   std::vector<ValueId> known;
   std::ranges::copy_if(values, std::back_inserter(known), [&](ValueId id) { return !waits(id); });
   s.compute(known);
@@ -106,13 +106,13 @@ VisitorWriter::Bindings VisitorWriter::elements_after(bool with_raw) const {
   Bindings bindings;
   bindings.columns = &e_.columns_after;
   bindings.tensors = &e_.tensors_after;
-  if (!e_.norm()) {
+  if (!e_.behind()) {
     for (ValueId id = 0; id < g_.nodes.size(); ++id)
       if (ir::is_accumulator(g_[id].op)) bindings.values[id] = accumulator(g_[id].op, e_.tensors_after);
     return bindings;
   }
   if (with_raw && e_.uses_raw) bindings.values[e_.norm()->input] = raw_as_input();
-  bindings.values[e_.norm()->result] = "norm";
+  bindings.values[*e_.behind()] = e_.norm() ? "norm" : "waited";
   return bindings;
 }
 
@@ -127,6 +127,7 @@ std::string VisitorWriter::element(const char* head, const Bindings& bindings, V
 }
 
 std::string VisitorWriter::before() {
+  if (e_.waiting()) return "";  // exchanged() has it
   if (!e_.norm())
     return function("float before(float acc, const float*, const float*, const Uniform&)", "        return acc;\n");
   return element("before(float acc, ", elements_before(), e_.norm()->input);
@@ -164,7 +165,7 @@ std::string VisitorWriter::text(std::string_view name) {
                                 tensors() + (row_results() ? rows_of_results() : "") + before() +
                                 (e_.results == plan::Results::any ? second_pass() : after()) + side() + "\n" +
                                 fmt::format("    static constexpr bool kRaw = {};\n", e_.uses_raw) + row_statistic() +
-                                late_and_affine() + statistics();
+                                late_and_affine() + statistics() + exchanged();
   return fmt::format(
              "struct {} {{\n    using Output = {};\n    using Side = {};\n    static constexpr SideStore kSide = "
              "SideStore::{};\n",

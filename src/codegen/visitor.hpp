@@ -74,7 +74,9 @@ class VisitorWriter {
   std::string row_statistic() const;
   std::string late_and_affine();
   std::string statistics();
+  std::string exchanged();
 
+  void add_fold_terms(Scope& s, bool of_behind);
   std::string folds_of_passes(Scope& behind);
 
   /// Stored reductions, by where they are kept.

@@ -22,16 +22,6 @@ std::string by_level(const std::vector<std::string>& of) {
   return text + of.back();
 }
 
-std::string indented(const std::string& lines) {
-  std::string text;
-  for (std::size_t at = 0; at < lines.size();) {
-    const std::size_t end = lines.find('\n', at) + 1;
-    text += "    " + lines.substr(at, end - at);
-    at = end;
-  }
-  return text;
-}
-
 }  // namespace
 
 // ---- Groups of a row's channels

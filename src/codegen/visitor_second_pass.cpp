@@ -30,7 +30,9 @@ std::string VisitorWriter::rows_behind() {
 }
 
 // Behind a normalisation over a row's channels, or ahead of it
-bool VisitorWriter::row_results() const { return e_.results == plan::Results::any && e_.norm()->per_pixel; }
+bool VisitorWriter::row_results() const {
+  return e_.results == plan::Results::any && e_.norm() && e_.norm()->per_pixel;
+}
 
 std::string VisitorWriter::rows_of_results() {
   return rows_behind() + fmt::format("    static constexpr bool kRowsBefore = {};\n", !e_.rows_after.empty());
@@ -63,14 +65,53 @@ std::string VisitorWriter::second_pass() {
                           targets[i]);
   return (row_results() ? "" : rows_behind()) +
          fmt::format("    static constexpr int kResults = {}, kDirect = {};\n", results, targets.size()) +
-         function(
-             fmt::format("void results(float norm, const float* column, const float* tensor, const Row& row, const "
-                         "Uniform& u, bool exists, float* result{})",
-                         e_.folds().empty() ? "" : ", float* value"),
-             s.lines()) +
+         function(fmt::format("void results(float {}, const float* column, const float* tensor, const Row& row, const "
+                              "Uniform& u, bool exists, float* result{})",
+                              e_.norm() ? "norm" : "waited", e_.folds().empty() ? "" : ", float* value"),
+                  s.lines()) +
          (targets.empty() ? ""
                           : "    template <int i>\n" + function("auto direct(const Params& p, void* main)", choice)) +
          folds;
+}
+
+// Reductions that tiles exchange in place of a normalisation's moments: kernels/unisono/epilogue/exchanged.cuh
+std::string VisitorWriter::exchanged() {
+  const plan::Stage* stage = e_.waiting();
+  if (!stage) return "";
+  const Bindings bindings = elements_before();
+  Bindings known;
+  known.channel = "channel";
+  Scope ahead = scope(bindings, options_.accurate);
+  std::vector<std::string> kinds;
+  for (const ValueId id : stage->reductions()) {
+    const Node& x = g_[id];
+    ahead.compute(x.inputs);
+    ahead.line(fmt::format("share[{}] = {};", kinds.size(), term(x.op, ahead.text(x.inputs[0], DType::f32))));
+    const char* count = x.attr.domain.cols ? " / (rows * width)" : " / rows";
+    known.values[id] = fmt::format("folded[{}]{}", kinds.size(), x.op == Op::mean ? count : "");
+    kinds.emplace_back(fold_name(x.op));
+  }
+  add_fold_terms(ahead, false);
+  ahead.compute(std::vector{*stage->waits});
+  ahead.line(fmt::format("return {};", ahead.text(*stage->waits, DType::f32)));
+  Scope columns = scope(known, true);
+  for (std::size_t i = 0; i < e_.columns_after.size(); ++i) {
+    const ValueId id = e_.columns_after[i];
+    if (!late_[id]) continue;
+    columns.compute(std::vector{id});
+    columns.line(fmt::format("column[{} * stride] = as_column({});", i, columns.text(id, g_[id].dtype)));
+  }
+  return structure(
+      "Exchanged",
+      fmt::format("        static constexpr int kFolds = {};\n"
+                  "        static UNISONO_DEVICE constexpr Fold fold(int i) {{ return {}; }}\n",
+                  kinds.size(), chosen(kinds, "Fold::kSum")) +
+          indented(function("float ahead(float acc, const float* column, const float* tensor, const "
+                            "Uniform& u, float* share, float* value)",
+                            ahead.lines()) +
+                   function("void columns(const Params& p, const Uniform& u, int image, int channel, float "
+                            "rows, float width, const float* folded, float* column, int stride)",
+                            columns.lines())));
 }
 
 }  // namespace unisono::codegen

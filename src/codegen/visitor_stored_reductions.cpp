@@ -47,27 +47,40 @@ std::string VisitorWriter::domains() {
              finishes);
 }
 
-// A second pass: which of these are of values ahead of the normalisation, what an element adds to them there, and, of
-// those behind it, the lines of the second pass
-std::string VisitorWriter::folds_of_passes(Scope& behind) {
-  const std::vector<bool> is_behind = plan::behind_normalisation(e_);
-  const Bindings bindings = elements_before();
-  Scope ahead = scope(bindings, options_.accurate);
-  std::vector<std::string> sides;
+// The lines for what an element adds to those of values behind statistics, or ahead of them
+void VisitorWriter::add_fold_terms(Scope& s, bool of_behind) {
+  const std::vector<bool> behind = plan::behind_statistics(e_);
+  std::size_t at = 0;
   for (const FoldList list : {FoldList::channel, FoldList::moments, FoldList::tile})
     for (const ValueId id : folds(list)) {
       const ValueId in = g_[id].inputs[0];
-      Scope& s = is_behind[in] ? behind : ahead;
-      s.compute(std::vector{in});
-      s.line(fmt::format("value[{}] = {};", sides.size(), term(g_[id].op, s.text(in, DType::f32))));
-      sides.emplace_back(is_behind[in] ? "false" : "true");
+      if (behind[in] == of_behind) {
+        s.compute(std::vector{in});
+        s.line(fmt::format("value[{}] = {};", at, term(g_[id].op, s.text(in, DType::f32))));
+      }
+      ++at;
     }
+}
+
+// Where tiles wait: which of these are of values ahead of the statistics, what an element adds to them there, and, of
+// those behind them, the lines of the results
+std::string VisitorWriter::folds_of_passes(Scope& behind) {
+  const std::vector<bool> is_behind = plan::behind_statistics(e_);
+  std::vector<std::string> sides;
+  for (const FoldList list : {FoldList::channel, FoldList::moments, FoldList::tile})
+    for (const ValueId id : folds(list)) sides.emplace_back(is_behind[g_[id].inputs[0]] ? "false" : "true");
+  add_fold_terms(behind, true);
+  std::string ahead;
+  if (!e_.waiting()) {
+    const Bindings bindings = elements_before();
+    Scope s = scope(bindings, options_.accurate);
+    add_fold_terms(s, false);
+    ahead =
+        function("void fold_ahead(float acc, const float* column, const float* tensor, const Uniform& u, float* value)",
+                 s.lines());
+  }
   return fmt::format("    static constexpr int kFoldValues = {};\n", sides.size()) +
-         constants("bool", "ahead(int i)", sides, "false") +
-         function(
-             "void fold_ahead(float acc, const float* column, const float* tensor, const Uniform& u, float* value)",
-             ahead.lines()) +
-         domains();
+         constants("bool", "ahead(int i)", sides, "false") + ahead + domains();
 }
 
 // Stores what follows from a domain's reductions

@@ -10,6 +10,7 @@
 #include "codegen/bounds.hpp"
 #include "codegen/precise.hpp"
 #include "families/interface/plan.hpp"
+#include "ir/node_kinds.hpp"
 #include "ir/op_table.hpp"
 #include "passes/optimised.hpp"
 #include "passes/split_stores.hpp"
@@ -198,7 +199,7 @@ class Writer {
 
   // Roundings to 16 bits of what waits for a mean over rows, where the kernel lets it wait so
   bool waits(const Node& x) const {
-    if (x.op != Op::sub || model_.kept_roundoff == 0) return false;
+    if (x.op != Op::sub || model_.kept_roundoff == 0 || !model_.kept_centred) return false;
     const Node& mean = g_[x.inputs[1]];
     return mean.op == Op::mean && mean.attr.domain.rows && mean.inputs[0] == x.inputs[0];
   }
@@ -235,8 +236,13 @@ class Writer {
   std::string elementwise(ValueId id) const {
     const Node& x = g_[id];
     std::vector<std::string> inputs;
-    for (const ValueId in : x.inputs) inputs.push_back(fmt::format("&v{}", in));
     std::string ahead;
+    for (const ValueId in : x.inputs) {
+      inputs.push_back(fmt::format("&v{}", in));
+      if (model_.kept_roundoff == 0 || model_.kept_centred || !read_behind_[in] || !late_[id]) continue;
+      ahead += fmt::format("const Values rounded{0} = rounded_apart({1}, v{0}); ", in, literal(model_.kept_roundoff));
+      inputs.back() = fmt::format("&rounded{}", in);
+    }
     if (waits(x)) {
       const bool per_image = g_[x.inputs[1]].attr.domain.per_image;
       ahead = fmt::format("const Values waiting = waited(space, {}, space.columns / {}, {}, v{}); ",
@@ -280,6 +286,7 @@ class Writer {
   const Filled& filled_;
   Graph g_;
   std::vector<bool> precise_;  // by their accurate forms
+  std::vector<bool> read_behind_ = ir::read_behind_reductions(g_), late_ = ir::depending(g_, ir::over_rows);
   reference::ErrorModel model_;
 };
 

@@ -27,4 +27,17 @@ std::vector<bool> depending(const Graph& g, IsRoot is_root) {
   return depends;
 }
 
+/// For each value, whether elements that depend on reductions over rows read it: of elements that are computed from the
+/// accumulators and depend on none. Until the reductions are complete, it has to wait.
+inline std::vector<bool> read_behind_reductions(const Graph& g) {
+  const std::vector<bool> late = depending(g, over_rows),
+                          summed = depending(g, [](const Node&x) { return x.op == Op::acc || x.op == Op::acc1; });
+  std::vector<bool> read(g.nodes.size());
+  for (ValueId id = 0; id < g.nodes.size(); ++id)
+    if (late[id] && is_full(g[id]))
+      for (const ValueId in : g[id].inputs)
+        if (is_full(g[in]) && summed[in] && !late[in]) read[in] = true;
+  return read;
+}
+
 }  // namespace unisono::ir

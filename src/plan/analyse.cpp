@@ -265,6 +265,7 @@ Expected<Forms> analyse_forms(const passes::EpilogueGraphs& graphs, const Extent
   } else if (forms.list[0].general()) {
     if (auto rows = analyse_rows(graphs, extents, limits)) forms.list.push_back(*std::move(rows));
     if (!forms.list[0].returns()) return forms;
+    if (auto waits = analyse_exchanged(graphs, extents)) forms.list.push_back(*std::move(waits));
     auto streamed = analyse_second_pass(graphs, extents);
     if (streamed)
       forms.list.push_back(*std::move(streamed));

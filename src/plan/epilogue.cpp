@@ -26,6 +26,26 @@ const Normalisation* Epilogue::norm() const {
 }
 Normalisation* Epilogue::norm() { return const_cast<Normalisation*>(std::as_const(*this).norm()); }
 
+const Stage* Epilogue::waiting() const {
+  const auto found = std::ranges::find_if(stages, [](const Stage& s) { return s.waits.has_value(); });
+  return found == stages.end() ? nullptr : &*found;
+}
+std::optional<ValueId> Epilogue::ahead() const {
+  if (norm()) return norm()->input;
+  return waiting() ? waiting()->waits : std::nullopt;
+}
+std::optional<ValueId> Epilogue::behind() const {
+  if (norm()) return norm()->result;
+  return waiting() ? waiting()->waits : std::nullopt;
+}
+
+std::optional<ExchangeDomain> Epilogue::exchanged() const {
+  if (norm() && !norm()->per_pixel) return ExchangeDomain{norm()->group_channels, norm()->batch};
+  if (!waiting()) return std::nullopt;
+  const RowFolds& of = waiting()->over_rows.at(0);
+  return ExchangeDomain{of.groups == 0 ? 1 : channels / of.groups, !of.per_image};
+}
+
 std::span<const Stage> Epilogue::levels() const {
   return {stages.data(), stages.size() - (stages.empty() || stages.back().read ? 0 : 1)};
 }
@@ -85,8 +105,7 @@ bool Epilogue::per_image() const {
     return std::ranges::any_of(graph.nodes, of_image) || std::ranges::any_of(stages, [](const Stage& s) {
              return std::ranges::any_of(s.over_rows, [](const RowFolds& f) { return f.per_image; });
            });
-  return (norm() && !norm()->per_pixel && !norm()->batch) ||
-         (!rows_after.empty() && std::ranges::any_of(graph.nodes, of_image)) ||
+  return (exchanged() && !exchanged()->batch) || (!rows_after.empty() && std::ranges::any_of(graph.nodes, of_image)) ||
          std::any_of(columns_before.begin(), columns_before.end(), reads_image) ||
          std::any_of(columns_after.begin(), columns_after.end(), reads_image);
 }

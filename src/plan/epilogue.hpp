@@ -41,9 +41,12 @@ struct Stage {
   std::vector<ValueId> rows = {};          ///< over a row's channels
   std::vector<ValueId> groups = {};        ///< over each group of these
   std::vector<RowFolds> over_rows = {};    ///< over rows
-  bool rows_wait = false;                  ///< something reads `rows`: they are in one tile, or its tiles wait for one
-                                           ///< another
-  bool read = true;                        ///< by rows or elements; else they are stored, and this is the last stage
+  std::optional<ValueId> waits = {};       ///< the element that waits for `over_rows`, as they are of one domain that
+                                           ///< tiles exchange: all that elements behind them read of the accumulators.
+  ///< Without it they are computed once more from these, unless there is `norm`
+  bool rows_wait = false;  ///< something reads `rows`: they are in one tile, or its tiles wait for one
+                           ///< another
+  bool read = true;        ///< by rows or elements; else they are stored, and this is the last stage
 
   std::vector<ValueId> reductions() const;  ///< all of them
 };
@@ -53,7 +56,8 @@ enum class Results : std::uint8_t {
   tiled,  ///< one or two results of 16 bits that TMA stores, from y, operands and values of channels and images
   any,    ///< any number of results, from these and values of rows; reductions that are stored. Behind a normalisation
           ///< over many pixels only kernels whose tiles wait in memory serve it (analyse_second_pass() in
-          ///< second_pass.hpp); behind one over the channels of rows tiles wait in registers
+          ///< second_pass.hpp); behind one over the channels of rows, and behind a value that waits for several
+          ///< reductions (Stage::waits), tiles may wait in registers, too
   again   ///< the mode `general`: everything once more from the accumulators, stage by stage, with values of rows;
           ///< there is no normalisation
 };
@@ -88,6 +92,12 @@ struct StoredMoments {
   std::int64_t channels = 0;  ///< those of an entry are a divisor of this, and begin at its multiples; 0: none
 };
 
+/// What statistics run over that the tiles of an image exchange.
+struct ExchangeDomain {
+  std::int64_t group_channels = 0;
+  bool batch = false;  ///< the rows of all images
+};
+
 /// The result of analysing an optimised graph.
 struct Epilogue {
   Graph graph;                       ///< after passes::run_pipeline
@@ -107,14 +117,18 @@ struct Epilogue {
 
   const Normalisation* norm() const;  ///< that of the first stage that has one, or none
   Normalisation* norm();
-  std::span<const Stage> levels() const;       ///< the stages that rows and elements read
-  const std::vector<RowFolds>& folds() const;  ///< reductions over rows that are stored, of the stage that nothing
-                                               ///< reads; Results::any: ahead of the normalisation or behind it
-  bool reduces_rows() const;                   ///< for rows or elements, over all of a row's channels
-  bool reduces_groups() const;                 ///< over groups of a row's channels
-  bool returns() const;                        ///< elements read reductions over rows
-  bool rows_wait() const;                      ///< in one of the stages
-  std::vector<int> levels_of_values() const;   ///< for each value of the graph: stages that are complete before it
+  const Stage* waiting() const;           ///< the stage for which a value waits (Stage::waits), or none
+  std::optional<ValueId> ahead() const;   ///< what sums become ahead of statistics: a normalisation's input, what waits
+  std::optional<ValueId> behind() const;  ///< and what elements behind these read of it: its result, what waits
+  std::optional<ExchangeDomain> exchanged() const;  ///< whose statistics tiles exchange, unless they are of rows
+  std::span<const Stage> levels() const;            ///< the stages that rows and elements read
+  const std::vector<RowFolds>& folds() const;       ///< reductions over rows that are stored, of the stage that nothing
+                                                    ///< reads; Results::any: ahead of the normalisation or behind it
+  bool reduces_rows() const;                        ///< for rows or elements, over all of a row's channels
+  bool reduces_groups() const;                      ///< over groups of a row's channels
+  bool returns() const;                             ///< elements read reductions over rows
+  bool rows_wait() const;                           ///< in one of the stages
+  std::vector<int> levels_of_values() const;        ///< for each value of the graph: stages that are complete before it
   int group_width(const Node& grouped) const { return static_cast<int>(channels / grouped.axes.groups); }
   bool general() const { return results == Results::again; }
 

@@ -51,7 +51,8 @@ std::optional<Refusal> refuse_statistics(const Graph& g, const std::set<ValueId>
   return std::nullopt;
 }
 
-// Tiles then run through the borders between images
+}  // namespace
+
 std::optional<Refusal> refuse_images(const Graph& g) {
   for (ValueId id = 0; id < g.nodes.size(); ++id)
     if (g[id].axes.row == RowAxis::b)
@@ -59,8 +60,6 @@ std::optional<Refusal> refuse_images(const Graph& g) {
                         "a value of an image, beside statistics over the rows of all images, whose tiles know none");
   return std::nullopt;
 }
-
-}  // namespace
 
 std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roots) {
   std::vector<bool> depends(graph.nodes.size());

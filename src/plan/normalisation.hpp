@@ -18,6 +18,10 @@ std::optional<Refusal> find_normalisation(Epilogue& epilogue, const Extents& ext
                                           const std::optional<passes::AffineForm>& form,
                                           const std::set<ValueId>& others = {});
 
+/// Refuses values of an image, beside statistics over the rows of all images: tiles then run through the borders
+/// between images.
+std::optional<Refusal> refuse_images(const Graph& graph);
+
 /// For each value, whether one of `roots` is among what it is computed from (itself included).
 std::vector<bool> depends_on(const Graph& graph, const std::vector<ValueId>& roots);
 

@@ -20,7 +20,7 @@ Reads Reader::read(ValueId root, bool behind) const {
 
 bool Reader::leaf(ValueId id, bool behind, Reads& reads) const {
   const Node& x = g_[id];
-  if (behind && norm_ && id == norm_->result) return reads.result = true;
+  if (behind && id == behind_) return reads.result = true;
   if (behind && norm_ && id == norm_->input) return reads.raw = true;
   if (ir::is_accumulator(x.op)) return reads.accumulator = true;
   if (x.axes == axes::scalar && !statistical_[id]) return true;

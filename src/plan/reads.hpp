@@ -10,7 +10,7 @@
 namespace unisono::plan {
 
 /// The values that elements are computed from, down to values of channels, images and rows, operands [m,n], the
-/// accumulator, and whatever a normalisation gives.
+/// accumulator, and whatever a normalisation gives, or what waits for other statistics.
 struct Reads {
   std::set<ValueId> columns, rows, tensors;
   bool accumulator = false, result = false, raw = false;
@@ -25,11 +25,11 @@ struct Reads {
 
 class Reader {
  public:
-  /// `statistical`: for each value, whether it is computed from the normalisation's mean or variance.
+  /// `statistical`: for each value, whether it is computed from the statistics that elements wait for.
   Reader(const Epilogue& e, const std::vector<bool>& statistical)
-      : g_(e.graph), norm_(e.norm()), statistical_(statistical) {}
+      : g_(e.graph), norm_(e.norm()), behind_(e.behind()), statistical_(statistical) {}
 
-  /// Behind the normalisation y and x are given; ahead of it only the accumulator is.
+  /// Behind the normalisation y and x are given, behind other statistics what waited; ahead only the accumulator is.
   Reads read(ValueId root, bool behind) const;
 
  private:
@@ -37,6 +37,7 @@ class Reader {
 
   const Graph& g_;
   const Normalisation* norm_;
+  std::optional<ValueId> behind_;
   const std::vector<bool>& statistical_;
 };
 

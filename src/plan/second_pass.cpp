@@ -7,6 +7,7 @@
 
 #include "ir/node_kinds.hpp"
 #include "ir/op_table.hpp"
+#include "plan/exchanged.hpp"
 #include "plan/normalisation.hpp"
 #include "plan/reads.hpp"
 #include "plan/refusal.hpp"
@@ -29,15 +30,23 @@ constexpr const char* served_over_channels =
     "Over the channels of rows, in one exchange, one normalisation is served, with stores [m,n] and operands "
     "behind it, and one store of 16 bits ahead of it";
 
+constexpr const char* served_exchanged =
+    "Tiles exchange reductions of any elements over the same rows and groups of channels, for stores [m,n], values of "
+    "rows and operands behind them, and stored reductions over rows of elements ahead of them or behind them";
+
+/// What elements wait for: statistics of a normalisation over an image's pixels, or over the channels of a row; or
+/// reductions over rows of several values.
+enum class Awaited : std::uint8_t { pixels, channels, reductions };
+
 class SecondPassAnalysis {
  public:
-  /// Over the channels of a row, or over an image's pixels.
-  SecondPassAnalysis(const passes::EpilogueGraphs& graphs, const Extents& extents, bool per_pixel)
+  SecondPassAnalysis(const passes::EpilogueGraphs& graphs, const Extents& extents, Awaited awaited)
       : extents_(extents),
-        per_pixel_(per_pixel),
+        per_pixel_(awaited == Awaited::channels),
+        normalises_(awaited != Awaited::reductions),
         graphs_(graphs),
-        form_(per_pixel && graphs.rows ? graphs.rows : graphs.moments_beside_stored) {
-    e_.graph = per_pixel && graphs.rows ? graphs.rows->graph : graphs.gathered;
+        form_(per_pixel_ && graphs.rows ? graphs.rows : graphs.moments_beside_stored) {
+    e_.graph = !normalises_ ? graphs.general : per_pixel_ && graphs.rows ? graphs.rows->graph : graphs.gathered;
     e_.channels = extents.cols;
     e_.results = Results::any;
   }
@@ -51,7 +60,9 @@ class SecondPassAnalysis {
   }
 
  private:
-  const char* served() const { return per_pixel_ ? served_over_channels : served_over_pixels; }
+  const char* served() const {
+    return !normalises_ ? served_exchanged : per_pixel_ ? served_over_channels : served_over_pixels;
+  }
 
   Refusal refused(ValueId id, const std::string& why) const {
     return refusal_at(e_.graph, id, fmt::format("{}. {}", why, served()));
@@ -63,10 +74,9 @@ class SecondPassAnalysis {
       if (g[id].dtype == DType::f64) return refused(id, "f64 arithmetic");
       if (g[id].op == Op::one_hot) return refused(id, "one_hot, with a normalisation over the pixels of an image");
     }
-    if (auto refusal = find_normalisation(e_, extents_, form_, graphs_.stored))
+    if (auto refusal = normalises_ ? place_normalisation() : place_exchanged())
       return because(fmt::format("{}. {}", refusal->first(), served()));
-    if (!e_.norm() || e_.norm()->per_pixel != per_pixel_) return because(served());
-    statistical_ = depends_on(g, e_.norm()->reductions());
+    statistical_ = depends_on(g, e_.stages[0].reductions());
     late_ = depending(g, over_rows);
     if (per_pixel_ && (!g.effects.empty() || std::ranges::find(late_, true) != late_.end()))
       return because(fmt::format("functions called for their effect, and reductions over rows. {}", served()));
@@ -75,6 +85,19 @@ class SecondPassAnalysis {
         return refused(id, statistical_[id] ? "a value of a row that reads statistics"
                                             : fmt::format("a value with axes {}", to_string(g[id].axes)));
     return std::nullopt;
+  }
+
+  std::optional<Refusal> place_normalisation() {
+    if (auto refusal = find_normalisation(e_, extents_, form_, graphs_.stored)) return refusal;
+    if (!e_.norm() || e_.norm()->per_pixel != per_pixel_) return because("no such normalisation");
+    return std::nullopt;
+  }
+
+  std::optional<Refusal> place_exchanged() {
+    auto stage = find_exchanged(e_.graph);
+    if (!stage) return std::move(stage).refusal();
+    e_.stages.push_back(*std::move(stage));
+    return e_.exchanged()->batch ? refuse_images(e_.graph) : std::nullopt;
   }
 
   /// A reduction that is stored: what it runs over, and that its elements are known in one of the passes.
@@ -102,7 +125,8 @@ class SecondPassAnalysis {
       return refused(value,
                      fmt::format("after the normalisation it reads a value from before it ('{}'), which is gone by "
                                  "then",
-                                 text_of(e_.graph, e_.norm()->input)));
+                                 text_of(e_.graph, *e_.ahead())));
+    if (!normalises_) return std::nullopt;  // columns are made of them
     for (const ValueId c : reads.vectors())
       if (statistical_[c])
         return refused(value, fmt::format("elements read the statistics '{}' otherwise than by y = (x - mean) * factor "
@@ -155,8 +179,8 @@ class SecondPassAnalysis {
           fmt::format("a store with axes {}; besides elements, functions of the normalisation's statistics and "
                       "of reductions over rows are stored",
                       to_string(g[s.value].axes)));
-    const bool of_statistics =
-        reads_statistics_alone(s.value) && g[s.value].axes == reduced_axes(g[*e_.norm()->mean].attr.domain);
+    const bool of_statistics = normalises_ && reads_statistics_alone(s.value) &&
+                               g[s.value].axes == reduced_axes(g[*e_.norm()->mean].attr.domain);
     if (!is_short(s.dtype) && s.dtype != DType::f32 && (of_statistics || s.dtype == DType::f64))
       return refused(
           s.value, fmt::format("statistics are stored as f32, bf16 or f16, and {} is {}", s.name, to_string(s.dtype)));
@@ -189,7 +213,9 @@ class SecondPassAnalysis {
       to.rows.insert(r.rows.begin(), r.rows.end());
       to.tensors.insert(r.tensors.begin(), r.tensors.end());
     };
-    add(before, reader.read(e_.norm()->input, false));
+    add(before, reader.read(*e_.ahead(), false));
+    if (!normalises_)
+      for (const ValueId id : e_.stages[0].reductions()) add(before, reader.read(g[id].inputs[0], false));
     for (const Output& o : e_.outputs) {
       const ValueId value = g.stores[o.store].value;
       if (o.path == StorePath::before) add(before, reader.read(value, false));
@@ -219,7 +245,7 @@ class SecondPassAnalysis {
   }
 
   Extents extents_;
-  bool per_pixel_;
+  bool per_pixel_, normalises_;
   const passes::EpilogueGraphs& graphs_;
   const std::optional<passes::AffineForm>& form_;
   Epilogue e_;
@@ -231,11 +257,15 @@ class SecondPassAnalysis {
 }  // namespace
 
 Expected<Epilogue> analyse_second_pass(const passes::EpilogueGraphs& graphs, const Extents& extents) {
-  return SecondPassAnalysis(graphs, extents, false).run();
+  return SecondPassAnalysis(graphs, extents, Awaited::pixels).run();
 }
 
 Expected<Epilogue> analyse_row_results(const passes::EpilogueGraphs& graphs, const Extents& extents) {
-  return SecondPassAnalysis(graphs, extents, true).run();
+  return SecondPassAnalysis(graphs, extents, Awaited::channels).run();
+}
+
+Expected<Epilogue> analyse_exchanged(const passes::EpilogueGraphs& graphs, const Extents& extents) {
+  return SecondPassAnalysis(graphs, extents, Awaited::reductions).run();
 }
 
 }  // namespace unisono::plan

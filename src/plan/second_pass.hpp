@@ -21,4 +21,10 @@ Expected<Epilogue> analyse_second_pass(const passes::EpilogueGraphs& graphs, con
 /// behind it. Values of rows are read ahead of it, too.
 Expected<Epilogue> analyse_row_results(const passes::EpilogueGraphs& graphs, const Extents& extents);
 
+/// The same of reductions over rows in place of a normalisation: of any number of elements, all over the same rows and
+/// groups of channels, as a normalisation's backward pass has two (Stage::waits). Behind them whatever is computed from
+/// one element that is known ahead of them, from operands, columns and values of rows. Tiles wait in registers or in
+/// memory.
+Expected<Epilogue> analyse_exchanged(const passes::EpilogueGraphs& graphs, const Extents& extents);
+
 }  // namespace unisono::plan

@@ -67,17 +67,19 @@ FoldCounts fold_counts(const Epilogue& epilogue) {
   return counts;
 }
 
-std::vector<bool> behind_normalisation(const Epilogue& epilogue) {
+std::vector<bool> behind_statistics(const Epilogue& epilogue) {
   std::vector<bool> behind(epilogue.graph.nodes.size());
-  if (epilogue.norm())
-    for (ValueId id = epilogue.norm()->result; id < behind.size(); ++id)
-      behind[id] = id == epilogue.norm()->result || depends_on(epilogue.graph, id, behind);
+  if (epilogue.norm()) behind[epilogue.norm()->result] = true;
+  if (const Stage* stage = epilogue.waiting())
+    for (const ValueId id : stage->reductions()) behind[id] = true;
+  for (ValueId id = 0; id < behind.size(); ++id) behind[id] = behind[id] || depends_on(epilogue.graph, id, behind);
   return behind;
 }
 
 VisitorShape visitor_shape(const Epilogue& epilogue) {
   VisitorShape shape;
-  shape.normalises = epilogue.norm() != nullptr;
+  shape.normalises = epilogue.ahead().has_value();
+  if (const Stage* stage = epilogue.waiting()) shape.exchanged = static_cast<int>(stage->reductions().size());
   shape.short_tensors_before = shape.normalises && std::ranges::any_of(epilogue.tensors_before, [&](ValueId id) {
                                  const DType t = storage_of(epilogue, id);
                                  return t == DType::bf16 || t == DType::f16;
@@ -87,7 +89,7 @@ VisitorShape visitor_shape(const Epilogue& epilogue) {
   shape.fold_words = counts.channel + 2 * counts.moments, shape.tile_folds = counts.tile;
   shape.fold_planes = counts.channel + 3 * counts.moments;
   shape.own_words = shape.fold_words;
-  const std::vector<bool> behind = behind_normalisation(epilogue);
+  const std::vector<bool> behind = behind_statistics(epilogue);
   for (const RowFolds& d : epilogue.folds())
     for (const ValueId id : d.reductions())
       shape.folds_ahead |= shape.normalises && !behind[epilogue.graph[id].inputs[0]];

@@ -10,7 +10,8 @@ namespace unisono::plan {
 /// What shared memory and workspace depend on beside the configuration.
 struct VisitorShape {
   enum class Side { none, before, after };
-  bool normalises = false;
+  bool normalises = false;                    ///< or elements wait for other statistics that tiles exchange:
+  int exchanged = 0;                          ///< reductions of which they are; 0: moments of one value
   bool short_tensors_before = false;          ///< operands [m,n] of 16 bits are read ahead of the normalisation
   int columns_before = 0, columns_after = 0;  ///< floats a channel
   int late_words = 0;                         ///< operands of factor and shift, floats a channel
@@ -28,7 +29,7 @@ struct VisitorShape {
   bool returns = false, returns_all = false;  ///< there are such; some over the rows of all images
   std::vector<int> group_widths = {};         ///< those of reductions over groups of a row's channels
 
-  bool folds_ahead = false;  ///< some stored reductions are of values ahead of the normalisation
+  bool folds_ahead = false;  ///< some stored reductions are of values ahead of these statistics
 
   /// Reductions over rows are stored.
   bool folds() const { return fold_words + tile_folds > 0; }
@@ -48,8 +49,9 @@ FoldCounts fold_counts(const Epilogue& epilogue);
 /// them. In the order of their numbers, each one float a channel.
 std::vector<ValueId> late_values(const Epilogue& epilogue);
 
-/// For each value, whether it is computed from the normalisation's result, or is that.
-std::vector<bool> behind_normalisation(const Epilogue& epilogue);
+/// For each value, whether it is computed from the normalisation's result, or is that; or, without one, from what tiles
+/// exchange.
+std::vector<bool> behind_statistics(const Epilogue& epilogue);
 
 VisitorShape visitor_shape(const Epilogue& epilogue);
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <variant>
 
+#include "ir/node_kinds.hpp"
 #include "ir/op_table.hpp"
 #include "reference/nodes.hpp"
 #include "reference/operands.hpp"
@@ -30,7 +31,11 @@ class Evaluation {
         model_(model),
         space_{extents(contraction)},
         uses_(graph.nodes.size(), 0),
-        terms_(graph.nodes.size()) {}
+        terms_(graph.nodes.size()) {
+    if (model.kept_roundoff == 0 || model.kept_centred) return;
+    waits_ = ir::read_behind_reductions(graph);
+    late_ = ir::depending(graph, ir::over_rows);
+  }
 
   std::map<std::string, Values> run();
 
@@ -46,6 +51,7 @@ class Evaluation {
   const UserFunction& function_of(const Node& node) const;
   void call(const Node& node, Term* out);
   Inputs convert_inputs(const Node& node);
+  const Term* waited(const Term& x, Term& scratch) const;
   const Term* convert(const Term& x, DType arithmetic, Term& scratch) const;
   DType arithmetic_dtype(const Node& node) const;
   void release_inputs(const Node& node);
@@ -58,6 +64,7 @@ class Evaluation {
   Space space_;
   std::vector<std::uint32_t> uses_;  // readers not yet served; 0 from the start: not needed
   std::vector<Term> terms_;
+  std::vector<bool> waits_, late_;  // ErrorModel::kept_centred is false: what waits, and what is known behind it
   std::array<Term, 16> scratch_;
   std::array<const Term*, 16> inputs_{};
 };
@@ -208,8 +215,21 @@ Inputs Evaluation::convert_inputs(const Node& node) {
       continue;
     }
     inputs_[i] = convert(x, node.op == Op::cast || x.dtype == DType::boolean ? x.dtype : arithmetic, scratch_[i]);
+    if (!waits_.empty() && waits_[node.inputs[i]] && late_[static_cast<std::size_t>(&node - graph_.nodes.data())])
+      inputs_[i] = waited(*inputs_[i], scratch_[i]);
   }
   return {inputs_.data(), count};
+}
+
+// A value that was rounded while it waited for reductions
+const Term* Evaluation::waited(const Term& x, Term& scratch) const {
+  Term rounded(space_, x.axes, x.dtype);
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    rounded.values()[i] = x.v[i];
+    rounded.bounds()[i] = x.e[i] + model_.kept_roundoff * (std::abs(x.v[i]) + x.e[i]);
+  }
+  scratch = std::move(rounded);
+  return &scratch;
 }
 
 // The mean of x − mean(x), with which a normalisation begins; null of any other node

@@ -45,7 +45,9 @@ Term kept_errors(const Term& x, const Space& space, double roundoff, std::int64_
   return error;
 }
 
-bool waits(const ReduceDomain& domain, const ErrorModel& model) { return domain.rows && model.kept_roundoff != 0; }
+bool waits(const ReduceDomain& domain, const ErrorModel& model) {
+  return domain.rows && model.kept_roundoff != 0 && model.kept_centred;
+}
 
 Term number(double value, const Space& space) {
   Term t(space, axes::scalar, DType::f32);

@@ -44,6 +44,9 @@ struct ErrorModel {
   /// it waits as it was computed.
   double kept_roundoff = 0;
   std::int64_t kept_columns = 1;
+  /// False: what waits in that type is not a normalisation's input and has no centre, but each element that is known
+  /// ahead of reductions over rows and read behind them.
+  bool kept_centred = true;
   /// What an elementwise operation may be off beyond all that, absolute, at these inputs, where its exact result is
   /// `result`: for implementations with coarser functions. Empty: nothing.
   std::function<double(const Node& node, std::span<const double> inputs, double result)> coarser = {};

@@ -68,6 +68,8 @@ reference::ErrorModel error_model(const Contraction& contraction, const Graph& g
         model.kept_roundoff = std::max(model.kept_roundoff, 1.02 * unit_roundoff(s.dtype));
     // In f32 the difference of centre and mean, the shift that it makes and the sum round as much as the value itself
     if (numerics.kept) model.kept_roundoff = (*numerics.kept == DType::f32 ? 4 : 1.02) * unit_roundoff(*numerics.kept);
+    model.kept_centred = numerics.centred;
+    if (!numerics.centred && numerics.kept == DType::f32) model.kept_roundoff = 0;  // as it was computed
   }
   return model;
 }

@@ -130,14 +130,15 @@ std::vector<Case> returned_cases() {
   for (const char* text : read_again) {
     const char* name = "reductions over rows, read again";
     for (const char* plan : {"", "order=cooperative", "load=halo tile=128x64", "load=im2col order=pingpong tile=64x64",
-                             "cluster=2x1", "order=pingpong2"}) {
+                             "cluster=2x1", "order=pingpong2", "mode=general", "mode=resident", "mode=streamed"}) {
       Case c = on_gpu(name, text, plan);
       c.conv = conv_of(3, 17, 13, 40, 72);
       cases.add(c);
       c.conv = conv_of(2, 33, 29, 24, 192);
       cases.add(c);
     }
-    for (const char* plan : {"", "order=cooperative", "order=pingpong tile=64x32", "cluster=2x1"}) {
+    for (const char* plan :
+         {"", "order=cooperative", "order=pingpong tile=64x32", "cluster=2x1", "mode=streamed order=pingpong2"}) {
       Case c = on_gpu("more tiles than are in flight, read again", text, plan);
       c.conv = conv_of(2, 203, 251, 24, 72);
       cases.add(c);
@@ -174,6 +175,27 @@ std::vector<Case> returned_cases() {
 }
 
 namespace {
+
+// Reductions of several values that tiles exchange, for which one value waits: of registers and of memory, in units of
+// an odd number of channels and a ragged tile across; sums, means, extremes, and stored reductions on both sides
+std::vector<Case> small_exchanged_cases() {
+  std::vector<Case> cases;
+  for (const char* text :
+       {read_again[7], "store acc * sigmoid(mean(acc, over=m, per=b) * w1[n]) as y : bf16",
+        "operand x[m,n] : bf16\nd = acc - x + bias[n]\na = sum_squares(d, over=(m,n), per=b, groups=8)\n"
+        "t = max(d * x, over=(m,n), per=b, groups=8)\nu = min(d, over=(m,n), per=b, groups=8)\n"
+        "store d * rsqrt(a + 1) + t * 0.01 - u as y : f32\nstore d + u as z : bf16\n"
+        "store variance(d * t, over=m) as v : f32\nstore sum(d) as total : f32"})
+    for (const char* plan : {"mode=resident order=pingpong tile=64x32", "mode=resident order=cooperative tile=128x40",
+                             "mode=streamed order=pingpong tile=64x40 load=halo",
+                             "mode=streamed order=cooperative tile=128x24 load=im2col"}) {
+      Case c = on_gpu("sanitizer: exchanged", text, plan);
+      c.conv = conv_of(2, 33, 29, 16, 72);
+      c.seed = 2700 + cases.size();
+      cases.push_back(std::move(c));
+    }
+  return cases;
+}
 
 // Tiles of several kinds that wait in memory, a few for each warpgroup of the emulated GPU. None is left out if it is
 // refused.
@@ -248,6 +270,7 @@ std::vector<Case> small_returned_cases() {
     }
   std::vector<Case> all = std::move(cases).take();
   for (Case& c : small_spilled_cases()) all.push_back(std::move(c));
+  for (Case& c : small_exchanged_cases()) all.push_back(std::move(c));
   return all;
 }
 

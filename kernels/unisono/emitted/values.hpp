@@ -163,4 +163,10 @@ inline Values waited(const Space& s, long long rows, long long columns, double r
   return x;
 }
 
+// What waits for reductions in a type with that roundoff, as it is
+inline Values rounded_apart(double roundoff, Values x) {
+  for (size_t i = 0; i < x.value.size(); ++i) x.error[i] += roundoff * (std::fabs(x.value[i]) + x.error[i]);
+  return x;
+}
+
 }  // namespace unisono::emitted

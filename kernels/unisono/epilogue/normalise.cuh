@@ -1,6 +1,7 @@
 // How a tile is normalised: what comes ahead of it, how the statistics reach its columns, what is stored. Tile:
 // epilogue/tile.cuh.
 #pragma once
+#include "unisono/epilogue/exchanged.cuh"
 #include "unisono/epilogue/pass_folds.cuh"
 #include "unisono/epilogue/row_results.cuh"
 #include "unisono/epilogue/row_statistics.cuh"
@@ -9,11 +10,39 @@
 
 namespace unisono {
 
-// The sums become the input of the normalisation; the second store, if it comes from here, is on its way.
+// The second store's values of a pair of sums.
+template <class Tile, class Row>
+UNISONO_DEVICE u32 side_of_pair(const Tile& tile, float& x, float& y, const float* one, const float* two,
+                                const float* t1, const float* t2, const Row& row) {
+  using Visitor = typename Tile::EpilogueVisitor;
+  using Ahead = AheadOfRows<Visitor, ReadsRowsBefore<Visitor>::kValue>;
+  return Visitor::Side::pack(Ahead::side(as_float(x), one, t1, row, tile.uniform),
+                             Ahead::side(as_float(y), two, t2, row, tile.uniform));
+}
+
+// A pair of sums, the p-th of slice s, becomes what waits, and adds to reductions.
+template <class Tile, class Row, class Folds, class Shares>
+UNISONO_DEVICE void apply_to_pair(const Tile& tile, int s, int p, float& x, float& y, const float* one,
+                                  const float* two, const float* t1, const float* t2, const Row& row, Folds& folds,
+                                  Shares& shares) {
+  using Visitor = typename Tile::EpilogueVisitor;
+  const float v = as_float(x), w = as_float(y);
+  if constexpr (ExchangedOf<Visitor>::kAny) {
+    const float2 waits = shares.add(s, p, v, w, one, two, t1, t2, folds);
+    x = as_float(waits.x), y = as_float(waits.y);
+  } else {
+    using Ahead = AheadOfRows<Visitor, ReadsRowsBefore<Visitor>::kValue>;
+    folds.add(s, p, v, w, one, two, t1, t2);
+    x = as_float(Ahead::before(v, one, t1, row, tile.uniform));
+    y = as_float(Ahead::before(w, two, t2, row, tile.uniform));
+  }
+}
+
+// The sums become the value that waits, the input of a normalisation; the second store, if it comes from here, is on
+// its way, and so is what the tile adds to reductions that are exchanged.
 template <class Tile>
 UNISONO_DEVICE void apply_before(Tile& tile, const typename Tile::At& at) {
   using Visitor = typename Tile::EpilogueVisitor;
-  using Ahead = AheadOfRows<Visitor, ReadsRowsBefore<Visitor>::kValue>;
   constexpr int kSlice = Tile::kSlice, kSlices = Tile::kSlices, kTensors = Tile::kTensorsBefore;
   constexpr bool kFetches = Tile::kFetch > 0 && Tile::kFetchBefore, kStores = Tile::kSide == SideStore::kBefore;
   typename Tile::template Ring<0, kTensors, kFetches ? Tile::kFetch : 0> ring{tile.visitor, tile.geometry,
@@ -22,6 +51,7 @@ UNISONO_DEVICE void apply_before(Tile& tile, const typename Tile::At& at) {
   ring.open(0, Tile::kPairs, at);
   if constexpr (kStores) tile.open_before();
   AheadFolds<Tile> folds{tile, at};
+  ExchangedShares<Tile> shares{tile, at};
   const TileRows<Tile, ReadsRowsBefore<Visitor>::kValue> rows(tile, at);
 #pragma unroll
   for (int b = 0; b < Tile::kBlocks; ++b)
@@ -29,25 +59,24 @@ UNISONO_DEVICE void apply_before(Tile& tile, const typename Tile::At& at) {
     for (int s = 0; s < kSlices; ++s) {
       u32 packed[kSlice / 4];
       folds.open(b);
+      shares.open(b);
       int pair = 0, row = 2 * b;
       fetch.await(b * kSlices + s, ring);
       tile.template for_pairs<0, kTensors>(
           at, b, s, ring, Tile::kPairs,
           [&](float& x, float& y, const float* one, const float* two, const float* t1, const float* t2) {
-            const float v = as_float(x), w = as_float(y);
-            folds.add(s, v, w, one, two, t1, t2);
+            const int p = pair++;
             const auto& of = rows.value[row];
             row ^= 1;
-            if constexpr (kStores)
-              packed[pair++] = Visitor::Side::pack(Ahead::side(v, one, t1, of, tile.uniform),
-                                                   Ahead::side(w, two, t2, of, tile.uniform));
-            x = as_float(Ahead::before(v, one, t1, of, tile.uniform));
-            y = as_float(Ahead::before(w, two, t2, of, tile.uniform));
+            if constexpr (kStores) packed[p] = side_of_pair(tile, x, y, one, two, t1, t2, of);
+            apply_to_pair(tile, s, p, x, y, one, two, t1, t2, of, folds, shares);
           });
       if constexpr (kStores) tile.store_before(at, b, s, packed);
       folds.close(b, s);
+      shares.close(b, s);
       fetch.refill_read(at, b * kSlices + s);
     }
+  shares.publish();  // others wait for them
   folds.put();
 }
 
@@ -86,6 +115,15 @@ UNISONO_DEVICE void put_normalisation(const Tile& tile, const typename Tile::At&
       });
 }
 
+// Either of both, by what the visitor has.
+template <int kAtOnce, class Tile, class Gathered>
+UNISONO_DEVICE void put_statistics(const Tile& tile, const typename Tile::At& at, const Gathered& gathered) {
+  if constexpr (ExchangedOf<typename Tile::EpilogueVisitor>::kAny)
+    put_exchanged<kAtOnce>(tile, at, gathered);
+  else
+    put_normalisation<kAtOnce>(tile, at, gathered);
+}
+
 // Stores what is left of the sums, normalised if there is a normalisation: by Tile::store of f and g, which take an
 // element, its columns and tensors, and which of this thread's rows it is of.
 template <class Tile>
@@ -96,7 +134,9 @@ UNISONO_DEVICE void store_normalised(Tile& tile, const typename Tile::At& at) {
   if constexpr (kRows) RowStatistics<Tile>{tile, at}.of(rows);
   // The difference first: exact where x is near the mean, so a large common offset costs no bits.
   auto normalised = [&](float x, const float* column, int row) {
-    if constexpr (kRows)
+    if constexpr (ExchangedOf<Visitor>::kAny)
+      return x;
+    else if constexpr (kRows)
       return fmaf(x - rows[row].mean, rows[row].factor, rows[row].shift);
     else if constexpr (Tile::kCentred)
       return fmaf(x, column[Tile::kFactor], column[Tile::kShift]);

@@ -1,6 +1,7 @@
-// Streamed: what a tile adds to reductions over rows that are stored (epilogue/folds.cuh), of values ahead of the
-// normalisation from its accumulators, of values behind it when it is normalised. Both write to the same place of the
-// warpgroup; it counts itself in when its second pass is done, or after the first if nothing is reduced behind.
+// Where tiles wait for statistics: what a tile adds to reductions over rows that are stored (epilogue/folds.cuh), of
+// values ahead of the statistics from its accumulators, of values behind them when its results are computed. Both write
+// to the same place of the warpgroup; it counts itself in when the results are done, or ahead of them if nothing is
+// reduced behind.
 #pragma once
 #include "unisono/epilogue/fold_columns.cuh"
 #include "unisono/epilogue/fold_slice.cuh"
@@ -42,31 +43,21 @@ struct FoldsOfTile {
   }
 };
 
-// Ahead: in the order of fragments, a slice of a block of rows at a time.
-template <class Tail, bool = PassFolds<typename Tail::EpilogueVisitor>::kAhead>
-struct AheadFolds {
-  UNISONO_DEVICE AheadFolds(const Tail&, const typename Tail::At&) {}
-  UNISONO_DEVICE void open(int) {}
-  UNISONO_DEVICE void add(int, float, float, const float*, const float*, const float*, const float*) {}
-  UNISONO_DEVICE void close(int, int) {}
-  UNISONO_DEVICE void put() {}
-};
-template <class Tail>
-struct AheadFolds<Tail, true> : FoldsOfTile<Tail, true> {
-  using Base = FoldsOfTile<Tail, true>;
-  using Visitor = typename Tail::EpilogueVisitor;
+// In the order of fragments, a slice of a block of rows at a time.
+template <class Tail, bool kIsAhead>
+struct FoldsOfPairs : FoldsOfTile<Tail, kIsAhead> {
+  using Base = FoldsOfTile<Tail, kIsAhead>;
   using At = typename Base::At;
   static_assert(!Tail::kSwap, "neighbours of a pair are channels of a row");
   FoldSlice<typename Base::List, Base::Columns::kEach> slice;
   float inverse[2], seen;
   bool valid[2];
-  int pair;
 
-  UNISONO_DEVICE AheadFolds(const Tail& tail, const At& at) : Base(tail, at) {}
+  UNISONO_DEVICE FoldsOfPairs(const Tail& tail, const At& at) : Base(tail, at) {}
   UNISONO_DEVICE const Tail& tail() const { return this->columns.tail; }
   UNISONO_DEVICE void open(int b) {
     slice = {};
-    seen = 0.f, pair = 0;
+    seen = 0.f;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       valid[half] = this->at.rows.valid(64 * b + tail().thread / 32 * 16 + (tail().thread & 31) / 4 + 8 * half);
@@ -74,13 +65,10 @@ struct AheadFolds<Tail, true> : FoldsOfTile<Tail, true> {
       inverse[half] = valid[half] ? __fdividef(1.f, seen) : 0.f;
     }
   }
-  UNISONO_DEVICE void add(int s, float x, float y, const float* one, const float* two, const float* t1,
-                          const float* t2) {
+  // What both elements of pair `pair` of slice s add. The caller counts pairs: a count among these members would keep
+  // the compiler from unrolling loops over slices, and accumulators from staying in registers.
+  UNISONO_DEVICE void add_values(int s, int pair, const float* of_x, const float* of_y) {
     const int half = pair & 1, k = 2 * (pair / 2), n = s * Tail::kSlice + 8 * (pair / 2) + 2 * (tail().thread & 3);
-    ++pair;
-    float of_x[Base::kValues] = {}, of_y[Base::kValues] = {};
-    Visitor::fold_ahead(x, one, t1, tail().uniform, of_x);
-    Visitor::fold_ahead(y, two, t2, tail().uniform, of_y);
     slice.add(k, of_x, valid[half], inverse[half]);
     slice.add(k + 1, of_y, valid[half], inverse[half]);
     const bool counts = valid[half] && this->at.first_channel + n < tail().geometry.channels;
@@ -90,6 +78,43 @@ struct AheadFolds<Tail, true> : FoldsOfTile<Tail, true> {
   UNISONO_DEVICE void close(int b, int s) {
     this->columns.template join_slice<typename Base::Pass>(this->at, b, s, slice, seen);
   }
+};
+
+// Ahead, from the sums.
+template <class Tail, bool = PassFolds<typename Tail::EpilogueVisitor>::kAhead>
+struct AheadFolds {
+  UNISONO_DEVICE AheadFolds(const Tail&, const typename Tail::At&) {}
+  UNISONO_DEVICE void open(int) {}
+  UNISONO_DEVICE void add(int, int, float, float, const float*, const float*, const float*, const float*) {}
+  UNISONO_DEVICE void close(int, int) {}
+  UNISONO_DEVICE void put() {}
+};
+template <class Tail>
+struct AheadFolds<Tail, true> : FoldsOfPairs<Tail, true> {
+  using Base = FoldsOfPairs<Tail, true>;
+  using Visitor = typename Tail::EpilogueVisitor;
+  UNISONO_DEVICE AheadFolds(const Tail& tail, const typename Tail::At& at) : Base(tail, at) {}
+  UNISONO_DEVICE void add(int s, int pair, float x, float y, const float* one, const float* two, const float* t1,
+                          const float* t2) {
+    float of_x[Base::kValues] = {}, of_y[Base::kValues] = {};
+    Visitor::fold_ahead(x, one, t1, this->tail().uniform, of_x);
+    Visitor::fold_ahead(y, two, t2, this->tail().uniform, of_y);
+    this->add_values(s, pair, of_x, of_y);
+  }
+};
+
+// Behind, of tiles that wait in registers: with their results.
+template <class Tail, bool = PassFolds<typename Tail::EpilogueVisitor>::kBehind>
+struct ResultFolds {
+  UNISONO_DEVICE ResultFolds(const Tail&, const typename Tail::At&) {}
+  UNISONO_DEVICE void open(int) {}
+  UNISONO_DEVICE void add_values(int, int, const float*, const float*) {}
+  UNISONO_DEVICE void close(int, int) {}
+  UNISONO_DEVICE void put() {}
+};
+template <class Tail>
+struct ResultFolds<Tail, true> : FoldsOfPairs<Tail, false> {
+  UNISONO_DEVICE ResultFolds(const Tail& tail, const typename Tail::At& at) : FoldsOfPairs<Tail, false>(tail, at) {}
 };
 
 // Behind: 16 rows x kSlice channels of a warp at a time, eight channels a lane, kLanesPerRow lanes a row.

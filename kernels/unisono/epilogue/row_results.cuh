@@ -1,8 +1,9 @@
-// Results behind a normalisation, of tiles that wait in registers, that are more than one or two of 16 bits: of f32,
-// more of them, and computed from values of rows (epilogue/visitor.cuh, Visitor::results). The first goes through TMA
-// if it has 16 bits, the others leave from registers: four lanes have eight neighbouring channels of a row, a sector of
-// f32.
+// Results of tiles that wait in registers, behind a normalisation or other statistics, that are more than one or two of
+// 16 bits: of f32, more of them, and computed from values of rows (epilogue/visitor.cuh, Visitor::results). The first
+// goes through TMA if it has 16 bits, the others leave from registers: four lanes have eight neighbouring channels of a
+// row, a sector of f32.
 #pragma once
+#include "unisono/epilogue/pass_folds.cuh"
 #include "unisono/epilogue/results.cuh"
 
 namespace unisono {
@@ -48,12 +49,14 @@ struct RowResults {
     typename Tile::template Ring<Visitor::kTensorsBefore, Visitor::kTensors> ring{tile.visitor, tile.geometry,
                                                                                   tile.thread / 32, lane()};
     ring.open(0, Tile::kPairs, at);
+    ResultFolds<Tile> folds{tile, at};
 #pragma unroll
     for (int b = 0; b < kBlocks; ++b)
 #pragma unroll
       for (int s = 0; s < kSlices; ++s) {
         u32 packed[kSlice / 4];
         int pair = 0;
+        folds.open(b);
         tile.template for_pairs<Visitor::kTensorsBefore, Visitor::kTensors>(
             at, b, s, ring, Tile::kPairs,
             [&](float x, float y, const float* one, const float* two, const float* t1, const float* t2) {
@@ -62,16 +65,31 @@ struct RowResults {
                         m = Fragment::row_of(tile.thread, r);
               const bool exists = at.rows.valid(m) && channel < tile.geometry.channels;
               float of_x[Results::kResults], of_y[Results::kResults];
-              Visitor::results(normalised(as_float(x), one, r), one + Tile::kBefore, t1, rows.value[r], tile.uniform,
-                               exists, of_x);
-              Visitor::results(normalised(as_float(y), two, r), two + Tile::kBefore, t2, rows.value[r], tile.uniform,
-                               exists, of_y);
+              results(normalised(as_float(x), one, r), normalised(as_float(y), two, r), one + Tile::kBefore,
+                      two + Tile::kBefore, t1, t2, rows.value[r], exists, of_x, of_y, folds, s, pair);
               if constexpr (!kDirectMain) packed[pair] = Visitor::Output::pack(of_x[0], of_y[0]);
               if (exists) put(tile.offset_of(at, m, channel), of_x + !kDirectMain, of_y + !kDirectMain);
               ++pair;
             });
         if constexpr (!kDirectMain) tile.store_main_pairs(at, b * kSlices + s, packed);
+        folds.close(b, s);
       }
+    folds.put();
+  }
+  // Those of a pair, and what they add to reductions.
+  template <class Row, class Folds>
+  UNISONO_DEVICE void results(float x, float y, const float* one, const float* two, const float* t1, const float* t2,
+                              const Row& row, bool exists, float* of_x, float* of_y, Folds& folds, int s,
+                              int pair) const {
+    if constexpr (PassFolds<Visitor>::kValues > 0) {
+      float values[2][PassFolds<Visitor>::kValues] = {};
+      Visitor::results(x, one, t1, row, tile.uniform, exists, of_x, values[0]);
+      Visitor::results(y, two, t2, row, tile.uniform, exists, of_y, values[1]);
+      folds.add_values(s, pair, values[0], values[1]);
+    } else {
+      Visitor::results(x, one, t1, row, tile.uniform, exists, of_x);
+      Visitor::results(y, two, t2, row, tile.uniform, exists, of_y);
+    }
   }
 
   UNISONO_DEVICE void put(u64 offset, const float* x, const float* y) const {

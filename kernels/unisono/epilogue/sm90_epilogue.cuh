@@ -2,7 +2,7 @@
 // What a visitor supplies is in epilogue/visitor.cuh.
 #pragma once
 #include "unisono/epilogue/columns.cuh"
-#include "unisono/epilogue/fold_slice.cuh"
+#include "unisono/epilogue/exchanged.cuh"
 #include "unisono/epilogue/general_needs.cuh"
 #include "unisono/epilogue/held_tiles.cuh"
 #include "unisono/epilogue/row_statistics.cuh"
@@ -48,7 +48,7 @@ struct Epilogue {
   static_assert(Resample::kMaps == 0 || kStores == Stores::kTma, "what is resampled goes through TMA");
   static_assert(!Resample::kPooled || Config::kTwoDimensional, "the 2x2 pixels of a window are in one slice");
   static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed;
-  using Statistic = Moments;  // what is exchanged
+  using Statistic = typename ExchangedOf<Visitor>::Statistic;  // what is exchanged
   using Needs = GeneralNeeds<Config, Visitor, kNorm == Norm::kGeneral>;
   static constexpr int kMoments = Config::kMoments;  // channels of an entry of exchange/moment_store.cuh
   static_assert(kMoments == 0 || kNorm == Norm::kNone, "moments are stored of what the launch does not normalise");
@@ -57,8 +57,7 @@ struct Epilogue {
   static_assert(!kSwap || (kN % 64 == 0 && kPixels <= 256),
                 "a matrix instruction has 64 rows, here channels, and at most 256 columns");
   // Channels first, a resident tile is centred by its channels' means where it lies, which costs nothing beside M2.
-  static constexpr bool kCentred = kSwap && kNorm == Norm::kResident && !Visitor::kRaw;
-
+  static constexpr bool kCentred = kSwap && kNorm == Norm::kResident && !Visitor::kRaw && !ExchangedOf<Visitor>::kAny;
   static constexpr int kStoreBuffers = Config::kStoreBuffers;
   // Operands that arrive in the staging buffers: epilogue/sm90_fetch.cuh. Of those ahead of a normalisation, if any of
   // these can be, else of `after`.
@@ -83,6 +82,7 @@ struct Epilogue {
     s.exchanges = kExchange;
     s.by_rows = kRows;
     s.second_pass = kSecondPass;
+    s.exchanged = ExchangedOf<Visitor>::kFolds;
     s.stores_moments = kMoments > 0;
     s.fetch = kFetch;
     s.fetches_before = kFetchBefore;
@@ -91,7 +91,7 @@ struct Epilogue {
     s.late_words = kLate;
     s.side_before = kSide == SideStore::kBefore;
     s.side_after = kSide == SideStore::kAfter;
-    s.folds = kSecondPass ? PassFolds<Visitor>::bytes(kN) : Needs::kFoldBytes;
+    s.folds = kExchange ? PassFolds<Visitor>::bytes(kN) : Needs::kFoldBytes;
     return shared_layout::epilogue_layout(s);
   }();
 

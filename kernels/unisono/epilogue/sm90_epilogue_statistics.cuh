@@ -1,4 +1,4 @@
-// What a tile stores ahead of its normalisation, its moments, and tiles that wait for the second pass.
+// What a tile stores ahead of its statistics, its moments, and tiles that wait for the second pass.
 #pragma once
 #include "unisono/epilogue/sm90_epilogue.cuh"
 
@@ -21,6 +21,8 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::store_before(const At& at, int b,
 
 template <class Config, class Visitor>
 UNISONO_DEVICE void Epilogue<Config, Visitor>::reduce_and_publish(const At& at) {
+  if constexpr (ExchangedOf<Visitor>::kAny)
+    return sync();  // published by apply_before; what is read may be overwritten
   if (!kApart) {
     if ((thread & 31) == 0) tma_store_wait_read<0>();  // the staging buffers are about to be reused
     // by warps that they are not of: all four write to each (kShared), or leave their channels' moments in the first's
@@ -43,7 +45,10 @@ UNISONO_DEVICE void Epilogue<Config, Visitor>::keep_centred(const At& at) const 
       int pair = 0;
       for_pairs<0, 0>(at, b, s, [&](float x, float y, const float* one, const float* two, const float*, const float*) {
         u32 planes[Held::kPlanes];
-        Held::split(as_float(x) - one[kMean], as_float(y) - two[kMean], planes);
+        if constexpr (ExchangedOf<Visitor>::kAny)
+          Held::split(as_float(x), as_float(y), planes);
+        else
+          Held::split(as_float(x) - one[kMean], as_float(y) - two[kMean], planes);
 #pragma unroll
         for (int i = 0; i < Held::kPlanes; ++i) packed[i][pair] = planes[i];
         ++pair;

@@ -1,10 +1,11 @@
-// The second pass of a normalisation whose tiles do not wait in registers, by the consumers between their tiles. A
-// tile, centred by its units' means, waits in its warpgroup's staging buffers until the consumer group's next tile is
-// multiplied and its statistics are published. If that one is of another image, the first one's image is complete or
-// about to be: the tile is normalised where it lies, and stored. If not, it is spilled: stored as it is where its
-// result will be, and loaded back when the consumer group is done with the image. Either way the same values are
-// normalised. A warp works on 16 rows x kSlice channels at a time. A spare warp of the CTA waits for the image's
-// statistics and computes the columns from them.
+// The second pass of a normalisation, or of results behind other statistics (epilogue/exchanged.cuh), whose tiles do
+// not wait in registers, by the consumers between their tiles. A tile, ahead of a normalisation centred by its units'
+// means, waits in its warpgroup's staging buffers until the consumer group's next tile is multiplied and its statistics
+// are published. If that one is of another image, the first one's image is complete or about to be: the tile is
+// normalised where it lies, and stored. If not, it is spilled: stored as it is where its result will be, and loaded
+// back when the consumer group is done with the image. Either way the same values are normalised. A warp works on 16
+// rows x kSlice channels at a time. A spare warp of the CTA waits for the image's statistics and computes the columns
+// from them.
 #pragma once
 #include "unisono/epilogue/octets.cuh"
 #include "unisono/epilogue/pass_folds.cuh"
@@ -32,10 +33,12 @@ struct SecondPass {
   static constexpr int kCentres = divide_up(kN, 32);  // channels a lane
   // Shared memory of a consumer group: columns (mean, factor, shift, the visitor's), scratch of the warp that computes
   // them.
-  static constexpr int kColumns = shared_layout::second_pass_columns(Visitor::kColumnsAfter),
+  static constexpr bool kNormalises = !ExchangedOf<Visitor>::kAny;  // else results are of the value that waits
+  static constexpr int kFirstColumn = shared_layout::second_pass_first(kNormalises);
+  static constexpr int kColumns = shared_layout::second_pass_columns(Visitor::kColumnsAfter, kNormalises),
                        kScratch = shared_layout::second_pass_scratch(kN);
   static constexpr int kConsumerGroupBytes =
-      int(shared_layout::second_pass_group(Visitor::kColumnsAfter, kN, int(sizeof(Statistic))));
+      int(shared_layout::second_pass_group(Visitor::kColumnsAfter, kNormalises, kN, int(sizeof(Statistic))));
   // A warpgroup's bytes: four warps' offsets, the smem-resident tile's centres, barriers of the staging buffers.
   static constexpr int kOwnBytes = int(shared_layout::second_pass_own(kN, Tiles::kBuffers));
   static constexpr int kFirstTensor = Visitor::kTensorsBefore, kTensors = Visitor::kTensors - kFirstTensor;
@@ -96,27 +99,40 @@ struct SecondPass {
       statistics.gather();
       mbarrier_wait(handover.empty, parity);
       parity ^= 1;
-      statistics.emit(
-          at.slot == 0,
-          [&](int i, int n, const MeanAndVariance& of) {
-            const float2 affine =
-                Visitor::affine(kAhead ? late[kAhead ? i : 0] : late_of(n), uniform, of.mean, of.variance);
-            columns[n] = of.mean, columns[kN + n] = affine.x, columns[2 * kN + n] = affine.y;
-          },
-          [&](int group, const MeanAndVariance& of) {
-            if constexpr (Visitor::kStatistics)
-              Visitor::statistics(visitor, uniform, image, group, of.mean, of.variance);
-          });
+      if constexpr (kNormalises)
+        statistics.emit(
+            at.slot == 0,
+            [&](int i, int n, const MeanAndVariance& of) {
+              const float2 affine =
+                  Visitor::affine(kAhead ? late[kAhead ? i : 0] : late_of(n), uniform, of.mean, of.variance);
+              columns[n] = of.mean, columns[kN + n] = affine.x, columns[2 * kN + n] = affine.y;
+            },
+            [&](int group, const MeanAndVariance& of) {
+              if constexpr (Visitor::kStatistics)
+                Visitor::statistics(visitor, uniform, image, group, of.mean, of.variance);
+            });
+      put_columns(columns);
+      if constexpr (!kNormalises)  // a lane's channels are those whose columns it has just put
+        statistics.emit(
+            false,
+            [&](int, int n, const Statistic& all) {
+              Visitor::Exchanged::columns(visitor, uniform, image, first_channel + n, float(fixed.geometry.rows),
+                                          float(fixed.norm.group_channels), all.values, columns + n, kN);
+            },
+            [](int, const Statistic&) {});
+      mbarrier_arrive(handover.full);
+    }
+    // The visitor's that elements behind the statistics read.
+    UNISONO_DEVICE void put_columns(float* columns) const {
       if constexpr (Visitor::kColumnsAfter > 0) {
 #pragma unroll 1
-        for (int n = lane; n < kN && first_channel + n < channels; n += 32) {
+        for (int n = lane; n < kN && first_channel + n < fixed.geometry.channels; n += 32) {
           float values[Visitor::kColumnsAfter];
           Visitor::columns_after(visitor, uniform, image, first_channel + n, values);
 #pragma unroll
-          for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[(3 + c) * kN + n] = values[c];
+          for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[(kFirstColumn + c) * kN + n] = values[c];
         }
       }
-      mbarrier_arrive(handover.full);
     }
   };
 
@@ -140,6 +156,7 @@ struct SecondPass {
   // Puts the tile's values into the staging buffers; by the whole warpgroup, ahead of a barrier.
   UNISONO_DEVICE void keep(const At& at) const {
     first.keep_centred(at);
+    if constexpr (!kNormalises) return;
     first.sync();  // every warp has read the centres of the tile before
     for (int n = first.thread; n < kN; n += 128) centres()[n] = first.columns()[First::kMean * kN + n];
   }
@@ -154,15 +171,17 @@ struct SecondPass {
       if (kOnce) read(pass, 8 * (lane % kLanesPerRow));
     }
     UNISONO_DEVICE void read(const SecondPass& pass, int n) {
+      if constexpr (kNormalises) {
 #pragma unroll
-      for (int w = 0; w < 4; ++w) {
-        factor[w] = *reinterpret_cast<const float2*>(pass.column(1) + n + 2 * w);
-        offset[w] = *reinterpret_cast<const float2*>(pass.offsets() + n + 2 * w);
+        for (int w = 0; w < 4; ++w) {
+          factor[w] = *reinterpret_cast<const float2*>(pass.column(1) + n + 2 * w);
+          offset[w] = *reinterpret_cast<const float2*>(pass.offsets() + n + 2 * w);
+        }
       }
 #pragma unroll
       for (int c = 0; c < Visitor::kColumnsAfter; ++c)
 #pragma unroll
-        for (int i = 0; i < 8; ++i) columns[i][c] = pass.column(3 + c)[n + i];
+        for (int i = 0; i < 8; ++i) columns[i][c] = pass.column(kFirstColumn + c)[n + i];
     }
   };
 

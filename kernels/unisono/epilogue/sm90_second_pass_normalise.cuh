@@ -11,7 +11,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::finish(const At& at, bool spill
   if (spilled) tiles.let_go();
   __syncwarp();  // the offsets of the tile before are read, and so are its subtiles
   if (spilled && lane == 0) tiles.bring_back(at, later);
-  load_offsets(at, spilled, lane);
+  if constexpr (kNormalises) load_offsets(at, spilled, lane);
   __syncwarp();
   const Chunk chunk(*this, lane);
   Folds folds(first, at);
@@ -135,8 +135,8 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise(const At& at, Chunk c
 #pragma unroll
       for (int w = 0; w < 4; ++w) {
         const float2 stored = stored_pair(raw[j], w);
-        const float x = fmaf(stored.x, columns.factor[w].x, columns.offset[w].x),
-                    y = fmaf(stored.y, columns.factor[w].y, columns.offset[w].y);
+        const float x = kNormalises ? fmaf(stored.x, columns.factor[w].x, columns.offset[w].x) : stored.x,
+                    y = kNormalises ? fmaf(stored.y, columns.factor[w].y, columns.offset[w].y) : stored.y;
         float tensor[2][larger(1, kTensors)];
         tensors[j].pair(w, tensor[0], tensor[1]);
         const float *of_x = columns.columns[2 * w], *of_y = columns.columns[2 * w + 1];
@@ -174,7 +174,7 @@ UNISONO_DEVICE void SecondPass<Config, Visitor>::normalise_planes(const At& at, 
     if (kTensors > 0 && exists) tensors.load(first.visitor, offset, g.channels);
     float columns[larger(1, Visitor::kColumnsAfter)];
 #pragma unroll
-    for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[c] = column(3 + c)[n];
+    for (int c = 0; c < Visitor::kColumnsAfter; ++c) columns[c] = column(kFirstColumn + c)[n];
     u32 words[4], beside[kSide ? 4 : 1];
     ResultOctets<Visitor, 0, (Results::kDirect > 0)> direct;
 #pragma unroll

@@ -1,5 +1,5 @@
-// Reductions that are merged float by float: sums, as a normalisation's gradient needs two of, and maxima. They are
-// statistics of exchange/statistic.cuh.
+// Reductions that are merged float by float: sums, maxima, or of each float its own. They are statistics of
+// exchange/statistic.cuh. Which of them an epilogue exchanges: epilogue/exchanged.cuh.
 #pragma once
 #include "unisono/exchange/statistic.cuh"
 
@@ -14,40 +14,47 @@ struct Maximum {  // NaN propagates
   static UNISONO_DEVICE float join(float x, float y) { return x > y || x != x ? x : y; }
 };
 
-template <class Operation, int kCount>
+// List: kCount floats, float i from identity(i) on by join(i, x, y).
+template <class List>
 struct Reductions {
-  float values[kCount];
-
-  static constexpr int kFloats = kCount;
+  static constexpr int kFloats = List::kCount;
   using Merger = PairwiseMerger<Reductions>;
   using Batches = PairwiseBatches<Reductions>;
   using Result = Reductions;
 
+  float values[kFloats];
+
   static UNISONO_DEVICE Reductions identity() {
     Reductions nothing;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) nothing.values[i] = Operation::identity();
+    for (int i = 0; i < kFloats; ++i) nothing.values[i] = List::identity(i);
     return nothing;
   }
   UNISONO_DEVICE void merge(const Reductions& other) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) values[i] = Operation::join(values[i], other.values[i]);
+    for (int i = 0; i < kFloats; ++i) values[i] = List::join(i, values[i], other.values[i]);
   }
   UNISONO_DEVICE float packed(int i) const { return values[i]; }
   template <class Packed>
   static UNISONO_DEVICE Reductions unpack(const Packed& at) {
     Reductions read;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) read.values[i] = at(i);
+    for (int i = 0; i < kFloats; ++i) read.values[i] = at(i);
     return read;
   }
   static UNISONO_DEVICE Reductions over_lanes(Reductions own, int lanes) { return pairwise_over_lanes(own, lanes); }
   UNISONO_DEVICE Reductions result() const { return *this; }
 };
 
+template <class Operation, int kFloats>
+struct Alike {
+  static constexpr int kCount = kFloats;
+  static UNISONO_DEVICE float identity(int) { return Operation::identity(); }
+  static UNISONO_DEVICE float join(int, float x, float y) { return Operation::join(x, y); }
+};
 template <int kCount>
-using Sums = Reductions<Sum, kCount>;
+using Sums = Reductions<Alike<Sum, kCount>>;
 template <int kCount>
-using Maxima = Reductions<Maximum, kCount>;
+using Maxima = Reductions<Alike<Maximum, kCount>>;
 
 }  // namespace unisono

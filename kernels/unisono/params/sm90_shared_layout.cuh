@@ -50,6 +50,7 @@ struct EpilogueShape {
   int tile_n, rows;  // rows: of the warpgroup
   int store_buffers;
   bool exchanges, by_rows, second_pass;  // how it normalises, if it does: resident or streamed, over a row; streamed
+  int exchanged;  // floats of what is exchanged, if that is not the moments of a value (epilogue/exchanged.cuh)
   bool stores_moments;
   int fetch;                                      // operands [m,n] that TMA brings
   bool fetches_before;                            // of those ahead of the normalisation
@@ -73,11 +74,14 @@ constexpr EpilogueLayout epilogue_layout(const EpilogueShape& s) {
   const int channels = slice_channels(s.tile_n);
   l.slice = 16 * channels * 2, l.slices = s.tile_n / channels, l.stores_per_tile = s.rows / 64 * l.slices;
   l.staging = up_to(most(l.slice * s.store_buffers, s.exchanges ? s.tile_n * 8 : 0), kSwizzle);
-  l.apart = s.second_pass || s.stores_moments || (s.exchanges && s.fetch > 0 && !s.fetches_before);
-  l.moments = l.apart ? s.tile_n * 8 : l.staging;
+  l.apart = s.second_pass || s.exchanged > 0 || s.stores_moments || (s.exchanges && s.fetch > 0 && !s.fetches_before);
+  l.moments = l.apart ? s.tile_n * 4 * most(2, s.exchanged) : l.staging;
   l.before = s.exchanges || s.by_rows ? s.columns_before : 0, l.after = s.second_pass ? 0 : s.columns_after;
   // mean, and factor and shift, in whose place their operands wait until the statistics are known
-  l.columns = l.before + l.after + (!s.exchanges ? 0 : s.second_pass ? 1 : 1 + int(most(2, s.late_words)));
+  l.columns = l.before + l.after +
+              (!s.exchanges || s.exchanged > 0 ? 0
+               : s.second_pass                 ? 1
+                                               : 1 + int(most(2, s.late_words)));
   l.side_buffers = s.side_before                    ? int(least(2, l.stores_per_tile))
                    : s.side_after && !s.second_pass ? s.store_buffers
                                                     : 0;
@@ -102,13 +106,17 @@ constexpr Bytes group_bytes(int places, int rows) { return up_to(Bytes{4} * grou
 constexpr int element_line(int channels) { return channels + 8; }
 constexpr Bytes element_bytes(int tile_n) { return Bytes{4} * 16 * element_line(slice_channels(tile_n)) * 4; }
 
-// The second pass: of a consumer group columns (mean, factor, shift, the visitor's) and the statistics of as many
-// channels as the groups of a tile may have, up to 64 channels wide; of a warpgroup four warps' offsets, the centres of
-// the tile that it keeps, and a barrier for each staging buffer.
-constexpr int second_pass_columns(int columns_after) { return 3 + columns_after; }
+// The second pass: of a consumer group columns (of a normalisation mean, factor and shift; the visitor's) and the
+// statistics of as many channels as the groups of a tile may have, up to 64 channels wide; of a warpgroup four warps'
+// offsets, the centres of the tile that it keeps, and a barrier for each staging buffer.
+constexpr int second_pass_first(bool normalises) { return normalises ? 3 : 0; }
+constexpr int second_pass_columns(int columns_after, bool normalises) {
+  return second_pass_first(normalises) + columns_after;
+}
 constexpr int second_pass_scratch(int tile_n) { return tile_n + 126; }
-constexpr Bytes second_pass_group(int columns_after, int tile_n, int statistic_bytes) {
-  return up_to(Bytes{4} * second_pass_columns(columns_after) * tile_n + second_pass_scratch(tile_n) * statistic_bytes,
+constexpr Bytes second_pass_group(int columns_after, bool normalises, int tile_n, int statistic_bytes) {
+  return up_to(Bytes{4} * second_pass_columns(columns_after, normalises) * tile_n +
+                   second_pass_scratch(tile_n) * statistic_bytes,
                16);
 }
 constexpr Bytes second_pass_own(int tile_n, int store_buffers) {

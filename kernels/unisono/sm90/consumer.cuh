@@ -106,7 +106,7 @@ struct TileEnd<Kernel, Norm::kResident> {
     apply_before(tail, at);
     tail.reduce_and_publish(at);
     trace.mark(3);
-    put_normalisation<Tail::kStatisticsAtOnce>(tail, at, [&] { trace.mark(6); });
+    put_statistics<Tail::kStatisticsAtOnce>(tail, at, [&] { trace.mark(6); });
     trace.mark(4);
     store_normalised(tail, at);
     end_tile(tail, trace);

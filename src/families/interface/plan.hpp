@@ -46,6 +46,7 @@ struct Plan {
   struct Numerics {
     bool folds = false;    ///< reductions are joined in the order of tiles, whatever the epilogue calls them
     int kept_columns = 0;  ///< values that wait in memory share a centre with so many channels; 0: none wait so
+    bool centred = true;   ///< by that centre; else they wait as they are
     std::optional<DType> kept = {};  ///< the type in which they wait; absent: the main store's, of 16 bits
   } numerics;
 

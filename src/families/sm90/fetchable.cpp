@@ -15,7 +15,7 @@ std::vector<ValueId> fetchable_operands(const plan::Epilogue& e) {
     return list;
   };
   const auto before = of_16_bits(e.tensors_before);
-  return e.norm() && !before.empty() ? before : of_16_bits(e.tensors_after);
+  return e.ahead() && !before.empty() ? before : of_16_bits(e.tensors_after);
 }
 
 }  // namespace unisono::families::sm90

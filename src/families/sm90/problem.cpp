@@ -115,7 +115,7 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
   const Graph& graph = epilogue.graph;
   std::vector<bool> done(graph.nodes.size());
   std::vector<ValueId> before, after;
-  if (epilogue.norm()) before.push_back(epilogue.norm()->input);
+  if (epilogue.ahead()) before.push_back(*epilogue.ahead());
   for (const plan::Stage& s : epilogue.stages)
     for (const ValueId id : s.reductions())
       if (!s.norm) (s.read ? before : after).push_back(graph[id].inputs[0]);
@@ -124,8 +124,8 @@ void count_all(const plan::Epilogue& epilogue, ConvProblem& p) {
       (output.path == plan::Output::StorePath::before ? before : after).push_back(graph.stores[output.store].value);
   p.before = count_work(graph, before, done);
   if (epilogue.norm() && epilogue.norm()->sum) p.row_specials = 1;
-  if (epilogue.general()) done.assign(graph.nodes.size(), false);  // elements are computed once more
-  if (epilogue.norm()) done[epilogue.norm()->result] = true;
+  if (epilogue.general() || epilogue.waiting()) done.assign(graph.nodes.size(), false);  // computed once more
+  if (epilogue.behind()) done[*epilogue.behind()] = true;
   p.after = count_work(graph, after, done);
   add_reads(epilogue, p.before, epilogue.columns_before, epilogue.tensors_before);
   add_reads(epilogue, p.after, epilogue.columns_after, epilogue.tensors_after);
@@ -152,7 +152,8 @@ std::optional<plan::Refusal> refuse_problem(const plan::ConvTask& task, const pl
   check_gathered(task, reasons);
   check_products(task, reasons);
   check_volume(task, epilogue, reasons);
-  if (epilogue.norm() && epilogue.norm()->batch && e.images > 1 && (task.batched || stores_of(task) == Stores::planes))
+  if (epilogue.exchanged() && epilogue.exchanged()->batch && e.images > 1 &&
+      (task.batched || stores_of(task) == Stores::planes))
     reasons.push_back(
         "batch: statistics over all rows, where products have operands of their own or channels come first, so that "
         "tiles are an image's. Take them for each image (per=b)");
@@ -191,13 +192,13 @@ plan::Expected<ConvProblem> make_problem(const plan::ConvTask& task, const plan:
   if (auto refusal = refuse_problem(task, epilogue, device)) return *std::move(refusal);
   p.second_pass = epilogue.results == plan::Results::any, p.wide_main = epilogue.wide_main();
   p.per_pixel = epilogue.norm() && epilogue.norm()->per_pixel;
-  p.batch = epilogue.norm() && epilogue.norm()->batch;
+  p.batch = epilogue.exchanged() && epilogue.exchanged()->batch;
   p.row_waits = p.per_pixel || epilogue.rows_wait();
   p.reduces_rows = epilogue.reduces_rows();
   if (reduces_for_rows(epilogue)) p.row_levels = static_cast<int>(epilogue.levels().size());
   p.widest_call = plan::widest_call(epilogue);
-  if (epilogue.norm()) {
-    const std::int64_t width = epilogue.norm()->group_channels;
+  if (epilogue.exchanged() || p.per_pixel) {
+    const std::int64_t width = p.per_pixel ? epilogue.norm()->group_channels : epilogue.exchanged()->group_channels;
     if (width < 1 || conv.k % width != 0)
       throw UserError(fmt::format("{}: groups of {} channels; expected a divisor of the {} output channels",
                                   to_string(task.contraction()), width, conv.k));

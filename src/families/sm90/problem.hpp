@@ -34,14 +34,14 @@ struct ConvProblem {
   Extents extents;
   plan::VisitorShape visitor;
   Work before, after;      ///< without a normalisation everything is `after`
-  int group_channels = 0;  ///< 0: no normalisation
+  int group_channels = 0;  ///< a group's, of statistics that are exchanged, or of a row; 0: there are none
   bool uses_raw = false;
   bool placed = false;  ///< an operand [m,n] does not lie as the output does
   plan::ConvTask task = Conv2d{};
   std::optional<plan::Refusal> gathered = {};  ///< why TMA cannot load the operands; nothing: it can
   bool group_tiles = false;                    ///< but a tile may be several groups, of which it loads the image
   bool per_pixel = false;                      ///< the normalisation is over the channels of a pixel
-  bool batch = false;                          ///< the normalisation is over the pixels of all images
+  bool batch = false;                          ///< what is exchanged is over the pixels of all images
   bool spills = false;                         ///< general: tiles wait in memory for what elements read of all of them
   bool row_waits = false;                      ///< a row's channels are in one tile, or its tiles wait for one another
   int widest_call = 1;                         ///< the widest form of functions that are called
@@ -49,7 +49,8 @@ struct ConvProblem {
   int row_specials = 0;                        ///< special operations for each element of a row's statistic
   bool reduces_rows = false;                   ///< general: there are reductions over the channels of a row
   bool per_image = false;                      ///< what a tile computes depends on its image
-  bool second_pass = false;                    ///< streamed alone serves it, or rows: plan::Results::any
+  bool second_pass = false;                    ///< plan::Results::any: behind an image's normalisation streamed alone
+                                               ///< serves it
   bool wide_main = false;                      ///< its main store has 32 bits an element
   std::string not_streamed = {};               ///< general: why the mode streamed does not serve it either
   int stores = 1;                              ///< [m,n]

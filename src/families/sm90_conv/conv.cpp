@@ -43,16 +43,18 @@ bool is_wanted(const plan::Epilogue& form, const plan::Epilogue& first, const sm
          (!form.general() || fixed.mode.value_or(general) == general);
 }
 
-/// Elements wait for what other tiles add to.
-bool waits(const plan::Epilogue& e) { return e.returns() || e.rows_wait(); }
+/// General: elements wait for what other tiles add to.
+bool waits(const plan::Epilogue& e) { return e.general() && (e.returns() || e.rows_wait()); }
 
-/// Places of the forms, in the order in which they are tried: over rows, the first, others.
+/// Places of the forms, in the order in which they are tried: over rows, those with a value that waits, the first,
+/// others.
 std::vector<std::size_t> order_of(const Workload& w, const sm90::FixedFields& fixed) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < w.forms.size(); ++i)
     if (i == 0 || is_wanted(w.forms[i], w.epilogue, fixed)) order.push_back(i);
   const auto over_rows = [&](std::size_t i) { return i > 0 && w.forms[i].norm() && w.forms[i].norm()->per_pixel; };
-  std::stable_partition(order.begin(), order.end(), over_rows);
+  const auto first = std::stable_partition(order.begin(), order.end(), over_rows);
+  std::stable_partition(first, order.end(), [&](std::size_t i) { return w.forms[i].waiting() != nullptr; });
   return order;
 }
 
@@ -75,16 +77,20 @@ std::vector<ConvCandidate> conv_candidates(const Workload& w, const PlanOverride
   };
   const auto legal = [](const ConvCandidate& c) { return !c.refusal; };
   const auto loaded = loaded_by_tma(w.task.contraction());
+  // The first whose loads serve the form
   const auto add_form = [&](std::size_t form) {
-    if (std::ranges::any_of(all, legal)) return;
+    const auto before = static_cast<std::ptrdiff_t>(all.size());
     if (loaded && fields.load != sm90::Load::gather) add(*loaded, form);
-    if (std::ranges::none_of(all, legal)) add(w.task, form);
+    if (std::none_of(all.begin() + before, all.end(), legal)) add(w.task, form);
   };
   const std::vector<std::size_t> order = order_of(w, fields);
-  for (const std::size_t form : order) add_form(form);
+  bool alternative = true;  // all that is legal so far is of forms that the first is compared with
+  for (const std::size_t form : order)
+    if (std::ranges::none_of(all, legal) || (form == 0 && alternative))
+      add_form(form), alternative = w.forms[form].waiting() != nullptr;
   spills = std::ranges::none_of(all, legal);
   for (const std::size_t form : order)
-    if (spills && waits(w.forms[form])) add_form(form);
+    if (spills && waits(w.forms[form]) && std::ranges::none_of(all, legal)) add_form(form);
   // Ordinary loads are for groups of which no tile may have several; their clocks are not measured
   const auto grouped = [](const ConvCandidate& c) { return !c.refusal && c.plan.config.operands.grouped(); };
   if (!fields.load && std::ranges::any_of(all, grouped))

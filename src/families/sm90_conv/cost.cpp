@@ -6,6 +6,7 @@
 #include "families/sm90/cost.hpp"
 #include "families/sm90_conv/cost_constants.hpp"
 #include "families/sm90_conv/geometry.hpp"
+#include "families/sm90_conv/merging_cost.hpp"
 #include "families/sm90_conv/planes_cost.hpp"
 #include "families/sm90_conv/shared_memory.hpp"
 #include "families/sm90_conv/steps.hpp"
@@ -125,16 +126,6 @@ double columns_clk(const ConvConfig& c, int unit) {
                          : k.exchange_column_clk * c.tile.n * (unit % 2 == 0 ? 1.0 : k.odd_unit);
 }
 
-/// Clocks in which the tiles of a row exchange what they have of it.
-double meeting_clk(const ConvPlan& p) {
-  const int across = p.tiles_n * p.config.schedule.cluster.n;
-  return (across <= 4   ? k.meet_few_clk
-          : across <= 8 ? k.meet_some_clk
-                        : k.meet_many_clk) +
-         k.meet_rows_clk * (p.config.tile.m / p.config.schedule.warpgroups() / 64 - 1) +
-         (p.config.schedule.cluster.ctas() > 1 ? k.meet_cluster_clk : 0.0);
-}
-
 double resampled_clk(const ConvConfig& c) {
   return (c.features.resampling.upsampled ? k.upsampled : 0.0) + (c.features.resampling.pooled ? k.pooled : 0.0);
 }
@@ -158,6 +149,8 @@ void add_spilled(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& prob
   const int passes = spilled_passes(c, problem);
   t.epilogue += (2.0 * k.keep + passes * (2.0 * k.reload + visit(problem.after))) * c.operands.products * elements;
   t.wait += passes * k.exchange_clk / std::max(1.0, rows_of_image(p) / c.schedule.consumer_groups());
+  if (problem.visitor.returns)  // images follow one another
+    t.drain += p.images * (returned_clk(p, problem) + merging_clk(p, problem.visitor.fold_planes));
 }
 
 /// The share of tiles, 0 to 1, that a streamed plan stores and reads back until their image is complete.
@@ -175,6 +168,13 @@ double waiting_element_clk(const ConvPlan& p) {
   return element;
 }
 
+void add_reductions(TileClocks& t, const ConvPlan& p, const sm90::ConvProblem& problem) {
+  const plan::VisitorShape& v = problem.visitor;
+  if (p.config.meets()) t.epilogue += meeting_clk(p) * std::max(1, v.returned_levels);
+  if (p.config.meets() && v.returns && !p.config.spills()) t.epilogue += returned_clk(p, problem);
+  if (v.exchanged > 0 || v.returns) t.drain += stored_clk(p, problem);
+}
+
 TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
   const ConvConfig& c = p.config;
   const double elements = static_cast<double>(c.tile.m) / c.schedule.warpgroups() * c.tile.n / 128;  // a thread
@@ -188,14 +188,14 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     t.epilogue += k.refill_clk * (stores_per_tile(c) - c.features.store_buffers);
   }
   if (c.mode() != sm90::NormMode::none) element += visit(problem.before) + k.statistics;
+  if (problem.visitor.exchanged > 0)  // a normalisation has two sums
+    element += k.statistics * ((problem.visitor.exchanged + problem.visitor.fold_words) / 2.0 - 1);
   if (c.features.moments > 0) {  // as the sums of a normalisation, and the values once more: rounded, then packed
     element += k.statistics + k.round;
     t.epilogue += k.publish_clk + columns_clk(c, c.features.moments);
   }
-  if (c.meets()) {
-    t.epilogue += meeting_clk(p) * std::max(1, problem.visitor.returned_levels);
-    element += met_element_clk(c, problem);
-  }
+  if (c.meets()) element += met_element_clk(c, problem);
+  add_reductions(t, p, problem);
   if (exchanges(c.mode())) {
     const double rows = rows_of_image(p), groups = c.schedule.consumer_groups();
     t.epilogue += columns_clk(c, c.unit());
@@ -205,7 +205,7 @@ TileClocks tile_clocks(const ConvPlan& p, const sm90::ConvProblem& problem) {
     } else {
       t.epilogue += k.publish_clk;
       element += waiting_element_clk(p);
-      t.drain =
+      t.drain +=
           k.exchange_clk + k.drain * c.streamed()->planes() * elements * std::max(0.0, std::ceil(rows / groups) - 1);
     }
   }

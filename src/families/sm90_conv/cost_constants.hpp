@@ -55,6 +55,10 @@ struct CostConstants : sm90::LaunchConstants {
   // Rows over several tiles, a reduction: up to four tiles across, up to eight, more; 64 rows of a warpgroup beyond the
   // first; what a cluster's tiles wait longer
   double meet_few_clk = 3000, meet_some_clk = 5000, meet_many_clk = 7000, meet_rows_clk = 1500, meet_cluster_clk = 1500;
+  // Reductions over rows that are stored, or that elements of a general epilogue read: a trip to L2, or a counter; and
+  // for each that elements read, 32 groups, one warp after another. From suite `backward` when slots were merged eight
+  // at a time and plane after plane: 93.4, 59.7, 65.8 and 2,961 us were mostly these waits
+  double merge_trip_clk = 900, merge_groups_clk = 8000;
   double met_tensor = 12;                             ///< an operand that they load, beyond `tensor`
   double met_special = 4, met_special_together = 32;  ///< two warps a scheduler wait for the special-function unit
   double ragged_rows = 1.08;                          ///< tiles that are no multiple of 64 channels: 128x160

@@ -29,7 +29,7 @@ std::optional<plan::Refusal> beyond_fetching(const ConvConfig& c, const sm90::Co
         "after a normalisation over rows, results of more than 16 bits, or of rows' values, leave from registers");
   if (p.visitor.returned_levels > 0)
     return plan::because("a general epilogue with reductions over rows' channels passes over a tile several times");
-  if (p.visitor.fold_words > 0 && c.tile.m / c.schedule.warpgroups() > 64)
+  if (p.visitor.general && p.visitor.fold_words > 0 && c.tile.m / c.schedule.warpgroups() > 64)
     return plan::because(
         "a general epilogue that reduces channels goes through 128 rows of a warpgroup, or more, in another order");
   return {};

@@ -34,14 +34,15 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
   if (e.general() != (c.mode() == sm90::NormMode::general))
     throw InternalError(
         fmt::format("an epilogue that is {}general, and mode {}", e.general() ? "" : "not ", norm_name(c.mode())));
-  if (!e.norm() == sm90::normalises(c.mode()) && !e.general())
+  if (!e.ahead() == sm90::normalises(c.mode()) && !e.general())
     throw InternalError(
-        fmt::format("an epilogue {} a normalisation, and mode {}", e.norm() ? "with" : "without", norm_name(c.mode())));
+        fmt::format("an epilogue {} statistics, and mode {}", e.ahead() ? "with" : "without", norm_name(c.mode())));
   if (e.norm() && e.norm()->per_pixel != (c.mode() == sm90::NormMode::rows))
     throw InternalError(fmt::format("statistics over {}, and mode {}",
                                     e.norm()->per_pixel ? "the channels of a pixel" : "an image's pixels",
                                     norm_name(c.mode())));
-  if (e.results == plan::Results::any && c.mode() != sm90::NormMode::streamed && c.mode() != sm90::NormMode::rows)
+  if (e.results == plan::Results::any && !e.waiting() && c.mode() != sm90::NormMode::streamed &&
+      c.mode() != sm90::NormMode::rows)
     throw InternalError(fmt::format("an epilogue for a second pass, and mode {}", norm_name(c.mode())));
   if (c.streamed() && c.streamed()->wide != e.wide_main())
     throw InternalError("an epilogue and a configuration that differ in the bits of the main store");
@@ -56,9 +57,9 @@ void check(const plan::Epilogue& e, const ConvConfig& c, const codegen::Options&
     throw InternalError(
         fmt::format("an epilogue that stores statistics of every {} channels, and one of every {}, mode {}",
                     e.moments.channels, c.features.moments, norm_name(c.mode())));
-  if (e.norm() && e.norm()->group_channels % c.unit() != 0)
+  if (const auto exchanged = e.exchanged(); exchanged && exchanged->group_channels % c.unit() != 0)
     throw InternalError(
-        fmt::format("units of {} channels do not divide groups of {}", c.unit(), e.norm()->group_channels));
+        fmt::format("units of {} channels do not divide groups of {}", c.unit(), exchanged->group_channels));
 }
 
 std::string gathered_text(const ConvConfig& c) {

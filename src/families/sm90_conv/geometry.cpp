@@ -153,7 +153,7 @@ void lay_out_spilled(Narrowing& to, Workspace& w, const ConvPlan& p) {
 Workspace lay_out_workspace(Narrowing& to, const ConvPlan& p, const sm90::ConvProblem& problem) {
   Workspace w;
   const ConvConfig& c = p.config;
-  if (c.mode() == sm90::NormMode::general || (c.streamed() && problem.visitor.folds()))
+  if (c.mode() == sm90::NormMode::general || (exchanges(c.mode()) && problem.visitor.folds()))
     lay_out_folds(to, w, p, problem);
   if (c.rows_meet()) lay_out_rows(to, w, p, problem);
   if (w.bytes == 0 && !p.cooperative) return w;
@@ -289,6 +289,7 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
   p.moments = {.unit = config.features.moments, .images = p.images, .slots = p.slots_per_image};
   p.numerics = {.folds = config.mode() == sm90::NormMode::general || problem.visitor.folds(),
                 .kept_columns = config.streamed() ? config.unit() : 0,
+                .centred = problem.visitor.exchanged == 0,
                 .kept = config.streamed() ? config.streamed()->spill : std::nullopt};
   return p;
 }

@@ -35,6 +35,9 @@ plan::Expected<ConvPlan> lay_out(const ConvConfig& config, const sm90::ConvProbl
 std::optional<plan::Refusal> refuse_config(const ConvConfig& config, const sm90::ConvProblem& problem,
                                            const plan::Device& device);
 
+/// Why the accumulators of a tile leave too few registers for its epilogue; nothing: they do not.
+std::optional<plan::Refusal> refuse_registers(const ConvConfig& config, const sm90::ConvProblem& problem);
+
 /// Why a configuration has no place for a field that an override fixes; nothing: it has, for all.
 std::optional<plan::Refusal> refuse_fields(const ConvConfig& config, const sm90::FixedFields& fixed);
 

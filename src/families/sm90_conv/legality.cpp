@@ -38,50 +38,6 @@ std::optional<plan::Refusal> check_tile(const ConvConfig& c) {
   return {};
 }
 
-/// General: values of a thread's rows, and what a slice adds up to.
-int general_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
-  return 8 + (c.features.in_shared ? shared_element_registers : c.tile.m / c.schedule.warpgroups() / 16) +
-         p.visitor.tile_folds + p.visitor.own_words * slice_channels(c.tile.n) / 4 +
-         (p.visitor.returns && !by_tma(c.features.stores) ? 24 : 0);  // 100 channels in 128x128 spilled 23 words
-}
-
-/// Registers that a consumer's thread needs beside its accumulators so that the assembler spills next to nothing, from
-/// its reports: 192 accumulators bare and 160 with a resident GroupNorm need none; loads of an operand [m,n] that run
-/// ahead take some thirty. Small tiles are never refused: an epilogue that spills is slow, not wrong.
-int epilogue_registers(const ConvConfig& c, const sm90::ConvProblem& p, int budget) {
-  const bool normalises = sm90::normalises(c.mode()), pingpong2 = c.schedule.order == sm90::Order::pingpong2;
-  const auto loads = [&](int tensors) {
-    return tensors == 0 ? 0 : (pingpong2 ? 16 : normalises ? 32 : 36) + 12 * (tensors - 1);
-  };
-  int registers = normalises ? 64 : pingpong2 ? 48 : 40;
-  if (c.mode() == sm90::NormMode::streamed) registers += pingpong2 ? 8 : 24;
-  const int fetched = c.features.fetch.value_or(0);  // pairs of one ldmatrix each
-  const int before = p.visitor.short_tensors_before ? fetched : 0;
-  registers += loads(p.before.tensors - before) + loads(p.after.tensors - fetched + before) +
-               (fetched == 0 ? 0
-                : pingpong2  ? 12 * (fetched - 1)
-                             : 8 + 4 * fetched);
-  registers += 2 * std::max(0, p.before.columns + p.after.columns - (normalises ? 4 : 1));
-  if (c.mode() == sm90::NormMode::general) registers += general_registers(c, p);
-  if (c.streamed()) registers += 8 * p.visitor.fold_words + p.visitor.tile_folds;
-  if (p.stores > 1) registers += slice_channels(c.tile.n) / 4;
-  return std::min(registers, budget - 32);
-}
-
-std::optional<plan::Refusal> check_registers(const ConvConfig& c, const sm90::ConvProblem& p) {
-  const int budget = c.schedule.order == sm90::Order::pingpong2     ? (c.filled_by_warps() ? 104 : 112)
-                     : c.filled_by_warps()                          ? 208
-                     : normalises(c.mode()) || c.operands.converted ? 224
-                                                                    : 232;
-  const int reserve = epilogue_registers(c, p, budget),
-            accumulators = c.tile.m / c.schedule.warpgroups() / 64 * c.multiplied_n() / 2;
-  if (accumulators + reserve > budget)
-    return unfit("registers: {} accumulators per thread and {} for the epilogue; the limit is {}", accumulators,
-                 reserve, budget)
-        .exceeding(accumulators + reserve, budget);
-  return {};
-}
-
 std::optional<plan::Refusal> check_cluster(const ConvConfig& c, const plan::Device& d) {
   const int ctas = c.schedule.cluster.ctas();  // an override names up to 16 along either
   if (c.schedule.cluster.m < 1 || c.schedule.cluster.n < 1 || ctas > 8)
@@ -228,13 +184,29 @@ std::optional<plan::Refusal> check_general(const ConvConfig& c, const sm90::Conv
   return {};
 }
 
+/// kernels/unisono/epilogue/exchanged.cuh.
+std::optional<plan::Refusal> refuse_exchanged(const ConvConfig& c, const sm90::ConvProblem& p) {
+  if (c.schedule.swap)
+    return unfit(
+        "swap: reductions of several values; a thread has neighbouring channels of its rows only if pixels are the "
+        "rows of a matrix instruction");
+  if (c.features.stores != sm90::Stores::tma)
+    return unfit(
+        "{}: results behind reductions of several values leave in pairs of channels, which rows of a multiple "
+        "of 8 channels have, in the order of these",
+        to_string(c.mode()));
+  if (c.mode() == sm90::NormMode::resident && p.resampling.any())
+    return unfit("resident: pooled or upsampled stores behind reductions of several values");
+  return {};
+}
+
 std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvProblem& p) {
   if (c.features.moments != moments_unit(p, c.tile.n)) return unfit("statistics: not as the epilogue says");
   if (p.visitor.general) return check_general(c, p);
   if (c.mode() == sm90::NormMode::general) return unfit("mode: general; the epilogue does with less");
   const bool normalises = p.visitor.normalises;
   if (normalises != (c.mode() != sm90::NormMode::none))
-    return normalises ? unfit("mode: none; the epilogue has a normalisation")
+    return normalises ? unfit("mode: none; the epilogue has a normalisation, or other statistics")
                       : unfit("mode: the epilogue has no normalisation, only `none` serves it");
   if (p.per_pixel != (c.mode() == sm90::NormMode::rows))
     return p.per_pixel ? unfit("mode: {}; only `rows` normalises over the channels of a pixel", to_string(c.mode()))
@@ -243,8 +215,10 @@ std::optional<plan::Refusal> check_mode(const ConvConfig& c, const sm90::ConvPro
     return unfit("group: {} rows of tiles at a time; where tiles exchange statistics they go image by image",
                  c.schedule.group);
   if (!normalises) return {};
-  if (p.second_pass && !p.per_pixel && c.mode() != sm90::NormMode::streamed)
+  if (p.second_pass && !p.per_pixel && p.visitor.exchanged == 0 && c.mode() != sm90::NormMode::streamed)
     return unfit("mode: {}; only `streamed` serves this form of the epilogue", to_string(c.mode()));
+  if (p.visitor.exchanged > 0)
+    if (auto refusal = refuse_exchanged(c, p)) return refusal;
   if (c.streamed())
     if (auto refusal = refuse_streamed(c, p)) return refusal;
   if (c.mode() == sm90::NormMode::rows)
@@ -293,7 +267,7 @@ std::optional<plan::Refusal> refuse_config(const ConvConfig& c, const sm90::Conv
         check_split(c), check_stationary(c, p), check_mode(c, p), refuse_resampling(c, p), refuse_fetch(c, p),
         refuse_in_shared(c, p)})
     if (refusal) return refusal;
-  if (auto refusal = check_registers(c, p)) return refusal;
+  if (auto refusal = refuse_registers(c, p)) return refusal;
   return check_memory(c, p, d);
 }
 

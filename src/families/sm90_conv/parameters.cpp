@@ -246,14 +246,15 @@ void fill(Parameter& to, const plan::ConvTask& task, const ConvPlan& plan, const
 void place_workspace(ConvParams& params, const ConvPlan& plan, const plan::Epilogue& epilogue, std::uint64_t base) {
   const Workspace& w = plan.workspace;
   const bool exchanges = w.bytes > 0;
-  if (epilogue.norm()) {
+  if (const auto exchanged = epilogue.exchanged(); exchanged || epilogue.norm()) {
+    const std::int64_t width = exchanged ? exchanged->group_channels : epilogue.norm()->group_channels;
     params.norm = {.slots = exchanges ? reinterpret_cast<Entry*>(base + w.slots) : nullptr,
                    .segments = exchanges ? reinterpret_cast<Entry*>(base + w.segments) : nullptr,
                    .slots_per_image = plan.slots_per_image,
                    .segment_slots = plan.segment_slots,
                    .segments_per_image = plan.segments_per_image,
-                   .group_channels = static_cast<int>(epilogue.norm()->group_channels),
-                   .by_group_channels = divisor(static_cast<u64>(epilogue.norm()->group_channels))};
+                   .group_channels = static_cast<int>(width),
+                   .by_group_channels = divisor(static_cast<u64>(width))};
   }
   if (!exchanges) return;
   if (epilogue.general() || !epilogue.folds().empty() || plan.config.rows_meet()) {

@@ -94,11 +94,15 @@ std::string reason_of_spill(const StreamedStatistics& s) {
   return text;
 }
 
-std::string reason_of_folds(const plan::Epilogue& epilogue) {
+std::string reason_of_reductions(const plan::Epilogue& epilogue) {
+  const std::size_t exchanged = epilogue.waiting() ? epilogue.waiting()->reductions().size() : 0;
+  std::string text;
+  if (exchanged > 0) text = fmt::format("; the statistics are {} reductions, which tiles exchange together", exchanged);
   std::size_t stored = 0;
   for (const plan::RowFolds& d : epilogue.folds()) stored += d.reductions().size();
-  return stored == 0 ? ""
-                     : fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
+  if (stored > 0)
+    text += fmt::format("; {} reductions over rows, joined by the last tile of a column, in order", stored);
+  return text;
 }
 
 std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue, const Domain& domain) {
@@ -108,17 +112,17 @@ std::string reason_of_mode(const ConvPlan& p, const plan::Epilogue& epilogue, co
     case sm90::NormMode::none: return "none: no normalisation, tiles are stored as they are finished";
     case sm90::NormMode::resident:
       return fmt::format(
-          "resident: {} together in flight, accumulators wait in registers for {} statistics; stored once",
+          "resident: {} together in flight, accumulators wait in registers for {} statistics; stored once{}",
           image * p.splits == 1 ? fmt::format("the one tile of {} is", whose)
           : p.splits == 1       ? fmt::format("all {} tiles of {} are", image, whose)
                                 : fmt::format("all {} parts of the {} tiles of {} are", image * p.splits, image, whose),
-          domain.all ? "their" : "the image's");
+          domain.all ? "their" : "the image's", reason_of_reductions(epilogue));
     case sm90::NormMode::streamed:
       return fmt::format(
           "streamed: the {} tiles of {} wait in shared memory while the next ones are multiplied, and in "
           "memory if {} not complete by then{}{}",
           image, whose, domain.all ? "those are" : "their image is", reason_of_spill(*p.config.streamed()),
-          reason_of_folds(epilogue));
+          reason_of_reductions(epilogue));
     case sm90::NormMode::rows:
       if (p.config.rows_meet())
         return fmt::format(

@@ -10,9 +10,9 @@ bool second_pass(const ConvConfig& c) { return c.mode() == sm90::NormMode::strea
 
 int fetched(const ConvConfig& c) { return c.features.fetch.value_or(0); }
 
-/// Bytes for the reductions of a general epilogue, and for those that a second pass stores.
+/// Bytes for the reductions of a general epilogue, and for those that are stored beside statistics.
 shared_layout::Bytes fold_bytes(const ConvConfig& c, const plan::VisitorShape& v) {
-  if (second_pass(c)) return v.folds() ? shared_layout::fold_bytes(v.own_words, c.tile.n, v.tile_folds) : 0;
+  if (exchanges(c.mode())) return v.folds() ? shared_layout::fold_bytes(v.own_words, c.tile.n, v.tile_folds) : 0;
   if (c.mode() != sm90::NormMode::general) return 0;
   int places = 0;
   for (const int width : v.group_widths) places += (c.tile.n + width - 1) / width;
@@ -29,6 +29,7 @@ shared_layout::EpilogueLayout epilogue_of(const ConvConfig& c, const plan::Visit
                                          .exchanges = exchanges(c.mode()),
                                          .by_rows = c.mode() == sm90::NormMode::rows,
                                          .second_pass = second_pass(c),
+                                         .exchanged = v.exchanged,
                                          .stores_moments = c.features.moments > 0,
                                          .fetch = fetched(c),
                                          .fetches_before = v.short_tensors_before,
@@ -64,7 +65,8 @@ shared_layout::CtaShape cta_of(const ConvConfig& c, const plan::VisitorShape& v)
           .consumer_groups = c.schedule.consumer_groups(),
           .warpgroup = epilogue_of(c, v).bytes,
           .second_pass = second_pass(c),
-          .per_consumer_group = shared_layout::second_pass_group(v.columns_after, c.tile.n, 4 * c.floats()),
+          .per_consumer_group =
+              shared_layout::second_pass_group(v.columns_after, v.exchanged == 0, c.tile.n, 4 * c.floats()),
           .own = shared_layout::second_pass_own(c.tile.n, c.features.store_buffers),
           .fetch_barriers = shared_layout::fetch_barriers(fetched(c), writes_together(c), c.features.store_buffers),
           .windows = window ? c.activation_stages() : 0,

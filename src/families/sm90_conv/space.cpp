@@ -95,7 +95,7 @@ std::vector<sm90::NormMode> modes(const sm90::ConvProblem& p) {
   if (p.visitor.general) return {sm90::NormMode::general};
   if (!p.visitor.normalises) return {sm90::NormMode::none};
   if (p.per_pixel) return {sm90::NormMode::rows};
-  if (p.second_pass) return {sm90::NormMode::streamed};
+  if (p.second_pass && p.visitor.exchanged == 0) return {sm90::NormMode::streamed};
   return {sm90::NormMode::resident, sm90::NormMode::streamed};
 }
 
@@ -139,7 +139,8 @@ bool sensible(const ConvConfig& c, const sm90::ConvProblem& p, const sm90::Fixed
   if (c.mode() == sm90::NormMode::streamed && !by_tma(stores_for(c, p)) && !fixed.mode) return false;
   if (c.tile.m / c.schedule.warpgroups() < 64 && !(fixed.tile_m && fixed.order)) return false;
   if (c.schedule.swap &&
-      (c.tile.n % 64 != 0 || c.mode() == sm90::NormMode::rows || c.mode() == sm90::NormMode::general) &&
+      (c.tile.n % 64 != 0 || c.mode() == sm90::NormMode::rows || c.mode() == sm90::NormMode::general ||
+       p.visitor.exchanged > 0) &&
       !(fixed.swap && (fixed.tile_n || fixed.mode)))
     return false;
   if (c.halo() && c.tile.k < p.line_depth() && !(fixed.load && fixed.tile_k)) return false;
@@ -187,7 +188,7 @@ Statistics finished_statistics(const ConvConfig& c, const sm90::ConvProblem& p, 
                                const sm90::FixedFields& fixed) {
   const int unit = fixed.unit.value_or(p.group_channels > 0 && !p.per_pixel ? std::gcd(p.group_channels, c.tile.n) : 1);
   switch (c.mode()) {
-    case sm90::NormMode::resident: return ResidentStatistics{unit};
+    case sm90::NormMode::resident: return ResidentStatistics{unit, floats_exchanged(p)};
     case sm90::NormMode::streamed: return streamed_statistics(unit, p, fixed);
     case sm90::NormMode::general: return general_reductions(c, p, d);
     case sm90::NormMode::rows: return RowStatistics{.meets = c.tile.n < p.extents.cols || c.schedule.cluster.n > 1};

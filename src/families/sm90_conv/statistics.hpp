@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "families/sm90/fields.hpp"
+#include "families/sm90/problem.hpp"
 
 namespace unisono::families::sm90_conv {
 
@@ -16,6 +17,11 @@ struct NoStatistics {
 /// What a message of CTAs holds unless a family says otherwise: count, mean and M2
 /// (kernels/unisono/exchange/moments.cuh).
 inline constexpr int floats_of_moments = 3;
+
+/// In a message of a problem: those, or a float for each reduction.
+inline int floats_exchanged(const sm90::ConvProblem& p) {
+  return p.visitor.exchanged > 0 ? p.visitor.exchanged : floats_of_moments;
+}
 
 /// Accumulators wait in registers for the statistics of their image, which CTAs exchange.
 struct ResidentStatistics {

@@ -9,7 +9,7 @@ namespace unisono::families::sm90_conv {
 using sm90::unfit;
 
 StreamedStatistics streamed_statistics(int unit, const sm90::ConvProblem& p, const sm90::FixedFields& fixed) {
-  StreamedStatistics s{unit};
+  StreamedStatistics s{unit, floats_exchanged(p)};
   if (fixed.spill)
     s.spill = sm90::dtype_of(*fixed.spill);
   else if (p.wide_main)
