@@ -52,6 +52,7 @@ struct FragmentEpilogue {
   using Resample = typename Config::Resample;
   static constexpr bool kMakesMore = Resample::kPooled || Resample::kUpsampled;
   using Statistic = Moments;  // what is exchanged of an image
+  static_assert(!ExchangedOf<Visitor>::kAny, "its statistics are moments");
   static constexpr Norm kNorm = Config::kNorm;
   using Needs = GeneralNeeds<Configuration, Visitor, kNorm == Norm::kGeneral>;
   static constexpr bool kExchange = kNorm == Norm::kResident || kNorm == Norm::kStreamed,
