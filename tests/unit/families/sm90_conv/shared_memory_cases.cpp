@@ -3,6 +3,7 @@
 // shared_memory_cases OUTPUT
 
 #include <fmt/format.h>
+#include <algorithm>
 
 #include <fstream>
 #include <iostream>
@@ -252,7 +253,9 @@ std::string generated_text(const char* epilogue, NormMode mode, int number) {
   const Conv2d conv = test::conv_of(2, 32, 32, 64, 128, 3);
   const auto e = test::epilogue_of(epilogue, conv);
   PlanOverride fixed;
-  if (e->norm() && !e->norm()->per_pixel) fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
+  const bool waits = std::ranges::any_of(e.list, [](const plan::Epilogue& form) { return form.waiting() != nullptr; });
+  if (waits || (e->norm() && !e->norm()->per_pixel))
+    fixed.fields["mode"] = mode == NormMode::resident ? "resident" : "streamed";
   const ConvPlan plan = choose(conv, e, Device{}, fixed);
   const std::string source = generate(e.list[plan.form], plan.config).source, open = "namespace unisono {\n\n";
   const std::size_t begin = source.find(open) + open.size(), end = source.find("\n}  // namespace unisono");
@@ -278,6 +281,12 @@ const char* const generated[] = {
     "operand q[m,n] : f16\nh = acc + q\nstore h as z : bf16\nstore relu(group_norm(h, groups=16)) as y : bf16\n",
     "store sum(acc, over=n) as s : f32\nstore mean(acc, over=(m,n), groups=4) as g : f32\nstore acc as y : f32\n",
     "store softmax(acc + bias[n], over=n, groups=8) as y : bf16\nstore max(acc, over=n, groups=32) as top : f32\n",
+    "operand x[m,n] : bf16\nh = (acc + bias[n]) * x\nd = h - mean(h * x, over=(m,n), per=b, groups=32)\n"
+    "store d * sum(h, over=(m,n), per=b, groups=32) as y : bf16\nstore h as z : bf16\nstore sum(h, over=m) as s : f32\n"
+    "store variance(d, over=m) as v : f32\nstore max(d) as top : f32\n",
+    "a = max(acc, over=m, per=b)\nb = min(acc, over=m, per=b)\nc = sum(acc, over=m, per=b)\nd = sum_squares(acc, "
+    "over=m, "
+    "per=b)\nstore acc * (a - b) + c * d * s[n] as y : f32\n",
     "y = group_norm(acc, groups=16) * s[m]\nstore batch_norm(y) as y : f32\nstore sum(y, over=m) as s : f32\n",
 };
 
