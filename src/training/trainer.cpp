@@ -40,6 +40,10 @@ TrainerImpl::TrainerImpl(Network network, const Loss& loss, const TrainerOptions
   if (parameters_.empty()) throw UserError("Trainer: the network has no parameters");
   for (const training::LearntParameter& p : parameters_) gradient_values_.emplace_back(p.values.size());
   for (const BatchStatistics& s : gradients_.statistics) {
+    for (const NetworkParameter& p : gradients_.parameters)
+      if (p.constant == s.mean || p.constant == s.variance)
+        throw UserError(fmt::format("Trainer: '{}' is a stored statistic of batch normalisation '{}', and no parameter",
+                                    p.name, s.name));
     const auto &mean = *network_[s.mean].constant, &variance = *network_[s.variance].constant;
     running_.push_back({s, mean, variance, std::vector<float>(mean.size()), std::vector<float>(variance.size())});
   }

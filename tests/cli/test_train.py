@@ -199,6 +199,8 @@ class Train(Case):
         self.refused("train", self.config(batch=9), says="batch is 9; there are 8 examples for validation")
         self.refused("train", self.config(loss={"kind": "binary_cross_entropy", "prediction": "logit"}), says="a tensor 'logit'")
         self.refused("train", self.config(data={"training": "shards"}), says="has no array 'image' for input 'image'")
+        self.refused("train", self.config(extents={"batch": 8}), says="extents.batch is 8; 'batch' is the batch, 4")
+        self.refused("train", self.config(loss={"kind": "mean_squared_error", "prediction": "top.bias"}), says="'target' has shape (6)")
         self.refused("train", self.config(), "--resume", says="has no checkpoint")
         self.unisono("train", self.config(steps=8))
         self.refused("train", self.config(steps=8, seed=9), "--resume", says="of another training: config differs")

@@ -1,5 +1,6 @@
 // `unisono train`: a training as a file says, that can be interrupted and goes on bit by bit.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -39,7 +40,11 @@ TrainerOptions with_batch(const Config& c, const Network& n) {
     if (t.shape.empty() || other)
       throw UserError(fmt::format("{}: input '{}' of {} has shape {}; its first extent must be the batch, {}",
                                   c.file.string(), t.name, c.model.string(), to_string(t.shape), c.batch));
-    if (!t.shape[0].known()) options.extents.emplace(t.shape[0].symbol(), c.batch);
+    if (t.shape[0].known()) continue;
+    const std::int64_t given = options.extents.emplace(t.shape[0].symbol(), c.batch).first->second;
+    if (given != c.batch)
+      throw UserError(fmt::format("{}: extents.{} is {}; '{}' is the batch, {}", c.file.string(), t.shape[0].symbol(),
+                                  given, t.shape[0].symbol(), c.batch));
   }
   return options;
 }
@@ -91,6 +96,12 @@ class Training {
 
  private:
   Examples read(const std::vector<fs::path>& shards) const {
+    for (const auto& [name, shape] : trainer_.input_shapes())
+      if (shape.empty() || shape[0] != c_.batch)
+        throw UserError(
+            fmt::format("{}: '{}' has shape ({}); its first extent must be the batch, {}. loss.prediction may "
+                        "name another tensor",
+                        c_.file.string(), name, fmt::join(shape, ","), c_.batch));
     return {shards, c_.inputs, trainer_.input_shapes(), trainer_.input_types()};
   }
   std::int64_t batches() const { return examples_.count() / c_.batch; }

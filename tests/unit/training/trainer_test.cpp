@@ -161,6 +161,10 @@ TEST_F(TrainingOf, ErrorsSayWhatIsWrong) {
   other = t.state();
   other.values["head.b"].push_back(0);
   EXPECT_THAT(user_error([&] { t.set_state(other); }), ::testing::HasSubstr("'head.b' has 3 elements"));
+  TrainerOptions statistics = options();
+  statistics.parameters = {{"top.w", "top.mean"}};
+  EXPECT_THAT(user_error([&] { Trainer(small_unet(true), binary_cross_entropy(), statistics); }),
+              ::testing::HasSubstr("'top.mean' is a stored statistic"));
   TrainerOptions gpu = options();
   gpu.device = Device::cuda;
   EXPECT_THROW(Trainer(small_unet(false), binary_cross_entropy(), gpu), Unsupported);
