@@ -1,6 +1,7 @@
 # A thin front for the CMake presets. Every target sets up what it needs (scripts/setup.sh).
 #
 #   make demo      build, run the heatmap U-Net on held-out images, write out/demo.png
+#   make train-demo  trains a smaller heatmap U-Net on the CPU in minutes, draws its curves and what it finds into out/train-demo
 #   make test      whether this build works, without a GPU: unit, CLI and package tests, kernels on an emulated GPU, seeded faults, Python
 #   make check     what CI runs besides: sanitizers, each fuzzer for half a minute, more kernels on the emulated GPU, more of Python
 #   make test-python  all tests of the Python package, long ones too (PyTorch and others' networks are downloaded once: 2 GB)
@@ -28,7 +29,7 @@ FUZZ_SECONDS ?= 30
 # CMake and Ninja, where scripts/setup.sh has them from PyPI
 export PATH := $(or $(UNISONO_DEPS_DIR),$(HOME)/.cache/unisono/deps/venv)-tools/bin:$(PATH)
 
-.PHONY: pack demo test check test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu docs lint long build clean
+.PHONY: pack demo train-demo test check test-python test-gpu long-gpu long-plans long-networks long-networks-gpu long-modules networks networks-gpu bench bench-gpu docs lint long build clean
 
 build:
 	@echo "== what the build needs (a minute where it is not installed)"
@@ -41,6 +42,21 @@ build:
 demo: build
 	@echo "== the demo"
 	@$(BUILD)/demo/tools/unisono/unisono demo --model models/heatmap_unet --out out
+
+# What is there already stays: the scenes, and a checkpoint from which it goes on
+TRAIN_DEMO := $(BUILD)/train-demo
+TRAIN_STEPS ?= 1500
+TRAIN_PYTHON = $(or $(UNISONO_DEPS_DIR),$(HOME)/.cache/unisono/deps/venv)-train/bin/python
+
+train-demo: build
+	@scripts/setup.sh build train
+	@echo "== scenes (a minute, once)"
+	@$(TRAIN_PYTHON) models/heatmap_unet/train_demo.py $(TRAIN_DEMO) --steps $(TRAIN_STEPS)
+	@echo "== training"
+	@$(BUILD)/demo/tools/unisono/unisono train $(TRAIN_DEMO)/train.json $$(test -e $(TRAIN_DEMO)/run/checkpoint.safetensors && echo --resume)
+	@mkdir -p out/train-demo && cp $(TRAIN_DEMO)/run/model.onnx $(TRAIN_DEMO)/model/ && cp $(TRAIN_DEMO)/run/curves.png out/train-demo/
+	@echo "== the held-out scenes"
+	@$(BUILD)/demo/tools/unisono/unisono demo --model $(TRAIN_DEMO)/model --out out/train-demo
 
 # The standard shapes: those of the benchmark that are convolutions and products by our own kernels
 PACK_CASES := conv block untuned wide groups depthwise epilogue gemm swiglu rows breadth nchw

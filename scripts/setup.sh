@@ -4,11 +4,12 @@
 # Without root, CMake, Ninja and libraries that are headers alone go into UNISONO_DEPS_DIR-tools, and packages that are still missing
 # are named, as Debian, Fedora and conda-forge have them (scripts/packages.txt). On other distributions, too.
 #
-# usage: scripts/setup.sh [build] [test] [bench] [networks] [python] [wheel] [docs]     (default: build)
+# usage: scripts/setup.sh [build] [test] [bench] [networks] [python] [wheel] [docs] [train]     (default: build)
 # UNISONO_DEPS_DIR: where the virtual environment goes (default: ~/.cache/unisono/deps/venv). What networks needs (PyTorch with
 # all that its wheels pull in, 7 GB) goes into an environment of its own beside it, UNISONO_DEPS_DIR-networks. What the Python
 # package and its tests need (PyTorch again, with libraries of networks, 5 GB: PyPI has no wheel without CUDA) goes into
-# UNISONO_DEPS_DIR-python, the tools of scripts/wheel.sh into UNISONO_DEPS_DIR-wheel, those of the site (Sphinx, 60 MB) into UNISONO_DEPS_DIR-docs, and the package onnx that the table of operators
+# UNISONO_DEPS_DIR-python, the tools of scripts/wheel.sh into UNISONO_DEPS_DIR-wheel, those of the site (Sphinx, 60 MB) into
+# UNISONO_DEPS_DIR-docs, what draws the scenes of make train-demo into UNISONO_DEPS_DIR-train, and the package onnx that the table of operators
 # is made of, which is newer than the last one that ships the node tests, into UNISONO_DEPS_DIR-schemas.
 # For test, CUTLASS's headers (6 MB), without the packages for Python that it names, go into UNISONO_DEPS_DIR-cutlass.
 # For test, where no nvcc is found: NVIDIA's compiler and runtime from PyPI (100 MB to download), so that the device headers and
@@ -19,7 +20,7 @@ deps=${UNISONO_DEPS_DIR:-$HOME/.cache/unisono/deps/venv}
 want=("${@:-build}")
 has_nvcc() { command -v nvcc >/dev/null || [ -x "${CUDA_HOME:-}/bin/nvcc" ] || [ -x /usr/local/cuda/bin/nvcc ]; }
 
-requirements=("$here/scripts/requirements-build.txt") schemas=() networks=() python=() cutlass=() wheel=() docs=()
+requirements=("$here/scripts/requirements-build.txt") schemas=() networks=() python=() cutlass=() wheel=() docs=() train=()
 for part in "${want[@]}"; do
   case $part in
     build) ;;
@@ -32,7 +33,8 @@ for part in "${want[@]}"; do
     python) python=("$here/scripts/requirements-python.txt") ;;
     wheel) wheel=("$here/scripts/requirements-wheel.txt") ;;
     docs) docs=("$here/scripts/requirements-docs.txt") ;;
-    *) echo "setup.sh: unknown part '$part'; expected build, test, bench, networks, python, wheel or docs" >&2; exit 2 ;;
+    train) train=("$here/scripts/requirements-train.txt") ;;
+    *) echo "setup.sh: unknown part '$part'; expected build, test, bench, networks, python, wheel, docs or train" >&2; exit 2 ;;
   esac
 done
 
@@ -143,3 +145,4 @@ environment "$deps" "${requirements[@]}"
 [ ${#python[@]} = 0 ] || environment "$deps-python" "${python[@]}"
 [ ${#wheel[@]} = 0 ] || environment "$deps-wheel" "${wheel[@]}"
 [ ${#docs[@]} = 0 ] || environment "$deps-docs" "${docs[@]}"
+[ ${#train[@]} = 0 ] || environment "$deps-train" "${train[@]}"
