@@ -1,6 +1,7 @@
 """With frozen=True a whole inference graph is one executable where src/network serves all of it."""
 
 import copy
+import threading
 
 import pytest
 
@@ -217,6 +218,30 @@ def test_results_share_memory_as_eager_modes_do(name):
             for one, other in zip(mine, theirs, strict=True):
                 torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
     assert is_whole()
+
+
+def test_several_threads_call_with_new_sizes():
+    model, wrong = sequence().eval(), []
+    torch._dynamo.reset()
+    backend._reports.clear()
+    call = torch.compile(model, backend=backend.unisono, dynamic=True, options={"frozen": True, "rest": "eager"})
+    with torch.no_grad():
+        call(torch.randn(2, 8))
+
+    def run(first):
+        with torch.no_grad():
+            for i in range(12):
+                x = torch.randn(2 + (first + i) % 4, 8)
+                if not torch.allclose(call(x), model(x), rtol=1e-4, atol=1e-5):
+                    wrong.append((first, i))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # Dynamo may compile in each thread, as settings of threads differ; each graph is a network for all sizes
+    assert not wrong and all(r.counts == {"calls": 1} for r in backend.reports())
 
 
 def test_inputs_that_are_results_and_results_that_are_so_twice():

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import torch
+from torch._dynamo.convert_frame import compile_lock
 from torch.fx import GraphModule, Node
 from torch.fx.node import map_arg
 
@@ -270,16 +271,22 @@ class Networks:
 
     def __call__(self, *inputs: Any) -> Any:
         key = self._key(inputs)
+        made = self.made.get(key)
+        is_new = key not in self.made and len(self.made) < MOST_SIZES
+        if is_new or (self.other is None if made is None else not made.is_loaded(inputs)):
+            with compile_lock:  # torch.export and Dynamo are not for several threads at once
+                made = self._made_for(key, inputs)
+                if made is None and self.other is None:
+                    self.other = self.rest()
+        return made(*inputs) if made is not None else self.other(*inputs)
+
+    def _made_for(self, key: tuple, inputs: Sequence[Any]) -> Optional[Whole]:
         if key not in self.made and len(self.made) < MOST_SIZES:
             self.made[key] = self._of(inputs)
         made = self.made.get(key)
         if made is not None and not made.is_loaded(inputs):
             made = self.made[key] = self._again(made, inputs)
-        if made is not None:
-            return made(*inputs)
-        if self.other is None:
-            self.other = self.rest()
-        return self.other(*inputs)
+        return made
 
     def _of(self, inputs: Sequence[Any]) -> Optional[Whole]:
         try:
