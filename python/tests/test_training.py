@@ -370,3 +370,25 @@ def test_running_averages_of_16_bits_are_rounded_once(dtype):
         right = getattr(exact, name)
         mine, theirs = ((getattr(n, name).double() - right).abs().max() for n in (net, other))
         assert mine <= 1.02 * theirs, (name, mine, theirs)
+
+
+class Narrowed(nn.Module):
+    def forward(self, x):
+        return x.to(torch.bfloat16)
+
+
+@pytest.mark.parametrize("autocast, most, shape, layers", [
+    (True, 0.5, (1, 8, 1, 1), (nn.Conv2d(8, 8, 3, padding=1), nn.GroupNorm(4, 8), nn.ReLU())),
+    (False, 2.0**-9, (4, 32, 2), (nn.Linear(2, 3), Narrowed(), nn.LayerNorm(3)))], ids=["groups of 2", "rows of 3"])
+def test_gradients_through_statistics_of_few_numbers(autocast, most, shape, layers):
+    """They cancel but for what mean and rstd have beyond 16 bits; of two numbers little is left in float32, too."""
+    module, x = randomise(nn.Sequential(*layers)), torch.randn(shape)
+
+    def gradient(call):
+        leaf = x.clone().requires_grad_()
+        with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+            y = call(leaf)
+        (y.float() * torch.arange(y.numel()).view(y.shape)).sum().backward()
+        return leaf.grad
+    theirs = gradient(module)
+    assert (gradient(compiled(module)) - theirs).norm() <= most * theirs.norm()

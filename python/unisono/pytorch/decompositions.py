@@ -30,7 +30,26 @@ def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], imag
     for operation, per_channel in ((torch.mul, scale), (torch.add, shift)):
         if per_channel is not None:
             y = operation(y, per_channel.reshape(1, channels, *(1,) * (x.dim() - 2)))
-    return y.to(x.dtype), mean.reshape(images, groups).to(x.dtype), rstd.reshape(images, groups).to(x.dtype)
+    kept = _statistics_dtype(x, scale, shift)
+    return y.to(x.dtype), mean.reshape(images, groups).to(kept), rstd.reshape(images, groups).to(kept)
+
+
+def _statistics_dtype(x: Tensor, *vectors: Optional[Tensor]) -> torch.dtype:
+    """What PyTorch's kernels give mean and rstd: on a CPU x's, unless the weights are float32; float32 of 16 bits on a GPU.
+    A backward pass reads them; where its terms cancel, a rounded mean leaves nothing right."""
+    is_wide = x.device.type != "cpu" or any(t is not None and t.dtype != x.dtype for t in vectors)
+    return torch.float32 if is_wide and x.dtype.itemsize == 2 else x.dtype
+
+
+def _with_wide_statistics(decomposition: Callable) -> Callable:
+    """Of a layer norm. PyTorch's own rounds the mean and rstd on a CPU, whatever the weights are."""
+    def layer_norm(x: Tensor, shape: Any, scale: Optional[Tensor], shift: Optional[Tensor],
+                   eps: float) -> tuple[Tensor, Tensor, Tensor]:
+        if x.device.type != "cpu" or (kept := _statistics_dtype(x, scale, shift)) == x.dtype:
+            return decomposition(x, shape, scale, shift, eps)
+        y, mean, rstd = decomposition(x.to(kept), shape, scale, shift, eps)
+        return y.to(x.dtype), mean, rstd
+    return layer_norm
 
 
 def _with_wide_averages(decomposition: Callable) -> Callable:
@@ -65,6 +84,8 @@ def written_out() -> dict:
     table = dict(select_decomp_table())
     for op in (aten._native_batch_norm_legit_functional.default, aten._batch_norm_with_update_functional.default):
         table[op] = _with_wide_averages(table[op])
+    layer_norm = aten.native_layer_norm.default
+    table[layer_norm] = _with_wide_statistics(table[layer_norm])
     return _Table({**table, aten.native_group_norm.default: group_norm, aten.glu.default: glu})
 
 
