@@ -24,6 +24,9 @@ RIGHT = {
     "include/unisono/unisono.hpp": '#include "unisono/graph.hpp"\n',
     "include/unisono/graph.hpp": "",
     "kernels/unisono/ptx/h.cuh": "",
+    "docs/architecture.md": "Modules import one another in the order\nlow, high ([python.md](python.md)).\n",
+    "python/unisono/low.py": "",
+    "python/unisono/pytorch/high.py": "from ..low import one\n",
 }
 
 # What each case adds, and what is reported
@@ -41,6 +44,11 @@ WRONG = [
     ({"include/unisono/graph.hpp": '#include "unisono/unisono.hpp"\n'}, "public headers include one another"),
     ({"include/unisono/lost.hpp": ""}, "unisono/unisono.hpp does not include it"),
     ({"kernels/unisono/ptx/h.cuh": '#include "unisono/load/k.cuh"\n'}, "ptx stands before load"),
+    ({"python/unisono/low.py": "from .pytorch.high import one\n"}, "low stands before high"),
+    ({"python/unisono/low.py": "from .other import one\n", "python/unisono/other.py": "from .low import one\n"},
+     "Python modules import one another"),
+    ({"docs/architecture.md": "Modules import one another in the order low, high, lost ([python.md](python.md)).\n"},
+     "python/unisono has no module lost"),
 ]
 
 
