@@ -392,3 +392,21 @@ def test_gradients_through_statistics_of_few_numbers(autocast, most, shape, laye
         return leaf.grad
     theirs = gradient(module)
     assert (gradient(compiled(module)) - theirs).norm() <= most * theirs.norm()
+
+
+class Projected(nn.Module):
+    """A block of a ResNet whose other branch is a 1×1 convolution of the same image: two gradients of it are added."""
+
+    def __init__(self, stride):
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(8, 16, 3, stride, 1), nn.GroupNorm(4, 16)
+        self.other = nn.Conv2d(8, 16, 1, stride)
+
+    def forward(self, x):
+        return F.relu(self.norm(self.conv(x)) + self.other(x))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_gradients_of_an_image_that_two_convolutions_read(stride):
+    module = randomise(Projected(stride))
+    compare_gradients(module, compiled(module), torch.randn(2, 8, 6, 4))

@@ -16,7 +16,6 @@ from torch.fx import Node
 from .regions import aten, is_tensor, shape_of
 
 
-
 def part(graph: torch.fx.Graph, nodes: list[Node]) -> dict[Node, Node]:
     """Puts a convolution in the place of each such gradient; returns them with the nodes that they are parts of."""
     parted = {}
@@ -59,9 +58,11 @@ def _moves(node: Node) -> Optional[tuple]:
 def join(graph: torch.fx.Graph, parted: dict[Node, Node]) -> set[Node]:
     """Puts back what no region has taken; of the others the rest stays, if anything is asked of it. Returns the nodes
     whose image's gradient was taken."""
-    there, taken = set(graph.nodes), set()
+    places, taken = {n: i for i, n in enumerate(graph.nodes)}, set()
     for gradient, node in parted.items():
-        if gradient in there:
+        if gradient in places:
+            if any(places[user] < places[node] for user in gradient.users):  # such as a region that adds it to its own
+                gradient.prepend(node)
             with graph.inserting_after(node):
                 found = graph.call_function(operator.getitem, (node, 0))
             found.meta.update(gradient.meta)
