@@ -279,7 +279,7 @@ SUMMED_UP = ("attention", "torch_frozen")  # whose rows the site has, and not th
 
 
 def split_table(lines):
-    """The cells of a table's rows, headings first, and the lines that are none of it."""
+    """The cells of a table's rows, headings first, and the lines outside the table."""
     rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines if line.startswith("|") and not line.startswith("|---")]
     return rows, [line for line in lines if not line.startswith("|")]
 

@@ -47,7 +47,7 @@ endfunction()
 
 # unisono_folder(<name> [APART] [HOT] SOURCES … DEPENDS … [PRIVATE_DEPENDS …]): the library unisono_<name> of the folder at hand.
 # DEPENDS are the only folders that it may include (tests/layering.py checks the #include lines against this). APART: it is no part
-# of the library that is installed. HOT: see above.
+# of the library that is installed. HOT: it keeps -O3.
 function(unisono_folder name)
   cmake_parse_arguments(ARG "APART;HOT" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
   add_library(unisono_${name} STATIC ${ARG_SOURCES})
