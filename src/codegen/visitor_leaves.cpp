@@ -252,7 +252,7 @@ std::string VisitorWriter::given(ValueId id, const Bindings& bindings) {
     return list == nullptr ? -1 : static_cast<int>(std::find(list->begin(), list->end(), id) - list->begin());
   };
   if (is_scalar(x) && late_[id]) {
-    const int i = e_.general() ? index_in(bindings.columns) : -1;
+    const int i = e_.general() || e_.waiting() ? index_in(bindings.columns) : -1;
     return i >= 0 && i < std::ssize(*bindings.columns) ? column_text(static_cast<std::size_t>(i), x.dtype) : "";
   }
   if (is_scalar(x)) {

@@ -194,6 +194,14 @@ std::vector<Case> small_exchanged_cases() {
       c.seed = 2700 + cases.size();
       cases.push_back(std::move(c));
     }
+  // Over all images: what is reduced is one number
+  for (const char* plan : {"mode=resident order=pingpong tile=64x32", "mode=streamed order=cooperative tile=128x24"}) {
+    Case c = on_gpu("sanitizer: exchanged by all images",
+                    "store acc * rsqrt(mean(acc * acc, over=(m,n)) + 1) - min(acc, over=(m,n)) as y : bf16", plan);
+    c.conv = conv_of(2, 17, 13, 16, 72);
+    c.seed = 2700 + cases.size();
+    cases.push_back(std::move(c));
+  }
   return cases;
 }
 
