@@ -102,6 +102,12 @@ TEST(Agreement, TilesOfSeveralGroups) {
   expect_agreement(cases);
 }
 
+// A small problem of each mode, which compute-sanitizer also sees
+TEST(Agreement, SmallProblemsOfEachMode) {
+  if (device().device.name == "emulated GPU") GTEST_SKIP() << "--sanitizer runs them there";
+  expect_agreement(sanitizer_cases());
+}
+
 // Operands that are repeated, strided or not bound, strided stores, rounding
 TEST(Agreement, PlacedOperandsAndStores) {
   const auto cases = placed_cases(options().seed);

@@ -5,12 +5,15 @@
 
 namespace unisono {
 
-// Sixteen bytes written and read as one: a value and its tag arrive together, so no fence is needed between them.
+// Sixteen bytes written and read as one: a value and its tag, w, arrive together, so no fence is needed between them.
+// In memory the tag is mixed with the other words, so that whoever reads the tag needs all of them. ptxas splits a load
+// of which only some words are used, relaxed or not, and then a value may be older than its tag.
+UNISONO_DEVICE u32 mixed_tag(uint4 value) { return value.w ^ value.x ^ value.y ^ value.z; }
 UNISONO_DEVICE void store_whole(Entry* address, uint4 value) {
   asm volatile(
       "{.reg .b64 lo, hi; .reg .b128 both; mov.b64 lo, {%1, %2}; mov.b64 hi, {%3, %4}; mov.b128 both, {lo, hi};"
       " st.relaxed.gpu.global.b128 [%0], both;}" ::"l"(address),
-      "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w)
+      "r"(value.x), "r"(value.y), "r"(value.z), "r"(mixed_tag(value))
       : "memory");
 }
 UNISONO_DEVICE uint4 load_whole(const Entry* address) {
@@ -21,6 +24,7 @@ UNISONO_DEVICE uint4 load_whole(const Entry* address) {
       : "=r"(value.x), "=r"(value.y), "=r"(value.z), "=r"(value.w)
       : "l"(address)
       : "memory");
+  value.w = mixed_tag(value);
   return value;
 }
 
