@@ -60,6 +60,23 @@ def test_swiglu():
             assert (g.double() - h).norm() <= 0.02 * h.norm()
 
 
+@pytest.mark.parametrize("width", [1, 2, 3, 8])
+def test_halves_of_narrow_layers(width):
+    """The second half of the weight begins at a multiple of 16 bytes, or elsewhere."""
+    class Gated(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.both = nn.Linear(12, 2 * width)
+
+        def forward(self, x):
+            value, gate = self.both(x).chunk(2, -1)
+            return value * F.gelu(gate)
+    model, x = Gated().to("cuda", torch.bfloat16), torch.randn(99, 12, device="cuda", dtype=torch.bfloat16)
+    with torch.no_grad():
+        call = torch.compile(model, backend=backend.unisono, options={"minimum_gain": -1.0, "minimum_operators": 0})
+        no_worse(call(x), model(x), exact(model, x), str(backend.reports()[-1]))
+
+
 @pytest.mark.parametrize("width", [64, 8])
 @pytest.mark.parametrize("rest", ["inductor", "eager"])
 def test_skips_are_read_from_their_concatenation(width, rest):

@@ -18,7 +18,7 @@ from torch.fx import Node
 from ..operands import Space
 from . import shapes
 from .anchors import is_last_example
-from .products import check_matrices
+from .products import ALIGNED, check_matrices
 from .regions import FLOATS, RESHAPED, Refused, Region, aten, is_size, is_tensor, shape_of, source_of
 
 PRODUCTS = (aten.mm.default, aten.addmm.default)
@@ -109,7 +109,7 @@ def _products(anchor: Node, factors: Factors, rights: list[Node], heads: list[No
     if rights[0].meta["val"].device.type == "cuda" and not _is_taken_on_a_gpu(*rights):
         raise Refused(
             "right matrices of a dual product must be dense, or transposed weights of linear layers with padded "
-            "rows"
+            f"rows, and begin at a multiple of {ALIGNED} bytes"
         )
     return region
 
@@ -127,8 +127,9 @@ def _convolutions(anchor: Node, factors: Factors, rights: list[Node], heads: lis
 
 def _is_taken_on_a_gpu(first: Node, second: Node) -> bool:
     def is_taken(node: Node) -> bool:
-        strides = node.meta["val"].stride()
-        return strides[0] == 1 or strides == (shape_of(node)[1], 1)
+        value = node.meta["val"]
+        begins = value.storage_offset() * value.element_size()  # a half of a weight, where its columns are few
+        return begins % ALIGNED == 0 and (value.stride()[0] == 1 or value.stride() == (shape_of(node)[1], 1))
     return is_taken(first) and is_taken(second)
 
 
