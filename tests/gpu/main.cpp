@@ -150,6 +150,11 @@ void list_texts(const std::vector<jit::Request>& requests) {
 
 int precompile() {
   const auto requests = in_shard(all_requests());
+  if (requests.empty()) {
+    std::printf("no kernel's title has the text '%s', or the shard %s has none\n", parsed.only.c_str(),
+                parsed.shard.empty() ? "0/1" : parsed.shard.c_str());
+    return 1;
+  }
   std::vector<jit::Binary> binaries;
   try {
     binaries = precompiler().compile(requests, show_progress);

@@ -7,6 +7,7 @@
 
 #include "gpu/kernels.hpp"
 #include "gpu/moments.hpp"
+#include "gpu/options.hpp"
 #include "gpu/trend.hpp"
 #include "lower/lower.hpp"
 #include "passes/split_stores.hpp"
@@ -222,7 +223,10 @@ Arguments Outcome::arguments() const {
 
 Executable Testbed::compile() const {
   const bool beyond_options = c_.moments != 0 || c_.delays || c_.filters_ahead;
-  return beyond_options ? compile_case(c_) : unisono::compile(c_.contraction(), graph_of(c_), c_.options);
+  if (beyond_options) return compile_case(c_);
+  CompileOptions chosen = c_.options;
+  chosen.device_index = options().device;
+  return unisono::compile(c_.contraction(), graph_of(c_), chosen);
 }
 
 void Testbed::poison(CUstream stream) {
