@@ -410,3 +410,16 @@ class Projected(nn.Module):
 def test_gradients_of_an_image_that_two_convolutions_read(stride):
     module = randomise(Projected(stride))
     compare_gradients(module, compiled(module), torch.randn(2, 8, 6, 4))
+
+
+@pytest.mark.parametrize("image", [
+    lambda: torch.randn(1, 3, 27).narrow(2, 1, 24).transpose(1, 2).unsqueeze(-1),
+    lambda: torch.randn(1, 24, 9, 1).contiguous(memory_format=torch.channels_last).unflatten(1, (-1, 2)),
+    lambda: torch.randn(2, 24, 5, 7).contiguous(memory_format=torch.channels_last)], ids=["rows", "volumes", "channels last"])
+def test_a_group_norm_lays_its_result_out_as_eager_mode_does(image):
+    x = image()
+    module = nn.Sequential(nn.GroupNorm(3, x.shape[1]), nn.ReLU())
+    y = compiled(module)(x.requires_grad_())
+    theirs = module(x)
+    assert y.stride() == theirs.stride()
+    assert (y - theirs).abs().max() < 1e-5

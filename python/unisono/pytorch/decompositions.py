@@ -7,6 +7,7 @@ from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
+from torch._prims_common import suggest_memory_format
 from torch.fx import Graph, Node
 from torch.utils.checkpoint import CheckpointPolicy
 
@@ -31,6 +32,7 @@ def group_norm(x: Tensor, scale: Optional[Tensor], shift: Optional[Tensor], imag
         if per_channel is not None:
             y = operation(y, per_channel.reshape(1, channels, *(1,) * (x.dim() - 2)))
     kept = _statistics_dtype(x, scale, shift)
+    y = y.contiguous(memory_format=suggest_memory_format(x))  # as PyTorch's kernels lay it out, whatever x's strides are
     return y.to(x.dtype), mean.reshape(images, groups).to(kept), rstd.reshape(images, groups).to(kept)
 
 
