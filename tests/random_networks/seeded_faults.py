@@ -8,6 +8,7 @@ right one: calls of functions that others see go to the first of their name. The
 asked first, which takes half a second; if it does not show the fault, 800 seeds are.
 """
 
+import hashlib
 import json
 import pathlib
 import subprocess
@@ -42,9 +43,12 @@ def compiles(compilation, source, root):
 
 
 def with_fault(build, program, first, compilation, source, text, folder):
-    """The program with this text in place of the source. `first`: how the name of one of its own objects ends."""
-    changed, built = folder / source.name, folder / "faulty.o"
-    changed.write_text('#include <algorithm>\n' + text)
+    """The program, in this folder, with this text in place of the source. `first`: how the name of one of its own objects
+    ends. The text's place in the build folder follows from the text, so that ccache has the object."""
+    place = pathlib.Path("seeded_faults", hashlib.sha256(text.encode()).hexdigest()[:16])
+    changed, built = place / source.name, place / "faulty.o"
+    (build / place).mkdir(parents=True, exist_ok=True)
+    (build / changed).write_text('#include <algorithm>\n' + text)
     words, skip = [], False
     for word in compilation["command"].split():
         if skip:
