@@ -51,10 +51,10 @@ FOREIGN = {
     r"\b(?:beside)\b": 6,
     r"\b(?:behind)\b": 5,
     r"\b(?:ahead of)\b": 8,
-    r"\b(?:of (?:its|their) own)\b": 11,
+    r"\b(?:of (?:its|their) own)\b": 8,
     r"\b(?:(?:is|are) none)\b": 9,
     r"\b(?:so many)\b": 2,
-    r"\b(?:whoever|whatever)\b": 10,
+    r"\b(?:whoever|whatever)\b": 7,
     r"\b(?:in silence)\b": 2,
     r"\b(?:anyhow)\b": 3,
 }
