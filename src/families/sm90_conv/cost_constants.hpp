@@ -5,7 +5,7 @@
 
 namespace unisono::families::sm90_conv {
 
-/// All that is fitted or measured, in one place; docs/plan.md gives the sources. A clk is a clock of an SM.
+/// All that is fitted or measured, in one place; docs/plan-refused.md gives the sources. A clk is a clock of an SM.
 struct CostConstants : sm90::LaunchConstants {
   // Launch
   double sustained = 0.90;   ///< what the power limit leaves of Device::tensor_tflops
