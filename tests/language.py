@@ -49,10 +49,10 @@ COLUMNS = 100
 # one that the pages have left behind by more than SLACK is a complaint.
 FOREIGN = {
     r"\b(?:beside)\b": 6,
-    r"\b(?:behind)\b": 5,
+    r"\b(?:behind)\b": 2,
     r"\b(?:ahead of)\b": 8,
     r"\b(?:of (?:its|their) own)\b": 8,
-    r"\b(?:(?:is|are) none)\b": 9,
+    r"\b(?:(?:is|are) none)\b": 6,
     r"\b(?:so many)\b": 2,
     r"\b(?:whoever|whatever)\b": 7,
     r"\b(?:in silence)\b": 2,
