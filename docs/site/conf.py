@@ -28,6 +28,8 @@ breathe_projects = {"unisono": str(ROOT / "build" / "docs" / "doxygen" / "xml")}
 breathe_default_project = "unisono"
 breathe_show_include = False  # the paths of copies
 cpp_id_attributes = []
+SECTIONS = ("briefdescription detaileddescription innerclass innernamespace enum typedef func var define user-defined "
+            "public-func public-attrib public-type public-static-func public-static-attrib")  # of a header, nothing private
 
 # Python: docstrings of the built package; PyTorch is not installed for this
 autodoc_mock_imports = ["torch", "torchvision", "onnx"]
@@ -54,6 +56,11 @@ def without_folders(app, name, text):
     text[0] = re.sub(r"\[([^\]]*)\]\(([^)#\s:]+)\)", lambda m: m.group(1) if (here / m.group(2)).is_dir() else m.group(0), text[0])
 
 
+def of_public_members(app, name, text):
+    """Every header of the C++ reference shows these sections."""
+    text[0] = re.sub(r"(```\{doxygenfile\} \S+\n)", rf"\1:sections: {SECTIONS}\n", text[0])
+
+
 def in_sphinx_markup(app, what, name, obj, options, lines):
     """Docstrings are plain text: what is indented behind a colon is code, and a star is a star."""
     for i, line in enumerate(lines):
@@ -66,6 +73,7 @@ def in_sphinx_markup(app, what, name, obj, options, lines):
 def setup(app):
     app.connect("autodoc-process-docstring", in_sphinx_markup)
     app.connect("source-read", without_folders)
+    app.connect("source-read", of_public_members)
     app.add_lexer("unisono", EpilogueLexer)
 
 
