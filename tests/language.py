@@ -51,7 +51,7 @@ FOREIGN = {
     r"\b(?:beside)\b": 6,
     r"\b(?:behind)\b": 2,
     r"\b(?:ahead of)\b": 8,
-    r"\b(?:of (?:its|their) own)\b": 8,
+    r"\b(?:of (?:its|their) own)\b": 5,
     r"\b(?:(?:is|are) none)\b": 6,
     r"\b(?:so many)\b": 2,
     r"\b(?:whoever|whatever)\b": 7,
