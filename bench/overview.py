@@ -21,12 +21,7 @@ ROWS = (
     ("depthwise", "bare depthwise convolutions of ConvNeXt, MobileNetV3 and EfficientNet", "cuDNN, PyTorch", False),
 )
 NETWORKS = (("unet", "heatmap U-Net, one CUDA Graph"), ("diffusion", "diffusion stack, one CUDA Graph"))
-NAMES = {
-    "heatmap_unet": "heatmap U-Net", "nnunet_2d": "nnU-Net 2D", "sd15_unet_2": "Stable Diffusion 1.5's U-Net for two images",
-    "sd15_unet_8": "Stable Diffusion 1.5's U-Net for eight", "ddpm_256": "DDPM 256²",
-    "vae_decoder": "Stable Diffusion's VAE decoder", "convnext_tiny": "ConvNeXt-T", "resnet50_gn": "ResNet-50 with GroupNorm", "bert_mlp": "a BERT MLP",
-    "llama_mlp": "a Llama MLP",
-}  # yapf: disable
+NAMES = {"heatmap_unet": "heatmap U-Net"}
 
 
 def span(values):
@@ -73,13 +68,12 @@ def table(suites, short):
     return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *lines)]
 
 
-def torch_sentence(rows, short):
-    """What torch.compile(backend="unisono") gains over Inductor, of the forward passes; `short`: without each model's."""
-    forward = {r["network"]: r["ratio"] for r in rows if r["what"] == "forward"}
+def torch_sentence(rows):
+    """What torch.compile(backend="unisono") gains over Inductor, of the forward passes."""
+    forward = [r["ratio"] for r in rows if r["what"] == "forward"]
     steps = [f"{r['ratio']:.2f} ({NAMES.get(r['network'], r['network'])}, {r['what'].partition(', ')[2]})" for r in rows if r["what"] != "forward"]
-    each = ", ".join(f"{NAMES.get(n, n)} {ratio:.2f}" for n, ratio in forward.items())
-    text = (f"`torch.compile(backend=\"unisono\")` runs {len(forward)} models at {span(forward.values())} times the speed of the better of "
-            f"eager mode and Inductor, {geomean(list(forward.values())):.2f} in the geometric mean, all in CUDA graphs{'' if short else ': ' + each}.")
+    text = (f"`torch.compile(backend=\"unisono\")` runs {len(forward)} models at {span(forward)} times the speed of the better of "
+            f"eager mode and Inductor, {geomean(forward):.2f} in the geometric mean, all in CUDA graphs.")
     return text + (f" A training step: {', '.join(steps)}." if steps else "")
 
 
@@ -95,7 +89,7 @@ def fill(page, suites, short):
     place = re.compile(r"(<!-- overview -->\n).*?(<!-- end -->)", re.S)
     lines = table(suites, short)
     if "torch" in suites:
-        lines += ["", textwrap.fill(torch_sentence(suites["torch"]["rows"], short), 100)]
+        lines += ["", textwrap.fill(torch_sentence(suites["torch"]["rows"]), 100)]
     if "torch_frozen" in suites:
         lines += ["", textwrap.fill(frozen_sentence(suites["torch_frozen"]["rows"]), 100)]
     return place.sub(lambda m: m[1] + "\n".join(lines) + "\n" + m[2], page)

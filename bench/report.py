@@ -37,6 +37,7 @@ SUITES = (
     "backward",
     "evt",
 )
+NOISE = 0.01  # ratios of the same kernel timed twice that a page does not mention
 PRODUCTS = ("gemm", "swiglu", "rows")
 SHAPES = {**dict.fromkeys(PRODUCTS, "M,N,K"), "evt": "M,N,K or N,H,W,C,K,R"}
 PEER_NAMES = {
@@ -83,16 +84,16 @@ def summary(suite):
         lines.append(f"Best rival ÷ Unisono: geometric mean {geomean(gains):.2f}, {min(gains):.2f} to {max(gains):.2f}, over {len(gains)} cases.")
     hot = [s for c in ran(suite) if (s := hot_speedup(c))]
     if hot:
-        lines.append(f"The same under a load without pauses (hot): {geomean(hot):.2f}, {min(hot):.2f} to {max(hot):.2f}.")
+        lines.append(f"Hot: {geomean(hot):.2f}, {min(hot):.2f} to {max(hot):.2f}.")
     bare = [r for c in ran(suite) if (r := over_bare(c))]
     if bare:
-        lines.append(f"Unisono ÷ Unisono, bare: geometric mean {geomean(bare):.2f}, {min(bare):.2f} to {max(bare):.2f}.")
+        lines.append(f"Unisono ÷ Unisono, bare: {geomean(bare):.2f}, {min(bare):.2f} to {max(bare):.2f}.")
     layouts = {c["name"]: c["unisono_us"] for c in ran(suite)}
     first = [t / layouts[n] for name, t in layouts.items() if name.endswith("_nchw") and (n := name[:-5] + "_nhwc") in layouts]
     if first:
-        lines.append(f"Channels first ÷ channels last: geometric mean {geomean(first):.2f}, {min(first):.2f} to {max(first):.2f}.")
+        lines.append(f"Channels first ÷ channels last: {geomean(first):.2f}, {min(first):.2f} to {max(first):.2f}.")
     noise = [c["unisono_again_us"] / c["unisono_us"] for c in ran(suite) if "unisono_again_us" in c]
-    if noise:
+    if noise and max(map(abs, (n - 1 for n in noise))) > NOISE:
         lines.append(f"The same kernel timed twice: ratios of {min(noise):.3f} to {max(noise):.3f}.")
     lines += [f"{c['name']}: no result: {c['error'].splitlines()[0]}." for c in suite["cases"] if "error" in c]
     return lines + absences(suite)
@@ -110,21 +111,25 @@ def absences(suite):
 
 def provenance(suite):
     ceilings = suite["ceilings"]
+    return ", ".join([measured(suite), f"driver {suite['driver']}", f"ceilings {ceilings['matmul_tflops']:.0f} TFLOP/s and {ceilings['copy_tbps']:.2f} TB/s"])
+
+
+def measured(suite):
+    """On what, by which versions and when."""
     libraries = [f"cuBLASLt {suite['cublaslt']}"] if suite["suite"] in PRODUCTS else [f"cuDNN {suite['cudnn']}"]
     if suite["suite"] == "evt":
         libraries = [f"cuBLASLt {suite['cublaslt']}", *libraries, "CUTLASS 4.2"]
-    parts = [suite["gpu"], f"driver {suite['driver']}", *libraries]
+    parts = [suite["gpu"].removeprefix("NVIDIA "), *libraries]
     if "torch" in suite:
         parts.append(f"PyTorch {suite['torch']}")
-    parts += [f"commit {suite['commit'][:12]}", suite["date"],
-              f"ceilings {ceilings['matmul_tflops']:.0f} TFLOP/s and {ceilings['copy_tbps']:.2f} TB/s"]
+    parts += [suite["commit"][:8], suite["date"]]
     return ", ".join(parts)
 
 
 def markdown(suite):
     """What the page says of a suite; the table of its cases is the site's (docs/site/tables.py)."""
     said = " ".join(summary(suite))
-    lines = [textwrap.fill(f"{said} Measured on {provenance(suite)}.", 100, break_long_words=False, break_on_hyphens=False), "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
+    lines = [textwrap.fill(f"{said} {measured(suite)}.", 100, break_long_words=False, break_on_hyphens=False), "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
     return "\n".join(lines)
 
 

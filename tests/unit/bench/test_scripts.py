@@ -95,8 +95,12 @@ class Report(unittest.TestCase):
     def test_times_under_load(self):
         hot = suite({"unisono_hot_us": 120.0, "peers_hot": {"torch_compile": 180.0}, "peers": {"torch_compile": 150.0}})
         self.assertIn("the same, hot", report.text_table(hot))
-        self.assertIn("(hot): 1.50, 1.50 to 1.50", report.markdown(hot))
-        self.assertNotIn("hot", report.markdown(suite({"unisono_hot_us": 120.0, "peers_hot": {}})))
+        self.assertIn("Hot: 1.50, 1.50 to 1.50", report.markdown(hot))
+        self.assertNotIn("Hot", report.markdown(suite({"unisono_hot_us": 120.0, "peers_hot": {}})))
+
+    def test_noise_is_mentioned_where_it_is_large(self):
+        self.assertIn("timed twice: ratios of 1.020 to 1.020", report.markdown(suite({"unisono_again_us": 102.0})))
+        self.assertNotIn("timed twice", report.markdown(suite({"unisono_again_us": 100.5})))
 
     def test_disagreement_is_shown(self):
         self.assertIn("**wrong**", report.text_table(suite({"agrees": False, "error_over_tolerance": None})))
