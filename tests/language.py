@@ -54,7 +54,7 @@ FOREIGN = {
     r"\b(?:of (?:its|their) own)\b": 5,
     r"\b(?:(?:is|are) none)\b": 6,
     r"\b(?:so many)\b": 2,
-    r"\b(?:whoever|whatever)\b": 7,
+    r"\b(?:whoever|whatever)\b": 4,
     r"\b(?:in silence)\b": 2,
     r"\b(?:anyhow)\b": 3,
 }
