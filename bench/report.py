@@ -37,6 +37,7 @@ SUITES = (
     "backward",
     "evt",
 )
+USUAL = {"H200", "cuDNN 9.19.0", "cuBLASLt 13.1.0", "PyTorch 2.11.0+cu130"}  # what the head of the page names
 NOISE = 0.01  # ratios of the same kernel timed twice that a page does not mention
 PRODUCTS = ("gemm", "swiglu", "rows")
 SHAPES = {**dict.fromkeys(PRODUCTS, "M,N,K"), "evt": "M,N,K or N,H,W,C,K,R"}
@@ -111,25 +112,24 @@ def absences(suite):
 
 def provenance(suite):
     ceilings = suite["ceilings"]
-    return ", ".join([measured(suite), f"driver {suite['driver']}", f"ceilings {ceilings['matmul_tflops']:.0f} TFLOP/s and {ceilings['copy_tbps']:.2f} TB/s"])
+    return ", ".join([*measured(suite), f"driver {suite['driver']}", f"ceilings {ceilings['matmul_tflops']:.0f} TFLOP/s and {ceilings['copy_tbps']:.2f} TB/s"])
 
 
 def measured(suite):
-    """On what, by which versions and when."""
+    """On what, by which versions, at which commit and when."""
     libraries = [f"cuBLASLt {suite['cublaslt']}"] if suite["suite"] in PRODUCTS else [f"cuDNN {suite['cudnn']}"]
     if suite["suite"] == "evt":
         libraries = [f"cuBLASLt {suite['cublaslt']}", *libraries, "CUTLASS 4.2"]
     parts = [suite["gpu"].removeprefix("NVIDIA "), *libraries]
     if "torch" in suite:
         parts.append(f"PyTorch {suite['torch']}")
-    parts += [suite["commit"][:8], suite["date"]]
-    return ", ".join(parts)
+    return [*parts, suite["commit"][:8], suite["date"]]
 
 
 def markdown(suite):
     """What the page says of a suite; the table of its cases is the site's (docs/site/tables.py)."""
     said = " ".join(summary(suite))
-    lines = [textwrap.fill(f"{said} {measured(suite)}.", 100, break_long_words=False, break_on_hyphens=False), "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
+    lines = [textwrap.fill(f"{said} {', '.join(p for p in measured(suite) if p not in USUAL)}.", 100, break_long_words=False, break_on_hyphens=False), "", f"![{suite['suite']}](performance-{suite['suite']}.svg)"]
     return "\n".join(lines)
 
 
