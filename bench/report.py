@@ -206,8 +206,7 @@ def network_table(results):
                                f"{results['date'][:10]}.", 100))
     if any("workspace_bytes" not in c for c in cases):
         lines.append(textwrap.fill(UNCOUNTED, 100))
-    lines.append(f"Absent: {absent(cases)}.")
-    return lines
+    return lines + absent(cases)
 
 
 def attention_table(results):
@@ -230,7 +229,7 @@ def attention_table(results):
     ratios = [min(c["peers"].values()) / c["unisono_us"] for c in cases if c["peers"]]
     lines += ["", textwrap.fill(f"The faster of both takes {geomean(ratios):.2f} times Unisono's time in the geometric mean ({min(ratios):.2f} to "
                                 f"{max(ratios):.2f}). {results['gpu']}, PyTorch {results['torch']}, commit {results['commit'][:12]}.", 100),
-              f"Absent: {absent(cases)}."]
+              *absent(cases)]
     return lines
 
 
@@ -297,8 +296,9 @@ def place_of(name, suite):
 
 
 def absent(cases):
+    """A line on the peers that have no time, if there are any."""
     missing = [f"{p.replace('_', '-')} for {c['name']} ({why})" for c in cases for p, why in c.get("peer_errors", {}).items()]
-    return "; ".join(missing) or "nothing"
+    return [f"Absent: {'; '.join(missing)}."] if missing else []
 
 
 def update_page(page, suites):
