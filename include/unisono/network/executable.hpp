@@ -170,7 +170,7 @@ class NetworkExecutable {
   MemoryReport memory(const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
 
   /// On a GPU: the operators that no kernel serves for inputs of these shapes, each with the reason; they run on the
-  /// host, between launches (docs/networks.md#host-steps). Plans and compiles for them, if that was not done. On the
+  /// host, between launches (docs/networks-running.md#host-steps). Plans and compiles for them, if that was not done. On the
   /// CPU there are none. Throws as memory() does.
   std::vector<std::string> host_steps(const std::map<std::string, std::vector<std::int64_t>>& inputs) const;
 

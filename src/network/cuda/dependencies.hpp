@@ -1,7 +1,7 @@
 #pragma once
 /// Which launches of a step must wait for which, from the memory that they read and write.
 ///
-/// Safety rests on three rules, each of which is an edge of the graph (docs/networks.md#branches):
+/// Safety rests on three rules, each of which is an edge of the graph (docs/networks-running.md#branches):
 ///  - two launches that touch the same bytes, of which one writes, run in their order;
 ///  - two launches whose blocks wait for one another never run beside each other;
 ///  - two launches that would only share the GPU's SMs run in their order, because a chain of programmatic
