@@ -7,7 +7,7 @@
 ///     g.store(y, unisono::DType::bf16, "y");
 ///     unisono::Graph graph = g.build();
 ///
-/// Wrong use (axes that do not fit, a value of another builder, …) throws UserError at the call that is wrong.
+/// Wrong use, such as axes that do not fit or a value of another builder, throws UserError at that call.
 
 #include <concepts>
 #include <cstddef>
@@ -29,13 +29,13 @@ namespace unisono {
 
 class GraphBuilder;
 
-/// A value of a graph under construction: a handle, cheap to copy, valid as long as its builder lives.
+/// A handle to a value of a graph under construction. Cheap to copy; valid as long as its builder lives.
 class Value {
  public:
   Value(GraphBuilder& builder, ValueId id) : builder_(&builder), id_(id) {}
   ValueId id() const { return id_; }
   GraphBuilder& builder() const { return *builder_; }
-  /// The node as it stands in the graph; the reference lasts until the builder's next call.
+  /// Returns the node. The reference is valid until the builder's next call.
   const Node& node() const;
   DType dtype() const { return node().dtype; }
   Axes axes() const { return node().axes; }
@@ -51,45 +51,45 @@ template <class T>
 concept Number = std::integral<T> || std::floating_point<T>;
 
 /// An attribute of an operation: a number, for which the kernel is compiled, or a value, such as a scalar operand,
-/// which the kernel reads whenever it runs. With a value the operation is written out in others that compute the same.
+/// which the kernel reads whenever it runs. An operation with a value is written out in others that compute the same.
 class NumberOrValue {
  public:
   template <Number T>
   NumberOrValue(T number) : held_(static_cast<double>(number)) {}
   NumberOrValue(Value value) : held_(value) {}
-  const double* number() const { return std::get_if<double>(&held_); }  ///< null: a value
-  const Value* value() const { return std::get_if<Value>(&held_); }     ///< null: a number
+  const double* number() const { return std::get_if<double>(&held_); }  ///< null if it is a value
+  const Value* value() const { return std::get_if<Value>(&held_); }     ///< null if it is a number
 
  private:
   std::variant<double, Value> held_;
 };
 
-/// A value in the form in which a store writes it. Nothing but a store takes it.
+/// A value in the form in which a store writes it. Only GraphBuilder::store() takes it.
 struct FormedValue {
   Value value;
   StoreForm form = StoreForm::whole;
 };
-/// The largest of each 2x2 pixels of an image.
+/// Max-pools an image by 2x2 pixels.
 inline FormedValue max_pool_2x2(Value image) { return {image, StoreForm::max_pool_2x2}; }
-/// An image of twice the height and width: each pixel four times.
+/// Upsamples an image to twice its height and width by repeating each pixel.
 inline FormedValue upsample_2x2(Value image) { return {image, StoreForm::upsample_2x2}; }
 [[deprecated("upsample_2x2")]] inline FormedValue enlarge_2x2(Value image) { return upsample_2x2(image); }
 
 struct OperandOptions {
-  std::optional<DType> storage = {};         ///< dtype in memory; if absent, as bound
-  std::optional<double> default_value = {};  ///< value when unbound, of every element; not of operands [m,n]
-  /// [m] and [m,n]: the coordinates of rows that it has in memory; it is repeated along the others.
+  std::optional<DType> storage = {};         ///< dtype in memory; absent: CompileOptions::storage
+  std::optional<double> default_value = {};  ///< value of every element when unbound; not for operands [m,n]
+  /// [m] and [m,n]: the coordinates of rows along which its memory varies; it is repeated along the others.
   RowCoordinates rows = RowCoordinates::all;
-  /// [m] and [m,n]: any strides, also on a GPU. Without it tensors on a GPU are dense.
+  /// [m] and [m,n]: may be bound with any strides, on a GPU too. Otherwise tensors on a GPU must be dense.
   bool strided = false;
 };
 
-/// What a store is beside its value, dtype and name.
+/// Options of a store.
 struct StoreOptions {
   RoundingMode rounding = RoundingMode::nearest;
-  /// Stochastic rounding: an i32 scalar. The same seed gives the same bits.
+  /// The seed of stochastic rounding, an i32 scalar. The same seed gives the same bits.
   std::optional<Value> seed = {};
-  bool strided = false;  ///< [m,n]: any strides, also on a GPU
+  bool strided = false;  ///< [m,n]: may be bound with any strides, on a GPU too
 };
 
 class GraphBuilder {
@@ -98,13 +98,13 @@ class GraphBuilder {
   GraphBuilder(const GraphBuilder&) = delete;  // values point to their builder
   GraphBuilder& operator=(const GraphBuilder&) = delete;
 
-  /// The accumulator of the contraction, f32, [m,n].
+  /// Returns the accumulator of the contraction, f32 [m,n].
   Value acc();
-  /// The accumulators of a dual product or convolution (products = 2): of its first right operand or filter, `acc0` in
-  /// the text form, and of its second, `acc1`. A graph reads either acc() or these, and the second in any case.
+  /// Returns an accumulator of a dual product or convolution (products = 2): `acc0` of its first right operand or
+  /// filter (product 0), `acc1` of its second (product 1). A graph reads either acc(), or acc(1) and possibly acc(0).
   Value acc(int product);
-  /// What the caller binds under `name`: [], [b], [m], [n], [b,n] or [m,n]. Asking again for a name returns the same
-  /// value; with other axes or options it throws UserError.
+  /// Returns the operand that the caller binds as `name`: [], [b], [m], [n], [b,n] or [m,n]. The same name gives the
+  /// same value; other axes or options for it throw UserError.
   Value operand(const std::string& name, Axes axes = axes::scalar, OperandOptions options = {});
   Value constant(double value);
   Value index(Coordinate c);
@@ -114,23 +114,23 @@ class GraphBuilder {
   /// Calls a user function by name. For one that returns nothing, the call becomes an effect, in order.
   std::optional<Value> call(const std::string& function, const std::vector<Value>& inputs);
 
-  /// Adds an output. An empty name becomes the name of the value or operand, else "out0", "out1", … by position.
+  /// Adds an output. An empty name defaults to that of the value or operand, else to "out0", "out1", … by position.
   void store(Value value, DType dtype, std::string name = {});
-  /// The same with options. What rounds otherwise than to nearest is written out as a call of a function, so that the
-  /// graph's own store is exact; dtype is then f16 or bf16.
+  /// Adds an output with options. Rounding other than to nearest needs f16 or bf16 and is written out as a function
+  /// call before an exact store.
   void store(Value value, DType dtype, std::string name, const StoreOptions& options);
-  /// The same of a value in another form; an empty name becomes one by position.
+  /// Adds an output in another form. An empty name defaults to one by position.
   void store(FormedValue formed, DType dtype, std::string name = {});
 
-  /// Appends a node after inferring its dtype and axes (`requested` is read by Op::cast only); the way in for
-  /// generic code such as the parser. A call of a function that returns nothing becomes an effect. Throws UserError for
-  /// illegal input, and for leaves, which have their own functions above.
+  /// Appends a node after inferring its dtype and axes; for generic code such as the parser. `requested` is the dtype
+  /// of Op::cast. A call of a function that returns nothing becomes an effect. Throws UserError for invalid input, and
+  /// for leaves, which have their own functions above.
   Value node(Op op, const std::vector<Value>& inputs, Attributes attr = {}, std::optional<DType> requested = {});
 
-  /// Nodes so far.
+  /// Returns the number of nodes so far.
   std::size_t size() const { return graph_.nodes.size(); }
 
-  /// The graph, verified. At least one store or effect is needed.
+  /// Returns the verified graph. It must have at least one store or effect.
   Graph build() const;
 
  private:
@@ -214,7 +214,7 @@ Value group_norm(Value x, NormOptions options);
 Value instance_norm(Value x, NormOptions options = {});
 Value layer_norm(Value x, NormOptions options = {});
 Value rms_norm(Value x, NormOptions options = {});
-/// With the statistics of this batch (training). Batch normalisation with stored statistics is plain arithmetic.
+/// Uses the statistics of this batch (training). Batch normalisation with stored statistics is plain arithmetic.
 Value batch_norm(Value x, NormOptions options = {});
 Value softmax(Value x, ReduceDomain domain = over_n);
 

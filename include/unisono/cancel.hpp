@@ -1,5 +1,5 @@
 #pragma once
-/// Ending runs of networks early.
+/// Cancels runs of networks.
 
 #include <atomic>
 
@@ -7,17 +7,15 @@
 
 namespace unisono {
 
-/// A run ended early because its caller asked for it. Its outputs hold whatever had been written; the network can be
-/// run again.
+/// A run was cancelled. Its outputs are partly written; the network can be run again.
 class Cancelled : public Error {
  public:
   using Error::Error;
 };
 
-/// While one lives, runs that this thread begins end with Cancelled once `requested` is true: on the CPU between two
-/// strips of output rows, on a GPU before they begin and at what the host computes between launches. What a GPU has
-/// been given it finishes. Several may be nested; each of them ends runs. The flag may be set by another thread or by a
-/// signal handler, and is only read here.
+/// While it exists, runs that this thread starts end with Cancelled once `requested` is true: on the CPU between two
+/// strips of output rows, on a GPU before the first launch and at host steps. Enqueued work is finished. Cancellations
+/// may be nested; each of them ends runs. Another thread or a signal handler may set the flag.
 class Cancellation {
  public:
   explicit Cancellation(const std::atomic<bool>& requested);
@@ -31,8 +29,7 @@ class Cancellation {
   const Cancellation* outer_;
 };
 
-/// Throws Cancelled if a run of this thread is to end: for functions of the caller that take long, such as those of a
-/// graph.
+/// Throws Cancelled if a run of this thread is to end. For long functions of the caller, such as those of a graph.
 void check_cancelled();
 
 }  // namespace unisono

@@ -8,15 +8,15 @@
 
 namespace unisono {
 
-/// Element type of a tensor, and compute type of a node of an epilogue graph: the rows of the table unisono/dtypes.def,
-/// in their order. tf32 lies in memory as f32, `boolean` (`bool` in the text form) as one byte, 0 or 1. f8e4m3 and
-/// f8e5m2 are reserved: no kernel computes in them yet. i8 and what follows are of tensors of networks only.
+/// Element type of a tensor, and compute type of a node of an epilogue graph: the rows of unisono/dtypes.def, in order.
+/// tf32 is stored as f32, `boolean` (`bool` in the text form) as one byte, 0 or 1. f8e4m3 and f8e5m2 are reserved: no
+/// kernel computes in them. i8 and the types after it are for tensors of networks only.
 enum class DType : std::uint8_t {
 #define UNISONO_DTYPE(NAME, ...) NAME,
 #include "unisono/dtypes.def"
 };
 
-/// Those that epilogue graphs know, f64 to boolean; and all.
+/// The number of types of epilogue graphs, f64 to boolean, and of all types.
 inline constexpr int dtype_count = static_cast<int>(DType::boolean) + 1;
 inline constexpr int tensor_dtype_count = static_cast<int>(DType::u64) + 1;
 
@@ -44,7 +44,7 @@ constexpr double unit_roundoff(DType t) {
 /// Name in the text form: "f32", "bf16", "bool", …
 std::string_view to_string(DType t);
 
-/// Inverse of to_string for what epilogue graphs know; nothing if `name` is none of these.
+/// Inverse of to_string for the types of epilogue graphs; nothing for any other name.
 std::optional<DType> dtype_from_string(std::string_view name);
 
 }  // namespace unisono

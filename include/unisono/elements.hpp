@@ -1,5 +1,5 @@
 #pragma once
-/// C++ types of elements, and views of the host's arrays that take their dtype and check their shape.
+/// C++ element types, and views of host arrays that deduce the dtype and check the shape.
 ///
 ///     std::vector<float> weights(64 * 32);
 ///     std::vector<unisono::BFloat16> image = unisono::to_bf16(pixels);
@@ -17,7 +17,7 @@
 
 namespace unisono {
 
-/// bfloat16, rounded to nearest even; NaN stays NaN.
+/// bfloat16. Conversions round to nearest even; NaN stays NaN.
 struct BFloat16 {
   std::uint16_t bits = 0;
 
@@ -26,7 +26,7 @@ struct BFloat16 {
   explicit operator float() const;
 };
 
-/// IEEE binary16, rounded to nearest even; what is too large becomes infinity.
+/// IEEE binary16. Conversions round to nearest even; values that are too large become infinity.
 struct Float16 {
   std::uint16_t bits = 0;
 
@@ -59,11 +59,11 @@ constexpr DType dtype_of() {
                 "expected float, double, BFloat16, Float16, bool or an integer");
 }
 
-/// Throws UserError unless so many elements fill the shape.
+/// Throws UserError unless the shape has exactly this number of elements.
 void check_fills(std::size_t elements, const std::vector<std::int64_t>& shape);
 
-/// A dense row-major view of contiguous elements: a vector, an array or a span, which must outlive it. Writable unless
-/// the elements are const. Throws UserError if they do not fill the shape.
+/// Returns a dense row-major view of a vector, an array or a span, which must outlive it. It is writable unless the
+/// elements are const. Throws UserError if they do not fill the shape exactly.
 template <class Elements>
 auto view(Elements& elements, std::vector<std::int64_t> shape) {
   using Element = std::remove_pointer_t<decltype(std::data(elements))>;

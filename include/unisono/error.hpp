@@ -18,13 +18,13 @@ class UserError : public Error {
   using Error::Error;
 };
 
-/// A legal request that no kernel serves. The message lists each candidate and the reason it refused.
+/// A valid request that no kernel supports. The message lists each candidate and why it was rejected.
 class Unsupported : public Error {
  public:
   using Error::Error;
 };
 
-/// A compiler failed on generated source. The message holds the command, the log and the path of the source.
+/// A compiler failed on generated source. The message has the command, the log and the path of the source.
 class CompileError : public Error {
  public:
   using Error::Error;
@@ -36,7 +36,7 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
-/// A broken invariant inside Unisono: always a bug of ours.
+/// A broken invariant inside Unisono: a bug to report.
 class InternalError : public Error {
  public:
   using Error::Error;

@@ -24,45 +24,49 @@ using Stream = void*;
 
 struct CompileOptions {
   Device device = Device::cpu;
-  int threads = 0;  ///< CPU threads; 0: one a core
-  /// Storage dtypes of operands that the graph does not declare (by name). Absent: f32, and i32 for the label of
-  /// one_hot.
+  int threads = 0;  ///< CPU threads of one run; 0: one per core
+  /// Dtypes in memory, by name, of operands that the graph does not declare. They default to f32, and to i32 for the
+  /// label of one_hot.
   std::map<std::string, DType> storage = {};
-  /// The filter, or right operand, if it never changes: packed once at compile time; Arguments::filter, or right, is
-  /// then ignored.
+  /// The filter, or right operand, if it never changes. It is packed once at compile time, and Arguments::filter, or
+  /// right, is ignored.
   std::optional<ConstTensorView> constant_filter = {};
-  /// The same of the second filter, or right operand, of a dual one, Arguments::right1. Both are constant, or neither.
+  /// Likewise the second filter, or right operand, of a dual contraction (Arguments::right1). Both must be constant, or
+  /// neither.
   std::optional<ConstTensorView> constant_right1 = {};
-  /// Called with the name of each pass and the graph after it.
+  /// Called after each pass with its name and the graph before and after it.
   std::function<void(const std::string& pass, const Graph& before, const Graph& after)> on_pass = {};
 
   // Device::cuda
 
-  int device_index = 0;  ///< which GPU, as the driver counts them
-  /// Parts of the plan that the caller fixes, such as "tile=128x160 order=pingpong mode=resident"; the rest is chosen.
-  /// docs/cuda-backend.md lists the keys.
+  int device_index = 0;  ///< which GPU, in the driver's numbering
+  /// Fixes parts of the plan, such as "tile=128x160 order=pingpong mode=resident"; the rest is chosen. docs/plan.md
+  /// lists the keys.
   std::string plan = {};
-  /// The same by key. A field is fixed by one of the two.
+  /// Fixes parts of the plan by key. A field may be fixed by one of the two.
   PlanOverride plan_override = {};
-  /// Where nothing of the plan is fixed: one that was measured for this problem comes before the cost model's
-  /// (unisono/tuning.hpp).
+  /// If nothing is fixed, a plan that was measured for this problem (unisono/tuning.hpp) takes precedence over the cost
+  /// model's.
   bool tuned = true;
-  /// Scalar operands that are bound as tensors in the GPU's memory.
+  /// Names of scalar operands that each launch reads from the GPU's memory; the others are passed by value.
   std::set<std::string> device_scalars = {};
-  /// Transcendental functions as accurate as for f32 outputs, also where the output has 16 bits.
+  /// Use the accurate transcendental functions of f32 outputs for 16-bit outputs, too.
   bool accurate = false;
-  /// SMs that kernels of the tensor cores leave to others: communication, another process under MPS, a green context.
-  /// The plan is made for a GPU that has so many fewer; each of the others' SMs may cost a whole cluster.
+  /// The number of SMs that tensor-core kernels leave free: for communication, another process under MPS, or a green
+  /// context. The plan is made for a GPU with that many fewer SMs; each free SM may cost a whole cluster.
   int spare_sms = 0;
-  /// To find errors of one's own: a kernel whose CTAs wait for one another ends with an error where its workspace is
-  /// in use already, and where a wait lasts some seconds.
+  /// For debugging: a kernel whose CTAs wait for one another ends with an error if its workspace is already in use, or
+  /// if a wait takes some seconds.
   bool watchdog = false;
 };
 
-/// What one execution reads and writes. All memory belongs to the caller. On a GPU all tensors are dense (matrices
-/// left, and right, of a batch may lie apart, and rows of the image, of a single left matrix and of the last [m,n]
-/// store), in that GPU's memory, aligned to 16 bytes ([m,n] and what is multiplied) or to their element; scalars are
-/// given by value unless CompileOptions::device_scalars names them; no output shares memory with anything else.
+/// What one execution reads and writes. All memory belongs to the caller. On a GPU:
+///
+/// * Tensors are dense, except that the matrices of a batch, and rows of the image, of a single left matrix and of the
+///   last [m,n] store, may be spaced, and that operands and stores may be declared strided.
+/// * They lie in that GPU's memory, aligned to 16 bytes ([m,n], and what is multiplied) or to their element.
+/// * Scalars are passed by value unless CompileOptions::device_scalars names them.
+/// * No output shares memory with an input or another output.
 struct Arguments {
   ConstTensorView image = {}, filter = {};               ///< a convolution's; a product leaves them empty
   ConstTensorView left = {}, right = {};                 ///< a product's, a filter gradient's; a convolution has none
@@ -83,29 +87,28 @@ struct Arguments {
   }
 };
 
-/// Device memory of the caller in which an execution's CTAs meet, in place of an allocation of Unisono's own.
-/// One execution at a time may use it.
+/// Device memory of the caller for an execution's workspace. It may be used by one execution at a time.
 struct WorkspaceMemory {
   void* memory = nullptr;  ///< on the GPU, aligned to 256 bytes; null: Unisono allocates
   std::size_t bytes = 0;   ///< at least Executable::workspace_bytes(), or that of the network
-  /// Where it is cleared before its first use: what is enqueued must come behind that. Only the part that is needed.
+  /// The stream on which the part that is needed is cleared. Launches must come after that.
   Stream stream = nullptr;
-  /// It is zero already, or what launches of the same executable left there: it is not cleared.
+  /// The memory is zero, or as launches of the same executable left it. It is then not cleared.
   bool is_clear = false;
 };
 
 class ExecutableImpl;
 class LaunchImpl;
 
-/// An execution with all its arguments in place, on a GPU, and a workspace of its own or the caller's: *one* execution
-/// in flight. Enqueue it on one stream at a time, and bind another for a stream beside it; two at once are undefined,
-/// and an error where CompileOptions::watchdog is set. Copies are the same launch.
+/// A launch on a GPU with all arguments bound and a workspace, its own or the caller's: *one* execution in flight.
+/// Enqueue it on one stream at a time, and bind another launch for a concurrent stream. Two executions at once are
+/// undefined, and an error if CompileOptions::watchdog is set. Copies refer to the same launch.
 ///
-/// It may be enqueued while its stream is captured into a CUDA graph, and is then one kernel node with the arguments
-/// of that moment. It must outlive the graph, whose replays count as its executions: instances of one capture may run
-/// one after the other, and beside nothing else that uses the workspace.
+/// If its stream is being captured into a CUDA graph, it becomes one kernel node with its current arguments. It must
+/// outlive the graph. Replays count as its executions: they must not overlap with one another or with any other use of
+/// the workspace.
 ///
-/// Arguments are changed by slot: an index that stands for a name, asked for once.
+/// Arguments are changed by slot, an index that slot() returns for a name:
 ///
 ///     const std::size_t image = launch.slot("image"), y = launch.slot("y"), gain = launch.slot("gain");
 ///     for (…) {
@@ -113,36 +116,35 @@ class LaunchImpl;
 ///       launch.enqueue(stream);
 ///     }
 ///
-/// slot() and rebind() may not run beside one another or beside enqueue(); enqueue() may run from several threads.
+/// slot() and rebind() must not run concurrently with each other or with enqueue(). Several threads may call enqueue().
 class Launch {
  public:
   explicit Launch(std::shared_ptr<LaunchImpl> impl) : impl_(std::move(impl)) {}
 
-  /// The argument of this name: "image" and "filter" of a convolution, "left" and "right" of a product, and "right1" of
-  /// either if it is dual; an operand, a scalar, an output. Others of the same name are asked for as "operand NAME" or
-  /// "output NAME". Throws UserError for a name that is none, with those that there are, and for one that an operand
-  /// and an output have.
+  /// Returns the slot of an argument: "image" and "filter" of a convolution, "left" and "right" of a product, "right1"
+  /// if it is dual, or the name of an operand, scalar or output. "operand NAME" and "output NAME" tell two of the same
+  /// name apart. Throws UserError for an unknown name, listing the known ones, and for an ambiguous one.
   std::size_t slot(std::string_view name) const;
 
-  /// Another address for a tensor, whose shape, dtype and strides stay: tensor maps are not encoded anew, and nothing
-  /// is done for other arguments. The driver is not asked whose memory it is. Throws UserError for an index that is no
-  /// tensor's, and for a null or misaligned address; enqueue() throws it if an output then shares memory.
+  /// Sets another address for a tensor of the same shape, dtype and strides. Tensor maps are not encoded again, and the
+  /// driver is not asked whose memory it is. Throws UserError if the slot is not a tensor's, and for a null or
+  /// misaligned address. enqueue() throws it if an output then shares memory.
   void rebind(std::size_t slot, const void* data);
 
-  /// Another value for a scalar that is bound by value. Throws UserError for an index that is no such scalar's, and for
-  /// a value that its dtype does not have.
+  /// Sets another value for a scalar that is passed by value. Throws UserError if the slot is not such a scalar's, and
+  /// for a value that its dtype cannot represent.
   void rebind(std::size_t slot, double value);
 
-  /// Another workspace; the one before is given back. Nothing may be in flight. Throws UserError for memory that is too
-  /// small, misaligned or not the GPU's, and DeviceError.
+  /// Replaces the workspace. Nothing may be in flight. Throws UserError for memory that is too small, misaligned or not
+  /// the GPU's, and DeviceError.
   void use(const WorkspaceMemory& workspace);
 
   /// Bytes of device memory that one execution in flight needs; may be 0.
   std::size_t workspace_bytes() const;
 
-  /// One cuLaunchKernelEx, behind a look at which context is current: no allocation, no lock, no query of the device,
-  /// no synchronisation. Throws DeviceError with what the driver says, and UserError if after rebind() an output shares
-  /// memory with another argument.
+  /// Calls cuLaunchKernelEx once, in the right context. It allocates nothing, takes no lock, and neither queries the
+  /// device nor waits for it. Throws DeviceError with the driver's message, and UserError if after rebind() an output
+  /// shares memory with another argument.
   void enqueue(Stream stream) const;
 
  private:
@@ -153,31 +155,31 @@ class Launch {
 class Executable {
  public:
   explicit Executable(std::shared_ptr<const ExecutableImpl> impl) : impl_(std::move(impl)) {}
-  /// Runs to completion; on a GPU on the default stream. Throws UserError if an argument is missing, unknown, or has
-  /// another shape or dtype, and DeviceError if the device fails.
+  /// Runs to completion, on a GPU on the default stream. Throws UserError if an argument is missing, unknown, or of the
+  /// wrong shape or dtype, and DeviceError if the device fails.
   void run(const Arguments& arguments) const;
-  /// On a GPU: checks the arguments, takes the stream's workspace and launches; does not wait. What is captured gets a
-  /// workspace of its own, which the graph and its instances keep as long as they live; the executable must outlive
-  /// them. Throws as run does; on the CPU UserError.
+  /// On a GPU: checks the arguments and launches with the stream's workspace, without waiting. A captured launch gets
+  /// its own workspace, which the graph and its instances keep. The executable must outlive them. Throws as run() does;
+  /// on the CPU UserError.
   void enqueue(const Arguments& arguments, Stream stream) const;
-  /// On a GPU: checks the arguments once, for any number of launches. Throws as run does; on the CPU UserError.
-  /// `workspace`: the caller's; if its memory is null the launch allocates one.
+  /// On a GPU: checks the arguments once, for any number of launches. If `workspace.memory` is null, the launch
+  /// allocates a workspace. Throws as run() does; on the CPU UserError.
   Launch bind(const Arguments& arguments, const WorkspaceMemory& workspace = {}) const;
-  /// On a GPU: throws what run() would throw for these shapes, strides, dtypes and alignments. Reads the addresses'
-  /// numbers alone: neither memory nor the device is touched. On the CPU, which takes all strides, does nothing.
+  /// On a GPU: throws what run() would throw for these shapes, strides, dtypes and alignments, without touching memory
+  /// or the device. On the CPU, which supports all strides, does nothing.
   void check_arguments(const Arguments& arguments) const;
-  /// Bytes of device memory that one execution in flight needs; 0 on the CPU. Throws nothing.
+  /// Bytes of device memory that one execution in flight needs; 0 on the CPU.
   std::size_t workspace_bytes() const;
-  /// Which path was taken and why, in a few lines; on a GPU the plan, registers, spills and whether the kernel came
-  /// from the cache.
+  /// Describes the path that was taken, in a few lines: on a GPU the plan, registers, spills, and whether the kernel
+  /// came from the cache.
   std::string describe() const;
 
  private:
   std::shared_ptr<const ExecutableImpl> impl_;
 };
 
-/// Compiles. Throws UserError for illegal input and Unsupported (with reasons) where no kernel serves.
-/// On a GPU CompileError and DeviceError as well.
+/// Compiles a contraction with its epilogue. Throws UserError for invalid input, Unsupported, with each candidate's
+/// reason, if no kernel supports it, and for a GPU CompileError and DeviceError.
 Executable compile(const Contraction& contraction, const Graph& graph, const CompileOptions& options = {});
 
 }  // namespace unisono

@@ -12,18 +12,18 @@
 
 namespace unisono {
 
-/// What a network reads for a byte: (byte·scale + offset − mean)/deviation, computed in double and rounded once.
+/// Conversion of a byte: (byte·scale + offset − mean)/deviation, computed in double and rounded once.
 struct PixelScale {
   double scale = 1.0 / 255, offset = 0;
-  std::vector<double> mean = {};       ///< one, one a channel, or none: 0
-  std::vector<double> deviation = {};  ///< one, one a channel, or none: 1
+  std::vector<double> mean = {};       ///< one, or one per channel; empty: 0
+  std::vector<double> deviation = {};  ///< one, or one per channel; empty: 1
 };
 
-/// Writes images to a network's input, channels outermost. `pixels` has dtype u8 and the shape (height, width,
-/// channels) or (batch, height, width, channels), `tensor` (channels, height, width) or (batch, channels, height,
-/// width), and dtype f32, f16, bf16 or f64. Both may be strided: rows with padding, every other row, a tensor whose
-/// channels are innermost in memory; they must not overlap. Throws UserError for other dtypes, shapes that do not fit,
-/// negative strides, and means or deviations that are not one or one a channel, not finite, or 0 to divide by.
+/// Converts images to a network's input. `pixels` is u8 of shape (height, width, channels) or (batch, height, width,
+/// channels). `tensor` is f32, f16, bf16 or f64 of shape (channels, height, width) or (batch, channels, height, width).
+/// Both may be strided, such as rows with padding or a channels-last tensor. They must not overlap. Throws UserError
+/// for other dtypes, shapes that do not fit, negative strides, and means or deviations of a wrong number, not finite,
+/// or 0 as a divisor.
 void read_pixels(const ConstTensorView& pixels, const PixelScale& scale, const TensorView& tensor);
 
 }  // namespace unisono

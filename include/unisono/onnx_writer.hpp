@@ -1,5 +1,5 @@
 #pragma once
-/// ONNX models whose initializers are learnt.
+/// Writes ONNX models with trained initializers.
 
 #include <map>
 #include <string>
@@ -8,15 +8,15 @@
 
 namespace unisono {
 
-/// The bytes of a model's file in which each parameter is an initializer of its own: exporters write one initializer
-/// for several parameters that begin with equal values, and Identity nodes that give it the others' names. These nodes
-/// become initializers. Throws UserError for a file that cannot be read, or is no ONNX model.
+/// Returns the bytes of a model in which each parameter is a separate initializer. Exporters write one initializer for
+/// several parameters with equal first values, and Identity nodes with the others' names; these nodes become
+/// initializers. Throws UserError for a file that cannot be read or is not an ONNX model.
 std::string trainable_onnx(const std::string& path);
 
-/// The model in these bytes with other values of some of its initializers of float32; all else stays. A name may also
-/// be that of an initializer that Unsqueeze, Squeeze, Reshape or Flatten nodes have given another shape. `name` stands
-/// for the file in errors. Throws UserError that names the initializer for one that the model does not have, that is of
-/// another type or in another file, or that has another number of elements.
+/// Returns the model with other values for some of its float32 initializers. A name may also be that of an initializer
+/// after Unsqueeze, Squeeze, Reshape or Flatten nodes. `name` stands for the file in errors. Throws UserError naming
+/// the initializer if the model does not have it, or if it has another type or number of elements or is in another
+/// file.
 std::string onnx_with_initializers(std::string_view model, const std::string& name,
                                    const std::map<std::string, std::vector<float>>& values);
 

@@ -20,8 +20,8 @@ struct SafetensorsTensor {
   std::span<const std::byte> elements;
 };
 
-/// Writes the tensors, in their order, and "__metadata__". An earlier file is replaced as a whole, or stays as it was.
-/// Throws UserError if it cannot be written, for two tensors of one name, and for elements that do not fit their shape.
+/// Writes the tensors, in order, and "__metadata__". An earlier file is replaced completely or not at all. Throws
+/// UserError if the file cannot be written, for duplicate names, and for elements that do not fit their shape.
 void save_safetensors(const std::string& path, const std::vector<SafetensorsTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 

@@ -26,10 +26,10 @@ struct TensorView {
   operator ConstTensorView() const { return {data, dtype, shape, strides}; }
 };
 
-/// Product of the extents; 1 for a scalar. Throws UserError for a negative extent and on overflow.
+/// Returns the product of the extents; 1 for a scalar. Throws UserError for a negative extent and on overflow.
 std::int64_t element_count(const std::vector<std::int64_t>& shape);
 
-/// Strides of a dense row-major tensor. Throws UserError on overflow, which an extent of 0 does not rule out.
+/// Returns the strides of a dense row-major tensor. Throws UserError on overflow, even if another extent is 0.
 std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& shape);
 
 }  // namespace unisono

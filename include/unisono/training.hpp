@@ -1,5 +1,5 @@
 #pragma once
-/// Training a network in C++.
+/// Trains a network on the CPU.
 ///
 ///     unisono::Trainer trainer(unisono::load_onnx("unet.onnx"), unisono::mean_squared_error(),
 ///                              {.extents = {{"batch", 8}}, .optimiser = {.weight_decay = 0.02}});
@@ -18,14 +18,14 @@
 
 namespace unisono {
 
-/// Parameters that learn otherwise than the rest.
+/// Settings for some of the parameters.
 struct ParameterGroup {
-  std::string names = "*";   ///< which: a pattern, in which * stands for any characters and ? for one
-  double weight_decay = 0;   ///< instead of Optimiser::weight_decay
-  double learning_rate = 1;  ///< a factor of the step's
+  std::string names = "*";   ///< a pattern: * matches any characters, ? one
+  double weight_decay = 0;   ///< replaces Optimiser::weight_decay
+  double learning_rate = 1;  ///< multiplies the step's learning rate
 };
 
-/// How parameters are moved. All states, and the parameters themselves, are f32.
+/// How parameters are updated. Parameters and states are f32.
 struct Optimiser {
   enum class Kind : std::uint8_t {
     adamw,  ///< I. Loshchilov, F. Hutter, "Decoupled Weight Decay Regularization", ICLR 2019; as PyTorch's AdamW
@@ -36,9 +36,9 @@ struct Optimiser {
   double momentum = 0.9;                          ///< sgd; 0: none
   bool nesterov = false;                          ///< sgd
   double weight_decay = 0.01;                     ///< adamw: decoupled; sgd: added to the gradient
-  std::vector<ParameterGroup> groups = {};        ///< the first that names a parameter counts
-  double clip_norm = 0;  ///< gradients are scaled to at most this norm over all of them; 0: not
-  int accumulate = 1;    ///< steps whose gradients are averaged for one update
+  std::vector<ParameterGroup> groups = {};        ///< the first that matches a parameter applies
+  double clip_norm = 0;  ///< the largest norm of all gradients together, to which they are scaled; 0: no clipping
+  int accumulate = 1;    ///< number of steps whose gradients are averaged for one update
   double average =
       0;  ///< a moving average (EMA) of the parameters: average·this + parameter·(1 − this) at each update; 0: none
 };
@@ -47,22 +47,22 @@ struct TrainerOptions {
   std::map<std::string, std::int64_t> extents = {};         ///< GradientOptions::extents
   std::optional<std::vector<std::string>> parameters = {};  ///< GradientOptions::parameters
   Optimiser optimiser = {};
-  double statistics_momentum = 0.1;  ///< part that a step has in running statistics of batch normalisations
-  int threads = 0;                   ///< CPU threads; 0: one a core
+  double statistics_momentum = 0.1;  ///< weight of a step in running statistics of batch normalisations
+  int threads = 0;                   ///< CPU threads; 0: one per core
   Device device = Device::cpu;
 };
 
-/// What a step found.
+/// The result of a step.
 struct StepResult {
   double loss = 0;
-  double gradient_norm = 0;  ///< over all parameters, ahead of clipping; 0 unless `updated`
-  bool updated = false;      ///< false: its gradients wait for those of further steps (Optimiser::accumulate)
+  double gradient_norm = 0;  ///< over all parameters, before clipping; 0 unless `updated`
+  bool updated = false;      ///< false while gradients are accumulated (Optimiser::accumulate)
 };
 
-/// The whole state of a training: what a checkpoint holds.
+/// The complete state of a training, as in a checkpoint.
 struct TrainerState {
   std::int64_t steps = 0;    ///< calls of step()
-  std::int64_t updates = 0;  ///< how often the parameters were moved
+  std::int64_t updates = 0;  ///< number of parameter updates
   /// Parameters and running statistics by their names; "optimiser.m:NAME" and "optimiser.v:NAME" (adamw) or
   /// "optimiser.momentum:NAME" (sgd), "average:NAME" (EMA), and "accumulated:NAME" between updates.
   std::map<std::string, std::vector<float>> values;
@@ -71,48 +71,48 @@ struct TrainerState {
 
 class TrainerImpl;
 
-/// Trains a network on the CPU, in f32. One thread calls it at a time. The same calls give the same bits with the same
+/// Trains a network on the CPU, in f32. Not safe for concurrent calls. The same calls give the same bits with the same
 /// number of threads.
 class Trainer {
  public:
-  /// Throws as gradients() and compile() do, UserError for options outside their ranges and a pattern of a group that
-  /// names no parameter, and Unsupported for a GPU.
+  /// Throws as gradients() and compile() do, UserError for options outside their ranges and for a group that matches no
+  /// parameter, and Unsupported for a GPU.
   Trainer(Network network, const Loss& loss, const TrainerOptions& options = {});
   ~Trainer();
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
-  /// One step: forward, loss, backward, and an update of the parameters. `inputs`: those of the network, and what the
-  /// loss adds, by name. Throws UserError as NetworkExecutable::run, and for a loss or gradients that are not finite;
-  /// parameters and states are then as they were.
+  /// Runs one step: forward, loss, backward, update. `inputs` are those of the network and of the loss, by name. Throws
+  /// UserError as NetworkExecutable::run, and if the loss or a gradient is not finite; parameters and states are then
+  /// unchanged.
   StepResult step(const std::map<std::string, ConstTensorView>& inputs, double learning_rate);
 
-  /// The loss of these inputs, without a step: batch normalisations by running statistics. `averaged`: by the average
-  /// of the parameters. Throws UserError as NetworkExecutable::run, and where there is no average.
+  /// Returns the loss without a step, with running statistics in batch normalisations and, if `averaged`, with the
+  /// average of the parameters. Throws UserError as NetworkExecutable::run, and if there is no average.
   double evaluate(const std::map<std::string, ConstTensorView>& inputs, bool averaged = false);
 
-  /// The network that was given, with parameters and running statistics as they are now; `averaged`: with the average
-  /// of the parameters (UserError where there is none).
+  /// Returns the given network with the current parameters and running statistics or, if `averaged`, with the average
+  /// of the parameters. Throws UserError if there is no average.
   Network network(bool averaged = false) const;
 
-  /// Names and shapes of what step() takes.
+  /// Names and shapes of the inputs of step().
   std::map<std::string, std::vector<std::int64_t>> input_shapes() const;
   /// Element types of these.
   std::map<std::string, DType> input_types() const;
-  /// The parameters: names, shapes, and the values that they began with.
+  /// Names, shapes and initial values of the parameters.
   const std::vector<NetworkParameter>& parameters() const;
 
   TrainerState state() const;
-  /// Goes on from a state. Throws UserError, which names the tensor, for one of another network or optimiser; the
-  /// trainer is then as it was.
+  /// Continues from a state. Throws UserError naming the tensor if the state is of another network or optimiser; the
+  /// trainer is then unchanged.
   void set_state(const TrainerState& state);
 
  private:
   std::unique_ptr<TrainerImpl> impl_;
 };
 
-/// Writes a state as a safetensors file, with `metadata` next to its own ("unisono.steps", "unisono.updates"). An
-/// earlier file is replaced as a whole, or stays. Throws UserError if it cannot be written.
+/// Writes a state as a safetensors file, with `metadata` in addition to "unisono.steps" and "unisono.updates". An
+/// earlier file is replaced completely or not at all. Throws UserError if the file cannot be written.
 void save_checkpoint(const std::string& path, const TrainerState& state,
                      const std::map<std::string, std::string>& metadata = {});
 
@@ -121,7 +121,7 @@ struct Checkpoint {
   std::map<std::string, std::string> metadata;
 };
 
-/// Reads one back. Throws UserError for a file that is damaged or no checkpoint.
+/// Reads a checkpoint. Throws UserError for a file that is damaged or not a checkpoint.
 Checkpoint load_checkpoint(const std::string& path);
 
 }  // namespace unisono

@@ -1,5 +1,5 @@
 #pragma once
-/// Writing a network in C++.
+/// Builds networks in C++.
 
 #include <concepts>
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace unisono {
 
 class NetworkBuilder;
 
-/// A tensor of a network under construction: a handle, cheap to copy, valid as long as its builder lives.
+/// A handle to a tensor of a network under construction. Cheap to copy; valid as long as its builder lives.
 class NetworkValue {
  public:
   NetworkValue(NetworkBuilder& builder, TensorId id) : builder_(&builder), id_(id) {}
@@ -25,9 +25,9 @@ class NetworkValue {
   NetworkBuilder& builder() const { return *builder_; }
   const Shape& shape() const;
   DType dtype() const;
-  /// The tensor; what it refers to moves when the builder adds another.
+  /// Returns the tensor. The reference is valid until the builder adds another.
   const NetworkTensor& tensor() const;
-  /// Names the tensor and the operator that makes it.
+  /// Names the tensor and the operator that computes it.
   NetworkValue named(std::string name) const;
 
  private:
@@ -41,35 +41,34 @@ class NetworkBuilder {
   NetworkBuilder(const NetworkBuilder&) = delete;  // values point to their builder
   NetworkBuilder& operator=(const NetworkBuilder&) = delete;
 
-  /// A tensor that the caller gives at each run.
+  /// Adds an input.
   NetworkValue input(const std::string& name, Shape shape, DType dtype = DType::f32);
-  /// A constant; `elements` are row-major and as many as the shape says.
+  /// Adds an f32 constant. `elements` are row-major and must fill the shape.
   NetworkValue constant(const std::string& name, Shape shape, std::vector<float> elements);
-  /// The same of any dtype; `elements` as they lie in memory.
+  /// Adds a constant of any dtype. `elements` are its bytes in memory, row-major.
   NetworkValue constant(const std::string& name, Shape shape, DType dtype, std::vector<std::byte> elements);
-  /// The same of a tensor that is one; its elements are shared.
+  /// Adds a constant that is a tensor of another network. Its elements are shared.
   NetworkValue constant(NetworkTensor tensor);
   NetworkValue constant(double scalar);
-  /// Makes the tensors of a file available to weight(). Several files, such as the parts of one set of weights, must
-  /// not share a name.
+  /// Makes the tensors of a file available to weight(). Several files must not share a name.
   void use_weights(Safetensors file);
-  /// A constant from the files given to use_weights(), by name; asked for again, it is the same constant. f16 and bf16
-  /// become f32 without loss where f32 is asked for; no other dtype is converted. Throws UserError for a name that no
-  /// file has (with those that are near it), another shape, or another dtype.
+  /// Returns a constant from the files given to use_weights(). The same name and dtype give the same constant. f16 and
+  /// bf16 are converted to f32 if requested; no other dtype is converted. Throws UserError for an unknown name, listing
+  /// similar ones, and for another shape or dtype.
   NetworkValue weight(const std::string& name, Shape shape, DType dtype = DType::f32);
-  /// Names in the files that weight() was not asked for, in order: what was forgotten, or is not needed.
+  /// Returns the names in the files that weight() was not called for, in order.
   std::vector<std::string> unused_weights() const;
-  /// Appends an operator after inferring its shape; the way in for generic code such as the ONNX importer. An empty
-  /// name becomes the operator's with a number.
+  /// Appends an operator after inferring its shape; for generic code such as the ONNX importer. An empty name defaults
+  /// to the operator's with a number.
   NetworkValue apply(OperatorKind kind, const std::vector<NetworkValue>& inputs, std::string name = {});
-  /// Names a tensor, but not the operator that makes it.
+  /// Names a tensor, but not the operator that computes it.
   void name_tensor(NetworkValue value, std::string name);
-  /// Makes the value an output. An empty name becomes the tensor's. A value that is an input, a constant or already an
-  /// output passes through an identity.
+  /// Makes the value an output. An empty name defaults to the tensor's. A value that is an input, a constant or already
+  /// an output passes through an identity.
   void output(NetworkValue value, std::string name = {});
-  /// What was written so far.
+  /// Returns the network so far.
   const Network& so_far() const { return network_; }
-  /// The network, verified. At least one output is needed.
+  /// Returns the verified network. It must have at least one output.
   Network build() const;
 
  private:
@@ -114,7 +113,7 @@ NetworkValue max_pool(NetworkValue x, PoolOptions options = {});
 NetworkValue average_pool(NetworkValue x, PoolOptions options = {});
 NetworkValue global_average_pool(NetworkValue x);
 NetworkValue resize(NetworkValue x, operators::Resize options);
-/// Nearest neighbour, output pixel i takes input pixel floor(i/scale).
+/// Nearest neighbour: output pixel i is input pixel floor(i/scale).
 NetworkValue upsample(NetworkValue x, double scale = 2);
 NetworkValue concat(const std::vector<NetworkValue>& inputs, int axis = 1);
 NetworkValue pad(NetworkValue x, std::vector<std::int64_t> before, std::vector<std::int64_t> after, double value = 0);

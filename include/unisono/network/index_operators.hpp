@@ -1,13 +1,13 @@
 #pragma once
-/// Operators that pick, place, count and order elements. Like all operators on tensors of any type they run by
-/// themselves. Indices are i32 or i64 tensors; negative ones count from the end. An index outside its axis is a
-/// UserError of the run.
+/// Operators that gather, scatter, count and sort elements. Like all operators on tensors of any type they are part of
+/// no region. Indices are i32 or i64; negative ones count from the end. An index outside its axis is a UserError of the
+/// run.
 
 #include <cstdint>
 
 namespace unisono {
 
-/// What a scatter makes of an element and an update for it.
+/// How a scatter combines an element with an update.
 enum class ScatterReduction : std::uint8_t { none, add, mul, min, max };
 
 enum class GridPadding : std::uint8_t { zeros, border, reflection };
@@ -22,8 +22,8 @@ struct GatherElements {
   bool operator==(const GatherElements&) const = default;
 };
 
-/// x, indices (batch…,…,D) → (batch…,…,slice…): the innermost axis of the indices is a tuple that names the first D
-/// axes of x behind the first `batch` ones, which both have in common.
+/// x, indices (batch…,…,D) → (batch…,…,slice…): the innermost axis of the indices is a tuple of indices along the D
+/// axes of x after the first `batch` ones, which both have in common.
 struct GatherND {
   int batch = 0;
   bool operator==(const GatherND&) const = default;
@@ -37,14 +37,14 @@ struct ScatterElements {
   bool operator==(const ScatterElements&) const = default;
 };
 
-/// x, indices (…,D), updates (…,slice…) → x with the slices that the tuples name replaced, or reduced, in the row-major
-/// order of the tuples.
+/// x, indices (…,D), updates (…,slice…) → x with the slices at the tuples replaced by, or reduced with, the updates, in
+/// row-major order of the tuples.
 struct ScatterND {
   ScatterReduction reduction = ScatterReduction::none;
   bool operator==(const ScatterND&) const = default;
 };
 
-/// x → i64 (extent of x along the axis): 0, 1, 2, … No element of x is read.
+/// x → i64 (extent of x along the axis): 0, 1, 2, … The elements of x are not read.
 struct Range {
   int axis = 0;
   bool operator==(const Range&) const = default;
@@ -58,7 +58,7 @@ struct Triangle {
   bool operator==(const Triangle&) const = default;
 };
 
-/// Running sums along an axis. Floats are summed in float64, each sum is rounded once; integers wrap.
+/// Running sums along an axis. Floats are summed in float64 and rounded once; integers wrap.
 struct CumulativeSum {
   int axis = 0;
   bool exclusive = false;  ///< without the element itself
@@ -66,8 +66,8 @@ struct CumulativeSum {
   bool operator==(const CumulativeSum&) const = default;
 };
 
-/// x → i64: places of the `count` largest (or smallest) elements along an axis, the most extreme first, of equal ones
-/// the first first. A NaN is larger than every number.
+/// x → i64: the indices of the `count` largest (or smallest) elements along an axis, the most extreme first. Ties keep
+/// their order. NaN is larger than every number.
 struct TopK {
   int axis = 0;
   std::int64_t count = 1;
@@ -75,10 +75,10 @@ struct TopK {
   bool operator==(const TopK&) const = default;
 };
 
-/// x (N,C,H,W), grid (N,P,Q,2) → (N,C,P,Q): x at the places (column, row) that the grid names, from −1 to 1 across the
-/// image; the centres of the outermost pixels lie there with align_corners, else their outer edges. Of volumes
-/// x (N,C,D,H,W), grid (N,O,P,Q,3), linear and nearest. Borders as PyTorch's grid_sample; a place that is NaN is
-/// outside (zeros) or at the last pixel. x and the grid are f32 or f64, each by itself; the result is of x's type.
+/// x (N,C,H,W), grid (N,P,Q,2) → (N,C,P,Q): samples x at the positions (column, row) of the grid, from −1 to 1 across
+/// the image: with align_corners between the centres of the outermost pixels, else between their outer edges. Volumes:
+/// x (N,C,D,H,W), grid (N,O,P,Q,3), linear and nearest. Borders are those of PyTorch's grid_sample; a NaN position is
+/// outside (zeros) or at the last pixel. x and the grid are f32 or f64, independently; the result has x's type.
 struct GridSample {
   GridMode mode = GridMode::linear;
   GridPadding padding = GridPadding::zeros;

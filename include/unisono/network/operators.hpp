@@ -1,5 +1,5 @@
 #pragma once
-/// The operators of a network that kernels are made of, and those that move images.
+/// The operators of a network that can be fused, and those that move images.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace unisono {
 
-/// The operators. Inputs are listed in the order that they take; [x] may be left out. All have one output.
+/// The operators. Inputs are listed in order; [x] is optional. All have one output.
 namespace operators {
 
 /// x (N,C,H,W), w (K,C/groups,R,S)[, bias (K)] → (N,K,P,Q); see unisono::Conv2d.
@@ -28,8 +28,8 @@ struct ConvTranspose2d : ConvAttributes {
   bool operator==(const ConvTranspose2d&) const = default;
 };
 
-/// x (N,C,H,W), g (N,K,P,Q) → (K,C/groups,R,S): the gradient of a Conv2d of x with respect to its filter, where g is
-/// that with respect to its result. The attributes are the convolution's; `filter` is (R,S).
+/// x (N,C,H,W), g (N,K,P,Q) → (K,C/groups,R,S): the gradient of a Conv2d of x with respect to its filter, given g, the
+/// gradient with respect to its result. The attributes are the convolution's; `filter` is (R,S).
 struct FilterGradient : ConvAttributes {
   Pair filter = 1;
   bool operator==(const FilterGradient&) const = default;
@@ -69,9 +69,9 @@ struct Softmax {
   bool operator==(const Softmax&) const = default;
 };
 
-/// x (N,C,H,W). Pixels outside the image do not take part, unless count_pad counts them as zeros of an average (never
-/// those that only ceil_mode adds). With ceil_mode the last window may hang over, if it starts inside image or left
-/// pad.
+/// x (N,C,H,W). Pixels outside the image are ignored, unless count_pad counts padding as zeros of an average (but not
+/// what only ceil_mode adds). With ceil_mode the last window may extend beyond the padding if it starts inside the
+/// image or left padding.
 struct Pool2d {
   bool average = false;
   Pair kernel = 1;
@@ -89,7 +89,7 @@ struct GlobalAveragePool {
 };
 
 /// x (N,C,H,W)[, like] → (N,C,floor(H·scale_h),floor(W·scale_w)), or the given size if it is not 0; −1 is the extent of
-/// that axis of `like`, of which no element is read. Modes and coordinates that only Resample has are refused.
+/// that axis of `like`, whose elements are not read. Modes and coordinates that only Resample has are refused.
 struct Resize {
   ResizeMode mode = ResizeMode::nearest;
   double scale_h = 1, scale_w = 1;
@@ -99,13 +99,13 @@ struct Resize {
   bool operator==(const Resize&) const = default;
 };
 
-/// Any number of inputs that agree in all extents but `axis`.
+/// Any number of inputs with equal extents, except along `axis`.
 struct Concat {
   int axis = 1;
   bool operator==(const Concat&) const = default;
 };
 
-/// Adds (or, if negative, crops) before and after each axis: a value, or what the mode repeats.
+/// Pads (or, if negative, crops) before and after each axis, with a value or as the mode says.
 struct Pad {
   std::vector<std::int64_t> before, after;
   double value = 0;
@@ -113,8 +113,8 @@ struct Pad {
   bool operator==(const Pad&) const = default;
 };
 
-/// In the order of the logical shape: 0 keeps the input's extent at that place (or is 0, if literal), one −1 takes what
-/// is left, −2 − i is the extent of the input's axis i.
+/// In the order of the logical shape: 0 is the input's extent at that position (or 0, if literal), one −1 is inferred,
+/// and −2 − i is the extent of the input's axis i.
 struct Reshape {
   std::vector<std::int64_t> shape;
   bool literal = false;
@@ -133,7 +133,7 @@ struct Transpose {
   bool operator==(const Transpose&) const = default;
 };
 
-/// x, like → x broadcast to the common shape of the two (NumPy's rules). The fuser adds these where an operand does not
+/// x, like → x broadcast to the common shape of the two (NumPy's rules). The fuser adds these for operands that do not
 /// fit the axes of an epilogue.
 struct Expand {
   bool operator==(const Expand&) const = default;
@@ -143,54 +143,53 @@ struct Identity {
   bool operator==(const Identity&) const = default;
 };
 
-/// A Conv2d that reads the image with each pixel repeated 2x2 times: what a resize ahead of a convolution becomes while
-/// a network is made ready for a GPU. NetworkBuilder::apply and verify() refuse it.
+/// Internal: a Conv2d that reads the image with each pixel repeated 2x2 times, made on a GPU of a resize before a
+/// convolution. NetworkBuilder::apply and verify() refuse it.
 struct UpsampledConv2d : ConvAttributes {
   bool operator==(const UpsampledConv2d&) const = default;
 };
 using EnlargedConv2d [[deprecated("UpsampledConv2d")]] = UpsampledConv2d;
 
-/// A Conv3d, not transposed, of volumes whose planes lie one below the other: x (N,C,D·H,W), w (K,C/groups,T·R,S)[,
-/// bias (K)] → (N,K,O·P,Q): what Conv3d becomes while a network is made ready for a GPU, where images lie with their
-/// channels innermost. NetworkBuilder::apply and verify() refuse it.
+/// Internal: a Conv3d, not transposed, of volumes whose planes are stacked into one image, made on a GPU of Conv3d:
+/// x (N,C,D·H,W), w (K,C/groups,T·R,S)[, bias (K)] → (N,K,O·P,Q). NetworkBuilder::apply and verify() refuse it.
 struct StackedConv3d {
   Conv3d conv;
   std::int64_t planes = 1, taps = 1;  ///< D and T
   bool operator==(const StackedConv3d&) const = default;
 };
 
-/// A Reshape to extents that are numbers, whose tensors of rank 4 are read and written pixel by pixel, channels last:
-/// what rows of pixels become while a network is made ready. NetworkBuilder::apply and verify() refuse it.
+/// Internal: a Reshape to known extents whose tensors of rank 4 are read and written pixel by pixel, channels last.
+/// NetworkBuilder::apply and verify() refuse it.
 struct PixelReshape {
   std::vector<std::int64_t> shape;
   bool operator==(const PixelReshape&) const = default;
 };
 
-/// An axis of matrices that lie in a tensor: along which of its axes, and how many elements apart; none: repeated.
+/// An axis of matrices in a tensor: the tensor's axis and the step in elements; axis −1: repeated.
 struct MatrixAxis {
   int axis = -1;
   std::int64_t step = 0;
   bool operator==(const MatrixAxis&) const = default;
 };
 
-/// Matrices in a tensor: where they begin along each of its axes, and their own: those of the batch, rows, columns.
+/// Matrices in a tensor: the first element along each of its axes, and the axes of the matrices: batch, rows, columns.
 struct MatrixLayout {
   std::vector<std::int64_t> begin;
   std::vector<MatrixAxis> axes;
   bool operator==(const MatrixLayout&) const = default;
 };
 
-/// q, k, v[, mask[, mask]] → softmax(scale·q·kᵀ + masks)·v for a batch of matrices that lie anyhow in these tensors and
-/// in the result: what two MatMuls with a softmax between become while a network is made ready for a GPU.
-/// NetworkBuilder::apply and verify() refuse it.
+/// Internal: q, k, v[, mask[, mask]] → softmax(scale·q·kᵀ + masks)·v for a batch of matrices with any layout in these
+/// tensors and the result, made on a GPU of two MatMuls with a softmax between. NetworkBuilder::apply and verify()
+/// refuse it.
 struct Attention {
-  /// Which rows are 0 instead of NaN: none, those that see no key, or all.
+  /// The rows in which NaN becomes 0: none, those without a key, or all.
   enum class Guard : std::uint8_t { none, unseeing, all };
 
   double scale = 1;
   Guard guard = Guard::none;
-  std::vector<bool> replaces;          ///< by mask: next to −∞ it takes the score's place, whatever that is
-  std::vector<std::int64_t> extents;   ///< batch, queries, keys, width, width of values; 0: as the tensors say
+  std::vector<bool> replaces;  ///< for each mask: whether −∞ replaces the score, even NaN, instead of being added
+  std::vector<std::int64_t> extents;   ///< batch, queries, keys, width, width of values; 0: from the tensors
   std::vector<MatrixLayout> operands;  ///< q, k, v, masks
   MatrixLayout result;
   bool operator==(const Attention&) const = default;

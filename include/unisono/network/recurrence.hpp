@@ -1,5 +1,5 @@
 #pragma once
-/// The operator of recurrent layers.
+/// The operator for recurrent layers.
 
 #include <cstdint>
 #include <vector>
@@ -28,7 +28,7 @@ struct GateFunction {
 
 enum class RecurrentCell : std::uint8_t { rnn, gru, lstm };
 
-/// How many gates a cell has, functions for each direction, and states that it hands on.
+/// The number of gates of a cell, of functions per direction, and of states.
 constexpr int gates_of(RecurrentCell c) { return c == RecurrentCell::rnn ? 1 : c == RecurrentCell::gru ? 3 : 4; }
 constexpr int functions_of(RecurrentCell c) { return c == RecurrentCell::rnn ? 1 : c == RecurrentCell::gru ? 2 : 3; }
 constexpr int states_of(RecurrentCell c) { return c == RecurrentCell::lstm ? 2 : 1; }
@@ -37,17 +37,19 @@ namespace operators {
 
 /// The steps of an RNN, a GRU (gates z, r, h) or an LSTM (gates i, o, f, c) of G gates and H states, in D directions.
 ///
-/// x (T,N,D·G·H), which is what the input and its bias add to the gates, weights (D,H,G·H)[, extra][, lengths (N), i32]
+/// x (T,N,D·G·H), the contribution of the input and its bias to the gates, weights (D,H,G·H)[, extra][, lengths (N),
+/// i32]
 /// [, h (N,D·H)][, c (N,D·H)] → (S + T,N,D·H): the state h after the last step, the cell c of an LSTM (S = 2, else 1),
-/// then h after each step. `extra` is an LSTM's peepholes of i, o and f, (D,3·H), or of a GRU with linear_before_reset
-/// the bias within the reset, (D,H). Rows n take lengths[n] steps; the results of others are 0. States begin as 0.
+/// then h after each step. `extra` is an LSTM's peepholes of i, o and f, (D,3·H), or, of a GRU with
+/// linear_before_reset, the bias within the reset, (D,H). Row n takes lengths[n] steps; the results of later steps are
+/// 0. States default to 0.
 struct Recurrence {
   RecurrentCell cell = RecurrentCell::lstm;
-  bool reverse = false;  ///< the first direction; the second one always is
+  bool reverse = false;  ///< whether the first direction is reversed; the second always is
   bool input_forget = false, linear_before_reset = false;
   bool has_extra = false, has_lengths = false, has_h = false, has_c = false;
   double clip = 0;                      ///< limits the input of each gate function to ±clip; 0: no limit
-  std::vector<GateFunction> functions;  ///< those of all directions
+  std::vector<GateFunction> functions;  ///< one set for each direction
   bool operator==(const Recurrence&) const = default;
 };
 

@@ -9,8 +9,8 @@
 
 namespace unisono {
 
-/// One extent of a shape: a number, or a symbol such as "batch" that becomes a number when the network runs. What an
-/// operator makes of a symbol is written as a formula, such as "height/2".
+/// One extent of a shape: a number, or a symbol such as "batch" that becomes a number when the network runs. Operators
+/// turn symbols into formulas such as "height/2".
 class Dim {
  public:
   Dim() = default;
